@@ -1,0 +1,106 @@
+//! One error type for the whole library: every error says which operation failed, what it wanted, what it got and
+//! what to do about it. No secret ever enters a message.
+
+use std::fmt;
+
+/// What every error tells: the operation, what it wanted, what came instead, and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Detail {
+    /// The operation that refused, in the words of the public interface (`"bootstrap"`, `"load"`).
+    pub op: &'static str,
+    /// What the operation needs.
+    pub wanted: String,
+    /// What it was given.
+    pub got: String,
+    /// What the caller can do.
+    pub remedy: String,
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: wanted {}, got {}; {}", self.op, self.wanted, self.got, self.remedy)
+    }
+}
+
+/// A refusal, by kind. The kinds are what a program may want to react to; the [`Detail`] is what a person reads.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A value, length, table or shape that the operation cannot take.
+    #[error("bad input: {0}")]
+    BadInput(Box<Detail>),
+    /// A ciphertext and a key that do not belong together.
+    #[error("wrong key: {0}")]
+    WrongKey(Box<Detail>),
+    /// Parameter sets that do not match, or a set that the operation or backend does not support.
+    #[error("wrong parameters: {0}")]
+    WrongParams(Box<Detail>),
+    /// A parameter set below 128 bits that was not allowed by name.
+    #[error("insecure parameters: {0}")]
+    Insecure(Box<Detail>),
+    /// A ciphertext too noisy for the operation to be right with the claimed probability.
+    #[error("too much noise: {0}")]
+    TooNoisy(Box<Detail>),
+    /// A key, a table or a batch that does not fit the memory there is.
+    #[error("not enough memory: {0}")]
+    Memory(Box<Detail>),
+    /// A file that is truncated, altered, of another type or version, or larger than its limit.
+    #[error("bad file: {0}")]
+    BadFile(Box<Detail>),
+    /// The operating system refused to read or write.
+    #[error("input/output: {0}")]
+    Io(Box<Detail>),
+    /// An instruction or mode that this backend does not have.
+    #[error("unsupported: {0}")]
+    Unsupported(Box<Detail>),
+    /// The caller asked to stop; nothing was half-written.
+    #[error("interrupted: {0}")]
+    Interrupted(Box<Detail>),
+}
+
+/// The result of every fallible call of this library.
+pub type Result<T> = std::result::Result<T, Error>;
+
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident => $variant:ident),* $(,)?) => {
+        impl Error {
+            $($(#[$doc])*
+            pub fn $name(op: &'static str, wanted: impl Into<String>, got: impl Into<String>, remedy: impl Into<String>) -> Self {
+                Error::$variant(Box::new(Detail { op, wanted: wanted.into(), got: got.into(), remedy: remedy.into() }))
+            })*
+
+            /// The operation, what it wanted, what it got, and the remedy.
+            pub fn detail(&self) -> &Detail {
+                match self { $(Error::$variant(d) => d,)* }
+            }
+
+            /// The kind of the error as one word in snake case: `"too_noisy"`, `"bad_file"`, …
+            pub fn kind(&self) -> &'static str {
+                match self { $(Error::$variant(_) => stringify!($name),)* }
+            }
+        }
+    };
+}
+constructors! {
+    /// A value, length, table or shape that the operation cannot take.
+    bad_input => BadInput,
+    /// A ciphertext and a key that do not belong together.
+    wrong_key => WrongKey,
+    /// Parameter sets that do not match or are not supported.
+    wrong_params => WrongParams,
+    /// A parameter set below 128 bits that was not allowed by name.
+    insecure => Insecure,
+    /// A ciphertext too noisy for the operation.
+    too_noisy => TooNoisy,
+    /// Something that does not fit memory.
+    memory => Memory,
+    /// A file that cannot be trusted.
+    bad_file => BadFile,
+    /// A refusal of the operating system.
+    io => Io,
+    /// An instruction or mode that a backend does not have.
+    unsupported => Unsupported,
+    /// The caller asked to stop.
+    interrupted => Interrupted,
+}

@@ -1,0 +1,5 @@
+//! Arithmetic that knows no ciphertext: the torus and its moduli, gadgets, transforms, randomness.
+
+pub mod modulus;
+
+pub use modulus::Modulus;
