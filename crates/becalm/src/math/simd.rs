@@ -1,0 +1,63 @@
+//! Which vector instructions this run uses: one binary, chosen once at run time.
+//!
+//! Kernels are written once, generic over a vector type, `#[inline(always)]`, and entered through one
+//! `#[target_feature]` function per level.
+
+use std::sync::OnceLock;
+
+/// A set of vector instructions. Ordered: a later level has all that an earlier one has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Plain Rust, any processor.
+    Portable,
+    /// AVX2 and FMA (x86-64-v3).
+    Avx2,
+    /// AVX-512 F, DQ, BW, VL (x86-64-v4).
+    Avx512,
+}
+
+impl Level {
+    /// Every level that this processor can run, slowest first.
+    pub fn available() -> &'static [Level] {
+        static LEVELS: OnceLock<Vec<Level>> = OnceLock::new();
+        LEVELS.get_or_init(|| {
+            let mut levels = vec![Level::Portable];
+            #[cfg(target_arch = "x86_64")]
+            {
+                let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+                if avx2 {
+                    levels.push(Level::Avx2);
+                }
+                let wide = is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl");
+                if avx2 && wide {
+                    levels.push(Level::Avx512);
+                }
+            }
+            levels
+        })
+    }
+
+    /// The level used by default: the best available, or the one named by the environment variable `BECALM_SIMD`
+    /// (`portable`, `avx2`, `avx512`) if this processor has it.
+    pub fn best() -> Level {
+        static BEST: OnceLock<Level> = OnceLock::new();
+        *BEST.get_or_init(|| {
+            let levels = Level::available();
+            let named = std::env::var("BECALM_SIMD").ok();
+            let asked = levels.iter().copied().find(|l| Some(l.name()) == named.as_deref());
+            asked.unwrap_or(levels[levels.len() - 1])
+        })
+    }
+
+    /// The name that `BECALM_SIMD` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Portable => "portable",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+}
