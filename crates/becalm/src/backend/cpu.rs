@@ -1,0 +1,229 @@
+//! The CPU backend: a wave over all threads, the key streamed once for each tile of ciphertexts.
+//!
+//! A wave is a list of items, one for each instruction and lane. Bootstraps are cut into tiles (as many ciphertexts as hide
+//! the reading of the key, fewer when there are threads to fill), key switches into tiles for the matrix product.
+
+use super::registers::Registers;
+use super::{Backend, Info, Loaded, Session};
+use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
+use crate::cipher::{Ciphertext, EvaluationKey};
+use crate::math::Modulus;
+use crate::math::simd::Level;
+use crate::params::TfheParams;
+use crate::program::{Need, Op, Program, Reg, TableRef, Walk, WaveKind};
+use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchShape};
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Ciphertexts that share one pass over the key-switching key.
+const KEY_SWITCH_TILE: usize = 8;
+
+/// The processor that the program runs on.
+pub struct Cpu {
+    pool: Arc<rayon::ThreadPool>,
+    level: Level,
+}
+
+impl Cpu {
+    /// A backend of `threads` threads; 0 means all.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if the system gives no threads.
+    pub fn new(threads: usize) -> Result<Self> {
+        Cpu::with_level(threads, Level::best())
+    }
+
+    /// A backend that uses the given vector instructions, for comparisons.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if the system gives no threads; [`Error::Unsupported`] if the processor lacks the instructions.
+    pub fn with_level(threads: usize, level: Level) -> Result<Self> {
+        if !Level::available().contains(&level) {
+            return Err(Error::unsupported("cpu", format!("{:?} instructions", Level::available()), level.name(), "choose a level that this processor has"));
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|e| Error::memory("cpu", format!("{threads} threads"), e.to_string(), "ask for fewer threads"))?;
+        Ok(Cpu { pool: Arc::new(pool), level })
+    }
+}
+
+impl Backend for Cpu {
+    fn info(&self) -> Info {
+        let threads = self.pool.current_num_threads();
+        Info { name: "cpu", description: format!("{}, {threads} threads", self.level.name()), memory: 0, best_batch: threads * KEY_SWITCH_TILE }
+    }
+
+    fn supports(&self, op: &Op, _params: &TfheParams) -> bool {
+        matches!(op, Op::MulAdd { .. } | Op::KeySwitch { .. } | Op::Bootstrap { .. })
+    }
+
+    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+        let params = keys.params().clone();
+        self.pool.install(|| {
+            let bootstrap = needs.contains(&Need::Bootstrap).then(|| BootstrapKey::new(keys, self.level)).transpose()?;
+            let shape = KeySwitchShape::of(&params);
+            let fill = |i: usize, out: &mut [u64]| keys.expand_key_switch(i, out);
+            let key_switch = needs.contains(&Need::KeySwitch).then(|| KeySwitchKey::new(shape, self.level, fill)).transpose()?;
+            let session = CpuSession { pool: self.pool.clone(), params, bootstrap, key_switch, registers: None };
+            Ok(Box::new(session) as Box<dyn Session>)
+        })
+    }
+}
+
+struct CpuSession {
+    pool: Arc<rayon::ThreadPool>,
+    params: Arc<TfheParams>,
+    bootstrap: Option<BootstrapKey>,
+    key_switch: Option<KeySwitchKey>,
+    registers: Option<Registers>,
+}
+
+/// One bootstrap of one lane.
+struct Item<'a> {
+    op: &'a Op,
+    lane: usize,
+}
+
+impl Session for CpuSession {
+    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+        for need in program.needs() {
+            let there = match need {
+                Need::Bootstrap => self.bootstrap.is_some(),
+                Need::KeySwitch => self.key_switch.is_some(),
+            };
+            if !there {
+                return Err(Error::unsupported("load", format!("{need:?} opened"), "a session without it", "open the session with Program::needs"));
+            }
+        }
+        let loaded = Loaded { program, walk, lanes };
+        self.registers = Some(Registers::new(loaded.clone()));
+        Ok(loaded)
+    }
+
+    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
+        registers(&mut self.registers)?.write(at, lane, ct)
+    }
+
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
+        self.registers.as_ref().ok_or_else(not_loaded)?.read(at, lanes)
+    }
+
+    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+        let pool = self.pool.clone();
+        for w in waves {
+            let ops: Vec<&Op> = loaded.walk.waves[w].ops.iter().map(|&i| &loaded.program.ops()[i]).collect();
+            for op in &ops {
+                // Linear instructions of a wave may read each other, so only what enters the wave is checked there.
+                if loaded.walk.waves[w].kind != WaveKind::Linear {
+                    registers(&mut self.registers)?.require_alive(&op.sources())?;
+                }
+            }
+            match loaded.walk.waves[w].kind {
+                WaveKind::Linear => super::linear::run(registers(&mut self.registers)?, self.params.modulus, &ops)?,
+                WaveKind::KeySwitch => pool.install(|| self.key_switches(&ops))?,
+                WaveKind::Bootstrap => pool.install(|| self.bootstraps(&loaded.program, &ops))?,
+            }
+            registers(&mut self.registers)?.retire(w);
+        }
+        Ok(())
+    }
+}
+
+impl CpuSession {
+    fn key_switches(&mut self, ops: &[&Op]) -> Result<()> {
+        let key = self.key_switch.as_ref().ok_or_else(not_loaded)?;
+        let regs = registers(&mut self.registers)?;
+        let items = items(ops, regs.lanes());
+        let width = self.params.lwe_dimension + 1;
+        let tile = tile_size(items.len(), KEY_SWITCH_TILE);
+        let results: Vec<Vec<u64>> = items
+            .par_chunks(tile)
+            .map(|tile| {
+                let inputs: Vec<&[u64]> = tile.iter().map(|i| regs.lane(i.op.sources()[0], i.lane)).collect();
+                let mut out = vec![0u64; tile.len() * width];
+                key.apply(&inputs, &mut out)?;
+                Ok(out)
+            })
+            .collect::<Result<_>>()?;
+        for (items, words) in items.chunks(tile).zip(results) {
+            for (item, words) in items.iter().zip(words.chunks_exact(width)) {
+                regs.lane_mut(item.op.results()[0], item.lane).copy_from_slice(words);
+            }
+        }
+        Ok(())
+    }
+
+    fn bootstraps(&mut self, program: &Program, ops: &[&Op]) -> Result<()> {
+        let key = self.bootstrap.as_ref().ok_or_else(not_loaded)?;
+        let regs = registers(&mut self.registers)?;
+        let items = items(ops, regs.lanes());
+        let tile = tile_size(items.len(), key.best_tile());
+        let results: Vec<Vec<Vec<u64>>> =
+            items.par_chunks(tile).map_init(|| key.scratch(tile), |scratch, tile| {
+                let scratch = scratch.as_mut().map_err(|e| e.clone())?;
+                bootstrap_tile(&self.params, key, program, regs, tile, scratch)
+            }).collect::<Result<_>>()?;
+        for (item, words) in items.iter().zip(results.into_iter().flatten()) {
+            let width = self.params.big_dimension() + 1;
+            for (dst, words) in item.op.results().iter().zip(words.chunks_exact(width)) {
+                regs.lane_mut(*dst, item.lane).copy_from_slice(words);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// For each item of a tile the extracted ciphertexts, one after another.
+fn bootstrap_tile(
+    params: &TfheParams, key: &BootstrapKey, program: &Program, regs: &Registers, tile: &[Item],
+    scratch: &mut crate::bootstrap::tfhe::classic::Scratch,
+) -> Result<Vec<Vec<u64>>> {
+    let (n, glwe) = (params.polynomial_size, (params.glwe_dimension + 1) * params.polynomial_size);
+    let mut accs = vec![0u64; tile.len() * glwe];
+    let mut inputs = Vec::with_capacity(tile.len());
+    let mut extract = Vec::with_capacity(tile.len());
+    for (item, acc) in tile.iter().zip(accs.chunks_exact_mut(glwe)) {
+        let Op::Bootstrap { src, table, .. } = item.op else { return Err(not_loaded()) };
+        inputs.push(regs.lane(*src, item.lane));
+        match table {
+            TableRef::Clear(t) => acc[glwe - n..].copy_from_slice(program.tables()[*t as usize].polynomial()),
+            TableRef::Encrypted(reg, _) => acc.copy_from_slice(regs.lane(*reg, item.lane)),
+        }
+        extract.push(program.outputs_of(table));
+    }
+    key.rotate(&mut accs, &inputs, scratch)?;
+    let width = params.big_dimension() + 1;
+    Ok(accs
+        .chunks_exact(glwe)
+        .zip(extract)
+        .map(|(acc, outputs)| {
+            let mut words = vec![0u64; outputs.len() * width];
+            for (out, o) in words.chunks_exact_mut(width).zip(outputs) {
+                sample_extract(Modulus::clone(&params.modulus), n, acc, o.index, out);
+            }
+            words
+        })
+        .collect())
+}
+
+fn items<'a>(ops: &[&'a Op], lanes: usize) -> Vec<Item<'a>> {
+    ops.iter().flat_map(|op| (0..lanes).map(|lane| Item { op, lane })).collect()
+}
+
+/// Tiles of at most `best` that give every thread work.
+fn tile_size(items: usize, best: usize) -> usize {
+    items.div_ceil(rayon::current_num_threads()).clamp(1, best.max(1))
+}
+
+fn registers(registers: &mut Option<Registers>) -> Result<&mut Registers> {
+    registers.as_mut().ok_or_else(not_loaded)
+}
+
+fn not_loaded() -> Error {
+    Error::bad_input("run", "a loaded program", "none", "call load first")
+}

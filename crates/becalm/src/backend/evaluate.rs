@@ -1,0 +1,259 @@
+//! From ciphertexts to ciphertexts: checks, chunks of lanes, waves, and what is known of the results.
+//!
+//! Everything that can be refused is refused before the first instruction runs. Noise, encoding and range of the results
+//! are stamped from the walk over the program, never asked from the machine.
+
+use super::{Backend, Info, Session};
+use crate::cipher::{Ciphertext, EvaluationKey, Glwe, KeyId, Lwe};
+use crate::params::TfheParams;
+use crate::program::{Gate, Need, Program, Reg, RegType, Walk};
+use crate::tfhe::{Output, Table};
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Called between waves with how many of how many steps are done; `Break` stops the run with
+/// [`Error::Interrupted`](crate::Error::Interrupted).
+pub type Progress<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
+
+/// Evaluation keys on a machine: the server's side.
+pub struct Evaluator {
+    params: Arc<TfheParams>,
+    key: KeyId,
+    info: Info,
+    session: Mutex<Box<dyn Session>>,
+}
+
+impl Evaluator {
+    /// Opens a key on a machine, all parts of it.
+    ///
+    /// # Errors
+    /// What [`Backend::open`] refuses.
+    pub fn new(backend: &dyn Backend, keys: &EvaluationKey) -> Result<Self> {
+        Evaluator::for_needs(backend, keys, &BTreeSet::from([Need::KeySwitch, Need::Bootstrap]))
+    }
+
+    /// Opens the parts of a key that a program [needs](Program::needs).
+    ///
+    /// # Errors
+    /// What [`Backend::open`] refuses.
+    pub fn for_needs(backend: &dyn Backend, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Self> {
+        let session = Mutex::new(backend.open(keys, needs)?);
+        Ok(Evaluator { params: keys.params.clone(), key: keys.id, info: backend.info(), session })
+    }
+
+    /// The parameter set.
+    pub fn params(&self) -> &Arc<TfheParams> {
+        &self.params
+    }
+
+    /// The machine.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// Runs a program on batches, one for each input, all of one length (an encrypted table serves every lane).
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`], [`Error::WrongKey`], [`Error::BadInput`] for arguments that do not fit the program;
+    /// [`Error::TooNoisy`] if they are too noisy for it; what the machine reports.
+    pub fn evaluate(&self, program: &Arc<Program>, inputs: &[Ciphertext]) -> Result<Vec<Lwe>> {
+        self.evaluate_with(program, inputs, &mut |_, _| ControlFlow::Continue(()))
+    }
+
+    /// [`Evaluator::evaluate`] that reports progress and can be stopped.
+    ///
+    /// # Errors
+    /// As there, and [`Error::Interrupted`].
+    pub fn evaluate_with(&self, program: &Arc<Program>, inputs: &[Ciphertext], progress: Progress) -> Result<Vec<Lwe>> {
+        let lanes = self.check(program, inputs)?;
+        let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
+        let walk = Arc::new(program.walk(&noise)?);
+        let mut results = vec![Vec::new(); program.outputs().len()];
+        let chunk = self.chunk(&walk, lanes);
+        let steps = lanes.div_ceil(chunk.max(1)) * walk.waves.len();
+        let mut done = 0;
+        // A panic inside a session leaves nothing that a fresh `load` does not reset.
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        for from in (0..lanes).step_by(chunk.max(1)) {
+            let to = lanes.min(from + chunk);
+            let loaded = session.load(program.clone(), walk.clone(), to - from)?;
+            for (reg, ct) in program.inputs().iter().zip(inputs) {
+                write(session.as_mut(), *reg, ct, from..to)?;
+            }
+            for w in 0..walk.waves.len() {
+                session.run(&loaded, w..w + 1)?;
+                done += 1;
+                if progress(done, steps).is_break() {
+                    return Err(Error::interrupted("evaluate", "to finish", format!("a stop after {done} of {steps} steps"), "run it again; the arguments are unchanged"));
+                }
+            }
+            for (reg, words) in program.outputs().iter().zip(&mut results) {
+                words.extend(session.read(*reg, 0..to - from)?);
+            }
+        }
+        program.outputs().iter().zip(results).map(|(reg, data)| self.stamp(program, &walk, *reg, data)).collect()
+    }
+
+    /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.
+    fn chunk(&self, walk: &Walk, lanes: usize) -> usize {
+        let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
+        (4 * self.info.best_batch).div_ceil(widest).next_multiple_of(self.info.best_batch.div_ceil(widest).max(1)).clamp(1, lanes.max(1))
+    }
+
+    fn check(&self, program: &Program, inputs: &[Ciphertext]) -> Result<usize> {
+        if *program.params() != self.params {
+            return Err(Error::wrong_params("evaluate", format!("a program for {}", self.params.name), program.params().name.to_string(), "record the program for the key's parameter set"));
+        }
+        if inputs.len() != program.inputs().len() {
+            return Err(Error::bad_input("evaluate", format!("{} arguments", program.inputs().len()), inputs.len().to_string(), "pass one batch for each input of the program"));
+        }
+        let mut lanes = None;
+        for (i, (reg, ct)) in program.inputs().iter().zip(inputs).enumerate() {
+            self.check_key(ct)?;
+            let info = program.info(*reg).copied().ok_or_else(|| Error::bad_input("evaluate", "a valid program", "an unknown input register", "record the program again"))?;
+            let fits = match (ct, info.ty) {
+                (Ciphertext::Glwe(_), RegType::Glwe) => true,
+                (Ciphertext::Lwe(c), RegType::Lwe(role)) => {
+                    if *lanes.get_or_insert(c.len()) != c.len() {
+                        return Err(Error::bad_input("evaluate", format!("batches of {} ciphertexts", lanes.unwrap_or(0)), format!("{} in argument {i}", c.len()), "pass batches of one length"));
+                    }
+                    c.role == role && c.encoding == info.encoding && c.range.0 >= info.range.0 && c.range.1 <= info.range.1
+                }
+                _ => false,
+            };
+            if !fits {
+                return Err(Error::bad_input("evaluate", format!("{info:?} as argument {i}"), format!("{ct:?} with values {:?}", range_of(ct)), "encrypt in the encoding that the program declares for its input"));
+            }
+        }
+        Ok(lanes.unwrap_or(1))
+    }
+
+    fn check_key(&self, ct: &Ciphertext) -> Result<()> {
+        if *ct.params() != self.params {
+            return Err(Error::wrong_params("evaluate", format!("ciphertexts of {}", self.params.name), ct.params().name.to_string(), "use ciphertexts and keys of one parameter set"));
+        }
+        if ct.key_id() != self.key {
+            return Err(Error::wrong_key("evaluate", format!("ciphertexts under key {}", self.key), ct.key_id().to_string(), "use the evaluation key that was made with their secret key"));
+        }
+        Ok(())
+    }
+
+    fn stamp(&self, program: &Program, walk: &Walk, reg: Reg, data: Vec<u64>) -> Result<Lwe> {
+        match program.info(reg) {
+            Some(info) => match info.ty {
+                RegType::Lwe(role) => Ok(Lwe {
+                    params: self.params.clone(),
+                    key: self.key,
+                    role,
+                    encoding: info.encoding,
+                    range: info.range,
+                    noise: walk.noise[reg.0 as usize],
+                    data,
+                }),
+                RegType::Glwe => Err(Error::unsupported("evaluate", "LWE results", "a table as a result", "return what is looked up instead")),
+            },
+            None => Err(Error::bad_input("evaluate", "a valid program", "an unknown output register", "record the program again")),
+        }
+    }
+}
+
+/// One bootstrap or gate on a batch: programs of one instruction, recorded on the spot.
+impl Evaluator {
+    /// Looks every ciphertext of the batch up in a table; one batch for each output of the table.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn bootstrap_many(&self, x: &Lwe, table: &Table) -> Result<Vec<Lwe>> {
+        self.apply(&[x], |p, r| p.lookup_many(r[0], table))
+    }
+
+    /// [`Evaluator::bootstrap_many`] for a table with one output.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`]; [`Error::BadInput`] if the table has several outputs.
+    pub fn bootstrap(&self, x: &Lwe, table: &Table) -> Result<Lwe> {
+        only(self.apply(&[x], |p, r| Ok(vec![p.lookup(r[0], table)?]))?)
+    }
+
+    /// Looks every ciphertext up in an encrypted table.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn bootstrap_encrypted(&self, x: &Lwe, table: &Glwe, outputs: &[Output]) -> Result<Vec<Lwe>> {
+        let mut program = Program::new(self.params.clone());
+        let src = program.input_as(info_of(x));
+        let glwe = program.input_table(x.encoding);
+        let switch = self.params.order == crate::params::Order::KsPbs;
+        let small = if switch { program.key_switch(src)? } else { src };
+        for r in program.bootstrap_encrypted(small, glwe, outputs)? {
+            let rested = if switch { r } else { program.key_switch(r)? };
+            program.output(rested)?;
+        }
+        self.evaluate(&Arc::new(program), &[x.clone().into(), table.clone().into()])
+    }
+
+    /// f(a, b) lane by lane by one lookup at `a·base + b`, for values `b < base`.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn bootstrap2(&self, a: &Lwe, b: &Lwe, base: u64, f: impl Fn(u64, u64) -> u64) -> Result<Lwe> {
+        only(self.apply(&[a, b], |p, r| Ok(vec![p.lookup2(r[0], r[1], base, f)?]))?)
+    }
+
+    /// A boolean gate lane by lane.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn gate(&self, gate: Gate, a: &Lwe, b: &Lwe) -> Result<Lwe> {
+        only(self.apply(&[a, b], |p, r| Ok(vec![p.gate(gate, r[0], r[1])?]))?)
+    }
+
+    /// `if s { x } else { y }` lane by lane, for booleans.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn mux(&self, s: &Lwe, x: &Lwe, y: &Lwe) -> Result<Lwe> {
+        only(self.apply(&[s, x, y], |p, r| Ok(vec![p.mux(r[0], r[1], r[2])?]))?)
+    }
+
+    fn apply(&self, inputs: &[&Lwe], record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>>) -> Result<Vec<Lwe>> {
+        let mut program = Program::new(self.params.clone());
+        let regs: Vec<Reg> = inputs.iter().map(|x| program.input_as(info_of(x))).collect();
+        for r in record(&mut program, &regs)? {
+            program.output(r)?;
+        }
+        let inputs: Vec<Ciphertext> = inputs.iter().map(|x| (*x).clone().into()).collect();
+        self.evaluate(&Arc::new(program), &inputs)
+    }
+}
+
+fn info_of(x: &Lwe) -> crate::program::RegInfo {
+    crate::program::RegInfo { ty: RegType::Lwe(x.role), encoding: x.encoding, range: x.range }
+}
+
+fn only(mut results: Vec<Lwe>) -> Result<Lwe> {
+    results.pop().ok_or_else(|| Error::bad_input("evaluate", "one result", "none", "record an output"))
+}
+
+fn noise_of(ct: &Ciphertext) -> f64 {
+    match ct {
+        Ciphertext::Lwe(c) => c.noise,
+        Ciphertext::Glwe(c) => c.noise,
+    }
+}
+
+fn range_of(ct: &Ciphertext) -> Option<(i64, i64)> {
+    match ct {
+        Ciphertext::Lwe(c) => Some(c.range),
+        Ciphertext::Glwe(_) => None,
+    }
+}
+
+fn write(session: &mut dyn Session, reg: Reg, ct: &Ciphertext, lanes: std::ops::Range<usize>) -> Result<()> {
+    match ct {
+        Ciphertext::Lwe(c) => session.write(reg, 0, &c.slice(lanes)?.into()),
+        Ciphertext::Glwe(_) => (0..lanes.len()).try_for_each(|lane| session.write(reg, lane, ct)),
+    }
+}

@@ -1,0 +1,96 @@
+//! Machines that run programs, and the one contract that they share.
+//!
+//! The boundary is a program, not a polynomial: a GPU wants a wave as one launch, a processor wants it as a batch, a CPU
+//! spreads it over threads. Inside a backend anything may be fused; outside nothing is generic over it.
+
+mod cpu;
+mod evaluate;
+mod linear;
+mod reference;
+mod registers;
+
+pub use cpu::Cpu;
+pub use evaluate::{Evaluator, Progress};
+pub use reference::Reference;
+
+use crate::cipher::{Ciphertext, EvaluationKey};
+use crate::params::TfheParams;
+use crate::program::{Need, Op, Program, Reg, Walk};
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a machine says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Info {
+    /// `"cpu"`, `"reference"`, …
+    pub name: &'static str,
+    /// One line for people: processor, instruction set, threads.
+    pub description: String,
+    /// Bytes of memory that keys and registers may take; 0 if unknown.
+    pub memory: u64,
+    /// Number of equal instructions at which the machine is busy.
+    pub best_batch: usize,
+}
+
+/// A kind of machine.
+pub trait Backend: Send + Sync {
+    /// What the machine says of itself.
+    fn info(&self) -> Info;
+    /// Whether the machine runs this instruction natively for this parameter set.
+    fn supports(&self, op: &Op, params: &TfheParams) -> bool;
+    /// Brings the needed parts of a key onto the machine.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if they do not fit; [`Error::WrongParams`] for a set the machine cannot run.
+    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>>;
+}
+
+/// A program laid out on a machine: what [`Session::load`] returns and the other calls want back.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Its waves.
+    pub walk: Arc<Walk>,
+    /// Ciphertexts in each register.
+    pub lanes: usize,
+}
+
+/// Keys on a machine, and memory to run in. One program is loaded at a time.
+pub trait Session: Send {
+    /// Reserves registers for `lanes` ciphertexts each; what was loaded before is gone.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if the registers do not fit; [`Error::Unsupported`] for an instruction that the machine lacks or
+    /// a part of the key that was not opened.
+    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded>;
+    /// Puts ciphertexts into a register from a lane on.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the register does not exist or the ciphertexts do not fit it.
+    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()>;
+    /// Copies the words of some lanes out of a register.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the register does not exist, is no longer alive or has fewer lanes.
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>>;
+    /// Runs some waves. Progress and interruption are served between calls.
+    ///
+    /// # Errors
+    /// What the machine reports.
+    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()>;
+}
+
+/// The backend of a name.
+///
+/// # Errors
+/// [`Error::BadInput`] for a name that this build does not have.
+pub fn by_name(name: &str) -> Result<Box<dyn Backend>> {
+    match name {
+        "cpu" | "auto" => Ok(Box::new(Cpu::new(0)?)),
+        "reference" => Ok(Box::new(Reference)),
+        other => Err(Error::bad_input("backend", "cpu, reference or auto", other, "choose one of these")),
+    }
+}

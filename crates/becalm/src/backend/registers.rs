@@ -1,0 +1,100 @@
+//! Registers in host memory, shared by the backends that compute there: allocated when first written, freed when dead.
+
+use super::Loaded;
+use crate::cipher::Ciphertext;
+use crate::program::{Reg, RegType};
+use crate::{Error, Result};
+use std::ops::Range;
+
+/// The register file of one loaded program.
+pub(super) struct Registers {
+    loaded: Loaded,
+    words: Vec<Vec<u64>>,
+}
+
+impl Registers {
+    /// Empty registers for a program.
+    pub fn new(loaded: Loaded) -> Self {
+        let words = vec![Vec::new(); loaded.program.registers()];
+        Registers { loaded, words }
+    }
+
+    pub fn lanes(&self) -> usize {
+        self.loaded.lanes
+    }
+
+    fn width(&self, reg: Reg, op: &'static str) -> Result<usize> {
+        if self.loaded.program.info(reg).is_some() {
+            return Ok(self.loaded.program.width(reg));
+        }
+        Err(Error::bad_input(op, format!("a register below {}", self.words.len()), reg.0.to_string(), "use registers of the loaded program"))
+    }
+
+    /// Puts ciphertexts into a register from `lane` on.
+    pub fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
+        let width = self.width(at, "write")?;
+        let (ty, words) = match ct {
+            Ciphertext::Lwe(c) => (RegType::Lwe(c.role), &c.data),
+            Ciphertext::Glwe(c) => (RegType::Glwe, &c.data),
+        };
+        let fits = words.len() % width == 0 && lane * width + words.len() <= self.lanes() * width;
+        if self.loaded.program.info(at).map(|i| i.ty) != Some(ty) || !fits {
+            return Err(Error::bad_input("write", format!("{:?} in {} lanes", self.loaded.program.info(at).map(|i| i.ty), self.lanes()), format!("{ct:?} from lane {lane}"), "write what the register holds"));
+        }
+        let start = lane * width;
+        self.allocate(at)[start..start + words.len()].copy_from_slice(words);
+        Ok(())
+    }
+
+    /// Copies lanes out.
+    pub fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
+        let width = self.width(at, "read")?;
+        let words = &self.words[at.0 as usize];
+        words.get(lanes.start * width..lanes.end * width).map(<[u64]>::to_vec).ok_or_else(|| {
+            Error::bad_input("read", format!("lanes of a live register of {}", words.len() / width), format!("{lanes:?} of register {}", at.0), "read outputs after the last wave")
+        })
+    }
+
+    /// The register's memory, zeroed when first asked for.
+    pub fn allocate(&mut self, at: Reg) -> &mut Vec<u64> {
+        let size = self.loaded.program.width(at) * self.lanes();
+        let words = &mut self.words[at.0 as usize];
+        if words.is_empty() {
+            words.resize(size, 0);
+        }
+        words
+    }
+
+    /// One lane of a register that is alive.
+    pub fn lane(&self, at: Reg, lane: usize) -> &[u64] {
+        let width = self.loaded.program.width(at);
+        &self.words[at.0 as usize][lane * width..(lane + 1) * width]
+    }
+
+    /// One lane of a register, to be written.
+    pub fn lane_mut(&mut self, at: Reg, lane: usize) -> &mut [u64] {
+        let width = self.loaded.program.width(at);
+        &mut self.allocate(at)[lane * width..(lane + 1) * width]
+    }
+
+    /// All lanes of a register that is alive.
+    pub fn all(&self, at: Reg) -> &[u64] {
+        &self.words[at.0 as usize]
+    }
+
+    /// Refuses to read registers that were never written.
+    pub fn require_alive(&self, regs: &[Reg]) -> Result<()> {
+        match regs.iter().find(|r| self.words[r.0 as usize].is_empty()) {
+            None => Ok(()),
+            Some(r) => Err(Error::bad_input("run", "every input written and waves run in order", format!("register {} empty", r.0), "write the inputs, then run the waves from the first")),
+        }
+    }
+
+    /// Frees what nobody reads after a wave.
+    pub fn retire(&mut self, wave: usize) {
+        let walk = self.loaded.walk.clone();
+        for r in &walk.dead_after[wave] {
+            self.words[r.0 as usize] = Vec::new();
+        }
+    }
+}

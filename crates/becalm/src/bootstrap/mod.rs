@@ -1,0 +1,3 @@
+//! The point of the library: one file, one bootstrap.
+
+pub mod tfhe;

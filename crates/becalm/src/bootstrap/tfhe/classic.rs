@@ -1,0 +1,122 @@
+//! Classic programmable bootstrapping: modulus switch, blind rotation of a table, sample extraction.
+//!
+//! With exponents ã_i = round(2N·a_i), b̃ = round(2N·b): acc = X^(−b̃)·T, then acc += ((X^(ã_i) − 1)·acc) ⊡ GGSW(s_i) for
+//! each i. Coefficient 0 of the result is the coefficient of T at round(2N·phase). Cost: n external products, the key
+//! read once for a tile of ciphertexts. Noise: [`crate::tfhe::noise::blind_rotation`]. Source: Chillotti, Gama,
+//! Georgieva, Izabachène 2020 (TFHE), Alg. 9; Chillotti, Joye, Paillier 2021.
+
+use super::blind_rotate::{self, FourierBootstrapKey};
+use super::ntt_rotate::{self, NttBootstrapKey};
+use super::Shape;
+use crate::cipher::EvaluationKey;
+use crate::math::Modulus;
+use crate::math::simd::Level;
+use crate::params::TfheParams;
+use crate::tfhe::modulus_switch;
+use crate::{Error, Result};
+
+/// A bootstrapping key in the domain that its modulus computes in.
+pub struct BootstrapKey {
+    params: TfheParams,
+    arithmetic: Arithmetic,
+}
+
+enum Arithmetic {
+    /// Modulo 2^64, f64 FFT.
+    Fourier(FourierBootstrapKey),
+    /// Modulo p, exact.
+    Ntt(NttBootstrapKey),
+}
+
+/// Memory to rotate in, for one thread.
+pub enum Scratch {
+    /// For [`Modulus::Native`].
+    Fourier(blind_rotate::Scratch),
+    /// For [`Modulus::Goldilocks`].
+    Ntt(ntt_rotate::Scratch),
+}
+
+impl BootstrapKey {
+    /// Brings an evaluation key into the domain of its modulus, in parallel.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if it does not fit.
+    pub fn new(keys: &EvaluationKey, level: Level) -> Result<Self> {
+        BootstrapKey::from_fn(keys.params(), level, |i, out| keys.expand_ggsw(i, out))
+    }
+
+    /// The same from GGSW ciphertexts in coefficient form, `[ℓ][row][column][N]`: `fill(i, out)` writes the i-th.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if it does not fit.
+    pub fn from_fn(params: &TfheParams, level: Level, fill: impl Fn(usize, &mut [u64]) + Sync) -> Result<Self> {
+        let shape = Shape::of(params);
+        let arithmetic = match params.modulus {
+            Modulus::Native => Arithmetic::Fourier(FourierBootstrapKey::new(shape, level, fill)?),
+            Modulus::Goldilocks => Arithmetic::Ntt(NttBootstrapKey::new(shape, level, fill)?),
+        };
+        Ok(BootstrapKey { params: params.clone(), arithmetic })
+    }
+
+    /// Bytes of the expanded key of a set.
+    pub fn bytes(params: &TfheParams) -> usize {
+        match params.modulus {
+            Modulus::Native => FourierBootstrapKey::bytes(&Shape::of(params)),
+            Modulus::Goldilocks => NttBootstrapKey::bytes(&Shape::of(params)),
+        }
+    }
+
+    /// How many ciphertexts to rotate together so that reading the key no longer costs.
+    pub fn best_tile(&self) -> usize {
+        match &self.arithmetic {
+            Arithmetic::Fourier(key) => key.best_tile(),
+            Arithmetic::Ntt(key) => key.best_tile(),
+        }
+    }
+
+    /// Memory to rotate up to `tile` ciphertexts in.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if there is none.
+    pub fn scratch(&self, tile: usize) -> Result<Scratch> {
+        Ok(match &self.arithmetic {
+            Arithmetic::Fourier(key) => Scratch::Fourier(key.scratch(tile)?),
+            Arithmetic::Ntt(key) => Scratch::Ntt(key.scratch(tile)?),
+        })
+    }
+
+    /// Rotates a tile of tables. `accs`: T tables of k+1 polynomials, rotated in place. `inputs`: T LWE ciphertexts of n+1
+    /// words under the small key.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the lengths do not belong together; [`Error::WrongParams`] for another key's scratch.
+    pub fn rotate(&self, accs: &mut [u64], inputs: &[&[u64]], scratch: &mut Scratch) -> Result<()> {
+        let p = &self.params;
+        let glwe = (p.glwe_dimension + 1) * p.polynomial_size;
+        if accs.len() != inputs.len() * glwe || inputs.iter().any(|x| x.len() != p.lwe_dimension + 1) {
+            return Err(Error::bad_input("bootstrap", format!("{} tables of {glwe} words", inputs.len()), accs.len().to_string(), "give one table and one ciphertext for each lane"));
+        }
+        let mut exponents = vec![0u32; inputs.len() * (p.lwe_dimension + 1)];
+        for (input, out) in inputs.iter().zip(exponents.chunks_exact_mut(p.lwe_dimension + 1)) {
+            modulus_switch::modulus_switch(p, input, out);
+        }
+        match (&self.arithmetic, scratch) {
+            (Arithmetic::Fourier(key), Scratch::Fourier(s)) => key.rotate(accs, &exponents, s),
+            (Arithmetic::Ntt(key), Scratch::Ntt(s)) => key.rotate(accs, &exponents, s),
+            _ => return Err(Error::wrong_params("bootstrap", "scratch of this key", "scratch of another", "make scratch with the same key")),
+        }
+        Ok(())
+    }
+}
+
+/// Coefficient `index` of a GLWE ciphertext as an LWE ciphertext under the big key: the phase's coefficient `index` is
+/// B_index − Σ_j A_j·S_(index−j), with a sign where the index wraps. `out`: k·N + 1 words.
+pub fn sample_extract(q: Modulus, n: usize, glwe: &[u64], index: usize, out: &mut [u64]) {
+    let k = glwe.len() / n - 1;
+    for (a, mask) in glwe.chunks_exact(n).zip(out.chunks_exact_mut(n)).take(k) {
+        for (j, m) in mask.iter_mut().enumerate() {
+            *m = if j <= index { a[index - j] } else { q.neg(a[n + index - j]) };
+        }
+    }
+    out[k * n] = glwe[k * n + index];
+}

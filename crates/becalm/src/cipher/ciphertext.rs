@@ -1,0 +1,216 @@
+//! Batches of ciphertexts. A batch is the unit: one ciphertext is a batch of one.
+
+use super::{Encoding, KeyId, KeyRole};
+use crate::params::TfheParams;
+use crate::{Error, Result};
+use std::fmt;
+use std::sync::Arc;
+
+/// A batch of LWE ciphertexts under one key: `len` rows (a_1 … a_d, b) with phase b − ⟨a, s⟩.
+#[derive(Clone)]
+pub struct Lwe {
+    pub(crate) params: Arc<TfheParams>,
+    pub(crate) key: KeyId,
+    pub(crate) role: KeyRole,
+    pub(crate) encoding: Encoding,
+    /// Least and greatest value that any of the messages may have, as the public operations imply.
+    pub(crate) range: (i64, i64),
+    /// Variance of the phase error, torus units; the worst of the batch.
+    pub(crate) noise: f64,
+    pub(crate) data: Vec<u64>,
+}
+
+/// One GLWE ciphertext (A_1 … A_k, B) under the big key, phase B − Σ A_i·S_i; as an encrypted lookup table.
+#[derive(Clone)]
+pub struct Glwe {
+    pub(crate) params: Arc<TfheParams>,
+    pub(crate) key: KeyId,
+    /// Variance of the phase error of a coefficient, torus units.
+    pub(crate) noise: f64,
+    pub(crate) data: Vec<u64>,
+}
+
+/// Anything that a register of a program can hold.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Ciphertext {
+    /// LWE ciphertexts.
+    Lwe(Lwe),
+    /// An encrypted lookup table.
+    Glwe(Glwe),
+}
+
+impl Lwe {
+    /// Number of ciphertexts in the batch.
+    pub fn len(&self) -> usize {
+        self.data.len() / self.width()
+    }
+
+    /// True if the batch holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// Words in one ciphertext: the dimension of the mask plus one.
+    pub fn width(&self) -> usize {
+        self.role.dimension(&self.params) + 1
+    }
+
+    /// The parameter set.
+    pub fn params(&self) -> &Arc<TfheParams> {
+        &self.params
+    }
+
+    /// Identity of the secret key.
+    pub fn key_id(&self) -> KeyId {
+        self.key
+    }
+
+    /// Which secret key of the set.
+    pub fn role(&self) -> KeyRole {
+        self.role
+    }
+
+    /// Where messages lie.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// Least and greatest value that any of the messages may have.
+    pub fn range(&self) -> (i64, i64) {
+        self.range
+    }
+
+    /// Variance of the phase error in torus units, by the noise formulas.
+    pub fn noise_variance(&self) -> f64 {
+        self.noise
+    }
+
+    /// The words, one ciphertext after another.
+    pub fn words(&self) -> &[u64] {
+        &self.data
+    }
+
+    /// Bytes that the batch takes.
+    pub fn bytes(&self) -> usize {
+        self.data.len() * 8
+    }
+
+    /// The ciphertexts of a part of the batch.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the range ends past the batch.
+    pub fn slice(&self, lanes: std::ops::Range<usize>) -> Result<Lwe> {
+        if lanes.start > lanes.end || lanes.end > self.len() {
+            return Err(Error::bad_input("slice", format!("lanes within 0..{}", self.len()), format!("{lanes:?}"), "ask for ciphertexts that the batch has"));
+        }
+        let width = self.width();
+        let data = self.data[lanes.start * width..lanes.end * width].to_vec();
+        Ok(Lwe { data, ..self.empty_like() })
+    }
+
+    /// A batch of the same kind with nothing in it.
+    pub(crate) fn empty_like(&self) -> Lwe {
+        Lwe { params: self.params.clone(), data: Vec::new(), ..*self }
+    }
+
+    /// Batches of the same kind as one; the noise is that of the worst, the range covers all.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if there is no batch; what [`Lwe::require_like`] refuses.
+    pub fn concat(batches: &[Lwe]) -> Result<Lwe> {
+        let Some(first) = batches.first() else {
+            return Err(Error::bad_input("concat", "at least one batch", "none", "pass a batch"));
+        };
+        let mut all = first.clone();
+        for b in &batches[1..] {
+            first.require_like(b, "concat")?;
+            all.data.extend_from_slice(&b.data);
+            all.noise = all.noise.max(b.noise);
+            all.range = (all.range.0.min(b.range.0), all.range.1.max(b.range.1));
+        }
+        Ok(all)
+    }
+
+    /// Refuses a batch of another parameter set, key, role or encoding.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`], [`Error::WrongKey`] or [`Error::BadInput`], whichever differs first.
+    pub fn require_like(&self, other: &Lwe, op: &'static str) -> Result<()> {
+        if self.params != other.params {
+            return Err(Error::wrong_params(op, format!("ciphertexts of {}", self.params.name), other.params.name.to_string(), "use ciphertexts of one parameter set"));
+        }
+        if self.key != other.key || self.role != other.role {
+            return Err(Error::wrong_key(op, format!("{:?} key {}", self.role, self.key), format!("{:?} key {}", other.role, other.key), "use ciphertexts under one key"));
+        }
+        if self.encoding != other.encoding {
+            return Err(Error::bad_input(op, format!("{:?}", self.encoding), format!("{:?}", other.encoding), "encode both alike, or bootstrap one into the other's encoding"));
+        }
+        Ok(())
+    }
+}
+
+impl Glwe {
+    /// The parameter set.
+    pub fn params(&self) -> &Arc<TfheParams> {
+        &self.params
+    }
+
+    /// Identity of the secret key.
+    pub fn key_id(&self) -> KeyId {
+        self.key
+    }
+
+    /// Variance of the phase error of a coefficient, torus units.
+    pub fn noise_variance(&self) -> f64 {
+        self.noise
+    }
+
+    /// The k+1 polynomials, N words each.
+    pub fn words(&self) -> &[u64] {
+        &self.data
+    }
+}
+
+impl Ciphertext {
+    /// Identity of the secret key.
+    pub fn key_id(&self) -> KeyId {
+        match self {
+            Ciphertext::Lwe(c) => c.key,
+            Ciphertext::Glwe(c) => c.key,
+        }
+    }
+
+    /// The parameter set.
+    pub fn params(&self) -> &Arc<TfheParams> {
+        match self {
+            Ciphertext::Lwe(c) => &c.params,
+            Ciphertext::Glwe(c) => &c.params,
+        }
+    }
+}
+
+impl From<Lwe> for Ciphertext {
+    fn from(c: Lwe) -> Self {
+        Ciphertext::Lwe(c)
+    }
+}
+
+impl From<Glwe> for Ciphertext {
+    fn from(c: Glwe) -> Self {
+        Ciphertext::Glwe(c)
+    }
+}
+
+impl fmt::Debug for Lwe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let p = &self.params;
+        write!(f, "Lwe({} × {} values of {}, {:?} key {}, noise 2^{:.2})", self.len(), self.encoding.values, p.name, self.role, self.key, self.noise.sqrt().log2())
+    }
+}
+
+impl fmt::Debug for Glwe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Glwe({}, key {}, noise 2^{:.2})", self.params.name, self.key, self.noise.sqrt().log2())
+    }
+}

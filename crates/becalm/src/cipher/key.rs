@@ -1,0 +1,141 @@
+//! Secret keys, and the evaluation key that a server holds.
+//!
+//! The evaluation key is kept as it travels: bodies and the seed of the masks, about half of the expanded size. A
+//! backend expands what it needs, in the order it needs it.
+
+use crate::math::random::PublicSeed;
+use crate::params::TfheParams;
+use memmap2::Mmap;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// Identity of a secret key: random, public, carried by everything made with the key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct KeyId(pub [u8; 16]);
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..4].iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyId({self})")
+    }
+}
+
+/// Which of the two secret keys of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum KeyRole {
+    /// The LWE key of dimension n that the blind rotation reads.
+    Small,
+    /// The GLWE key, read as an LWE key of dimension k·N: what a bootstrap puts out.
+    Big,
+}
+
+impl KeyRole {
+    /// Dimension of the mask under this key.
+    pub fn dimension(self, params: &TfheParams) -> usize {
+        match self {
+            KeyRole::Small => params.lwe_dimension,
+            KeyRole::Big => params.big_dimension(),
+        }
+    }
+}
+
+/// The secret keys of one user: binary, wiped when dropped, neither printable nor copyable by accident.
+#[derive(ZeroizeOnDrop)]
+pub struct SecretKey {
+    #[zeroize(skip)]
+    pub(crate) params: Arc<TfheParams>,
+    #[zeroize(skip)]
+    pub(crate) id: KeyId,
+    /// n bits, one a word.
+    pub(crate) small: Vec<u64>,
+    /// k·N bits, one a word: S_1 … S_k.
+    pub(crate) big: Vec<u64>,
+}
+
+impl SecretKey {
+    /// The parameter set.
+    pub fn params(&self) -> &Arc<TfheParams> {
+        &self.params
+    }
+
+    /// Identity of the key.
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+
+    /// The key's bits, one a word, for exchange with other libraries and for proofs. The caller holds a secret then.
+    pub fn expose(&self, role: KeyRole) -> &[u64] {
+        match role {
+            KeyRole::Small => &self.small,
+            KeyRole::Big => &self.big,
+        }
+    }
+}
+
+/// Words in memory or in a mapped file.
+#[derive(Clone)]
+pub enum Words {
+    /// In memory.
+    Owned(Arc<Vec<u64>>),
+    /// Bytes of a mapped file; the start is a multiple of 8.
+    Mapped(Arc<Mmap>, Range<usize>),
+}
+
+impl std::ops::Deref for Words {
+    type Target = [u64];
+    fn deref(&self) -> &[u64] {
+        match self {
+            Words::Owned(v) => v,
+            // A map begins on a page and the range was checked when it was made, so the cast cannot fail.
+            Words::Mapped(map, range) => bytemuck::try_cast_slice(&map[range.clone()]).unwrap_or(&[]),
+        }
+    }
+}
+
+/// What a server needs to bootstrap: the bootstrapping key and the key-switching key, seeded. Holds no secret.
+#[derive(Clone)]
+pub struct EvaluationKey {
+    pub(crate) params: Arc<TfheParams>,
+    pub(crate) id: KeyId,
+    pub(crate) seed: PublicSeed,
+    /// Bodies of n GGSW ciphertexts: [n][ℓ][k+1 rows][N].
+    pub(crate) bootstrap: Words,
+    /// Bodies of k·N·ℓ LWE ciphertexts, modulo 2^32 or q: [k·N][ℓ].
+    pub(crate) key_switch: Words,
+}
+
+impl EvaluationKey {
+    /// The parameter set.
+    pub fn params(&self) -> &Arc<TfheParams> {
+        &self.params
+    }
+
+    /// Identity of the secret key that it belongs to.
+    pub fn key_id(&self) -> KeyId {
+        self.id
+    }
+
+    /// Bytes as stored: bodies and a seed.
+    pub fn seeded_bytes(&self) -> usize {
+        (self.bootstrap.len() + self.key_switch.len()) * 8 + 32
+    }
+}
+
+impl fmt::Debug for EvaluationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EvaluationKey({}, key {}, {:.1} MB seeded)", self.params.name, self.id, self.seeded_bytes() as f64 / 1e6)
+    }
+}
+
+/// Wipes a temporary that held key material.
+pub(crate) fn wipe(words: &mut [u64]) {
+    words.zeroize();
+}

@@ -1,0 +1,10 @@
+//! What is encrypted under which key. No algorithm lives here: encryption, linear operations and key generation are in
+//! [`crate::tfhe`].
+
+mod ciphertext;
+mod encoding;
+mod key;
+
+pub use ciphertext::{Ciphertext, Glwe, Lwe};
+pub use encoding::Encoding;
+pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};

@@ -1,0 +1,230 @@
+//! Recording a program: each call appends an instruction and returns the register of its result.
+
+use super::{Need, Op, Program, Reg, RegInfo, RegType, TableRef};
+use crate::cipher::{Encoding, KeyRole};
+use crate::params::{Order, TfheParams};
+use crate::tfhe::{Output, Table};
+use crate::{Error, Result};
+use std::sync::Arc;
+
+impl Program {
+    /// An empty program for a parameter set.
+    pub fn new(params: Arc<TfheParams>) -> Self {
+        Program { params, regs: vec![], ops: vec![], tables: vec![], inputs: vec![], outputs: vec![] }
+    }
+
+    /// The key that ciphertexts rest under between bootstraps.
+    pub fn resting_role(&self) -> KeyRole {
+        match self.params.order {
+            Order::KsPbs => KeyRole::Big,
+            Order::PbsKs => KeyRole::Small,
+        }
+    }
+
+    fn reg(&mut self, info: RegInfo) -> Reg {
+        self.regs.push(info);
+        Reg(self.regs.len() as u32 - 1)
+    }
+
+    /// A new argument: values 0..p of `encoding` under the resting key.
+    pub fn input(&mut self, encoding: Encoding) -> Reg {
+        let range = (0, encoding.values as i64 - 1);
+        self.input_as(RegInfo { ty: RegType::Lwe(self.resting_role()), encoding, range })
+    }
+
+    /// A new argument of any type and range.
+    pub fn input_as(&mut self, info: RegInfo) -> Reg {
+        let r = self.reg(info);
+        self.inputs.push(r);
+        r
+    }
+
+    /// A new argument that holds an encrypted lookup table.
+    pub fn input_table(&mut self, encoding: Encoding) -> Reg {
+        self.input_as(RegInfo { ty: RegType::Glwe, encoding, range: (0, encoding.values as i64 - 1) })
+    }
+
+    /// Marks a register as a result of the program.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the program has no such register.
+    pub fn output(&mut self, reg: Reg) -> Result<()> {
+        self.known(reg)?;
+        self.outputs.push(reg);
+        Ok(())
+    }
+
+    pub(super) fn known(&self, reg: Reg) -> Result<RegInfo> {
+        self.info(reg).copied().ok_or_else(|| {
+            Error::bad_input("program", format!("a register below {}", self.regs.len()), reg.0.to_string(), "use registers that this program returned")
+        })
+    }
+
+    /// `Σ coefficient·register + constant`, values in one encoding; `constant` is a value.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for no term, unknown registers or mixed encodings or keys.
+    pub fn linear(&mut self, terms: &[(i64, Reg)], constant: i64) -> Result<Reg> {
+        let Some(&(_, first)) = terms.first() else {
+            return Err(Error::bad_input("linear", "at least one term", "none", "pass a register"));
+        };
+        let encoding = self.known(first)?.encoding;
+        let mut range = (constant, constant);
+        for &(c, r) in terms {
+            let info = self.known(r)?;
+            if info.encoding != encoding {
+                return Err(Error::bad_input("linear", format!("{encoding:?}"), format!("{:?}", info.encoding), "bring all terms to one encoding by a table"));
+            }
+            let (a, b) = (c.saturating_mul(info.range.0), c.saturating_mul(info.range.1));
+            range = (range.0.saturating_add(a.min(b)), range.1.saturating_add(a.max(b)));
+        }
+        let torus = encoding.encode(self.params.modulus, constant);
+        self.linear_as(terms, torus, encoding, range)
+    }
+
+    /// `Σ coefficient·register + constant` where the constant is a torus element and the caller says what the result
+    /// means.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for no term, unknown registers or mixed keys.
+    pub fn linear_as(&mut self, terms: &[(i64, Reg)], constant: u64, encoding: Encoding, range: (i64, i64)) -> Result<Reg> {
+        let mut merged: Vec<(i64, Reg)> = Vec::with_capacity(terms.len());
+        for &(c, r) in terms {
+            match merged.iter_mut().find(|t| t.1 == r) {
+                Some(t) => t.0 = t.0.saturating_add(c),
+                None => merged.push((c, r)),
+            }
+        }
+        let ty = self.known(merged.first().map_or(Reg(u32::MAX), |t| t.1))?.ty;
+        for &(_, r) in &merged {
+            let other = self.known(r)?.ty;
+            if other != ty || ty == RegType::Glwe {
+                return Err(Error::bad_input("linear", "LWE ciphertexts under one key", format!("{ty:?} and {other:?}"), "key switch first"));
+            }
+        }
+        let dst = self.reg(RegInfo { ty, encoding, range });
+        self.ops.push(Op::MulAdd { dst, terms: merged, constant });
+        Ok(dst)
+    }
+
+    /// From the big key to the small one.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the register is not under the big key.
+    pub fn key_switch(&mut self, src: Reg) -> Result<Reg> {
+        let info = self.known(src)?;
+        require(info.ty, RegType::Lwe(KeyRole::Big), "key_switch")?;
+        let dst = self.reg(RegInfo { ty: RegType::Lwe(KeyRole::Small), ..info });
+        self.ops.push(Op::KeySwitch { dst, src });
+        Ok(dst)
+    }
+
+    /// A bootstrap alone, from the small key to the big one: one register for each output of the table.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the register is not under the small key, its encoding is not the table's, or its values
+    /// may lie outside the table.
+    pub fn bootstrap(&mut self, src: Reg, table: &Table) -> Result<Vec<Reg>> {
+        let info = self.known(src)?;
+        if table.polynomial.len() != self.params.polynomial_size {
+            return Err(Error::wrong_params("bootstrap", format!("a table of {} coefficients", self.params.polynomial_size), table.polynomial.len().to_string(), "build the table for this parameter set"));
+        }
+        if table.input.padding {
+            require_range(info, table)?;
+        }
+        let index = match self.tables.iter().position(|t| t == table) {
+            Some(i) => i,
+            None => {
+                self.tables.push(table.clone());
+                self.tables.len() - 1
+            }
+        };
+        self.push_bootstrap(src, TableRef::Clear(index as u32))
+    }
+
+    /// A bootstrap whose table is encrypted: `outputs` says what to extract and what it means.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if a register has another type, or an extraction index is no coefficient.
+    pub fn bootstrap_encrypted(&mut self, src: Reg, table: Reg, outputs: &[Output]) -> Result<Vec<Reg>> {
+        require(self.known(table)?.ty, RegType::Glwe, "bootstrap")?;
+        if let Some(o) = outputs.iter().find(|o| o.index >= self.params.polynomial_size) {
+            return Err(Error::bad_input("bootstrap", format!("an extraction index below {}", self.params.polynomial_size), o.index.to_string(), "extract a coefficient of the polynomial"));
+        }
+        self.push_bootstrap(src, TableRef::Encrypted(table, outputs.to_vec()))
+    }
+
+    fn push_bootstrap(&mut self, src: Reg, table: TableRef) -> Result<Vec<Reg>> {
+        require(self.known(src)?.ty, RegType::Lwe(KeyRole::Small), "bootstrap")?;
+        let outputs = self.outputs_of(&table).to_vec();
+        let ty = RegType::Lwe(KeyRole::Big);
+        let dst: Vec<Reg> = outputs.iter().map(|o| self.reg(RegInfo { ty, encoding: o.encoding, range: o.range })).collect();
+        self.ops.push(Op::Bootstrap { dst: dst.clone(), src, table });
+        Ok(dst)
+    }
+
+    /// The set's whole bootstrap, key switch included, from resting key to resting key.
+    ///
+    /// # Errors
+    /// As [`Program::bootstrap`].
+    pub fn lookup_many(&mut self, src: Reg, table: &Table) -> Result<Vec<Reg>> {
+        match self.params.order {
+            Order::KsPbs => {
+                let small = self.key_switch(src)?;
+                self.bootstrap(small, table)
+            }
+            Order::PbsKs => {
+                let big = self.bootstrap(src, table)?;
+                big.into_iter().map(|r| self.key_switch(r)).collect()
+            }
+        }
+    }
+
+    /// [`Program::lookup_many`] for a table with one output.
+    ///
+    /// # Errors
+    /// As [`Program::bootstrap`]; [`Error::BadInput`] if the table has several outputs.
+    pub fn lookup(&mut self, src: Reg, table: &Table) -> Result<Reg> {
+        match self.lookup_many(src, table)?[..] {
+            [only] => Ok(only),
+            ref many => Err(Error::bad_input("lookup", "a table with one output", many.len().to_string(), "use lookup_many")),
+        }
+    }
+
+    /// f(a, b) by one lookup at `a·base + b`, for values `b < base`.
+    ///
+    /// # Errors
+    /// As [`Program::linear`] and [`Program::bootstrap`].
+    pub fn lookup2(&mut self, a: Reg, b: Reg, base: u64, f: impl Fn(u64, u64) -> u64) -> Result<Reg> {
+        let table = Table::from_fn2(&self.params, base, f)?;
+        let packed = self.linear(&[(base as i64, a), (1, b)], 0)?;
+        self.lookup(packed, &table)
+    }
+
+    /// True if the program reads this part of the key.
+    pub fn uses(&self, need: Need) -> bool {
+        self.ops.iter().any(|op| op.need() == Some(need))
+    }
+}
+
+fn require(got: RegType, wanted: RegType, op: &'static str) -> Result<()> {
+    if got == wanted {
+        return Ok(());
+    }
+    Err(Error::bad_input(op, format!("a register of type {wanted:?}"), format!("{got:?}"), "use `lookup`, which orders key switch and bootstrap as the set asks"))
+}
+
+fn require_range(info: RegInfo, table: &Table) -> Result<()> {
+    if info.encoding != table.input {
+        return Err(Error::bad_input("bootstrap", format!("values in {:?}", table.input), format!("{:?}", info.encoding), "build the table for the encoding of its argument"));
+    }
+    if info.range.0 < 0 || info.range.1 > table.limit {
+        return Err(Error::bad_input(
+            "bootstrap",
+            format!("values from 0 to {}", table.limit),
+            format!("values from {} to {}", info.range.0, info.range.1),
+            "declare a smaller range at encryption, add a constant, or bootstrap before the sum outgrows its encoding",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Conformance of a program that came from outside: it is recorded again, so whatever the recorder refuses is refused.
+
+use super::{Op, Program, TableRef};
+use crate::tfhe::Table;
+use crate::{Error, Result};
+
+/// Most instructions, registers and tables of a program that is read from a file.
+const MAX_ITEMS: usize = 1 << 24;
+
+impl Program {
+    /// Checks a program that was not recorded here: register order and types, table shapes, ranges.
+    ///
+    /// # Errors
+    /// Whatever the recorder refuses; [`Error::BadInput`] if recording it again gives another program.
+    pub fn validate(&self) -> Result<()> {
+        let differs = |what: &str| Error::bad_input("program", "a program as the recorder writes it", what, "record the program again with this version");
+        if self.ops.len().max(self.regs.len()).max(self.tables.len()) > MAX_ITEMS {
+            return Err(differs("more than 2^24 items"));
+        }
+        self.params.validate()?;
+        self.tables.iter().try_for_each(|t| self.check_table(t))?;
+        let mut copy = Program::new(self.params.clone());
+        let mut inputs = self.inputs.iter().peekable();
+        for op in &self.ops {
+            let next = op.results().first().copied();
+            while inputs.peek().is_some_and(|r| next.is_none_or(|n| **r < n)) {
+                self.copy_input(&mut copy, inputs.next().copied())?;
+            }
+            self.copy_op(&mut copy, op)?;
+        }
+        for r in inputs {
+            self.copy_input(&mut copy, Some(*r))?;
+        }
+        self.outputs.iter().try_for_each(|r| copy.output(*r))?;
+        if copy.regs != self.regs || copy.ops != self.ops || copy.inputs != self.inputs {
+            return Err(differs("other registers or instructions"));
+        }
+        Ok(())
+    }
+
+    fn copy_input(&self, copy: &mut Program, reg: Option<super::Reg>) -> Result<()> {
+        let info = self.known(reg.unwrap_or(super::Reg(u32::MAX)))?;
+        info.encoding.checked()?;
+        copy.input_as(info);
+        Ok(())
+    }
+
+    fn copy_op(&self, copy: &mut Program, op: &Op) -> Result<()> {
+        match op {
+            Op::MulAdd { dst, terms, constant } => {
+                let info = self.known(*dst)?;
+                info.encoding.checked()?;
+                if !self.params.modulus.is_reduced(*constant) {
+                    return Err(Error::bad_input("program", "constants below the modulus", constant.to_string(), "reduce the constant"));
+                }
+                copy.linear_as(terms, *constant, info.encoding, info.range).map(|_| ())
+            }
+            Op::KeySwitch { src, .. } => copy.key_switch(*src).map(|_| ()),
+            Op::Bootstrap { src, table: TableRef::Clear(t), .. } => {
+                let Some(table) = self.tables.get(*t as usize) else {
+                    return Err(Error::bad_input("program", format!("a table below {}", self.tables.len()), t.to_string(), "record the program again"));
+                };
+                copy.bootstrap(*src, table).map(|_| ())
+            }
+            Op::Bootstrap { src, table: TableRef::Encrypted(glwe, outputs), .. } => {
+                outputs.iter().try_for_each(|o| o.encoding.checked().map(|_| ()))?;
+                copy.bootstrap_encrypted(*src, *glwe, outputs).map(|_| ())
+            }
+        }
+    }
+
+    fn check_table(&self, table: &Table) -> Result<()> {
+        let n = self.params.polynomial_size;
+        table.input.checked()?;
+        let reduced = table.polynomial.iter().all(|c| self.params.modulus.is_reduced(*c));
+        let outputs = table.outputs.iter().all(|o| o.index < n && o.encoding.checked().is_ok());
+        if table.polynomial.len() == n && reduced && outputs {
+            return Ok(());
+        }
+        Err(Error::bad_input("program", format!("tables of {n} reduced coefficients, extracted inside"), "another table", "build the table for this parameter set"))
+    }
+
+}

@@ -1,0 +1,184 @@
+//! Programs: what a backend runs. Three instructions over registers, held as data.
+//!
+//! A register is assigned once and has a type fixed when the program is built; it holds one ciphertext for each *lane* of
+//! a batch. Cost, needed keys, ranges and noise come from walking the program before it runs ([`Program::walk`]); what
+//! the machine computes is never asked.
+
+mod build;
+mod check;
+mod gates;
+mod walk;
+
+pub use gates::Gate;
+pub use walk::{Cost, Walk, Wave, WaveKind};
+
+use crate::cipher::{Encoding, KeyRole};
+use crate::params::TfheParams;
+use crate::tfhe::{Output, Table};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The name of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Reg(pub u32);
+
+/// What a register holds, for each lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum RegType {
+    /// An LWE ciphertext under one of the two keys.
+    Lwe(KeyRole),
+    /// A GLWE ciphertext: an encrypted lookup table.
+    Glwe,
+}
+
+/// What is known of a register before anything runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegInfo {
+    /// What it holds.
+    pub ty: RegType,
+    /// Where its values lie.
+    pub encoding: Encoding,
+    /// Least and greatest value.
+    pub range: (i64, i64),
+}
+
+/// Where a bootstrap's table comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TableRef {
+    /// One of the program's own tables.
+    Clear(u32),
+    /// A register that holds an encrypted one, and what is extracted from it.
+    Encrypted(Reg, Vec<Output>),
+}
+
+/// An instruction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Op {
+    /// `dst = Σ coefficient·src + constant` on LWE ciphertexts under one key; the constant is a torus element.
+    MulAdd {
+        /// Result.
+        dst: Reg,
+        /// Coefficients and sources; each source once.
+        terms: Vec<(i64, Reg)>,
+        /// Added to the body.
+        constant: u64,
+    },
+    /// From the big key to the small one.
+    KeySwitch {
+        /// Result, under the small key.
+        dst: Reg,
+        /// Source, under the big key.
+        src: Reg,
+    },
+    /// Modulus switch, blind rotation of a table, and one extraction for each output of the table.
+    Bootstrap {
+        /// Results, under the big key, one for each output of the table.
+        dst: Vec<Reg>,
+        /// Source, under the small key.
+        src: Reg,
+        /// The table that is rotated.
+        table: TableRef,
+    },
+}
+
+/// A part of the evaluation key that an instruction reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Need {
+    /// The key-switching key, big to small.
+    KeySwitch,
+    /// The bootstrapping key.
+    Bootstrap,
+}
+
+impl Op {
+    /// The part of the key that the instruction reads, if any.
+    pub fn need(&self) -> Option<Need> {
+        match self {
+            Op::MulAdd { .. } => None,
+            Op::KeySwitch { .. } => Some(Need::KeySwitch),
+            Op::Bootstrap { .. } => Some(Need::Bootstrap),
+        }
+    }
+
+    /// Registers that the instruction reads.
+    pub fn sources(&self) -> Vec<Reg> {
+        match self {
+            Op::MulAdd { terms, .. } => terms.iter().map(|t| t.1).collect(),
+            Op::KeySwitch { src, .. } => vec![*src],
+            Op::Bootstrap { src, table: TableRef::Encrypted(glwe, _), .. } => vec![*src, *glwe],
+            Op::Bootstrap { src, .. } => vec![*src],
+        }
+    }
+
+    /// Registers that the instruction writes.
+    pub fn results(&self) -> &[Reg] {
+        match self {
+            Op::MulAdd { dst, .. } | Op::KeySwitch { dst, .. } => std::slice::from_ref(dst),
+            Op::Bootstrap { dst, .. } => dst,
+        }
+    }
+}
+
+/// A sequence of instructions for one parameter set, every register assigned before it is read and only once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    pub(crate) params: Arc<TfheParams>,
+    pub(crate) regs: Vec<RegInfo>,
+    pub(crate) ops: Vec<Op>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) inputs: Vec<Reg>,
+    pub(crate) outputs: Vec<Reg>,
+}
+
+impl Program {
+    /// The parameter set.
+    pub fn params(&self) -> &Arc<TfheParams> {
+        &self.params
+    }
+
+    /// The instructions, in an order in which they can run.
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// The program's own lookup tables.
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// Registers that the caller fills, in the order of the arguments.
+    pub fn inputs(&self) -> &[Reg] {
+        &self.inputs
+    }
+
+    /// Registers that the caller gets back, in order.
+    pub fn outputs(&self) -> &[Reg] {
+        &self.outputs
+    }
+
+    /// Number of registers.
+    pub fn registers(&self) -> usize {
+        self.regs.len()
+    }
+
+    /// What is known of a register; `None` if the program has no such one.
+    pub fn info(&self, reg: Reg) -> Option<&RegInfo> {
+        self.regs.get(reg.0 as usize)
+    }
+
+    /// The parts of the evaluation key that the program reads.
+    pub fn needs(&self) -> std::collections::BTreeSet<Need> {
+        self.ops.iter().filter_map(Op::need).collect()
+    }
+
+    /// What a bootstrap extracts.
+    pub(crate) fn outputs_of<'a>(&'a self, table: &'a TableRef) -> &'a [Output] {
+        match table {
+            TableRef::Clear(t) => self.tables.get(*t as usize).map_or(&[], |t| &t.outputs),
+            TableRef::Encrypted(_, outputs) => outputs,
+        }
+    }
+}

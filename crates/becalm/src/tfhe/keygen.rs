@@ -1,0 +1,220 @@
+//! Key generation, and the expansion of seeded keys.
+//!
+//! GGSW i of the bootstrapping key encrypts bit s_i of the small key under the big one. Row (l, r) is an encryption of zero
+//! plus s_i·q/B^l on column r. Adding to mask column r < k changes the phase by −s_i·q/B^l·S_r, so that row is written
+//! with a seeded mask and a body moved by that instead: only bodies are stored. Row (i, l) of the key-switching key
+//! encrypts bit i of the big key times q/B^l under the small one. Source: Chillotti et al. 2020 (TFHE), Def. 3.8 and Alg. 2.
+
+use super::encrypt::{fill_noise, inner_product};
+use super::polynomial::BinaryPolynomials;
+use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words};
+use crate::math::Modulus;
+use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
+use crate::math::sampling::{binary, uniform};
+use crate::params::TfheParams;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use zeroize::Zeroizing;
+
+/// Told how much of a key is made, from several threads; `false` stops the work.
+pub type KeyProgress<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
+
+impl SecretKey {
+    /// Draws a secret key from the operating system's randomness.
+    ///
+    /// # Errors
+    /// [`Error::Insecure`] for a set below 128 bits unless `allow_insecure`; [`Error::WrongParams`] for a set that is none;
+    /// [`Error::Io`] if the system gives no randomness.
+    ///
+    /// ```
+    /// # use becalm::{cipher::SecretKey, params::TfheParams};
+    /// let key = SecretKey::generate(TfheParams::named("tfhe_2_2")?, false)?;
+    /// let ct = key.encrypt(&[3, 1, 2])?;
+    /// assert_eq!(key.decrypt(&ct)?, [3, 1, 2]);
+    /// # Ok::<(), becalm::Error>(())
+    /// ```
+    pub fn generate(params: &TfheParams, allow_insecure: bool) -> Result<Self> {
+        params.validate()?;
+        params.require_secure(allow_insecure)?;
+        let seed = SecretSeed::from_system()?;
+        let mut small = vec![0; params.lwe_dimension];
+        let mut big = vec![0; params.big_dimension()];
+        binary(&mut NoiseStream::new(&seed, Domain::Secret, 0), &mut small);
+        binary(&mut NoiseStream::new(&seed, Domain::Secret, 1), &mut big);
+        // The name is drawn apart from the key: it is public and must say nothing of it.
+        let name = PublicSeed::from_system()?;
+        let mut id = [0; 16];
+        id.copy_from_slice(&name.0[..16]);
+        Ok(SecretKey { params: Arc::new(params.clone()), id: KeyId(id), small, big })
+    }
+
+    /// A secret key from bits made elsewhere (another library, a test vector), one bit a word.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for wrong lengths or words other than 0 and 1, and as [`SecretKey::generate`].
+    pub fn from_bits(params: &TfheParams, allow_insecure: bool, small: &[u64], big: &[u64]) -> Result<Self> {
+        let mut key = SecretKey::generate(params, allow_insecure)?;
+        if small.len() != key.small.len() || big.len() != key.big.len() || small.iter().chain(big).any(|b| *b > 1) {
+            return Err(Error::bad_input("from_bits", format!("{} and {} bits", key.small.len(), key.big.len()), format!("{} and {} words", small.len(), big.len()), "give one word of 0 or 1 for each bit"));
+        }
+        key.small.copy_from_slice(small);
+        key.big.copy_from_slice(big);
+        Ok(key)
+    }
+
+    /// Makes the evaluation key.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the system gives no randomness.
+    pub fn evaluation_key(&self) -> Result<EvaluationKey> {
+        self.evaluation_key_with(&|_, _| true)
+    }
+
+    /// [`SecretKey::evaluation_key`] that reports progress and can be stopped.
+    ///
+    /// # Errors
+    /// As there, and [`Error::Interrupted`].
+    pub fn evaluation_key_with(&self, progress: KeyProgress) -> Result<EvaluationKey> {
+        let p = &*self.params;
+        let (seed, noise) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
+        let secret = BinaryPolynomials::new(p.modulus, p.polynomial_size, &self.big)?;
+        let ggsw_body = p.pbs.level as usize * (p.glwe_dimension + 1) * p.polynomial_size;
+        let ks_body = p.ks.level as usize;
+        let mut bootstrap = vec![0u64; p.lwe_dimension * ggsw_body];
+        let mut key_switch = vec![0u64; p.big_dimension() * ks_body];
+        let total = p.lwe_dimension + p.big_dimension();
+        let (done, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let step = || {
+            let go_on = !stopped.load(Ordering::Relaxed) && progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+            stopped.fetch_or(!go_on, Ordering::Relaxed);
+            go_on
+        };
+        bootstrap.par_chunks_exact_mut(ggsw_body).enumerate().for_each(|(i, out)| {
+            if step() {
+                self.ggsw_bodies(&secret, &seed, &noise, i, out);
+            }
+        });
+        key_switch.par_chunks_exact_mut(ks_body).enumerate().for_each(|(i, out)| {
+            if step() {
+                self.key_switch_bodies(&seed, &noise, i, out);
+            }
+        });
+        if stopped.into_inner() {
+            return Err(Error::interrupted("keygen", "to finish", "a stop", "start again; nothing was kept"));
+        }
+        Ok(EvaluationKey {
+            params: self.params.clone(),
+            id: self.id,
+            seed,
+            bootstrap: Words::Owned(Arc::new(bootstrap)),
+            key_switch: Words::Owned(Arc::new(key_switch)),
+        })
+    }
+
+    fn ggsw_bodies(&self, secret: &BinaryPolynomials, seed: &PublicSeed, noise: &SecretSeed, i: usize, out: &mut [u64]) {
+        let p = &*self.params;
+        let (n, k, q) = (p.polynomial_size, p.glwe_dimension, p.modulus);
+        let mut masks = MaskStream::new(seed, Domain::Bootstrap, i as u32);
+        let mut noise = NoiseStream::new(noise, Domain::Bootstrap, i as u32);
+        let mut mask = vec![0u64; k * n];
+        for (row, body) in out.chunks_exact_mut(n).enumerate() {
+            let (level, r) = (row / (k + 1) + 1, row % (k + 1));
+            let scaled = self.small[i] << (Modulus::LOG2 - level as u32 * p.pbs.base_log);
+            uniform(&mut masks, q, &mut mask);
+            secret.encrypt_zero(&mask, &mut noise, p.glwe_noise, body);
+            if r == k {
+                body[0] = q.add(body[0], scaled);
+            } else {
+                for (b, s) in body.iter_mut().zip(&self.big[r * n..(r + 1) * n]) {
+                    *b = q.sub(*b, scaled * s);
+                }
+            }
+        }
+    }
+
+    fn key_switch_bodies(&self, seed: &PublicSeed, noise: &SecretSeed, i: usize, out: &mut [u64]) {
+        let p = &*self.params;
+        let mut masks = KeySwitchMasks::new(p, seed, i);
+        let mut stream = NoiseStream::new(noise, Domain::KeySwitch, i as u32);
+        let mut errors = Zeroizing::new(vec![0i64; out.len()]);
+        fill_noise(&mut stream, p.lwe_noise, p.ks_modulus_log2, &mut errors);
+        let mut mask = vec![0u64; p.lwe_dimension];
+        for (l, (body, e)) in out.iter_mut().zip(errors.iter()).enumerate() {
+            masks.fill(&mut mask);
+            let scaled = self.big[i] << (p.ks_modulus_log2 - (l as u32 + 1) * p.ks.base_log);
+            let q = p.modulus;
+            let sum = q.add(q.add(inner_product(q, &mask, &self.small), scaled), q.from_signed(*e));
+            *body = masks.reduce(sum);
+        }
+    }
+}
+
+/// Masks of row i of the key-switching key, modulo q or modulo 2^32.
+struct KeySwitchMasks {
+    modulus: Modulus,
+    /// 32 when the key lives modulo 2^32, else 0.
+    shift: u32,
+    stream: MaskStream,
+}
+
+impl KeySwitchMasks {
+    fn new(p: &TfheParams, seed: &PublicSeed, i: usize) -> Self {
+        let stream = MaskStream::new(seed, Domain::KeySwitch, i as u32);
+        KeySwitchMasks { modulus: p.modulus, shift: Modulus::LOG2 - p.ks_modulus_log2, stream }
+    }
+
+    fn fill(&mut self, mask: &mut [u64]) {
+        uniform(&mut self.stream, self.modulus, mask);
+        mask.iter_mut().for_each(|w| *w >>= self.shift);
+    }
+
+    fn reduce(&self, x: u64) -> u64 {
+        if self.shift == 0 { x } else { x & (u64::MAX >> self.shift) }
+    }
+}
+
+impl EvaluationKey {
+    /// Writes GGSW `i` in coefficient form, `[ℓ][row][column][N]`.
+    pub(crate) fn expand_ggsw(&self, i: usize, out: &mut [u64]) {
+        let p = &*self.params;
+        let (n, k) = (p.polynomial_size, p.glwe_dimension);
+        let bodies = &self.bootstrap[i * out.len() / (k + 1)..(i + 1) * out.len() / (k + 1)];
+        let mut masks = MaskStream::new(&self.seed, Domain::Bootstrap, i as u32);
+        for (row, body) in out.chunks_exact_mut((k + 1) * n).zip(bodies.chunks_exact(n)) {
+            uniform(&mut masks, p.modulus, &mut row[..k * n]);
+            row[k * n..].copy_from_slice(body);
+        }
+    }
+
+    /// Writes rows `(i, 1..=ℓ)` of the key-switching key, `[ℓ][n + 1]`, modulo 2^32 or q.
+    pub(crate) fn expand_key_switch(&self, i: usize, out: &mut [u64]) {
+        let p = &*self.params;
+        let level = p.ks.level as usize;
+        let mut masks = KeySwitchMasks::new(p, &self.seed, i);
+        for (row, body) in out.chunks_exact_mut(p.lwe_dimension + 1).zip(&self.key_switch[i * level..(i + 1) * level]) {
+            masks.fill(&mut row[..p.lwe_dimension]);
+            row[p.lwe_dimension] = *body;
+        }
+    }
+
+    /// The bootstrapping key in coefficient form, `[n][ℓ][row][column][N]`, for exchange with other libraries.
+    pub fn bootstrap_words(&self) -> Vec<u64> {
+        let p = &*self.params;
+        let size = p.pbs.level as usize * (p.glwe_dimension + 1).pow(2) * p.polynomial_size;
+        let mut words = vec![0; p.lwe_dimension * size];
+        words.par_chunks_exact_mut(size).enumerate().for_each(|(i, out)| self.expand_ggsw(i, out));
+        words
+    }
+
+    /// The key-switching key in full, `[k·N][ℓ][n + 1]`, elements modulo 2^32 or q, for exchange with other libraries.
+    pub fn key_switch_words(&self) -> Vec<u64> {
+        let p = &*self.params;
+        let size = p.ks.level as usize * (p.lwe_dimension + 1);
+        let mut words = vec![0; p.big_dimension() * size];
+        words.par_chunks_exact_mut(size).enumerate().for_each(|(i, out)| self.expand_key_switch(i, out));
+        words
+    }
+}
+

@@ -1,0 +1,81 @@
+//! Linear operations on batches, lane by lane: no key, no bootstrap.
+//!
+//! Noise is added as standard deviations, not variances: right for any correlation between the operands, `x + x`
+//! included. Programs ([`crate::program`]) follow correlations and are tighter.
+
+use crate::cipher::Lwe;
+use crate::math::Modulus;
+use crate::{Error, Result};
+
+impl Lwe {
+    /// `self + other`.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for batches of different length or encoding, [`Error::WrongKey`], [`Error::WrongParams`].
+    pub fn add(&self, other: &Lwe) -> Result<Lwe> {
+        self.combine(other, "add", 1, Modulus::add)
+    }
+
+    /// `self − other`.
+    ///
+    /// # Errors
+    /// As [`Lwe::add`].
+    pub fn sub(&self, other: &Lwe) -> Result<Lwe> {
+        self.combine(other, "sub", -1, Modulus::sub)
+    }
+
+    /// `factor · self`.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if values could leave 64 bits.
+    pub fn scale(&self, factor: i64) -> Result<Lwe> {
+        let q = self.params.modulus;
+        let f = q.from_signed(factor);
+        let data = self.data.iter().map(|w| q.mul(*w, f)).collect();
+        let ends = (self.range.0.checked_mul(factor), self.range.1.checked_mul(factor));
+        let (Some(a), Some(b)) = ends else {
+            return Err(Error::bad_input("scale", "a product within 64 bits", format!("{factor} times {:?}", self.range), "use a smaller factor"));
+        };
+        let noise = self.noise * (factor as f64).powi(2);
+        Ok(Lwe { data, noise, range: (a.min(b), a.max(b)), ..self.empty_like() })
+    }
+
+    /// `−self`.
+    ///
+    /// # Errors
+    /// As [`Lwe::scale`].
+    pub fn negate(&self) -> Result<Lwe> {
+        self.scale(-1)
+    }
+
+    /// `self + value`, one value for the whole batch.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if values could leave 64 bits.
+    pub fn add_constant(&self, value: i64) -> Result<Lwe> {
+        let (Some(a), Some(b)) = (self.range.0.checked_add(value), self.range.1.checked_add(value)) else {
+            return Err(Error::bad_input("add_constant", "a sum within 64 bits", value.to_string(), "use a smaller constant"));
+        };
+        let q = self.params.modulus;
+        let mut sum = self.clone();
+        let (torus, width) = (self.encoding.encode(q, value), self.width());
+        for body in sum.data.iter_mut().skip(width - 1).step_by(width) {
+            *body = q.add(*body, torus);
+        }
+        sum.range = (a, b);
+        Ok(sum)
+    }
+
+    fn combine(&self, other: &Lwe, op: &'static str, sign: i64, f: impl Fn(Modulus, u64, u64) -> u64) -> Result<Lwe> {
+        self.require_like(other, op)?;
+        if self.len() != other.len() {
+            return Err(Error::bad_input(op, format!("{} ciphertexts", self.len()), other.len().to_string(), "use batches of one length"));
+        }
+        let q = self.params.modulus;
+        let data = self.data.iter().zip(&other.data).map(|(a, b)| f(q, *a, *b)).collect();
+        let (a, b) = if sign > 0 { other.range } else { (other.range.1.saturating_neg(), other.range.0.saturating_neg()) };
+        let range = (self.range.0.saturating_add(a), self.range.1.saturating_add(b));
+        let noise = (self.noise.sqrt() + other.noise.sqrt()).powi(2);
+        Ok(Lwe { data, noise, range, ..self.empty_like() })
+    }
+}

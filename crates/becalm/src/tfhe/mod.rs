@@ -1,0 +1,13 @@
+//! The TFHE scheme: encode, encrypt, linear operations, key switch, noise.
+
+mod encrypt;
+pub mod key_switch;
+mod keygen;
+mod linear;
+pub mod modulus_switch;
+pub mod noise;
+mod polynomial;
+mod table;
+
+pub use keygen::KeyProgress;
+pub use table::{Output, Table};

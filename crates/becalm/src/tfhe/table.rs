@@ -1,0 +1,181 @@
+//! Lookup tables: the polynomial whose coefficients a blind rotation turns into place.
+//!
+//! A value m of p (below a padding bit) has phase near m/(2p), so the rotation brings coefficient ⌊2N·phase⌉ to the
+//! front. Coefficient j therefore holds the result for round(j·p/N): each value owns N/p coefficients centred on its own
+//! position. Past the last value the polynomial wraps negacyclically into −f(0). Source: Chillotti, Joye, Paillier 2021
+//! ("Programmable bootstrapping enables efficient homomorphic inference"), §3; many tables from one rotation: ia.cr/2021/729.
+
+use crate::cipher::Encoding;
+use crate::params::TfheParams;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// One result that is taken from a rotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Which coefficient of the rotated polynomial is extracted.
+    pub index: usize,
+    /// Where its values lie.
+    pub encoding: Encoding,
+    /// Least and greatest value that it may have.
+    pub range: (i64, i64),
+}
+
+/// A lookup table in the clear, with what is extracted from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// N coefficients modulo q.
+    pub(crate) polynomial: Vec<u64>,
+    /// The encoding of the values looked up.
+    pub(crate) input: Encoding,
+    /// Values 0 ..= limit may be looked up.
+    pub(crate) limit: i64,
+    /// What comes out, one ciphertext for each.
+    pub(crate) outputs: Vec<Output>,
+}
+
+impl Table {
+    /// The table m ↦ `values[m]` from and to the set's own encoding.
+    ///
+    /// # Errors
+    /// What [`Table::with`] refuses.
+    ///
+    /// ```
+    /// # use becalm::{params::TfheParams, tfhe::Table};
+    /// let params = TfheParams::named("tfhe_1_1")?;
+    /// let square = Table::new(params, &[0, 1, 0, 1])?; // m² modulo 4
+    /// assert_eq!(square.outputs().len(), 1);
+    /// # Ok::<(), becalm::Error>(())
+    /// ```
+    pub fn new(params: &TfheParams, values: &[u64]) -> Result<Self> {
+        let e = Encoding::of(params);
+        Table::with(params, e, e, values)
+    }
+
+    /// The table of a function on the set's own encoding.
+    ///
+    /// # Errors
+    /// What [`Table::with`] refuses.
+    pub fn from_fn(params: &TfheParams, f: impl Fn(u64) -> u64) -> Result<Self> {
+        let values: Vec<u64> = (0..params.plaintext_modulus()).map(f).collect();
+        Table::new(params, &values)
+    }
+
+    /// The table of a function of two values, looked up at `a·base + b` with `b < base`.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if `base` does not divide the set's values; what [`Table::with`] refuses.
+    pub fn from_fn2(params: &TfheParams, base: u64, f: impl Fn(u64, u64) -> u64) -> Result<Self> {
+        let p = params.plaintext_modulus();
+        if base == 0 || !p.is_multiple_of(base) {
+            return Err(Error::bad_input("table", format!("a packing base that divides {p}"), base.to_string(), "use the message modulus as base"));
+        }
+        Table::from_fn(params, |m| f(m / base, m % base))
+    }
+
+    /// The table m ↦ `values[m]` between any two encodings; the input's needs a padding bit. `values` may be shorter
+    /// than the input's space: then only the values that it lists may be looked up.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for a table longer than the space or than N, an entry outside the output's values, or an
+    /// input encoding without a padding bit.
+    pub fn with(params: &TfheParams, input: Encoding, output: Encoding, values: &[u64]) -> Result<Self> {
+        Table::many(params, input, output, &[values])
+    }
+
+    /// Several tables looked up by one rotation. With t tables (t a power of two that divides p) each has at most p/t
+    /// entries: t values share the room of one, at no extra noise.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] as [`Table::with`], or if t is no power of two that divides the number of values.
+    pub fn many(params: &TfheParams, input: Encoding, output: Encoding, tables: &[&[u64]]) -> Result<Self> {
+        let (n, t) = (params.polynomial_size, tables.len());
+        let (input, output) = (input.checked()?, output.checked()?);
+        let p = input.values;
+        check_shape(params, input, tables)?;
+        if let Some(v) = tables.iter().flat_map(|t| t.iter()).find(|v| **v >= output.values) {
+            return Err(Error::bad_input("table", format!("entries below {}", output.values), v.to_string(), "reduce the entries or choose an output encoding with more values"));
+        }
+        let part = (p / t as u64) as usize;
+        let entry = |m: usize| -> u64 {
+            let value = tables[m / part].get(m % part).copied().unwrap_or(0);
+            output.encode(params.modulus, value as i64)
+        };
+        let polynomial = (0..n as u128)
+            .map(|j| match ((2 * j * p as u128 + n as u128) / (2 * n as u128)) as u64 {
+                m if m == p => params.modulus.neg(entry(0)),
+                m => entry(m as usize),
+            })
+            .collect();
+        let outputs = tables
+            .iter()
+            .enumerate()
+            .map(|(s, table)| Output {
+                index: s * n / t,
+                encoding: output,
+                range: (table.iter().min().map_or(0, |v| *v as i64), table.iter().max().map_or(0, |v| *v as i64)),
+            })
+            .collect();
+        let limit = tables.iter().map(|t| t.len()).min().unwrap_or(0) as i64 - 1;
+        Ok(Table { polynomial, input, limit, outputs })
+    }
+
+    /// The sign of a phase anywhere on the torus: 1/8 in the upper half, −1/8 in the lower. Boolean gates are this
+    /// table after a linear combination; adding 1/8 gives a value of the two-valued encoding.
+    pub fn sign(params: &TfheParams) -> Self {
+        let output = Encoding { values: 2, padding: true };
+        Table {
+            polynomial: vec![params.modulus.fraction(1, 8); params.polynomial_size],
+            input: Encoding { values: 2, padding: false },
+            limit: 1,
+            outputs: vec![Output { index: 0, encoding: output, range: (0, 1) }],
+        }
+    }
+
+    /// Also extracts the coefficient `index` of the rotated polynomial, as a value of `encoding`.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the polynomial has no such coefficient.
+    pub fn extract(mut self, index: usize, encoding: Encoding) -> Result<Self> {
+        if index >= self.polynomial.len() {
+            return Err(Error::bad_input("table", format!("an extraction index below {}", self.polynomial.len()), index.to_string(), "extract a coefficient of the polynomial"));
+        }
+        self.outputs.push(Output { index, encoding: encoding.checked()?, range: (0, encoding.values as i64 - 1) });
+        Ok(self)
+    }
+
+    /// What a lookup puts out.
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
+    /// The encoding of the values looked up.
+    pub fn input(&self) -> Encoding {
+        self.input
+    }
+
+    /// The N coefficients modulo q.
+    pub fn polynomial(&self) -> &[u64] {
+        &self.polynomial
+    }
+}
+
+fn check_shape(params: &TfheParams, input: Encoding, tables: &[&[u64]]) -> Result<()> {
+    let (p, t) = (input.values, tables.len() as u64);
+    let refuse = |wanted: String, got: String, remedy: &str| Err(Error::bad_input("table", wanted, got, remedy));
+    if !input.padding {
+        return refuse("an input encoding with a padding bit".into(), "none".into(), "encode with Encoding::padded");
+    }
+    if p > params.polynomial_size as u64 {
+        return refuse(format!("at most N = {} values", params.polynomial_size), p.to_string(), "use a set with a larger polynomial");
+    }
+    if !t.is_power_of_two() || !p.is_multiple_of(t) {
+        return refuse(format!("a power of two of tables that divides {p}"), t.to_string(), "pad the list of tables");
+    }
+    for table in tables {
+        if table.is_empty() || table.len() as u64 > p / t {
+            return refuse(format!("1 to {} entries in each of {t} tables", p / t), table.len().to_string(), "give one entry for each value, or fewer tables");
+        }
+    }
+    Ok(())
+}
