@@ -4,8 +4,21 @@
 //! *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps, backend}*.
 #![deny(missing_docs)]
 
+pub mod backend;
+pub mod bootstrap;
+pub mod cipher;
 mod error;
 pub mod math;
 pub mod params;
+pub mod program;
+pub mod tfhe;
 
 pub use error::{Detail, Error, Result};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tutorial.md")]
+struct Tutorial;

@@ -7,11 +7,10 @@ use super::registers::Registers;
 use super::{Backend, Info, Loaded, Session};
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::cipher::{Ciphertext, EvaluationKey};
-use crate::math::Modulus;
 use crate::math::simd::Level;
 use crate::params::TfheParams;
 use crate::program::{Need, Op, Program, Reg, TableRef, Walk, WaveKind};
-use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchShape};
+use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -19,7 +18,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Ciphertexts that share one pass over the key-switching key.
-const KEY_SWITCH_TILE: usize = 8;
+const KEY_SWITCH_TILE: usize = 36;
+
+/// Ciphertexts that share one pass over the bootstrapping key, at most; for sizing batches.
+const ROTATION_TILE: usize = 8;
 
 /// The processor that the program runs on.
 pub struct Cpu {
@@ -42,12 +44,21 @@ impl Cpu {
     /// [`Error::Memory`] if the system gives no threads; [`Error::Unsupported`] if the processor lacks the instructions.
     pub fn with_level(threads: usize, level: Level) -> Result<Self> {
         if !Level::available().contains(&level) {
-            return Err(Error::unsupported("cpu", format!("{:?} instructions", Level::available()), level.name(), "choose a level that this processor has"));
+            return Err(Error::unsupported(
+                "cpu",
+                format!("{:?} instructions", Level::available()),
+                level.name(),
+                "choose a level that this processor has",
+            ));
         }
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|e| Error::memory("cpu", format!("{threads} threads"), e.to_string(), "ask for fewer threads"))?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| {
+            Error::memory(
+                "cpu",
+                format!("{threads} threads"),
+                e.to_string(),
+                "ask for fewer threads",
+            )
+        })?;
         Ok(Cpu { pool: Arc::new(pool), level })
     }
 }
@@ -55,7 +66,12 @@ impl Cpu {
 impl Backend for Cpu {
     fn info(&self) -> Info {
         let threads = self.pool.current_num_threads();
-        Info { name: "cpu", description: format!("{}, {threads} threads", self.level.name()), memory: 0, best_batch: threads * KEY_SWITCH_TILE }
+        Info {
+            name: "cpu",
+            description: format!("{}, {threads} threads", self.level.name()),
+            memory: 0,
+            best_batch: threads * ROTATION_TILE,
+        }
     }
 
     fn supports(&self, op: &Op, _params: &TfheParams) -> bool {
@@ -65,11 +81,29 @@ impl Backend for Cpu {
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
         let params = keys.params().clone();
         self.pool.install(|| {
-            let bootstrap = needs.contains(&Need::Bootstrap).then(|| BootstrapKey::new(keys, self.level)).transpose()?;
-            let shape = KeySwitchShape::of(&params);
+            let bootstrap = needs
+                .contains(&Need::Bootstrap)
+                .then(|| BootstrapKey::new(keys, self.level))
+                .transpose()?;
+            let shape = KeySwitchShape {
+                input_dimension: params.big_dimension(),
+                output_dimension: params.lwe_dimension,
+                gadget: params.ks,
+                modulus: params.modulus,
+                modulus_log2: params.ks_modulus_log2,
+            };
             let fill = |i: usize, out: &mut [u64]| keys.expand_key_switch(i, out);
-            let key_switch = needs.contains(&Need::KeySwitch).then(|| KeySwitchKey::new(shape, self.level, fill)).transpose()?;
-            let session = CpuSession { pool: self.pool.clone(), params, bootstrap, key_switch, registers: None };
+            let key_switch = needs
+                .contains(&Need::KeySwitch)
+                .then(|| KeySwitchKey::new(shape, self.level, fill))
+                .transpose()?;
+            let session = CpuSession {
+                pool: self.pool.clone(),
+                params,
+                bootstrap,
+                key_switch,
+                registers: None,
+            };
             Ok(Box::new(session) as Box<dyn Session>)
         })
     }
@@ -97,7 +131,12 @@ impl Session for CpuSession {
                 Need::KeySwitch => self.key_switch.is_some(),
             };
             if !there {
-                return Err(Error::unsupported("load", format!("{need:?} opened"), "a session without it", "open the session with Program::needs"));
+                return Err(Error::unsupported(
+                    "load",
+                    format!("{need:?} opened"),
+                    "a session without it",
+                    "open the session with Program::needs",
+                ));
             }
         }
         let loaded = Loaded { program, walk, lanes };
@@ -116,7 +155,8 @@ impl Session for CpuSession {
     fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
         let pool = self.pool.clone();
         for w in waves {
-            let ops: Vec<&Op> = loaded.walk.waves[w].ops.iter().map(|&i| &loaded.program.ops()[i]).collect();
+            let ops: Vec<&Op> =
+                loaded.walk.waves[w].ops.iter().map(|&i| &loaded.program.ops()[i]).collect();
             for op in &ops {
                 // Linear instructions of a wave may read each other, so only what enters the wave is checked there.
                 if loaded.walk.waves[w].kind != WaveKind::Linear {
@@ -124,7 +164,9 @@ impl Session for CpuSession {
                 }
             }
             match loaded.walk.waves[w].kind {
-                WaveKind::Linear => super::linear::run(registers(&mut self.registers)?, self.params.modulus, &ops)?,
+                WaveKind::Linear => {
+                    super::linear::run(registers(&mut self.registers)?, self.params.modulus, &ops)?
+                }
                 WaveKind::KeySwitch => pool.install(|| self.key_switches(&ops))?,
                 WaveKind::Bootstrap => pool.install(|| self.bootstraps(&loaded.program, &ops))?,
             }
@@ -143,10 +185,11 @@ impl CpuSession {
         let tile = tile_size(items.len(), KEY_SWITCH_TILE);
         let results: Vec<Vec<u64>> = items
             .par_chunks(tile)
-            .map(|tile| {
-                let inputs: Vec<&[u64]> = tile.iter().map(|i| regs.lane(i.op.sources()[0], i.lane)).collect();
+            .map_init(KeySwitchScratch::new, |scratch, tile| {
+                let inputs = tile.iter().map(|i| regs.lane(i.op.sources()[0], i.lane));
+                let inputs: Vec<u64> = inputs.flatten().copied().collect();
                 let mut out = vec![0u64; tile.len() * width];
-                key.apply(&inputs, &mut out)?;
+                key.apply(&inputs, &mut out, scratch)?;
                 Ok(out)
             })
             .collect::<Result<_>>()?;
@@ -163,11 +206,16 @@ impl CpuSession {
         let regs = registers(&mut self.registers)?;
         let items = items(ops, regs.lanes());
         let tile = tile_size(items.len(), key.best_tile());
-        let results: Vec<Vec<Vec<u64>>> =
-            items.par_chunks(tile).map_init(|| key.scratch(tile), |scratch, tile| {
-                let scratch = scratch.as_mut().map_err(|e| e.clone())?;
-                bootstrap_tile(&self.params, key, program, regs, tile, scratch)
-            }).collect::<Result<_>>()?;
+        let results: Vec<Vec<Vec<u64>>> = items
+            .par_chunks(tile)
+            .map_init(
+                || key.scratch(tile),
+                |scratch, tile| {
+                    let scratch = scratch.as_mut().map_err(|e| e.clone())?;
+                    bootstrap_tile(&self.params, key, program, regs, tile, scratch)
+                },
+            )
+            .collect::<Result<_>>()?;
         for (item, words) in items.iter().zip(results.into_iter().flatten()) {
             let width = self.params.big_dimension() + 1;
             for (dst, words) in item.op.results().iter().zip(words.chunks_exact(width)) {
@@ -180,7 +228,11 @@ impl CpuSession {
 
 /// For each item of a tile the extracted ciphertexts, one after another.
 fn bootstrap_tile(
-    params: &TfheParams, key: &BootstrapKey, program: &Program, regs: &Registers, tile: &[Item],
+    params: &TfheParams,
+    key: &BootstrapKey,
+    program: &Program,
+    regs: &Registers,
+    tile: &[Item],
     scratch: &mut crate::bootstrap::tfhe::classic::Scratch,
 ) -> Result<Vec<Vec<u64>>> {
     let (n, glwe) = (params.polynomial_size, (params.glwe_dimension + 1) * params.polynomial_size);
@@ -188,10 +240,14 @@ fn bootstrap_tile(
     let mut inputs = Vec::with_capacity(tile.len());
     let mut extract = Vec::with_capacity(tile.len());
     for (item, acc) in tile.iter().zip(accs.chunks_exact_mut(glwe)) {
-        let Op::Bootstrap { src, table, .. } = item.op else { return Err(not_loaded()) };
+        let Op::Bootstrap { src, table, .. } = item.op else {
+            return Err(not_loaded());
+        };
         inputs.push(regs.lane(*src, item.lane));
         match table {
-            TableRef::Clear(t) => acc[glwe - n..].copy_from_slice(program.tables()[*t as usize].polynomial()),
+            TableRef::Clear(t) => {
+                acc[glwe - n..].copy_from_slice(program.tables()[*t as usize].polynomial())
+            }
             TableRef::Encrypted(reg, _) => acc.copy_from_slice(regs.lane(*reg, item.lane)),
         }
         extract.push(program.outputs_of(table));
@@ -204,7 +260,7 @@ fn bootstrap_tile(
         .map(|(acc, outputs)| {
             let mut words = vec![0u64; outputs.len() * width];
             for (out, o) in words.chunks_exact_mut(width).zip(outputs) {
-                sample_extract(Modulus::clone(&params.modulus), n, acc, o.index, out);
+                sample_extract(params.modulus, n, acc, o.index, out);
             }
             words
         })

@@ -38,7 +38,11 @@ impl Evaluator {
     ///
     /// # Errors
     /// What [`Backend::open`] refuses.
-    pub fn for_needs(backend: &dyn Backend, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Self> {
+    pub fn for_needs(
+        backend: &dyn Backend,
+        keys: &EvaluationKey,
+        needs: &BTreeSet<Need>,
+    ) -> Result<Self> {
         let session = Mutex::new(backend.open(keys, needs)?);
         Ok(Evaluator { params: keys.params.clone(), key: keys.id, info: backend.info(), session })
     }
@@ -66,7 +70,12 @@ impl Evaluator {
     ///
     /// # Errors
     /// As there, and [`Error::Interrupted`].
-    pub fn evaluate_with(&self, program: &Arc<Program>, inputs: &[Ciphertext], progress: Progress) -> Result<Vec<Lwe>> {
+    pub fn evaluate_with(
+        &self,
+        program: &Arc<Program>,
+        inputs: &[Ciphertext],
+        progress: Progress,
+    ) -> Result<Vec<Lwe>> {
         let lanes = self.check(program, inputs)?;
         let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
         let walk = Arc::new(program.walk(&noise)?);
@@ -86,45 +95,88 @@ impl Evaluator {
                 session.run(&loaded, w..w + 1)?;
                 done += 1;
                 if progress(done, steps).is_break() {
-                    return Err(Error::interrupted("evaluate", "to finish", format!("a stop after {done} of {steps} steps"), "run it again; the arguments are unchanged"));
+                    return Err(Error::interrupted(
+                        "evaluate",
+                        "to finish",
+                        format!("a stop after {done} of {steps} steps"),
+                        "run it again; the arguments are unchanged",
+                    ));
                 }
             }
             for (reg, words) in program.outputs().iter().zip(&mut results) {
                 words.extend(session.read(*reg, 0..to - from)?);
             }
         }
-        program.outputs().iter().zip(results).map(|(reg, data)| self.stamp(program, &walk, *reg, data)).collect()
+        program
+            .outputs()
+            .iter()
+            .zip(results)
+            .map(|(reg, data)| self.stamp(program, &walk, *reg, data))
+            .collect()
     }
 
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.
     fn chunk(&self, walk: &Walk, lanes: usize) -> usize {
         let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
-        (4 * self.info.best_batch).div_ceil(widest).next_multiple_of(self.info.best_batch.div_ceil(widest).max(1)).clamp(1, lanes.max(1))
+        (4 * self.info.best_batch)
+            .div_ceil(widest)
+            .next_multiple_of(self.info.best_batch.div_ceil(widest).max(1))
+            .clamp(1, lanes.max(1))
     }
 
     fn check(&self, program: &Program, inputs: &[Ciphertext]) -> Result<usize> {
         if *program.params() != self.params {
-            return Err(Error::wrong_params("evaluate", format!("a program for {}", self.params.name), program.params().name.to_string(), "record the program for the key's parameter set"));
+            return Err(Error::wrong_params(
+                "evaluate",
+                format!("a program for {}", self.params.name),
+                program.params().name.to_string(),
+                "record the program for the key's parameter set",
+            ));
         }
         if inputs.len() != program.inputs().len() {
-            return Err(Error::bad_input("evaluate", format!("{} arguments", program.inputs().len()), inputs.len().to_string(), "pass one batch for each input of the program"));
+            return Err(Error::bad_input(
+                "evaluate",
+                format!("{} arguments", program.inputs().len()),
+                inputs.len().to_string(),
+                "pass one batch for each input of the program",
+            ));
         }
         let mut lanes = None;
         for (i, (reg, ct)) in program.inputs().iter().zip(inputs).enumerate() {
             self.check_key(ct)?;
-            let info = program.info(*reg).copied().ok_or_else(|| Error::bad_input("evaluate", "a valid program", "an unknown input register", "record the program again"))?;
+            let info = program.info(*reg).copied().ok_or_else(|| {
+                Error::bad_input(
+                    "evaluate",
+                    "a valid program",
+                    "an unknown input register",
+                    "record the program again",
+                )
+            })?;
             let fits = match (ct, info.ty) {
                 (Ciphertext::Glwe(_), RegType::Glwe) => true,
                 (Ciphertext::Lwe(c), RegType::Lwe(role)) => {
                     if *lanes.get_or_insert(c.len()) != c.len() {
-                        return Err(Error::bad_input("evaluate", format!("batches of {} ciphertexts", lanes.unwrap_or(0)), format!("{} in argument {i}", c.len()), "pass batches of one length"));
+                        return Err(Error::bad_input(
+                            "evaluate",
+                            format!("batches of {} ciphertexts", lanes.unwrap_or(0)),
+                            format!("{} in argument {i}", c.len()),
+                            "pass batches of one length",
+                        ));
                     }
-                    c.role == role && c.encoding == info.encoding && c.range.0 >= info.range.0 && c.range.1 <= info.range.1
+                    c.role == role
+                        && c.encoding == info.encoding
+                        && c.range.0 >= info.range.0
+                        && c.range.1 <= info.range.1
                 }
                 _ => false,
             };
             if !fits {
-                return Err(Error::bad_input("evaluate", format!("{info:?} as argument {i}"), format!("{ct:?} with values {:?}", range_of(ct)), "encrypt in the encoding that the program declares for its input"));
+                return Err(Error::bad_input(
+                    "evaluate",
+                    format!("{info:?} as argument {i}"),
+                    format!("{ct:?} with values {:?}", range_of(ct)),
+                    "encrypt in the encoding that the program declares for its input",
+                ));
             }
         }
         Ok(lanes.unwrap_or(1))
@@ -132,10 +184,20 @@ impl Evaluator {
 
     fn check_key(&self, ct: &Ciphertext) -> Result<()> {
         if *ct.params() != self.params {
-            return Err(Error::wrong_params("evaluate", format!("ciphertexts of {}", self.params.name), ct.params().name.to_string(), "use ciphertexts and keys of one parameter set"));
+            return Err(Error::wrong_params(
+                "evaluate",
+                format!("ciphertexts of {}", self.params.name),
+                ct.params().name.to_string(),
+                "use ciphertexts and keys of one parameter set",
+            ));
         }
         if ct.key_id() != self.key {
-            return Err(Error::wrong_key("evaluate", format!("ciphertexts under key {}", self.key), ct.key_id().to_string(), "use the evaluation key that was made with their secret key"));
+            return Err(Error::wrong_key(
+                "evaluate",
+                format!("ciphertexts under key {}", self.key),
+                ct.key_id().to_string(),
+                "use the evaluation key that was made with their secret key",
+            ));
         }
         Ok(())
     }
@@ -152,9 +214,19 @@ impl Evaluator {
                     noise: walk.noise[reg.0 as usize],
                     data,
                 }),
-                RegType::Glwe => Err(Error::unsupported("evaluate", "LWE results", "a table as a result", "return what is looked up instead")),
+                RegType::Glwe => Err(Error::unsupported(
+                    "evaluate",
+                    "LWE results",
+                    "a table as a result",
+                    "return what is looked up instead",
+                )),
             },
-            None => Err(Error::bad_input("evaluate", "a valid program", "an unknown output register", "record the program again")),
+            None => Err(Error::bad_input(
+                "evaluate",
+                "a valid program",
+                "an unknown output register",
+                "record the program again",
+            )),
         }
     }
 }
@@ -177,13 +249,30 @@ impl Evaluator {
         only(self.apply(&[x], |p, r| Ok(vec![p.lookup(r[0], table)?]))?)
     }
 
+    /// [`Evaluator::bootstrap`] that reports progress and can be stopped.
+    ///
+    /// # Errors
+    /// As there, and [`Error::Interrupted`].
+    pub fn bootstrap_with(&self, x: &Lwe, table: &Table, progress: Progress) -> Result<Lwe> {
+        let mut program = Program::new(self.params.clone());
+        let src = program.input_like(x);
+        let dst = program.lookup(src, table)?;
+        program.output(dst)?;
+        only(self.evaluate_with(&Arc::new(program), &[x.clone().into()], progress)?)
+    }
+
     /// Looks every ciphertext up in an encrypted table.
     ///
     /// # Errors
     /// As [`Evaluator::evaluate`].
-    pub fn bootstrap_encrypted(&self, x: &Lwe, table: &Glwe, outputs: &[Output]) -> Result<Vec<Lwe>> {
+    pub fn bootstrap_encrypted(
+        &self,
+        x: &Lwe,
+        table: &Glwe,
+        outputs: &[Output],
+    ) -> Result<Vec<Lwe>> {
         let mut program = Program::new(self.params.clone());
-        let src = program.input_as(info_of(x));
+        let src = program.input_like(x);
         let glwe = program.input_table(x.encoding);
         let switch = self.params.order == crate::params::Order::KsPbs;
         let small = if switch { program.key_switch(src)? } else { src };
@@ -198,7 +287,13 @@ impl Evaluator {
     ///
     /// # Errors
     /// As [`Evaluator::evaluate`].
-    pub fn bootstrap2(&self, a: &Lwe, b: &Lwe, base: u64, f: impl Fn(u64, u64) -> u64) -> Result<Lwe> {
+    pub fn bootstrap2(
+        &self,
+        a: &Lwe,
+        b: &Lwe,
+        base: u64,
+        f: impl Fn(u64, u64) -> u64,
+    ) -> Result<Lwe> {
         only(self.apply(&[a, b], |p, r| Ok(vec![p.lookup2(r[0], r[1], base, f)?]))?)
     }
 
@@ -218,9 +313,13 @@ impl Evaluator {
         only(self.apply(&[s, x, y], |p, r| Ok(vec![p.mux(r[0], r[1], r[2])?]))?)
     }
 
-    fn apply(&self, inputs: &[&Lwe], record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>>) -> Result<Vec<Lwe>> {
+    fn apply(
+        &self,
+        inputs: &[&Lwe],
+        record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>>,
+    ) -> Result<Vec<Lwe>> {
         let mut program = Program::new(self.params.clone());
-        let regs: Vec<Reg> = inputs.iter().map(|x| program.input_as(info_of(x))).collect();
+        let regs: Vec<Reg> = inputs.iter().map(|x| program.input_like(x)).collect();
         for r in record(&mut program, &regs)? {
             program.output(r)?;
         }
@@ -229,12 +328,10 @@ impl Evaluator {
     }
 }
 
-fn info_of(x: &Lwe) -> crate::program::RegInfo {
-    crate::program::RegInfo { ty: RegType::Lwe(x.role), encoding: x.encoding, range: x.range }
-}
-
 fn only(mut results: Vec<Lwe>) -> Result<Lwe> {
-    results.pop().ok_or_else(|| Error::bad_input("evaluate", "one result", "none", "record an output"))
+    results
+        .pop()
+        .ok_or_else(|| Error::bad_input("evaluate", "one result", "none", "record an output"))
 }
 
 fn noise_of(ct: &Ciphertext) -> f64 {
@@ -251,7 +348,12 @@ fn range_of(ct: &Ciphertext) -> Option<(i64, i64)> {
     }
 }
 
-fn write(session: &mut dyn Session, reg: Reg, ct: &Ciphertext, lanes: std::ops::Range<usize>) -> Result<()> {
+fn write(
+    session: &mut dyn Session,
+    reg: Reg,
+    ct: &Ciphertext,
+    lanes: std::ops::Range<usize>,
+) -> Result<()> {
     match ct {
         Ciphertext::Lwe(c) => session.write(reg, 0, &c.slice(lanes)?.into()),
         Ciphertext::Glwe(_) => (0..lanes.len()).try_for_each(|lane| session.write(reg, lane, ct)),

@@ -8,7 +8,9 @@ use crate::program::Op;
 /// Runs `MulAdd`s in order, every lane.
 pub(super) fn run(regs: &mut Registers, q: Modulus, ops: &[&Op]) -> Result<()> {
     for op in ops {
-        let Op::MulAdd { dst, terms, constant } = op else { continue };
+        let Op::MulAdd { dst, terms, constant } = op else {
+            continue;
+        };
         regs.require_alive(&op.sources())?;
         let mut sum = vec![0u64; regs.allocate(*dst).len()];
         for (c, r) in terms {

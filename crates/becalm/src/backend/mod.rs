@@ -91,6 +91,8 @@ pub fn by_name(name: &str) -> Result<Box<dyn Backend>> {
     match name {
         "cpu" | "auto" => Ok(Box::new(Cpu::new(0)?)),
         "reference" => Ok(Box::new(Reference)),
-        other => Err(Error::bad_input("backend", "cpu, reference or auto", other, "choose one of these")),
+        other => {
+            Err(Error::bad_input("backend", "cpu, reference or auto", other, "choose one of these"))
+        }
     }
 }

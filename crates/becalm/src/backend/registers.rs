@@ -27,7 +27,12 @@ impl Registers {
         if self.loaded.program.info(reg).is_some() {
             return Ok(self.loaded.program.width(reg));
         }
-        Err(Error::bad_input(op, format!("a register below {}", self.words.len()), reg.0.to_string(), "use registers of the loaded program"))
+        Err(Error::bad_input(
+            op,
+            format!("a register below {}", self.words.len()),
+            reg.0.to_string(),
+            "use registers of the loaded program",
+        ))
     }
 
     /// Puts ciphertexts into a register from `lane` on.
@@ -39,7 +44,16 @@ impl Registers {
         };
         let fits = words.len() % width == 0 && lane * width + words.len() <= self.lanes() * width;
         if self.loaded.program.info(at).map(|i| i.ty) != Some(ty) || !fits {
-            return Err(Error::bad_input("write", format!("{:?} in {} lanes", self.loaded.program.info(at).map(|i| i.ty), self.lanes()), format!("{ct:?} from lane {lane}"), "write what the register holds"));
+            return Err(Error::bad_input(
+                "write",
+                format!(
+                    "{:?} in {} lanes",
+                    self.loaded.program.info(at).map(|i| i.ty),
+                    self.lanes()
+                ),
+                format!("{ct:?} from lane {lane}"),
+                "write what the register holds",
+            ));
         }
         let start = lane * width;
         self.allocate(at)[start..start + words.len()].copy_from_slice(words);
@@ -51,7 +65,12 @@ impl Registers {
         let width = self.width(at, "read")?;
         let words = &self.words[at.0 as usize];
         words.get(lanes.start * width..lanes.end * width).map(<[u64]>::to_vec).ok_or_else(|| {
-            Error::bad_input("read", format!("lanes of a live register of {}", words.len() / width), format!("{lanes:?} of register {}", at.0), "read outputs after the last wave")
+            Error::bad_input(
+                "read",
+                format!("lanes of a live register of {}", words.len() / width),
+                format!("{lanes:?} of register {}", at.0),
+                "read outputs after the last wave",
+            )
         })
     }
 
@@ -86,7 +105,12 @@ impl Registers {
     pub fn require_alive(&self, regs: &[Reg]) -> Result<()> {
         match regs.iter().find(|r| self.words[r.0 as usize].is_empty()) {
             None => Ok(()),
-            Some(r) => Err(Error::bad_input("run", "every input written and waves run in order", format!("register {} empty", r.0), "write the inputs, then run the waves from the first")),
+            Some(r) => Err(Error::bad_input(
+                "run",
+                "every input written and waves run in order",
+                format!("register {} empty", r.0),
+                "write the inputs, then run the waves from the first",
+            )),
         }
     }
 

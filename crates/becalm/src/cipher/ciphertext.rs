@@ -102,7 +102,12 @@ impl Lwe {
     /// [`Error::BadInput`] if the range ends past the batch.
     pub fn slice(&self, lanes: std::ops::Range<usize>) -> Result<Lwe> {
         if lanes.start > lanes.end || lanes.end > self.len() {
-            return Err(Error::bad_input("slice", format!("lanes within 0..{}", self.len()), format!("{lanes:?}"), "ask for ciphertexts that the batch has"));
+            return Err(Error::bad_input(
+                "slice",
+                format!("lanes within 0..{}", self.len()),
+                format!("{lanes:?}"),
+                "ask for ciphertexts that the batch has",
+            ));
         }
         let width = self.width();
         let data = self.data[lanes.start * width..lanes.end * width].to_vec();
@@ -138,13 +143,28 @@ impl Lwe {
     /// [`Error::WrongParams`], [`Error::WrongKey`] or [`Error::BadInput`], whichever differs first.
     pub fn require_like(&self, other: &Lwe, op: &'static str) -> Result<()> {
         if self.params != other.params {
-            return Err(Error::wrong_params(op, format!("ciphertexts of {}", self.params.name), other.params.name.to_string(), "use ciphertexts of one parameter set"));
+            return Err(Error::wrong_params(
+                op,
+                format!("ciphertexts of {}", self.params.name),
+                other.params.name.to_string(),
+                "use ciphertexts of one parameter set",
+            ));
         }
         if self.key != other.key || self.role != other.role {
-            return Err(Error::wrong_key(op, format!("{:?} key {}", self.role, self.key), format!("{:?} key {}", other.role, other.key), "use ciphertexts under one key"));
+            return Err(Error::wrong_key(
+                op,
+                format!("{:?} key {}", self.role, self.key),
+                format!("{:?} key {}", other.role, other.key),
+                "use ciphertexts under one key",
+            ));
         }
         if self.encoding != other.encoding {
-            return Err(Error::bad_input(op, format!("{:?}", self.encoding), format!("{:?}", other.encoding), "encode both alike, or bootstrap one into the other's encoding"));
+            return Err(Error::bad_input(
+                op,
+                format!("{:?}", self.encoding),
+                format!("{:?}", other.encoding),
+                "encode both alike, or bootstrap one into the other's encoding",
+            ));
         }
         Ok(())
     }
@@ -205,12 +225,27 @@ impl From<Glwe> for Ciphertext {
 impl fmt::Debug for Lwe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let p = &self.params;
-        write!(f, "Lwe({} × {} values of {}, {:?} key {}, noise 2^{:.2})", self.len(), self.encoding.values, p.name, self.role, self.key, self.noise.sqrt().log2())
+        write!(
+            f,
+            "Lwe({} × {} values of {}, {:?} key {}, noise 2^{:.2})",
+            self.len(),
+            self.encoding.values,
+            p.name,
+            self.role,
+            self.key,
+            self.noise.sqrt().log2()
+        )
     }
 }
 
 impl fmt::Debug for Glwe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Glwe({}, key {}, noise 2^{:.2})", self.params.name, self.key, self.noise.sqrt().log2())
+        write!(
+            f,
+            "Glwe({}, key {}, noise 2^{:.2})",
+            self.params.name,
+            self.key,
+            self.noise.sqrt().log2()
+        )
     }
 }

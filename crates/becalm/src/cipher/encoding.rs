@@ -50,7 +50,12 @@ impl Encoding {
         if (1..=MAX_VALUES).contains(&self.values) {
             return Ok(self);
         }
-        Err(Error::bad_input("encode", format!("1 to {MAX_VALUES} values"), self.values.to_string(), "choose a message modulus in that range"))
+        Err(Error::bad_input(
+            "encode",
+            format!("1 to {MAX_VALUES} values"),
+            self.values.to_string(),
+            "choose a message modulus in that range",
+        ))
     }
 
     /// In how many parts the torus is cut: 2p with padding, p without.
@@ -100,7 +105,10 @@ mod tests {
     fn an_error_above_the_margin_decodes_wrong() {
         let e = Encoding::padded(16).unwrap();
         let step = (e.margin() * 2f64.powi(64)) as u64;
-        assert_eq!(e.decode(Modulus::Native, e.encode(Modulus::Native, 5).wrapping_add(step + 4)), 6);
+        assert_eq!(
+            e.decode(Modulus::Native, e.encode(Modulus::Native, 5).wrapping_add(step + 4)),
+            6
+        );
     }
 
     #[test]

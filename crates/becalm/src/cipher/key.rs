@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::ZeroizeOnDrop;
 
 /// Identity of a secret key: random, public, carried by everything made with the key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -95,7 +95,9 @@ impl std::ops::Deref for Words {
         match self {
             Words::Owned(v) => v,
             // A map begins on a page and the range was checked when it was made, so the cast cannot fail.
-            Words::Mapped(map, range) => bytemuck::try_cast_slice(&map[range.clone()]).unwrap_or(&[]),
+            Words::Mapped(map, range) => {
+                bytemuck::try_cast_slice(&map[range.clone()]).unwrap_or(&[])
+            }
         }
     }
 }
@@ -108,7 +110,7 @@ pub struct EvaluationKey {
     pub(crate) seed: PublicSeed,
     /// Bodies of n GGSW ciphertexts: [n][ℓ][k+1 rows][N].
     pub(crate) bootstrap: Words,
-    /// Bodies of k·N·ℓ LWE ciphertexts, modulo 2^32 or q: [k·N][ℓ].
+    /// Bodies of k·N·ℓ LWE ciphertexts, torus elements (multiples of 2^32 where the key lives modulo 2^32): [k·N][ℓ].
     pub(crate) key_switch: Words,
 }
 
@@ -131,11 +133,12 @@ impl EvaluationKey {
 
 impl fmt::Debug for EvaluationKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EvaluationKey({}, key {}, {:.1} MB seeded)", self.params.name, self.id, self.seeded_bytes() as f64 / 1e6)
+        write!(
+            f,
+            "EvaluationKey({}, key {}, {:.1} MB seeded)",
+            self.params.name,
+            self.id,
+            self.seeded_bytes() as f64 / 1e6
+        )
     }
-}
-
-/// Wipes a temporary that held key material.
-pub(crate) fn wipe(words: &mut [u64]) {
-    words.zeroize();
 }

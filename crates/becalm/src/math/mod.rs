@@ -1,6 +1,11 @@
 //! Arithmetic that knows no ciphertext: the torus and its moduli, gadgets, transforms, randomness.
 
+pub mod buffer;
+pub mod exact;
+pub mod fft;
+pub mod gadget;
 pub mod modulus;
+pub mod ntt;
 pub mod random;
 pub mod sampling;
 pub mod simd;

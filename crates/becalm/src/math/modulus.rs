@@ -68,7 +68,11 @@ impl Modulus {
             Modulus::Native => x as u64,
             // |x| <= 2^63 < p, so one addition of p suffices.
             Modulus::Goldilocks => {
-                if x < 0 { GOLDILOCKS.wrapping_sub(x.unsigned_abs()) } else { x as u64 }
+                if x < 0 {
+                    GOLDILOCKS.wrapping_sub(x.unsigned_abs())
+                } else {
+                    x as u64
+                }
             }
         }
     }
@@ -79,7 +83,11 @@ impl Modulus {
         match self {
             Modulus::Native => a as i64,
             Modulus::Goldilocks => {
-                if a > GOLDILOCKS / 2 { a.wrapping_sub(GOLDILOCKS) as i64 } else { a as i64 }
+                if a > GOLDILOCKS / 2 {
+                    a.wrapping_sub(GOLDILOCKS) as i64
+                } else {
+                    a as i64
+                }
             }
         }
     }
@@ -118,7 +126,13 @@ impl Modulus {
     pub fn reduce(self, a: u64) -> u64 {
         match self {
             Modulus::Native => a,
-            Modulus::Goldilocks => if a >= GOLDILOCKS { a - GOLDILOCKS } else { a },
+            Modulus::Goldilocks => {
+                if a >= GOLDILOCKS {
+                    a - GOLDILOCKS
+                } else {
+                    a
+                }
+            }
         }
     }
 }

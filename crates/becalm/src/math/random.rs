@@ -233,12 +233,7 @@ mod tests {
     #[test]
     fn parallel_streams_share_no_block_and_equal_sequential_ones() {
         const WORDS: usize = 512;
-        let domains = [
-            Domain::Secret,
-            Domain::Ciphertext,
-            Domain::Bootstrap,
-            Domain::KeySwitch,
-        ];
+        let domains = [Domain::Secret, Domain::Ciphertext, Domain::Bootstrap, Domain::KeySwitch];
         let at: Vec<(Domain, u32)> = domains
             .into_iter()
             .flat_map(|d| [0, 1, 2, 255, 256, 1 << 24, u32::MAX].map(|i| (d, i)))
@@ -265,10 +260,7 @@ mod tests {
 
     #[test]
     fn seeds_of_the_system_differ_and_given_bytes_are_wiped() {
-        assert_ne!(
-            PublicSeed::from_system().unwrap(),
-            PublicSeed::from_system().unwrap()
-        );
+        assert_ne!(PublicSeed::from_system().unwrap(), PublicSeed::from_system().unwrap());
         let secrets = [0; 2].map(|_| SecretSeed::from_system().unwrap().0);
         assert_ne!(secrets[0], secrets[1]);
         let mut bytes = [9; 32];

@@ -91,10 +91,7 @@ pub fn t_uniform(stream: &mut NoiseStream, bound_log2: u32, out: &mut [i64]) {
 /// Tail: no sample beyond 9.42·`std`, where a Gaussian has probability 2^-67.7. Above 2^53 grid units the last bits are
 /// those of an f64.
 pub fn gaussian(stream: &mut NoiseStream, std: f64, out: &mut [i64]) {
-    assert!(
-        (0.0..=2f64.powi(59)).contains(&std),
-        "the Gaussian needs 0 <= std <= 2^59"
-    );
+    assert!((0.0..=2f64.powi(59)).contains(&std), "the Gaussian needs 0 <= std <= 2^59");
     let mut x = [0.0; CHUNK];
     for chunk in out.chunks_mut(CHUNK) {
         let x = &mut x[..chunk.len()];
@@ -168,10 +165,7 @@ fn sin_cos_turn(w: u64) -> (f64, f64) {
     let exchanged = (s ^ c) & (quadrant & 1).wrapping_neg();
     let sign_s = (quadrant >> 1) << 63;
     let sign_c = ((quadrant ^ (quadrant >> 1)) & 1) << 63;
-    (
-        f64::from_bits(s ^ exchanged ^ sign_s),
-        f64::from_bits(c ^ exchanged ^ sign_c),
-    )
+    (f64::from_bits(s ^ exchanged ^ sign_s), f64::from_bits(c ^ exchanged ^ sign_c))
 }
 
 #[cfg(test)]
@@ -194,18 +188,12 @@ mod tests {
         let chi: f64 = counts.iter().enumerate().map(term).sum();
         let freedom = (counts.len() - 1) as f64;
         let deviation = (chi - freedom) / (2.0 * freedom).sqrt();
-        assert!(
-            deviation.abs() < 4.5,
-            "chi-square {chi} with {freedom} degrees of freedom"
-        );
+        assert!(deviation.abs() < 4.5, "chi-square {chi} with {freedom} degrees of freedom");
     }
 
     fn mean_and_variance(x: &[f64]) -> (f64, f64) {
         let mean = x.iter().sum::<f64>() / x.len() as f64;
-        (
-            mean,
-            x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (x.len() - 1) as f64,
-        )
+        (mean, x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (x.len() - 1) as f64)
     }
 
     #[test]
@@ -216,14 +204,12 @@ mod tests {
             assert!(x.iter().all(|&a| modulus.is_reduced(a)));
             for shift in [0, 24, 56] {
                 let mut counts = [0; 256];
-                x.iter()
-                    .for_each(|a| counts[(a >> shift) as usize % 256] += 1);
+                x.iter().for_each(|a| counts[(a >> shift) as usize % 256] += 1);
                 assert_chi_square(&counts, |_| x.len() as f64 / 256.0);
             }
             // Neighbours are independent: the pairs of top nibbles are uniform too.
             let mut counts = [0; 256];
-            x.windows(2)
-                .for_each(|a| counts[(a[0] >> 60 << 4 | a[1] >> 60) as usize] += 1);
+            x.windows(2).for_each(|a| counts[(a[0] >> 60 << 4 | a[1] >> 60) as usize] += 1);
             assert_chi_square(&counts, |_| (x.len() - 1) as f64 / 256.0);
         }
         uniform_32(&mut mask(0), &mut x);
@@ -271,9 +257,7 @@ mod tests {
         t_uniform(&mut noise(1), 3, &mut x);
         let mut counts = [0; 17];
         x.iter().for_each(|e| counts[(e + 8) as usize] += 1);
-        assert_chi_square(&counts, |i| {
-            x.len() as f64 / if i % 16 == 0 { 32.0 } else { 16.0 }
-        });
+        assert_chi_square(&counts, |i| x.len() as f64 / if i % 16 == 0 { 32.0 } else { 16.0 });
         for b in [0, 1, 17, 45, 62] {
             t_uniform(&mut noise(2), b, &mut x);
             assert!(x.iter().all(|e| e.unsigned_abs() <= 1 << b));
@@ -281,14 +265,8 @@ mod tests {
             let (mean, variance) = mean_and_variance(&scaled);
             let wanted = (2.0 + 4f64.powi(-(b as i32))) / 6.0;
             let samples = x.len() as f64;
-            assert!(
-                mean.abs() < 4.0 * (wanted / samples).sqrt(),
-                "b {b} mean {mean}"
-            );
-            assert!(
-                (variance / wanted - 1.0).abs() < 0.01,
-                "b {b} variance {variance}"
-            );
+            assert!(mean.abs() < 4.0 * (wanted / samples).sqrt(), "b {b} mean {mean}");
+            assert!((variance / wanted - 1.0).abs() < 0.01, "b {b} variance {variance}");
         }
     }
 
@@ -310,11 +288,8 @@ mod tests {
         for w in words {
             let u = (w as f64 + 1.0) / 2f64.powi(64);
             // Near 1 the quotient above loses what the function keeps: compare by the complement there.
-            let wanted = if w >> 54 == 1023 {
-                (-((!w) as f64) / 2f64.powi(64)).ln_1p()
-            } else {
-                u.ln()
-            };
+            let wanted =
+                if w >> 54 == 1023 { (-((!w) as f64) / 2f64.powi(64)).ln_1p() } else { u.ln() };
             let got = ln_fraction(w);
             assert!(
                 got <= 0.0 && (got - wanted).abs() <= 1e-13 * wanted.abs() + 2e-16,
@@ -336,25 +311,14 @@ mod tests {
         let samples = x.len() as f64;
         let (mean, variance) = mean_and_variance(&x);
         assert!(mean.abs() < 2.576 / samples.sqrt(), "mean {mean}");
-        assert!(
-            (variance - 1.0).abs() < 2.576 * (2.0 / samples).sqrt(),
-            "variance {variance}"
-        );
+        assert!((variance - 1.0).abs() < 2.576 * (2.0 / samples).sqrt(), "variance {variance}");
         let kurtosis = x.iter().map(|v| v.powi(4)).sum::<f64>() / samples;
-        assert!(
-            (kurtosis - 3.0).abs() < 2.576 * (96.0 / samples).sqrt(),
-            "kurtosis {kurtosis}"
-        );
+        assert!((kurtosis - 3.0).abs() < 2.576 * (96.0 / samples).sqrt(), "kurtosis {kurtosis}");
         let products: f64 = x.windows(2).map(|v| v[0] * v[1]).sum::<f64>() / samples;
-        assert!(
-            products.abs() < 2.576 / samples.sqrt(),
-            "neighbours correlate by {products}"
-        );
+        assert!(products.abs() < 2.576 / samples.sqrt(), "neighbours correlate by {products}");
         x.sort_by(f64::total_cmp);
-        let distance = x
-            .iter()
-            .enumerate()
-            .map(|(i, &v)| ((i as f64 + 0.5) / samples - cdf(v)).abs());
+        let distance =
+            x.iter().enumerate().map(|(i, &v)| ((i as f64 + 0.5) / samples - cdf(v)).abs());
         // 99 % point of the Kolmogorov distribution.
         assert!(distance.fold(0.0, f64::max) < 1.628 / samples.sqrt());
     }
@@ -386,9 +350,6 @@ mod tests {
         // Rounding to the grid adds its own variance of 1/12.
         let wanted = 3.19f64.powi(2) + 1.0 / 12.0;
         assert!(mean.abs() < 2.576 * (wanted / 1e5).sqrt(), "mean {mean}");
-        assert!(
-            (variance / wanted - 1.0).abs() < 2.576 * (2.0 / 1e5f64).sqrt(),
-            "{variance}"
-        );
+        assert!((variance / wanted - 1.0).abs() < 2.576 * (2.0 / 1e5f64).sqrt(), "{variance}");
     }
 }

@@ -1,11 +1,20 @@
 //! Parameter sets: rows of one table, and what is claimed of them.
 //!
-//! A set is chosen by need ([`find`](crate::params)) or by name; its claims (security, failure probability) are
-//! recomputed by tests, never trusted.
+//! A set is chosen by need ([`find`]) or by name ([`TfheParams::named`]); its claims (security, failure probability)
+//! are recomputed by tests, never trusted. A set that arrives from outside passes [`TfheParams::validate`] (shape) and
+//! [`TfheParams::require_secure`] (noise above the line of 128 bits, whatever the set says of itself).
+
+mod lookup;
+mod table;
+
+pub use lookup::{Need, find};
 
 use crate::math::Modulus;
+pub use crate::math::gadget::Gadget;
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::fmt;
 
 /// How noise is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -29,19 +38,11 @@ impl Noise {
         match *self {
             Noise::Gaussian { std } => std * std,
             Noise::TUniform { bound_log2 } => {
-                (2f64.powi(2 * bound_log2 as i32 + 1) + 1.0) / 6.0 * 2f64.powi(-2 * modulus_log2 as i32)
+                ((2.0 * f64::from(bound_log2) + 1.0).exp2() + 1.0) / 6.0
+                    * (-2.0 * f64::from(modulus_log2)).exp2()
             }
         }
     }
-}
-
-/// A gadget: digits of `base_log` bits, `level` of them, from the most significant end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gadget {
-    /// log2 of the base B.
-    pub base_log: u32,
-    /// Number of digits ℓ.
-    pub level: u32,
 }
 
 /// Which of the two linear steps comes first, hence which key user ciphertexts are under.
@@ -58,8 +59,9 @@ pub enum Order {
 pub enum ModulusSwitch {
     /// Round to nearest.
     Plain,
-    /// Round to nearest and move the body by half the sum of the mask's rounding errors: the mean over the binary key is
-    /// compensated and the variance halves.
+    /// Round the mask to nearest; move the body by half the sum of the mask's rounding errors (rounded − exact) and down
+    /// by half a cell, then round it to nearest. The mean over the binary key is compensated, the variance halves, and
+    /// the body's own rounding moves no phase across the edge of a table's box.
     Centered,
 }
 
@@ -119,14 +121,291 @@ pub struct TfheParams {
     pub source: Cow<'static, str>,
 }
 
+/// What keys and ciphertexts depend on, as one number: equal for equal arithmetic, whatever the set is called and
+/// whatever is claimed of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ParamsId(pub [u8; 16]);
+
+impl fmt::Display for ParamsId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+/// log2 of the least standard deviation (torus units) that leaves 128 bits to a binary secret of this dimension under
+/// a modulus of 2^`modulus_log2`: a line above every point of the estimator's curve for dimensions 500 to 2048, and
+/// never less than 4 grid units. Infinite below dimension 450, where nothing is claimed.
+///
+/// Points: least of usvp and MATZOV's dual hybrid attack, cost model MATZOV (lattice-estimator 27a581b, June 2026). The
+/// line is a quick refusal for sets from outside; the figure itself is the estimator's.
+pub fn secure_std_log2(dimension: usize, modulus_log2: u32) -> f64 {
+    if dimension < 450 {
+        return f64::INFINITY;
+    }
+    (2.813498 - 0.025901420 * dimension as f64).max(2.0 - f64::from(modulus_log2))
+}
+
+/// Whether noise of this variance lies above the line of 128 bits; false for NaN.
+fn is_above_line((dimension, variance, modulus_log2): (usize, f64, u32)) -> bool {
+    variance.log2() / 2.0 >= secure_std_log2(dimension, modulus_log2)
+}
+
+/// Largest k·N of a set that is taken from outside.
+const MAX_BIG_DIMENSION: usize = 1 << 17;
+/// Largest n of a set that is taken from outside.
+const MAX_LWE_DIMENSION: usize = 1 << 14;
+
 impl TfheParams {
+    /// The set of this name, exactly as in the table.
+    ///
+    /// # Errors
+    /// `wrong_params` naming the nearest names when there is none.
+    pub fn named(name: &str) -> Result<&'static TfheParams> {
+        lookup::named(name)
+    }
+
+    /// Every set of the table, the default (`tfhe_2_2`) first.
+    pub fn all() -> &'static [TfheParams] {
+        &table::TABLE
+    }
+
     /// k·N, the dimension of ciphertexts under the big key.
     pub fn big_dimension(&self) -> usize {
-        self.glwe_dimension * self.polynomial_size
+        self.glwe_dimension.saturating_mul(self.polynomial_size)
+    }
+
+    /// Dimension of ciphertexts at rest: k·N if the key switch comes first, n if it comes last.
+    pub fn ciphertext_dimension(&self) -> usize {
+        match self.order {
+            Order::KsPbs => self.big_dimension(),
+            Order::PbsKs => self.lwe_dimension,
+        }
     }
 
     /// message·carry: how many values a lookup table has.
     pub fn plaintext_modulus(&self) -> u64 {
-        self.message_modulus * self.carry_modulus
+        self.message_modulus.saturating_mul(self.carry_modulus)
     }
+
+    /// Variance of one coefficient of noise under the small key, torus units.
+    pub fn lwe_variance(&self) -> f64 {
+        self.lwe_noise.variance(self.ks_modulus_log2)
+    }
+
+    /// Variance of one coefficient of noise under the big key, torus units.
+    pub fn glwe_variance(&self) -> f64 {
+        self.glwe_noise.variance(Modulus::LOG2)
+    }
+
+    /// Bytes of the bootstrapping key as a bootstrap reads it, transformed: n·ℓ·(k+1)²·N words of 64 bits.
+    pub fn bootstrap_key_bytes(&self) -> u64 {
+        product([self.seeded_bootstrap_key_bytes() as usize, self.glwe_dimension.saturating_add(1)])
+    }
+
+    /// Bytes of the key-switching key as a key switch reads it: k·N·ℓ·(n+1) words of 64 or 32 bits.
+    pub fn key_switch_key_bytes(&self) -> u64 {
+        product([self.seeded_key_switch_key_bytes() as usize, self.lwe_dimension.saturating_add(1)])
+    }
+
+    /// Bytes of the bodies of the bootstrapping key, all that is stored when the masks are drawn again from a seed:
+    /// n·ℓ·(k+1)·N words of 64 bits.
+    pub fn seeded_bootstrap_key_bytes(&self) -> u64 {
+        let rows =
+            product([self.pbs.level as usize, self.glwe_dimension.saturating_add(1)]) as usize;
+        product([self.lwe_dimension, rows, self.polynomial_size, 8])
+    }
+
+    /// Bytes of the bodies of the key-switching key: k·N·ℓ words of 64 or 32 bits.
+    pub fn seeded_key_switch_key_bytes(&self) -> u64 {
+        let word = self.ks_modulus_log2 as usize / 8;
+        product([self.big_dimension(), self.ks.level as usize, word])
+    }
+
+    /// Bytes of the two secret keys, eight coefficients a byte.
+    pub fn secret_key_bytes(&self) -> u64 {
+        (self.lwe_dimension.div_ceil(8) + self.big_dimension().div_ceil(8)) as u64
+    }
+
+    /// Bytes of one ciphertext at rest: mask and body, 64-bit words.
+    pub fn ciphertext_bytes(&self) -> u64 {
+        product([self.ciphertext_dimension(), 8]).saturating_add(8)
+    }
+
+    /// Multiply-adds of one key switch and one bootstrap, the order by which [`find`] ranks sets:
+    /// n·((k+1)(ℓ+1)·2M·log2 M + (k+1)²ℓ·4M) + k·N·ℓ_ks·n, M = N/2, with half weight on the key switch modulo 2^32.
+    pub fn cost(&self) -> f64 {
+        let (n, k1) = (self.lwe_dimension as f64, self.glwe_dimension as f64 + 1.0);
+        let (m, level) = (self.polynomial_size as f64 / 2.0, f64::from(self.pbs.level));
+        let transforms = k1 * (level + 1.0) * 2.0 * m * m.log2();
+        let products = k1 * k1 * level * 4.0 * m;
+        let ks_weight = f64::from(self.ks_modulus_log2) / 64.0;
+        n * (transforms
+            + products
+            + self.big_dimension() as f64 * f64::from(self.ks.level) * ks_weight)
+    }
+
+    /// Digest of what keys and ciphertexts depend on: every field but the name, the kind, the claims and their sources.
+    pub fn id(&self) -> ParamsId {
+        let row = (
+            (
+                self.modulus,
+                self.lwe_dimension,
+                self.lwe_noise,
+                self.glwe_dimension,
+                self.polynomial_size,
+                self.glwe_noise,
+            ),
+            (self.pbs, self.ks, self.ks_modulus_log2, self.message_modulus, self.carry_modulus),
+            (self.max_norm2, self.modulus_switch, self.order),
+        );
+        // Plain numbers and unit variants always serialise; the digest of nothing would be no set's.
+        let bytes = postcard::to_stdvec(&row).unwrap_or_default();
+        let mut id = [0; 16];
+        id.copy_from_slice(&blake3::hash(&bytes).as_bytes()[..16]);
+        ParamsId(id)
+    }
+
+    /// Refuses a set below 128 bits unless `allow_insecure`. A set passes when it is of kind [`Kind::Standard`], claims
+    /// 128 bits, and the noise of both keys lies above [`secure_std_log2`], so that a file cannot talk its way through.
+    ///
+    /// # Errors
+    /// `insecure`, naming a standard set to use instead.
+    pub fn require_secure(&self, allow_insecure: bool) -> Result<()> {
+        if allow_insecure {
+            return Ok(());
+        }
+        let small = (self.lwe_dimension, self.lwe_variance(), self.ks_modulus_log2);
+        let big = (self.big_dimension(), self.glwe_variance(), Modulus::LOG2);
+        let weak =
+            [("small", small), ("big", big)].into_iter().find(|(_, key)| !is_above_line(*key));
+        // A comparison with NaN is false, so a set that claims no number is refused.
+        let claimed = self.security_bits >= 128.0;
+        let got = match (self.kind, weak) {
+            (Kind::Toy, _) => "a toy for tests".to_string(),
+            (Kind::Comparison, _) => {
+                format!("a comparison set of {:.1} bits", self.security_bits)
+            }
+            (Kind::Standard, Some((key, (dimension, variance, _)))) => {
+                let std = variance.log2() / 2.0;
+                format!("noise of 2^{std:.2} under its {key} key of dimension {dimension}")
+            }
+            (Kind::Standard, None) if !claimed => {
+                format!("which claims {:.1} bits", self.security_bits)
+            }
+            (Kind::Standard, None) => return Ok(()),
+        };
+        let instead = lookup::instead_of(self);
+        Err(Error::insecure(
+            "use parameters",
+            "a set of at least 128 bits",
+            format!("`{}`, {got}", self.name),
+            format!("use `{instead}`, or allow insecure parameters if nothing secret is encrypted"),
+        ))
+    }
+
+    /// Checks that the set can be computed with at all: every field in its range. For sets from outside, before any
+    /// memory is asked for. Says nothing of security or failure probability.
+    ///
+    /// # Errors
+    /// `wrong_params` naming the field.
+    pub fn validate(&self) -> Result<()> {
+        self.validate_text()?;
+        self.validate_shape()?;
+        self.validate_noise()?;
+        self.validate_values()
+    }
+
+    fn validate_text(&self) -> Result<()> {
+        let name_ok =
+            (1..=64).contains(&self.name.len()) && self.name.bytes().all(|b| b.is_ascii_graphic());
+        check(name_ok, "a name of 1 to 64 visible ASCII characters", || {
+            format!("{} bytes", self.name.len())
+        })?;
+        let longest = self.source.len().max(self.security_source.len());
+        check(longest <= 256, "sources of at most 256 bytes", || format!("{longest} bytes"))
+    }
+
+    fn validate_shape(&self) -> Result<()> {
+        let (n, k, degree) = (self.lwe_dimension, self.glwe_dimension, self.polynomial_size);
+        check((1..=MAX_LWE_DIMENSION).contains(&n), "n in 1..=16384", || format!("n = {n}"))?;
+        check((1..=16).contains(&k), "k in 1..=16", || format!("k = {k}"))?;
+        let degree_ok = degree.is_power_of_two() && (16..=1 << 16).contains(&degree);
+        check(degree_ok, "N a power of two in 16..=65536", || format!("N = {degree}"))?;
+        check(k * degree <= MAX_BIG_DIMENSION, "k·N at most 131072", || {
+            format!("k·N = {}", k * degree)
+        })?;
+        let switched = self.ks_modulus_log2;
+        let word_ok = switched == 64
+            || switched == 32 && self.modulus == Modulus::Native && self.order == Order::KsPbs;
+        let wanted =
+            "a key switch modulo q, or modulo 2^32 where q = 2^64 and the key switch comes first";
+        check(word_ok, wanted, || format!("2^{switched}"))?;
+        for (name, g, log2) in [("pbs", self.pbs, 64), ("ks", self.ks, switched)] {
+            // Digits fit an i32, and the last multiple of q/B^l is at least one grid unit with room to round.
+            let digits_ok = (1..=31).contains(&g.base_log) && (1..=63).contains(&g.level);
+            let wanted = format!(
+                "{name} gadget: base_log in 1..=31, level at least 1, base_log·level below {log2}"
+            );
+            check(digits_ok && g.base_log * g.level < log2, &wanted, || {
+                format!("{} x {}", g.base_log, g.level)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn validate_noise(&self) -> Result<()> {
+        for (key, noise, log2) in [
+            ("small", self.lwe_noise, self.ks_modulus_log2),
+            ("big", self.glwe_noise, Modulus::LOG2),
+        ] {
+            let noise_ok = match noise {
+                Noise::Gaussian { std } => (0.0..0.25).contains(&std),
+                Noise::TUniform { bound_log2 } => bound_log2 <= log2 - 3,
+            };
+            check(
+                noise_ok,
+                &format!("noise of the {key} key below a quarter of the torus"),
+                || format!("{noise:?}"),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn validate_values(&self) -> Result<()> {
+        let (message, carry) = (self.message_modulus, self.carry_modulus);
+        let powers = message.is_power_of_two() && carry.is_power_of_two();
+        check(powers, "message and carry moduli that are powers of two", || {
+            format!("{message} and {carry}")
+        })?;
+        // Both are at most 2^63, so the product fits 128 bits. Two coefficients a value at least: a box has two halves.
+        let product = u128::from(message) * u128::from(carry);
+        let fits = message >= 2 && product * 2 <= self.polynomial_size as u128;
+        check(fits, "a message modulus of 2 or more and message·carry at most N/2", || {
+            format!("{message}·{carry}")
+        })?;
+        let norm_ok = (1.0..=1048576.0).contains(&self.max_norm2);
+        check(norm_ok, "max_norm2 in 1..=2^20", || format!("{}", self.max_norm2))?;
+        let claims_ok =
+            (0.0..=1e6).contains(&self.security_bits) && (-1e6..=0.0).contains(&self.log2_pfail);
+        let got = || format!("{} bits, 2^{}", self.security_bits, self.log2_pfail);
+        check(claims_ok, "finite claims: security_bits >= 0 and log2_pfail <= 0", got)
+    }
+}
+
+/// A product of sizes that stays at the largest where a set from outside would overflow it.
+fn product<const K: usize>(factors: [usize; K]) -> u64 {
+    factors.iter().fold(1, |a, b| u64::saturating_mul(a, *b as u64))
+}
+
+/// `Ok` if `ok`, else a `wrong_params` error.
+fn check(ok: bool, wanted: &str, got: impl FnOnce() -> String) -> Result<()> {
+    if ok {
+        return Ok(());
+    }
+    Err(Error::wrong_params(
+        "validate parameters",
+        wanted,
+        got(),
+        "use a set of the table, or correct the field",
+    ))
 }

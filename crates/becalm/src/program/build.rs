@@ -1,7 +1,7 @@
 //! Recording a program: each call appends an instruction and returns the register of its result.
 
 use super::{Need, Op, Program, Reg, RegInfo, RegType, TableRef};
-use crate::cipher::{Encoding, KeyRole};
+use crate::cipher::{Encoding, KeyRole, Lwe};
 use crate::params::{Order, TfheParams};
 use crate::tfhe::{Output, Table};
 use crate::{Error, Result};
@@ -10,7 +10,14 @@ use std::sync::Arc;
 impl Program {
     /// An empty program for a parameter set.
     pub fn new(params: Arc<TfheParams>) -> Self {
-        Program { params, regs: vec![], ops: vec![], tables: vec![], inputs: vec![], outputs: vec![] }
+        Program {
+            params,
+            regs: vec![],
+            ops: vec![],
+            tables: vec![],
+            inputs: vec![],
+            outputs: vec![],
+        }
     }
 
     /// The key that ciphertexts rest under between bootstraps.
@@ -39,9 +46,19 @@ impl Program {
         r
     }
 
+    /// A new argument for batches like this one: its key, encoding and range.
+    pub fn input_like(&mut self, x: &Lwe) -> Reg {
+        let ty = RegType::Lwe(x.role());
+        self.input_as(RegInfo { ty, encoding: x.encoding(), range: x.range() })
+    }
+
     /// A new argument that holds an encrypted lookup table.
     pub fn input_table(&mut self, encoding: Encoding) -> Reg {
-        self.input_as(RegInfo { ty: RegType::Glwe, encoding, range: (0, encoding.values as i64 - 1) })
+        self.input_as(RegInfo {
+            ty: RegType::Glwe,
+            encoding,
+            range: (0, encoding.values as i64 - 1),
+        })
     }
 
     /// Marks a register as a result of the program.
@@ -56,7 +73,12 @@ impl Program {
 
     pub(super) fn known(&self, reg: Reg) -> Result<RegInfo> {
         self.info(reg).copied().ok_or_else(|| {
-            Error::bad_input("program", format!("a register below {}", self.regs.len()), reg.0.to_string(), "use registers that this program returned")
+            Error::bad_input(
+                "program",
+                format!("a register below {}", self.regs.len()),
+                reg.0.to_string(),
+                "use registers that this program returned",
+            )
         })
     }
 
@@ -73,7 +95,12 @@ impl Program {
         for &(c, r) in terms {
             let info = self.known(r)?;
             if info.encoding != encoding {
-                return Err(Error::bad_input("linear", format!("{encoding:?}"), format!("{:?}", info.encoding), "bring all terms to one encoding by a table"));
+                return Err(Error::bad_input(
+                    "linear",
+                    format!("{encoding:?}"),
+                    format!("{:?}", info.encoding),
+                    "bring all terms to one encoding by a table",
+                ));
             }
             let (a, b) = (c.saturating_mul(info.range.0), c.saturating_mul(info.range.1));
             range = (range.0.saturating_add(a.min(b)), range.1.saturating_add(a.max(b)));
@@ -87,7 +114,13 @@ impl Program {
     ///
     /// # Errors
     /// [`Error::BadInput`] for no term, unknown registers or mixed keys.
-    pub fn linear_as(&mut self, terms: &[(i64, Reg)], constant: u64, encoding: Encoding, range: (i64, i64)) -> Result<Reg> {
+    pub fn linear_as(
+        &mut self,
+        terms: &[(i64, Reg)],
+        constant: u64,
+        encoding: Encoding,
+        range: (i64, i64),
+    ) -> Result<Reg> {
         let mut merged: Vec<(i64, Reg)> = Vec::with_capacity(terms.len());
         for &(c, r) in terms {
             match merged.iter_mut().find(|t| t.1 == r) {
@@ -99,7 +132,12 @@ impl Program {
         for &(_, r) in &merged {
             let other = self.known(r)?.ty;
             if other != ty || ty == RegType::Glwe {
-                return Err(Error::bad_input("linear", "LWE ciphertexts under one key", format!("{ty:?} and {other:?}"), "key switch first"));
+                return Err(Error::bad_input(
+                    "linear",
+                    "LWE ciphertexts under one key",
+                    format!("{ty:?} and {other:?}"),
+                    "key switch first",
+                ));
             }
         }
         let dst = self.reg(RegInfo { ty, encoding, range });
@@ -127,7 +165,12 @@ impl Program {
     pub fn bootstrap(&mut self, src: Reg, table: &Table) -> Result<Vec<Reg>> {
         let info = self.known(src)?;
         if table.polynomial.len() != self.params.polynomial_size {
-            return Err(Error::wrong_params("bootstrap", format!("a table of {} coefficients", self.params.polynomial_size), table.polynomial.len().to_string(), "build the table for this parameter set"));
+            return Err(Error::wrong_params(
+                "bootstrap",
+                format!("a table of {} coefficients", self.params.polynomial_size),
+                table.polynomial.len().to_string(),
+                "build the table for this parameter set",
+            ));
         }
         if table.input.padding {
             require_range(info, table)?;
@@ -146,10 +189,20 @@ impl Program {
     ///
     /// # Errors
     /// [`Error::BadInput`] if a register has another type, or an extraction index is no coefficient.
-    pub fn bootstrap_encrypted(&mut self, src: Reg, table: Reg, outputs: &[Output]) -> Result<Vec<Reg>> {
+    pub fn bootstrap_encrypted(
+        &mut self,
+        src: Reg,
+        table: Reg,
+        outputs: &[Output],
+    ) -> Result<Vec<Reg>> {
         require(self.known(table)?.ty, RegType::Glwe, "bootstrap")?;
         if let Some(o) = outputs.iter().find(|o| o.index >= self.params.polynomial_size) {
-            return Err(Error::bad_input("bootstrap", format!("an extraction index below {}", self.params.polynomial_size), o.index.to_string(), "extract a coefficient of the polynomial"));
+            return Err(Error::bad_input(
+                "bootstrap",
+                format!("an extraction index below {}", self.params.polynomial_size),
+                o.index.to_string(),
+                "extract a coefficient of the polynomial",
+            ));
         }
         self.push_bootstrap(src, TableRef::Encrypted(table, outputs.to_vec()))
     }
@@ -158,7 +211,10 @@ impl Program {
         require(self.known(src)?.ty, RegType::Lwe(KeyRole::Small), "bootstrap")?;
         let outputs = self.outputs_of(&table).to_vec();
         let ty = RegType::Lwe(KeyRole::Big);
-        let dst: Vec<Reg> = outputs.iter().map(|o| self.reg(RegInfo { ty, encoding: o.encoding, range: o.range })).collect();
+        let dst: Vec<Reg> = outputs
+            .iter()
+            .map(|o| self.reg(RegInfo { ty, encoding: o.encoding, range: o.range }))
+            .collect();
         self.ops.push(Op::Bootstrap { dst: dst.clone(), src, table });
         Ok(dst)
     }
@@ -187,7 +243,12 @@ impl Program {
     pub fn lookup(&mut self, src: Reg, table: &Table) -> Result<Reg> {
         match self.lookup_many(src, table)?[..] {
             [only] => Ok(only),
-            ref many => Err(Error::bad_input("lookup", "a table with one output", many.len().to_string(), "use lookup_many")),
+            ref many => Err(Error::bad_input(
+                "lookup",
+                "a table with one output",
+                many.len().to_string(),
+                "use lookup_many",
+            )),
         }
     }
 
@@ -195,7 +256,13 @@ impl Program {
     ///
     /// # Errors
     /// As [`Program::linear`] and [`Program::bootstrap`].
-    pub fn lookup2(&mut self, a: Reg, b: Reg, base: u64, f: impl Fn(u64, u64) -> u64) -> Result<Reg> {
+    pub fn lookup2(
+        &mut self,
+        a: Reg,
+        b: Reg,
+        base: u64,
+        f: impl Fn(u64, u64) -> u64,
+    ) -> Result<Reg> {
         let table = Table::from_fn2(&self.params, base, f)?;
         let packed = self.linear(&[(base as i64, a), (1, b)], 0)?;
         self.lookup(packed, &table)
@@ -211,12 +278,22 @@ fn require(got: RegType, wanted: RegType, op: &'static str) -> Result<()> {
     if got == wanted {
         return Ok(());
     }
-    Err(Error::bad_input(op, format!("a register of type {wanted:?}"), format!("{got:?}"), "use `lookup`, which orders key switch and bootstrap as the set asks"))
+    Err(Error::bad_input(
+        op,
+        format!("a register of type {wanted:?}"),
+        format!("{got:?}"),
+        "use `lookup`, which orders key switch and bootstrap as the set asks",
+    ))
 }
 
 fn require_range(info: RegInfo, table: &Table) -> Result<()> {
     if info.encoding != table.input {
-        return Err(Error::bad_input("bootstrap", format!("values in {:?}", table.input), format!("{:?}", info.encoding), "build the table for the encoding of its argument"));
+        return Err(Error::bad_input(
+            "bootstrap",
+            format!("values in {:?}", table.input),
+            format!("{:?}", info.encoding),
+            "build the table for the encoding of its argument",
+        ));
     }
     if info.range.0 < 0 || info.range.1 > table.limit {
         return Err(Error::bad_input(

@@ -13,7 +13,14 @@ impl Program {
     /// # Errors
     /// Whatever the recorder refuses; [`Error::BadInput`] if recording it again gives another program.
     pub fn validate(&self) -> Result<()> {
-        let differs = |what: &str| Error::bad_input("program", "a program as the recorder writes it", what, "record the program again with this version");
+        let differs = |what: &str| {
+            Error::bad_input(
+                "program",
+                "a program as the recorder writes it",
+                what,
+                "record the program again with this version",
+            )
+        };
         if self.ops.len().max(self.regs.len()).max(self.tables.len()) > MAX_ITEMS {
             return Err(differs("more than 2^24 items"));
         }
@@ -51,14 +58,24 @@ impl Program {
                 let info = self.known(*dst)?;
                 info.encoding.checked()?;
                 if !self.params.modulus.is_reduced(*constant) {
-                    return Err(Error::bad_input("program", "constants below the modulus", constant.to_string(), "reduce the constant"));
+                    return Err(Error::bad_input(
+                        "program",
+                        "constants below the modulus",
+                        constant.to_string(),
+                        "reduce the constant",
+                    ));
                 }
                 copy.linear_as(terms, *constant, info.encoding, info.range).map(|_| ())
             }
             Op::KeySwitch { src, .. } => copy.key_switch(*src).map(|_| ()),
             Op::Bootstrap { src, table: TableRef::Clear(t), .. } => {
                 let Some(table) = self.tables.get(*t as usize) else {
-                    return Err(Error::bad_input("program", format!("a table below {}", self.tables.len()), t.to_string(), "record the program again"));
+                    return Err(Error::bad_input(
+                        "program",
+                        format!("a table below {}", self.tables.len()),
+                        t.to_string(),
+                        "record the program again",
+                    ));
                 };
                 copy.bootstrap(*src, table).map(|_| ())
             }
@@ -77,7 +94,11 @@ impl Program {
         if table.polynomial.len() == n && reduced && outputs {
             return Ok(());
         }
-        Err(Error::bad_input("program", format!("tables of {n} reduced coefficients, extracted inside"), "another table", "build the table for this parameter set"))
+        Err(Error::bad_input(
+            "program",
+            format!("tables of {n} reduced coefficients, extracted inside"),
+            "another table",
+            "build the table for this parameter set",
+        ))
     }
-
 }

@@ -65,7 +65,8 @@ impl Program {
         let encoding = self.boolean(&[a, b])?;
         if encoding.values >= 4 {
             let packed = self.linear(&[(2, a), (1, b)], 0)?;
-            let values: Vec<u64> = (0..4).map(|m| gate.eval(m & 2 != 0, m & 1 != 0) as u64).collect();
+            let values: Vec<u64> =
+                (0..4).map(|m| gate.eval(m & 2 != 0, m & 1 != 0) as u64).collect();
             let table = Table::with(&self.params, encoding, encoding, &values)?;
             return self.lookup(packed, &table);
         }
@@ -91,15 +92,20 @@ impl Program {
         let encoding = self.boolean(&[s, x, y])?;
         if encoding.values >= 8 {
             let packed = self.linear(&[(4, s), (2, x), (1, y)], 0)?;
-            let values: Vec<u64> = (0..8).map(|m| if m & 4 != 0 { (m >> 1) & 1 } else { m & 1 }).collect();
+            let values: Vec<u64> =
+                (0..8).map(|m| if m & 4 != 0 { (m >> 1) & 1 } else { m & 1 }).collect();
             let table = Table::with(&self.params, encoding, encoding, &values)?;
             return self.lookup(packed, &table);
         }
         if encoding.values >= 4 {
             let when_set = self.linear(&[(2, s), (1, x)], 0)?;
             let when_clear = self.linear(&[(2, s), (1, y)], 0)?;
-            let set = self.lookup(when_set, &Table::with(&self.params, encoding, encoding, &[0, 0, 0, 1])?)?;
-            let clear = self.lookup(when_clear, &Table::with(&self.params, encoding, encoding, &[0, 1, 0, 0])?)?;
+            let set = self
+                .lookup(when_set, &Table::with(&self.params, encoding, encoding, &[0, 0, 0, 1])?)?;
+            let clear = self.lookup(
+                when_clear,
+                &Table::with(&self.params, encoding, encoding, &[0, 1, 0, 0])?,
+            )?;
             let sum = self.linear(&[(1, set), (1, clear)], 0)?;
             self.regs[sum.0 as usize].range = (0, 1); // never both
             return Ok(sum);
@@ -139,12 +145,18 @@ impl Program {
         let first = self.known(regs[0])?;
         for &r in regs {
             let info = self.known(r)?;
-            let fits = info.encoding == first.encoding && info.encoding.padding && info.encoding.values >= 2 && info.encoding.values != 3;
+            let fits = info.encoding == first.encoding
+                && info.encoding.padding
+                && info.encoding.values >= 2
+                && info.encoding.values != 3;
             if !fits || info.range.0 < 0 || info.range.1 > 1 {
                 return Err(Error::bad_input(
                     "gate",
                     "booleans 0 and 1 in one padded encoding",
-                    format!("values {} to {} of {}", info.range.0, info.range.1, info.encoding.values),
+                    format!(
+                        "values {} to {} of {}",
+                        info.range.0, info.range.1, info.encoding.values
+                    ),
                     "encrypt booleans, or bring the value to 0 and 1 by a table",
                 ));
             }

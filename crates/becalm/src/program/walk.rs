@@ -5,7 +5,7 @@
 //! correlated registers are right: variance = Σ coefficient²·V(source).
 
 use super::{Need, Op, Program, Reg, RegType, TableRef};
-use crate::tfhe::noise;
+use crate::tfhe::noise::{self, NoiseReport};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -70,7 +70,12 @@ impl Program {
     /// than the parameter set claims.
     pub fn walk(&self, input_noise: &[f64]) -> Result<Walk> {
         if input_noise.len() != self.inputs.len() {
-            return Err(Error::bad_input("walk", format!("{} noise variances", self.inputs.len()), input_noise.len().to_string(), "give one for each input"));
+            return Err(Error::bad_input(
+                "walk",
+                format!("{} noise variances", self.inputs.len()),
+                input_noise.len().to_string(),
+                "give one for each input",
+            ));
         }
         let (noise, log2_pfail) = self.follow_noise(input_noise)?;
         let (waves, depth) = self.waves();
@@ -87,18 +92,20 @@ impl Program {
     }
 
     fn follow_noise(&self, input_noise: &[f64]) -> Result<(Vec<f64>, f64)> {
-        let p = &self.params;
-        let (v_br, v_ks, v_ms) = (noise::blind_rotation(p), noise::key_switch(p), noise::modulus_switch(p));
+        let set = NoiseReport::of(&self.params);
+        let (v_br, v_ks, v_ms) = (set.blind_rotation.total(), set.key_switch, set.modulus_switch);
         let mut sources: Vec<f64> = input_noise.to_vec();
         let mut forms: Vec<BTreeMap<usize, f64>> = vec![BTreeMap::new(); self.regs.len()];
         for (i, r) in self.inputs.iter().enumerate() {
             forms[r.0 as usize].insert(i, 1.0);
         }
-        let mut fresh = |sources: &mut Vec<f64>, v: f64| {
+        let fresh = |sources: &mut Vec<f64>, v: f64| {
             sources.push(v);
             sources.len() - 1
         };
-        let variance = |sources: &[f64], form: &BTreeMap<usize, f64>| form.iter().map(|(s, c)| c * c * sources[*s]).sum::<f64>();
+        let variance = |sources: &[f64], form: &BTreeMap<usize, f64>| {
+            form.iter().map(|(s, c)| c * c * sources[*s]).sum::<f64>()
+        };
         let mut pfail = 0.0f64;
         let mut log2_worst = f64::NEG_INFINITY;
         for op in &self.ops {
@@ -127,7 +134,8 @@ impl Program {
                         TableRef::Clear(_) => 0.0,
                     };
                     for d in dst {
-                        forms[d.0 as usize] = BTreeMap::from([(fresh(&mut sources, v_br + v_table), 1.0)]);
+                        forms[d.0 as usize] =
+                            BTreeMap::from([(fresh(&mut sources, v_br + v_table), 1.0)]);
                     }
                 }
             }
@@ -139,9 +147,8 @@ impl Program {
     /// log2 of the failure probability of a bootstrap, or an error if it is above the set's claim.
     fn check_noise(&self, src: Reg, variance: f64, decided: f64) -> Result<f64> {
         let margin = self.regs[src.0 as usize].encoding.margin();
-        let fail = noise::log2_pfail(decided, margin);
-        // Claims are stated to three decimals.
-        if fail <= self.params.log2_pfail + 0.01 {
+        let fail = noise::log2_erfc(margin / (2.0 * decided).sqrt());
+        if fail <= self.params.log2_pfail + noise::CLAIM_TOLERANCE {
             return Ok(fail);
         }
         Err(Error::too_noisy(
@@ -231,4 +238,3 @@ impl Walk {
         0..self.waves.len()
     }
 }
-

@@ -4,9 +4,9 @@
 //! from a secret one, both fresh for every call. All work on the key is branch-free: its bits multiply.
 
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, SecretKey};
+use crate::math::Modulus;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::{self, uniform};
-use crate::math::Modulus;
 use crate::params::{Noise, Order, TfheParams};
 use crate::tfhe::Table;
 use crate::tfhe::polynomial::BinaryPolynomials;
@@ -39,17 +39,36 @@ impl SecretKey {
     pub fn encrypt_as(&self, values: &[u64], encoding: Encoding, below: u64) -> Result<Lwe> {
         encoding.checked()?;
         if below == 0 || below > encoding.values {
-            return Err(Error::bad_input("encrypt", format!("a bound from 1 to {}", encoding.values), below.to_string(), "choose a bound that the encoding has"));
+            return Err(Error::bad_input(
+                "encrypt",
+                format!("a bound from 1 to {}", encoding.values),
+                below.to_string(),
+                "choose a bound that the encoding has",
+            ));
         }
         if let Some(at) = values.iter().position(|v| *v >= below) {
             // The position is public, the value is not.
-            return Err(Error::bad_input("encrypt", format!("values below {below}"), format!("a larger one at position {at}"), "reduce the values or choose an encoding with more of them"));
+            return Err(Error::bad_input(
+                "encrypt",
+                format!("values below {below}"),
+                format!("a larger one at position {at}"),
+                "reduce the values or choose an encoding with more of them",
+            ));
         }
         let role = self.resting_role();
-        let phases: Vec<u64> = values.iter().map(|v| encoding.encode(self.params.modulus, *v as i64)).collect();
+        let phases: Vec<u64> =
+            values.iter().map(|v| encoding.encode(self.params.modulus, *v as i64)).collect();
         let data = self.encrypt_phases(&phases, role)?;
         let noise = noise_of(&self.params, role).variance(Modulus::LOG2);
-        Ok(Lwe { params: self.params.clone(), key: self.id, role, encoding, range: (0, below as i64 - 1), noise, data })
+        Ok(Lwe {
+            params: self.params.clone(),
+            key: self.id,
+            role,
+            encoding,
+            range: (0, below as i64 - 1),
+            noise,
+            data,
+        })
     }
 
     /// Encrypts torus elements under one of the two keys; the words of the batch.
@@ -62,7 +81,9 @@ impl SecretKey {
         let mut errors = zeroize::Zeroizing::new(vec![0i64; phases.len()]);
         fill_noise(&mut noise, noise_of(&self.params, role), Modulus::LOG2, &mut errors);
         let mut data = vec![0u64; phases.len() * (secret.len() + 1)];
-        for ((ct, phase), e) in data.chunks_exact_mut(secret.len() + 1).zip(phases).zip(errors.iter()) {
+        for ((ct, phase), e) in
+            data.chunks_exact_mut(secret.len() + 1).zip(phases).zip(errors.iter())
+        {
             let (mask, body) = ct.split_at_mut(secret.len());
             uniform(&mut masks, q, mask);
             body[0] = q.add(q.add(inner_product(q, mask, secret), *phase), q.from_signed(*e));
@@ -85,14 +106,49 @@ impl SecretKey {
     /// As [`SecretKey::decrypt`].
     pub fn phases(&self, ct: &Lwe) -> Result<Vec<u64>> {
         if *ct.params != *self.params {
-            return Err(Error::wrong_params("decrypt", format!("ciphertexts of {}", self.params.name), ct.params.name.to_string(), "use the secret key of their parameter set"));
+            return Err(Error::wrong_params(
+                "decrypt",
+                format!("ciphertexts of {}", self.params.name),
+                ct.params.name.to_string(),
+                "use the secret key of their parameter set",
+            ));
         }
         if ct.key != self.id {
-            return Err(Error::wrong_key("decrypt", format!("ciphertexts under key {}", self.id), ct.key.to_string(), "use the secret key that they were encrypted with"));
+            return Err(Error::wrong_key(
+                "decrypt",
+                format!("ciphertexts under key {}", self.id),
+                ct.key.to_string(),
+                "use the secret key that they were encrypted with",
+            ));
         }
         let q = self.params.modulus;
         let secret = self.expose(ct.role);
-        Ok(ct.data.chunks_exact(ct.width()).map(|c| q.sub(c[secret.len()], inner_product(q, c, secret))).collect())
+        Ok(ct
+            .data
+            .chunks_exact(ct.width())
+            .map(|c| q.sub(c[secret.len()], inner_product(q, c, secret)))
+            .collect())
+    }
+
+    /// How far the phases of a batch are from the given values, in torus units (−1/2 ..= 1/2): its noise, for proofs and
+    /// measurements. Learning it breaks the ciphertexts, so it needs the secret key.
+    ///
+    /// # Errors
+    /// As [`SecretKey::decrypt`]; [`Error::BadInput`] if there are not as many values as ciphertexts.
+    pub fn errors(&self, ct: &Lwe, values: &[u64]) -> Result<Vec<f64>> {
+        if values.len() != ct.len() {
+            return Err(Error::bad_input(
+                "errors",
+                format!("{} values", ct.len()),
+                values.len().to_string(),
+                "give one value for each ciphertext",
+            ));
+        }
+        let q = self.params.modulus;
+        let error = |(x, v): (u64, &u64)| {
+            q.to_signed(q.sub(x, ct.encoding.encode(q, *v as i64))) as f64 * 2f64.powi(-64)
+        };
+        Ok(self.phases(ct)?.into_iter().zip(values).map(error).collect())
     }
 
     /// Encrypts a lookup table, so that the server does not learn it.
@@ -100,9 +156,15 @@ impl SecretKey {
     /// # Errors
     /// [`Error::WrongParams`] if the table has another size; [`Error::Io`] if the system gives no randomness.
     pub fn encrypt_table(&self, table: &Table) -> Result<Glwe> {
-        let (n, k, q) = (self.params.polynomial_size, self.params.glwe_dimension, self.params.modulus);
+        let (n, k, q) =
+            (self.params.polynomial_size, self.params.glwe_dimension, self.params.modulus);
         if table.polynomial().len() != n {
-            return Err(Error::wrong_params("encrypt_table", format!("a table of {n} coefficients"), table.polynomial().len().to_string(), "build the table for this parameter set"));
+            return Err(Error::wrong_params(
+                "encrypt_table",
+                format!("a table of {n} coefficients"),
+                table.polynomial().len().to_string(),
+                "build the table for this parameter set",
+            ));
         }
         let (mask_seed, noise_seed) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
         let secret = BinaryPolynomials::new(q, n, &self.big)?;
@@ -126,14 +188,22 @@ impl Lwe {
     /// [`Error::BadInput`] for a value that the encoding does not have.
     pub fn trivial(like: &Lwe, values: &[u64]) -> Result<Lwe> {
         if let Some(v) = values.iter().find(|v| **v >= like.encoding.values) {
-            return Err(Error::bad_input("trivial", format!("values below {}", like.encoding.values), v.to_string(), "reduce the values"));
+            return Err(Error::bad_input(
+                "trivial",
+                format!("values below {}", like.encoding.values),
+                v.to_string(),
+                "reduce the values",
+            ));
         }
         let width = like.width();
         let mut data = vec![0; values.len() * width];
         for (ct, v) in data.chunks_exact_mut(width).zip(values) {
             ct[width - 1] = like.encoding.encode(like.params.modulus, *v as i64);
         }
-        let range = (values.iter().min().map_or(0, |v| *v as i64), values.iter().max().map_or(0, |v| *v as i64));
+        let range = (
+            values.iter().min().map_or(0, |v| *v as i64),
+            values.iter().max().map_or(0, |v| *v as i64),
+        );
         Ok(Lwe { data, noise: 0.0, range, ..like.empty_like() })
     }
 }
@@ -143,23 +213,34 @@ pub(crate) fn noise_of(params: &TfheParams, role: KeyRole) -> Noise {
     match (role, params.lwe_noise) {
         (KeyRole::Big, _) => params.glwe_noise,
         // A bound in units of a smaller modulus is the same noise in units of q, shifted.
-        (KeyRole::Small, Noise::TUniform { bound_log2 }) => Noise::TUniform { bound_log2: bound_log2 + Modulus::LOG2 - params.ks_modulus_log2 },
+        (KeyRole::Small, Noise::TUniform { bound_log2 }) => {
+            Noise::TUniform { bound_log2: bound_log2 + Modulus::LOG2 - params.ks_modulus_log2 }
+        }
         (KeyRole::Small, noise) => noise,
     }
 }
 
 /// Draws errors in units of 2^-`modulus_log2`.
-pub(crate) fn fill_noise(stream: &mut NoiseStream, noise: Noise, modulus_log2: u32, out: &mut [i64]) {
+pub(crate) fn fill_noise(
+    stream: &mut NoiseStream,
+    noise: Noise,
+    modulus_log2: u32,
+    out: &mut [i64],
+) {
     match noise {
         Noise::TUniform { bound_log2 } => sampling::t_uniform(stream, bound_log2, out),
-        Noise::Gaussian { std } => sampling::gaussian(stream, std * 2f64.powi(modulus_log2 as i32), out),
+        Noise::Gaussian { std } => {
+            sampling::gaussian(stream, std * 2f64.powi(modulus_log2 as i32), out)
+        }
     }
 }
 
 /// ⟨a, s⟩ for a binary `s`, without a branch on it. Reads as many words of `a` as `s` has.
 pub(crate) fn inner_product(q: Modulus, a: &[u64], s: &[u64]) -> u64 {
     match q {
-        Modulus::Native => a.iter().zip(s).fold(0, |sum: u64, (a, s)| sum.wrapping_add(a.wrapping_mul(*s))),
+        Modulus::Native => {
+            a.iter().zip(s).fold(0, |sum: u64, (a, s)| sum.wrapping_add(a.wrapping_mul(*s)))
+        }
         Modulus::Goldilocks => {
             // Fewer than 2^64 terms below 2^64: the sum fits 128 bits.
             let sum = a.iter().zip(s).fold(0u128, |sum, (a, s)| sum + (a * s) as u128);

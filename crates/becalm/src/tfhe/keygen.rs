@@ -54,10 +54,23 @@ impl SecretKey {
     ///
     /// # Errors
     /// [`Error::BadInput`] for wrong lengths or words other than 0 and 1, and as [`SecretKey::generate`].
-    pub fn from_bits(params: &TfheParams, allow_insecure: bool, small: &[u64], big: &[u64]) -> Result<Self> {
+    pub fn from_bits(
+        params: &TfheParams,
+        allow_insecure: bool,
+        small: &[u64],
+        big: &[u64],
+    ) -> Result<Self> {
         let mut key = SecretKey::generate(params, allow_insecure)?;
-        if small.len() != key.small.len() || big.len() != key.big.len() || small.iter().chain(big).any(|b| *b > 1) {
-            return Err(Error::bad_input("from_bits", format!("{} and {} bits", key.small.len(), key.big.len()), format!("{} and {} words", small.len(), big.len()), "give one word of 0 or 1 for each bit"));
+        if small.len() != key.small.len()
+            || big.len() != key.big.len()
+            || small.iter().chain(big).any(|b| *b > 1)
+        {
+            return Err(Error::bad_input(
+                "from_bits",
+                format!("{} and {} bits", key.small.len(), key.big.len()),
+                format!("{} and {} words", small.len(), big.len()),
+                "give one word of 0 or 1 for each bit",
+            ));
         }
         key.small.copy_from_slice(small);
         key.big.copy_from_slice(big);
@@ -87,7 +100,8 @@ impl SecretKey {
         let total = p.lwe_dimension + p.big_dimension();
         let (done, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
         let step = || {
-            let go_on = !stopped.load(Ordering::Relaxed) && progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+            let go_on = !stopped.load(Ordering::Relaxed)
+                && progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
             stopped.fetch_or(!go_on, Ordering::Relaxed);
             go_on
         };
@@ -102,7 +116,12 @@ impl SecretKey {
             }
         });
         if stopped.into_inner() {
-            return Err(Error::interrupted("keygen", "to finish", "a stop", "start again; nothing was kept"));
+            return Err(Error::interrupted(
+                "keygen",
+                "to finish",
+                "a stop",
+                "start again; nothing was kept",
+            ));
         }
         Ok(EvaluationKey {
             params: self.params.clone(),
@@ -113,7 +132,14 @@ impl SecretKey {
         })
     }
 
-    fn ggsw_bodies(&self, secret: &BinaryPolynomials, seed: &PublicSeed, noise: &SecretSeed, i: usize, out: &mut [u64]) {
+    fn ggsw_bodies(
+        &self,
+        secret: &BinaryPolynomials,
+        seed: &PublicSeed,
+        noise: &SecretSeed,
+        i: usize,
+        out: &mut [u64],
+    ) {
         let p = &*self.params;
         let (n, k, q) = (p.polynomial_size, p.glwe_dimension, p.modulus);
         let mut masks = MaskStream::new(seed, Domain::Bootstrap, i as u32);
@@ -141,37 +167,33 @@ impl SecretKey {
         let mut errors = Zeroizing::new(vec![0i64; out.len()]);
         fill_noise(&mut stream, p.lwe_noise, p.ks_modulus_log2, &mut errors);
         let mut mask = vec![0u64; p.lwe_dimension];
+        let q = p.modulus;
         for (l, (body, e)) in out.iter_mut().zip(errors.iter()).enumerate() {
             masks.fill(&mut mask);
-            let scaled = self.big[i] << (p.ks_modulus_log2 - (l as u32 + 1) * p.ks.base_log);
-            let q = p.modulus;
-            let sum = q.add(q.add(inner_product(q, &mask, &self.small), scaled), q.from_signed(*e));
-            *body = masks.reduce(sum);
+            let scaled = self.big[i] << (Modulus::LOG2 - (l as u32 + 1) * p.ks.base_log);
+            let error = q.from_signed(e << (Modulus::LOG2 - p.ks_modulus_log2));
+            *body = q.add(q.add(inner_product(q, &mask, &self.small), scaled), error);
         }
     }
 }
 
-/// Masks of row i of the key-switching key, modulo q or modulo 2^32.
+/// Masks of row i of the key-switching key: torus elements, multiples of 2^32 when the key lives modulo 2^32.
 struct KeySwitchMasks {
     modulus: Modulus,
-    /// 32 when the key lives modulo 2^32, else 0.
-    shift: u32,
+    kept: u64,
     stream: MaskStream,
 }
 
 impl KeySwitchMasks {
     fn new(p: &TfheParams, seed: &PublicSeed, i: usize) -> Self {
         let stream = MaskStream::new(seed, Domain::KeySwitch, i as u32);
-        KeySwitchMasks { modulus: p.modulus, shift: Modulus::LOG2 - p.ks_modulus_log2, stream }
+        let kept = u64::MAX << (Modulus::LOG2 - p.ks_modulus_log2);
+        KeySwitchMasks { modulus: p.modulus, kept, stream }
     }
 
     fn fill(&mut self, mask: &mut [u64]) {
         uniform(&mut self.stream, self.modulus, mask);
-        mask.iter_mut().for_each(|w| *w >>= self.shift);
-    }
-
-    fn reduce(&self, x: u64) -> u64 {
-        if self.shift == 0 { x } else { x & (u64::MAX >> self.shift) }
+        mask.iter_mut().for_each(|w| *w &= self.kept);
     }
 }
 
@@ -188,12 +210,15 @@ impl EvaluationKey {
         }
     }
 
-    /// Writes rows `(i, 1..=ℓ)` of the key-switching key, `[ℓ][n + 1]`, modulo 2^32 or q.
+    /// Writes rows `(i, 1..=ℓ)` of the key-switching key, `[ℓ][n + 1]` torus elements.
     pub(crate) fn expand_key_switch(&self, i: usize, out: &mut [u64]) {
         let p = &*self.params;
         let level = p.ks.level as usize;
         let mut masks = KeySwitchMasks::new(p, &self.seed, i);
-        for (row, body) in out.chunks_exact_mut(p.lwe_dimension + 1).zip(&self.key_switch[i * level..(i + 1) * level]) {
+        for (row, body) in out
+            .chunks_exact_mut(p.lwe_dimension + 1)
+            .zip(&self.key_switch[i * level..(i + 1) * level])
+        {
             masks.fill(&mut row[..p.lwe_dimension]);
             row[p.lwe_dimension] = *body;
         }
@@ -208,13 +233,16 @@ impl EvaluationKey {
         words
     }
 
-    /// The key-switching key in full, `[k·N][ℓ][n + 1]`, elements modulo 2^32 or q, for exchange with other libraries.
+    /// The key-switching key in full, `[k·N][ℓ][n + 1]`, for exchange with other libraries. Modulo 2^32 the elements are
+    /// multiples of 2^32.
     pub fn key_switch_words(&self) -> Vec<u64> {
         let p = &*self.params;
         let size = p.ks.level as usize * (p.lwe_dimension + 1);
         let mut words = vec![0; p.big_dimension() * size];
-        words.par_chunks_exact_mut(size).enumerate().for_each(|(i, out)| self.expand_key_switch(i, out));
+        words
+            .par_chunks_exact_mut(size)
+            .enumerate()
+            .for_each(|(i, out)| self.expand_key_switch(i, out));
         words
     }
 }
-

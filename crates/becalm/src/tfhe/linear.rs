@@ -34,7 +34,12 @@ impl Lwe {
         let data = self.data.iter().map(|w| q.mul(*w, f)).collect();
         let ends = (self.range.0.checked_mul(factor), self.range.1.checked_mul(factor));
         let (Some(a), Some(b)) = ends else {
-            return Err(Error::bad_input("scale", "a product within 64 bits", format!("{factor} times {:?}", self.range), "use a smaller factor"));
+            return Err(Error::bad_input(
+                "scale",
+                "a product within 64 bits",
+                format!("{factor} times {:?}", self.range),
+                "use a smaller factor",
+            ));
         };
         let noise = self.noise * (factor as f64).powi(2);
         Ok(Lwe { data, noise, range: (a.min(b), a.max(b)), ..self.empty_like() })
@@ -53,8 +58,14 @@ impl Lwe {
     /// # Errors
     /// [`Error::BadInput`] if values could leave 64 bits.
     pub fn add_constant(&self, value: i64) -> Result<Lwe> {
-        let (Some(a), Some(b)) = (self.range.0.checked_add(value), self.range.1.checked_add(value)) else {
-            return Err(Error::bad_input("add_constant", "a sum within 64 bits", value.to_string(), "use a smaller constant"));
+        let (Some(a), Some(b)) = (self.range.0.checked_add(value), self.range.1.checked_add(value))
+        else {
+            return Err(Error::bad_input(
+                "add_constant",
+                "a sum within 64 bits",
+                value.to_string(),
+                "use a smaller constant",
+            ));
         };
         let q = self.params.modulus;
         let mut sum = self.clone();
@@ -66,14 +77,29 @@ impl Lwe {
         Ok(sum)
     }
 
-    fn combine(&self, other: &Lwe, op: &'static str, sign: i64, f: impl Fn(Modulus, u64, u64) -> u64) -> Result<Lwe> {
+    fn combine(
+        &self,
+        other: &Lwe,
+        op: &'static str,
+        sign: i64,
+        f: impl Fn(Modulus, u64, u64) -> u64,
+    ) -> Result<Lwe> {
         self.require_like(other, op)?;
         if self.len() != other.len() {
-            return Err(Error::bad_input(op, format!("{} ciphertexts", self.len()), other.len().to_string(), "use batches of one length"));
+            return Err(Error::bad_input(
+                op,
+                format!("{} ciphertexts", self.len()),
+                other.len().to_string(),
+                "use batches of one length",
+            ));
         }
         let q = self.params.modulus;
         let data = self.data.iter().zip(&other.data).map(|(a, b)| f(q, *a, *b)).collect();
-        let (a, b) = if sign > 0 { other.range } else { (other.range.1.saturating_neg(), other.range.0.saturating_neg()) };
+        let (a, b) = if sign > 0 {
+            other.range
+        } else {
+            (other.range.1.saturating_neg(), other.range.0.saturating_neg())
+        };
         let range = (self.range.0.saturating_add(a), self.range.1.saturating_add(b));
         let noise = (self.noise.sqrt() + other.noise.sqrt()).powi(2);
         Ok(Lwe { data, noise, range, ..self.empty_like() })

@@ -68,7 +68,12 @@ impl Table {
     pub fn from_fn2(params: &TfheParams, base: u64, f: impl Fn(u64, u64) -> u64) -> Result<Self> {
         let p = params.plaintext_modulus();
         if base == 0 || !p.is_multiple_of(base) {
-            return Err(Error::bad_input("table", format!("a packing base that divides {p}"), base.to_string(), "use the message modulus as base"));
+            return Err(Error::bad_input(
+                "table",
+                format!("a packing base that divides {p}"),
+                base.to_string(),
+                "use the message modulus as base",
+            ));
         }
         Table::from_fn(params, |m| f(m / base, m % base))
     }
@@ -79,7 +84,12 @@ impl Table {
     /// # Errors
     /// [`Error::BadInput`] for a table longer than the space or than N, an entry outside the output's values, or an
     /// input encoding without a padding bit.
-    pub fn with(params: &TfheParams, input: Encoding, output: Encoding, values: &[u64]) -> Result<Self> {
+    pub fn with(
+        params: &TfheParams,
+        input: Encoding,
+        output: Encoding,
+        values: &[u64],
+    ) -> Result<Self> {
         Table::many(params, input, output, &[values])
     }
 
@@ -88,13 +98,23 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::BadInput`] as [`Table::with`], or if t is no power of two that divides the number of values.
-    pub fn many(params: &TfheParams, input: Encoding, output: Encoding, tables: &[&[u64]]) -> Result<Self> {
+    pub fn many(
+        params: &TfheParams,
+        input: Encoding,
+        output: Encoding,
+        tables: &[&[u64]],
+    ) -> Result<Self> {
         let (n, t) = (params.polynomial_size, tables.len());
         let (input, output) = (input.checked()?, output.checked()?);
         let p = input.values;
         check_shape(params, input, tables)?;
         if let Some(v) = tables.iter().flat_map(|t| t.iter()).find(|v| **v >= output.values) {
-            return Err(Error::bad_input("table", format!("entries below {}", output.values), v.to_string(), "reduce the entries or choose an output encoding with more values"));
+            return Err(Error::bad_input(
+                "table",
+                format!("entries below {}", output.values),
+                v.to_string(),
+                "reduce the entries or choose an output encoding with more values",
+            ));
         }
         let part = (p / t as u64) as usize;
         let entry = |m: usize| -> u64 {
@@ -113,7 +133,10 @@ impl Table {
             .map(|(s, table)| Output {
                 index: s * n / t,
                 encoding: output,
-                range: (table.iter().min().map_or(0, |v| *v as i64), table.iter().max().map_or(0, |v| *v as i64)),
+                range: (
+                    table.iter().min().map_or(0, |v| *v as i64),
+                    table.iter().max().map_or(0, |v| *v as i64),
+                ),
             })
             .collect();
         let limit = tables.iter().map(|t| t.len()).min().unwrap_or(0) as i64 - 1;
@@ -138,9 +161,18 @@ impl Table {
     /// [`Error::BadInput`] if the polynomial has no such coefficient.
     pub fn extract(mut self, index: usize, encoding: Encoding) -> Result<Self> {
         if index >= self.polynomial.len() {
-            return Err(Error::bad_input("table", format!("an extraction index below {}", self.polynomial.len()), index.to_string(), "extract a coefficient of the polynomial"));
+            return Err(Error::bad_input(
+                "table",
+                format!("an extraction index below {}", self.polynomial.len()),
+                index.to_string(),
+                "extract a coefficient of the polynomial",
+            ));
         }
-        self.outputs.push(Output { index, encoding: encoding.checked()?, range: (0, encoding.values as i64 - 1) });
+        self.outputs.push(Output {
+            index,
+            encoding: encoding.checked()?,
+            range: (0, encoding.values as i64 - 1),
+        });
         Ok(self)
     }
 
@@ -162,19 +194,37 @@ impl Table {
 
 fn check_shape(params: &TfheParams, input: Encoding, tables: &[&[u64]]) -> Result<()> {
     let (p, t) = (input.values, tables.len() as u64);
-    let refuse = |wanted: String, got: String, remedy: &str| Err(Error::bad_input("table", wanted, got, remedy));
+    let refuse = |wanted: String, got: String, remedy: &str| {
+        Err(Error::bad_input("table", wanted, got, remedy))
+    };
     if !input.padding {
-        return refuse("an input encoding with a padding bit".into(), "none".into(), "encode with Encoding::padded");
+        return refuse(
+            "an input encoding with a padding bit".into(),
+            "none".into(),
+            "encode with Encoding::padded",
+        );
     }
     if p > params.polynomial_size as u64 {
-        return refuse(format!("at most N = {} values", params.polynomial_size), p.to_string(), "use a set with a larger polynomial");
+        return refuse(
+            format!("at most N = {} values", params.polynomial_size),
+            p.to_string(),
+            "use a set with a larger polynomial",
+        );
     }
     if !t.is_power_of_two() || !p.is_multiple_of(t) {
-        return refuse(format!("a power of two of tables that divides {p}"), t.to_string(), "pad the list of tables");
+        return refuse(
+            format!("a power of two of tables that divides {p}"),
+            t.to_string(),
+            "pad the list of tables",
+        );
     }
     for table in tables {
         if table.is_empty() || table.len() as u64 > p / t {
-            return refuse(format!("1 to {} entries in each of {t} tables", p / t), table.len().to_string(), "give one entry for each value, or fewer tables");
+            return refuse(
+                format!("1 to {} entries in each of {t} tables", p / t),
+                table.len().to_string(),
+                "give one entry for each value, or fewer tables",
+            );
         }
     }
     Ok(())

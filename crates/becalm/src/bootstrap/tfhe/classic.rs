@@ -5,14 +5,14 @@
 //! read once for a tile of ciphertexts. Noise: [`crate::tfhe::noise::blind_rotation`]. Source: Chillotti, Gama,
 //! Georgieva, Izabachène 2020 (TFHE), Alg. 9; Chillotti, Joye, Paillier 2021.
 
-use super::blind_rotate::{self, FourierBootstrapKey};
-use super::ntt_rotate::{self, NttBootstrapKey};
 use super::Shape;
+use super::blind_rotate::{self, FourierBootstrapKey, Job};
+use super::ntt_rotate::{self, NttBootstrapKey};
 use crate::cipher::EvaluationKey;
 use crate::math::Modulus;
 use crate::math::simd::Level;
 use crate::params::TfheParams;
-use crate::tfhe::modulus_switch;
+use crate::tfhe::modulus_switch::modulus_switch;
 use crate::{Error, Result};
 
 /// A bootstrapping key in the domain that its modulus computes in.
@@ -49,7 +49,11 @@ impl BootstrapKey {
     ///
     /// # Errors
     /// [`Error::Memory`] if it does not fit.
-    pub fn from_fn(params: &TfheParams, level: Level, fill: impl Fn(usize, &mut [u64]) + Sync) -> Result<Self> {
+    pub fn from_fn(
+        params: &TfheParams,
+        level: Level,
+        fill: impl Fn(usize, &mut [u64]) + Sync,
+    ) -> Result<Self> {
         let shape = Shape::of(params);
         let arithmetic = match params.modulus {
             Modulus::Native => Arithmetic::Fourier(FourierBootstrapKey::new(shape, level, fill)?),
@@ -61,7 +65,7 @@ impl BootstrapKey {
     /// Bytes of the expanded key of a set.
     pub fn bytes(params: &TfheParams) -> usize {
         match params.modulus {
-            Modulus::Native => FourierBootstrapKey::bytes(&Shape::of(params)),
+            Modulus::Native => FourierBootstrapKey::bytes(Shape::of(params)),
             Modulus::Goldilocks => NttBootstrapKey::bytes(&Shape::of(params)),
         }
     }
@@ -93,17 +97,44 @@ impl BootstrapKey {
     pub fn rotate(&self, accs: &mut [u64], inputs: &[&[u64]], scratch: &mut Scratch) -> Result<()> {
         let p = &self.params;
         let glwe = (p.glwe_dimension + 1) * p.polynomial_size;
-        if accs.len() != inputs.len() * glwe || inputs.iter().any(|x| x.len() != p.lwe_dimension + 1) {
-            return Err(Error::bad_input("bootstrap", format!("{} tables of {glwe} words", inputs.len()), accs.len().to_string(), "give one table and one ciphertext for each lane"));
+        if accs.len() != inputs.len() * glwe
+            || inputs.iter().any(|x| x.len() != p.lwe_dimension + 1)
+        {
+            return Err(Error::bad_input(
+                "bootstrap",
+                format!("{} tables of {glwe} words", inputs.len()),
+                accs.len().to_string(),
+                "give one table and one ciphertext for each lane",
+            ));
         }
         let mut exponents = vec![0u32; inputs.len() * (p.lwe_dimension + 1)];
         for (input, out) in inputs.iter().zip(exponents.chunks_exact_mut(p.lwe_dimension + 1)) {
-            modulus_switch::modulus_switch(p, input, out);
+            modulus_switch(
+                p.modulus_switch,
+                p.modulus,
+                p.polynomial_size,
+                p.lwe_dimension,
+                input,
+                out,
+            )?;
         }
         match (&self.arithmetic, scratch) {
-            (Arithmetic::Fourier(key), Scratch::Fourier(s)) => key.rotate(accs, &exponents, s),
+            (Arithmetic::Fourier(key), Scratch::Fourier(s)) => {
+                let exponents = exponents.chunks_exact(p.lwe_dimension + 1);
+                let jobs = accs.chunks_exact_mut(glwe).zip(exponents);
+                let mut tile: Vec<Job> =
+                    jobs.map(|(glwe, exponents)| Job { glwe, exponents }).collect();
+                key.rotate(&mut tile, s)?
+            }
             (Arithmetic::Ntt(key), Scratch::Ntt(s)) => key.rotate(accs, &exponents, s),
-            _ => return Err(Error::wrong_params("bootstrap", "scratch of this key", "scratch of another", "make scratch with the same key")),
+            _ => {
+                return Err(Error::wrong_params(
+                    "bootstrap",
+                    "scratch of this key",
+                    "scratch of another",
+                    "make scratch with the same key",
+                ));
+            }
         }
         Ok(())
     }

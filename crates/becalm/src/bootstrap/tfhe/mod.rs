@@ -9,7 +9,7 @@ use crate::params::{Gadget, TfheParams};
 /// The shape of a bootstrapping key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// n: number of GGSW ciphertexts.
+    /// n: number of GGSW ciphertexts, one for each bit of the small key.
     pub lwe_dimension: usize,
     /// k: number of mask polynomials.
     pub glwe_dimension: usize,
@@ -20,6 +20,21 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Words of a GLWE ciphertext.
+    pub fn glwe_len(&self) -> usize {
+        (self.glwe_dimension + 1).saturating_mul(self.polynomial_size)
+    }
+
+    /// Words of the digits of a GLWE ciphertext.
+    pub fn digits_len(&self) -> usize {
+        self.glwe_len().saturating_mul(self.gadget.level as usize)
+    }
+
+    /// Words of a GGSW ciphertext in coefficient form, and values of it in a transformed domain.
+    pub fn ggsw_len(&self) -> usize {
+        self.digits_len().saturating_mul(self.glwe_dimension + 1)
+    }
+
     /// The shape of a parameter set's key.
     pub fn of(params: &TfheParams) -> Self {
         Shape {

@@ -1,0 +1,71 @@
+# Needs rustc 1.89, Python 3.10 and a C compiler; everything else is fetched by cargo and pip, Python's side into .venv.
+CARGO  ?= cargo
+PYTHON ?= python3
+BIN    := .venv/bin
+# How long `make fuzz` works on each target.
+FUZZ_SECONDS ?= 60
+
+# Crates that neither build nor test the peers: all but the benchmark.
+OURS := --workspace --exclude becalm-bench
+# What the wheel is made of.
+WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md \
+	$(shell find crates/becalm crates/becalm-cli crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' 2>/dev/null)
+
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help run test test-full lint wheel bench docs fuzz clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Build becalm and bootstrap three encrypted numbers
+	$(CARGO) run --release -p becalm-cli --bin becalm -- run --scheme tfhe --params tfhe_2_2 --values 3,1,2
+
+test: .venv/.wheel ## Every test: Rust, Python through the wheel, the lines of the README
+	$(CARGO) test --release
+	$(BIN)/pytest -q tests
+
+test-full: export BECALM_FULL := 1
+test-full: test ## The same at full size, and interoperation with the peers (builds them)
+	$(CARGO) test --release -p becalm-bench
+
+lint: .venv/.ready ## Formatting and warnings, Rust and Python
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(OURS) --all-targets -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+wheel: .venv/.wheel ## Build the Python wheel into dist/ and install it into .venv
+
+bench: .venv/.wheel ## becalm beside its peers in one run: a quick look, then the figures in bench/results
+	$(CARGO) run --release -p becalm-bench -- tfhe --quick
+	$(CARGO) run --release -p becalm-bench -- tfhe --json bench/results/tfhe.json
+	BECALM_BENCH=1 $(BIN)/pytest -q tests/test_readme.py
+
+docs: .venv/.ready ## Reference of the library, and every link of the pages
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps -p becalm
+	$(BIN)/pytest -q tests/test_docs.py
+
+fuzz: ## Feed damaged bytes to every reader (needs nightly Rust and cargo-fuzz)
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || \
+		{ echo 'make fuzz: install nightly Rust, then: cargo install cargo-fuzz' >&2; exit 1; }
+	@targets=$$(cargo +nightly fuzz list) && for t in $$targets; do \
+		cargo +nightly fuzz run $$t -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+clean: ## Remove everything that was built
+	$(CARGO) clean
+	rm -rf .venv dist .pytest_cache .ruff_cache .hypothesis
+
+.venv/.ready: tests/requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "becalm needs Python 3.10 or later")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.venv/.wheel: .venv/.ready $(WHEEL_SOURCES)
+	rm -f dist/becalm-*.whl
+	$(BIN)/maturin build --release --out dist
+	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/becalm-*.whl
+	@touch $@

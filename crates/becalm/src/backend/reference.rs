@@ -1,0 +1,224 @@
+//! The slow interpreter: the definition of every instruction, one ciphertext at a time, exact arithmetic, no tricks.
+//!
+//! Other backends must agree with it: bit for bit modulo p; modulo 2^64, where they use floating point, in phase within
+//! the FFT term of the noise formula. It shares with them only the gadget decomposition's definition and the exact
+//! negacyclic product.
+
+use super::registers::Registers;
+use super::{Backend, Info, Loaded, Session};
+use crate::cipher::{Ciphertext, EvaluationKey};
+use crate::math::{Modulus, exact, gadget};
+use crate::params::{ModulusSwitch, TfheParams};
+use crate::program::{Need, Op, Program, Reg, TableRef, Walk};
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The definition, as a machine.
+pub struct Reference;
+
+impl Backend for Reference {
+    fn info(&self) -> Info {
+        let description = "exact, one ciphertext at a time".to_string();
+        Info { name: "reference", description, memory: 0, best_batch: 1 }
+    }
+
+    fn supports(&self, op: &Op, _params: &TfheParams) -> bool {
+        matches!(op, Op::MulAdd { .. } | Op::KeySwitch { .. } | Op::Bootstrap { .. })
+    }
+
+    fn open(&self, keys: &EvaluationKey, _needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+        Ok(Box::new(ReferenceSession { keys: keys.clone(), registers: None }))
+    }
+}
+
+struct ReferenceSession {
+    keys: EvaluationKey,
+    registers: Option<Registers>,
+}
+
+impl Session for ReferenceSession {
+    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+        let loaded = Loaded { program, walk, lanes };
+        self.registers = Some(Registers::new(loaded.clone()));
+        Ok(loaded)
+    }
+
+    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
+        self.registers.as_mut().ok_or_else(not_loaded)?.write(at, lane, ct)
+    }
+
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
+        self.registers.as_ref().ok_or_else(not_loaded)?.read(at, lanes)
+    }
+
+    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+        let regs = self.registers.as_mut().ok_or_else(not_loaded)?;
+        let q = self.keys.params().modulus;
+        for w in waves {
+            for &i in &loaded.walk.waves[w].ops {
+                let op = &loaded.program.ops()[i];
+                regs.require_alive(&op.sources())?;
+                super::linear::run(regs, q, &[op])?;
+                for lane in 0..loaded.lanes {
+                    match op {
+                        Op::MulAdd { .. } => {}
+                        Op::KeySwitch { dst, src } => {
+                            let out = key_switch(&self.keys, regs.lane(*src, lane));
+                            regs.lane_mut(*dst, lane).copy_from_slice(&out);
+                        }
+                        Op::Bootstrap { dst, src, table } => {
+                            let acc = table_polynomials(&loaded.program, regs, table, lane);
+                            let acc = blind_rotate(&self.keys, acc, regs.lane(*src, lane))?;
+                            let outputs = loaded.program.outputs_of(table);
+                            for (dst, o) in dst.iter().zip(outputs) {
+                                let out = extract(self.keys.params(), &acc, o.index);
+                                regs.lane_mut(*dst, lane).copy_from_slice(&out);
+                            }
+                        }
+                    }
+                }
+            }
+            regs.retire(w);
+        }
+        Ok(())
+    }
+}
+
+fn not_loaded() -> Error {
+    Error::bad_input("run", "a loaded program", "none", "call load first")
+}
+
+/// The table as k+1 polynomials.
+fn table_polynomials(
+    program: &Program,
+    regs: &Registers,
+    table: &TableRef,
+    lane: usize,
+) -> Vec<Vec<u64>> {
+    let (n, k) = (program.params().polynomial_size, program.params().glwe_dimension);
+    match table {
+        TableRef::Clear(t) => {
+            let mut acc = vec![vec![0; n]; k];
+            acc.push(program.tables()[*t as usize].polynomial().to_vec());
+            acc
+        }
+        TableRef::Encrypted(reg, _) => {
+            regs.lane(*reg, lane).chunks(n).map(<[u64]>::to_vec).collect()
+        }
+    }
+}
+
+/// (0, b) − Σ_i Σ_l digit_l(a_i)·K_(i,l), modulo q or modulo 2^32 (elements are multiples of 2^32 then).
+pub(crate) fn key_switch(keys: &EvaluationKey, ct: &[u64]) -> Vec<u64> {
+    let p = keys.params();
+    let (q, width, levels) = (p.modulus, p.lwe_dimension + 1, p.ks.level as usize);
+    let mut sum = vec![0u64; width];
+    let body = ct[p.big_dimension()];
+    sum[width - 1] = match p.ks_modulus_log2 {
+        32 => (body.wrapping_add(1 << 31) >> 32) << 32,
+        _ => body,
+    };
+    let mut digits = vec![0i64; levels];
+    let mut rows = vec![0u64; levels * width];
+    for (i, a) in ct[..p.big_dimension()].iter().enumerate() {
+        gadget::decompose(q, p.ks, *a, &mut digits);
+        keys.expand_key_switch(i, &mut rows);
+        for (digit, row) in digits.iter().zip(rows.chunks(width)) {
+            for (s, k) in sum.iter_mut().zip(row) {
+                *s = q.sub(*s, q.mul(*k, q.from_signed(*digit)));
+            }
+        }
+    }
+    sum
+}
+
+/// Exponents round(2N·a_i) of the mask and of the (compensated) body.
+pub(crate) fn modulus_switch(p: &TfheParams, ct: &[u64]) -> Vec<usize> {
+    let log2_2n = p.polynomial_size.trailing_zeros() + 1;
+    let cell = 1i128 << (64 - log2_2n);
+    let round = |x: i128| (x + cell / 2).div_euclid(cell);
+    let lifted: Vec<i128> = ct.iter().map(|a| p.modulus.to_torus(*a) as i128).collect();
+    let (mask, body) = lifted.split_at(p.lwe_dimension);
+    let mut exponents: Vec<i128> = mask.iter().map(|a| round(*a)).collect();
+    let body = match p.modulus_switch {
+        ModulusSwitch::Plain => round(body[0]),
+        // The rounding errors e_i enter the phase as −Σ e_i·s_i, in the mean −Σ e_i/2. A table's box is centred on half a
+        // cell below its value, so what is left is rounded down.
+        ModulusSwitch::Centered => {
+            let sum: i128 = exponents.iter().zip(mask).map(|(r, a)| r * cell - a).sum();
+            (2 * body[0] + sum).div_euclid(2 * cell)
+        }
+    };
+    exponents.push(body);
+    exponents.iter().map(|e| e.rem_euclid(2 * p.polynomial_size as i128) as usize).collect()
+}
+
+/// X^(−b̃)·T, then acc += ((X^ã_i − 1)·acc) ⊡ GGSW_i for every i.
+pub(crate) fn blind_rotate(
+    keys: &EvaluationKey,
+    table: Vec<Vec<u64>>,
+    ct: &[u64],
+) -> Result<Vec<Vec<u64>>> {
+    let p = keys.params();
+    let (n, k, q) = (p.polynomial_size, p.glwe_dimension, p.modulus);
+    let exponents = modulus_switch(p, ct);
+    let body = exponents[p.lwe_dimension];
+    let mut acc: Vec<Vec<u64>> = table.iter().map(|t| rotate(q, t, 2 * n - body)).collect();
+    let mut ggsw = vec![0u64; p.pbs.level as usize * (k + 1) * (k + 1) * n];
+    for (i, e) in exponents[..p.lwe_dimension].iter().enumerate() {
+        keys.expand_ggsw(i, &mut ggsw);
+        let difference: Vec<Vec<u64>> = acc
+            .iter()
+            .map(|c| rotate(q, c, *e).iter().zip(c).map(|(r, c)| q.sub(*r, *c)).collect())
+            .collect();
+        let product = external_product(p, &difference, &ggsw)?;
+        for (c, d) in acc.iter_mut().zip(product) {
+            c.iter_mut().zip(d).for_each(|(c, d)| *c = q.add(*c, d));
+        }
+    }
+    Ok(acc)
+}
+
+/// Σ_l Σ_r digit_l(c_r)·row(l, r).
+fn external_product(p: &TfheParams, glwe: &[Vec<u64>], ggsw: &[u64]) -> Result<Vec<Vec<u64>>> {
+    let (n, k, q, levels) = (p.polynomial_size, p.glwe_dimension, p.modulus, p.pbs.level as usize);
+    let mut out = vec![vec![0u64; n]; k + 1];
+    for (r, c) in glwe.iter().enumerate() {
+        let mut digits = vec![0i64; levels * n];
+        gadget::decompose_slice(q, p.pbs, c, &mut digits);
+        for (l, digits) in digits.chunks(n).enumerate() {
+            let row = &ggsw[(l * (k + 1) + r) * (k + 1) * n..][..(k + 1) * n];
+            for (out, row) in out.iter_mut().zip(row.chunks(n)) {
+                exact::multiply_add(q, out, digits, row)?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// X^e·c in Z_q[X]/(X^N + 1).
+fn rotate(q: Modulus, c: &[u64], e: usize) -> Vec<u64> {
+    let n = c.len();
+    let mut out = vec![0; n];
+    for (j, x) in c.iter().enumerate() {
+        let at = (j + e) % (2 * n);
+        out[at % n] = if at < n { *x } else { q.neg(*x) };
+    }
+    out
+}
+
+/// The LWE ciphertext of coefficient `index`: mask j of S_i is the coefficient index − j of A_i.
+fn extract(p: &TfheParams, acc: &[Vec<u64>], index: usize) -> Vec<u64> {
+    let n = p.polynomial_size;
+    let mut out = Vec::with_capacity(p.big_dimension() + 1);
+    for a in &acc[..p.glwe_dimension] {
+        let turned = rotate(p.modulus, a, 2 * n - index);
+        // X^(−index)·A brings coefficient `index` to the front; its other coefficients multiply S backwards.
+        out.push(turned[0]);
+        out.extend((1..n).map(|j| p.modulus.neg(turned[n - j])));
+    }
+    out.push(acc[p.glwe_dimension][index]);
+    out
+}

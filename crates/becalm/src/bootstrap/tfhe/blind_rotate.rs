@@ -1,0 +1,210 @@
+//! Blind rotation modulo 2^64 by f64 FFT: `acc = X^(−b̃)·LUT`, then for every i
+//! `acc += ((X^(ã_i) − 1)·acc) ⊡ GGSW_i`, which leaves a GLWE of `X^(−b̃ + Σ ã_i s_i)·LUT`.
+//!
+//! The accumulator is held as doubles in [−1/2, 1/2] of the torus, so its resolution is 2^-54. Each step is fused into
+//! three sweeps: rotate, subtract, decompose and first pass; per block of the transform the rest of the forward passes,
+//! the products with the GGSW and the inverse passes; last pass and accumulation. The key is stored in the order in
+//! which the second sweep reads it. Cost per step: (ℓ + 1)(k + 1) transforms and ℓ(k + 1)^2·N/2 complex products.
+//! Source: Chillotti–Gama–Georgieva–Izabachène 2020 (TFHE), Alg. 3 and 4. `docs/performance/blind_rotate.md` has the
+//! floors and the measurements.
+
+mod kernel;
+
+use super::Shape;
+use crate::math::buffer::Buffer;
+use crate::math::fft::Plan;
+use crate::math::gadget::Gadget;
+use crate::math::simd::Level;
+use crate::{Error, Result};
+use kernel::Layout;
+use rayon::prelude::*;
+
+/// One ciphertext of a tile.
+pub struct Job<'a> {
+    /// In: the lookup table, a GLWE of (k+1)·N u64 modulo 2^64, not yet rotated. Out: the rotated GLWE.
+    pub glwe: &'a mut [u64],
+    /// The n mask exponents and then the body exponent, each in 0..2N.
+    pub exponents: &'a [u32],
+}
+
+/// Working memory of [`FourierBootstrapKey::rotate`]: one arena, placed so that no two of its parts share cache sets by
+/// accident.
+pub struct Scratch {
+    arena: Buffer<f64>,
+    layout: Layout,
+    tile: usize,
+}
+
+/// A bootstrapping key in the Fourier domain, in the order in which the rotation reads it (it depends on the level).
+pub struct FourierBootstrapKey {
+    shape: Shape,
+    layout: Layout,
+    key: Buffer<f64>,
+}
+
+impl FourierBootstrapKey {
+    /// Memory of a key in bytes: 8·n·ℓ·(k+1)^2·N.
+    pub fn bytes(shape: Shape) -> usize {
+        8 * shape.lwe_dimension * shape.ggsw_len()
+    }
+
+    /// Transforms a key. `fill(i, out)` writes GGSW ciphertext `i` modulo 2^64 to `out`: ℓ·(k+1)^2·N u64, in the order
+    /// level (most significant first), row, column, coefficient. It is called from many threads, and only as many GGSW as
+    /// there are threads exist in coefficient form at once.
+    pub fn new(
+        shape: Shape,
+        level: Level,
+        fill: impl Fn(usize, &mut [u64]) + Sync,
+    ) -> Result<Self> {
+        check(&shape)?;
+        let plan = Plan::get(shape.polynomial_size, level)?;
+        let layout = Layout::new(plan, shape.glwe_dimension + 1, shape.gadget);
+        let mut key = Buffer::new(shape.lwe_dimension * shape.ggsw_len())?;
+        let work = || (vec![0; shape.ggsw_len()], vec![0.0; shape.polynomial_size]);
+        let ggsws = key.as_mut_slice().par_chunks_exact_mut(shape.ggsw_len());
+        ggsws.enumerate().for_each_init(work, |(coefficients, polynomial), (i, out)| {
+            fill(i, coefficients);
+            layout.transform_ggsw(coefficients, polynomial, out);
+        });
+        Ok(FourierBootstrapKey { shape, layout, key })
+    }
+
+    /// The dimensions.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// How many ciphertexts of a tile pay: more of them would push each other's accumulators out of the second-level
+    /// cache while a GGSW is shared.
+    pub fn best_tile(&self) -> usize {
+        const CACHE: usize = 256 << 10;
+        (CACHE / (8 * self.layout.accumulator_len())).clamp(1, 8)
+    }
+
+    /// Working memory for tiles of up to `max_tile` ciphertexts.
+    pub fn scratch(&self, max_tile: usize) -> Result<Scratch> {
+        // The external product needs a second accumulator.
+        let tile = max_tile.max(2);
+        let arena = Buffer::new(self.layout.arena_len(tile))?;
+        Ok(Scratch { arena, layout: self.layout.clone(), tile })
+    }
+
+    /// Rotates a tile of ciphertexts; the key is read once for all of them.
+    pub fn rotate(&self, tile: &mut [Job], scratch: &mut Scratch) -> Result<()> {
+        self.check_scratch(tile.len(), scratch)?;
+        for job in tile.iter() {
+            self.check_job(job)?;
+        }
+        let layout = &self.layout;
+        let arena = scratch.arena.as_mut_slice();
+        for (c, job) in tile.iter().enumerate() {
+            let body = job.exponents[self.shape.lwe_dimension] as usize;
+            layout.load(job.glwe, body, &mut arena[layout.accumulator(c)]);
+        }
+        let masks: Vec<&[u32]> =
+            tile.iter().map(|job| &job.exponents[..self.shape.lwe_dimension]).collect();
+        let key = self.key.as_slice();
+        // SAFETY: the plan was made for a level of this processor; the key holds one GGSW per exponent, the arena (of this
+        // layout) an accumulator per mask, and every exponent is below 2N.
+        unsafe { kernel::rotate(layout, key.as_ptr(), &masks, arena.as_mut_ptr()) };
+        for (c, job) in tile.iter_mut().enumerate() {
+            layout.store(&arena[layout.accumulator(c)], job.glwe);
+        }
+        Ok(())
+    }
+
+    /// `acc += glwe ⊡ GGSW_i`, both GLWE of (k+1)·N u64 modulo 2^64 (to within the 2^-54 of the torus that doubles hold).
+    pub fn external_product_add(
+        &self,
+        acc: &mut [u64],
+        glwe: &[u64],
+        i: usize,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.check_scratch(1, scratch)?;
+        if i >= self.shape.lwe_dimension || [acc.len(), glwe.len()] != [self.shape.glwe_len(); 2] {
+            let wanted = format!(
+                "two GLWE of {} and an index below {}",
+                self.shape.glwe_len(),
+                self.shape.lwe_dimension
+            );
+            let got = format!("{}, {} and {i}", acc.len(), glwe.len());
+            return Err(Error::bad_input(
+                "external product",
+                wanted,
+                got,
+                "pass ciphertexts of the key's shape",
+            ));
+        }
+        let layout = &self.layout;
+        let arena = scratch.arena.as_mut_slice();
+        layout.load(glwe, 0, &mut arena[layout.operand()]);
+        layout.load(acc, 0, &mut arena[layout.accumulator(0)]);
+        arena[layout.accumulator(1)].fill(0.0);
+        let ggsw = self.key.as_slice()[i * self.shape.ggsw_len()..].as_ptr();
+        // SAFETY: as in `rotate`; the arena holds the operand, and two accumulators of which the second is zero.
+        unsafe { kernel::external_product(layout, ggsw, arena.as_mut_ptr()) };
+        layout.store(&arena[layout.accumulator(0)], acc);
+        Ok(())
+    }
+
+    fn check_scratch(&self, tile: usize, scratch: &Scratch) -> Result<()> {
+        if scratch.tile >= tile && scratch.layout == self.layout {
+            return Ok(());
+        }
+        let wanted = format!("scratch for {tile} ciphertexts of {:?}", self.shape);
+        let got = format!("scratch for {} of its own shape", scratch.tile);
+        Err(Error::bad_input(
+            "blind rotation",
+            wanted,
+            got,
+            "make it with this key's scratch(max_tile)",
+        ))
+    }
+
+    fn check_job(&self, job: &Job) -> Result<()> {
+        let (n, size) = (self.shape.lwe_dimension, self.shape.polynomial_size);
+        let below = job.exponents.iter().all(|&e| (e as usize) < 2 * size);
+        if job.exponents.len() == n + 1 && job.glwe.len() == self.shape.glwe_len() && below {
+            return Ok(());
+        }
+        let wanted = format!(
+            "a GLWE of {} and {} exponents below {}",
+            self.shape.glwe_len(),
+            n + 1,
+            2 * size
+        );
+        let largest = job.exponents.iter().max().copied().unwrap_or(0);
+        let got = format!(
+            "{} and {} exponents, the largest {largest}",
+            job.glwe.len(),
+            job.exponents.len()
+        );
+        Err(Error::bad_input(
+            "blind rotation",
+            wanted,
+            got,
+            "pass ciphertexts of the key's shape, switched to 2N",
+        ))
+    }
+}
+
+/// Refuses what the kernel has no layout for.
+fn check(shape: &Shape) -> Result<()> {
+    let Gadget { base_log, level } = shape.gadget;
+    let bits = base_log.checked_mul(level);
+    let gadget = base_log >= 1 && level >= 1 && bits.is_some_and(|bits| bits <= 52);
+    if gadget && shape.lwe_dimension >= 1 && (1..=15).contains(&shape.glwe_dimension) {
+        return Ok(());
+    }
+    let wanted = "n >= 1, 1 <= k <= 15, base_log·level in 1..=52";
+    Err(Error::bad_input(
+        "blind rotation",
+        wanted,
+        format!("{shape:?}"),
+        "choose a supported parameter set",
+    ))
+}
+
+#[cfg(test)]
+mod tests;

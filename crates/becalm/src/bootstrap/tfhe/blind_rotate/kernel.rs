@@ -1,0 +1,507 @@
+//! The vector kernels of the blind rotation, and the layout of what they work on.
+//!
+//! Arena: the accumulators of the tile, an operand (zero, or the left factor of an external product), the work rows (one
+//! polynomial per row of the GGSW), the transformed digits of one leaf. Work rows are split in the root's segments, each
+//! padded so that segments do not fall on the same cache sets.
+
+use crate::math::fft::Plan;
+use crate::math::fft::butterfly::{self, Complex};
+use crate::math::fft::passes::{self, leaf_stride, node_stride};
+#[cfg(target_arch = "x86_64")]
+use crate::math::fft::vector::{Avx2, Avx512};
+use crate::math::fft::vector::{Portable, Vector, prefetch};
+use crate::math::gadget::Gadget;
+use crate::math::simd::Level;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Padding after a polynomial and after a segment, in doubles: two cache lines, and room for the sign-flipped repetition
+/// of an accumulator's head.
+const PAD: usize = 16;
+
+/// Sizes and strides, in doubles, of one shape on one level.
+#[derive(Clone)]
+pub(super) struct Layout {
+    pub(super) plan: Arc<Plan>,
+    gadget: Gadget,
+    /// k + 1
+    columns: usize,
+    /// ℓ(k + 1)
+    rows: usize,
+    /// One leaf: lanes² complex values.
+    leaf: usize,
+    /// Leaves below one segment of the root.
+    segment_leaves: usize,
+    /// From a segment of the root to the next.
+    segment_stride: usize,
+    row_stride: usize,
+    ggsw: usize,
+}
+
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.plan, &other.plan)
+            && self.gadget == other.gadget
+            && self.columns == other.columns
+    }
+}
+
+impl Layout {
+    pub(super) fn new(plan: Arc<Plan>, columns: usize, gadget: Gadget) -> Layout {
+        let rows = columns * gadget.level as usize;
+        let (size, root) = (plan.size(), plan.radices()[0]);
+        let segment_stride = size / root + PAD;
+        Layout {
+            gadget,
+            columns,
+            rows,
+            leaf: size / plan.leaves(),
+            segment_leaves: plan.leaves() / root,
+            segment_stride,
+            row_stride: root * segment_stride,
+            ggsw: rows * columns * size,
+            plan,
+        }
+    }
+
+    /// Doubles in an accumulator.
+    pub(super) fn accumulator_len(&self) -> usize {
+        self.columns * self.polynomial_stride()
+    }
+
+    /// Where in the arena accumulator `c` of the tile stands.
+    pub(super) fn accumulator(&self, c: usize) -> Range<usize> {
+        let start = self.operand().end + self.work_len() + c * self.accumulator_len();
+        start..start + self.accumulator_len()
+    }
+
+    /// Where in the arena the left factor of an external product stands.
+    pub(super) fn operand(&self) -> Range<usize> {
+        0..self.accumulator_len()
+    }
+
+    pub(super) fn arena_len(&self, tile: usize) -> usize {
+        self.accumulator(tile).start
+    }
+
+    fn work(&self) -> usize {
+        self.operand().end
+    }
+
+    fn digits(&self) -> usize {
+        self.work() + self.rows * self.row_stride
+    }
+
+    fn work_len(&self) -> usize {
+        self.rows * self.row_stride + self.rows * self.leaf
+    }
+
+    fn polynomial_stride(&self) -> usize {
+        self.plan.size() + PAD
+    }
+
+    /// Accumulator from a GLWE times X^(−exponent).
+    pub(super) fn load(&self, glwe: &[u64], exponent: usize, accumulator: &mut [f64]) {
+        let size = self.plan.size();
+        let polynomials = accumulator.chunks_exact_mut(self.polynomial_stride());
+        for (out, input) in polynomials.zip(glwe.chunks_exact(size)) {
+            let sign = if exponent >= size { -1.0 } else { 1.0 };
+            let (head, tail) = input.split_at(exponent % size);
+            for (out, x) in out.iter_mut().zip(tail) {
+                *out = sign * torus(*x);
+            }
+            for (out, x) in out[tail.len()..].iter_mut().zip(head) {
+                *out = -sign * torus(*x);
+            }
+        }
+    }
+
+    /// GLWE from an accumulator.
+    pub(super) fn store(&self, accumulator: &[f64], glwe: &mut [u64]) {
+        let polynomials = accumulator.chunks_exact(self.polynomial_stride());
+        for (input, out) in polynomials.zip(glwe.chunks_exact_mut(self.plan.size())) {
+            for (out, x) in out.iter_mut().zip(input) {
+                // In units of 2^-63, because 1/2 itself must not overflow.
+                *out = ((x * (1u64 << 63) as f64).round_ties_even() as i64 as u64) << 1;
+            }
+        }
+    }
+
+    /// A GGSW in coefficient form to the order of the kernel: leaf, column, row, value. `polynomial` is scratch of N.
+    pub(super) fn transform_ggsw(
+        &self,
+        coefficients: &[u64],
+        polynomial: &mut [f64],
+        out: &mut [f64],
+    ) {
+        // Digits are integers, the inverse transform has a gain of N/2, and the accumulator is in units of the torus.
+        let scale = 2.0 / self.plan.size() as f64;
+        for (i, input) in coefficients.chunks_exact(self.plan.size()).enumerate() {
+            let (row, column) = (i / self.columns, i % self.columns);
+            for (out, x) in polynomial.iter_mut().zip(input) {
+                *out = torus(*x) * scale;
+            }
+            self.plan.forward(polynomial);
+            for (leaf, values) in polynomial.chunks_exact(self.leaf).enumerate() {
+                let at = ((leaf * self.columns + column) * self.rows + row) * self.leaf;
+                out[at..at + self.leaf].copy_from_slice(values);
+            }
+        }
+    }
+}
+
+fn torus(x: u64) -> f64 {
+    const UNIT: f64 = 1.0 / (1u128 << 64) as f64;
+    x as i64 as f64 * UNIT
+}
+
+passes::entry! {
+    /// First sweep: the work rows become the first pass of the digits of `X^shift·source − minus`.
+    /// # Safety
+    /// `level` is available and the plan's; `source` and `minus` are accumulators, `work` the work rows; `shift < 2N`.
+    decompose => decompose_kernel(layout: &Layout, source: *mut f64, minus: *const f64, shift: usize, work: *mut f64)
+}
+
+passes::entry! {
+    /// Second sweep: the work rows are replaced by their product with a GGSW, but for the last inverse pass. `fetch`: ask
+    /// for the GGSW that follows.
+    /// # Safety
+    /// As [`decompose`]; `ggsw` is valid for one GGSW, `digits` for a leaf per row.
+    multiply => multiply_kernel(layout: &Layout, ggsw: *const f64, work: *mut f64, digits: *mut f64, fetch: bool)
+}
+
+passes::entry! {
+    /// Third sweep: `acc += last pass of the columns`, reduced to [−1/2, 1/2].
+    /// # Safety
+    /// As [`decompose`].
+    accumulate => accumulate_kernel(layout: &Layout, work: *const f64, acc: *mut f64)
+}
+
+/// All steps of the rotation of the accumulators in the arena, one per mask.
+///
+/// # Safety
+/// `key` is valid for one GGSW per exponent of each mask, `arena` for the accumulators; exponents are below 2N.
+pub(super) unsafe fn rotate(layout: &Layout, key: *const f64, masks: &[&[u32]], arena: *mut f64) {
+    // SAFETY: promised by the caller; a plan exists only for an available level.
+    unsafe {
+        let level = layout.plan.level();
+        let (work, digits) = (arena.add(layout.work()), arena.add(layout.digits()));
+        for i in 0..masks.first().map_or(0, |mask| mask.len()) {
+            let ggsw = key.add(i * layout.ggsw);
+            for (c, mask) in masks.iter().enumerate() {
+                // The mask is public, so a rotation by nothing may be left out.
+                if mask[i] != 0 {
+                    let acc = arena.add(layout.accumulator(c).start);
+                    decompose(level, layout, acc, acc, mask[i] as usize, work);
+                    multiply(level, layout, ggsw, work, digits, c == 0);
+                    accumulate(level, layout, work, acc);
+                }
+            }
+        }
+    }
+}
+
+/// `accumulator 0 += operand ⊡ ggsw`; accumulator 1 is zero.
+///
+/// # Safety
+/// As [`rotate`], for one GGSW.
+pub(super) unsafe fn external_product(layout: &Layout, ggsw: *const f64, arena: *mut f64) {
+    // SAFETY: promised by the caller; a plan exists only for an available level.
+    unsafe {
+        let level = layout.plan.level();
+        let (work, digits) = (arena.add(layout.work()), arena.add(layout.digits()));
+        let zero = arena.add(layout.accumulator(1).start);
+        decompose(level, layout, arena.add(layout.operand().start), zero, 0, work);
+        multiply(level, layout, ggsw, work, digits, false);
+        accumulate(level, layout, work, arena.add(layout.accumulator(0).start));
+    }
+}
+
+#[inline(always)]
+unsafe fn decompose_kernel<V: Vector>(
+    layout: &Layout,
+    source: *mut f64,
+    minus: *const f64,
+    shift: usize,
+    work: *mut f64,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        for p in 0..layout.columns {
+            let at = p * layout.polynomial_stride();
+            let (source, minus, out) =
+                (source.add(at), minus.add(at), work.add(p * layout.row_stride));
+            // The rotated reads run over the end by less than a vector; there follows the head with its sign flipped.
+            for i in 0..V::LANES {
+                *source.add(layout.plan.size() + i) = -*source.add(i);
+            }
+            match (layout.plan.radices()[0], layout.gadget.level == 1) {
+                (2, _) => decompose_radix::<V, 2, false>(layout, source, minus, shift, out),
+                (4, true) => decompose_radix::<V, 4, true>(layout, source, minus, shift, out),
+                (4, false) => decompose_radix::<V, 4, false>(layout, source, minus, shift, out),
+                (8, true) => decompose_radix::<V, 8, true>(layout, source, minus, shift, out),
+                (8, false) => decompose_radix::<V, 8, false>(layout, source, minus, shift, out),
+                (_, true) => decompose_radix::<V, 16, true>(layout, source, minus, shift, out),
+                (_, false) => decompose_radix::<V, 16, false>(layout, source, minus, shift, out),
+            }
+        }
+    }
+}
+
+/// Where the segments of a rotated polynomial are read, for coefficients before and from the offset of the rotation
+/// inside a segment on: position of coefficient 0 of the segment, and sign.
+struct Segments {
+    position: [[isize; 32]; 2],
+    sign: [[f64; 32]; 2],
+}
+
+impl Segments {
+    /// `count` segments of `points` coefficients, rotated by X^shift.
+    #[inline(always)]
+    fn new(count: usize, points: usize, shift: usize) -> Segments {
+        let mut segments = Segments { position: [[0; 32]; 2], sign: [[0.0; 32]; 2] };
+        let (whole, part) = (shift / points, shift % points);
+        for window in 0..2 {
+            for x in 0..count {
+                // Coefficient j of segment x comes from j − shift, modulo X^N = −1.
+                let from = (x + 4 * count - whole - (1 - window)) % (2 * count);
+                let start = (from % count * points) as isize - part as isize;
+                segments.position[window][x] =
+                    if window == 0 { start + points as isize } else { start };
+                segments.sign[window][x] = if from >= count { -1.0 } else { 1.0 };
+            }
+        }
+        segments
+    }
+}
+
+#[inline(always)]
+unsafe fn decompose_radix<V: Vector, const R: usize, const ONE: bool>(
+    layout: &Layout,
+    source: *const f64,
+    minus: *const f64,
+    shift: usize,
+    out: *mut f64,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let Gadget { base_log, level } = layout.gadget;
+        let points = layout.plan.size() / 2 / R;
+        let segments = Segments::new(2 * R, points, shift);
+        let tw = layout.plan.twiddles(0).as_ptr();
+        let (base, inverse) =
+            (V::splat((1u64 << base_log) as f64), V::splat(1.0 / (1u64 << base_log) as f64));
+        let (unit, half) = (V::splat((1u64 << (base_log * level)) as f64), V::splat(0.5));
+        let border = (shift % points).next_multiple_of(V::LANES);
+        for (window, range) in [0..border, border..points].into_iter().enumerate() {
+            for j in range.step_by(V::LANES) {
+                let mut state = [Complex::<V>::zero(); R];
+                for x in 0..2 * R {
+                    let from = source.offset(segments.position[window][x] + j as isize);
+                    let c = V::load(from).mul_sub(
+                        V::splat(segments.sign[window][x]),
+                        V::load(minus.add(x * points + j)),
+                    );
+                    let r = ((c - c.round()) * unit).round();
+                    if x < R { state[x].re = r } else { state[x - R].im = r }
+                }
+                // Digits from the least significant one, each in [−B/2, B/2); the first takes what remains.
+                for v in (0..if ONE { 1 } else { level as usize }).rev() {
+                    let mut x = state;
+                    if !ONE && v > 0 {
+                        for m in 0..R {
+                            let re = state[m].re.mul_add(inverse, half).floor();
+                            let im = state[m].im.mul_add(inverse, half).floor();
+                            x[m].re = re.neg_mul_add(base, state[m].re);
+                            x[m].im = im.neg_mul_add(base, state[m].im);
+                            state[m] = Complex { re, im };
+                        }
+                    }
+                    butterfly::forward::<V, R>(&mut x, tw);
+                    let row = out.add(v * layout.columns * layout.row_stride + 2 * j);
+                    for m in 0..R {
+                        x[m].store(row.add(m * layout.segment_stride));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// For every leaf the remaining forward passes of all rows that become possible, the products with the GGSW,
+/// and the inverse passes of all columns that become possible; the columns overwrite the first rows.
+#[inline(always)]
+unsafe fn multiply_kernel<V: Vector>(
+    layout: &Layout,
+    ggsw: *const f64,
+    work: *mut f64,
+    digits: *mut f64,
+    fetch: bool,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let plan = &*layout.plan;
+        let radices = plan.radices();
+        for leaf in 0..plan.leaves() {
+            let mut below = layout.segment_leaves;
+            for depth in 1..radices.len() {
+                if leaf % below == 0 {
+                    for row in 0..layout.rows {
+                        node::<V, false>(
+                            layout,
+                            depth,
+                            leaf / below,
+                            below,
+                            work.add(row * layout.row_stride),
+                        );
+                    }
+                }
+                below /= radices[depth];
+            }
+            leaf_product::<V>(layout, leaf, ggsw, work, digits, fetch);
+            for depth in (1..radices.len()).rev() {
+                below *= radices[depth];
+                if (leaf + 1) % below == 0 {
+                    for column in 0..layout.columns {
+                        node::<V, true>(
+                            layout,
+                            depth,
+                            leaf / below,
+                            below,
+                            work.add(column * layout.row_stride),
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One pass over one inner node that has `below` leaves.
+#[inline(always)]
+unsafe fn node<V: Vector, const INVERSE: bool>(
+    layout: &Layout,
+    depth: usize,
+    node: usize,
+    below: usize,
+    row: *mut f64,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let radix = layout.plan.radices()[depth];
+        let tw = layout.plan.twiddles(depth).as_ptr().add(node * node_stride::<V>(radix));
+        let at = row.add(layout.leaf_position(node * below));
+        let points = below * layout.leaf / 2 / radix;
+        if INVERSE {
+            passes::inverse::<V>(radix, at, 2 * points, points, tw);
+        } else {
+            passes::forward::<V>(radix, at, 2 * points, points, tw);
+        }
+    }
+}
+
+impl Layout {
+    /// Where in a work row a leaf stands.
+    #[inline(always)]
+    fn leaf_position(&self, leaf: usize) -> usize {
+        leaf / self.segment_leaves * self.segment_stride + leaf % self.segment_leaves * self.leaf
+    }
+}
+
+#[inline(always)]
+unsafe fn leaf_product<V: Vector>(
+    layout: &Layout,
+    leaf: usize,
+    ggsw: *const f64,
+    work: *mut f64,
+    digits: *mut f64,
+    fetch: bool,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let tw = layout
+            .plan
+            .twiddles(layout.plan.radices().len())
+            .as_ptr()
+            .add(leaf * leaf_stride::<V>());
+        let at = work.add(layout.leaf_position(leaf));
+        for row in 0..layout.rows {
+            let y = butterfly::leaf_forward::<V>(at.add(row * layout.row_stride), tw);
+            for m in 0..V::LANES {
+                y[m].store(digits.add(row * layout.leaf + m * 2 * V::LANES));
+            }
+        }
+        for column in 0..layout.columns {
+            let g = ggsw.add((leaf * layout.columns + column) * layout.rows * layout.leaf);
+            let mut sum = [Complex::<V>::zero(); 8];
+            for m in 0..V::LANES {
+                let i = m * 2 * V::LANES;
+                sum[m] = Complex::<V>::load(digits.add(i)).mul(Complex::load(g.add(i)));
+            }
+            for row in 1..layout.rows {
+                for m in 0..V::LANES {
+                    let i = row * layout.leaf + m * 2 * V::LANES;
+                    sum[m] =
+                        Complex::<V>::load(digits.add(i)).mul_acc(Complex::load(g.add(i)), sum[m]);
+                }
+            }
+            if fetch {
+                for line in (0..layout.rows * layout.leaf).step_by(8) {
+                    prefetch(g.wrapping_add(layout.ggsw.min(FETCH_AHEAD) + line));
+                }
+            }
+            butterfly::leaf_inverse::<V>(sum, at.add(column * layout.row_stride), tw);
+        }
+    }
+}
+
+/// How far ahead the key is fetched, in doubles, when a GGSW is longer than that.
+const FETCH_AHEAD: usize = 128 << 7;
+
+#[inline(always)]
+unsafe fn accumulate_kernel<V: Vector>(layout: &Layout, work: *const f64, acc: *mut f64) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        for p in 0..layout.columns {
+            let (row, acc) =
+                (work.add(p * layout.row_stride), acc.add(p * layout.polynomial_stride()));
+            match layout.plan.radices()[0] {
+                2 => accumulate_radix::<V, 2>(layout, row, acc),
+                4 => accumulate_radix::<V, 4>(layout, row, acc),
+                8 => accumulate_radix::<V, 8>(layout, row, acc),
+                _ => accumulate_radix::<V, 16>(layout, row, acc),
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn accumulate_radix<V: Vector, const R: usize>(
+    layout: &Layout,
+    row: *const f64,
+    acc: *mut f64,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let half = layout.plan.size() / 2;
+        let points = half / R;
+        let tw = layout.plan.twiddles(0).as_ptr();
+        for j in (0..points).step_by(V::LANES) {
+            let mut x = [Complex::<V>::zero(); R];
+            for m in 0..R {
+                x[m] = Complex::load(row.add(m * layout.segment_stride + 2 * j));
+            }
+            butterfly::untwisted_inverse::<V, R>(&mut x, tw);
+            for m in 0..R {
+                let (re, im) = (acc.add(m * points + j), acc.add(half + m * points + j));
+                let mut sum = Complex { re: V::load(re), im: V::load(im) };
+                sum = match butterfly::last_twiddle(R, m) {
+                    None => sum.add(x[m]),
+                    Some(t) => x[m].mul_conj_acc(Complex::twiddle(tw.add(t * 2 * V::COPIES)), sum),
+                };
+                (sum.re - sum.re.round()).store(re);
+                (sum.im - sum.im.round()).store(im);
+            }
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Blind rotation modulo p = 2^64 − 2^32 + 1, exact: acc ← X^(−b̃)·LUT, then acc ← acc + ((X^ã_i − 1)·acc) ⊡ GGSW_i for
+//! i = 1 ..= n, so that acc encrypts X^(−b̃ + Σ ã_i·s_i)·LUT.
+//!
+//! ⊡ is the external product: the k + 1 polynomials are decomposed into ℓ digits each, row (l, r) of the GGSW is
+//! multiplied by digit l of polynomial r, and the rows are added. The key rests in the transformed domain. Every
+//! integer is exact: results depend neither on the level of vector instructions nor on the tile nor on the machine.
+//! Cost of a step: (ℓ + 1)(k + 1) transforms and ℓ(k + 1)² products of N values; the key, n·ℓ(k + 1)²·N words, is read
+//! once per tile. Source: Chillotti et al. 2020, "TFHE", Alg. 3 with the CMUX of section 3.4.
+
+use super::Shape;
+use crate::math::Modulus;
+use crate::math::gadget::Gadget;
+use crate::math::gadget::{round, take_digit};
+use crate::math::ntt::NttPlan;
+use crate::math::simd::Level;
+use crate::{Error, Result};
+use rayon::prelude::*;
+
+const P: Modulus = Modulus::Goldilocks;
+
+/// The bootstrapping key: n GGSW ciphertexts, transformed.
+pub struct NttBootstrapKey {
+    shape: Shape,
+    level: Level,
+    plan: &'static NttPlan,
+    /// n × ℓ × (k + 1) × (k + 1) × N, each polynomial transformed.
+    ggsw: Vec<u64>,
+}
+
+/// Memory for [`NttBootstrapKey::rotate`]: the digits and the product of one step, transformed.
+pub struct Scratch {
+    digits: Vec<u64>,
+    product: Vec<u64>,
+}
+
+impl NttBootstrapKey {
+    /// The memory of a key of this shape: 8·n·ℓ·(k + 1)²·N bytes (`usize::MAX` if that does not fit).
+    pub fn bytes(shape: &Shape) -> usize {
+        shape.ggsw_len().saturating_mul(shape.lwe_dimension).saturating_mul(8)
+    }
+
+    /// Transforms a key. `fill(i, out)` writes GGSW i, i in 0..n, as coefficients modulo p: levels (most significant
+    /// first) × rows r = 0 ..= k × columns c = 0 ..= k × N. It is called once for each i, in parallel. `level` above what
+    /// the processor has is lowered.
+    ///
+    /// # Errors
+    /// `BadInput` for a shape without digits, ring or mask, `Memory` when [`bytes`](Self::bytes) cannot be had.
+    pub fn new(
+        shape: Shape,
+        level: Level,
+        fill: impl Fn(usize, &mut [u64]) + Sync,
+    ) -> Result<Self> {
+        let plan = NttPlan::get(shape.polynomial_size)?;
+        if !shape.gadget.is_valid() || shape.glwe_dimension == 0 {
+            return Err(Error::bad_input(
+                "bootstrapping key",
+                "k >= 1 and a gadget of 1 to 63 bits in all",
+                format!("{shape:?}"),
+                "check the parameter set",
+            ));
+        }
+        let mut ggsw = allocate(shape.ggsw_len().saturating_mul(shape.lwe_dimension))?;
+        ggsw.par_chunks_exact_mut(shape.ggsw_len()).enumerate().for_each(|(i, out)| {
+            fill(i, out);
+            for polynomial in out.chunks_exact_mut(shape.polynomial_size) {
+                plan.forward(level, polynomial);
+            }
+        });
+        Ok(NttBootstrapKey { shape, level, plan, ggsw })
+    }
+
+    /// How many ciphertexts share one pass over the key: transforms cost so much that two already hide it.
+    pub fn best_tile(&self) -> usize {
+        4
+    }
+
+    /// Memory to rotate tiles of any size, `max_tile` being the largest that will come.
+    ///
+    /// # Errors
+    /// `Memory` when it cannot be had.
+    pub fn scratch(&self, _max_tile: usize) -> Result<Scratch> {
+        let digits = allocate(self.shape.digits_len())?;
+        Ok(Scratch { digits, product: allocate(self.shape.polynomial_size)? })
+    }
+
+    /// Rotates a tile of T accumulators. `accs`: T × (k + 1) × N words modulo p, lookup tables in, rotated tables out.
+    /// `masks`: T × (n + 1) exponents in 0..2N, the n of the mask, then that of the body. Panics on other lengths, on
+    /// larger exponents, and on the scratch of another shape.
+    pub fn rotate(&self, accs: &mut [u64], masks: &[u32], scratch: &mut Scratch) {
+        let Shape { lwe_dimension: n, polynomial_size: size, .. } = self.shape;
+        let glwe = self.shape.glwe_len();
+        let tile = masks.len() / (n + 1);
+        assert!(
+            masks.len() == tile * (n + 1) && accs.len() == tile * glwe,
+            "a mask for each accumulator"
+        );
+        assert!(masks.iter().all(|&m| (m as usize) < 2 * size), "exponents modulo 2N");
+        assert!(
+            scratch.digits.len() == self.shape.digits_len() && scratch.product.len() == size,
+            "own scratch"
+        );
+        for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(n + 1)) {
+            for polynomial in acc.chunks_exact_mut(size) {
+                rotate_back(polynomial, mask[n] as usize, &mut scratch.product);
+            }
+        }
+        for (i, ggsw) in self.ggsw.chunks_exact(self.shape.ggsw_len()).enumerate() {
+            for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(n + 1)) {
+                // A step by X^0 adds the external product of zero.
+                if mask[i] != 0 {
+                    self.step(acc, mask[i] as usize, ggsw, scratch);
+                }
+            }
+        }
+    }
+
+    /// acc ← acc + ((X^exponent − 1)·acc) ⊡ ggsw.
+    fn step(&self, acc: &mut [u64], exponent: usize, ggsw: &[u64], scratch: &mut Scratch) {
+        let (size, glwe) = (self.shape.polynomial_size, self.shape.glwe_len());
+        for (r, polynomial) in acc.chunks_exact(size).enumerate() {
+            let rows = &mut scratch.digits[r * size..];
+            entry::digits(self.level, self.shape.gadget, polynomial, exponent, rows, glwe);
+        }
+        for row in scratch.digits.chunks_exact_mut(size) {
+            self.plan.forward(self.level, row);
+        }
+        for (c, polynomial) in acc.chunks_exact_mut(size).enumerate() {
+            self.plan.dot(
+                self.level,
+                &mut scratch.product,
+                &scratch.digits,
+                &ggsw[c * size..],
+                glwe,
+            );
+            self.plan.inverse(self.level, &mut scratch.product);
+            entry::add(self.level, polynomial, &scratch.product);
+        }
+    }
+}
+
+/// `words` zeros, or a typed error.
+fn allocate(words: usize) -> Result<Vec<u64>> {
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(words).map_err(|_| {
+        let wanted = format!("{} MiB", words >> 17);
+        Error::memory(
+            "bootstrapping key",
+            wanted,
+            "a refusal of the system",
+            "free memory or use a smaller set",
+        )
+    })?;
+    memory.resize(words, 0);
+    Ok(memory)
+}
+
+/// a ← X^−exponent·a, exponent in 0..2N.
+fn rotate_back(a: &mut [u64], exponent: usize, copy: &mut [u64]) {
+    let size = a.len();
+    copy.copy_from_slice(a);
+    // X^−e = X^(2N − e), and X^N = −1.
+    let (shift, negate) = ((2 * size - exponent) % size, exponent != 0 && exponent <= size);
+    let (wrapped, straight) = a.split_at_mut(shift);
+    let turn = |out: &mut [u64], from: &[u64], negate: bool| {
+        for (out, &x) in out.iter_mut().zip(from) {
+            *out = if negate { P.neg(x) } else { x };
+        }
+    };
+    turn(straight, &copy[..size - shift], negate);
+    turn(wrapped, &copy[size - shift..], !negate);
+}
+
+/// The digits of (X^exponent − 1)·a as residues: digit l to `rows[(l − 1)·stride..][..N]`, exponent in 0..2N.
+#[inline(always)]
+fn digits(gadget: Gadget, a: &[u64], exponent: usize, rows: &mut [u64], stride: usize) {
+    let size = a.len();
+    let (shift, negate) = (exponent % size, exponent >= size);
+    let (top, others) = rows.split_at_mut(size);
+    let (wrapped, straight) = top.split_at_mut(shift);
+    let (low, high) = a.split_at(size - shift);
+    round_difference(gadget, straight, low, &a[shift..], negate);
+    round_difference(gadget, wrapped, high, &a[..shift], !negate);
+    // The row of the most significant digit holds what remains.
+    for l in (1..gadget.level as usize).rev() {
+        for (digit, rest) in others[l * stride - size..][..size].iter_mut().zip(&mut *top) {
+            let mut remains = *rest as i64;
+            *digit = residue(take_digit(&mut remains, gadget.base_log));
+            *rest = remains as u64;
+        }
+    }
+    for rest in top {
+        *rest = residue(*rest as i64);
+    }
+}
+
+/// ±turned − a, rounded to the gadget, as two's complement.
+#[inline(always)]
+fn round_difference(gadget: Gadget, out: &mut [u64], turned: &[u64], a: &[u64], negate: bool) {
+    let pairs = out.iter_mut().zip(turned.iter().zip(a));
+    if negate {
+        for (out, (&x, &a)) in pairs {
+            *out = round(P, gadget, P.neg(P.add(x, a))) as u64;
+        }
+    } else {
+        for (out, (&x, &a)) in pairs {
+            *out = round(P, gadget, P.sub(x, a)) as u64;
+        }
+    }
+}
+
+/// The residue of a digit, |digit| <= 2^62.
+#[inline(always)]
+fn residue(digit: i64) -> u64 {
+    // digit + p where it is negative, p = 1 − 2^32 modulo 2^64.
+    (digit as u64).wrapping_sub((digit >> 63) as u64 & 0xFFFF_FFFF)
+}
+
+/// a ← a + b.
+#[inline(always)]
+fn add(a: &mut [u64], b: &[u64]) {
+    for (a, &b) in a.iter_mut().zip(b) {
+        *a = P.add(*a, b);
+    }
+}
+
+/// The loops above, compiled for each level.
+mod entry {
+    use super::{Gadget, Level};
+
+    macro_rules! entries {
+        ($($name:ident($($arg:ident: $type:ty),*);)*) => {$(
+            pub(super) fn $name(level: Level, $($arg: $type),*) {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    #[target_feature(enable = "avx2,fma")]
+                    fn avx2($($arg: $type),*) {
+                        super::$name($($arg),*)
+                    }
+                    #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
+                    fn avx512($($arg: $type),*) {
+                        super::$name($($arg),*)
+                    }
+                    if Level::available().contains(&level) {
+                        match level {
+                            Level::Portable => {}
+                            // SAFETY: the processor has the instructions of an available level.
+                            Level::Avx2 => return unsafe { avx2($($arg),*) },
+                            // SAFETY: the processor has the instructions of an available level.
+                            Level::Avx512 => return unsafe { avx512($($arg),*) },
+                        }
+                    }
+                }
+                #[cfg(not(target_arch = "x86_64"))]
+                let _ = level;
+                super::$name($($arg),*)
+            }
+        )*};
+    }
+    entries! {
+        digits(gadget: Gadget, a: &[u64], exponent: usize, rows: &mut [u64], stride: usize);
+        add(a: &mut [u64], b: &[u64]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::exact::schoolbook_add;
+    use crate::math::gadget::decompose;
+
+    fn words(seed: u64) -> impl FnMut() -> u64 {
+        let mut state = seed;
+        move || {
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            z ^ (z >> 31)
+        }
+    }
+
+    fn ggsw(shape: &Shape, i: usize) -> Vec<u64> {
+        let mut next = words(1000 + i as u64);
+        (0..shape.ggsw_len()).map(|_| P.reduce(next())).collect()
+    }
+
+    /// X^e·a by the definition.
+    fn rotated(a: &[u64], e: usize) -> Vec<u64> {
+        let size = a.len();
+        let mut out = vec![0; size];
+        for (i, &x) in a.iter().enumerate() {
+            let to = (i + e) % (2 * size);
+            if to < size { out[to] = x } else { out[to - size] = P.neg(x) }
+        }
+        out
+    }
+
+    /// The rotation by the definition, coefficient by coefficient.
+    fn reference(shape: &Shape, acc: &mut [u64], mask: &[u32]) {
+        let (size, columns) = (shape.polynomial_size, shape.glwe_dimension + 1);
+        let level = shape.gadget.level as usize;
+        let (body, mask) = mask.split_last().unwrap();
+        for a in acc.chunks_exact_mut(size) {
+            a.copy_from_slice(&rotated(a, 2 * size - *body as usize));
+        }
+        for (i, &e) in mask.iter().enumerate() {
+            let key = ggsw(shape, i);
+            let before = acc.to_vec();
+            for (r, a) in before.chunks_exact(size).enumerate() {
+                let mut digits = vec![vec![0i64; size]; level];
+                for (j, (&x, &a)) in rotated(a, e as usize).iter().zip(a).enumerate() {
+                    let mut d = vec![0; level];
+                    decompose(P, shape.gadget, P.sub(x, a), &mut d);
+                    d.iter().zip(&mut digits).for_each(|(&d, row)| row[j] = d);
+                }
+                for (l, digits) in digits.iter().enumerate() {
+                    for (c, sum) in acc.chunks_exact_mut(size).enumerate() {
+                        let at = ((l * columns + r) * columns + c) * size;
+                        schoolbook_add(P, sum, digits, &key[at..at + size]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn check(n: usize, k: usize, size: usize, level: u32, base_log: u32, tile: usize) {
+        let gadget = Gadget { base_log, level };
+        let shape = Shape { lwe_dimension: n, glwe_dimension: k, polynomial_size: size, gadget };
+        let mut next = words((n + 10 * k + size) as u64);
+        let accs: Vec<u64> = (0..tile * shape.glwe_len()).map(|_| P.reduce(next())).collect();
+        let mut masks: Vec<u32> =
+            (0..tile * (n + 1)).map(|_| next() as u32 % (2 * size as u32)).collect();
+        // Some exponents at the edges, also in the body.
+        let edges = [0, size - 1, size, size + 1, 2 * size - 1];
+        for (i, mask) in masks.iter_mut().enumerate().skip(level as usize % 2).step_by(2) {
+            *mask = edges[(i / 2 + k) % 5] as u32;
+        }
+        let mut expected = accs.clone();
+        for (acc, mask) in
+            expected.chunks_exact_mut(shape.glwe_len()).zip(masks.chunks_exact(n + 1))
+        {
+            reference(&shape, acc, mask);
+        }
+        for &simd in Level::available() {
+            let key =
+                NttBootstrapKey::new(shape, simd, |i, out| out.copy_from_slice(&ggsw(&shape, i)))
+                    .unwrap();
+            assert_eq!(NttBootstrapKey::bytes(&shape), 8 * key.ggsw.len());
+            let mut scratch = key.scratch(tile).unwrap();
+            let mut got = accs.clone();
+            key.rotate(&mut got, &masks, &mut scratch);
+            assert!(got == expected, "{shape:?} {simd:?}");
+        }
+    }
+
+    #[test]
+    fn exact_for_all_shapes() {
+        for k in 1..=4 {
+            for level in 1..=5 {
+                for (n, size, tile) in
+                    [(1, 16, 2), (5, 32, 3), (3, 64, 1), (3, 128, 2), (2, 256, 1)]
+                {
+                    check(n, k, size, level, 3 + 8 / level, tile);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn exact_for_large_rings() {
+        check(2, 1, 2048, 1, 23, 2);
+        check(3, 2, 1024, 2, 15, 1);
+        check(2, 4, 512, 1, 23, 1);
+        check(1, 1, 2048, 5, 8, 1);
+    }
+
+    #[test]
+    fn exact_for_extreme_gadgets() {
+        for (base_log, level) in [(63, 1), (1, 1), (1, 63), (31, 2), (21, 3), (12, 5)] {
+            check(3, 1, 128, level, base_log, 2);
+        }
+    }
+
+    #[test]
+    fn wrong_shapes_are_refused() {
+        let gadget = Gadget { base_log: 23, level: 1 };
+        let good = Shape { lwe_dimension: 1, glwe_dimension: 1, polynomial_size: 16, gadget };
+        let refused = |shape: Shape, kind: &str| {
+            let key = NttBootstrapKey::new(shape, Level::best(), |_, _| {});
+            assert_eq!(key.err().map(|e| e.kind()), Some(kind), "{shape:?}");
+        };
+        refused(Shape { polynomial_size: 24, ..good }, "bad_input");
+        refused(Shape { glwe_dimension: 0, ..good }, "bad_input");
+        refused(Shape { gadget: Gadget { base_log: 16, level: 4 }, ..good }, "bad_input");
+        refused(Shape { gadget: Gadget { base_log: 16, level: 0 }, ..good }, "bad_input");
+        refused(Shape { lwe_dimension: usize::MAX / 8, ..good }, "memory");
+    }
+}

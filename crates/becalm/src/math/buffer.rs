@@ -1,0 +1,85 @@
+//! Zeroed memory for keys, tables and scratch: straight from the system, so that its alignment is known and a refusal
+//! is an error and not an abort.
+//!
+//! Small buffers start on a page (so on a cache line); buffers of 2 MiB and more start on a 2 MiB boundary and ask for
+//! huge pages, because kernels stream keys of tens of megabytes and 4 KiB pages cost a third of the bandwidth.
+
+use crate::{Error, Result};
+use bytemuck::Pod;
+use memmap2::MmapMut;
+use std::marker::PhantomData;
+
+/// From this size on a buffer is aligned to, and asks for, huge pages.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// A fixed-length array of plain numbers, zero at first, aligned to 64 bytes at least.
+pub struct Buffer<T> {
+    map: MmapMut,
+    offset: usize,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Pod> Buffer<T> {
+    /// `len` zeros. `Error::Memory` when the system refuses.
+    pub fn new(len: usize) -> Result<Self> {
+        let refused = |why: String| {
+            let wanted = format!("{len} elements of {} bytes", size_of::<T>());
+            Error::memory(
+                "allocate",
+                wanted,
+                why,
+                "use a smaller batch or parameter set, or free memory",
+            )
+        };
+        let bytes =
+            len.checked_mul(size_of::<T>()).filter(|b| *b < isize::MAX as usize - HUGE_PAGE);
+        let bytes = bytes.ok_or_else(|| refused("more than the address space".into()))?;
+        let slack = if bytes >= HUGE_PAGE { HUGE_PAGE } else { 0 };
+        let map = MmapMut::map_anon((bytes + slack).max(1)).map_err(|e| refused(e.to_string()))?;
+        let offset = if slack == 0 { 0 } else { map.as_ptr().align_offset(HUGE_PAGE) };
+        #[cfg(target_os = "linux")]
+        if slack != 0 {
+            // Only a hint: kernels without huge pages refuse, and the memory is good all the same.
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+        Ok(Buffer { map, offset, len, element: PhantomData })
+    }
+
+    /// The elements.
+    pub fn as_slice(&self) -> &[T] {
+        bytemuck::cast_slice(&self.map[self.offset..self.offset + self.len * size_of::<T>()])
+    }
+
+    /// The elements, to be written.
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        let end = self.offset + self.len * size_of::<T>();
+        bytemuck::cast_slice_mut(&mut self.map[self.offset..end])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_zero_and_aligned() {
+        for len in [0, 1, 1000, HUGE_PAGE / 8 - 1, HUGE_PAGE / 8, 3 * HUGE_PAGE / 8 + 5] {
+            let mut b = Buffer::<u64>::new(len).unwrap();
+            assert_eq!(b.as_slice().len(), len);
+            assert!(b.as_slice().iter().all(|x| *x == 0));
+            let boundary = if len * 8 >= HUGE_PAGE { HUGE_PAGE } else { 64 };
+            assert_eq!(b.as_slice().as_ptr() as usize % boundary, 0);
+            b.as_mut_slice().fill(u64::MAX);
+            assert!(b.as_slice().iter().all(|x| *x == u64::MAX));
+        }
+    }
+
+    #[test]
+    fn too_much_is_a_typed_error() {
+        for len in [usize::MAX, usize::MAX / 8, 1 << 57] {
+            let error = Buffer::<f64>::new(len).err().expect("the system grants no such buffer");
+            assert_eq!(error.kind(), "memory");
+        }
+    }
+}

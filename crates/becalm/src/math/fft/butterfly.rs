@@ -1,0 +1,359 @@
+//! Butterflies of the negacyclic FFT on vectors of complex numbers, split into real and imaginary parts.
+//!
+//! A node of the transform holds a polynomial modulo `X^(rL) − e^(iθ)`; a butterfly of radix `r` takes it to its
+//! children, the polynomials modulo `X^L − e^(i(θ+2πt)/r)`, t = 0..r: coefficient segment m is multiplied by the twiddle
+//! `e^(imθ/r)`, then a plain DFT of length r runs over the segments. The inverse butterflies undo this up to the factor r.
+//! All functions are `#[inline(always)]`: they are meant for the inside of a `#[target_feature]` function.
+
+use super::vector::Vector;
+
+/// `LANES` complex numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct Complex<V> {
+    pub(crate) re: V,
+    pub(crate) im: V,
+}
+
+impl<V: Vector> Complex<V> {
+    /// # Safety
+    /// As [`Vector::splat`].
+    #[inline(always)]
+    pub(crate) unsafe fn zero() -> Self {
+        // SAFETY: promised by the caller.
+        unsafe { Complex { re: V::splat(0.0), im: V::splat(0.0) } }
+    }
+
+    /// # Safety
+    /// As [`Vector::load`], for `2·LANES` doubles: the real parts, then the imaginary parts.
+    #[inline(always)]
+    pub(crate) unsafe fn load(p: *const f64) -> Self {
+        // SAFETY: promised by the caller.
+        unsafe { Complex { re: V::load(p), im: V::load(p.add(V::LANES)) } }
+    }
+
+    /// # Safety
+    /// As [`Vector::store`], for `2·LANES` doubles.
+    #[inline(always)]
+    pub(crate) unsafe fn store(self, p: *mut f64) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            self.re.store(p);
+            self.im.store(p.add(V::LANES));
+        }
+    }
+
+    /// # Safety
+    /// As [`Vector::twiddle`], for `2·COPIES` doubles.
+    #[inline(always)]
+    pub(crate) unsafe fn twiddle(p: *const f64) -> Self {
+        // SAFETY: promised by the caller.
+        unsafe { Complex { re: V::twiddle(p), im: V::twiddle(p.add(V::COPIES)) } }
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(self, o: Self) -> Self {
+        Complex { re: self.re + o.re, im: self.im + o.im }
+    }
+
+    #[inline(always)]
+    fn sub(self, o: Self) -> Self {
+        Complex { re: self.re - o.re, im: self.im - o.im }
+    }
+
+    /// `self + i·o`
+    #[inline(always)]
+    fn add_i(self, o: Self) -> Self {
+        Complex { re: self.re - o.im, im: self.im + o.re }
+    }
+
+    /// `self − i·o`
+    #[inline(always)]
+    fn sub_i(self, o: Self) -> Self {
+        Complex { re: self.re + o.im, im: self.im - o.re }
+    }
+
+    #[inline(always)]
+    pub(crate) fn mul(self, w: Self) -> Self {
+        Complex {
+            re: self.re.mul_sub(w.re, self.im * w.im),
+            im: self.re.mul_add(w.im, self.im * w.re),
+        }
+    }
+
+    /// `self·conj(w)`
+    #[inline(always)]
+    pub(crate) fn mul_conj(self, w: Self) -> Self {
+        Complex {
+            re: self.re.mul_add(w.re, self.im * w.im),
+            im: self.im.mul_sub(w.re, self.re * w.im),
+        }
+    }
+
+    /// `self·w + acc`
+    #[inline(always)]
+    pub(crate) fn mul_acc(self, w: Self, acc: Self) -> Self {
+        let re = self.im.neg_mul_add(w.im, self.re.mul_add(w.re, acc.re));
+        Complex { re, im: self.im.mul_add(w.re, self.re.mul_add(w.im, acc.im)) }
+    }
+
+    /// `self·conj(w) + acc`
+    #[inline(always)]
+    pub(crate) fn mul_conj_acc(self, w: Self, acc: Self) -> Self {
+        let re = self.im.mul_add(w.im, self.re.mul_add(w.re, acc.re));
+        Complex { re, im: self.re.neg_mul_add(w.im, self.im.mul_add(w.re, acc.im)) }
+    }
+}
+
+/// `y_t = Σ_m x_m i^(mt)`, or with `i^(−mt)`.
+#[inline(always)]
+fn dft4<V: Vector, const INVERSE: bool>(x: [Complex<V>; 4]) -> [Complex<V>; 4] {
+    let (a, b) = (x[0].add(x[2]), x[0].sub(x[2]));
+    let (c, d) = (x[1].add(x[3]), x[1].sub(x[3]));
+    let (p, m) = (b.add_i(d), b.sub_i(d));
+    if INVERSE { [a.add(c), m, a.sub(c), p] } else { [a.add(c), p, a.sub(c), m] }
+}
+
+/// `y_t = Σ_m x_m ω^(mt)` with `ω = e^(iπ/4)`, or its conjugate.
+#[inline(always)]
+fn dft8<V: Vector, const INVERSE: bool>(x: [Complex<V>; 8], half_root: V) -> [Complex<V>; 8] {
+    let e = dft4::<V, INVERSE>([x[0], x[2], x[4], x[6]]);
+    let o = dft4::<V, INVERSE>([x[1], x[3], x[5], x[7]]);
+    // ω·o_1 and ω^3·o_3 up to √2, with the signs of (re, im) as below.
+    let (o1, o3) = (o[1], o[3]);
+    let (u1, v1, u3, v3) = if INVERSE {
+        (o1.re + o1.im, o1.im - o1.re, o3.im - o3.re, o3.re + o3.im)
+    } else {
+        (o1.re - o1.im, o1.re + o1.im, o3.re + o3.im, o3.re - o3.im)
+    };
+    let h = half_root;
+    let y1 = Complex { re: u1.mul_add(h, e[1].re), im: v1.mul_add(h, e[1].im) };
+    let y5 = Complex { re: u1.neg_mul_add(h, e[1].re), im: v1.neg_mul_add(h, e[1].im) };
+    let plus = Complex { re: u3.mul_add(h, e[3].re), im: v3.neg_mul_add(h, e[3].im) };
+    let minus = Complex { re: u3.neg_mul_add(h, e[3].re), im: v3.mul_add(h, e[3].im) };
+    let (y3, y7) = if INVERSE { (plus, minus) } else { (minus, plus) };
+    let (p, m) = (e[2].add_i(o[2]), e[2].sub_i(o[2]));
+    let (y2, y6) = if INVERSE { (m, p) } else { (p, m) };
+    [e[0].add(o[0]), y1, y2, y3, e[0].sub(o[0]), y5, y6, y7]
+}
+
+/// DFT of the first `LANES` entries.
+#[inline(always)]
+unsafe fn dft_lanes<V: Vector, const INVERSE: bool>(x: &mut [Complex<V>; 8]) {
+    if V::LANES == 4 {
+        let y = dft4::<V, INVERSE>([x[0], x[1], x[2], x[3]]);
+        x[..4].copy_from_slice(&y);
+    } else {
+        // SAFETY: values of the vector type are at hand, so the processor has its instructions.
+        let h = unsafe { V::splat(std::f64::consts::FRAC_1_SQRT_2) };
+        *x = dft8::<V, INVERSE>(*x, h);
+    }
+}
+
+/// The butterfly of radix `R` (2, 4, 8 or 16), in place: segments in, children out. The twiddles stand at `tw` as
+/// `Plan` lists them.
+///
+/// # Safety
+/// The processor has the instructions of `V`; `tw` is valid for reading `(R − 1)·2·COPIES` doubles.
+#[inline(always)]
+pub(crate) unsafe fn forward<V: Vector, const R: usize>(x: &mut [Complex<V>; R], tw: *const f64) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let w = 2 * V::COPIES;
+        if R == 16 {
+            for m in 0..4 {
+                let y = twiddled4([x[m], x[m + 4], x[m + 8], x[m + 12]], tw);
+                (x[m], x[m + 4], x[m + 8], x[m + 12]) = (y[0], y[1], y[2], y[3]);
+            }
+            for c in 0..4 {
+                let y = twiddled4(
+                    [x[4 * c], x[4 * c + 1], x[4 * c + 2], x[4 * c + 3]],
+                    tw.add((3 + 3 * c) * w),
+                );
+                x[4 * c..4 * c + 4].copy_from_slice(&y);
+            }
+            return;
+        }
+        for m in 1..R {
+            x[m] = x[m].mul(Complex::twiddle(tw.add((m - 1) * w)));
+        }
+        plain::<V, R, false>(x);
+    }
+}
+
+/// Undoes [`forward`] up to the factor `R`.
+///
+/// # Safety
+/// As [`forward`].
+#[inline(always)]
+pub(crate) unsafe fn inverse<V: Vector, const R: usize>(x: &mut [Complex<V>; R], tw: *const f64) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        untwisted_inverse::<V, R>(x, tw);
+        let w = 2 * V::COPIES;
+        if R == 16 {
+            for m in 0..4 {
+                for c in 1..4 {
+                    x[m + 4 * c] = x[m + 4 * c].mul_conj(Complex::twiddle(tw.add((c - 1) * w)));
+                }
+            }
+        } else {
+            for m in 1..R {
+                x[m] = x[m].mul_conj(Complex::twiddle(tw.add((m - 1) * w)));
+            }
+        }
+    }
+}
+
+/// [`inverse`] without the last multiplication by twiddles: segment m is still to be multiplied by the conjugate of the
+/// twiddle number [`last_twiddle`]`(R, m)`, which callers fuse with what they do next.
+///
+/// # Safety
+/// As [`forward`].
+#[inline(always)]
+pub(crate) unsafe fn untwisted_inverse<V: Vector, const R: usize>(
+    x: &mut [Complex<V>; R],
+    tw: *const f64,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let w = 2 * V::COPIES;
+        if R != 16 {
+            return plain::<V, R, true>(x);
+        }
+        for c in 0..4 {
+            let y = dft4::<V, true>([x[4 * c], x[4 * c + 1], x[4 * c + 2], x[4 * c + 3]]);
+            x[4 * c] = y[0];
+            for m in 1..4 {
+                x[4 * c + m] = y[m].mul_conj(Complex::twiddle(tw.add((2 + 3 * c + m) * w)));
+            }
+        }
+        for m in 0..4 {
+            let y = dft4::<V, true>([x[m], x[m + 4], x[m + 8], x[m + 12]]);
+            (x[m], x[m + 4], x[m + 8], x[m + 12]) = (y[0], y[1], y[2], y[3]);
+        }
+    }
+}
+
+/// Which twiddle of a node is due on segment `m` after [`untwisted_inverse`]: `None` for 1.
+#[inline(always)]
+pub(crate) fn last_twiddle(radix: usize, m: usize) -> Option<usize> {
+    if radix == 16 { (m / 4).checked_sub(1) } else { m.checked_sub(1) }
+}
+
+#[inline(always)]
+unsafe fn twiddled4<V: Vector>(x: [Complex<V>; 4], tw: *const f64) -> [Complex<V>; 4] {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let w = 2 * V::COPIES;
+        let x1 = x[1].mul(Complex::twiddle(tw));
+        let x2 = x[2].mul(Complex::twiddle(tw.add(w)));
+        let x3 = x[3].mul(Complex::twiddle(tw.add(2 * w)));
+        dft4::<V, false>([x[0], x1, x2, x3])
+    }
+}
+
+#[inline(always)]
+unsafe fn plain<V: Vector, const R: usize, const INVERSE: bool>(x: &mut [Complex<V>; R]) {
+    match R {
+        2 => (x[0], x[1]) = (x[0].add(x[1]), x[0].sub(x[1])),
+        4 => {
+            let y = dft4::<V, INVERSE>([x[0], x[1], x[2], x[3]]);
+            x.copy_from_slice(&y);
+        }
+        _ => {
+            // SAFETY: values of the vector type are at hand, so the processor has its instructions.
+            let h = unsafe { V::splat(std::f64::consts::FRAC_1_SQRT_2) };
+            let y = dft8::<V, INVERSE>([x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]], h);
+            x.copy_from_slice(&y);
+        }
+    }
+}
+
+/// Where the vectors of a leaf's twiddles begin, after the scalars: on a cache line.
+#[inline(always)]
+pub(crate) const fn leaf_head(lanes: usize, copies: usize) -> usize {
+    ((lanes - 1) * 2 * copies).next_multiple_of(8)
+}
+
+/// The last `LANES²` points of the transform in registers: a butterfly of radix `LANES` over vectors, a transposition,
+/// and a butterfly whose twiddles differ from lane to lane. Point `LANES·w + lane` is in vector `w`.
+///
+/// # Safety
+/// The processor has the instructions of `V`; `x` is valid for reading `2·LANES²` doubles and `tw` for the leaf's twiddles
+/// as `Plan` lists them.
+#[inline(always)]
+pub(crate) unsafe fn leaf_forward<V: Vector>(x: *const f64, tw: *const f64) -> [Complex<V>; 8] {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let lanes = tw.add(leaf_head(V::LANES, V::COPIES));
+        let mut y = [Complex::zero(); 8];
+        y[0] = Complex::load(x);
+        for m in 1..V::LANES {
+            y[m] = Complex::<V>::load(x.add(m * 2 * V::LANES))
+                .mul(Complex::twiddle(tw.add((m - 1) * 2 * V::COPIES)));
+        }
+        dft_lanes::<V, false>(&mut y);
+        transpose(&mut y);
+        for m in 1..V::LANES {
+            y[m] = y[m].mul(Complex::load(lanes.add((m - 1) * 2 * V::LANES)));
+        }
+        dft_lanes::<V, false>(&mut y);
+        y
+    }
+}
+
+/// Undoes [`leaf_forward`] up to the factor `LANES²` and writes to `x`.
+///
+/// # Safety
+/// As [`leaf_forward`], `x` valid for writing.
+#[inline(always)]
+pub(crate) unsafe fn leaf_inverse<V: Vector>(mut y: [Complex<V>; 8], x: *mut f64, tw: *const f64) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let lanes = tw.add(leaf_head(V::LANES, V::COPIES));
+        dft_lanes::<V, true>(&mut y);
+        for m in 1..V::LANES {
+            y[m] = y[m].mul_conj(Complex::load(lanes.add((m - 1) * 2 * V::LANES)));
+        }
+        transpose(&mut y);
+        dft_lanes::<V, true>(&mut y);
+        y[0].store(x);
+        for m in 1..V::LANES {
+            y[m].mul_conj(Complex::twiddle(tw.add((m - 1) * 2 * V::COPIES)))
+                .store(x.add(m * 2 * V::LANES));
+        }
+    }
+}
+
+#[inline(always)]
+fn transpose<V: Vector>(y: &mut [Complex<V>; 8]) {
+    let (mut re, mut im) = (y.map_re(), y.map_im());
+    re = V::transpose(re);
+    im = V::transpose(im);
+    for i in 0..8 {
+        y[i] = Complex { re: re[i], im: im[i] };
+    }
+}
+
+/// The two halves of an array of complex vectors (`map` with a closure would not be inlined into the kernels).
+trait Parts<V> {
+    fn map_re(&self) -> [V; 8];
+    fn map_im(&self) -> [V; 8];
+}
+
+impl<V: Vector> Parts<V> for [Complex<V>; 8] {
+    #[inline(always)]
+    fn map_re(&self) -> [V; 8] {
+        [
+            self[0].re, self[1].re, self[2].re, self[3].re, self[4].re, self[5].re, self[6].re,
+            self[7].re,
+        ]
+    }
+    #[inline(always)]
+    fn map_im(&self) -> [V; 8] {
+        [
+            self[0].im, self[1].im, self[2].im, self[3].im, self[4].im, self[5].im, self[6].im,
+            self[7].im,
+        ]
+    }
+}

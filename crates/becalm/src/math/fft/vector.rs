@@ -1,0 +1,306 @@
+//! A few doubles computed on together: one trait, and an implementation per level of `math::simd::Level`.
+//!
+//! Kernels are generic over [`Vector`] and `#[inline(always)]` down to an entry function that enables the level's
+//! instructions. A value of a vector type exists only inside such a function (making one is `unsafe`), hence the
+//! arithmetic itself is safe.
+
+use std::ops::{Add, Mul, Sub};
+
+/// `LANES` doubles.
+pub(crate) trait Vector:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
+    /// Number of doubles: 4 or 8.
+    const LANES: usize;
+    /// How often each scalar twiddle stands in memory: once where an instruction can broadcast its memory operand,
+    /// `LANES` times elsewhere.
+    const COPIES: usize;
+    /// # Safety
+    /// The processor has the instructions of this type.
+    unsafe fn splat(x: f64) -> Self;
+    /// # Safety
+    /// As `splat`, and `p` is valid for reading `LANES` doubles.
+    unsafe fn load(p: *const f64) -> Self;
+    /// # Safety
+    /// `p` is valid for writing `LANES` doubles.
+    unsafe fn store(self, p: *mut f64);
+    /// `self·b + c`.
+    fn mul_add(self, b: Self, c: Self) -> Self;
+    /// `self·b − c`.
+    fn mul_sub(self, b: Self, c: Self) -> Self;
+    /// `c − self·b`.
+    fn neg_mul_add(self, b: Self, c: Self) -> Self;
+    /// The nearest integer, ties to even.
+    fn round(self) -> Self;
+    /// The greatest integer not above.
+    fn floor(self) -> Self;
+    /// Transposes the first `LANES` vectors as a square matrix.
+    fn transpose(x: [Self; 8]) -> [Self; 8];
+
+    /// A scalar twiddle in every lane.
+    /// # Safety
+    /// As `load`, for `COPIES` doubles.
+    #[inline(always)]
+    unsafe fn twiddle(p: *const f64) -> Self {
+        // SAFETY: promised by the caller.
+        unsafe { if Self::COPIES == 1 { Self::splat(*p) } else { Self::load(p) } }
+    }
+}
+
+/// Asks for the cache line at `p`, into the second-level cache. Any address will do.
+#[inline(always)]
+pub(crate) fn prefetch(p: *const f64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, and SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
+/// Four doubles in plain Rust.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable([f64; 4]);
+
+macro_rules! portable {
+    (|$($x:ident),+| $e:expr) => {{
+        let mut out = [0.0; 4];
+        let mut i = 0;
+        while i < 4 {
+            $(let $x = $x.0[i];)+
+            out[i] = $e;
+            i += 1;
+        }
+        Portable(out)
+    }};
+}
+
+macro_rules! operators {
+    ($type:ident: $($trait:ident $name:ident ($a:ident, $b:ident) $e:expr);+ $(;)?) => {$(
+        impl $trait for $type {
+            type Output = Self;
+            #[inline(always)]
+            fn $name(self, other: Self) -> Self {
+                let ($a, $b) = (self, other);
+                // SAFETY: values of this type exist only where the processor has its instructions.
+                #[allow(unused_unsafe)]
+                unsafe { $e }
+            }
+        }
+    )+};
+}
+operators! { Portable: Add add (a, b) portable!(|a, b| a + b); Sub sub (a, b) portable!(|a, b| a - b); Mul mul (a, b) portable!(|a, b| a * b) }
+
+impl Vector for Portable {
+    const LANES: usize = 4;
+    const COPIES: usize = 1;
+    #[inline(always)]
+    unsafe fn splat(x: f64) -> Self {
+        Portable([x; 4])
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const f64) -> Self {
+        // SAFETY: promised by the caller.
+        Portable(unsafe { p.cast::<[f64; 4]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f64) {
+        // SAFETY: promised by the caller.
+        unsafe { p.cast::<[f64; 4]>().write_unaligned(self.0) }
+    }
+    // Not fused: without the instruction a fused multiply-add is a slow library call.
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        self * b + c
+    }
+    #[inline(always)]
+    fn mul_sub(self, b: Self, c: Self) -> Self {
+        self * b - c
+    }
+    #[inline(always)]
+    fn neg_mul_add(self, b: Self, c: Self) -> Self {
+        c - self * b
+    }
+    #[inline(always)]
+    fn round(self) -> Self {
+        // Adding and taking away 1.5·2^52 rounds whatever is below 2^51, and all larger arguments are integers here.
+        const MAGIC: f64 = 1.5 * (1u64 << 52) as f64;
+        let x = self;
+        portable!(|x| if x.abs() < (1u64 << 51) as f64 {
+            (x + MAGIC) - MAGIC
+        } else {
+            x.round_ties_even()
+        })
+    }
+    #[inline(always)]
+    fn floor(self) -> Self {
+        let (x, r) = (self, self.round());
+        portable!(|x, r| if r > x { r - 1.0 } else { r })
+    }
+    #[inline(always)]
+    fn transpose(x: [Self; 8]) -> [Self; 8] {
+        let mut out = x;
+        for i in 0..4 {
+            for j in 0..4 {
+                out[i].0[j] = x[j].0[i];
+            }
+        }
+        out
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::*;
+    use std::arch::x86_64::*;
+
+    /// Four doubles by AVX2 and FMA.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx2(pub(crate) __m256d);
+
+    /// Eight doubles by AVX-512 F, DQ, BW, VL.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx512(pub(crate) __m512d);
+
+    operators! { Avx2: Add add (a, b) Avx2(_mm256_add_pd(a.0, b.0)); Sub sub (a, b) Avx2(_mm256_sub_pd(a.0, b.0)); Mul mul (a, b) Avx2(_mm256_mul_pd(a.0, b.0)) }
+    operators! { Avx512: Add add (a, b) Avx512(_mm512_add_pd(a.0, b.0)); Sub sub (a, b) Avx512(_mm512_sub_pd(a.0, b.0)); Mul mul (a, b) Avx512(_mm512_mul_pd(a.0, b.0)) }
+
+    impl Vector for Avx2 {
+        const LANES: usize = 4;
+        const COPIES: usize = 4;
+        #[inline(always)]
+        unsafe fn splat(x: f64) -> Self {
+            // SAFETY: promised by the caller.
+            Avx2(unsafe { _mm256_set1_pd(x) })
+        }
+        #[inline(always)]
+        unsafe fn load(p: *const f64) -> Self {
+            // SAFETY: promised by the caller.
+            Avx2(unsafe { _mm256_loadu_pd(p) })
+        }
+        #[inline(always)]
+        unsafe fn store(self, p: *mut f64) {
+            // SAFETY: promised by the caller.
+            unsafe { _mm256_storeu_pd(p, self.0) }
+        }
+        #[inline(always)]
+        fn mul_add(self, b: Self, c: Self) -> Self {
+            // SAFETY: values of this type exist only where the processor has its instructions.
+            Avx2(unsafe { _mm256_fmadd_pd(self.0, b.0, c.0) })
+        }
+        #[inline(always)]
+        fn mul_sub(self, b: Self, c: Self) -> Self {
+            // SAFETY: as above.
+            Avx2(unsafe { _mm256_fmsub_pd(self.0, b.0, c.0) })
+        }
+        #[inline(always)]
+        fn neg_mul_add(self, b: Self, c: Self) -> Self {
+            // SAFETY: as above.
+            Avx2(unsafe { _mm256_fnmadd_pd(self.0, b.0, c.0) })
+        }
+        #[inline(always)]
+        fn round(self) -> Self {
+            // SAFETY: as above.
+            Avx2(unsafe {
+                _mm256_round_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self.0)
+            })
+        }
+        #[inline(always)]
+        fn floor(self) -> Self {
+            // SAFETY: as above.
+            Avx2(unsafe { _mm256_floor_pd(self.0) })
+        }
+        #[inline(always)]
+        fn transpose(x: [Self; 8]) -> [Self; 8] {
+            let mut out = x;
+            // SAFETY: as above.
+            unsafe {
+                let a = _mm256_unpacklo_pd(x[0].0, x[1].0);
+                let b = _mm256_unpackhi_pd(x[0].0, x[1].0);
+                let c = _mm256_unpacklo_pd(x[2].0, x[3].0);
+                let d = _mm256_unpackhi_pd(x[2].0, x[3].0);
+                out[0] = Avx2(_mm256_permute2f128_pd::<0x20>(a, c));
+                out[1] = Avx2(_mm256_permute2f128_pd::<0x20>(b, d));
+                out[2] = Avx2(_mm256_permute2f128_pd::<0x31>(a, c));
+                out[3] = Avx2(_mm256_permute2f128_pd::<0x31>(b, d));
+            }
+            out
+        }
+    }
+
+    impl Vector for Avx512 {
+        const LANES: usize = 8;
+        const COPIES: usize = 1;
+        #[inline(always)]
+        unsafe fn splat(x: f64) -> Self {
+            // SAFETY: promised by the caller.
+            Avx512(unsafe { _mm512_set1_pd(x) })
+        }
+        #[inline(always)]
+        unsafe fn load(p: *const f64) -> Self {
+            // SAFETY: promised by the caller.
+            Avx512(unsafe { _mm512_loadu_pd(p) })
+        }
+        #[inline(always)]
+        unsafe fn store(self, p: *mut f64) {
+            // SAFETY: promised by the caller.
+            unsafe { _mm512_storeu_pd(p, self.0) }
+        }
+        #[inline(always)]
+        fn mul_add(self, b: Self, c: Self) -> Self {
+            // SAFETY: values of this type exist only where the processor has its instructions.
+            Avx512(unsafe { _mm512_fmadd_pd(self.0, b.0, c.0) })
+        }
+        #[inline(always)]
+        fn mul_sub(self, b: Self, c: Self) -> Self {
+            // SAFETY: as above.
+            Avx512(unsafe { _mm512_fmsub_pd(self.0, b.0, c.0) })
+        }
+        #[inline(always)]
+        fn neg_mul_add(self, b: Self, c: Self) -> Self {
+            // SAFETY: as above.
+            Avx512(unsafe { _mm512_fnmadd_pd(self.0, b.0, c.0) })
+        }
+        #[inline(always)]
+        fn round(self) -> Self {
+            // SAFETY: as above.
+            Avx512(unsafe {
+                _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self.0)
+            })
+        }
+        #[inline(always)]
+        fn floor(self) -> Self {
+            // SAFETY: as above.
+            Avx512(unsafe {
+                _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(self.0)
+            })
+        }
+        #[inline(always)]
+        fn transpose(x: [Self; 8]) -> [Self; 8] {
+            let mut out = x;
+            // SAFETY: as above.
+            unsafe {
+                let (mut a, mut b) = (x, x);
+                for i in 0..4 {
+                    a[2 * i] = Avx512(_mm512_unpacklo_pd(x[2 * i].0, x[2 * i + 1].0));
+                    a[2 * i + 1] = Avx512(_mm512_unpackhi_pd(x[2 * i].0, x[2 * i + 1].0));
+                }
+                // Lanes of 128 bits: first the even and odd ones of each half, then the halves.
+                for i in [0, 1, 4, 5] {
+                    b[i] = Avx512(_mm512_shuffle_f64x2::<0x88>(a[i].0, a[i + 2].0));
+                    b[i + 2] = Avx512(_mm512_shuffle_f64x2::<0xDD>(a[i].0, a[i + 2].0));
+                }
+                for i in 0..4 {
+                    // b[i] holds columns i%2 + {0, 4} (i < 2) or {2, 6} (i >= 2) of rows 0..4, b[i + 4] of rows 4..8.
+                    out[i] = Avx512(_mm512_shuffle_f64x2::<0x88>(b[i].0, b[i + 4].0));
+                    out[i + 4] = Avx512(_mm512_shuffle_f64x2::<0xDD>(b[i].0, b[i + 4].0));
+                }
+            }
+            out
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Finding a set: by need, or by name.
+
+use super::table::TABLE;
+use super::{Kind, Noise, Order, TfheParams};
+use crate::math::Modulus;
+use crate::{Error, Result};
+
+/// What a set must do. Start from the default and change what matters:
+///
+/// ```
+/// use becalm::params::{Need, find};
+/// let set = find(&Need { bits: 1, ..Need::default() }).unwrap();
+/// assert!(set.security_bits >= 128.0 && set.log2_pfail <= -128.0);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Need {
+    /// log2 of the values that a table must tell apart, message and carry together: at least this.
+    pub bits: u32,
+    /// log2 of the failure probability of one bootstrap: at most this.
+    pub log2_pfail: f64,
+    /// What ciphertexts are computed modulo.
+    pub modulus: Modulus,
+    /// Which linear step comes first, if it matters.
+    pub order: Option<Order>,
+    /// Smallest acceptable bound on the 2-norm of a linear combination before a bootstrap.
+    pub norm2: f64,
+    /// Whether Gaussian noise will do. TUniform noise is exact, bounded and drawn in constant time, so it is preferred.
+    pub gaussian: bool,
+}
+
+impl Default for Need {
+    /// Four bits, 2^-128, modulo 2^64, TUniform noise: the need that `tfhe_2_2` answers.
+    fn default() -> Self {
+        Need {
+            bits: 4,
+            log2_pfail: -128.0,
+            modulus: Modulus::Native,
+            order: None,
+            norm2: 1.0,
+            gaussian: false,
+        }
+    }
+}
+
+impl Need {
+    fn is_met_by(&self, p: &TfheParams) -> bool {
+        p.kind == Kind::Standard
+            && p.plaintext_modulus().ilog2() >= self.bits
+            && p.log2_pfail <= self.log2_pfail
+            && p.modulus == self.modulus
+            && self.order.is_none_or(|order| p.order == order)
+            && p.max_norm2 >= self.norm2
+            && (self.gaussian || !is_gaussian(p))
+    }
+}
+
+/// The cheapest standard set (by [`TfheParams::cost`]) that meets a need.
+///
+/// # Errors
+/// `wrong_params` when no set of the table does.
+pub fn find(need: &Need) -> Result<&'static TfheParams> {
+    let fitting = TABLE.iter().filter(|p| need.is_met_by(p));
+    fitting.min_by(|a, b| a.cost().total_cmp(&b.cost())).ok_or_else(|| {
+        let wanted = format!("a standard set for {need:?}");
+        let remedy =
+            "ask for fewer bits, a larger failure probability, a smaller norm or any order";
+        Error::wrong_params("find parameters", wanted, "none in the table", remedy)
+    })
+}
+
+/// A standard set to offer instead of an insecure one: the like of it, or the default.
+pub(super) fn instead_of(p: &TfheParams) -> &'static str {
+    let bits = p.plaintext_modulus().max(1).ilog2();
+    let like = Need { bits, modulus: p.modulus, order: Some(p.order), ..Need::default() };
+    find(&like).map_or("tfhe_2_2", |set| &set.name)
+}
+
+pub(super) fn named(name: &str) -> Result<&'static TfheParams> {
+    if let Some(set) = TABLE.iter().find(|p| p.name == name) {
+        return Ok(set);
+    }
+    let mut near: Vec<(usize, &str)> =
+        TABLE.iter().map(|p| (edits(name, &p.name), &*p.name)).collect();
+    near.sort();
+    let near: Vec<String> = near.iter().take(3).map(|(_, n)| format!("`{n}`")).collect();
+    // A name may come from a file: no more of it is repeated than a person would read.
+    let got: String = name.chars().take(64).collect();
+    Err(Error::wrong_params(
+        "choose parameters",
+        "the name of a parameter set",
+        format!("`{got}`"),
+        format!("did you mean {}?", near.join(", ")),
+    ))
+}
+
+fn is_gaussian(p: &TfheParams) -> bool {
+    [p.lwe_noise, p.glwe_noise].iter().any(|n| matches!(n, Noise::Gaussian { .. }))
+}
+
+/// Levenshtein distance, of at most 64 characters of `a`.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().take(64).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distance_is_levenshtein() {
+        for (a, b, d) in
+            [("", "", 0), ("", "ab", 2), ("kitten", "sitting", 3), ("tfhe_2_2", "tfhe_22", 1)]
+        {
+            assert_eq!(edits(a, b), d, "{a} {b}");
+            assert_eq!(edits(b, a), d, "{b} {a}");
+        }
+    }
+}

@@ -1,0 +1,581 @@
+//! Key switch: LWE ciphertexts under the big key (dimension k·N) to the small one (dimension n).
+//!
+//! (0, …, 0, b) − Σ_i Σ_l d_{i,l}·K[i][l], with d_{i,·} the signed gadget digits of the mask element a_i and K[i][l] an
+//! encryption of S_i·q/B^l under the small key. A product of the batch's digits with the matrix K, exact in integers
+//! for all moduli: 2^64, p, and 2^32 (a key of half the size, read at twice the speed; results are torus elements,
+//! multiples of 2^32).
+//! Cost: reading K from memory once per batch, and k·N·ℓ·(n + 1)/16 (2^32) or /8 multiply-adds of 512 bits a
+//! ciphertext; 2048 → 918 with ℓ = 4: 30 MB (2^32) or 60 MB.
+//! Source: Chillotti, Gama, Georgieva, Izabachène 2020 (ia.cr/2018/421), Algorithm 2 with signed digits.
+
+mod digits;
+mod kernel;
+
+use crate::math::Modulus;
+use crate::math::simd::Level;
+use crate::params::Gadget;
+use crate::{Error, Result};
+use digits::Digits;
+use kernel::{COLUMNS, Path, ROW};
+use memmap2::MmapMut;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Ciphertexts per reading of the key: as many as keep their sums in the second-level cache.
+const BATCH: usize = 36;
+
+/// What a key-switching key switches between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeySwitchShape {
+    /// k·N, the dimension of the inputs.
+    pub input_dimension: usize,
+    /// n, the dimension of the outputs.
+    pub output_dimension: usize,
+    /// Digits of the input's mask: `base_log` 1 to 9, `base_log·level` at most 64 (at most 32 modulo 2^32).
+    pub gadget: Gadget,
+    /// Modulus of the inputs, and of the outputs unless `modulus_log2` is 32.
+    pub modulus: Modulus,
+    /// 64: outputs modulo `modulus`. 32: outputs modulo 2^32.
+    pub modulus_log2: u32,
+}
+
+impl KeySwitchShape {
+    /// Fails with `WrongParams` when the kernels cannot take this shape.
+    fn check(self) -> Result<Self> {
+        let refuse = |wanted: &str, got: String| {
+            Err(Error::wrong_params(
+                "key switch",
+                wanted,
+                got,
+                "choose a parameter set of the table",
+            ))
+        };
+        let Gadget { base_log, level } = self.gadget;
+        if !matches!(self.modulus_log2, 32 | 64) {
+            return refuse("modulus_log2 32 or 64", self.modulus_log2.to_string());
+        }
+        if !(1..=9).contains(&base_log) || level == 0 || level > self.modulus_log2 / base_log {
+            return refuse(
+                "base_log 1 to 9 and base_log·level at most modulus_log2",
+                format!("base_log {base_log}, level {level}"),
+            );
+        }
+        if !(1..=1 << 24).contains(&self.input_dimension)
+            || !(1..=1 << 24).contains(&self.output_dimension)
+        {
+            let got = format!("{} to {}", self.input_dimension, self.output_dimension);
+            return refuse("dimensions from 1 to 2^24", got);
+        }
+        Ok(self)
+    }
+
+    /// Elements of an output: n + 1.
+    fn columns(self) -> usize {
+        self.output_dimension + 1
+    }
+
+    /// 32-bit words of an element.
+    fn words(self) -> usize {
+        self.modulus_log2 as usize / 32
+    }
+
+    /// Mask elements per block of the key, a multiple of 8: about 128 rows, so that the sums of a block fit 32 bits
+    /// (rows·B/2 < 2^16) and its panels the first-level cache.
+    fn block_elements(self) -> usize {
+        (128 / self.gadget.level as usize / 8 * 8).max(8)
+    }
+
+    fn blocks(self) -> usize {
+        self.input_dimension.div_ceil(self.block_elements())
+    }
+
+    /// The mask elements of a block, and its rows: ℓ digits of each of them, padded to 8.
+    fn block(self, block: usize) -> (Range<usize>, usize) {
+        let first = block * self.block_elements();
+        let elements = first..self.input_dimension.min(first + self.block_elements());
+        let rows = elements.len().next_multiple_of(8) * self.gadget.level as usize;
+        (elements, rows)
+    }
+
+    /// 16-bit elements of a whole block of the key.
+    fn block_len(self) -> usize {
+        self.block(0).1 * self.panels() * ROW
+    }
+
+    fn panels(self) -> usize {
+        self.columns().div_ceil(COLUMNS) * self.words()
+    }
+}
+
+/// A key-switching key, laid out as the kernel reads it: blocks of about 128 rows, each a sequence of panels of 16
+/// columns (both words of the same columns side by side).
+pub struct KeySwitchKey {
+    shape: KeySwitchShape,
+    path: Path,
+    memory: MmapMut,
+}
+
+impl KeySwitchKey {
+    /// The bytes that a key of this shape occupies (rows and columns are padded by a few percent at most). Fails with
+    /// `WrongParams` when there is no such key.
+    pub fn bytes(shape: KeySwitchShape) -> Result<usize> {
+        let shape = shape.check()?;
+        let (_, last_rows) = shape.block(shape.blocks() - 1);
+        let elements = (shape.blocks() - 1)
+            .checked_mul(shape.block_len())
+            .and_then(|len| len.checked_add(last_rows * shape.panels() * ROW));
+        elements.and_then(|len| len.checked_mul(2)).ok_or_else(|| {
+            let wanted = "a key smaller than the address space";
+            Error::memory("key switch", wanted, format!("{shape:?}"), "choose smaller dimensions")
+        })
+    }
+
+    /// Builds the key in parallel. `fill(i, rows)` writes the ℓ encryptions K[i][1], …, K[i][ℓ] (most significant
+    /// first) of n + 1 elements each, for input coefficient i; it is called once for every i, in no particular order.
+    /// Modulo 2^32 elements are given as torus elements, multiples of 2^32.
+    ///
+    /// Fails with `WrongParams` for a shape out of range and with `Memory` when the key does not fit.
+    pub fn new(
+        shape: KeySwitchShape,
+        level: Level,
+        fill: impl Fn(usize, &mut [u64]) + Sync,
+    ) -> Result<Self> {
+        let bytes = Self::bytes(shape)?;
+        let mut memory = allocate(bytes)?;
+        let key: &mut [i16] = bytemuck::cast_slice_mut(&mut memory[..bytes]);
+        let size = shape.gadget.level as usize * shape.columns();
+        key.par_chunks_mut(shape.block_len()).enumerate().for_each_init(
+            || vec![0; size],
+            |rows, (block, key)| {
+                for (position, i) in shape.block(block).0.enumerate() {
+                    fill(i, rows);
+                    write_element(shape, block, position, rows, key);
+                }
+            },
+        );
+        Ok(KeySwitchKey { shape, path: Path::of(level), memory })
+    }
+
+    /// What this key switches between.
+    pub fn shape(&self) -> KeySwitchShape {
+        self.shape
+    }
+
+    /// Switches a batch of B ciphertexts: `inputs` B × (k·N + 1), `outputs` B × (n + 1), both mask first. The key is
+    /// read once for every 36 ciphertexts. Fails with `BadInput` when the shapes do not fit.
+    pub fn apply(
+        &self,
+        inputs: &[u64],
+        outputs: &mut [u64],
+        scratch: &mut KeySwitchScratch,
+    ) -> Result<()> {
+        self.apply_columns(0..self.shape.columns(), inputs, outputs, scratch)
+    }
+
+    /// The elements `columns` of the outputs alone, B × `columns.len()`: how threads share one key switch. `columns` must
+    /// start at a multiple of 16 and end at one or at n + 1. Fails with `BadInput` when the shapes do not fit.
+    pub fn apply_columns(
+        &self,
+        columns: Range<usize>,
+        inputs: &[u64],
+        outputs: &mut [u64],
+        scratch: &mut KeySwitchScratch,
+    ) -> Result<()> {
+        self.check(&columns, inputs.len(), outputs.len())?;
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let input_len = BATCH * (self.shape.input_dimension + 1);
+        let output_len = BATCH * columns.len();
+        for (inputs, outputs) in inputs.chunks(input_len).zip(outputs.chunks_mut(output_len)) {
+            self.accumulate(&columns, inputs, scratch);
+            self.finish(&columns, inputs, outputs, scratch);
+        }
+        Ok(())
+    }
+
+    fn check(&self, columns: &Range<usize>, inputs: usize, outputs: usize) -> Result<()> {
+        let (size, all) = (self.shape.input_dimension + 1, self.shape.columns());
+        let end_fits = columns.end == all || columns.end.is_multiple_of(COLUMNS);
+        if columns.start > columns.end
+            || columns.end > all
+            || !columns.start.is_multiple_of(COLUMNS)
+            || !end_fits
+        {
+            return Err(Error::bad_input(
+                "key switch",
+                format!("columns within 0..{all} that start and end at multiples of 16"),
+                format!("{columns:?}"),
+                "divide the columns at multiples of 16",
+            ));
+        }
+        if !inputs.is_multiple_of(size) || inputs / size * columns.len() != outputs {
+            return Err(Error::bad_input(
+                "key switch",
+                format!("B × {size} input and B × {} output elements", columns.len()),
+                format!("{inputs} and {outputs}"),
+                "pass whole ciphertexts of the key's dimensions",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Sums of digits times key, panels × B × 16, into `scratch.sums`.
+    fn accumulate(&self, columns: &Range<usize>, inputs: &[u64], scratch: &mut KeySwitchScratch) {
+        let shape = self.shape;
+        let batch = inputs.len() / (shape.input_dimension + 1);
+        let words = shape.words();
+        let panels = columns.start / COLUMNS * words..columns.end.div_ceil(COLUMNS) * words;
+        let gadget = Digits::new(shape.gadget, shape.modulus);
+        let key: &[i16] = bytemuck::cast_slice(&self.memory);
+        let KeySwitchScratch { digits, sums } = scratch;
+        sums.clear();
+        sums.resize(panels.len() * batch * COLUMNS, 0);
+        digits.resize(batch * shape.block(0).1, 0);
+        for block in 0..shape.blocks() {
+            let (elements, rows) = shape.block(block);
+            let digits = &mut digits[..batch * rows];
+            let cts = inputs.chunks_exact(shape.input_dimension + 1);
+            for (ct, digits) in cts.zip(digits.chunks_exact_mut(rows)) {
+                gadget.decompose(self.path, &ct[elements.clone()], digits);
+            }
+            let key = &key[block * shape.block_len()..];
+            let key = &key[panels.start * rows * ROW..panels.end * rows * ROW];
+            kernel::multiply(self.path, rows, key, digits, sums);
+        }
+    }
+
+    /// (0, …, 0, b) minus the sums, reduced.
+    fn finish(
+        &self,
+        columns: &Range<usize>,
+        inputs: &[u64],
+        outputs: &mut [u64],
+        scratch: &KeySwitchScratch,
+    ) {
+        let shape = self.shape;
+        let bodies = inputs.chunks_exact(shape.input_dimension + 1).map(|ct| ct[ct.len() - 1]);
+        let batch = bodies.len();
+        for (b, (body, out)) in bodies.zip(outputs.chunks_exact_mut(columns.len())).enumerate() {
+            for (group, out) in out.chunks_mut(COLUMNS).enumerate() {
+                let sums = |word: usize| {
+                    &scratch.sums[((group * shape.words() + word) * batch + b) * COLUMNS..]
+                };
+                for (c, out) in out.iter_mut().enumerate() {
+                    let last = columns.start + group * COLUMNS + c == shape.output_dimension;
+                    let body = if last { body } else { 0 };
+                    *out = match (shape.modulus_log2, shape.modulus) {
+                        (32, modulus) => {
+                            let rounded = modulus.to_torus(body).wrapping_add(1 << 31) >> 32;
+                            rounded.wrapping_sub(sums(0)[c] as u64) << 32
+                        }
+                        (_, modulus) => {
+                            let low = modulus.from_signed(sums(0)[c]);
+                            let high = modulus.mul(modulus.from_signed(sums(1)[c]), 1 << 32);
+                            modulus.sub(body, modulus.add(low, high))
+                        }
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// Buffers of a key switch, kept between calls so that nothing is allocated; one for each thread.
+#[derive(Default)]
+pub struct KeySwitchScratch {
+    digits: Vec<i16>,
+    sums: Vec<i64>,
+}
+
+impl KeySwitchScratch {
+    /// Empty buffers; the first call makes them as large as needed.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// Zeroed memory aligned to pages, on huge ones where the system has them: a key is read faster than small pages can be
+/// looked up.
+fn allocate(bytes: usize) -> Result<MmapMut> {
+    let memory = MmapMut::map_anon(bytes).map_err(|e| {
+        let wanted = format!("{bytes} bytes for a key-switching key");
+        Error::memory(
+            "key switch",
+            wanted,
+            e.to_string(),
+            "free memory or choose smaller parameters",
+        )
+    })?;
+    #[cfg(target_os = "linux")]
+    if let Err(e) = memory.advise(memmap2::Advice::HugePage) {
+        tracing::debug!("no huge pages for the key-switching key: {e}");
+    }
+    Ok(memory)
+}
+
+/// Writes the ℓ rows of one mask element, at `position` in its block, into the panels.
+fn write_element(
+    shape: KeySwitchShape,
+    block: usize,
+    position: usize,
+    rows: &[u64],
+    key: &mut [i16],
+) {
+    let block_rows = shape.block(block).1;
+    let padded = block_rows / shape.gadget.level as usize;
+    for (l, encryption) in rows.chunks_exact(shape.columns()).enumerate() {
+        let row = l * padded + position;
+        for (c, &a) in encryption.iter().enumerate() {
+            let planes = signed_planes(if shape.words() == 1 {
+                a >> 32
+            } else if shape.modulus == Modulus::Goldilocks && a > LARGEST {
+                // a − p, as a two's complement word.
+                a.wrapping_sub(crate::math::modulus::GOLDILOCKS)
+            } else {
+                a
+            });
+            for word in 0..shape.words() {
+                let panel = c / COLUMNS * shape.words() + word;
+                let at = (panel * block_rows + row / 2 * 2) * ROW + c % COLUMNS * 2 + row % 2;
+                key[at] = planes[2 * word];
+                key[at + ROW] = planes[2 * word + 1];
+            }
+        }
+    }
+}
+
+/// The largest integer of four signed planes: 32767·(1 + 2^16 + 2^32 + 2^48).
+const LARGEST: u64 = 0x7FFF_7FFF_7FFF_7FFF;
+
+/// x as Σ plane_i·2^(16 i) with signed planes, modulo 2^64; the integer itself when x is the two's complement of an
+/// integer up to [`LARGEST`] and not below −2^63 − 2^47.
+fn signed_planes(mut x: u64) -> [i16; 4] {
+    let mut planes = [0; 4];
+    for plane in &mut planes {
+        *plane = x as i16;
+        // Exact division: what is left is the plane above, with the borrow of this one.
+        x = (x.wrapping_sub(*plane as u64) as i64 >> 16) as u64;
+    }
+    planes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::modulus::GOLDILOCKS;
+    use crate::math::random::{Domain, MaskStream, PublicSeed};
+    use crate::math::sampling::{uniform, uniform_32};
+    use proptest::prelude::*;
+
+    const MODULI: [Modulus; 2] = [Modulus::Native, Modulus::Goldilocks];
+
+    /// The digits by their definition, in 128-bit integers.
+    fn digits(shape: KeySwitchShape, a: u64) -> Vec<i64> {
+        let Gadget { base_log, level } = shape.gadget;
+        let base = 1i128 << base_log;
+        let unit = 1i128 << (64 - base_log * level);
+        let mut r = (2 * shape.modulus.to_signed(a) as i128 + unit).div_euclid(2 * unit);
+        let mut digits = vec![0; level as usize];
+        for l in (0..level as usize).rev() {
+            let low = (r + base / 2).rem_euclid(base) - base / 2;
+            let d = if l == 0 { r } else { low };
+            digits[l] = d as i64;
+            r = (r - d) / base;
+        }
+        digits
+    }
+
+    /// The definition, one ciphertext at a time.
+    fn reference(shape: KeySwitchShape, rows: &[Vec<u64>], ct: &[u64]) -> Vec<u64> {
+        let (mask, body) = ct.split_at(shape.input_dimension);
+        let modulus = if shape.modulus_log2 == 32 { Modulus::Native } else { shape.modulus };
+        let mut out = vec![0; shape.columns()];
+        out[shape.output_dimension] = match shape.modulus_log2 {
+            32 => shape.modulus.to_torus(body[0]).wrapping_add(1 << 31) & 0xFFFF_FFFF_0000_0000,
+            _ => body[0],
+        };
+        for (&a, rows) in mask.iter().zip(rows) {
+            for (d, row) in digits(shape, a).into_iter().zip(rows.chunks(shape.columns())) {
+                for (out, k) in out.iter_mut().zip(row) {
+                    *out = modulus.sub(*out, modulus.mul(modulus.from_signed(d), *k));
+                }
+            }
+        }
+        out
+    }
+
+    fn paths() -> Vec<Path> {
+        let mut paths: Vec<Path> = Level::available().iter().map(|&l| Path::of(l)).collect();
+        #[cfg(target_arch = "x86_64")]
+        if paths.contains(&Path::Vnni) {
+            paths.push(Path::Avx512);
+        }
+        paths
+    }
+
+    /// Random rows of a key and a batch of inputs; some elements at the ends of their range.
+    fn random(shape: KeySwitchShape, batch: usize, seed: u8) -> (Vec<Vec<u64>>, Vec<u64>) {
+        let stream = |i| MaskStream::new(&PublicSeed([seed; 32]), Domain::Test, i);
+        let rows = |i: usize| {
+            let mut rows = vec![0; shape.gadget.level as usize * shape.columns()];
+            let mut stream = stream(i as u32 + 1);
+            match shape.modulus_log2 {
+                32 => uniform_32(&mut stream, &mut rows),
+                _ => uniform(&mut stream, shape.modulus, &mut rows),
+            }
+            for (j, a) in rows.iter_mut().enumerate().filter(|(j, _)| (i + j) % 3 == 0) {
+                *a = [0x8000_8000_8000_8000, 0x7FFF_7FFF_7FFF_7FFF, GOLDILOCKS - 1, 1 << 63][j % 4];
+                *a &= if shape.modulus_log2 == 32 { u64::MAX << 32 } else { u64::MAX };
+            }
+            rows
+        };
+        let mut inputs = vec![0; batch * (shape.input_dimension + 1)];
+        uniform(&mut stream(0), shape.modulus, &mut inputs);
+        for (j, a) in inputs.iter_mut().enumerate().filter(|(j, _)| j % 5 == 0) {
+            *a = [1 << 63, (1 << 63) - 1, GOLDILOCKS / 2, GOLDILOCKS - 1, 1 << 63 | 1][j / 5 % 5];
+        }
+        ((0..shape.input_dimension).map(rows).collect(), inputs)
+    }
+
+    fn check(shape: KeySwitchShape, batch: usize, seed: u8) {
+        let (rows, inputs) = random(shape, batch, seed);
+        let mut key =
+            KeySwitchKey::new(shape, Level::Portable, |i, out| out.copy_from_slice(&rows[i]))
+                .unwrap();
+        let cts = inputs.chunks(shape.input_dimension + 1);
+        let wanted: Vec<u64> = cts.flat_map(|ct| reference(shape, &rows, ct)).collect();
+        let mut scratch = KeySwitchScratch::new();
+        for path in paths() {
+            key.path = path;
+            let mut out = vec![u64::MAX; batch * shape.columns()];
+            key.apply(&inputs, &mut out, &mut scratch).unwrap();
+            assert!(out == wanted, "{path:?} {shape:?} batch {batch}");
+            let cut = shape.columns() / 2 / COLUMNS * COLUMNS;
+            for part in [0..cut, cut..shape.columns()] {
+                let mut out = vec![u64::MAX; batch * part.len()];
+                key.apply_columns(part.clone(), &inputs, &mut out, &mut scratch).unwrap();
+                let wanted = wanted.chunks(shape.columns()).flat_map(|ct| &ct[part.clone()]);
+                assert!(out.iter().eq(wanted), "{path:?} {shape:?} columns {part:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn equals_the_definition(
+            input_dimension in 1usize..300,
+            output_dimension in 1usize..70,
+            base_log in 1u32..=9,
+            level in 1u32..=9,
+            modulus in prop::sample::select(&MODULI[..]),
+            modulus_log2 in prop::sample::select(&[32u32, 64][..]),
+            batch in 1usize..=9,
+            seed in any::<u8>(),
+        ) {
+            let gadget = Gadget { base_log, level: level.min(modulus_log2 / base_log) };
+            check(KeySwitchShape { input_dimension, output_dimension, gadget, modulus, modulus_log2 }, batch, seed);
+        }
+    }
+
+    /// All digits of the largest size times all planes of the largest size, in blocks of the most rows.
+    #[test]
+    fn no_sum_overflows() {
+        for (base_log, level) in [(9, 7), (8, 8), (9, 1), (8, 1), (1, 64), (4, 4)] {
+            for modulus in MODULI {
+                let gadget = Gadget { base_log, level };
+                let shape = KeySwitchShape {
+                    input_dimension: 300,
+                    output_dimension: 3,
+                    gadget,
+                    modulus,
+                    modulus_log2: 64,
+                };
+                for element in [0x8000_8000_8000_8000, 0x7FFF_7FFF_7FFF_7FFF, 0x7FFF_7FFF_7FFF_8000]
+                {
+                    // Every digit −B/2.
+                    let digit = (1..=level)
+                        .fold(0u64, |a, l| a.wrapping_sub(1 << (63 + base_log - base_log * l)));
+                    for digit in [digit, 1 << 63, (1 << 63) - 1] {
+                        let rows = vec![vec![element; level as usize * 4]; 300];
+                        let key = KeySwitchKey::new(shape, Level::best(), |i, out| {
+                            out.copy_from_slice(&rows[i])
+                        })
+                        .unwrap();
+                        let (ct, mut out) = (vec![modulus.reduce(digit); 301], vec![0; 4]);
+                        key.apply(&ct, &mut out, &mut KeySwitchScratch::new()).unwrap();
+                        assert_eq!(out, reference(shape, &rows, &ct));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn batches_beyond_one_reading_are_switched() {
+        let gadget = Gadget { base_log: 4, level: 4 };
+        let shape = KeySwitchShape {
+            input_dimension: 40,
+            output_dimension: 17,
+            gadget,
+            modulus: Modulus::Native,
+            modulus_log2: 32,
+        };
+        for batch in [0, 10, 13, BATCH, BATCH + 1, 2 * BATCH + 7] {
+            check(shape, batch, 1);
+        }
+    }
+
+    #[test]
+    fn wrong_shapes_are_refused() {
+        let gadget = Gadget { base_log: 4, level: 4 };
+        let good = KeySwitchShape {
+            input_dimension: 40,
+            output_dimension: 17,
+            gadget,
+            modulus: Modulus::Native,
+            modulus_log2: 64,
+        };
+        let gadget =
+            |base_log, level| KeySwitchShape { gadget: Gadget { base_log, level }, ..good };
+        for bad in [
+            gadget(0, 1),
+            gadget(10, 1),
+            gadget(4, 0),
+            gadget(4, 17),
+            KeySwitchShape { modulus_log2: 48, ..good },
+            KeySwitchShape { input_dimension: 0, ..good },
+            KeySwitchShape { output_dimension: usize::MAX, ..good },
+            KeySwitchShape { modulus_log2: 32, ..gadget(8, 5) },
+        ] {
+            assert_eq!(KeySwitchKey::bytes(bad).unwrap_err().kind(), "wrong_params");
+            assert!(KeySwitchKey::new(bad, Level::best(), |_, _| ()).is_err());
+        }
+        let key = KeySwitchKey::new(good, Level::best(), |_, _| ()).unwrap();
+        let mut scratch = KeySwitchScratch::new();
+        let (input, mut out) = (vec![0; 82], vec![0; 36]);
+        assert!(key.apply(&input, &mut out, &mut scratch).is_ok());
+        assert!(key.apply(&input[1..], &mut out, &mut scratch).is_err());
+        assert!(key.apply(&input, &mut out[1..], &mut scratch).is_err());
+        for (columns, len) in [(1..18, 34), (0..19, 38), (0..5, 10), (16..0, 0)] {
+            assert!(
+                key.apply_columns(columns, &input, &mut out[..len.min(36)], &mut scratch).is_err()
+            );
+        }
+        assert!(key.apply_columns(16..18, &input, &mut out[..4], &mut scratch).is_ok());
+        assert!(key.apply_columns(0..0, &input, &mut [], &mut scratch).is_ok());
+    }
+
+    #[test]
+    fn planes_are_the_integer() {
+        for x in
+            [0, 1, LARGEST, 0x7FFF_FFFF_FFFF_FFFF, 1 << 63, u64::MAX, 0x8000, 0x8000_8000_8000_8000]
+        {
+            let planes = signed_planes(x);
+            let sum: i128 = planes.iter().enumerate().map(|(i, &p)| (p as i128) << (16 * i)).sum();
+            assert_eq!(sum as u64, x);
+            assert_eq!(sum == x as i128, x <= LARGEST);
+        }
+    }
+}

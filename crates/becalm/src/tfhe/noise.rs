@@ -1,0 +1,397 @@
+//! How large the noise gets, and how often it wins.
+//!
+//! All variances are in torus units (q = 1). With B = 2^base_log, ℓ digits, binary secrets, u = 2^-64 the grid:
+//!   key switch      V_ks = ℓ·kN·V_ksk·(B²+2)/12 + kN·(B^(−2ℓ)/24 + u²/48) + (u'² − u²)/12
+//!   blind rotation  V_br = n·(F + ℓN(k+1)·V_bsk·(B²+2)/12 + (1 + kN/2)·B^(−2ℓ)/24 + (kN/4 − 1)·u²/24)
+//!   modulus switch  V_ms = n·((2N)^-2/48 + u'²/24), centred
+//! and the phase before a table is V = ν²·V_br + V_ks + V_ms (key switch first) or ν²·(V_br + V_ks) + V_ms (last), so
+//! log2 p_fail = log2 erfc(1/(4p·√(2V))) for p plaintext values. Each function derives its own terms.
+//! Source: Chillotti, Gama, Georgieva, Izabachène, "TFHE" (J. Cryptology 2020); the FFT term is the fit of tfhe-rs.
+
+use crate::math::Modulus;
+use crate::params::{Gadget, ModulusSwitch, Noise, Order, TfheParams};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// log2 of the grid on which masks and bodies lie, for both moduli (p is 2^64 to within 2^-32, and lifting a residue
+/// to the 2^64 grid errs by less than 2^-62 of the torus).
+const GRID_LOG2: u32 = Modulus::LOG2;
+
+/// 2^(−2·log2): the square of a grid step.
+fn step2(log2: u32) -> f64 {
+    (-2.0 * f64::from(log2)).exp2()
+}
+
+/// E[d²] of a balanced digit in −B/2 .. B/2 of a uniform value: (B² − 1)/12 of spread and 1/4 of mean. The most
+/// significant digit may be +B/2 where another would be −B/2; its square is the same.
+fn digit_square(gadget: Gadget) -> f64 {
+    ((2.0 * f64::from(gadget.base_log)).exp2() + 2.0) / 12.0
+}
+
+/// B^(−2ℓ): the square of the smallest gadget step.
+fn gadget_step2(gadget: Gadget) -> f64 {
+    (-2.0 * f64::from(gadget.base_log) * f64::from(gadget.level)).exp2()
+}
+
+/// Variance that rounding to the gadget adds to ⟨a, s⟩, for one binary key coefficient. The error is uniform on the
+/// grid points of one gadget step, ends −w/2 .. w/2 − 1: variance (B^(−2ℓ) − u²)/12, mean −u/2. Times s, E[s²] = 1/2 and
+/// Var s = 1/4: B^(−2ℓ)/24 − u²/24 + u²/16.
+fn rounding_under_key(gadget: Gadget) -> f64 {
+    gadget_step2(gadget) / 24.0 + step2(GRID_LOG2) / 48.0
+}
+
+/// Variance of a fresh encryption: that of its noise, under a modulus of 2^`modulus_log2`.
+pub fn fresh(noise: Noise, modulus_log2: u32) -> f64 {
+    noise.variance(modulus_log2)
+}
+
+/// Variance that a key switch adds, from dimension `input_dimension` under q to any dimension under
+/// 2^`output_modulus_log2`: the noise of ℓ key rows a coefficient times a digit, the rounding of the mask to the gadget,
+/// and the rounding of the body to the new modulus.
+pub fn key_switch(
+    input_dimension: usize,
+    key_variance: f64,
+    gadget: Gadget,
+    output_modulus_log2: u32,
+) -> f64 {
+    let rows = input_dimension as f64 * f64::from(gadget.level);
+    let body = (step2(output_modulus_log2) - step2(GRID_LOG2)) / 12.0;
+    rows * key_variance * digit_square(gadget)
+        + input_dimension as f64 * rounding_under_key(gadget)
+        + body
+}
+
+/// Variance that rounding to Z_2N adds to the phase, from a modulus of 2^`modulus_log2`.
+///
+/// Plain: each mask error is uniform on a cell 1/2N and counts where the key bit is 1; the body adds a cell of its own.
+/// Centred: the body is moved by half the sum of the mask errors, so each counts ±1/2 and its variance halves; the body
+/// is also moved by half a cell down before it is rounded to nearest, that is, it is cut off. Whether a phase lies in a
+/// box whose ends are multiples of the cell is not changed by cutting off, so the body adds nothing. Without that half
+/// cell the body would add (2N)^-2/12 and, the boxes being half-open, a bias of half a cell.
+pub fn modulus_switch(
+    n: usize,
+    polynomial_size: usize,
+    kind: ModulusSwitch,
+    modulus_log2: u32,
+) -> f64 {
+    let cell2 = (2.0 * polynomial_size as f64).powi(-2);
+    let grid2 = step2(modulus_log2);
+    match kind {
+        ModulusSwitch::Plain => n as f64 * (cell2 / 24.0 + grid2 / 48.0) + (cell2 - grid2) / 12.0,
+        ModulusSwitch::Centered => n as f64 * (cell2 / 48.0 + grid2 / 24.0),
+    }
+}
+
+/// Variance that the modulus switch of a multi-bit blind rotation adds: the n/g sums of a group are rounded after adding
+/// up, once for each group whose key bits are not all zero (probability 1 − 2^-g).
+pub fn modulus_switch_multi_bit(
+    n: usize,
+    polynomial_size: usize,
+    grouping: u32,
+    modulus_log2: u32,
+) -> f64 {
+    let cell2 = (2.0 * polynomial_size as f64).powi(-2);
+    let grid2 = step2(modulus_log2);
+    let g = f64::from(grouping);
+    let sums = n as f64 / g * (1.0 - (-g).exp2());
+    sums * ((-g - 2.0).exp2() * grid2 + (cell2 - grid2) / 12.0) + (cell2 - grid2) / 12.0
+}
+
+/// A blind rotation, as far as its noise depends on it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BlindRotation {
+    /// n, the number of key bits.
+    pub lwe_dimension: usize,
+    /// k.
+    pub glwe_dimension: usize,
+    /// N.
+    pub polynomial_size: usize,
+    /// Gadget of the bootstrapping key.
+    pub gadget: Gadget,
+    /// V_bsk, the variance of one coefficient of the bootstrapping key.
+    pub key_variance: f64,
+    /// Decides how polynomials are multiplied: f64 FFT modulo 2^64, exact modulo p.
+    pub modulus: Modulus,
+}
+
+/// The variance of a blind rotation by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RotationNoise {
+    /// Rounding in the f64 FFT; 0 modulo p.
+    pub fft: f64,
+    /// Noise of the bootstrapping key times the digits of the accumulator.
+    pub external_product: f64,
+    /// Rounding of the accumulator to the gadget.
+    pub decomposition: f64,
+}
+
+impl RotationNoise {
+    /// V_br.
+    pub fn total(&self) -> f64 {
+        self.fft + self.external_product + self.decomposition
+    }
+}
+
+/// c, a, x, y of the FFT term F = c·2^(2(64 − 53))·B²·u²·ℓ^a·k^x·N^y·(k+1)^a of one external product: f64 rounding is
+/// 2^-53 of products of size B/√12 by 1/√12 summed over ℓ(k+1)N terms, and the mask's part of it meets kN/2 key
+/// coefficients. Exponents and constant are tfhe-rs's fits of measurements, classic and by grouping factor.
+const FFT_FITS: [(u32, [f64; 4]); 4] = [
+    (1, [0.00705, 1.01827, 1.22003, 2.22003]),
+    (2, [0.0022, 1.04148, 1.94548, 2.94548]),
+    (3, [0.00492, 1.0111, 1.90722, 2.90722]),
+    (4, [0.00855, 1.00715, 1.90759, 2.90759]),
+];
+
+impl BlindRotation {
+    /// The blind rotation of a set.
+    pub fn of(p: &TfheParams) -> Self {
+        BlindRotation {
+            lwe_dimension: p.lwe_dimension,
+            glwe_dimension: p.glwe_dimension,
+            polynomial_size: p.polynomial_size,
+            gadget: p.pbs,
+            key_variance: p.glwe_variance(),
+            modulus: p.modulus,
+        }
+    }
+
+    /// Variance of one f64 FFT external product by a GGSW; 0 modulo p. A grouping factor without a fit has no FFT term
+    /// that is known: NaN.
+    fn fft_error(&self, grouping: u32) -> f64 {
+        if self.modulus == Modulus::Goldilocks {
+            return 0.0;
+        }
+        let Some((_, [c, a, x, y])) = FFT_FITS.iter().find(|(g, _)| *g == grouping) else {
+            return f64::NAN;
+        };
+        let (k, degree, level) =
+            (self.glwe_dimension as f64, self.polynomial_size as f64, f64::from(self.gadget.level));
+        let rounding = (2.0 * (f64::from(GRID_LOG2) - 53.0)).exp2();
+        let digits = (2.0 * f64::from(self.gadget.base_log)).exp2() * step2(GRID_LOG2);
+        c * rounding * digits * (level * (k + 1.0)).powf(*a) * k.powf(*x) * degree.powf(*y)
+    }
+
+    /// ℓN(k+1)·V_bsk·E[d²]: key noise in one external product.
+    fn key_error(&self) -> f64 {
+        let rows = (self.glwe_dimension as f64 + 1.0) * f64::from(self.gadget.level);
+        rows * self.polynomial_size as f64 * self.key_variance * digit_square(self.gadget)
+    }
+
+    /// Rounding of a GLWE to the gadget, in its phase: the body's own (less the grid's, which it has lost) and kN mask
+    /// coefficients under the key.
+    fn rounding_error(&self) -> f64 {
+        let mask = self.glwe_dimension as f64
+            * self.polynomial_size as f64
+            * rounding_under_key(self.gadget);
+        (gadget_step2(self.gadget) - step2(GRID_LOG2)) / 12.0 + mask
+    }
+
+    /// One step, ACC + GGSW(s_i)·((X^a − 1)·ACC), n times. Rounding errors survive where s_i = 1: half of them.
+    pub fn classic(&self) -> RotationNoise {
+        let n = self.lwe_dimension as f64;
+        RotationNoise {
+            fft: n * self.fft_error(1),
+            external_product: n * self.key_error(),
+            decomposition: n * self.rounding_error() / 2.0,
+        }
+    }
+
+    /// One step for `grouping` key bits (2, 3 or 4), n/g times: a GGSW that is the sum of 2^g, times the whole accumulator.
+    pub fn multi_bit(&self, grouping: u32) -> RotationNoise {
+        let steps = self.lwe_dimension as f64 / f64::from(grouping);
+        RotationNoise {
+            fft: steps * self.fft_error(grouping),
+            external_product: steps * f64::from(grouping).exp2() * self.key_error(),
+            decomposition: steps * self.rounding_error(),
+        }
+    }
+}
+
+/// Variance of the phase that the table sees, from that of one bootstrap output's blind rotation, the key switch and the
+/// modulus switch, after a linear combination of 2-norm ν: the worst that a set allows.
+pub fn decision(
+    order: Order,
+    norm2: f64,
+    blind_rotation: f64,
+    key_switch: f64,
+    modulus_switch: f64,
+) -> f64 {
+    let norm = norm2 * norm2;
+    match order {
+        Order::KsPbs => norm * blind_rotation + key_switch + modulus_switch,
+        Order::PbsKs => norm * (blind_rotation + key_switch) + modulus_switch,
+    }
+}
+
+/// log2 of the probability that a centred Gaussian of this variance leaves ±1/(4p): half the distance between two of the
+/// p plaintext values with a bit of padding above them.
+pub fn log2_pfail(variance: f64, plaintext_modulus: u64) -> f64 {
+    log2_erfc(1.0 / (4.0 * plaintext_modulus as f64) / (2.0 * variance).sqrt())
+}
+
+/// log2 erfc(x), to about 1e-13 relative of erfc, for any x: also where erfc itself is far below the least f64. Power
+/// series of erf below 2, Laplace's continued fraction above.
+pub fn log2_erfc(x: f64) -> f64 {
+    if x < 2.0 {
+        return (1.0 - erf_series(x)).log2();
+    }
+    // erfc(x) = e^(−x²)/√π / (x + (1/2)/(x + (2/2)/(x + (3/2)/…))), from the tail.
+    let fraction = (1..=120).rev().fold(x, |tail, i| x + f64::from(i) / 2.0 / tail);
+    -x * x * std::f64::consts::LOG2_E - (fraction * std::f64::consts::PI.sqrt()).log2()
+}
+
+/// erf(x) = 2/√π·Σ (−1)^i x^(2i+1)/(i!(2i+1)), for |x| at most about 2; −1 or 1 far outside.
+fn erf_series(x: f64) -> f64 {
+    if x < -6.0 {
+        return -1.0;
+    }
+    let (mut power, mut sum) = (x, x);
+    for i in 1..200 {
+        power *= -x * x / f64::from(i);
+        sum += power / f64::from(2 * i + 1);
+    }
+    sum * 2.0 / std::f64::consts::PI.sqrt()
+}
+
+/// What the noise of a set is made of, at its bound ν, and what follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NoiseReport {
+    /// Variance of a fresh ciphertext at rest.
+    pub fresh: f64,
+    /// V_br, by cause.
+    pub blind_rotation: RotationNoise,
+    /// V_ks.
+    pub key_switch: f64,
+    /// V_ms.
+    pub modulus_switch: f64,
+    /// ν.
+    pub norm2: f64,
+    /// Variance of the phase that the table sees.
+    pub total: f64,
+    /// log2 of the probability that the table takes a wrong value.
+    pub log2_pfail: f64,
+}
+
+impl NoiseReport {
+    /// The noise of a set.
+    pub fn of(p: &TfheParams) -> Self {
+        let blind_rotation = BlindRotation::of(p).classic();
+        let key_switch = key_switch(p.big_dimension(), p.lwe_variance(), p.ks, p.ks_modulus_log2);
+        let modulus_switch =
+            modulus_switch(p.lwe_dimension, p.polynomial_size, p.modulus_switch, p.ks_modulus_log2);
+        let total =
+            decision(p.order, p.max_norm2, blind_rotation.total(), key_switch, modulus_switch);
+        NoiseReport {
+            fresh: match p.order {
+                Order::KsPbs => fresh(p.glwe_noise, GRID_LOG2),
+                Order::PbsKs => fresh(p.lwe_noise, p.ks_modulus_log2),
+            },
+            blind_rotation,
+            key_switch,
+            modulus_switch,
+            norm2: p.max_norm2,
+            total,
+            log2_pfail: log2_pfail(total, p.plaintext_modulus()),
+        }
+    }
+}
+
+impl fmt::Display for NoiseReport {
+    /// One line a cause: log2 of the standard deviation, and log2 of the probability.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let std = |variance: f64| {
+            if variance > 0.0 { format!("2^{:.2}", variance.log2() / 2.0) } else { "0".into() }
+        };
+        writeln!(f, "standard deviations, in fractions of the torus")?;
+        writeln!(f, "  fresh ciphertext   {}", std(self.fresh))?;
+        let r = &self.blind_rotation;
+        writeln!(f, "  blind rotation     {}", std(r.total()))?;
+        writeln!(f, "    FFT              {}", std(r.fft))?;
+        writeln!(f, "    key noise        {}", std(r.external_product))?;
+        writeln!(f, "    gadget rounding  {}", std(r.decomposition))?;
+        writeln!(f, "  key switch         {}", std(self.key_switch))?;
+        writeln!(f, "  modulus switch     {}", std(self.modulus_switch))?;
+        writeln!(
+            f,
+            "  at the table       {}   (linear combinations of 2-norm {})",
+            std(self.total),
+            self.norm2
+        )?;
+        write!(f, "failure probability  2^{:.3}", self.log2_pfail)
+    }
+}
+
+/// Variance of the ciphertext that a bootstrap returns at rest: V_br, plus V_ks if the key switch comes last.
+pub fn bootstrap_output(p: &TfheParams) -> f64 {
+    let report = NoiseReport::of(p);
+    match p.order {
+        Order::KsPbs => report.blind_rotation.total(),
+        Order::PbsKs => report.blind_rotation.total() + report.key_switch,
+    }
+}
+
+/// Largest variance of a ciphertext at rest that a bootstrap takes: ν² bootstrap outputs.
+pub fn bound(p: &TfheParams) -> f64 {
+    p.max_norm2 * p.max_norm2 * bootstrap_output(p)
+}
+
+/// log2 of the probability that the bootstrap of a ciphertext at rest of this variance fails.
+pub fn pfail_at(p: &TfheParams, input_variance: f64) -> f64 {
+    let report = NoiseReport::of(p);
+    let before = match p.order {
+        Order::KsPbs => report.key_switch + report.modulus_switch,
+        Order::PbsKs => report.modulus_switch,
+    };
+    log2_pfail(input_variance + before, p.plaintext_modulus())
+}
+
+/// How far a claim of log2 p_fail may lie from the formulas: claims are written to three decimals.
+pub const CLAIM_TOLERANCE: f64 = 0.005;
+
+/// Checks the claimed failure probability of a set against the formulas.
+///
+/// # Errors
+/// `wrong_params` if the claim is better than the noise allows.
+pub fn check_claim(p: &TfheParams) -> Result<()> {
+    let found = NoiseReport::of(p).log2_pfail;
+    if found <= p.log2_pfail + CLAIM_TOLERANCE {
+        return Ok(());
+    }
+    Err(Error::wrong_params(
+        "check parameters",
+        format!("a failure probability of 2^{:.3}, as `{}` claims", p.log2_pfail, p.name),
+        format!("2^{found:.3}"),
+        "correct the claim, or lower the noise, the plaintext modulus or max_norm2",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log2_erfc_known_values() {
+        // Known answers to 17 digits; the last ones lie below the least f64.
+        let known = [
+            (-1.0, 1.842_700_792_949_715_f64.log2()),
+            (0.0, 0.0),
+            (0.5, 0.479_500_122_186_953_5_f64.log2()),
+            (1.9, 0.007_209_570_764_742_533_f64.log2()),
+            (2.0, 0.004_677_734_981_047_266_f64.log2()),
+            (5.0, 1.537_459_794_428_035e-12_f64.log2()),
+            (25.0, 8.300_172_571_196_522e-274_f64.log2()),
+        ];
+        for (x, log2) in known {
+            assert!((log2_erfc(x) - log2).abs() < 1e-10, "{x}: {} is not {log2}", log2_erfc(x));
+        }
+        // Asymptotic series to the third term: its error is below 15·/(2x²)^4.
+        for x in [30.0, 58.0, 100.0_f64] {
+            let y = 1.0 / (2.0 * x * x);
+            let series = -x * x - (x * std::f64::consts::PI.sqrt()).ln()
+                + (1.0 - y + 3.0 * y * y - 15.0 * y.powi(3)).ln();
+            assert!((log2_erfc(x) - series * std::f64::consts::LOG2_E).abs() < 1e-9, "{x}");
+        }
+        assert!(log2_erfc(58.9) < -5000.0);
+    }
+}

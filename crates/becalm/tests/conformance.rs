@@ -1,0 +1,226 @@
+//! Every backend against the reference interpreter: every instruction, every toy set, both moduli, every level of vector
+//! instructions. Modulo p words must be equal; modulo 2^64 phases may differ by the FFT term of the noise formula.
+//! A new backend adds one line to `backends`.
+
+use becalm::backend::{Backend, Cpu, Evaluator, Reference};
+use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, KeyRole, Lwe, SecretKey};
+use becalm::math::Modulus;
+use becalm::math::simd::Level;
+use becalm::params::{Kind, Order, TfheParams};
+use becalm::program::{Gate, Program, RegInfo, RegType};
+use becalm::tfhe::{Output, Table, noise};
+use std::sync::Arc;
+
+fn backends() -> Vec<(String, Box<dyn Backend>)> {
+    let mut all: Vec<(String, Box<dyn Backend>)> = vec![];
+    for &level in Level::available() {
+        for threads in [1, 2] {
+            let cpu = Cpu::with_level(threads, level).unwrap();
+            all.push((format!("cpu {} {threads}", level.name()), Box::new(cpu)));
+        }
+    }
+    all
+}
+
+fn toy_sets() -> Vec<&'static TfheParams> {
+    TfheParams::all().iter().filter(|p| p.kind == Kind::Toy).collect()
+}
+
+struct Keys {
+    secret: SecretKey,
+    evaluation: EvaluationKey,
+}
+
+fn keys(params: &TfheParams) -> Keys {
+    let secret = SecretKey::generate(params, true).unwrap();
+    let evaluation = secret.evaluation_key().unwrap();
+    Keys { secret, evaluation }
+}
+
+/// Runs a program on every backend and compares all outputs with the reference's.
+fn agree(keys: &Keys, program: Program, inputs: &[Ciphertext], depth: usize) -> Vec<Lwe> {
+    let program = Arc::new(program);
+    program.validate().unwrap();
+    let reference = Evaluator::new(&Reference, &keys.evaluation).unwrap();
+    let wanted = reference.evaluate(&program, inputs).unwrap();
+    let p = keys.secret.params();
+    for (name, backend) in backends() {
+        let evaluator = Evaluator::new(backend.as_ref(), &keys.evaluation).unwrap();
+        let got = evaluator.evaluate(&program, inputs).unwrap();
+        assert_eq!(got.len(), wanted.len());
+        for (got, wanted) in got.iter().zip(&wanted) {
+            let values = [got, wanted].map(|c| keys.secret.decrypt(c).unwrap());
+            assert_eq!(values[0], values[1], "{} on {name}", p.name);
+            if p.modulus == Modulus::Goldilocks {
+                assert!(got.words() == wanted.words(), "{} on {name}: not bit-exact", p.name);
+            } else if depth == 1 {
+                close(keys, got, wanted, &name);
+            }
+        }
+    }
+    wanted
+}
+
+/// Phases differ by at most seven standard deviations of the FFT error and of what it sets off: where it flips the rounding
+/// of a digit, both rotations make their own gadget rounding error, and a key switch that follows takes other rows. Only
+/// after one bootstrap: a second modulus switch may fall on the other side and then differs by the whole noise.
+fn close(keys: &Keys, got: &Lwe, wanted: &Lwe, name: &str) {
+    let p = keys.secret.params();
+    let set = noise::NoiseReport::of(p);
+    let switched = if p.order == Order::PbsKs { set.key_switch } else { 0.0 };
+    let variance = set.blind_rotation.fft + 2.0 * (set.blind_rotation.decomposition + switched);
+    let bound = 7.0 * variance.sqrt() * 2f64.powi(64) + 4.0;
+    let phases = [got, wanted].map(|c| keys.secret.phases(c).unwrap());
+    for (a, b) in phases[0].iter().zip(&phases[1]) {
+        let difference = (a.wrapping_sub(*b) as i64).unsigned_abs() as f64;
+        let logs = (difference.log2(), bound.log2());
+        assert!(
+            difference <= bound,
+            "{} on {name}: phases differ by {logs:?} (log2, allowed)",
+            p.name
+        );
+    }
+}
+
+#[test]
+fn there_are_toy_sets_of_both_moduli() {
+    for q in [Modulus::Native, Modulus::Goldilocks] {
+        assert!(toy_sets().iter().any(|p| p.modulus == q), "no toy set modulo {q:?}");
+    }
+}
+
+#[test]
+fn key_switch_is_exact() {
+    for params in toy_sets() {
+        let keys = keys(params);
+        if keys.secret.resting_role() != KeyRole::Big {
+            continue;
+        }
+        let encoding = Encoding::of(params);
+        let mut program = Program::new(keys.secret.params().clone());
+        let x = program.input(encoding);
+        let y = program.key_switch(x).unwrap();
+        program.output(y).unwrap();
+        let values: Vec<u64> = (0..11).map(|i| i % encoding.values).collect();
+        let input = [Ciphertext::from(keys.secret.encrypt(&values).unwrap())];
+        let program = Arc::new(program);
+        let run = |b: &dyn Backend| {
+            let evaluator = Evaluator::new(b, &keys.evaluation).unwrap();
+            evaluator.evaluate(&program, &input).unwrap().remove(0)
+        };
+        let wanted = run(&Reference);
+        for (name, backend) in backends() {
+            assert!(run(backend.as_ref()).words() == wanted.words(), "{} on {name}", params.name);
+        }
+        assert_eq!(keys.secret.decrypt(&wanted).unwrap(), values);
+    }
+}
+
+#[test]
+fn bootstraps_agree_for_every_kind_of_table() {
+    for params in toy_sets() {
+        let keys = keys(params);
+        let encoding = Encoding::of(params);
+        let (p, n) = (encoding.values, params.polynomial_size);
+        let values = |f: &dyn Fn(u64) -> u64| (0..p).map(f).collect::<Vec<u64>>();
+        let (up, down) =
+            (&values(&|m| m)[..p as usize / 2], &values(&|m| p - 1 - m)[..p as usize / 2]);
+        let square = Table::from_fn(params, |m| (m * m + 1) % p).unwrap();
+        let many = Table::many(params, encoding, encoding, &[up, down]).unwrap();
+        let third = Encoding::padded(3).unwrap();
+        let third = Table::with(params, encoding, third, &values(&|m| m % 3)).unwrap();
+        let last = Table::from_fn(params, |m| m).unwrap().extract(n - 1, encoding).unwrap();
+        for (table, below) in [(square, p), (many, p / 2), (third, p), (last, p)] {
+            let values: Vec<u64> = (0..5).map(|i| (3 * i + 1) % below).collect();
+            let ct = keys.secret.encrypt_as(&values, encoding, below).unwrap();
+            let mut program = Program::new(keys.secret.params().clone());
+            let info = RegInfo { ty: RegType::Lwe(ct.role()), encoding, range: ct.range() };
+            let x = program.input_as(info);
+            for y in program.lookup_many(x, &table).unwrap() {
+                program.output(y).unwrap();
+            }
+            agree(&keys, program, &[ct.into()], 1);
+        }
+    }
+}
+
+#[test]
+fn encrypted_tables_agree() {
+    for params in toy_sets() {
+        let keys = keys(params);
+        let encoding = Encoding::of(params);
+        let p = encoding.values;
+        let table = Table::from_fn(params, |m| (m + 1) % p).unwrap();
+        let glwe = keys.secret.encrypt_table(&table).unwrap();
+        let values: Vec<u64> = (0..p).collect();
+        let ct = keys.secret.encrypt(&values).unwrap();
+        let outputs = [Output { index: 0, encoding, range: (0, p as i64 - 1) }];
+        let wanted: Vec<u64> = values.iter().map(|m| (m + 1) % p).collect();
+        for (name, backend) in backends() {
+            let evaluator = Evaluator::new(backend.as_ref(), &keys.evaluation).unwrap();
+            let got = evaluator.bootstrap_encrypted(&ct, &glwe, &outputs).unwrap();
+            assert_eq!(keys.secret.decrypt(&got[0]).unwrap(), wanted, "{} on {name}", params.name);
+        }
+    }
+}
+
+#[test]
+fn gates_and_multiplexers_agree_with_the_clear() {
+    for params in toy_sets() {
+        let keys = keys(params);
+        let encoding = Encoding::of(params);
+        let bits: Vec<[u64; 3]> = (0..8).map(|i| [i >> 2 & 1, i >> 1 & 1, i & 1]).collect();
+        let column = |c: usize| bits.iter().map(|b| b[c]).collect::<Vec<_>>();
+        let encrypt = |c| keys.secret.encrypt_as(&column(c), encoding, 2).unwrap();
+        let inputs: Vec<Ciphertext> = (0..3).map(|c| encrypt(c).into()).collect();
+        let mut program = Program::new(keys.secret.params().clone());
+        let info =
+            RegInfo { ty: RegType::Lwe(keys.secret.resting_role()), encoding, range: (0, 1) };
+        let [s, x, y] = [0; 3].map(|_| program.input_as(info));
+        let mut results: Vec<_> =
+            Gate::ALL.iter().map(|g| program.gate(*g, s, x).unwrap()).collect();
+        results.push(program.not(y).unwrap());
+        results.push(program.mux(s, x, y).unwrap());
+        results.iter().for_each(|r| program.output(*r).unwrap());
+        let results = agree(&keys, program, &inputs, 1);
+        let results: Vec<Vec<u64>> =
+            results.iter().map(|r| keys.secret.decrypt(r).unwrap()).collect();
+        for (lane, [s, x, y]) in bits.iter().enumerate() {
+            for (gate, result) in Gate::ALL.iter().zip(&results) {
+                let wanted = gate.eval(*s == 1, *x == 1);
+                assert_eq!(result[lane] == 1, wanted, "{gate:?} {s} {x} in {}", params.name);
+            }
+            assert_eq!(results[6][lane], 1 - y, "NOT in {}", params.name);
+            assert_eq!(results[7][lane], *if *s == 1 { x } else { y }, "MUX in {}", params.name);
+        }
+    }
+}
+
+/// Several waves: (a² + b) looked up again, beside a linear result, on more lanes than a tile.
+#[test]
+fn programs_of_several_waves_agree() {
+    for params in toy_sets().into_iter().filter(|p| p.carry_modulus >= 2) {
+        let keys = keys(params);
+        let encoding = Encoding::of(params);
+        let (p, below) = (encoding.values, params.message_modulus);
+        let a: Vec<u64> = (0..37).map(|i| i % below).collect();
+        let b: Vec<u64> = (0..37).map(|i| (i / 3) % below).collect();
+        let mut program = Program::new(keys.secret.params().clone());
+        let ty = RegType::Lwe(keys.secret.resting_role());
+        let info = RegInfo { ty, encoding, range: (0, below as i64 - 1) };
+        let (x, y) = (program.input_as(info), program.input_as(info));
+        let squares: Vec<u64> = (0..p).map(|m| m * m % below).collect();
+        let square = Table::with(params, encoding, encoding, &squares).unwrap();
+        let sq = program.lookup(x, &square).unwrap();
+        let sum = program.linear(&[(1, sq), (1, y)], 0).unwrap();
+        let out = program.lookup(sum, &Table::from_fn(params, |m| (m + 1) % p).unwrap()).unwrap();
+        program.output(out).unwrap();
+        program.output(sum).unwrap();
+        let cost = program.cost();
+        assert_eq!((cost.bootstraps, cost.key_switches, cost.depth), (2, 2, 2));
+        let encrypt = |v: &[u64]| keys.secret.encrypt_as(v, encoding, below).unwrap().into();
+        let results = agree(&keys, program, &[encrypt(&a), encrypt(&b)], 2);
+        let wanted: Vec<u64> = a.iter().zip(&b).map(|(a, b)| (a * a % below + b + 1) % p).collect();
+        assert_eq!(keys.secret.decrypt(&results[0]).unwrap(), wanted, "{}", params.name);
+    }
+}
