@@ -3,8 +3,9 @@
 //! The evaluation key is kept as it travels: bodies and the seed of the masks, about half of the expanded size. A
 //! backend expands what it needs, in the order it needs it.
 
+use crate::math::Modulus;
 use crate::math::random::PublicSeed;
-use crate::params::TfheParams;
+use crate::params::{Noise, TfheParams};
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -43,6 +44,18 @@ impl KeyRole {
         match self {
             KeyRole::Small => params.lwe_dimension,
             KeyRole::Big => params.big_dimension(),
+        }
+    }
+
+    /// The noise of fresh ciphertexts under this key, added modulo q.
+    pub fn fresh_noise(self, params: &TfheParams) -> Noise {
+        match (self, params.lwe_noise) {
+            (KeyRole::Big, _) => params.glwe_noise,
+            // A bound in units of a smaller modulus is the same noise in units of q, shifted.
+            (KeyRole::Small, Noise::TUniform { bound_log2 }) => {
+                Noise::TUniform { bound_log2: bound_log2 + Modulus::LOG2 - params.ks_modulus_log2 }
+            }
+            (KeyRole::Small, noise) => noise,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod ciphertext;
 mod encoding;
+pub mod file;
 mod key;
 
 pub use ciphertext::{Ciphertext, Glwe, Lwe};

@@ -6,6 +6,7 @@
 
 mod build;
 mod check;
+mod file;
 mod gates;
 mod walk;
 

@@ -7,7 +7,7 @@ use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, SecretKey};
 use crate::math::Modulus;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::{self, uniform};
-use crate::params::{Noise, Order, TfheParams};
+use crate::params::{Noise, Order};
 use crate::tfhe::Table;
 use crate::tfhe::polynomial::BinaryPolynomials;
 use crate::{Error, Result};
@@ -59,7 +59,7 @@ impl SecretKey {
         let phases: Vec<u64> =
             values.iter().map(|v| encoding.encode(self.params.modulus, *v as i64)).collect();
         let data = self.encrypt_phases(&phases, role)?;
-        let noise = noise_of(&self.params, role).variance(Modulus::LOG2);
+        let noise = role.fresh_noise(&self.params).variance(Modulus::LOG2);
         Ok(Lwe {
             params: self.params.clone(),
             key: self.id,
@@ -79,7 +79,7 @@ impl SecretKey {
         let mut masks = MaskStream::new(&mask_seed, Domain::Ciphertext, 0);
         let mut noise = NoiseStream::new(&noise_seed, Domain::Ciphertext, 0);
         let mut errors = zeroize::Zeroizing::new(vec![0i64; phases.len()]);
-        fill_noise(&mut noise, noise_of(&self.params, role), Modulus::LOG2, &mut errors);
+        fill_noise(&mut noise, role.fresh_noise(&self.params), Modulus::LOG2, &mut errors);
         let mut data = vec![0u64; phases.len() * (secret.len() + 1)];
         for ((ct, phase), e) in
             data.chunks_exact_mut(secret.len() + 1).zip(phases).zip(errors.iter())
@@ -205,18 +205,6 @@ impl Lwe {
             values.iter().max().map_or(0, |v| *v as i64),
         );
         Ok(Lwe { data, noise: 0.0, range, ..like.empty_like() })
-    }
-}
-
-/// The noise of fresh ciphertexts under a key, added modulo q.
-pub(crate) fn noise_of(params: &TfheParams, role: KeyRole) -> Noise {
-    match (role, params.lwe_noise) {
-        (KeyRole::Big, _) => params.glwe_noise,
-        // A bound in units of a smaller modulus is the same noise in units of q, shifted.
-        (KeyRole::Small, Noise::TUniform { bound_log2 }) => {
-            Noise::TUniform { bound_log2: bound_log2 + Modulus::LOG2 - params.ks_modulus_log2 }
-        }
-        (KeyRole::Small, noise) => noise,
     }
 }
 

@@ -10,13 +10,15 @@
 
 mod digits;
 mod kernel;
+mod layout;
 
 use crate::math::Modulus;
+use crate::math::gadget::Gadget;
 use crate::math::simd::Level;
-use crate::params::Gadget;
 use crate::{Error, Result};
 use digits::Digits;
-use kernel::{COLUMNS, Path, ROW};
+use kernel::Path;
+use layout::{GRAIN, Layout};
 use memmap2::MmapMut;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -68,50 +70,11 @@ impl KeySwitchShape {
         }
         Ok(self)
     }
-
-    /// Elements of an output: n + 1.
-    fn columns(self) -> usize {
-        self.output_dimension + 1
-    }
-
-    /// 32-bit words of an element.
-    fn words(self) -> usize {
-        self.modulus_log2 as usize / 32
-    }
-
-    /// Mask elements per block of the key, a multiple of 8: about 128 rows, so that the sums of a block fit 32 bits
-    /// (rows·B/2 < 2^16) and its panels the first-level cache.
-    fn block_elements(self) -> usize {
-        (128 / self.gadget.level as usize / 8 * 8).max(8)
-    }
-
-    fn blocks(self) -> usize {
-        self.input_dimension.div_ceil(self.block_elements())
-    }
-
-    /// The mask elements of a block, and its rows: ℓ digits of each of them, padded to 8.
-    fn block(self, block: usize) -> (Range<usize>, usize) {
-        let first = block * self.block_elements();
-        let elements = first..self.input_dimension.min(first + self.block_elements());
-        let rows = elements.len().next_multiple_of(8) * self.gadget.level as usize;
-        (elements, rows)
-    }
-
-    /// 16-bit elements of a whole block of the key.
-    fn block_len(self) -> usize {
-        self.block(0).1 * self.panels() * ROW
-    }
-
-    fn panels(self) -> usize {
-        self.columns().div_ceil(COLUMNS) * self.words()
-    }
 }
 
-/// A key-switching key, laid out as the kernel reads it: blocks of about 128 rows, each a sequence of panels of 16
-/// columns (both words of the same columns side by side).
+/// A key-switching key, laid out as the vector instructions read it.
 pub struct KeySwitchKey {
-    shape: KeySwitchShape,
-    path: Path,
+    layout: Layout,
     memory: MmapMut,
 }
 
@@ -119,12 +82,8 @@ impl KeySwitchKey {
     /// The bytes that a key of this shape occupies (rows and columns are padded by a few percent at most). Fails with
     /// `WrongParams` when there is no such key.
     pub fn bytes(shape: KeySwitchShape) -> Result<usize> {
-        let shape = shape.check()?;
-        let (_, last_rows) = shape.block(shape.blocks() - 1);
-        let elements = (shape.blocks() - 1)
-            .checked_mul(shape.block_len())
-            .and_then(|len| len.checked_add(last_rows * shape.panels() * ROW));
-        elements.and_then(|len| len.checked_mul(2)).ok_or_else(|| {
+        let layout = Layout { shape: shape.check()?, path: Path::Portable };
+        layout.len().and_then(|planes| planes.checked_mul(2)).ok_or_else(|| {
             let wanted = "a key smaller than the address space";
             Error::memory("key switch", wanted, format!("{shape:?}"), "choose smaller dimensions")
         })
@@ -140,25 +99,33 @@ impl KeySwitchKey {
         level: Level,
         fill: impl Fn(usize, &mut [u64]) + Sync,
     ) -> Result<Self> {
-        let bytes = Self::bytes(shape)?;
-        let mut memory = allocate(bytes)?;
-        let key: &mut [i16] = bytemuck::cast_slice_mut(&mut memory[..bytes]);
-        let size = shape.gadget.level as usize * shape.columns();
-        key.par_chunks_mut(shape.block_len()).enumerate().for_each_init(
+        Self::on_path(shape, Path::of(level), fill)
+    }
+
+    fn on_path(
+        shape: KeySwitchShape,
+        path: Path,
+        fill: impl Fn(usize, &mut [u64]) + Sync,
+    ) -> Result<Self> {
+        let mut memory = allocate(Self::bytes(shape)?)?;
+        let layout = Layout { shape, path };
+        let key: &mut [i16] = bytemuck::cast_slice_mut(&mut memory);
+        let size = shape.gadget.level as usize * layout.columns();
+        key.par_chunks_mut(layout.block_len()).enumerate().for_each_init(
             || vec![0; size],
             |rows, (block, key)| {
-                for (position, i) in shape.block(block).0.enumerate() {
+                for (position, i) in layout.block(block).0.enumerate() {
                     fill(i, rows);
-                    write_element(shape, block, position, rows, key);
+                    layout.write(block, position, rows, key);
                 }
             },
         );
-        Ok(KeySwitchKey { shape, path: Path::of(level), memory })
+        Ok(KeySwitchKey { layout, memory })
     }
 
     /// What this key switches between.
     pub fn shape(&self) -> KeySwitchShape {
-        self.shape
+        self.layout.shape
     }
 
     /// Switches a batch of B ciphertexts: `inputs` B × (k·N + 1), `outputs` B × (n + 1), both mask first. The key is
@@ -169,7 +136,7 @@ impl KeySwitchKey {
         outputs: &mut [u64],
         scratch: &mut KeySwitchScratch,
     ) -> Result<()> {
-        self.apply_columns(0..self.shape.columns(), inputs, outputs, scratch)
+        self.apply_columns(0..self.layout.columns(), inputs, outputs, scratch)
     }
 
     /// The elements `columns` of the outputs alone, B × `columns.len()`: how threads share one key switch. `columns` must
@@ -185,7 +152,7 @@ impl KeySwitchKey {
         if columns.is_empty() {
             return Ok(());
         }
-        let input_len = BATCH * (self.shape.input_dimension + 1);
+        let input_len = BATCH * (self.layout.shape.input_dimension + 1);
         let output_len = BATCH * columns.len();
         for (inputs, outputs) in inputs.chunks(input_len).zip(outputs.chunks_mut(output_len)) {
             self.accumulate(&columns, inputs, scratch);
@@ -195,11 +162,11 @@ impl KeySwitchKey {
     }
 
     fn check(&self, columns: &Range<usize>, inputs: usize, outputs: usize) -> Result<()> {
-        let (size, all) = (self.shape.input_dimension + 1, self.shape.columns());
-        let end_fits = columns.end == all || columns.end.is_multiple_of(COLUMNS);
+        let (size, all) = (self.layout.shape.input_dimension + 1, self.layout.columns());
+        let end_fits = columns.end == all || columns.end.is_multiple_of(GRAIN);
         if columns.start > columns.end
             || columns.end > all
-            || !columns.start.is_multiple_of(COLUMNS)
+            || !columns.start.is_multiple_of(GRAIN)
             || !end_fits
         {
             return Err(Error::bad_input(
@@ -220,28 +187,25 @@ impl KeySwitchKey {
         Ok(())
     }
 
-    /// Sums of digits times key, panels × B × 16, into `scratch.sums`.
+    /// Sums of digits times key, panels × B × columns of a panel, into `scratch.sums`.
     fn accumulate(&self, columns: &Range<usize>, inputs: &[u64], scratch: &mut KeySwitchScratch) {
-        let shape = self.shape;
+        let Layout { shape, path } = self.layout;
         let batch = inputs.len() / (shape.input_dimension + 1);
-        let words = shape.words();
-        let panels = columns.start / COLUMNS * words..columns.end.div_ceil(COLUMNS) * words;
+        let panels = self.layout.panels(columns);
         let gadget = Digits::new(shape.gadget, shape.modulus);
-        let key: &[i16] = bytemuck::cast_slice(&self.memory);
         let KeySwitchScratch { digits, sums } = scratch;
         sums.clear();
-        sums.resize(panels.len() * batch * COLUMNS, 0);
-        digits.resize(batch * shape.block(0).1, 0);
-        for block in 0..shape.blocks() {
-            let (elements, rows) = shape.block(block);
+        sums.resize(panels.len() * batch * path.columns(), 0);
+        digits.resize(batch * self.layout.block(0).1, 0);
+        for block in 0..self.layout.blocks() {
+            let (elements, rows) = self.layout.block(block);
             let digits = &mut digits[..batch * rows];
             let cts = inputs.chunks_exact(shape.input_dimension + 1);
             for (ct, digits) in cts.zip(digits.chunks_exact_mut(rows)) {
-                gadget.decompose(self.path, &ct[elements.clone()], digits);
+                gadget.decompose(path, &ct[elements.clone()], digits);
             }
-            let key = &key[block * shape.block_len()..];
-            let key = &key[panels.start * rows * ROW..panels.end * rows * ROW];
-            kernel::multiply(self.path, rows, key, digits, sums);
+            let key = self.layout.panels_of(bytemuck::cast_slice(&self.memory), block, &panels);
+            kernel::multiply(path, rows, key, digits, sums);
         }
     }
 
@@ -253,16 +217,15 @@ impl KeySwitchKey {
         outputs: &mut [u64],
         scratch: &KeySwitchScratch,
     ) {
-        let shape = self.shape;
+        let Layout { shape, path } = self.layout;
+        let (width, words) = (path.columns(), self.layout.words());
         let bodies = inputs.chunks_exact(shape.input_dimension + 1).map(|ct| ct[ct.len() - 1]);
         let batch = bodies.len();
-        for (b, (body, out)) in bodies.zip(outputs.chunks_exact_mut(columns.len())).enumerate() {
-            for (group, out) in out.chunks_mut(COLUMNS).enumerate() {
-                let sums = |word: usize| {
-                    &scratch.sums[((group * shape.words() + word) * batch + b) * COLUMNS..]
-                };
+        for (i, (body, out)) in bodies.zip(outputs.chunks_exact_mut(columns.len())).enumerate() {
+            for (group, out) in out.chunks_mut(width).enumerate() {
+                let sums = |word| &scratch.sums[((group * words + word) * batch + i) * width..];
                 for (c, out) in out.iter_mut().enumerate() {
-                    let last = columns.start + group * COLUMNS + c == shape.output_dimension;
+                    let last = columns.start + group * width + c == shape.output_dimension;
                     let body = if last { body } else { 0 };
                     *out = match (shape.modulus_log2, shape.modulus) {
                         (32, modulus) => {
@@ -314,52 +277,6 @@ fn allocate(bytes: usize) -> Result<MmapMut> {
     Ok(memory)
 }
 
-/// Writes the ℓ rows of one mask element, at `position` in its block, into the panels.
-fn write_element(
-    shape: KeySwitchShape,
-    block: usize,
-    position: usize,
-    rows: &[u64],
-    key: &mut [i16],
-) {
-    let block_rows = shape.block(block).1;
-    let padded = block_rows / shape.gadget.level as usize;
-    for (l, encryption) in rows.chunks_exact(shape.columns()).enumerate() {
-        let row = l * padded + position;
-        for (c, &a) in encryption.iter().enumerate() {
-            let planes = signed_planes(if shape.words() == 1 {
-                a >> 32
-            } else if shape.modulus == Modulus::Goldilocks && a > LARGEST {
-                // a − p, as a two's complement word.
-                a.wrapping_sub(crate::math::modulus::GOLDILOCKS)
-            } else {
-                a
-            });
-            for word in 0..shape.words() {
-                let panel = c / COLUMNS * shape.words() + word;
-                let at = (panel * block_rows + row / 2 * 2) * ROW + c % COLUMNS * 2 + row % 2;
-                key[at] = planes[2 * word];
-                key[at + ROW] = planes[2 * word + 1];
-            }
-        }
-    }
-}
-
-/// The largest integer of four signed planes: 32767·(1 + 2^16 + 2^32 + 2^48).
-const LARGEST: u64 = 0x7FFF_7FFF_7FFF_7FFF;
-
-/// x as Σ plane_i·2^(16 i) with signed planes, modulo 2^64; the integer itself when x is the two's complement of an
-/// integer up to [`LARGEST`] and not below −2^63 − 2^47.
-fn signed_planes(mut x: u64) -> [i16; 4] {
-    let mut planes = [0; 4];
-    for plane in &mut planes {
-        *plane = x as i16;
-        // Exact division: what is left is the plane above, with the borrow of this one.
-        x = (x.wrapping_sub(*plane as u64) as i64 >> 16) as u64;
-    }
-    planes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,13 +307,15 @@ mod tests {
     fn reference(shape: KeySwitchShape, rows: &[Vec<u64>], ct: &[u64]) -> Vec<u64> {
         let (mask, body) = ct.split_at(shape.input_dimension);
         let modulus = if shape.modulus_log2 == 32 { Modulus::Native } else { shape.modulus };
-        let mut out = vec![0; shape.columns()];
+        let mut out = vec![0; shape.output_dimension + 1];
         out[shape.output_dimension] = match shape.modulus_log2 {
             32 => shape.modulus.to_torus(body[0]).wrapping_add(1 << 31) & 0xFFFF_FFFF_0000_0000,
             _ => body[0],
         };
         for (&a, rows) in mask.iter().zip(rows) {
-            for (d, row) in digits(shape, a).into_iter().zip(rows.chunks(shape.columns())) {
+            for (d, row) in
+                digits(shape, a).into_iter().zip(rows.chunks(shape.output_dimension + 1))
+            {
                 for (out, k) in out.iter_mut().zip(row) {
                     *out = modulus.sub(*out, modulus.mul(modulus.from_signed(d), *k));
                 }
@@ -418,7 +337,7 @@ mod tests {
     fn random(shape: KeySwitchShape, batch: usize, seed: u8) -> (Vec<Vec<u64>>, Vec<u64>) {
         let stream = |i| MaskStream::new(&PublicSeed([seed; 32]), Domain::Test, i);
         let rows = |i: usize| {
-            let mut rows = vec![0; shape.gadget.level as usize * shape.columns()];
+            let mut rows = vec![0; shape.gadget.level as usize * (shape.output_dimension + 1)];
             let mut stream = stream(i as u32 + 1);
             match shape.modulus_log2 {
                 32 => uniform_32(&mut stream, &mut rows),
@@ -440,22 +359,21 @@ mod tests {
 
     fn check(shape: KeySwitchShape, batch: usize, seed: u8) {
         let (rows, inputs) = random(shape, batch, seed);
-        let mut key =
-            KeySwitchKey::new(shape, Level::Portable, |i, out| out.copy_from_slice(&rows[i]))
-                .unwrap();
         let cts = inputs.chunks(shape.input_dimension + 1);
         let wanted: Vec<u64> = cts.flat_map(|ct| reference(shape, &rows, ct)).collect();
         let mut scratch = KeySwitchScratch::new();
         for path in paths() {
-            key.path = path;
-            let mut out = vec![u64::MAX; batch * shape.columns()];
+            let key =
+                KeySwitchKey::on_path(shape, path, |i, out| out.copy_from_slice(&rows[i])).unwrap();
+            let mut out = vec![u64::MAX; batch * (shape.output_dimension + 1)];
             key.apply(&inputs, &mut out, &mut scratch).unwrap();
             assert!(out == wanted, "{path:?} {shape:?} batch {batch}");
-            let cut = shape.columns() / 2 / COLUMNS * COLUMNS;
-            for part in [0..cut, cut..shape.columns()] {
+            let cut = shape.output_dimension / 2 / GRAIN * GRAIN;
+            for part in [0..cut, cut..(shape.output_dimension + 1)] {
                 let mut out = vec![u64::MAX; batch * part.len()];
                 key.apply_columns(part.clone(), &inputs, &mut out, &mut scratch).unwrap();
-                let wanted = wanted.chunks(shape.columns()).flat_map(|ct| &ct[part.clone()]);
+                let wanted =
+                    wanted.chunks(shape.output_dimension + 1).flat_map(|ct| &ct[part.clone()]);
                 assert!(out.iter().eq(wanted), "{path:?} {shape:?} columns {part:?}");
             }
         }
@@ -565,17 +483,5 @@ mod tests {
         }
         assert!(key.apply_columns(16..18, &input, &mut out[..4], &mut scratch).is_ok());
         assert!(key.apply_columns(0..0, &input, &mut [], &mut scratch).is_ok());
-    }
-
-    #[test]
-    fn planes_are_the_integer() {
-        for x in
-            [0, 1, LARGEST, 0x7FFF_FFFF_FFFF_FFFF, 1 << 63, u64::MAX, 0x8000, 0x8000_8000_8000_8000]
-        {
-            let planes = signed_planes(x);
-            let sum: i128 = planes.iter().enumerate().map(|(i, &p)| (p as i128) << (16 * i)).sum();
-            assert_eq!(sum as u64, x);
-            assert_eq!(sum == x as i128, x <= LARGEST);
-        }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::kernel::Path;
 use crate::math::Modulus;
-use crate::params::Gadget;
+use crate::math::gadget::Gadget;
 
 /// Elements decomposed together.
 const LANES: usize = 8;

@@ -1,17 +1,16 @@
 //! Digits times one block of rows of a key: sums[panel][ciphertext][column] += Σ_row digit[ciphertext][row]·key[row][column].
 //!
-//! A panel is 16 columns of 32-bit words. A word is two signed 16-bit planes, lo + 2^16·hi, so that one instruction
-//! multiplies two rows at a time and adds to 32-bit sums; these are exact for one block and then move to 64 bits.
-//! Panel layout: [pair of rows][plane][column][row of the pair], so it is read once, in order, for all ciphertexts.
+//! A panel is the 8 or 16 columns of 32-bit words that fill a vector. A word is two signed 16-bit planes, lo + 2^16·hi,
+//! so that one instruction multiplies two rows at a time and adds to 32-bit sums; these are exact for one block and
+//! then move to 64 bits. Panel layout: [pair of rows][plane][column][row of the pair], so it is read once, in order,
+//! for all ciphertexts.
 //! Requires rows·max|digit| < 2^16 and rows a multiple of 8.
 //! Cost: rows·columns/16 multiply-add instructions of 512 bits a ciphertext and word (VNNI).
 
 use crate::math::simd::Level;
 
-/// Columns of a panel.
-pub(super) const COLUMNS: usize = 16;
-/// Elements of a panel per row: two planes.
-pub(super) const ROW: usize = 2 * COLUMNS;
+/// Ciphertexts whose sums stay in registers together.
+const TILE: usize = 6;
 /// How far ahead the key is fetched, in elements: 8 KiB, a panel.
 const AHEAD: usize = 4096;
 
@@ -43,16 +42,28 @@ impl Path {
         let _ = level;
         Path::Portable
     }
+
+    /// Columns of a panel.
+    pub(super) fn columns(self) -> usize {
+        match self {
+            Path::Portable => Portable::COLUMNS,
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx2 => 8,
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx512 | Path::Vnni => 16,
+        }
+    }
 }
 
-/// Adds the products of a block. Shapes: `key` panels × rows × [`ROW`], `digits` batch × rows, `sums` panels × batch ×
-/// [`COLUMNS`].
+/// Adds the products of a block. Shapes: `key` panels × rows × 2 columns, `digits` batch × rows, `sums` panels × batch ×
+/// columns.
 pub(super) fn multiply(path: Path, rows: usize, key: &[i16], digits: &[i16], sums: &mut [i64]) {
-    let (panels, batch) = (key.len() / (rows * ROW), digits.len() / rows);
+    let (row, batch) = (2 * path.columns(), digits.len() / rows);
+    let panels = key.len() / (rows * row);
     assert!(rows.is_multiple_of(8), "rows come in eights");
-    assert_eq!(key.len(), panels * rows * ROW);
+    assert_eq!(key.len(), panels * rows * row);
     assert_eq!(digits.len(), batch * rows);
-    assert_eq!(sums.len(), panels * batch * COLUMNS);
+    assert_eq!(sums.len(), panels * batch * row / 2);
     // SAFETY: the slices have the shapes that the kernels walk, and a path other than the portable one is only made
     // by `Path::of` where the processor has its instructions.
     unsafe {
@@ -68,12 +79,11 @@ pub(super) fn multiply(path: Path, rows: usize, key: &[i16], digits: &[i16], sum
     }
 }
 
-/// Sixteen 32-bit sums, or sixteen pairs of 16-bit factors.
+/// 32-bit sums of the columns of a panel, or their pairs of 16-bit factors.
 trait Columns: Copy {
     /// One pair of factors for all columns.
     type Pair: Copy;
-    /// Ciphertexts whose sums stay in registers together, at most 6.
-    const TILE: usize;
+    const COLUMNS: usize;
     /// Whether a `dot` waits long for the one before, so that small tiles need several sums.
     const SLOW_CHAIN: bool;
     unsafe fn zero() -> Self;
@@ -92,8 +102,8 @@ trait Columns: Copy {
 #[inline(always)]
 unsafe fn panels_of<V: Columns>(rows: usize, key: &[i16], digits: &[i16], sums: &mut [i64]) {
     let batch = digits.len() / rows;
-    let tiles = batch.div_ceil(V::TILE);
-    for (p, panel) in key.chunks_exact(rows * ROW).enumerate() {
+    let tiles = batch.div_ceil(TILE);
+    for (p, panel) in key.chunks_exact(rows * 2 * V::COLUMNS).enumerate() {
         let panel = panel.as_ptr();
         let mut first = 0;
         for t in 0..tiles {
@@ -101,7 +111,7 @@ unsafe fn panels_of<V: Columns>(rows: usize, key: &[i16], digits: &[i16], sums: 
             // SAFETY: ciphertexts first..next of panel p lie inside both slices.
             unsafe {
                 let digits = digits.as_ptr().add(first * rows);
-                let sums = sums.as_mut_ptr().add((p * batch + first) * COLUMNS);
+                let sums = sums.as_mut_ptr().add((p * batch + first) * V::COLUMNS);
                 match (next - first, V::SLOW_CHAIN) {
                     (1, true) => tile::<V, 1, 4>(rows, panel, digits, sums),
                     (1, false) => tile::<V, 1, 1>(rows, panel, digits, sums),
@@ -134,7 +144,7 @@ macro_rules! unrolled {
 /// `T` ciphertexts times one panel, in `U` sums each that are added at the end.
 ///
 /// # Safety
-/// The panel has rows × ROW elements, `digits` T × rows, `sums` T × COLUMNS; rows is a multiple of 2·U.
+/// The panel has rows × 2 columns elements, `digits` T × rows, `sums` T × columns; rows is a multiple of 2·U.
 #[inline(always)]
 unsafe fn tile<V: Columns, const T: usize, const U: usize>(
     rows: usize,
@@ -142,6 +152,7 @@ unsafe fn tile<V: Columns, const T: usize, const U: usize>(
     digits: *const i16,
     sums: *mut i64,
 ) {
+    let plane = 2 * V::COLUMNS;
     // SAFETY: all offsets stay inside the shapes above; a prefetch may point anywhere.
     unsafe {
         let mut lo = [[V::zero(); T]; U];
@@ -149,10 +160,12 @@ unsafe fn tile<V: Columns, const T: usize, const U: usize>(
         for row in (0..rows).step_by(2 * U) {
             unrolled!(u < U, {
                 let row = row + 2 * u;
-                let pair = panel.add(row * ROW);
-                V::prefetch(pair.wrapping_add(AHEAD));
-                V::prefetch(pair.wrapping_add(AHEAD + ROW));
-                let (key_lo, key_hi) = (V::load(pair), V::load(pair.add(ROW)));
+                let pair = panel.add(row * plane);
+                if T >= 3 {
+                    // Small tiles wait for memory anyway, and the processor's own prefetching is better for them.
+                    V::prefetch(pair.wrapping_add(AHEAD));
+                }
+                let (key_lo, key_hi) = (V::load(pair), V::load(pair.add(plane)));
                 unrolled!(t < T, {
                     let d = V::broadcast(digits.add(t * rows + row));
                     lo[u][t] = lo[u][t].dot(key_lo, d);
@@ -165,32 +178,35 @@ unsafe fn tile<V: Columns, const T: usize, const U: usize>(
             for u in 1..U {
                 (low, high) = (low.add(lo[u][t]), high.add(hi[u][t]));
             }
-            let mut words = [[0; COLUMNS]; 2];
+            let mut words = [[0; MOST_COLUMNS]; 2];
             low.store(words[0].as_mut_ptr());
             high.store(words[1].as_mut_ptr());
-            let sums = sums.add(t * COLUMNS);
-            for c in 0..COLUMNS {
+            let sums = sums.add(t * V::COLUMNS);
+            for c in 0..V::COLUMNS {
                 *sums.add(c) += words[0][c] as i64 + ((words[1][c] as i64) << 16);
             }
         });
     }
 }
 
+/// The most columns of a panel.
+const MOST_COLUMNS: usize = 16;
+
 #[derive(Clone, Copy)]
-struct Portable([i32; COLUMNS]);
+struct Portable([i32; 8]);
 
 impl Columns for Portable {
     type Pair = [i16; 2];
-    const TILE: usize = 1;
+    const COLUMNS: usize = 8;
     const SLOW_CHAIN: bool = false;
     #[inline(always)]
     unsafe fn zero() -> Self {
-        Portable([0; COLUMNS])
+        Portable([0; 8])
     }
     #[inline(always)]
     unsafe fn load(pairs: *const i16) -> Self {
-        // SAFETY: the caller gives sixteen pairs.
-        Portable(unsafe { pairs.cast::<[i32; COLUMNS]>().read_unaligned() })
+        // SAFETY: the caller gives a pair for each column.
+        Portable(unsafe { pairs.cast::<[i32; 8]>().read_unaligned() })
     }
     #[inline(always)]
     unsafe fn broadcast(pair: *const i16) -> Self::Pair {
@@ -214,8 +230,8 @@ impl Columns for Portable {
     }
     #[inline(always)]
     unsafe fn store(self, sums: *mut i32) {
-        // SAFETY: the caller gives room for sixteen.
-        unsafe { sums.cast::<[i32; COLUMNS]>().write_unaligned(self.0) }
+        // SAFETY: the caller gives room for all columns.
+        unsafe { sums.cast::<[i32; 8]>().write_unaligned(self.0) }
     }
 }
 
@@ -224,68 +240,58 @@ mod x86 {
     use super::{Columns, panels_of};
     use std::arch::x86_64::*;
 
-    /// Sixteen columns in `$count` vectors, and the entry function for them.
+    /// A vector of columns, and the entry function for it.
     macro_rules! level {
-        ($entry:ident, $features:literal, $name:ident([$inner:ty; $count:literal]),
-         tile $tile:literal, slow chain $slow:literal,
+        ($entry:ident, $features:literal, $name:ident($inner:ty), columns $columns:literal, slow chain $slow:literal,
          $zero:ident $load:ident $set:ident $add:ident $store:ident,
          |$sum:ident, $x:ident, $y:ident| $dot:expr) => {
             #[derive(Clone, Copy)]
-            struct $name([$inner; $count]);
+            struct $name($inner);
 
             impl Columns for $name {
-                type Pair = $inner;
-                const TILE: usize = $tile;
+                type Pair = Self;
+                const COLUMNS: usize = $columns;
                 const SLOW_CHAIN: bool = $slow;
                 #[inline(always)]
                 unsafe fn zero() -> Self {
                     // SAFETY: only the entry below comes here, and it has the instructions. So for all methods.
-                    $name([unsafe { $zero() }; $count])
+                    $name(unsafe { $zero() })
                 }
                 #[inline(always)]
                 unsafe fn load(pairs: *const i16) -> Self {
-                    // SAFETY: the caller gives sixteen pairs.
-                    unsafe {
-                        let mut out = Self::zero();
-                        for i in 0..$count {
-                            out.0[i] = $load(pairs.cast::<$inner>().add(i).cast());
-                        }
-                        out
-                    }
+                    // SAFETY: the caller gives a pair for each column.
+                    $name(unsafe { $load(pairs.cast()) })
                 }
                 #[inline(always)]
-                unsafe fn broadcast(pair: *const i16) -> Self::Pair {
+                unsafe fn broadcast(pair: *const i16) -> Self {
                     // SAFETY: the caller gives a pair.
-                    unsafe { $set(pair.cast::<i32>().read_unaligned()) }
+                    $name(unsafe { $set(pair.cast::<i32>().read_unaligned()) })
                 }
                 #[inline(always)]
-                unsafe fn dot(mut self, x: Self, $y: Self::Pair) -> Self {
-                    for i in 0..$count {
-                        let ($sum, $x) = (self.0[i], x.0[i]);
-                        // SAFETY: arithmetic in registers.
-                        self.0[i] = unsafe { $dot };
-                    }
-                    self
+                unsafe fn dot(self, x: Self, y: Self) -> Self {
+                    let ($sum, $x, $y) = (self.0, x.0, y.0);
+                    // SAFETY: arithmetic in registers.
+                    $name(unsafe { $dot })
                 }
                 #[inline(always)]
-                unsafe fn add(mut self, other: Self) -> Self {
-                    for i in 0..$count {
-                        // SAFETY: arithmetic in registers.
-                        self.0[i] = unsafe { $add(self.0[i], other.0[i]) };
-                    }
-                    self
+                unsafe fn add(self, other: Self) -> Self {
+                    // SAFETY: arithmetic in registers.
+                    $name(unsafe { $add(self.0, other.0) })
                 }
                 #[inline(always)]
                 unsafe fn store(self, sums: *mut i32) {
-                    for i in 0..$count {
-                        // SAFETY: the caller gives room for sixteen.
-                        unsafe { $store(sums.cast::<$inner>().add(i).cast(), self.0[i]) }
-                    }
+                    // SAFETY: the caller gives room for all columns.
+                    unsafe { $store(sums.cast(), self.0) }
                 }
                 #[inline(always)]
-                unsafe fn prefetch(p: *const i16) {
+                unsafe fn prefetch(pair: *const i16) {
                     // SAFETY: a prefetch reads nothing.
-                    unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+                    unsafe {
+                        _mm_prefetch::<_MM_HINT_T0>(pair.cast());
+                        if $columns == 16 {
+                            _mm_prefetch::<_MM_HINT_T0>(pair.wrapping_add(32).cast());
+                        }
+                    }
                 }
             }
 
@@ -305,17 +311,17 @@ mod x86 {
     }
 
     level!(
-        avx2, "avx2", Ymm([__m256i; 2]), tile 3, slow chain false,
+        avx2, "avx2", Ymm(__m256i), columns 8, slow chain false,
         _mm256_setzero_si256 _mm256_loadu_si256 _mm256_set1_epi32 _mm256_add_epi32 _mm256_storeu_si256,
         |sum, x, y| _mm256_add_epi32(sum, _mm256_madd_epi16(x, y))
     );
     level!(
-        avx512, "avx512f,avx512bw", Zmm([__m512i; 1]), tile 6, slow chain false,
+        avx512, "avx512f,avx512bw", Zmm(__m512i), columns 16, slow chain false,
         _mm512_setzero_si512 _mm512_loadu_si512 _mm512_set1_epi32 _mm512_add_epi32 _mm512_storeu_si512,
         |sum, x, y| _mm512_add_epi32(sum, _mm512_madd_epi16(x, y))
     );
     level!(
-        vnni, "avx512f,avx512bw,avx512vnni", ZmmVnni([__m512i; 1]), tile 6, slow chain true,
+        vnni, "avx512f,avx512bw,avx512vnni", ZmmVnni(__m512i), columns 16, slow chain true,
         _mm512_setzero_si512 _mm512_loadu_si512 _mm512_set1_epi32 _mm512_add_epi32 _mm512_storeu_si512,
         |sum, x, y| dpwssd(sum, x, y)
     );

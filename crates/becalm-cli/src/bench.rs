@@ -1,0 +1,181 @@
+//! `becalm bench`: this machine, becalm alone. The peers stand beside it in `becalm-bench`.
+//!
+//! Every timed output is decrypted and checked.
+
+use crate::report::{self, median, table};
+use anyhow::{Result, bail};
+use becalm::backend::{Backend, Cpu, Evaluator};
+use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
+use becalm::params::TfheParams;
+use becalm::program::{Program, RegInfo, RegType};
+use becalm::tfhe::Table;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Parameter sets; by default 1_1 and 2_2.
+    #[arg(long, value_delimiter = ',', default_value = "tfhe_1_1,tfhe_2_2")]
+    params: Vec<String>,
+    /// Threads; 0 for all.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Fewer repetitions.
+    #[arg(long)]
+    quick: bool,
+    /// Allow toy and comparison sets below 128 bits.
+    #[arg(long)]
+    allow_insecure: bool,
+    /// Write the rows as JSON into this file; `-` for standard output.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// One measured case.
+#[derive(Serialize)]
+struct Row {
+    case: String,
+    backend: String,
+    ms: f64,
+    params: String,
+    security_bits: f64,
+    log2_pfail: f64,
+}
+
+/// Measures and reports.
+pub fn run(args: &Args) -> Result<()> {
+    let cpu = Cpu::new(args.threads)?;
+    let mut rows = Vec::new();
+    for name in &args.params {
+        let params = TfheParams::named(name)?;
+        params.require_secure(args.allow_insecure)?;
+        measure(params, &cpu, args, &mut rows)?;
+    }
+    match &args.json {
+        Some(path) if path.as_os_str() == "-" => return report::json(&rows),
+        Some(path) => std::fs::write(path, serde_json::to_string_pretty(&rows)?)?,
+        None => {}
+    }
+    let cells = |r: &Row| {
+        let pfail = format!("{:.1}", r.log2_pfail);
+        vec![
+            r.case.clone(),
+            format!("{:.3}", r.ms),
+            r.backend.clone(),
+            format!("{:.1}", r.security_bits),
+            pfail,
+        ]
+    };
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    report::print(&table(&["case", "ms", "backend", "security", "log2 p_fail"], &rows))
+}
+
+/// A program under test, its arguments, and what it must give.
+struct Case {
+    name: &'static str,
+    program: Arc<Program>,
+    input: Lwe,
+    wanted: Vec<u64>,
+}
+
+fn measure(params: &TfheParams, cpu: &Cpu, args: &Args, rows: &mut Vec<Row>) -> Result<()> {
+    let backend = format!("cpu ({})", cpu.info().description);
+    let mut push = |case: String, ms: f64| {
+        rows.push(Row {
+            case: format!("{case} {}", params.name),
+            backend: backend.clone(),
+            ms,
+            params: params.name.to_string(),
+            security_bits: params.security_bits,
+            log2_pfail: params.log2_pfail,
+        });
+    };
+    let secret = SecretKey::generate(params, args.allow_insecure)?;
+    let started = Instant::now();
+    let keys = secret.evaluation_key()?;
+    push("keygen".into(), started.elapsed().as_secs_f64() * 1e3);
+    let started = Instant::now();
+    let evaluator = Evaluator::new(cpu, &keys)?;
+    push("expand keys".into(), started.elapsed().as_secs_f64() * 1e3);
+    let heavy = params.polynomial_size > 4096;
+    let (reps, batch) = match (args.quick, heavy) {
+        (true, true) => (1, 2),
+        (true, false) => (5, 16),
+        (false, true) => (3, 8),
+        (false, false) => (25, 64),
+    };
+    for case in cases(&secret, &keys, &evaluator, batch)? {
+        let one = case.input.slice(0..1)?;
+        let latency = time(&secret, &evaluator, &case, one, reps)?;
+        let together = time(&secret, &evaluator, &case, case.input.clone(), (reps / 5).max(1))?;
+        push(format!("{} latency", case.name), latency * 1e3);
+        push(format!("{} batch {batch}", case.name), together * 1e3 / batch as f64);
+    }
+    Ok(())
+}
+
+fn time(
+    secret: &SecretKey,
+    evaluator: &Evaluator,
+    case: &Case,
+    input: Lwe,
+    reps: usize,
+) -> Result<f64> {
+    let input = [Ciphertext::from(input)];
+    let mut seconds = Vec::with_capacity(reps);
+    for _ in 0..reps {
+        let started = Instant::now();
+        let results = evaluator.evaluate(&case.program, &input)?;
+        seconds.push(started.elapsed().as_secs_f64());
+        let values = secret.decrypt(&results[0])?;
+        if values[..] != case.wanted[..values.len()] {
+            bail!("{}: a result is wrong", case.name);
+        }
+    }
+    Ok(median(seconds))
+}
+
+/// The bootstrap alone, the key switch alone, and both.
+fn cases(
+    secret: &SecretKey,
+    keys: &EvaluationKey,
+    evaluator: &Evaluator,
+    batch: usize,
+) -> Result<Vec<Case>> {
+    let params = keys.params();
+    let encoding = Encoding::of(params);
+    let p = encoding.values;
+    let values: Vec<u64> = (0..batch as u64).map(|i| i % p).collect();
+    let square = Table::from_fn(params, |m| m * m % p)?;
+    let squares: Vec<u64> = values.iter().map(|m| m * m % p).collect();
+    let fresh = secret.encrypt(&values)?;
+    let mut both = Program::new(params.clone());
+    let x = both.input_like(&fresh);
+    let y = both.lookup(x, &square)?;
+    both.output(y)?;
+    let mut cases = vec![];
+    if fresh.role() == becalm::cipher::KeyRole::Big {
+        let mut switch = Program::new(params.clone());
+        let x = switch.input_like(&fresh);
+        let y = switch.key_switch(x)?;
+        switch.output(y)?;
+        let switch = Arc::new(switch);
+        let small = evaluator.evaluate(&switch, &[fresh.clone().into()])?.remove(0);
+        let mut alone = Program::new(params.clone());
+        let info = RegInfo { ty: RegType::Lwe(small.role()), encoding, range: small.range() };
+        let x = alone.input_as(info);
+        let y = alone.bootstrap(x, &square)?[0];
+        alone.output(y)?;
+        cases.push(Case {
+            name: "pbs",
+            program: Arc::new(alone),
+            input: small,
+            wanted: squares.clone(),
+        });
+        cases.push(Case { name: "ks", program: switch, input: fresh.clone(), wanted: values });
+    }
+    cases.push(Case { name: "ks_pbs", program: Arc::new(both), input: fresh, wanted: squares });
+    Ok(cases)
+}

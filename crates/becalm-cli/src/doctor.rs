@@ -1,0 +1,113 @@
+//! `becalm doctor`: what this machine is, and whether arithmetic is right on it.
+
+use crate::report::{self, facts, megabytes};
+use anyhow::{Result, bail};
+use becalm::backend::{Cpu, Evaluator};
+use becalm::cipher::SecretKey;
+use becalm::math::simd::Level;
+use becalm::params::{Kind, TfheParams};
+use becalm::tfhe::Table;
+use serde::Serialize;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    version: &'static str,
+    processor: Option<String>,
+    threads: usize,
+    instructions: Vec<&'static str>,
+    instructions_used: &'static str,
+    memory_bytes: Option<u64>,
+    huge_pages: Option<String>,
+    checks: Vec<Check>,
+}
+
+#[derive(Serialize)]
+struct Check {
+    what: String,
+    ok: bool,
+    detail: String,
+}
+
+/// Looks and checks.
+pub fn run(args: &Args) -> Result<()> {
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        processor: first_value("/proc/cpuinfo", "model name"),
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        instructions: Level::available().iter().map(|l| l.name()).collect(),
+        instructions_used: Level::best().name(),
+        memory_bytes: first_value("/proc/meminfo", "MemAvailable").and_then(|v| kilobytes(&v)),
+        huge_pages: std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+            .ok()
+            .map(|s| s.trim().to_string()),
+        checks: checks(),
+    };
+    if args.json {
+        report::json(&report)?
+    } else {
+        print(&report)?
+    }
+    if report.checks.iter().any(|c| !c.ok) {
+        bail!("a check failed: results on this machine cannot be trusted");
+    }
+    Ok(())
+}
+
+fn first_value(path: &str, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|l| l.starts_with(key))?;
+    Some(line.split_once(':')?.1.trim().to_string())
+}
+
+fn kilobytes(value: &str) -> Option<u64> {
+    Some(value.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+/// A small bootstrap at every instruction level, for every toy set.
+fn checks() -> Vec<Check> {
+    let toys = TfheParams::all().iter().filter(|p| p.kind == Kind::Toy);
+    let pairs = toys.flat_map(|p| Level::available().iter().map(move |l| (p, *l)));
+    pairs
+        .map(|(params, level)| {
+            let what = format!("bootstrap {} with {}", params.name, level.name());
+            match bootstraps_right(params, level) {
+                Ok(true) => Check { what, ok: true, detail: "right".into() },
+                Ok(false) => Check { what, ok: false, detail: "wrong result".into() },
+                Err(e) => Check { what, ok: false, detail: e.to_string() },
+            }
+        })
+        .collect()
+}
+
+fn bootstraps_right(params: &TfheParams, level: Level) -> becalm::Result<bool> {
+    let p = params.plaintext_modulus();
+    let secret = SecretKey::generate(params, true)?;
+    let evaluator = Evaluator::new(&Cpu::with_level(0, level)?, &secret.evaluation_key()?)?;
+    let values: Vec<u64> = (0..p).collect();
+    let table = Table::from_fn(params, |m| p - 1 - m)?;
+    let results = secret.decrypt(&evaluator.bootstrap(&secret.encrypt(&values)?, &table)?)?;
+    Ok(results.iter().zip(&values).all(|(r, m)| *r == p - 1 - m))
+}
+
+fn print(r: &Report) -> Result<()> {
+    let unknown = || "unknown".to_string();
+    report::print(&facts(&[
+        ("becalm", r.version.to_string()),
+        ("processor", r.processor.clone().unwrap_or_else(unknown)),
+        ("threads", r.threads.to_string()),
+        ("instructions", format!("{} (used: {})", r.instructions.join(", "), r.instructions_used)),
+        ("free memory", r.memory_bytes.map_or_else(unknown, |b| megabytes(b as usize))),
+        ("huge pages", r.huge_pages.clone().unwrap_or_else(unknown)),
+    ]))?;
+    for c in &r.checks {
+        report::print(&format!("  {} {}: {}", if c.ok { "✓" } else { "✗" }, c.what, c.detail))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! `becalm keygen | encrypt | eval | decrypt | inspect`: the same job in separate steps, with files between them.
+
+use crate::report::{self, facts, megabytes};
+use anyhow::{Context, Result, bail};
+use becalm::backend::{Evaluator, by_name};
+use becalm::cipher::file::{self, Trust};
+use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
+use becalm::params::TfheParams;
+use becalm::program::Program;
+use becalm::tfhe::Table;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Arguments of every verb that reads a file of becalm.
+#[derive(clap::Args)]
+struct TrustArgs {
+    /// Accept toy and comparison sets below 128 bits.
+    #[arg(long)]
+    allow_insecure: bool,
+}
+
+impl TrustArgs {
+    fn trust(&self) -> Trust {
+        if self.allow_insecure { Trust::insecure() } else { Trust::default() }
+    }
+}
+
+#[derive(clap::Args)]
+pub struct KeygenArgs {
+    /// Which parameter set (see `becalm params`).
+    #[arg(long, default_value = "tfhe_2_2")]
+    params: String,
+    /// Where the secret key goes; keep it.
+    #[arg(long, default_value = "secret.becalm")]
+    secret: PathBuf,
+    /// Where the evaluation key goes; give it to the server.
+    #[arg(long, default_value = "evaluation.becalm")]
+    evaluation: PathBuf,
+    /// Allow toy and comparison sets below 128 bits.
+    #[arg(long)]
+    allow_insecure: bool,
+    /// Overwrite files that exist.
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(clap::Args)]
+pub struct EncryptArgs {
+    /// The secret key.
+    #[arg(long, default_value = "secret.becalm")]
+    secret: PathBuf,
+    /// Values to encrypt.
+    #[arg(long, value_delimiter = ',', required = true)]
+    values: Vec<u64>,
+    /// How many values the encoding has; by default all that the parameter set allows.
+    #[arg(long)]
+    modulus: Option<u64>,
+    /// Public bound that every value lies below; a smaller one leaves room for sums.
+    #[arg(long)]
+    below: Option<u64>,
+    /// Where the ciphertexts go.
+    #[arg(short, long)]
+    out: PathBuf,
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+#[derive(clap::Args)]
+pub struct EvalArgs {
+    /// The evaluation key.
+    #[arg(long, default_value = "evaluation.becalm")]
+    evaluation: PathBuf,
+    /// A lookup table, one entry for each value.
+    #[arg(long, value_delimiter = ',', required_unless_present = "program")]
+    table: Vec<u64>,
+    /// A program instead of a table.
+    #[arg(long, conflicts_with = "table")]
+    program: Option<PathBuf>,
+    /// Which machine.
+    #[arg(long, default_value = "auto")]
+    backend: String,
+    /// Ciphertexts, one file for each input.
+    #[arg(required = true)]
+    inputs: Vec<PathBuf>,
+    /// Where the results go, one file for each output.
+    #[arg(short, long, required = true)]
+    out: Vec<PathBuf>,
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+#[derive(clap::Args)]
+pub struct DecryptArgs {
+    /// The secret key.
+    #[arg(long, default_value = "secret.becalm")]
+    secret: PathBuf,
+    /// Ciphertexts.
+    input: PathBuf,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+#[derive(clap::Args)]
+pub struct InspectArgs {
+    /// Any file of becalm.
+    input: PathBuf,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Makes both keys.
+pub fn keygen(args: &KeygenArgs) -> Result<()> {
+    let params = TfheParams::named(&args.params)?;
+    for path in [&args.secret, &args.evaluation] {
+        if path.exists() && !args.force {
+            bail!("{} exists; choose another name or pass --force", path.display());
+        }
+    }
+    let stored = params.seeded_bootstrap_key_bytes() + params.seeded_key_switch_key_bytes();
+    report::print(&format!(
+        "{}: the evaluation key will take {}",
+        params.name,
+        megabytes(stored as usize)
+    ))?;
+    let secret = SecretKey::generate(params, args.allow_insecure)?;
+    let keys = crate::run::keygen(&secret)?;
+    secret.save(&args.secret)?;
+    keys.save(&args.evaluation)?;
+    report::print(&facts(&[
+        ("secret key", format!("{} (keep it)", args.secret.display())),
+        ("evaluation key", format!("{} (for the server)", args.evaluation.display())),
+        ("key id", secret.id().to_string()),
+    ]))
+}
+
+/// Encrypts values.
+pub fn encrypt(args: &EncryptArgs) -> Result<()> {
+    let secret = SecretKey::load(&args.secret, args.trust.trust())?;
+    let encoding = match args.modulus {
+        Some(p) => Encoding::padded(p)?,
+        None => Encoding::of(secret.params()),
+    };
+    let ct = secret.encrypt_as(&args.values, encoding, args.below.unwrap_or(encoding.values))?;
+    ct.save(&args.out)?;
+    report::print(&format!(
+        "{}: {} ciphertexts, {}",
+        args.out.display(),
+        ct.len(),
+        megabytes(ct.bytes())
+    ))
+}
+
+/// Bootstraps through a table, or runs a program.
+pub fn eval(args: &EvalArgs) -> Result<()> {
+    let keys = EvaluationKey::load(&args.evaluation, args.trust.trust())?;
+    let inputs = args
+        .inputs
+        .iter()
+        .map(|p| Lwe::load(p, args.trust.trust()))
+        .collect::<becalm::Result<Vec<Lwe>>>()?;
+    let program = match &args.program {
+        Some(path) => Program::load(path, args.trust.trust())?,
+        None => record(&keys, &inputs, &args.table)?,
+    };
+    if args.out.len() != program.outputs().len() {
+        bail!(
+            "the program has {} outputs, {} files were named with --out",
+            program.outputs().len(),
+            args.out.len()
+        );
+    }
+    let backend = by_name(&args.backend)?;
+    let evaluator = Evaluator::for_needs(backend.as_ref(), &keys, &program.needs())?;
+    let inputs: Vec<Ciphertext> = inputs.into_iter().map(Into::into).collect();
+    let bar = report::bar("bootstraps", 1);
+    let results =
+        evaluator.evaluate_with(&Arc::new(program), &inputs, &mut report::follow(&bar))?;
+    bar.finish_and_clear();
+    for (path, ct) in args.out.iter().zip(results) {
+        ct.save(path)?;
+        report::print(&format!("{}: {ct:?}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn record(keys: &EvaluationKey, inputs: &[Lwe], entries: &[u64]) -> Result<Program> {
+    let [input] = inputs else { bail!("a table takes one input, {} were given", inputs.len()) };
+    let mut program = Program::new(keys.params().clone());
+    let src = program.input_like(input);
+    let table = Table::with(keys.params(), input.encoding(), input.encoding(), entries)?;
+    let dst = program.lookup(src, &table)?;
+    program.output(dst)?;
+    Ok(program)
+}
+
+/// Decrypts ciphertexts.
+pub fn decrypt(args: &DecryptArgs) -> Result<()> {
+    let values = SecretKey::load(&args.secret, args.trust.trust())?
+        .decrypt(&Lwe::load(&args.input, args.trust.trust())?)?;
+    if args.json {
+        return report::json(&values);
+    }
+    report::print(&values.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
+}
+
+/// Says what a file holds.
+pub fn inspect(args: &InspectArgs) -> Result<()> {
+    let found = file::inspect(&args.input)
+        .with_context(|| format!("cannot read {}", args.input.display()))?;
+    if args.json {
+        let tensors: Vec<Value> = found
+            .tensors
+            .iter()
+            .map(
+                |t| json!({ "name": t.name, "dtype": t.dtype, "shape": t.shape, "bytes": t.bytes }),
+            )
+            .collect();
+        return report::json(&json!({
+            "kind": found.kind.name(), "version": found.version, "bytes": found.bytes,
+            "params": found.params.name, "in_table": found.in_table,
+            "key": found.key.map(|k| k.to_string()), "role": found.role, "encoding": found.encoding,
+            "range": found.range, "noise_variance": found.noise, "tensors": tensors,
+        }));
+    }
+    let known = if found.in_table { "" } else { " (not a set of this version)" };
+    let mut rows = vec![
+        (
+            "holds",
+            format!(
+                "{}, version {}, {}",
+                found.kind.name(),
+                found.version,
+                megabytes(found.bytes as usize)
+            ),
+        ),
+        ("parameter set", format!("{}{known}", found.params.name)),
+    ];
+    rows.extend(found.key.map(|k| ("key id", k.to_string())));
+    rows.extend(found.role.map(|r| ("under", format!("the {r:?} key").to_lowercase())));
+    rows.extend(found.encoding.map(|e| {
+        let padding = if e.padding { " below a padding bit" } else { "" };
+        ("encoding", format!("{} values{padding}", e.values))
+    }));
+    rows.extend(found.range.map(|(a, b)| ("messages", format!("{a} to {b}"))));
+    rows.extend(found.noise.map(|v| ("noise", format!("2^{:.2} of the torus", v.sqrt().log2()))));
+    for t in &found.tensors {
+        rows.push((
+            "tensor",
+            format!("{} {:?} {}, {}", t.name, t.shape, t.dtype, megabytes(t.bytes as usize)),
+        ));
+    }
+    report::print(&facts(&rows))
+}

@@ -1,0 +1,79 @@
+//! The `becalm` command as a library, so that the Python wheel carries the very same command.
+//!
+//! One file for each verb or family of verbs; [`report`] turns figures into a table or into JSON.
+
+mod bench;
+mod doctor;
+mod files;
+mod params;
+pub mod report;
+mod run;
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Bootstrapping of fully homomorphic encryption.
+#[derive(Parser)]
+#[command(name = "becalm", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Make keys, encrypt, bootstrap, decrypt, check every result, and report.
+    Run(run::Args),
+    /// List the parameter sets and what is claimed of them.
+    Params(params::Args),
+    /// Make a secret key and an evaluation key.
+    Keygen(files::KeygenArgs),
+    /// Encrypt values with a secret key.
+    Encrypt(files::EncryptArgs),
+    /// Bootstrap ciphertexts through a table, or run a program, with an evaluation key.
+    Eval(files::EvalArgs),
+    /// Decrypt with a secret key.
+    Decrypt(files::DecryptArgs),
+    /// Say what a file holds, without its secrets.
+    Inspect(files::InspectArgs),
+    /// Measure this machine.
+    Bench(bench::Args),
+    /// Say what this machine is and check that arithmetic is right on it.
+    Doctor(doctor::Args),
+}
+
+/// Runs the command with the given arguments (the first is its name). Exit status: 0 if all went well, 1 if a result was
+/// wrong or something was refused, 2 for a wrong command line.
+pub fn main_with<I, T>(args: I) -> ExitCode
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version come this way too; a closed pipe is nobody's fault.
+            let _ = e.print();
+            return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let done = match cli.verb {
+        Verb::Run(a) => run::run(&a),
+        Verb::Params(a) => params::run(&a),
+        Verb::Keygen(a) => files::keygen(&a),
+        Verb::Encrypt(a) => files::encrypt(&a),
+        Verb::Eval(a) => files::eval(&a),
+        Verb::Decrypt(a) => files::decrypt(&a),
+        Verb::Inspect(a) => files::inspect(&a),
+        Verb::Bench(a) => bench::run(&a),
+        Verb::Doctor(a) => doctor::run(&a),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("becalm: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

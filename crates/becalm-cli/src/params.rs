@@ -1,0 +1,126 @@
+//! `becalm params`: the table of parameter sets, and one set with its noise budget.
+
+use crate::report::{self, facts, megabytes, table};
+use anyhow::Result;
+use becalm::math::Modulus;
+use becalm::params::{Kind, TfheParams};
+use becalm::tfhe::noise::NoiseReport;
+use serde_json::{Value, json};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// One set, with its noise budget; without a name, all sets.
+    name: Option<String>,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists the sets or describes one.
+pub fn run(args: &Args) -> Result<()> {
+    match &args.name {
+        Some(name) => describe(TfheParams::named(name)?, args.json),
+        None if args.json => {
+            report::json(&TfheParams::all().iter().map(as_json).collect::<Result<Vec<_>>>()?)
+        }
+        None => list(),
+    }
+}
+
+fn as_json(p: &TfheParams) -> Result<Value> {
+    let mut value = serde_json::to_value(p)?;
+    value["bootstrap_key_bytes"] = json!(p.bootstrap_key_bytes());
+    value["key_switch_key_bytes"] = json!(p.key_switch_key_bytes());
+    value["stored_key_bytes"] =
+        json!(p.seeded_bootstrap_key_bytes() + p.seeded_key_switch_key_bytes());
+    value["ciphertext_bytes"] = json!(p.ciphertext_bytes());
+    Ok(value)
+}
+
+fn modulus(p: &TfheParams) -> &'static str {
+    match p.modulus {
+        Modulus::Native => "2^64",
+        Modulus::Goldilocks => "p",
+    }
+}
+
+fn list() -> Result<()> {
+    let head = [
+        "set",
+        "kind",
+        "values",
+        "modulus",
+        "n",
+        "k",
+        "N",
+        "security",
+        "log2 p_fail",
+        "keys stored",
+        "in memory",
+    ];
+    let row = |p: &TfheParams| {
+        vec![
+            p.name.to_string(),
+            format!("{:?}", p.kind).to_lowercase(),
+            p.plaintext_modulus().to_string(),
+            modulus(p).to_string(),
+            p.lwe_dimension.to_string(),
+            p.glwe_dimension.to_string(),
+            p.polynomial_size.to_string(),
+            format!("{:.1}", p.security_bits),
+            format!("{:.1}", p.log2_pfail),
+            megabytes((p.seeded_bootstrap_key_bytes() + p.seeded_key_switch_key_bytes()) as usize),
+            megabytes((p.bootstrap_key_bytes() + p.key_switch_key_bytes()) as usize),
+        ]
+    };
+    let rows: Vec<Vec<String>> = TfheParams::all().iter().map(row).collect();
+    report::print(&table(&head, &rows))?;
+    if TfheParams::all().iter().any(|p| p.kind != Kind::Standard) {
+        report::print("\ncomparison and toy sets are insecure and run only with --allow-insecure")?;
+    }
+    Ok(())
+}
+
+fn describe(p: &TfheParams, as_text_json: bool) -> Result<()> {
+    if as_text_json {
+        let mut value = as_json(p)?;
+        let noise = NoiseReport::of(p);
+        value["noise_variance"] = json!(noise);
+        return report::json(&value);
+    }
+    let noise = NoiseReport::of(p);
+    report::print(&facts(&[
+        ("set", format!("{} ({:?}, {})", p.name, p.kind, p.source)),
+        ("security", format!("{:.2} bits ({})", p.security_bits, p.security_source)),
+        (
+            "failure probability",
+            format!("2^{:.3} claimed, 2^{:.3} by formula", p.log2_pfail, noise.log2_pfail),
+        ),
+        ("values", format!("{} messages × {} carries", p.message_modulus, p.carry_modulus)),
+        (
+            "dimensions",
+            format!(
+                "n = {}, k = {}, N = {}, modulo {}",
+                p.lwe_dimension,
+                p.glwe_dimension,
+                p.polynomial_size,
+                modulus(p)
+            ),
+        ),
+        ("bootstrap gadget", format!("B = 2^{}, ℓ = {}", p.pbs.base_log, p.pbs.level)),
+        (
+            "key switch gadget",
+            format!("B = 2^{}, ℓ = {}, modulo 2^{}", p.ks.base_log, p.ks.level, p.ks_modulus_log2),
+        ),
+        (
+            "keys",
+            format!(
+                "{} stored",
+                megabytes(
+                    (p.seeded_bootstrap_key_bytes() + p.seeded_key_switch_key_bytes()) as usize
+                )
+            ),
+        ),
+    ]))?;
+    report::print(&format!("\n{noise}"))
+}

@@ -1,0 +1,116 @@
+//! Figures as a table for people or as JSON for programs, and progress bars.
+
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::io::{ErrorKind, Write};
+use std::ops::ControlFlow;
+
+/// Prints to standard output; a reader that has gone away is not an error.
+pub fn print(text: &str) -> Result<()> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Prints a value as JSON.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn json(value: &impl Serialize) -> Result<()> {
+    print(&serde_json::to_string_pretty(value)?)
+}
+
+/// Rows under a head, columns as wide as they need; numbers to the right.
+pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let wide = |s: &str| s.chars().count();
+    let mut widths: Vec<usize> = head.iter().map(|h| wide(h)).collect();
+    for row in rows {
+        for (w, cell) in widths.iter_mut().zip(row) {
+            *w = (*w).max(wide(cell));
+        }
+    }
+    let line = |cells: Vec<&str>| {
+        let pad = |(c, w): (&str, &usize)| {
+            let space = " ".repeat(w.saturating_sub(wide(c)));
+            let number = c.starts_with(|ch: char| ch.is_ascii_digit() || "−-+2^".contains(ch));
+            if number { format!("{space}{c}") } else { format!("{c}{space}") }
+        };
+        let cells: Vec<String> = cells.into_iter().zip(&widths).map(pad).collect();
+        cells.join("  ").trim_end().to_string()
+    };
+    let mut lines = vec![line(head.to_vec())];
+    lines.push(widths.iter().map(|w| "─".repeat(*w)).collect::<Vec<_>>().join("  "));
+    lines.extend(rows.iter().map(|r| line(r.iter().map(String::as_str).collect())));
+    lines.join("\n")
+}
+
+/// Names and values, one to a line.
+pub fn facts(rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|r| r.0.chars().count()).max().unwrap_or(0);
+    let line =
+        |(k, v): &(&str, String)| format!("  {k}{}  {v}", " ".repeat(width - k.chars().count()));
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Bytes for people: `60.2 MB`.
+pub fn megabytes(bytes: usize) -> String {
+    match bytes {
+        0..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.2} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// A progress bar on standard error; it shows itself only to people (not in a pipe).
+pub fn bar(what: &str, steps: usize) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64).with_message(what.to_string());
+    let style = "{msg:12} {wide_bar:.cyan/black} {percent:>3} %  {eta} left";
+    bar.set_style(
+        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    bar
+}
+
+/// A progress callback for evaluation that moves a bar.
+pub fn follow(bar: &ProgressBar) -> impl FnMut(usize, usize) -> ControlFlow<()> {
+    |done, of| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Seconds as milliseconds with three digits.
+pub fn milliseconds(seconds: f64) -> String {
+    format!("{:.3} ms", seconds * 1e3)
+}
+
+/// The median of some durations; 0 of none.
+pub fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_line_up() {
+        let text = table(
+            &["set", "ms"],
+            &[vec!["a".into(), "1.5".into()], vec!["longer".into(), "10.25".into()]],
+        );
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[2], "a         1.5");
+        assert_eq!(lines[3], "longer  10.25");
+    }
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(megabytes(60_162_048), "60.2 MB");
+        assert_eq!(megabytes(999), "1.0 kB");
+    }
+}

@@ -1,0 +1,285 @@
+//! `becalm run`: the main job, from keys to checked results, with every figure that it claims.
+
+use crate::report::{self, facts, megabytes, milliseconds};
+use anyhow::{Result, bail};
+use becalm::backend::{Backend, Cpu, Evaluator};
+use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
+use becalm::params::TfheParams;
+use becalm::tfhe::{Table, noise};
+use serde::Serialize;
+use std::time::Instant;
+
+/// Bootstraps whose noise is measured: the 99 % interval of a variance is then ±16 %.
+const NOISE_SAMPLES: usize = 512;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Which scheme.
+    #[arg(long, default_value = "tfhe", value_parser = ["tfhe"])]
+    scheme: String,
+    /// Which parameter set (see `becalm params`).
+    #[arg(long, default_value = "tfhe_2_2")]
+    params: String,
+    /// Values to bootstrap, each below the set's number of values; by default every value once.
+    #[arg(long, value_delimiter = ',')]
+    values: Vec<u64>,
+    /// The lookup table, one entry for each value; by default m² + 1 modulo the number of values.
+    #[arg(long, value_delimiter = ',')]
+    table: Vec<u64>,
+    /// Threads; 0 for all.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Allow toy and comparison sets below 128 bits.
+    #[arg(long)]
+    allow_insecure: bool,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a run found.
+#[derive(Serialize)]
+struct Report {
+    scheme: String,
+    params: String,
+    backend: String,
+    security_bits: f64,
+    security_source: String,
+    log2_pfail: f64,
+    bootstrap_key_bytes: u64,
+    key_switch_key_bytes: u64,
+    stored_key_bytes: usize,
+    keygen_seconds: f64,
+    expand_seconds: f64,
+    single_seconds: f64,
+    batch: usize,
+    batch_seconds_per_ciphertext: f64,
+    noise_log2_std_measured: f64,
+    noise_log2_std_formula: f64,
+    noise_variance_ratio: f64,
+    noise_interval_99: (f64, f64),
+    peak_memory_bytes: Option<u64>,
+    checked: usize,
+    wrong: usize,
+}
+
+/// Runs the main job.
+pub fn run(args: &Args) -> Result<()> {
+    let params = TfheParams::named(&args.params)?;
+    params.require_secure(args.allow_insecure)?;
+    let encoding = Encoding::of(params);
+    let entries = entries(args, encoding);
+    let table = Table::new(params, &entries)?;
+    let values =
+        if args.values.is_empty() { (0..encoding.values).collect() } else { args.values.clone() };
+    if !args.json {
+        announce(params)?;
+    }
+    let started = Instant::now();
+    let secret = SecretKey::generate(params, args.allow_insecure)?;
+    let keys = keygen(&secret)?;
+    let keygen_seconds = started.elapsed().as_secs_f64();
+    let cpu = Cpu::new(args.threads)?;
+    let started = Instant::now();
+    let evaluator = Evaluator::new(&cpu, &keys)?;
+    let expand_seconds = started.elapsed().as_secs_f64();
+    let given = secret.encrypt(&values)?;
+    let results = secret.decrypt(&bootstrap(&evaluator, &given, &table, "given values")?)?;
+    let wrong_given = wrong(&values, &results, &entries);
+    if !args.json {
+        show(&values, &results, &entries)?;
+    }
+    let measured = measure(&secret, &evaluator, &table, &entries)?;
+    let formula = noise::bootstrap_output(params);
+    let report = Report {
+        scheme: args.scheme.clone(),
+        params: params.name.to_string(),
+        backend: format!("{} ({})", evaluator.info().name, cpu.info().description),
+        security_bits: params.security_bits,
+        security_source: params.security_source.to_string(),
+        log2_pfail: params.log2_pfail,
+        bootstrap_key_bytes: params.bootstrap_key_bytes(),
+        key_switch_key_bytes: params.key_switch_key_bytes(),
+        stored_key_bytes: keys.seeded_bytes(),
+        keygen_seconds,
+        expand_seconds,
+        single_seconds: measured.single,
+        batch: measured.batch,
+        batch_seconds_per_ciphertext: measured.per_ciphertext,
+        noise_log2_std_measured: measured.variance.sqrt().log2(),
+        noise_log2_std_formula: formula.sqrt().log2(),
+        noise_variance_ratio: measured.variance / formula,
+        noise_interval_99: interval(measured.batch),
+        peak_memory_bytes: peak_memory(),
+        checked: values.len() + measured.batch,
+        wrong: wrong_given + measured.wrong,
+    };
+    if args.json {
+        report::json(&report)?
+    } else {
+        print(&report)?
+    }
+    if report.wrong > 0 {
+        bail!("{} of {} results are wrong", report.wrong, report.checked);
+    }
+    Ok(())
+}
+
+fn entries(args: &Args, encoding: Encoding) -> Vec<u64> {
+    let p = encoding.values;
+    if args.table.is_empty() {
+        (0..p).map(|m| (m * m + 1) % p).collect()
+    } else {
+        args.table.clone()
+    }
+}
+
+fn announce(p: &TfheParams) -> Result<()> {
+    let expanded = p.bootstrap_key_bytes() + p.key_switch_key_bytes();
+    report::print(&format!(
+        "{}: {:.1} bits of security, failure probability 2^{:.1} per bootstrap, {} values\nkeys to make: {} stored, {} in memory",
+        p.name,
+        p.security_bits,
+        p.log2_pfail,
+        p.plaintext_modulus(),
+        megabytes((p.seeded_bootstrap_key_bytes() + p.seeded_key_switch_key_bytes()) as usize),
+        megabytes(expanded as usize),
+    ))
+}
+
+/// The evaluation key, with a progress bar.
+pub fn keygen(secret: &SecretKey) -> Result<EvaluationKey> {
+    let bar = report::bar("keys", 1);
+    let keys = secret.evaluation_key_with(&|done, of| {
+        if done % 64 == 0 {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        }
+        true
+    })?;
+    bar.finish_and_clear();
+    Ok(keys)
+}
+
+fn bootstrap(evaluator: &Evaluator, x: &Lwe, table: &Table, what: &str) -> Result<Lwe> {
+    let bar = report::bar(what, x.len());
+    let y = evaluator.bootstrap_with(x, table, &mut report::follow(&bar))?;
+    bar.finish_and_clear();
+    Ok(y)
+}
+
+fn wrong(values: &[u64], results: &[u64], entries: &[u64]) -> usize {
+    let right = |(m, r): (&u64, &u64)| entries.get(*m as usize) == Some(r);
+    values.iter().zip(results).filter(|pair| !right(*pair)).count()
+}
+
+fn show(values: &[u64], results: &[u64], entries: &[u64]) -> Result<()> {
+    let line = |name: &str, of: &mut dyn Iterator<Item = u64>| {
+        let cells: Vec<String> = of.take(16).map(|v| format!("{v:>4}")).collect();
+        format!("  {name:9}{}{}", cells.join(""), if values.len() > 16 { " …" } else { "" })
+    };
+    report::print(&line("value", &mut values.iter().copied()))?;
+    report::print(&line("table", &mut values.iter().map(|v| entries[*v as usize])))?;
+    report::print(&line("decrypted", &mut results.iter().copied()))
+}
+
+struct Measured {
+    single: f64,
+    batch: usize,
+    per_ciphertext: f64,
+    variance: f64,
+    wrong: usize,
+}
+
+/// Times bootstraps one by one and in a batch, and measures the noise of the batch's results.
+fn measure(
+    secret: &SecretKey,
+    evaluator: &Evaluator,
+    table: &Table,
+    entries: &[u64],
+) -> Result<Measured> {
+    let params = secret.params();
+    // Large sets take seconds a bootstrap: fewer samples there.
+    let batch = if params.polynomial_size > 4096 { 16 } else { NOISE_SAMPLES };
+    let p = params.plaintext_modulus();
+    let values: Vec<u64> = (0..batch as u64).map(|i| i % p).collect();
+    let x = secret.encrypt(&values)?;
+    let singles = (0..9.min(batch)).map(|i| {
+        let one = x.slice(i..i + 1)?;
+        let started = Instant::now();
+        evaluator.bootstrap(&one, table)?;
+        Ok(started.elapsed().as_secs_f64())
+    });
+    let single = report::median(singles.collect::<Result<Vec<f64>>>()?);
+    let started = Instant::now();
+    let y = bootstrap(evaluator, &x, table, "batch")?;
+    let per_ciphertext = started.elapsed().as_secs_f64() / batch as f64;
+    let results = secret.decrypt(&y)?;
+    let errors =
+        secret.errors(&y, &values.iter().map(|m| entries[*m as usize]).collect::<Vec<_>>())?;
+    let variance = errors.iter().map(|e| e * e).sum::<f64>() / batch as f64;
+    Ok(Measured {
+        single,
+        batch,
+        per_ciphertext,
+        variance,
+        wrong: wrong(&values, &results, entries),
+    })
+}
+
+/// Where the ratio of a measured variance to the true one lies with probability 99 %: χ²_n/n by Wilson and Hilferty.
+fn interval(samples: usize) -> (f64, f64) {
+    let n = samples as f64;
+    let at = |z: f64| (1.0 - 2.0 / (9.0 * n) + z * (2.0 / (9.0 * n)).sqrt()).powi(3);
+    (at(-2.5758), at(2.5758))
+}
+
+/// Most memory that the process ever held, where the system tells.
+pub fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}
+
+fn print(r: &Report) -> Result<()> {
+    let (low, high) = r.noise_interval_99;
+    let mut rows = vec![
+        ("parameter set", r.params.clone()),
+        ("backend", r.backend.clone()),
+        ("security", format!("{:.1} bits ({})", r.security_bits, r.security_source)),
+        ("failure probability", format!("2^{:.1} per bootstrap", r.log2_pfail)),
+        ("bootstrapping key", megabytes(r.bootstrap_key_bytes as usize)),
+        ("key-switching key", megabytes(r.key_switch_key_bytes as usize)),
+        ("keys as stored", megabytes(r.stored_key_bytes)),
+        (
+            "key generation",
+            format!("{:.2} s, then {:.2} s to expand", r.keygen_seconds, r.expand_seconds),
+        ),
+        ("one bootstrap", format!("{} with key switch", milliseconds(r.single_seconds))),
+        (
+            "in a batch",
+            format!(
+                "{} per ciphertext, batch of {}",
+                milliseconds(r.batch_seconds_per_ciphertext),
+                r.batch
+            ),
+        ),
+        (
+            "noise measured",
+            format!("2^{:.2} (standard deviation, torus)", r.noise_log2_std_measured),
+        ),
+        (
+            "noise formula",
+            format!(
+                "2^{:.2}; variance ratio {:.3}, 99 % interval {low:.2} to {high:.2}",
+                r.noise_log2_std_formula, r.noise_variance_ratio
+            ),
+        ),
+    ];
+    if let Some(bytes) = r.peak_memory_bytes {
+        rows.push(("peak memory", megabytes(bytes as usize)));
+    }
+    let verdict = if r.wrong == 0 { "all right".to_string() } else { format!("{} WRONG", r.wrong) };
+    rows.push(("results", format!("{} checked, {verdict}", r.checked)));
+    report::print(&format!("\n{}", facts(&rows)))
+}

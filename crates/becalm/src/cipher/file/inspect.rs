@@ -1,0 +1,90 @@
+//! What a file claims, without its contents.
+
+use super::header::{Dtype, Header};
+use super::{Kind, VERSION, disk};
+use crate::Result;
+use crate::cipher::{Encoding, KeyId, KeyRole};
+use crate::params::TfheParams;
+use std::path::Path;
+
+/// What a file claims of itself. Nothing here is secret, and nothing but its form was checked.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Description {
+    /// What it holds.
+    pub kind: Kind,
+    /// Version of the format.
+    pub version: u32,
+    /// Its parameter set, with the claims that the file makes.
+    pub params: TfheParams,
+    /// True if the table has this set under this name; the claims that count are then the table's.
+    pub in_table: bool,
+    /// Identity of the secret key; programs have none.
+    pub key: Option<KeyId>,
+    /// Which key of the set, for LWE ciphertexts.
+    pub role: Option<KeyRole>,
+    /// Where messages lie, for LWE ciphertexts.
+    pub encoding: Option<Encoding>,
+    /// Least and greatest message, for LWE ciphertexts.
+    pub range: Option<(i64, i64)>,
+    /// Variance of the phase error in torus units, for ciphertexts.
+    pub noise: Option<f64>,
+    /// The tensors.
+    pub tensors: Vec<TensorShape>,
+    /// Length of the file.
+    pub bytes: u64,
+}
+
+/// Name and size of a tensor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorShape {
+    /// Its name.
+    pub name: String,
+    /// `"U64"` or `"U8"`.
+    pub dtype: &'static str,
+    /// Its dimensions.
+    pub shape: Vec<u64>,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// Reads the header of a file, of any size, and tells what it claims. The checksum is not computed.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io); [`Error::BadFile`](crate::Error::BadFile),
+/// [`Error::BadInput`](crate::Error::BadInput) or [`Error::WrongParams`](crate::Error::WrongParams) if becalm would not
+/// read it.
+pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
+    let (_, head, bytes) = disk::read_head(path.as_ref())?;
+    let header = Header::parse(&head, bytes)?;
+    let params = header.claimed_params()?;
+    let known = TfheParams::all().iter().find(|t| t.name == params.name);
+    let has = |name: &str| header.metadata.contains_key(name);
+    let encoding = has("encoding").then(|| header.encoding()).transpose()?;
+    Ok(Description {
+        kind: header.kind()?,
+        version: VERSION,
+        in_table: known.is_some_and(|t| t.id() == params.id()),
+        params,
+        key: has("key").then(|| header.key()).transpose()?,
+        role: has("role").then(|| header.role()).transpose()?,
+        encoding,
+        range: encoding.map(|e| header.message_range(e)).transpose()?,
+        noise: has("noise").then(|| header.noise()).transpose()?,
+        tensors: shapes(&header),
+        bytes,
+    })
+}
+
+fn shapes(header: &Header) -> Vec<TensorShape> {
+    let tensors = header.tensors.iter().map(|(name, t)| TensorShape {
+        name: name.clone(),
+        dtype: match t.dtype {
+            Dtype::U8 => "U8",
+            Dtype::U64 => "U64",
+        },
+        shape: t.shape.clone(),
+        bytes: t.data_offsets.1 - t.data_offsets.0,
+    });
+    tensors.collect()
+}

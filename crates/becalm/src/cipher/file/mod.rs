@@ -1,0 +1,145 @@
+//! Files of keys, ciphertexts and programs, in the safetensors container (docs/files.md gives every byte).
+//!
+//! `u64 length | JSON header | tensors`, little endian, tensors 8-aligned and in the order of their names. The header
+//! is accepted only in the one form in which it is written, so equal contents are equal files. A BLAKE3 checksum covers
+//! every byte. It finds accidents, not forgers: what a file claims is checked against its parameter set, and the set
+//! against the table of sets. Nothing is allocated that the length of the file does not pay for.
+
+mod ciphertexts;
+mod disk;
+mod header;
+mod inspect;
+mod keys;
+mod map;
+mod read;
+mod write;
+
+pub(crate) use disk::{read_file, require_limit};
+pub(crate) use header::{Dtype, Header};
+pub use inspect::{Description, TensorShape, inspect};
+pub(crate) use read::Reader;
+pub(crate) use write::{Data, Draft};
+
+use crate::Error;
+use std::fmt;
+
+/// The version that is written, and the only one that is read.
+pub const VERSION: u32 = 1;
+
+/// What the reader of a file accepts. The default is right for files of strangers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trust {
+    /// Also accept sets below 128 bits, and sets that are not in the table, whose claims nobody has proved.
+    pub allow_insecure: bool,
+    /// Most bytes of memory for a batch of ciphertexts or a program (which takes up to 64 for each byte of its file).
+    /// The length of a key follows from its parameter set.
+    pub limit: u64,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Trust { allow_insecure: false, limit: 1 << 30 }
+    }
+}
+
+impl Trust {
+    /// The default, and parameter sets that are insecure or unknown.
+    pub fn insecure() -> Self {
+        Trust { allow_insecure: true, ..Trust::default() }
+    }
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// [`SecretKey`](crate::cipher::SecretKey).
+    SecretKey,
+    /// [`EvaluationKey`](crate::cipher::EvaluationKey).
+    EvaluationKey,
+    /// A batch of [`Lwe`](crate::cipher::Lwe) ciphertexts.
+    Lwe,
+    /// A [`Glwe`](crate::cipher::Glwe) ciphertext.
+    Glwe,
+    /// A program.
+    Program,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 5] =
+        [Kind::SecretKey, Kind::EvaluationKey, Kind::Lwe, Kind::Glwe, Kind::Program];
+
+    /// The word that names it in a file: `"becalm.lwe"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::SecretKey => "becalm.secret_key",
+            Kind::EvaluationKey => "becalm.evaluation_key",
+            Kind::Lwe => "becalm.lwe",
+            Kind::Glwe => "becalm.glwe",
+            Kind::Program => "becalm.program",
+        }
+    }
+
+    /// The metadata of such a file: exactly these, in order.
+    fn entries(self) -> &'static [&'static str] {
+        match self {
+            Kind::SecretKey | Kind::EvaluationKey => {
+                &["checksum", "format", "key", "params", "version"]
+            }
+            Kind::Lwe => &[
+                "checksum", "encoding", "format", "key", "noise", "params", "range", "role",
+                "version",
+            ],
+            Kind::Glwe => &["checksum", "format", "key", "noise", "params", "version"],
+            Kind::Program => &["checksum", "format", "params", "version"],
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A file that is not what it should be; most often it was cut or altered on the way.
+pub(crate) fn bad(wanted: impl Into<String>, got: impl Into<String>) -> Error {
+    bad_but(wanted, got, "copy the file again from where it was made, or make it again")
+}
+
+/// [`bad`] with a remedy of its own.
+pub(crate) fn bad_but(
+    wanted: impl Into<String>,
+    got: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Error {
+    Error::bad_file("load", wanted, got, remedy)
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, b| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{b:02x}");
+        text
+    })
+}
+
+/// Inverse of [`hex`].
+pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    let digit = |d: u8| match d {
+        b'0'..=b'9' => Some(d - b'0'),
+        b'a'..=b'f' => Some(d - b'a' + 10),
+        _ => None,
+    };
+    if text.len() != 2 * N {
+        return None;
+    }
+    for (b, d) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *b = digit(d[0])? << 4 | digit(d[1])?;
+    }
+    Some(bytes)
+}

@@ -1,0 +1,64 @@
+//! Reading a file that is in memory or mapped.
+
+use super::header::{Header, LENGTH};
+use super::{Kind, bad, hex};
+use crate::Result;
+use std::ops::Range;
+
+/// A file whose header was checked; its checksum is [`Reader::verify`]'s matter.
+pub(crate) struct Reader<'a> {
+    header: Header,
+    data: &'a [u8],
+    /// Where the tensors begin.
+    start: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the header of a file of this kind.
+    ///
+    /// # Errors
+    /// [`Error::BadFile`](crate::Error::BadFile) for a file that is cut, of another kind or version, or spelt otherwise
+    /// than becalm spells it.
+    pub(crate) fn open(bytes: &'a [u8], kind: Kind) -> Result<Self> {
+        let total = bytes.len() as u64;
+        let first = bytes.first_chunk::<LENGTH>();
+        let first = first.ok_or_else(|| bad("a file of becalm", format!("{total} bytes")))?;
+        let start = LENGTH + Header::length(*first, total)?;
+        let (head, data) = bytes.split_at(start);
+        let header = Header::parse(head, total)?;
+        header.require(kind)?;
+        Ok(Reader { header, data, start })
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Refuses a file of which any bit has changed since it was written.
+    pub(crate) fn verify(&self) -> Result<()> {
+        let sum = hex(self.header.hasher()?.update(self.data).finalize().as_bytes());
+        let claimed = self.header.checksum()?;
+        if sum == claimed {
+            return Ok(());
+        }
+        // Not the sum itself: it is a function of the contents, which may be secret.
+        Err(bad("contents that match the checksum", "contents that were altered"))
+    }
+
+    /// Bytes of a tensor.
+    pub(crate) fn bytes(&self, name: &str) -> &'a [u8] {
+        self.data.get(self.header.range(name)).unwrap_or(&[])
+    }
+
+    /// Words of a tensor.
+    pub(crate) fn words(&self, name: &str) -> Vec<u64> {
+        let (words, _) = self.bytes(name).as_chunks::<8>();
+        words.iter().map(|w| u64::from_le_bytes(*w)).collect()
+    }
+
+    /// Bytes of a tensor, counted from the beginning of the file.
+    pub(super) fn place(&self, name: &str) -> Range<usize> {
+        let range = self.header.range(name);
+        self.start + range.start..self.start + range.end
+    }
+}
