@@ -118,10 +118,7 @@ impl Evaluator {
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.
     fn chunk(&self, walk: &Walk, lanes: usize) -> usize {
         let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
-        (4 * self.info.best_batch)
-            .div_ceil(widest)
-            .next_multiple_of(self.info.best_batch.div_ceil(widest).max(1))
-            .clamp(1, lanes.max(1))
+        (4 * self.info.best_batch).div_ceil(widest).clamp(1, lanes.max(1))
     }
 
     fn check(&self, program: &Program, inputs: &[Ciphertext]) -> Result<usize> {

@@ -12,6 +12,32 @@ use std::marker::PhantomData;
 /// From this size on a buffer is aligned to, and asks for, huge pages.
 const HUGE_PAGE: usize = 2 << 20;
 
+/// From this size on a request is compared with the memory there is.
+const CHECKED: usize = 64 << 20;
+
+/// Bytes that the system can still give without swapping, where it tells (Linux).
+pub fn available_memory() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()?.saturating_mul(1024))
+}
+
+/// Refuses what would not fit, before the system kills the process for trying. Small requests are not checked.
+///
+/// # Errors
+/// `Error::Memory` with the size wanted and the memory there is.
+pub fn require_memory(op: &'static str, bytes: usize) -> Result<()> {
+    match (bytes >= CHECKED).then(available_memory).flatten() {
+        Some(free) if bytes > free => Err(Error::memory(
+            op,
+            format!("{:.2} GB", bytes as f64 / 1e9),
+            format!("{:.2} GB free", free as f64 / 1e9),
+            "use a smaller batch or parameter set (`becalm params` lists key sizes), or free memory",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// A fixed-length array of plain numbers, zero at first, aligned to 64 bytes at least.
 pub struct Buffer<T> {
     map: MmapMut,
@@ -35,6 +61,7 @@ impl<T: Pod> Buffer<T> {
         let bytes =
             len.checked_mul(size_of::<T>()).filter(|b| *b < isize::MAX as usize - HUGE_PAGE);
         let bytes = bytes.ok_or_else(|| refused("more than the address space".into()))?;
+        require_memory("allocate", bytes)?;
         let slack = if bytes >= HUGE_PAGE { HUGE_PAGE } else { 0 };
         let map = MmapMut::map_anon((bytes + slack).max(1)).map_err(|e| refused(e.to_string()))?;
         let offset = if slack == 0 { 0 } else { map.as_ptr().align_offset(HUGE_PAGE) };

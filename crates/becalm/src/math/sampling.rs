@@ -4,7 +4,7 @@
 //! them, so its time tells nothing about secrets or noise. (The Gaussian divides and takes square roots in hardware.)
 //! Noise is drawn as integers in units of the grid it is added to: the modulus 2^64, p, or 2^32.
 //! Cost per sample with AES instructions: uniform 1.3 ns (modulo p 4 ns), binary 0.5, TUniform 1.7, Gaussian 13 ns.
-//! Sources: TUniform, Zama's *TFHE-rs handbook*, §"TUniform"; Gaussian, Box and Muller 1958.
+//! Sources: TUniform as in TFHE-rs; Gaussian, Box and Muller 1958.
 
 use super::Modulus;
 use super::modulus::reduce128;

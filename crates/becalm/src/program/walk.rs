@@ -8,7 +8,6 @@ use super::{Need, Op, Program, Reg, RegType, TableRef};
 use crate::tfhe::noise::{self, NoiseReport};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// What the instructions of a wave have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -229,12 +228,5 @@ impl Program {
 
     fn bytes(&self, reg: Reg) -> usize {
         self.width(reg) * 8
-    }
-}
-
-impl Walk {
-    /// Positions of the waves of one chunk, for loops that show progress.
-    pub fn wave_range(&self) -> Range<usize> {
-        0..self.waves.len()
     }
 }

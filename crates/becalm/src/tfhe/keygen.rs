@@ -9,6 +9,7 @@ use super::encrypt::{fill_noise, inner_product};
 use super::polynomial::BinaryPolynomials;
 use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words};
 use crate::math::Modulus;
+use crate::math::buffer::require_memory;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::{binary, uniform};
 use crate::params::TfheParams;
@@ -80,7 +81,7 @@ impl SecretKey {
     /// Makes the evaluation key.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system gives no randomness.
+    /// [`Error::Io`] if the system gives no randomness; [`Error::Memory`] if the key does not fit.
     pub fn evaluation_key(&self) -> Result<EvaluationKey> {
         self.evaluation_key_with(&|_, _| true)
     }
@@ -95,6 +96,7 @@ impl SecretKey {
         let secret = BinaryPolynomials::new(p.modulus, p.polynomial_size, &self.big)?;
         let ggsw_body = p.pbs.level as usize * (p.glwe_dimension + 1) * p.polynomial_size;
         let ks_body = p.ks.level as usize;
+        require_memory("keygen", 8 * p.lwe_dimension * ggsw_body)?;
         let mut bootstrap = vec![0u64; p.lwe_dimension * ggsw_body];
         let mut key_switch = vec![0u64; p.big_dimension() * ks_body];
         let total = p.lwe_dimension + p.big_dimension();

@@ -126,7 +126,7 @@ impl BootstrapKey {
                     jobs.map(|(glwe, exponents)| Job { glwe, exponents }).collect();
                 key.rotate(&mut tile, s)?
             }
-            (Arithmetic::Ntt(key), Scratch::Ntt(s)) => key.rotate(accs, &exponents, s),
+            (Arithmetic::Ntt(key), Scratch::Ntt(s)) => key.rotate(accs, &exponents, s)?,
             _ => {
                 return Err(Error::wrong_params(
                     "bootstrap",

@@ -9,6 +9,7 @@
 
 use super::Shape;
 use crate::math::Modulus;
+use crate::math::buffer::Buffer;
 use crate::math::gadget::Gadget;
 use crate::math::gadget::{round, take_digit};
 use crate::math::ntt::NttPlan;
@@ -24,13 +25,13 @@ pub struct NttBootstrapKey {
     level: Level,
     plan: &'static NttPlan,
     /// n × ℓ × (k + 1) × (k + 1) × N, each polynomial transformed.
-    ggsw: Vec<u64>,
+    ggsw: Buffer<u64>,
 }
 
 /// Memory for [`NttBootstrapKey::rotate`]: the digits and the product of one step, transformed.
 pub struct Scratch {
-    digits: Vec<u64>,
-    product: Vec<u64>,
+    digits: Buffer<u64>,
+    product: Buffer<u64>,
 }
 
 impl NttBootstrapKey {
@@ -59,8 +60,9 @@ impl NttBootstrapKey {
                 "check the parameter set",
             ));
         }
-        let mut ggsw = allocate(shape.ggsw_len().saturating_mul(shape.lwe_dimension))?;
-        ggsw.par_chunks_exact_mut(shape.ggsw_len()).enumerate().for_each(|(i, out)| {
+        let mut ggsw = Buffer::new(shape.ggsw_len().saturating_mul(shape.lwe_dimension))?;
+        let all = ggsw.as_mut_slice();
+        all.par_chunks_exact_mut(shape.ggsw_len()).enumerate().for_each(|(i, out)| {
             fill(i, out);
             for polynomial in out.chunks_exact_mut(shape.polynomial_size) {
                 plan.forward(level, polynomial);
@@ -79,79 +81,83 @@ impl NttBootstrapKey {
     /// # Errors
     /// `Memory` when it cannot be had.
     pub fn scratch(&self, _max_tile: usize) -> Result<Scratch> {
-        let digits = allocate(self.shape.digits_len())?;
-        Ok(Scratch { digits, product: allocate(self.shape.polynomial_size)? })
+        let digits = Buffer::new(self.shape.digits_len())?;
+        Ok(Scratch { digits, product: Buffer::new(self.shape.polynomial_size)? })
     }
 
     /// Rotates a tile of T accumulators. `accs`: T × (k + 1) × N words modulo p, lookup tables in, rotated tables out.
-    /// `masks`: T × (n + 1) exponents in 0..2N, the n of the mask, then that of the body. Panics on other lengths, on
-    /// larger exponents, and on the scratch of another shape.
-    pub fn rotate(&self, accs: &mut [u64], masks: &[u32], scratch: &mut Scratch) {
+    /// `masks`: T × (n + 1) exponents in 0..2N, the n of the mask, then that of the body.
+    ///
+    /// # Errors
+    /// `BadInput` for other lengths, larger exponents, or the scratch of another shape.
+    pub fn rotate(&self, accs: &mut [u64], masks: &[u32], scratch: &mut Scratch) -> Result<()> {
         let Shape { lwe_dimension: n, polynomial_size: size, .. } = self.shape;
         let glwe = self.shape.glwe_len();
-        let tile = masks.len() / (n + 1);
-        assert!(
-            masks.len() == tile * (n + 1) && accs.len() == tile * glwe,
-            "a mask for each accumulator"
-        );
-        assert!(masks.iter().all(|&m| (m as usize) < 2 * size), "exponents modulo 2N");
-        assert!(
-            scratch.digits.len() == self.shape.digits_len() && scratch.product.len() == size,
-            "own scratch"
-        );
+        self.check(accs, masks, scratch)?;
+        let Scratch { digits, product } = scratch;
+        let (digits, product) = (digits.as_mut_slice(), product.as_mut_slice());
         for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(n + 1)) {
             for polynomial in acc.chunks_exact_mut(size) {
-                rotate_back(polynomial, mask[n] as usize, &mut scratch.product);
+                rotate_back(polynomial, mask[n] as usize, product);
             }
         }
-        for (i, ggsw) in self.ggsw.chunks_exact(self.shape.ggsw_len()).enumerate() {
+        for (i, ggsw) in self.ggsw.as_slice().chunks_exact(self.shape.ggsw_len()).enumerate() {
             for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(n + 1)) {
                 // A step by X^0 adds the external product of zero.
                 if mask[i] != 0 {
-                    self.step(acc, mask[i] as usize, ggsw, scratch);
+                    self.step(acc, mask[i] as usize, ggsw, digits, product);
                 }
             }
         }
+        Ok(())
+    }
+
+    fn check(&self, accs: &[u64], masks: &[u32], scratch: &Scratch) -> Result<()> {
+        let (n, size) = (self.shape.lwe_dimension, self.shape.polynomial_size);
+        let tile = masks.len() / (n + 1);
+        let lengths = masks.len() == tile * (n + 1) && accs.len() == tile * self.shape.glwe_len();
+        let own = scratch.digits.as_slice().len() == self.shape.digits_len();
+        if lengths && own && masks.iter().all(|&m| (m as usize) < 2 * size) {
+            return Ok(());
+        }
+        let wanted = format!(
+            "T × {} words and T × {} exponents below {}",
+            self.shape.glwe_len(),
+            n + 1,
+            2 * size
+        );
+        let got = format!("{} words and {} exponents", accs.len(), masks.len());
+        Err(Error::bad_input(
+            "blind rotation",
+            wanted,
+            got,
+            "pass a mask for each accumulator, and the key's own scratch",
+        ))
     }
 
     /// acc ← acc + ((X^exponent − 1)·acc) ⊡ ggsw.
-    fn step(&self, acc: &mut [u64], exponent: usize, ggsw: &[u64], scratch: &mut Scratch) {
+    fn step(
+        &self,
+        acc: &mut [u64],
+        exponent: usize,
+        ggsw: &[u64],
+        digits: &mut [u64],
+        product: &mut [u64],
+    ) {
         let (size, glwe) = (self.shape.polynomial_size, self.shape.glwe_len());
         for (r, polynomial) in acc.chunks_exact(size).enumerate() {
-            let rows = &mut scratch.digits[r * size..];
+            let rows = &mut digits[r * size..];
             entry::digits(self.level, self.shape.gadget, polynomial, exponent, rows, glwe);
         }
-        for row in scratch.digits.chunks_exact_mut(size) {
+        for row in digits.chunks_exact_mut(size) {
             self.plan.forward(self.level, row);
         }
         for (c, polynomial) in acc.chunks_exact_mut(size).enumerate() {
-            self.plan.dot(
-                self.level,
-                &mut scratch.product,
-                &scratch.digits,
-                &ggsw[c * size..],
-                glwe,
-            );
-            self.plan.inverse(self.level, &mut scratch.product);
-            entry::add(self.level, polynomial, &scratch.product);
+            self.plan.dot(self.level, product, digits, &ggsw[c * size..], glwe);
+            self.plan.inverse(self.level, product);
+            entry::add(self.level, polynomial, product);
         }
     }
-}
-
-/// `words` zeros, or a typed error.
-fn allocate(words: usize) -> Result<Vec<u64>> {
-    let mut memory = Vec::new();
-    memory.try_reserve_exact(words).map_err(|_| {
-        let wanted = format!("{} MiB", words >> 17);
-        Error::memory(
-            "bootstrapping key",
-            wanted,
-            "a refusal of the system",
-            "free memory or use a smaller set",
-        )
-    })?;
-    memory.resize(words, 0);
-    Ok(memory)
 }
 
 /// a ← X^−exponent·a, exponent in 0..2N.
@@ -344,10 +350,10 @@ mod tests {
             let key =
                 NttBootstrapKey::new(shape, simd, |i, out| out.copy_from_slice(&ggsw(&shape, i)))
                     .unwrap();
-            assert_eq!(NttBootstrapKey::bytes(&shape), 8 * key.ggsw.len());
+            assert_eq!(NttBootstrapKey::bytes(&shape), 8 * key.ggsw.as_slice().len());
             let mut scratch = key.scratch(tile).unwrap();
             let mut got = accs.clone();
-            key.rotate(&mut got, &masks, &mut scratch);
+            key.rotate(&mut got, &masks, &mut scratch).unwrap();
             assert!(got == expected, "{shape:?} {simd:?}");
         }
     }

@@ -144,7 +144,7 @@ unsafe fn dft_lanes<V: Vector, const INVERSE: bool>(x: &mut [Complex<V>; 8]) {
         x[..4].copy_from_slice(&y);
     } else {
         // SAFETY: values of the vector type are at hand, so the processor has its instructions.
-        let h = unsafe { V::splat(std::f64::consts::FRAC_1_SQRT_2) };
+        let h = unsafe { V::half_root() };
         *x = dft8::<V, INVERSE>(*x, h);
     }
 }
@@ -262,7 +262,7 @@ unsafe fn plain<V: Vector, const R: usize, const INVERSE: bool>(x: &mut [Complex
         }
         _ => {
             // SAFETY: values of the vector type are at hand, so the processor has its instructions.
-            let h = unsafe { V::splat(std::f64::consts::FRAC_1_SQRT_2) };
+            let h = unsafe { V::half_root() };
             let y = dft8::<V, INVERSE>([x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]], h);
             x.copy_from_slice(&y);
         }

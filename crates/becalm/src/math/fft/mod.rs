@@ -9,6 +9,7 @@
 
 pub(crate) mod butterfly;
 pub(crate) mod passes;
+pub(crate) mod twofold;
 pub(crate) mod vector;
 
 use super::buffer::Buffer;
@@ -16,6 +17,7 @@ use super::simd::Level;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use twofold::{OFFSET, series};
 
 /// A full turn in the fixed-point unit of angles; small enough that `angle + t·TURN` fits for every radix.
 const TURN: u64 = 1 << 58;
@@ -29,6 +31,7 @@ pub struct Plan {
     radices: Vec<usize>,
     /// Where each pass's twiddles start in `twiddles`, node after node, then where those of the leaves start.
     starts: Vec<usize>,
+    /// High parts, then, `OFFSET` later, low parts.
     twiddles: Buffer<f64>,
     /// For every value in storage order, u such that the value is taken at `e^(iπ(4u+1)/N)`.
     exponents: Vec<u32>,
@@ -83,7 +86,7 @@ impl Plan {
                     push(&mut table, &[angle], copies);
                 }
             }
-            table.resize(table.len().next_multiple_of(8), 0.0);
+            table.resize(table.len().next_multiple_of(8), (0.0, 0.0));
             nodes = nodes.iter().flat_map(|&node| children(node, radix)).collect();
         }
         starts.push(table.len());
@@ -97,8 +100,11 @@ impl Plan {
                 }
             }
         }
-        let mut twiddles = Buffer::new(table.len())?;
-        twiddles.as_mut_slice().copy_from_slice(&table);
+        let mut twiddles = Buffer::new(OFFSET + table.len())?;
+        for (i, (high, low)) in table.into_iter().enumerate() {
+            twiddles.as_mut_slice()[i] = high;
+            twiddles.as_mut_slice()[OFFSET + i] = low;
+        }
         Ok(Plan { size, level, lanes, radices, starts, twiddles, exponents })
     }
 
@@ -132,6 +138,33 @@ impl Plan {
         self.fold(data);
         // SAFETY: the plan exists only for a level of this processor, and `data` has its length.
         unsafe { passes::forward_all(self.level, self, data.as_mut_ptr()) }
+    }
+
+    /// [`forward`](Self::forward) of N integers modulo 2^64 times 2^-64 (so in [−1/2, 1/2]), every value rounded once
+    /// only. `work` is for [`twofold_len`](Self::twofold_len) doubles; the result is its first N.
+    ///
+    /// # Panics
+    /// If the lengths are not these.
+    pub fn forward_twofold(&self, input: &[u64], work: &mut [f64]) {
+        assert!(
+            input.len() == self.size && work.len() == self.twofold_len(),
+            "one polynomial and its work space"
+        );
+        const UNIT: f64 = 1.0 / (1u128 << 64) as f64;
+        for (i, &x) in input.iter().enumerate() {
+            let (value, part) = (i % (self.size / 2), i / (self.size / 2));
+            let at = self.position(value).0 + part * self.lanes;
+            let high = x as i64 as f64;
+            work[at] = high * UNIT;
+            work[OFFSET + at] = (x as i64).wrapping_sub(high as i64) as f64 * UNIT;
+        }
+        // SAFETY: as in `forward`, and the low parts are in place.
+        unsafe { passes::forward_twofold(self.level, self, work.as_mut_ptr()) }
+    }
+
+    /// Length of the work space of [`forward_twofold`](Self::forward_twofold).
+    pub fn twofold_len(&self) -> usize {
+        OFFSET + self.size
     }
 
     /// The inverse of [`forward`](Self::forward) times N/2, in place: N/2 complex values to N real coefficients.
@@ -233,22 +266,22 @@ fn node_twiddles(node: u64, radix: usize) -> Vec<u64> {
 }
 
 /// Twiddles of a leaf: of its first butterfly, one per vector; of its second, one per vector and lane.
-fn leaf_twiddles(table: &mut Vec<f64>, leaf: u64, lanes: usize, copies: usize) {
+fn leaf_twiddles(table: &mut Vec<(f64, f64)>, leaf: u64, lanes: usize, copies: usize) {
     let start = table.len();
     for angle in node_twiddles(leaf, lanes) {
         push(table, &[angle], copies);
     }
-    table.resize(start + butterfly::leaf_head(lanes, copies), 0.0);
+    table.resize(start + butterfly::leaf_head(lanes, copies), (0.0, 0.0));
     for m in 1..lanes as u64 {
         let angles: Vec<u64> =
             (0..lanes).map(|t| m * (child(leaf, lanes, t) / lanes as u64)).collect();
         push(table, &angles, 1);
     }
-    table.resize(table.len().next_multiple_of(8), 0.0);
+    table.resize(table.len().next_multiple_of(8), (0.0, 0.0));
 }
 
 /// Real parts, then imaginary parts, each `copies` times.
-fn push(table: &mut Vec<f64>, angles: &[u64], copies: usize) {
+fn push(table: &mut Vec<(f64, f64)>, angles: &[u64], copies: usize) {
     for quarters in [0, 3] {
         for &angle in angles {
             table.extend(std::iter::repeat_n(cosine(angle + quarters * (TURN / 4)), copies));
@@ -256,24 +289,18 @@ fn push(table: &mut Vec<f64>, angles: &[u64], copies: usize) {
     }
 }
 
-/// Cosine of an exact angle, reduced exactly to the first octant, the rounding of `2π·x` corrected to first order.
-fn cosine(angle: u64) -> f64 {
+/// Cosine of an exact angle in twice the precision, reduced exactly to the first octant.
+fn cosine(angle: u64) -> (f64, f64) {
     let angle = angle % TURN;
     let half = angle.min(TURN - angle); // cos is even: 0..=TURN/2
     let (quarter, sign) = if half > TURN / 4 { (TURN / 2 - half, -1.0) } else { (half, 1.0) };
-    let of = |x: u64| {
-        const TAU_LOW: f64 = 2.4492935982947064e-16; // 2π − TAU
-        let x = x as f64 / TURN as f64;
-        let high = x * std::f64::consts::TAU;
-        (high, x.mul_add(std::f64::consts::TAU, -high) + x * TAU_LOW)
-    };
-    sign * if quarter <= TURN / 8 {
-        let (high, low) = of(quarter);
-        high.cos() - low * high.sin()
+    let turns = |x: u64| x as f64 / TURN as f64;
+    let (high, low) = if quarter <= TURN / 8 {
+        series(turns(quarter), false)
     } else {
-        let (high, low) = of(TURN / 4 - quarter);
-        high.sin() + low * high.cos()
-    }
+        series(turns(TURN / 4 - quarter), true)
+    };
+    (sign * high, sign * low)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::Plan;
 use super::butterfly::{self, Complex};
+use super::twofold::Twofold;
 #[cfg(target_arch = "x86_64")]
 use super::vector::{Avx2, Avx512};
 use super::vector::{Portable, Vector};
@@ -48,6 +49,13 @@ entry! {
     /// # Safety
     /// `plan` is for `level`, `level` is available, `data` is valid for N doubles.
     forward_all => forward_kernel(plan: &Plan, data: *mut f64)
+}
+
+entry! {
+    /// The transform of one folded polynomial in twice the precision, in place.
+    /// # Safety
+    /// As [`forward_all`], and the low parts follow the high ones `twofold::OFFSET` later.
+    forward_twofold => forward_twofold_kernel(plan: &Plan, data: *mut f64)
 }
 
 entry! {
@@ -191,6 +199,12 @@ unsafe fn forward_kernel<V: Vector>(plan: &Plan, data: *mut f64) {
             }
         }
     }
+}
+
+#[inline(always)]
+unsafe fn forward_twofold_kernel<V: Vector>(plan: &Plan, data: *mut f64) {
+    // SAFETY: promised by the caller.
+    unsafe { forward_kernel::<Twofold<V>>(plan, data) }
 }
 
 #[inline(always)]

@@ -30,10 +30,19 @@ pub(crate) trait Vector:
     fn mul_sub(self, b: Self, c: Self) -> Self;
     /// `c − self·b`.
     fn neg_mul_add(self, b: Self, c: Self) -> Self;
-    /// The nearest integer, ties to even.
-    fn round(self) -> Self;
-    /// The greatest integer not above.
-    fn floor(self) -> Self;
+    /// The exact `self·b − product` where `product` is the rounded `self·b`.
+    #[inline(always)]
+    fn product_error(self, b: Self, product: Self) -> Self {
+        self.mul_sub(b, product)
+    }
+    /// √(1/2) in every lane.
+    /// # Safety
+    /// As `splat`.
+    #[inline(always)]
+    unsafe fn half_root() -> Self {
+        // SAFETY: promised by the caller.
+        unsafe { Self::splat(std::f64::consts::FRAC_1_SQRT_2) }
+    }
     /// Transposes the first `LANES` vectors as a square matrix.
     fn transpose(x: [Self; 8]) -> [Self; 8];
 
@@ -45,6 +54,14 @@ pub(crate) trait Vector:
         // SAFETY: promised by the caller.
         unsafe { if Self::COPIES == 1 { Self::splat(*p) } else { Self::load(p) } }
     }
+}
+
+/// Vectors that can be rounded.
+pub(crate) trait Round: Vector {
+    /// The nearest integer, ties to even.
+    fn round(self) -> Self;
+    /// The greatest integer not above.
+    fn floor(self) -> Self;
 }
 
 /// Asks for the cache line at `p`, into the second-level cache. Any address will do.
@@ -123,6 +140,24 @@ impl Vector for Portable {
         c - self * b
     }
     #[inline(always)]
+    fn product_error(self, b: Self, product: Self) -> Self {
+        let x = self;
+        portable!(|x, b, product| x.mul_add(b, -product))
+    }
+    #[inline(always)]
+    fn transpose(x: [Self; 8]) -> [Self; 8] {
+        let mut out = x;
+        for i in 0..4 {
+            for j in 0..4 {
+                out[i].0[j] = x[j].0[i];
+            }
+        }
+        out
+    }
+}
+
+impl Round for Portable {
+    #[inline(always)]
     fn round(self) -> Self {
         // Adding and taking away 1.5·2^52 rounds whatever is below 2^51, and all larger arguments are integers here.
         const MAGIC: f64 = 1.5 * (1u64 << 52) as f64;
@@ -137,16 +172,6 @@ impl Vector for Portable {
     fn floor(self) -> Self {
         let (x, r) = (self, self.round());
         portable!(|x, r| if r > x { r - 1.0 } else { r })
-    }
-    #[inline(always)]
-    fn transpose(x: [Self; 8]) -> [Self; 8] {
-        let mut out = x;
-        for i in 0..4 {
-            for j in 0..4 {
-                out[i].0[j] = x[j].0[i];
-            }
-        }
-        out
     }
 }
 
@@ -203,18 +228,6 @@ mod x86 {
             Avx2(unsafe { _mm256_fnmadd_pd(self.0, b.0, c.0) })
         }
         #[inline(always)]
-        fn round(self) -> Self {
-            // SAFETY: as above.
-            Avx2(unsafe {
-                _mm256_round_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self.0)
-            })
-        }
-        #[inline(always)]
-        fn floor(self) -> Self {
-            // SAFETY: as above.
-            Avx2(unsafe { _mm256_floor_pd(self.0) })
-        }
-        #[inline(always)]
         fn transpose(x: [Self; 8]) -> [Self; 8] {
             let mut out = x;
             // SAFETY: as above.
@@ -229,6 +242,21 @@ mod x86 {
                 out[3] = Avx2(_mm256_permute2f128_pd::<0x31>(b, d));
             }
             out
+        }
+    }
+
+    impl Round for Avx2 {
+        #[inline(always)]
+        fn round(self) -> Self {
+            // SAFETY: as above.
+            Avx2(unsafe {
+                _mm256_round_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self.0)
+            })
+        }
+        #[inline(always)]
+        fn floor(self) -> Self {
+            // SAFETY: as above.
+            Avx2(unsafe { _mm256_floor_pd(self.0) })
         }
     }
 
@@ -266,20 +294,6 @@ mod x86 {
             Avx512(unsafe { _mm512_fnmadd_pd(self.0, b.0, c.0) })
         }
         #[inline(always)]
-        fn round(self) -> Self {
-            // SAFETY: as above.
-            Avx512(unsafe {
-                _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self.0)
-            })
-        }
-        #[inline(always)]
-        fn floor(self) -> Self {
-            // SAFETY: as above.
-            Avx512(unsafe {
-                _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(self.0)
-            })
-        }
-        #[inline(always)]
         fn transpose(x: [Self; 8]) -> [Self; 8] {
             let mut out = x;
             // SAFETY: as above.
@@ -301,6 +315,23 @@ mod x86 {
                 }
             }
             out
+        }
+    }
+
+    impl Round for Avx512 {
+        #[inline(always)]
+        fn round(self) -> Self {
+            // SAFETY: as above.
+            Avx512(unsafe {
+                _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self.0)
+            })
+        }
+        #[inline(always)]
+        fn floor(self) -> Self {
+            // SAFETY: as above.
+            Avx512(unsafe {
+                _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(self.0)
+            })
         }
     }
 }

@@ -66,7 +66,13 @@ pub(super) trait Lanes: Copy {
         let cross = a1.mul_low(b).add(low.right(32));
         let middle = self.mul_low(b1).add(cross.join(Self::splat(0)));
         let high = a1.mul_low(b1).add(cross.right(32)).add(middle.right(32));
-        (high, low.join(middle))
+        (high, Self::low_word(self, b, low, middle))
+    }
+
+    /// The low word of the product, given `low` and `middle` of [`mul_wide`](Self::mul_wide).
+    #[inline(always)]
+    fn low_word(_a: Self, _b: Self, low: Self, middle: Self) -> Self {
+        low.join(middle)
     }
 
     /// The sum and the difference of a word and a residue: words.
@@ -326,6 +332,11 @@ mod x86 {
         const LANES: usize = 8;
         type Mask = __mmask8;
 
+        #[inline(always)]
+        fn low_word(a: Self, b: Self, _: Self, _: Self) -> Self {
+            // SAFETY: rule of the trait.
+            Avx512(unsafe { _mm512_mullo_epi64(a.0, b.0) })
+        }
         #[inline(always)]
         unsafe fn load(from: *const u64) -> Self {
             // SAFETY: the caller's promise.

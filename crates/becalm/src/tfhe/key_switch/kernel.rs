@@ -1,8 +1,8 @@
-//! Digits times one block of rows of a key: sums[panel][ciphertext][column] += Σ_row digit[ciphertext][row]·key[row][column].
+//! Digits times one block of rows of a key: `sums[panel][ct][column] += Σ_row digits[ct][row]·key[row][column]`.
 //!
 //! A panel is the 8 or 16 columns of 32-bit words that fill a vector. A word is two signed 16-bit planes, lo + 2^16·hi,
 //! so that one instruction multiplies two rows at a time and adds to 32-bit sums; these are exact for one block and
-//! then move to 64 bits. Panel layout: [pair of rows][plane][column][row of the pair], so it is read once, in order,
+//! then move to 64 bits. Panel layout: `[pair of rows][plane][column][row of the pair]`, so it is read once, in order,
 //! for all ciphertexts.
 //! Requires rows·max|digit| < 2^16 and rows a multiple of 8.
 //! Cost: rows·columns/16 multiply-add instructions of 512 bits a ciphertext and word (VNNI).
@@ -12,7 +12,7 @@ use crate::math::simd::Level;
 /// Ciphertexts whose sums stay in registers together.
 const TILE: usize = 6;
 /// How far ahead the key is fetched, in elements: 8 KiB, a panel.
-const AHEAD: usize = 4096;
+const DISTANCE: usize = 4096;
 
 /// The instructions of this kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,16 +81,15 @@ pub(super) fn multiply(path: Path, rows: usize, key: &[i16], digits: &[i16], sum
 
 /// 32-bit sums of the columns of a panel, or their pairs of 16-bit factors.
 trait Columns: Copy {
-    /// One pair of factors for all columns.
-    type Pair: Copy;
     const COLUMNS: usize;
     /// Whether a `dot` waits long for the one before, so that small tiles need several sums.
     const SLOW_CHAIN: bool;
     unsafe fn zero() -> Self;
     unsafe fn load(pairs: *const i16) -> Self;
-    unsafe fn broadcast(pair: *const i16) -> Self::Pair;
+    /// One pair in all columns.
+    unsafe fn broadcast(pair: *const i16) -> Self;
     /// self + x_0·y_0 + x_1·y_1 in each column.
-    unsafe fn dot(self, x: Self, y: Self::Pair) -> Self;
+    unsafe fn dot(self, x: Self, y: Self) -> Self;
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn store(self, sums: *mut i32);
     #[inline(always)]
@@ -112,15 +111,11 @@ unsafe fn panels_of<V: Columns>(rows: usize, key: &[i16], digits: &[i16], sums: 
             unsafe {
                 let digits = digits.as_ptr().add(first * rows);
                 let sums = sums.as_mut_ptr().add((p * batch + first) * V::COLUMNS);
-                match (next - first, V::SLOW_CHAIN) {
-                    (1, true) => tile::<V, 1, 4>(rows, panel, digits, sums),
-                    (1, false) => tile::<V, 1, 1>(rows, panel, digits, sums),
-                    (2, true) => tile::<V, 2, 2>(rows, panel, digits, sums),
-                    (2, false) => tile::<V, 2, 1>(rows, panel, digits, sums),
-                    (3, _) => tile::<V, 3, 1>(rows, panel, digits, sums),
-                    (4, _) => tile::<V, 4, 1>(rows, panel, digits, sums),
-                    (5, _) => tile::<V, 5, 1>(rows, panel, digits, sums),
-                    _ => tile::<V, 6, 1>(rows, panel, digits, sums),
+                // Where the key is read once, the processor's own prefetching is better.
+                if tiles > 1 {
+                    tile_of::<V, true>(next - first, rows, panel, digits, sums);
+                } else {
+                    tile_of::<V, false>(next - first, rows, panel, digits, sums);
                 }
             }
             first = next;
@@ -128,17 +123,29 @@ unsafe fn panels_of<V: Columns>(rows: usize, key: &[i16], digits: &[i16], sums: 
     }
 }
 
-/// Repeats a statement for constants below `$n`: the compiler leaves longer loops over registers in memory.
-macro_rules! unrolled {
-    ($i:ident < $n:expr, $body:block) => {
-        unrolled!(@ $i, $n, $body, 0 1 2 3 4 5)
-    };
-    (@ $i:ident, $n:expr, $body:block, $($value:literal)*) => {
-        $(if $value < $n {
-            let $i: usize = $value;
-            $body
-        })*
-    };
+/// # Safety
+/// As for [`tile`], with T = `count` from 1 to 6.
+#[inline(always)]
+unsafe fn tile_of<V: Columns, const AHEAD: bool>(
+    count: usize,
+    rows: usize,
+    panel: *const i16,
+    digits: *const i16,
+    sums: *mut i64,
+) {
+    // SAFETY: passed on.
+    unsafe {
+        match (count, V::SLOW_CHAIN) {
+            (1, true) => tile::<V, 1, 4, AHEAD>(rows, panel, digits, sums),
+            (1, false) => tile::<V, 1, 1, AHEAD>(rows, panel, digits, sums),
+            (2, true) => tile::<V, 2, 2, AHEAD>(rows, panel, digits, sums),
+            (2, false) => tile::<V, 2, 1, AHEAD>(rows, panel, digits, sums),
+            (3, _) => tile::<V, 3, 1, AHEAD>(rows, panel, digits, sums),
+            (4, _) => tile::<V, 4, 1, AHEAD>(rows, panel, digits, sums),
+            (5, _) => tile::<V, 5, 1, AHEAD>(rows, panel, digits, sums),
+            _ => tile::<V, TILE, 1, AHEAD>(rows, panel, digits, sums),
+        }
+    }
 }
 
 /// `T` ciphertexts times one panel, in `U` sums each that are added at the end.
@@ -146,7 +153,7 @@ macro_rules! unrolled {
 /// # Safety
 /// The panel has rows × 2 columns elements, `digits` T × rows, `sums` T × columns; rows is a multiple of 2·U.
 #[inline(always)]
-unsafe fn tile<V: Columns, const T: usize, const U: usize>(
+unsafe fn tile<V: Columns, const T: usize, const U: usize, const AHEAD: bool>(
     rows: usize,
     panel: *const i16,
     digits: *const i16,
@@ -158,34 +165,32 @@ unsafe fn tile<V: Columns, const T: usize, const U: usize>(
         let mut lo = [[V::zero(); T]; U];
         let mut hi = [[V::zero(); T]; U];
         for row in (0..rows).step_by(2 * U) {
-            unrolled!(u < U, {
+            for u in 0..U {
                 let row = row + 2 * u;
                 let pair = panel.add(row * plane);
-                if T >= 3 {
-                    // Small tiles wait for memory anyway, and the processor's own prefetching is better for them.
-                    V::prefetch(pair.wrapping_add(AHEAD));
+                if AHEAD {
+                    V::prefetch(pair.wrapping_add(DISTANCE));
                 }
                 let (key_lo, key_hi) = (V::load(pair), V::load(pair.add(plane)));
-                unrolled!(t < T, {
+                for t in 0..T {
                     let d = V::broadcast(digits.add(t * rows + row));
                     lo[u][t] = lo[u][t].dot(key_lo, d);
                     hi[u][t] = hi[u][t].dot(key_hi, d);
-                });
-            });
+                }
+            }
         }
-        unrolled!(t < T, {
+        for t in 0..T {
             let (mut low, mut high) = (lo[0][t], hi[0][t]);
             for u in 1..U {
                 (low, high) = (low.add(lo[u][t]), high.add(hi[u][t]));
             }
-            let mut words = [[0; MOST_COLUMNS]; 2];
-            low.store(words[0].as_mut_ptr());
-            high.store(words[1].as_mut_ptr());
-            let sums = sums.add(t * V::COLUMNS);
-            for c in 0..V::COLUMNS {
-                *sums.add(c) += words[0][c] as i64 + ((words[1][c] as i64) << 16);
+            let (mut lows, mut highs) = ([0; MOST_COLUMNS], [0; MOST_COLUMNS]);
+            low.store(lows.as_mut_ptr());
+            high.store(highs.as_mut_ptr());
+            for (c, (l, h)) in lows.into_iter().zip(highs).enumerate().take(V::COLUMNS) {
+                *sums.add(t * V::COLUMNS + c) += l as i64 + ((h as i64) << 16);
             }
-        });
+        }
     }
 }
 
@@ -196,7 +201,6 @@ const MOST_COLUMNS: usize = 16;
 struct Portable([i32; 8]);
 
 impl Columns for Portable {
-    type Pair = [i16; 2];
     const COLUMNS: usize = 8;
     const SLOW_CHAIN: bool = false;
     #[inline(always)]
@@ -209,15 +213,14 @@ impl Columns for Portable {
         Portable(unsafe { pairs.cast::<[i32; 8]>().read_unaligned() })
     }
     #[inline(always)]
-    unsafe fn broadcast(pair: *const i16) -> Self::Pair {
+    unsafe fn broadcast(pair: *const i16) -> Self {
         // SAFETY: the caller gives a pair.
-        unsafe { [*pair, *pair.add(1)] }
+        Portable([unsafe { pair.cast::<i32>().read_unaligned() }; 8])
     }
     #[inline(always)]
-    unsafe fn dot(mut self, x: Self, y: Self::Pair) -> Self {
-        for (sum, x) in self.0.iter_mut().zip(x.0) {
-            let [x0, x1]: [i16; 2] = bytemuck::cast(x);
-            *sum += x0 as i32 * y[0] as i32 + x1 as i32 * y[1] as i32;
+    unsafe fn dot(mut self, x: Self, y: Self) -> Self {
+        for ((sum, x), y) in self.0.iter_mut().zip(x.0).zip(y.0) {
+            *sum += (x as i16 as i32) * (y as i16 as i32) + (x >> 16) * (y >> 16);
         }
         self
     }
@@ -249,7 +252,6 @@ mod x86 {
             struct $name($inner);
 
             impl Columns for $name {
-                type Pair = Self;
                 const COLUMNS: usize = $columns;
                 const SLOW_CHAIN: bool = $slow;
                 #[inline(always)]
@@ -287,9 +289,9 @@ mod x86 {
                 unsafe fn prefetch(pair: *const i16) {
                     // SAFETY: a prefetch reads nothing.
                     unsafe {
-                        _mm_prefetch::<_MM_HINT_T0>(pair.cast());
+                        _mm_prefetch::<_MM_HINT_T1>(pair.cast());
                         if $columns == 16 {
-                            _mm_prefetch::<_MM_HINT_T0>(pair.wrapping_add(32).cast());
+                            _mm_prefetch::<_MM_HINT_T1>(pair.wrapping_add(32).cast());
                         }
                     }
                 }
