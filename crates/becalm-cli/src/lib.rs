@@ -4,6 +4,7 @@
 
 mod bench;
 mod doctor;
+mod estimate;
 mod files;
 mod params;
 pub mod report;
@@ -27,6 +28,8 @@ enum Verb {
     Run(run::Args),
     /// List the parameter sets and what is claimed of them.
     Params(params::Args),
+    /// Estimate the security of an LWE instance or of a parameter set.
+    Estimate(estimate::Args),
     /// Make a secret key and an evaluation key.
     Keygen(files::KeygenArgs),
     /// Encrypt values with a secret key.
@@ -61,6 +64,7 @@ where
     let done = match cli.verb {
         Verb::Run(a) => run::run(&a),
         Verb::Params(a) => params::run(&a),
+        Verb::Estimate(a) => estimate::run(&a),
         Verb::Keygen(a) => files::keygen(&a),
         Verb::Encrypt(a) => files::encrypt(&a),
         Verb::Eval(a) => files::eval(&a),

@@ -11,6 +11,7 @@ mod error;
 pub mod math;
 pub mod params;
 pub mod program;
+pub mod security;
 pub mod tfhe;
 
 pub use error::{Detail, Error, Result};

@@ -11,6 +11,7 @@ pub use lookup::{Need, find};
 
 use crate::math::Modulus;
 pub use crate::math::gadget::Gadget;
+use crate::security::{Instance, Secret};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -195,6 +196,21 @@ impl TfheParams {
     /// Variance of one coefficient of noise under the big key, torus units.
     pub fn glwe_variance(&self) -> f64 {
         self.glwe_noise.variance(Modulus::LOG2)
+    }
+
+    /// What an attacker on the set's public material has to solve: the small key, then the big one as an LWE key of
+    /// dimension k·N.
+    pub fn instances(&self) -> [Instance; 2] {
+        let instance = |n: usize, log2_q: u32, variance: f64| Instance {
+            n: n as u32,
+            log2_q: f64::from(log2_q),
+            secret: Secret::Binary,
+            noise_std: variance.sqrt() * f64::from(log2_q).exp2(),
+        };
+        [
+            instance(self.lwe_dimension, self.ks_modulus_log2, self.lwe_variance()),
+            instance(self.big_dimension(), Modulus::LOG2, self.glwe_variance()),
+        ]
     }
 
     /// Bytes of the bootstrapping key as a bootstrap reads it, transformed: n·ℓ·(k+1)²·N words of 64 bits.

@@ -220,16 +220,19 @@ impl Plan {
     }
 
     /// Radices of the passes from the root down.
+    #[inline(always)]
     pub(crate) fn radices(&self) -> &[usize] {
         &self.radices
     }
 
     /// Number of leaves.
+    #[inline(always)]
     pub(crate) fn leaves(&self) -> usize {
         self.size / 2 / (self.lanes * self.lanes)
     }
 
     /// Twiddles of the passes at `depth` (the leaves' for `depth == radices().len()`), node after node.
+    #[inline(always)]
     pub(crate) fn twiddles(&self, depth: usize) -> &[f64] {
         &self.twiddles.as_slice()[self.starts[depth]..]
     }
@@ -237,7 +240,7 @@ impl Plan {
 
 /// The radices for a transform of `leaves` leaves: few passes, each fitting the registers.
 fn radices(level: Level, leaves: usize) -> Vec<usize> {
-    let largest = if level == Level::Avx512 { 4 } else { 3 };
+    let largest = if level == Level::Avx512 { 4 } else { 2 };
     let log2 = leaves.trailing_zeros();
     let passes = log2.div_ceil(largest).max(1);
     // The larger radices go to the root, whose pass does the most besides.

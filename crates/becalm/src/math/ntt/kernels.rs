@@ -1,6 +1,6 @@
 //! The passes of the transform, generic over [`Lanes`].
 //!
-//! A *node* of the tree is a ring Z_p[X]/(X^S − c) with its S coefficients in place; a pass splits it into eight of
+//! A *node* of the tree is a ring of polynomials modulo X^S − c with its S coefficients in place; a pass splits it into eight of
 //! S/8. Where c is a power of two (the first layers) all twiddles are shifts, known at compile time. Else one product
 //! x_j·w^j, w^8 = c', turns the node into X^8 − 1, whose twiddles are again shifts: 7/8 of a product for three layers.
 

@@ -3,7 +3,7 @@
 //! A lane is a *word* (any u64, one of the at most two representatives) or a *residue* (a word <= p). Sums and
 //! differences of a word and a residue are words again, with at most one correction by ε = 2^32 − 1 ≡ 2^64; products
 //! are residues. Everything is composed of a dozen primitive operations, so that each instruction set states only
-//! these. Source of the reductions: 2^64 ≡ ε, 2^96 ≡ −1; Pornin, "EcGFp5" (2022), section 5.1, for Montgomery's.
+//! these. Source of the reductions: 2^64 ≡ ε, 2^96 ≡ −1; Pornin 2022, "EcGFp5", for Montgomery's.
 
 use super::super::modulus::GOLDILOCKS;
 use std::hint::select_unpredictable;

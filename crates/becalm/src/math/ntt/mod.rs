@@ -1,4 +1,4 @@
-//! Negacyclic number-theoretic transform modulo p = 2^64 − 2^32 + 1: exact products in Z_p[X]/(X^N + 1).
+//! Negacyclic number-theoretic transform: exact products of polynomials modulo X^N + 1 and p = 2^64 − 2^32 + 1.
 //!
 //! Forward: the values of a polynomial at the N roots ψ^(2i+1) of X^N + 1, ψ merged into the twiddles; product: point by
 //! point; inverse: back, divided by N. Words in and out are reduced, so all [`Level`]s agree bit for bit.
@@ -6,8 +6,7 @@
 //! butterfly multiply by shifts; ψ is chosen so that ψ^(N/32) = 8.
 //! Order of the values: that of the binary tree (X^S − c splits into X^(S/2) − √c, then + √c), except that from N = 128
 //! on each aligned block of 8×8 values is transposed. Nothing outside this module may depend on it.
-//! Cost: N·(7/8·⌊(log2 N − 3)/3⌋) products modulo p. Source: Goldilocks: Hamburg 2015; shifts as twiddles: Emmart and
-//! Weems 2011.
+//! Cost: N·(7/8·⌊(log2 N − 3)/3⌋) products modulo p. Source of the shifts: Emmart and Weems 2011.
 
 mod kernels;
 mod lanes;

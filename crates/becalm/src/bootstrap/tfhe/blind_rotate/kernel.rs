@@ -10,8 +10,8 @@ use crate::math::fft::passes::{self, leaf_stride, node_stride};
 #[cfg(target_arch = "x86_64")]
 use crate::math::fft::vector::{Avx2, Avx512};
 use crate::math::fft::vector::{Portable, Round, Vector, prefetch};
-use crate::math::gadget::Gadget;
 use crate::math::simd::Level;
+use crate::params::Gadget;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -353,7 +353,11 @@ unsafe fn multiply_kernel<V: Vector>(
                 }
                 below /= radices[depth];
             }
-            leaf_product::<V>(layout, leaf, ggsw, work, digits, fetch);
+            if fetch {
+                leaf_product::<V, true>(layout, leaf, ggsw, work, digits);
+            } else {
+                leaf_product::<V, false>(layout, leaf, ggsw, work, digits);
+            }
             for depth in (1..radices.len()).rev() {
                 below *= radices[depth];
                 if (leaf + 1) % below == 0 {
@@ -404,16 +408,16 @@ impl Layout {
 }
 
 #[inline(always)]
-unsafe fn leaf_product<V: Vector>(
+unsafe fn leaf_product<V: Vector, const FETCH: bool>(
     layout: &Layout,
     leaf: usize,
     ggsw: *const f64,
     work: *mut f64,
     digits: *mut f64,
-    fetch: bool,
 ) {
     // SAFETY: promised by the caller.
     unsafe {
+        let ahead = layout.ggsw.min(FETCH_AHEAD);
         let tw = layout
             .plan
             .twiddles(layout.plan.radices().len())
@@ -429,20 +433,18 @@ unsafe fn leaf_product<V: Vector>(
         for column in 0..layout.columns {
             let g = ggsw.add((leaf * layout.columns + column) * layout.rows * layout.leaf);
             let mut sum = [Complex::<V>::zero(); 8];
-            for m in 0..V::LANES {
-                let i = m * 2 * V::LANES;
-                sum[m] = Complex::<V>::load(digits.add(i)).mul(Complex::load(g.add(i)));
-            }
-            for row in 1..layout.rows {
+            for row in 0..layout.rows {
                 for m in 0..V::LANES {
                     let i = row * layout.leaf + m * 2 * V::LANES;
+                    let (digit, factor) =
+                        (Complex::<V>::load(digits.add(i)), Complex::load(g.add(i)));
                     sum[m] =
-                        Complex::<V>::load(digits.add(i)).mul_acc(Complex::load(g.add(i)), sum[m]);
-                }
-            }
-            if fetch {
-                for line in (0..layout.rows * layout.leaf).step_by(8) {
-                    prefetch(g.wrapping_add(layout.ggsw.min(FETCH_AHEAD) + line));
+                        if row == 0 { digit.mul(factor) } else { digit.mul_acc(factor, sum[m]) };
+                    if FETCH {
+                        for line in (0..2 * V::LANES).step_by(8) {
+                            prefetch(g.wrapping_add(ahead + i + line));
+                        }
+                    }
                 }
             }
             butterfly::leaf_inverse::<V>(sum, at.add(column * layout.row_stride), tw);

@@ -1,0 +1,111 @@
+//! The `becalm` command as a user runs it: every verb, files between them, exit status and messages.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// A folder of its own for each test, removed afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("becalm-cli-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
+        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
+    }
+
+    fn succeed(&self, line: &str) -> String {
+        let out = self.run(line);
+        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// The message of a refused line, which must name a remedy and exit with 1.
+    fn refuse(&self, line: &str) -> String {
+        let out = self.run(line);
+        assert_eq!(out.status.code(), Some(1), "{line}");
+        String::from_utf8(out.stderr).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn keygen_encrypt_eval_decrypt() {
+    let f = Folder::new("steps");
+    f.succeed("keygen --params toy_2_2 --allow-insecure");
+    f.succeed("encrypt --values 3,1,15 -o x.becalm --allow-insecure");
+    let table = "1,2,5,10,1,10,5,2,1,2,5,10,1,10,5,2";
+    f.succeed(&format!("eval x.becalm --table {table} -o y.becalm --allow-insecure"));
+    assert_eq!(f.succeed("decrypt y.becalm --allow-insecure"), "10,2,2\n");
+    let json = f.succeed("decrypt y.becalm --allow-insecure --json");
+    assert_eq!(serde_json::from_str::<Vec<u64>>(&json).unwrap(), [10, 2, 2]);
+    for file in ["secret.becalm", "evaluation.becalm", "x.becalm"] {
+        assert!(f.succeed(&format!("inspect {file}")).contains("toy_2_2"));
+    }
+    let described: serde_json::Value =
+        serde_json::from_str(&f.succeed("inspect x.becalm --json")).unwrap();
+    assert_eq!(described["params"], "toy_2_2");
+}
+
+#[test]
+fn run_reports_and_checks() {
+    let f = Folder::new("run");
+    let line = "run --params toy_1_1 --values 3,0,1,2 --allow-insecure --json";
+    let report: serde_json::Value = serde_json::from_str(&f.succeed(line)).unwrap();
+    assert_eq!(report["wrong"], 0);
+    assert!(report["checked"].as_u64().unwrap() > 4);
+    assert!(report["noise_log2_std_formula"].as_f64().unwrap() < 0.0);
+    let text = f.succeed("run --params toy_1_1 --allow-insecure --table 3,2,1,0");
+    assert!(text.contains("all right"), "{text}");
+}
+
+#[test]
+fn params_are_listed_and_described() {
+    let f = Folder::new("params");
+    assert!(f.succeed("params").contains("tfhe_2_2"));
+    let all: serde_json::Value = serde_json::from_str(&f.succeed("params --json")).unwrap();
+    assert!(all.as_array().unwrap().iter().all(|p| p["security_bits"].is_number()));
+    let one: serde_json::Value =
+        serde_json::from_str(&f.succeed("params tfhe_2_2 --json")).unwrap();
+    let pfail = one["noise_variance"]["log2_pfail"].as_f64().unwrap();
+    assert!((pfail - one["log2_pfail"].as_f64().unwrap()).abs() < 0.01);
+}
+
+#[test]
+fn bench_and_doctor_report() {
+    let f = Folder::new("bench");
+    let line = "bench --quick --params toy_1_1 --allow-insecure --json -";
+    let rows: serde_json::Value = serde_json::from_str(&f.succeed(line)).unwrap();
+    assert!(rows.as_array().unwrap().iter().all(|r| r["ms"].as_f64().unwrap() > 0.0));
+    let doctor: serde_json::Value = serde_json::from_str(&f.succeed("doctor --json")).unwrap();
+    assert!(doctor["checks"].as_array().unwrap().iter().all(|c| c["ok"] == true));
+}
+
+#[test]
+fn refusals_name_the_remedy() {
+    let f = Folder::new("refusals");
+    assert!(f.refuse("run --params toy_2_2").contains("insecure"));
+    assert!(f.refuse("run --params tfhe_2_3").contains("tfhe_2_2"));
+    assert!(f.refuse("run --params toy_2_2 --allow-insecure --values 16").contains("below 16"));
+    assert!(f.refuse("decrypt nothing.becalm").contains("nothing.becalm"));
+    f.succeed("keygen --params toy_2_2 --allow-insecure");
+    assert!(f.refuse("keygen --params toy_2_2 --allow-insecure").contains("--force"));
+    f.succeed("encrypt --values 3 -o x.becalm --allow-insecure");
+    f.succeed(
+        "keygen --params toy_2_2 --allow-insecure --secret other.becalm --evaluation e2.becalm",
+    );
+    let wrong = f.refuse("decrypt x.becalm --secret other.becalm --allow-insecure");
+    assert!(wrong.contains("wrong key"), "{wrong}");
+    let swapped = f.refuse("decrypt x.becalm --secret evaluation.becalm --allow-insecure");
+    assert!(swapped.contains("bad file"), "{swapped}");
+    assert_eq!(f.run("run --no-such-flag").status.code(), Some(2));
+}

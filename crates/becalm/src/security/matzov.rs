@@ -1,0 +1,300 @@
+//! Dual hybrid attack of the MATZOV report (2022, Theorem 7.6): of n coordinates, ζ are enumerated, t go under a
+//! Fourier transform modulo p, and the n − ζ − t left are killed by short dual vectors of a lattice with m samples.
+//!
+//! * length of the vectors: λ = σ_e^(m/D)·(σ_s·q)^(k/D)·√(4/3)·√(β/2πe)·δ^(D−β), k = n − ζ − t, D = m + k;
+//! * vectors needed: N = e^(4(πλ/q)²)·e^(t(πσ_s/p)²/3)·(ζ·H(σ_s) + t·ln p + ln 2);
+//! * gates: T_sample(β, D, N) + c·(2a/√e)^ζ·2^(ζH)·(1024·t·p^(t+1) + 640·N).
+//!
+//! The reference takes m = n samples as the report does; the strict search takes as many as are best.
+use super::instance::Lwe;
+use super::reduction::{
+    MAX_BLOCK, MIN_BLOCK, bkz, log2_delta, log2_sum, short_vectors, short_vectors_at_least,
+};
+use super::search::{bisect, early_abort, local_minimum};
+use super::{CEILING_BITS, Candidate, Search};
+use std::f64::consts::{E, LN_2, LOG2_E, PI};
+use std::ops::RangeInclusive;
+
+/// Gates of one multiplication and of one table update (MATZOV 2022, pp. 38, 39).
+const MULTIPLICATION: f64 = 1024.0;
+const TABLE_UPDATE: f64 = 640.0;
+
+pub fn cost(lwe: &Lwe, search: Search) -> Candidate {
+    let attack = DualHybrid::new(lwe);
+    if attack.is_hopeless() {
+        return Candidate::default();
+    }
+    match search {
+        Search::Reference => attack.reference(),
+        Search::Strict => attack.strict(),
+    }
+}
+
+/// What depends on the distributions alone.
+struct DualHybrid<'a> {
+    lwe: &'a Lwe,
+    /// Entropy H of a coordinate of the secret, in bits, by a Gaussian of the same width.
+    entropy: f64,
+    /// log2 of the enumeration's growth per coordinate, (2a/√e)·2^H.
+    growth: f64,
+    /// log2 of the constant c.
+    constant: f64,
+    /// log2 of the widths of the secret, and of the noise relative to q.
+    log2_secret: f64,
+    log2_noise: f64,
+}
+
+impl<'a> DualHybrid<'a> {
+    fn new(lwe: &'a Lwe) -> Self {
+        let variance = lwe.secret_std * lwe.secret_std;
+        let alpha = PI * PI * variance;
+        let entropy = (0.5 + 0.5 * (2.0 * PI * variance).ln() - alpha.tanh().ln()) / LN_2;
+        let log2_a = 8.0 * alpha * (-2.0 * alpha).exp() * alpha.tanh() * LOG2_E;
+        let constant = -(-(-0.5 / variance).exp_m1()).log2();
+        let growth = 1.0 + log2_a - 0.5 * LOG2_E + entropy;
+        let log2_noise = lwe.log2_noise - lwe.log2_q;
+        Self { lwe, entropy, growth, constant, log2_secret: lwe.secret_std.log2(), log2_noise }
+    }
+
+    /// Steps of 10 in ζ and t, a walk over β, each loop left at the first rise.
+    fn reference(&self) -> Candidate {
+        let n = self.lwe.n;
+        let mut irrelevant = false;
+        let over_p = early_abort(2..u32::MAX, 1, |p| {
+            if irrelevant {
+                return None;
+            }
+            let found = early_abort(0..n, 10, |zeta| {
+                early_abort(0..n - zeta, 10, |t| {
+                    let split = self.split(zeta, t, p, true);
+                    local_minimum((MIN_BLOCK, MAX_BLOCK), 1, |beta, _| {
+                        self.price(split, beta, 2 * n - zeta - t)
+                    })
+                })
+            });
+            // Without a Fourier transform p does not matter.
+            irrelevant = p > 2 && found.is_some_and(|c| c.t == 0);
+            found
+        });
+        over_p.unwrap_or_default()
+    }
+
+    /// Every (ζ, t, β) that could beat the best so far, for p = 2, 3, … until no greater p can: with the rounding
+    /// of p = ∞ and the transform of p + 1 the attack would not be better either.
+    fn strict(&self) -> Candidate {
+        let reference = self.reference();
+        let mut best = Candidate { bits: reference.bits.min(CEILING_BITS), ..reference };
+        for p in 2.. {
+            // A coarse pass first: the full one drops more the better the best so far.
+            best = self.scan(p, true, 8, best);
+            best = self.scan(p, true, 1, best);
+            let bound = self.scan(p + 1, false, 1, best);
+            if bound.bits >= best.bits {
+                break;
+            }
+        }
+        if best.beta == 0 { best } else { self.polish(best) }
+    }
+
+    /// The best of `best` and all points with this p, by branch and bound: the parts of the cost which do not
+    /// depend on the parameter at hand bound it from below.
+    fn scan(&self, p: u32, rounding: bool, step: usize, mut best: Candidate) -> Candidate {
+        let n = self.lwe.n;
+        for zeta in (0..n).step_by(step) {
+            if self.split(zeta, 0, p, rounding).log2_guess(0.0) >= best.bits {
+                break;
+            }
+            let mut highest = MIN_BLOCK;
+            for t in (0..n - zeta).step_by(step) {
+                let split = self.split(zeta, t, p, rounding);
+                if split.log2_guess(0.0) >= best.bits {
+                    break;
+                }
+                while highest < MAX_BLOCK
+                    && bkz(highest + 1, split.unknowns.max(highest + 2)) < best.bits
+                {
+                    highest += 1;
+                }
+                best = self.scan_blocks(split, highest, best);
+            }
+        }
+        best
+    }
+
+    /// The best of `best` and all points with this split and β ≤ `highest`. A smaller block gives longer vectors,
+    /// as do fewer dimensions: both of which more are needed.
+    fn scan_blocks(&self, split: Split, highest: u32, mut best: Candidate) -> Candidate {
+        let is_affordable =
+            |beta, d, bits| split.log2_guess(self.log2_vectors(split, beta, d)) < bits;
+        let mut low = 0;
+        for beta in (MIN_BLOCK..=highest).rev() {
+            if bkz(beta, low.max(beta + 1)) >= best.bits {
+                continue;
+            }
+            let shortest = self.shortest_dimension(split, beta);
+            let fewest = self.log2_vectors(split, beta, shortest);
+            let guess = split.log2_guess(fewest);
+            if guess >= best.bits {
+                break;
+            }
+            if low == 0 {
+                // What is too few dimensions for the largest block is so for the others.
+                let range = (split.unknowns, shortest);
+                low = bisect(range, shortest / 16, |d| is_affordable(beta, d, best.bits)).0;
+            }
+            let bound = |floor: u32| {
+                log2_sum(short_vectors_at_least(beta, floor..=shortest, fewest), guess)
+            };
+            let mut floor = low.max(beta + 1);
+            if bound(floor) < best.bits {
+                floor = floor
+                    .max(bisect((floor, shortest), 1, |d| is_affordable(beta, d, best.bits)).0);
+                if bound(floor) < best.bits {
+                    best = self.scan_dimensions((split, beta), floor..=shortest, 256, best);
+                }
+            }
+        }
+        best
+    }
+
+    /// The best of `best` and these dimensions: 32 of them, and `most` of them if one of the 32 comes close. (The
+    /// cost jumps by 0.3 bit where the sieve grows by a dimension.)
+    fn scan_dimensions(
+        &self,
+        (split, beta): (Split, u32),
+        range: RangeInclusive<u32>,
+        most: u32,
+        best: Candidate,
+    ) -> Candidate {
+        let count = range.end().saturating_sub(*range.start());
+        let scan = |parts: u32| {
+            let dimensions = range.clone().step_by((count / parts) as usize + 1);
+            dimensions.fold(Candidate::default(), |b, d| b.or(self.price(split, beta, d)))
+        };
+        if scan(32).bits > best.bits + 0.4 { best } else { best.or(scan(most)) }
+    }
+
+    /// Every dimension, around the best of a scan.
+    fn polish(&self, best: Candidate) -> Candidate {
+        let around = |x: u32, least: u32| x.saturating_sub(1).max(least)..=x + 1;
+        let mut polished = best;
+        for zeta in around(best.zeta, 0) {
+            for t in around(best.t, 0).filter(|t| zeta + t < self.lwe.n) {
+                let split = self.split(zeta, t, best.p, true);
+                for beta in around(best.beta, MIN_BLOCK) {
+                    let range = split.unknowns.max(beta + 1)..=self.shortest_dimension(split, beta);
+                    polished = self.scan_dimensions((split, beta), range, 4096, polished);
+                }
+            }
+        }
+        polished
+    }
+
+    /// The dimension D with the shortest vectors, √(k·log(σ_s·q/σ_e)/log δ).
+    fn shortest_dimension(&self, split: Split, beta: u32) -> u32 {
+        let square = f64::from(split.unknowns) * (self.log2_secret - self.log2_noise).max(0.0)
+            / log2_delta(beta);
+        (square.sqrt().ceil() as u32).max(split.unknowns + 1).max(beta + 1)
+    }
+
+    fn price(&self, split: Split, beta: u32, d: u32) -> Candidate {
+        let count = self.log2_vectors(split, beta, d);
+        let bits = log2_sum(short_vectors(beta, d, count), split.log2_guess(count));
+        let Split { zeta, t, p, .. } = split;
+        Candidate { bits, beta, d, zeta, t, p, ..Candidate::default() }
+    }
+
+    /// log2 of N.
+    fn log2_vectors(&self, split: Split, beta: u32, d: u32) -> f64 {
+        let [k, b, dim] = [split.unknowns, beta, d].map(f64::from);
+        let log2_length = self.log2_noise
+            + k / dim * (self.log2_secret - self.log2_noise)
+            + 0.5 * (b * (4.0 / 3.0 / (2.0 * PI * E))).log2()
+            + (dim - b) * log2_delta(beta);
+        4.0 * PI * PI * LOG2_E * (2.0 * log2_length).exp2() + split.log2_guesses
+    }
+
+    fn split(&self, zeta: u32, t: u32, p: u32, rounding: bool) -> Split {
+        let unknowns = self.lwe.n - zeta - t;
+        let [z, k, base] = [zeta, t, p].map(f64::from);
+        let rounding =
+            if rounding { k / 3.0 * (self.lwe.secret_std * PI / base).powi(2) } else { 0.0 };
+        let log2_guesses = rounding * LOG2_E + (z * self.entropy + k * base.ln() + LN_2).log2();
+        let log2_transform = MULTIPLICATION.log2() + k.log2() + (k + 1.0) * base.log2();
+        Split {
+            zeta,
+            t,
+            p,
+            unknowns,
+            log2_guesses,
+            log2_enumeration: self.constant + z * self.growth,
+            log2_transform,
+        }
+    }
+
+    /// Whether even the strongest reduction within the ceiling, with as many coordinates guessed and transformed
+    /// as the ceiling allows, needs too many vectors.
+    fn is_hopeless(&self) -> bool {
+        let zeta = (CEILING_BITS / self.growth).min(f64::from(self.lwe.n)) as u32;
+        let split = self.split(zeta, (CEILING_BITS as u32).min(self.lwe.n - zeta), 2, false);
+        self.log2_vectors(split, MAX_BLOCK, self.shortest_dimension(split, MAX_BLOCK))
+            > CEILING_BITS
+    }
+}
+
+/// How the coordinates are split, and what follows from that alone.
+#[derive(Clone, Copy)]
+struct Split {
+    zeta: u32,
+    t: u32,
+    p: u32,
+    /// Coordinates left to the lattice, k.
+    unknowns: u32,
+    /// log2 of the factors of N for telling the guesses apart and, unless left out of a lower bound, for rounding
+    /// the secret modulo p.
+    log2_guesses: f64,
+    log2_enumeration: f64,
+    log2_transform: f64,
+}
+
+impl Split {
+    /// log2 of the gates of enumeration, Fourier transform and table updates for 2^`count` vectors.
+    fn log2_guess(&self, count: f64) -> f64 {
+        self.log2_enumeration + log2_sum(self.log2_transform, TABLE_UPDATE.log2() + count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Instance, Secret};
+    use super::*;
+
+    /// No point on a grid through the whole space beats the branch and bound.
+    #[test]
+    fn no_sampled_point_beats_the_strict_search() {
+        let cases = [
+            (200, 20.0, Secret::Binary, 50.0),
+            (150, 14.0, Secret::Ternary, 3.2),
+            (160, 16.0, Secret::Gaussian { std: 3.2 }, 3.2),
+        ];
+        for (n, log2_q, secret, noise_std) in cases {
+            let lwe = Lwe::new(&Instance { n, log2_q, secret, noise_std }).unwrap();
+            let attack = DualHybrid::new(&lwe);
+            let best = attack.strict();
+            assert!(best.bits < attack.reference().bits);
+            for p in 2..9 {
+                for zeta in (0..30).step_by(3) {
+                    for t in 0..30 {
+                        let split = attack.split(zeta, t, p, true);
+                        for beta in (MIN_BLOCK..200).step_by(2) {
+                            for d in (split.unknowns.max(beta) + 1..2 * n).step_by(16) {
+                                let found = attack.price(split, beta, d);
+                                assert!(found.bits >= best.bits, "{found:?} beats {best:?}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
