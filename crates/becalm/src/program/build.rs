@@ -5,6 +5,7 @@ use crate::cipher::{Encoding, KeyRole, Lwe};
 use crate::params::{Order, TfheParams};
 use crate::tfhe::{Output, Table};
 use crate::{Error, Result};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Program {
@@ -122,8 +123,10 @@ impl Program {
         range: (i64, i64),
     ) -> Result<Reg> {
         let mut merged: Vec<(i64, Reg)> = Vec::with_capacity(terms.len());
+        let mut place = HashMap::with_capacity(terms.len());
         for &(c, r) in terms {
-            match merged.iter_mut().find(|t| t.1 == r) {
+            let at = *place.entry(r).or_insert(merged.len());
+            match merged.get_mut(at) {
                 Some(t) => t.0 = t.0.saturating_add(c),
                 None => merged.push((c, r)),
             }
@@ -163,6 +166,19 @@ impl Program {
     /// [`Error::BadInput`] if the register is not under the small key, its encoding is not the table's, or its values
     /// may lie outside the table.
     pub fn bootstrap(&mut self, src: Reg, table: &Table) -> Result<Vec<Reg>> {
+        self.check_lookup(src, table)?;
+        let index = match self.tables.iter().position(|t| t == table) {
+            Some(i) => i,
+            None => {
+                self.tables.push(table.clone());
+                self.tables.len() - 1
+            }
+        };
+        self.push_bootstrap(src, TableRef::Clear(index as u32))
+    }
+
+    /// What [`Program::bootstrap`] refuses.
+    pub(super) fn check_lookup(&self, src: Reg, table: &Table) -> Result<()> {
         let info = self.known(src)?;
         if table.polynomial.len() != self.params.polynomial_size {
             return Err(Error::wrong_params(
@@ -175,14 +191,7 @@ impl Program {
         if table.input.padding {
             require_range(info, table)?;
         }
-        let index = match self.tables.iter().position(|t| t == table) {
-            Some(i) => i,
-            None => {
-                self.tables.push(table.clone());
-                self.tables.len() - 1
-            }
-        };
-        self.push_bootstrap(src, TableRef::Clear(index as u32))
+        Ok(())
     }
 
     /// A bootstrap whose table is encrypted: `outputs` says what to extract and what it means.
@@ -207,7 +216,7 @@ impl Program {
         self.push_bootstrap(src, TableRef::Encrypted(table, outputs.to_vec()))
     }
 
-    fn push_bootstrap(&mut self, src: Reg, table: TableRef) -> Result<Vec<Reg>> {
+    pub(super) fn push_bootstrap(&mut self, src: Reg, table: TableRef) -> Result<Vec<Reg>> {
         require(self.known(src)?.ty, RegType::Lwe(KeyRole::Small), "bootstrap")?;
         let outputs = self.outputs_of(&table).to_vec();
         let ty = RegType::Lwe(KeyRole::Big);

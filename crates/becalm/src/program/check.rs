@@ -26,7 +26,9 @@ impl Program {
         }
         self.params.validate()?;
         self.tables.iter().try_for_each(|t| self.check_table(t))?;
+        // The copy has the tables from the start: to look each one up again would take quadratic time.
         let mut copy = Program::new(self.params.clone());
+        copy.tables = self.tables.clone();
         let mut inputs = self.inputs.iter().peekable();
         for op in &self.ops {
             let next = op.results().first().copied();
@@ -53,6 +55,18 @@ impl Program {
     }
 
     fn copy_op(&self, copy: &mut Program, op: &Op) -> Result<()> {
+        if let Op::Bootstrap { dst, table, .. } = op {
+            // First of all: a large table that many instructions share must not make more registers than there are.
+            let outputs = self.outputs_of(table).len();
+            if dst.len() != outputs {
+                return Err(Error::bad_input(
+                    "program",
+                    format!("{outputs} results of a bootstrap"),
+                    dst.len().to_string(),
+                    "record the program again",
+                ));
+            }
+        }
         match op {
             Op::MulAdd { dst, terms, constant } => {
                 let info = self.known(*dst)?;
@@ -77,7 +91,8 @@ impl Program {
                         "record the program again",
                     ));
                 };
-                copy.bootstrap(*src, table).map(|_| ())
+                copy.check_lookup(*src, table)?;
+                copy.push_bootstrap(*src, TableRef::Clear(*t)).map(|_| ())
             }
             Op::Bootstrap { src, table: TableRef::Encrypted(glwe, outputs), .. } => {
                 outputs.iter().try_for_each(|o| o.encoding.checked().map(|_| ()))?;

@@ -124,7 +124,7 @@ impl Op {
 }
 
 /// A sequence of instructions for one parameter set, every register assigned before it is read and only once.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     pub(crate) params: Arc<TfheParams>,
     pub(crate) regs: Vec<RegInfo>,

@@ -186,9 +186,10 @@ fn check_words(key: &EvaluationKey) -> Result<()> {
         return Err(bad("aligned words", "others"));
     }
     let reduced = |w: &u64| p.modulus.is_reduced(*w);
-    let switched = |w: &u64| reduced(w) && (p.ks_modulus_log2 == 64 || w >> 32 == 0);
+    // Modulo 2^32 they are multiples of 2^32 modulo 2^64.
+    let switched = |w: &u64| reduced(w) && (p.ks_modulus_log2 == 64 || w << 32 == 0);
     if key.bootstrap.iter().all(reduced) && key.key_switch.iter().all(switched) {
         return Ok(());
     }
-    Err(bad("words below their modulus", "larger ones"))
+    Err(bad("elements of the moduli of the set", "other words"))
 }

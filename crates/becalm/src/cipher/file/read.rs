@@ -4,6 +4,7 @@ use super::header::{Header, LENGTH};
 use super::{Kind, bad, hex};
 use crate::Result;
 use std::ops::Range;
+use zeroize::Zeroize;
 
 /// A file whose header was checked; its checksum is [`Reader::verify`]'s matter.
 pub(crate) struct Reader<'a> {
@@ -36,7 +37,9 @@ impl<'a> Reader<'a> {
 
     /// Refuses a file of which any bit has changed since it was written.
     pub(crate) fn verify(&self) -> Result<()> {
-        let sum = hex(self.header.hasher()?.update(self.data).finalize().as_bytes());
+        let mut hasher = self.header.hasher()?;
+        let sum = hex(hasher.update(self.data).finalize().as_bytes());
+        hasher.zeroize();
         let claimed = self.header.checksum()?;
         if sum == claimed {
             return Ok(());

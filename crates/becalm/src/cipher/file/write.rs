@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Words turned into bytes at a time.
 const CHUNK: usize = 1 << 13;
@@ -107,6 +107,7 @@ impl<'a> Draft<'a> {
                 .map_err(|e| disk::io_error("save", "a checksum", &e))?;
         }
         let sum = hex(hasher.finalize().as_bytes());
+        hasher.zeroize();
         header.metadata.insert("checksum".into(), sum);
         Ok(header)
     }

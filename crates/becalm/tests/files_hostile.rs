@@ -1,0 +1,399 @@
+//! Files of strangers: cut, altered, or made to deceive. Each is a typed error, never a panic, and what loads is sound.
+
+mod harness;
+
+use becalm::cipher::file::Trust;
+use becalm::cipher::{EvaluationKey, Glwe, Lwe, SecretKey};
+use becalm::params::{Kind, TfheParams};
+use becalm::program::Program;
+use becalm::tfhe::Table;
+use becalm::{Error, Result};
+use harness::*;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::sync::OnceLock;
+
+/// What tries to read: a name, and a load that forgets what it loaded.
+type Load = fn(&[u8], Trust) -> Result<()>;
+const LOADS: [(&str, Load); 5] = [
+    ("secret key", |b, t| SecretKey::from_bytes(b, t).map(drop)),
+    ("evaluation key", |b, t| EvaluationKey::from_bytes(b, t).map(drop)),
+    ("lwe", |b, t| Lwe::from_bytes(b, t).map(drop)),
+    ("glwe", |b, t| Glwe::from_bytes(b, t).map(drop)),
+    ("program", |b, t| Program::from_bytes(b, t).map(drop)),
+];
+
+/// One small file of each kind, in the order of [`LOADS`].
+fn files() -> &'static [Vec<u8>; 5] {
+    static FILES: OnceLock<[Vec<u8>; 5]> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let key = SecretKey::generate(&tiny(), true).unwrap();
+        let table = Table::from_fn(&tiny(), |m| 1 - m).unwrap();
+        [
+            key.to_bytes().unwrap().to_vec(),
+            key.evaluation_key().unwrap().to_bytes().unwrap(),
+            key.encrypt(&[1, 0, 1]).unwrap().to_bytes().unwrap(),
+            key.encrypt_table(&table).unwrap().to_bytes().unwrap(),
+            program(&tiny()).to_bytes().unwrap(),
+        ]
+    })
+}
+
+fn lwe() -> &'static [u8] {
+    &files()[2]
+}
+
+fn lwe_error(bytes: &[u8]) -> Error {
+    Lwe::from_bytes(bytes, Trust::insecure()).unwrap_err()
+}
+
+#[test]
+fn a_file_cut_anywhere_or_with_anything_behind_is_refused() {
+    for ((name, load), file) in LOADS.iter().zip(files()) {
+        assert!(load(file, Trust::insecure()).is_ok(), "{name}");
+        for end in 0..file.len() {
+            let cut = load(&file[..end], Trust::insecure());
+            assert!(matches!(cut, Err(Error::BadFile(_))), "{name} cut at {end}");
+        }
+        let longer = [&file[..], &[0; 8]].concat();
+        assert!(matches!(load(&longer, Trust::insecure()), Err(Error::BadFile(_))));
+    }
+}
+
+#[test]
+fn a_file_of_another_kind_is_refused_by_name() {
+    for (i, file) in files().iter().enumerate() {
+        for (j, (name, load)) in LOADS.iter().enumerate().filter(|(j, _)| *j != i) {
+            let error = load(file, Trust::insecure()).unwrap_err();
+            assert!(matches!(error, Error::BadFile(_)), "{name} from {i}, {j}");
+            assert!(error.detail().got.starts_with("becalm."), "{error}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_flipped_bit_anywhere_is_found(kind in 0usize..5, at: prop::sample::Index, bit in 0u32..8) {
+        let mut file = files()[kind].clone();
+        let at = at.index(file.len());
+        file[at] ^= 1 << bit;
+        let found = LOADS[kind].1(&file, Trust::insecure());
+        let typed = matches!(found, Err(Error::BadFile(_) | Error::WrongParams(_) | Error::Insecure(_)));
+        prop_assert!(typed, "byte {at}, bit {bit}: {found:?}");
+    }
+
+    #[test]
+    fn noise_is_no_file(bytes: Vec<u8>) {
+        for (_, load) in LOADS {
+            prop_assert!(load(&bytes, Trust::insecure()).is_err());
+        }
+    }
+}
+
+#[test]
+fn headers_that_lie_about_lengths_are_refused() {
+    let (header, data) = split(lwe()).unwrap();
+    for n in [0, 8, 1, 7, 1 << 16, (1 << 16) + 8, 1 << 32, u64::MAX, u64::MAX - 7] {
+        let file = [&u64::to_le_bytes(n)[..], &lwe()[8..]].concat();
+        assert!(matches!(lwe_error(&file), Error::BadFile(_)), "{n}");
+    }
+    // A header that is too long, though it is there.
+    let mut long = header.clone();
+    long["__metadata__"]["noise"] = Value::String("0".repeat(1 << 16));
+    assert!(lwe_error(&seal(long, &data)).to_string().contains("header of at most"));
+    let tensor = |shape: Value, offsets: Value| {
+        let t = json!({"dtype": "U64", "shape": shape, "data_offsets": offsets});
+        lwe_error(&edit(lwe(), |h, _| h["words"] = t))
+    };
+    let big = 1u64 << 61;
+    for (shape, offsets) in [
+        (json!([u64::MAX, u64::MAX]), json!([0, data.len()])),
+        (json!([big, 8]), json!([0, 0])),
+        (json!([big, 257]), json!([0, big])),
+        (json!([1, 257]), json!([8, 2064])),
+        (json!([3, 257]), json!([6168, 0])),
+        (json!([257, 3]), json!([0, 6168])),
+        (json!([771]), json!([0, 6168])),
+        (json!([3, 257, 1]), json!([0, 6168])),
+        (json!([]), json!([0, 8])),
+        (json!([-1, 257]), json!([0, 6168])),
+        (json!([3.0, 257]), json!([0, 6168])),
+    ] {
+        assert!(matches!(tensor(shape.clone(), offsets), Error::BadFile(_)), "{shape}");
+    }
+}
+
+#[test]
+fn tensors_of_other_names_types_or_numbers_are_refused() {
+    let other = |change: fn(&mut Value, &mut Vec<u8>)| {
+        let e = lwe_error(&edit(lwe(), change));
+        assert!(matches!(e, Error::BadFile(_)), "{e}");
+    };
+    other(|h, _| h["words"]["dtype"] = "U8".into());
+    other(|h, _| h["words"]["dtype"] = "F64".into());
+    other(|h, _| h["words"]["more"] = 1.into());
+    other(|h, _| h["other"] = json!({"dtype": "U8", "shape": [0], "data_offsets": [6168, 6168]}));
+    other(|h, _| h["a"] = json!({"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}));
+    other(|h, d| {
+        // Words that are not aligned.
+        h["a"] = json!({"dtype": "U8", "shape": [4], "data_offsets": [0, 4]});
+        h["words"]["data_offsets"] = json!([4, 6172]);
+        d.splice(0..0, [0; 4]);
+    });
+    other(|h, d| {
+        h.as_object_mut().unwrap().remove("words");
+        d.clear();
+    });
+    other(|h, _| {
+        h.as_object_mut().unwrap().remove("__metadata__");
+    });
+}
+
+#[test]
+fn the_header_has_one_spelling() {
+    let (header, data) = split(lwe()).unwrap();
+    let text = header.to_string();
+    let respelt = |text: &str| {
+        let mut json = text.as_bytes().to_vec();
+        json.resize(json.len().next_multiple_of(8), b' ');
+        let file = [&(json.len() as u64).to_le_bytes(), &json[..], &data].concat();
+        let e = lwe_error(&file);
+        assert!(e.to_string().contains("canonical") || e.to_string().contains("JSON"), "{e}");
+    };
+    respelt(&text.replacen(':', ": ", 1));
+    respelt(&text.replacen("format", "\\u0066ormat", 1));
+    respelt(&text.replacen("\"words\":", "\"words\":{},\"words\":", 1));
+    respelt(&text.replacen("\"format\":", "\"format\":\"becalm.glwe\",\"format\":", 1));
+    respelt(&format!("{text}        "));
+    respelt(&format!("{text}\n"));
+}
+
+#[test]
+fn claims_outside_their_limits_are_refused() {
+    let refused = |entry: &str, value: &str| {
+        let e = lwe_error(&with(lwe(), entry, value));
+        assert!(matches!(e, Error::BadFile(_)), "{entry} = {value}: {e}");
+    };
+    for value in ["", "2", "01", "1.0", "-1"] {
+        refused("version", value);
+    }
+    for value in ["", "becalm", "becalm.LWE", "safetensors"] {
+        refused("format", value);
+    }
+    for value in ["", "middle", "Big", "small"] {
+        refused("role", value); // "small" exists, but the words are of the other width
+    }
+    for value in ["", "NaN", "inf", "-1e-30", "1.5", "1e400", "-0x1p3", "1,5"] {
+        refused("noise", value);
+    }
+    for value in
+        ["", "[1,0]", "[0]", "[0,1,2]", "[0,4]", "[-100,-99]", "[0,9223372036854775808]", "{}"]
+    {
+        refused("range", value);
+    }
+    refused("range", "[-9223372036854775808,9223372036854775807]");
+    for value in
+        [r#"{"values":0,"padding":true}"#, r#"{"values":4294967297,"padding":true}"#, "{}", "2"]
+    {
+        refused("encoding", value);
+    }
+    for value in [
+        "",
+        "00",
+        &"0".repeat(31),
+        &"0".repeat(33),
+        &"G".repeat(32),
+        &"A".repeat(32),
+        &"é".repeat(16),
+    ] {
+        refused("key", value);
+    }
+    refused("more", "");
+    assert!(Lwe::from_bytes(&with(lwe(), "key", &"a".repeat(32)), Trust::insecure()).is_ok());
+}
+
+#[test]
+fn a_checksum_of_other_contents_is_refused() {
+    let mut file = lwe().to_vec();
+    *file.last_mut().unwrap() ^= 1;
+    let e = lwe_error(&file);
+    assert!(e.to_string().contains("checksum"), "{e}");
+    let (mut header, data) = split(lwe()).unwrap();
+    header["__metadata__"]["checksum"] = "0".repeat(64).into();
+    assert!(lwe_error(&join(&header, &data)).to_string().contains("checksum"));
+}
+
+#[test]
+fn insecure_and_unknown_sets_are_refused_unless_allowed() {
+    for ((name, load), file) in LOADS.iter().zip(files()) {
+        let unknown = load(file, Trust::default());
+        assert!(matches!(unknown, Err(Error::Insecure(_))), "{name}");
+    }
+    let toy = toy_key().encrypt(&[1]).unwrap().to_bytes().unwrap();
+    assert!(matches!(Lwe::from_bytes(&toy, Trust::default()), Err(Error::Insecure(_))));
+    assert!(Lwe::from_bytes(&toy, Trust::insecure()).is_ok());
+}
+
+#[test]
+fn a_toy_cannot_dress_up() {
+    let toy = toy_key().encrypt(&[1]).unwrap().to_bytes().unwrap();
+    let dressed = with_params(&toy, |row| {
+        row["kind"] = "Standard".into();
+        row["security_bits"] = 999.0.into();
+        row["log2_pfail"] = (-999.0).into();
+        row["security_source"] = "trust me".into();
+    });
+    assert!(matches!(Lwe::from_bytes(&dressed, Trust::default()), Err(Error::Insecure(_))));
+    // Allowed, it is the toy that the table knows.
+    let ct = Lwe::from_bytes(&dressed, Trust::insecure()).unwrap();
+    assert_eq!(**ct.params(), *TfheParams::named(TOY).unwrap());
+    assert_eq!(ct.params().kind, Kind::Toy);
+    // Nor under the name of a standard set, nor under a new name.
+    let stolen = with_params(&dressed, |row| row["name"] = "tfhe_2_2".into());
+    for trust in [Trust::default(), Trust::insecure()] {
+        assert!(matches!(Lwe::from_bytes(&stolen, trust), Err(Error::WrongParams(_))));
+    }
+    let renamed = with_params(&dressed, |row| row["name"] = "tfhe_9_9".into());
+    assert!(matches!(Lwe::from_bytes(&renamed, Trust::default()), Err(Error::Insecure(_))));
+}
+
+#[test]
+fn parameter_sets_that_are_none_are_refused() {
+    for (field, value) in [
+        ("polynomial_size", json!(17)),
+        ("polynomial_size", json!(1u64 << 40)),
+        ("polynomial_size", json!(-16)),
+        ("lwe_dimension", json!(0)),
+        ("lwe_dimension", json!(u64::MAX)),
+        ("glwe_dimension", json!(u64::MAX / 16 + 1)),
+        ("pbs", json!({"base_log": 64, "level": 1})),
+        ("ks", json!({"base_log": 1, "level": 4_000_000_000u64})),
+        ("modulus", json!("Other")),
+        ("lwe_noise", json!({"Gaussian": {"std": 1e308}})),
+        ("message_modulus", json!(0)),
+        ("carry_modulus", json!(1u64 << 63)),
+        ("name", json!("")),
+        ("max_norm2", Value::Null),
+        ("log2_pfail", json!("low")),
+    ] {
+        for ((name, load), file) in LOADS.iter().zip(files()) {
+            let file = with_params(file, |row| row[field] = value.clone());
+            let got = load(&file, Trust::insecure());
+            let typed = matches!(got, Err(Error::BadFile(_) | Error::WrongParams(_)));
+            assert!(typed, "{name}, {field} = {value}: {got:?}");
+        }
+    }
+}
+
+#[test]
+fn a_valid_set_of_another_shape_does_not_fit_the_tensors() {
+    for ((name, load), file) in LOADS.iter().zip(files()).take(4) {
+        let file = with_params(file, |row| row["polynomial_size"] = 512.into());
+        assert!(matches!(load(&file, Trust::insecure()), Err(Error::BadFile(_))), "{name}");
+    }
+}
+
+#[test]
+fn secret_words_other_than_bits_are_refused() {
+    let spoilt = edit(&files()[0], |_, d| d[1] = 1);
+    let e = SecretKey::from_bytes(&spoilt, Trust::insecure()).err().unwrap();
+    assert!(matches!(e, Error::BadFile(_)) && !e.to_string().contains("256"), "{e}");
+}
+
+#[test]
+fn words_that_are_no_elements_are_refused() {
+    // Modulo p.
+    let p = TfheParams {
+        name: "tiny_p".into(),
+        ks_modulus_log2: 64,
+        modulus: becalm::math::Modulus::Goldilocks,
+        ..tiny()
+    };
+    let key = SecretKey::generate(&p, true).unwrap();
+    let top = |_: &mut Value, d: &mut Vec<u8>| d[..8].fill(0xff);
+    let ct = edit(&key.encrypt(&[1]).unwrap().to_bytes().unwrap(), top);
+    assert!(matches!(lwe_error(&ct), Error::BadFile(_)));
+    let evaluation = edit(&key.evaluation_key().unwrap().to_bytes().unwrap(), top);
+    assert!(EvaluationKey::from_bytes(&evaluation, Trust::insecure()).is_err());
+    // Modulo 2^64 every word is an element, but the key-switching key lives on the multiples of 2^32.
+    let file = &files()[1];
+    assert!(EvaluationKey::from_bytes(&edit(file, top), Trust::insecure()).is_ok());
+    let odd = edit(file, |h, d| {
+        let at = h["key_switch"]["data_offsets"][0].as_u64().unwrap() as usize;
+        d[at] ^= 1;
+    });
+    assert!(matches!(EvaluationKey::from_bytes(&odd, Trust::insecure()), Err(Error::BadFile(_))));
+}
+
+#[test]
+fn more_than_the_limit_is_refused_before_it_is_read() {
+    let small = Trust { limit: 100, ..Trust::insecure() };
+    for (name, load) in &LOADS[2..] {
+        let e = load(&[0; 101], small).unwrap_err();
+        assert!(e.to_string().contains("at most"), "{name}: {e}");
+    }
+    let path = std::env::temp_dir().join(format!("becalm-{}-limit", std::process::id()));
+    // A sparse file of a TiB: nothing of it may be read or allocated.
+    let file = std::fs::File::create(&path).unwrap();
+    if file.set_len(1 << 40).is_ok() {
+        assert!(matches!(Lwe::load(&path, Trust::default()), Err(Error::BadFile(_))));
+        assert!(matches!(SecretKey::load(&path, Trust::default()), Err(Error::BadFile(_))));
+        assert!(matches!(EvaluationKey::load(&path, Trust::default()), Err(Error::BadFile(_))));
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// Instructions written by hand, in postcard.
+fn with_body(body: &[u8]) -> Result<Program> {
+    let file = edit(&files()[4], |h, d| {
+        *d = body.to_vec();
+        h["program"] =
+            json!({"dtype": "U8", "shape": [body.len()], "data_offsets": [0, body.len()]});
+    });
+    Program::from_bytes(&file, Trust::insecure())
+}
+
+#[test]
+fn programs_that_the_recorder_would_not_write_are_refused() {
+    assert!(with_body(&[0, 0, 0, 0, 0]).is_ok());
+    for body in [
+        &[][..],
+        &[0, 0, 0, 0],
+        &[0, 0, 0, 0, 0, 0],
+        // 2^32 registers, tables or outputs that are not there.
+        &[0xff, 0xff, 0xff, 0xff, 0x0f],
+        &[0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+        &[0, 0, 0, 1, 0],
+        &[0, 0, 0, 0, 1, 7],
+        // An instruction that does not exist, one without terms, one that reads its own result.
+        &[0, 1, 9, 0, 0, 0, 0],
+        &[1, 0, 1, 2, 1, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0],
+        &[1, 0, 1, 2, 1, 0, 2, 1, 0, 0, 1, 2, 0, 0, 0, 0, 0],
+    ] {
+        let got = with_body(body);
+        assert!(matches!(got, Err(Error::BadFile(_))), "{body:?}: {got:?}");
+    }
+}
+
+/// The fuzz targets on files that are altered at random, always the same ones. With a right checksum, which
+/// [`mutate`] gives, a good part of them load.
+#[test]
+fn mutated_files_do_no_harm() {
+    let fuzz: [fn(&[u8]) -> bool; 5] =
+        [fuzz_evaluation_key, fuzz_evaluation_key, fuzz_ciphertext, fuzz_ciphertext, fuzz_program];
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut loaded = [0; 5];
+    for round in 0..20_000 {
+        let kind = round % 5;
+        loaded[kind] += fuzz[kind](&mutate(&files()[kind], &mut dice)) as usize;
+    }
+    // These decrypt under the toy key, too.
+    let seed = toy_key().encrypt(&[1, 0]).unwrap().to_bytes().unwrap();
+    for _ in 0..2000 {
+        fuzz_ciphertext(&mutate(&seed, &mut dice));
+    }
+    eprintln!("loaded of 4000 each: {loaded:?}");
+    assert!(loaded.iter().all(|n| *n > 80));
+}

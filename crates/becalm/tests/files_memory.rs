@@ -1,0 +1,114 @@
+//! No file makes its reader allocate much more than its own length. One test in its own process, because the
+//! allocations of the whole process are counted.
+
+mod harness;
+
+use becalm::cipher::file::Trust;
+use becalm::cipher::{EvaluationKey, Lwe, SecretKey};
+use becalm::program::Program;
+use harness::*;
+use serde_json::json;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
+        MOST.fetch_max(now, Relaxed);
+        // SAFETY: the caller's promises are those of the system's allocator.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Most bytes that were alive at once during `f`, above what was before.
+fn most<T>(f: impl FnOnce() -> T) -> usize {
+    let before = NOW.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let kept = f();
+    let most = MOST.load(Relaxed) - before;
+    drop(kept);
+    most
+}
+
+/// For headers, error messages and the tables of sets.
+const SPARE: usize = 1 << 20;
+
+#[test]
+fn memory_follows_the_length_of_the_file() {
+    let trust = Trust::insecure();
+    let key = SecretKey::generate(&tiny(), true).unwrap();
+    let batch = key.encrypt(&[1; 2000]).unwrap().to_bytes().unwrap();
+    let _ = Lwe::from_bytes(&batch, trust); // tables are made once
+    let honest = most(|| Lwe::from_bytes(&batch, trust).unwrap());
+    assert!(honest < batch.len() + SPARE, "{honest} for {}", batch.len());
+    bombs_of_keys(&key, trust);
+    let amplified = programs(trust);
+    eprintln!("a program takes {amplified:.1} times its file");
+}
+
+/// A set that implies gigabytes, claimed by a file of some KiB.
+fn bombs_of_keys(key: &SecretKey, trust: Trust) {
+    let grow = |row: &mut serde_json::Value| {
+        row["polynomial_size"] = 65536.into();
+        row["lwe_dimension"] = 16384.into();
+    };
+    let evaluation = key.evaluation_key().unwrap().to_bytes().unwrap();
+    let bomb = with_params(&evaluation, grow);
+    assert!(most(|| assert!(EvaluationKey::from_bytes(&bomb, trust).is_err())) < SPARE);
+    let bomb = edit(&bomb, |h, _| {
+        h["bootstrap"]["shape"] = json!([16384, 1, 2, 65536]);
+        h["bootstrap"]["data_offsets"] = json!([0, 1u64 << 34]);
+    });
+    assert!(most(|| assert!(EvaluationKey::from_bytes(&bomb, trust).is_err())) < SPARE);
+    let bomb = with_params(&key.to_bytes().unwrap(), grow);
+    assert!(most(|| assert!(SecretKey::from_bytes(&bomb, trust).is_err())) < SPARE);
+}
+
+/// The densest things that postcard can say, each repeated to about a megabyte; the most memory for a byte.
+fn programs(trust: Trust) -> f64 {
+    let file = program(&tiny()).to_bytes().unwrap();
+    let count = 200_000;
+    let varint = [(count & 127 | 128) as u8, (count >> 7 & 127 | 128) as u8, (count >> 14) as u8];
+    let repeat = |before: &[u8], item: &[u8], after: &[u8]| {
+        let mut body = before.to_vec();
+        body.extend(varint);
+        body.extend(item.repeat(count));
+        body.extend(after);
+        body
+    };
+    let bodies = [
+        repeat(&[], &[0, 1, 2, 1, 0, 0], &[0, 0, 0, 0]), // registers
+        repeat(&[0], &[0, 0, 0, 0], &[0, 0, 0]),         // linear combinations of nothing
+        repeat(&[0], &[1, 0, 0], &[0, 0, 0]),            // key switches
+        repeat(&[0], &[2, 0, 0, 0, 0], &[0, 0, 0]),      // bootstraps
+        repeat(&[0, 0], &[0, 2, 1, 0, 0], &[0, 0]),      // tables
+        repeat(&[0, 0, 1], &[0], &[2, 1, 0, 0, 0, 0]),   // one table of zeros
+        repeat(&[0, 0, 0], &[0], &[0]),                  // inputs
+        repeat(&[0, 1, 0, 0], &[0, 0], &[0, 0, 0, 0]),   // terms
+    ];
+    let ratios = bodies.iter().map(|body| {
+        let bomb = edit(&file, |h, d| {
+            *d = body.clone();
+            h["program"] =
+                json!({"dtype": "U8", "shape": [body.len()], "data_offsets": [0, body.len()]});
+        });
+        let most = most(|| assert!(Program::from_bytes(&bomb, trust).is_err()));
+        assert!(most < 64 * bomb.len() + SPARE, "{most} for {}", bomb.len());
+        most as f64 / bomb.len() as f64
+    });
+    ratios.fold(0.0, f64::max)
+}
