@@ -1,0 +1,164 @@
+//! How calls cross the boundary: errors become exceptions, panics too, and long work is watched by the calling thread.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// How often signals and progress are served while long work runs.
+const SERVE_EVERY: Duration = Duration::from_millis(50);
+
+/// The exception of an error: one class for each kind, in `becalm.errors`.
+pub fn raise(error: becalm::Error) -> PyErr {
+    let class = match error.kind() {
+        "bad_input" => "BadInput",
+        "wrong_key" => "WrongKey",
+        "wrong_params" => "WrongParams",
+        "insecure" => "Insecure",
+        "too_noisy" => "TooNoisy",
+        "memory" => "OutOfMemory",
+        "bad_file" => "BadFile",
+        "io" => "IoError",
+        "unsupported" => "Unsupported",
+        "interrupted" => "Interrupted",
+        _ => "Error",
+    };
+    let d = error.detail();
+    exception(class, d.op, &d.wanted, &d.got, &d.remedy)
+}
+
+fn exception(class: &str, op: &str, wanted: &str, got: &str, remedy: &str) -> PyErr {
+    Python::attach(|py| {
+        let made = py
+            .import("becalm.errors")
+            .and_then(|m| m.getattr(class))
+            .and_then(|c| c.call1((op, wanted, got, remedy)));
+        made.map_or_else(|e| e, PyErr::from_value)
+    })
+}
+
+/// What a panic becomes. It is a defect of becalm, whatever the arguments were.
+fn defect(panic: Box<dyn Any + Send>) -> PyErr {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|s| s.to_string())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic".into());
+    exception(
+        "Error",
+        "becalm",
+        "to keep its promises",
+        &format!("an internal error ({text})"),
+        "please report it with the call that led to it",
+    )
+}
+
+/// Runs a short call; a panic becomes `becalm.Error`.
+pub fn guarded<T>(call: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|p| Err(defect(p)))
+}
+
+/// Runs a call of the library that takes milliseconds, with the interpreter free.
+pub fn detached<T: Send>(
+    py: Python<'_>,
+    call: impl FnOnce() -> becalm::Result<T> + Send,
+) -> PyResult<T> {
+    guarded(|| py.detach(call).map_err(raise))
+}
+
+/// What the worker and the thread that watches it share.
+#[derive(Default)]
+pub struct Watch {
+    stop: AtomicBool,
+    done: AtomicUsize,
+    total: AtomicUsize,
+}
+
+impl Watch {
+    /// Notes progress; `false` if the work is to stop.
+    pub fn step(&self, done: usize, total: usize) -> bool {
+        self.total.store(total, Ordering::Relaxed);
+        self.done.fetch_max(done, Ordering::Relaxed);
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Serves signals and tells the callback; an exception of either stops the work.
+    fn serve(&self, py: Python<'_>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+        py.check_signals()?;
+        let total = self.total.load(Ordering::Relaxed);
+        let (Some(progress), true) = (progress, total > 0) else {
+            return Ok(());
+        };
+        let answer = progress.call1(py, (self.done.load(Ordering::Relaxed), total))?;
+        if answer.bind(py).is(PyBool::new(py, false)) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Runs long work on a thread of its own with the interpreter free. The calling thread meanwhile serves signals and calls
+/// `progress(done, total)`, which stops the work by returning `False` or raising.
+pub fn supervised<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Watch) -> becalm::Result<T> + Send,
+) -> PyResult<T> {
+    require_own_process()?;
+    let (watch, progress) = (Watch::default(), progress.as_ref());
+    let (watch, mut raised) = (&watch, None);
+    let outcome = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (send, receive) = channel();
+            let run = move || {
+                // The receiver waits until something is sent, so sending cannot fail.
+                let _ = send.send(catch_unwind(AssertUnwindSafe(|| work(watch))));
+            };
+            let worker = std::thread::Builder::new().name("becalm".into());
+            if let Err(e) = worker.spawn_scoped(scope, run) {
+                let remedy = "close other programs or raise the limit of threads";
+                return Ok(Err(becalm::Error::memory("becalm", "a thread", e.to_string(), remedy)));
+            }
+            loop {
+                match receive.recv_timeout(SERVE_EVERY) {
+                    Ok(outcome) => return outcome,
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(Box::new("a lost thread") as _);
+                    }
+                    Err(RecvTimeoutError::Timeout) if raised.is_none() => {
+                        raised = Python::attach(|py| watch.serve(py, progress)).err();
+                        watch.stop.fetch_or(raised.is_some(), Ordering::Relaxed);
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+            }
+        })
+    });
+    if let Some(e) = raised {
+        return Err(e);
+    }
+    let value = outcome.map_err(defect)?.map_err(raise)?;
+    watch.serve(py, progress)?;
+    Ok(value)
+}
+
+/// Refuses to compute in a forked child: the threads of its parent's pool do not exist there, and it would wait for them
+/// for ever.
+fn require_own_process() -> PyResult<()> {
+    static OWNER: OnceLock<u32> = OnceLock::new();
+    let me = std::process::id();
+    if *OWNER.get_or_init(|| me) == me {
+        return Ok(());
+    }
+    Err(exception(
+        "Unsupported",
+        "becalm",
+        "the process that first used it",
+        "a forked child",
+        "start workers with multiprocessing's \"spawn\" method and load the keys there",
+    ))
+}

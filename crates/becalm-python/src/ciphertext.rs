@@ -1,0 +1,240 @@
+//! Batches of ciphertexts, flat: shapes are Python's.
+
+use crate::call::{detached, guarded, raise};
+use crate::params::Params;
+use becalm::cipher;
+use becalm::cipher::file::Trust;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::path::PathBuf;
+
+/// Little-endian 64-bit words; a rest of fewer than eight bytes is none.
+pub fn words(bytes: &[u8]) -> Vec<u64> {
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|w| u64::from_le_bytes(*w)).collect()
+}
+
+/// The bytes of words, for numpy.
+pub fn bytes<'py>(py: Python<'py>, words: &[u64]) -> Bound<'py, PyBytes> {
+    let flat: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    PyBytes::new(py, &flat)
+}
+
+/// What is accepted from a file: insecure sets only if the caller says so, batches of at most `limit` bytes.
+pub fn trust(allow_insecure: bool, limit: Option<u64>) -> Trust {
+    let default = Trust::default();
+    Trust { allow_insecure, limit: limit.unwrap_or(default.limit) }
+}
+
+/// A flat batch of LWE ciphertexts.
+#[pyclass(frozen, module = "becalm._native")]
+#[derive(Clone)]
+pub struct Lwe(pub cipher::Lwe);
+
+#[pymethods]
+impl Lwe {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The parameter set.
+    #[getter]
+    fn params(&self) -> Params {
+        Params(self.0.params().clone())
+    }
+
+    /// Identity of the secret key, in hexadecimal digits.
+    #[getter]
+    fn key_id(&self) -> String {
+        self.0.key_id().to_string()
+    }
+
+    /// How many values the encoding has, and whether a padding bit stands above them.
+    #[getter]
+    fn encoding(&self) -> (u64, bool) {
+        let e = self.0.encoding();
+        (e.values, e.padding)
+    }
+
+    /// Least and greatest value that any message may have.
+    #[getter]
+    fn range(&self) -> (i64, i64) {
+        self.0.range()
+    }
+
+    /// Variance of the phase error, torus units.
+    #[getter]
+    fn noise_variance(&self) -> f64 {
+        self.0.noise_variance()
+    }
+
+    /// Bytes of the batch.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// The words, one ciphertext after another, as little-endian bytes.
+    fn words<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        bytes(py, self.0.words())
+    }
+
+    /// `self + other`, lane by lane.
+    fn add(&self, py: Python<'_>, other: &Lwe) -> PyResult<Self> {
+        detached(py, || self.0.add(&other.0)).map(Lwe)
+    }
+
+    /// `self − other`, lane by lane.
+    fn sub(&self, py: Python<'_>, other: &Lwe) -> PyResult<Self> {
+        detached(py, || self.0.sub(&other.0)).map(Lwe)
+    }
+
+    /// `factor · self`.
+    fn scale(&self, py: Python<'_>, factor: i64) -> PyResult<Self> {
+        detached(py, || self.0.scale(factor)).map(Lwe)
+    }
+
+    /// `self + value` in every lane.
+    fn add_constant(&self, py: Python<'_>, value: i64) -> PyResult<Self> {
+        detached(py, || self.0.add_constant(value)).map(Lwe)
+    }
+
+    /// Public values in the shape of ciphertexts like these.
+    fn trivial(&self, py: Python<'_>, values: &[u8]) -> PyResult<Self> {
+        let values = words(values);
+        detached(py, || cipher::Lwe::trivial(&self.0, &values)).map(Lwe)
+    }
+
+    /// The lanes of these indices, in their order, repeated where they repeat.
+    fn select(&self, py: Python<'_>, lanes: &[u8]) -> PyResult<Self> {
+        let lanes = words(lanes);
+        detached(py, || select(&self.0, &lanes)).map(Lwe)
+    }
+
+    /// Batches of one kind as one.
+    #[staticmethod]
+    fn concat(py: Python<'_>, batches: Vec<Bound<'_, Lwe>>) -> PyResult<Self> {
+        let batches: Vec<cipher::Lwe> = batches.iter().map(|b| b.get().0.clone()).collect();
+        detached(py, || cipher::Lwe::concat(&batches)).map(Lwe)
+    }
+
+    /// Writes a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || self.0.save(&path))
+    }
+
+    /// Reads a file.
+    #[staticmethod]
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        allow_insecure: bool,
+        limit: Option<u64>,
+    ) -> PyResult<Self> {
+        detached(py, || cipher::Lwe::load(&path, trust(allow_insecure, limit))).map(Lwe)
+    }
+
+    /// The file in memory.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())?))
+    }
+
+    /// A batch from a file in memory.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
+        detached(py, || cipher::Lwe::from_bytes(file, trust(allow_insecure, None))).map(Lwe)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// Runs of neighbours are copied as one.
+fn select(x: &cipher::Lwe, lanes: &[u64]) -> becalm::Result<cipher::Lwe> {
+    let mut parts = Vec::new();
+    for run in lanes.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
+        let from = run[0] as usize;
+        parts.push(x.slice(from..from.saturating_add(run.len()))?);
+    }
+    if parts.is_empty() {
+        return x.slice(0..0);
+    }
+    cipher::Lwe::concat(&parts)
+}
+
+/// An encrypted lookup table.
+#[pyclass(frozen, module = "becalm._native")]
+#[derive(Clone)]
+pub struct Glwe(pub cipher::Glwe);
+
+#[pymethods]
+impl Glwe {
+    /// The parameter set.
+    #[getter]
+    fn params(&self) -> Params {
+        Params(self.0.params().clone())
+    }
+
+    /// Identity of the secret key, in hexadecimal digits.
+    #[getter]
+    fn key_id(&self) -> String {
+        self.0.key_id().to_string()
+    }
+
+    /// Variance of the phase error, torus units.
+    #[getter]
+    fn noise_variance(&self) -> f64 {
+        self.0.noise_variance()
+    }
+
+    /// Writes a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || self.0.save(&path))
+    }
+
+    /// Reads a file.
+    #[staticmethod]
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        allow_insecure: bool,
+        limit: Option<u64>,
+    ) -> PyResult<Self> {
+        detached(py, || cipher::Glwe::load(&path, trust(allow_insecure, limit))).map(Glwe)
+    }
+
+    /// The file in memory.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())?))
+    }
+
+    /// A ciphertext from a file in memory.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
+        detached(py, || cipher::Glwe::from_bytes(file, trust(allow_insecure, None))).map(Glwe)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// A value of Python that should be a batch or a table.
+pub fn ciphertext(value: &Bound<'_, PyAny>) -> PyResult<cipher::Ciphertext> {
+    if let Ok(x) = value.cast::<Lwe>() {
+        return Ok(x.get().0.clone().into());
+    }
+    if let Ok(x) = value.cast::<Glwe>() {
+        return Ok(x.get().0.clone().into());
+    }
+    let got = value.get_type().name()?.to_string();
+    guarded(|| {
+        Err(raise(becalm::Error::bad_input(
+            "evaluate",
+            "ciphertexts",
+            got,
+            "encrypt the value first",
+        )))
+    })
+}

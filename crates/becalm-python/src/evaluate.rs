@@ -1,0 +1,92 @@
+//! Keys on a machine.
+
+use crate::call::supervised;
+use crate::ciphertext::{Lwe, ciphertext};
+use crate::keys::EvaluationKey;
+use crate::params::Params;
+use crate::program::Program;
+use becalm::backend::{self, Backend, Cpu, by_name};
+use becalm::math::simd::Level;
+use pyo3::prelude::*;
+use std::ops::ControlFlow;
+
+/// An evaluation key, expanded on a machine.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct Evaluator(backend::Evaluator);
+
+#[pymethods]
+impl Evaluator {
+    /// Opens a key on the machine of a name; 0 threads means all. `instructions` restricts the CPU's vectors.
+    #[new]
+    #[pyo3(signature = (key, backend, threads, instructions=None))]
+    fn new(
+        py: Python<'_>,
+        key: &EvaluationKey,
+        backend: &str,
+        threads: usize,
+        instructions: Option<&str>,
+    ) -> PyResult<Self> {
+        supervised(py, None, |_| {
+            let machine = machine(backend, threads, instructions)?;
+            backend::Evaluator::new(machine.as_ref(), &key.0)
+        })
+        .map(Evaluator)
+    }
+
+    /// The parameter set.
+    #[getter]
+    fn params(&self) -> Params {
+        Params(self.0.params().clone())
+    }
+
+    /// `(name, description, batch)` of the machine: at `batch` equal instructions it is busy.
+    #[getter]
+    fn info(&self) -> (&'static str, String, usize) {
+        let info = self.0.info();
+        (info.name, info.description.clone(), info.best_batch)
+    }
+
+    /// Runs a program on batches; calls `progress(done, total)` meanwhile.
+    #[pyo3(signature = (program, inputs, progress=None))]
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        program: &Program,
+        inputs: Vec<Bound<'_, PyAny>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<Lwe>> {
+        let program = program.now();
+        let inputs = inputs.iter().map(ciphertext).collect::<PyResult<Vec<_>>>()?;
+        let results = supervised(py, progress, |watch| {
+            self.0.evaluate_with(&program, &inputs, &mut |done, of| match watch.step(done, of) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        })?;
+        Ok(results.into_iter().map(Lwe).collect())
+    }
+}
+
+fn machine(
+    name: &str,
+    threads: usize,
+    instructions: Option<&str>,
+) -> becalm::Result<Box<dyn Backend>> {
+    let Some(wanted) = instructions else {
+        return match name {
+            "auto" | "cpu" if threads > 0 => Ok(Box::new(Cpu::new(threads)?)),
+            name => by_name(name),
+        };
+    };
+    let has = Level::available();
+    let level = has.iter().find(|l| l.name() == wanted).ok_or_else(|| {
+        let names: Vec<&str> = has.iter().map(|l| l.name()).collect();
+        becalm::Error::unsupported(
+            "cpu",
+            names.join(" or "),
+            wanted,
+            "choose what this processor has",
+        )
+    })?;
+    Ok(Box::new(Cpu::with_level(threads, *level)?))
+}

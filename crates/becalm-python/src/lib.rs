@@ -1,0 +1,67 @@
+//! `becalm._native`: what the Python package stands on. Handles of the library's own types and flat calls between them;
+//! shapes, operators, tables from functions and progress bars are Python's, arithmetic is the library's.
+//!
+//! Rules of the boundary: no panic crosses it ([`call::guarded`]); long work leaves the interpreter free, and is stopped
+//! by Ctrl-C ([`call::supervised`]); integers travel as little-endian bytes, because numpy arrays are made of them and
+//! the buffer protocol is not in the stable interface of Python 3.10.
+
+mod call;
+mod ciphertext;
+mod evaluate;
+mod keys;
+mod params;
+mod program;
+
+use pyo3::prelude::*;
+
+/// The compiled part of becalm. Use the package `becalm`, not this module.
+#[pymodule(gil_used = false)]
+mod _native {
+    use crate::call;
+    use becalm::math::simd::Level;
+    use pyo3::prelude::*;
+    use std::process::ExitCode;
+
+    #[pymodule_export]
+    use crate::ciphertext::{Glwe, Lwe};
+    #[pymodule_export]
+    use crate::evaluate::Evaluator;
+    #[pymodule_export]
+    use crate::keys::{EvaluationKey, SecretKey, kind_of_file};
+    #[pymodule_export]
+    use crate::params::Params;
+    #[pymodule_export]
+    use crate::program::{Program, Table};
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    /// Runs the `becalm` command; its exit status. The first argument is the name of the command.
+    #[pyfunction]
+    fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<i32> {
+        call::guarded(|| Ok(py.detach(|| status(becalm_cli::main_with(argv)))))
+    }
+
+    /// An `ExitCode` does not tell its number; these are all that the command has.
+    fn status(code: ExitCode) -> i32 {
+        [0, 1, 2].into_iter().find(|n| ExitCode::from(*n) == code).map_or(1, i32::from)
+    }
+
+    /// Names of the vector instructions that this processor has, the best first.
+    #[pyfunction]
+    fn instructions() -> Vec<&'static str> {
+        let mut levels: Vec<Level> = Level::available().to_vec();
+        levels.sort_by_key(|l| *l != Level::best());
+        levels.iter().map(|l| l.name()).collect()
+    }
+
+    /// Panics inside the boundary, on the calling thread or on a worker: a test that `becalm.Error` is all that arrives.
+    #[pyfunction]
+    fn _panic(py: Python<'_>, worker: bool) -> PyResult<()> {
+        if worker {
+            return call::supervised(py, None, |_| panic!("a test of the boundary"));
+        }
+        call::guarded(|| panic!("a test of the boundary"))
+    }
+}

@@ -1,0 +1,148 @@
+"""becalm makes noisy ciphertexts calm again: bootstrapping of fully homomorphic encryption.
+
+>>> import becalm
+>>> secret, server = becalm.keygen(bits=4, progress=False)
+>>> x = secret.encrypt([3, 1, 2])
+>>> y = server.bootstrap(x, lambda m: (m * m + 1) % 16)
+>>> secret.decrypt(y)
+array([10,  2,  5])
+
+The secret key encrypts and decrypts; the server computes and holds no secret. Without it, sums and
+integer multiples (`x + y`, `3 * x - 1`) work as in numpy. `becalm.params()` lists the parameter
+sets, `becalm.Program` records many steps as one, `becalm.load` reads any file that `save` wrote,
+and `becalm.doctor()` checks this machine. Everything that can go wrong is a `becalm.Error` that
+says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, overload
+
+from becalm import _native, keys
+from becalm._native import Params, __version__
+from becalm._values import TableSource, count, set_of
+from becalm.ciphertext import Ciphertext, EncryptedTable, concatenate, stack
+from becalm.doctor import Report, doctor
+from becalm.errors import (
+    BadFile,
+    BadInput,
+    Error,
+    Insecure,
+    Interrupted,
+    IoError,
+    OutOfMemory,
+    TooNoisy,
+    Unsupported,
+    WrongKey,
+    WrongParams,
+)
+from becalm.keys import Keys, SecretKey, Server, keygen
+from becalm.program import Cost, Program, Register, Table, price
+
+__all__ = [
+    "BadFile",
+    "BadInput",
+    "Ciphertext",
+    "Cost",
+    "EncryptedTable",
+    "Error",
+    "Insecure",
+    "Interrupted",
+    "IoError",
+    "Keys",
+    "OutOfMemory",
+    "Params",
+    "Program",
+    "Register",
+    "Report",
+    "SecretKey",
+    "Server",
+    "Table",
+    "TooNoisy",
+    "Unsupported",
+    "WrongKey",
+    "WrongParams",
+    "__version__",
+    "concatenate",
+    "cost",
+    "doctor",
+    "keygen",
+    "load",
+    "params",
+    "stack",
+]
+
+
+@overload
+def params() -> list[Params]: ...
+@overload
+def params(name: str) -> Params: ...
+@overload
+def params(
+    *, bits: int, log2_pfail: float = ..., modulus: str = ..., norm2: float = ...
+) -> Params: ...
+def params(
+    name: str | None = None,
+    *,
+    bits: int | None = None,
+    log2_pfail: float = -128.0,
+    modulus: str = "2^64",
+    norm2: float = 1.0,
+) -> Params | list[Params]:
+    """Parameter sets: all of them, the one of a name, or the cheapest standard one for a need.
+
+    A need is how many `bits` a table sees, and, if other than the default, log2 of the failure
+    probability of one bootstrap, the modulus (`2^64` for CPU and GPU, `p` for the processor) and
+    the 2-norm of linear combinations between bootstraps.
+    """
+    if name is not None and bits is not None:
+        raise BadInput("params", "a name or a need", "both", "leave one of them out")
+    if name is not None:
+        return set_of("params", name)
+    if bits is not None:
+        return keys.find(bits, log2_pfail, modulus, norm2)
+    return Params.all()
+
+
+def cost(what: Program | TableSource | Table, on: Any = "tfhe_2_2", *, lanes: int = 1) -> Cost:
+    """What a program, or one bootstrap through a table, takes.
+
+    `on` is a parameter set, or a server: one that has run before knows how many seconds.
+    """
+    if isinstance(on, Server):
+        return on.cost(what, lanes=lanes)
+    return price(what, on, lanes)
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    allow_insecure: bool = False,
+    limit: int | None = None,
+    backend: str = "auto",
+    threads: int = 0,
+) -> SecretKey | Server | Ciphertext | EncryptedTable | Program:
+    """Reads any file that becalm wrote.
+
+    What a file says of itself is checked, not trusted. Sets below 128 bits are refused unless
+    `allow_insecure`; batches and programs of more than `limit` bytes (1 GiB by default) are
+    refused. Ciphertexts come back flat. A server runs on `backend` with so many threads.
+    """
+    kind = _native.kind_of_file(path)
+    most = None if limit is None else count("load", "limit", limit)
+    if kind == "becalm.secret_key":
+        return SecretKey(_native.SecretKey.load(path, allow_insecure))
+    if kind == "becalm.evaluation_key":
+        key = _native.EvaluationKey.load(path, allow_insecure)
+        return Server(key, backend=backend, threads=threads)
+    if kind == "becalm.lwe":
+        lwe = _native.Lwe.load(path, allow_insecure, most)
+        return Ciphertext(lwe, (len(lwe),))
+    if kind == "becalm.glwe":
+        glwe = _native.Glwe.load(path, allow_insecure, most)
+        return EncryptedTable(glwe, glwe.params.values)
+    if kind == "becalm.program":
+        return Program(_native.Program.load(path, allow_insecure, most))
+    remedy = "use a newer version of becalm"
+    raise BadFile("load", "a kind of file that this version knows", kind, remedy)

@@ -1,0 +1,122 @@
+"""Values on their way to and from the library: numbers, shapes, tables, names of sets."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from becalm._native import Params
+from becalm.errors import BadInput, WrongParams
+
+#: A lookup table: a function of one value, its list, or several of these for one rotation.
+TableSource = Callable[[int], int] | Sequence[Any] | npt.NDArray[Any]
+
+
+def integers(op: str, value: Any) -> npt.NDArray[np.int64]:
+    """An array of integers of 64 bits, or a refusal that does not tell the values."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as e:
+        raise BadInput(
+            op, "integers in the shape of an array", str(e), "make the rows equally long"
+        ) from None
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "biu" or (array.dtype.kind == "u" and array.max() >> 63):
+        got = (
+            "integers beyond 64 bits"
+            if array.dtype.kind == "u"
+            else f"values of type {array.dtype}"
+        )
+        raise BadInput(
+            op, "integers of 64 bits", got, "convert them, for example with numpy's astype(int)"
+        )
+    return array.astype(np.int64)
+
+
+def count(op: str, name: str, value: Any) -> int:
+    """An integer from 0 to 2^63 - 1."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise BadInput(op, f"an integer as {name}", type(value).__name__, "pass an int") from None
+    if not 0 <= number < 1 << 63:
+        raise BadInput(op, f"{name} from 0 to 2^63 - 1", str(number), "choose one in that range")
+    return number
+
+
+def to_bytes(values: npt.NDArray[np.int64]) -> bytes:
+    """The words that the library reads, lanes in the order of C."""
+    return np.ascontiguousarray(values, dtype="<i8").tobytes()
+
+
+def from_bytes(data: bytes, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """The words that the library wrote, as a new array."""
+    return np.frombuffer(data, dtype="<i8").astype(np.int64).reshape(shape)
+
+
+def common_shape(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that numpy's broadcasting gives."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        got = " and ".join(map(str, shapes))
+        raise BadInput(op, "shapes that broadcast together", got, "reshape one of them") from None
+
+
+def set_of(op: str, source: Any) -> Params:
+    """The parameter set of a name, or of anything that has one."""
+    if isinstance(source, str):
+        return Params.named(source)
+    found = source if isinstance(source, Params) else getattr(source, "params", None)
+    if not isinstance(found, Params):
+        remedy = "see becalm.params() for the names"
+        raise WrongParams(op, "the name of a parameter set", type(source).__name__, remedy)
+    return found
+
+
+def tables(source: TableSource, values: int, high: int) -> tuple[list[list[int]], bool]:
+    """The tables that a source lists, and whether there may be several.
+
+    Functions are asked for 0 to `high` where the encoding has that many values, so that they need
+    not be defined beyond what can be looked up.
+    """
+    if callable(source):
+        return [_ask(source, min(values, high + 1) if high >= 0 else values)], False
+    try:
+        rows = list(source)
+    except TypeError:
+        got = type(source).__name__
+        raise BadInput(
+            "table", "a function or a list", got, "list one entry for each value"
+        ) from None
+    if not rows or not (callable(rows[0]) or np.ndim(rows[0])):
+        return [[entry(v) for v in rows]], False
+    share = values // len(rows)
+    whole = share if not 0 <= high < share else high + 1
+    return [_ask(r, whole) if callable(r) else tables(r, share, high)[0][0] for r in rows], True
+
+
+def _ask(f: Callable[[int], int], size: int) -> list[int]:
+    return [entry(f(m)) for m in range(size)]
+
+
+def entry(value: Any) -> int:
+    """One entry of a table."""
+    if isinstance(value, np.bool_):
+        value = bool(value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        got = type(value).__name__
+        raise BadInput(
+            "table", "integers as entries", got, "let the function return an int"
+        ) from None
+    if not 0 <= number < 1 << 63:
+        remedy = "reduce entries modulo the number of values"
+        raise BadInput("table", "entries from 0 up", str(number), remedy)
+    return number

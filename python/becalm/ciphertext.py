@@ -1,0 +1,310 @@
+"""Encrypted arrays: what can be done with them without any key."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from becalm import _values
+from becalm._native import Glwe, Lwe, Params
+from becalm.errors import BadInput, Unsupported
+
+__all__ = ["Ciphertext", "EncryptedTable", "concatenate", "stack"]
+
+
+class Ciphertext:
+    """An array of encrypted integers, of any shape, under one key.
+
+    Sums, differences and integer multiples work lane by lane with numpy's broadcasting, with
+    other ciphertexts and with numbers in the clear; they need no key and add noise. Everything
+    else is a table: see `Server.bootstrap`, which also removes noise. Results are modulo
+    `message`; values that enter a table must lie in 0 to `message` - 1, and whether they can is
+    known from `range`.
+    """
+
+    __slots__ = ("_lwe", "_shape")
+    #: numpy leaves `array + ciphertext` to the ciphertext.
+    __array_ufunc__ = None
+
+    def __init__(self, lwe: Lwe, shape: tuple[int, ...]) -> None:
+        self._lwe = lwe
+        self._shape = shape
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array; `()` for a single value."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return len(self._lwe)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self._lwe.nbytes
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return self._lwe.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._lwe.key_id
+
+    @property
+    def message(self) -> int:
+        """How many values the encoding has; results are modulo this."""
+        return self._lwe.encoding[0]
+
+    @property
+    def padding(self) -> bool:
+        """True if tables apply: a clear bit stands above the value."""
+        return self._lwe.encoding[1]
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Least and greatest value that may be inside, as the public operations imply."""
+        return self._lwe.range
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise by the formulas, in fractions of the torus squared."""
+        return self._lwe.noise_variance
+
+    def __add__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            return self._combined("add", other, Lwe.add)
+        constants = _constants("add", other)
+        return NotImplemented if constants is None else self._plus(constants)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            return self._combined("subtract", other, Lwe.sub)
+        constants = _constants("subtract", other)
+        return NotImplemented if constants is None else self._plus(-constants)
+
+    def __rsub__(self, other: Any) -> Ciphertext:
+        constants = _constants("subtract", other)
+        return NotImplemented if constants is None else (-self)._plus(constants)
+
+    def __mul__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            remedy = "use server.bootstrap2(a, b, lambda a, b: a * b)"
+            raise Unsupported("multiply", "a number as factor", "two ciphertexts", remedy)
+        factors = _constants("multiply", other)
+        return NotImplemented if factors is None else self._times(factors)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Ciphertext:
+        return Ciphertext(self._lwe.scale(-1), self._shape)
+
+    def __pos__(self) -> Ciphertext:
+        return self
+
+    def __invert__(self) -> Ciphertext:
+        """The negation of booleans; needs no bootstrap."""
+        low, high = self.range
+        if low < 0 or high > 1:
+            remedy = "use encrypt_bool, or bring the values to 0 and 1 by a table"
+            raise BadInput("not", "booleans", f"values from {low} to {high}", remedy)
+        return 1 - self
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of a single encrypted value")
+        return self._shape[0]
+
+    def __iter__(self) -> Iterator[Ciphertext]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Ciphertext:
+        return self._selected(self._lanes()[key])
+
+    def reshape(self, *shape: int | Sequence[int]) -> Ciphertext:
+        """The same values in another shape; one dimension may be -1."""
+        wanted = shape[0] if len(shape) == 1 else shape
+        try:
+            return Ciphertext(self._lwe, self._lanes().reshape(wanted).shape)  # type: ignore[arg-type]
+        except (ValueError, TypeError):
+            got = f"{self._shape} to {wanted}"
+            raise BadInput("reshape", "a shape of as many values", got, "choose another") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the values to a file, flat: after `becalm.load`, `reshape` them."""
+        self._lwe.save(path)
+
+    def __repr__(self) -> str:
+        low, high = self.range
+        noise = np.log2(self.noise_variance) / 2 if self.noise_variance else -np.inf
+        kind = "" if self.padding else " without padding"
+        return (
+            f"<becalm.Ciphertext of shape {self._shape}: values {low} to {high} modulo "
+            f"{self.message}{kind}, {self.params.name}, key {self.key_id}, noise 2^{noise:.1f}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        insecure = self.params.kind != "standard"
+        return _restored, (self._lwe.to_bytes(), self._shape, insecure)
+
+    def __eq__(self, other: object) -> NoReturn:  # type: ignore[override]
+        _refuse("compare")
+
+    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> NoReturn:
+        _refuse("truth")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise Unsupported("array", "numbers in the clear", "a ciphertext", "decrypt it first")
+
+    def __and__(self, other: object) -> NoReturn:
+        remedy = "use server.and_(a, b), server.or_(a, b), server.xor(a, b), …"
+        raise Unsupported("gate", "a server to compute it", "an operator", remedy)
+
+    __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __and__
+
+    def _lanes(self) -> npt.NDArray[np.int64]:
+        return np.arange(self.size).reshape(self._shape)
+
+    def _selected(self, lanes: Any) -> Ciphertext:
+        lanes = np.asarray(lanes, dtype=np.int64)
+        return Ciphertext(self._lwe.select(_values.to_bytes(lanes)), lanes.shape)
+
+    def _broadcast(self, shape: tuple[int, ...]) -> Ciphertext:
+        return (
+            self if shape == self._shape else self._selected(np.broadcast_to(self._lanes(), shape))
+        )
+
+    def _combined(self, op: str, other: Ciphertext, f: Callable[[Lwe, Lwe], Lwe]) -> Ciphertext:
+        shape = _values.common_shape(op, self._shape, other._shape)
+        a, b = self._broadcast(shape), other._broadcast(shape)
+        return Ciphertext(f(a._lwe, b._lwe), shape)
+
+    def _plus(self, constants: npt.NDArray[np.int64]) -> Ciphertext:
+        x = self._broadcast(_values.common_shape("add", self._shape, constants.shape))
+        if x.size == 0:
+            return x
+        low = int(constants.min())
+        lwe = x._lwe.add_constant(low)
+        if constants.max() > low:
+            rest = np.broadcast_to(constants, x._shape) - low
+            lwe = lwe.add(x._lwe.trivial(_values.to_bytes(rest)))
+        return Ciphertext(lwe, x._shape)
+
+    def _times(self, factors: npt.NDArray[np.int64]) -> Ciphertext:
+        x = self._broadcast(_values.common_shape("multiply", self._shape, factors.shape))
+        if x.size == 0:
+            return x
+        flat = np.broadcast_to(factors, x._shape).reshape(-1)
+        groups = [np.flatnonzero(flat == f) for f in np.unique(flat)]
+        parts = [
+            (x if len(groups) == 1 else x.reshape(-1)._selected(lanes))._lwe.scale(
+                int(flat[lanes[0]])
+            )
+            for lanes in groups
+        ]
+        if len(parts) == 1:
+            return Ciphertext(parts[0], x._shape)
+        order = np.argsort(np.concatenate(groups), kind="stable").reshape(x._shape)
+        return Ciphertext(Lwe.concat(parts), (x.size,))._selected(order)
+
+
+class EncryptedTable:
+    """A lookup table that the server does not learn; see `SecretKey.encrypt_table`."""
+
+    __slots__ = ("_glwe", "message", "tables")
+
+    def __init__(self, glwe: Glwe, message: int, tables: int = 1) -> None:
+        self._glwe = glwe
+        #: How many values the results have.
+        self.message = message
+        #: How many tables are looked up by one rotation.
+        self.tables = tables
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return self._glwe.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._glwe.key_id
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the table to a file. What it maps to (`message`, `tables`) is not in it."""
+        self._glwe.save(path)
+
+    def __repr__(self) -> str:
+        many = f"{self.tables} tables" if self.tables > 1 else "one table"
+        return (
+            f"<becalm.EncryptedTable of {many} to values modulo {self.message}, "
+            f"{self.params.name}, key {self.key_id}>"
+        )
+
+
+def concatenate(parts: Sequence[Ciphertext], axis: int = 0) -> Ciphertext:
+    """Ciphertexts joined along an axis they have, as numpy's `concatenate`."""
+    return _joined(parts, lambda lanes: np.concatenate(lanes, axis=axis))
+
+
+def stack(parts: Sequence[Ciphertext], axis: int = 0) -> Ciphertext:
+    """Ciphertexts of one shape joined along a new axis, as numpy's `stack`."""
+    return _joined(parts, lambda lanes: np.stack(lanes, axis=axis))
+
+
+def _joined(parts: Sequence[Ciphertext], join: Callable[[list[Any]], Any]) -> Ciphertext:
+    parts = list(parts)
+    for p in parts:
+        require(p, "join")
+    starts = np.cumsum([0, *(p.size for p in parts)])
+    all_of_them = Lwe.concat([p._lwe for p in parts])
+    try:
+        lanes = join([p._lanes() + s for p, s in zip(parts, starts[:-1], strict=True)])
+    except ValueError as e:
+        shapes = ", ".join(str(p.shape) for p in parts)
+        raise BadInput("join", "shapes that fit together", shapes, str(e)) from None
+    return Ciphertext(all_of_them, (len(all_of_them),))._selected(lanes)
+
+
+def require(x: object, op: str) -> Ciphertext:
+    """The ciphertext that `x` has to be."""
+    if not isinstance(x, Ciphertext):
+        raise BadInput(op, "a ciphertext", type(x).__name__, "encrypt the value first")
+    return x
+
+
+def _constants(op: str, value: Any) -> npt.NDArray[np.int64] | None:
+    if not isinstance(value, (list, tuple, np.ndarray)):
+        try:
+            operator.index(value)
+        except TypeError:
+            return None
+    return _values.integers(op, value)
+
+
+def _refuse(op: str) -> NoReturn:
+    remedy = "decrypt it, or compute a boolean with server.bootstrap or server.bootstrap2"
+    raise Unsupported(op, "values in the clear", "a ciphertext", remedy)
+
+
+def _restored(file: bytes, shape: tuple[int, ...], insecure: bool) -> Ciphertext:
+    return Ciphertext(Lwe.from_bytes(file, insecure), shape)

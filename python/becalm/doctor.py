@@ -1,0 +1,89 @@
+"""What this machine is, and whether arithmetic is right on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+import numpy as np
+
+from becalm import _native
+from becalm._native import Params
+from becalm.keys import SecretKey, free_memory, megabytes
+
+__all__ = ["Report", "doctor"]
+
+
+class Report(dict[str, Any]):
+    """What `doctor` found, by name; `ok` says whether every check passed."""
+
+    @property
+    def ok(self) -> bool:
+        """True if results on this machine can be trusted."""
+        return all(check["ok"] for check in self["checks"])
+
+    def __str__(self) -> str:
+        facts = {
+            "becalm": self["becalm"],
+            "Python": f"{self['python']}, numpy {self['numpy']}",
+            "system": self["system"],
+            "processor": f"{self['processor']}, {self['threads']} threads",
+            "instructions": f"{', '.join(self['instructions'])} (the first is used)",
+            "free memory": megabytes(self["memory"]) if self["memory"] else "unknown",
+        }
+        lines = [f"{name:<14}{value}" for name, value in facts.items()]
+        for c in self["checks"]:
+            lines.append(f"  {'ok   ' if c['ok'] else 'WRONG'} {c['what']}: {c['detail']}")
+        lines.append(
+            "all checks passed" if self.ok else "results on this machine are not to be trusted"
+        )
+        return "\n".join(lines)
+
+
+def doctor(*, quiet: bool = False) -> Report:
+    """Prints what this machine is and checks a bootstrap with each of its instruction sets.
+
+    The report comes back as a dictionary with an attribute `ok`; `quiet` only returns it.
+    """
+    toys = [p for p in Params.all() if p.kind == "toy"]
+    report = Report(
+        becalm=_native.__version__,
+        python=platform.python_version(),
+        numpy=np.__version__,
+        system=platform.platform(),
+        processor=_processor(),
+        threads=len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        instructions=_native.instructions(),
+        memory=free_memory(),
+        checks=[_check(p, i) for p in toys for i in _native.instructions()],
+    )
+    if not quiet:
+        print(report)
+    return report
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            line = next(line for line in f if line.startswith("model name"))
+        return line.split(":", 1)[1].strip()
+    except (OSError, StopIteration, IndexError):
+        return platform.processor() or platform.machine() or "unknown"
+
+
+def _check(params: Params, instructions: str) -> dict[str, Any]:
+    """Every value of a toy set through a table that turns them round."""
+    found = {"what": f"bootstrap {params.name} with {instructions}"}
+    try:
+        secret = SecretKey.generate(params, allow_insecure=True)
+        server = secret.server(progress=False)
+        server._evaluator = _native.Evaluator(server._key, "cpu", 0, instructions)
+        values = np.arange(params.values)
+        results = secret.decrypt(server.bootstrap(secret.encrypt(values), values[::-1]))
+        right = np.array_equal(results, values[::-1])
+    except Exception as e:
+        return {**found, "ok": False, "detail": str(e)}
+    return {**found, "ok": right, "detail": "right" if right else "wrong results"}

@@ -1,0 +1,80 @@
+"""What becalm raises: one class for each kind of refusal, all under `Error`.
+
+Every exception says which operation refused (`op`), what it `wanted`, what it `got` instead, and
+the `remedy`. Each class is also the built-in exception that fits it best. Nothing secret enters a
+message.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BadFile",
+    "BadInput",
+    "Error",
+    "Insecure",
+    "Interrupted",
+    "IoError",
+    "OutOfMemory",
+    "TooNoisy",
+    "Unsupported",
+    "WrongKey",
+    "WrongParams",
+]
+
+
+class Error(Exception):
+    """Any refusal of becalm."""
+
+    def __init__(self, op: str, wanted: str, got: str, remedy: str) -> None:
+        super().__init__(f"{op}: wanted {wanted}, got {got}; {remedy}")
+        #: The operation that refused.
+        self.op = op
+        #: What it needs.
+        self.wanted = wanted
+        #: What it was given.
+        self.got = got
+        #: What the caller can do.
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[type[Error], tuple[str, str, str, str]]:
+        return type(self), (self.op, self.wanted, self.got, self.remedy)
+
+
+class BadInput(Error, ValueError):
+    """A value, length, table or shape that the operation cannot take."""
+
+
+class WrongKey(Error, ValueError):
+    """A ciphertext and a key that do not belong together."""
+
+
+class WrongParams(Error, ValueError):
+    """Parameter sets that do not match, or a set that is not known or not supported."""
+
+
+class Insecure(Error, ValueError):
+    """A parameter set below 128 bits that was not allowed by name."""
+
+
+class TooNoisy(Error, ArithmeticError):
+    """A ciphertext too noisy for the operation to be right with the claimed probability."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """A key, a table or a batch that does not fit the memory there is."""
+
+
+class BadFile(Error, ValueError):
+    """A file that is truncated, altered, of another type or version, or larger than its limit."""
+
+
+class IoError(Error, OSError):
+    """The operating system refused to read or write."""
+
+
+class Unsupported(Error, NotImplementedError):
+    """An operation that encrypted values, this build or this machine does not have."""
+
+
+class Interrupted(Error):
+    """A progress callback asked to stop. (Ctrl-C raises `KeyboardInterrupt` as everywhere.)"""

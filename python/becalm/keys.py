@@ -1,0 +1,432 @@
+"""Keys: the secret one, which encrypts and decrypts, and the server's, which computes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from becalm import _native, _progress, _values
+from becalm._native import Params
+from becalm._progress import Progress
+from becalm._values import TableSource
+from becalm.ciphertext import Ciphertext, EncryptedTable, require
+from becalm.errors import BadInput, OutOfMemory, Unsupported
+from becalm.program import Cost, Program, Register, Table, price
+
+__all__ = ["Keys", "SecretKey", "Server", "keygen"]
+
+
+class Keys(NamedTuple):
+    """A secret key and the server that computes under it: `secret, server = becalm.keygen()`."""
+
+    #: Encrypts and decrypts; keep it.
+    secret: SecretKey
+    #: Bootstraps; holds no secret.
+    server: Server
+
+
+class SecretKey:
+    """The secret key of one user: encrypts and decrypts.
+
+    It cannot be copied or pickled, its memory is wiped when it goes, and nothing that becalm
+    prints contains any of it. `save` writes it where only its owner can read.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.SecretKey) -> None:
+        if not isinstance(native, _native.SecretKey):
+            remedy = "use becalm.keygen() or SecretKey.generate()"
+            raise BadInput("secret key", "a key that becalm drew", type(native).__name__, remedy)
+        self._native = native
+
+    @classmethod
+    def generate(cls, params: Any = "tfhe_2_2", *, allow_insecure: bool = False) -> SecretKey:
+        """Draws a secret key from the system's randomness, without the server's half."""
+        return cls(_native.SecretKey.generate(_values.set_of("keygen", params), allow_insecure))
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return self._native.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the key; public and drawn apart from it."""
+        return self._native.key_id
+
+    def encrypt(
+        self,
+        values: npt.ArrayLike,
+        *,
+        message: int | None = None,
+        below: int | None = None,
+        padding: bool = True,
+    ) -> Ciphertext:
+        """Encrypts an integer, a list or an array of any shape.
+
+        Values are in 0 to `message` - 1 (by default all that the set's tables see). Values known
+        to lie in 0 to `below` - 1 leave room for sums; `below` is public. Without `padding` sums
+        wrap modulo `message`, but no table applies.
+        """
+        array = _values.integers("encrypt", values)
+        space = (
+            self.params.values if message is None else _values.count("encrypt", "message", message)
+        )
+        bound = space if below is None else _values.count("encrypt", "below", below)
+        if array.size and (array < 0).any():
+            at = np.argwhere(array < 0)[0].tolist()
+            raise BadInput(
+                "encrypt", "values from 0 up", f"a negative one at {at}", "take it modulo"
+            )
+        lwe = self._native.encrypt(_values.to_bytes(array), space, bool(padding), bound)
+        return Ciphertext(lwe, array.shape)
+
+    def encrypt_bool(self, values: npt.ArrayLike) -> Ciphertext:
+        """Encrypts booleans (or 0 and 1) for the gates of a server."""
+        return self.encrypt(values, below=2)
+
+    def encrypt_table(
+        self, source: TableSource | Table, *, message: int | None = None, out: int | None = None
+    ) -> EncryptedTable:
+        """Encrypts a lookup table, so that the server does not learn it; as `becalm.Table`."""
+        table = source
+        if not isinstance(table, Table):
+            table = Table(self.params, table, message=message, out=out)
+        glwe = self._native.encrypt_table(table._native)
+        return EncryptedTable(glwe, table.out, len(table) if table.many else 1)
+
+    def decrypt(self, x: Ciphertext) -> Any:
+        """The values: an `int` for a single one, else an array of the ciphertext's shape."""
+        array = _values.from_bytes(self._native.decrypt(require(x, "decrypt")._lwe), x.shape)
+        return array if x.shape else int(array)
+
+    def decrypt_bool(self, x: Ciphertext) -> Any:
+        """Booleans: a `bool` for a single one, else an array."""
+        values = self.decrypt(x)
+        return values == 1 if isinstance(values, int) else values.astype(bool)
+
+    def phases(self, x: Ciphertext) -> npt.NDArray[np.uint64]:
+        """Messages with their noise, as 64-bit fractions of the torus; for measurements."""
+        words = self._native.phases(require(x, "phases")._lwe)
+        return _values.from_bytes(words, x.shape).astype(np.uint64)
+
+    def server(
+        self, *, backend: str = "auto", threads: int = 0, progress: Progress = None
+    ) -> Server:
+        """Makes the evaluation key and a server that holds it."""
+        with _progress.shown(progress, "keys", 0.0) as callback:
+            key = self._native.evaluation_key(callback)
+        return Server(key, backend=backend, threads=threads)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the key to a file that only its owner can read, for `becalm.load`."""
+        self._native.save(path)
+
+    def __repr__(self) -> str:
+        return f"<becalm.SecretKey {self.key_id} of {self.params.name}>"
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "use save() and becalm.load(), and mind where the file goes"
+        raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
+
+
+class Server:
+    """The side that computes: an evaluation key, and the machine that it runs on.
+
+    The key is brought onto the machine by the first bootstrap, or by `open`. Long runs show a bar
+    when people are watching, and Ctrl-C stops them; the arguments stay as they were. A server may
+    be used from several threads; it computes one batch at a time with all its own threads.
+    """
+
+    __slots__ = ("_backend", "_evaluator", "_key", "_lock", "_seconds_each", "_threads")
+
+    def __init__(
+        self, key: _native.EvaluationKey, *, backend: str = "auto", threads: int = 0
+    ) -> None:
+        if not isinstance(key, _native.EvaluationKey):
+            remedy = "use becalm.keygen(), SecretKey.server() or becalm.load()"
+            raise BadInput("server", "an evaluation key", type(key).__name__, remedy)
+        self._key = key
+        self._backend = str(backend)
+        self._threads = _values.count("server", "threads", threads)
+        self._evaluator: _native.Evaluator | None = None
+        self._lock = threading.Lock()
+        self._seconds_each: float | None = None
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return self._key.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._key.key_id
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the evaluation key as stored."""
+        return self._key.nbytes
+
+    @property
+    def seconds_per_bootstrap(self) -> float | None:
+        """Seconds for each bootstrap of the last run; `None` before the first."""
+        return self._seconds_each
+
+    def open(self) -> Server:
+        """Brings the key onto the machine now."""
+        with self._lock:
+            if self._evaluator is None:
+                self._evaluator = _native.Evaluator(self._key, self._backend, self._threads)
+        return self
+
+    def bootstrap(
+        self,
+        x: Ciphertext,
+        table: TableSource | Table | EncryptedTable,
+        *,
+        message: int | None = None,
+        progress: Progress = None,
+    ) -> Any:
+        """Looks every value of `x` up in a table and removes the noise.
+
+        `table` is a function of one value, the list of its entries, a `Table`, an
+        `EncryptedTable`, or a list of functions or lists: these are looked up together by one
+        rotation, and a tuple comes back (with t tables the values of `x` must lie below
+        `message` / t). Functions are asked only for values that `x` may have. Results are modulo
+        `message`, by default as `x`.
+        """
+        program = self._program_for("bootstrap", x)
+        reg = _like(program, x)
+        if not isinstance(table, EncryptedTable):
+            program.output(program.lookup(reg, table, message=message))
+            many = isinstance(table, Table) and table.many
+            results = self._results(program, [x], progress)
+            return tuple(results) if many or len(results) > 1 else results[0]
+        out = table.message if message is None else _values.count("bootstrap", "message", message)
+        encrypted = program.input_table(message=out)
+        for r in program._lookup_encrypted(reg, encrypted, table.tables, out):
+            program._native.output(r)
+        results = self._results(program, [x, table], progress)
+        return tuple(results) if table.tables > 1 else results[0]
+
+    def bootstrap2(
+        self,
+        a: Ciphertext,
+        b: Ciphertext,
+        f: Callable[[int, int], int],
+        *,
+        message: int | None = None,
+        progress: Progress = None,
+    ) -> Ciphertext:
+        """`f(a, b)` lane by lane, by one bootstrap each.
+
+        The two ranges together must fit the encoding: encrypt with `below=`.
+        """
+        return self._recorded(
+            "bootstrap2", (a, b), lambda p, r: p.lookup2(*r, f, message=message), progress
+        )
+
+    def gate(self, name: str, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """A boolean gate lane by lane: `and`, `nand`, `or`, `nor`, `xor` or `xnor`."""
+        return self._recorded("gate", (a, b), lambda p, r: p.gate(name, *r), None)
+
+    def and_(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """Both, lane by lane."""
+        return self.gate("and", a, b)
+
+    def nand(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """Not both, lane by lane."""
+        return self.gate("nand", a, b)
+
+    def or_(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """At least one, lane by lane."""
+        return self.gate("or", a, b)
+
+    def nor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """None, lane by lane."""
+        return self.gate("nor", a, b)
+
+    def xor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """Exactly one, lane by lane."""
+        return self.gate("xor", a, b)
+
+    def xnor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """Both or none, lane by lane."""
+        return self.gate("xnor", a, b)
+
+    def not_(self, a: Ciphertext) -> Ciphertext:
+        """The negation of booleans; no bootstrap. The same as `~a`."""
+        return ~require(a, "not")
+
+    def mux(self, s: Ciphertext, x: Ciphertext, y: Ciphertext) -> Ciphertext:
+        """`x` where `s`, else `y`, for booleans, lane by lane."""
+        return self._recorded("mux", (s, x, y), lambda p, r: p.mux(*r), None)
+
+    def run(
+        self, program: Program, *inputs: Ciphertext | EncryptedTable, progress: Progress = None
+    ) -> Any:
+        """Runs a program, each input one of its arguments, on every lane of their common shape.
+
+        A tuple comes back if the program has several outputs.
+        """
+        if not isinstance(program, Program):
+            remedy = "record a becalm.Program, or use bootstrap for one table"
+            raise BadInput("run", "a program", type(program).__name__, remedy)
+        if not program.outputs:
+            raise BadInput("run", "a program with outputs", "none", "mark results with output()")
+        results = self._results(program, list(inputs), progress)
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def cost(self, what: Program | TableSource | Table, *, lanes: int = 1) -> Cost:
+        """What a program, or one bootstrap through a table, takes on so many lanes."""
+        found = price(what, self.params, lanes)
+        if self._seconds_each is None:
+            return found
+        return replace(found, seconds=self._seconds_each * found.bootstraps * found.lanes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the evaluation key to a file, for `becalm.load` on the server."""
+        self._key.save(path)
+
+    def __repr__(self) -> str:
+        if self._evaluator is None:
+            where = f"not opened yet on {self._backend}"
+        else:
+            name, description, _ = self._evaluator.info
+            where = f"on {name} ({description})"
+        return f"<becalm.Server for key {self.key_id} of {self.params.name}, {where}>"
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "save() the key to a file and becalm.load() it there: the file is mapped"
+        raise Unsupported("copy", "something that can travel", "a machine", remedy)
+
+    def _program_for(self, op: str, *inputs: object) -> Program:
+        for x in inputs:
+            require(x, op)
+        return Program(self.params)
+
+    def _recorded(
+        self,
+        op: str,
+        inputs: tuple[Ciphertext, ...],
+        record: Callable[[Program, list[Any]], Any],
+        progress: Progress,
+    ) -> Ciphertext:
+        program = self._program_for(op, *inputs)
+        program.output(record(program, [_like(program, x) for x in inputs]))
+        return self._results(program, list(inputs), progress)[0]
+
+    def _results(
+        self,
+        program: Program,
+        inputs: list[Ciphertext | EncryptedTable],
+        progress: Progress,
+    ) -> list[Ciphertext]:
+        batches = [x for x in inputs if not isinstance(x, EncryptedTable)]
+        shape = _values.common_shape("run", *(require(x, "run").shape for x in batches))
+        arguments = [
+            x._glwe if isinstance(x, EncryptedTable) else x._broadcast(shape)._lwe for x in inputs
+        ]
+        evaluator = self.open()._evaluator
+        assert evaluator is not None
+        began = time.perf_counter()
+        with _progress.shown(progress, "bootstraps", 1.0) as callback:
+            found = evaluator.evaluate(program._native, arguments, callback)
+        lanes = int(np.prod(shape))
+        bootstraps = program.cost.bootstraps * lanes
+        if bootstraps:
+            self._seconds_each = (time.perf_counter() - began) / bootstraps
+        return [Ciphertext(lwe, shape) for lwe in found]
+
+
+def keygen(
+    params: Any = None,
+    *,
+    bits: int | None = None,
+    log2_pfail: float | None = None,
+    allow_insecure: bool = False,
+    backend: str = "auto",
+    threads: int = 0,
+    progress: Progress = None,
+) -> Keys:
+    """Makes a secret key and its server.
+
+    Choose a parameter set by name (`params="tfhe_2_2"`), or by need: `bits` that a table sees
+    (4 by default) and log2 of the failure probability of one bootstrap (at most -128 by default).
+    Sets below 128 bits of security are refused unless `allow_insecure`.
+
+    What will be made, and how large, is printed to standard error before the work begins, and a
+    bar shows how it goes if people are watching; `progress=False` silences both, `progress=True`
+    shows the bar anywhere, and a function is called with steps done and in all.
+    """
+    if params is None:
+        chosen = find(4 if bits is None else bits, -128.0 if log2_pfail is None else log2_pfail)
+    elif bits is None and log2_pfail is None:
+        chosen = _values.set_of("keygen", params)
+    else:
+        remedy = "leave one of them out"
+        raise BadInput("keygen", "a set by name or by need", "both", remedy)
+    chosen.require_secure(allow_insecure)
+    _require_memory(chosen)
+    if progress is not False and sys.stderr:
+        print(_announcement(chosen), file=sys.stderr, flush=True)
+    secret = SecretKey.generate(chosen, allow_insecure=allow_insecure)
+    return Keys(secret, secret.server(backend=backend, threads=threads, progress=progress))
+
+
+def find(bits: Any, log2_pfail: Any, modulus: str = "2^64", norm2: Any = 1.0) -> Params:
+    """The cheapest standard set that meets a need."""
+    numbers = (float(log2_pfail), float(norm2))
+    wanted = min(_values.count("params", "bits", bits), 64)
+    return Params.find(wanted, numbers[0], str(modulus), numbers[1])
+
+
+def _announcement(p: Params) -> str:
+    memory = p.bootstrap_key_bytes + p.key_switch_key_bytes
+    return (
+        f"becalm: {p.name}, {p.security_bits:.1f} bits of security, failure 2^{p.log2_pfail:.1f} "
+        f"per bootstrap, {p.values} values\n"
+        f"becalm: making an evaluation key of {megabytes(p.stored_key_bytes)} "
+        f"({megabytes(memory)} in memory when it computes)"
+    )
+
+
+def _require_memory(p: Params) -> None:
+    """Refuses keys that the machine cannot hold, before the work rather than in its middle."""
+    free = free_memory()
+    need = p.stored_key_bytes + p.bootstrap_key_bytes + p.key_switch_key_bytes
+    if free is not None and need > free:
+        remedy = "choose a smaller set, or make the keys on another machine"
+        raise OutOfMemory("keygen", megabytes(need), f"{megabytes(free)} free", remedy)
+
+
+def free_memory() -> int | None:
+    """Bytes of memory that the system can give, where it tells."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as f:
+            line = next(line for line in f if line.startswith("MemAvailable"))
+        return int(line.split()[1]) * 1024
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
+
+
+def megabytes(size: int) -> str:
+    """Bytes for people."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size / 1000:.1f} kB"
+
+
+def _like(program: Program, x: Ciphertext) -> Register:
+    return Register(program, program._native.input_like(x._lwe))

@@ -1,0 +1,340 @@
+"""Programs: many instructions, recorded first, then checked, priced and run as one."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from becalm import _native, _values
+from becalm._native import Params
+from becalm._values import TableSource
+from becalm.errors import BadInput
+
+__all__ = ["Cost", "Program", "Register", "Table"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a program takes."""
+
+    #: Bootstraps for each lane.
+    bootstraps: int
+    #: Key switches for each lane.
+    key_switches: int
+    #: Linear combinations for each lane.
+    linear: int
+    #: Bootstraps on the longest path.
+    depth: int
+    #: Steps, each of many independent instructions.
+    waves: int
+    #: Most bytes of ciphertexts at once for each lane.
+    bytes_per_lane: int
+    #: Values computed side by side.
+    lanes: int = 1
+    #: Estimate from what the server measured in its last run; `None` before its first.
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        time = "" if self.seconds is None else f", about {self.seconds:.3g} s"
+        return (
+            f"{self.bootstraps} bootstraps (depth {self.depth}), {self.key_switches} key switches, "
+            f"{self.linear} linear, {self.waves} waves, {self.bytes_per_lane} bytes "
+            f"per lane, {self.lanes} lanes{time}"
+        )
+
+
+class Table:
+    """A lookup table for one parameter set, made once and used often.
+
+    `source` is a function of one value, the list of its entries, or a list of functions or lists
+    that are looked up together by one rotation (with t of them, each sees the values below
+    `message` / t). `message` is how many values the input's encoding has, `out` that of the
+    results; by default those of the set.
+    """
+
+    __slots__ = ("_native", "many", "out", "params")
+
+    def __init__(
+        self,
+        params: Any,
+        source: TableSource,
+        *,
+        message: int | None = None,
+        out: int | None = None,
+    ) -> None:
+        #: The parameter set.
+        self.params = _values.set_of("table", params)
+        values = (
+            self.params.values if message is None else _values.count("table", "message", message)
+        )
+        #: How many values the results have.
+        self.out = values if out is None else _values.count("table", "out", out)
+        rows, self.many = _values.tables(source, values, values - 1)
+        self._native = _native.Table(self.params, values, self.out, True, rows)
+
+    @property
+    def message(self) -> int:
+        """How many values the encoding of the input has."""
+        return self._native.values
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __repr__(self) -> str:
+        many = f"{len(self)} tables" if self.many else "one table"
+        return (
+            f"<becalm.Table of {many}, values modulo {self.message} to values modulo {self.out}, "
+            f"{self.params.name}>"
+        )
+
+
+class Register:
+    """A value of a program, not yet computed. `+`, `-` and integer `*` record instructions."""
+
+    __slots__ = ("_index", "program")
+
+    def __init__(self, program: Program, index: int) -> None:
+        #: The program that it belongs to.
+        self.program = program
+        self._index = index
+
+    @property
+    def message(self) -> int:
+        """How many values its encoding has."""
+        return self._info()[0]
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Least and greatest value that it may have."""
+        return self._info()[2:]
+
+    def __add__(self, other: Any) -> Register:
+        if isinstance(other, Register):
+            return self.program.linear([(1, self), (1, other)])
+        return _with_integer(other, lambda c: self.program.linear([(1, self)], c))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Register:
+        if isinstance(other, Register):
+            return self.program.linear([(1, self), (-1, other)])
+        return _with_integer(other, lambda c: self.program.linear([(1, self)], -c))
+
+    def __rsub__(self, other: Any) -> Register:
+        return _with_integer(other, lambda c: self.program.linear([(-1, self)], c))
+
+    def __mul__(self, other: Any) -> Register:
+        return _with_integer(other, lambda c: self.program.linear([(c, self)]))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Register:
+        return self.program.linear([(-1, self)])
+
+    def __repr__(self) -> str:
+        name = f"<becalm.Register {self._index}"
+        if self.program._native.is_table(self._index):
+            return f"{name}: an encrypted table>"
+        low, high = self.range
+        return f"{name}: values {low} to {high} modulo {self.message}>"
+
+    def _info(self) -> tuple[int, bool, int, int]:
+        info = self.program._native.info(self._index)
+        if info is None:
+            raise BadInput("register", "a register of the program", "another", "record it again")
+        return info
+
+
+class Program:
+    """Instructions for one parameter set, recorded one by one and run at once by `Server.run`.
+
+    ```python
+    p = becalm.Program("tfhe_2_2")
+    a, b = p.input(below=4), p.input(below=4)
+    p.output(p.lookup(a + b, lambda m: m // 2))
+    print(p.cost)
+    ```
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, params: Any = "tfhe_2_2") -> None:
+        if not isinstance(params, _native.Program):
+            params = _native.Program(_values.set_of("program", params))
+        self._native = params
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return self._native.params
+
+    @property
+    def inputs(self) -> int:
+        """Number of arguments."""
+        return len(self._native.inputs)
+
+    @property
+    def outputs(self) -> int:
+        """Number of results."""
+        return len(self._native.outputs)
+
+    @property
+    def cost(self) -> Cost:
+        """What the program takes on one lane."""
+        return Cost(**self._native.cost())
+
+    def input(self, *, message: int | None = None, below: int | None = None) -> Register:
+        """A new argument: values below `below` (all by default) of `message` (the set's own)."""
+        values = self._message("input", message)
+        bound = values if below is None else _values.count("input", "below", below)
+        if not 0 < bound <= values:
+            raise BadInput(
+                "input", f"a bound from 1 to {values}", str(bound), "choose one of these"
+            )
+        return Register(self, self._native.input(values, True, 0, bound - 1))
+
+    def input_table(self, *, message: int | None = None) -> Register:
+        """A new argument that is an encrypted table, of results modulo `message`."""
+        return Register(self, self._native.input_table(self._message("input", message)))
+
+    def linear(self, terms: Sequence[tuple[int, Register]], constant: int = 0) -> Register:
+        """The sum of `factor * register` over the terms, plus a constant."""
+        pairs = [(_integer(c), self._index(r)) for c, r in terms]
+        return Register(self, self._native.linear(pairs, _integer(constant)))
+
+    def lookup(
+        self, x: Register, table: TableSource | Table | Register, *, message: int | None = None
+    ) -> Any:
+        """A bootstrap: `x` looked up in a table; a tuple of registers if there are several tables.
+
+        The table is anything that `becalm.Table` takes, or an encrypted one (`input_table`).
+        Results are modulo `message`, by default as `x`. Functions are asked only for values that
+        `x` may have.
+        """
+        index = self._index(x)
+        values, _, low, high = x._info()
+        out = values if message is None else _values.count("lookup", "message", message)
+        if isinstance(table, Register):
+            return Register(self, self._lookup_encrypted(x, table, 1, message)[0])
+        if isinstance(table, Table):
+            native, many = table._native, table.many
+        else:
+            rows, many = _values.tables(table, values, high if low >= 0 else -1)
+            native = _native.Table(self.params, values, out, True, rows)
+        found = [Register(self, r) for r in self._native.lookup(index, native)]
+        return tuple(found) if many else found[0]
+
+    def lookup2(
+        self,
+        a: Register,
+        b: Register,
+        f: Callable[[int, int], int],
+        *,
+        message: int | None = None,
+    ) -> Register:
+        """`f(a, b)` by one bootstrap: a lookup at `a * base + b`, `base` just above all `b`."""
+        (a_low, a_high), (b_low, b_high) = a.range, b.range
+        if min(a_low, b_low) < 0 or (a_high + 1) * (b_high + 1) > a.message:
+            wanted = f"ranges of which the product is at most {a.message}"
+            got = f"{a_low} to {a_high} and {b_low} to {b_high}"
+            raise BadInput(
+                "bootstrap2", wanted, got, "declare smaller ranges (`below=`) at encryption"
+            )
+        base = b_high + 1
+        packed = self.linear([(base, a), (1, b)])
+        return self.lookup(packed, lambda m: f(m // base, m % base), message=message)
+
+    def gate(self, name: str, a: Register, b: Register) -> Register:
+        """A boolean gate by one bootstrap: `and`, `nand`, `or`, `nor`, `xor` or `xnor`."""
+        return Register(self, self._native.gate(name, self._index(a), self._index(b)))
+
+    def not_(self, a: Register) -> Register:
+        """The negation of a boolean; no bootstrap."""
+        return Register(self, self._native.not_(self._index(a)))
+
+    def mux(self, s: Register, x: Register, y: Register) -> Register:
+        """`x` where `s`, else `y`, for booleans."""
+        return Register(self, self._native.mux(*map(self._index, (s, x, y))))
+
+    def output(self, *registers: Register | Sequence[Register]) -> None:
+        """Marks registers as results, in this order."""
+        for r in registers:
+            if isinstance(r, (list, tuple)):
+                self.output(*r)
+            else:
+                self._native.output(self._index(r))
+
+    def check(self) -> float:
+        """log2 of the probability that one lane fails when the arguments are fresh encryptions.
+
+        Raises `TooNoisy` if a bootstrap would fail more often than the parameter set claims.
+        """
+        fresh = self.params.noise()["fresh"]
+        return self._native.noise([fresh] * self.inputs)[1]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the program to a file, for `becalm.load`."""
+        self._native.save(path)
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __repr__(self) -> str:
+        return (
+            f"<becalm.Program of {len(self)} instructions, {self.inputs} inputs, "
+            f"{self.outputs} outputs, {self.cost.bootstraps} bootstraps, {self.params.name}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._native.to_bytes(), self.params.kind != "standard")
+
+    def _message(self, op: str, message: int | None) -> int:
+        return self.params.values if message is None else _values.count(op, "message", message)
+
+    def _index(self, r: Register) -> int:
+        if not isinstance(r, Register) or r.program is not self:
+            got = "a register of another program" if isinstance(r, Register) else type(r).__name__
+            raise BadInput(
+                "program", "a register of this program", got, "use what its methods return"
+            )
+        return r._index
+
+    def _lookup_encrypted(
+        self, x: Register, table: Register, tables: int, message: int | None
+    ) -> list[int]:
+        out = table.message if message is None else message
+        return self._native.lookup_encrypted(self._index(x), self._index(table), tables, out)
+
+
+def price(what: Program | TableSource | Table, params: Any, lanes: int) -> Cost:
+    """What a program, or one bootstrap through a table, takes on so many lanes."""
+    if not isinstance(what, Program):
+        program = Program(params)
+        program.output(program.lookup(program.input(), what))
+        what = program
+    return replace(what.cost, lanes=_values.count("cost", "lanes", lanes))
+
+
+def _integer(value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise BadInput("linear", "an integer", type(value).__name__, "pass an int") from None
+    if not -(1 << 63) <= number < 1 << 63:
+        raise BadInput("linear", "an integer of 64 bits", str(number), "use a smaller one")
+    return number
+
+
+def _with_integer(value: Any, f: Callable[[int], Register]) -> Register:
+    try:
+        operator.index(value)
+    except TypeError:
+        return NotImplemented
+    return f(_integer(value))
+
+
+def _restored(file: bytes, insecure: bool) -> Program:
+    return Program(_native.Program.from_bytes(file, insecure))
