@@ -20,7 +20,12 @@ impl<V: Vector> Complex<V> {
     #[inline(always)]
     pub(crate) unsafe fn zero() -> Self {
         // SAFETY: promised by the caller.
-        unsafe { Complex { re: V::splat(0.0), im: V::splat(0.0) } }
+        unsafe {
+            Complex {
+                re: V::splat(0.0),
+                im: V::splat(0.0),
+            }
+        }
     }
 
     /// # Safety
@@ -28,7 +33,12 @@ impl<V: Vector> Complex<V> {
     #[inline(always)]
     pub(crate) unsafe fn load(p: *const f64) -> Self {
         // SAFETY: promised by the caller.
-        unsafe { Complex { re: V::load(p), im: V::load(p.add(V::LANES)) } }
+        unsafe {
+            Complex {
+                re: V::load(p),
+                im: V::load(p.add(V::LANES)),
+            }
+        }
     }
 
     /// # Safety
@@ -47,29 +57,46 @@ impl<V: Vector> Complex<V> {
     #[inline(always)]
     pub(crate) unsafe fn twiddle(p: *const f64) -> Self {
         // SAFETY: promised by the caller.
-        unsafe { Complex { re: V::twiddle(p), im: V::twiddle(p.add(V::COPIES)) } }
+        unsafe {
+            Complex {
+                re: V::twiddle(p),
+                im: V::twiddle(p.add(V::COPIES)),
+            }
+        }
     }
 
     #[inline(always)]
     pub(crate) fn add(self, o: Self) -> Self {
-        Complex { re: self.re + o.re, im: self.im + o.im }
+        Complex {
+            re: self.re + o.re,
+            im: self.im + o.im,
+        }
     }
 
     #[inline(always)]
     fn sub(self, o: Self) -> Self {
-        Complex { re: self.re - o.re, im: self.im - o.im }
+        Complex {
+            re: self.re - o.re,
+            im: self.im - o.im,
+        }
     }
 
     /// `self + i·o`
     #[inline(always)]
     fn add_i(self, o: Self) -> Self {
-        Complex { re: self.re - o.im, im: self.im + o.re }
+        Complex {
+            re: self.re - o.im,
+            im: self.im + o.re,
+        }
     }
 
     /// `self − i·o`
     #[inline(always)]
     fn sub_i(self, o: Self) -> Self {
-        Complex { re: self.re + o.im, im: self.im - o.re }
+        Complex {
+            re: self.re + o.im,
+            im: self.im - o.re,
+        }
     }
 
     #[inline(always)]
@@ -93,14 +120,20 @@ impl<V: Vector> Complex<V> {
     #[inline(always)]
     pub(crate) fn mul_acc(self, w: Self, acc: Self) -> Self {
         let re = self.im.neg_mul_add(w.im, self.re.mul_add(w.re, acc.re));
-        Complex { re, im: self.im.mul_add(w.re, self.re.mul_add(w.im, acc.im)) }
+        Complex {
+            re,
+            im: self.im.mul_add(w.re, self.re.mul_add(w.im, acc.im)),
+        }
     }
 
     /// `self·conj(w) + acc`
     #[inline(always)]
     pub(crate) fn mul_conj_acc(self, w: Self, acc: Self) -> Self {
         let re = self.im.mul_add(w.im, self.re.mul_add(w.re, acc.re));
-        Complex { re, im: self.re.neg_mul_add(w.im, self.im.mul_add(w.re, acc.im)) }
+        Complex {
+            re,
+            im: self.re.neg_mul_add(w.im, self.im.mul_add(w.re, acc.im)),
+        }
     }
 }
 
@@ -110,14 +143,24 @@ fn dft4<V: Vector, const INVERSE: bool>(x: [Complex<V>; 4]) -> [Complex<V>; 4] {
     let (a, b) = (x[0].add(x[2]), x[0].sub(x[2]));
     let (c, d) = (x[1].add(x[3]), x[1].sub(x[3]));
     let (p, m) = (b.add_i(d), b.sub_i(d));
-    if INVERSE { [a.add(c), m, a.sub(c), p] } else { [a.add(c), p, a.sub(c), m] }
+    if INVERSE {
+        [a.add(c), m, a.sub(c), p]
+    } else {
+        [a.add(c), p, a.sub(c), m]
+    }
 }
 
 /// `y_t = Σ_m x_m ω^(mt)` with `ω = e^(iπ/4)`, or its conjugate.
 #[inline(always)]
-fn dft8<V: Vector, const INVERSE: bool>(x: [Complex<V>; 8], half_root: V) -> [Complex<V>; 8] {
+fn dft8<V: Vector, const INVERSE: bool>(x: [Complex<V>; 8]) -> [Complex<V>; 8] {
     let e = dft4::<V, INVERSE>([x[0], x[2], x[4], x[6]]);
     let o = dft4::<V, INVERSE>([x[1], x[3], x[5], x[7]]);
+    join8::<V, INVERSE>(e, o)
+}
+
+/// [`dft8`] from the transforms of the even and the odd entries.
+#[inline(always)]
+fn join8<V: Vector, const INVERSE: bool>(e: [Complex<V>; 4], o: [Complex<V>; 4]) -> [Complex<V>; 8] {
     // ω·o_1 and ω^3·o_3 up to √2, with the signs of (re, im) as below.
     let (o1, o3) = (o[1], o[3]);
     let (u1, v1, u3, v3) = if INVERSE {
@@ -125,28 +168,49 @@ fn dft8<V: Vector, const INVERSE: bool>(x: [Complex<V>; 8], half_root: V) -> [Co
     } else {
         (o1.re - o1.im, o1.re + o1.im, o3.re + o3.im, o3.re - o3.im)
     };
-    let h = half_root;
-    let y1 = Complex { re: u1.mul_add(h, e[1].re), im: v1.mul_add(h, e[1].im) };
-    let y5 = Complex { re: u1.neg_mul_add(h, e[1].re), im: v1.neg_mul_add(h, e[1].im) };
-    let plus = Complex { re: u3.mul_add(h, e[3].re), im: v3.neg_mul_add(h, e[3].im) };
-    let minus = Complex { re: u3.neg_mul_add(h, e[3].re), im: v3.mul_add(h, e[3].im) };
-    let (y3, y7) = if INVERSE { (plus, minus) } else { (minus, plus) };
+    // SAFETY: values of the vector type are at hand, so the processor has its instructions.
+    let h = unsafe { V::half_root() };
+    let y1 = Complex {
+        re: u1.mul_add(h, e[1].re),
+        im: v1.mul_add(h, e[1].im),
+    };
+    let y5 = Complex {
+        re: u1.neg_mul_add(h, e[1].re),
+        im: v1.neg_mul_add(h, e[1].im),
+    };
+    let plus = Complex {
+        re: u3.mul_add(h, e[3].re),
+        im: v3.neg_mul_add(h, e[3].im),
+    };
+    let minus = Complex {
+        re: u3.neg_mul_add(h, e[3].re),
+        im: v3.mul_add(h, e[3].im),
+    };
+    let (y3, y7) = if INVERSE {
+        (plus, minus)
+    } else {
+        (minus, plus)
+    };
     let (p, m) = (e[2].add_i(o[2]), e[2].sub_i(o[2]));
     let (y2, y6) = if INVERSE { (m, p) } else { (p, m) };
     [e[0].add(o[0]), y1, y2, y3, e[0].sub(o[0]), y5, y6, y7]
 }
 
-/// DFT of the first `LANES` entries.
+/// Half a DFT of length `LANES`: the transform of `LANES/2` entries.
 #[inline(always)]
-unsafe fn dft_lanes<V: Vector, const INVERSE: bool>(x: &mut [Complex<V>; 8]) {
-    if V::LANES == 4 {
-        let y = dft4::<V, INVERSE>([x[0], x[1], x[2], x[3]]);
-        x[..4].copy_from_slice(&y);
-    } else {
-        // SAFETY: values of the vector type are at hand, so the processor has its instructions.
-        let h = unsafe { V::half_root() };
-        *x = dft8::<V, INVERSE>(*x, h);
+fn half_dft<V: Vector, const INVERSE: bool>(x: [Complex<V>; 4]) -> [Complex<V>; 4] {
+    if V::LANES == 4 { [x[0].add(x[1]), x[0].sub(x[1]), x[2], x[3]] } else { dft4::<V, INVERSE>(x) }
+}
+
+/// The DFT of length `LANES` from its halves, of the even and of the odd entries.
+#[inline(always)]
+fn join<V: Vector, const INVERSE: bool>(e: [Complex<V>; 4], o: [Complex<V>; 4]) -> [Complex<V>; 8] {
+    if V::LANES == 8 {
+        return join8::<V, INVERSE>(e, o);
     }
+    let (p, m) = (e[1].add_i(o[1]), e[1].sub_i(o[1]));
+    let (y1, y3) = if INVERSE { (m, p) } else { (p, m) };
+    [e[0].add(o[0]), y1, e[0].sub(o[0]), y3, e[0], e[0], e[0], e[0]]
 }
 
 /// The butterfly of radix `R` (2, 4, 8 or 16), in place: segments in, children out. The twiddles stand at `tw` as
@@ -237,7 +301,11 @@ pub(crate) unsafe fn untwisted_inverse<V: Vector, const R: usize>(
 /// Which twiddle of a node is due on segment `m` after [`untwisted_inverse`]: `None` for 1.
 #[inline(always)]
 pub(crate) fn last_twiddle(radix: usize, m: usize) -> Option<usize> {
-    if radix == 16 { (m / 4).checked_sub(1) } else { m.checked_sub(1) }
+    if radix == 16 {
+        (m / 4).checked_sub(1)
+    } else {
+        m.checked_sub(1)
+    }
 }
 
 #[inline(always)]
@@ -253,7 +321,7 @@ unsafe fn twiddled4<V: Vector>(x: [Complex<V>; 4], tw: *const f64) -> [Complex<V
 }
 
 #[inline(always)]
-unsafe fn plain<V: Vector, const R: usize, const INVERSE: bool>(x: &mut [Complex<V>; R]) {
+fn plain<V: Vector, const R: usize, const INVERSE: bool>(x: &mut [Complex<V>; R]) {
     match R {
         2 => (x[0], x[1]) = (x[0].add(x[1]), x[0].sub(x[1])),
         4 => {
@@ -261,9 +329,7 @@ unsafe fn plain<V: Vector, const R: usize, const INVERSE: bool>(x: &mut [Complex
             x.copy_from_slice(&y);
         }
         _ => {
-            // SAFETY: values of the vector type are at hand, so the processor has its instructions.
-            let h = unsafe { V::half_root() };
-            let y = dft8::<V, INVERSE>([x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]], h);
+            let y = dft8::<V, INVERSE>([x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]]);
             x.copy_from_slice(&y);
         }
     }
@@ -278,6 +344,9 @@ pub(crate) const fn leaf_head(lanes: usize, copies: usize) -> usize {
 /// The last `LANES²` points of the transform in registers: a butterfly of radix `LANES` over vectors, a transposition,
 /// and a butterfly whose twiddles differ from lane to lane. Point `LANES·w + lane` is in vector `w`.
 ///
+/// Both butterflies are written as an even and an odd half: additions of one then run beside the products and the
+/// shuffles of the other, which the processor's window is too short to arrange by itself.
+///
 /// # Safety
 /// The processor has the instructions of `V`; `x` is valid for reading `2·LANES²` doubles and `tw` for the leaf's twiddles
 /// as `Plan` lists them.
@@ -285,20 +354,27 @@ pub(crate) const fn leaf_head(lanes: usize, copies: usize) -> usize {
 pub(crate) unsafe fn leaf_forward<V: Vector>(x: *const f64, tw: *const f64) -> [Complex<V>; 8] {
     // SAFETY: promised by the caller.
     unsafe {
-        let lanes = tw.add(leaf_head(V::LANES, V::COPIES));
-        let mut y = [Complex::zero(); 8];
-        y[0] = Complex::load(x);
-        for m in 1..V::LANES {
-            y[m] = Complex::<V>::load(x.add(m * 2 * V::LANES))
-                .mul(Complex::twiddle(tw.add((m - 1) * 2 * V::COPIES)));
+        let mut halves = [[Complex::<V>::zero(); 4]; 2];
+        for odd in 0..2 {
+            for i in 0..V::LANES / 2 {
+                let m = 2 * i + odd;
+                let value = Complex::load(x.add(m * 2 * V::LANES));
+                halves[odd][i] = if m == 0 { value } else { value.mul(Complex::twiddle(scalar_twiddle::<V>(tw, m))) };
+            }
+            halves[odd] = half_dft::<V, false>(halves[odd]);
         }
-        dft_lanes::<V, false>(&mut y);
-        transpose(&mut y);
-        for m in 1..V::LANES {
-            y[m] = y[m].mul(Complex::load(lanes.add((m - 1) * 2 * V::LANES)));
+        let y = join::<V, false>(halves[0], halves[1]);
+        for odd in 0..2 {
+            halves[odd] = columns(&y, odd == 1);
+            for i in 0..V::LANES / 2 {
+                let m = 2 * i + odd;
+                if m != 0 {
+                    halves[odd][i] = halves[odd][i].mul(Complex::load(lane_twiddle::<V>(tw, m)));
+                }
+            }
+            halves[odd] = half_dft::<V, false>(halves[odd]);
         }
-        dft_lanes::<V, false>(&mut y);
-        y
+        join::<V, false>(halves[0], halves[1])
     }
 }
 
@@ -307,53 +383,46 @@ pub(crate) unsafe fn leaf_forward<V: Vector>(x: *const f64, tw: *const f64) -> [
 /// # Safety
 /// As [`leaf_forward`], `x` valid for writing.
 #[inline(always)]
-pub(crate) unsafe fn leaf_inverse<V: Vector>(mut y: [Complex<V>; 8], x: *mut f64, tw: *const f64) {
+pub(crate) unsafe fn leaf_inverse<V: Vector>(y: [Complex<V>; 8], x: *mut f64, tw: *const f64) {
     // SAFETY: promised by the caller.
     unsafe {
-        let lanes = tw.add(leaf_head(V::LANES, V::COPIES));
-        dft_lanes::<V, true>(&mut y);
+        let e = half_dft::<V, true>([y[0], y[2], y[4], y[6]]);
+        let o = half_dft::<V, true>([y[1], y[3], y[5], y[7]]);
+        let mut y = join::<V, true>(e, o);
         for m in 1..V::LANES {
-            y[m] = y[m].mul_conj(Complex::load(lanes.add((m - 1) * 2 * V::LANES)));
+            y[m] = y[m].mul_conj(Complex::load(lane_twiddle::<V>(tw, m)));
         }
-        transpose(&mut y);
-        dft_lanes::<V, true>(&mut y);
+        let e = half_dft::<V, true>(columns(&y, false));
+        let o = half_dft::<V, true>(columns(&y, true));
+        let y = join::<V, true>(e, o);
         y[0].store(x);
         for m in 1..V::LANES {
-            y[m].mul_conj(Complex::twiddle(tw.add((m - 1) * 2 * V::COPIES)))
-                .store(x.add(m * 2 * V::LANES));
+            y[m].mul_conj(Complex::twiddle(scalar_twiddle::<V>(tw, m))).store(x.add(m * 2 * V::LANES));
         }
     }
 }
 
+/// The twiddle of vector `m >= 1` in a leaf's first butterfly.
 #[inline(always)]
-fn transpose<V: Vector>(y: &mut [Complex<V>; 8]) {
-    let (mut re, mut im) = (y.map_re(), y.map_im());
-    re = V::transpose(re);
-    im = V::transpose(im);
-    for i in 0..8 {
-        y[i] = Complex { re: re[i], im: im[i] };
-    }
+fn scalar_twiddle<V: Vector>(tw: *const f64, m: usize) -> *const f64 {
+    tw.wrapping_add((m - 1) * 2 * V::COPIES)
 }
 
-/// The two halves of an array of complex vectors (`map` with a closure would not be inlined into the kernels).
-trait Parts<V> {
-    fn map_re(&self) -> [V; 8];
-    fn map_im(&self) -> [V; 8];
+/// The twiddles of vector `m >= 1` in a leaf's second butterfly.
+#[inline(always)]
+fn lane_twiddle<V: Vector>(tw: *const f64, m: usize) -> *const f64 {
+    tw.wrapping_add(leaf_head(V::LANES, V::COPIES) + (m - 1) * 2 * V::LANES)
 }
 
-impl<V: Vector> Parts<V> for [Complex<V>; 8] {
-    #[inline(always)]
-    fn map_re(&self) -> [V; 8] {
-        [
-            self[0].re, self[1].re, self[2].re, self[3].re, self[4].re, self[5].re, self[6].re,
-            self[7].re,
-        ]
+/// Every second column of the square matrix of the first `LANES` vectors.
+#[inline(always)]
+fn columns<V: Vector>(y: &[Complex<V>; 8], odd: bool) -> [Complex<V>; 4] {
+    let re = [y[0].re, y[1].re, y[2].re, y[3].re, y[4].re, y[5].re, y[6].re, y[7].re];
+    let im = [y[0].im, y[1].im, y[2].im, y[3].im, y[4].im, y[5].im, y[6].im, y[7].im];
+    let (re, im) = (V::columns(re, odd), V::columns(im, odd));
+    let mut out = [y[0]; 4];
+    for i in 0..4 {
+        out[i] = Complex { re: re[i], im: im[i] };
     }
-    #[inline(always)]
-    fn map_im(&self) -> [V; 8] {
-        [
-            self[0].im, self[1].im, self[2].im, self[3].im, self[4].im, self[5].im, self[6].im,
-            self[7].im,
-        ]
-    }
+    out
 }

@@ -43,8 +43,8 @@ pub(crate) trait Vector:
         // SAFETY: promised by the caller.
         unsafe { Self::splat(std::f64::consts::FRAC_1_SQRT_2) }
     }
-    /// Transposes the first `LANES` vectors as a square matrix.
-    fn transpose(x: [Self; 8]) -> [Self; 8];
+    /// Columns 0, 2, … or 1, 3, … of the square matrix whose rows are the first `LANES` vectors; the rest is arbitrary.
+    fn columns(x: [Self; 8], odd: bool) -> [Self; 4];
 
     /// A scalar twiddle in every lane.
     /// # Safety
@@ -52,7 +52,13 @@ pub(crate) trait Vector:
     #[inline(always)]
     unsafe fn twiddle(p: *const f64) -> Self {
         // SAFETY: promised by the caller.
-        unsafe { if Self::COPIES == 1 { Self::splat(*p) } else { Self::load(p) } }
+        unsafe {
+            if Self::COPIES == 1 {
+                Self::splat(*p)
+            } else {
+                Self::load(p)
+            }
+        }
     }
 }
 
@@ -145,14 +151,10 @@ impl Vector for Portable {
         portable!(|x, b, product| x.mul_add(b, -product))
     }
     #[inline(always)]
-    fn transpose(x: [Self; 8]) -> [Self; 8] {
-        let mut out = x;
-        for i in 0..4 {
-            for j in 0..4 {
-                out[i].0[j] = x[j].0[i];
-            }
-        }
-        out
+    fn columns(x: [Self; 8], odd: bool) -> [Self; 4] {
+        let c = usize::from(odd);
+        let column = |c: usize| Portable([x[0].0[c], x[1].0[c], x[2].0[c], x[3].0[c]]);
+        [column(c), column(c + 2), x[0], x[0]]
     }
 }
 
@@ -228,20 +230,16 @@ mod x86 {
             Avx2(unsafe { _mm256_fnmadd_pd(self.0, b.0, c.0) })
         }
         #[inline(always)]
-        fn transpose(x: [Self; 8]) -> [Self; 8] {
-            let mut out = x;
+        fn columns(x: [Self; 8], odd: bool) -> [Self; 4] {
             // SAFETY: as above.
             unsafe {
-                let a = _mm256_unpacklo_pd(x[0].0, x[1].0);
-                let b = _mm256_unpackhi_pd(x[0].0, x[1].0);
-                let c = _mm256_unpacklo_pd(x[2].0, x[3].0);
-                let d = _mm256_unpackhi_pd(x[2].0, x[3].0);
-                out[0] = Avx2(_mm256_permute2f128_pd::<0x20>(a, c));
-                out[1] = Avx2(_mm256_permute2f128_pd::<0x20>(b, d));
-                out[2] = Avx2(_mm256_permute2f128_pd::<0x31>(a, c));
-                out[3] = Avx2(_mm256_permute2f128_pd::<0x31>(b, d));
+                let (a, b) = if odd {
+                    (_mm256_unpackhi_pd(x[0].0, x[1].0), _mm256_unpackhi_pd(x[2].0, x[3].0))
+                } else {
+                    (_mm256_unpacklo_pd(x[0].0, x[1].0), _mm256_unpacklo_pd(x[2].0, x[3].0))
+                };
+                [Avx2(_mm256_permute2f128_pd::<0x20>(a, b)), Avx2(_mm256_permute2f128_pd::<0x31>(a, b)), x[0], x[0]]
             }
-            out
         }
     }
 
@@ -294,27 +292,27 @@ mod x86 {
             Avx512(unsafe { _mm512_fnmadd_pd(self.0, b.0, c.0) })
         }
         #[inline(always)]
-        fn transpose(x: [Self; 8]) -> [Self; 8] {
-            let mut out = x;
+        fn columns(x: [Self; 8], odd: bool) -> [Self; 4] {
             // SAFETY: as above.
             unsafe {
-                let (mut a, mut b) = (x, x);
+                let (mut a, mut b) = ([x[0]; 4], [x[0]; 4]);
                 for i in 0..4 {
-                    a[2 * i] = Avx512(_mm512_unpacklo_pd(x[2 * i].0, x[2 * i + 1].0));
-                    a[2 * i + 1] = Avx512(_mm512_unpackhi_pd(x[2 * i].0, x[2 * i + 1].0));
+                    let (p, q) = (x[2 * i].0, x[2 * i + 1].0);
+                    a[i] = Avx512(if odd { _mm512_unpackhi_pd(p, q) } else { _mm512_unpacklo_pd(p, q) });
                 }
-                // Lanes of 128 bits: first the even and odd ones of each half, then the halves.
-                for i in [0, 1, 4, 5] {
-                    b[i] = Avx512(_mm512_shuffle_f64x2::<0x88>(a[i].0, a[i + 2].0));
-                    b[i + 2] = Avx512(_mm512_shuffle_f64x2::<0xDD>(a[i].0, a[i + 2].0));
+                // Lanes of 128 bits: b[0], b[1] get columns {0, 4}, {2, 6} (and one more if odd) of rows 0..4, the others
+                // those of rows 4..8.
+                for i in [0, 2] {
+                    b[i] = Avx512(_mm512_shuffle_f64x2::<0x88>(a[i].0, a[i + 1].0));
+                    b[i + 1] = Avx512(_mm512_shuffle_f64x2::<0xDD>(a[i].0, a[i + 1].0));
                 }
-                for i in 0..4 {
-                    // b[i] holds columns i%2 + {0, 4} (i < 2) or {2, 6} (i >= 2) of rows 0..4, b[i + 4] of rows 4..8.
-                    out[i] = Avx512(_mm512_shuffle_f64x2::<0x88>(b[i].0, b[i + 4].0));
-                    out[i + 4] = Avx512(_mm512_shuffle_f64x2::<0xDD>(b[i].0, b[i + 4].0));
-                }
+                [
+                    Avx512(_mm512_shuffle_f64x2::<0x88>(b[0].0, b[2].0)),
+                    Avx512(_mm512_shuffle_f64x2::<0x88>(b[1].0, b[3].0)),
+                    Avx512(_mm512_shuffle_f64x2::<0xDD>(b[0].0, b[2].0)),
+                    Avx512(_mm512_shuffle_f64x2::<0xDD>(b[1].0, b[3].0)),
+                ]
             }
-            out
         }
     }
 
