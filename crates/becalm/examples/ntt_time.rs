@@ -59,7 +59,10 @@ fn rotations(
             let mut accs: Vec<u64> = (0..tile * 2 * size).map(word).collect();
             let masks: Vec<u32> =
                 (0..tile * (n + 1)).map(|i| (word(i) >> 40) as u32 % (2 * size as u32)).collect();
-            let best = time(10, || key.rotate(&mut accs, &masks, &mut scratch).expect("own scratch")) / 1e3 / tile as f64;
+            let best =
+                time(10, || key.rotate(&mut accs, &masks, &mut scratch).expect("own scratch"))
+                    / 1e3
+                    / tile as f64;
             println!("{name}, {:8}, tile of {tile}: {best:.2}", level.name());
         }
     }

@@ -68,11 +68,20 @@ impl Encoding {
         modulus.fraction(value.rem_euclid(self.parts() as i64) as u64, self.parts())
     }
 
-    /// The value whose torus element is nearest to `phase`; an overflow into the padding bit is dropped.
+    /// The torus elements of values below the number of parts, in time that does not depend on them.
+    pub fn encode_secret(self, modulus: Modulus, values: &[u64]) -> Vec<u64> {
+        let step = modulus.step(self.parts());
+        values.iter().map(|v| modulus.multiple(step, *v)).collect()
+    }
+
+    /// The value whose torus element is nearest to `phase`, in time that does not depend on it; an overflow into the
+    /// padding bit is dropped.
     pub fn decode(self, modulus: Modulus, phase: u64) -> u64 {
-        let parts = self.parts() as u128;
-        let nearest = (modulus.to_torus(phase) as u128 * parts + (1 << 63)) >> 64;
-        ((nearest % parts) % self.values as u128) as u64
+        let parts = self.parts();
+        // 0 ..= parts, where the last is the first again.
+        let nearest = ((modulus.to_torus(phase) as u128 * parts as u128 + (1 << 63)) >> 64) as u64;
+        let less = |x: u64, by: u64| x - by * (x >= by) as u64;
+        less(less(nearest, parts), self.values)
     }
 
     /// The distance from a value to the border of its cell, torus units: 1/(4p) with padding, 1/(2p) without. A phase

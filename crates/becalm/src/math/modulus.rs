@@ -29,7 +29,7 @@ impl Modulus {
             Modulus::Native => a.wrapping_add(b),
             Modulus::Goldilocks => {
                 let (s, carry) = a.overflowing_add(b);
-                if carry || s >= GOLDILOCKS { s.wrapping_sub(GOLDILOCKS) } else { s }
+                s.wrapping_sub(GOLDILOCKS & mask(carry | (s >= GOLDILOCKS)))
             }
         }
     }
@@ -41,7 +41,7 @@ impl Modulus {
             Modulus::Native => a.wrapping_sub(b),
             Modulus::Goldilocks => {
                 let (d, borrow) = a.overflowing_sub(b);
-                if borrow { d.wrapping_add(GOLDILOCKS) } else { d }
+                d.wrapping_add(GOLDILOCKS & mask(borrow))
             }
         }
     }
@@ -67,13 +67,7 @@ impl Modulus {
         match self {
             Modulus::Native => x as u64,
             // |x| <= 2^63 < p, so one addition of p suffices.
-            Modulus::Goldilocks => {
-                if x < 0 {
-                    GOLDILOCKS.wrapping_sub(x.unsigned_abs())
-                } else {
-                    x as u64
-                }
-            }
+            Modulus::Goldilocks => (x as u64).wrapping_add(GOLDILOCKS & mask(x < 0)),
         }
     }
 
@@ -82,13 +76,7 @@ impl Modulus {
     pub fn to_signed(self, a: u64) -> i64 {
         match self {
             Modulus::Native => a as i64,
-            Modulus::Goldilocks => {
-                if a > GOLDILOCKS / 2 {
-                    a.wrapping_sub(GOLDILOCKS) as i64
-                } else {
-                    a as i64
-                }
-            }
+            Modulus::Goldilocks => a.wrapping_sub(GOLDILOCKS & mask(a > GOLDILOCKS / 2)) as i64,
         }
     }
 
@@ -115,6 +103,23 @@ impl Modulus {
         if x >= q { (x - q) as u64 } else { x as u64 }
     }
 
+    /// `q·2^64/den`, rounded down: multiples of it are [`fraction`](Self::fraction)s without a division, whose time could
+    /// tell a secret numerator. `den` must not be 0.
+    #[inline]
+    pub fn step(self, den: u64) -> u128 {
+        match self {
+            Modulus::Native => u128::MAX / den as u128,
+            Modulus::Goldilocks => ((GOLDILOCKS as u128) << 64) / den as u128,
+        }
+    }
+
+    /// `num·q/den` to the nearest integer, `step` being [`step`](Self::step) of `den`, for `num < den <= 2^33`. Differs
+    /// from [`fraction`](Self::fraction) by one unit at most.
+    #[inline(always)]
+    pub fn multiple(self, step: u128, num: u64) -> u64 {
+        ((step * num as u128 + (1 << 63)) >> 64) as u64
+    }
+
     /// True when `a` is a reduced element.
     #[inline(always)]
     pub fn is_reduced(self, a: u64) -> bool {
@@ -126,15 +131,15 @@ impl Modulus {
     pub fn reduce(self, a: u64) -> u64 {
         match self {
             Modulus::Native => a,
-            Modulus::Goldilocks => {
-                if a >= GOLDILOCKS {
-                    a - GOLDILOCKS
-                } else {
-                    a
-                }
-            }
+            Modulus::Goldilocks => a.wrapping_sub(GOLDILOCKS & mask(a >= GOLDILOCKS)),
         }
     }
+}
+
+/// All ones if true: corrections by masks, because operands may be secret and branches can be timed.
+#[inline(always)]
+fn mask(yes: bool) -> u64 {
+    0u64.wrapping_sub(yes as u64)
 }
 
 /// A 128-bit product modulo p, by 2^64 ≡ 2^32 − 1 and 2^96 ≡ −1.
@@ -143,10 +148,47 @@ pub fn reduce128(x: u128) -> u64 {
     let (lo, hi) = (x as u64, (x >> 64) as u64);
     let (hi_hi, hi_lo) = (hi >> 32, hi & 0xFFFF_FFFF);
     let (mut t, borrow) = lo.overflowing_sub(hi_hi);
-    if borrow {
-        t = t.wrapping_sub(0xFFFF_FFFF); // + p modulo 2^64
-    }
+    t = t.wrapping_sub(0xFFFF_FFFF & mask(borrow)); // + p modulo 2^64
     let (s, carry) = t.overflowing_add(hi_lo * 0xFFFF_FFFF);
-    let r = if carry { s.wrapping_add(0xFFFF_FFFF) } else { s };
-    if r >= GOLDILOCKS { r - GOLDILOCKS } else { r }
+    let r = s.wrapping_add(0xFFFF_FFFF & mask(carry));
+    r.wrapping_sub(GOLDILOCKS & mask(r >= GOLDILOCKS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn residue() -> impl Strategy<Value = u64> {
+        let edges =
+            [0, 1, GOLDILOCKS / 2, GOLDILOCKS / 2 + 1, GOLDILOCKS - 1, 0xFFFF_FFFF, 1 << 32];
+        prop_oneof![proptest::sample::select(edges.to_vec()), 0..GOLDILOCKS]
+    }
+
+    proptest! {
+        #[test]
+        fn arithmetic_modulo_p_is_that_of_wide_integers(a in residue(), b in residue()) {
+            let (q, p) = (Modulus::Goldilocks, GOLDILOCKS as u128);
+            let (x, y) = (a as u128, b as u128);
+            prop_assert_eq!(q.add(a, b) as u128, (x + y) % p);
+            prop_assert_eq!(q.sub(a, b) as u128, (x + p - y) % p);
+            prop_assert_eq!(q.mul(a, b) as u128, x * y % p);
+            prop_assert_eq!(q.from_signed(q.to_signed(a)), a);
+            prop_assert_eq!(q.from_signed(a as i64) as i128, (a as i64 as i128).rem_euclid(p as i128));
+        }
+
+        #[test]
+        fn multiples_are_fractions(den in 1u64..1 << 33, pick: u64, p: bool) {
+            let q = if p { Modulus::Goldilocks } else { Modulus::Native };
+            let num = pick % den;
+            let difference = q.sub(q.multiple(q.step(den), num), q.fraction(num, den));
+            prop_assert!(q.to_signed(difference).abs() <= 1);
+        }
+
+        #[test]
+        fn lifting_errs_by_two_units_at_most(a in residue()) {
+            let exact = ((a as u128) << 64) / GOLDILOCKS as u128;
+            prop_assert!((Modulus::Goldilocks.to_torus(a) as i128 - exact as i128).abs() <= 2);
+        }
+    }
 }

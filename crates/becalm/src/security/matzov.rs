@@ -19,6 +19,9 @@ use std::ops::RangeInclusive;
 const MULTIPLICATION: f64 = 1024.0;
 const TABLE_UPDATE: f64 = 640.0;
 
+/// No greater modulus is tried: for so wide a secret the rest of the model does not hold either.
+const MAX_MODULUS: u32 = 1 << 30;
+
 pub fn cost(lwe: &Lwe, search: Search) -> Candidate {
     let attack = DualHybrid::new(lwe);
     if attack.is_hopeless() {
@@ -66,7 +69,7 @@ impl<'a> DualHybrid<'a> {
             }
             let found = early_abort(0..n, 10, |zeta| {
                 early_abort(0..n - zeta, 10, |t| {
-                    let split = self.split(zeta, t, p, true);
+                    let split = self.split(zeta, t, Moduli::one(p));
                     local_minimum((MIN_BLOCK, MAX_BLOCK), 1, |beta, _| {
                         self.price(split, beta, 2 * n - zeta - t)
                     })
@@ -79,34 +82,51 @@ impl<'a> DualHybrid<'a> {
         over_p.unwrap_or_default()
     }
 
-    /// Every (ζ, t, β) that could beat the best so far, for p = 2, 3, … until no greater p can: with the rounding
-    /// of p = ∞ and the transform of p + 1 the attack would not be better either.
+    /// Every (ζ, t, p, β) that could beat the best so far, until no greater p can.
     fn strict(&self) -> Candidate {
         let reference = self.reference();
         let mut best = Candidate { bits: reference.bits.min(CEILING_BITS), ..reference };
-        for p in 2.. {
-            // A coarse pass first: the full one drops more the better the best so far.
-            best = self.scan(p, true, 8, best);
-            best = self.scan(p, true, 1, best);
-            let bound = self.scan(p + 1, false, 1, best);
-            if bound.bits >= best.bits {
+        let (mut first, mut last) = (2, 2);
+        while last < MAX_MODULUS {
+            best = self.scan_moduli(first, last, best);
+            (first, last) = (last + 1, 2 * last + 1);
+            if self.scan(Moduli { first, last: f64::INFINITY }, 1, best).bits >= best.bits {
                 break;
             }
         }
         if best.beta == 0 { best } else { self.polish(best) }
     }
 
-    /// The best of `best` and all points with this p, by branch and bound: the parts of the cost which do not
-    /// depend on the parameter at hand bound it from below.
-    fn scan(&self, p: u32, rounding: bool, step: usize, mut best: Candidate) -> Candidate {
+    /// The best of `best` and all points with p from `first` to `last`: the range is halved until it is ruled out
+    /// or, to 1/64, a single modulus.
+    fn scan_moduli(&self, first: u32, last: u32, best: Candidate) -> Candidate {
+        if last - first <= first / 64 {
+            // A coarse pass first: the full one drops more the better the best so far.
+            let best = self.scan(Moduli::one(first), 8, best);
+            return self.scan(Moduli::one(first), 1, best);
+        }
+        if self.scan(Moduli { first, last: f64::from(last) }, 1, best).bits >= best.bits {
+            return best;
+        }
+        let middle = first.midpoint(last);
+        let best = self.scan_moduli(first, middle, best);
+        self.scan_moduli(middle + 1, last, best)
+    }
+
+    /// The best of `best` and all points with these moduli, by branch and bound: the parts of the cost which do
+    /// not depend on the parameter at hand bound it from below. For more than one modulus, minus infinity unless
+    /// that bound rules out every point.
+    fn scan(&self, moduli: Moduli, step: usize, mut best: Candidate) -> Candidate {
         let n = self.lwe.n;
+        // Without a Fourier transform one modulus is as good as another.
+        let least = u32::from(moduli.first > 2);
         for zeta in (0..n).step_by(step) {
-            if self.split(zeta, 0, p, rounding).log2_guess(0.0) >= best.bits {
+            if self.split(zeta, 0, moduli).log2_guess(0.0) >= best.bits {
                 break;
             }
             let mut highest = MIN_BLOCK;
-            for t in (0..n - zeta).step_by(step) {
-                let split = self.split(zeta, t, p, rounding);
+            for t in (least..n - zeta).step_by(step) {
+                let split = self.split(zeta, t, moduli);
                 if split.log2_guess(0.0) >= best.bits {
                     break;
                 }
@@ -124,34 +144,36 @@ impl<'a> DualHybrid<'a> {
     /// The best of `best` and all points with this split and β ≤ `highest`. A smaller block gives longer vectors,
     /// as do fewer dimensions: both of which more are needed.
     fn scan_blocks(&self, split: Split, highest: u32, mut best: Candidate) -> Candidate {
-        let is_affordable =
-            |beta, d, bits| split.log2_guess(self.log2_vectors(split, beta, d)) < bits;
-        let mut low = 0;
-        for beta in (MIN_BLOCK..=highest).rev() {
-            if bkz(beta, low.max(beta + 1)) >= best.bits {
-                continue;
-            }
+        let (mut beta, mut low) = (highest, 0);
+        while beta >= MIN_BLOCK {
             let shortest = self.shortest_dimension(split, beta);
             let fewest = self.log2_vectors(split, beta, shortest);
             let guess = split.log2_guess(fewest);
             if guess >= best.bits {
                 break;
             }
+            let is_affordable =
+                |d: u32| split.log2_guess(self.log2_vectors(split, beta, d)) < best.bits;
             if low == 0 {
                 // What is too few dimensions for the largest block is so for the others.
-                let range = (split.unknowns, shortest);
-                low = bisect(range, shortest / 16, |d| is_affordable(beta, d, best.bits)).0;
+                low = bisect((split.unknowns, shortest), shortest / 16, is_affordable).0;
             }
-            let bound = |floor: u32| {
-                log2_sum(short_vectors_at_least(beta, floor..=shortest, fewest), guess)
+            let may_win = |floor: u32| {
+                let sampling = short_vectors_at_least(beta, floor..=shortest, fewest);
+                log2_sum(sampling, guess) < best.bits
             };
             let mut floor = low.max(beta + 1);
-            if bound(floor) < best.bits {
-                floor = floor
-                    .max(bisect((floor, shortest), 1, |d| is_affordable(beta, d, best.bits)).0);
-                if bound(floor) < best.bits {
+            if may_win(floor) {
+                floor = floor.max(bisect((floor, shortest), 1, is_affordable).0);
+                if may_win(floor) {
                     best = self.scan_dimensions((split, beta), floor..=shortest, 256, best);
                 }
+            }
+            beta -= 1;
+            if bkz(beta, low.max(beta + 1)) >= best.bits {
+                // The last block whose reduction alone is not too expensive.
+                let is_cheap = |step: u32| bkz(beta - step, low.max(beta - step + 1)) < best.bits;
+                beta -= bisect((0, beta - MIN_BLOCK + 1), 1, is_cheap).1;
             }
         }
         best
@@ -171,7 +193,14 @@ impl<'a> DualHybrid<'a> {
             let dimensions = range.clone().step_by((count / parts) as usize + 1);
             dimensions.fold(Candidate::default(), |b, d| b.or(self.price(split, beta, d)))
         };
-        if scan(32).bits > best.bits + 0.4 { best } else { best.or(scan(most)) }
+        if scan(32).bits > best.bits + 0.4 {
+            return best;
+        }
+        let found = scan(most);
+        if split.is_bound && found.bits < best.bits {
+            return Candidate { bits: f64::NEG_INFINITY, ..best };
+        }
+        best.or(found)
     }
 
     /// Every dimension, around the best of a scan.
@@ -180,7 +209,7 @@ impl<'a> DualHybrid<'a> {
         let mut polished = best;
         for zeta in around(best.zeta, 0) {
             for t in around(best.t, 0).filter(|t| zeta + t < self.lwe.n) {
-                let split = self.split(zeta, t, best.p, true);
+                let split = self.split(zeta, t, Moduli::one(best.p));
                 for beta in around(best.beta, MIN_BLOCK) {
                     let range = split.unknowns.max(beta + 1)..=self.shortest_dimension(split, beta);
                     polished = self.scan_dimensions((split, beta), range, 4096, polished);
@@ -214,31 +243,40 @@ impl<'a> DualHybrid<'a> {
         4.0 * PI * PI * LOG2_E * (2.0 * log2_length).exp2() + split.log2_guesses
     }
 
-    fn split(&self, zeta: u32, t: u32, p: u32, rounding: bool) -> Split {
+    fn split(&self, zeta: u32, t: u32, moduli: Moduli) -> Split {
         let unknowns = self.lwe.n - zeta - t;
-        let [z, k, base] = [zeta, t, p].map(f64::from);
-        let rounding =
-            if rounding { k / 3.0 * (self.lwe.secret_std * PI / base).powi(2) } else { 0.0 };
+        let [z, k, base] = [zeta, t, moduli.first].map(f64::from);
+        let rounding = k / 3.0 * (self.lwe.secret_std * PI / moduli.last).powi(2);
         let log2_guesses = rounding * LOG2_E + (z * self.entropy + k * base.ln() + LN_2).log2();
         let log2_transform = MULTIPLICATION.log2() + k.log2() + (k + 1.0) * base.log2();
-        Split {
-            zeta,
-            t,
-            p,
-            unknowns,
-            log2_guesses,
-            log2_enumeration: self.constant + z * self.growth,
-            log2_transform,
-        }
+        let log2_enumeration = self.constant + z * self.growth;
+        let is_bound = base < moduli.last;
+        let p = moduli.first;
+        Split { zeta, t, p, unknowns, is_bound, log2_guesses, log2_enumeration, log2_transform }
     }
 
     /// Whether even the strongest reduction within the ceiling, with as many coordinates guessed and transformed
     /// as the ceiling allows, needs too many vectors.
     fn is_hopeless(&self) -> bool {
         let zeta = (CEILING_BITS / self.growth).min(f64::from(self.lwe.n)) as u32;
-        let split = self.split(zeta, (CEILING_BITS as u32).min(self.lwe.n - zeta), 2, false);
+        let t = (CEILING_BITS as u32).min(self.lwe.n - zeta);
+        let split = self.split(zeta, t, Moduli { first: 2, last: f64::INFINITY });
         self.log2_vectors(split, MAX_BLOCK, self.shortest_dimension(split, MAX_BLOCK))
             > CEILING_BITS
+    }
+}
+
+/// A range of moduli p of the Fourier transform. What is computed for several is a lower bound for each of them: the
+/// transform of the first, the rounding of the last.
+#[derive(Clone, Copy)]
+struct Moduli {
+    first: u32,
+    last: f64,
+}
+
+impl Moduli {
+    fn one(p: u32) -> Self {
+        Self { first: p, last: f64::from(p) }
     }
 }
 
@@ -250,8 +288,9 @@ struct Split {
     p: u32,
     /// Coordinates left to the lattice, k.
     unknowns: u32,
-    /// log2 of the factors of N for telling the guesses apart and, unless left out of a lower bound, for rounding
-    /// the secret modulo p.
+    /// Whether this is a lower bound for several moduli.
+    is_bound: bool,
+    /// log2 of the factors of N for telling the guesses apart and for rounding the secret modulo p.
     log2_guesses: f64,
     log2_enumeration: f64,
     log2_transform: f64,
@@ -285,7 +324,7 @@ mod tests {
             for p in 2..9 {
                 for zeta in (0..30).step_by(3) {
                     for t in 0..30 {
-                        let split = attack.split(zeta, t, p, true);
+                        let split = attack.split(zeta, t, Moduli::one(p));
                         for beta in (MIN_BLOCK..200).step_by(2) {
                             for d in (split.unknowns.max(beta) + 1..2 * n).step_by(16) {
                                 let found = attack.price(split, beta, d);

@@ -11,6 +11,7 @@ use crate::params::{Noise, Order};
 use crate::tfhe::Table;
 use crate::tfhe::polynomial::BinaryPolynomials;
 use crate::{Error, Result};
+use zeroize::Zeroizing;
 
 impl SecretKey {
     /// The key that ciphertexts rest under between bootstraps.
@@ -56,8 +57,7 @@ impl SecretKey {
             ));
         }
         let role = self.resting_role();
-        let phases: Vec<u64> =
-            values.iter().map(|v| encoding.encode(self.params.modulus, *v as i64)).collect();
+        let phases = Zeroizing::new(encoding.encode_secret(self.params.modulus, values));
         let data = self.encrypt_phases(&phases, role)?;
         let noise = role.fresh_noise(&self.params).variance(Modulus::LOG2);
         Ok(Lwe {
@@ -78,7 +78,7 @@ impl SecretKey {
         let (mask_seed, noise_seed) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
         let mut masks = MaskStream::new(&mask_seed, Domain::Ciphertext, 0);
         let mut noise = NoiseStream::new(&noise_seed, Domain::Ciphertext, 0);
-        let mut errors = zeroize::Zeroizing::new(vec![0i64; phases.len()]);
+        let mut errors = Zeroizing::new(vec![0i64; phases.len()]);
         fill_noise(&mut noise, role.fresh_noise(&self.params), Modulus::LOG2, &mut errors);
         let mut data = vec![0u64; phases.len() * (secret.len() + 1)];
         for ((ct, phase), e) in

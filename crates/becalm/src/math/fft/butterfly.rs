@@ -20,12 +20,7 @@ impl<V: Vector> Complex<V> {
     #[inline(always)]
     pub(crate) unsafe fn zero() -> Self {
         // SAFETY: promised by the caller.
-        unsafe {
-            Complex {
-                re: V::splat(0.0),
-                im: V::splat(0.0),
-            }
-        }
+        unsafe { Complex { re: V::splat(0.0), im: V::splat(0.0) } }
     }
 
     /// # Safety
@@ -33,12 +28,7 @@ impl<V: Vector> Complex<V> {
     #[inline(always)]
     pub(crate) unsafe fn load(p: *const f64) -> Self {
         // SAFETY: promised by the caller.
-        unsafe {
-            Complex {
-                re: V::load(p),
-                im: V::load(p.add(V::LANES)),
-            }
-        }
+        unsafe { Complex { re: V::load(p), im: V::load(p.add(V::LANES)) } }
     }
 
     /// # Safety
@@ -57,46 +47,29 @@ impl<V: Vector> Complex<V> {
     #[inline(always)]
     pub(crate) unsafe fn twiddle(p: *const f64) -> Self {
         // SAFETY: promised by the caller.
-        unsafe {
-            Complex {
-                re: V::twiddle(p),
-                im: V::twiddle(p.add(V::COPIES)),
-            }
-        }
+        unsafe { Complex { re: V::twiddle(p), im: V::twiddle(p.add(V::COPIES)) } }
     }
 
     #[inline(always)]
     pub(crate) fn add(self, o: Self) -> Self {
-        Complex {
-            re: self.re + o.re,
-            im: self.im + o.im,
-        }
+        Complex { re: self.re + o.re, im: self.im + o.im }
     }
 
     #[inline(always)]
     fn sub(self, o: Self) -> Self {
-        Complex {
-            re: self.re - o.re,
-            im: self.im - o.im,
-        }
+        Complex { re: self.re - o.re, im: self.im - o.im }
     }
 
     /// `self + i·o`
     #[inline(always)]
     fn add_i(self, o: Self) -> Self {
-        Complex {
-            re: self.re - o.im,
-            im: self.im + o.re,
-        }
+        Complex { re: self.re - o.im, im: self.im + o.re }
     }
 
     /// `self − i·o`
     #[inline(always)]
     fn sub_i(self, o: Self) -> Self {
-        Complex {
-            re: self.re + o.im,
-            im: self.im - o.re,
-        }
+        Complex { re: self.re + o.im, im: self.im - o.re }
     }
 
     #[inline(always)]
@@ -120,20 +93,14 @@ impl<V: Vector> Complex<V> {
     #[inline(always)]
     pub(crate) fn mul_acc(self, w: Self, acc: Self) -> Self {
         let re = self.im.neg_mul_add(w.im, self.re.mul_add(w.re, acc.re));
-        Complex {
-            re,
-            im: self.im.mul_add(w.re, self.re.mul_add(w.im, acc.im)),
-        }
+        Complex { re, im: self.im.mul_add(w.re, self.re.mul_add(w.im, acc.im)) }
     }
 
     /// `self·conj(w) + acc`
     #[inline(always)]
     pub(crate) fn mul_conj_acc(self, w: Self, acc: Self) -> Self {
         let re = self.im.mul_add(w.im, self.re.mul_add(w.re, acc.re));
-        Complex {
-            re,
-            im: self.re.neg_mul_add(w.im, self.im.mul_add(w.re, acc.im)),
-        }
+        Complex { re, im: self.re.neg_mul_add(w.im, self.im.mul_add(w.re, acc.im)) }
     }
 }
 
@@ -143,11 +110,7 @@ fn dft4<V: Vector, const INVERSE: bool>(x: [Complex<V>; 4]) -> [Complex<V>; 4] {
     let (a, b) = (x[0].add(x[2]), x[0].sub(x[2]));
     let (c, d) = (x[1].add(x[3]), x[1].sub(x[3]));
     let (p, m) = (b.add_i(d), b.sub_i(d));
-    if INVERSE {
-        [a.add(c), m, a.sub(c), p]
-    } else {
-        [a.add(c), p, a.sub(c), m]
-    }
+    if INVERSE { [a.add(c), m, a.sub(c), p] } else { [a.add(c), p, a.sub(c), m] }
 }
 
 /// `y_t = Σ_m x_m ω^(mt)` with `ω = e^(iπ/4)`, or its conjugate.
@@ -160,7 +123,10 @@ fn dft8<V: Vector, const INVERSE: bool>(x: [Complex<V>; 8]) -> [Complex<V>; 8] {
 
 /// [`dft8`] from the transforms of the even and the odd entries.
 #[inline(always)]
-fn join8<V: Vector, const INVERSE: bool>(e: [Complex<V>; 4], o: [Complex<V>; 4]) -> [Complex<V>; 8] {
+fn join8<V: Vector, const INVERSE: bool>(
+    e: [Complex<V>; 4],
+    o: [Complex<V>; 4],
+) -> [Complex<V>; 8] {
     // ω·o_1 and ω^3·o_3 up to √2, with the signs of (re, im) as below.
     let (o1, o3) = (o[1], o[3]);
     let (u1, v1, u3, v3) = if INVERSE {
@@ -170,27 +136,11 @@ fn join8<V: Vector, const INVERSE: bool>(e: [Complex<V>; 4], o: [Complex<V>; 4])
     };
     // SAFETY: values of the vector type are at hand, so the processor has its instructions.
     let h = unsafe { V::half_root() };
-    let y1 = Complex {
-        re: u1.mul_add(h, e[1].re),
-        im: v1.mul_add(h, e[1].im),
-    };
-    let y5 = Complex {
-        re: u1.neg_mul_add(h, e[1].re),
-        im: v1.neg_mul_add(h, e[1].im),
-    };
-    let plus = Complex {
-        re: u3.mul_add(h, e[3].re),
-        im: v3.neg_mul_add(h, e[3].im),
-    };
-    let minus = Complex {
-        re: u3.neg_mul_add(h, e[3].re),
-        im: v3.mul_add(h, e[3].im),
-    };
-    let (y3, y7) = if INVERSE {
-        (plus, minus)
-    } else {
-        (minus, plus)
-    };
+    let y1 = Complex { re: u1.mul_add(h, e[1].re), im: v1.mul_add(h, e[1].im) };
+    let y5 = Complex { re: u1.neg_mul_add(h, e[1].re), im: v1.neg_mul_add(h, e[1].im) };
+    let plus = Complex { re: u3.mul_add(h, e[3].re), im: v3.neg_mul_add(h, e[3].im) };
+    let minus = Complex { re: u3.neg_mul_add(h, e[3].re), im: v3.mul_add(h, e[3].im) };
+    let (y3, y7) = if INVERSE { (plus, minus) } else { (minus, plus) };
     let (p, m) = (e[2].add_i(o[2]), e[2].sub_i(o[2]));
     let (y2, y6) = if INVERSE { (m, p) } else { (p, m) };
     [e[0].add(o[0]), y1, y2, y3, e[0].sub(o[0]), y5, y6, y7]
@@ -301,11 +251,7 @@ pub(crate) unsafe fn untwisted_inverse<V: Vector, const R: usize>(
 /// Which twiddle of a node is due on segment `m` after [`untwisted_inverse`]: `None` for 1.
 #[inline(always)]
 pub(crate) fn last_twiddle(radix: usize, m: usize) -> Option<usize> {
-    if radix == 16 {
-        (m / 4).checked_sub(1)
-    } else {
-        m.checked_sub(1)
-    }
+    if radix == 16 { (m / 4).checked_sub(1) } else { m.checked_sub(1) }
 }
 
 #[inline(always)]
@@ -359,7 +305,11 @@ pub(crate) unsafe fn leaf_forward<V: Vector>(x: *const f64, tw: *const f64) -> [
             for i in 0..V::LANES / 2 {
                 let m = 2 * i + odd;
                 let value = Complex::load(x.add(m * 2 * V::LANES));
-                halves[odd][i] = if m == 0 { value } else { value.mul(Complex::twiddle(scalar_twiddle::<V>(tw, m))) };
+                halves[odd][i] = if m == 0 {
+                    value
+                } else {
+                    value.mul(Complex::twiddle(scalar_twiddle::<V>(tw, m)))
+                };
             }
             halves[odd] = half_dft::<V, false>(halves[odd]);
         }
@@ -397,7 +347,8 @@ pub(crate) unsafe fn leaf_inverse<V: Vector>(y: [Complex<V>; 8], x: *mut f64, tw
         let y = join::<V, true>(e, o);
         y[0].store(x);
         for m in 1..V::LANES {
-            y[m].mul_conj(Complex::twiddle(scalar_twiddle::<V>(tw, m))).store(x.add(m * 2 * V::LANES));
+            y[m].mul_conj(Complex::twiddle(scalar_twiddle::<V>(tw, m)))
+                .store(x.add(m * 2 * V::LANES));
         }
     }
 }

@@ -87,10 +87,7 @@ impl Plan {
                 }
             }
             table.resize(table.len().next_multiple_of(8), (0.0, 0.0));
-            nodes = nodes
-                .iter()
-                .flat_map(|&node| children(node, radix))
-                .collect();
+            nodes = nodes.iter().flat_map(|&node| children(node, radix)).collect();
         }
         starts.push(table.len());
         let mut exponents = Vec::with_capacity(size / 2);
@@ -108,15 +105,7 @@ impl Plan {
             twiddles.as_mut_slice()[i] = high;
             twiddles.as_mut_slice()[OFFSET + i] = low;
         }
-        Ok(Plan {
-            size,
-            level,
-            lanes,
-            radices,
-            starts,
-            twiddles,
-            exponents,
-        })
+        Ok(Plan { size, level, lanes, radices, starts, twiddles, exponents })
     }
 
     /// N, the number of coefficients.
@@ -194,10 +183,7 @@ impl Plan {
     /// # Panics
     /// If a slice does not hold N doubles.
     pub fn multiply_accumulate(&self, acc: &mut [f64], a: &[f64], b: &[f64]) {
-        assert!(
-            [acc.len(), a.len(), b.len()] == [self.size; 3],
-            "transforms of the plan's size"
-        );
+        assert!([acc.len(), a.len(), b.len()] == [self.size; 3], "transforms of the plan's size");
         // SAFETY: as in `forward`.
         unsafe {
             passes::multiply_accumulate(
@@ -215,9 +201,8 @@ impl Plan {
         let source = data.to_vec();
         let (re, im) = source.split_at(self.size / 2);
         let blocks = data.chunks_exact_mut(2 * self.lanes);
-        for ((block, re), im) in blocks
-            .zip(re.chunks_exact(self.lanes))
-            .zip(im.chunks_exact(self.lanes))
+        for ((block, re), im) in
+            blocks.zip(re.chunks_exact(self.lanes)).zip(im.chunks_exact(self.lanes))
         {
             block[..self.lanes].copy_from_slice(re);
             block[self.lanes..].copy_from_slice(im);
@@ -227,9 +212,7 @@ impl Plan {
     fn unfold(&self, data: &mut [f64]) {
         let source = data.to_vec();
         let (re, im) = data.split_at_mut(self.size / 2);
-        let parts = re
-            .chunks_exact_mut(self.lanes)
-            .zip(im.chunks_exact_mut(self.lanes));
+        let parts = re.chunks_exact_mut(self.lanes).zip(im.chunks_exact_mut(self.lanes));
         for (block, (re, im)) in source.chunks_exact(2 * self.lanes).zip(parts) {
             re.copy_from_slice(&block[..self.lanes]);
             im.copy_from_slice(&block[self.lanes..]);
@@ -261,9 +244,7 @@ fn radices(level: Level, leaves: usize) -> Vec<usize> {
     let log2 = leaves.trailing_zeros();
     let passes = log2.div_ceil(largest).max(1);
     // The larger radices go to the root, whose pass does the most besides.
-    (0..passes)
-        .map(|i| 1 << (log2 / passes + u32::from(i < log2 % passes)))
-        .collect()
+    (0..passes).map(|i| 1 << (log2 / passes + u32::from(i < log2 % passes))).collect()
 }
 
 fn child(node: u64, radix: usize, t: usize) -> u64 {
@@ -272,9 +253,7 @@ fn child(node: u64, radix: usize, t: usize) -> u64 {
 
 fn children(node: u64, radix: usize) -> Vec<u64> {
     match radix {
-        16 => (0..16)
-            .map(|t| child(child(node, 4, t / 4), 4, t % 4))
-            .collect(),
+        16 => (0..16).map(|t| child(child(node, 4, t / 4), 4, t % 4)).collect(),
         _ => (0..radix).map(|t| child(node, radix, t)).collect(),
     }
 }
@@ -284,9 +263,7 @@ fn children(node: u64, radix: usize) -> Vec<u64> {
 fn node_twiddles(node: u64, radix: usize) -> Vec<u64> {
     let own = |node: u64, radix: usize| (1..radix as u64).map(move |m| m * (node / radix as u64));
     match radix {
-        16 => own(node, 4)
-            .chain((0..4).flat_map(|t| own(child(node, 4, t), 4)))
-            .collect(),
+        16 => own(node, 4).chain((0..4).flat_map(|t| own(child(node, 4, t), 4))).collect(),
         _ => own(node, radix).collect(),
     }
 }
@@ -299,9 +276,8 @@ fn leaf_twiddles(table: &mut Vec<(f64, f64)>, leaf: u64, lanes: usize, copies: u
     }
     table.resize(start + butterfly::leaf_head(lanes, copies), (0.0, 0.0));
     for m in 1..lanes as u64 {
-        let angles: Vec<u64> = (0..lanes)
-            .map(|t| m * (child(leaf, lanes, t) / lanes as u64))
-            .collect();
+        let angles: Vec<u64> =
+            (0..lanes).map(|t| m * (child(leaf, lanes, t) / lanes as u64)).collect();
         push(table, &angles, 1);
     }
     table.resize(table.len().next_multiple_of(8), (0.0, 0.0));
@@ -311,10 +287,7 @@ fn leaf_twiddles(table: &mut Vec<(f64, f64)>, leaf: u64, lanes: usize, copies: u
 fn push(table: &mut Vec<(f64, f64)>, angles: &[u64], copies: usize) {
     for quarters in [0, 3] {
         for &angle in angles {
-            table.extend(std::iter::repeat_n(
-                cosine(angle + quarters * (TURN / 4)),
-                copies,
-            ));
+            table.extend(std::iter::repeat_n(cosine(angle + quarters * (TURN / 4)), copies));
         }
     }
 }
@@ -323,11 +296,7 @@ fn push(table: &mut Vec<(f64, f64)>, angles: &[u64], copies: usize) {
 fn cosine(angle: u64) -> (f64, f64) {
     let angle = angle % TURN;
     let half = angle.min(TURN - angle); // cos is even: 0..=TURN/2
-    let (quarter, sign) = if half > TURN / 4 {
-        (TURN / 2 - half, -1.0)
-    } else {
-        (half, 1.0)
-    };
+    let (quarter, sign) = if half > TURN / 4 { (TURN / 2 - half, -1.0) } else { (half, 1.0) };
     let turns = |x: u64| x as f64 / TURN as f64;
     let (high, low) = if quarter <= TURN / 8 {
         series(turns(quarter), false)

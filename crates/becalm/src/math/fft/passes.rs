@@ -187,13 +187,7 @@ unsafe fn forward_kernel<V: Vector>(plan: &Plan, data: *mut f64) {
             points /= radix;
             for node in 0..nodes {
                 let at = data.add(node * 2 * points * radix);
-                forward::<V>(
-                    radix,
-                    at,
-                    2 * points,
-                    points,
-                    tw.add(node * node_stride::<V>(radix)),
-                );
+                forward::<V>(radix, at, 2 * points, points, tw.add(node * node_stride::<V>(radix)));
             }
         }
         let tw = plan.twiddles(plan.radices().len()).as_ptr();
@@ -232,13 +226,7 @@ unsafe fn inverse_kernel<V: Vector>(plan: &Plan, data: *mut f64) {
             let nodes = plan.size() / 2 / (points * radix);
             for node in 0..nodes {
                 let at = data.add(node * 2 * points * radix);
-                inverse::<V>(
-                    radix,
-                    at,
-                    2 * points,
-                    points,
-                    tw.add(node * node_stride::<V>(radix)),
-                );
+                inverse::<V>(radix, at, 2 * points, points, tw.add(node * node_stride::<V>(radix)));
             }
             points *= radix;
         }

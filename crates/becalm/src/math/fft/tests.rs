@@ -14,9 +14,7 @@ fn noise(seed: u64) -> impl FnMut() -> u64 {
 fn exact(a: &[i64], b: &[i64], j: usize) -> i128 {
     let n = a.len();
     let product = |i: usize| a[i] as i128 * b[(j + n - i) % n] as i128;
-    (0..n)
-        .map(|i| if i <= j { product(i) } else { -product(i) })
-        .sum()
+    (0..n).map(|i| if i <= j { product(i) } else { -product(i) }).sum()
 }
 
 #[test]
@@ -88,11 +86,7 @@ fn inverse_undoes_forward() {
         plan.forward(&mut b);
         plan.inverse(&mut b);
         for (a, b) in a.iter().zip(&b) {
-            assert!(
-                (a - b / 1024.0).abs() < 2f64.powi(43 - 49),
-                "{level:?}: {a} {}",
-                b / 1024.0
-            );
+            assert!((a - b / 1024.0).abs() < 2f64.powi(43 - 49), "{level:?}: {a} {}", b / 1024.0);
         }
     }
 }
@@ -101,10 +95,7 @@ fn inverse_undoes_forward() {
 fn unsupported_sizes_are_typed_errors() {
     for size in [0, 128, 1000, 131072] {
         assert_eq!(
-            Plan::get(size, Level::Portable)
-                .err()
-                .expect("no such plan")
-                .kind(),
+            Plan::get(size, Level::Portable).err().expect("no such plan").kind(),
             "bad_input"
         );
     }

@@ -22,10 +22,7 @@ impl<V: Vector> Twofold<V> {
     #[inline(always)]
     fn normal(high: V, low: V) -> Self {
         let sum = high + low;
-        Twofold {
-            high: sum,
-            low: low - (sum - high),
-        }
+        Twofold { high: sum, low: low - (sum - high) }
     }
 }
 
@@ -57,10 +54,7 @@ impl<V: Vector> Mul for Twofold<V> {
     fn mul(self, o: Self) -> Self {
         let product = self.high * o.high;
         let error = self.high.product_error(o.high, product);
-        Self::normal(
-            product,
-            self.low.mul_add(o.high, self.high.mul_add(o.low, error)),
-        )
+        Self::normal(product, self.low.mul_add(o.high, self.high.mul_add(o.low, error)))
     }
 }
 
@@ -70,22 +64,12 @@ impl<V: Vector> Vector for Twofold<V> {
     #[inline(always)]
     unsafe fn splat(x: f64) -> Self {
         // SAFETY: promised by the caller.
-        unsafe {
-            Twofold {
-                high: V::splat(x),
-                low: V::splat(0.0),
-            }
-        }
+        unsafe { Twofold { high: V::splat(x), low: V::splat(0.0) } }
     }
     #[inline(always)]
     unsafe fn load(p: *const f64) -> Self {
         // SAFETY: promised by the caller, who keeps the low parts at `OFFSET`.
-        unsafe {
-            Twofold {
-                high: V::load(p),
-                low: V::load(p.add(OFFSET)),
-            }
-        }
+        unsafe { Twofold { high: V::load(p), low: V::load(p.add(OFFSET)) } }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f64) {
@@ -98,24 +82,14 @@ impl<V: Vector> Vector for Twofold<V> {
     #[inline(always)]
     unsafe fn twiddle(p: *const f64) -> Self {
         // SAFETY: as in `load`.
-        unsafe {
-            Twofold {
-                high: V::twiddle(p),
-                low: V::twiddle(p.add(OFFSET)),
-            }
-        }
+        unsafe { Twofold { high: V::twiddle(p), low: V::twiddle(p.add(OFFSET)) } }
     }
     #[inline(always)]
     unsafe fn half_root() -> Self {
         // √(1/2) − FRAC_1_SQRT_2
         const LOW: f64 = -4.833646656726457e-17;
         // SAFETY: promised by the caller.
-        unsafe {
-            Twofold {
-                high: V::half_root(),
-                low: V::splat(LOW),
-            }
-        }
+        unsafe { Twofold { high: V::half_root(), low: V::splat(LOW) } }
     }
     #[inline(always)]
     fn mul_add(self, b: Self, c: Self) -> Self {
@@ -135,7 +109,9 @@ impl<V: Vector> Vector for Twofold<V> {
     }
     #[inline(always)]
     fn columns(x: [Self; 8], odd: bool) -> [Self; 4] {
-        let high = [x[0].high, x[1].high, x[2].high, x[3].high, x[4].high, x[5].high, x[6].high, x[7].high];
+        let high = [
+            x[0].high, x[1].high, x[2].high, x[3].high, x[4].high, x[5].high, x[6].high, x[7].high,
+        ];
         let low = [x[0].low, x[1].low, x[2].low, x[3].low, x[4].low, x[5].low, x[6].low, x[7].low];
         let (high, low) = (V::columns(high, odd), V::columns(low, odd));
         let mut out = [x[0]; 4];
@@ -196,13 +172,7 @@ mod tests {
             assert!((one.0 - 1.0 + one.1).abs() < 1e-30, "{i}: {one:?}");
         }
         let (c, s) = (series(0.125, false), series(0.125, true));
-        assert_eq!(
-            (c.0, s.0),
-            (
-                std::f64::consts::FRAC_1_SQRT_2,
-                std::f64::consts::FRAC_1_SQRT_2
-            )
-        );
+        assert_eq!((c.0, s.0), (std::f64::consts::FRAC_1_SQRT_2, std::f64::consts::FRAC_1_SQRT_2));
         assert!((c.1 + 4.833646656726457e-17).abs() < 1e-31);
     }
 }

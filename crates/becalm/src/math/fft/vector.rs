@@ -52,13 +52,7 @@ pub(crate) trait Vector:
     #[inline(always)]
     unsafe fn twiddle(p: *const f64) -> Self {
         // SAFETY: promised by the caller.
-        unsafe {
-            if Self::COPIES == 1 {
-                Self::splat(*p)
-            } else {
-                Self::load(p)
-            }
-        }
+        unsafe { if Self::COPIES == 1 { Self::splat(*p) } else { Self::load(p) } }
     }
 }
 
@@ -238,7 +232,12 @@ mod x86 {
                 } else {
                     (_mm256_unpacklo_pd(x[0].0, x[1].0), _mm256_unpacklo_pd(x[2].0, x[3].0))
                 };
-                [Avx2(_mm256_permute2f128_pd::<0x20>(a, b)), Avx2(_mm256_permute2f128_pd::<0x31>(a, b)), x[0], x[0]]
+                [
+                    Avx2(_mm256_permute2f128_pd::<0x20>(a, b)),
+                    Avx2(_mm256_permute2f128_pd::<0x31>(a, b)),
+                    x[0],
+                    x[0],
+                ]
             }
         }
     }
@@ -298,7 +297,11 @@ mod x86 {
                 let (mut a, mut b) = ([x[0]; 4], [x[0]; 4]);
                 for i in 0..4 {
                     let (p, q) = (x[2 * i].0, x[2 * i + 1].0);
-                    a[i] = Avx512(if odd { _mm512_unpackhi_pd(p, q) } else { _mm512_unpacklo_pd(p, q) });
+                    a[i] = Avx512(if odd {
+                        _mm512_unpackhi_pd(p, q)
+                    } else {
+                        _mm512_unpacklo_pd(p, q)
+                    });
                 }
                 // Lanes of 128 bits: b[0], b[1] get columns {0, 4}, {2, 6} (and one more if odd) of rows 0..4, the others
                 // those of rows 4..8.

@@ -206,14 +206,7 @@ pub(super) unsafe fn external_product(layout: &Layout, ggsw: *const f64, arena: 
         let level = layout.plan.level();
         let (work, digits) = (arena.add(layout.work()), arena.add(layout.digits()));
         let zero = arena.add(layout.accumulator(1).start);
-        decompose(
-            level,
-            layout,
-            arena.add(layout.operand().start),
-            zero,
-            0,
-            work,
-        );
+        decompose(level, layout, arena.add(layout.operand().start), zero, 0, work);
         multiply(level, layout, ggsw, work, digits, false);
         accumulate(level, layout, work, arena.add(layout.accumulator(0).start));
     }
@@ -231,11 +224,8 @@ unsafe fn decompose_kernel<V: Round>(
     unsafe {
         for p in 0..layout.columns {
             let at = p * layout.polynomial_stride();
-            let (source, minus, out) = (
-                source.add(at),
-                minus.add(at),
-                work.add(p * layout.row_stride),
-            );
+            let (source, minus, out) =
+                (source.add(at), minus.add(at), work.add(p * layout.row_stride));
             // The rotated reads run over the end by less than a vector; there follows the head with its sign flipped.
             for i in 0..V::LANES {
                 *source.add(layout.plan.size() + i) = -*source.add(i);
@@ -264,21 +254,15 @@ impl Segments {
     /// `count` segments of `points` coefficients, rotated by X^shift.
     #[inline(always)]
     fn new(count: usize, points: usize, shift: usize) -> Segments {
-        let mut segments = Segments {
-            position: [[0; 32]; 2],
-            sign: [[0.0; 32]; 2],
-        };
+        let mut segments = Segments { position: [[0; 32]; 2], sign: [[0.0; 32]; 2] };
         let (whole, part) = (shift / points, shift % points);
         for window in 0..2 {
             for x in 0..count {
                 // Coefficient j of segment x comes from j − shift, modulo X^N = −1.
                 let from = (x + 4 * count - whole - (1 - window)) % (2 * count);
                 let start = (from % count * points) as isize - part as isize;
-                segments.position[window][x] = if window == 0 {
-                    start + points as isize
-                } else {
-                    start
-                };
+                segments.position[window][x] =
+                    if window == 0 { start + points as isize } else { start };
                 segments.sign[window][x] = if from >= count { -1.0 } else { 1.0 };
             }
         }
@@ -300,10 +284,8 @@ unsafe fn decompose_radix<V: Round, const R: usize, const ONE: bool>(
         let points = layout.plan.size() / 2 / R;
         let segments = Segments::new(2 * R, points, shift);
         let tw = layout.plan.twiddles(0).as_ptr();
-        let (base, inverse) = (
-            V::splat((1u64 << base_log) as f64),
-            V::splat(1.0 / (1u64 << base_log) as f64),
-        );
+        let (base, inverse) =
+            (V::splat((1u64 << base_log) as f64), V::splat(1.0 / (1u64 << base_log) as f64));
         let (unit, half) = (V::splat((1u64 << (base_log * level)) as f64), V::splat(0.5));
         let border = (shift % points).next_multiple_of(V::LANES);
         for (window, range) in [0..border, border..points].into_iter().enumerate() {
@@ -316,11 +298,7 @@ unsafe fn decompose_radix<V: Round, const R: usize, const ONE: bool>(
                         V::load(minus.add(x * points + j)),
                     );
                     let r = (c - c.round()).mul_add(unit, half).floor();
-                    if x < R {
-                        state[x].re = r
-                    } else {
-                        state[x - R].im = r
-                    }
+                    if x < R { state[x].re = r } else { state[x - R].im = r }
                 }
                 // Digits from the least significant one, each in [−B/2, B/2); the first takes what remains.
                 for v in (0..if ONE { 1 } else { level as usize }).rev() {
@@ -410,11 +388,7 @@ unsafe fn node<V: Vector, const INVERSE: bool>(
     // SAFETY: promised by the caller.
     unsafe {
         let radix = layout.plan.radices()[depth];
-        let tw = layout
-            .plan
-            .twiddles(depth)
-            .as_ptr()
-            .add(node * node_stride::<V>(radix));
+        let tw = layout.plan.twiddles(depth).as_ptr().add(node * node_stride::<V>(radix));
         let at = row.add(layout.leaf_position(node * below));
         let points = below * layout.leaf / 2 / radix;
         if INVERSE {
@@ -462,8 +436,10 @@ unsafe fn leaf_product<V: Vector, const FETCH: bool>(
             for row in 0..layout.rows {
                 for m in 0..V::LANES {
                     let i = row * layout.leaf + m * 2 * V::LANES;
-                    let (digit, factor) = (Complex::<V>::load(digits.add(i)), Complex::load(g.add(i)));
-                    sum[m] = if row == 0 { digit.mul(factor) } else { digit.mul_acc(factor, sum[m]) };
+                    let (digit, factor) =
+                        (Complex::<V>::load(digits.add(i)), Complex::load(g.add(i)));
+                    sum[m] =
+                        if row == 0 { digit.mul(factor) } else { digit.mul_acc(factor, sum[m]) };
                     if FETCH {
                         for line in (0..2 * V::LANES).step_by(8) {
                             prefetch(g.wrapping_add(ahead + i + line));
@@ -484,10 +460,8 @@ unsafe fn accumulate_kernel<V: Round>(layout: &Layout, work: *const f64, acc: *m
     // SAFETY: promised by the caller.
     unsafe {
         for p in 0..layout.columns {
-            let (row, acc) = (
-                work.add(p * layout.row_stride),
-                acc.add(p * layout.polynomial_stride()),
-            );
+            let (row, acc) =
+                (work.add(p * layout.row_stride), acc.add(p * layout.polynomial_stride()));
             match layout.plan.radices()[0] {
                 2 => accumulate_radix::<V, 2>(layout, row, acc),
                 4 => accumulate_radix::<V, 4>(layout, row, acc),
@@ -517,10 +491,7 @@ unsafe fn accumulate_radix<V: Round, const R: usize>(
             butterfly::untwisted_inverse::<V, R>(&mut x, tw);
             for m in 0..R {
                 let (re, im) = (acc.add(m * points + j), acc.add(half + m * points + j));
-                let mut sum = Complex {
-                    re: V::load(re),
-                    im: V::load(im),
-                };
+                let mut sum = Complex { re: V::load(re), im: V::load(im) };
                 sum = match butterfly::last_twiddle(R, m) {
                     None => sum.add(x[m]),
                     Some(t) => x[m].mul_conj_acc(Complex::twiddle(tw.add(t * 2 * V::COPIES)), sum),

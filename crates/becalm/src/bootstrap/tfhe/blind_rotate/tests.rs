@@ -12,12 +12,7 @@ fn noise(seed: u64) -> impl FnMut() -> u64 {
 
 fn shape(n: usize, k: usize, size: usize, base_log: u32, level: u32) -> Shape {
     let gadget = Gadget { base_log, level };
-    Shape {
-        lwe_dimension: n,
-        glwe_dimension: k,
-        polynomial_size: size,
-        gadget,
-    }
+    Shape { lwe_dimension: n, glwe_dimension: k, polynomial_size: size, gadget }
 }
 
 /// X^exponent times a polynomial.
@@ -25,11 +20,7 @@ fn monomial(a: &[u64], exponent: usize) -> Vec<u64> {
     let n = a.len();
     let coefficient = |j: usize| {
         let from = (j + 2 * n - exponent) % (2 * n);
-        if from < n {
-            a[from]
-        } else {
-            a[from - n].wrapping_neg()
-        }
+        if from < n { a[from] } else { a[from - n].wrapping_neg() }
     };
     (0..n).map(coefficient).collect()
 }
@@ -39,11 +30,7 @@ fn coefficient(digits: &[i64], b: &[u64], j: usize) -> u64 {
     let n = b.len();
     let term = |i: usize| {
         let product = (digits[i] as u64).wrapping_mul(b[(j + n - i) % n]);
-        if i <= j {
-            product
-        } else {
-            product.wrapping_neg()
-        }
+        if i <= j { product } else { product.wrapping_neg() }
     };
     (0..n).map(term).fold(0, u64::wrapping_add)
 }
@@ -82,11 +69,7 @@ fn rows(glwe: &[u64], shape: &Shape) -> Vec<Vec<i64>> {
 
 /// Variance of the FFT error of one step in the phase, torus units: the noise formula that parameter sets are made with.
 fn fft_variance(s: &Shape) -> f64 {
-    let (k, n, l) = (
-        s.glwe_dimension as f64,
-        s.polynomial_size as f64,
-        s.gadget.level as f64,
-    );
+    let (k, n, l) = (s.glwe_dimension as f64, s.polynomial_size as f64, s.gadget.level as f64);
     let base = 2f64.powi(s.gadget.base_log as i32);
     let scale = 0.00705 * 2f64.powi(22 - 128) * base * base;
     scale * l.powf(1.01827) * k.powf(1.22003) * n.powf(2.22003) * (k + 1.0).powf(1.01827)
@@ -109,26 +92,14 @@ fn one_step_variance(
         // Multiples of 2^13, so that doubles hold them and the digits are those of the definition.
         let lut: Vec<u64> = (0..s.glwe_len()).map(|_| next() << 13).collect();
         let body = next() as usize % (2 * size);
-        let start: Vec<u64> = lut
-            .chunks(size)
-            .flat_map(|p| monomial(p, (2 * size - body) % (2 * size)))
-            .collect();
+        let start: Vec<u64> =
+            lut.chunks(size).flat_map(|p| monomial(p, (2 * size - body) % (2 * size))).collect();
         let turned = start.chunks(size).flat_map(|p| monomial(p, a));
-        let difference: Vec<u64> = turned
-            .zip(&start)
-            .map(|(t, x)| t.wrapping_sub(*x))
-            .collect();
+        let difference: Vec<u64> = turned.zip(&start).map(|(t, x)| t.wrapping_sub(*x)).collect();
         let rows = rows(&difference, &s);
         let mut out = lut;
         let exponents = [a as u32, body as u32];
-        key.rotate(
-            &mut [Job {
-                glwe: &mut out,
-                exponents: &exponents,
-            }],
-            &mut scratch,
-        )
-        .unwrap();
+        key.rotate(&mut [Job { glwe: &mut out, exponents: &exponents }], &mut scratch).unwrap();
         for column in 0..columns {
             for j in (turn % 7..size).step_by((size / samples).max(1)) {
                 let mut exact = start[column * size + j];
@@ -197,11 +168,7 @@ fn one_step_is_exact_to_the_noise_formula() {
 #[test]
 fn every_exponent_is_right() {
     for &level in Level::available() {
-        for s in [
-            shape(1, 1, 256, 10, 2),
-            shape(1, 1, 512, 23, 1),
-            shape(1, 1, 1024, 20, 1),
-        ] {
+        for s in [shape(1, 1, 256, 10, 2), shape(1, 1, 512, 23, 1), shape(1, 1, 1024, 20, 1)] {
             let (key, ggsw) = random_key(s, level);
             let exponents: Vec<usize> = (1..2 * s.polynomial_size)
                 .step_by(if s.polynomial_size == 256 { 1 } else { 5 })
@@ -242,9 +209,8 @@ fn rotations_decrypt_to_the_rotated_table() {
     for s in shapes {
         let (size, k, n) = (s.polynomial_size, s.glwe_dimension, s.lwe_dimension);
         let mut next = noise(5);
-        let secret: Vec<Vec<i64>> = (0..k)
-            .map(|_| (0..size).map(|_| (next() & 1) as i64).collect())
-            .collect();
+        let secret: Vec<Vec<i64>> =
+            (0..k).map(|_| (0..size).map(|_| (next() & 1) as i64).collect()).collect();
         let bits: Vec<u64> = (0..n).map(|_| next() & 1).collect();
         for &level in Level::available() {
             let fill =
@@ -252,32 +218,21 @@ fn rotations_decrypt_to_the_rotated_table() {
             let key = FourierBootstrapKey::new(s, level, fill).unwrap();
             let mut scratch = key.scratch(5).unwrap();
             // Five ciphertexts at once; some exponents 0; trivial tables.
-            let luts: Vec<Vec<u64>> = (0..5)
-                .map(|_| (0..size).map(|_| next() & (31 << 59)).collect())
-                .collect();
+            let luts: Vec<Vec<u64>> =
+                (0..5).map(|_| (0..size).map(|_| next() & (31 << 59)).collect()).collect();
             let mut exponents: Vec<Vec<u32>> = (0..5)
-                .map(|_| {
-                    (0..=n)
-                        .map(|_| (next() % (2 * size as u64)) as u32)
-                        .collect()
-                })
+                .map(|_| (0..=n).map(|_| (next() % (2 * size as u64)) as u32).collect())
                 .collect();
             exponents[1][0] = 0;
             exponents[2].fill(0);
-            let mut glwes: Vec<Vec<u64>> = luts
-                .iter()
-                .map(|lut| [vec![0; k * size], lut.clone()].concat())
-                .collect();
+            let mut glwes: Vec<Vec<u64>> =
+                luts.iter().map(|lut| [vec![0; k * size], lut.clone()].concat()).collect();
             let jobs = glwes.iter_mut().zip(&exponents);
             let mut tile: Vec<Job> = jobs.map(|(glwe, e)| Job { glwe, exponents: e }).collect();
             key.rotate(&mut tile, &mut scratch).unwrap();
             for (c, (glwe, lut)) in glwes.iter().zip(&luts).enumerate() {
                 let (mask, body) = exponents[c].split_at(n);
-                let turn = mask
-                    .iter()
-                    .zip(&bits)
-                    .map(|(a, s)| *a as u64 * s)
-                    .sum::<u64>() as usize
+                let turn = mask.iter().zip(&bits).map(|(a, s)| *a as u64 * s).sum::<u64>() as usize
                     + 2 * size
                     - body[0] as usize;
                 let wanted = monomial(lut, turn % (2 * size));
@@ -302,12 +257,10 @@ fn a_tile_gives_the_bits_of_single_ciphertexts() {
         let s = shape(7, 2, 512, 12, 2);
         let (key, _) = random_key(s, level);
         let mut next = noise(3);
-        let inputs: Vec<Vec<u64>> = (0..6)
-            .map(|_| (0..s.glwe_len()).map(|_| next()).collect())
-            .collect();
-        let exponents: Vec<Vec<u32>> = (0..6)
-            .map(|_| (0..8).map(|_| (next() % 1024) as u32).collect())
-            .collect();
+        let inputs: Vec<Vec<u64>> =
+            (0..6).map(|_| (0..s.glwe_len()).map(|_| next()).collect()).collect();
+        let exponents: Vec<Vec<u32>> =
+            (0..6).map(|_| (0..8).map(|_| (next() % 1024) as u32).collect()).collect();
         let mut scratch = key.scratch(6).unwrap();
         let mut together = inputs.clone();
         let jobs = together.iter_mut().zip(&exponents);
@@ -315,14 +268,7 @@ fn a_tile_gives_the_bits_of_single_ciphertexts() {
         key.rotate(&mut tile, &mut scratch).unwrap();
         for ((input, e), together) in inputs.into_iter().zip(&exponents).zip(&together) {
             let mut alone = input;
-            key.rotate(
-                &mut [Job {
-                    glwe: &mut alone,
-                    exponents: e,
-                }],
-                &mut scratch,
-            )
-            .unwrap();
+            key.rotate(&mut [Job { glwe: &mut alone, exponents: e }], &mut scratch).unwrap();
             assert_eq!(&alone, together, "{level:?}");
         }
     }
@@ -337,8 +283,7 @@ fn the_external_product_adds() {
         let glwe: Vec<u64> = (0..s.glwe_len()).map(|_| next() << 13).collect();
         let before: Vec<u64> = (0..s.glwe_len()).map(|_| next() << 13).collect();
         let mut after = before.clone();
-        key.external_product_add(&mut after, &glwe, 0, &mut key.scratch(1).unwrap())
-            .unwrap();
+        key.external_product_add(&mut after, &glwe, 0, &mut key.scratch(1).unwrap()).unwrap();
         let rows = rows(&glwe, &s);
         let bound = 6.0 * (fft_variance(&s) / 512.0).sqrt();
         for at in (0..s.glwe_len()).step_by(37) {
@@ -346,11 +291,7 @@ fn the_external_product_adds() {
             let term = |(r, row): (usize, &Vec<i64>)| {
                 coefficient(row, &ggsw[(r * 2 + column) * 1024..][..1024], j)
             };
-            let exact = rows
-                .iter()
-                .enumerate()
-                .map(term)
-                .fold(before[at], u64::wrapping_add);
+            let exact = rows.iter().enumerate().map(term).fold(before[at], u64::wrapping_add);
             let error = after[at].wrapping_sub(exact) as i64 as f64 * 2f64.powi(-64);
             assert!(error.abs() < bound, "{level:?}: {error:e}");
         }
@@ -366,9 +307,8 @@ fn wrong_shapes_are_typed_errors() {
         shape(3, 1, 512, 27, 2),
         shape(3, 1, 512, 0, 2),
     ] {
-        let error = FourierBootstrapKey::new(s, Level::Portable, |_, _| ())
-            .err()
-            .expect("no such key");
+        let error =
+            FourierBootstrapKey::new(s, Level::Portable, |_, _| ()).err().expect("no such key");
         assert_eq!(error.kind(), "bad_input");
     }
     let key = FourierBootstrapKey::new(shape(3, 1, 256, 8, 2), Level::Portable, |_, _| ()).unwrap();
@@ -377,37 +317,15 @@ fn wrong_shapes_are_typed_errors() {
     let mut scratch = key.scratch(1).unwrap();
     let mut glwe = vec![0; 512];
     for exponents in [&[0, 0, 0][..], &[0, 0, 512, 0], &[0, 0, 0, 512]] {
-        let error = key
-            .rotate(
-                &mut [Job {
-                    glwe: &mut glwe,
-                    exponents,
-                }],
-                &mut scratch,
-            )
-            .unwrap_err();
+        let error =
+            key.rotate(&mut [Job { glwe: &mut glwe, exponents }], &mut scratch).unwrap_err();
         assert_eq!(error.kind(), "bad_input");
     }
     let exponents = &[0, 0, 0, 0];
+    assert!(key.rotate(&mut [Job { glwe: &mut glwe[1..], exponents }], &mut scratch).is_err());
     assert!(
-        key.rotate(
-            &mut [Job {
-                glwe: &mut glwe[1..],
-                exponents
-            }],
-            &mut scratch
-        )
-        .is_err()
-    );
-    assert!(
-        key.rotate(
-            &mut [Job {
-                glwe: &mut glwe,
-                exponents
-            }],
-            &mut other.scratch(1).unwrap()
-        )
-        .is_err()
+        key.rotate(&mut [Job { glwe: &mut glwe, exponents }], &mut other.scratch(1).unwrap())
+            .is_err()
     );
     let mut two = glwe.clone();
     let mut three = glwe.clone();
