@@ -29,14 +29,6 @@ fn split_csv(line: &str) -> Vec<String> {
     fields
 }
 
-/// Bits of one key by the fits of the estimator's curves at 128 and 132 bits, straight between and beyond them: good to
-/// a bit or so near the lines, and infinite where the noise is at its floor and the dimension far above the lines.
-fn fitted_bits(dimension: usize, variance: f64) -> f64 {
-    let (n, std) = (dimension as f64, variance.log2() / 2.0);
-    let (line128, line132) = (2.759643 - 0.025901420 * n, 2.784258 - 0.025125577 * n);
-    128.0 + 4.0 * (std - line128) / (line132 - line128)
-}
-
 /// What is wrong with the claims of a set, if anything.
 fn objection(p: &TfheParams) -> Option<String> {
     if let Err(error) = p.validate() {
@@ -52,10 +44,8 @@ fn objection(p: &TfheParams) -> Option<String> {
     if let Err(error) = p.require_secure(false) {
         return Some(error.to_string());
     }
-    let bits = fitted_bits(p.lwe_dimension, p.lwe_variance())
-        .min(fitted_bits(p.big_dimension(), p.glwe_variance()));
-    (p.security_bits > bits + 1.5)
-        .then(|| format!("{} bits claimed, {bits:.1} found", p.security_bits))
+    let bits = p.estimated_bits().unwrap();
+    (p.security_bits > bits).then(|| format!("{} bits claimed, {bits:.1} found", p.security_bits))
 }
 
 #[test]

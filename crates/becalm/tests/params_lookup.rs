@@ -2,9 +2,7 @@
 
 use becalm::Error;
 use becalm::math::Modulus;
-use becalm::params::{
-    Gadget, Kind, ModulusSwitch, Need, Noise, Order, TfheParams, find, secure_std_log2,
-};
+use becalm::params::{Gadget, Kind, ModulusSwitch, Need, Noise, Order, TfheParams, find};
 use becalm::tfhe::noise::{self, NoiseReport};
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -115,29 +113,6 @@ fn insecure_sets_are_refused_by_name_and_by_noise() {
         refuse(&quiet);
     }
     refuse(&TfheParams { security_bits: f64::NAN, ..set("tfhe_2_2").clone() });
-}
-
-#[test]
-fn line_lies_above_the_estimators_points() {
-    // Dimension, log2 of the standard deviation at 128 bits, in 64-bit grids.
-    let points = [
-        (500, -10.311),
-        (600, -12.825),
-        (700, -15.375),
-        (800, -17.942),
-        (900, -20.525),
-        (1000, -23.114),
-        (1250, -29.577),
-        (1500, -36.067),
-        (2048, -50.379),
-    ];
-    for (n, std) in points {
-        let above = secure_std_log2(n, 64) - std;
-        assert!((0.0..0.25).contains(&above), "n = {n}: {above}");
-    }
-    assert_eq!(secure_std_log2(8192, 64), -62.0);
-    assert_eq!(secure_std_log2(2048, 32), -30.0);
-    assert_eq!(secure_std_log2(64, 64), f64::INFINITY);
 }
 
 #[test]

@@ -113,6 +113,11 @@ fn edits(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+/// Whether the table has exactly this set.
+pub(super) fn is_row(p: &TfheParams) -> bool {
+    TfheParams::all().contains(p)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 //!
 //! A set is chosen by need ([`find`]) or by name ([`TfheParams::named`]); its claims (security, failure probability)
 //! are recomputed by tests, never trusted. A set that arrives from outside passes [`TfheParams::validate`] (shape) and
-//! [`TfheParams::require_secure`] (noise above the line of 128 bits, whatever the set says of itself).
+//! [`TfheParams::require_secure`] (128 bits by the estimator, whatever the set says of itself).
 
 mod lookup;
 mod table;
@@ -11,7 +11,7 @@ pub use lookup::{Need, find};
 
 use crate::math::Modulus;
 pub use crate::math::gadget::Gadget;
-use crate::security::{Instance, Secret};
+use crate::security::{self, Attack, Instance, Search, Secret, estimate};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -133,24 +133,8 @@ impl fmt::Display for ParamsId {
     }
 }
 
-/// log2 of the least standard deviation (torus units) that leaves 128 bits to a binary secret of this dimension under
-/// a modulus of 2^`modulus_log2`: a line above every point of the estimator's curve for dimensions 500 to 2048, and
-/// never less than 4 grid units. Infinite below dimension 450, where nothing is claimed.
-///
-/// Points: least of usvp and MATZOV's dual hybrid attack, cost model MATZOV (lattice-estimator 27a581b, June 2026). The
-/// line is a quick refusal for sets from outside; the figure itself is the estimator's.
-pub fn secure_std_log2(dimension: usize, modulus_log2: u32) -> f64 {
-    if dimension < 450 {
-        return f64::INFINITY;
-    }
-    (2.813498 - 0.025901420 * dimension as f64).max(2.0 - f64::from(modulus_log2))
-}
-
-/// Whether noise of this variance lies above the line of 128 bits; false for NaN.
-fn is_above_line((dimension, variance, modulus_log2): (usize, f64, u32)) -> bool {
-    variance.log2() / 2.0 >= secure_std_log2(dimension, modulus_log2)
-}
-
+/// What a standard set has at least.
+const SECURE_BITS: f64 = 128.0;
 /// Largest k·N of a set that is taken from outside.
 const MAX_BIG_DIMENSION: usize = 1 << 17;
 /// Largest n of a set that is taken from outside.
@@ -281,34 +265,38 @@ impl TfheParams {
         ParamsId(id)
     }
 
-    /// Refuses a set below 128 bits unless `allow_insecure`. A set passes when it is of kind [`Kind::Standard`], claims
-    /// 128 bits, and the noise of both keys lies above [`secure_std_log2`], so that a file cannot talk its way through.
+    /// Bits of security, estimated here and now: the least of usvp, bdd, dual and dual hybrid over both keys by the
+    /// strict search. Some 30 ms.
+    ///
+    /// # Errors
+    /// `bad_input` if a key is no LWE instance (noise of 0, say).
+    pub fn estimated_bits(&self) -> Result<f64> {
+        let mut least = security::CEILING_BITS;
+        for instance in self.instances() {
+            least = least.min(estimate(&instance, &Attack::DENSE, Search::Strict)?.bits());
+        }
+        Ok(least)
+    }
+
+    /// Refuses a set below 128 bits unless `allow_insecure`. A set passes if it is of kind [`Kind::Standard`] and either
+    /// stands in the table, whose claims tests estimate, or is estimated now: a file cannot talk its way through.
     ///
     /// # Errors
     /// `insecure`, naming a standard set to use instead.
     pub fn require_secure(&self, allow_insecure: bool) -> Result<()> {
-        if allow_insecure {
+        if allow_insecure || (self.kind == Kind::Standard && lookup::is_row(self)) {
             return Ok(());
         }
-        let small = (self.lwe_dimension, self.lwe_variance(), self.ks_modulus_log2);
-        let big = (self.big_dimension(), self.glwe_variance(), Modulus::LOG2);
-        let weak =
-            [("small", small), ("big", big)].into_iter().find(|(_, key)| !is_above_line(*key));
-        // A comparison with NaN is false, so a set that claims no number is refused.
-        let claimed = self.security_bits >= 128.0;
-        let got = match (self.kind, weak) {
-            (Kind::Toy, _) => "a toy for tests".to_string(),
-            (Kind::Comparison, _) => {
-                format!("a comparison set of {:.1} bits", self.security_bits)
-            }
-            (Kind::Standard, Some((key, (dimension, variance, _)))) => {
-                let std = variance.log2() / 2.0;
-                format!("noise of 2^{std:.2} under its {key} key of dimension {dimension}")
-            }
-            (Kind::Standard, None) if !claimed => {
-                format!("which claims {:.1} bits", self.security_bits)
-            }
-            (Kind::Standard, None) => return Ok(()),
+        let got = match self.kind {
+            Kind::Toy => "a toy for tests".to_string(),
+            Kind::Comparison => format!("a comparison set of {:.1} bits", self.security_bits),
+            Kind::Standard => match self.estimated_bits() {
+                Ok(bits) if bits >= SECURE_BITS && self.security_bits <= bits => return Ok(()),
+                Ok(bits) => {
+                    format!("which has {bits:.1} bits and claims {:.1}", self.security_bits)
+                }
+                Err(e) => format!("which cannot be estimated ({})", e.detail().got),
+            },
         };
         let instead = lookup::instead_of(self);
         Err(Error::insecure(
