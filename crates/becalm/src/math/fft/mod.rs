@@ -75,7 +75,7 @@ impl Plan {
             Level::Avx2 => (4, 4),
             Level::Avx512 => (8, 1),
         };
-        let radices = radices(level, size / 2 / (lanes * lanes));
+        let radices = radices(size / 2 / (lanes * lanes));
         let mut table = Vec::new();
         let mut starts = Vec::new();
         let mut nodes = vec![TURN / 4];
@@ -238,13 +238,18 @@ impl Plan {
     }
 }
 
-/// The radices for a transform of `leaves` leaves: few passes, each fitting the registers.
-fn radices(level: Level, leaves: usize) -> Vec<usize> {
-    let largest = if level == Level::Avx512 { 4 } else { 2 };
-    let log2 = leaves.trailing_zeros();
-    let passes = log2.div_ceil(largest).max(1);
-    // The larger radices go to the root, whose pass does the most besides.
-    (0..passes).map(|i| 1 << (log2 / passes + u32::from(i < log2 % passes))).collect()
+/// The radices for a transform of `leaves` leaves: 4 as far as possible, which no level has to spill registers for.
+fn radices(leaves: usize) -> Vec<usize> {
+    let log2 = leaves.trailing_zeros() as usize;
+    let mut radices = vec![4; log2 / 2];
+    if log2 % 2 == 1 {
+        // One pass of radix 8 instead of one of radix 4 and one of radix 2.
+        match radices.first_mut() {
+            Some(root) => *root = 8,
+            None => radices.push(2),
+        }
+    }
+    radices
 }
 
 fn child(node: u64, radix: usize, t: usize) -> u64 {

@@ -297,7 +297,9 @@ unsafe fn decompose_radix<V: Round, const R: usize, const ONE: bool>(
                         V::splat(segments.sign[window][x]),
                         V::load(minus.add(x * points + j)),
                     );
-                    let r = (c - c.round()).mul_add(unit, half).floor();
+                    // The products behind c are so large that c·2^(Bℓ) has some five bits after the point: one value in
+                    // 2^5 is a tie. Ties that all went up would be a bias, which N/2 key bits make noise.
+                    let r = ((c - c.round()) * unit).round();
                     if x < R { state[x].re = r } else { state[x - R].im = r }
                 }
                 // Digits from the least significant one, each in [−B/2, B/2); the first takes what remains.
@@ -417,43 +419,86 @@ unsafe fn leaf_product<V: Vector, const FETCH: bool>(
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        let ahead = layout.ggsw.min(FETCH_AHEAD);
         let tw = layout
             .plan
             .twiddles(layout.plan.radices().len())
             .as_ptr()
             .add(leaf * leaf_stride::<V>());
         let at = work.add(layout.leaf_position(leaf));
+        let block = layout.rows * layout.columns * layout.leaf;
+        let g = ggsw.add(leaf * block);
+        // Fetching evenly beside the transforms keeps the memory busy without ever filling its queues.
+        let (mut fetched, share) =
+            (g.wrapping_add(FETCH_AHEAD), block.div_ceil(8 * (layout.rows + layout.columns)));
+        let mut digit = [Complex::<V>::zero(); 8];
         for row in 0..layout.rows {
-            let y = butterfly::leaf_forward::<V>(at.add(row * layout.row_stride), tw);
-            for m in 0..V::LANES {
-                y[m].store(digits.add(row * layout.leaf + m * 2 * V::LANES));
+            digit = butterfly::leaf_forward::<V>(at.add(row * layout.row_stride), tw);
+            store_leaf(&digit, digits.add(row * layout.leaf));
+            if FETCH {
+                fetched = prefetch_lines(fetched, share);
             }
         }
         for column in 0..layout.columns {
-            let g = ggsw.add((leaf * layout.columns + column) * layout.rows * layout.leaf);
-            let mut sum = [Complex::<V>::zero(); 8];
-            for row in 0..layout.rows {
+            let g = g.add(column * layout.rows * layout.leaf);
+            // The last row comes first: for the first column it is still in registers (if they suffice), and reading back
+            // a vector of 64 bytes that was just stored is slow.
+            let last = (layout.rows - 1) * layout.leaf;
+            if column > 0 || V::LANES == 4 {
+                digit = load_leaf(digits.add(last));
+            }
+            let mut sum = digit;
+            for m in 0..V::LANES {
+                sum[m] = digit[m].mul(Complex::load(g.add(last + m * 2 * V::LANES)));
+            }
+            for row in 0..layout.rows - 1 {
                 for m in 0..V::LANES {
                     let i = row * layout.leaf + m * 2 * V::LANES;
-                    let (digit, factor) =
-                        (Complex::<V>::load(digits.add(i)), Complex::load(g.add(i)));
                     sum[m] =
-                        if row == 0 { digit.mul(factor) } else { digit.mul_acc(factor, sum[m]) };
-                    if FETCH {
-                        for line in (0..2 * V::LANES).step_by(8) {
-                            prefetch(g.wrapping_add(ahead + i + line));
-                        }
-                    }
+                        Complex::<V>::load(digits.add(i)).mul_acc(Complex::load(g.add(i)), sum[m]);
                 }
             }
             butterfly::leaf_inverse::<V>(sum, at.add(column * layout.row_stride), tw);
+            if FETCH {
+                fetched = prefetch_lines(fetched, share);
+            }
         }
     }
 }
 
-/// How far ahead the key is fetched, in doubles, when a GGSW is longer than that.
-const FETCH_AHEAD: usize = 128 << 7;
+#[inline(always)]
+unsafe fn load_leaf<V: Vector>(p: *const f64) -> [Complex<V>; 8] {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let mut y = [Complex::zero(); 8];
+        for m in 0..V::LANES {
+            y[m] = Complex::load(p.add(m * 2 * V::LANES));
+        }
+        y
+    }
+}
+
+#[inline(always)]
+unsafe fn store_leaf<V: Vector>(y: &[Complex<V>; 8], p: *mut f64) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        for m in 0..V::LANES {
+            y[m].store(p.add(m * 2 * V::LANES));
+        }
+    }
+}
+
+/// Asks for `count` cache lines and returns where the next begins.
+#[inline(always)]
+fn prefetch_lines(mut p: *const f64, count: usize) -> *const f64 {
+    for _ in 0..count {
+        prefetch(p);
+        p = p.wrapping_add(8);
+    }
+    p
+}
+
+/// How far ahead the key is fetched, in doubles: 16 KiB, some two microseconds.
+const FETCH_AHEAD: usize = 2048;
 
 #[inline(always)]
 unsafe fn accumulate_kernel<V: Round>(layout: &Layout, work: *const f64, acc: *mut f64) {

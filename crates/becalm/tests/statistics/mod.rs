@@ -1,0 +1,270 @@
+//! Intervals of 99 % for what the proofs measure: variances, means, proportions, shapes.
+//!
+//! Samples under one key are not independent: a balanced digit has mean −1/2, so every sample holds the same half of the
+//! key's noise, and a key of more ones lets more rounding through. Samples therefore come in groups of one key, and an
+//! interval is Student's over the groups, which are independent. One interval in a hundred misses by chance: a
+//! measurement is refused only when [`TRIES`] of them, each under new keys, all miss (one time in a million).
+// Each test that includes this module uses a part of it.
+#![allow(dead_code)]
+
+use becalm::tfhe::noise::log2_erfc;
+use std::fmt;
+
+/// Two-sided probability outside an interval.
+pub const OUTSIDE: f64 = 0.01;
+/// Independent measurements that must all miss before a formula is refused.
+pub const TRIES: usize = 3;
+
+/// Full parameter sets instead of short keys.
+pub fn full() -> bool {
+    std::env::var_os("BECALM_FULL").is_some_and(|v| v != "0")
+}
+
+/// An interval that holds the true value with 99 %.
+#[derive(Debug, Clone, Copy)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    pub fn contains(self, x: f64) -> bool {
+        (self.low..=self.high).contains(&x)
+    }
+
+    pub fn scale(self, by: f64) -> Self {
+        Interval { low: self.low * by, high: self.high * by }
+    }
+}
+
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} … {:.3}", self.low, self.high)
+    }
+}
+
+/// Measures again, up to [`TRIES`] times, until `accept` takes what was measured; panics with the last refusal.
+#[track_caller]
+pub fn until_accepted<T>(
+    mut measure: impl FnMut() -> T,
+    mut accept: impl FnMut(&T) -> Result<(), String>,
+) -> T {
+    let mut refusals = Vec::new();
+    for _ in 0..TRIES {
+        let measured = measure();
+        match accept(&measured) {
+            Ok(()) => return measured,
+            Err(why) => {
+                println!("outside, measured again: {why}");
+                refusals.push(why);
+            }
+        }
+    }
+    panic!("{TRIES} measurements outside: {}", refusals.join("; "));
+}
+
+/// Mean and mean square of samples in groups of one key.
+#[derive(Debug, Clone, Copy)]
+pub struct Moments {
+    pub samples: usize,
+    pub mean: f64,
+    pub mean_interval: Interval,
+    /// Mean square about the mean that was asked for.
+    pub variance: f64,
+    pub variance_interval: Interval,
+}
+
+impl Moments {
+    /// Moments about `centre`, one group of equal size for each key.
+    pub fn of(groups: &[Vec<f64>], centre: f64) -> Self {
+        let per_key = |f: &dyn Fn(f64) -> f64| -> Vec<f64> {
+            groups.iter().map(|g| average(g.iter().map(|x| f(*x)))).collect()
+        };
+        let (means, squares) = (per_key(&|x| x), per_key(&|x| (x - centre) * (x - centre)));
+        Moments {
+            samples: groups.iter().map(Vec::len).sum(),
+            mean: average(means.iter().copied()),
+            mean_interval: student_interval(&means),
+            variance: average(squares.iter().copied()),
+            variance_interval: student_interval(&squares),
+        }
+    }
+
+    /// Moments of independent samples of mean 0: the interval of the variance is that of χ².
+    pub fn independent(samples: &[f64]) -> Self {
+        let count = samples.len() as f64;
+        let mean = average(samples.iter().copied());
+        let variance = average(samples.iter().map(|x| x * x));
+        let half = normal_quantile(OUTSIDE / 2.0) * (variance / count).sqrt();
+        Moments {
+            samples: samples.len(),
+            mean,
+            mean_interval: Interval { low: mean - half, high: mean + half },
+            variance,
+            variance_interval: chi_square_interval(count).scale(variance),
+        }
+    }
+}
+
+pub fn average(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
+}
+
+/// Interval of the mean of independent values of about normal law, by Student's t.
+pub fn student_interval(values: &[f64]) -> Interval {
+    let count = values.len() as f64;
+    let mean = average(values.iter().copied());
+    let spread = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let half = student_quantile(count - 1.0) * (spread / count).sqrt();
+    Interval { low: mean - half, high: mean + half }
+}
+
+/// Interval of σ² as a multiple of the mean square of `count` (100 or more) samples of known mean. χ² by Wilson and
+/// Hilferty: (χ²/ν)^(1/3) is normal of mean 1 − 2/9ν and variance 2/9ν, right to 4e-4 of χ² at ν = 100.
+pub fn chi_square_interval(count: f64) -> Interval {
+    let spread = 2.0 / (9.0 * count);
+    let z = normal_quantile(OUTSIDE / 2.0);
+    let ratio = |z: f64| (1.0 - spread + z * spread.sqrt()).powi(-3);
+    Interval { low: ratio(z), high: ratio(-z) }
+}
+
+/// Interval of a probability of which `hits` of `trials` were seen (Clopper and Pearson): the probabilities at which no
+/// more than 0.5 % lies beyond what was seen, on either side.
+pub fn clopper_pearson(hits: usize, trials: usize) -> Interval {
+    let (k, n) = (hits as f64, trials as f64);
+    let at = |a: f64, b: f64, tail: f64| bisect(0.0, 1.0, |p| beta(a, b, p) < tail);
+    Interval {
+        low: if hits == 0 { 0.0 } else { at(k, n - k + 1.0, OUTSIDE / 2.0) },
+        high: if hits == trials { 1.0 } else { at(k + 1.0, n - k, 1.0 - OUTSIDE / 2.0) },
+    }
+}
+
+/// Probability that a standard normal variable is below z.
+pub fn normal_cdf(z: f64) -> f64 {
+    if z > 0.0 { 1.0 - normal_cdf(-z) } else { 0.5 * log2_erfc(-z / 2f64.sqrt()).exp2() }
+}
+
+/// z with probability `tail` above it, for tails of 1e-12 and more.
+pub fn normal_quantile(tail: f64) -> f64 {
+    bisect(0.0, 8.0, |z| normal_cdf(-z) > tail)
+}
+
+/// t with probability [`OUTSIDE`] outside ±t.
+fn student_quantile(freedom: f64) -> f64 {
+    let outside = |t: f64| beta(freedom / 2.0, 0.5, freedom / (freedom + t * t));
+    bisect(0.0, 100.0, |t| outside(t) > OUTSIDE)
+}
+
+/// Largest distance between the law of integer samples and a continuous one, over the borders of the integers: `cdf(k)` is
+/// the probability of a sample below k. Between borders the law of an integer says nothing.
+pub fn kolmogorov(samples: &mut [i64], cdf: impl Fn(i64) -> f64) -> f64 {
+    samples.sort_unstable();
+    let (first, last) = (samples[0], samples[samples.len() - 1]);
+    let distance = |k: i64| {
+        let below = samples.partition_point(|x| *x < k) as f64 / samples.len() as f64;
+        (below - cdf(k)).abs()
+    };
+    (first..=last + 1).map(distance).fold(0.0, f64::max)
+}
+
+/// What [`kolmogorov`] exceeds with a probability of less than [`OUTSIDE`], for 100 samples and more.
+pub fn kolmogorov_critical(count: usize) -> f64 {
+    (-(OUTSIDE / 2.0).ln() / 2.0 / count as f64).sqrt()
+}
+
+/// Interval of the largest |z| of `count` independent standard normal samples.
+pub fn largest_interval(count: usize) -> Interval {
+    // P(all within ±z) = (1 − 2·tail)^count.
+    let at = |p: f64| normal_quantile(-(p.ln() / count as f64).exp_m1() / 2.0);
+    Interval { low: at(OUTSIDE / 2.0), high: at(1.0 - OUTSIDE / 2.0) }
+}
+
+/// Where `more` turns from true to false.
+fn bisect(mut low: f64, mut high: f64, more: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..100 {
+        let middle = (low + high) / 2.0;
+        if more(middle) { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// The regularised incomplete beta function I_x(a, b), by its continued fraction (Abramowitz and Stegun 26.5.8) where
+/// that converges fast and by I_x(a, b) = 1 − I_(1−x)(b, a) elsewhere.
+pub fn beta(a: f64, b: f64, x: f64) -> f64 {
+    if x <= 0.0 || x >= 1.0 {
+        return x.clamp(0.0, 1.0);
+    }
+    if x > (a + 1.0) / (a + b + 2.0) {
+        return 1.0 - beta(b, a, 1.0 - x);
+    }
+    let front = ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln();
+    let term = |i: u32| {
+        let m = f64::from(i / 2);
+        if i == 0 {
+            1.0
+        } else if i % 2 == 0 {
+            m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
+        } else {
+            -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
+        }
+    };
+    let fraction = (0..2000).rev().fold(1.0, |tail, i| 1.0 + term(i) / tail) - 1.0;
+    // The fraction is 1/(1 + d_1/(1 + …)), the value of its zeroth term.
+    front.exp() * fraction / a
+}
+
+/// ln Γ(x) for x > 0: Stirling's series, after moving x above 10.
+fn ln_gamma(x: f64) -> f64 {
+    if x < 10.0 {
+        return ln_gamma(x + 1.0) - x.ln();
+    }
+    let y = 1.0 / (x * x);
+    let series = (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y / 1680.0))) / x;
+    (x - 0.5) * x.ln() - x + (2.0 * std::f64::consts::PI).ln() / 2.0 + series
+}
+
+mod known_answers {
+    use super::*;
+
+    #[track_caller]
+    fn near(found: f64, wanted: f64, tolerance: f64) {
+        assert!((found / wanted - 1.0).abs() < tolerance, "{found} is not {wanted}");
+    }
+
+    #[test]
+    fn special_functions() {
+        near(ln_gamma(0.5), std::f64::consts::PI.ln() / 2.0, 1e-10);
+        near(ln_gamma(100.0), 359.134_205_369_575_4, 1e-12);
+        // I_x(2, 3) = 6x² − 8x³ + 3x⁴.
+        near(beta(2.0, 3.0, 0.3), 0.54 - 0.216 + 0.0243, 1e-12);
+        near(beta(2.0, 3.0, 0.7), 6.0 * 0.49 - 8.0 * 0.343 + 3.0 * 0.2401, 1e-12);
+        near(normal_quantile(0.005), 2.575_829_303_548_901, 1e-9);
+        near(normal_cdf(1.0), 0.841_344_746_068_542_9, 1e-12);
+    }
+
+    #[test]
+    fn quantiles() {
+        // Tables of Student's t and of χ².
+        near(student_quantile(10.0), 3.169_27, 1e-5);
+        near(student_quantile(63.0), 2.656_1, 1e-4);
+        let chi = chi_square_interval(100.0);
+        near(100.0 / chi.high, 67.3276, 5e-4);
+        near(100.0 / chi.low, 140.1695, 5e-4);
+        // No hit of n: 1 − (0.005)^(1/n) above.
+        near(clopper_pearson(0, 50).high, 1.0 - 0.005f64.powf(0.02), 1e-9);
+        let known = clopper_pearson(10, 100);
+        near(known.low, 0.038_195_653_205, 1e-9);
+        near(known.high, 0.201_953_520_781, 1e-9);
+        near(kolmogorov_critical(10_000), 0.016_276, 1e-4);
+    }
+
+    #[test]
+    fn distances() {
+        let uniform = |k: i64| (k as f64 / 10.0).clamp(0.0, 1.0);
+        let mut even: Vec<i64> = (0..1000).map(|i| i % 10).collect();
+        assert!(kolmogorov(&mut even, uniform) < 1e-9);
+        let mut low: Vec<i64> = (0..1000).map(|i| i % 5).collect();
+        near(kolmogorov(&mut low, uniform), 0.5, 1e-9);
+    }
+}
