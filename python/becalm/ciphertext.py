@@ -163,10 +163,10 @@ class Ciphertext:
         insecure = self.params.kind != "standard"
         return _restored, (self._lwe.to_bytes(), self._shape, insecure)
 
-    def __eq__(self, other: object) -> NoReturn:  # type: ignore[override]
+    def __eq__(self, other: object) -> NoReturn:
         _refuse("compare")
 
-    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__  # type: ignore[assignment]
+    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
     __hash__ = object.__hash__
 
     def __bool__(self) -> NoReturn:

@@ -233,7 +233,7 @@ class Server:
         The two ranges together must fit the encoding: encrypt with `below=`.
         """
         return self._recorded(
-            "bootstrap2", (a, b), lambda p, r: p.lookup2(*r, f, message=message), progress
+            "bootstrap2", (a, b), lambda p, r: p.lookup2(r[0], r[1], f, message=message), progress
         )
 
     def gate(self, name: str, a: Ciphertext, b: Ciphertext) -> Ciphertext:

@@ -162,9 +162,10 @@ class Program:
     __slots__ = ("_native",)
 
     def __init__(self, params: Any = "tfhe_2_2") -> None:
-        if not isinstance(params, _native.Program):
-            params = _native.Program(_values.set_of("program", params))
-        self._native = params
+        known = isinstance(params, _native.Program)
+        self._native: _native.Program = (
+            params if known else _native.Program(_values.set_of("program", params))
+        )
 
     @property
     def params(self) -> Params:
@@ -245,7 +246,8 @@ class Program:
             )
         base = b_high + 1
         packed = self.linear([(base, a), (1, b)])
-        return self.lookup(packed, lambda m: f(m // base, m % base), message=message)
+        result: Register = self.lookup(packed, lambda m: f(m // base, m % base), message=message)
+        return result
 
     def gate(self, name: str, a: Register, b: Register) -> Register:
         """A boolean gate by one bootstrap: `and`, `nand`, `or`, `nor`, `xor` or `xnor`."""
@@ -262,10 +264,12 @@ class Program:
     def output(self, *registers: Register | Sequence[Register]) -> None:
         """Marks registers as results, in this order."""
         for r in registers:
-            if isinstance(r, (list, tuple)):
+            if isinstance(r, Register):
+                self._native.output(self._index(r))
+            elif isinstance(r, (list, tuple)):
                 self.output(*r)
             else:
-                self._native.output(self._index(r))
+                self._index(r)
 
     def check(self) -> float:
         """log2 of the probability that one lane fails when the arguments are fresh encryptions.
@@ -294,7 +298,7 @@ class Program:
     def _message(self, op: str, message: int | None) -> int:
         return self.params.values if message is None else _values.count(op, "message", message)
 
-    def _index(self, r: Register) -> int:
+    def _index(self, r: object) -> int:
         if not isinstance(r, Register) or r.program is not self:
             got = "a register of another program" if isinstance(r, Register) else type(r).__name__
             raise BadInput(
@@ -332,7 +336,7 @@ def _with_integer(value: Any, f: Callable[[int], Register]) -> Register:
     try:
         operator.index(value)
     except TypeError:
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     return f(_integer(value))
 
 

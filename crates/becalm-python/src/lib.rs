@@ -48,10 +48,10 @@ mod _native {
         [0, 1, 2].into_iter().find(|n| ExitCode::from(*n) == code).map_or(1, i32::from)
     }
 
-    /// Names of the vector instructions that this processor has, the best first.
+    /// Names of the vector instructions that this processor has, the ones in use first.
     #[pyfunction]
     fn instructions() -> Vec<&'static str> {
-        let mut levels: Vec<Level> = Level::available().to_vec();
+        let mut levels: Vec<Level> = Level::available().iter().rev().copied().collect();
         levels.sort_by_key(|l| *l != Level::best());
         levels.iter().map(|l| l.name()).collect()
     }

@@ -354,7 +354,7 @@ fn spoil_data(header: &mut Value, data: &mut Vec<u8>, dice: &mut Dice) {
     if let Some((_, tensor)) = last
         && let Some(from) = tensor["data_offsets"][0].as_u64()
     {
-        tensor["data_offsets"][1] = length.into();
+        tensor["data_offsets"] = vec![from, length as u64].into();
         if tensor["dtype"] == "U8" {
             tensor["shape"] = vec![length.saturating_sub(from as usize)].into();
         }

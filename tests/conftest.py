@@ -1,0 +1,25 @@
+"""Keys that the Python tests share: small, insecure and fast."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def toy():
+    """A secret key and its server of the set `toy_2_2`: 16 values."""
+    import becalm
+
+    return becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+
+
+@pytest.fixture(scope="session")
+def stranger():
+    """Keys of somebody else, of the same set."""
+    import becalm
+
+    return becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(2026)

@@ -1,0 +1,344 @@
+"""Every refusal is the right class, says what to do, and comes before any work."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import becalm
+
+KINDS = {
+    becalm.BadInput: ValueError,
+    becalm.WrongKey: ValueError,
+    becalm.WrongParams: ValueError,
+    becalm.Insecure: ValueError,
+    becalm.TooNoisy: ArithmeticError,
+    becalm.OutOfMemory: MemoryError,
+    becalm.BadFile: ValueError,
+    becalm.IoError: OSError,
+    becalm.Unsupported: NotImplementedError,
+    becalm.Interrupted: Exception,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_an_error_and_the_builtin_that_fits(kind):
+    e = kind("op", "this", "that", "do so")
+    assert isinstance(e, becalm.Error) and isinstance(e, KINDS[kind])
+    assert str(e) == "op: wanted this, got that; do so"
+    back = pickle.loads(pickle.dumps(e))
+    assert type(back) is kind and str(back) == str(e)
+    assert (back.op, back.wanted, back.got, back.remedy) == ("op", "this", "that", "do so")
+
+
+def test_the_kinds_are_all_the_exceptions_there_are():
+    public = {v for n in becalm.__all__ if isinstance(v := getattr(becalm, n), type)}
+    assert {c for c in public if issubclass(c, Exception)} == {*KINDS, becalm.Error}
+
+
+BAD_VALUES = [
+    -1,
+    16,
+    [3, -2],
+    [16],
+    1.5,
+    [1.0],
+    "3",
+    None,
+    [[1], [2, 3]],
+    1 << 70,
+    [1 << 63],
+    {1: 2},
+]
+
+
+@pytest.mark.parametrize("value", BAD_VALUES, ids=repr)
+def test_values_that_cannot_be_encrypted(toy, value):
+    with pytest.raises(becalm.BadInput) as e:
+        toy.secret.encrypt(value)
+    assert e.value.op == "encrypt" and e.value.remedy
+
+
+def test_a_refusal_does_not_tell_the_value(toy):
+    with pytest.raises(becalm.BadInput) as e:
+        toy.secret.encrypt([1, 1234567])
+    assert "1234567" not in str(e.value) and "position 1" in str(e.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"message": m} for m in (0, -1, 1 << 40, 1.5)),
+        *({"below": b} for b in (0, 17, -3, "4")),
+        {"message": 4, "below": 5},
+    ],
+    ids=repr,
+)
+def test_encodings_that_do_not_exist(toy, options):
+    with pytest.raises(becalm.BadInput):
+        toy.secret.encrypt(0, **options)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [16] * 16,
+        [-1] * 16,
+        lambda m: -m,
+        lambda m: m + 1,
+        lambda m: m / 2,
+        lambda m: None,
+        [0] * 17,
+        [0] * 3,
+        [],
+        5,
+        "0123456789abcdef",
+        [[0, 1], [1, 0], [0, 0]],
+        [lambda m: m, lambda m: m],
+        [[1] * 8, 7],
+    ],
+    ids=range(14),
+)
+def test_tables_that_do_not_fit(toy, table):
+    with pytest.raises(becalm.BadInput):
+        toy.server.bootstrap(toy.secret.encrypt([1, 2]), table)
+
+
+def test_an_exception_of_a_table_function_comes_through(toy):
+    with pytest.raises(ZeroDivisionError):
+        toy.server.bootstrap(toy.secret.encrypt(1), lambda m: 1 // m)
+
+
+def test_sums_that_may_leave_the_table(toy):
+    x = toy.secret.encrypt([1, 2])
+    for outgrown in (x + x, x - 1, -x, 2 * x):
+        with pytest.raises(becalm.BadInput) as e:
+            toy.server.bootstrap(outgrown, lambda m: m)
+        assert "range" in e.value.remedy
+    with pytest.raises(becalm.BadInput):
+        toy.server.bootstrap2(x, x, lambda a, b: a)
+    with pytest.raises(becalm.BadInput):
+        toy.server.and_(x, x)
+    with pytest.raises(becalm.BadInput):
+        toy.server.not_(x)
+
+
+def test_shapes_that_do_not_broadcast(toy):
+    x, y = toy.secret.encrypt([1, 2]), toy.secret.encrypt([1, 2, 3], below=2)
+    for f in (
+        lambda: x + y,
+        lambda: x - np.arange(3),
+        lambda: x * [1, 2, 3],
+        lambda: toy.server.bootstrap2(x[:1].reshape(1), y, lambda a, b: a),
+        lambda: toy.server.and_(y, toy.secret.encrypt_bool([0, 1])),
+    ):
+        with pytest.raises(becalm.BadInput):
+            f()
+
+
+def test_encodings_do_not_mix(toy):
+    with pytest.raises(becalm.BadInput):
+        toy.secret.encrypt(1) + toy.secret.encrypt(1, message=8)
+
+
+def test_numbers_that_leave_64_bits(toy):
+    x = toy.secret.encrypt([1, 2])
+    for f in (lambda: x * (1 << 62), lambda: x + (1 << 70), lambda: (1 << 63) - x):
+        with pytest.raises(becalm.BadInput):
+            f()
+
+
+def test_keys_do_not_mix(toy, stranger):
+    x, y = toy.secret.encrypt([1]), stranger.secret.encrypt([1])
+    table = stranger.secret.encrypt_table(lambda m: m)
+    for f in (
+        lambda: toy.secret.decrypt(y),
+        lambda: toy.secret.phases(y),
+        lambda: toy.server.bootstrap(y, lambda m: m),
+        lambda: toy.server.bootstrap(x, table),
+        lambda: x + y,
+        lambda: becalm.concatenate([x, y]),
+    ):
+        with pytest.raises(becalm.WrongKey) as e:
+            f()
+        assert e.value.remedy
+
+
+def test_sets_do_not_mix(toy):
+    secret, server = becalm.keygen("toy_1_1", allow_insecure=True, progress=False)
+    x, y = toy.secret.encrypt([1]), secret.encrypt([1])
+    for f in (
+        lambda: toy.secret.decrypt(y),
+        lambda: server.bootstrap(x, lambda m: m % 4),
+        lambda: x + y,
+        lambda: toy.server.run(becalm.Program("toy_1_1"), y),
+        lambda: becalm.params("tfhe_22"),
+        lambda: becalm.keygen("no such set"),
+        lambda: becalm.keygen(7),
+        lambda: becalm.keygen(bits=60),
+        lambda: becalm.Program(3.5),
+    ):
+        with pytest.raises((becalm.WrongParams, becalm.BadInput)):
+            f()
+    with pytest.raises(becalm.WrongParams, match="tfhe_2_2"):
+        becalm.params("tfhe_22")
+    with pytest.raises(becalm.WrongParams):
+        toy.secret.decrypt(y)
+
+
+@pytest.mark.parametrize("name", ["toy_2_2", "paper_n500"])
+def test_insecure_sets_need_to_be_allowed(name):
+    for f in (becalm.keygen, becalm.SecretKey.generate):
+        with pytest.raises(becalm.Insecure, match="tfhe_") as e:
+            f(name)
+        assert "insecure" in e.value.remedy
+
+
+def test_too_much_noise_is_refused_before_the_bootstrap(toy):
+    x = toy.secret.encrypt([0], below=1) * (1 << 45)
+    assert x.range == (0, 0)
+    with pytest.raises(becalm.TooNoisy):
+        toy.server.bootstrap(x, lambda m: m)
+
+
+def test_keys_that_do_not_fit_memory_are_refused_first(monkeypatch):
+    monkeypatch.setattr(becalm.keys, "free_memory", lambda: 10**8)
+    with pytest.raises(becalm.OutOfMemory, match="GB"):
+        becalm.keygen("tfhe_4_4")
+
+
+def test_keygen_takes_a_name_or_a_need():
+    for f in (
+        lambda: becalm.keygen("toy_2_2", bits=4),
+        lambda: becalm.params("toy_2_2", bits=4),
+        lambda: becalm.keygen(bits="four"),
+        lambda: becalm.keygen(bits=-1),
+        lambda: becalm.params(bits=4, modulus="2^32"),
+        lambda: becalm.params(bits=4, log2_pfail="never"),
+    ):
+        with pytest.raises(becalm.BadInput):
+            f()
+
+
+def test_ciphertexts_are_not_numbers(toy):
+    x = toy.secret.encrypt([1, 2])
+    for f in (
+        lambda: x * x,
+        lambda: x == 1,
+        lambda: x != x,
+        lambda: x < 2,
+        lambda: bool(x),
+        lambda: np.asarray(x),
+        lambda: x & x,
+        lambda: 1 | x,
+        lambda: x ^ True,
+    ):
+        with pytest.raises(becalm.Unsupported) as e:
+            f()
+        assert "server" in e.value.remedy or "decrypt" in e.value.remedy
+
+
+def test_arguments_of_another_type(toy):
+    p = becalm.Program("toy_2_2")
+    other = becalm.Program("toy_2_2").input()
+    a = p.input()
+    for f in (
+        lambda: toy.secret.decrypt([1]),
+        lambda: toy.secret.decrypt(None),
+        lambda: toy.server.bootstrap([1, 2], lambda m: m),
+        lambda: toy.server.run(lambda m: m, toy.secret.encrypt(1)),
+        lambda: toy.server.run(p, toy.secret.encrypt(1)),
+        lambda: toy.server.gate("nope", toy.secret.encrypt_bool(1), toy.secret.encrypt_bool(1)),
+        lambda: p.lookup(other, lambda m: m),
+        lambda: p.output(3),
+        lambda: p.input(below=17),
+        lambda: p.input(message=-1),
+        lambda: p.linear([(1.5, a)]),
+        lambda: p.linear([]),
+        lambda: a * (1 << 64),
+        lambda: p.gate("nope", a, a),
+        lambda: becalm.SecretKey(None),
+        lambda: becalm.Server(toy.secret),
+        lambda: becalm.Server(toy.server._key, threads=-1),
+        lambda: becalm.Server(toy.server._key, backend="abacus").open(),
+        lambda: toy.server.cost(p, lanes=-1),
+    ):
+        with pytest.raises(becalm.BadInput):
+            f()
+    p.output(a)
+    with pytest.raises(becalm.BadInput):
+        toy.server.run(p)
+    with pytest.raises(becalm.BadInput):
+        toy.server.run(p, toy.secret.encrypt(1, message=8))
+    with pytest.raises(TypeError):
+        a + 1.5
+
+
+def test_secrets_are_neither_copied_nor_pickled(toy):
+    for thing in (toy.secret, toy.server, toy):
+        for f in (copy.copy, copy.deepcopy, pickle.dumps):
+            if thing is toy and f is copy.copy:
+                continue  # a tuple of the same two objects
+            with pytest.raises(becalm.Unsupported, match="save"):
+                f(thing)
+    with pytest.raises(TypeError):
+        pickle.dumps(toy.secret._native)
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_a_panic_arrives_as_an_error(worker, capfd):
+    with pytest.raises(becalm.Error, match="report") as e:
+        becalm._native._panic(worker)
+    assert type(e.value) is becalm.Error
+    capfd.readouterr()
+
+
+def test_no_call_of_the_native_module_panics_on_hostile_arguments(toy):
+    """PyO3's PanicException derives from BaseException: `except Exception` would let it through."""
+    native = becalm._native
+    x, key = toy.secret.encrypt([1, 2, 3])._lwe, toy.server._key
+    params, big = toy.secret.params, (1 << 63) - 1
+    p = native.Program(params)
+    r = p.input(16, True, -5, 1 << 40)
+    words = [b"", b"1234567", bytes(8), b"\xff" * 8, b"\xff" * 24]
+    calls = [
+        *(lambda w=w: x.select(w) for w in words),
+        *(lambda w=w: x.trivial(w) for w in words),
+        *(lambda w=w: toy.secret._native.encrypt(w, 16, True, 16) for w in words),
+        *(lambda w=w: native.Lwe.from_bytes(w, True) for w in words),
+        *(lambda w=w: native.Glwe.from_bytes(w, True) for w in words),
+        *(lambda w=w: native.Program.from_bytes(w, True) for w in words),
+        lambda: x.scale(-(1 << 63)),
+        lambda: x.scale(big).scale(big),
+        lambda: x.add_constant(-(1 << 63)).add_constant(-(1 << 63)),
+        lambda: toy.secret._native.encrypt(bytes(8), big, False, big),
+        lambda: native.Lwe.concat([]),
+        lambda: native.Table(params, 0, 0, False, [[]]),
+        lambda: native.Table(params, big, big, True, [[0]]),
+        lambda: native.Table(params, 16, 16, True, []),
+        lambda: p.input(0, True, 1, 0),
+        lambda: p.linear([(big, r), (big, r), (-big, r)], big),
+        lambda: p.linear([(1, 999)], 0),
+        lambda: p.lookup_encrypted(r, r, 0, 0),
+        lambda: p.lookup_encrypted(r, p.input_table(16), big, 16),
+        lambda: p.lookup(999, native.Table(params, 16, 16, True, [[0] * 16])),
+        lambda: p.info(999),
+        lambda: p.mux(r, r, 4000000000),
+        lambda: p.output(999),
+        lambda: p.noise([]),
+        lambda: p.noise([float("nan")] * 9),
+        lambda: native.Evaluator(key, "cpu", 1, "mmx"),
+        lambda: native.Evaluator(key, "cpu", 1).evaluate(p, [x], None),
+        lambda: native.Evaluator(key, "cpu", 1).evaluate(p, [3], None),
+        lambda: native.Params.find(4000000000, float("nan"), "p", float("inf")),
+        lambda: native.kind_of_file("/"),
+        lambda: native.main([]),
+    ]
+    refused = 0
+    for call in calls:
+        try:
+            call()
+        except Exception:
+            refused += 1
+    assert refused > len(calls) / 2

@@ -1,0 +1,109 @@
+"""What is saved comes back the same, by `becalm.load` alone; what is damaged is refused."""
+
+import pickle
+import stat
+
+import numpy as np
+import pytest
+
+import becalm
+
+P = 16
+
+
+def load(path):
+    return becalm.load(path, allow_insecure=True)
+
+
+def test_keys_come_back(toy, tmp_path):
+    secret_path, server_path = tmp_path / "secret.becalm", str(tmp_path / "server.becalm")
+    toy.secret.save(secret_path)
+    toy.server.save(server_path)
+    assert stat.S_IMODE(secret_path.stat().st_mode) == 0o600
+    secret, server = load(secret_path), load(server_path)
+    assert isinstance(secret, becalm.SecretKey) and isinstance(server, becalm.Server)
+    assert secret.key_id == server.key_id == toy.secret.key_id
+    assert server.nbytes == toy.server.nbytes
+    y = server.bootstrap(toy.secret.encrypt(range(P)), lambda m: P - 1 - m)
+    assert secret.decrypt(y).tolist() == list(range(P))[::-1]
+
+
+def test_ciphertexts_come_back_flat(toy, tmp_path):
+    path = tmp_path / "x.becalm"
+    x = toy.secret.encrypt([[1, 2, 3], [4, 5, 6]], message=8, below=7) + 1
+    x.save(path)
+    back = load(path)
+    assert isinstance(back, becalm.Ciphertext) and back.shape == (6,)
+    assert (back.message, back.range, back.noise_variance) == (8, (1, 7), x.noise_variance)
+    assert toy.secret.decrypt(back.reshape(2, 3)).tolist() == [[2, 3, 4], [5, 6, 7]]
+
+
+def test_encrypted_tables_and_programs_come_back(toy, tmp_path):
+    table_path, program_path = tmp_path / "table.becalm", tmp_path / "program.becalm"
+    toy.secret.encrypt_table(lambda m: (m + 3) % P).save(table_path)
+    p = becalm.Program("toy_2_2")
+    a = p.input()
+    p.output(p.lookup(a, lambda m: (5 * m) % P), a)
+    p.save(program_path)
+    table, program = load(table_path), load(program_path)
+    assert isinstance(table, becalm.EncryptedTable) and isinstance(program, becalm.Program)
+    x = toy.secret.encrypt([4, 14])
+    assert toy.secret.decrypt(toy.server.bootstrap(x, table)).tolist() == [7, 1]
+    y, same = toy.server.run(program, x)
+    assert toy.secret.decrypt(y).tolist() == [4, 6]
+    assert toy.secret.decrypt(same).tolist() == [4, 14]
+    assert program.cost == p.cost
+
+
+def test_ciphertexts_programs_and_sets_can_be_pickled(toy):
+    x = toy.secret.encrypt(np.arange(6).reshape(2, 3))
+    back = pickle.loads(pickle.dumps(x))
+    assert back.shape == (2, 3)
+    assert np.array_equal(toy.secret.decrypt(back), np.arange(6).reshape(2, 3))
+    p = becalm.Program("toy_2_2")
+    p.output(p.lookup(p.input(), lambda m: m))
+    assert pickle.loads(pickle.dumps(p)).cost == p.cost
+    assert pickle.loads(pickle.dumps(toy.secret.params)) == toy.secret.params
+
+
+def test_insecure_sets_are_refused_unless_allowed(toy, tmp_path):
+    p = becalm.Program("toy_2_2")
+    p.output(p.input())
+    things = (toy.secret, toy.server, toy.secret.encrypt(1), p)
+    for i, thing in enumerate((*things, toy.secret.encrypt_table(lambda m: m))):
+        path = tmp_path / f"{i}.becalm"
+        thing.save(path)
+        with pytest.raises(becalm.Insecure):
+            becalm.load(path)
+
+
+def test_damaged_files_are_refused(toy, tmp_path):
+    path = tmp_path / "x.becalm"
+    toy.secret.encrypt([1, 2, 3]).save(path)
+    good = path.read_bytes()
+    middle = len(good) // 2
+    flipped = good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]
+    for bad in (b"", b"hello", good[:-1], good + b"\0", good[:100], flipped, bytes(len(good))):
+        path.write_bytes(bad)
+        with pytest.raises(becalm.BadFile) as e:
+            load(path)
+        assert e.value.op == "load" and e.value.remedy
+    path.write_bytes(good)
+    with pytest.raises(becalm.BadFile, match="100"):
+        becalm.load(path, allow_insecure=True, limit=100)
+    assert load(path).shape == (3,)
+
+
+def test_what_the_system_refuses(toy, tmp_path):
+    x = toy.secret.encrypt(1)
+    with pytest.raises(becalm.IoError):
+        becalm.load(tmp_path / "nothing")
+    with pytest.raises(becalm.IoError):
+        x.save(tmp_path / "no" / "such" / "folder")
+    with pytest.raises((becalm.IoError, becalm.BadFile)):
+        becalm.load(tmp_path)
+    with pytest.raises(OSError):
+        toy.secret.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(TypeError):
+        becalm.load(3)

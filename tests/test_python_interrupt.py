@@ -1,0 +1,115 @@
+"""Stopping: by Ctrl-C, by a progress callback; and what a forked child may not do."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import becalm
+
+PRELUDE = """
+import becalm, sys, time
+def still_works():
+    secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+    assert secret.decrypt(server.bootstrap(secret.encrypt(3), lambda m: m + 1)) == 4
+"""
+
+
+def start(script):
+    code = PRELUDE + textwrap.dedent(script)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    child = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], **pipes)
+    assert child.stdout.readline().strip() == "ready"
+    return child
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@pytest.mark.parametrize(
+    "script",
+    [
+        """
+        try:
+            print("ready", flush=True)
+            becalm.keygen("tfhe_4_4", progress=False)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        still_works()
+        """,
+        """
+        secret, server = becalm.keygen("tfhe_1_1", progress=False)
+        x = secret.encrypt([i % 4 for i in range(2000)])
+        server.open()
+        try:
+            print("ready", flush=True)
+            server.bootstrap(x, lambda m: 3 - m)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        # The arguments are as they were, and the server computes on.
+        assert secret.decrypt(server.bootstrap(x[1:3], lambda m: 3 - m)).tolist() == [2, 1]
+        """,
+    ],
+    ids=["keygen", "bootstrap"],
+)
+def test_ctrl_c_stops_long_work_and_leaves_nothing_half_done(script):
+    child = start(script)
+    time.sleep(0.7)
+    child.send_signal(signal.SIGINT)
+    sent = time.monotonic()
+    assert child.stdout.readline().strip() == "stopped"
+    assert time.monotonic() - sent < 10
+    out, err = child.communicate(timeout=120)
+    assert child.returncode == 0, out + err
+
+
+def test_a_callback_stops_by_returning_false(toy):
+    calls = []
+
+    def stop(done, total):
+        calls.append((done, total))
+        return False
+
+    with pytest.raises(becalm.Interrupted) as e:
+        becalm.keygen("tfhe_3_3", progress=stop)
+    assert len(calls) == 1 and 0 < calls[0][0] < calls[0][1]
+    assert e.value.remedy
+
+
+def test_a_callback_stops_by_raising(toy):
+    def fail(done, total):
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        becalm.keygen("tfhe_3_3", progress=fail)
+    x = toy.secret.encrypt([1])
+    with pytest.raises(LookupError, match="enough"):
+        toy.server.bootstrap(x, lambda m: m, progress=fail)
+    assert toy.secret.decrypt(toy.server.bootstrap(x, lambda m: m)).tolist() == [1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_is_refused_instead_of_waiting_for_ever():
+    child = start(
+        """
+        import os
+        secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+        x = secret.encrypt(3)
+        server.bootstrap(x, lambda m: m)
+        print("ready", flush=True)
+        pid = os.fork()
+        if pid == 0:
+            refused = 0
+            for f in (lambda: server.bootstrap(x, lambda m: m), lambda: secret.server()):
+                try:
+                    f()
+                except becalm.Unsupported as e:
+                    refused += "spawn" in e.remedy
+            os._exit(refused)
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) - 2)
+        """
+    )
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, out + err
