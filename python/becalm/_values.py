@@ -49,6 +49,14 @@ def count(op: str, name: str, value: Any) -> int:
     return number
 
 
+def real(op: str, name: str, value: Any) -> float:
+    """A number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise BadInput(op, f"a number as {name}", repr(value), "pass a float") from None
+
+
 def to_bytes(values: npt.NDArray[np.int64]) -> bytes:
     """The words that the library reads, lanes in the order of C."""
     return np.ascontiguousarray(values, dtype="<i8").tobytes()

@@ -208,10 +208,10 @@ class Server:
         program = self._program_for("bootstrap", x)
         reg = _like(program, x)
         if not isinstance(table, EncryptedTable):
-            program.output(program.lookup(reg, table, message=message))
-            many = isinstance(table, Table) and table.many
+            found = program.lookup(reg, table, message=message)
+            program.output(found)
             results = self._results(program, [x], progress)
-            return tuple(results) if many or len(results) > 1 else results[0]
+            return tuple(results) if isinstance(found, tuple) else results[0]
         out = table.message if message is None else _values.count("bootstrap", "message", message)
         encrypted = program.input_table(message=out)
         for r in program._lookup_encrypted(reg, encrypted, table.tables, out):
@@ -386,9 +386,9 @@ def keygen(
 
 def find(bits: Any, log2_pfail: Any, modulus: str = "2^64", norm2: Any = 1.0) -> Params:
     """The cheapest standard set that meets a need."""
-    numbers = (float(log2_pfail), float(norm2))
     wanted = min(_values.count("params", "bits", bits), 64)
-    return Params.find(wanted, numbers[0], str(modulus), numbers[1])
+    pfail = _values.real("params", "log2_pfail", log2_pfail)
+    return Params.find(wanted, pfail, str(modulus), _values.real("params", "norm2", norm2))
 
 
 def _announcement(p: Params) -> str:

@@ -1,198 +1,284 @@
-//! Every primitive's noise against its formula: variance and mean over 4096 samples or more, each formula inside the 99 %
-//! interval of what is measured.
+//! The noise of every primitive against its formula, over 4096 samples: the formula lies inside the 99 % interval of the
+//! measured variance, and the mean inside its own.
 //!
-//! One rotation gives one sample of each step: key switch, modulus switch and blind rotation are read off the registers of
-//! one program with the secret key. The coefficients of one rotation are not used as samples: what rounding leaves in
-//! the mask meets the key in all of them, and half of that is common to neighbours, as the key's mean is 1/2.
-//! By default keys are short (n = 64) and all else is that of the set; with BECALM_FULL=1 the sets are whole.
+//! One rotation gives one sample of each step: key switch, modulus switch and blind rotation are read with the secret
+//! key off the registers of one program. The coefficients of one rotation are not used as samples: what rounding leaves
+//! in the mask meets the key in all of them, and half of that is common to neighbours, as the key's mean is 1/2.
+//! By default keys are short (n = 48) and all else is that of the set; with BECALM_FULL=1 the sets are whole.
 //! `cargo test --release --test noise_measured -- --nocapture` prints the figures.
 
 mod statistics;
 
 use becalm::backend::{Cpu, Evaluator};
-use becalm::cipher::{Encoding, EvaluationKey, KeyRole, Lwe, SecretKey};
-use becalm::math::Modulus;
+use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::math::simd::Level;
-use becalm::params::{Kind, ModulusSwitch, Noise, Order, TfheParams};
+use becalm::params::{ModulusSwitch, Noise, Order, TfheParams};
 use becalm::program::Program;
 use becalm::tfhe::Table;
-use becalm::tfhe::modulus_switch::modulus_switch;
 use becalm::tfhe::noise::{self, NoiseReport};
-use statistics::{Moments, until_accepted};
-use std::borrow::Cow;
+use statistics::sets::{changed, difference, exponents, full, levels, set};
+use statistics::{Interval, Moments, until_accepted};
 use std::sync::Arc;
 
 const KEYS: usize = 64;
 const SAMPLES_PER_KEY: usize = 64;
+/// Bits of the small key in a short run.
+const SHORT: usize = 48;
 
-/// A set as these tests use it: of kind toy, claiming nothing, and with a key of 64 bits unless the run is a full one.
-fn set(name: &str) -> TfheParams {
-    let whole = TfheParams::named(name).unwrap();
-    let n = if statistics::full() { whole.lwe_dimension } else { 64 };
-    TfheParams { kind: Kind::Toy, lwe_dimension: n, log2_pfail: 0.0, ..whole.clone() }
+/// Least part of the FFT term's fit that is there; `fft_noise.rs` measures it.
+const FFT_LEAST: f64 = 0.55;
+
+const STEPS: [&str; 3] = ["key switch", "modulus switch", "blind rotation"];
+
+/// What a step's samples should show, in torus units.
+#[derive(Clone, Copy)]
+struct Expected {
+    mean: f64,
+    /// From the least to the greatest variance that the formulas allow: one number, but for the FFT term.
+    variance: Interval,
 }
 
-/// The same set by another name, changed.
-fn changed(name: &str, suffix: &str, change: impl FnOnce(&mut TfheParams)) -> TfheParams {
-    let mut p = set(name);
-    p.name = Cow::Owned(format!("{name}_{suffix}"));
-    change(&mut p);
-    p
+/// What the samples of each of [`STEPS`] should show.
+fn expected(p: &TfheParams) -> [Expected; 3] {
+    let report = NoiseReport::of(p);
+    let exact = |v: f64| Expected { mean: 0.0, variance: Interval { low: v, high: v } };
+    let cell = 0.5 / p.polynomial_size as f64;
+    // An exponent tells the phase to within the cell in which the body was cut off: half a cell of mean, 1/12 of variance.
+    let switched = match p.modulus_switch {
+        ModulusSwitch::Plain => exact(report.modulus_switch),
+        ModulusSwitch::Centered => {
+            Expected { mean: -0.5 * cell, ..exact(report.modulus_switch + cell * cell / 12.0) }
+        }
+    };
+    // The first step multiplies a table whose mask is still empty: k/(k+1) of the key noise of one step is missing.
+    let (k, n) = (p.glwe_dimension as f64, p.lwe_dimension as f64);
+    let v = report.blind_rotation;
+    let sure = v.external_product * (1.0 - k / (k + 1.0) / n) + v.decomposition;
+    let rotated = Interval { low: sure + FFT_LEAST * v.fft, high: sure + v.fft };
+    [exact(report.key_switch), switched, Expected { mean: 0.0, variance: rotated }]
 }
 
-/// Samples of every step, a group for each key, in torus units; the modulus switch in cells of 1/2N.
-#[derive(Default)]
-struct Steps {
-    key_switch: Vec<Vec<f64>>,
-    modulus_switch: Vec<Vec<f64>>,
-    blind_rotation: Vec<Vec<f64>>,
+/// The formula inside the measured interval, and the mean too.
+fn agrees(m: &Moments, e: &Expected) -> bool {
+    m.variance_interval.low <= e.variance.high
+        && m.variance_interval.high >= e.variance.low
+        && m.mean_interval.contains(e.mean)
 }
 
-/// The program key switch + bootstrap (in the set's order) of the table that keeps every one of the N values apart, with
-/// all registers put out.
+/// One line of the table: standard deviations as powers of two, measured variance as a multiple of the formula.
+fn line(what: &str, m: &Moments, e: &Expected) -> String {
+    let formula = e.variance.high;
+    format!(
+        "{what:55} formula 2^{:7.3}  measured 2^{:7.3}  ratio {:.3} ({})  mean {:+.3} σ",
+        formula.log2() / 2.0,
+        m.variance.log2() / 2.0,
+        m.variance / formula,
+        m.variance_interval.scale(1.0 / formula),
+        (m.mean - e.mean) / formula.sqrt(),
+    )
+}
+
+/// Samples of the steps, a group for each key, in torus units.
+type Samples = [Vec<Vec<f64>>; 3];
+
+/// Key switch and bootstrap, in the set's order, of the table that keeps all N values apart. Outputs: under the small key
+/// before the bootstrap, under the big key after it, and after the key switch.
 fn program(p: &Arc<TfheParams>) -> (Arc<Program>, Table) {
     let each = Encoding::padded(p.polynomial_size as u64).unwrap();
     let values: Vec<u64> = (0..each.values).collect();
     let table = Table::with(p, each, each, &values).unwrap();
     let mut program = Program::new(p.clone());
     let x = program.input(each);
-    let (small, big, switched) = match p.order {
+    let outputs = match p.order {
         Order::KsPbs => {
             let small = program.key_switch(x).unwrap();
-            (small, program.bootstrap(small, &table).unwrap()[0], small)
+            [small, program.bootstrap(small, &table).unwrap()[0], small]
         }
         Order::PbsKs => {
             let big = program.bootstrap(x, &table).unwrap()[0];
-            (x, big, program.key_switch(big).unwrap())
+            [x, big, program.key_switch(big).unwrap()]
         }
     };
-    for r in [small, big, switched] {
-        program.output(r).unwrap();
-    }
+    outputs.iter().for_each(|r| program.output(*r).unwrap());
     (Arc::new(program), table)
 }
 
-/// `b − Σ a_i·s_i` of the exponents that the blind rotation gets, in 0..2N.
-fn exponent(p: &TfheParams, ct: &[u64], secret: &[u64]) -> usize {
-    let mut exponents = vec![0; ct.len()];
-    let n = p.lwe_dimension;
-    modulus_switch(p.modulus_switch, p.modulus, p.polynomial_size, n, ct, &mut exponents).unwrap();
-    let sum: i64 = exponents.iter().zip(secret).map(|(a, s)| i64::from(*a) * *s as i64).sum();
-    (i64::from(exponents[n]) - sum).rem_euclid(2 * p.polynomial_size as i64) as usize
-}
-
-/// `a − b` in torus units, −1/2 ..= 1/2.
-fn difference(q: Modulus, a: u64, b: u64) -> f64 {
-    q.to_signed(q.sub(a, b)) as f64 * 2f64.powi(-64)
-}
-
-/// Runs samples under one key at one level and appends a group to every step.
-fn measure_key(steps: &mut Steps, secret: &SecretKey, keys: &EvaluationKey, level: Level) {
+/// Appends a group of samples under one key, computed with the instructions of one level.
+fn measure_key(all: &mut Samples, secret: &SecretKey, keys: &EvaluationKey, level: Level) {
     let p = secret.params();
-    let (q, cells) = (p.modulus, 2 * p.polynomial_size);
+    let q = p.modulus;
     let (program, table) = program(p);
     let each = table.input();
     let values: Vec<u64> = (0..SAMPLES_PER_KEY as u64).map(|i| i * 37 % each.values).collect();
     let input = secret.encrypt_as(&values, each, each.values).unwrap();
-    let cpu = Cpu::with_level(0, level).unwrap();
-    let evaluator = Evaluator::new(&cpu, keys).unwrap();
+    let evaluator = Evaluator::new(&Cpu::with_level(0, level).unwrap(), keys).unwrap();
     let outputs = evaluator.evaluate(&program, &[input.clone().into()]).unwrap();
     let [small, big, switched] = &outputs[..] else { panic!("three registers") };
     let phases = |ct: &Lwe| secret.phases(ct).unwrap();
     let before = if p.order == Order::KsPbs { phases(&input) } else { phases(big) };
     let pairs = phases(switched).into_iter().zip(before);
-    steps.key_switch.push(pairs.map(|(after, before)| difference(q, after, before)).collect());
-    let bits = secret.expose(KeyRole::Small);
-    let seen: Vec<usize> =
-        small.words().chunks(small.width()).map(|ct| exponent(p, ct, bits)).collect();
-    let cell = 2f64.powi(64) / cells as f64;
+    all[0].push(pairs.map(|(after, before)| difference(q, after, before)).collect());
+    let seen = exponents(secret, small);
+    let cell = 1u64 << (63 - p.polynomial_size.trailing_zeros());
     let rounding = |(e, phase): (&usize, u64)| {
-        q.to_torus(phase).wrapping_neg().wrapping_add((*e as f64 * cell) as u64) as i64 as f64
-            / cell
+        (*e as u64 * cell).wrapping_sub(q.to_torus(phase)) as i64 as f64 * 2f64.powi(-64)
     };
-    steps.modulus_switch.push(seen.iter().zip(phases(small)).map(rounding).collect());
+    all[1].push(seen.iter().zip(phases(small)).map(rounding).collect());
     // What the rotation must put out for the exponent that it was given: then its own noise alone is left.
-    let wanted = |e: usize| {
+    let entry = |e: usize| {
         let entry = table.polynomial()[e % p.polynomial_size];
         if e < p.polynomial_size { entry } else { q.neg(entry) }
     };
     let rotated = phases(big).into_iter().zip(&seen);
-    steps.blind_rotation.push(rotated.map(|(x, e)| difference(q, x, wanted(*e))).collect());
+    all[2].push(rotated.map(|(x, e)| difference(q, x, entry(*e))).collect());
 }
 
-fn measure(p: &TfheParams, levels: &[Level]) -> Vec<Steps> {
-    let mut all: Vec<Steps> = levels.iter().map(|_| Steps::default()).collect();
+/// Samples of every step at every given level.
+fn measure(p: &TfheParams, levels: &[Level]) -> Vec<Samples> {
+    let mut all: Vec<Samples> = levels.iter().map(|_| Samples::default()).collect();
     for _ in 0..KEYS {
         let secret = SecretKey::generate(p, true).unwrap();
         let keys = secret.evaluation_key().unwrap();
-        for (steps, level) in all.iter_mut().zip(levels) {
-            measure_key(steps, &secret, &keys, *level);
+        for (samples, level) in all.iter_mut().zip(levels) {
+            measure_key(samples, &secret, &keys, *level);
         }
     }
     all
 }
 
-/// V_br as these samples should show it. The first step multiplies a table whose mask is still empty, so k/(k+1) of its key
-/// noise is missing.
-fn blind_rotation(p: &TfheParams) -> f64 {
-    let (k, n) = (p.glwe_dimension as f64, p.lwe_dimension as f64);
-    let v = NoiseReport::of(p).blind_rotation;
-    v.external_product * (1.0 - k / (k + 1.0) / n) + v.fft + v.decomposition
+/// A formula outside its interval: at which level which step's, and the line of the table.
+struct Wrong {
+    of: (Level, &'static str),
+    line: String,
+}
+
+/// Every step of a set against the formulas of `claimed`, which is the set itself but for planted errors. What disagrees.
+fn compare(p: &TfheParams, claimed: &TfheParams, levels: &[Level]) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    for (samples, level) in measure(p, levels).iter().zip(levels) {
+        for ((step, groups), e) in STEPS.iter().zip(samples).zip(expected(claimed)) {
+            let m = Moments::of(groups, e.mean);
+            let what = format!("{} n={} {} {step}", p.name, p.lwe_dimension, level.name());
+            let line = line(&what, &m, &e);
+            println!("{line}");
+            if !agrees(&m, &e) {
+                wrong.push(Wrong { of: (*level, *step), line });
+            }
+        }
+    }
+    wrong
+}
+
+/// Refuses a step whose formula [`statistics::TRIES`] measurements miss.
+fn check(p: &TfheParams, levels: &[Level]) {
+    let mut wrong = compare(p, p, levels);
+    for _ in 1..statistics::TRIES {
+        if wrong.is_empty() {
+            return;
+        }
+        println!("outside, measured again:\n{}", lines(&wrong));
+        let again = compare(p, p, levels);
+        wrong = again.into_iter().filter(|w| wrong.iter().any(|old| old.of == w.of)).collect();
+    }
+    assert!(wrong.is_empty(), "outside in every measurement:\n{}", lines(&wrong));
+}
+
+fn lines(wrong: &[Wrong]) -> String {
+    wrong.iter().map(|w| w.line.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+fn plain(p: TfheParams) -> TfheParams {
+    changed(p, "plain", |p| p.modulus_switch = ModulusSwitch::Plain)
+}
+
+/// A test for each set, so that they run side by side; those of the second list with BECALM_FULL=1 only.
+macro_rules! steps {
+    (always: $($always:ident)*; full: $($full:ident)*) => {
+        $(#[test]
+        fn $always() {
+            let p = set(stringify!($always), SHORT);
+            check(&p, &levels(p.modulus));
+        })*
+        $(#[test]
+        fn $full() {
+            if !full() {
+                return eprintln!("skipped: whole sets run with BECALM_FULL=1");
+            }
+            let p = set(stringify!($full), SHORT);
+            check(&p, &levels(p.modulus));
+        })*
+    };
+}
+
+steps! {
+    always: tfhe_2_2 tfhe_1_1 tfhe_2_2_p tfhe_1_1_p;
+    full: tfhe_2_2_ks64 tfhe_2_2_gaussian tfhe_1_1_gaussian tfhe_boolean tfhe_boolean_p tfhe_boolean_ks_pbs
+        tfhe_boolean_ks_pbs_2m64 tfhe_boolean_ks_pbs_p
+}
+
+/// Modulo 2^64 and p, key switch last, Gaussian noise, and rounding to Z_2N without the correction.
+#[test]
+fn other_moduli_orders_and_roundings() {
+    let best = [Level::best()];
+    check(&plain(set("tfhe_1_1_gaussian", SHORT)), &best);
+    check(&plain(set("tfhe_boolean", SHORT)), &best);
+    check(&set("tfhe_boolean_p", SHORT), &best);
+}
+
+/// Samples of fresh ciphertexts, all in one batch: their errors are independent.
+fn fresh(p: &TfheParams) -> Moments {
+    let secret = SecretKey::generate(p, true).unwrap();
+    let values = vec![1; 4 * KEYS * SAMPLES_PER_KEY];
+    let ct = secret.encrypt(&values).unwrap();
+    Moments::independent(&secret.errors(&ct, &values).unwrap())
+}
+
+fn fresh_expected(p: &TfheParams) -> Expected {
+    let v = NoiseReport::of(p).fresh;
+    Expected { mean: 0.0, variance: Interval { low: v, high: v } }
 }
 
 #[test]
-fn explore() {
-    for name in std::env::var("SETS").unwrap_or("tfhe_2_2".into()).split(',') {
-        let p = set(name);
-        let r = NoiseReport::of(&p);
-        let t = std::time::Instant::now();
-        let levels =
-            if p.modulus == Modulus::Native { Level::available() } else { &[Level::Avx512] };
-        for (s, l) in measure(&p, levels).iter().zip(levels) {
-            let show = |n: &str, g: &[Vec<f64>], c: f64, v: f64| {
-                let m = Moments::of(g, c);
-                println!(
-                    "{name} {l:?} {n}: ratio {:.4} interval {}, mean/std {:.4} in {}",
-                    m.variance / v,
-                    m.variance_interval.scale(1.0 / v),
-                    (m.mean - c) / v.sqrt(),
-                    m.mean_interval.scale(1.0 / v.sqrt())
-                );
-            };
-            show("ks", &s.key_switch, 0.0, r.key_switch);
-            let cells = (2.0 * p.polynomial_size as f64).powi(2);
-            let (c, add) = if p.modulus_switch == ModulusSwitch::Centered {
-                (-0.5, 1.0 / 12.0)
-            } else {
-                (0.0, 0.0)
-            };
-            show("ms", &s.modulus_switch, c, r.modulus_switch * cells + add);
-            show("br", &s.blind_rotation, 0.0, blind_rotation(&p));
-            let all: Vec<f64> = s.blind_rotation.concat();
-            let quarter: Vec<f64> = all
-                .iter()
-                .enumerate()
-                .map(|(i, _)| {
-                    ((i % 64) as u64 * 37 % p.polynomial_size as u64) as f64
-                        / p.polynomial_size as f64
-                })
-                .collect();
-            let lo: Vec<f64> =
-                all.iter().zip(&quarter).filter(|(_, q)| **q < 0.5).map(|(x, _)| *x).collect();
-            let hi: Vec<f64> =
-                all.iter().zip(&quarter).filter(|(_, q)| **q >= 0.5).map(|(x, _)| *x).collect();
-            let sd = blind_rotation(&p).sqrt();
-            println!(
-                "   low half mean {:.4} high half mean {:.4}",
-                statistics::average(lo.iter().copied()) / sd,
-                statistics::average(hi.iter().copied()) / sd
-            );
-            println!(
-                "   fft share {:.4} dec share {:.4}",
-                r.blind_rotation.fft / r.blind_rotation.total(),
-                r.blind_rotation.decomposition / r.blind_rotation.total()
-            );
-        }
-        println!("{:?}", t.elapsed());
+fn fresh_ciphertexts_under_both_keys() {
+    let big = ["tfhe_2_2", "tfhe_2_2_gaussian", "tfhe_2_2_p"];
+    for name in big.into_iter().chain(["tfhe_boolean", "tfhe_boolean_p"]) {
+        let p = TfheParams::named(name).unwrap();
+        let e = fresh_expected(p);
+        let what = format!("{name} n={} fresh ciphertext", p.lwe_dimension);
+        let accept = |m: &Moments| {
+            println!("{}", line(&what, m, &e));
+            if agrees(m, &e) { Ok(()) } else { Err(line(&what, m, &e)) }
+        };
+        until_accepted(|| fresh(p), accept);
+    }
+}
+
+/// The tests would see a tenth more noise: it is planted in each step, in sets whose formulas it dominates.
+#[test]
+fn a_tenth_more_noise_is_seen() {
+    let gaussian = |small: f64, big: f64| {
+        changed(set("toy_1_1_p", SHORT), "planted", |p| {
+            p.lwe_dimension = SHORT;
+            p.lwe_noise = Noise::Gaussian { std: small * 2f64.powi(-18) };
+            p.glwe_noise = Noise::Gaussian { std: big * 2f64.powi(-44) };
+        })
+    };
+    let claimed = gaussian(1.0, 1.0);
+    let seen = |p: &TfheParams, step: &str| {
+        compare(p, &claimed, &[Level::best()]).iter().any(|w| w.of.1 == step)
+    };
+    assert!(seen(&gaussian(1.1, 1.0), "key switch"));
+    assert!(seen(&gaussian(1.0, 1.1), "blind rotation"));
+    // The error of the modulus switch is that of n roundings.
+    let longer = TfheParams { lwe_dimension: SHORT * 121 / 100 + 1, ..claimed.clone() };
+    assert!(seen(&longer, "modulus switch"));
+    assert!(!agrees(&fresh(&gaussian(1.0, 1.1)), &fresh_expected(&claimed)));
+}
+
+/// The claims rest on the same formulas.
+#[test]
+fn claims_are_what_the_measured_formulas_say() {
+    for p in TfheParams::all() {
+        noise::check_claim(p).unwrap();
     }
 }

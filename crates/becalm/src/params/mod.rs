@@ -333,8 +333,8 @@ impl TfheParams {
         let (n, k, degree) = (self.lwe_dimension, self.glwe_dimension, self.polynomial_size);
         check((1..=MAX_LWE_DIMENSION).contains(&n), "n in 1..=16384", || format!("n = {n}"))?;
         check((1..=16).contains(&k), "k in 1..=16", || format!("k = {k}"))?;
-        let degree_ok = degree.is_power_of_two() && (16..=1 << 16).contains(&degree);
-        check(degree_ok, "N a power of two in 16..=65536", || format!("N = {degree}"))?;
+        let degree_ok = degree.is_power_of_two() && (256..=1 << 16).contains(&degree);
+        check(degree_ok, "N a power of two in 256..=65536", || format!("N = {degree}"))?;
         check(k * degree <= MAX_BIG_DIMENSION, "k·N at most 131072", || {
             format!("k·N = {}", k * degree)
         })?;

@@ -7,7 +7,10 @@
 use super::{Need, Op, Program, Reg, RegType, TableRef};
 use crate::tfhe::noise::{self, NoiseReport};
 use crate::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+
+/// Most coefficients of noise that a walk keeps, all registers together: 1 GB.
+const MAX_FOLLOWED: usize = 1 << 25;
 
 /// What the instructions of a wave have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,7 +110,11 @@ impl Program {
         };
         let mut pfail = 0.0f64;
         let mut log2_worst = f64::NEG_INFINITY;
+        let mut followed = 0;
         for op in &self.ops {
+            if followed > MAX_FOLLOWED {
+                return Err(too_entangled());
+            }
             match op {
                 Op::MulAdd { dst, terms, .. } => {
                     let mut form = BTreeMap::new();
@@ -116,6 +123,7 @@ impl Program {
                             *form.entry(*s).or_insert(0.0) += k * *c as f64;
                         }
                     }
+                    followed += form.len();
                     forms[dst.0 as usize] = form;
                 }
                 Op::KeySwitch { dst, src } => {
@@ -188,10 +196,11 @@ impl Program {
                 }
             }
         }
+        let kept: HashSet<Reg> = self.outputs.iter().copied().collect();
         let mut dead = vec![vec![]; waves.len()];
         for (r, w) in last.iter().enumerate() {
             let reg = Reg(r as u32);
-            if let (Some(w), false) = (w, self.outputs.contains(&reg)) {
+            if let (Some(w), false) = (w, kept.contains(&reg)) {
                 dead[*w].push(reg);
             }
         }
@@ -229,4 +238,13 @@ impl Program {
     fn bytes(&self, reg: Reg) -> usize {
         self.width(reg) * 8
     }
+}
+
+fn too_entangled() -> Error {
+    Error::memory(
+        "walk",
+        format!("at most {MAX_FOLLOWED} coefficients of noise"),
+        "more: long sums of sums without a bootstrap",
+        "bootstrap in between, or split the program",
+    )
 }

@@ -7,6 +7,8 @@
 // Each test that includes this module uses a part of it.
 #![allow(dead_code)]
 
+pub mod sets;
+
 use becalm::tfhe::noise::log2_erfc;
 use std::fmt;
 
@@ -14,11 +16,6 @@ use std::fmt;
 pub const OUTSIDE: f64 = 0.01;
 /// Independent measurements that must all miss before a formula is refused.
 pub const TRIES: usize = 3;
-
-/// Full parameter sets instead of short keys.
-pub fn full() -> bool {
-    std::env::var_os("BECALM_FULL").is_some_and(|v| v != "0")
-}
 
 /// An interval that holds the true value with 99 %.
 #[derive(Debug, Clone, Copy)]
@@ -203,7 +200,7 @@ pub fn beta(a: f64, b: f64, x: f64) -> f64 {
         let m = f64::from(i / 2);
         if i == 0 {
             1.0
-        } else if i % 2 == 0 {
+        } else if i.is_multiple_of(2) {
             m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
         } else {
             -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))

@@ -5,6 +5,9 @@
 //! `e^(imθ/r)`, then a plain DFT of length r runs over the segments. The inverse butterflies undo this up to the factor r.
 //! All functions are `#[inline(always)]`: they are meant for the inside of a `#[target_feature]` function.
 
+// Iterator adaptors and their closures would not be inlined into the kernels.
+#![allow(clippy::needless_range_loop)]
+
 use super::vector::Vector;
 
 /// `LANES` complex numbers.
@@ -163,8 +166,8 @@ fn join<V: Vector, const INVERSE: bool>(e: [Complex<V>; 4], o: [Complex<V>; 4]) 
     [e[0].add(o[0]), y1, e[0].sub(o[0]), y3, e[0], e[0], e[0], e[0]]
 }
 
-/// The butterfly of radix `R` (2, 4, 8 or 16), in place: segments in, children out. The twiddles stand at `tw` as
-/// `Plan` lists them.
+/// The butterfly of radix `R` (2, 4 or 8), in place: segments in, children out. The twiddles stand at `tw` as `Plan` lists
+/// them.
 ///
 /// # Safety
 /// The processor has the instructions of `V`; `tw` is valid for reading `(R − 1)·2·COPIES` doubles.
@@ -172,23 +175,8 @@ fn join<V: Vector, const INVERSE: bool>(e: [Complex<V>; 4], o: [Complex<V>; 4]) 
 pub(crate) unsafe fn forward<V: Vector, const R: usize>(x: &mut [Complex<V>; R], tw: *const f64) {
     // SAFETY: promised by the caller.
     unsafe {
-        let w = 2 * V::COPIES;
-        if R == 16 {
-            for m in 0..4 {
-                let y = twiddled4([x[m], x[m + 4], x[m + 8], x[m + 12]], tw);
-                (x[m], x[m + 4], x[m + 8], x[m + 12]) = (y[0], y[1], y[2], y[3]);
-            }
-            for c in 0..4 {
-                let y = twiddled4(
-                    [x[4 * c], x[4 * c + 1], x[4 * c + 2], x[4 * c + 3]],
-                    tw.add((3 + 3 * c) * w),
-                );
-                x[4 * c..4 * c + 4].copy_from_slice(&y);
-            }
-            return;
-        }
         for m in 1..R {
-            x[m] = x[m].mul(Complex::twiddle(tw.add((m - 1) * w)));
+            x[m] = x[m].mul(Complex::twiddle(scalar_twiddle::<V>(tw, m)));
         }
         plain::<V, R, false>(x);
     }
@@ -202,72 +190,16 @@ pub(crate) unsafe fn forward<V: Vector, const R: usize>(x: &mut [Complex<V>; R],
 pub(crate) unsafe fn inverse<V: Vector, const R: usize>(x: &mut [Complex<V>; R], tw: *const f64) {
     // SAFETY: promised by the caller.
     unsafe {
-        untwisted_inverse::<V, R>(x, tw);
-        let w = 2 * V::COPIES;
-        if R == 16 {
-            for m in 0..4 {
-                for c in 1..4 {
-                    x[m + 4 * c] = x[m + 4 * c].mul_conj(Complex::twiddle(tw.add((c - 1) * w)));
-                }
-            }
-        } else {
-            for m in 1..R {
-                x[m] = x[m].mul_conj(Complex::twiddle(tw.add((m - 1) * w)));
-            }
+        plain::<V, R, true>(x);
+        for m in 1..R {
+            x[m] = x[m].mul_conj(Complex::twiddle(scalar_twiddle::<V>(tw, m)));
         }
     }
 }
 
-/// [`inverse`] without the last multiplication by twiddles: segment m is still to be multiplied by the conjugate of the
-/// twiddle number [`last_twiddle`]`(R, m)`, which callers fuse with what they do next.
-///
-/// # Safety
-/// As [`forward`].
+/// The DFT of length `R`, in place: a butterfly without its twiddles.
 #[inline(always)]
-pub(crate) unsafe fn untwisted_inverse<V: Vector, const R: usize>(
-    x: &mut [Complex<V>; R],
-    tw: *const f64,
-) {
-    // SAFETY: promised by the caller.
-    unsafe {
-        let w = 2 * V::COPIES;
-        if R != 16 {
-            return plain::<V, R, true>(x);
-        }
-        for c in 0..4 {
-            let y = dft4::<V, true>([x[4 * c], x[4 * c + 1], x[4 * c + 2], x[4 * c + 3]]);
-            x[4 * c] = y[0];
-            for m in 1..4 {
-                x[4 * c + m] = y[m].mul_conj(Complex::twiddle(tw.add((2 + 3 * c + m) * w)));
-            }
-        }
-        for m in 0..4 {
-            let y = dft4::<V, true>([x[m], x[m + 4], x[m + 8], x[m + 12]]);
-            (x[m], x[m + 4], x[m + 8], x[m + 12]) = (y[0], y[1], y[2], y[3]);
-        }
-    }
-}
-
-/// Which twiddle of a node is due on segment `m` after [`untwisted_inverse`]: `None` for 1.
-#[inline(always)]
-pub(crate) fn last_twiddle(radix: usize, m: usize) -> Option<usize> {
-    if radix == 16 { (m / 4).checked_sub(1) } else { m.checked_sub(1) }
-}
-
-#[inline(always)]
-unsafe fn twiddled4<V: Vector>(x: [Complex<V>; 4], tw: *const f64) -> [Complex<V>; 4] {
-    // SAFETY: promised by the caller.
-    unsafe {
-        let w = 2 * V::COPIES;
-        let x1 = x[1].mul(Complex::twiddle(tw));
-        let x2 = x[2].mul(Complex::twiddle(tw.add(w)));
-        let x3 = x[3].mul(Complex::twiddle(tw.add(2 * w)));
-        dft4::<V, false>([x[0], x1, x2, x3])
-    }
-}
-
-#[inline(always)]
-fn plain<V: Vector, const R: usize, const INVERSE: bool>(x: &mut [Complex<V>; R]) {
+pub(crate) fn plain<V: Vector, const R: usize, const INVERSE: bool>(x: &mut [Complex<V>; R]) {
     match R {
         2 => (x[0], x[1]) = (x[0].add(x[1]), x[0].sub(x[1])),
         4 => {
@@ -353,9 +285,9 @@ pub(crate) unsafe fn leaf_inverse<V: Vector>(y: [Complex<V>; 8], x: *mut f64, tw
     }
 }
 
-/// The twiddle of vector `m >= 1` in a leaf's first butterfly.
+/// The twiddle of segment `m >= 1` of a node, or of vector `m` in a leaf's first butterfly.
 #[inline(always)]
-fn scalar_twiddle<V: Vector>(tw: *const f64, m: usize) -> *const f64 {
+pub(crate) fn scalar_twiddle<V: Vector>(tw: *const f64, m: usize) -> *const f64 {
     tw.wrapping_add((m - 1) * 2 * V::COPIES)
 }
 

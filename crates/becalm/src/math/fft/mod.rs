@@ -238,16 +238,15 @@ impl Plan {
     }
 }
 
-/// The radices for a transform of `leaves` leaves: 4 as far as possible, which no level has to spill registers for.
+/// The radices for a transform of `leaves` leaves: 4 at the root, whose pass does the most besides and must not spill
+/// registers; 4 below it, and one 8 or 2 for an odd power of two.
 fn radices(leaves: usize) -> Vec<usize> {
     let log2 = leaves.trailing_zeros() as usize;
     let mut radices = vec![4; log2 / 2];
-    if log2 % 2 == 1 {
-        // One pass of radix 8 instead of one of radix 4 and one of radix 2.
-        match radices.first_mut() {
-            Some(root) => *root = 8,
-            None => radices.push(2),
-        }
+    match radices.last_mut() {
+        Some(last) if log2 % 2 == 1 && log2 > 3 => *last = 8,
+        _ if log2 % 2 == 1 => radices.push(2),
+        _ => (),
     }
     radices
 }
@@ -256,21 +255,13 @@ fn child(node: u64, radix: usize, t: usize) -> u64 {
     (node + t as u64 * TURN) / radix as u64
 }
 
-fn children(node: u64, radix: usize) -> Vec<u64> {
-    match radix {
-        16 => (0..16).map(|t| child(child(node, 4, t / 4), 4, t % 4)).collect(),
-        _ => (0..radix).map(|t| child(node, radix, t)).collect(),
-    }
+fn children(node: u64, radix: usize) -> impl Iterator<Item = u64> {
+    (0..radix).map(move |t| child(node, radix, t))
 }
 
-/// Angles of a node's twiddles: m = 1..r of its own; for radix 16, made of two steps of radix 4, those of the node and
-/// then of its four children.
-fn node_twiddles(node: u64, radix: usize) -> Vec<u64> {
-    let own = |node: u64, radix: usize| (1..radix as u64).map(move |m| m * (node / radix as u64));
-    match radix {
-        16 => own(node, 4).chain((0..4).flat_map(|t| own(child(node, 4, t), 4))).collect(),
-        _ => own(node, radix).collect(),
-    }
+/// Angles of a node's twiddles: m·θ/r for m = 1..r.
+fn node_twiddles(node: u64, radix: usize) -> impl Iterator<Item = u64> {
+    (1..radix as u64).map(move |m| m * (node / radix as u64))
 }
 
 /// Twiddles of a leaf: of its first butterfly, one per vector; of its second, one per vector and lane.

@@ -4,6 +4,9 @@
 //! in one piece except at the root, whose segments may be `stride` apart (callers pad them so that they do not fall on
 //! the same cache sets).
 
+// Iterator adaptors and their closures would not be inlined into the kernels.
+#![allow(clippy::needless_range_loop)]
+
 use super::Plan;
 use super::butterfly::{self, Complex};
 use super::twofold::Twofold;
@@ -89,8 +92,7 @@ pub(crate) unsafe fn forward<V: Vector>(
         match radix {
             2 => forward_radix::<V, 2>(data, stride, points, tw),
             4 => forward_radix::<V, 4>(data, stride, points, tw),
-            8 => forward_radix::<V, 8>(data, stride, points, tw),
-            _ => forward_radix::<V, 16>(data, stride, points, tw),
+            _ => forward_radix::<V, 8>(data, stride, points, tw),
         }
     }
 }
@@ -112,8 +114,7 @@ pub(crate) unsafe fn inverse<V: Vector>(
         match radix {
             2 => inverse_radix::<V, 2>(data, stride, points, tw),
             4 => inverse_radix::<V, 4>(data, stride, points, tw),
-            8 => inverse_radix::<V, 8>(data, stride, points, tw),
-            _ => inverse_radix::<V, 16>(data, stride, points, tw),
+            _ => inverse_radix::<V, 8>(data, stride, points, tw),
         }
     }
 }

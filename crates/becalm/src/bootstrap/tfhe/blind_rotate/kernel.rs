@@ -4,6 +4,9 @@
 //! polynomial per row of the GGSW), the transformed digits of one leaf. Work rows are split in the root's segments, each
 //! padded so that segments do not fall on the same cache sets.
 
+// Iterator adaptors and their closures would not be inlined into the kernels.
+#![allow(clippy::needless_range_loop)]
+
 use crate::math::fft::Plan;
 use crate::math::fft::butterfly::{self, Complex};
 use crate::math::fft::passes::{self, leaf_stride, node_stride};
@@ -232,12 +235,8 @@ unsafe fn decompose_kernel<V: Round>(
             }
             match (layout.plan.radices()[0], layout.gadget.level == 1) {
                 (2, _) => decompose_radix::<V, 2, false>(layout, source, minus, shift, out),
-                (4, true) => decompose_radix::<V, 4, true>(layout, source, minus, shift, out),
-                (4, false) => decompose_radix::<V, 4, false>(layout, source, minus, shift, out),
-                (8, true) => decompose_radix::<V, 8, true>(layout, source, minus, shift, out),
-                (8, false) => decompose_radix::<V, 8, false>(layout, source, minus, shift, out),
-                (_, true) => decompose_radix::<V, 16, true>(layout, source, minus, shift, out),
-                (_, false) => decompose_radix::<V, 16, false>(layout, source, minus, shift, out),
+                (_, true) => decompose_radix::<V, 4, true>(layout, source, minus, shift, out),
+                (_, false) => decompose_radix::<V, 4, false>(layout, source, minus, shift, out),
             }
         }
     }
@@ -246,15 +245,15 @@ unsafe fn decompose_kernel<V: Round>(
 /// Where the segments of a rotated polynomial are read, for coefficients before and from the offset of the rotation
 /// inside a segment on: position of coefficient 0 of the segment, and sign.
 struct Segments {
-    position: [[isize; 32]; 2],
-    sign: [[f64; 32]; 2],
+    position: [[isize; 8]; 2],
+    sign: [[f64; 8]; 2],
 }
 
 impl Segments {
     /// `count` segments of `points` coefficients, rotated by X^shift.
     #[inline(always)]
     fn new(count: usize, points: usize, shift: usize) -> Segments {
-        let mut segments = Segments { position: [[0; 32]; 2], sign: [[0.0; 32]; 2] };
+        let mut segments = Segments { position: [[0; 8]; 2], sign: [[0.0; 8]; 2] };
         let (whole, part) = (shift / points, shift % points);
         for window in 0..2 {
             for x in 0..count {
@@ -509,9 +508,7 @@ unsafe fn accumulate_kernel<V: Round>(layout: &Layout, work: *const f64, acc: *m
                 (work.add(p * layout.row_stride), acc.add(p * layout.polynomial_stride()));
             match layout.plan.radices()[0] {
                 2 => accumulate_radix::<V, 2>(layout, row, acc),
-                4 => accumulate_radix::<V, 4>(layout, row, acc),
-                8 => accumulate_radix::<V, 8>(layout, row, acc),
-                _ => accumulate_radix::<V, 16>(layout, row, acc),
+                _ => accumulate_radix::<V, 4>(layout, row, acc),
             }
         }
     }
@@ -533,13 +530,14 @@ unsafe fn accumulate_radix<V: Round, const R: usize>(
             for m in 0..R {
                 x[m] = Complex::load(row.add(m * layout.segment_stride + 2 * j));
             }
-            butterfly::untwisted_inverse::<V, R>(&mut x, tw);
+            butterfly::plain::<V, R, true>(&mut x);
             for m in 0..R {
                 let (re, im) = (acc.add(m * points + j), acc.add(half + m * points + j));
                 let mut sum = Complex { re: V::load(re), im: V::load(im) };
-                sum = match butterfly::last_twiddle(R, m) {
-                    None => sum.add(x[m]),
-                    Some(t) => x[m].mul_conj_acc(Complex::twiddle(tw.add(t * 2 * V::COPIES)), sum),
+                sum = match m {
+                    0 => sum.add(x[0]),
+                    _ => x[m]
+                        .mul_conj_acc(Complex::twiddle(butterfly::scalar_twiddle::<V>(tw, m)), sum),
                 };
                 (sum.re - sum.re.round()).store(re);
                 (sum.im - sum.im.round()).store(im);

@@ -1,0 +1,178 @@
+//! The peer's layout and becalm's, converted both ways.
+//!
+//! Needs no scheme of becalm's: keys made here by the definitions (schoolbook products), in becalm's layout, let the peer
+//! bootstrap; and the peer's exported keys decrypt, row by row, to what becalm's layout says.
+
+mod common;
+
+use becalm::math::Modulus;
+use becalm::params::{Gadget, Kind, ModulusSwitch, Noise, Order, TfheParams};
+use becalm_bench::cases::lookup;
+use becalm_bench::peer_tfhe::{Bootstraps, Peer, RawKeys, RawKsk, Secrets, Standard, Word};
+use becalm_bench::rows::Timed;
+use common::{Random, glwe_phase, lwe, lwe_phase};
+use std::rc::Rc;
+
+/// A toy set with more than one level in both gadgets and more than one mask polynomial, so that every order shows.
+fn toy(ks_modulus_log2: u32, modulus_switch: ModulusSwitch) -> TfheParams {
+    TfheParams {
+        name: "toy_interoperation".into(),
+        kind: Kind::Toy,
+        modulus: Modulus::Native,
+        lwe_dimension: 12,
+        lwe_noise: Noise::TUniform { bound_log2: ks_modulus_log2 - 24 },
+        glwe_dimension: 2,
+        polynomial_size: 128,
+        glwe_noise: Noise::TUniform { bound_log2: 24 },
+        pbs: Gadget { base_log: 8, level: 3 },
+        ks: Gadget { base_log: 4, level: 3 },
+        ks_modulus_log2,
+        message_modulus: 4,
+        carry_modulus: 1,
+        max_norm2: 1.0,
+        modulus_switch,
+        order: Order::KsPbs,
+        security_bits: 0.0,
+        security_source: "none".into(),
+        log2_pfail: -40.0,
+        source: "this test".into(),
+    }
+}
+
+/// Keys by the definitions of becalm's layout.
+fn raw_keys(params: &TfheParams, random: &mut Random) -> RawKeys {
+    let (n, k, size) = (params.lwe_dimension, params.glwe_dimension, params.polynomial_size);
+    let (lwe_secret, glwe_secret) = (random.bits(n), random.bits(k * size));
+    let mut bsk = Vec::new();
+    for &bit in &lwe_secret {
+        for level in 1..=params.pbs.level {
+            for row in 0..=k {
+                let mut glwe: Vec<u64> = (0..k * size).map(|_| random.word()).collect();
+                let body = (0..size).map(|_| random.noise());
+                glwe.extend(body);
+                let minus_mask = glwe_phase(&glwe, &glwe_secret, size);
+                let body = &mut glwe[k * size..];
+                // glwe_phase gave noise − Σ A S; the body of an encryption of zero is noise + Σ A S.
+                body.iter_mut()
+                    .zip(minus_mask)
+                    .for_each(|(b, m)| *b = b.wrapping_add(*b).wrapping_sub(m));
+                let at = row * size;
+                glwe[at] = glwe[at].wrapping_add(bit << (64 - level * params.pbs.base_log));
+                bsk.extend(glwe);
+            }
+        }
+    }
+    let rows = glwe_secret.iter().flat_map(|&s| (1..=params.ks.level).map(move |l| (s, l)));
+    let words: Vec<u64> = rows
+        .flat_map(|(s, l)| lwe(random, &lwe_secret, s << (64 - l * params.ks.base_log)))
+        .collect();
+    // Flooring words to their high halves keeps the phase to within n + 1 units of 2^32.
+    let ksk = match params.ks_modulus_log2 {
+        32 => RawKsk::Words32(words.iter().map(|w| (w >> 32) as u32).collect()),
+        _ => RawKsk::Words64(words),
+    };
+    RawKeys { lwe_secret, glwe_secret, bsk, ksk: Some(ksk) }
+}
+
+/// Lets the peer bootstrap all messages under `raw` and decrypts here; returns the worst error of an output phase.
+fn peer_bootstraps<S: Word>(params: &TfheParams) -> u64 {
+    let mut random = Random(7);
+    let raw = raw_keys(params, &mut random);
+    let (secrets, standard) = Standard::import(params, &raw).expect("lengths fit");
+    let peer: Rc<Peer> = Rc::new(standard.into_peer(secrets));
+    let p = params.plaintext_modulus();
+    let shift = 63 - p.ilog2();
+    let mut work = Bootstraps::<S>::new(peer, true, (0..p).collect());
+    let inputs: Vec<u64> =
+        (0..p).flat_map(|m| lwe(&mut random, &raw.glwe_secret, m << shift)).collect();
+    work.inputs().copy_from_slice(&inputs);
+    work.run();
+    work.check().expect("the peer decrypts its own output");
+    let outputs = work.outputs().chunks(params.big_dimension() + 1);
+    let error =
+        |(m, ct)| lwe_phase(ct, &raw.glwe_secret).wrapping_sub(lookup(m, p) << shift) as i64;
+    (0..p).zip(outputs).map(error).map(i64::unsigned_abs).max().expect("p > 0")
+}
+
+#[test]
+fn the_peer_bootstraps_under_keys_of_the_definitions() {
+    for modulus_switch in [ModulusSwitch::Plain, ModulusSwitch::Centered] {
+        let errors = [
+            peer_bootstraps::<u32>(&toy(32, modulus_switch)),
+            peer_bootstraps::<u64>(&toy(64, modulus_switch)),
+        ];
+        // Noise 2^20, times digits of 2^7, summed over 12·3·3·128 products: 2^37; rounding at 2^40, over √(12·256/2): 2^45.
+        assert!(errors.iter().all(|&e| e < 1 << 48), "{errors:?}");
+    }
+}
+
+#[test]
+fn the_peers_exported_keys_are_what_the_layout_says() {
+    for ks_modulus_log2 in [32, 64] {
+        let params = toy(ks_modulus_log2, ModulusSwitch::Plain);
+        let secrets = Secrets::generate(&params);
+        let standard = Standard::generate(&secrets, true).expect("supported");
+        let raw = standard.export(&secrets);
+        check_bsk(&params, &raw);
+        check_ksk(&params, &raw);
+        let (secrets, standard) = Standard::import(&params, &raw).expect("lengths fit");
+        assert!(standard.export(&secrets) == raw, "export after import is not the identity");
+    }
+}
+
+fn check_bsk(params: &TfheParams, raw: &RawKeys) {
+    let (k, size) = (params.glwe_dimension, params.polynomial_size);
+    let mut rows = raw.bsk.chunks((k + 1) * size);
+    for &bit in &raw.lwe_secret {
+        for level in 1..=params.pbs.level {
+            let step = bit << (64 - level * params.pbs.base_log);
+            for row in 0..=k {
+                let phase = glwe_phase(rows.next().expect("enough rows"), &raw.glwe_secret, size);
+                for (i, got) in phase.iter().enumerate() {
+                    let wanted = if row < k {
+                        raw.glwe_secret[row * size + i].wrapping_mul(step).wrapping_neg()
+                    } else if i == 0 {
+                        step
+                    } else {
+                        0
+                    };
+                    let error = (got.wrapping_sub(wanted) as i64).unsigned_abs();
+                    assert!(
+                        error <= 1 << 24,
+                        "level {level}, row {row}, coefficient {i}: error {error}"
+                    );
+                }
+            }
+        }
+    }
+    assert!(rows.next().is_none());
+}
+
+fn check_ksk(params: &TfheParams, raw: &RawKeys) {
+    // 32-bit words as the high halves of 64-bit ones: the same torus elements.
+    let words = match raw.ksk.as_ref().expect("asked for") {
+        RawKsk::Words32(words) => words.iter().map(|&w| (w as u64) << 32).collect(),
+        RawKsk::Words64(words) => words.clone(),
+    };
+    let mut rows = words.chunks(params.lwe_dimension + 1);
+    for (i, s) in raw.glwe_secret.iter().enumerate() {
+        for level in 1..=params.ks.level {
+            let wanted = s << (64 - level * params.ks.base_log);
+            let phase = lwe_phase(rows.next().expect("enough rows"), &raw.lwe_secret);
+            let error = (phase.wrapping_sub(wanted) as i64).unsigned_abs();
+            assert!(error <= 1 << 40, "element {i}, level {level}: error {error}");
+        }
+    }
+    assert!(rows.next().is_none());
+}
+
+#[test]
+fn keys_of_wrong_length_are_refused() {
+    let params = toy(64, ModulusSwitch::Plain);
+    let mut raw = raw_keys(&params, &mut Random(1));
+    raw.bsk.pop();
+    assert!(Standard::import(&params, &raw).is_err());
+    let mut raw = raw_keys(&params, &mut Random(1));
+    raw.ksk = Some(RawKsk::Words32(vec![0; 4]));
+    assert!(Standard::import(&params, &raw).is_err());
+}

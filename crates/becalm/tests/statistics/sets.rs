@@ -1,0 +1,59 @@
+//! Parameter sets to measure on, and what the secret key shows of a rotation.
+
+use becalm::cipher::{KeyRole, Lwe, SecretKey};
+use becalm::math::Modulus;
+use becalm::math::simd::Level;
+use becalm::params::{Kind, TfheParams};
+use becalm::tfhe::modulus_switch::modulus_switch;
+use std::borrow::Cow;
+
+/// Whole parameter sets instead of short keys.
+pub fn full() -> bool {
+    std::env::var_os("BECALM_FULL").is_some_and(|v| v != "0")
+}
+
+/// A set of the table as a toy that claims nothing; its small key has at most `n` bits unless the run is a full one.
+pub fn set(name: &str, n: usize) -> TfheParams {
+    let whole = TfheParams::named(name).unwrap();
+    let lwe_dimension = if full() { whole.lwe_dimension } else { n.min(whole.lwe_dimension) };
+    TfheParams { kind: Kind::Toy, lwe_dimension, log2_pfail: 0.0, ..whole.clone() }
+}
+
+/// The set by another name, changed.
+pub fn changed(
+    mut p: TfheParams,
+    suffix: &str,
+    change: impl FnOnce(&mut TfheParams),
+) -> TfheParams {
+    p.name = Cow::Owned(format!("{}_{suffix}", p.name));
+    change(&mut p);
+    p
+}
+
+/// The levels whose arithmetic differs: modulo p none does.
+pub fn levels(q: Modulus) -> Vec<Level> {
+    match q {
+        Modulus::Native => Level::available().to_vec(),
+        Modulus::Goldilocks => vec![Level::best()],
+    }
+}
+
+/// `b̃ − Σ ã_i·s_i` of the exponents that the blind rotation makes of each ciphertext, in 0..2N.
+pub fn exponents(secret: &SecretKey, small: &Lwe) -> Vec<usize> {
+    let p = secret.params();
+    let (n, cells) = (p.lwe_dimension, 2 * p.polynomial_size as i64);
+    let mut all = vec![0; small.words().len()];
+    let (kind, degree) = (p.modulus_switch, p.polynomial_size);
+    modulus_switch(kind, p.modulus, degree, n, small.words(), &mut all).unwrap();
+    let bits = secret.expose(KeyRole::Small);
+    let exponent = |ct: &[u32]| {
+        let sum: i64 = ct.iter().zip(bits).map(|(a, s)| i64::from(*a) * *s as i64).sum();
+        (i64::from(ct[n]) - sum).rem_euclid(cells) as usize
+    };
+    all.chunks_exact(n + 1).map(exponent).collect()
+}
+
+/// `a − b` in torus units, −1/2 ..= 1/2.
+pub fn difference(q: Modulus, a: u64, b: u64) -> f64 {
+    q.to_signed(q.sub(a, b)) as f64 * 2f64.powi(-64)
+}
