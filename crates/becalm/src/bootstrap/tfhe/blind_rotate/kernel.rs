@@ -13,8 +13,8 @@ use crate::math::fft::passes::{self, leaf_stride, node_stride};
 #[cfg(target_arch = "x86_64")]
 use crate::math::fft::vector::{Avx2, Avx512};
 use crate::math::fft::vector::{Portable, Round, Vector, prefetch};
+use crate::math::gadget::Gadget;
 use crate::math::simd::Level;
-use crate::params::Gadget;
 use std::ops::Range;
 use std::sync::Arc;
 

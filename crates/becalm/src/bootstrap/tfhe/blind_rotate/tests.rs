@@ -40,6 +40,9 @@ fn digits(c: u64, gadget: Gadget) -> Vec<i64> {
     let (base_log, level) = (gadget.base_log, gadget.level);
     let drop = 64 - base_log * level;
     let mut r = ((c as i64 as i128 + (1i128 << (drop - 1))) >> drop) as i64;
+    if c % (1 << drop) == 1 << (drop - 1) {
+        r -= r & 1; // the kernel takes ties to even, lest they become a bias
+    }
     let mut out = vec![0; level as usize];
     for digit in out[1..].iter_mut().rev() {
         let half = 1 << (base_log - 1);
