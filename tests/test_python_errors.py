@@ -97,8 +97,11 @@ def test_encodings_that_do_not_exist(toy, options):
         [[0, 1], [1, 0], [0, 0]],
         [lambda m: m, lambda m: m],
         [[1] * 8, 7],
+        [[[1], [2, 3]], [0] * 8],
+        dict.fromkeys(range(16), 0),
+        set(range(16)),
     ],
-    ids=range(14),
+    ids=range(17),
 )
 def test_tables_that_do_not_fit(toy, table):
     with pytest.raises(becalm.BadInput):

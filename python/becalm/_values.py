@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -96,17 +96,25 @@ def tables(source: TableSource, values: int, high: int) -> tuple[list[list[int]]
     if callable(source):
         return [_ask(source, min(values, high + 1) if high >= 0 else values)], False
     try:
+        if isinstance(source, (Mapping, Set)):
+            raise TypeError
         rows = list(source)
     except TypeError:
         got = type(source).__name__
         raise BadInput(
             "table", "a function or a list", got, "list one entry for each value"
         ) from None
-    if not rows or not (callable(rows[0]) or np.ndim(rows[0])):
+    if not rows or not (callable(rows[0]) or _is_row(rows[0])):
         return [[entry(v) for v in rows]], False
     share = values // len(rows)
     whole = share if not 0 <= high < share else high + 1
     return [_ask(r, whole) if callable(r) else tables(r, share, high)[0][0] for r in rows], True
+
+
+def _is_row(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def _ask(f: Callable[[int], int], size: int) -> list[int]:

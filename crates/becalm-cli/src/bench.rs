@@ -94,7 +94,7 @@ fn measure(params: &TfheParams, cpu: &Cpu, args: &Args, rows: &mut Vec<Row>) -> 
     };
     let secret = SecretKey::generate(params, args.allow_insecure)?;
     let started = Instant::now();
-    let keys = secret.evaluation_key()?;
+    let keys = cpu.install(|| secret.evaluation_key())?;
     push("keygen".into(), started.elapsed().as_secs_f64() * 1e3);
     let started = Instant::now();
     let evaluator = Evaluator::new(cpu, &keys)?;

@@ -70,20 +70,23 @@ pub fn run(args: &Args) -> Result<()> {
     let encoding = Encoding::of(params);
     let entries = entries(args, encoding);
     let table = Table::new(params, &entries)?;
-    let values =
-        if args.values.is_empty() { (0..encoding.values).collect() } else { args.values.clone() };
+    let values = if args.values.is_empty() {
+        (0..entries.len() as u64).collect()
+    } else {
+        args.values.clone()
+    };
     if !args.json {
         announce(params)?;
     }
     let started = Instant::now();
     let secret = SecretKey::generate(params, args.allow_insecure)?;
-    let keys = keygen(&secret)?;
-    let keygen_seconds = started.elapsed().as_secs_f64();
     let cpu = Cpu::new(args.threads)?;
+    let keys = cpu.install(|| keygen(&secret))?;
+    let keygen_seconds = started.elapsed().as_secs_f64();
     let started = Instant::now();
     let evaluator = Evaluator::new(&cpu, &keys)?;
     let expand_seconds = started.elapsed().as_secs_f64();
-    let given = secret.encrypt(&values)?;
+    let given = secret.encrypt_as(&values, encoding, entries.len() as u64)?;
     let results = secret.decrypt(&bootstrap(&evaluator, &given, &table, "given values")?)?;
     let wrong_given = wrong(&values, &results, &entries);
     if !args.json {
@@ -201,9 +204,9 @@ fn measure(
     let params = secret.params();
     // Large sets take seconds a bootstrap: fewer samples there.
     let batch = if params.polynomial_size > 4096 { 16 } else { NOISE_SAMPLES };
-    let p = params.plaintext_modulus();
+    let p = entries.len() as u64;
     let values: Vec<u64> = (0..batch as u64).map(|i| i % p).collect();
-    let x = secret.encrypt(&values)?;
+    let x = secret.encrypt_as(&values, Encoding::of(params), p)?;
     let singles = (0..9.min(batch)).map(|i| {
         let one = x.slice(i..i + 1)?;
         let started = Instant::now();

@@ -7,6 +7,7 @@ use super::registers::Registers;
 use super::{Backend, Info, Loaded, Session};
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::cipher::{Ciphertext, EvaluationKey};
+use crate::math::buffer::available_memory;
 use crate::math::simd::Level;
 use crate::params::TfheParams;
 use crate::program::{Need, Op, Program, Reg, TableRef, Walk, WaveKind};
@@ -22,6 +23,9 @@ const KEY_SWITCH_TILE: usize = 36;
 
 /// Ciphertexts that share one pass over the bootstrapping key, at most; for sizing batches.
 const ROTATION_TILE: usize = 8;
+
+/// More threads than any machine has cores.
+const MAX_THREADS: usize = 1024;
 
 /// The processor that the program runs on.
 pub struct Cpu {
@@ -51,6 +55,10 @@ impl Cpu {
                 "choose a level that this processor has",
             ));
         }
+        if threads > MAX_THREADS {
+            let wanted = format!("at most {MAX_THREADS} threads");
+            return Err(Error::bad_input("cpu", wanted, threads.to_string(), "0 means all cores"));
+        }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| {
             Error::memory(
                 "cpu",
@@ -61,6 +69,11 @@ impl Cpu {
         })?;
         Ok(Cpu { pool: Arc::new(pool), level })
     }
+
+    /// Runs work, key generation for example, on this backend's threads instead of all.
+    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
 }
 
 impl Backend for Cpu {
@@ -69,7 +82,7 @@ impl Backend for Cpu {
         Info {
             name: "cpu",
             description: format!("{}, {threads} threads", self.level.name()),
-            memory: 0,
+            memory: available_memory().unwrap_or(0) as u64,
             best_batch: threads * ROTATION_TILE,
         }
     }
@@ -85,13 +98,7 @@ impl Backend for Cpu {
                 .contains(&Need::Bootstrap)
                 .then(|| BootstrapKey::new(keys, self.level))
                 .transpose()?;
-            let shape = KeySwitchShape {
-                input_dimension: params.big_dimension(),
-                output_dimension: params.lwe_dimension,
-                gadget: params.ks,
-                modulus: params.modulus,
-                modulus_log2: params.ks_modulus_log2,
-            };
+            let shape = KeySwitchShape::of(&params);
             let fill = |i: usize, out: &mut [u64]| keys.expand_key_switch(i, out);
             let key_switch = needs
                 .contains(&Need::KeySwitch)

@@ -5,6 +5,7 @@
 
 use super::{Backend, Info, Session};
 use crate::cipher::{Ciphertext, EvaluationKey, Glwe, KeyId, Lwe};
+use crate::math::buffer::require_memory;
 use crate::params::TfheParams;
 use crate::program::{Gate, Need, Program, Reg, RegType, Walk};
 use crate::tfhe::{Output, Table};
@@ -16,6 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Called between waves with how many of how many steps are done; `Break` stops the run with
 /// [`Error::Interrupted`](crate::Error::Interrupted).
 pub type Progress<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
+
+/// Multiply-adds that a chunk may take for each ciphertext of the best batch: about a second on a core.
+const CHUNK_COST: f64 = 5e8;
 
 /// Evaluation keys on a machine: the server's side.
 pub struct Evaluator {
@@ -78,9 +82,11 @@ impl Evaluator {
     ) -> Result<Vec<Lwe>> {
         let lanes = self.check(program, inputs)?;
         let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
-        let walk = Arc::new(program.walk(&noise)?);
-        let mut results = vec![Vec::new(); program.outputs().len()];
+        let walk = Arc::new(program.walk_related(&noise, &related(inputs))?);
         let chunk = self.chunk(&walk, lanes);
+        let results: usize = program.outputs().iter().map(|r| program.width(*r) * 8 * lanes).sum();
+        require_memory("evaluate", (walk.cost.bytes_per_lane * chunk).saturating_add(results))?;
+        let mut results = vec![Vec::new(); program.outputs().len()];
         let steps = lanes.div_ceil(chunk.max(1)) * walk.waves.len();
         let mut done = 0;
         // A panic inside a session leaves nothing that a fresh `load` does not reset.
@@ -110,15 +116,22 @@ impl Evaluator {
         program
             .outputs()
             .iter()
+            .zip(&walk.independent)
             .zip(results)
-            .map(|(reg, data)| self.stamp(program, &walk, *reg, data))
+            .map(|((reg, alone), data)| {
+                let batch = self.stamp(program, &walk, *reg, data)?;
+                Ok(Lwe { independent: *alone, ..batch })
+            })
             .collect()
     }
 
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.
     fn chunk(&self, walk: &Walk, lanes: usize) -> usize {
         let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
-        (4 * self.info.best_batch).div_ceil(widest).clamp(1, lanes.max(1))
+        // Small sets fill the machine four times over; with large ones a chunk would take minutes, and nobody could stop it.
+        let affordable = (CHUNK_COST * self.info.best_batch as f64 / self.params.cost()) as usize;
+        let items = affordable.clamp(self.info.best_batch.div_ceil(8), 4 * self.info.best_batch);
+        items.div_ceil(widest).clamp(1, lanes.max(1))
     }
 
     fn check(&self, program: &Program, inputs: &[Ciphertext]) -> Result<usize> {
@@ -209,6 +222,7 @@ impl Evaluator {
                     encoding: info.encoding,
                     range: info.range,
                     noise: walk.noise[reg.0 as usize],
+                    independent: false,
                     data,
                 }),
                 RegType::Glwe => Err(Error::unsupported(
@@ -329,6 +343,26 @@ fn only(mut results: Vec<Lwe>) -> Result<Lwe> {
     results
         .pop()
         .ok_or_else(|| Error::bad_input("evaluate", "one result", "none", "record an output"))
+}
+
+/// Which arguments may be related to others: results of linear operations, and copies (also in other places of the batch's
+/// order, lane by lane).
+fn related(inputs: &[Ciphertext]) -> Vec<bool> {
+    let copies = |a: &Ciphertext, b: &Ciphertext| match (a, b) {
+        (Ciphertext::Lwe(a), Ciphertext::Lwe(b)) if a.role == b.role => {
+            let (x, y) = (a.data.chunks_exact(a.width()), b.data.chunks_exact(b.width()));
+            // Equal masks are the same ciphertext, up to a constant; trivial ones have no noise to share.
+            x.zip(y).any(|(x, y)| x[..a.width() - 1] == y[..a.width() - 1] && a.noise > 0.0)
+        }
+        (Ciphertext::Glwe(a), Ciphertext::Glwe(b)) => a.data == b.data,
+        _ => false,
+    };
+    let alone = |i: usize| match &inputs[i] {
+        Ciphertext::Lwe(c) => c.independent,
+        Ciphertext::Glwe(_) => true,
+    };
+    let copied = |i: usize| (0..inputs.len()).any(|j| i != j && copies(&inputs[i], &inputs[j]));
+    (0..inputs.len()).map(|i| !alone(i) || copied(i)).collect()
 }
 
 fn noise_of(ct: &Ciphertext) -> f64 {

@@ -60,10 +60,20 @@ impl Session for ReferenceSession {
             for &i in &loaded.walk.waves[w].ops {
                 let op = &loaded.program.ops()[i];
                 regs.require_alive(&op.sources())?;
-                super::linear::run(regs, q, &[op])?;
                 for lane in 0..loaded.lanes {
                     match op {
-                        Op::MulAdd { .. } => {}
+                        Op::MulAdd { dst, terms, constant } => {
+                            let mut sum = vec![0; loaded.program.width(*dst)];
+                            for (c, r) in terms {
+                                for (s, x) in sum.iter_mut().zip(regs.lane(*r, lane)) {
+                                    *s = q.add(*s, q.mul(q.from_signed(*c), *x));
+                                }
+                            }
+                            if let Some(body) = sum.last_mut() {
+                                *body = q.add(*body, *constant);
+                            }
+                            regs.lane_mut(*dst, lane).copy_from_slice(&sum);
+                        }
                         Op::KeySwitch { dst, src } => {
                             let out = key_switch(&self.keys, regs.lane(*src, lane));
                             regs.lane_mut(*dst, lane).copy_from_slice(&out);

@@ -42,7 +42,8 @@ impl Registers {
             Ciphertext::Lwe(c) => (RegType::Lwe(c.role), &c.data),
             Ciphertext::Glwe(c) => (RegType::Glwe, &c.data),
         };
-        let fits = words.len() % width == 0 && lane * width + words.len() <= self.lanes() * width;
+        let fits = words.len() % width == 0
+            && lane.checked_add(words.len() / width).is_some_and(|end| end <= self.lanes());
         if self.loaded.program.info(at).map(|i| i.ty) != Some(ty) || !fits {
             return Err(Error::bad_input(
                 "write",
@@ -64,14 +65,17 @@ impl Registers {
     pub fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
         let width = self.width(at, "read")?;
         let words = &self.words[at.0 as usize];
-        words.get(lanes.start * width..lanes.end * width).map(<[u64]>::to_vec).ok_or_else(|| {
-            Error::bad_input(
-                "read",
-                format!("lanes of a live register of {}", words.len() / width),
-                format!("{lanes:?} of register {}", at.0),
-                "read outputs after the last wave",
-            )
-        })
+        words
+            .get(lanes.start.saturating_mul(width)..lanes.end.saturating_mul(width))
+            .map(<[u64]>::to_vec)
+            .ok_or_else(|| {
+                Error::bad_input(
+                    "read",
+                    format!("lanes of a live register of {}", words.len() / width),
+                    format!("{lanes:?} of register {}", at.0),
+                    "read outputs after the last wave",
+                )
+            })
     }
 
     /// The register's memory, zeroed when first asked for.

@@ -17,6 +17,8 @@ pub struct Lwe {
     pub(crate) range: (i64, i64),
     /// Variance of the phase error, torus units; the worst of the batch.
     pub(crate) noise: f64,
+    /// Straight from encryption or a bootstrap: its noise is independent of every batch that is not a copy.
+    pub(crate) independent: bool,
     pub(crate) data: Vec<u64>,
 }
 
@@ -132,6 +134,7 @@ impl Lwe {
             first.require_like(b, "concat")?;
             all.data.extend_from_slice(&b.data);
             all.noise = all.noise.max(b.noise);
+            all.independent &= b.independent;
             all.range = (all.range.0.min(b.range.0), all.range.1.max(b.range.1));
         }
         Ok(all)

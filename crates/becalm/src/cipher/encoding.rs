@@ -60,7 +60,9 @@ impl Encoding {
 
     /// In how many parts the torus is cut: 2p with padding, p without.
     pub fn parts(self) -> u64 {
-        if self.padding { 2 * self.values } else { self.values }
+        // Never 0, so that an encoding that was not checked cannot divide by it.
+        let parts = if self.padding { self.values.saturating_mul(2) } else { self.values };
+        parts.clamp(1, 2 * MAX_VALUES)
     }
 
     /// The torus element of an integer, reduced modulo the number of parts first.

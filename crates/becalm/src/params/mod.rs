@@ -135,6 +135,8 @@ impl fmt::Display for ParamsId {
 
 /// What a standard set has at least.
 const SECURE_BITS: f64 = 128.0;
+/// Least noise of a standard set, grid units: 4, less rounding. Below, samples begin to be equations whatever n is.
+const LEAST_NOISE: f64 = 3.99;
 /// Largest k·N of a set that is taken from outside.
 const MAX_BIG_DIMENSION: usize = 1 << 17;
 /// Largest n of a set that is taken from outside.
@@ -204,7 +206,9 @@ impl TfheParams {
 
     /// Bytes of the key-switching key as a key switch reads it: k·N·ℓ·(n+1) words of 64 or 32 bits.
     pub fn key_switch_key_bytes(&self) -> u64 {
-        product([self.seeded_key_switch_key_bytes() as usize, self.lwe_dimension.saturating_add(1)])
+        let word = self.ks_modulus_log2 as usize / 8;
+        let rows = product([self.big_dimension(), self.ks.level as usize]) as usize;
+        product([rows, self.lwe_dimension.saturating_add(1), word])
     }
 
     /// Bytes of the bodies of the bootstrapping key, all that is stored when the masks are drawn again from a seed:
@@ -217,13 +221,12 @@ impl TfheParams {
 
     /// Bytes of the bodies of the key-switching key: k·N·ℓ words of 64 or 32 bits.
     pub fn seeded_key_switch_key_bytes(&self) -> u64 {
-        let word = self.ks_modulus_log2 as usize / 8;
-        product([self.big_dimension(), self.ks.level as usize, word])
+        product([self.big_dimension(), self.ks.level as usize, 8])
     }
 
-    /// Bytes of the two secret keys, eight coefficients a byte.
+    /// Bytes of the two secret keys as stored, a word for each bit.
     pub fn secret_key_bytes(&self) -> u64 {
-        (self.lwe_dimension.div_ceil(8) + self.big_dimension().div_ceil(8)) as u64
+        product([self.lwe_dimension.saturating_add(self.big_dimension()), 8])
     }
 
     /// Bytes of one ciphertext at rest: mask and body, 64-bit words.
@@ -291,6 +294,9 @@ impl TfheParams {
             Kind::Toy => "a toy for tests".to_string(),
             Kind::Comparison => format!("a comparison set of {:.1} bits", self.security_bits),
             Kind::Standard => match self.estimated_bits() {
+                _ if self.instances().iter().any(|i| i.noise_std < LEAST_NOISE) => {
+                    "with noise below four grid units".to_string()
+                }
                 Ok(bits) if bits >= SECURE_BITS && self.security_bits <= bits => return Ok(()),
                 Ok(bits) => {
                     format!("which has {bits:.1} bits and claims {:.1}", self.security_bits)
@@ -363,12 +369,12 @@ impl TfheParams {
             ("big", self.glwe_noise, Modulus::LOG2),
         ] {
             let noise_ok = match noise {
-                Noise::Gaussian { std } => (0.0..0.25).contains(&std),
-                Noise::TUniform { bound_log2 } => bound_log2 <= log2 - 3,
+                Noise::Gaussian { std } => (0.0..=0.03125).contains(&std),
+                Noise::TUniform { bound_log2 } => bound_log2 <= log2 - 5,
             };
             check(
                 noise_ok,
-                &format!("noise of the {key} key below a quarter of the torus"),
+                &format!("noise of the {key} key of at most 1/32 of the torus"),
                 || format!("{noise:?}"),
             )?;
         }

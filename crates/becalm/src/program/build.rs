@@ -127,7 +127,17 @@ impl Program {
         for &(c, r) in terms {
             let at = *place.entry(r).or_insert(merged.len());
             match merged.get_mut(at) {
-                Some(t) => t.0 = t.0.saturating_add(c),
+                Some(t) => {
+                    t.0 = t.0.checked_add(c).ok_or_else(|| {
+                        let wanted = "coefficients within 64 bits";
+                        Error::bad_input(
+                            "linear",
+                            wanted,
+                            format!("{} + {c}", t.0),
+                            "use smaller ones",
+                        )
+                    })?
+                }
                 None => merged.push((c, r)),
             }
         }
@@ -272,6 +282,15 @@ impl Program {
         base: u64,
         f: impl Fn(u64, u64) -> u64,
     ) -> Result<Reg> {
+        let range = self.known(b)?.range;
+        if range.0 < 0 || range.1 >= base as i64 {
+            return Err(Error::bad_input(
+                "lookup2",
+                format!("a second value in 0..{base}"),
+                format!("values from {} to {}", range.0, range.1),
+                "encrypt it below the base, or bring it there by a table",
+            ));
+        }
         let table = Table::from_fn2(&self.params, base, f)?;
         let packed = self.linear(&[(base as i64, a), (1, b)], 0)?;
         self.lookup(packed, &table)

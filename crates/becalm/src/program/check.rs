@@ -1,7 +1,8 @@
 //! Conformance of a program that came from outside: it is recorded again, so whatever the recorder refuses is refused.
 
 use super::{Op, Program, TableRef};
-use crate::tfhe::Table;
+use crate::cipher::Encoding;
+use crate::tfhe::{Output, Table};
 use crate::{Error, Result};
 
 /// Most instructions, registers and tables of a program that is read from a file.
@@ -104,9 +105,12 @@ impl Program {
     fn check_table(&self, table: &Table) -> Result<()> {
         let n = self.params.polynomial_size;
         table.input.checked()?;
+        let values = |e: Encoding| e.values as i64;
+        let inside = |o: &Output| 0 <= o.range.0 && o.range.1 < values(o.encoding);
+        let limited = table.limit < values(table.input) && table.outputs.iter().all(inside);
         let reduced = table.polynomial.iter().all(|c| self.params.modulus.is_reduced(*c));
         let outputs = table.outputs.iter().all(|o| o.index < n && o.encoding.checked().is_ok());
-        if table.polynomial.len() == n && reduced && outputs {
+        if table.polynomial.len() == n && reduced && outputs && limited {
             return Ok(());
         }
         Err(Error::bad_input(

@@ -8,6 +8,7 @@ mod build;
 mod check;
 mod file;
 mod gates;
+mod noise;
 mod walk;
 
 pub use gates::Gate;

@@ -1,16 +1,12 @@
 //! Walking a program before it runs: waves, cost, memory and noise.
 //!
 //! A *wave* is a run of instructions of one kind that do not wait for each other (linear ones may, and run in order).
-//! Noise is followed as a linear form over independent sources (arguments, bootstraps, key switches), so that sums of
-//! correlated registers are right: variance = Σ coefficient²·V(source).
+//! How noise is followed: [`noise`].
 
-use super::{Need, Op, Program, Reg, RegType, TableRef};
-use crate::tfhe::noise::{self, NoiseReport};
+use super::noise::{self, Followed};
+use super::{Need, Op, Program, Reg, RegType};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashSet};
-
-/// Most coefficients of noise that a walk keeps, all registers together: 1 GB.
-const MAX_FOLLOWED: usize = 1 << 25;
 
 /// What the instructions of a wave have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +52,8 @@ pub struct Walk {
     pub noise: Vec<f64>,
     /// log2 of the probability that any bootstrap of one lane fails (union bound); −∞ without bootstraps.
     pub log2_pfail: f64,
+    /// For each output, whether its noise is independent of the arguments and of the other outputs.
+    pub independent: Vec<bool>,
     /// The instructions in waves.
     pub waves: Vec<Wave>,
     /// For each wave, the registers that nobody reads after it.
@@ -65,13 +63,22 @@ pub struct Walk {
 }
 
 impl Program {
-    /// Waves, cost and noise for arguments of the given noise variances (torus units, one for each input).
+    /// Waves, cost and noise for independent arguments of the given noise variances (torus units, one for each input).
     ///
     /// # Errors
     /// [`Error::BadInput`] for the wrong number of variances; [`Error::TooNoisy`] if a bootstrap would fail more often
     /// than the parameter set claims.
     pub fn walk(&self, input_noise: &[f64]) -> Result<Walk> {
-        if input_noise.len() != self.inputs.len() {
+        self.walk_related(input_noise, &vec![false; input_noise.len()])
+    }
+
+    /// [`Program::walk`] where some arguments may be related to each other: the same ciphertexts twice, or sums that
+    /// share a term.
+    ///
+    /// # Errors
+    /// As [`Program::walk`].
+    pub fn walk_related(&self, input_noise: &[f64], related: &[bool]) -> Result<Walk> {
+        if input_noise.len() != self.inputs.len() || related.len() != self.inputs.len() {
             return Err(Error::bad_input(
                 "walk",
                 format!("{} noise variances", self.inputs.len()),
@@ -79,11 +86,12 @@ impl Program {
                 "give one for each input",
             ));
         }
-        let (noise, log2_pfail) = self.follow_noise(input_noise)?;
+        let followed = noise::follow(self, input_noise, related)?;
         let (waves, depth) = self.waves();
         let dead_after = self.dead_after(&waves);
         let cost = self.count(&waves, &dead_after, depth);
-        Ok(Walk { noise, log2_pfail, waves, dead_after, cost })
+        let Followed { noise, log2_pfail, independent } = followed;
+        Ok(Walk { noise, log2_pfail, independent, waves, dead_after, cost })
     }
 
     /// What the program costs on one lane.
@@ -91,79 +99,6 @@ impl Program {
         let (waves, depth) = self.waves();
         let dead_after = self.dead_after(&waves);
         self.count(&waves, &dead_after, depth)
-    }
-
-    fn follow_noise(&self, input_noise: &[f64]) -> Result<(Vec<f64>, f64)> {
-        let set = NoiseReport::of(&self.params);
-        let (v_br, v_ks, v_ms) = (set.blind_rotation.total(), set.key_switch, set.modulus_switch);
-        let mut sources: Vec<f64> = input_noise.to_vec();
-        let mut forms: Vec<BTreeMap<usize, f64>> = vec![BTreeMap::new(); self.regs.len()];
-        for (i, r) in self.inputs.iter().enumerate() {
-            forms[r.0 as usize].insert(i, 1.0);
-        }
-        let fresh = |sources: &mut Vec<f64>, v: f64| {
-            sources.push(v);
-            sources.len() - 1
-        };
-        let variance = |sources: &[f64], form: &BTreeMap<usize, f64>| {
-            form.iter().map(|(s, c)| c * c * sources[*s]).sum::<f64>()
-        };
-        let mut pfail = 0.0f64;
-        let mut log2_worst = f64::NEG_INFINITY;
-        let mut followed = 0;
-        for op in &self.ops {
-            if followed > MAX_FOLLOWED {
-                return Err(too_entangled());
-            }
-            match op {
-                Op::MulAdd { dst, terms, .. } => {
-                    let mut form = BTreeMap::new();
-                    for (c, r) in terms {
-                        for (s, k) in &forms[r.0 as usize] {
-                            *form.entry(*s).or_insert(0.0) += k * *c as f64;
-                        }
-                    }
-                    followed += form.len();
-                    forms[dst.0 as usize] = form;
-                }
-                Op::KeySwitch { dst, src } => {
-                    let mut form = forms[src.0 as usize].clone();
-                    form.insert(fresh(&mut sources, v_ks), 1.0);
-                    forms[dst.0 as usize] = form;
-                }
-                Op::Bootstrap { dst, src, table } => {
-                    let v = variance(&sources, &forms[src.0 as usize]);
-                    let fail = self.check_noise(*src, v, v + v_ms)?;
-                    log2_worst = log2_worst.max(fail);
-                    pfail += 1.0;
-                    let v_table = match table {
-                        TableRef::Encrypted(glwe, _) => variance(&sources, &forms[glwe.0 as usize]),
-                        TableRef::Clear(_) => 0.0,
-                    };
-                    for d in dst {
-                        forms[d.0 as usize] =
-                            BTreeMap::from([(fresh(&mut sources, v_br + v_table), 1.0)]);
-                    }
-                }
-            }
-        }
-        let noise = forms.iter().map(|f| variance(&sources, f)).collect();
-        Ok((noise, log2_worst + pfail.log2()))
-    }
-
-    /// log2 of the failure probability of a bootstrap, or an error if it is above the set's claim.
-    fn check_noise(&self, src: Reg, variance: f64, decided: f64) -> Result<f64> {
-        let margin = self.regs[src.0 as usize].encoding.margin();
-        let fail = noise::log2_erfc(margin / (2.0 * decided).sqrt());
-        if fail <= self.params.log2_pfail + noise::CLAIM_TOLERANCE {
-            return Ok(fail);
-        }
-        Err(Error::too_noisy(
-            "bootstrap",
-            format!("a failure probability of at most 2^{:.1}", self.params.log2_pfail),
-            format!("2^{fail:.1} at noise 2^{:.2} (register {})", variance.sqrt().log2(), src.0),
-            "bootstrap earlier, sum fewer ciphertexts, or use smaller coefficients",
-        ))
     }
 
     /// Instructions grouped by bootstraps on the path, then key switches on the path, then kind.
@@ -238,13 +173,4 @@ impl Program {
     fn bytes(&self, reg: Reg) -> usize {
         self.width(reg) * 8
     }
-}
-
-fn too_entangled() -> Error {
-    Error::memory(
-        "walk",
-        format!("at most {MAX_FOLLOWED} coefficients of noise"),
-        "more: long sums of sums without a bootstrap",
-        "bootstrap in between, or split the program",
-    )
 }

@@ -8,8 +8,8 @@ use crate::math::Modulus;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::{self, uniform};
 use crate::params::{Noise, Order};
-use crate::tfhe::Table;
 use crate::tfhe::polynomial::BinaryPolynomials;
+use crate::tfhe::{Table, noise};
 use crate::{Error, Result};
 use zeroize::Zeroizing;
 
@@ -67,6 +67,7 @@ impl SecretKey {
             encoding,
             range: (0, below as i64 - 1),
             noise,
+            independent: true,
             data,
         })
     }
@@ -94,9 +95,22 @@ impl SecretKey {
     /// Decrypts a batch to its values.
     ///
     /// # Errors
-    /// [`Error::WrongParams`] or [`Error::WrongKey`] if the ciphertexts belong to another set or key.
+    /// [`Error::WrongParams`] or [`Error::WrongKey`] if the ciphertexts belong to another set or key;
+    /// [`Error::TooNoisy`] if a value would be wrong more often than the set claims of a bootstrap.
     pub fn decrypt(&self, ct: &Lwe) -> Result<Vec<u64>> {
-        let phases = self.phases(ct)?;
+        let fail = noise::log2_erfc(ct.encoding.margin() / (2.0 * ct.noise).sqrt());
+        if fail > self.params.log2_pfail + noise::CLAIM_TOLERANCE {
+            return Err(Error::too_noisy(
+                "decrypt",
+                format!(
+                    "a wrong value with probability of at most 2^{:.1}",
+                    self.params.log2_pfail
+                ),
+                format!("2^{fail:.1} at noise 2^{:.2}", ct.noise.sqrt().log2()),
+                "bootstrap before the noise outgrows the encoding; `phases` shows what is there",
+            ));
+        }
+        let phases = Zeroizing::new(self.phases(ct)?);
         Ok(phases.iter().map(|x| ct.encoding.decode(self.params.modulus, *x)).collect())
     }
 
@@ -204,7 +218,7 @@ impl Lwe {
             values.iter().min().map_or(0, |v| *v as i64),
             values.iter().max().map_or(0, |v| *v as i64),
         );
-        Ok(Lwe { data, noise: 0.0, range, ..like.empty_like() })
+        Ok(Lwe { data, noise: 0.0, range, independent: true, ..like.empty_like() })
     }
 }
 

@@ -16,6 +16,7 @@ use crate::math::Modulus;
 use crate::math::buffer::Buffer;
 use crate::math::gadget::Gadget;
 use crate::math::simd::Level;
+use crate::params::TfheParams;
 use crate::{Error, Result};
 use digits::Digits;
 use kernel::Path;
@@ -42,6 +43,17 @@ pub struct KeySwitchShape {
 }
 
 impl KeySwitchShape {
+    /// The shape of a parameter set's key: from the big key to the small one.
+    pub fn of(params: &TfheParams) -> Self {
+        KeySwitchShape {
+            input_dimension: params.big_dimension(),
+            output_dimension: params.lwe_dimension,
+            gadget: params.ks,
+            modulus: params.modulus,
+            modulus_log2: params.ks_modulus_log2,
+        }
+    }
+
     /// Fails with `WrongParams` when the kernels cannot take this shape.
     fn check(self) -> Result<Self> {
         let refuse = |wanted: &str, got: String| {

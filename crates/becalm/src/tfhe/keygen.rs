@@ -6,6 +6,7 @@
 //! encrypts bit i of the big key times q/B^l under the small one. Source: Chillotti et al. 2020 (TFHE), Def. 3.8 and Alg. 2.
 
 use super::encrypt::{fill_noise, inner_product};
+use super::noise::check_claim;
 use super::polynomial::BinaryPolynomials;
 use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words};
 use crate::math::Modulus;
@@ -39,6 +40,9 @@ impl SecretKey {
     pub fn generate(params: &TfheParams, allow_insecure: bool) -> Result<Self> {
         params.validate()?;
         params.require_secure(allow_insecure)?;
+        if !allow_insecure {
+            check_claim(params)?;
+        }
         let seed = SecretSeed::from_system()?;
         let mut small = vec![0; params.lwe_dimension];
         let mut big = vec![0; params.big_dimension()];

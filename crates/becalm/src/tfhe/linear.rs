@@ -42,7 +42,13 @@ impl Lwe {
             ));
         };
         let noise = self.noise * (factor as f64).powi(2);
-        Ok(Lwe { data, noise, range: (a.min(b), a.max(b)), ..self.empty_like() })
+        Ok(Lwe {
+            data,
+            noise,
+            range: (a.min(b), a.max(b)),
+            independent: false,
+            ..self.empty_like()
+        })
     }
 
     /// `−self`.
@@ -74,6 +80,7 @@ impl Lwe {
             *body = q.add(*body, torus);
         }
         sum.range = (a, b);
+        sum.independent = false;
         Ok(sum)
     }
 
@@ -102,6 +109,6 @@ impl Lwe {
         };
         let range = (self.range.0.saturating_add(a), self.range.1.saturating_add(b));
         let noise = (self.noise.sqrt() + other.noise.sqrt()).powi(2);
-        Ok(Lwe { data, noise, range, ..self.empty_like() })
+        Ok(Lwe { data, noise, range, independent: false, ..self.empty_like() })
     }
 }

@@ -145,7 +145,7 @@ impl Table {
 
     /// The sign of a phase anywhere on the torus: 1/8 in the upper half, −1/8 in the lower. Boolean gates are this
     /// table after a linear combination; adding 1/8 gives a value of the two-valued encoding.
-    pub fn sign(params: &TfheParams) -> Self {
+    pub(crate) fn sign(params: &TfheParams) -> Self {
         let output = Encoding { values: 2, padding: true };
         Table {
             polynomial: vec![params.modulus.fraction(1, 8); params.polynomial_size],

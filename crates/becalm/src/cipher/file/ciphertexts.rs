@@ -132,6 +132,8 @@ fn lwe_claims(header: &Header, trust: Trust) -> Result<Lwe> {
         encoding,
         range: header.message_range(encoding)?,
         noise: header.noise()?.max(fresh_variance(&params, role)),
+        // Two files may hold relatives.
+        independent: false,
         data: Vec::new(),
         params,
     })

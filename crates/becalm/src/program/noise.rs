@@ -1,0 +1,186 @@
+//! Noise through a program: every register is a linear form over sources of noise, so that sums of relatives are right.
+//!
+//! Sources are the arguments, and what each key switch and bootstrap adds. These are deterministic: the same step on the
+//! same form adds the same noise, so it is the same source. Independent sources add as variances, Σ c²·V; arguments
+//! that may be related to each other add as standard deviations, (Σ |c|·σ)², which is right for any correlation.
+
+use super::{Op, Program, Reg, TableRef};
+use crate::tfhe::noise::{self, NoiseReport};
+use crate::{Error, Result};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Most coefficients of noise that a walk keeps, all registers together: 1 GB.
+const MAX_FOLLOWED: usize = 1 << 25;
+
+/// Coefficients of sources.
+type Form = BTreeMap<usize, f64>;
+
+/// What makes a source: a step and the form that it is applied to.
+#[derive(PartialEq, Eq, Hash)]
+enum Step {
+    KeySwitch(Vec<(usize, u64)>),
+    Bootstrap(Vec<(usize, u64)>, Option<u32>, Reg, usize),
+}
+
+/// What following the noise of a program found.
+pub(super) struct Followed {
+    /// Variance of each register, torus units.
+    pub noise: Vec<f64>,
+    /// log2 of the probability that any bootstrap fails.
+    pub log2_pfail: f64,
+    /// For each output, whether its noise is independent of all arguments and of the other outputs.
+    pub independent: Vec<bool>,
+}
+
+struct Follower<'a> {
+    program: &'a Program,
+    /// Variances of the sources; the arguments come first.
+    sources: Vec<f64>,
+    /// Which arguments may be related.
+    related: &'a [bool],
+    steps: HashMap<Step, usize>,
+    forms: Vec<Form>,
+    kept: usize,
+}
+
+/// Follows noise from the arguments' variances; `related` says which arguments may be related to others.
+pub(super) fn follow(program: &Program, variances: &[f64], related: &[bool]) -> Result<Followed> {
+    let mut f = Follower {
+        program,
+        sources: variances.to_vec(),
+        related,
+        steps: HashMap::new(),
+        forms: vec![Form::new(); program.regs.len()],
+        kept: 0,
+    };
+    for (i, r) in program.inputs.iter().enumerate() {
+        f.forms[r.0 as usize].insert(i, 1.0);
+    }
+    let set = NoiseReport::of(&program.params);
+    let (mut worst, mut bootstraps) = (f64::NEG_INFINITY, 0.0f64);
+    for op in &program.ops {
+        match op {
+            Op::MulAdd { dst, terms, .. } => f.linear(*dst, terms)?,
+            Op::KeySwitch { dst, src } => f.key_switch(*dst, *src, set.key_switch)?,
+            Op::Bootstrap { dst, src, table } => {
+                let fail = f.check(*src, set.modulus_switch)?;
+                (worst, bootstraps) = (worst.max(fail), bootstraps + 1.0);
+                f.bootstrap(dst, *src, table, set.blind_rotation.total())?;
+            }
+        }
+    }
+    let noise = f.forms.iter().map(|form| f.variance(form)).collect();
+    Ok(Followed { noise, log2_pfail: worst + bootstraps.log2(), independent: f.independent() })
+}
+
+impl Follower<'_> {
+    fn keep(&mut self, at: Reg, form: Form) -> Result<()> {
+        self.kept += form.len();
+        if self.kept > MAX_FOLLOWED {
+            return Err(Error::memory(
+                "walk",
+                format!("at most {MAX_FOLLOWED} coefficients of noise"),
+                "more: long sums of sums without a bootstrap",
+                "bootstrap in between, or split the program",
+            ));
+        }
+        self.forms[at.0 as usize] = form;
+        Ok(())
+    }
+
+    /// The source of a step: the one that it had before, or a new one.
+    fn source(&mut self, step: Step, variance: f64) -> usize {
+        let next = self.sources.len();
+        let at = *self.steps.entry(step).or_insert(next);
+        if at == next {
+            self.sources.push(variance);
+        }
+        at
+    }
+
+    fn linear(&mut self, dst: Reg, terms: &[(i64, Reg)]) -> Result<()> {
+        let mut form = Form::new();
+        for (c, r) in terms {
+            for (s, k) in &self.forms[r.0 as usize] {
+                *form.entry(*s).or_insert(0.0) += k * *c as f64;
+            }
+        }
+        self.keep(dst, form)
+    }
+
+    fn key_switch(&mut self, dst: Reg, src: Reg, variance: f64) -> Result<()> {
+        let form = &self.forms[src.0 as usize];
+        // Counted before it is copied.
+        self.kept += 2 * form.len();
+        let (mut form, step) = (form.clone(), Step::KeySwitch(key(form)));
+        let added = self.source(step, variance);
+        *form.entry(added).or_insert(0.0) += 1.0;
+        self.keep(dst, form)
+    }
+
+    fn bootstrap(&mut self, dst: &[Reg], src: Reg, table: &TableRef, variance: f64) -> Result<()> {
+        let input = key(&self.forms[src.0 as usize]);
+        self.kept += input.len() * dst.len();
+        // The noise of an encrypted table stays with all that is looked up in it.
+        let (clear, from, own) = match table {
+            TableRef::Clear(t) => (Some(*t), src, Form::new()),
+            TableRef::Encrypted(glwe, _) => (None, *glwe, self.forms[glwe.0 as usize].clone()),
+        };
+        let from = if clear.is_some() { Reg(0) } else { from };
+        let outputs = self.program.outputs_of(table);
+        for (d, o) in dst.iter().zip(outputs) {
+            let step = Step::Bootstrap(input.clone(), clear, from, o.index);
+            let mut form = own.clone();
+            form.insert(self.source(step, variance), 1.0);
+            self.keep(*d, form)?;
+        }
+        Ok(())
+    }
+
+    fn variance(&self, form: &Form) -> f64 {
+        let (mut alone, mut together) = (0.0, 0.0);
+        for (s, c) in form {
+            if self.related.get(*s).copied().unwrap_or(false) {
+                together += c.abs() * self.sources[*s].sqrt();
+            } else {
+                alone += c * c * self.sources[*s];
+            }
+        }
+        alone + together * together
+    }
+
+    /// log2 of the failure probability of a bootstrap of a register, or an error if it is above the set's claim.
+    fn check(&self, src: Reg, modulus_switch: f64) -> Result<f64> {
+        let variance = self.variance(&self.forms[src.0 as usize]);
+        let margin = self.program.regs[src.0 as usize].encoding.margin();
+        let fail = noise::log2_erfc(margin / (2.0 * (variance + modulus_switch)).sqrt());
+        let claim = self.program.params.log2_pfail;
+        if fail <= claim + noise::CLAIM_TOLERANCE {
+            return Ok(fail);
+        }
+        Err(Error::too_noisy(
+            "bootstrap",
+            format!("a failure probability of at most 2^{claim:.1}"),
+            format!("2^{fail:.1} at noise 2^{:.2} (register {})", variance.sqrt().log2(), src.0),
+            "bootstrap earlier, sum fewer ciphertexts, or use smaller coefficients",
+        ))
+    }
+
+    fn independent(&self) -> Vec<bool> {
+        let outputs = &self.program.outputs;
+        let mut seen: HashMap<usize, usize> = HashMap::new();
+        let distinct: HashSet<Reg> = outputs.iter().copied().collect();
+        for s in distinct.iter().flat_map(|r| self.forms[r.0 as usize].keys()) {
+            *seen.entry(*s).or_insert(0) += 1;
+        }
+        let arguments = self.program.inputs.len();
+        let alone =
+            |r: &Reg| self.forms[r.0 as usize].keys().all(|s| *s >= arguments && seen[s] == 1);
+        outputs.iter().map(alone).collect()
+    }
+}
+
+/// A form as something that can be compared exactly.
+fn key(form: &Form) -> Vec<(usize, u64)> {
+    form.iter().map(|(s, c)| (*s, c.to_bits())).collect()
+}
