@@ -95,7 +95,8 @@ fn sizes_are_the_published_ones() {
     assert_eq!(p.seeded_key_switch_key_bytes(), 65_536);
     assert_eq!(p.ciphertext_bytes(), 2049 * 8);
     assert_eq!(set("tfhe_boolean").ciphertext_bytes(), 744 * 8);
-    assert_eq!(p.secret_key_bytes(), 115 + 256);
+    assert_eq!(p.secret_key_bytes(), (918 + 2048) * 8);
+    assert_eq!(set("tfhe_2_2").seeded_key_switch_key_bytes(), 65_536);
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn insecure_sets_are_refused_by_name_and_by_noise() {
     let error = refuse(set("toy_1_1"));
     assert!(matches!(error, Error::Insecure(_)));
     assert!(error.detail().remedy.contains("`tfhe_1_1`"), "{error}");
-    assert!(refuse(set("paper_n500_p")).to_string().contains("101.6 bits"));
+    assert!(refuse(set("paper_n500_p")).to_string().contains("100.6 bits"));
     // A toy that calls itself standard, and a standard set whose noise was turned down to almost nothing.
     let lying = TfheParams { kind: Kind::Standard, security_bits: 140.0, ..set("toy_2_2").clone() };
     refuse(&lying);

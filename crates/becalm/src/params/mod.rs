@@ -135,6 +135,8 @@ impl fmt::Display for ParamsId {
 
 /// What a standard set has at least.
 const SECURE_BITS: f64 = 128.0;
+/// Least n of a standard set: below, the cost models of the attacks say little.
+const LEAST_DIMENSION: usize = 450;
 /// Least noise of a standard set, grid units: 4, less rounding. Below, samples begin to be equations whatever n is.
 const LEAST_NOISE: f64 = 3.99;
 /// Largest k·N of a set that is taken from outside.
@@ -293,10 +295,13 @@ impl TfheParams {
         let got = match self.kind {
             Kind::Toy => "a toy for tests".to_string(),
             Kind::Comparison => format!("a comparison set of {:.1} bits", self.security_bits),
+            Kind::Standard if self.validate().is_err() || self.lwe_dimension < LEAST_DIMENSION => {
+                format!("of dimension n = {}", self.lwe_dimension)
+            }
+            Kind::Standard if self.instances().iter().any(|i| i.noise_std < LEAST_NOISE) => {
+                "with noise below four grid units".to_string()
+            }
             Kind::Standard => match self.estimated_bits() {
-                _ if self.instances().iter().any(|i| i.noise_std < LEAST_NOISE) => {
-                    "with noise below four grid units".to_string()
-                }
                 Ok(bits) if bits >= SECURE_BITS && self.security_bits <= bits => return Ok(()),
                 Ok(bits) => {
                     format!("which has {bits:.1} bits and claims {:.1}", self.security_bits)

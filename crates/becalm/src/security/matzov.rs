@@ -172,8 +172,8 @@ impl<'a> DualHybrid<'a> {
             beta -= 1;
             if bkz(beta, low.max(beta + 1)) >= best.bits {
                 // The last block whose reduction alone is not too expensive.
-                let is_cheap = |step: u32| bkz(beta - step, low.max(beta - step + 1)) < best.bits;
-                beta -= bisect((0, beta - MIN_BLOCK + 1), 1, is_cheap).1;
+                let is_cheap = |step: u32| bkz(beta.saturating_sub(step), low.max(beta.saturating_sub(step) + 1)) < best.bits;
+                beta -= bisect((0, (beta + 1).saturating_sub(MIN_BLOCK)), 1, is_cheap).1;
             }
         }
         best
