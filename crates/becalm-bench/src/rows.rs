@@ -164,6 +164,9 @@ pub struct Row {
 /// Writes the rows as a JSON array.
 pub fn write_json(rows: &[Row], path: &Path) -> Result<()> {
     let text = serde_json::to_string_pretty(rows)?;
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
     std::fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))
 }
 

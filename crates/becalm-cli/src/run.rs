@@ -68,13 +68,8 @@ pub fn run(args: &Args) -> Result<()> {
     let params = TfheParams::named(&args.params)?;
     params.require_secure(args.allow_insecure)?;
     let encoding = Encoding::of(params);
-    let entries = entries(args, encoding);
+    let (entries, values) = job(args, encoding);
     let table = Table::new(params, &entries)?;
-    let values = if args.values.is_empty() {
-        (0..entries.len() as u64).collect()
-    } else {
-        args.values.clone()
-    };
     if !args.json {
         announce(params)?;
     }
@@ -128,13 +123,15 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn entries(args: &Args, encoding: Encoding) -> Vec<u64> {
+/// The table's entries and the values to look up.
+fn job(args: &Args, encoding: Encoding) -> (Vec<u64>, Vec<u64>) {
+    let or = |given: &[u64], default: &dyn Fn() -> Vec<u64>| {
+        if given.is_empty() { default() } else { given.to_vec() }
+    };
     let p = encoding.values;
-    if args.table.is_empty() {
-        (0..p).map(|m| (m * m + 1) % p).collect()
-    } else {
-        args.table.clone()
-    }
+    let entries = or(&args.table, &|| (0..p).map(|m| (m * m + 1) % p).collect());
+    let values = or(&args.values, &|| (0..entries.len() as u64).collect());
+    (entries, values)
 }
 
 fn announce(p: &TfheParams) -> Result<()> {

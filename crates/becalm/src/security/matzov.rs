@@ -172,7 +172,10 @@ impl<'a> DualHybrid<'a> {
             beta -= 1;
             if bkz(beta, low.max(beta + 1)) >= best.bits {
                 // The last block whose reduction alone is not too expensive.
-                let is_cheap = |step: u32| bkz(beta.saturating_sub(step), low.max(beta.saturating_sub(step) + 1)) < best.bits;
+                let is_cheap = |step: u32| {
+                    bkz(beta.saturating_sub(step), low.max(beta.saturating_sub(step) + 1))
+                        < best.bits
+                };
                 beta -= bisect((0, (beta + 1).saturating_sub(MIN_BLOCK)), 1, is_cheap).1;
             }
         }

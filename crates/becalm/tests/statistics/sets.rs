@@ -30,11 +30,12 @@ pub fn changed(
     p
 }
 
-/// The levels whose arithmetic differs: modulo p none does.
+/// The levels whose arithmetic differs: modulo p none does. Whole sets are rotated at the best one; what a level adds, it
+/// adds in each step alike, and short keys show it.
 pub fn levels(q: Modulus) -> Vec<Level> {
     match q {
-        Modulus::Native => Level::available().to_vec(),
-        Modulus::Goldilocks => vec![Level::best()],
+        Modulus::Native if !full() => Level::available().to_vec(),
+        _ => vec![Level::best()],
     }
 }
 
