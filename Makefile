@@ -47,6 +47,8 @@ wheel: .venv/.wheel ## Build the Python wheel into dist/ and install it into .ve
 bench: .venv/.wheel ## becalm beside its peers in one run: a quick look, then the figures in bench/results
 	$(CARGO) run --release -p becalm-bench -- tfhe --quick
 	$(CARGO) run --release -p becalm-bench -- tfhe --json bench/results/tfhe.json
+	$(CARGO) run --release -p becalm-bench -- tfhe --huge --json bench/results/tfhe-huge.json
+	$(PYTHON) bench/table.py
 	BECALM_BENCH=1 $(BIN)/pytest -q tests/test_readme.py
 
 docs: .venv/.ready ## Reference of the library, and every link of the pages

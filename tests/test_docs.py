@@ -1,6 +1,8 @@
 """The pages hold together: every link leads somewhere, every `make` target in them exists."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,8 @@ def test_every_page_of_docs_is_reachable():
             files = [(page.parent / x.partition("#")[0]).resolve() for x in links(page)]
             todo.extend(f for f in files if f.is_file())
     assert not set(PAGES) - reached
+
+
+def test_the_readme_shows_the_measured_rows():
+    script = ROOT / "bench" / "table.py"
+    assert subprocess.run([sys.executable, str(script), "--check"], check=False).returncode == 0
