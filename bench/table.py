@@ -36,7 +36,7 @@ def table() -> str:
     r = plain[0]
     lines += [
         "",
-        f"Medians of interleaved runs on {r['threads']} thread ({r['clock']} time), per ciphertext; "
+        f"Medians of interleaved runs, {r['threads']} thread ({r['clock']} time), per ciphertext; "
         f"{r['simd']} here, {r['peer_simd']} there. Peer: {r['peer']} {r['peer_version']}. "
         "*On huge pages*: the ratio when the peer's heap lies on huge pages as becalm's keys do.",
     ]
