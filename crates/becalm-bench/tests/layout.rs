@@ -10,7 +10,7 @@ use becalm::params::{Gadget, Kind, ModulusSwitch, Noise, Order, TfheParams};
 use becalm_bench::cases::lookup;
 use becalm_bench::peer_tfhe::{Bootstraps, Peer, RawKeys, RawKsk, Secrets, Standard, Word};
 use becalm_bench::rows::Timed;
-use common::{Random, glwe_phase, lwe, lwe_phase};
+use common::{Random, glwe_phase, lwe, lwe_phase, raw_keys};
 use std::rc::Rc;
 
 /// A toy set with more than one level in both gadgets and more than one mask polynomial, so that every order shows.
@@ -39,52 +39,17 @@ fn toy(ks_modulus_log2: u32, modulus_switch: ModulusSwitch) -> TfheParams {
     }
 }
 
-/// Keys by the definitions of becalm's layout.
-fn raw_keys(params: &TfheParams, random: &mut Random) -> RawKeys {
-    let (n, k, size) = (params.lwe_dimension, params.glwe_dimension, params.polynomial_size);
-    let (lwe_secret, glwe_secret) = (random.bits(n), random.bits(k * size));
-    let mut bsk = Vec::new();
-    for &bit in &lwe_secret {
-        for level in 1..=params.pbs.level {
-            for row in 0..=k {
-                let mut glwe: Vec<u64> = (0..k * size).map(|_| random.word()).collect();
-                let body = (0..size).map(|_| random.noise());
-                glwe.extend(body);
-                let minus_mask = glwe_phase(&glwe, &glwe_secret, size);
-                let body = &mut glwe[k * size..];
-                // glwe_phase gave noise − Σ A S; the body of an encryption of zero is noise + Σ A S.
-                body.iter_mut()
-                    .zip(minus_mask)
-                    .for_each(|(b, m)| *b = b.wrapping_add(*b).wrapping_sub(m));
-                let at = row * size;
-                glwe[at] = glwe[at].wrapping_add(bit << (64 - level * params.pbs.base_log));
-                bsk.extend(glwe);
-            }
-        }
-    }
-    let rows = glwe_secret.iter().flat_map(|&s| (1..=params.ks.level).map(move |l| (s, l)));
-    let words: Vec<u64> = rows
-        .flat_map(|(s, l)| lwe(random, &lwe_secret, s << (64 - l * params.ks.base_log)))
-        .collect();
-    // Flooring words to their high halves keeps the phase to within n + 1 units of 2^32.
-    let ksk = match params.ks_modulus_log2 {
-        32 => RawKsk::Words32(words.iter().map(|w| (w >> 32) as u32).collect()),
-        _ => RawKsk::Words64(words),
-    };
-    RawKeys { lwe_secret, glwe_secret, bsk, ksk: Some(ksk) }
-}
-
 /// Lets the peer bootstrap all messages under `raw` and decrypts here; returns the worst error of an output phase.
 fn peer_bootstraps<S: Word>(params: &TfheParams) -> u64 {
-    let mut random = Random(7);
-    let raw = raw_keys(params, &mut random);
+    let raw = raw_keys(params, [1, 2, 3]);
+    let mut random = Random::new(4);
     let (secrets, standard) = Standard::import(params, &raw).expect("lengths fit");
     let peer: Rc<Peer> = Rc::new(standard.into_peer(secrets));
     let p = params.plaintext_modulus();
     let shift = 63 - p.ilog2();
     let mut work = Bootstraps::<S>::new(peer, true, (0..p).collect());
     let inputs: Vec<u64> =
-        (0..p).flat_map(|m| lwe(&mut random, &raw.glwe_secret, m << shift)).collect();
+        (0..p).flat_map(|m| lwe(&mut random, &raw.glwe_secret, m << shift, 64)).collect();
     work.inputs().copy_from_slice(&inputs);
     work.run();
     work.check().expect("the peer decrypts its own output");
@@ -169,10 +134,10 @@ fn check_ksk(params: &TfheParams, raw: &RawKeys) {
 #[test]
 fn keys_of_wrong_length_are_refused() {
     let params = toy(64, ModulusSwitch::Plain);
-    let mut raw = raw_keys(&params, &mut Random(1));
+    let mut raw = raw_keys(&params, [1, 2, 3]);
     raw.bsk.pop();
     assert!(Standard::import(&params, &raw).is_err());
-    let mut raw = raw_keys(&params, &mut Random(1));
+    let mut raw = raw_keys(&params, [1, 2, 3]);
     raw.ksk = Some(RawKsk::Words32(vec![0; 4]));
     assert!(Standard::import(&params, &raw).is_err());
 }
