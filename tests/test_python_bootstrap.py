@@ -85,6 +85,14 @@ def test_encrypted_tables(toy):
     a, b = toy.server.bootstrap(toy.secret.encrypt([2, 7], below=8), pair)
     assert toy.secret.decrypt(a).tolist() == [2, 7]
     assert toy.secret.decrypt(b).tolist() == [5, 0]
+    for f in (
+        lambda: toy.server.bootstrap(x, pair),
+        lambda: toy.server.bootstrap(x, hidden, message=8),
+        lambda: toy.server.bootstrap(toy.secret.encrypt(1, message=8), hidden),
+    ):
+        with pytest.raises(becalm.BadInput) as e:
+            f()
+        assert e.value.remedy
 
 
 def test_two_inputs(toy):

@@ -55,6 +55,22 @@ def test_encrypted_tables_and_programs_come_back(toy, tmp_path):
     assert program.cost == p.cost
 
 
+def test_several_encrypted_tables_come_back_as_they_were(toy, tmp_path):
+    path = tmp_path / "tables.becalm"
+    kept = toy.secret.encrypt_table([lambda m: m % 3, lambda m: 2 - m % 3], message=8, out=3)
+    kept.save(path)
+    back = load(path)
+    assert (back.message, back.below, back.out, len(back)) == (8, 4, 3, 2)
+    assert repr(back) == repr(kept)
+    x = toy.secret.encrypt([0, 1, 2, 3], message=8, below=4)
+    a, b = toy.server.bootstrap(x, back)
+    assert (a.message, a.range, b.message) == (3, (0, 2), 3)
+    assert toy.secret.decrypt(a).tolist() == [0, 1, 2, 0]
+    assert toy.secret.decrypt(b).tolist() == [2, 1, 0, 2]
+    with pytest.raises(becalm.BadInput, match="8"):
+        toy.server.bootstrap(toy.secret.encrypt([0, 1], below=4), back)
+
+
 def test_ciphertexts_programs_and_sets_can_be_pickled(toy):
     x = toy.secret.encrypt(np.arange(6).reshape(2, 3))
     back = pickle.loads(pickle.dumps(x))

@@ -65,7 +65,7 @@ def stub_members(node):
                 if a.arg not in ("self", "cls")
             ]
             found[item.name] = None if is_property else (names, len(item.args.defaults))
-        elif isinstance(item, ast.AnnAssign) and not item.target.id.startswith("_P"):
+        elif isinstance(item, ast.AnnAssign) and ast.unparse(item.annotation) != "TypeAlias":
             found[item.target.id] = None
     return found
 

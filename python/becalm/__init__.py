@@ -140,8 +140,7 @@ def load(
         lwe = _native.Lwe.load(path, allow_insecure, most)
         return Ciphertext(lwe, (len(lwe),))
     if kind == "becalm.glwe":
-        glwe = _native.Glwe.load(path, allow_insecure, most)
-        return EncryptedTable(glwe, glwe.params.values)
+        return EncryptedTable(_native.Glwe.load(path, allow_insecure, most))
     if kind == "becalm.program":
         return Program(_native.Program.load(path, allow_insecure, most))
     remedy = "use a newer version of becalm"

@@ -230,14 +230,28 @@ class Ciphertext:
 class EncryptedTable:
     """A lookup table that the server does not learn; see `SecretKey.encrypt_table`."""
 
-    __slots__ = ("_glwe", "message", "tables")
+    __slots__ = ("_glwe",)
 
-    def __init__(self, glwe: Glwe, message: int, tables: int = 1) -> None:
+    def __init__(self, glwe: Glwe) -> None:
         self._glwe = glwe
-        #: How many values the results have.
-        self.message = message
-        #: How many tables are looked up by one rotation.
-        self.tables = tables
+
+    @property
+    def message(self) -> int:
+        """How many values the encoding of the input has."""
+        return self._glwe.values
+
+    @property
+    def below(self) -> int:
+        """Values looked up must be below this."""
+        return self._glwe.limit + 1
+
+    @property
+    def out(self) -> int:
+        """How many values the results have."""
+        return self._glwe.outputs[0][1]
+
+    def __len__(self) -> int:
+        return len(self._glwe.outputs)
 
     @property
     def params(self) -> Params:
@@ -250,14 +264,14 @@ class EncryptedTable:
         return self._glwe.key_id
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the table to a file. What it maps to (`message`, `tables`) is not in it."""
+        """Writes the table to a file, for `becalm.load`."""
         self._glwe.save(path)
 
     def __repr__(self) -> str:
-        many = f"{self.tables} tables" if self.tables > 1 else "one table"
+        many = f"{len(self)} tables" if len(self) > 1 else "one table"
         return (
-            f"<becalm.EncryptedTable of {many} to values modulo {self.message}, "
-            f"{self.params.name}, key {self.key_id}>"
+            f"<becalm.EncryptedTable of {many}, values 0 to {self.below - 1} modulo {self.message} "
+            f"to values modulo {self.out}, {self.params.name}, key {self.key_id}>"
         )
 
 

@@ -102,7 +102,7 @@ class SecretKey:
         if not isinstance(table, Table):
             table = Table(self.params, table, message=message, out=out)
         glwe = self._native.encrypt_table(table._native)
-        return EncryptedTable(glwe, table.out, len(table) if table.many else 1)
+        return EncryptedTable(glwe)
 
     def decrypt(self, x: Ciphertext) -> Any:
         """The values: an `int` for a single one, else an array of the ciphertext's shape."""
@@ -203,7 +203,7 @@ class Server:
         `EncryptedTable`, or a list of functions or lists: these are looked up together by one
         rotation, and a tuple comes back (with t tables the values of `x` must lie below
         `message` / t). Functions are asked only for values that `x` may have. Results are modulo
-        `message`, by default as `x`.
+        `message`, by default as `x`; those of an `EncryptedTable` as it says.
         """
         program = self._program_for("bootstrap", x)
         reg = _like(program, x)
@@ -212,12 +212,14 @@ class Server:
             program.output(found)
             results = self._results(program, [x], progress)
             return tuple(results) if isinstance(found, tuple) else results[0]
-        out = table.message if message is None else _values.count("bootstrap", "message", message)
-        encrypted = program.input_table(message=out)
-        for r in program._lookup_encrypted(reg, encrypted, table.tables, out):
+        if message not in (None, table.out):
+            remedy = "leave `message` out, or encrypt the table with another `out`"
+            raise BadInput("bootstrap", f"results modulo {table.out}", str(message), remedy)
+        encrypted = program.input_table(message=table.message, below=table.below)
+        for r in program._lookup_encrypted(reg, encrypted, table._glwe.outputs):
             program._native.output(r)
         results = self._results(program, [x, table], progress)
-        return tuple(results) if table.tables > 1 else results[0]
+        return tuple(results) if len(table) > 1 else results[0]
 
     def bootstrap2(
         self,

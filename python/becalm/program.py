@@ -189,17 +189,13 @@ class Program:
 
     def input(self, *, message: int | None = None, below: int | None = None) -> Register:
         """A new argument: values below `below` (all by default) of `message` (the set's own)."""
-        values = self._message("input", message)
-        bound = values if below is None else _values.count("input", "below", below)
-        if not 0 < bound <= values:
-            raise BadInput(
-                "input", f"a bound from 1 to {values}", str(bound), "choose one of these"
-            )
+        values, bound = self._space(message, below)
         return Register(self, self._native.input(values, True, 0, bound - 1))
 
-    def input_table(self, *, message: int | None = None) -> Register:
-        """A new argument that is an encrypted table, of results modulo `message`."""
-        return Register(self, self._native.input_table(self._message("input", message)))
+    def input_table(self, *, message: int | None = None, below: int | None = None) -> Register:
+        """A new argument: an encrypted table for values that are so encoded, as `input`."""
+        values, bound = self._space(message, below)
+        return Register(self, self._native.input_table(values, bound - 1))
 
     def linear(self, terms: Sequence[tuple[int, Register]], constant: int = 0) -> Register:
         """The sum of `factor * register` over the terms, plus a constant."""
@@ -219,7 +215,7 @@ class Program:
         values, _, low, high = x._info()
         out = values if message is None else _values.count("lookup", "message", message)
         if isinstance(table, Register):
-            return Register(self, self._lookup_encrypted(x, table, 1, message)[0])
+            return Register(self, self._lookup_encrypted(x, table, [(0, out, True, 0, out - 1)])[0])
         if isinstance(table, Table):
             native, many = table._native, table.many
         else:
@@ -295,8 +291,16 @@ class Program:
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._native.to_bytes(), self.params.kind != "standard")
 
-    def _message(self, op: str, message: int | None) -> int:
-        return self.params.values if message is None else _values.count(op, "message", message)
+    def _space(self, message: int | None, below: int | None) -> tuple[int, int]:
+        values = (
+            self.params.values if message is None else _values.count("input", "message", message)
+        )
+        bound = values if below is None else _values.count("input", "below", below)
+        if not 0 < bound <= values:
+            raise BadInput(
+                "input", f"a bound from 1 to {values}", str(bound), "choose one of these"
+            )
+        return values, bound
 
     def _index(self, r: object) -> int:
         if not isinstance(r, Register) or r.program is not self:
@@ -307,10 +311,9 @@ class Program:
         return r._index
 
     def _lookup_encrypted(
-        self, x: Register, table: Register, tables: int, message: int | None
+        self, x: Register, table: Register, outputs: list[tuple[int, int, bool, int, int]]
     ) -> list[int]:
-        out = table.message if message is None else message
-        return self._native.lookup_encrypted(self._index(x), self._index(table), tables, out)
+        return self._native.lookup_encrypted(self._index(x), self._index(table), outputs)
 
 
 def price(what: Program | TableSource | Table, params: Any, lanes: int) -> Cost:

@@ -163,6 +163,9 @@ fn select(x: &cipher::Lwe, lanes: &[u64]) -> becalm::Result<cipher::Lwe> {
     cipher::Lwe::concat(&parts)
 }
 
+/// Index, number of values, padding, least and greatest value of a result of a table.
+pub type Output = (usize, u64, bool, i64, i64);
+
 /// An encrypted lookup table.
 #[pyclass(frozen, module = "becalm._native")]
 #[derive(Clone)]
@@ -180,6 +183,27 @@ impl Glwe {
     #[getter]
     fn key_id(&self) -> String {
         self.0.key_id().to_string()
+    }
+
+    /// How many values the input's encoding has.
+    #[getter]
+    fn values(&self) -> u64 {
+        self.0.input().values
+    }
+
+    /// The greatest value that may be looked up.
+    #[getter]
+    fn limit(&self) -> i64 {
+        self.0.limit()
+    }
+
+    /// What a lookup puts out.
+    #[getter]
+    fn outputs(&self) -> Vec<Output> {
+        let row = |o: &cipher::Output| {
+            (o.index, o.encoding.values, o.encoding.padding, o.range.0, o.range.1)
+        };
+        self.0.outputs().iter().map(row).collect()
     }
 
     /// Variance of the phase error, torus units.

@@ -1,7 +1,7 @@
 //! Lookup tables, and programs that are recorded one instruction at a time.
 
 use crate::call::{guarded, raise};
-use crate::ciphertext::{Lwe, trust};
+use crate::ciphertext::{Lwe, Output, trust};
 use crate::params::Params;
 use becalm::cipher::Encoding;
 use becalm::params::Order;
@@ -125,9 +125,9 @@ impl Program {
         self.record(&[], |p, _| Ok(p.input_like(&x.0).0))
     }
 
-    /// A new argument that holds an encrypted table.
-    fn input_table(&self, values: u64) -> PyResult<u32> {
-        self.record(&[], |p, _| Ok(p.input_table(Encoding { values, padding: true }.checked()?).0))
+    /// A new argument that holds an encrypted table for the values 0 to `limit` of an encoding of `values`.
+    fn input_table(&self, values: u64, limit: i64) -> PyResult<u32> {
+        self.record(&[], |p, _| Ok(p.input_table(Encoding::padded(values)?, limit).0))
     }
 
     /// `Σ coefficient·register + constant`.
@@ -144,23 +144,14 @@ impl Program {
         self.record(&[src], |p, r| Ok(p.lookup_many(r[0], &table.0)?.iter().map(|r| r.0).collect()))
     }
 
-    /// The set's whole bootstrap through `tables` encrypted tables of one rotation, from values of the source's
-    /// encoding to an encoding of `out` values.
-    fn lookup_encrypted(
-        &self,
-        src: u32,
-        table: u32,
-        tables: usize,
-        out: u64,
-    ) -> PyResult<Vec<u32>> {
+    /// The set's whole bootstrap through an encrypted table: one register for each of its outputs.
+    fn lookup_encrypted(&self, src: u32, table: u32, outputs: Vec<Output>) -> PyResult<Vec<u32>> {
         self.record(&[src, table], |p, r| {
-            let encoding = Encoding { values: out, padding: true }.checked()?;
-            let size = p.params().polynomial_size;
-            let range = (0, out as i64 - 1);
-            let tables = tables.clamp(1, size);
-            let outputs: Vec<tfhe::Output> = (0..tables)
-                .map(|t| tfhe::Output { index: t * size / tables, encoding, range })
-                .collect();
+            let output = |&(index, values, padding, low, high): &Output| {
+                let encoding = Encoding { values, padding }.checked()?;
+                Ok(tfhe::Output { index, encoding, range: (low, high) })
+            };
+            let outputs: Vec<_> = outputs.iter().map(output).collect::<becalm::Result<_>>()?;
             let rest = match p.params().order {
                 Order::KsPbs => {
                     let small = p.key_switch(r[0])?;

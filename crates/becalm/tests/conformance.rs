@@ -2,8 +2,9 @@
 //! instructions. Modulo p words must be equal; modulo 2^64 phases may differ by the FFT term of the noise formula.
 //! A new backend adds one line to `backends`.
 
+use becalm::Error;
 use becalm::backend::{Backend, Cpu, Evaluator, Reference};
-use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, KeyRole, Lwe, SecretKey};
+use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, SecretKey};
 use becalm::math::Modulus;
 use becalm::math::simd::Level;
 use becalm::params::{Kind, Order, TfheParams};
@@ -150,18 +151,97 @@ fn encrypted_tables_agree() {
         let keys = keys(params);
         let encoding = Encoding::of(params);
         let p = encoding.values;
-        let table = Table::from_fn(params, |m| (m + 1) % p).unwrap();
-        let glwe = keys.secret.encrypt_table(&table).unwrap();
-        let values: Vec<u64> = (0..p).collect();
-        let ct = keys.secret.encrypt(&values).unwrap();
-        let outputs = [Output { index: 0, encoding, range: (0, p as i64 - 1) }];
-        let wanted: Vec<u64> = values.iter().map(|m| (m + 1) % p).collect();
-        for (name, backend) in backends() {
-            let evaluator = Evaluator::new(backend.as_ref(), &keys.evaluation).unwrap();
-            let got = evaluator.bootstrap_encrypted(&ct, &glwe, &outputs).unwrap();
-            assert_eq!(keys.secret.decrypt(&got[0]).unwrap(), wanted, "{} on {name}", params.name);
+        let next: Vec<u64> = (0..p).map(|m| (m + 1) % p).collect();
+        let third: Vec<u64> = (0..p / 2).map(|m| m % 3).collect();
+        let out = Encoding::padded(3).unwrap();
+        let one = Table::new(params, &next).unwrap();
+        let two = Table::many(params, encoding, out, &[&third, &vec![1; third.len()]]).unwrap();
+        for (table, wanted) in [(one, vec![next]), (two, vec![third.clone(), vec![1; third.len()]])]
+        {
+            let glwe = keys.secret.encrypt_table(&table).unwrap();
+            let below = wanted[0].len() as u64;
+            let values: Vec<u64> = (0..below).collect();
+            let ct = keys.secret.encrypt_as(&values, encoding, below).unwrap();
+            for (name, backend) in backends() {
+                let evaluator = Evaluator::new(backend.as_ref(), &keys.evaluation).unwrap();
+                let got = evaluator.bootstrap_encrypted(&ct, &glwe).unwrap();
+                let got: Vec<_> = got.iter().map(|c| keys.secret.decrypt(c).unwrap()).collect();
+                assert_eq!(got, wanted, "{} on {name}", params.name);
+            }
         }
     }
+}
+
+/// What an encrypted table is for is public, and checked like that of a table in the clear.
+#[test]
+fn encrypted_tables_of_other_values_are_refused() {
+    let params = TfheParams::named("toy_2_2").unwrap();
+    let keys = keys(params);
+    let encoding = Encoding::of(params);
+    let refused = |what: &str, e: Error| {
+        assert!(matches!(e, Error::BadInput(_)), "{what}: {e}");
+        assert!(e.to_string().contains(what) && !e.detail().remedy.is_empty(), "{what}: {e}");
+    };
+    // A gate of two-valued sets reads the whole torus.
+    let boolean = TfheParams::named("toy_boolean").unwrap();
+    let mut gate = Program::new(Arc::new(boolean.clone()));
+    let bit = gate.input(Encoding::of(boolean));
+    gate.gate(Gate::And, bit, bit).unwrap();
+    let secret = SecretKey::generate(boolean, true).unwrap();
+    refused("padding bit", secret.encrypt_table(&gate.tables()[0]).unwrap_err());
+
+    // By the recorder: (source, its range, the table's encoding and limit).
+    let role = KeyRole::Small;
+    let record = |from: Encoding, range: (i64, i64), input: Encoding, limit: i64, index: usize| {
+        let mut p = Program::new(keys.secret.params().clone());
+        let src = p.input_as(RegInfo { ty: RegType::Lwe(role), encoding: from, range });
+        let table = p.input_table(input, limit);
+        p.bootstrap_encrypted(src, table, &[Output { index, encoding, range: (0, 15) }])
+    };
+    let (eight, cyclic) = (Encoding::padded(8).unwrap(), Encoding::cyclic(16).unwrap());
+    assert!(record(encoding, (0, 15), encoding, 15, 0).is_ok());
+    refused("values in", record(eight, (0, 7), encoding, 15, 0).unwrap_err());
+    refused("values in", record(cyclic, (0, 7), encoding, 15, 0).unwrap_err());
+    refused("padding bit", record(cyclic, (0, 7), cyclic, 15, 0).unwrap_err());
+    refused("from 0 to 7", record(encoding, (0, 8), encoding, 7, 0).unwrap_err());
+    refused("from 0 to 15", record(encoding, (-1, 3), encoding, 15, 0).unwrap_err());
+    let n = params.polynomial_size;
+    refused("extraction index", record(encoding, (0, 15), encoding, 15, n).unwrap_err());
+
+    // By the evaluator: the argument beside what the program declares.
+    let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), &keys.evaluation).unwrap();
+    let ct = keys.secret.encrypt_as(&[1, 2], encoding, 8).unwrap();
+    let encrypt = |input, out, entries: &[u64]| {
+        let table = Table::with(params, input, out, entries).unwrap();
+        keys.secret.encrypt_table(&table).unwrap()
+    };
+    let run = |glwe: Glwe, wanted: Output| {
+        let mut p = Program::new(keys.secret.params().clone());
+        let (src, table) = (p.input_like(&ct), p.input_table(encoding, 7));
+        let src = if ct.role() == role { src } else { p.key_switch(src).unwrap() };
+        let found = p.bootstrap_encrypted(src, table, &[wanted]).unwrap();
+        p.output(found[0]).unwrap();
+        evaluator.evaluate(&Arc::new(p), &[ct.clone().into(), glwe.into()])
+    };
+    let wanted = Output { index: 0, encoding, range: (0, 7) };
+    for longer in [8, 9, 16] {
+        let entries: Vec<u64> = (0..longer).map(|m| m % 8).collect();
+        assert!(run(encrypt(encoding, encoding, &entries), wanted).is_ok());
+    }
+    let good = encrypt(encoding, encoding, &[7; 8]);
+    refused("values 0 to 7", run(encrypt(encoding, encoding, &[7; 7]), wanted).unwrap_err());
+    refused("values 0 to 7", run(encrypt(eight, encoding, &[7; 8]), wanted).unwrap_err());
+    refused("with the output", run(encrypt(encoding, eight, &[7; 8]), wanted).unwrap_err());
+    refused("with the output", run(encrypt(encoding, encoding, &[8; 8]), wanted).unwrap_err());
+    refused("with the output", run(good.clone(), Output { index: 1, ..wanted }).unwrap_err());
+    refused("with the output", run(good.clone(), Output { range: (0, 6), ..wanted }).unwrap_err());
+
+    // In one call.
+    let short = encrypt(encoding, encoding, &[7; 4]);
+    refused("from 0 to 3", evaluator.bootstrap_encrypted(&ct, &short).unwrap_err());
+    let other = encrypt(eight, encoding, &[7; 8]);
+    refused("values in", evaluator.bootstrap_encrypted(&ct, &other).unwrap_err());
+    assert!(evaluator.bootstrap_encrypted(&ct, &good).is_ok());
 }
 
 #[test]

@@ -121,13 +121,18 @@ fn ciphertexts_survive() {
             assert_eq!(key.decrypt(&again).unwrap(), values);
         }
     }
-    let table = Table::from_fn(toy(), |m| 1 - m).unwrap();
+    let last = Encoding::cyclic(7).unwrap();
+    let (input, output) = (Encoding::padded(8).unwrap(), Encoding::padded(5).unwrap());
+    let table = Table::many(toy(), input, output, &[&[4, 1, 2], &[3, 3, 3]]).unwrap();
+    let table = table.extract(255, last).unwrap();
     let glwe = key.encrypt_table(&table).unwrap();
+    assert_eq!((glwe.input(), glwe.limit(), glwe.outputs()), (input, 2, table.outputs()));
     glwe.save(&path).unwrap();
     let again = Glwe::load(&path, ANY()).unwrap();
     assert_eq!(again.words(), glwe.words());
     assert_eq!(again.noise_variance(), glwe.noise_variance());
     assert_eq!((again.key_id(), again.params()), (glwe.key_id(), glwe.params()));
+    assert_eq!((again.input(), again.limit(), again.outputs()), (input, 2, table.outputs()));
 }
 
 #[test]
@@ -240,6 +245,10 @@ fn inspection_tells_what_a_file_claims_and_no_secret() {
     assert_eq!(d.noise, Some(ct.noise_variance()));
     assert_eq!((d.tensors[0].shape.as_slice(), d.tensors[0].bytes), (&[3, 257][..], 3 * 257 * 8));
     assert_eq!(d.bytes, fs::metadata(&path).unwrap().len());
+    let table = Table::from_fn(toy(), |m| 1 - m).unwrap();
+    toy_key().encrypt_table(&table).unwrap().save(&path).unwrap();
+    let d = inspect(&path).unwrap();
+    assert_eq!((d.kind, d.encoding, d.range), (Kind::Glwe, Some(table.input()), Some((0, 1))));
     SecretKey::generate(&tiny(), true).unwrap().save(&path).unwrap();
     let d = inspect(&path).unwrap();
     assert_eq!((d.kind, d.in_table, d.noise), (Kind::SecretKey, false, None));
@@ -263,6 +272,8 @@ fn files_of_the_first_version_still_load() {
     let sums: Vec<u64> =
         fs::read_to_string(at("sums.txt")).unwrap().lines().map(|l| l.parse().unwrap()).collect();
     let glwe = Glwe::load(at("glwe.becalm"), ANY()).unwrap();
+    let table = Table::from_fn(&tiny(), |m| 1 - m).unwrap();
+    assert_eq!((glwe.input(), glwe.limit(), glwe.outputs()), (table.input(), 1, table.outputs()));
     // The expanded words: the streams of masks are part of the format.
     assert_eq!(
         sums,

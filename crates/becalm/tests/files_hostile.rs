@@ -215,6 +215,53 @@ fn claims_outside_their_limits_are_refused() {
 }
 
 #[test]
+fn tables_that_claim_what_no_table_has_are_refused() {
+    let file = &files()[3];
+    let refused = |what: &str, file: &[u8]| {
+        let got = Glwe::from_bytes(file, Trust::insecure());
+        assert!(matches!(got, Err(Error::BadFile(_))), "{what}: {got:?}");
+    };
+    let encoding = r#"{"values":2,"padding":false}"#;
+    for (entry, value) in [
+        ("encoding", encoding),
+        ("encoding", r#"{"values":0,"padding":true}"#),
+        ("encoding", r#"{"values":1,"padding":true}"#), // fewer values than the table has
+        ("range", "[0,2]"),
+        ("range", "[1,1]"),
+        ("range", "[-1,1]"),
+        ("range", "[0,9223372036854775807]"),
+    ] {
+        refused(entry, &with(file, entry, value));
+    }
+    // Index, values, padding, least and greatest value of the output.
+    for (at, word) in [
+        (0, 256),
+        (0, u64::MAX),
+        (1, 0),
+        (1, 1),
+        (1, 1 << 33),
+        (2, 2),
+        (3, 2),
+        (3, u64::MAX),
+        (4, 2),
+        (4, 1 << 63),
+    ] {
+        let other = edit(file, |_, d| d[8 * at..][..8].copy_from_slice(&word.to_le_bytes()));
+        refused(&format!("word {at} = {word}"), &other);
+    }
+    for count in [0, 257] {
+        let other = edit(file, |h, d| {
+            let (row, words) = (d[..40].to_vec(), d[40..].to_vec());
+            *d = [row.repeat(count), words].concat();
+            h["outputs"]["shape"] = json!([count, 5]);
+            h["outputs"]["data_offsets"] = json!([0, 40 * count]);
+            h["words"]["data_offsets"] = json!([40 * count, d.len()]);
+        });
+        refused(&format!("{count} outputs"), &other);
+    }
+}
+
+#[test]
 fn a_checksum_of_other_contents_is_refused() {
     let mut file = lwe().to_vec();
     *file.last_mut().unwrap() ^= 1;

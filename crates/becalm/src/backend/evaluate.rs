@@ -4,11 +4,11 @@
 //! are stamped from the walk over the program, never asked from the machine.
 
 use super::{Backend, Info, Session};
-use crate::cipher::{Ciphertext, EvaluationKey, Glwe, KeyId, Lwe};
+use crate::cipher::{Ciphertext, EvaluationKey, Glwe, KeyId, Lwe, Output};
 use crate::math::buffer::require_memory;
 use crate::params::TfheParams;
-use crate::program::{Gate, Need, Program, Reg, RegType, Walk};
-use crate::tfhe::{Output, Table};
+use crate::program::{Gate, Need, Op, Program, Reg, RegType, TableRef, Walk};
+use crate::tfhe::Table;
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -163,7 +163,10 @@ impl Evaluator {
                 )
             })?;
             let fits = match (ct, info.ty) {
-                (Ciphertext::Glwe(_), RegType::Glwe) => true,
+                (Ciphertext::Glwe(c), RegType::Glwe) => {
+                    check_table(program, *reg, c)?;
+                    true
+                }
                 (Ciphertext::Lwe(c), RegType::Lwe(role)) => {
                     if *lanes.get_or_insert(c.len()) != c.len() {
                         return Err(Error::bad_input(
@@ -272,26 +275,24 @@ impl Evaluator {
         only(self.evaluate_with(&Arc::new(program), &[x.clone().into()], progress)?)
     }
 
-    /// Looks every ciphertext up in an encrypted table.
+    /// Looks every ciphertext up in an encrypted table; one batch for each output of the table.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`].
-    pub fn bootstrap_encrypted(
-        &self,
-        x: &Lwe,
-        table: &Glwe,
-        outputs: &[Output],
-    ) -> Result<Vec<Lwe>> {
+    /// As [`Evaluator::evaluate`]; [`Error::BadInput`] if the table is for another encoding than that of `x`, or for
+    /// fewer values.
+    pub fn bootstrap_encrypted(&self, x: &Lwe, table: &Glwe) -> Result<Vec<Lwe>> {
+        let inputs = [x.clone().into(), table.clone().into()];
+        inputs.iter().try_for_each(|ct| self.check_key(ct))?;
         let mut program = Program::new(self.params.clone());
         let src = program.input_like(x);
-        let glwe = program.input_table(x.encoding);
+        let glwe = program.input_table(table.input, table.limit);
         let switch = self.params.order == crate::params::Order::KsPbs;
         let small = if switch { program.key_switch(src)? } else { src };
-        for r in program.bootstrap_encrypted(small, glwe, outputs)? {
+        for r in program.bootstrap_encrypted(small, glwe, &table.outputs)? {
             let rested = if switch { r } else { program.key_switch(r)? };
             program.output(rested)?;
         }
-        self.evaluate(&Arc::new(program), &[x.clone().into(), table.clone().into()])
+        self.evaluate(&Arc::new(program), &inputs)
     }
 
     /// f(a, b) lane by lane by one lookup at `a·base + b`, for values `b < base`.
@@ -337,6 +338,40 @@ impl Evaluator {
         let inputs: Vec<Ciphertext> = inputs.iter().map(|x| (*x).clone().into()).collect();
         self.evaluate(&Arc::new(program), &inputs)
     }
+}
+
+/// Refuses an encrypted table that is not what the program declares for its register: it may have more, never less.
+fn check_table(program: &Program, reg: Reg, table: &Glwe) -> Result<()> {
+    let refuse = |wanted: String, got: String, remedy: &str| {
+        Err(Error::bad_input("evaluate", wanted, got, remedy))
+    };
+    let Some(declared) = program.info(reg) else { return Ok(()) };
+    if table.input != declared.encoding || table.limit < declared.range.1 {
+        return refuse(
+            format!("a table for values 0 to {} in {:?}", declared.range.1, declared.encoding),
+            format!("one for values 0 to {} in {:?}", table.limit, table.input),
+            "encrypt the table that the program declares, or declare this one's input and limit",
+        );
+    }
+    let wanted = program.ops().iter().filter_map(|op| match op {
+        Op::Bootstrap { table: TableRef::Encrypted(r, outputs), .. } if *r == reg => Some(outputs),
+        _ => None,
+    });
+    for w in wanted.flatten() {
+        let serves = |o: &Output| {
+            (o.index, o.encoding) == (w.index, w.encoding)
+                && o.range.0 >= w.range.0
+                && o.range.1 <= w.range.1
+        };
+        if !table.outputs.iter().any(serves) {
+            return refuse(
+                format!("a table with the output {w:?}"),
+                format!("the outputs {:?}", &table.outputs[..table.outputs.len().min(4)]),
+                "record the bootstrap with the outputs of the table",
+            );
+        }
+    }
+    Ok(())
 }
 
 fn only(mut results: Vec<Lwe>) -> Result<Lwe> {

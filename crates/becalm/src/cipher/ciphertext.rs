@@ -3,6 +3,7 @@
 use super::{Encoding, KeyId, KeyRole};
 use crate::params::TfheParams;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,11 +23,29 @@ pub struct Lwe {
     pub(crate) data: Vec<u64>,
 }
 
-/// One GLWE ciphertext (A_1 … A_k, B) under the big key, phase B − Σ A_i·S_i; as an encrypted lookup table.
+/// One result that is taken from a rotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Which coefficient of the rotated polynomial is extracted.
+    pub index: usize,
+    /// Where its values lie.
+    pub encoding: Encoding,
+    /// Least and greatest value that it may have.
+    pub range: (i64, i64),
+}
+
+/// One GLWE ciphertext (A_1 … A_k, B) under the big key, phase B − Σ A_i·S_i; as an encrypted lookup table. Its entries are
+/// secret; what it may be asked and what comes out is public.
 #[derive(Clone)]
 pub struct Glwe {
     pub(crate) params: Arc<TfheParams>,
     pub(crate) key: KeyId,
+    /// The encoding of the values looked up; below a padding bit.
+    pub(crate) input: Encoding,
+    /// Values 0 ..= limit may be looked up.
+    pub(crate) limit: i64,
+    /// What comes out, one ciphertext for each.
+    pub(crate) outputs: Vec<Output>,
     /// Variance of the phase error of a coefficient, torus units.
     pub(crate) noise: f64,
     pub(crate) data: Vec<u64>,
@@ -184,6 +203,21 @@ impl Glwe {
         self.key
     }
 
+    /// The encoding of the values looked up.
+    pub fn input(&self) -> Encoding {
+        self.input
+    }
+
+    /// The greatest value that may be looked up; the least is 0.
+    pub fn limit(&self) -> i64 {
+        self.limit
+    }
+
+    /// What a lookup puts out.
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
     /// Variance of the phase error of a coefficient, torus units.
     pub fn noise_variance(&self) -> f64 {
         self.noise
@@ -192,6 +226,46 @@ impl Glwe {
     /// The k+1 polynomials, N words each.
     pub fn words(&self) -> &[u64] {
         &self.data
+    }
+
+    /// Refuses public metadata that no table over padded values has.
+    pub(crate) fn check_metadata(&self) -> Result<()> {
+        let refuse = |wanted: String, got: String, remedy: &str| {
+            Err(Error::bad_input("encrypted table", wanted, got, remedy))
+        };
+        let (values, n) = (self.input.checked()?.values as i64, self.params.polynomial_size);
+        if !self.input.padding {
+            return refuse(
+                "an input encoding with a padding bit".into(),
+                "none".into(),
+                "encode with Encoding::padded, or look up in the clear",
+            );
+        }
+        if !(0..values).contains(&self.limit) {
+            return refuse(
+                format!("a greatest value looked up from 0 to {}", values - 1),
+                self.limit.to_string(),
+                "build the table with Table::with",
+            );
+        }
+        if !(1..=n).contains(&self.outputs.len()) {
+            return refuse(
+                format!("1 to {n} outputs"),
+                self.outputs.len().to_string(),
+                "extract each coefficient once",
+            );
+        }
+        for o in &self.outputs {
+            let values = o.encoding.checked()?.values as i64;
+            if o.index >= n || o.range.0 < 0 || o.range.0 > o.range.1 || o.range.1 >= values {
+                return refuse(
+                    format!("outputs of a coefficient below {n}, in a range of their encoding"),
+                    format!("{o:?}"),
+                    "build the table with Table::with and Table::extract",
+                );
+            }
+        }
+        Ok(())
     }
 }
 
@@ -245,7 +319,10 @@ impl fmt::Debug for Glwe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Glwe({}, key {}, noise 2^{:.2})",
+            "Glwe(0 to {} of {} values to {} outputs, {}, key {}, noise 2^{:.2})",
+            self.limit,
+            self.input.values,
+            self.outputs.len(),
             self.params.name,
             self.key,
             self.noise.sqrt().log2()

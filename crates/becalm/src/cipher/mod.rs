@@ -6,6 +6,6 @@ mod encoding;
 pub mod file;
 mod key;
 
-pub use ciphertext::{Ciphertext, Glwe, Lwe};
+pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
 pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};

@@ -53,13 +53,9 @@ impl Program {
         self.input_as(RegInfo { ty, encoding: x.encoding(), range: x.range() })
     }
 
-    /// A new argument that holds an encrypted lookup table.
-    pub fn input_table(&mut self, encoding: Encoding) -> Reg {
-        self.input_as(RegInfo {
-            ty: RegType::Glwe,
-            encoding,
-            range: (0, encoding.values as i64 - 1),
-        })
+    /// A new argument that holds an encrypted lookup table for the values 0 ..= `limit` of `input`.
+    pub fn input_table(&mut self, input: Encoding, limit: i64) -> Reg {
+        self.input_as(RegInfo { ty: RegType::Glwe, encoding: input, range: (0, limit) })
     }
 
     /// Marks a register as a result of the program.
@@ -199,22 +195,35 @@ impl Program {
             ));
         }
         if table.input.padding {
-            require_range(info, table)?;
+            require_range(info, table.input, table.limit)?;
         }
         Ok(())
     }
 
-    /// A bootstrap whose table is encrypted: `outputs` says what to extract and what it means.
+    /// A bootstrap whose table is encrypted: `outputs` says what to extract and what it means. The argument must have
+    /// such outputs, of these ranges or narrower ones.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if a register has another type, or an extraction index is no coefficient.
+    /// [`Error::BadInput`] if a register has another type, the source's encoding is not the one that the table is
+    /// declared for or has no padding bit, its values may lie outside the table, or an extraction index is no
+    /// coefficient.
     pub fn bootstrap_encrypted(
         &mut self,
         src: Reg,
         table: Reg,
         outputs: &[Output],
     ) -> Result<Vec<Reg>> {
-        require(self.known(table)?.ty, RegType::Glwe, "bootstrap")?;
+        let declared = self.known(table)?;
+        require(declared.ty, RegType::Glwe, "bootstrap")?;
+        if !declared.encoding.padding {
+            return Err(Error::bad_input(
+                "bootstrap",
+                "an encrypted table for values below a padding bit",
+                format!("{:?}", declared.encoding),
+                "declare its input with Encoding::padded",
+            ));
+        }
+        require_range(self.known(src)?, declared.encoding, declared.range.1)?;
         if let Some(o) = outputs.iter().find(|o| o.index >= self.params.polynomial_size) {
             return Err(Error::bad_input(
                 "bootstrap",
@@ -314,19 +323,19 @@ fn require(got: RegType, wanted: RegType, op: &'static str) -> Result<()> {
     ))
 }
 
-fn require_range(info: RegInfo, table: &Table) -> Result<()> {
-    if info.encoding != table.input {
+fn require_range(info: RegInfo, input: Encoding, limit: i64) -> Result<()> {
+    if info.encoding != input {
         return Err(Error::bad_input(
             "bootstrap",
-            format!("values in {:?}", table.input),
+            format!("values in {input:?}"),
             format!("{:?}", info.encoding),
             "build the table for the encoding of its argument",
         ));
     }
-    if info.range.0 < 0 || info.range.1 > table.limit {
+    if info.range.0 < 0 || info.range.1 > limit {
         return Err(Error::bad_input(
             "bootstrap",
-            format!("values from 0 to {}", table.limit),
+            format!("values from 0 to {limit}"),
             format!("values from {} to {}", info.range.0, info.range.1),
             "declare a smaller range at encryption, add a constant, or bootstrap before the sum outgrows its encoding",
         ));

@@ -165,10 +165,12 @@ impl SecretKey {
         Ok(self.phases(ct)?.into_iter().zip(values).map(error).collect())
     }
 
-    /// Encrypts a lookup table, so that the server does not learn it.
+    /// Encrypts a lookup table, so that the server does not learn its entries. Its input encoding, its limit and its
+    /// outputs are public.
     ///
     /// # Errors
-    /// [`Error::WrongParams`] if the table has another size; [`Error::Io`] if the system gives no randomness.
+    /// [`Error::WrongParams`] if the table has another size; [`Error::BadInput`] for [`Table::sign`], whose input has no
+    /// padding bit; [`Error::Io`] if the system gives no randomness.
     pub fn encrypt_table(&self, table: &Table) -> Result<Glwe> {
         let (n, k, q) =
             (self.params.polynomial_size, self.params.glwe_dimension, self.params.modulus);
@@ -180,6 +182,16 @@ impl SecretKey {
                 "build the table for this parameter set",
             ));
         }
+        let empty = Glwe {
+            params: self.params.clone(),
+            key: self.id,
+            input: table.input(),
+            limit: table.limit,
+            outputs: table.outputs().to_vec(),
+            noise: self.params.glwe_noise.variance(Modulus::LOG2),
+            data: Vec::new(),
+        };
+        empty.check_metadata()?;
         let (mask_seed, noise_seed) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
         let secret = BinaryPolynomials::new(q, n, &self.big)?;
         let mut data = vec![0u64; (k + 1) * n];
@@ -190,8 +202,7 @@ impl SecretKey {
         for (b, t) in body.iter_mut().zip(table.polynomial()) {
             *b = q.add(*b, *t);
         }
-        let noise = self.params.glwe_noise.variance(Modulus::LOG2);
-        Ok(Glwe { params: self.params.clone(), key: self.id, noise, data })
+        Ok(Glwe { data, ..empty })
     }
 }
 

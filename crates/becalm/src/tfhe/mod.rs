@@ -9,5 +9,6 @@ pub mod noise;
 mod polynomial;
 mod table;
 
+pub use crate::cipher::Output;
 pub use keygen::KeyProgress;
-pub use table::{Output, Table};
+pub use table::Table;

@@ -5,21 +5,10 @@
 //! position. Past the last value the polynomial wraps negacyclically into −f(0). Source: Chillotti, Joye, Paillier 2021
 //! ("Programmable bootstrapping enables efficient homomorphic inference"), §3; many tables from one rotation: ia.cr/2021/729.
 
-use crate::cipher::Encoding;
+use crate::cipher::{Encoding, Output};
 use crate::params::TfheParams;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-
-/// One result that is taken from a rotation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Output {
-    /// Which coefficient of the rotated polynomial is extracted.
-    pub index: usize,
-    /// Where its values lie.
-    pub encoding: Encoding,
-    /// Least and greatest value that it may have.
-    pub range: (i64, i64),
-}
 
 /// A lookup table in the clear, with what is extracted from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

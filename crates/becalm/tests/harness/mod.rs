@@ -35,7 +35,8 @@ pub fn toy_key() -> &'static SecretKey {
 pub fn program(params: &TfheParams) -> Program {
     let mut p = Program::new(std::sync::Arc::new(params.clone()));
     let e = Encoding::of(params);
-    let (a, b, glwe) = (p.input(e), p.input(e), p.input_table(e));
+    let (a, b) = (p.input(e), p.input(e));
+    let glwe = p.input_table(e, e.values as i64 - 1);
     let negate = Table::from_fn(params, |m| (1 - m % 2) % 2).unwrap();
     let c = p.lookup(a, &negate).unwrap();
     let sum = p.linear(&[(1, c), (-1, b)], 1).unwrap();
@@ -137,6 +138,9 @@ pub fn fuzz_ciphertext(bytes: &[u8]) -> bool {
 
 fn use_glwe(c: &Glwe) {
     assert!(c.noise_variance().is_finite() && !format!("{c:?}").is_empty());
+    assert!(c.input().padding && (0..c.input().values as i64).contains(&c.limit()));
+    let n = c.params().polynomial_size;
+    assert!((1..=n).contains(&c.outputs().len()) && c.outputs().iter().all(|o| o.index < n));
     let again = c.to_bytes().unwrap();
     let second = Glwe::from_bytes(&again, Trust::insecure()).unwrap();
     assert_eq!(second.to_bytes().unwrap(), again);

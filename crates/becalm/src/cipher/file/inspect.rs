@@ -23,9 +23,9 @@ pub struct Description {
     pub key: Option<KeyId>,
     /// Which key of the set, for LWE ciphertexts.
     pub role: Option<KeyRole>,
-    /// Where messages lie, for LWE ciphertexts.
+    /// Where messages lie, for LWE ciphertexts; where the values looked up lie, for encrypted tables.
     pub encoding: Option<Encoding>,
-    /// Least and greatest message, for LWE ciphertexts.
+    /// Least and greatest message, or value looked up.
     pub range: Option<(i64, i64)>,
     /// Variance of the phase error in torus units, for ciphertexts.
     pub noise: Option<f64>,

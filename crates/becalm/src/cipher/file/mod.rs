@@ -91,7 +91,9 @@ impl Kind {
                 "checksum", "encoding", "format", "key", "noise", "params", "range", "role",
                 "version",
             ],
-            Kind::Glwe => &["checksum", "format", "key", "noise", "params", "version"],
+            Kind::Glwe => {
+                &["checksum", "encoding", "format", "key", "noise", "params", "range", "version"]
+            }
             Kind::Program => &["checksum", "format", "params", "version"],
         }
     }
