@@ -324,6 +324,42 @@ unsafe fn decompose_radix<V: Round, const R: usize, const ONE: bool>(
     }
 }
 
+/// A pass below the root, as the second sweep needs it: all divisions by powers of two are shifts, because a node of the
+/// last pass is only a few dozen cycles of work.
+#[derive(Clone, Copy)]
+struct Pass {
+    radix: usize,
+    /// log2 of the number of leaves below a node.
+    below: u32,
+    /// Complex coefficients in a segment of a node.
+    points: usize,
+    twiddles: *const f64,
+}
+
+/// The passes below the root, and their number.
+#[inline(always)]
+fn inner_passes(layout: &Layout) -> ([Pass; MAX_PASSES], usize) {
+    let plan = &*layout.plan;
+    let none = Pass { radix: 1, below: 0, points: 0, twiddles: std::ptr::null() };
+    let mut passes = [none; MAX_PASSES];
+    let mut below = layout.segment_leaves;
+    let count = plan.radices().len() - 1;
+    for depth in 1..=count {
+        let radix = plan.radices()[depth];
+        passes[depth - 1] = Pass {
+            radix,
+            below: below.trailing_zeros(),
+            points: below * layout.leaf / 2 / radix,
+            twiddles: plan.twiddles(depth).as_ptr(),
+        };
+        below /= radix;
+    }
+    (passes, count)
+}
+
+/// Enough for N = 65536 on four lanes: 2^11 leaves, 4·4·4·4·8.
+const MAX_PASSES: usize = 8;
+
 /// For every leaf the remaining forward passes of all rows that become possible, the products with the GGSW,
 /// and the inverse passes of all columns that become possible; the columns overwrite the first rows.
 #[inline(always)]
@@ -337,39 +373,35 @@ unsafe fn multiply_kernel<V: Vector>(
     // SAFETY: promised by the caller.
     unsafe {
         let plan = &*layout.plan;
-        let radices = plan.radices();
-        for leaf in 0..plan.leaves() {
-            let mut below = layout.segment_leaves;
-            for depth in 1..radices.len() {
-                if leaf % below == 0 {
-                    for row in 0..layout.rows {
-                        node::<V, false>(
-                            layout,
-                            depth,
-                            leaf / below,
-                            below,
-                            work.add(row * layout.row_stride),
-                        );
+        let (passes, count) = inner_passes(layout);
+        let leaf_twiddles = plan.twiddles(plan.radices().len()).as_ptr();
+        let block = layout.rows * layout.columns * layout.leaf;
+        for segment in 0..plan.radices()[0] {
+            let work = work.add(segment * layout.segment_stride);
+            for in_segment in 0..layout.segment_leaves {
+                let leaf = segment * layout.segment_leaves + in_segment;
+                let at = work.add(in_segment * layout.leaf);
+                for pass in &passes[..count] {
+                    if in_segment & ((1 << pass.below) - 1) == 0 {
+                        for row in 0..layout.rows {
+                            node::<V, false>(pass, leaf, at.add(row * layout.row_stride));
+                        }
                     }
                 }
-                below /= radices[depth];
-            }
-            if fetch {
-                leaf_product::<V, true>(layout, leaf, ggsw, work, digits);
-            } else {
-                leaf_product::<V, false>(layout, leaf, ggsw, work, digits);
-            }
-            for depth in (1..radices.len()).rev() {
-                below *= radices[depth];
-                if (leaf + 1) % below == 0 {
-                    for column in 0..layout.columns {
-                        node::<V, true>(
-                            layout,
-                            depth,
-                            leaf / below,
-                            below,
-                            work.add(column * layout.row_stride),
-                        );
+                let (g, tw) =
+                    (ggsw.add(leaf * block), leaf_twiddles.add(leaf * leaf_stride::<V>()));
+                if fetch {
+                    leaf_product::<V, true>(layout, g, at, tw, digits);
+                } else {
+                    leaf_product::<V, false>(layout, g, at, tw, digits);
+                }
+                for pass in passes[..count].iter().rev() {
+                    let last = (1 << pass.below) - 1;
+                    if in_segment & last == last {
+                        let at = at.sub(last * layout.leaf);
+                        for column in 0..layout.columns {
+                            node::<V, true>(pass, leaf, at.add(column * layout.row_stride));
+                        }
                     }
                 }
             }
@@ -377,21 +409,13 @@ unsafe fn multiply_kernel<V: Vector>(
     }
 }
 
-/// One pass over one inner node that has `below` leaves.
+/// One pass over the node at `at`, which has `leaf` below it.
 #[inline(always)]
-unsafe fn node<V: Vector, const INVERSE: bool>(
-    layout: &Layout,
-    depth: usize,
-    node: usize,
-    below: usize,
-    row: *mut f64,
-) {
+unsafe fn node<V: Vector, const INVERSE: bool>(pass: &Pass, leaf: usize, at: *mut f64) {
     // SAFETY: promised by the caller.
     unsafe {
-        let radix = layout.plan.radices()[depth];
-        let tw = layout.plan.twiddles(depth).as_ptr().add(node * node_stride::<V>(radix));
-        let at = row.add(layout.leaf_position(node * below));
-        let points = below * layout.leaf / 2 / radix;
+        let Pass { radix, points, .. } = *pass;
+        let tw = pass.twiddles.add((leaf >> pass.below) * node_stride::<V>(radix));
         if INVERSE {
             passes::inverse::<V>(radix, at, 2 * points, points, tw);
         } else {
@@ -400,32 +424,17 @@ unsafe fn node<V: Vector, const INVERSE: bool>(
     }
 }
 
-impl Layout {
-    /// Where in a work row a leaf stands.
-    #[inline(always)]
-    fn leaf_position(&self, leaf: usize) -> usize {
-        leaf / self.segment_leaves * self.segment_stride + leaf % self.segment_leaves * self.leaf
-    }
-}
-
 #[inline(always)]
 unsafe fn leaf_product<V: Vector, const FETCH: bool>(
     layout: &Layout,
-    leaf: usize,
-    ggsw: *const f64,
-    work: *mut f64,
+    g: *const f64,
+    at: *mut f64,
+    tw: *const f64,
     digits: *mut f64,
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        let tw = layout
-            .plan
-            .twiddles(layout.plan.radices().len())
-            .as_ptr()
-            .add(leaf * leaf_stride::<V>());
-        let at = work.add(layout.leaf_position(leaf));
         let block = layout.rows * layout.columns * layout.leaf;
-        let g = ggsw.add(leaf * block);
         // Fetching evenly beside the transforms keeps the memory busy without ever filling its queues.
         let (mut fetched, share) =
             (g.wrapping_add(FETCH_AHEAD), block.div_ceil(8 * (layout.rows + layout.columns)));
