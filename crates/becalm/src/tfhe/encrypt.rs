@@ -169,8 +169,8 @@ impl SecretKey {
     /// outputs are public.
     ///
     /// # Errors
-    /// [`Error::WrongParams`] if the table has another size; [`Error::BadInput`] for [`Table::sign`], whose input has no
-    /// padding bit; [`Error::Io`] if the system gives no randomness.
+    /// [`Error::WrongParams`] if the table has another size; [`Error::BadInput`] if its input has no padding bit, as that
+    /// of a gate; [`Error::Io`] if the system gives no randomness.
     pub fn encrypt_table(&self, table: &Table) -> Result<Glwe> {
         let (n, k, q) =
             (self.params.polynomial_size, self.params.glwe_dimension, self.params.modulus);
