@@ -8,7 +8,7 @@
 // Iterator adaptors and their closures would not be inlined into the kernels.
 #![allow(clippy::needless_range_loop)]
 
-use super::vector::Vector;
+use super::vector::{Vector, prefetch};
 
 /// `LANES` complex numbers.
 #[derive(Clone, Copy)]
@@ -213,6 +213,26 @@ pub(crate) fn plain<V: Vector, const R: usize, const INVERSE: bool>(x: &mut [Com
     }
 }
 
+/// Cache lines to ask for beside a transform, a few between its instructions: asked for all at once they would fill the
+/// memory's queues, and the transform would wait.
+pub(crate) struct Fetch<const LINES: usize>(pub(crate) *const f64);
+
+impl<const LINES: usize> Fetch<LINES> {
+    #[inline(always)]
+    fn step(&mut self) {
+        for _ in 0..LINES {
+            prefetch(self.0);
+            self.0 = self.0.wrapping_add(8);
+        }
+    }
+}
+
+/// How many steps a leaf's transform spreads its [`Fetch`] over.
+#[inline(always)]
+pub(crate) const fn fetch_steps(lanes: usize) -> usize {
+    2 * lanes
+}
+
 /// Where the vectors of a leaf's twiddles begin, after the scalars: on a cache line.
 #[inline(always)]
 pub(crate) const fn leaf_head(lanes: usize, copies: usize) -> usize {
@@ -229,13 +249,18 @@ pub(crate) const fn leaf_head(lanes: usize, copies: usize) -> usize {
 /// The processor has the instructions of `V`; `x` is valid for reading `2·LANES²` doubles and `tw` for the leaf's twiddles
 /// as `Plan` lists them.
 #[inline(always)]
-pub(crate) unsafe fn leaf_forward<V: Vector>(x: *const f64, tw: *const f64) -> [Complex<V>; 8] {
+pub(crate) unsafe fn leaf_forward<V: Vector, const LINES: usize>(
+    x: *const f64,
+    tw: *const f64,
+    mut fetch: Fetch<LINES>,
+) -> [Complex<V>; 8] {
     // SAFETY: promised by the caller.
     unsafe {
         let mut halves = [[Complex::<V>::zero(); 4]; 2];
         for odd in 0..2 {
             for i in 0..V::LANES / 2 {
                 let m = 2 * i + odd;
+                fetch.step();
                 let value = Complex::load(x.add(m * 2 * V::LANES));
                 halves[odd][i] = if m == 0 {
                     value
@@ -250,6 +275,7 @@ pub(crate) unsafe fn leaf_forward<V: Vector>(x: *const f64, tw: *const f64) -> [
             halves[odd] = columns(&y, odd == 1);
             for i in 0..V::LANES / 2 {
                 let m = 2 * i + odd;
+                fetch.step();
                 if m != 0 {
                     halves[odd][i] = halves[odd][i].mul(Complex::load(lane_twiddle::<V>(tw, m)));
                 }
@@ -265,20 +291,29 @@ pub(crate) unsafe fn leaf_forward<V: Vector>(x: *const f64, tw: *const f64) -> [
 /// # Safety
 /// As [`leaf_forward`], `x` valid for writing.
 #[inline(always)]
-pub(crate) unsafe fn leaf_inverse<V: Vector>(y: [Complex<V>; 8], x: *mut f64, tw: *const f64) {
+pub(crate) unsafe fn leaf_inverse<V: Vector, const LINES: usize>(
+    y: [Complex<V>; 8],
+    x: *mut f64,
+    tw: *const f64,
+    mut fetch: Fetch<LINES>,
+) {
     // SAFETY: promised by the caller.
     unsafe {
         let e = half_dft::<V, true>([y[0], y[2], y[4], y[6]]);
         let o = half_dft::<V, true>([y[1], y[3], y[5], y[7]]);
         let mut y = join::<V, true>(e, o);
+        fetch.step();
         for m in 1..V::LANES {
+            fetch.step();
             y[m] = y[m].mul_conj(Complex::load(lane_twiddle::<V>(tw, m)));
         }
         let e = half_dft::<V, true>(columns(&y, false));
         let o = half_dft::<V, true>(columns(&y, true));
         let y = join::<V, true>(e, o);
+        fetch.step();
         y[0].store(x);
         for m in 1..V::LANES {
+            fetch.step();
             y[m].mul_conj(Complex::twiddle(scalar_twiddle::<V>(tw, m)))
                 .store(x.add(m * 2 * V::LANES));
         }

@@ -8,7 +8,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::Plan;
-use super::butterfly::{self, Complex};
+use super::butterfly::{self, Complex, Fetch};
 use super::twofold::Twofold;
 #[cfg(target_arch = "x86_64")]
 use super::vector::{Avx2, Avx512};
@@ -194,7 +194,8 @@ unsafe fn forward_kernel<V: Vector>(plan: &Plan, data: *mut f64) {
         let tw = plan.twiddles(plan.radices().len()).as_ptr();
         for leaf in 0..plan.leaves() {
             let at = data.add(leaf * 2 * V::LANES * V::LANES);
-            let y = butterfly::leaf_forward::<V>(at, tw.add(leaf * leaf_stride::<V>()));
+            let y =
+                butterfly::leaf_forward::<V, 0>(at, tw.add(leaf * leaf_stride::<V>()), Fetch(at));
             for m in 0..V::LANES {
                 y[m].store(at.add(m * 2 * V::LANES));
             }
@@ -219,7 +220,7 @@ unsafe fn inverse_kernel<V: Vector>(plan: &Plan, data: *mut f64) {
             for m in 0..V::LANES {
                 y[m] = Complex::load(at.add(m * 2 * V::LANES));
             }
-            butterfly::leaf_inverse::<V>(y, at, tw.add(leaf * leaf_stride::<V>()));
+            butterfly::leaf_inverse::<V, 0>(y, at, tw.add(leaf * leaf_stride::<V>()), Fetch(at));
         }
         let mut points = V::LANES * V::LANES;
         for (depth, &radix) in plan.radices().iter().enumerate().rev() {

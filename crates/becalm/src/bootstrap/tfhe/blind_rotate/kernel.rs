@@ -8,11 +8,11 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::math::fft::Plan;
-use crate::math::fft::butterfly::{self, Complex};
+use crate::math::fft::butterfly::{self, Complex, Fetch, fetch_steps};
 use crate::math::fft::passes::{self, leaf_stride, node_stride};
 #[cfg(target_arch = "x86_64")]
 use crate::math::fft::vector::{Avx2, Avx512};
-use crate::math::fft::vector::{Portable, Round, Vector, prefetch};
+use crate::math::fft::vector::{Portable, Round, Vector};
 use crate::math::gadget::Gadget;
 use crate::math::simd::Level;
 use std::ops::Range;
@@ -376,6 +376,9 @@ unsafe fn multiply_kernel<V: Vector>(
         let (passes, count) = inner_passes(layout);
         let leaf_twiddles = plan.twiddles(plan.radices().len()).as_ptr();
         let block = layout.rows * layout.columns * layout.leaf;
+        // Fetching evenly beside the transforms keeps the memory busy without ever filling its queues.
+        let share = block.div_ceil(8 * (layout.rows + layout.columns));
+        let lines = if fetch { share.div_ceil(fetch_steps(V::LANES)) } else { 0 };
         for segment in 0..plan.radices()[0] {
             let work = work.add(segment * layout.segment_stride);
             for in_segment in 0..layout.segment_leaves {
@@ -390,10 +393,11 @@ unsafe fn multiply_kernel<V: Vector>(
                 }
                 let (g, tw) =
                     (ggsw.add(leaf * block), leaf_twiddles.add(leaf * leaf_stride::<V>()));
-                if fetch {
-                    leaf_product::<V, true>(layout, g, at, tw, digits);
-                } else {
-                    leaf_product::<V, false>(layout, g, at, tw, digits);
+                match lines {
+                    0 => leaf_product::<V, 0>(layout, g, at, tw, digits, share),
+                    1 => leaf_product::<V, 1>(layout, g, at, tw, digits, share),
+                    2 => leaf_product::<V, 2>(layout, g, at, tw, digits, share),
+                    _ => leaf_product::<V, 3>(layout, g, at, tw, digits, share),
                 }
                 for pass in passes[..count].iter().rev() {
                     let last = (1 << pass.below) - 1;
@@ -424,27 +428,28 @@ unsafe fn node<V: Vector, const INVERSE: bool>(pass: &Pass, leaf: usize, at: *mu
     }
 }
 
+/// `LINES` cache lines of the key that follows are asked for at each step of a transform.
 #[inline(always)]
-unsafe fn leaf_product<V: Vector, const FETCH: bool>(
+unsafe fn leaf_product<V: Vector, const LINES: usize>(
     layout: &Layout,
     g: *const f64,
     at: *mut f64,
     tw: *const f64,
     digits: *mut f64,
+    share: usize,
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        let block = layout.rows * layout.columns * layout.leaf;
-        // Fetching evenly beside the transforms keeps the memory busy without ever filling its queues.
-        let (mut fetched, share) =
-            (g.wrapping_add(FETCH_AHEAD), block.div_ceil(8 * (layout.rows + layout.columns)));
+        let mut fetched = g.wrapping_add(FETCH_AHEAD);
         let mut digit = [Complex::<V>::zero(); 8];
         for row in 0..layout.rows {
-            digit = butterfly::leaf_forward::<V>(at.add(row * layout.row_stride), tw);
+            digit = butterfly::leaf_forward::<V, LINES>(
+                at.add(row * layout.row_stride),
+                tw,
+                Fetch(fetched),
+            );
             store_leaf(&digit, digits.add(row * layout.leaf));
-            if FETCH {
-                fetched = prefetch_lines(fetched, share);
-            }
+            fetched = fetched.wrapping_add(8 * share);
         }
         for column in 0..layout.columns {
             let g = g.add(column * layout.rows * layout.leaf);
@@ -465,10 +470,13 @@ unsafe fn leaf_product<V: Vector, const FETCH: bool>(
                         Complex::<V>::load(digits.add(i)).mul_acc(Complex::load(g.add(i)), sum[m]);
                 }
             }
-            butterfly::leaf_inverse::<V>(sum, at.add(column * layout.row_stride), tw);
-            if FETCH {
-                fetched = prefetch_lines(fetched, share);
-            }
+            butterfly::leaf_inverse::<V, LINES>(
+                sum,
+                at.add(column * layout.row_stride),
+                tw,
+                Fetch(fetched),
+            );
+            fetched = fetched.wrapping_add(8 * share);
         }
     }
 }
@@ -493,16 +501,6 @@ unsafe fn store_leaf<V: Vector>(y: &[Complex<V>; 8], p: *mut f64) {
             y[m].store(p.add(m * 2 * V::LANES));
         }
     }
-}
-
-/// Asks for `count` cache lines and returns where the next begins.
-#[inline(always)]
-fn prefetch_lines(mut p: *const f64, count: usize) -> *const f64 {
-    for _ in 0..count {
-        prefetch(p);
-        p = p.wrapping_add(8);
-    }
-    p
 }
 
 /// How far ahead the key is fetched, in doubles: 16 KiB, some two microseconds.
