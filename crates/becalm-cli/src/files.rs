@@ -3,13 +3,13 @@
 use crate::report::{self, facts, megabytes};
 use anyhow::{Context, Result, bail};
 use becalm::backend::{Evaluator, by_name};
-use becalm::cipher::file::{self, Trust};
+use becalm::cipher::file::{self, Kind, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::Program;
 use becalm::tfhe::Table;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Arguments of every verb that reads a file of becalm.
@@ -116,6 +116,9 @@ pub struct InspectArgs {
 /// Makes both keys.
 pub fn keygen(args: &KeygenArgs) -> Result<()> {
     let params = TfheParams::named(&args.params)?;
+    if args.secret == args.evaluation {
+        bail!("both keys would go to {}; name two files", args.secret.display());
+    }
     for path in [&args.secret, &args.evaluation] {
         if path.exists() && !args.force {
             bail!("{} exists; choose another name or pass --force", path.display());
@@ -138,8 +141,19 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     ]))
 }
 
+/// Refuses to write ciphertexts over a key.
+fn spare_keys(path: &Path) -> Result<()> {
+    let is_key =
+        |found: file::Description| matches!(found.kind, Kind::SecretKey | Kind::EvaluationKey);
+    if path.exists() && file::inspect(path).is_ok_and(is_key) {
+        bail!("{} holds a key; choose another name for the ciphertexts", path.display());
+    }
+    Ok(())
+}
+
 /// Encrypts values.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
+    spare_keys(&args.out)?;
     let secret = SecretKey::load(&args.secret, args.trust.trust())?;
     let encoding = match args.modulus {
         Some(p) => Encoding::padded(p)?,
@@ -157,6 +171,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
 
 /// Bootstraps through a table, or runs a program.
 pub fn eval(args: &EvalArgs) -> Result<()> {
+    args.out.iter().try_for_each(|path| spare_keys(path))?;
     let keys = EvaluationKey::load(&args.evaluation, args.trust.trust())?;
     let inputs = args
         .inputs

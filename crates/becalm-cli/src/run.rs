@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<()> {
     let params = TfheParams::named(&args.params)?;
     params.require_secure(args.allow_insecure)?;
     let encoding = Encoding::of(params);
-    let (entries, values) = job(args, encoding);
+    let (entries, values) = job(args, encoding)?;
     let table = Table::new(params, &entries)?;
     if !args.json {
         announce(params)?;
@@ -124,14 +124,18 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// The table's entries and the values to look up.
-fn job(args: &Args, encoding: Encoding) -> (Vec<u64>, Vec<u64>) {
+fn job(args: &Args, encoding: Encoding) -> Result<(Vec<u64>, Vec<u64>)> {
     let or = |given: &[u64], default: &dyn Fn() -> Vec<u64>| {
         if given.is_empty() { default() } else { given.to_vec() }
     };
     let p = encoding.values;
     let entries = or(&args.table, &|| (0..p).map(|m| (m * m + 1) % p).collect());
     let values = or(&args.values, &|| (0..entries.len() as u64).collect());
-    (entries, values)
+    if let Some(v) = values.iter().find(|v| **v >= entries.len() as u64) {
+        let n = entries.len();
+        bail!("the table has {n} entries and none for {v}: give one for each value below {p}");
+    }
+    Ok((entries, values))
 }
 
 fn announce(p: &TfheParams) -> Result<()> {

@@ -172,16 +172,18 @@ fn encrypted_tables_agree() {
     }
 }
 
+/// A refusal that says what was wrong and what to do.
+fn refused(what: &str, e: Error) {
+    assert!(matches!(e, Error::BadInput(_)), "{what}: {e}");
+    assert!(e.to_string().contains(what) && !e.detail().remedy.is_empty(), "{what}: {e}");
+}
+
 /// What an encrypted table is for is public, and checked like that of a table in the clear.
 #[test]
-fn encrypted_tables_of_other_values_are_refused() {
+fn encrypted_tables_of_other_values_are_not_recorded() {
     let params = TfheParams::named("toy_2_2").unwrap();
     let keys = keys(params);
     let encoding = Encoding::of(params);
-    let refused = |what: &str, e: Error| {
-        assert!(matches!(e, Error::BadInput(_)), "{what}: {e}");
-        assert!(e.to_string().contains(what) && !e.detail().remedy.is_empty(), "{what}: {e}");
-    };
     // A gate of two-valued sets reads the whole torus.
     let boolean = TfheParams::named("toy_boolean").unwrap();
     let mut gate = Program::new(Arc::new(boolean.clone()));
@@ -207,8 +209,15 @@ fn encrypted_tables_of_other_values_are_refused() {
     refused("from 0 to 15", record(encoding, (-1, 3), encoding, 15, 0).unwrap_err());
     let n = params.polynomial_size;
     refused("extraction index", record(encoding, (0, 15), encoding, 15, n).unwrap_err());
+}
 
-    // By the evaluator: the argument beside what the program declares.
+/// The argument beside what the program declares.
+#[test]
+fn encrypted_tables_of_other_values_are_not_evaluated() {
+    let params = TfheParams::named("toy_2_2").unwrap();
+    let keys = keys(params);
+    let encoding = Encoding::of(params);
+    let eight = Encoding::padded(8).unwrap();
     let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), &keys.evaluation).unwrap();
     let ct = keys.secret.encrypt_as(&[1, 2], encoding, 8).unwrap();
     let encrypt = |input, out, entries: &[u64]| {
@@ -218,7 +227,7 @@ fn encrypted_tables_of_other_values_are_refused() {
     let run = |glwe: Glwe, wanted: Output| {
         let mut p = Program::new(keys.secret.params().clone());
         let (src, table) = (p.input_like(&ct), p.input_table(encoding, 7));
-        let src = if ct.role() == role { src } else { p.key_switch(src).unwrap() };
+        let src = if ct.role() == KeyRole::Small { src } else { p.key_switch(src).unwrap() };
         let found = p.bootstrap_encrypted(src, table, &[wanted]).unwrap();
         p.output(found[0]).unwrap();
         evaluator.evaluate(&Arc::new(p), &[ct.clone().into(), glwe.into()])
