@@ -43,6 +43,9 @@ pub struct KeygenArgs {
     /// Overwrite files that exist.
     #[arg(long)]
     force: bool,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -64,6 +67,9 @@ pub struct EncryptArgs {
     out: PathBuf,
     #[command(flatten)]
     trust: TrustArgs,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -88,6 +94,9 @@ pub struct EvalArgs {
     out: Vec<PathBuf>,
     #[command(flatten)]
     trust: TrustArgs,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -125,15 +134,20 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
         }
     }
     let stored = params.seeded_bootstrap_key_bytes() + params.seeded_key_switch_key_bytes();
-    report::print(&format!(
-        "{}: the evaluation key will take {}",
-        params.name,
-        megabytes(stored as usize)
-    ))?;
+    if !args.json {
+        let size = megabytes(stored as usize);
+        report::print(&format!("{}: the evaluation key will take {size}", params.name))?;
+    }
     let secret = SecretKey::generate(params, args.allow_insecure)?;
     let keys = crate::run::keygen(&secret)?;
     secret.save(&args.secret)?;
     keys.save(&args.evaluation)?;
+    if args.json {
+        return report::json(&json!({
+            "params": params.name, "key": secret.id().to_string(), "secret": args.secret,
+            "evaluation": args.evaluation, "stored_key_bytes": keys.seeded_bytes(),
+        }));
+    }
     report::print(&facts(&[
         ("secret key", format!("{} (keep it)", args.secret.display())),
         ("evaluation key", format!("{} (for the server)", args.evaluation.display())),
@@ -161,6 +175,10 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     };
     let ct = secret.encrypt_as(&args.values, encoding, args.below.unwrap_or(encoding.values))?;
     ct.save(&args.out)?;
+    if args.json {
+        let (len, bytes) = (ct.len(), ct.bytes());
+        return report::json(&json!({ "out": args.out, "ciphertexts": len, "bytes": bytes }));
+    }
     report::print(&format!(
         "{}: {} ciphertexts, {}",
         args.out.display(),
@@ -196,11 +214,20 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     let results =
         evaluator.evaluate_with(&Arc::new(program), &inputs, &mut report::follow(&bar))?;
     bar.finish_and_clear();
+    let mut rows = vec![];
     for (path, ct) in args.out.iter().zip(results) {
         ct.save(path)?;
-        report::print(&format!("{}: {ct:?}", path.display()))?;
+        let log2 = ct.noise_variance().log2() / 2.0;
+        rows.push(json!({ "out": path, "ciphertexts": ct.len(), "noise_log2_std": log2 }));
+        if !args.json {
+            report::print(&format!(
+                "{}: {} ciphertexts, noise 2^{log2:.2}",
+                path.display(),
+                ct.len()
+            ))?;
+        }
     }
-    Ok(())
+    if args.json { report::json(&rows) } else { Ok(()) }
 }
 
 fn record(keys: &EvaluationKey, inputs: &[Lwe], entries: &[u64]) -> Result<Program> {

@@ -41,7 +41,10 @@ impl Drop for Folder {
 #[test]
 fn keygen_encrypt_eval_decrypt() {
     let f = Folder::new("steps");
-    f.succeed("keygen --params toy_2_2 --allow-insecure");
+    let made: serde_json::Value =
+        serde_json::from_str(&f.succeed("keygen --params toy_2_2 --allow-insecure --json"))
+            .unwrap();
+    assert!(made["stored_key_bytes"].as_u64().unwrap() > 0);
     f.succeed("encrypt --values 3,1,15 -o x.becalm --allow-insecure");
     let table = "1,2,5,10,1,10,5,2,1,2,5,10,1,10,5,2";
     f.succeed(&format!("eval x.becalm --table {table} -o y.becalm --allow-insecure"));
