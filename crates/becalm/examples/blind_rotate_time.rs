@@ -52,7 +52,8 @@ fn main() -> becalm::Result<()> {
             continue;
         }
         let gadget = Gadget { base_log, level };
-        let shape = Shape { lwe_dimension: n, glwe_dimension: k, polynomial_size: size, gadget };
+        let shape =
+            Shape { lwe_dimension: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget };
         for &simd in Level::available() {
             if forced && simd != Level::best() || !forced && simd == Level::Portable && size > 2048
             {

@@ -49,7 +49,8 @@ fn rotations(
     gadget: Gadget,
     tiles: &[usize],
 ) -> becalm::Result<()> {
-    let shape = Shape { lwe_dimension: n, glwe_dimension: 1, polynomial_size: size, gadget };
+    let shape =
+        Shape { lwe_dimension: n, glwe_dimension: 1, bodies: 1, polynomial_size: size, gadget };
     for &level in Level::available() {
         let fill =
             |i: usize, out: &mut [u64]| (0..).zip(out).for_each(|(j, x)| *x = word(i + 3 * j));

@@ -38,6 +38,22 @@ pub fn require_memory(op: &'static str, bytes: usize) -> Result<()> {
     }
 }
 
+/// `len` zero words on the heap, for what travels in vectors: a refusal is an error there too and not an abort.
+///
+/// # Errors
+/// `Error::Memory` with the size wanted.
+pub fn zeroed(op: &'static str, len: usize) -> Result<Vec<u64>> {
+    let bytes = len.saturating_mul(size_of::<u64>());
+    require_memory(op, bytes)?;
+    let mut words = Vec::new();
+    words.try_reserve_exact(len).map_err(|e| {
+        let wanted = format!("{:.2} GB", bytes as f64 / 1e9);
+        Error::memory(op, wanted, e.to_string(), "use a smaller parameter set, or free memory")
+    })?;
+    words.resize(len, 0);
+    Ok(words)
+}
+
 /// A fixed-length array of plain numbers, zero at first, aligned to 64 bytes at least.
 pub struct Buffer<T> {
     map: MmapMut,
@@ -104,6 +120,7 @@ mod tests {
 
     #[test]
     fn too_much_is_a_typed_error() {
+        assert!(matches!(zeroed("keygen", usize::MAX), Err(Error::Memory(_))));
         for len in [usize::MAX, usize::MAX / 8, 1 << 57] {
             let error = Buffer::<f64>::new(len).err().expect("the system grants no such buffer");
             assert_eq!(error.kind(), "memory");

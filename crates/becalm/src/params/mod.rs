@@ -66,6 +66,30 @@ pub enum ModulusSwitch {
     Centered,
 }
 
+/// How the blind rotation walks over the small key, which also says how that key is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Rotation {
+    /// One key bit a step: n external products, n GGSW.
+    #[default]
+    Classic,
+    /// `grouping` key bits a step: n/g external products by a bundle of 2^g − 1 GGSW, one for each non-empty subset.
+    MultiBit {
+        /// g, a divisor of n.
+        grouping: u32,
+    },
+    /// The small key is made of blocks of `size` bits, at most one of which is 1: n/size external products by a bundle of
+    /// `size` GGSW. An assumption of its own: the fast family.
+    Block {
+        /// Bits in a block, a divisor of n.
+        size: u32,
+    },
+    /// One key bit a step on a table of 2^`factor_log2`·N coefficients in as many accumulators of N.
+    Extended {
+        /// η = log2 of the number of accumulators.
+        factor_log2: u32,
+    },
+}
+
 /// What a parameter set may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
@@ -112,6 +136,16 @@ pub struct TfheParams {
     pub modulus_switch: ModulusSwitch,
     /// Order of key switch and bootstrap.
     pub order: Order,
+    /// How the blind rotation walks over the small key.
+    #[serde(default)]
+    pub rotation: Rotation,
+    /// w: messages in one ciphertext, each under a key of its own behind one common mask; 1 for plain ciphertexts.
+    #[serde(default = "one")]
+    pub slots: usize,
+    /// Whether the small key is the beginning of the big one, so that the key switch leaves those coefficients alone. An
+    /// assumption of its own: the fast family.
+    #[serde(default)]
+    pub shared_key: bool,
     /// Claim: bits of security, the least over the attacks considered and over both keys.
     pub security_bits: f64,
     /// Where `security_bits` comes from.
@@ -264,7 +298,12 @@ impl TfheParams {
             (self.max_norm2, self.modulus_switch, self.order),
         );
         // Plain numbers and unit variants always serialise; the digest of nothing would be no set's.
-        let bytes = postcard::to_stdvec(&row).unwrap_or_default();
+        let mut bytes = postcard::to_stdvec(&row).unwrap_or_default();
+        // Absent where nothing differs from the classic bootstrap, so that ids from before there were others hold.
+        let variant = (self.rotation, self.slots, self.shared_key);
+        if variant != (Rotation::Classic, 1, false) {
+            bytes.extend(postcard::to_stdvec(&variant).unwrap_or_default());
+        }
         let mut id = [0; 16];
         id.copy_from_slice(&blake3::hash(&bytes).as_bytes()[..16]);
         ParamsId(id)
@@ -349,6 +388,19 @@ impl TfheParams {
         check(k * degree <= MAX_BIG_DIMENSION, "k·N at most 131072", || {
             format!("k·N = {}", k * degree)
         })?;
+        let rotation_ok = match self.rotation {
+            Rotation::Classic => true,
+            Rotation::MultiBit { grouping: g } => (2..=5).contains(&g) && n % g as usize == 0,
+            Rotation::Block { size: b } => (2..=32).contains(&b) && n % b as usize == 0,
+            Rotation::Extended { factor_log2 } => (1..=6).contains(&factor_log2),
+        };
+        let wanted =
+            "a grouping of 2 to 5 or blocks of 2 to 32 that divide n, or 2^1 to 2^6 accumulators";
+        check(rotation_ok, wanted, || format!("{:?} with n = {n}", self.rotation))?;
+        let slots_ok = (1..=16).contains(&self.slots);
+        check(slots_ok, "1 to 16 slots", || format!("{} slots", self.slots))?;
+        let shared_ok = !self.shared_key || n <= k * degree;
+        check(shared_ok, "a shared key no longer than k·N", || format!("n = {n}"))?;
         let switched = self.ks_modulus_log2;
         let word_ok = switched == 64
             || switched == 32 && self.modulus == Modulus::Native && self.order == Order::KsPbs;
@@ -405,6 +457,11 @@ impl TfheParams {
         let got = || format!("{} bits, 2^{}", self.security_bits, self.log2_pfail);
         check(claims_ok, "finite claims: security_bits >= 0 and log2_pfail <= 0", got)
     }
+}
+
+/// Slots of a set that does not speak of them.
+fn one() -> usize {
+    1
 }
 
 /// A product of sizes that stays at the largest where a set from outside would overflow it.

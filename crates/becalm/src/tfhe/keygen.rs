@@ -10,7 +10,7 @@ use super::noise::check_claim;
 use super::polynomial::BinaryPolynomials;
 use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words};
 use crate::math::Modulus;
-use crate::math::buffer::require_memory;
+use crate::math::buffer::zeroed;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::{binary, uniform};
 use crate::params::TfheParams;
@@ -100,9 +100,8 @@ impl SecretKey {
         let secret = BinaryPolynomials::new(p.modulus, p.polynomial_size, &self.big)?;
         let ggsw_body = p.pbs.level as usize * (p.glwe_dimension + 1) * p.polynomial_size;
         let ks_body = p.ks.level as usize;
-        require_memory("keygen", 8 * p.lwe_dimension * ggsw_body)?;
-        let mut bootstrap = vec![0u64; p.lwe_dimension * ggsw_body];
-        let mut key_switch = vec![0u64; p.big_dimension() * ks_body];
+        let mut bootstrap = zeroed("keygen", p.lwe_dimension * ggsw_body)?;
+        let mut key_switch = zeroed("keygen", p.big_dimension() * ks_body)?;
         let total = p.lwe_dimension + p.big_dimension();
         let (done, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
         let step = || {

@@ -58,7 +58,7 @@ impl FourierBootstrapKey {
     ) -> Result<Self> {
         check(&shape)?;
         let plan = Plan::get(shape.polynomial_size, level)?;
-        let layout = Layout::new(plan, shape.glwe_dimension + 1, shape.gadget);
+        let layout = Layout::new(plan, shape.columns(), shape.gadget);
         let mut key = Buffer::new(shape.lwe_dimension * shape.ggsw_len())?;
         let work = || (vec![0; shape.ggsw_len()], vec![0.0; layout.plan.twofold_len()]);
         let ggsws = key.as_mut_slice().par_chunks_exact_mut(shape.ggsw_len());

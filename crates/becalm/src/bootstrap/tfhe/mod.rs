@@ -13,6 +13,8 @@ pub struct Shape {
     pub lwe_dimension: usize,
     /// k: number of mask polynomials.
     pub glwe_dimension: usize,
+    /// w: number of bodies behind the mask.
+    pub bodies: usize,
     /// N: coefficients of a polynomial.
     pub polynomial_size: usize,
     /// Base and levels of the decomposition.
@@ -20,9 +22,14 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Polynomials of a GLWE ciphertext: k masks and w bodies.
+    pub fn columns(&self) -> usize {
+        self.glwe_dimension + self.bodies
+    }
+
     /// Words of a GLWE ciphertext.
     pub fn glwe_len(&self) -> usize {
-        (self.glwe_dimension + 1).saturating_mul(self.polynomial_size)
+        self.columns().saturating_mul(self.polynomial_size)
     }
 
     /// Words of the digits of a GLWE ciphertext.
@@ -32,7 +39,7 @@ impl Shape {
 
     /// Words of a GGSW ciphertext in coefficient form, and values of it in a transformed domain.
     pub fn ggsw_len(&self) -> usize {
-        self.digits_len().saturating_mul(self.glwe_dimension + 1)
+        self.digits_len().saturating_mul(self.columns())
     }
 
     /// The shape of a parameter set's key.
@@ -40,6 +47,7 @@ impl Shape {
         Shape {
             lwe_dimension: params.lwe_dimension,
             glwe_dimension: params.glwe_dimension,
+            bodies: params.slots,
             polynomial_size: params.polynomial_size,
             gadget: params.pbs,
         }

@@ -302,7 +302,7 @@ mod tests {
 
     /// The rotation by the definition, coefficient by coefficient.
     fn reference(shape: &Shape, acc: &mut [u64], mask: &[u32]) {
-        let (size, columns) = (shape.polynomial_size, shape.glwe_dimension + 1);
+        let (size, columns) = (shape.polynomial_size, shape.columns());
         let level = shape.gadget.level as usize;
         let (body, mask) = mask.split_last().unwrap();
         for a in acc.chunks_exact_mut(size) {
@@ -330,7 +330,8 @@ mod tests {
 
     fn check(n: usize, k: usize, size: usize, level: u32, base_log: u32, tile: usize) {
         let gadget = Gadget { base_log, level };
-        let shape = Shape { lwe_dimension: n, glwe_dimension: k, polynomial_size: size, gadget };
+        let shape =
+            Shape { lwe_dimension: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget };
         let mut next = words((n + 10 * k + size) as u64);
         let accs: Vec<u64> = (0..tile * shape.glwe_len()).map(|_| P.reduce(next())).collect();
         let mut masks: Vec<u32> =
@@ -389,7 +390,8 @@ mod tests {
     #[test]
     fn wrong_shapes_are_refused() {
         let gadget = Gadget { base_log: 23, level: 1 };
-        let good = Shape { lwe_dimension: 1, glwe_dimension: 1, polynomial_size: 16, gadget };
+        let good =
+            Shape { lwe_dimension: 1, glwe_dimension: 1, bodies: 1, polynomial_size: 16, gadget };
         let refused = |shape: Shape, kind: &str| {
             let key = NttBootstrapKey::new(shape, Level::best(), |_, _| {});
             assert_eq!(key.err().map(|e| e.kind()), Some(kind), "{shape:?}");

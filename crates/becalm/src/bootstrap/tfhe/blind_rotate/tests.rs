@@ -12,7 +12,7 @@ fn noise(seed: u64) -> impl FnMut() -> u64 {
 
 fn shape(n: usize, k: usize, size: usize, base_log: u32, level: u32) -> Shape {
     let gadget = Gadget { base_log, level };
-    Shape { lwe_dimension: n, glwe_dimension: k, polynomial_size: size, gadget }
+    Shape { lwe_dimension: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget }
 }
 
 /// X^exponent times a polynomial.
@@ -63,7 +63,7 @@ fn rows(glwe: &[u64], shape: &Shape) -> Vec<Vec<i64>> {
             .map(|d| d[v])
             .collect()
     };
-    let columns = shape.glwe_dimension + 1;
+    let columns = shape.columns();
     (0..shape.gadget.level as usize)
         .flat_map(|v| (0..columns).map(move |p| (v, p)))
         .map(|(v, p)| row(v, p))
@@ -87,7 +87,7 @@ fn one_step_variance(
     samples: usize,
 ) -> f64 {
     let s = *key.shape();
-    let (size, columns) = (s.polynomial_size, s.glwe_dimension + 1);
+    let (size, columns) = (s.polynomial_size, s.columns());
     let mut next = noise(99);
     let mut scratch = key.scratch(1).unwrap();
     let (mut sum, mut count) = (0.0, 0.0);

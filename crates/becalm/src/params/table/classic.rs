@@ -1,57 +1,10 @@
-//! The parameter sets, one block each.
-//!
-//! Names: `tfhe_<message bits>_<carry bits>`, then what differs from the default (key switch modulo 2^32, TUniform
-//! noise, modulo 2^64): `_ks64` a 64-bit key-switching key, `_gaussian` Gaussian noise, `_p` modulo the Goldilocks
-//! prime, `_2m64` a failure probability of 2^-64 instead of 2^-128. TUniform bounds of the small key are in units of
-//! 2^-`ks_modulus_log2`, those of the big key in units of 1/q.
-//!
-//! Security claims are the least of four attacks over both keys by the strict search of [`crate::security`], rounded
-//! down to a tenth of a bit; the usual search, which takes n samples for the dual hybrid, says 0.3 to 2 bits more.
-//! `tests/security_of_sets.rs` estimates each again.
+//! Classic sets: one key bit a step, one message a ciphertext.
 
-use super::{Gadget, Kind, ModulusSwitch, Noise, Order, TfheParams};
+use super::{FULL_SCAN, OURS, Row, V1_4, gauss, tu};
 use crate::math::Modulus;
-use std::borrow::Cow;
-use std::sync::LazyLock;
+use crate::params::{Kind, Order, Rotation};
 
-/// A set as it is written down.
-#[derive(Clone, Copy)]
-struct Row {
-    name: &'static str,
-    kind: Kind,
-    modulus: Modulus,
-    order: Order,
-    /// n and its noise.
-    lwe: (usize, Noise),
-    /// k, N and their noise.
-    glwe: (usize, usize, Noise),
-    /// (base_log, level).
-    pbs: (u32, u32),
-    /// (base_log, level).
-    ks: (u32, u32),
-    ks_modulus_log2: u32,
-    /// (message, carry) modulus.
-    values: (u64, u64),
-    max_norm2: f64,
-    security_bits: f64,
-    security_source: &'static str,
-    log2_pfail: f64,
-    source: &'static str,
-}
-
-const fn tu(bound_log2: u32) -> Noise {
-    Noise::TUniform { bound_log2 }
-}
-
-const fn gauss(std: f64) -> Noise {
-    Noise::Gaussian { std }
-}
-
-const FULL_SCAN: &str = "becalm estimate --strict: usvp, bdd, dual, dual hybrid";
-const V1_4: &str = "tfhe-rs 1.4 to 1.8, 2^-128 sets";
-const OURS: &str = "becalm: least n with 132 bits by the usual search";
-
-const TFHE_2_2: Row = Row {
+pub(super) const TFHE_2_2: Row = Row {
     name: "tfhe_2_2",
     kind: Kind::Standard,
     modulus: Modulus::Native,
@@ -63,6 +16,9 @@ const TFHE_2_2: Row = Row {
     ks_modulus_log2: 32,
     values: (4, 4),
     max_norm2: 5.0,
+    rotation: Rotation::Classic,
+    slots: 1,
+    shared_key: false,
     security_bits: 133.1,
     security_source: FULL_SCAN,
     log2_pfail: -129.581,
@@ -87,7 +43,7 @@ const TFHE_2_2_P: Row = Row {
     ..TFHE_2_2_KS64
 };
 
-const TFHE_1_1: Row = Row {
+pub(super) const TFHE_1_1: Row = Row {
     name: "tfhe_1_1",
     lwe: (879, tu(14)),
     glwe: (4, 512, tu(17)),
@@ -122,7 +78,7 @@ const TFHE_1_1_P: Row = Row {
     ..TFHE_1_1_KS64
 };
 
-const TFHE_3_3: Row = Row {
+pub(super) const TFHE_3_3: Row = Row {
     name: "tfhe_3_3",
     lwe: (1077, tu(9)),
     glwe: (1, 8192, tu(3)),
@@ -159,7 +115,7 @@ const TFHE_3_3_P: Row = Row {
     ..TFHE_3_3_KS64
 };
 
-const TFHE_4_4: Row = Row {
+pub(super) const TFHE_4_4: Row = Row {
     name: "tfhe_4_4",
     lwe: (1117, tu(8)),
     glwe: (1, 65536, tu(3)),
@@ -354,7 +310,7 @@ const TOY_BOOLEAN_KS_PBS: Row = Row {
     ..TOY_BOOLEAN
 };
 
-const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     TFHE_2_2,
     TFHE_2_2_KS64,
     TFHE_2_2_GAUSSIAN,
@@ -390,32 +346,3 @@ const ROWS: &[Row] = &[
     TOY_BOOLEAN_P,
     TOY_BOOLEAN_KS_PBS,
 ];
-
-fn set(r: &Row) -> TfheParams {
-    let gadget = |(base_log, level)| Gadget { base_log, level };
-    TfheParams {
-        name: Cow::Borrowed(r.name),
-        kind: r.kind,
-        modulus: r.modulus,
-        lwe_dimension: r.lwe.0,
-        lwe_noise: r.lwe.1,
-        glwe_dimension: r.glwe.0,
-        polynomial_size: r.glwe.1,
-        glwe_noise: r.glwe.2,
-        pbs: gadget(r.pbs),
-        ks: gadget(r.ks),
-        ks_modulus_log2: r.ks_modulus_log2,
-        message_modulus: r.values.0,
-        carry_modulus: r.values.1,
-        max_norm2: r.max_norm2,
-        modulus_switch: ModulusSwitch::Centered,
-        order: r.order,
-        security_bits: r.security_bits,
-        security_source: Cow::Borrowed(r.security_source),
-        log2_pfail: r.log2_pfail,
-        source: Cow::Borrowed(r.source),
-    }
-}
-
-pub(super) static TABLE: LazyLock<Vec<TfheParams>> =
-    LazyLock::new(|| ROWS.iter().map(set).collect());
