@@ -74,6 +74,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """What the package offers; not what it imports."""
+    return sorted([*__all__, "__doc__", "__file__", "__name__"])
+
+
 @overload
 def params() -> list[Params]: ...
 @overload

@@ -8,7 +8,7 @@ use becalm::security::{Attack, Instance, Report, Search, Secret, estimate};
 #[derive(clap::Args)]
 pub struct Args {
     /// Both keys of a parameter set, instead of an instance.
-    #[arg(long, conflicts_with_all = ["n", "log_q", "noise_std"])]
+    #[arg(long, conflicts_with_all = ["n", "log_q", "noise_std", "secret"])]
     params: Option<String>,
     /// Dimension of the secret.
     #[arg(long, required_unless_present = "params")]

@@ -1,6 +1,6 @@
 //! `becalm keygen | encrypt | eval | decrypt | inspect`: the same job in separate steps, with files between them.
 
-use crate::report::{self, facts, megabytes};
+use crate::report::{self, counted, facts, megabytes};
 use anyhow::{Context, Result, bail};
 use becalm::backend::{Evaluator, by_name};
 use becalm::cipher::file::{self, Kind, Trust};
@@ -180,9 +180,9 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
         return report::json(&json!({ "out": args.out, "ciphertexts": len, "bytes": bytes }));
     }
     report::print(&format!(
-        "{}: {} ciphertexts, {}",
+        "{}: {}, {}",
         args.out.display(),
-        ct.len(),
+        counted(ct.len(), "ciphertext"),
         megabytes(ct.bytes())
     ))
 }
@@ -190,6 +190,9 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
 /// Bootstraps through a table, or runs a program.
 pub fn eval(args: &EvalArgs) -> Result<()> {
     args.out.iter().try_for_each(|path| spare_keys(path))?;
+    if let Some(path) = args.out.iter().find(|out| args.inputs.contains(out)) {
+        bail!("{} is an input; choose another name for the result", path.display());
+    }
     let keys = EvaluationKey::load(&args.evaluation, args.trust.trust())?;
     let inputs = args
         .inputs
@@ -202,9 +205,9 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     };
     if args.out.len() != program.outputs().len() {
         bail!(
-            "the program has {} outputs, {} files were named with --out",
-            program.outputs().len(),
-            args.out.len()
+            "the program has {}, {} named with --out",
+            counted(program.outputs().len(), "output"),
+            counted(args.out.len(), "file")
         );
     }
     let backend = by_name(&args.backend)?;
@@ -221,9 +224,9 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         rows.push(json!({ "out": path, "ciphertexts": ct.len(), "noise_log2_std": log2 }));
         if !args.json {
             report::print(&format!(
-                "{}: {} ciphertexts, noise 2^{log2:.2}",
+                "{}: {}, noise 2^{log2:.2}",
                 path.display(),
-                ct.len()
+                counted(ct.len(), "ciphertext")
             ))?;
         }
     }
@@ -290,6 +293,7 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     }));
     rows.extend(found.range.map(|(a, b)| ("messages", format!("{a} to {b}"))));
     rows.extend(found.noise.map(|v| ("noise", format!("2^{:.2} of the torus", v.sqrt().log2()))));
+    rows.push(("checked", "its form; the checksum is verified when the file is used".into()));
     for t in &found.tensors {
         rows.push((
             "tensor",

@@ -77,6 +77,9 @@ where
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("becalm: {e:#}");
+            if let Some(becalm::Error::Insecure(_)) = e.downcast_ref() {
+                eprintln!("the word that allows it is --allow-insecure");
+            }
             ExitCode::FAILURE
         }
     }

@@ -63,6 +63,11 @@ pub fn megabytes(bytes: usize) -> String {
     }
 }
 
+/// A number of things, in words: `1 ciphertext`, `3 ciphertexts`.
+pub fn counted(number: usize, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A progress bar on standard error; it shows itself only to people (not in a pipe).
 pub fn bar(what: &str, steps: usize) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64).with_message(what.to_string());

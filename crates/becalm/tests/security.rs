@@ -18,7 +18,7 @@ const MISSED: Instance =
     Instance { n: 837, log2_q: 64.0, secret: Secret::Binary, noise_std: 62_252_490_058_146.586 };
 
 fn bits(instance: &Instance, attack: Attack, search: Search) -> f64 {
-    estimate(instance, &[attack], search).expect("a valid instance").bits()
+    estimate(instance, &[attack], search).expect("a valid instance").get(attack).unwrap().bits
 }
 
 /// One line of the oracle table.
@@ -293,5 +293,17 @@ fn extremes_give_figures() {
                 }
             }
         }
+    }
+}
+
+/// No secret is harder to find than to guess, whatever the lattice attacks say of so small a one.
+#[test]
+fn guessing_bounds_every_report() {
+    let secrets =
+        [(Secret::Binary, 12.0), (Secret::Ternary, 19.02), (Secret::Sparse { weight: 2 }, 7.04)];
+    for (secret, entropy) in secrets {
+        let instance = Instance { n: 12, log2_q: 32.0, secret, noise_std: 2e9 };
+        let bits = estimate(&instance, &Attack::DENSE, Search::Strict).unwrap().bits();
+        assert!((bits - entropy).abs() < 0.01, "{secret:?}: {bits}");
     }
 }

@@ -79,8 +79,10 @@ pub(super) fn named(name: &str) -> Result<&'static TfheParams> {
     if let Some(set) = TABLE.iter().find(|p| p.name == name) {
         return Ok(set);
     }
-    let mut near: Vec<(usize, &str)> =
-        TABLE.iter().map(|p| (edits(name, &p.name), &*p.name)).collect();
+    // Toys are offered to who asks for a toy.
+    let toys = name.starts_with("toy");
+    let offered = TABLE.iter().filter(|p| toys == (p.kind == Kind::Toy));
+    let mut near: Vec<(usize, &str)> = offered.map(|p| (edits(name, &p.name), &*p.name)).collect();
     near.sort();
     let near: Vec<String> = near.iter().take(3).map(|(_, n)| format!("`{n}`")).collect();
     // A name may come from a file: no more of it is repeated than a person would read.

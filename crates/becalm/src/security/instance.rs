@@ -1,4 +1,5 @@
 //! The LWE instance under attack: n, q, the distribution of the secret and of the noise, samples without limit.
+use super::prob::log2_binomial;
 use crate::{Error, Result};
 use serde::Serialize;
 use std::f64::consts::PI;
@@ -21,6 +22,24 @@ pub enum Secret {
         /// Standard deviation, in units of 1.
         std: f64,
     },
+}
+
+impl Secret {
+    /// log2 of the number of secrets of dimension `n` (for a Gaussian, of those that occur: its entropy).
+    pub fn entropy(self, n: u32) -> f64 {
+        let dimension = f64::from(n);
+        match self {
+            Secret::Binary => dimension,
+            Secret::Ternary => dimension * 3f64.log2(),
+            Secret::Sparse { weight } => {
+                let weight = f64::from(weight.min(n));
+                log2_binomial(dimension, weight) + log2_binomial(weight, (weight / 2.0).floor())
+            }
+            Secret::Gaussian { std } => {
+                dimension * (std * (2.0 * PI * std::f64::consts::E).sqrt()).log2().max(0.0)
+            }
+        }
+    }
 }
 
 /// An LWE instance with as many samples as the attacker wants.

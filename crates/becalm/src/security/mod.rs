@@ -131,9 +131,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Bits of security: the least over the attacks.
+    /// Bits of security: the least over the attacks, and never more than it takes to try every secret.
     pub fn bits(&self) -> f64 {
-        self.estimates.iter().map(|e| e.bits).fold(CEILING_BITS, f64::min)
+        let guess = self.instance.secret.entropy(self.instance.n).min(CEILING_BITS);
+        self.estimates.iter().map(|e| e.bits).fold(guess, f64::min)
     }
 
     /// The estimate of one attack, if it was asked for.

@@ -168,7 +168,7 @@ fn ln_factorial(k: f64) -> f64 {
 }
 
 /// log2 of the binomial coefficient; minus infinity outside 0 ≤ k ≤ n.
-fn log2_binomial(n: f64, k: f64) -> f64 {
+pub(super) fn log2_binomial(n: f64, k: f64) -> f64 {
     if k < 0.0 || k > n {
         return f64::NEG_INFINITY;
     }

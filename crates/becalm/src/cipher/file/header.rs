@@ -55,7 +55,8 @@ impl Header {
     pub(super) fn length(first: [u8; LENGTH], total: u64) -> Result<usize> {
         let n = u64::from_le_bytes(first);
         if n > MAX_HEADER {
-            return Err(bad(format!("a header of at most {MAX_HEADER} bytes"), format!("{n}")));
+            let got = format!("a file that begins with {first:02x?}");
+            return Err(bad(format!("a header of at most {MAX_HEADER} bytes"), got));
         }
         if !n.is_multiple_of(8) {
             return Err(bad("a header that ends 8-aligned", format!("{n} bytes")));
