@@ -140,8 +140,9 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     }
     let secret = SecretKey::generate(params, args.allow_insecure)?;
     let keys = crate::run::keygen(&secret)?;
-    secret.save(&args.secret)?;
+    // The secret last: if the larger file cannot be written, no key lies about.
     keys.save(&args.evaluation)?;
+    secret.save(&args.secret)?;
     if args.json {
         return report::json(&json!({
             "params": params.name, "key": secret.id().to_string(), "secret": args.secret,

@@ -61,6 +61,7 @@ where
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
     };
+    report::listen();
     let done = match cli.verb {
         Verb::Run(a) => run::run(&a),
         Verb::Params(a) => params::run(&a),

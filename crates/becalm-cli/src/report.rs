@@ -5,6 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints to standard output; a reader that has gone away is not an error.
 pub fn print(text: &str) -> Result<()> {
@@ -83,8 +84,25 @@ pub fn follow(bar: &ProgressBar) -> impl FnMut(usize, usize) -> ControlFlow<()> 
     |done, of| {
         bar.set_length(of as u64);
         bar.set_position(done as u64);
-        ControlFlow::Continue(())
+        if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// From now on Ctrl-C asks the work to stop where nothing is lost, and a second one ends the process at once.
+pub fn listen() {
+    // A second call in one process finds the handler in place.
+    let _ = ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+}
+
+/// Whether somebody pressed Ctrl-C.
+pub fn stopped() -> bool {
+    STOP.load(Ordering::Relaxed)
 }
 
 /// Seconds as milliseconds with three digits.

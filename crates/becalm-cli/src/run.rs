@@ -159,7 +159,7 @@ pub fn keygen(secret: &SecretKey) -> Result<EvaluationKey> {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         }
-        true
+        !report::stopped()
     })?;
     bar.finish_and_clear();
     Ok(keys)

@@ -1,7 +1,8 @@
 //! The `becalm` command as a user runs it: every verb, files between them, exit status and messages.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// A folder of its own for each test, removed afterwards.
 struct Folder(PathBuf);
@@ -111,4 +112,25 @@ fn refusals_name_the_remedy() {
     let swapped = f.refuse("decrypt x.becalm --secret evaluation.becalm --allow-insecure");
     assert!(swapped.contains("bad file"), "{swapped}");
     assert_eq!(f.run("run --no-such-flag").status.code(), Some(2));
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_leaves_no_key_behind() {
+    let folder = Folder::new("interrupt");
+    let child = Command::new(env!("CARGO_BIN_EXE_becalm"))
+        .current_dir(&folder.0)
+        .args(["keygen", "--params", "tfhe_3_3"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(800));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let out = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("nothing was kept"), "{message}");
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
 }
