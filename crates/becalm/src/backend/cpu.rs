@@ -209,7 +209,7 @@ impl CpuSession {
         let key = key.ok_or_else(not_loaded)?;
         let regs = registers(&mut self.registers)?;
         let items = items(ops, regs.lanes());
-        let width = KeyRole::Small.width(&self.params);
+        let width = ops.first().map_or(1, |op| regs.width(op.results()[0]));
         let tile = tile_size(items.len(), KEY_SWITCH_TILE);
         let results: Vec<Vec<u64>> = items
             .par_chunks(tile)

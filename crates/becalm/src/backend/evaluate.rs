@@ -302,23 +302,19 @@ impl Evaluator {
         only(self.apply(&[x], |p, r| Ok(vec![p.extract(r[0], slot)?]))?)
     }
 
-    /// Packs plain ciphertexts under the key of slot 0, a batch for each slot, and looks each slot up in its table: without
-    /// a table they would rest under the small keys.
+    /// Packs plain ciphertexts under the key of slot 0, a batch for each slot.
     ///
     /// # Errors
     /// As [`Evaluator::evaluate`] and [`Program::pack`]; [`Error::WrongKey`] without a packing key.
-    pub fn pack(&self, slots: &[&Lwe], tables: &[Table]) -> Result<Lwe> {
-        only(self.apply(slots, |p, r| {
-            let packed = p.pack(r)?;
-            p.bootstrap_slots(packed, tables)
-        })?)
+    pub fn pack(&self, slots: &[&Lwe]) -> Result<Lwe> {
+        only(self.apply(slots, |p, r| Ok(vec![p.pack(r)?]))?)
     }
 
-    /// Applies a private map between slots, number `map` of the key, and looks each slot up in its table.
+    /// Applies a private map between slots, number `map` of the key.
     ///
     /// # Errors
     /// As [`Evaluator::evaluate`] and [`Program::slot_map`]; [`Error::WrongKey`] without such a map.
-    pub fn slot_map(&self, x: &Lwe, map: u32, tables: &[Table]) -> Result<Lwe> {
+    pub fn slot_map(&self, x: &Lwe, map: u32) -> Result<Lwe> {
         let Some(sums) = self.maps.get(map as usize) else {
             return Err(Error::wrong_key(
                 "slot_map",
@@ -327,10 +323,7 @@ impl Evaluator {
                 "make it with the secret key, and give it with EvaluationKey::with_slot_key",
             ));
         };
-        only(self.apply(&[x], |p, r| {
-            let mapped = p.slot_map(r[0], map, *sums)?;
-            p.bootstrap_slots(mapped, tables)
-        })?)
+        only(self.apply(&[x], |p, r| Ok(vec![p.slot_map(r[0], map, *sums)?]))?)
     }
 
     /// Looks every ciphertext up in an encrypted table; one batch for each output of the table.

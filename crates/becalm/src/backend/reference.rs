@@ -7,10 +7,11 @@
 use super::linear::extract as extract_slot;
 use super::registers::Registers;
 use super::{Backend, Info, Loaded, Session};
-use crate::cipher::{Ciphertext, EvaluationKey};
+use crate::cipher::{Ciphertext, EvaluationKey, SlotKey};
 use crate::math::{Modulus, exact, gadget};
 use crate::params::{ModulusSwitch, TfheParams};
 use crate::program::{Need, Op, Program, Reg, TableRef, Walk};
+use crate::tfhe::key_switch::KeySwitchShape;
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -134,11 +135,13 @@ fn table_polynomials(
 pub(crate) fn key_switch(keys: &EvaluationKey, op: &Op, ct: &[u64]) -> Result<Vec<u64>> {
     let p = keys.params();
     let slot_key = op.need().map_or(Ok(None), |need| need.slot_key(keys))?;
-    let (q, width, levels) = (p.modulus, p.lwe_dimension + p.slots, p.ks.level as usize);
+    let shape = slot_key.map_or(KeySwitchShape::of(p), SlotKey::shape);
+    let (q, gadget, levels) = (p.modulus, shape.gadget, shape.gadget.level as usize);
+    let width = shape.output_dimension + p.slots;
     let mut sum = vec![0u64; width];
     let (mask, bodies) = ct.split_at(ct.len() - p.slots);
-    for (sum, body) in sum[p.lwe_dimension..].iter_mut().zip(bodies) {
-        *sum = match p.ks_modulus_log2 {
+    for (sum, body) in sum[shape.output_dimension..].iter_mut().zip(bodies) {
+        *sum = match shape.modulus_log2 {
             32 => (body.wrapping_add(1 << 31) >> 32) << 32,
             _ => *body,
         };
@@ -146,7 +149,7 @@ pub(crate) fn key_switch(keys: &EvaluationKey, op: &Op, ct: &[u64]) -> Result<Ve
     let mut digits = vec![0i64; levels];
     let mut rows = vec![0u64; levels * width];
     for (i, a) in mask.iter().enumerate() {
-        gadget::decompose(q, p.ks, *a, &mut digits);
+        gadget::decompose(q, gadget, *a, &mut digits);
         match slot_key {
             Some(key) => key.expand(i, &mut rows),
             None => keys.expand_key_switch(i, &mut rows),

@@ -1,4 +1,5 @@
-//! Keys between the slots of a common-mask set: packing, and private linear maps. Both are key switches to the small keys.
+//! Keys between the slots of a common-mask set: packing, and private linear maps. Both are key switches to the big keys,
+//! so that results rest as any other; under the small keys w·k·N rows would be too much noise.
 //!
 //! * Packing reads w plain ciphertexts under the key of slot 0 as one of w·k·N mask coefficients: row t·k·N + i encrypts
 //!   S_(0,i) in slot t and 0 in the others. Rows: w·k·N. Source: Bergerat et al. 2025 (TCHES 2025/4), "compression".
@@ -7,7 +8,7 @@
 
 use super::{EvaluationKey, KeyId, Words};
 use crate::math::random::PublicSeed;
-use crate::params::TfheParams;
+use crate::params::{Gadget, TfheParams};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -110,6 +111,12 @@ impl SlotKey {
     pub fn seeded_bytes(&self) -> usize {
         self.words.len() * 8 + 32
     }
+}
+
+/// The gadget of keys between slots: 9 bits a digit, all that the key switch takes. Their rounding is then about the noise
+/// of a bootstrap, and that of the key far below.
+pub(crate) fn slot_gadget(p: &TfheParams) -> Gadget {
+    Gadget { base_log: 9, level: if p.big_dimension() <= 2048 { 2 } else { 3 } }
 }
 
 impl SlotKeyKind {

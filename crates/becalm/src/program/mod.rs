@@ -91,14 +91,14 @@ pub enum Op {
     },
     /// Plain ciphertexts under the key of slot 0 as one of a message each, by a key switch.
     Pack {
-        /// Result, under the small keys.
+        /// Result, under the big keys.
         dst: Reg,
         /// One source for each slot.
         srcs: Vec<Reg>,
     },
     /// A linear map between the slots that the server does not learn: slot j becomes Σ_t M_(j,t)·slot t.
     SlotMap {
-        /// Result, under the small keys.
+        /// Result, under the big keys.
         dst: Reg,
         /// Source, under the big keys.
         src: Reg,

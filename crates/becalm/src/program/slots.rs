@@ -68,7 +68,7 @@ impl Program {
         Ok(dst)
     }
 
-    /// Plain ciphertexts under the key of slot 0, one for each slot, as one ciphertext under the small keys.
+    /// Plain ciphertexts under the key of slot 0, one for each slot, as one ciphertext under the big keys.
     ///
     /// # Errors
     /// [`Error::BadInput`] for another number of registers than slots, other types, or mixed encodings.
@@ -90,7 +90,7 @@ impl Program {
             }
             range = (range.0.min(info.range.0), range.1.max(info.range.1));
         }
-        let ty = RegType::Lwe(KeyRole::Small);
+        let ty = RegType::Lwe(KeyRole::Big);
         let dst = self.reg(RegInfo { ty, range, ..first });
         self.ops.push(Op::Pack { dst, srcs: srcs.to_vec() });
         Ok(dst)
@@ -105,7 +105,7 @@ impl Program {
         KeyRole::Slot(0).checked(&self.params)?;
         require(info.ty, RegType::Lwe(KeyRole::Big), "slot_map")?;
         let range = sums.checked()?.range(info.range);
-        let dst = self.reg(RegInfo { ty: RegType::Lwe(KeyRole::Small), range, ..info });
+        let dst = self.reg(RegInfo { range, ..info });
         self.ops.push(Op::SlotMap { dst, src, map, sums });
         Ok(dst)
     }

@@ -123,8 +123,7 @@ impl SecretKey {
         });
         key_switch.par_chunks_exact_mut(ks_body).enumerate().for_each(|(i, out)| {
             if step() {
-                let bit = |slot: usize| self.big[slot * p.big_dimension() + i];
-                self.key_switch_bodies(&seed, &noise, i, bit, out);
+                self.key_switch_bodies(&seed, &noise, i, out);
             }
         });
         if stopped.into_inner() {
@@ -178,16 +177,7 @@ impl SecretKey {
         }
     }
 
-    /// The bodies of rows (i, 1..=ℓ) of a key switch to the small key: body j encrypts `message(j)`·q/B^l, an integer
-    /// modulo q.
-    pub(super) fn key_switch_bodies(
-        &self,
-        seed: &PublicSeed,
-        noise: &SecretSeed,
-        i: usize,
-        message: impl Fn(usize) -> u64,
-        out: &mut [u64],
-    ) {
+    fn key_switch_bodies(&self, seed: &PublicSeed, noise: &SecretSeed, i: usize, out: &mut [u64]) {
         let p = &*self.params;
         let mut masks = KeySwitchMasks::new(p, seed, i);
         let mut stream = NoiseStream::new(noise, Domain::KeySwitch, i as u32);
@@ -202,7 +192,7 @@ impl SecretKey {
             let smalls = self.small.chunks_exact(p.lwe_dimension);
             for (slot, ((body, e), small)) in bodies.iter_mut().zip(errors).zip(smalls).enumerate()
             {
-                let scaled = q.mul(message(slot), unit);
+                let scaled = self.big[slot * p.big_dimension() + i] * unit;
                 let error = q.from_signed(e << (Modulus::LOG2 - p.ks_modulus_log2));
                 *body = q.add(q.add(inner_product(q, &mask, small), scaled), error);
             }
@@ -230,23 +220,6 @@ impl KeySwitchMasks {
     }
 }
 
-/// Writes rows `(i, 1..=ℓ)` of a key switch to the small key, `[ℓ][n + w]`, from its seed and its bodies.
-pub(crate) fn expand_key_switch(
-    p: &TfheParams,
-    seed: &PublicSeed,
-    bodies: &[u64],
-    i: usize,
-    out: &mut [u64],
-) {
-    let size = p.ks.level as usize * p.slots;
-    let bodies = bodies[i * size..(i + 1) * size].chunks_exact(p.slots);
-    let mut masks = KeySwitchMasks::new(p, seed, i);
-    for (row, bodies) in out.chunks_exact_mut(p.lwe_dimension + p.slots).zip(bodies) {
-        masks.fill(&mut row[..p.lwe_dimension]);
-        row[p.lwe_dimension..].copy_from_slice(bodies);
-    }
-}
-
 impl EvaluationKey {
     /// Writes GGSW `i` in coefficient form, `[ℓ][row][column][N]`.
     pub(crate) fn expand_ggsw(&self, i: usize, out: &mut [u64]) {
@@ -263,7 +236,14 @@ impl EvaluationKey {
 
     /// Writes rows `(i, 1..=ℓ)` of the key-switching key, `[ℓ][n + w]` torus elements.
     pub(crate) fn expand_key_switch(&self, i: usize, out: &mut [u64]) {
-        expand_key_switch(&self.params, &self.seed, &self.key_switch, i, out);
+        let p = &*self.params;
+        let size = p.ks.level as usize * p.slots;
+        let bodies = self.key_switch[i * size..(i + 1) * size].chunks_exact(p.slots);
+        let mut masks = KeySwitchMasks::new(p, &self.seed, i);
+        for (row, bodies) in out.chunks_exact_mut(p.lwe_dimension + p.slots).zip(bodies) {
+            masks.fill(&mut row[..p.lwe_dimension]);
+            row[p.lwe_dimension..].copy_from_slice(bodies);
+        }
     }
 
     /// The bootstrapping key in coefficient form, `[n][ℓ][row][column][N]`, for exchange with other libraries.

@@ -9,6 +9,7 @@
 //! Each function derives its own terms.
 //! Source: Chillotti, Gama, Georgieva, Izabachène, "TFHE" (J. Cryptology 2020); the FFT term is the fit of tfhe-rs.
 
+use crate::cipher::slot_gadget;
 use crate::math::Modulus;
 use crate::params::{Gadget, ModulusSwitch, Noise, Order, TfheParams};
 use crate::{Error, Result};
@@ -65,18 +66,19 @@ pub fn key_switch(
 
 /// Variance that packing adds to each slot: the key noise of w·kN rows, and the mask rounding of the slot's own input.
 pub fn pack(p: &TfheParams) -> f64 {
-    let one = key_switch(p.big_dimension(), p.lwe_variance(), p.ks, p.ks_modulus_log2);
-    let others = (p.slots - 1) as f64 * p.big_dimension() as f64 * f64::from(p.ks.level);
-    one + others * p.lwe_variance() * digit_square(p.ks)
+    let (gadget, dimension) = (slot_gadget(p), p.big_dimension() as f64);
+    let rows = p.slots as f64 * dimension * f64::from(gadget.level);
+    rows * p.glwe_variance() * digit_square(gadget) + dimension * rounding_under_key(gadget)
 }
 
 /// Variance that a private map between slots adds to each slot, for rows of the map of 1-norm at most `norm`: the key noise
 /// of kN + w rows, and the rounding of mask and bodies to the gadget, met by coefficients of at most that norm.
 pub fn slot_map(p: &TfheParams, norm: f64) -> f64 {
-    let rows = (p.big_dimension() + p.slots) as f64 * f64::from(p.ks.level);
-    let mask = p.big_dimension() as f64 * rounding_under_key(p.ks);
-    let body = gadget_step2(p.ks) / 12.0;
-    rows * p.lwe_variance() * digit_square(p.ks) + norm * norm * (mask + body)
+    let gadget = slot_gadget(p);
+    let rows = (p.big_dimension() + p.slots) as f64 * f64::from(gadget.level);
+    let mask = p.big_dimension() as f64 * rounding_under_key(gadget);
+    let body = gadget_step2(gadget) / 12.0;
+    rows * p.glwe_variance() * digit_square(gadget) + norm * norm * (mask + body)
 }
 
 /// Variance that rounding to Z_2N adds to the phase, from a modulus of 2^`modulus_log2`.

@@ -121,7 +121,7 @@ impl Header {
         Ok(hasher)
     }
 
-    fn entry(&self, name: &str) -> Result<&str> {
+    pub(super) fn entry(&self, name: &str) -> Result<&str> {
         let entry = self.metadata.get(name).map(String::as_str);
         entry.ok_or_else(|| bad(format!("the metadata {name}"), "none"))
     }
