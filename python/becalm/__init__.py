@@ -37,7 +37,7 @@ from becalm.errors import (
     WrongKey,
     WrongParams,
 )
-from becalm.keys import Keys, SecretKey, Server, keygen
+from becalm.keys import Keys, SecretKey, Server, SlotKey, keygen
 from becalm.program import Cost, Program, Register, Table, price
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "Report",
     "SecretKey",
     "Server",
+    "SlotKey",
     "Table",
     "TooNoisy",
     "Unsupported",
@@ -85,19 +86,26 @@ def params() -> list[Params]: ...
 def params(name: str) -> Params: ...
 @overload
 def params(
-    *, bits: int, log2_pfail: float = ..., modulus: str = ..., norm2: float = ...
+    *,
+    bits: int,
+    slots: int = ...,
+    log2_pfail: float = ...,
+    modulus: str = ...,
+    norm2: float = ...,
 ) -> Params: ...
 def params(
     name: str | None = None,
     *,
     bits: int | None = None,
+    slots: int = 1,
     log2_pfail: float = -128.0,
     modulus: str = "2^64",
     norm2: float = 1.0,
 ) -> Params | list[Params]:
     """Parameter sets: all of them, the one of a name, or the cheapest standard one for a need.
 
-    A need is how many `bits` a table sees, and, if other than the default, log2 of the failure
+    A need is how many `bits` a table sees, and, if other than the default, how many messages share
+    a ciphertext behind a common mask (`slots`), log2 of the failure
     probability of one bootstrap, the modulus (`2^64` for CPU and GPU, `p` for the processor) and
     the 2-norm of linear combinations between bootstraps.
     """
@@ -106,7 +114,7 @@ def params(
     if name is not None:
         return set_of("params", name)
     if bits is not None:
-        return keys.find(bits, log2_pfail, modulus, norm2)
+        return keys.find(bits, log2_pfail, modulus, norm2, slots)
     return Params.all()
 
 
@@ -127,7 +135,7 @@ def load(
     limit: int | None = None,
     backend: str = "auto",
     threads: int = 0,
-) -> SecretKey | Server | Ciphertext | EncryptedTable | Program:
+) -> SecretKey | Server | SlotKey | Ciphertext | EncryptedTable | Program:
     """Reads any file that becalm wrote.
 
     What a file says of itself is checked, not trusted. Sets below 128 bits are refused unless
@@ -141,6 +149,8 @@ def load(
     if kind == "becalm.evaluation_key":
         key = _native.EvaluationKey.load(path, allow_insecure)
         return Server(key, backend=backend, threads=threads)
+    if kind == "becalm.slot_key":
+        return SlotKey(_native.SlotKey.load(path, allow_insecure))
     if kind == "becalm.lwe":
         lwe = _native.Lwe.load(path, allow_insecure, most)
         return Ciphertext(lwe, (len(lwe),))

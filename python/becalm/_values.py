@@ -76,6 +76,19 @@ def common_shape(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         raise BadInput(op, "shapes that broadcast together", got, "reshape one of them") from None
 
 
+def filled(op: str, values: npt.NDArray[np.int64], slots: int) -> npt.NDArray[np.int64]:
+    """Values with an axis of slots, the last: rows are filled with zeros, and so is a flat array."""
+    length = values.shape[-1] if values.ndim else 1
+    if values.ndim > 1 and length > slots:
+        remedy = "make the last axis that of slots, or pass a flat array"
+        raise BadInput(op, f"at most {slots} messages in a ciphertext", str(length), remedy)
+    rows = values if values.ndim else values.reshape(1)
+    padded = np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, -length % slots)])
+    if padded.shape[-1] == slots:
+        return padded
+    return padded.reshape(-1, slots)
+
+
 def set_of(op: str, source: Any) -> Params:
     """The parameter set of a name, or of anything that has one."""
     if isinstance(source, str):

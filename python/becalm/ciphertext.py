@@ -33,22 +33,33 @@ class Ciphertext:
 
     def __init__(self, lwe: Lwe, shape: tuple[int, ...]) -> None:
         self._lwe = lwe
+        #: Of ciphertexts; the slots of a common mask are one more axis of the array, the last.
         self._shape = shape
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the array; `()` for a single value."""
-        return self._shape
+        """Shape of the array; `()` for a single value. Behind a common mask the last axis is slots."""
+        return (*self._shape, self.slots) if self.slots > 1 else self._shape
 
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return len(self._shape)
+        return len(self.shape)
 
     @property
     def size(self) -> int:
         """Number of values."""
-        return len(self._lwe)
+        return len(self._lwe) * self.slots
+
+    @property
+    def slots(self) -> int:
+        """Values in one ciphertext behind a common mask; 1 for plain ciphertexts."""
+        return self._lwe.slots
+
+    @property
+    def slot(self) -> int | None:
+        """For plain ciphertexts of a common-mask set, the slot whose key they are under."""
+        return self._lwe.slot
 
     @property
     def nbytes(self) -> int:
@@ -141,10 +152,16 @@ class Ciphertext:
         """The same values in another shape; one dimension may be -1."""
         wanted = shape[0] if len(shape) == 1 else shape
         try:
-            return Ciphertext(self._lwe, self._lanes().reshape(wanted).shape)  # type: ignore[arg-type]
+            found = np.empty(self.shape, dtype=bool).reshape(wanted).shape  # type: ignore[arg-type]
         except (ValueError, TypeError):
-            got = f"{self._shape} to {wanted}"
+            got = f"{self.shape} to {wanted}"
             raise BadInput("reshape", "a shape of as many values", got, "choose another") from None
+        if self.slots == 1:
+            return Ciphertext(self._lwe, found)
+        if found[-1:] != (self.slots,):
+            remedy = "slots stay together: keep the last axis"
+            raise BadInput("reshape", f"a last axis of {self.slots} slots", str(found), remedy)
+        return Ciphertext(self._lwe, found[:-1])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the values to a file, flat: after `becalm.load`, `reshape` them."""
@@ -155,7 +172,7 @@ class Ciphertext:
         noise = np.log2(self.noise_variance) / 2 if self.noise_variance else -np.inf
         kind = "" if self.padding else " without padding"
         return (
-            f"<becalm.Ciphertext of shape {self._shape}: values {low} to {high} modulo "
+            f"<becalm.Ciphertext of shape {self.shape}: values {low} to {high} modulo "
             f"{self.message}{kind}, {self.params.name}, key {self.key_id}, noise 2^{noise:.1f}>"
         )
 
@@ -182,7 +199,7 @@ class Ciphertext:
     __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __and__
 
     def _lanes(self) -> npt.NDArray[np.int64]:
-        return np.arange(self.size).reshape(self._shape)
+        return np.arange(len(self._lwe)).reshape(self._shape)
 
     def _selected(self, lanes: Any) -> Ciphertext:
         lanes = np.asarray(lanes, dtype=np.int64)
@@ -193,27 +210,39 @@ class Ciphertext:
             self if shape == self._shape else self._selected(np.broadcast_to(self._lanes(), shape))
         )
 
+    def _broadcast_to_array(self, op: str, array: npt.NDArray[np.int64]) -> Ciphertext:
+        shape = _values.common_shape(op, self.shape, array.shape)
+        if self.slots > 1 and shape[-1] != self.slots:
+            remedy = "give one number for all slots, or one for each"
+            raise BadInput(op, f"a last axis of {self.slots} slots", str(array.shape), remedy)
+        return self._broadcast(shape[:-1] if self.slots > 1 else shape)
+
     def _combined(self, op: str, other: Ciphertext, f: Callable[[Lwe, Lwe], Lwe]) -> Ciphertext:
         shape = _values.common_shape(op, self._shape, other._shape)
         a, b = self._broadcast(shape), other._broadcast(shape)
         return Ciphertext(f(a._lwe, b._lwe), shape)
 
     def _plus(self, constants: npt.NDArray[np.int64]) -> Ciphertext:
-        x = self._broadcast(_values.common_shape("add", self._shape, constants.shape))
+        x = self._broadcast_to_array("add", constants)
         if x.size == 0:
             return x
         low = int(constants.min())
         lwe = x._lwe.add_constant(low)
         if constants.max() > low:
-            rest = np.broadcast_to(constants, x._shape) - low
+            rest = np.broadcast_to(constants, x.shape) - low
             lwe = lwe.add(x._lwe.trivial(_values.to_bytes(rest)))
         return Ciphertext(lwe, x._shape)
 
     def _times(self, factors: npt.NDArray[np.int64]) -> Ciphertext:
-        x = self._broadcast(_values.common_shape("multiply", self._shape, factors.shape))
+        x = self._broadcast_to_array("multiply", factors)
         if x.size == 0:
             return x
-        flat = np.broadcast_to(factors, x._shape).reshape(-1)
+        each = np.broadcast_to(factors, x.shape).reshape(-1, self.slots)
+        if (each != each[:, :1]).any():
+            remedy = "slots share a mask: use server.slot_map with a diagonal matrix"
+            wanted = "one factor for all slots of a ciphertext"
+            raise Unsupported("multiply", wanted, "a factor for each slot", remedy)
+        flat = each[:, 0]
         groups = [np.flatnonzero(flat == f) for f in np.unique(flat)]
         parts = [
             (x if len(groups) == 1 else x.reshape(-1)._selected(lanes))._lwe.scale(
@@ -224,7 +253,7 @@ class Ciphertext:
         if len(parts) == 1:
             return Ciphertext(parts[0], x._shape)
         order = np.argsort(np.concatenate(groups), kind="stable").reshape(x._shape)
-        return Ciphertext(Lwe.concat(parts), (x.size,))._selected(order)
+        return Ciphertext(Lwe.concat(parts), (len(flat),))._selected(order)
 
 
 class EncryptedTable:
@@ -276,20 +305,31 @@ class EncryptedTable:
 
 
 def concatenate(parts: Sequence[Ciphertext], axis: int = 0) -> Ciphertext:
-    """Ciphertexts joined along an axis they have, as numpy's `concatenate`."""
-    return _joined(parts, lambda lanes: np.concatenate(lanes, axis=axis))
+    """Ciphertexts joined along an axis they have, as numpy's `concatenate`; not that of slots."""
+    parts = list(parts)
+    return _joined(parts, lambda lanes: np.concatenate(lanes, axis=_axis(parts, axis)))
 
 
 def stack(parts: Sequence[Ciphertext], axis: int = 0) -> Ciphertext:
-    """Ciphertexts of one shape joined along a new axis, as numpy's `stack`."""
-    return _joined(parts, lambda lanes: np.stack(lanes, axis=axis))
-
-
-def _joined(parts: Sequence[Ciphertext], join: Callable[[list[Any]], Any]) -> Ciphertext:
+    """Ciphertexts of one shape joined along a new axis, as numpy's `stack`; slots stay last."""
     parts = list(parts)
+    return _joined(parts, lambda lanes: np.stack(lanes, axis=_axis(parts, axis)))
+
+
+def _axis(parts: Sequence[Ciphertext], axis: int) -> int:
+    """The axis of ciphertexts; behind a common mask the last axis of the array is none of them."""
+    if parts[0].slots == 1 or axis >= 0:
+        return axis
+    if axis == -1:
+        remedy = "slots are joined by server.pack only"
+        raise BadInput("join", "an axis of ciphertexts", "the axis of slots", remedy)
+    return axis + 1
+
+
+def _joined(parts: list[Ciphertext], join: Callable[[list[Any]], Any]) -> Ciphertext:
     for p in parts:
         require(p, "join")
-    starts = np.cumsum([0, *(p.size for p in parts)])
+    starts = np.cumsum([0, *(len(p._lwe) for p in parts)])
     all_of_them = Lwe.concat([p._lwe for p in parts])
     try:
         lanes = join([p._lanes() + s for p, s in zip(parts, starts[:-1], strict=True)])

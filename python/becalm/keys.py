@@ -21,7 +21,7 @@ from becalm.ciphertext import Ciphertext, EncryptedTable, require
 from becalm.errors import BadInput, OutOfMemory, Unsupported
 from becalm.program import Cost, Program, Register, Table, price
 
-__all__ = ["Keys", "SecretKey", "Server", "keygen"]
+__all__ = ["Keys", "SecretKey", "Server", "SlotKey", "keygen"]
 
 
 class Keys(NamedTuple):
@@ -70,14 +70,22 @@ class SecretKey:
         message: int | None = None,
         below: int | None = None,
         padding: bool = True,
+        slot: int | None = None,
     ) -> Ciphertext:
         """Encrypts an integer, a list or an array of any shape.
+
+        A common-mask set of w slots puts w values into each ciphertext, those of the last axis:
+        rows of fewer are filled with zeros, and so is a flat array of more, which comes to have
+        the shape (…, w). With `slot` values are encrypted one by one under the key of that slot
+        instead; those of slot 0 can be packed by a server.
 
         Values are in 0 to `message` - 1 (by default all that the set's tables see). Values known
         to lie in 0 to `below` - 1 leave room for sums; `below` is public. Without `padding` sums
         wrap modulo `message`, but no table applies.
         """
         array = _values.integers("encrypt", values)
+        if slot is None and self.params.slots > 1:
+            array = _values.filled("encrypt", array, self.params.slots)
         space = (
             self.params.values if message is None else _values.count("encrypt", "message", message)
         )
@@ -87,8 +95,15 @@ class SecretKey:
             raise BadInput(
                 "encrypt", "values from 0 up", f"a negative one at {at}", "take it modulo"
             )
-        lwe = self._native.encrypt(_values.to_bytes(array), space, bool(padding), bound)
-        return Ciphertext(lwe, array.shape)
+        data = _values.to_bytes(array)
+        if slot is not None:
+            at = _values.count("encrypt", "slot", slot)
+            if space != self.params.values or not padding:
+                remedy = "leave `message` and `padding` out"
+                raise BadInput("encrypt", "the set's own encoding in a slot", "another", remedy)
+            return Ciphertext(self._native.encrypt_slot(at, data, bound), array.shape)
+        lwe = self._native.encrypt(data, space, bool(padding), bound)
+        return Ciphertext(lwe, array.shape[:-1] if self.params.slots > 1 else array.shape)
 
     def encrypt_bool(self, values: npt.ArrayLike) -> Ciphertext:
         """Encrypts booleans (or 0 and 1) for the gates of a server."""
@@ -108,6 +123,20 @@ class SecretKey:
         """The values: an `int` for a single one, else an array of the ciphertext's shape."""
         array = _values.from_bytes(self._native.decrypt(require(x, "decrypt")._lwe), x.shape)
         return array if x.shape else int(array)
+
+    def pack_key(self) -> SlotKey:
+        """The key with which a server packs plain values of slot 0; see `Server.pack`."""
+        return SlotKey(self._native.pack_key())
+
+    def slot_map_key(self, matrix: npt.ArrayLike) -> SlotKey:
+        """The key of a private linear map between slots: slot j becomes the sum of
+        `matrix[j][t]` times slot t. The server learns the sums of its rows and nothing else.
+        """
+        rows = _values.integers("slot_map", matrix)
+        if rows.ndim != 2:
+            remedy = "give a row for each slot"
+            raise BadInput("slot_map", "a matrix", f"shape {rows.shape}", remedy)
+        return SlotKey(self._native.slot_map_key(rows.tolist()))
 
     def decrypt_bool(self, x: Ciphertext) -> Any:
         """Booleans: a `bool` for a single one, else an array."""
@@ -137,6 +166,38 @@ class SecretKey:
     def __reduce__(self) -> NoReturn:
         remedy = "use save() and becalm.load(), and mind where the file goes"
         raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
+
+
+class SlotKey:
+    """A key between the slots of a common-mask set, for `Server.add_key`; holds no secret."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.SlotKey) -> None:
+        self._native = native
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return self._native.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._native.key_id
+
+    @property
+    def sums(self) -> tuple[int, int] | None:
+        """Largest sums of positive and of negative entries of a map's rows; `None` for packing."""
+        return self._native.sums
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the key to a file, for `becalm.load`."""
+        self._native.save(path)
+
+    def __repr__(self) -> str:
+        what = "packing" if self.sums is None else f"a map of row sums {self.sums}"
+        return f"<becalm.SlotKey for {what}, {self.params.name}, key {self.key_id}>"
 
 
 class Server:
@@ -203,7 +264,8 @@ class Server:
         `EncryptedTable`, or a list of functions or lists: these are looked up together by one
         rotation, and a tuple comes back (with t tables the values of `x` must lie below
         `message` / t). Functions are asked only for values that `x` may have. Results are modulo
-        `message`, by default as `x`; those of an `EncryptedTable` as it says.
+        `message`, by default as `x`; those of an `EncryptedTable` as it says. In a common-mask set
+        a list of functions or lists is one table for each slot.
         """
         program = self._program_for("bootstrap", x)
         reg = _like(program, x)
@@ -220,6 +282,47 @@ class Server:
             program._native.output(r)
         results = self._results(program, [x, table], progress)
         return tuple(results) if len(table) > 1 else results[0]
+
+    def add_key(self, key: SlotKey) -> Server:
+        """Gives the server a key between slots: the packing key, or one more private map."""
+        if not isinstance(key, SlotKey):
+            remedy = "use SecretKey.pack_key or SecretKey.slot_map_key"
+            raise BadInput("add_key", "a key between slots", type(key).__name__, remedy)
+        with self._lock:
+            self._key = self._key.with_slot_key(key._native)
+            self._evaluator = None
+        return self
+
+    def extract(self, x: Ciphertext, slot: int) -> Ciphertext:
+        """One slot of every ciphertext, as plain values under the slot's key; no bootstrap."""
+        return self._recorded("extract", (x,), lambda p, r: p.extract(r[0], slot), None)
+
+    def pack(self, x: Ciphertext) -> Ciphertext:
+        """Plain values of slot 0 (`encrypt(..., slot=0)`) whose last axis is slots, packed.
+
+        Needs the packing key; no bootstrap.
+        """
+        slots = self.params.slots
+        if require(x, "pack").shape[-1:] != (slots,) or x.slots > 1:
+            remedy = "encrypt with slot=0 in the shape (…, slots)"
+            wanted = f"plain values with a last axis of {slots}"
+            raise BadInput("pack", wanted, f"shape {x.shape}", remedy)
+        inputs = tuple(x._selected(x._lanes()[..., j]) for j in range(slots))
+        return self._recorded("pack", inputs, lambda p, r: p.pack(r), None)
+
+    def slot_map(self, x: Ciphertext, which: int = 0) -> Ciphertext:
+        """Applies private map number `which` of the server's key between the slots of `x`.
+
+        The sums must fit the encoding before a table takes them: encrypt with `below=`. No
+        bootstrap.
+        """
+        sums = self._key.slot_maps()
+        if not 0 <= _values.count("slot_map", "which", which) < len(sums):
+            remedy = "add_key(secret.slot_map_key(matrix)) first"
+            raise BadInput("slot_map", f"one of {len(sums)} maps", str(which), remedy)
+        return self._recorded(
+            "slot_map", (x,), lambda p, r: p.slot_map(r[0], which, sums[which]), None
+        )
 
     def bootstrap2(
         self,
@@ -335,7 +438,7 @@ class Server:
         progress: Progress,
     ) -> list[Ciphertext]:
         batches = [x for x in inputs if not isinstance(x, EncryptedTable)]
-        shape = _values.common_shape("run", *(require(x, "run").shape for x in batches))
+        shape = _values.common_shape("run", *(require(x, "run")._shape for x in batches))
         arguments = [
             x._glwe if isinstance(x, EncryptedTable) else x._broadcast(shape)._lwe for x in inputs
         ]
@@ -355,6 +458,7 @@ def keygen(
     params: Any = None,
     *,
     bits: int | None = None,
+    slots: int | None = None,
     log2_pfail: float | None = None,
     allow_insecure: bool = False,
     backend: str = "auto",
@@ -364,7 +468,8 @@ def keygen(
     """Makes a secret key and its server.
 
     Choose a parameter set by name (`params="tfhe_2_2"`), or by need: `bits` that a table sees
-    (4 by default) and log2 of the failure probability of one bootstrap (at most -128 by default).
+    (4 by default), how many of them share one ciphertext behind a common mask (`slots`, 1 by
+    default), and log2 of the failure probability of one bootstrap (at most -128 by default).
     Sets below 128 bits of security are refused unless `allow_insecure`.
 
     What will be made, and how large, is printed to standard error before the work begins, and a
@@ -372,8 +477,9 @@ def keygen(
     shows the bar anywhere, and a function is called with steps done and in all.
     """
     if params is None:
-        chosen = find(4 if bits is None else bits, -128.0 if log2_pfail is None else log2_pfail)
-    elif bits is None and log2_pfail is None:
+        pfail = -128.0 if log2_pfail is None else log2_pfail
+        chosen = find(4 if bits is None else bits, pfail, slots=1 if slots is None else slots)
+    elif bits is None and log2_pfail is None and slots is None:
         chosen = _values.set_of("keygen", params)
     else:
         remedy = "leave one of them out"
@@ -386,18 +492,23 @@ def keygen(
     return Keys(secret, secret.server(backend=backend, threads=threads, progress=progress))
 
 
-def find(bits: Any, log2_pfail: Any, modulus: str = "2^64", norm2: Any = 1.0) -> Params:
+def find(
+    bits: Any, log2_pfail: Any, modulus: str = "2^64", norm2: Any = 1.0, slots: Any = 1
+) -> Params:
     """The cheapest standard set that meets a need."""
     wanted = min(_values.count("params", "bits", bits), 64)
     pfail = _values.real("params", "log2_pfail", log2_pfail)
-    return Params.find(wanted, pfail, str(modulus), _values.real("params", "norm2", norm2))
+    norm = _values.real("params", "norm2", norm2)
+    each = min(_values.count("params", "slots", slots), 64)
+    return Params.find(wanted, pfail, str(modulus), norm, each)
 
 
 def _announcement(p: Params) -> str:
     memory = p.bootstrap_key_bytes + p.key_switch_key_bytes
+    slots = f" in each of {p.slots} slots" if p.slots > 1 else ""
     return (
         f"becalm: {p.name}, {p.security_bits:.1f} bits of security, failure 2^{p.log2_pfail:.1f} "
-        f"per bootstrap, {p.values} values\n"
+        f"per bootstrap, {p.values} values{slots}\n"
         f"becalm: making an evaluation key of {megabytes(p.stored_key_bytes)} "
         f"({megabytes(memory)} in memory when it computes)"
     )

@@ -197,6 +197,37 @@ class Program:
         values, bound = self._space(message, below)
         return Register(self, self._native.input_table(values, bound - 1))
 
+    def input_slot(
+        self, *, slot: int = 0, message: int | None = None, below: int | None = None
+    ) -> Register:
+        """A new argument: plain ciphertexts under the key of one slot of a common-mask set."""
+        values, bound = self._space(message, below)
+        slot = _values.count("input", "slot", slot)
+        return Register(self, self._native.input_slot(slot, values, 0, bound - 1))
+
+    def add_slots(self, x: Register, constants: Sequence[int]) -> Register:
+        """A constant for each slot of a common-mask ciphertext."""
+        values = [_integer(c) for c in constants]
+        return Register(self, self._native.add_slots(self._index(x), values))
+
+    def extract(self, x: Register, slot: int) -> Register:
+        """One slot as a plain value under the slot's key; no bootstrap."""
+        slot = _values.count("extract", "slot", slot)
+        return Register(self, self._native.extract(self._index(x), slot))
+
+    def pack(self, xs: Sequence[Register]) -> Register:
+        """Plain values under the key of slot 0, one for each slot, as one ciphertext."""
+        return Register(self, self._native.pack([self._index(x) for x in xs]))
+
+    def slot_map(self, x: Register, which: int, sums: tuple[int, int]) -> Register:
+        """A private map between slots, number `which` of the server's key.
+
+        `sums` are the largest sums of the positive and of the negative entries of its rows
+        (`SlotKey.sums`); they bound the values and the noise of the result.
+        """
+        which = _values.count("slot_map", "which", which)
+        return Register(self, self._native.slot_map(self._index(x), which, sums))
+
     def linear(self, terms: Sequence[tuple[int, Register]], constant: int = 0) -> Register:
         """The sum of `factor * register` over the terms, plus a constant."""
         pairs = [(_integer(c), self._index(r)) for c, r in terms]
@@ -207,22 +238,32 @@ class Program:
     ) -> Any:
         """A bootstrap: `x` looked up in a table; a tuple of registers if there are several tables.
 
-        The table is anything that `becalm.Table` takes, or an encrypted one (`input_table`).
+        The table is anything that `becalm.Table` takes, or an encrypted one (`input_table`). In a
+        set of several slots a list of functions, lists or tables is one for each slot.
         Results are modulo `message`, by default as `x`. Functions are asked only for values that
         `x` may have.
         """
         index = self._index(x)
-        values, _, low, high = x._info()
+        values = x.message
         out = values if message is None else _values.count("lookup", "message", message)
         if isinstance(table, Register):
             return Register(self, self._lookup_encrypted(x, table, [(0, out, True, 0, out - 1)])[0])
-        if isinstance(table, Table):
-            native, many = table._native, table.many
-        else:
-            rows, many = _values.tables(table, values, high if low >= 0 else -1)
-            native = _native.Table(self.params, values, out, True, rows)
+        each = _for_slots(table) if self.params.slots > 1 else None
+        if each is not None:
+            natives = [self._table(x, t, out)[0] for t in each]
+            return Register(self, self._native.lookup_slots(index, natives)[0])
+        native, many = self._table(x, table, out)
         found = [Register(self, r) for r in self._native.lookup(index, native)]
         return tuple(found) if many else found[0]
+
+    def _table(
+        self, x: Register, table: TableSource | Table, out: int
+    ) -> tuple[_native.Table, bool]:
+        if isinstance(table, Table):
+            return table._native, table.many
+        values, _, low, high = x._info()
+        rows, many = _values.tables(table, values, high if low >= 0 else -1)
+        return _native.Table(self.params, values, out, True, rows), many
 
     def lookup2(
         self,
@@ -323,6 +364,15 @@ def price(what: Program | TableSource | Table, params: Any, lanes: int) -> Cost:
         program.output(program.lookup(program.input(), what))
         what = program
     return replace(what.cost, lanes=_values.count("cost", "lanes", lanes))
+
+
+def _for_slots(table: Any) -> list[Any] | None:
+    """The tables of a list of tables, `None` for a single table."""
+    if isinstance(table, Table) or callable(table) or not isinstance(table, (list, tuple)):
+        return list(table) if getattr(table, "ndim", 1) > 1 else None
+    several = (Table, list, tuple)
+    rows = any(callable(t) or isinstance(t, several) or getattr(t, "ndim", 0) > 0 for t in table)
+    return list(table) if rows else None
 
 
 def _integer(value: Any) -> int:

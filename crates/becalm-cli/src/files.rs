@@ -4,7 +4,7 @@ use crate::report::{self, counted, facts, megabytes};
 use anyhow::{Context, Result, bail};
 use becalm::backend::{Evaluator, by_name};
 use becalm::cipher::file::{self, Kind, Trust};
-use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
+use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey};
 use becalm::params::TfheParams;
 use becalm::program::Program;
 use becalm::tfhe::Table;
@@ -40,6 +40,12 @@ pub struct KeygenArgs {
     /// Allow toy and comparison sets below 128 bits.
     #[arg(long)]
     allow_insecure: bool,
+    /// Also a key that packs plain ciphertexts of slot 0, for a common-mask set, and where it goes.
+    #[arg(long)]
+    pack: Option<PathBuf>,
+    /// Also a key of a private map between slots: a file of its matrix as JSON, and where the key goes.
+    #[arg(long, num_args = 2, value_names = ["MATRIX", "KEY"])]
+    slot_map: Vec<PathBuf>,
     /// Overwrite files that exist.
     #[arg(long)]
     force: bool,
@@ -77,12 +83,15 @@ pub struct EvalArgs {
     /// The evaluation key.
     #[arg(long, default_value = "evaluation.becalm")]
     evaluation: PathBuf,
-    /// A lookup table, one entry for each value.
+    /// A lookup table, one entry for each value; with slots also one table after another, one for each slot.
     #[arg(long, value_delimiter = ',', required_unless_present = "program")]
     table: Vec<u64>,
     /// A program instead of a table.
     #[arg(long, conflicts_with = "table")]
     program: Option<PathBuf>,
+    /// Keys between the slots of a common-mask set, in the order in which the program names its maps.
+    #[arg(long = "slot-key")]
+    slot_keys: Vec<PathBuf>,
     /// Which machine.
     #[arg(long, default_value = "auto")]
     backend: String,
@@ -128,7 +137,11 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     if args.secret == args.evaluation {
         bail!("both keys would go to {}; name two files", args.secret.display());
     }
-    for path in [&args.secret, &args.evaluation] {
+    for path in [&args.secret, &args.evaluation]
+        .into_iter()
+        .chain(&args.pack)
+        .chain(args.slot_map.iter().skip(1).step_by(2))
+    {
         if path.exists() && !args.force {
             bail!("{} exists; choose another name or pass --force", path.display());
         }
@@ -139,6 +152,26 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
         report::print(&format!("{}: the evaluation key will take {size}", params.name))?;
     }
     let secret = SecretKey::generate(params, args.allow_insecure)?;
+    let matrices: Vec<Vec<Vec<i64>>> = args
+        .slot_map
+        .iter()
+        .step_by(2)
+        .map(|path| {
+            let text = std::fs::read_to_string(path);
+            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+            let matrix = serde_json::from_str(&text);
+            matrix.with_context(|| format!("{}: not a list of rows of integers", path.display()))
+        })
+        .collect::<Result<_>>()?;
+    // Before the large key: a wrong matrix is refused at once.
+    let maps = matrices.iter().map(|m| secret.slot_map_key(m));
+    let maps: Vec<SlotKey> = maps.collect::<becalm::Result<_>>()?;
+    if let Some(path) = &args.pack {
+        secret.pack_key()?.save(path)?;
+    }
+    for (path, map) in args.slot_map.iter().skip(1).step_by(2).zip(maps) {
+        map.save(path)?;
+    }
     let keys = crate::run::keygen(&secret)?;
     // The secret last: if the larger file cannot be written, no key lies about.
     keys.save(&args.evaluation)?;
@@ -158,8 +191,9 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
 
 /// Refuses to write ciphertexts over a key.
 fn spare_keys(path: &Path) -> Result<()> {
-    let is_key =
-        |found: file::Description| matches!(found.kind, Kind::SecretKey | Kind::EvaluationKey);
+    let is_key = |found: file::Description| {
+        matches!(found.kind, Kind::SecretKey | Kind::EvaluationKey | Kind::SlotKey)
+    };
     if path.exists() && file::inspect(path).is_ok_and(is_key) {
         bail!("{} holds a key; choose another name for the ciphertexts", path.display());
     }
@@ -194,7 +228,10 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     if let Some(path) = args.out.iter().find(|out| args.inputs.contains(out)) {
         bail!("{} is an input; choose another name for the result", path.display());
     }
-    let keys = EvaluationKey::load(&args.evaluation, args.trust.trust())?;
+    let mut keys = EvaluationKey::load(&args.evaluation, args.trust.trust())?;
+    for path in &args.slot_keys {
+        keys = keys.with_slot_key(SlotKey::load(path, args.trust.trust())?)?;
+    }
     let inputs = args
         .inputs
         .iter()
@@ -238,8 +275,17 @@ fn record(keys: &EvaluationKey, inputs: &[Lwe], entries: &[u64]) -> Result<Progr
     let [input] = inputs else { bail!("a table takes one input, {} were given", inputs.len()) };
     let mut program = Program::new(keys.params().clone());
     let src = program.input_like(input);
-    let table = Table::with(keys.params(), input.encoding(), input.encoding(), entries)?;
-    let dst = program.lookup(src, &table)?;
+    let encoding = input.encoding();
+    let table = |entries: &[u64]| Table::with(keys.params(), encoding, encoding, entries);
+    let slots = keys.params().slots;
+    // As many entries as all slots have: a table for each.
+    let dst = match usize::try_from(encoding.values) {
+        Ok(values) if slots > 1 && entries.len() > values => {
+            let tables = entries.chunks(values).map(table).collect::<becalm::Result<Vec<_>>>()?;
+            program.lookup_slots(src, &tables)?[0]
+        }
+        _ => program.lookup(src, &table(entries)?)?,
+    };
     program.output(dst)?;
     Ok(program)
 }

@@ -49,6 +49,7 @@ fn list() -> Result<()> {
         "set",
         "kind",
         "values",
+        "slots",
         "modulus",
         "n",
         "k",
@@ -63,6 +64,7 @@ fn list() -> Result<()> {
             p.name.to_string(),
             format!("{:?}", p.kind).to_lowercase(),
             p.plaintext_modulus().to_string(),
+            p.slots.to_string(),
             modulus(p).to_string(),
             p.lwe_dimension.to_string(),
             p.glwe_dimension.to_string(),
@@ -97,6 +99,7 @@ fn describe(p: &TfheParams, as_text_json: bool) -> Result<()> {
             format!("2^{:.3} claimed, 2^{:.3} by formula", p.log2_pfail, noise.log2_pfail),
         ),
         ("values", format!("{} messages × {} carries", p.message_modulus, p.carry_modulus)),
+        ("slots", format!("{} in a ciphertext", p.slots)),
         (
             "dimensions",
             format!(

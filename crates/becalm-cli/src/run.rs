@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Evaluator};
 use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
+use becalm::tfhe::noise::NoiseReport;
 use becalm::tfhe::{Table, noise};
 use serde::Serialize;
 use std::time::Instant;
@@ -53,6 +54,8 @@ struct Report {
     expand_seconds: f64,
     single_seconds: f64,
     batch: usize,
+    slots: usize,
+    log2_pfail_any_slot: f64,
     batch_seconds_per_ciphertext: f64,
     noise_log2_std_measured: f64,
     noise_log2_std_formula: f64,
@@ -103,13 +106,15 @@ pub fn run(args: &Args) -> Result<()> {
         expand_seconds,
         single_seconds: measured.single,
         batch: measured.batch,
+        slots: params.slots,
+        log2_pfail_any_slot: NoiseReport::of(params).log2_pfail_of_any_slot(),
         batch_seconds_per_ciphertext: measured.per_ciphertext,
         noise_log2_std_measured: measured.variance.sqrt().log2(),
         noise_log2_std_formula: formula.sqrt().log2(),
         noise_variance_ratio: measured.variance / formula,
-        noise_interval_99: interval(measured.batch),
+        noise_interval_99: interval(measured.samples),
         peak_memory_bytes: peak_memory(),
-        checked: values.len() + measured.batch,
+        checked: values.len() + measured.samples,
         wrong: wrong_given + measured.wrong,
     };
     if args.json {
@@ -141,11 +146,12 @@ fn job(args: &Args, encoding: Encoding) -> Result<(Vec<u64>, Vec<u64>)> {
 fn announce(p: &TfheParams) -> Result<()> {
     let expanded = p.bootstrap_key_bytes() + p.key_switch_key_bytes();
     report::print(&format!(
-        "{}: {:.1} bits of security, failure probability 2^{:.1} per bootstrap, {} values\nkeys to make: {} stored, {} in memory",
+        "{}: {:.1} bits of security, failure probability 2^{:.1} per bootstrap, {} values{}\nkeys to make: {} stored, {} in memory",
         p.name,
         p.security_bits,
         p.log2_pfail,
         p.plaintext_modulus(),
+        if p.slots > 1 { format!(" in each of {} slots", p.slots) } else { String::new() },
         megabytes((p.seeded_bootstrap_key_bytes() + p.seeded_key_switch_key_bytes()) as usize),
         megabytes(expanded as usize),
     ))
@@ -189,7 +195,10 @@ fn show(values: &[u64], results: &[u64], entries: &[u64]) -> Result<()> {
 
 struct Measured {
     single: f64,
+    /// Ciphertexts.
     batch: usize,
+    /// Messages in them.
+    samples: usize,
     per_ciphertext: f64,
     variance: f64,
     wrong: usize,
@@ -204,10 +213,11 @@ fn measure(
 ) -> Result<Measured> {
     let params = secret.params();
     // Large sets take seconds a bootstrap: fewer samples there.
-    let batch = if params.polynomial_size > 4096 { 16 } else { NOISE_SAMPLES };
+    let samples = if params.polynomial_size > 4096 { 16 } else { NOISE_SAMPLES };
     let p = entries.len() as u64;
-    let values: Vec<u64> = (0..batch as u64).map(|i| i % p).collect();
+    let values: Vec<u64> = (0..samples as u64).map(|i| i % p).collect();
     let x = secret.encrypt_as(&values, Encoding::of(params), p)?;
+    let batch = x.len();
     let singles = (0..9.min(batch)).map(|i| {
         let one = x.slice(i..i + 1)?;
         let started = Instant::now();
@@ -221,10 +231,11 @@ fn measure(
     let results = secret.decrypt(&y)?;
     let errors =
         secret.errors(&y, &values.iter().map(|m| entries[*m as usize]).collect::<Vec<_>>())?;
-    let variance = errors.iter().map(|e| e * e).sum::<f64>() / batch as f64;
+    let variance = errors.iter().map(|e| e * e).sum::<f64>() / samples as f64;
     Ok(Measured {
         single,
         batch,
+        samples,
         per_ciphertext,
         variance,
         wrong: wrong(&values, &results, entries),
@@ -245,13 +256,29 @@ pub fn peak_memory() -> Option<u64> {
     Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
 
+fn failure(r: &Report) -> String {
+    match r.slots {
+        1 => format!("2^{:.1} per bootstrap", r.log2_pfail),
+        w => format!(
+            "2^{:.1} per bootstrap and slot, 2^{:.1} for any of {w} slots",
+            r.log2_pfail, r.log2_pfail_any_slot
+        ),
+    }
+}
+
+/// What a message of a ciphertext with several slots takes.
+fn each_message(r: &Report) -> String {
+    let each = milliseconds(r.batch_seconds_per_ciphertext / r.slots as f64);
+    if r.slots > 1 { format!("; {each} per message, {} slots", r.slots) } else { String::new() }
+}
+
 fn print(r: &Report) -> Result<()> {
     let (low, high) = r.noise_interval_99;
     let mut rows = vec![
         ("parameter set", r.params.clone()),
         ("backend", r.backend.clone()),
         ("security", format!("{:.1} bits ({})", r.security_bits, r.security_source)),
-        ("failure probability", format!("2^{:.1} per bootstrap", r.log2_pfail)),
+        ("failure probability", failure(r)),
         ("bootstrapping key", megabytes(r.bootstrap_key_bytes as usize)),
         ("key-switching key", megabytes(r.key_switch_key_bytes as usize)),
         ("keys as stored", megabytes(r.stored_key_bytes)),
@@ -263,9 +290,10 @@ fn print(r: &Report) -> Result<()> {
         (
             "in a batch",
             format!(
-                "{} per ciphertext, batch of {}",
+                "{} per ciphertext, batch of {}{}",
                 milliseconds(r.batch_seconds_per_ciphertext),
-                r.batch
+                r.batch,
+                each_message(r)
             ),
         ),
         (

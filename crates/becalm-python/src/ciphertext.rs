@@ -49,6 +49,21 @@ impl Lwe {
         self.0.key_id().to_string()
     }
 
+    /// Messages in one ciphertext.
+    #[getter]
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    /// Under the key of which slot of a common-mask set, for plain ciphertexts of one message.
+    #[getter]
+    fn slot(&self) -> Option<u32> {
+        match self.0.role() {
+            cipher::KeyRole::Slot(slot) => Some(slot),
+            _ => None,
+        }
+    }
+
     /// How many values the encoding has, and whether a padding bit stands above them.
     #[getter]
     fn encoding(&self) -> (u64, bool) {

@@ -48,6 +48,22 @@ impl SecretKey {
         detached(py, || self.0.encrypt_as(&data, Encoding { values, padding }, below)).map(Lwe)
     }
 
+    /// Encrypts little-endian 64-bit values as plain ciphertexts under the key of one slot.
+    fn encrypt_slot(&self, py: Python<'_>, slot: u32, data: &[u8], below: u64) -> PyResult<Lwe> {
+        let data = words(data);
+        detached(py, || self.0.encrypt_slot(slot, &data, below)).map(Lwe)
+    }
+
+    /// Makes the key that packs plain ciphertexts under the key of slot 0.
+    fn pack_key(&self, py: Python<'_>) -> PyResult<SlotKey> {
+        detached(py, || self.0.pack_key()).map(SlotKey)
+    }
+
+    /// Makes the key of a private linear map between slots.
+    fn slot_map_key(&self, py: Python<'_>, rows: Vec<Vec<i64>>) -> PyResult<SlotKey> {
+        detached(py, || self.0.slot_map_key(&rows)).map(SlotKey)
+    }
+
     /// Decrypts to little-endian 64-bit values.
     fn decrypt<'py>(&self, py: Python<'py>, x: &Lwe) -> PyResult<Bound<'py, PyBytes>> {
         Ok(bytes(py, &detached(py, || self.0.decrypt(&x.0))?))
@@ -113,6 +129,16 @@ impl EvaluationKey {
         self.0.seeded_bytes()
     }
 
+    /// This key and one between slots.
+    fn with_slot_key(&self, py: Python<'_>, key: &SlotKey) -> PyResult<Self> {
+        detached(py, || self.0.clone().with_slot_key(key.0.clone())).map(EvaluationKey)
+    }
+
+    /// Public sums of the rows of each private map between slots.
+    fn slot_maps(&self) -> Vec<(u64, u64)> {
+        self.0.slot_maps().filter_map(sums).collect()
+    }
+
     /// Writes a file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         detached(py, || self.0.save(&path))
@@ -127,6 +153,56 @@ impl EvaluationKey {
 
     fn __repr__(&self) -> String {
         format!("{:?}", self.0)
+    }
+}
+
+/// A key between the slots of a common-mask set.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct SlotKey(pub cipher::SlotKey);
+
+/// Positive and negative sums of the rows of a map; none for packing.
+fn sums(key: &cipher::SlotKey) -> Option<(u64, u64)> {
+    match key.kind() {
+        cipher::SlotKeyKind::Map(sums) => Some((sums.positive, sums.negative)),
+        cipher::SlotKeyKind::Pack => None,
+    }
+}
+
+#[pymethods]
+impl SlotKey {
+    /// The parameter set.
+    #[getter]
+    fn params(&self) -> Params {
+        Params(self.0.params().clone())
+    }
+
+    /// Identity of the secret key, in hexadecimal digits.
+    #[getter]
+    fn key_id(&self) -> String {
+        self.0.key_id().to_string()
+    }
+
+    /// Bytes as stored.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.seeded_bytes()
+    }
+
+    /// Largest positive and negative sums of the rows of a map; `None` for packing.
+    #[getter]
+    fn sums(&self) -> Option<(u64, u64)> {
+        sums(&self.0)
+    }
+
+    /// Writes a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || self.0.save(&path))
+    }
+
+    /// Reads a file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf, allow_insecure: bool) -> PyResult<Self> {
+        detached(py, || cipher::SlotKey::load(&path, trust(allow_insecure, None))).map(SlotKey)
     }
 }
 

@@ -27,7 +27,7 @@ mod _native {
     #[pymodule_export]
     use crate::evaluate::Evaluator;
     #[pymodule_export]
-    use crate::keys::{EvaluationKey, SecretKey, kind_of_file};
+    use crate::keys::{EvaluationKey, SecretKey, SlotKey, kind_of_file};
     #[pymodule_export]
     use crate::params::Params;
     #[pymodule_export]

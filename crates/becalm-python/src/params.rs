@@ -31,7 +31,7 @@ impl Params {
 
     /// The cheapest standard set that meets a need.
     #[staticmethod]
-    fn find(bits: u32, log2_pfail: f64, modulus: &str, norm2: f64) -> PyResult<Self> {
+    fn find(bits: u32, log2_pfail: f64, modulus: &str, norm2: f64, slots: usize) -> PyResult<Self> {
         let modulus = match modulus {
             "2^64" => Modulus::Native,
             "p" => Modulus::Goldilocks,
@@ -45,7 +45,7 @@ impl Params {
                 )));
             }
         };
-        let need = Need { bits, log2_pfail, modulus, norm2, ..Need::default() };
+        let need = Need { bits, log2_pfail, modulus, norm2, slots, ..Need::default() };
         guarded(|| Ok(find(&need).map_err(raise)?.into()))
     }
 
@@ -95,6 +95,12 @@ impl Params {
     #[getter]
     fn carry_modulus(&self) -> u64 {
         self.0.carry_modulus
+    }
+
+    /// Messages in one ciphertext behind a common mask; 1 for plain sets.
+    #[getter]
+    fn slots(&self) -> usize {
+        self.0.slots
     }
 
     /// n, the dimension of the small key.
@@ -181,7 +187,7 @@ impl Params {
         &self.0.security_source
     }
 
-    /// log2 of the claimed probability that one bootstrap fails.
+    /// log2 of the claimed probability that one bootstrap fails, in one slot.
     #[getter]
     fn log2_pfail(&self) -> f64 {
         self.0.log2_pfail
@@ -237,6 +243,7 @@ impl Params {
         d.set_item("norm2", report.norm2)?;
         d.set_item("total", report.total)?;
         d.set_item("log2_pfail", report.log2_pfail)?;
+        d.set_item("log2_pfail_any_slot", report.log2_pfail_of_any_slot())?;
         Ok(d)
     }
 
@@ -248,9 +255,10 @@ impl Params {
     fn __repr__(&self) -> String {
         let p = &self.0;
         format!(
-            "<becalm.Params {}: {} values, {:.1} bits of security, failure 2^{:.1}, n = {}, k = {}, N = {}, modulo {}>",
+            "<becalm.Params {}: {} values{}, {:.1} bits of security, failure 2^{:.1}, n = {}, k = {}, N = {}, modulo {}>",
             p.name,
             p.plaintext_modulus(),
+            if p.slots > 1 { format!(" in each of {} slots", p.slots) } else { String::new() },
             p.security_bits,
             p.log2_pfail,
             p.lwe_dimension,

@@ -3,7 +3,7 @@
 use crate::call::{guarded, raise};
 use crate::ciphertext::{Lwe, Output, trust};
 use crate::params::Params;
-use becalm::cipher::Encoding;
+use becalm::cipher::{Encoding, KeyRole, RowSums};
 use becalm::params::Order;
 use becalm::program::{Gate, Reg, RegInfo, RegType};
 use becalm::{program, tfhe};
@@ -120,6 +120,15 @@ impl Program {
         })
     }
 
+    /// A new argument of plain ciphertexts under the key of one slot.
+    fn input_slot(&self, slot: u32, values: u64, low: i64, high: i64) -> PyResult<u32> {
+        self.record(&[], |p, _| {
+            let ty = RegType::Lwe(KeyRole::Slot(slot));
+            let encoding = Encoding::padded(values)?;
+            Ok(p.input_as(RegInfo { ty, encoding, range: (low, high) }).0)
+        })
+    }
+
     /// A new argument like a batch that is at hand.
     fn input_like(&self, x: &Lwe) -> PyResult<u32> {
         self.record(&[], |p, _| Ok(p.input_like(&x.0).0))
@@ -142,6 +151,33 @@ impl Program {
     /// The set's whole bootstrap: one register for each table.
     fn lookup(&self, src: u32, table: &Table) -> PyResult<Vec<u32>> {
         self.record(&[src], |p, r| Ok(p.lookup_many(r[0], &table.0)?.iter().map(|r| r.0).collect()))
+    }
+
+    /// The set's whole bootstrap with a table for each slot.
+    fn lookup_slots(&self, src: u32, tables: Vec<Bound<'_, Table>>) -> PyResult<Vec<u32>> {
+        let tables: Vec<tfhe::Table> = tables.iter().map(|t| t.get().0.clone()).collect();
+        self.record(&[src], |p, r| Ok(p.lookup_slots(r[0], &tables)?.iter().map(|r| r.0).collect()))
+    }
+
+    /// A constant for each slot.
+    fn add_slots(&self, src: u32, values: Vec<i64>) -> PyResult<u32> {
+        self.record(&[src], |p, r| Ok(p.add_slots(r[0], &values)?.0))
+    }
+
+    /// One slot as a plain ciphertext.
+    fn extract(&self, src: u32, slot: u32) -> PyResult<u32> {
+        self.record(&[src], |p, r| Ok(p.extract(r[0], slot)?.0))
+    }
+
+    /// Plain ciphertexts under the key of slot 0, one for each slot, as one.
+    fn pack(&self, srcs: Vec<u32>) -> PyResult<u32> {
+        self.record(&srcs, |p, r| Ok(p.pack(r)?.0))
+    }
+
+    /// A private map between slots, of these sums.
+    fn slot_map(&self, src: u32, map: u32, sums: (u64, u64)) -> PyResult<u32> {
+        let sums = RowSums { positive: sums.0, negative: sums.1 };
+        self.record(&[src], |p, r| Ok(p.slot_map(r[0], map, sums)?.0))
     }
 
     /// The set's whole bootstrap through an encrypted table: one register for each of its outputs.

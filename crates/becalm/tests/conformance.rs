@@ -102,7 +102,7 @@ fn key_switch_is_exact() {
         let x = program.input(encoding);
         let y = program.key_switch(x).unwrap();
         program.output(y).unwrap();
-        let values: Vec<u64> = (0..11).map(|i| i % encoding.values).collect();
+        let values: Vec<u64> = (0..12).map(|i| i % encoding.values).collect();
         let input = [Ciphertext::from(keys.secret.encrypt(&values).unwrap())];
         let program = Arc::new(program);
         let run = |b: &dyn Backend| {
@@ -147,7 +147,8 @@ fn bootstraps_agree_for_every_kind_of_table() {
 
 #[test]
 fn encrypted_tables_agree() {
-    for params in toy_sets() {
+    // Behind a common mask there are none.
+    for params in toy_sets().into_iter().filter(|p| p.slots == 1) {
         let keys = keys(params);
         let encoding = Encoding::of(params);
         let p = encoding.values;
@@ -292,8 +293,8 @@ fn programs_of_several_waves_agree() {
         let keys = keys(params);
         let encoding = Encoding::of(params);
         let (p, below) = (encoding.values, params.message_modulus);
-        let a: Vec<u64> = (0..37).map(|i| i % below).collect();
-        let b: Vec<u64> = (0..37).map(|i| (i / 3) % below).collect();
+        let a: Vec<u64> = (0..36).map(|i| i % below).collect();
+        let b: Vec<u64> = (0..36).map(|i| (i / 3) % below).collect();
         let mut program = Program::new(keys.secret.params().clone());
         let ty = RegType::Lwe(keys.secret.resting_role());
         let info = RegInfo { ty, encoding, range: (0, below as i64 - 1) };

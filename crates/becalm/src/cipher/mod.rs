@@ -5,7 +5,10 @@ mod ciphertext;
 mod encoding;
 pub mod file;
 mod key;
+mod slot_key;
 
 pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
 pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};
+pub(crate) use slot_key::slot_gadget;
+pub use slot_key::{RowSums, SlotKey, SlotKeyKind};

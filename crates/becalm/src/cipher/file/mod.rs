@@ -12,6 +12,7 @@ mod inspect;
 mod keys;
 mod map;
 mod read;
+mod slot_keys;
 mod write;
 
 pub(crate) use disk::{read_file, require_limit};
@@ -57,6 +58,8 @@ pub enum Kind {
     SecretKey,
     /// [`EvaluationKey`](crate::cipher::EvaluationKey).
     EvaluationKey,
+    /// [`SlotKey`](crate::cipher::SlotKey).
+    SlotKey,
     /// A batch of [`Lwe`](crate::cipher::Lwe) ciphertexts.
     Lwe,
     /// A [`Glwe`](crate::cipher::Glwe) ciphertext.
@@ -67,14 +70,15 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 5] =
-        [Kind::SecretKey, Kind::EvaluationKey, Kind::Lwe, Kind::Glwe, Kind::Program];
+    pub const ALL: [Kind; 6] =
+        [Kind::SecretKey, Kind::EvaluationKey, Kind::SlotKey, Kind::Lwe, Kind::Glwe, Kind::Program];
 
     /// The word that names it in a file: `"becalm.lwe"`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::SecretKey => "becalm.secret_key",
             Kind::EvaluationKey => "becalm.evaluation_key",
+            Kind::SlotKey => "becalm.slot_key",
             Kind::Lwe => "becalm.lwe",
             Kind::Glwe => "becalm.glwe",
             Kind::Program => "becalm.program",
@@ -87,6 +91,7 @@ impl Kind {
             Kind::SecretKey | Kind::EvaluationKey => {
                 &["checksum", "format", "key", "params", "version"]
             }
+            Kind::SlotKey => &["checksum", "format", "key", "params", "slots", "version"],
             Kind::Lwe => &[
                 "checksum", "encoding", "format", "key", "noise", "params", "range", "role",
                 "version",

@@ -1,0 +1,111 @@
+//! Files of keys between the slots of a common-mask set.
+
+use super::header::key_text;
+use super::read::Reader;
+use super::write::{Data, Draft};
+use super::{Dtype, Header, Kind, Trust, bad, disk};
+use crate::cipher::{RowSums, SlotKey, SlotKeyKind, Words, slot_gadget};
+use crate::math::random::PublicSeed;
+use crate::params::TfheParams;
+use crate::{Error, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+impl SlotKey {
+    /// The file in memory.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`] for a set that could not be read again.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.draft()?.to_bytes()
+    }
+
+    /// Writes the key to a file: bodies and a seed.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; then there is no new file and an old one is as it was.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.draft()?.save(path.as_ref(), false)
+    }
+
+    /// A key from a file in memory.
+    ///
+    /// # Errors
+    /// [`Error::BadFile`], [`Error::WrongParams`] or [`Error::Insecure`] for anything but a key that [`SlotKey::save`]
+    /// wrote.
+    pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
+        let file = Reader::open(bytes, Kind::SlotKey)?;
+        let empty = claims(file.header(), trust)?;
+        file.verify()?;
+        let seed = file.bytes("seed").first_chunk::<32>();
+        let seed = PublicSeed(*seed.ok_or_else(|| bad("a seed of 32 bytes", "none"))?);
+        let words = file.words("words");
+        if !words.iter().all(|w| empty.params.modulus.is_reduced(*w)) {
+            return Err(bad("elements of the modulus of the set", "other words"));
+        }
+        Ok(SlotKey { seed, words: Words::Owned(Arc::new(words)), ..empty })
+    }
+
+    /// Reads a key from a file.
+    ///
+    /// # Errors
+    /// As [`SlotKey::from_bytes`], and [`Error::Io`].
+    pub fn load(path: impl AsRef<Path>, trust: Trust) -> Result<Self> {
+        let check = |header: &Header| claims(header, trust).map(drop);
+        let bytes = disk::read_file(path.as_ref(), u64::MAX, check)?;
+        SlotKey::from_bytes(&bytes, trust)
+    }
+
+    fn draft(&self) -> Result<Draft<'_>> {
+        Ok(Draft::new(Kind::SlotKey, &self.params)?
+            .note("key", key_text(self.id))
+            .note("slots", kind_text(self.kind))
+            .tensor("seed", &[32], Data::Bytes(&self.seed.0))
+            .tensor("words", &shape(self.kind, &self.params), Data::Words(&self.words)))
+    }
+}
+
+/// The key that a header describes, without its words.
+fn claims(header: &Header, trust: Trust) -> Result<SlotKey> {
+    header.require(Kind::SlotKey)?;
+    let params = header.params(trust)?;
+    if params.slots == 1 {
+        return Err(bad("a common-mask set", format!("`{:.64}`", params.name)));
+    }
+    let kind = kind_of(header.entry("slots")?)?;
+    header.expect(&[("seed", Dtype::U8, &[32]), ("words", Dtype::U64, &shape(kind, &params))])?;
+    let words = Words::Owned(Arc::new(Vec::new()));
+    Ok(SlotKey { id: header.key()?, kind, seed: PublicSeed([0; 32]), words, params })
+}
+
+/// `[rows, ℓ, w]`.
+fn shape(kind: SlotKeyKind, p: &TfheParams) -> [u64; 3] {
+    [kind.rows(p) as u64, slot_gadget(p).level.into(), p.slots as u64]
+}
+
+fn kind_text(kind: SlotKeyKind) -> String {
+    match kind {
+        SlotKeyKind::Pack => "pack".into(),
+        SlotKeyKind::Map(RowSums { positive, negative }) => format!("map {positive} {negative}"),
+    }
+}
+
+fn kind_of(text: &str) -> Result<SlotKeyKind> {
+    let sums = |text: &str| {
+        let (positive, negative) = text.split_once(' ')?;
+        Some(RowSums { positive: positive.parse().ok()?, negative: negative.parse().ok()? })
+    };
+    let kind = match text.strip_prefix("map ") {
+        Some(text) => sums(text).map(SlotKeyKind::Map),
+        None => Some(SlotKeyKind::Pack),
+    };
+    // Only what is written here is read, without signs or leading zeros.
+    let Some(kind) = kind.filter(|kind| kind_text(*kind) == text) else {
+        return Err(bad("the word pack, or map and two sums", format!("{text:.32}")));
+    };
+    let refused = |e: Error| bad(&e.detail().wanted, &e.detail().got);
+    match kind {
+        SlotKeyKind::Map(sums) => sums.checked().map(SlotKeyKind::Map).map_err(refused),
+        SlotKeyKind::Pack => Ok(kind),
+    }
+}
