@@ -26,13 +26,7 @@ pub struct Ours {
 
 /// The shape of a set's key-switching key.
 pub fn key_switch_shape(params: &TfheParams) -> KeySwitchShape {
-    KeySwitchShape {
-        input_dimension: params.big_dimension(),
-        output_dimension: params.lwe_dimension,
-        gadget: params.ks,
-        modulus: params.modulus,
-        modulus_log2: params.ks_modulus_log2,
-    }
+    KeySwitchShape::of(params)
 }
 
 impl Ours {

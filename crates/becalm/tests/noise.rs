@@ -91,6 +91,7 @@ fn rounding_in_an_external_product_has_the_formulas_moment() {
     let rotation = BlindRotation {
         lwe_dimension: 1,
         glwe_dimension: k,
+        bodies: 1,
         polynomial_size: degree,
         gadget,
         key_variance: 0.0,

@@ -146,6 +146,7 @@ fn model(row: &HashMap<String, String>) -> [f64; 5] {
     let rotation = BlindRotation {
         lwe_dimension: n,
         glwe_dimension: k,
+        bodies: 1,
         polynomial_size: degree,
         gadget: gadget(row, "pbs"),
         key_variance: drawn(row, "glwe").variance(64),

@@ -5,8 +5,9 @@
 
 use super::registers::Registers;
 use super::{Backend, Info, Loaded, Session};
+use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
-use crate::cipher::{Ciphertext, EvaluationKey};
+use crate::cipher::{Ciphertext, EvaluationKey, KeyRole};
 use crate::math::buffer::available_memory;
 use crate::math::simd::Level;
 use crate::params::TfheParams;
@@ -14,7 +15,7 @@ use crate::program::{Need, Op, Program, Reg, TableRef, Walk, WaveKind};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use crate::{Error, Result};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -87,8 +88,8 @@ impl Backend for Cpu {
         }
     }
 
-    fn supports(&self, op: &Op, _params: &TfheParams) -> bool {
-        matches!(op, Op::MulAdd { .. } | Op::KeySwitch { .. } | Op::Bootstrap { .. })
+    fn supports(&self, _op: &Op, _params: &TfheParams) -> bool {
+        true
     }
 
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
@@ -104,11 +105,20 @@ impl Backend for Cpu {
                 .contains(&Need::KeySwitch)
                 .then(|| KeySwitchKey::new(shape, self.level, fill))
                 .transpose()?;
+            let mut slot_keys = BTreeMap::new();
+            for need in needs {
+                if let Some(key) = need.slot_key(keys)? {
+                    let fill = |i: usize, out: &mut [u64]| key.expand(i, out);
+                    let shape = key.shape();
+                    slot_keys.insert(*need, KeySwitchKey::new(shape, self.level, fill)?);
+                }
+            }
             let session = CpuSession {
                 pool: self.pool.clone(),
                 params,
                 bootstrap,
                 key_switch,
+                slot_keys,
                 registers: None,
             };
             Ok(Box::new(session) as Box<dyn Session>)
@@ -121,6 +131,7 @@ struct CpuSession {
     params: Arc<TfheParams>,
     bootstrap: Option<BootstrapKey>,
     key_switch: Option<KeySwitchKey>,
+    slot_keys: BTreeMap<Need, KeySwitchKey>,
     registers: Option<Registers>,
 }
 
@@ -136,6 +147,7 @@ impl Session for CpuSession {
             let there = match need {
                 Need::Bootstrap => self.bootstrap.is_some(),
                 Need::KeySwitch => self.key_switch.is_some(),
+                other => self.slot_keys.contains_key(&other),
             };
             if !there {
                 return Err(Error::unsupported(
@@ -175,6 +187,10 @@ impl Session for CpuSession {
                     super::linear::run(registers(&mut self.registers)?, self.params.modulus, &ops)?
                 }
                 WaveKind::KeySwitch => pool.install(|| self.key_switches(&ops))?,
+                // Each by a key of its own.
+                WaveKind::Slots => {
+                    pool.install(|| ops.chunks(1).try_for_each(|op| self.key_switches(op)))?
+                }
                 WaveKind::Bootstrap => pool.install(|| self.bootstraps(&loaded.program, &ops))?,
             }
             registers(&mut self.registers)?.retire(w);
@@ -185,16 +201,21 @@ impl Session for CpuSession {
 
 impl CpuSession {
     fn key_switches(&mut self, ops: &[&Op]) -> Result<()> {
-        let key = self.key_switch.as_ref().ok_or_else(not_loaded)?;
+        let key = match ops.first().and_then(|op| op.need()) {
+            Some(Need::KeySwitch) => self.key_switch.as_ref(),
+            Some(need) => self.slot_keys.get(&need),
+            None => None,
+        };
+        let key = key.ok_or_else(not_loaded)?;
         let regs = registers(&mut self.registers)?;
         let items = items(ops, regs.lanes());
-        let width = self.params.lwe_dimension + 1;
+        let width = KeyRole::Small.width(&self.params);
         let tile = tile_size(items.len(), KEY_SWITCH_TILE);
         let results: Vec<Vec<u64>> = items
             .par_chunks(tile)
             .map_init(KeySwitchScratch::new, |scratch, tile| {
-                let inputs = tile.iter().map(|i| regs.lane(i.op.sources()[0], i.lane));
-                let inputs: Vec<u64> = inputs.flatten().copied().collect();
+                let inputs = tile.iter().flat_map(|i| regs.key_switch_input(i.op, i.lane));
+                let inputs: Vec<u64> = inputs.collect();
                 let mut out = vec![0u64; tile.len() * width];
                 key.apply(&inputs, &mut out, scratch)?;
                 Ok(out)
@@ -224,7 +245,7 @@ impl CpuSession {
             )
             .collect::<Result<_>>()?;
         for (item, words) in items.iter().zip(results.into_iter().flatten()) {
-            let width = self.params.big_dimension() + 1;
+            let width = KeyRole::Big.width(&self.params);
             for (dst, words) in item.op.results().iter().zip(words.chunks_exact(width)) {
                 regs.lane_mut(*dst, item.lane).copy_from_slice(words);
             }
@@ -242,7 +263,8 @@ fn bootstrap_tile(
     tile: &[Item],
     scratch: &mut crate::bootstrap::tfhe::classic::Scratch,
 ) -> Result<Vec<Vec<u64>>> {
-    let (n, glwe) = (params.polynomial_size, (params.glwe_dimension + 1) * params.polynomial_size);
+    let (n, k) = (params.polynomial_size, params.glwe_dimension);
+    let glwe = Shape::of(params).glwe_len();
     let mut accs = vec![0u64; tile.len() * glwe];
     let mut inputs = Vec::with_capacity(tile.len());
     let mut extract = Vec::with_capacity(tile.len());
@@ -251,22 +273,24 @@ fn bootstrap_tile(
             return Err(not_loaded());
         };
         inputs.push(regs.lane(*src, item.lane));
-        match table {
-            TableRef::Clear(t) => {
-                acc[glwe - n..].copy_from_slice(program.tables()[*t as usize].polynomial())
+        if let TableRef::Encrypted(reg, _) = table {
+            acc.copy_from_slice(regs.lane(*reg, item.lane));
+        }
+        for (slot, body) in acc[k * n..].chunks_exact_mut(n).enumerate() {
+            if let Some(polynomial) = program.polynomial(table, slot) {
+                body.copy_from_slice(polynomial);
             }
-            TableRef::Encrypted(reg, _) => acc.copy_from_slice(regs.lane(*reg, item.lane)),
         }
         extract.push(program.outputs_of(table));
     }
     key.rotate(&mut accs, &inputs, scratch)?;
-    let width = params.big_dimension() + 1;
+    let width = KeyRole::Big.width(params);
     Ok(accs
         .chunks_exact(glwe)
         .zip(extract)
         .map(|(acc, outputs)| {
             let mut words = vec![0u64; outputs.len() * width];
-            for (out, o) in words.chunks_exact_mut(width).zip(outputs) {
+            for (out, o) in words.chunks_exact_mut(width).zip(&*outputs) {
                 sample_extract(params.modulus, n, acc, o.index, out);
             }
             words

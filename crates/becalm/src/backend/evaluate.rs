@@ -4,7 +4,9 @@
 //! are stamped from the walk over the program, never asked from the machine.
 
 use super::{Backend, Info, Session};
-use crate::cipher::{Ciphertext, EvaluationKey, Glwe, KeyId, Lwe, Output};
+use crate::cipher::{
+    Ciphertext, EvaluationKey, Glwe, KeyId, Lwe, Output, RowSums, SlotKey, SlotKeyKind,
+};
 use crate::math::buffer::require_memory;
 use crate::params::TfheParams;
 use crate::program::{Gate, Need, Op, Program, Reg, RegType, TableRef, Walk};
@@ -26,6 +28,8 @@ pub struct Evaluator {
     params: Arc<TfheParams>,
     key: KeyId,
     info: Info,
+    /// What is public of the private maps between slots.
+    maps: Vec<RowSums>,
     session: Mutex<Box<dyn Session>>,
 }
 
@@ -35,7 +39,7 @@ impl Evaluator {
     /// # Errors
     /// What [`Backend::open`] refuses.
     pub fn new(backend: &dyn Backend, keys: &EvaluationKey) -> Result<Self> {
-        Evaluator::for_needs(backend, keys, &BTreeSet::from([Need::KeySwitch, Need::Bootstrap]))
+        Evaluator::for_needs(backend, keys, &Need::all_of(keys))
     }
 
     /// Opens the parts of a key that a program [needs](Program::needs).
@@ -48,7 +52,13 @@ impl Evaluator {
         needs: &BTreeSet<Need>,
     ) -> Result<Self> {
         let session = Mutex::new(backend.open(keys, needs)?);
-        Ok(Evaluator { params: keys.params.clone(), key: keys.id, info: backend.info(), session })
+        let sums = |key: &SlotKey| match key.kind() {
+            SlotKeyKind::Map(sums) => Some(sums),
+            SlotKeyKind::Pack => None,
+        };
+        let maps = keys.slot_maps().filter_map(sums).collect();
+        let (params, info) = (keys.params.clone(), backend.info());
+        Ok(Evaluator { params, key: keys.id, info, maps, session })
     }
 
     /// The parameter set.
@@ -151,6 +161,7 @@ impl Evaluator {
                 "pass one batch for each input of the program",
             ));
         }
+        program.check_maps(&self.maps)?;
         let mut lanes = None;
         for (i, (reg, ct)) in program.inputs().iter().zip(inputs).enumerate() {
             self.check_key(ct)?;
@@ -275,6 +286,53 @@ impl Evaluator {
         only(self.evaluate_with(&Arc::new(program), &[x.clone().into()], progress)?)
     }
 
+    /// Looks every ciphertext of a common-mask set up in a table for each slot.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`] and [`Program::bootstrap_slots`]; [`Error::BadInput`] for tables of several outputs.
+    pub fn bootstrap_slots(&self, x: &Lwe, tables: &[Table]) -> Result<Lwe> {
+        only(self.apply(&[x], |p, r| p.lookup_slots(r[0], tables))?)
+    }
+
+    /// One slot of every ciphertext, as plain ciphertexts under the slot's key.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`] and [`Program::extract`].
+    pub fn extract(&self, x: &Lwe, slot: u32) -> Result<Lwe> {
+        only(self.apply(&[x], |p, r| Ok(vec![p.extract(r[0], slot)?]))?)
+    }
+
+    /// Packs plain ciphertexts under the key of slot 0, a batch for each slot, and looks each slot up in its table: without
+    /// a table they would rest under the small keys.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`] and [`Program::pack`]; [`Error::WrongKey`] without a packing key.
+    pub fn pack(&self, slots: &[&Lwe], tables: &[Table]) -> Result<Lwe> {
+        only(self.apply(slots, |p, r| {
+            let packed = p.pack(r)?;
+            p.bootstrap_slots(packed, tables)
+        })?)
+    }
+
+    /// Applies a private map between slots, number `map` of the key, and looks each slot up in its table.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`] and [`Program::slot_map`]; [`Error::WrongKey`] without such a map.
+    pub fn slot_map(&self, x: &Lwe, map: u32, tables: &[Table]) -> Result<Lwe> {
+        let Some(sums) = self.maps.get(map as usize) else {
+            return Err(Error::wrong_key(
+                "slot_map",
+                format!("an evaluation key with the map {map}"),
+                format!("one with {} maps", self.maps.len()),
+                "make it with the secret key, and give it with EvaluationKey::with_slot_key",
+            ));
+        };
+        only(self.apply(&[x], |p, r| {
+            let mapped = p.slot_map(r[0], map, *sums)?;
+            p.bootstrap_slots(mapped, tables)
+        })?)
+    }
+
     /// Looks every ciphertext up in an encrypted table; one batch for each output of the table.
     ///
     /// # Errors
@@ -386,8 +444,9 @@ fn related(inputs: &[Ciphertext]) -> Vec<bool> {
     let copies = |a: &Ciphertext, b: &Ciphertext| match (a, b) {
         (Ciphertext::Lwe(a), Ciphertext::Lwe(b)) if a.role == b.role => {
             let (x, y) = (a.data.chunks_exact(a.width()), b.data.chunks_exact(b.width()));
+            let mask = a.width() - a.slots();
             // Equal masks are the same ciphertext, up to a constant; trivial ones have no noise to share.
-            x.zip(y).any(|(x, y)| x[..a.width() - 1] == y[..a.width() - 1] && a.noise > 0.0)
+            x.zip(y).any(|(x, y)| x[..mask] == y[..mask] && a.noise > 0.0)
         }
         (Ciphertext::Glwe(a), Ciphertext::Glwe(b)) => a.data == b.data,
         _ => false,

@@ -5,25 +5,51 @@ use crate::Result;
 use crate::math::Modulus;
 use crate::program::Op;
 
-/// Runs `MulAdd`s in order, every lane.
+/// Runs linear instructions in order, every lane.
 pub(super) fn run(regs: &mut Registers, q: Modulus, ops: &[&Op]) -> Result<()> {
     for op in ops {
-        let Op::MulAdd { dst, terms, constant } = op else {
-            continue;
-        };
         regs.require_alive(&op.sources())?;
-        let mut sum = vec![0u64; regs.allocate(*dst).len()];
-        for (c, r) in terms {
-            let f = q.from_signed(*c);
-            for (s, x) in sum.iter_mut().zip(regs.all(*r)) {
-                *s = q.add(*s, q.mul(*x, f));
+        match op {
+            Op::MulAdd { dst, terms, constant } => {
+                let mut sum = vec![0u64; regs.allocate(*dst).len()];
+                for (c, r) in terms {
+                    let f = q.from_signed(*c);
+                    for (s, x) in sum.iter_mut().zip(regs.all(*r)) {
+                        *s = q.add(*s, q.mul(*x, f));
+                    }
+                }
+                let constants = vec![*constant; regs.bodies(*dst)];
+                add(&mut sum, q, regs.width(*dst), &constants);
+                regs.allocate(*dst).copy_from_slice(&sum);
             }
+            Op::AddSlots { dst, src, constants } => {
+                let mut sum = regs.all(*src).to_vec();
+                add(&mut sum, q, regs.width(*dst), constants);
+                regs.allocate(*dst).copy_from_slice(&sum);
+            }
+            Op::Extract { dst, src, slot } => {
+                for lane in 0..regs.lanes() {
+                    let words = extract(regs.lane(*src, lane), regs.width(*dst), *slot);
+                    regs.lane_mut(*dst, lane).copy_from_slice(&words);
+                }
+            }
+            _ => {}
         }
-        let width = sum.len() / regs.lanes().max(1);
-        for body in sum.iter_mut().skip(width - 1).step_by(width) {
-            *body = q.add(*body, *constant);
-        }
-        regs.allocate(*dst).copy_from_slice(&sum);
     }
     Ok(())
+}
+
+/// Adds a constant to each body of ciphertexts of `width` words.
+fn add(cts: &mut [u64], q: Modulus, width: usize, constants: &[u64]) {
+    for ct in cts.chunks_exact_mut(width) {
+        for (body, constant) in ct[width - constants.len()..].iter_mut().zip(constants) {
+            *body = q.add(*body, *constant);
+        }
+    }
+}
+
+/// Mask and one body of a ciphertext, `width` words in all.
+pub(super) fn extract(ct: &[u64], width: usize, slot: u32) -> Vec<u64> {
+    let (mask, bodies) = ct.split_at(width - 1);
+    [mask, &bodies[slot as usize..][..1]].concat()
 }

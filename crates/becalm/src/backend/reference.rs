@@ -4,6 +4,7 @@
 //! the FFT term of the noise formula. It shares with them only the gadget decomposition's definition and the exact
 //! negacyclic product.
 
+use super::linear::extract as extract_slot;
 use super::registers::Registers;
 use super::{Backend, Info, Loaded, Session};
 use crate::cipher::{Ciphertext, EvaluationKey};
@@ -24,8 +25,8 @@ impl Backend for Reference {
         Info { name: "reference", description, memory: 0, best_batch: 1 }
     }
 
-    fn supports(&self, op: &Op, _params: &TfheParams) -> bool {
-        matches!(op, Op::MulAdd { .. } | Op::KeySwitch { .. } | Op::Bootstrap { .. })
+    fn supports(&self, _op: &Op, _params: &TfheParams) -> bool {
+        true
     }
 
     fn open(&self, keys: &EvaluationKey, _needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
@@ -69,20 +70,33 @@ impl Session for ReferenceSession {
                                     *s = q.add(*s, q.mul(q.from_signed(*c), *x));
                                 }
                             }
-                            if let Some(body) = sum.last_mut() {
-                                *body = q.add(*body, *constant);
+                            let mask = sum.len() - regs.bodies(*dst);
+                            sum[mask..].iter_mut().for_each(|b| *b = q.add(*b, *constant));
+                            regs.lane_mut(*dst, lane).copy_from_slice(&sum);
+                        }
+                        Op::AddSlots { dst, src, constants } => {
+                            let mut sum = regs.lane(*src, lane).to_vec();
+                            let mask = sum.len() - constants.len();
+                            for (body, c) in sum[mask..].iter_mut().zip(constants) {
+                                *body = q.add(*body, *c);
                             }
                             regs.lane_mut(*dst, lane).copy_from_slice(&sum);
                         }
-                        Op::KeySwitch { dst, src } => {
-                            let out = key_switch(&self.keys, regs.lane(*src, lane));
+                        Op::Extract { dst, src, slot } => {
+                            let out = extract_slot(regs.lane(*src, lane), regs.width(*dst), *slot);
+                            regs.lane_mut(*dst, lane).copy_from_slice(&out);
+                        }
+                        Op::KeySwitch { dst, .. }
+                        | Op::Pack { dst, .. }
+                        | Op::SlotMap { dst, .. } => {
+                            let out = key_switch(&self.keys, op, &regs.key_switch_input(op, lane))?;
                             regs.lane_mut(*dst, lane).copy_from_slice(&out);
                         }
                         Op::Bootstrap { dst, src, table } => {
                             let acc = table_polynomials(&loaded.program, regs, table, lane);
                             let acc = blind_rotate(&self.keys, acc, regs.lane(*src, lane))?;
                             let outputs = loaded.program.outputs_of(table);
-                            for (dst, o) in dst.iter().zip(outputs) {
+                            for (dst, o) in dst.iter().zip(&*outputs) {
                                 let out = extract(self.keys.params(), &acc, o.index);
                                 regs.lane_mut(*dst, lane).copy_from_slice(&out);
                             }
@@ -100,72 +114,71 @@ fn not_loaded() -> Error {
     Error::bad_input("run", "a loaded program", "none", "call load first")
 }
 
-/// The table as k+1 polynomials.
+/// The table as k+w polynomials.
 fn table_polynomials(
     program: &Program,
     regs: &Registers,
     table: &TableRef,
     lane: usize,
 ) -> Vec<Vec<u64>> {
-    let (n, k) = (program.params().polynomial_size, program.params().glwe_dimension);
-    match table {
-        TableRef::Clear(t) => {
-            let mut acc = vec![vec![0; n]; k];
-            acc.push(program.tables()[*t as usize].polynomial().to_vec());
-            acc
-        }
-        TableRef::Encrypted(reg, _) => {
-            regs.lane(*reg, lane).chunks(n).map(<[u64]>::to_vec).collect()
-        }
+    let p = program.params();
+    if let TableRef::Encrypted(reg, _) = table {
+        return regs.lane(*reg, lane).chunks(p.polynomial_size).map(<[u64]>::to_vec).collect();
     }
+    let mut acc = vec![vec![0; p.polynomial_size]; p.glwe_dimension];
+    acc.extend((0..p.slots).filter_map(|slot| Some(program.polynomial(table, slot)?.to_vec())));
+    acc
 }
 
-/// (0, b) − Σ_i Σ_l digit_l(a_i)·K_(i,l), modulo q or modulo 2^32 (elements are multiples of 2^32 then).
-pub(crate) fn key_switch(keys: &EvaluationKey, ct: &[u64]) -> Vec<u64> {
+/// (0, b_1, …, b_w) − Σ_i Σ_l digit_l(a_i)·K_(i,l), modulo q or modulo 2^32 (elements are multiples of 2^32 then).
+pub(crate) fn key_switch(keys: &EvaluationKey, op: &Op, ct: &[u64]) -> Result<Vec<u64>> {
     let p = keys.params();
-    let (q, width, levels) = (p.modulus, p.lwe_dimension + 1, p.ks.level as usize);
+    let slot_key = op.need().map_or(Ok(None), |need| need.slot_key(keys))?;
+    let (q, width, levels) = (p.modulus, p.lwe_dimension + p.slots, p.ks.level as usize);
     let mut sum = vec![0u64; width];
-    let body = ct[p.big_dimension()];
-    sum[width - 1] = match p.ks_modulus_log2 {
-        32 => (body.wrapping_add(1 << 31) >> 32) << 32,
-        _ => body,
-    };
+    let (mask, bodies) = ct.split_at(ct.len() - p.slots);
+    for (sum, body) in sum[p.lwe_dimension..].iter_mut().zip(bodies) {
+        *sum = match p.ks_modulus_log2 {
+            32 => (body.wrapping_add(1 << 31) >> 32) << 32,
+            _ => *body,
+        };
+    }
     let mut digits = vec![0i64; levels];
     let mut rows = vec![0u64; levels * width];
-    for (i, a) in ct[..p.big_dimension()].iter().enumerate() {
+    for (i, a) in mask.iter().enumerate() {
         gadget::decompose(q, p.ks, *a, &mut digits);
-        keys.expand_key_switch(i, &mut rows);
+        match slot_key {
+            Some(key) => key.expand(i, &mut rows),
+            None => keys.expand_key_switch(i, &mut rows),
+        }
         for (digit, row) in digits.iter().zip(rows.chunks(width)) {
             for (s, k) in sum.iter_mut().zip(row) {
                 *s = q.sub(*s, q.mul(*k, q.from_signed(*digit)));
             }
         }
     }
-    sum
+    Ok(sum)
 }
 
-/// Exponents round(2N·a_i) of the mask and of the (compensated) body.
+/// Exponents round(2N·a_i) of the mask and of the (compensated) bodies.
 pub(crate) fn modulus_switch(p: &TfheParams, ct: &[u64]) -> Vec<usize> {
     let log2_2n = p.polynomial_size.trailing_zeros() + 1;
     let cell = 1i128 << (64 - log2_2n);
     let round = |x: i128| (x + cell / 2).div_euclid(cell);
     let lifted: Vec<i128> = ct.iter().map(|a| p.modulus.to_torus(*a) as i128).collect();
-    let (mask, body) = lifted.split_at(p.lwe_dimension);
+    let (mask, bodies) = lifted.split_at(p.lwe_dimension);
     let mut exponents: Vec<i128> = mask.iter().map(|a| round(*a)).collect();
-    let body = match p.modulus_switch {
-        ModulusSwitch::Plain => round(body[0]),
+    let sum: i128 = exponents.iter().zip(mask).map(|(r, a)| r * cell - a).sum();
+    exponents.extend(bodies.iter().map(|body| match p.modulus_switch {
+        ModulusSwitch::Plain => round(*body),
         // The rounding errors e_i enter the phase as −Σ e_i·s_i, in the mean −Σ e_i/2. A table's box is centred on half a
         // cell below its value, so what is left is rounded down.
-        ModulusSwitch::Centered => {
-            let sum: i128 = exponents.iter().zip(mask).map(|(r, a)| r * cell - a).sum();
-            (2 * body[0] + sum).div_euclid(2 * cell)
-        }
-    };
-    exponents.push(body);
+        ModulusSwitch::Centered => (2 * body + sum).div_euclid(2 * cell),
+    }));
     exponents.iter().map(|e| e.rem_euclid(2 * p.polynomial_size as i128) as usize).collect()
 }
 
-/// X^(−b̃)·T, then acc += ((X^ã_i − 1)·acc) ⊡ GGSW_i for every i.
+/// X^(−b̃)·T, each body by its own b̃, then acc += ((X^ã_i − 1)·acc) ⊡ GGSW_i for every i.
 pub(crate) fn blind_rotate(
     keys: &EvaluationKey,
     table: Vec<Vec<u64>>,
@@ -174,9 +187,10 @@ pub(crate) fn blind_rotate(
     let p = keys.params();
     let (n, k, q) = (p.polynomial_size, p.glwe_dimension, p.modulus);
     let exponents = modulus_switch(p, ct);
-    let body = exponents[p.lwe_dimension];
-    let mut acc: Vec<Vec<u64>> = table.iter().map(|t| rotate(q, t, 2 * n - body)).collect();
-    let mut ggsw = vec![0u64; p.pbs.level as usize * (k + 1) * (k + 1) * n];
+    let body = |column: usize| exponents[p.lwe_dimension + column.saturating_sub(k)];
+    let mut acc: Vec<Vec<u64>> =
+        table.iter().enumerate().map(|(c, t)| rotate(q, t, 2 * n - body(c))).collect();
+    let mut ggsw = vec![0u64; p.pbs.level as usize * (k + p.slots).pow(2) * n];
     for (i, e) in exponents[..p.lwe_dimension].iter().enumerate() {
         keys.expand_ggsw(i, &mut ggsw);
         let difference: Vec<Vec<u64>> = acc
@@ -193,13 +207,14 @@ pub(crate) fn blind_rotate(
 
 /// Σ_l Σ_r digit_l(c_r)·row(l, r).
 fn external_product(p: &TfheParams, glwe: &[Vec<u64>], ggsw: &[u64]) -> Result<Vec<Vec<u64>>> {
-    let (n, k, q, levels) = (p.polynomial_size, p.glwe_dimension, p.modulus, p.pbs.level as usize);
-    let mut out = vec![vec![0u64; n]; k + 1];
+    let (n, q, levels) = (p.polynomial_size, p.modulus, p.pbs.level as usize);
+    let columns = glwe.len();
+    let mut out = vec![vec![0u64; n]; columns];
     for (r, c) in glwe.iter().enumerate() {
         let mut digits = vec![0i64; levels * n];
         gadget::decompose_slice(q, p.pbs, c, &mut digits);
         for (l, digits) in digits.chunks(n).enumerate() {
-            let row = &ggsw[(l * (k + 1) + r) * (k + 1) * n..][..(k + 1) * n];
+            let row = &ggsw[(l * columns + r) * columns * n..][..columns * n];
             for (out, row) in out.iter_mut().zip(row.chunks(n)) {
                 exact::multiply_add(q, out, digits, row)?;
             }
@@ -222,13 +237,13 @@ fn rotate(q: Modulus, c: &[u64], e: usize) -> Vec<u64> {
 /// The LWE ciphertext of coefficient `index`: mask j of S_i is the coefficient index − j of A_i.
 fn extract(p: &TfheParams, acc: &[Vec<u64>], index: usize) -> Vec<u64> {
     let n = p.polynomial_size;
-    let mut out = Vec::with_capacity(p.big_dimension() + 1);
+    let mut out = Vec::with_capacity(p.big_dimension() + p.slots);
     for a in &acc[..p.glwe_dimension] {
         let turned = rotate(p.modulus, a, 2 * n - index);
         // X^(−index)·A brings coefficient `index` to the front; its other coefficients multiply S backwards.
         out.push(turned[0]);
         out.extend((1..n).map(|j| p.modulus.neg(turned[n - j])));
     }
-    out.push(acc[p.glwe_dimension][index]);
+    out.extend(acc[p.glwe_dimension..].iter().map(|body| body[index]));
     out
 }

@@ -2,7 +2,7 @@
 
 use super::Loaded;
 use crate::cipher::Ciphertext;
-use crate::program::{Reg, RegType};
+use crate::program::{Op, Reg, RegType};
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -23,7 +23,17 @@ impl Registers {
         self.loaded.lanes
     }
 
-    fn width(&self, reg: Reg, op: &'static str) -> Result<usize> {
+    /// Words of a ciphertext of a register that the program has.
+    pub fn width(&self, reg: Reg) -> usize {
+        self.loaded.program.width(reg)
+    }
+
+    /// Bodies of a ciphertext of a register that the program has.
+    pub fn bodies(&self, reg: Reg) -> usize {
+        self.loaded.program.bodies(reg)
+    }
+
+    fn known_width(&self, reg: Reg, op: &'static str) -> Result<usize> {
         if self.loaded.program.info(reg).is_some() {
             return Ok(self.loaded.program.width(reg));
         }
@@ -37,7 +47,7 @@ impl Registers {
 
     /// Puts ciphertexts into a register from `lane` on.
     pub fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
-        let width = self.width(at, "write")?;
+        let width = self.known_width(at, "write")?;
         let (ty, words) = match ct {
             Ciphertext::Lwe(c) => (RegType::Lwe(c.role), &c.data),
             Ciphertext::Glwe(c) => (RegType::Glwe, &c.data),
@@ -63,7 +73,7 @@ impl Registers {
 
     /// Copies lanes out.
     pub fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
-        let width = self.width(at, "read")?;
+        let width = self.known_width(at, "read")?;
         let words = &self.words[at.0 as usize];
         words
             .get(lanes.start.saturating_mul(width)..lanes.end.saturating_mul(width))
@@ -98,6 +108,21 @@ impl Registers {
     pub fn lane_mut(&mut self, at: Reg, lane: usize) -> &mut [u64] {
         let width = self.loaded.program.width(at);
         &mut self.allocate(at)[lane * width..(lane + 1) * width]
+    }
+
+    /// What a key switch of any kind reads: the masks, one after another where there are several, then the bodies. A map
+    /// between slots reads bodies as coefficients of a mask, and adds to bodies of 0.
+    pub fn key_switch_input(&self, op: &Op, lane: usize) -> Vec<u64> {
+        let srcs = op.sources();
+        let bodies = srcs.first().map_or(0, |r| self.bodies(*r));
+        let parts =
+            srcs.iter().map(|r| self.lane(*r, lane)).map(|ct| ct.split_at(ct.len() - bodies));
+        let (masks, bodies): (Vec<&[u64]>, Vec<&[u64]>) = parts.unzip();
+        let mut words = [masks.concat(), bodies.concat()].concat();
+        if let Op::SlotMap { dst, .. } = op {
+            words.resize(words.len() + self.bodies(*dst), 0);
+        }
+        words
     }
 
     /// All lanes of a register that is alive.

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// A batch of LWE ciphertexts under one key: `len` rows (a_1 … a_d, b) with phase b − ⟨a, s⟩.
+/// A batch of LWE ciphertexts: `len` rows (a_1 … a_d, b_1 … b_w) with phases b_j − ⟨a, s_j⟩. Sets with a common mask have
+/// w > 1 bodies, each under a key of its own; all others one.
 #[derive(Clone)]
 pub struct Lwe {
     pub(crate) params: Arc<TfheParams>,
@@ -72,9 +73,14 @@ impl Lwe {
         self.data.is_empty()
     }
 
-    /// Words in one ciphertext: the dimension of the mask plus one.
+    /// Words in one ciphertext: the dimension of the mask plus one for each message.
     pub fn width(&self) -> usize {
-        self.role.dimension(&self.params) + 1
+        self.role.width(&self.params)
+    }
+
+    /// Messages in one ciphertext.
+    pub fn slots(&self) -> usize {
+        self.role.bodies(&self.params)
     }
 
     /// The parameter set.

@@ -3,9 +3,11 @@
 //! The evaluation key is kept as it travels: bodies and the seed of the masks, about half of the expanded size. A
 //! backend expands what it needs, in the order it needs it.
 
+use super::SlotKey;
 use crate::math::Modulus;
 use crate::math::random::PublicSeed;
 use crate::params::{Noise, TfheParams};
+use crate::{Error, Result};
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -36,6 +38,8 @@ pub enum KeyRole {
     Small,
     /// The GLWE key, read as an LWE key of dimension k·N: what a bootstrap puts out.
     Big,
+    /// The big key of one slot of a common-mask set: plain LWE ciphertexts of one message.
+    Slot(u32),
 }
 
 impl KeyRole {
@@ -43,14 +47,42 @@ impl KeyRole {
     pub fn dimension(self, params: &TfheParams) -> usize {
         match self {
             KeyRole::Small => params.lwe_dimension,
-            KeyRole::Big => params.big_dimension(),
+            KeyRole::Big | KeyRole::Slot(_) => params.big_dimension(),
+        }
+    }
+
+    /// Bodies behind the mask, each a message under a key of its own.
+    pub fn bodies(self, params: &TfheParams) -> usize {
+        match self {
+            KeyRole::Small | KeyRole::Big => params.slots,
+            KeyRole::Slot(_) => 1,
+        }
+    }
+
+    /// Words of a ciphertext: mask and bodies.
+    pub fn width(self, params: &TfheParams) -> usize {
+        self.dimension(params) + self.bodies(params)
+    }
+
+    /// The role itself if the set has such a key.
+    pub(crate) fn checked(self, params: &TfheParams) -> Result<Self> {
+        match self {
+            KeyRole::Slot(slot) if slot as usize >= params.slots || params.slots == 1 => {
+                let wanted = match params.slots {
+                    1 => "a common-mask set".to_string(),
+                    w => format!("a slot below {w}"),
+                };
+                let remedy = "choose a slot that a ciphertext of the set has";
+                Err(Error::bad_input("slot", wanted, format!("slot {slot}"), remedy))
+            }
+            role => Ok(role),
         }
     }
 
     /// The noise of fresh ciphertexts under this key, added modulo q.
     pub fn fresh_noise(self, params: &TfheParams) -> Noise {
         match (self, params.lwe_noise) {
-            (KeyRole::Big, _) => params.glwe_noise,
+            (KeyRole::Big | KeyRole::Slot(_), _) => params.glwe_noise,
             // A bound in units of a smaller modulus is the same noise in units of q, shifted.
             (KeyRole::Small, Noise::TUniform { bound_log2 }) => {
                 Noise::TUniform { bound_log2: bound_log2 + Modulus::LOG2 - params.ks_modulus_log2 }
@@ -67,9 +99,9 @@ pub struct SecretKey {
     pub(crate) params: Arc<TfheParams>,
     #[zeroize(skip)]
     pub(crate) id: KeyId,
-    /// n bits, one a word.
+    /// n bits for each slot, one a word.
     pub(crate) small: Vec<u64>,
-    /// k·N bits, one a word: S_1 … S_k.
+    /// k·N bits for each slot, one a word: S_1 … S_k.
     pub(crate) big: Vec<u64>,
 }
 
@@ -84,11 +116,16 @@ impl SecretKey {
         self.id
     }
 
-    /// The key's bits, one a word, for exchange with other libraries and for proofs. The caller holds a secret then.
+    /// The key's bits, one a word, slot after slot, for exchange with other libraries and for proofs. The caller holds a
+    /// secret then.
     pub fn expose(&self, role: KeyRole) -> &[u64] {
         match role {
             KeyRole::Small => &self.small,
             KeyRole::Big => &self.big,
+            KeyRole::Slot(slot) => {
+                let size = self.params.big_dimension();
+                self.big.chunks_exact(size).nth(slot as usize).unwrap_or(&[])
+            }
         }
     }
 }
@@ -121,10 +158,13 @@ pub struct EvaluationKey {
     pub(crate) params: Arc<TfheParams>,
     pub(crate) id: KeyId,
     pub(crate) seed: PublicSeed,
-    /// Bodies of n GGSW ciphertexts: [n][ℓ][k+1 rows][N].
+    /// Bodies of n GGSW ciphertexts: [n][ℓ][k+w rows][w][N].
     pub(crate) bootstrap: Words,
-    /// Bodies of k·N·ℓ LWE ciphertexts, torus elements (multiples of 2^32 where the key lives modulo 2^32): [k·N][ℓ].
+    /// Bodies of k·N·ℓ LWE ciphertexts, torus elements (multiples of 2^32 where the key lives modulo 2^32):
+    /// [k·N][ℓ][w].
     pub(crate) key_switch: Words,
+    /// Keys between the slots of a common-mask set, as far as they were given.
+    pub(crate) slot_keys: Vec<SlotKey>,
 }
 
 impl EvaluationKey {
@@ -140,7 +180,8 @@ impl EvaluationKey {
 
     /// Bytes as stored: bodies and a seed.
     pub fn seeded_bytes(&self) -> usize {
-        (self.bootstrap.len() + self.key_switch.len()) * 8 + 32
+        let slots: usize = self.slot_keys.iter().map(SlotKey::seeded_bytes).sum();
+        (self.bootstrap.len() + self.key_switch.len()) * 8 + 32 + slots
     }
 }
 

@@ -5,7 +5,9 @@ mod ciphertext;
 mod encoding;
 pub mod file;
 mod key;
+mod slot_key;
 
 pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
 pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};
+pub use slot_key::{RowSums, SlotKey, SlotKeyKind};

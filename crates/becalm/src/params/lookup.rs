@@ -24,6 +24,8 @@ pub struct Need {
     pub order: Option<Order>,
     /// Smallest acceptable bound on the 2-norm of a linear combination before a bootstrap.
     pub norm2: f64,
+    /// Messages in one ciphertext behind a common mask, exactly this; 1 for plain ciphertexts.
+    pub slots: usize,
     /// Whether Gaussian noise will do. TUniform noise is exact, bounded and drawn in constant time, so it is preferred.
     pub gaussian: bool,
 }
@@ -37,6 +39,7 @@ impl Default for Need {
             modulus: Modulus::Native,
             order: None,
             norm2: 1.0,
+            slots: 1,
             gaussian: false,
         }
     }
@@ -50,6 +53,7 @@ impl Need {
             && p.modulus == self.modulus
             && self.order.is_none_or(|order| p.order == order)
             && p.max_norm2 >= self.norm2
+            && p.slots == self.slots
             && (self.gaussian || !is_gaussian(p))
     }
 }

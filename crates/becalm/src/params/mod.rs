@@ -235,45 +235,50 @@ impl TfheParams {
         ]
     }
 
-    /// Bytes of the bootstrapping key as a bootstrap reads it, transformed: n·ℓ·(k+1)²·N words of 64 bits.
-    pub fn bootstrap_key_bytes(&self) -> u64 {
-        product([self.seeded_bootstrap_key_bytes() as usize, self.glwe_dimension.saturating_add(1)])
+    /// k + w: polynomials of a GLWE ciphertext, masks and bodies.
+    fn columns(&self) -> usize {
+        self.glwe_dimension.saturating_add(self.slots)
     }
 
-    /// Bytes of the key-switching key as a key switch reads it: k·N·ℓ·(n+1) words of 64 or 32 bits.
+    /// Bytes of the bootstrapping key as a bootstrap reads it, transformed: n·ℓ·(k+w)²·N words of 64 bits.
+    pub fn bootstrap_key_bytes(&self) -> u64 {
+        let rows = product([self.pbs.level as usize, self.columns()]) as usize;
+        product([self.lwe_dimension, rows, self.columns(), self.polynomial_size, 8])
+    }
+
+    /// Bytes of the key-switching key as a key switch reads it: k·N·ℓ·(n+w) words of 64 or 32 bits.
     pub fn key_switch_key_bytes(&self) -> u64 {
         let word = self.ks_modulus_log2 as usize / 8;
         let rows = product([self.big_dimension(), self.ks.level as usize]) as usize;
-        product([rows, self.lwe_dimension.saturating_add(1), word])
+        product([rows, self.lwe_dimension.saturating_add(self.slots), word])
     }
 
     /// Bytes of the bodies of the bootstrapping key, all that is stored when the masks are drawn again from a seed:
-    /// n·ℓ·(k+1)·N words of 64 bits.
+    /// n·ℓ·(k+w)·w·N words of 64 bits.
     pub fn seeded_bootstrap_key_bytes(&self) -> u64 {
-        let rows =
-            product([self.pbs.level as usize, self.glwe_dimension.saturating_add(1)]) as usize;
-        product([self.lwe_dimension, rows, self.polynomial_size, 8])
+        let rows = product([self.pbs.level as usize, self.columns()]) as usize;
+        product([self.lwe_dimension, rows, self.slots, self.polynomial_size, 8])
     }
 
-    /// Bytes of the bodies of the key-switching key: k·N·ℓ words of 64 or 32 bits.
+    /// Bytes of the bodies of the key-switching key: k·N·ℓ·w words of 64 or 32 bits.
     pub fn seeded_key_switch_key_bytes(&self) -> u64 {
-        product([self.big_dimension(), self.ks.level as usize, 8])
+        product([self.big_dimension(), self.ks.level as usize, self.slots, 8])
     }
 
-    /// Bytes of the two secret keys as stored, a word for each bit.
+    /// Bytes of the secret keys as stored, a word for each bit: two keys a slot.
     pub fn secret_key_bytes(&self) -> u64 {
-        product([self.lwe_dimension.saturating_add(self.big_dimension()), 8])
+        product([self.lwe_dimension.saturating_add(self.big_dimension()), self.slots, 8])
     }
 
-    /// Bytes of one ciphertext at rest: mask and body, 64-bit words.
+    /// Bytes of one ciphertext at rest: the mask and a body for each slot, 64-bit words.
     pub fn ciphertext_bytes(&self) -> u64 {
-        product([self.ciphertext_dimension(), 8]).saturating_add(8)
+        product([self.ciphertext_dimension().saturating_add(self.slots), 8])
     }
 
     /// Multiply-adds of one key switch and one bootstrap, the order by which [`find`] ranks sets:
-    /// n·((k+1)(ℓ+1)·2M·log2 M + (k+1)²ℓ·4M) + k·N·ℓ_ks·n, M = N/2, with half weight on the key switch modulo 2^32.
+    /// n·((k+w)(ℓ+1)·2M·log2 M + (k+w)²ℓ·4M) + k·N·ℓ_ks·n, M = N/2, with half weight on the key switch modulo 2^32.
     pub fn cost(&self) -> f64 {
-        let (n, k1) = (self.lwe_dimension as f64, self.glwe_dimension as f64 + 1.0);
+        let (n, k1) = (self.lwe_dimension as f64, self.columns() as f64);
         let (m, level) = (self.polynomial_size as f64 / 2.0, f64::from(self.pbs.level));
         let transforms = k1 * (level + 1.0) * 2.0 * m * m.log2();
         let products = k1 * k1 * level * 4.0 * m;
@@ -399,6 +404,10 @@ impl TfheParams {
         check(rotation_ok, wanted, || format!("{:?} with n = {n}", self.rotation))?;
         let slots_ok = (1..=16).contains(&self.slots);
         check(slots_ok, "1 to 16 slots", || format!("{} slots", self.slots))?;
+        let alone =
+            self.slots == 1 || (self.order == Order::KsPbs && self.rotation == Rotation::Classic);
+        let wanted = "slots with the key switch first and the classic rotation";
+        check(alone, wanted, || format!("{:?} and {:?}", self.order, self.rotation))?;
         let shared_ok = !self.shared_key || n <= k * degree;
         check(shared_ok, "a shared key no longer than k·N", || format!("n = {n}"))?;
         let switched = self.ks_modulus_log2;

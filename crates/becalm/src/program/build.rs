@@ -3,7 +3,7 @@
 use super::{Need, Op, Program, Reg, RegInfo, RegType, TableRef};
 use crate::cipher::{Encoding, KeyRole, Lwe};
 use crate::params::{Order, TfheParams};
-use crate::tfhe::{Output, Table};
+use crate::tfhe::{Output, Table, require_plain};
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Program {
         }
     }
 
-    fn reg(&mut self, info: RegInfo) -> Reg {
+    pub(super) fn reg(&mut self, info: RegInfo) -> Reg {
         self.regs.push(info);
         Reg(self.regs.len() as u32 - 1)
     }
@@ -53,7 +53,8 @@ impl Program {
         self.input_as(RegInfo { ty, encoding: x.encoding(), range: x.range() })
     }
 
-    /// A new argument that holds an encrypted lookup table for the values 0 ..= `limit` of `input`.
+    /// A new argument that holds an encrypted lookup table for the values 0 ..= `limit` of `input`. Common-mask sets have none:
+    /// no bootstrap will take it.
     pub fn input_table(&mut self, input: Encoding, limit: i64) -> Reg {
         self.input_as(RegInfo { ty: RegType::Glwe, encoding: input, range: (0, limit) })
     }
@@ -173,14 +174,17 @@ impl Program {
     /// may lie outside the table.
     pub fn bootstrap(&mut self, src: Reg, table: &Table) -> Result<Vec<Reg>> {
         self.check_lookup(src, table)?;
-        let index = match self.tables.iter().position(|t| t == table) {
-            Some(i) => i,
-            None => {
-                self.tables.push(table.clone());
-                self.tables.len() - 1
-            }
-        };
-        self.push_bootstrap(src, TableRef::Clear(index as u32))
+        let index = self.table(table);
+        self.push_bootstrap(src, TableRef::Clear(index))
+    }
+
+    /// The place of a table among the program's own; a new one if it has none.
+    pub(super) fn table(&mut self, table: &Table) -> u32 {
+        let known = self.tables.iter().position(|t| t == table);
+        known.unwrap_or_else(|| {
+            self.tables.push(table.clone());
+            self.tables.len() - 1
+        }) as u32
     }
 
     /// What [`Program::bootstrap`] refuses.
@@ -213,6 +217,7 @@ impl Program {
         table: Reg,
         outputs: &[Output],
     ) -> Result<Vec<Reg>> {
+        require_plain(&self.params, "bootstrap")?;
         let declared = self.known(table)?;
         require(declared.ty, RegType::Glwe, "bootstrap")?;
         if !declared.encoding.padding {
@@ -311,7 +316,7 @@ impl Program {
     }
 }
 
-fn require(got: RegType, wanted: RegType, op: &'static str) -> Result<()> {
+pub(super) fn require(got: RegType, wanted: RegType, op: &'static str) -> Result<()> {
     if got == wanted {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! Conformance of a program that came from outside: it is recorded again, so whatever the recorder refuses is refused.
 
-use super::{Op, Program, TableRef};
+use super::{Op, Program, RegType, TableRef};
 use crate::cipher::Encoding;
 use crate::tfhe::{Output, Table};
 use crate::{Error, Result};
@@ -51,6 +51,9 @@ impl Program {
     fn copy_input(&self, copy: &mut Program, reg: Option<super::Reg>) -> Result<()> {
         let info = self.known(reg.unwrap_or(super::Reg(u32::MAX)))?;
         info.encoding.checked()?;
+        if let RegType::Lwe(role) = info.ty {
+            role.checked(&self.params)?;
+        }
         copy.input_as(info);
         Ok(())
     }
@@ -83,23 +86,39 @@ impl Program {
                 copy.linear_as(terms, *constant, info.encoding, info.range).map(|_| ())
             }
             Op::KeySwitch { src, .. } => copy.key_switch(*src).map(|_| ()),
+            Op::AddSlots { src, constants, .. } => {
+                let info = self.known(op.results()[0])?;
+                copy.add_slots_as(*src, constants, info.range).map(|_| ())
+            }
+            Op::Extract { src, slot, .. } => copy.extract(*src, *slot).map(|_| ()),
+            Op::Pack { srcs, .. } => copy.pack(srcs).map(|_| ()),
+            Op::SlotMap { src, map, sums, .. } => copy.slot_map(*src, *map, *sums).map(|_| ()),
             Op::Bootstrap { src, table: TableRef::Clear(t), .. } => {
-                let Some(table) = self.tables.get(*t as usize) else {
-                    return Err(Error::bad_input(
-                        "program",
-                        format!("a table below {}", self.tables.len()),
-                        t.to_string(),
-                        "record the program again",
-                    ));
-                };
-                copy.check_lookup(*src, table)?;
+                copy.check_lookup(*src, self.known_table(*t)?)?;
                 copy.push_bootstrap(*src, TableRef::Clear(*t)).map(|_| ())
+            }
+            Op::Bootstrap { src, table: TableRef::Slots(tables), .. } => {
+                let of = |t: &u32| self.known_table(*t);
+                let known: Vec<&Table> = tables.iter().map(of).collect::<Result<_>>()?;
+                copy.check_slots(*src, &known)?;
+                copy.push_bootstrap(*src, TableRef::Slots(tables.clone())).map(|_| ())
             }
             Op::Bootstrap { src, table: TableRef::Encrypted(glwe, outputs), .. } => {
                 outputs.iter().try_for_each(|o| o.encoding.checked().map(|_| ()))?;
                 copy.bootstrap_encrypted(*src, *glwe, outputs).map(|_| ())
             }
         }
+    }
+
+    fn known_table(&self, index: u32) -> Result<&Table> {
+        self.tables.get(index as usize).ok_or_else(|| {
+            Error::bad_input(
+                "program",
+                format!("a table below {}", self.tables.len()),
+                index.to_string(),
+                "record the program again",
+            )
+        })
     }
 
     fn check_table(&self, table: &Table) -> Result<()> {

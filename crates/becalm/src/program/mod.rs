@@ -1,4 +1,4 @@
-//! Programs: what a backend runs. Three instructions over registers, held as data.
+//! Programs: what a backend runs. A few instructions over registers, held as data.
 //!
 //! A register is assigned once and has a type fixed when the program is built; it holds one ciphertext for each *lane* of
 //! a batch. Cost, needed keys, ranges and noise come from walking the program before it runs ([`Program::walk`]); what
@@ -9,15 +9,17 @@ mod check;
 mod file;
 mod gates;
 mod noise;
+mod slots;
 mod walk;
 
 pub use gates::Gate;
 pub use walk::{Cost, Walk, Wave, WaveKind};
 
-use crate::cipher::{Encoding, KeyRole};
+use crate::cipher::{Encoding, KeyRole, RowSums};
 use crate::params::TfheParams;
 use crate::tfhe::{Output, Table};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The name of a register.
@@ -28,7 +30,7 @@ pub struct Reg(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RegType {
-    /// An LWE ciphertext under one of the two keys.
+    /// An LWE ciphertext under one of the keys; behind a common mask it holds a message for each slot of the set.
     Lwe(KeyRole),
     /// A GLWE ciphertext: an encrypted lookup table.
     Glwe,
@@ -48,10 +50,12 @@ pub struct RegInfo {
 /// Where a bootstrap's table comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TableRef {
-    /// One of the program's own tables.
+    /// One of the program's own tables, for every slot.
     Clear(u32),
     /// A register that holds an encrypted one, and what is extracted from it.
     Encrypted(Reg, Vec<Output>),
+    /// One of the program's own tables for each slot of a common-mask set.
+    Slots(Vec<u32>),
 }
 
 /// An instruction.
@@ -64,8 +68,44 @@ pub enum Op {
         dst: Reg,
         /// Coefficients and sources; each source once.
         terms: Vec<(i64, Reg)>,
-        /// Added to the body.
+        /// Added to every body.
         constant: u64,
+    },
+    /// `dst = src + constants`, a torus element for each slot.
+    AddSlots {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+        /// Added to the bodies, in the order of the slots.
+        constants: Vec<u64>,
+    },
+    /// One slot of a common-mask ciphertext as a plain one: its mask and one of its bodies. Free.
+    Extract {
+        /// Result, under the slot's key.
+        dst: Reg,
+        /// Source, under the big keys.
+        src: Reg,
+        /// Which slot.
+        slot: u32,
+    },
+    /// Plain ciphertexts under the key of slot 0 as one of a message each, by a key switch.
+    Pack {
+        /// Result, under the small keys.
+        dst: Reg,
+        /// One source for each slot.
+        srcs: Vec<Reg>,
+    },
+    /// A linear map between the slots that the server does not learn: slot j becomes Σ_t M_(j,t)·slot t.
+    SlotMap {
+        /// Result, under the small keys.
+        dst: Reg,
+        /// Source, under the big keys.
+        src: Reg,
+        /// Which map of the evaluation key.
+        map: u32,
+        /// Bounds on the rows of the map.
+        sums: RowSums,
     },
     /// From the big key to the small one.
     KeySwitch {
@@ -93,13 +133,19 @@ pub enum Need {
     KeySwitch,
     /// The bootstrapping key.
     Bootstrap,
+    /// The key that packs plain ciphertexts behind a common mask.
+    Pack,
+    /// One of the keys of private maps between slots.
+    SlotMap(u32),
 }
 
 impl Op {
     /// The part of the key that the instruction reads, if any.
     pub fn need(&self) -> Option<Need> {
         match self {
-            Op::MulAdd { .. } => None,
+            Op::MulAdd { .. } | Op::AddSlots { .. } | Op::Extract { .. } => None,
+            Op::Pack { .. } => Some(Need::Pack),
+            Op::SlotMap { map, .. } => Some(Need::SlotMap(*map)),
             Op::KeySwitch { .. } => Some(Need::KeySwitch),
             Op::Bootstrap { .. } => Some(Need::Bootstrap),
         }
@@ -109,7 +155,11 @@ impl Op {
     pub fn sources(&self) -> Vec<Reg> {
         match self {
             Op::MulAdd { terms, .. } => terms.iter().map(|t| t.1).collect(),
-            Op::KeySwitch { src, .. } => vec![*src],
+            Op::KeySwitch { src, .. }
+            | Op::AddSlots { src, .. }
+            | Op::Extract { src, .. }
+            | Op::SlotMap { src, .. } => vec![*src],
+            Op::Pack { srcs, .. } => srcs.clone(),
             Op::Bootstrap { src, table: TableRef::Encrypted(glwe, _), .. } => vec![*src, *glwe],
             Op::Bootstrap { src, .. } => vec![*src],
         }
@@ -118,8 +168,13 @@ impl Op {
     /// Registers that the instruction writes.
     pub fn results(&self) -> &[Reg] {
         match self {
-            Op::MulAdd { dst, .. } | Op::KeySwitch { dst, .. } => std::slice::from_ref(dst),
             Op::Bootstrap { dst, .. } => dst,
+            Op::MulAdd { dst, .. }
+            | Op::KeySwitch { dst, .. }
+            | Op::AddSlots { dst, .. }
+            | Op::Extract { dst, .. }
+            | Op::Pack { dst, .. }
+            | Op::SlotMap { dst, .. } => std::slice::from_ref(dst),
         }
     }
 }
@@ -177,10 +232,22 @@ impl Program {
     }
 
     /// What a bootstrap extracts.
-    pub(crate) fn outputs_of<'a>(&'a self, table: &'a TableRef) -> &'a [Output] {
+    pub(crate) fn outputs_of<'a>(&'a self, table: &'a TableRef) -> Cow<'a, [Output]> {
+        let of = |t: &u32| self.tables.get(*t as usize).map_or(&[][..], |t| &t.outputs);
         match table {
-            TableRef::Clear(t) => self.tables.get(*t as usize).map_or(&[], |t| &t.outputs),
-            TableRef::Encrypted(_, outputs) => outputs,
+            TableRef::Clear(t) => Cow::Borrowed(of(t)),
+            TableRef::Encrypted(_, outputs) => Cow::Borrowed(outputs),
+            TableRef::Slots(tables) => Cow::Owned(slots::outputs(tables.iter().map(of))),
         }
+    }
+
+    /// The polynomial that a slot is looked up in; `None` if it is encrypted.
+    pub(crate) fn polynomial(&self, table: &TableRef, slot: usize) -> Option<&[u64]> {
+        let t = match table {
+            TableRef::Clear(t) => *t,
+            TableRef::Slots(tables) => *tables.get(slot)?,
+            TableRef::Encrypted(..) => return None,
+        };
+        self.tables.get(t as usize).map(Table::polynomial)
     }
 }

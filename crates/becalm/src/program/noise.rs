@@ -19,7 +19,7 @@ type Form = BTreeMap<usize, f64>;
 #[derive(PartialEq, Eq, Hash)]
 enum Step {
     KeySwitch(Vec<(usize, u64)>),
-    Bootstrap(Vec<(usize, u64)>, Option<u32>, Reg, usize),
+    Bootstrap(Vec<(usize, u64)>, Vec<u32>, Reg, usize),
 }
 
 /// What following the noise of a program found.
@@ -36,8 +36,9 @@ struct Follower<'a> {
     program: &'a Program,
     /// Variances of the sources; the arguments come first.
     sources: Vec<f64>,
-    /// Which arguments may be related.
-    related: &'a [bool],
+    /// Which sources may be related to others: arguments, and what mixes slots, where one form cannot tell which noise of
+    /// which slot it took.
+    related: Vec<bool>,
     steps: HashMap<Step, usize>,
     forms: Vec<Form>,
     kept: usize,
@@ -48,7 +49,7 @@ pub(super) fn follow(program: &Program, variances: &[f64], related: &[bool]) -> 
     let mut f = Follower {
         program,
         sources: variances.to_vec(),
-        related,
+        related: related.to_vec(),
         steps: HashMap::new(),
         forms: vec![Form::new(); program.regs.len()],
         kept: 0,
@@ -62,6 +63,14 @@ pub(super) fn follow(program: &Program, variances: &[f64], related: &[bool]) -> 
         match op {
             Op::MulAdd { dst, terms, .. } => f.linear(*dst, terms)?,
             Op::KeySwitch { dst, src } => f.key_switch(*dst, *src, set.key_switch)?,
+            Op::AddSlots { dst, src, .. } | Op::Extract { dst, src, .. } => {
+                f.linear(*dst, &[(1, *src)])?
+            }
+            Op::Pack { dst, srcs } => f.mix(*dst, srcs, 1.0, noise::pack(&program.params))?,
+            Op::SlotMap { dst, src, sums, .. } => {
+                let added = noise::slot_map(&program.params, sums.norm());
+                f.mix(*dst, &[*src], sums.norm(), added)?
+            }
             Op::Bootstrap { dst, src, table } => {
                 let fail = f.check(*src, set.modulus_switch)?;
                 (worst, bootstraps) = (worst.max(fail), bootstraps + 1.0);
@@ -70,7 +79,8 @@ pub(super) fn follow(program: &Program, variances: &[f64], related: &[bool]) -> 
         }
     }
     let noise = f.forms.iter().map(|form| f.variance(form)).collect();
-    Ok(Followed { noise, log2_pfail: worst + bootstraps.log2(), independent: f.independent() })
+    let tables = bootstraps * program.params.slots as f64;
+    Ok(Followed { noise, log2_pfail: worst + tables.log2(), independent: f.independent() })
 }
 
 impl Follower<'_> {
@@ -118,18 +128,30 @@ impl Follower<'_> {
         self.keep(dst, form)
     }
 
+    /// What takes noise from slot to slot: a new source of `factor`²·the worst source's variance and what is added. It may be
+    /// related to any other, so it adds as a standard deviation.
+    fn mix(&mut self, dst: Reg, srcs: &[Reg], factor: f64, added: f64) -> Result<()> {
+        let of = |r: &Reg| self.variance(&self.forms[r.0 as usize]);
+        let worst = srcs.iter().map(of).fold(0.0, f64::max);
+        let at = self.sources.len();
+        self.sources.push(factor * factor * worst + added);
+        self.related.resize(at, false);
+        self.related.push(true);
+        self.keep(dst, Form::from([(at, 1.0)]))
+    }
+
     fn bootstrap(&mut self, dst: &[Reg], src: Reg, table: &TableRef, variance: f64) -> Result<()> {
         let input = key(&self.forms[src.0 as usize]);
         self.kept += input.len() * dst.len();
         // The noise of an encrypted table stays with all that is looked up in it.
         let (clear, from, own) = match table {
-            TableRef::Clear(t) => (Some(*t), src, Form::new()),
-            TableRef::Encrypted(glwe, _) => (None, *glwe, self.forms[glwe.0 as usize].clone()),
+            TableRef::Clear(t) => (vec![*t], Reg(0), Form::new()),
+            TableRef::Slots(tables) => (tables.clone(), Reg(0), Form::new()),
+            TableRef::Encrypted(glwe, _) => (vec![], *glwe, self.forms[glwe.0 as usize].clone()),
         };
-        let from = if clear.is_some() { Reg(0) } else { from };
         let outputs = self.program.outputs_of(table);
-        for (d, o) in dst.iter().zip(outputs) {
-            let step = Step::Bootstrap(input.clone(), clear, from, o.index);
+        for (d, o) in dst.iter().zip(&*outputs) {
+            let step = Step::Bootstrap(input.clone(), clear.clone(), from, o.index);
             let mut form = own.clone();
             form.insert(self.source(step, variance), 1.0);
             self.keep(*d, form)?;
@@ -174,8 +196,11 @@ impl Follower<'_> {
             *seen.entry(*s).or_insert(0) += 1;
         }
         let arguments = self.program.inputs.len();
-        let alone =
-            |r: &Reg| self.forms[r.0 as usize].keys().all(|s| *s >= arguments && seen[s] == 1);
+        let mixed = |s: &usize| self.related.get(*s).copied().unwrap_or(false);
+        let alone = |r: &Reg| {
+            let mut sources = self.forms[r.0 as usize].keys();
+            sources.all(|s| *s >= arguments && seen[s] == 1 && !mixed(s))
+        };
         outputs.iter().map(alone).collect()
     }
 }

@@ -11,10 +11,12 @@ use std::collections::{BTreeMap, HashSet};
 /// What the instructions of a wave have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaveKind {
-    /// `MulAdd`, in order.
+    /// `MulAdd`, `AddSlots` and `Extract`, in order.
     Linear,
     /// `KeySwitch`, independent.
     KeySwitch,
+    /// `Pack` and `SlotMap`, independent: key switches, each by a key of its own.
+    Slots,
     /// `Bootstrap`, independent.
     Bootstrap,
 }
@@ -31,9 +33,9 @@ pub struct Wave {
 /// What running a program on one lane takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
-    /// Blind rotations.
+    /// Blind rotations; behind a common mask each serves all slots.
     pub bootstraps: usize,
-    /// Key switches.
+    /// Key switches, packing and maps between slots included.
     pub key_switches: usize,
     /// Linear combinations.
     pub linear: usize,
@@ -109,7 +111,10 @@ impl Program {
         for (i, op) in self.ops.iter().enumerate() {
             let (d, s) = op.sources().iter().map(|r| at[r.0 as usize]).max().unwrap_or((0, 0));
             let (key, result) = match op {
-                Op::MulAdd { .. } => ((d, s, WaveKind::Linear), (d, s)),
+                Op::MulAdd { .. } | Op::AddSlots { .. } | Op::Extract { .. } => {
+                    ((d, s, WaveKind::Linear), (d, s))
+                }
+                Op::Pack { .. } | Op::SlotMap { .. } => ((d, s, WaveKind::Slots), (d, s + 1)),
                 Op::KeySwitch { .. } => ((d, s, WaveKind::KeySwitch), (d, s + 1)),
                 Op::Bootstrap { .. } => ((d, usize::MAX, WaveKind::Bootstrap), (d + 1, 0)),
             };
@@ -143,7 +148,8 @@ impl Program {
     }
 
     fn count(&self, waves: &[Wave], dead_after: &[Vec<Reg>], depth: usize) -> Cost {
-        let count = |need| self.ops.iter().filter(|op| op.need() == need).count();
+        let count =
+            |is: &dyn Fn(Option<Need>) -> bool| self.ops.iter().filter(|op| is(op.need())).count();
         let bytes = |r: &Reg| self.bytes(*r);
         let mut alive: usize = self.inputs.iter().map(bytes).sum();
         let mut most = alive;
@@ -153,9 +159,9 @@ impl Program {
             alive -= dead.iter().map(bytes).sum::<usize>();
         }
         Cost {
-            bootstraps: count(Some(Need::Bootstrap)),
-            key_switches: count(Some(Need::KeySwitch)),
-            linear: count(None),
+            bootstraps: count(&|need| need == Some(Need::Bootstrap)),
+            key_switches: count(&|need| need.is_some_and(|need| need != Need::Bootstrap)),
+            linear: count(&|need| need.is_none()),
             waves: waves.len(),
             depth,
             bytes_per_lane: most,
@@ -165,8 +171,16 @@ impl Program {
     /// Words that a register takes on one lane.
     pub(crate) fn width(&self, reg: Reg) -> usize {
         match self.regs[reg.0 as usize].ty {
-            RegType::Lwe(role) => role.dimension(&self.params) + 1,
+            RegType::Lwe(role) => role.width(&self.params),
             RegType::Glwe => (self.params.glwe_dimension + 1) * self.params.polynomial_size,
+        }
+    }
+
+    /// Bodies behind the mask of a register.
+    pub(crate) fn bodies(&self, reg: Reg) -> usize {
+        match self.regs[reg.0 as usize].ty {
+            RegType::Lwe(role) => role.bodies(&self.params),
+            RegType::Glwe => 1,
         }
     }
 

@@ -1,13 +1,14 @@
 //! Encryption and decryption of batches with a secret key.
 //!
 //! Fresh ciphertexts are (a, ⟨a, s⟩ + Δm + e) under the resting key of the set. Masks come from a public seed, noise
-//! from a secret one, both fresh for every call. All work on the key is branch-free: its bits multiply.
+//! from a secret one, both fresh for every call. Sets with w slots put w values into each ciphertext, behind one mask
+//! and under w keys; a batch that does not fill its last ciphertext is filled up with zeros. All work on the key is branch-free: its bits multiply.
 
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, SecretKey};
 use crate::math::Modulus;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::{self, uniform};
-use crate::params::{Noise, Order};
+use crate::params::{Noise, Order, TfheParams};
 use crate::tfhe::polynomial::BinaryPolynomials;
 use crate::tfhe::{Table, noise};
 use crate::{Error, Result};
@@ -32,12 +33,33 @@ impl SecretKey {
     }
 
     /// Encrypts values of an encoding that are known to lie in 0..`below`. A smaller `below` leaves room for sums
-    /// before the next table; it is public.
+    /// before the next table; it is public. Value i is slot i mod w of ciphertext i/w; empty slots hold 0.
     ///
     /// # Errors
     /// [`Error::BadInput`] for a value not below `below`, or `below` above the encoding's values; [`Error::Io`] if the
     /// system gives no randomness.
     pub fn encrypt_as(&self, values: &[u64], encoding: Encoding, below: u64) -> Result<Lwe> {
+        self.encrypt_under(self.resting_role(), values, encoding, below)
+    }
+
+    /// Encrypts values as plain ciphertexts, one message each, under the key of one slot of a common-mask set: what
+    /// [`Program::pack`](crate::program::Program::pack) takes, and the like of what
+    /// [`Program::extract`](crate::program::Program::extract) gives.
+    ///
+    /// # Errors
+    /// As [`SecretKey::encrypt_as`]; [`Error::BadInput`] if the set has no such slot.
+    pub fn encrypt_slot(&self, slot: u32, values: &[u64], below: u64) -> Result<Lwe> {
+        let role = KeyRole::Slot(slot).checked(&self.params)?;
+        self.encrypt_under(role, values, Encoding::of(&self.params), below)
+    }
+
+    fn encrypt_under(
+        &self,
+        role: KeyRole,
+        values: &[u64],
+        encoding: Encoding,
+        below: u64,
+    ) -> Result<Lwe> {
         encoding.checked()?;
         if below == 0 || below > encoding.values {
             return Err(Error::bad_input(
@@ -56,8 +78,9 @@ impl SecretKey {
                 "reduce the values or choose an encoding with more of them",
             ));
         }
-        let role = self.resting_role();
-        let phases = Zeroizing::new(encoding.encode_secret(self.params.modulus, values));
+        let slots = role.bodies(&self.params);
+        let mut phases = Zeroizing::new(encoding.encode_secret(self.params.modulus, values));
+        phases.resize(values.len().next_multiple_of(slots), 0);
         let data = self.encrypt_phases(&phases, role)?;
         let noise = role.fresh_noise(&self.params).variance(Modulus::LOG2);
         Ok(Lwe {
@@ -72,27 +95,30 @@ impl SecretKey {
         })
     }
 
-    /// Encrypts torus elements under one of the two keys; the words of the batch.
+    /// Encrypts torus elements, whole ciphertexts of them, under one of the keys; the words of the batch.
     fn encrypt_phases(&self, phases: &[u64], role: KeyRole) -> Result<Vec<u64>> {
         let q = self.params.modulus;
-        let secret = self.expose(role);
+        let (dimension, slots) = (role.dimension(&self.params), role.bodies(&self.params));
+        let secrets = self.expose(role);
         let (mask_seed, noise_seed) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
         let mut masks = MaskStream::new(&mask_seed, Domain::Ciphertext, 0);
         let mut noise = NoiseStream::new(&noise_seed, Domain::Ciphertext, 0);
         let mut errors = Zeroizing::new(vec![0i64; phases.len()]);
         fill_noise(&mut noise, role.fresh_noise(&self.params), Modulus::LOG2, &mut errors);
-        let mut data = vec![0u64; phases.len() * (secret.len() + 1)];
-        for ((ct, phase), e) in
-            data.chunks_exact_mut(secret.len() + 1).zip(phases).zip(errors.iter())
-        {
-            let (mask, body) = ct.split_at_mut(secret.len());
+        let mut data = vec![0u64; phases.len() / slots * (dimension + slots)];
+        let messages = phases.chunks_exact(slots).zip(errors.chunks_exact(slots));
+        for (ct, (phases, errors)) in data.chunks_exact_mut(dimension + slots).zip(messages) {
+            let (mask, bodies) = ct.split_at_mut(dimension);
             uniform(&mut masks, q, mask);
-            body[0] = q.add(q.add(inner_product(q, mask, secret), *phase), q.from_signed(*e));
+            for (slot, secret) in secrets.chunks_exact(dimension).enumerate() {
+                let message = q.add(phases[slot], q.from_signed(errors[slot]));
+                bodies[slot] = q.add(inner_product(q, mask, secret), message);
+            }
         }
         Ok(data)
     }
 
-    /// Decrypts a batch to its values.
+    /// Decrypts a batch to its values, slot after slot of each ciphertext.
     ///
     /// # Errors
     /// [`Error::WrongParams`] or [`Error::WrongKey`] if the ciphertexts belong to another set or key;
@@ -114,7 +140,7 @@ impl SecretKey {
         Ok(phases.iter().map(|x| ct.encoding.decode(self.params.modulus, *x)).collect())
     }
 
-    /// The phases b − ⟨a, s⟩ of a batch: messages with their noise, for proofs and measurements.
+    /// The phases b_j − ⟨a, s_j⟩ of a batch: messages with their noise, for proofs and measurements.
     ///
     /// # Errors
     /// As [`SecretKey::decrypt`].
@@ -136,26 +162,26 @@ impl SecretKey {
             ));
         }
         let q = self.params.modulus;
-        let secret = self.expose(ct.role);
-        Ok(ct
-            .data
-            .chunks_exact(ct.width())
-            .map(|c| q.sub(c[secret.len()], inner_product(q, c, secret)))
-            .collect())
+        let (dimension, secrets) = (ct.role.dimension(&self.params), self.expose(ct.role));
+        let phases = ct.data.chunks_exact(ct.width()).flat_map(|c| {
+            let bodies = c[dimension..].iter().zip(secrets.chunks_exact(dimension));
+            bodies.map(move |(body, secret)| q.sub(*body, inner_product(q, c, secret)))
+        });
+        Ok(phases.collect())
     }
 
     /// How far the phases of a batch are from the given values, in torus units (−1/2 ..= 1/2): its noise, for proofs and
-    /// measurements. Learning it breaks the ciphertexts, so it needs the secret key.
+    /// measurements. Learning it breaks the ciphertexts, so it needs the secret key. Slots past the values are left out.
     ///
     /// # Errors
-    /// As [`SecretKey::decrypt`]; [`Error::BadInput`] if there are not as many values as ciphertexts.
+    /// As [`SecretKey::decrypt`]; [`Error::BadInput`] if the values would fill more or fewer ciphertexts.
     pub fn errors(&self, ct: &Lwe, values: &[u64]) -> Result<Vec<f64>> {
-        if values.len() != ct.len() {
+        if values.len().div_ceil(ct.slots()) != ct.len() {
             return Err(Error::bad_input(
                 "errors",
-                format!("{} values", ct.len()),
+                format!("{} values", ct.len() * ct.slots()),
                 values.len().to_string(),
-                "give one value for each ciphertext",
+                "give one value for each message",
             ));
         }
         let q = self.params.modulus;
@@ -170,10 +196,12 @@ impl SecretKey {
     ///
     /// # Errors
     /// [`Error::WrongParams`] if the table has another size; [`Error::BadInput`] if its input has no padding bit, as that
-    /// of a gate; [`Error::Io`] if the system gives no randomness.
+    /// of a gate; [`Error::Unsupported`] for a common-mask set, whose slots cannot be rotated apart behind a mask;
+    /// [`Error::Io`] if the system gives no randomness.
     pub fn encrypt_table(&self, table: &Table) -> Result<Glwe> {
         let (n, k, q) =
             (self.params.polynomial_size, self.params.glwe_dimension, self.params.modulus);
+        require_plain(&self.params, "encrypt_table")?;
         if table.polynomial().len() != n {
             return Err(Error::wrong_params(
                 "encrypt_table",
@@ -207,7 +235,7 @@ impl SecretKey {
 }
 
 impl Lwe {
-    /// "Encryptions" without mask or noise: public values in the shape of ciphertexts.
+    /// "Encryptions" without mask or noise: public values in the shape of ciphertexts, slot after slot.
     ///
     /// # Errors
     /// [`Error::BadInput`] for a value that the encoding does not have.
@@ -220,17 +248,29 @@ impl Lwe {
                 "reduce the values",
             ));
         }
-        let width = like.width();
-        let mut data = vec![0; values.len() * width];
-        for (ct, v) in data.chunks_exact_mut(width).zip(values) {
-            ct[width - 1] = like.encoding.encode(like.params.modulus, *v as i64);
+        let (width, slots) = (like.width(), like.slots());
+        let mut data = vec![0; values.len().div_ceil(slots) * width];
+        for (ct, values) in data.chunks_exact_mut(width).zip(values.chunks(slots)) {
+            for (body, v) in ct[width - slots..].iter_mut().zip(values) {
+                *body = like.encoding.encode(like.params.modulus, *v as i64);
+            }
         }
-        let range = (
-            values.iter().min().map_or(0, |v| *v as i64),
-            values.iter().max().map_or(0, |v| *v as i64),
-        );
+        let filler = (values.len() % slots != 0).then_some(0);
+        let held = || values.iter().copied().chain(filler);
+        let range = (held().min().unwrap_or(0) as i64, held().max().unwrap_or(0) as i64);
         Ok(Lwe { data, noise: 0.0, range, independent: true, ..like.empty_like() })
     }
+}
+
+/// Refuses an encrypted table where a ciphertext has several slots: each body of the table turns by its own exponent, and
+/// a mask cannot turn by several.
+pub(crate) fn require_plain(params: &TfheParams, op: &'static str) -> Result<()> {
+    if params.slots == 1 {
+        return Ok(());
+    }
+    let got = format!("`{}` with {} slots", params.name, params.slots);
+    let remedy = "give a table in the clear for each slot, or use a set without a common mask";
+    Err(Error::unsupported(op, "a set of one slot for an encrypted table", got, remedy))
 }
 
 /// Draws errors in units of 2^-`modulus_log2`.

@@ -1,6 +1,6 @@
 //! Key switch: LWE ciphertexts under the big key (dimension k·N) to the small one (dimension n).
 //!
-//! (0, …, 0, b) − Σ_i Σ_l d_{i,l}·K_{i,l}, with d_{i,·} the signed gadget digits of the mask element a_i and K_{i,l} an
+//! (0, …, 0, b_1, …, b_w) − Σ_i Σ_l d_{i,l}·K_{i,l} (w = 1 body but for a common mask), with d_{i,·} the signed gadget digits of the mask element a_i and K_{i,l} an
 //! encryption of S_i·q/B^l under the small key. A product of the batch's digits with the matrix K, exact in integers
 //! for all moduli: 2^64, p, and 2^32 (a key of half the size, read at twice the speed; results are torus elements,
 //! multiples of 2^32).
@@ -34,6 +34,8 @@ pub struct KeySwitchShape {
     pub input_dimension: usize,
     /// n, the dimension of the outputs.
     pub output_dimension: usize,
+    /// w, the bodies of inputs and outputs.
+    pub bodies: usize,
     /// Digits of the input's mask: `base_log` 1 to 9, `base_log·level` at most 64 (at most 32 modulo 2^32).
     pub gadget: Gadget,
     /// Modulus of the inputs, and of the outputs unless `modulus_log2` is 32.
@@ -48,10 +50,16 @@ impl KeySwitchShape {
         KeySwitchShape {
             input_dimension: params.big_dimension(),
             output_dimension: params.lwe_dimension,
+            bodies: params.slots,
             gadget: params.ks,
             modulus: params.modulus,
             modulus_log2: params.ks_modulus_log2,
         }
+    }
+
+    /// Elements of an input: mask and bodies.
+    fn input_len(self) -> usize {
+        self.input_dimension + self.bodies
     }
 
     /// Fails with `WrongParams` when the kernels cannot take this shape.
@@ -76,9 +84,13 @@ impl KeySwitchShape {
         }
         if !(1..=1 << 24).contains(&self.input_dimension)
             || !(1..=1 << 24).contains(&self.output_dimension)
+            || !(1..=1 << 10).contains(&self.bodies)
         {
-            let got = format!("{} to {}", self.input_dimension, self.output_dimension);
-            return refuse("dimensions from 1 to 2^24", got);
+            let got = format!(
+                "{} to {} with {} bodies",
+                self.input_dimension, self.output_dimension, self.bodies
+            );
+            return refuse("dimensions from 1 to 2^24 and 1 to 2^10 bodies", got);
         }
         Ok(self)
     }
@@ -102,7 +114,7 @@ impl KeySwitchKey {
     }
 
     /// Builds the key in parallel. `fill(i, rows)` writes the ℓ encryptions K_{i,1}, …, K_{i,ℓ} (most significant
-    /// first) of n + 1 elements each, for input coefficient i; it is called once for every i, in no particular order.
+    /// first) of n + w elements each, for input coefficient i; it is called once for every i, in no particular order.
     /// Modulo 2^32 elements are given as torus elements, multiples of 2^32.
     ///
     /// Fails with `WrongParams` for a shape out of range and with `Memory` when the key does not fit.
@@ -140,7 +152,7 @@ impl KeySwitchKey {
         self.layout.shape
     }
 
-    /// Switches a batch of B ciphertexts: `inputs` B × (k·N + 1), `outputs` B × (n + 1), both mask first. The key is
+    /// Switches a batch of B ciphertexts: `inputs` B × (k·N + w), `outputs` B × (n + w), both mask first. The key is
     /// read once for every 36 ciphertexts. Fails with `BadInput` when the shapes do not fit.
     pub fn apply(
         &self,
@@ -152,7 +164,7 @@ impl KeySwitchKey {
     }
 
     /// The elements `columns` of the outputs alone, B × `columns.len()`: how threads share one key switch. `columns` must
-    /// start at a multiple of 16 and end at one or at n + 1. Fails with `BadInput` when the shapes do not fit.
+    /// start at a multiple of 16 and end at one or at n + w. Fails with `BadInput` when the shapes do not fit.
     pub fn apply_columns(
         &self,
         columns: Range<usize>,
@@ -164,7 +176,7 @@ impl KeySwitchKey {
         if columns.is_empty() {
             return Ok(());
         }
-        let input_len = BATCH * (self.layout.shape.input_dimension + 1);
+        let input_len = BATCH * self.layout.shape.input_len();
         let output_len = BATCH * columns.len();
         for (inputs, outputs) in inputs.chunks(input_len).zip(outputs.chunks_mut(output_len)) {
             self.accumulate(&columns, inputs, scratch);
@@ -174,7 +186,7 @@ impl KeySwitchKey {
     }
 
     fn check(&self, columns: &Range<usize>, inputs: usize, outputs: usize) -> Result<()> {
-        let (size, all) = (self.layout.shape.input_dimension + 1, self.layout.columns());
+        let (size, all) = (self.layout.shape.input_len(), self.layout.columns());
         let end_fits = columns.end == all || columns.end.is_multiple_of(GRAIN);
         if columns.start > columns.end
             || columns.end > all
@@ -202,7 +214,7 @@ impl KeySwitchKey {
     /// Sums of digits times key, panels × B × columns of a panel, into `scratch.sums`.
     fn accumulate(&self, columns: &Range<usize>, inputs: &[u64], scratch: &mut KeySwitchScratch) {
         let Layout { shape, path } = self.layout;
-        let batch = inputs.len() / (shape.input_dimension + 1);
+        let batch = inputs.len() / shape.input_len();
         let panels = self.layout.panels(columns);
         let gadget = Digits::new(shape.gadget, shape.modulus);
         let KeySwitchScratch { digits, sums } = scratch;
@@ -212,7 +224,7 @@ impl KeySwitchKey {
         for block in 0..self.layout.blocks() {
             let (elements, rows) = self.layout.block(block);
             let digits = &mut digits[..batch * rows];
-            let cts = inputs.chunks_exact(shape.input_dimension + 1);
+            let cts = inputs.chunks_exact(shape.input_len());
             for (ct, digits) in cts.zip(digits.chunks_exact_mut(rows)) {
                 gadget.decompose(path, &ct[elements.clone()], digits);
             }
@@ -221,7 +233,7 @@ impl KeySwitchKey {
         }
     }
 
-    /// (0, …, 0, b) minus the sums, reduced.
+    /// (0, …, 0, b_1, …, b_w) minus the sums, reduced.
     fn finish(
         &self,
         columns: &Range<usize>,
@@ -231,14 +243,14 @@ impl KeySwitchKey {
     ) {
         let Layout { shape, path } = self.layout;
         let (width, words) = (path.columns(), self.layout.words());
-        let bodies = inputs.chunks_exact(shape.input_dimension + 1).map(|ct| ct[ct.len() - 1]);
+        let bodies = inputs.chunks_exact(shape.input_len()).map(|ct| &ct[shape.input_dimension..]);
         let batch = bodies.len();
         for (i, (body, out)) in bodies.zip(outputs.chunks_exact_mut(columns.len())).enumerate() {
             for (group, out) in out.chunks_mut(width).enumerate() {
                 let sums = |word| &scratch.sums[((group * words + word) * batch + i) * width..];
                 for (c, out) in out.iter_mut().enumerate() {
-                    let last = columns.start + group * width + c == shape.output_dimension;
-                    let body = if last { body } else { 0 };
+                    let column = columns.start + group * width + c;
+                    let body = column.checked_sub(shape.output_dimension).map_or(0, |j| body[j]);
                     *out = match (shape.modulus_log2, shape.modulus) {
                         (32, modulus) => {
                             let rounded = modulus.to_torus(body).wrapping_add(1 << 31) >> 32;
@@ -298,16 +310,18 @@ mod tests {
 
     /// The definition, one ciphertext at a time.
     fn reference(shape: KeySwitchShape, rows: &[Vec<u64>], ct: &[u64]) -> Vec<u64> {
-        let (mask, body) = ct.split_at(shape.input_dimension);
+        let (mask, bodies) = ct.split_at(shape.input_dimension);
         let modulus = if shape.modulus_log2 == 32 { Modulus::Native } else { shape.modulus };
-        let mut out = vec![0; shape.output_dimension + 1];
-        out[shape.output_dimension] = match shape.modulus_log2 {
-            32 => shape.modulus.to_torus(body[0]).wrapping_add(1 << 31) & 0xFFFF_FFFF_0000_0000,
-            _ => body[0],
-        };
+        let mut out = vec![0; shape.output_dimension + shape.bodies];
+        for (out, body) in out[shape.output_dimension..].iter_mut().zip(bodies) {
+            *out = match shape.modulus_log2 {
+                32 => shape.modulus.to_torus(*body).wrapping_add(1 << 31) & 0xFFFF_FFFF_0000_0000,
+                _ => *body,
+            };
+        }
         for (&a, rows) in mask.iter().zip(rows) {
             for (d, row) in
-                digits(shape, a).into_iter().zip(rows.chunks(shape.output_dimension + 1))
+                digits(shape, a).into_iter().zip(rows.chunks(shape.output_dimension + shape.bodies))
             {
                 for (out, k) in out.iter_mut().zip(row) {
                     *out = modulus.sub(*out, modulus.mul(modulus.from_signed(d), *k));
@@ -330,7 +344,8 @@ mod tests {
     fn random(shape: KeySwitchShape, batch: usize, seed: u8) -> (Vec<Vec<u64>>, Vec<u64>) {
         let stream = |i| MaskStream::new(&PublicSeed([seed; 32]), Domain::Test, i);
         let rows = |i: usize| {
-            let mut rows = vec![0; shape.gadget.level as usize * (shape.output_dimension + 1)];
+            let mut rows =
+                vec![0; shape.gadget.level as usize * (shape.output_dimension + shape.bodies)];
             let mut stream = stream(i as u32 + 1);
             match shape.modulus_log2 {
                 32 => uniform_32(&mut stream, &mut rows),
@@ -342,7 +357,7 @@ mod tests {
             }
             rows
         };
-        let mut inputs = vec![0; batch * (shape.input_dimension + 1)];
+        let mut inputs = vec![0; batch * (shape.input_len())];
         uniform(&mut stream(0), shape.modulus, &mut inputs);
         for (j, a) in inputs.iter_mut().enumerate().filter(|(j, _)| j % 5 == 0) {
             *a = [1 << 63, (1 << 63) - 1, GOLDILOCKS / 2, GOLDILOCKS - 1, 1 << 63 | 1][j / 5 % 5];
@@ -352,21 +367,22 @@ mod tests {
 
     fn check(shape: KeySwitchShape, batch: usize, seed: u8) {
         let (rows, inputs) = random(shape, batch, seed);
-        let cts = inputs.chunks(shape.input_dimension + 1);
+        let cts = inputs.chunks(shape.input_len());
         let wanted: Vec<u64> = cts.flat_map(|ct| reference(shape, &rows, ct)).collect();
         let mut scratch = KeySwitchScratch::new();
         for path in paths() {
             let key =
                 KeySwitchKey::on_path(shape, path, |i, out| out.copy_from_slice(&rows[i])).unwrap();
-            let mut out = vec![u64::MAX; batch * (shape.output_dimension + 1)];
+            let mut out = vec![u64::MAX; batch * (shape.output_dimension + shape.bodies)];
             key.apply(&inputs, &mut out, &mut scratch).unwrap();
             assert!(out == wanted, "{path:?} {shape:?} batch {batch}");
             let cut = shape.output_dimension / 2 / GRAIN * GRAIN;
-            for part in [0..cut, cut..(shape.output_dimension + 1)] {
+            for part in [0..cut, cut..(shape.output_dimension + shape.bodies)] {
                 let mut out = vec![u64::MAX; batch * part.len()];
                 key.apply_columns(part.clone(), &inputs, &mut out, &mut scratch).unwrap();
-                let wanted =
-                    wanted.chunks(shape.output_dimension + 1).flat_map(|ct| &ct[part.clone()]);
+                let wanted = wanted
+                    .chunks(shape.output_dimension + shape.bodies)
+                    .flat_map(|ct| &ct[part.clone()]);
                 assert!(out.iter().eq(wanted), "{path:?} {shape:?} columns {part:?}");
             }
         }
@@ -378,6 +394,7 @@ mod tests {
         fn equals_the_definition(
             input_dimension in 1usize..300,
             output_dimension in 1usize..70,
+            bodies in 1usize..=5,
             base_log in 1u32..=9,
             level in 1u32..=9,
             modulus in prop::sample::select(&MODULI[..]),
@@ -386,7 +403,7 @@ mod tests {
             seed in any::<u8>(),
         ) {
             let gadget = Gadget { base_log, level: level.min(modulus_log2 / base_log) };
-            check(KeySwitchShape { input_dimension, output_dimension, gadget, modulus, modulus_log2 }, batch, seed);
+            check(KeySwitchShape { input_dimension, output_dimension, bodies, gadget, modulus, modulus_log2 }, batch, seed);
         }
     }
 
@@ -399,6 +416,7 @@ mod tests {
                 let shape = KeySwitchShape {
                     input_dimension: 300,
                     output_dimension: 3,
+                    bodies: 1,
                     gadget,
                     modulus,
                     modulus_log2: 64,
@@ -429,6 +447,7 @@ mod tests {
         let shape = KeySwitchShape {
             input_dimension: 40,
             output_dimension: 17,
+            bodies: 1,
             gadget,
             modulus: Modulus::Native,
             modulus_log2: 32,
@@ -444,6 +463,7 @@ mod tests {
         let good = KeySwitchShape {
             input_dimension: 40,
             output_dimension: 17,
+            bodies: 1,
             gadget,
             modulus: Modulus::Native,
             modulus_log2: 64,
@@ -458,6 +478,7 @@ mod tests {
             KeySwitchShape { modulus_log2: 48, ..good },
             KeySwitchShape { input_dimension: 0, ..good },
             KeySwitchShape { output_dimension: usize::MAX, ..good },
+            KeySwitchShape { bodies: 0, ..good },
             KeySwitchShape { modulus_log2: 32, ..gadget(8, 5) },
         ] {
             assert_eq!(KeySwitchKey::bytes(bad).unwrap_err().kind(), "wrong_params");

@@ -3,7 +3,9 @@
 //! GGSW i of the bootstrapping key encrypts bit s_i of the small key under the big one. Row (l, r) is an encryption of zero
 //! plus s_i·q/B^l on column r. Adding to mask column r < k changes the phase by −s_i·q/B^l·S_r, so that row is written
 //! with a seeded mask and a body moved by that instead: only bodies are stored. Row (i, l) of the key-switching key
-//! encrypts bit i of the big key times q/B^l under the small one. Source: Chillotti et al. 2020 (TFHE), Def. 3.8 and Alg. 2.
+//! encrypts bit i of the big key times q/B^l under the small one. Behind a common mask each row has w bodies, body j for
+//! bit s_(j,i) under S_j; row k + j carries the bit of slot j in body j alone. Source: Chillotti et al. 2020 (TFHE),
+//! Def. 3.8 and Alg. 2; common mask: Bergerat et al. 2025 (TCHES 2025/4), CM-GGSW.
 
 use super::encrypt::{fill_noise, inner_product};
 use super::noise::check_claim;
@@ -44,8 +46,8 @@ impl SecretKey {
             check_claim(params)?;
         }
         let seed = SecretSeed::from_system()?;
-        let mut small = vec![0; params.lwe_dimension];
-        let mut big = vec![0; params.big_dimension()];
+        let mut small = vec![0; params.slots * params.lwe_dimension];
+        let mut big = vec![0; params.slots * params.big_dimension()];
         binary(&mut NoiseStream::new(&seed, Domain::Secret, 0), &mut small);
         binary(&mut NoiseStream::new(&seed, Domain::Secret, 1), &mut big);
         // The name is drawn apart from the key: it is public and must say nothing of it.
@@ -97,9 +99,13 @@ impl SecretKey {
     pub fn evaluation_key_with(&self, progress: KeyProgress) -> Result<EvaluationKey> {
         let p = &*self.params;
         let (seed, noise) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
-        let secret = BinaryPolynomials::new(p.modulus, p.polynomial_size, &self.big)?;
-        let ggsw_body = p.pbs.level as usize * (p.glwe_dimension + 1) * p.polynomial_size;
-        let ks_body = p.ks.level as usize;
+        let slots = self.big.chunks_exact(p.big_dimension());
+        let secrets: Vec<BinaryPolynomials> = slots
+            .map(|big| BinaryPolynomials::new(p.modulus, p.polynomial_size, big))
+            .collect::<Result<_>>()?;
+        let rows = p.pbs.level as usize * (p.glwe_dimension + p.slots);
+        let (ggsw_body, ks_body) =
+            (rows * p.slots * p.polynomial_size, p.ks.level as usize * p.slots);
         let mut bootstrap = zeroed("keygen", p.lwe_dimension * ggsw_body)?;
         let mut key_switch = zeroed("keygen", p.big_dimension() * ks_body)?;
         let total = p.lwe_dimension + p.big_dimension();
@@ -112,12 +118,13 @@ impl SecretKey {
         };
         bootstrap.par_chunks_exact_mut(ggsw_body).enumerate().for_each(|(i, out)| {
             if step() {
-                self.ggsw_bodies(&secret, &seed, &noise, i, out);
+                self.ggsw_bodies(&secrets, &seed, &noise, i, out);
             }
         });
         key_switch.par_chunks_exact_mut(ks_body).enumerate().for_each(|(i, out)| {
             if step() {
-                self.key_switch_bodies(&seed, &noise, i, out);
+                let bit = |slot: usize| self.big[slot * p.big_dimension() + i];
+                self.key_switch_bodies(&seed, &noise, i, bit, out);
             }
         });
         if stopped.into_inner() {
@@ -134,12 +141,13 @@ impl SecretKey {
             seed,
             bootstrap: Words::Owned(Arc::new(bootstrap)),
             key_switch: Words::Owned(Arc::new(key_switch)),
+            slot_keys: Vec::new(),
         })
     }
 
     fn ggsw_bodies(
         &self,
-        secret: &BinaryPolynomials,
+        secrets: &[BinaryPolynomials],
         seed: &PublicSeed,
         noise: &SecretSeed,
         i: usize,
@@ -150,22 +158,36 @@ impl SecretKey {
         let mut masks = MaskStream::new(seed, Domain::Bootstrap, i as u32);
         let mut noise = NoiseStream::new(noise, Domain::Bootstrap, i as u32);
         let mut mask = vec![0u64; k * n];
-        for (row, body) in out.chunks_exact_mut(n).enumerate() {
-            let (level, r) = (row / (k + 1) + 1, row % (k + 1));
-            let scaled = self.small[i] << (Modulus::LOG2 - level as u32 * p.pbs.base_log);
+        for (row, bodies) in out.chunks_exact_mut(p.slots * n).enumerate() {
+            let (level, r) = (row / (k + p.slots) + 1, row % (k + p.slots));
             uniform(&mut masks, q, &mut mask);
-            secret.encrypt_zero(&mask, &mut noise, p.glwe_noise, body);
-            if r == k {
-                body[0] = q.add(body[0], scaled);
-            } else {
-                for (b, s) in body.iter_mut().zip(&self.big[r * n..(r + 1) * n]) {
-                    *b = q.sub(*b, scaled * s);
+            for (slot, (secret, body)) in secrets.iter().zip(bodies.chunks_exact_mut(n)).enumerate()
+            {
+                let bit = self.small[slot * p.lwe_dimension + i];
+                let scaled = bit << (Modulus::LOG2 - level as u32 * p.pbs.base_log);
+                secret.encrypt_zero(&mask, &mut noise, p.glwe_noise, body);
+                if r == k + slot {
+                    body[0] = q.add(body[0], scaled);
+                } else if r < k {
+                    let secret = &self.big[slot * p.big_dimension() + r * n..][..n];
+                    for (b, s) in body.iter_mut().zip(secret) {
+                        *b = q.sub(*b, scaled * s);
+                    }
                 }
             }
         }
     }
 
-    fn key_switch_bodies(&self, seed: &PublicSeed, noise: &SecretSeed, i: usize, out: &mut [u64]) {
+    /// The bodies of rows (i, 1..=ℓ) of a key switch to the small key: body j encrypts `message(j)`·q/B^l, an integer
+    /// modulo q.
+    pub(super) fn key_switch_bodies(
+        &self,
+        seed: &PublicSeed,
+        noise: &SecretSeed,
+        i: usize,
+        message: impl Fn(usize) -> u64,
+        out: &mut [u64],
+    ) {
         let p = &*self.params;
         let mut masks = KeySwitchMasks::new(p, seed, i);
         let mut stream = NoiseStream::new(noise, Domain::KeySwitch, i as u32);
@@ -173,11 +195,17 @@ impl SecretKey {
         fill_noise(&mut stream, p.lwe_noise, p.ks_modulus_log2, &mut errors);
         let mut mask = vec![0u64; p.lwe_dimension];
         let q = p.modulus;
-        for (l, (body, e)) in out.iter_mut().zip(errors.iter()).enumerate() {
+        let rows = out.chunks_exact_mut(p.slots).zip(errors.chunks_exact(p.slots));
+        for (l, (bodies, errors)) in rows.enumerate() {
             masks.fill(&mut mask);
-            let scaled = self.big[i] << (Modulus::LOG2 - (l as u32 + 1) * p.ks.base_log);
-            let error = q.from_signed(e << (Modulus::LOG2 - p.ks_modulus_log2));
-            *body = q.add(q.add(inner_product(q, &mask, &self.small), scaled), error);
+            let unit = 1 << (Modulus::LOG2 - (l as u32 + 1) * p.ks.base_log);
+            let smalls = self.small.chunks_exact(p.lwe_dimension);
+            for (slot, ((body, e), small)) in bodies.iter_mut().zip(errors).zip(smalls).enumerate()
+            {
+                let scaled = q.mul(message(slot), unit);
+                let error = q.from_signed(e << (Modulus::LOG2 - p.ks_modulus_log2));
+                *body = q.add(q.add(inner_product(q, &mask, small), scaled), error);
+            }
         }
     }
 }
@@ -202,47 +230,56 @@ impl KeySwitchMasks {
     }
 }
 
+/// Writes rows `(i, 1..=ℓ)` of a key switch to the small key, `[ℓ][n + w]`, from its seed and its bodies.
+pub(crate) fn expand_key_switch(
+    p: &TfheParams,
+    seed: &PublicSeed,
+    bodies: &[u64],
+    i: usize,
+    out: &mut [u64],
+) {
+    let size = p.ks.level as usize * p.slots;
+    let bodies = bodies[i * size..(i + 1) * size].chunks_exact(p.slots);
+    let mut masks = KeySwitchMasks::new(p, seed, i);
+    for (row, bodies) in out.chunks_exact_mut(p.lwe_dimension + p.slots).zip(bodies) {
+        masks.fill(&mut row[..p.lwe_dimension]);
+        row[p.lwe_dimension..].copy_from_slice(bodies);
+    }
+}
+
 impl EvaluationKey {
     /// Writes GGSW `i` in coefficient form, `[ℓ][row][column][N]`.
     pub(crate) fn expand_ggsw(&self, i: usize, out: &mut [u64]) {
         let p = &*self.params;
-        let (n, k) = (p.polynomial_size, p.glwe_dimension);
-        let bodies = &self.bootstrap[i * out.len() / (k + 1)..(i + 1) * out.len() / (k + 1)];
+        let (n, k, w) = (p.polynomial_size, p.glwe_dimension, p.slots);
+        let size = out.len() / (k + w) * w;
+        let bodies = &self.bootstrap[i * size..(i + 1) * size];
         let mut masks = MaskStream::new(&self.seed, Domain::Bootstrap, i as u32);
-        for (row, body) in out.chunks_exact_mut((k + 1) * n).zip(bodies.chunks_exact(n)) {
+        for (row, bodies) in out.chunks_exact_mut((k + w) * n).zip(bodies.chunks_exact(w * n)) {
             uniform(&mut masks, p.modulus, &mut row[..k * n]);
-            row[k * n..].copy_from_slice(body);
+            row[k * n..].copy_from_slice(bodies);
         }
     }
 
-    /// Writes rows `(i, 1..=ℓ)` of the key-switching key, `[ℓ][n + 1]` torus elements.
+    /// Writes rows `(i, 1..=ℓ)` of the key-switching key, `[ℓ][n + w]` torus elements.
     pub(crate) fn expand_key_switch(&self, i: usize, out: &mut [u64]) {
-        let p = &*self.params;
-        let level = p.ks.level as usize;
-        let mut masks = KeySwitchMasks::new(p, &self.seed, i);
-        for (row, body) in out
-            .chunks_exact_mut(p.lwe_dimension + 1)
-            .zip(&self.key_switch[i * level..(i + 1) * level])
-        {
-            masks.fill(&mut row[..p.lwe_dimension]);
-            row[p.lwe_dimension] = *body;
-        }
+        expand_key_switch(&self.params, &self.seed, &self.key_switch, i, out);
     }
 
     /// The bootstrapping key in coefficient form, `[n][ℓ][row][column][N]`, for exchange with other libraries.
     pub fn bootstrap_words(&self) -> Vec<u64> {
         let p = &*self.params;
-        let size = p.pbs.level as usize * (p.glwe_dimension + 1).pow(2) * p.polynomial_size;
+        let size = p.pbs.level as usize * (p.glwe_dimension + p.slots).pow(2) * p.polynomial_size;
         let mut words = vec![0; p.lwe_dimension * size];
         words.par_chunks_exact_mut(size).enumerate().for_each(|(i, out)| self.expand_ggsw(i, out));
         words
     }
 
-    /// The key-switching key in full, `[k·N][ℓ][n + 1]`, for exchange with other libraries. Modulo 2^32 the elements are
+    /// The key-switching key in full, `[k·N][ℓ][n + w]`, for exchange with other libraries. Modulo 2^32 the elements are
     /// multiples of 2^32.
     pub fn key_switch_words(&self) -> Vec<u64> {
         let p = &*self.params;
-        let size = p.ks.level as usize * (p.lwe_dimension + 1);
+        let size = p.ks.level as usize * (p.lwe_dimension + p.slots);
         let mut words = vec![0; p.big_dimension() * size];
         words
             .par_chunks_exact_mut(size)

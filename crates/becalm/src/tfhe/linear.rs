@@ -64,20 +64,37 @@ impl Lwe {
     /// # Errors
     /// [`Error::BadInput`] if values could leave 64 bits.
     pub fn add_constant(&self, value: i64) -> Result<Lwe> {
-        let (Some(a), Some(b)) = (self.range.0.checked_add(value), self.range.1.checked_add(value))
-        else {
+        self.add_constants(&vec![value; self.slots()])
+    }
+
+    /// `self + values[slot]` in each slot, the same for the whole batch.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for another number of constants than slots, or if values could leave 64 bits.
+    pub fn add_constants(&self, values: &[i64]) -> Result<Lwe> {
+        let (slots, width) = (self.slots(), self.width());
+        let ends = values.iter().min().zip(values.iter().max()).filter(|_| values.len() == slots);
+        let Some((least, most)) = ends else {
+            let remedy = "give one constant for each slot";
+            let wanted = format!("{slots} constants");
+            return Err(Error::bad_input("add_constant", wanted, values.len().to_string(), remedy));
+        };
+        let ends = (self.range.0.checked_add(*least), self.range.1.checked_add(*most));
+        let (Some(a), Some(b)) = ends else {
             return Err(Error::bad_input(
                 "add_constant",
                 "a sum within 64 bits",
-                value.to_string(),
-                "use a smaller constant",
+                format!("constants from {least} to {most}"),
+                "use smaller constants",
             ));
         };
         let q = self.params.modulus;
+        let torus: Vec<u64> = values.iter().map(|v| self.encoding.encode(q, *v)).collect();
         let mut sum = self.clone();
-        let (torus, width) = (self.encoding.encode(q, value), self.width());
-        for body in sum.data.iter_mut().skip(width - 1).step_by(width) {
-            *body = q.add(*body, torus);
+        for ct in sum.data.chunks_exact_mut(width) {
+            for (body, torus) in ct[width - slots..].iter_mut().zip(&torus) {
+                *body = q.add(*body, *torus);
+            }
         }
         sum.range = (a, b);
         sum.independent = false;

@@ -7,7 +7,10 @@ mod linear;
 pub mod modulus_switch;
 pub mod noise;
 mod polynomial;
+mod slots;
 mod table;
+
+pub(crate) use encrypt::require_plain;
 
 pub use crate::cipher::Output;
 pub use keygen::KeyProgress;

@@ -8,6 +8,7 @@
 //!   is symmetric around m − ½: ⌊x⌋ lies in it exactly when x does, so rounding the body costs no noise at all.
 //!   Measured as exponents, the error has mean −½ and variance n/48 + 1/12.
 //!
+//! Behind a common mask every body gets the same correction: it depends on the mask alone.
 //! Σ e_i is summed exactly in integers. Cost: below 0.4 µs for n = 918. Source: the centred mean is in TFHE-rs 1.4 ff.;
 //! it makes free the choice of Bernard, Joye, Smart and Walter (ia.cr/2024/1718).
 
@@ -15,22 +16,22 @@ use crate::math::Modulus;
 use crate::params::ModulusSwitch;
 use crate::{Error, Result};
 
-/// Switches a batch of B ciphertexts of dimension n to exponents.
+/// Switches a batch of B ciphertexts of dimension n with w `bodies` to exponents.
 ///
-/// * `inputs`: B × (n + 1) elements modulo `modulus`, mask first. Ciphertexts modulo 2^32 are given as torus elements,
+/// * `inputs`: B × (n + w) elements modulo `modulus`, mask first. Ciphertexts modulo 2^32 are given as torus elements,
 ///   multiples of 2^32, with [`Modulus::Native`].
-/// * `exponents`: B × (n + 1), each in 0..2N, mask first; N = `polynomial_size`, a power of two up to 2^31.
+/// * `exponents`: B × (n + w), each in 0..2N, mask first; N = `polynomial_size`, a power of two up to 2^31.
 ///
 /// Fails with `BadInput` when the shapes do not fit.
 pub fn modulus_switch(
     kind: ModulusSwitch,
     modulus: Modulus,
     polynomial_size: usize,
-    dimension: usize,
+    (dimension, bodies): (usize, usize),
     inputs: &[u64],
     exponents: &mut [u32],
 ) -> Result<()> {
-    let size = dimension + 1;
+    let size = dimension + bodies;
     if !polynomial_size.is_power_of_two() || polynomial_size > 1 << 31 {
         return Err(Error::bad_input(
             "modulus switch",
@@ -42,7 +43,7 @@ pub fn modulus_switch(
     if !inputs.len().is_multiple_of(size) || exponents.len() != inputs.len() {
         return Err(Error::bad_input(
             "modulus switch",
-            format!("inputs and exponents of one length, a multiple of n + 1 = {size}"),
+            format!("inputs and exponents of one length, a multiple of n + w = {size}"),
             format!("{} inputs and {} exponents", inputs.len(), exponents.len()),
             "pass whole ciphertexts of the key's dimension",
         ));
@@ -51,8 +52,8 @@ pub fn modulus_switch(
     for (ct, out) in inputs.chunks_exact(size).zip(exponents.chunks_exact_mut(size)) {
         // One compiled copy per modulus: the lift is free of branches within each.
         match modulus {
-            Modulus::Native => cells.switch(kind, Modulus::Native, ct, out),
-            Modulus::Goldilocks => cells.switch(kind, Modulus::Goldilocks, ct, out),
+            Modulus::Native => cells.switch(kind, Modulus::Native, dimension, ct, out),
+            Modulus::Goldilocks => cells.switch(kind, Modulus::Goldilocks, dimension, ct, out),
         }
     }
     Ok(())
@@ -84,25 +85,40 @@ impl Cells {
     }
 
     #[inline(always)]
-    fn switch(self, kind: ModulusSwitch, modulus: Modulus, ct: &[u64], out: &mut [u32]) {
-        let (mask, body) = ct.split_at(ct.len() - 1);
+    fn switch(
+        self,
+        kind: ModulusSwitch,
+        modulus: Modulus,
+        dimension: usize,
+        ct: &[u64],
+        out: &mut [u32],
+    ) {
+        let (mask, bodies) = ct.split_at(dimension);
         for (x, a) in out.iter_mut().zip(mask) {
             *x = self.nearest(modulus.to_torus(*a));
         }
-        let body = modulus.to_torus(body[0]);
-        out[mask.len()] = match kind {
-            ModulusSwitch::Plain => self.nearest(body),
+        // N errors of at most half a cell, a quarter of 2^64/N, cannot overflow 64 bits.
+        let sum_of = |part: &[u64]| -> i64 {
+            part.iter().map(|a| self.rounding_error(modulus.to_torus(*a))).sum()
+        };
+        let sum: i128 = match kind {
+            ModulusSwitch::Plain => 0,
             ModulusSwitch::Centered => {
-                // N errors of at most half a cell, a quarter of 2^64/N, cannot overflow 64 bits.
-                let sum_of = |part: &[u64]| -> i64 {
-                    part.iter().map(|a| self.rounding_error(modulus.to_torus(*a))).sum()
-                };
-                let sum: i128 = mask.chunks(self.polynomial_size).map(|p| sum_of(p) as i128).sum();
-                // 2b + Σ e_i in half units, so that no bit is lost to the half.
-                let doubled = 2 * body as i128 + sum;
-                (doubled >> (self.shift + 1)) as u32 & (2 * self.polynomial_size as u64 - 1) as u32
+                mask.chunks(self.polynomial_size).map(|p| sum_of(p) as i128).sum()
             }
         };
+        for (x, body) in out[dimension..].iter_mut().zip(bodies) {
+            let body = modulus.to_torus(*body);
+            *x = match kind {
+                ModulusSwitch::Plain => self.nearest(body),
+                ModulusSwitch::Centered => {
+                    // 2b + Σ e_i in half units, so that no bit is lost to the half.
+                    let doubled = 2 * body as i128 + sum;
+                    (doubled >> (self.shift + 1)) as u32
+                        & (2 * self.polynomial_size as u64 - 1) as u32
+                }
+            };
+        }
     }
 }
 
@@ -142,7 +158,7 @@ mod tests {
                 ct[n] = 0;
                 ct[n] = modulus.neg(phase(modulus, &ct, &key) as u64);
             }
-            modulus_switch(kind, modulus, degree, n, &ct, &mut exponents).unwrap();
+            modulus_switch(kind, modulus, degree, (n, 1), &ct, &mut exponents).unwrap();
             assert!(exponents.iter().all(|&x| (x as usize) < 2 * degree));
             let dot: u32 = exponents.iter().zip(&key).map(|(&x, &s)| x * s as u32).sum();
             let switched = (exponents[n].wrapping_sub(dot) as u64).wrapping_mul(cell as u64);
@@ -192,26 +208,34 @@ mod tests {
     fn shapes_that_do_not_fit_are_refused() {
         let (ct, mut out) = ([0; 10], [0; 10]);
         for kind in KINDS {
-            assert!(modulus_switch(kind, Modulus::Native, 1000, 4, &ct, &mut out).is_err());
-            assert!(modulus_switch(kind, Modulus::Native, 0, 4, &ct, &mut out).is_err());
-            assert!(modulus_switch(kind, Modulus::Native, 1024, 5, &ct, &mut out).is_err());
-            assert!(modulus_switch(kind, Modulus::Native, 1024, 4, &ct, &mut out[1..]).is_err());
-            assert!(modulus_switch(kind, Modulus::Native, 1024, 4, &ct, &mut out).is_ok());
+            assert!(modulus_switch(kind, Modulus::Native, 1000, (4, 1), &ct, &mut out).is_err());
+            assert!(modulus_switch(kind, Modulus::Native, 0, (4, 1), &ct, &mut out).is_err());
+            assert!(modulus_switch(kind, Modulus::Native, 1024, (5, 1), &ct, &mut out).is_err());
+            assert!(
+                modulus_switch(kind, Modulus::Native, 1024, (4, 1), &ct, &mut out[1..]).is_err()
+            );
+            assert!(modulus_switch(kind, Modulus::Native, 1024, (4, 1), &ct, &mut out).is_ok());
         }
     }
 
     /// The definition in 128-bit integers.
-    fn reference(kind: ModulusSwitch, modulus: Modulus, degree: usize, ct: &[u64]) -> Vec<u32> {
+    fn reference(
+        kind: ModulusSwitch,
+        modulus: Modulus,
+        degree: usize,
+        n: usize,
+        ct: &[u64],
+    ) -> Vec<u32> {
         let (cells, cell) = (2 * degree as i128, (1i128 << 63) / degree as i128);
         let lifted: Vec<i128> = ct.iter().map(|&a| modulus.to_torus(a) as i128).collect();
         let nearest = |a: i128| (a + cell / 2).div_euclid(cell);
-        let (mask, body) = (&lifted[..ct.len() - 1], lifted[ct.len() - 1]);
+        let (mask, bodies) = lifted.split_at(n);
         let mut out: Vec<i128> = mask.iter().map(|&a| nearest(a)).collect();
         let sum: i128 = mask.iter().map(|&a| nearest(a) * cell - a).sum();
-        out.push(match kind {
-            ModulusSwitch::Plain => nearest(body),
+        out.extend(bodies.iter().map(|body| match kind {
+            ModulusSwitch::Plain => nearest(*body),
             ModulusSwitch::Centered => (2 * body + sum).div_euclid(2 * cell),
-        });
+        }));
         out.iter().map(|x| x.rem_euclid(cells) as u32).collect()
     }
 
@@ -220,13 +244,14 @@ mod tests {
         fn equals_the_definition(
             log2_degree in 0u32..20,
             n in 1usize..70,
+            bodies in 1usize..4,
             kind in prop::sample::select(&KINDS[..]),
             modulus in prop::sample::select(&MODULI[..]),
             seed in any::<u8>(),
             extreme in any::<bool>(),
         ) {
             let degree = 1 << log2_degree;
-            let mut cts = vec![0; 3 * (n + 1)];
+            let mut cts = vec![0; 3 * (n + bodies)];
             uniform(&mut MaskStream::new(&PublicSeed([seed; 32]), Domain::Test, 0), modulus, &mut cts);
             if extreme {
                 // Ties, and the ends of the range.
@@ -236,9 +261,9 @@ mod tests {
                 }
             }
             let mut got = vec![u32::MAX; cts.len()];
-            modulus_switch(kind, modulus, degree, n, &cts, &mut got).unwrap();
+            modulus_switch(kind, modulus, degree, (n, bodies), &cts, &mut got).unwrap();
             let wanted: Vec<u32> =
-                cts.chunks(n + 1).flat_map(|ct| reference(kind, modulus, degree, ct)).collect();
+                cts.chunks(n + bodies).flat_map(|ct| reference(kind, modulus, degree, n, ct)).collect();
             prop_assert_eq!(got, wanted);
         }
     }

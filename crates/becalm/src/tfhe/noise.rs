@@ -2,10 +2,11 @@
 //!
 //! All variances are in torus units (q = 1). With B = 2^base_log, ℓ digits, binary secrets, u = 2^-64 the grid:
 //!   key switch      V_ks = ℓ·kN·V_ksk·(B²+2)/12 + kN·(B^(−2ℓ)/24 + u²/48) + (u'² − u²)/12
-//!   blind rotation  V_br = n·(F + ℓN(k+1)·V_bsk·(B²+2)/12 + (1 + kN/2)·B^(−2ℓ)/24 + (kN/4 − 1)·u²/24)
+//!   blind rotation  V_br = n·(F + ℓN(k+w)·V_bsk·(B²+2)/12 + (1 + kN/2)·B^(−2ℓ)/24 + (kN/4 − 1)·u²/24)
 //!   modulus switch  V_ms = n·((2N)^-2/48 + u'²/24), centred
 //! and the phase before a table is V = ν²·V_br + V_ks + V_ms (key switch first) or ν²·(V_br + V_ks) + V_ms (last), so
-//! log2 p_fail = log2 erfc(1/(4p·√(2V))) for p plaintext values. Each function derives its own terms.
+//! log2 p_fail = log2 erfc(1/(4p·√(2V))) for p plaintext values; behind a common mask that is for each of the w slots.
+//! Each function derives its own terms.
 //! Source: Chillotti, Gama, Georgieva, Izabachène, "TFHE" (J. Cryptology 2020); the FFT term is the fit of tfhe-rs.
 
 use crate::math::Modulus;
@@ -62,6 +63,22 @@ pub fn key_switch(
         + body
 }
 
+/// Variance that packing adds to each slot: the key noise of w·kN rows, and the mask rounding of the slot's own input.
+pub fn pack(p: &TfheParams) -> f64 {
+    let one = key_switch(p.big_dimension(), p.lwe_variance(), p.ks, p.ks_modulus_log2);
+    let others = (p.slots - 1) as f64 * p.big_dimension() as f64 * f64::from(p.ks.level);
+    one + others * p.lwe_variance() * digit_square(p.ks)
+}
+
+/// Variance that a private map between slots adds to each slot, for rows of the map of 1-norm at most `norm`: the key noise
+/// of kN + w rows, and the rounding of mask and bodies to the gadget, met by coefficients of at most that norm.
+pub fn slot_map(p: &TfheParams, norm: f64) -> f64 {
+    let rows = (p.big_dimension() + p.slots) as f64 * f64::from(p.ks.level);
+    let mask = p.big_dimension() as f64 * rounding_under_key(p.ks);
+    let body = gadget_step2(p.ks) / 12.0;
+    rows * p.lwe_variance() * digit_square(p.ks) + norm * norm * (mask + body)
+}
+
 /// Variance that rounding to Z_2N adds to the phase, from a modulus of 2^`modulus_log2`.
 ///
 /// Plain: each mask error is uniform on a cell 1/2N and counts where the key bit is 1; the body adds a cell of its own.
@@ -107,6 +124,8 @@ pub struct BlindRotation {
     pub lwe_dimension: usize,
     /// k.
     pub glwe_dimension: usize,
+    /// w: bodies behind the mask, each a slot.
+    pub bodies: usize,
     /// N.
     pub polynomial_size: usize,
     /// Gadget of the bootstrapping key.
@@ -135,8 +154,8 @@ impl RotationNoise {
     }
 }
 
-/// c, a, x, y of the FFT term F = c·2^(2(64 − 53))·B²·u²·ℓ^a·k^x·N^y·(k+1)^a of one external product: f64 rounding is
-/// 2^-53 of products of size B/√12 by 1/√12 summed over ℓ(k+1)N terms, and the mask's part of it meets kN/2 key
+/// c, a, x, y of the FFT term F = c·2^(2(64 − 53))·B²·u²·ℓ^a·k^x·N^y·(k+w)^a of one external product: f64 rounding is
+/// 2^-53 of products of size B/√12 by 1/√12 summed over ℓ(k+w)N terms, and the mask's part of it meets kN/2 key
 /// coefficients. Exponents and constant are tfhe-rs's fits of measurements, classic and by grouping factor.
 /// Our classic rotation makes 0.6 to 0.95 of that error, by level and set (`tests/fft_noise.rs`): an upper bound is kept.
 const FFT_FITS: [(u32, [f64; 4]); 4] = [
@@ -152,6 +171,7 @@ impl BlindRotation {
         BlindRotation {
             lwe_dimension: p.lwe_dimension,
             glwe_dimension: p.glwe_dimension,
+            bodies: p.slots,
             polynomial_size: p.polynomial_size,
             gadget: p.pbs,
             key_variance: p.glwe_variance(),
@@ -172,12 +192,13 @@ impl BlindRotation {
             (self.glwe_dimension as f64, self.polynomial_size as f64, f64::from(self.gadget.level));
         let rounding = (2.0 * (f64::from(GRID_LOG2) - 53.0)).exp2();
         let digits = (2.0 * f64::from(self.gadget.base_log)).exp2() * step2(GRID_LOG2);
-        c * rounding * digits * (level * (k + 1.0)).powf(*a) * k.powf(*x) * degree.powf(*y)
+        let columns = k + self.bodies as f64;
+        c * rounding * digits * (level * columns).powf(*a) * k.powf(*x) * degree.powf(*y)
     }
 
-    /// ℓN(k+1)·V_bsk·E[d²]: key noise in one external product.
+    /// ℓN(k+w)·V_bsk·E[d²]: key noise in one external product, in the phase of one slot.
     fn key_error(&self) -> f64 {
-        let rows = (self.glwe_dimension as f64 + 1.0) * f64::from(self.gadget.level);
+        let rows = (self.glwe_dimension + self.bodies) as f64 * f64::from(self.gadget.level);
         rows * self.polynomial_size as f64 * self.key_variance * digit_square(self.gadget)
     }
 
@@ -272,11 +293,18 @@ pub struct NoiseReport {
     pub norm2: f64,
     /// Variance of the phase that the table sees.
     pub total: f64,
-    /// log2 of the probability that the table takes a wrong value.
+    /// log2 of the probability that the table takes a wrong value, in one slot.
     pub log2_pfail: f64,
+    /// w, the slots of a ciphertext.
+    pub slots: usize,
 }
 
 impl NoiseReport {
+    /// log2 of the probability that any slot of a ciphertext takes a wrong value, at most: the union bound.
+    pub fn log2_pfail_of_any_slot(&self) -> f64 {
+        self.log2_pfail + (self.slots as f64).log2()
+    }
+
     /// The noise of a set.
     pub fn of(p: &TfheParams) -> Self {
         let blind_rotation = BlindRotation::of(p).classic();
@@ -296,6 +324,7 @@ impl NoiseReport {
             norm2: p.max_norm2,
             total,
             log2_pfail: log2_pfail(total, p.plaintext_modulus()),
+            slots: p.slots,
         }
     }
 }
@@ -321,7 +350,12 @@ impl fmt::Display for NoiseReport {
             std(self.total),
             self.norm2
         )?;
-        write!(f, "failure probability  2^{:.3}", self.log2_pfail)
+        write!(f, "failure probability  2^{:.3}", self.log2_pfail)?;
+        if self.slots > 1 {
+            let any = self.log2_pfail_of_any_slot();
+            write!(f, " per slot, 2^{any:.3} for any of {} slots", self.slots)?;
+        }
+        Ok(())
     }
 }
 

@@ -39,19 +39,22 @@ pub fn levels(q: Modulus) -> Vec<Level> {
     }
 }
 
-/// `b̃ − Σ ã_i·s_i` of the exponents that the blind rotation makes of each ciphertext, in 0..2N.
+/// `b̃ − Σ ã_i·s_i` of the exponents that the blind rotation makes of each slot of each ciphertext, in 0..2N.
 pub fn exponents(secret: &SecretKey, small: &Lwe) -> Vec<usize> {
     let p = secret.params();
-    let (n, cells) = (p.lwe_dimension, 2 * p.polynomial_size as i64);
+    let (n, w, cells) = (p.lwe_dimension, p.slots, 2 * p.polynomial_size as i64);
     let mut all = vec![0; small.words().len()];
     let (kind, degree) = (p.modulus_switch, p.polynomial_size);
-    modulus_switch(kind, p.modulus, degree, n, small.words(), &mut all).unwrap();
-    let bits = secret.expose(KeyRole::Small);
-    let exponent = |ct: &[u32]| {
-        let sum: i64 = ct.iter().zip(bits).map(|(a, s)| i64::from(*a) * *s as i64).sum();
-        (i64::from(ct[n]) - sum).rem_euclid(cells) as usize
+    modulus_switch(kind, p.modulus, degree, (n, w), small.words(), &mut all).unwrap();
+    let secrets = secret.expose(KeyRole::Small);
+    let exponents = |ct: &[u32]| -> Vec<usize> {
+        let of = |(bits, body): (&[u64], &u32)| {
+            let sum: i64 = ct.iter().zip(bits).map(|(a, s)| i64::from(*a) * *s as i64).sum();
+            (i64::from(*body) - sum).rem_euclid(cells) as usize
+        };
+        secrets.chunks_exact(n).zip(&ct[n..]).map(of).collect()
     };
-    all.chunks_exact(n + 1).map(exponent).collect()
+    all.chunks_exact(n + w).flat_map(exponents).collect()
 }
 
 /// `a − b` in torus units, −1/2 ..= 1/2.

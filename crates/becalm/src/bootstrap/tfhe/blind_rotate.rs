@@ -1,10 +1,10 @@
-//! Blind rotation modulo 2^64 by f64 FFT: `acc = X^(−b̃)·LUT`, then for every i
+//! Blind rotation modulo 2^64 by f64 FFT: `acc = X^(−b̃)·LUT` (each body by its own b̃), then for every i
 //! `acc += ((X^(ã_i) − 1)·acc) ⊡ GGSW_i`, which leaves a GLWE of `X^(−b̃ + Σ ã_i s_i)·LUT`.
 //!
 //! The accumulator is held as doubles in [−1/2, 1/2] of the torus, so its resolution is 2^-54. Each step is fused into
 //! three sweeps: rotate, subtract, decompose and first pass; per block of the transform the rest of the forward passes,
 //! the products with the GGSW and the inverse passes; last pass and accumulation. The key is stored in the order in
-//! which the second sweep reads it. Cost per step: (ℓ + 1)(k + 1) transforms and ℓ(k + 1)^2·N/2 complex products.
+//! which the second sweep reads it. Cost per step: (ℓ + 1)(k + w) transforms and ℓ(k + w)^2·N/2 complex products.
 //! Source: Chillotti–Gama–Georgieva–Izabachène 2020 (TFHE), Alg. 3 and 4. `docs/performance/blind_rotate.md` has the
 //! floors and the measurements.
 
@@ -21,9 +21,10 @@ use rayon::prelude::*;
 
 /// One ciphertext of a tile.
 pub struct Job<'a> {
-    /// In: the lookup table, a GLWE of (k+1)·N u64 modulo 2^64, not yet rotated. Out: the rotated GLWE.
+    /// In: the lookup table, a GLWE of (k+w)·N u64 modulo 2^64, not yet rotated, whose masks are 0 if w > 1. Out: the
+    /// rotated GLWE.
     pub glwe: &'a mut [u64],
-    /// The n mask exponents and then the body exponent, each in 0..2N.
+    /// The n mask exponents and then those of the w bodies, each in 0..2N.
     pub exponents: &'a [u32],
 }
 
@@ -43,12 +44,12 @@ pub struct FourierBootstrapKey {
 }
 
 impl FourierBootstrapKey {
-    /// Memory of a key in bytes: 8·n·ℓ·(k+1)^2·N.
+    /// Memory of a key in bytes: 8·n·ℓ·(k+w)^2·N.
     pub fn bytes(shape: Shape) -> usize {
         8 * shape.lwe_dimension * shape.ggsw_len()
     }
 
-    /// Transforms a key. `fill(i, out)` writes GGSW ciphertext `i` modulo 2^64 to `out`: ℓ·(k+1)^2·N u64, in the order
+    /// Transforms a key. `fill(i, out)` writes GGSW ciphertext `i` modulo 2^64 to `out`: ℓ·(k+w)^2·N u64, in the order
     /// level (most significant first), row, column, coefficient. It is called from many threads, and only as many GGSW as
     /// there are threads exist in coefficient form at once.
     pub fn new(
@@ -98,8 +99,8 @@ impl FourierBootstrapKey {
         let layout = &self.layout;
         let arena = scratch.arena.as_mut_slice();
         for (c, job) in tile.iter().enumerate() {
-            let body = job.exponents[self.shape.lwe_dimension] as usize;
-            layout.load(job.glwe, body, &mut arena[layout.accumulator(c)]);
+            let bodies = &job.exponents[self.shape.lwe_dimension..];
+            layout.load(job.glwe, bodies, &mut arena[layout.accumulator(c)]);
         }
         let masks: Vec<&[u32]> =
             tile.iter().map(|job| &job.exponents[..self.shape.lwe_dimension]).collect();
@@ -113,7 +114,7 @@ impl FourierBootstrapKey {
         Ok(())
     }
 
-    /// `acc += glwe ⊡ GGSW_i`, both GLWE of (k+1)·N u64 modulo 2^64 (to within the 2^-54 of the torus that doubles hold).
+    /// `acc += glwe ⊡ GGSW_i`, both GLWE of (k+w)·N u64 modulo 2^64 (to within the 2^-54 of the torus that doubles hold).
     pub fn external_product_add(
         &self,
         acc: &mut [u64],
@@ -138,8 +139,9 @@ impl FourierBootstrapKey {
         }
         let layout = &self.layout;
         let arena = scratch.arena.as_mut_slice();
-        layout.load(glwe, 0, &mut arena[layout.operand()]);
-        layout.load(acc, 0, &mut arena[layout.accumulator(0)]);
+        let still = vec![0; self.shape.bodies];
+        layout.load(glwe, &still, &mut arena[layout.operand()]);
+        layout.load(acc, &still, &mut arena[layout.accumulator(0)]);
         arena[layout.accumulator(1)].fill(0.0);
         let ggsw = self.key.as_slice()[i * self.shape.ggsw_len()..].as_ptr();
         // SAFETY: as in `rotate`; the arena holds the operand, and two accumulators of which the second is zero.
@@ -164,14 +166,15 @@ impl FourierBootstrapKey {
 
     fn check_job(&self, job: &Job) -> Result<()> {
         let (n, size) = (self.shape.lwe_dimension, self.shape.polynomial_size);
-        let below = job.exponents.iter().all(|&e| (e as usize) < 2 * size);
-        if job.exponents.len() == n + 1 && job.glwe.len() == self.shape.glwe_len() && below {
+        let (bodies, below) =
+            (self.shape.bodies, job.exponents.iter().all(|&e| (e as usize) < 2 * size));
+        if job.exponents.len() == n + bodies && job.glwe.len() == self.shape.glwe_len() && below {
             return Ok(());
         }
         let wanted = format!(
             "a GLWE of {} and {} exponents below {}",
             self.shape.glwe_len(),
-            n + 1,
+            n + bodies,
             2 * size
         );
         let largest = job.exponents.iter().max().copied().unwrap_or(0);
@@ -194,10 +197,11 @@ fn check(shape: &Shape) -> Result<()> {
     let Gadget { base_log, level } = shape.gadget;
     let bits = base_log.checked_mul(level);
     let gadget = base_log >= 1 && level >= 1 && bits.is_some_and(|bits| bits <= 52);
-    if gadget && shape.lwe_dimension >= 1 && (1..=15).contains(&shape.glwe_dimension) {
+    let columns = shape.glwe_dimension >= 1 && shape.bodies >= 1 && shape.columns() <= 32;
+    if gadget && shape.lwe_dimension >= 1 && columns {
         return Ok(());
     }
-    let wanted = "n >= 1, 1 <= k <= 15, base_log·level in 1..=52";
+    let wanted = "n, k, w >= 1, k + w <= 32, base_log·level in 1..=52";
     Err(Error::bad_input(
         "blind rotation",
         wanted,

@@ -1,7 +1,7 @@
 //! Classic programmable bootstrapping: modulus switch, blind rotation of a table, sample extraction.
 //!
 //! With exponents ã_i = round(2N·a_i), b̃ = round(2N·b): acc = X^(−b̃)·T, then acc += ((X^(ã_i) − 1)·acc) ⊡ GGSW(s_i) for
-//! each i. Coefficient 0 of the result is the coefficient of T at round(2N·phase). Cost: n external products, the key
+//! each i. Behind a common mask body j starts as X^(−b̃_j)·T_j. Coefficient 0 of the result is the coefficient of T at round(2N·phase). Cost: n external products, the key
 //! read once for a tile of ciphertexts. Noise: [`crate::tfhe::noise::blind_rotation`]. Source: Chillotti, Gama,
 //! Georgieva, Izabachène 2020 (TFHE), Alg. 9; Chillotti, Joye, Paillier 2021.
 
@@ -89,17 +89,16 @@ impl BootstrapKey {
         })
     }
 
-    /// Rotates a tile of tables. `accs`: T tables of k+1 polynomials, rotated in place. `inputs`: T LWE ciphertexts of n+1
-    /// words under the small key.
+    /// Rotates a tile of tables. `accs`: T tables of k+w polynomials, rotated in place. `inputs`: T LWE ciphertexts of n+w
+    /// words under the small key. Where w > 1 the masks of the tables must be 0: bodies turn apart, a mask cannot.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the lengths do not belong together; [`Error::WrongParams`] for another key's scratch.
     pub fn rotate(&self, accs: &mut [u64], inputs: &[&[u64]], scratch: &mut Scratch) -> Result<()> {
         let p = &self.params;
-        let glwe = (p.glwe_dimension + 1) * p.polynomial_size;
-        if accs.len() != inputs.len() * glwe
-            || inputs.iter().any(|x| x.len() != p.lwe_dimension + 1)
-        {
+        let glwe = Shape::of(p).glwe_len();
+        let width = p.lwe_dimension + p.slots;
+        if accs.len() != inputs.len() * glwe || inputs.iter().any(|x| x.len() != width) {
             return Err(Error::bad_input(
                 "bootstrap",
                 format!("{} tables of {glwe} words", inputs.len()),
@@ -107,20 +106,20 @@ impl BootstrapKey {
                 "give one table and one ciphertext for each lane",
             ));
         }
-        let mut exponents = vec![0u32; inputs.len() * (p.lwe_dimension + 1)];
-        for (input, out) in inputs.iter().zip(exponents.chunks_exact_mut(p.lwe_dimension + 1)) {
+        let mut exponents = vec![0u32; inputs.len() * width];
+        for (input, out) in inputs.iter().zip(exponents.chunks_exact_mut(width)) {
             modulus_switch(
                 p.modulus_switch,
                 p.modulus,
                 p.polynomial_size,
-                p.lwe_dimension,
+                (p.lwe_dimension, p.slots),
                 input,
                 out,
             )?;
         }
         match (&self.arithmetic, scratch) {
             (Arithmetic::Fourier(key), Scratch::Fourier(s)) => {
-                let exponents = exponents.chunks_exact(p.lwe_dimension + 1);
+                let exponents = exponents.chunks_exact(width);
                 let jobs = accs.chunks_exact_mut(glwe).zip(exponents);
                 let mut tile: Vec<Job> =
                     jobs.map(|(glwe, exponents)| Job { glwe, exponents }).collect();
@@ -141,13 +140,17 @@ impl BootstrapKey {
 }
 
 /// Coefficient `index` of a GLWE ciphertext as an LWE ciphertext under the big key: the phase's coefficient `index` is
-/// B_index − Σ_j A_j·S_(index−j), with a sign where the index wraps. `out`: k·N + 1 words.
+/// B_index − Σ_j A_j·S_(index−j), with a sign where the index wraps. `out`: k·N + w words, which tell how many of the
+/// polynomials are bodies.
 pub fn sample_extract(q: Modulus, n: usize, glwe: &[u64], index: usize, out: &mut [u64]) {
-    let k = glwe.len() / n - 1;
+    // k·N + w words of k + w polynomials, N > 1.
+    let k = (out.len() - glwe.len() / n) / (n - 1);
     for (a, mask) in glwe.chunks_exact(n).zip(out.chunks_exact_mut(n)).take(k) {
         for (j, m) in mask.iter_mut().enumerate() {
             *m = if j <= index { a[index - j] } else { q.neg(a[n + index - j]) };
         }
     }
-    out[k * n] = glwe[k * n + index];
+    for (body, polynomial) in out[k * n..].iter_mut().zip(glwe[k * n..].chunks_exact(n)) {
+        *body = polynomial[index];
+    }
 }

@@ -1,10 +1,10 @@
-//! Blind rotation modulo p = 2^64 − 2^32 + 1, exact: acc ← X^(−b̃)·LUT, then acc ← acc + ((X^ã_i − 1)·acc) ⊡ GGSW_i for
+//! Blind rotation modulo p = 2^64 − 2^32 + 1, exact: acc ← X^(−b̃)·LUT (each body by its own b̃), then acc ← acc + ((X^ã_i − 1)·acc) ⊡ GGSW_i for
 //! i = 1 ..= n, so that acc encrypts X^(−b̃ + Σ ã_i·s_i)·LUT.
 //!
-//! ⊡ is the external product: the k + 1 polynomials are decomposed into ℓ digits each, row (l, r) of the GGSW is
+//! ⊡ is the external product: the k + w polynomials are decomposed into ℓ digits each, row (l, r) of the GGSW is
 //! multiplied by digit l of polynomial r, and the rows are added. The key rests in the transformed domain. Every
 //! integer is exact: results depend neither on the level of vector instructions nor on the tile nor on the machine.
-//! Cost of a step: (ℓ + 1)(k + 1) transforms and ℓ(k + 1)² products of N values; the key, n·ℓ(k + 1)²·N words, is read
+//! Cost of a step: (ℓ + 1)(k + w) transforms and ℓ(k + w)² products of N values; the key, n·ℓ(k + w)²·N words, is read
 //! once per tile. Source: Chillotti et al. 2020, "TFHE", Alg. 3 with the CMUX of section 3.4.
 
 use super::Shape;
@@ -24,7 +24,7 @@ pub struct NttBootstrapKey {
     shape: Shape,
     level: Level,
     plan: &'static NttPlan,
-    /// n × ℓ × (k + 1) × (k + 1) × N, each polynomial transformed.
+    /// n × ℓ × (k + w) × (k + w) × N, each polynomial transformed.
     ggsw: Buffer<u64>,
 }
 
@@ -35,13 +35,13 @@ pub struct Scratch {
 }
 
 impl NttBootstrapKey {
-    /// The memory of a key of this shape: 8·n·ℓ·(k + 1)²·N bytes (`usize::MAX` if that does not fit).
+    /// The memory of a key of this shape: 8·n·ℓ·(k + w)²·N bytes (`usize::MAX` if that does not fit).
     pub fn bytes(shape: &Shape) -> usize {
         shape.ggsw_len().saturating_mul(shape.lwe_dimension).saturating_mul(8)
     }
 
     /// Transforms a key. `fill(i, out)` writes GGSW i, i in 0..n, as coefficients modulo p: levels (most significant
-    /// first) × rows r = 0 ..= k × columns c = 0 ..= k × N. It is called once for each i, in parallel. `level` above what
+    /// first) × k + w rows × k + w columns × N. It is called once for each i, in parallel. `level` above what
     /// the processor has is lowered.
     ///
     /// # Errors
@@ -52,10 +52,10 @@ impl NttBootstrapKey {
         fill: impl Fn(usize, &mut [u64]) + Sync,
     ) -> Result<Self> {
         let plan = NttPlan::get(shape.polynomial_size)?;
-        if !shape.gadget.is_valid() || shape.glwe_dimension == 0 {
+        if !shape.gadget.is_valid() || shape.glwe_dimension == 0 || shape.bodies == 0 {
             return Err(Error::bad_input(
                 "bootstrapping key",
-                "k >= 1 and a gadget of 1 to 63 bits in all",
+                "k and w >= 1 and a gadget of 1 to 63 bits in all",
                 format!("{shape:?}"),
                 "check the parameter set",
             ));
@@ -85,24 +85,25 @@ impl NttBootstrapKey {
         Ok(Scratch { digits, product: Buffer::new(self.shape.polynomial_size)? })
     }
 
-    /// Rotates a tile of T accumulators. `accs`: T × (k + 1) × N words modulo p, lookup tables in, rotated tables out.
-    /// `masks`: T × (n + 1) exponents in 0..2N, the n of the mask, then that of the body.
+    /// Rotates a tile of T accumulators. `accs`: T × (k + w) × N words modulo p, lookup tables in (with masks of 0 if w > 1),
+    /// rotated tables out. `masks`: T × (n + w) exponents in 0..2N, the n of the mask, then those of the bodies.
     ///
     /// # Errors
     /// `BadInput` for other lengths, larger exponents, or the scratch of another shape.
     pub fn rotate(&self, accs: &mut [u64], masks: &[u32], scratch: &mut Scratch) -> Result<()> {
-        let Shape { lwe_dimension: n, polynomial_size: size, .. } = self.shape;
+        let Shape { lwe_dimension: n, glwe_dimension: k, polynomial_size: size, .. } = self.shape;
+        let width = n + self.shape.bodies;
         let glwe = self.shape.glwe_len();
         self.check(accs, masks, scratch)?;
         let Scratch { digits, product } = scratch;
         let (digits, product) = (digits.as_mut_slice(), product.as_mut_slice());
-        for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(n + 1)) {
-            for polynomial in acc.chunks_exact_mut(size) {
-                rotate_back(polynomial, mask[n] as usize, product);
+        for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(width)) {
+            for (c, polynomial) in acc.chunks_exact_mut(size).enumerate() {
+                rotate_back(polynomial, mask[n + c.saturating_sub(k)] as usize, product);
             }
         }
         for (i, ggsw) in self.ggsw.as_slice().chunks_exact(self.shape.ggsw_len()).enumerate() {
-            for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(n + 1)) {
+            for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(width)) {
                 // A step by X^0 adds the external product of zero.
                 if mask[i] != 0 {
                     self.step(acc, mask[i] as usize, ggsw, digits, product);
@@ -113,9 +114,10 @@ impl NttBootstrapKey {
     }
 
     fn check(&self, accs: &[u64], masks: &[u32], scratch: &Scratch) -> Result<()> {
-        let (n, size) = (self.shape.lwe_dimension, self.shape.polynomial_size);
-        let tile = masks.len() / (n + 1);
-        let lengths = masks.len() == tile * (n + 1) && accs.len() == tile * self.shape.glwe_len();
+        let size = self.shape.polynomial_size;
+        let width = self.shape.lwe_dimension + self.shape.bodies;
+        let tile = masks.len() / width;
+        let lengths = masks.len() == tile * width && accs.len() == tile * self.shape.glwe_len();
         let own = scratch.digits.as_slice().len() == self.shape.digits_len();
         if lengths && own && masks.iter().all(|&m| (m as usize) < 2 * size) {
             return Ok(());
@@ -123,7 +125,7 @@ impl NttBootstrapKey {
         let wanted = format!(
             "T × {} words and T × {} exponents below {}",
             self.shape.glwe_len(),
-            n + 1,
+            width,
             2 * size
         );
         let got = format!("{} words and {} exponents", accs.len(), masks.len());
@@ -304,9 +306,10 @@ mod tests {
     fn reference(shape: &Shape, acc: &mut [u64], mask: &[u32]) {
         let (size, columns) = (shape.polynomial_size, shape.columns());
         let level = shape.gadget.level as usize;
-        let (body, mask) = mask.split_last().unwrap();
-        for a in acc.chunks_exact_mut(size) {
-            a.copy_from_slice(&rotated(a, 2 * size - *body as usize));
+        let (mask, bodies) = mask.split_at(shape.lwe_dimension);
+        for (c, a) in acc.chunks_exact_mut(size).enumerate() {
+            let body = bodies[c.saturating_sub(shape.glwe_dimension)] as usize;
+            a.copy_from_slice(&rotated(a, 2 * size - body));
         }
         for (i, &e) in mask.iter().enumerate() {
             let key = ggsw(shape, i);

@@ -133,7 +133,8 @@ fn lwe_claims(header: &Header, trust: Trust) -> Result<Lwe> {
     header.require(Kind::Lwe)?;
     let params = header.params(trust)?;
     let (role, encoding) = (header.role()?, header.encoding()?);
-    let width = role.dimension(&params) as u64 + 1;
+    let unknown = |e: Error| bad(&e.detail().wanted, &e.detail().got);
+    let width = role.checked(&params).map_err(unknown)?.width(&params) as u64;
     header.expect(&[("words", Dtype::U64, &[header.rows("words"), width])])?;
     Ok(Lwe {
         key: header.key()?,

@@ -233,7 +233,13 @@ impl Header {
         match self.entry("role")? {
             "small" => Ok(KeyRole::Small),
             "big" => Ok(KeyRole::Big),
-            other => Err(bad("the role small or big", format!("{other:.16}"))),
+            other => match other.strip_prefix("slot ").map(str::parse) {
+                // The number as it is written here, without sign or leading zeros.
+                Some(Ok(slot)) if role_text(KeyRole::Slot(slot)) == other => {
+                    Ok(KeyRole::Slot(slot))
+                }
+                _ => Err(bad("the role small, big or of a slot", format!("{other:.16}"))),
+            },
         }
     }
 
@@ -300,9 +306,10 @@ pub(super) fn key_text(id: KeyId) -> String {
 }
 
 /// The word for a role.
-pub(super) fn role_text(role: KeyRole) -> &'static str {
+pub(super) fn role_text(role: KeyRole) -> String {
     match role {
-        KeyRole::Small => "small",
-        KeyRole::Big => "big",
+        KeyRole::Small => "small".into(),
+        KeyRole::Big => "big".into(),
+        KeyRole::Slot(slot) => format!("slot {slot}"),
     }
 }

@@ -70,8 +70,8 @@ fn secret_claims(header: &Header, trust: Trust) -> Result<(Arc<TfheParams>, KeyI
     header.require(Kind::SecretKey)?;
     let p = header.params(trust)?;
     header.expect(&[
-        ("small", Dtype::U64, &[p.lwe_dimension as u64]),
-        ("big", Dtype::U64, &[p.big_dimension() as u64]),
+        ("small", Dtype::U64, &[(p.slots * p.lwe_dimension) as u64]),
+        ("big", Dtype::U64, &[(p.slots * p.big_dimension()) as u64]),
     ])?;
     Ok((p, header.key()?))
 }
@@ -133,18 +133,25 @@ impl EvaluationKey {
 
 /// Shapes of the tensors of an evaluation key.
 struct Shape {
-    /// `[n, ℓ, k + 1, N]`.
-    bootstrap: [u64; 4],
-    /// `[k·N, ℓ]`.
-    key_switch: [u64; 2],
+    /// `[n, ℓ, k + 1, N]`, or `[n, ℓ, k + w, w, N]` with w slots.
+    bootstrap: Vec<u64>,
+    /// `[k·N, ℓ]`, or `[k·N, ℓ, w]`.
+    key_switch: Vec<u64>,
 }
 
 impl Shape {
     fn of(p: &TfheParams) -> Self {
-        let (n, k1) = (p.lwe_dimension as u64, p.glwe_dimension as u64 + 1);
+        let (n, rows) = (p.lwe_dimension as u64, (p.glwe_dimension + p.slots) as u64);
+        // A single slot is no dimension.
+        let slots = (p.slots > 1).then_some(p.slots as u64);
+        let (ks, size) = ([p.big_dimension() as u64, p.ks.level.into()], p.polynomial_size as u64);
         Shape {
-            bootstrap: [n, p.pbs.level.into(), k1, p.polynomial_size as u64],
-            key_switch: [p.big_dimension() as u64, p.ks.level.into()],
+            bootstrap: [n, p.pbs.level.into(), rows]
+                .into_iter()
+                .chain(slots)
+                .chain([size])
+                .collect(),
+            key_switch: ks.into_iter().chain(slots).collect(),
         }
     }
 }
@@ -171,6 +178,7 @@ fn evaluation_key(
         seed: PublicSeed(*seed.ok_or_else(|| bad("a seed of 32 bytes", "none"))?),
         bootstrap: words("bootstrap"),
         key_switch: words("key_switch"),
+        slot_keys: Vec::new(),
         params,
     };
     check_words(&key)?;

@@ -10,6 +10,7 @@
 //! `tests/security_of_sets.rs` estimates each again.
 
 mod classic;
+mod common_mask;
 
 use super::{Gadget, Kind, ModulusSwitch, Noise, Order, Rotation, TfheParams};
 use crate::math::Modulus;
@@ -86,4 +87,4 @@ fn set(r: &Row) -> TfheParams {
 }
 
 pub(super) static TABLE: LazyLock<Vec<TfheParams>> =
-    LazyLock::new(|| [classic::ROWS].concat().iter().map(set).collect());
+    LazyLock::new(|| [classic::ROWS, common_mask::ROWS].concat().iter().map(set).collect());

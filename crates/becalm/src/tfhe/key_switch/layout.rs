@@ -20,9 +20,9 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Elements of an output: n + 1.
+    /// Elements of an output: n + w.
     pub(super) fn columns(self) -> usize {
-        self.shape.output_dimension + 1
+        self.shape.output_dimension + self.shape.bodies
     }
 
     /// 32-bit words of an element.

@@ -27,9 +27,9 @@ const PAD: usize = 16;
 pub(super) struct Layout {
     pub(super) plan: Arc<Plan>,
     gadget: Gadget,
-    /// k + 1
+    /// k + w
     columns: usize,
-    /// ℓ(k + 1)
+    /// ℓ(k + w)
     rows: usize,
     /// One leaf: lanes² complex values.
     leaf: usize,
@@ -103,11 +103,14 @@ impl Layout {
         self.plan.size() + PAD
     }
 
-    /// Accumulator from a GLWE times X^(−exponent).
-    pub(super) fn load(&self, glwe: &[u64], exponent: usize, accumulator: &mut [f64]) {
+    /// Accumulator from a GLWE, body j times X^(−exponents[j]), the masks as the first body.
+    pub(super) fn load(&self, glwe: &[u64], exponents: &[u32], accumulator: &mut [f64]) {
         let size = self.plan.size();
+        let masks = self.columns - exponents.len();
+        let exponents = exponents.iter().take(1).cycle().take(masks).chain(exponents);
         let polynomials = accumulator.chunks_exact_mut(self.polynomial_stride());
-        for (out, input) in polynomials.zip(glwe.chunks_exact(size)) {
+        for ((out, input), exponent) in polynomials.zip(glwe.chunks_exact(size)).zip(exponents) {
+            let exponent = *exponent as usize;
             let sign = if exponent >= size { -1.0 } else { 1.0 };
             let (head, tail) = input.split_at(exponent % size);
             for (out, x) in out.iter_mut().zip(tail) {
