@@ -10,7 +10,7 @@
 //! Source: Chillotti, Gama, Georgieva, Izabachène, "TFHE" (J. Cryptology 2020); the FFT term is the fit of tfhe-rs.
 
 use crate::math::Modulus;
-use crate::params::{Gadget, ModulusSwitch, Noise, Order, TfheParams};
+use crate::params::{Gadget, ModulusSwitch, Noise, Order, TfheParams, rounding_law};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -88,6 +88,8 @@ pub fn slot_map(p: &TfheParams, norm: f64) -> f64 {
 /// is also moved by half a cell down before it is rounded to nearest, that is, it is cut off. Whether a phase lies in a
 /// box whose ends are multiples of the cell is not changed by cutting off, so the body adds nothing. Without that half
 /// cell the body would add (2N)^-2/12 and, the boxes being half-open, a bias of half a cell.
+/// Companion: centred with the mean square error of its rounding in place of 1/12. `polynomial_size` is that of the table:
+/// 2^η·N for an extended rotation.
 pub fn modulus_switch(
     n: usize,
     polynomial_size: usize,
@@ -99,6 +101,10 @@ pub fn modulus_switch(
     match kind {
         ModulusSwitch::Plain => n as f64 * (cell2 / 24.0 + grid2 / 48.0) + (cell2 - grid2) / 12.0,
         ModulusSwitch::Centered => n as f64 * (cell2 / 48.0 + grid2 / 24.0),
+        ModulusSwitch::Companion { coarsest_log2, weight } => {
+            let square = rounding_law(coarsest_log2, Some(weight)).square;
+            n as f64 * (cell2 * square / 4.0 + grid2 / 24.0)
+        }
     }
 }
 
@@ -310,7 +316,7 @@ impl NoiseReport {
         let blind_rotation = BlindRotation::of(p).classic();
         let key_switch = key_switch(p.big_dimension(), p.lwe_variance(), p.ks, p.ks_modulus_log2);
         let modulus_switch =
-            modulus_switch(p.lwe_dimension, p.polynomial_size, p.modulus_switch, p.ks_modulus_log2);
+            modulus_switch(p.lwe_dimension, p.table_size(), p.modulus_switch, p.ks_modulus_log2);
         let total =
             decision(p.order, p.max_norm2, blind_rotation.total(), key_switch, modulus_switch);
         NoiseReport {
