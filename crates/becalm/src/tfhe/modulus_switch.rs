@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn errors_have_the_mean_and_variance_of_the_formulas() {
-        for (n, degree) in [(918, 2048), (300, 512)] {
+        for (n, degree) in [(918, 2048), (300, 1024)] {
             let coarse = crate::params::rounding_law(2, Some(6)).square;
             for (kind, mean, variance) in [
                 (COMPANION, -0.5, n as f64 * coarse / 4.0 + 1.0 / 12.0),

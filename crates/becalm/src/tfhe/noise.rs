@@ -10,6 +10,7 @@
 //! Source: Chillotti, Gama, Georgieva, Izabachène, "TFHE" (J. Cryptology 2020); the FFT term is the fit of tfhe-rs.
 
 use crate::math::Modulus;
+pub use crate::math::statistics::log2_erfc;
 use crate::params::{Gadget, ModulusSwitch, Noise, Order, TfheParams, rounding_law};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -260,30 +261,6 @@ pub fn log2_pfail(variance: f64, plaintext_modulus: u64) -> f64 {
     log2_erfc(1.0 / (4.0 * plaintext_modulus as f64) / (2.0 * variance).sqrt())
 }
 
-/// log2 erfc(x), to about 1e-13 relative of erfc, for any x: also where erfc itself is far below the least f64. Power
-/// series of erf below 2, Laplace's continued fraction above.
-pub fn log2_erfc(x: f64) -> f64 {
-    if x < 2.0 {
-        return (1.0 - erf_series(x)).log2();
-    }
-    // erfc(x) = e^(−x²)/√π / (x + (1/2)/(x + (2/2)/(x + (3/2)/…))), from the tail.
-    let fraction = (1..=120).rev().fold(x, |tail, i| x + f64::from(i) / 2.0 / tail);
-    -x * x * std::f64::consts::LOG2_E - (fraction * std::f64::consts::PI.sqrt()).log2()
-}
-
-/// erf(x) = 2/√π·Σ (−1)^i x^(2i+1)/(i!(2i+1)), for |x| at most about 2; −1 or 1 far outside.
-fn erf_series(x: f64) -> f64 {
-    if x < -6.0 {
-        return -1.0;
-    }
-    let (mut power, mut sum) = (x, x);
-    for i in 1..200 {
-        power *= -x * x / f64::from(i);
-        sum += power / f64::from(2 * i + 1);
-    }
-    sum * 2.0 / std::f64::consts::PI.sqrt()
-}
-
 /// What the noise of a set is made of, at its bound ν, and what follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NoiseReport {
@@ -407,34 +384,4 @@ pub fn check_claim(p: &TfheParams) -> Result<()> {
         format!("2^{found:.3}"),
         "correct the claim, or lower the noise, the plaintext modulus or max_norm2",
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn log2_erfc_known_values() {
-        // Known answers to 17 digits; the last ones lie below the least f64.
-        let known = [
-            (-1.0, 1.842_700_792_949_715_f64.log2()),
-            (0.0, 0.0),
-            (0.5, 0.479_500_122_186_953_5_f64.log2()),
-            (1.9, 0.007_209_570_764_742_533_f64.log2()),
-            (2.0, 0.004_677_734_981_047_266_f64.log2()),
-            (5.0, 1.537_459_794_428_035e-12_f64.log2()),
-            (25.0, 8.300_172_571_196_522e-274_f64.log2()),
-        ];
-        for (x, log2) in known {
-            assert!((log2_erfc(x) - log2).abs() < 1e-10, "{x}: {} is not {log2}", log2_erfc(x));
-        }
-        // Asymptotic series to the third term: its error is below 15·/(2x²)^4.
-        for x in [30.0, 58.0, 100.0_f64] {
-            let y = 1.0 / (2.0 * x * x);
-            let series = -x * x - (x * std::f64::consts::PI.sqrt()).ln()
-                + (1.0 - y + 3.0 * y * y - 15.0 * y.powi(3)).ln();
-            assert!((log2_erfc(x) - series * std::f64::consts::LOG2_E).abs() < 1e-9, "{x}");
-        }
-        assert!(log2_erfc(58.9) < -5000.0);
-    }
 }

@@ -379,8 +379,9 @@ fn check(goal: &Goal) -> Result<()> {
     }
     // Shape, key switch modulus and rotation, at dimensions that every step divides.
     let n = 720usize.next_multiple_of(goal.step());
-    let table = TfheParams { lwe_dimension: n, polynomial_size: 1 << 16, ..goal.template() };
-    table.validate()
+    let template = goal.template();
+    let degree = ((1 << 18) / template.accumulators().max(1)).clamp(256, 1 << 16);
+    TfheParams { lwe_dimension: n, polynomial_size: degree, ..template }.validate()
 }
 
 /// The largest variance at the table that the failure probability admits, for one slot of the goal's.
