@@ -7,3 +7,4 @@ pub mod cases;
 pub mod ours;
 pub mod peer_tfhe;
 pub mod rows;
+pub mod variants;

@@ -1,11 +1,12 @@
-//! `cargo run -p becalm-bench --release -- tfhe [--quick] [--case GLOB] [--json OUT] [--huge]`.
+//! `cargo run -p becalm-bench --release -- tfhe [--quick] [--case GLOB] [--json OUT] [--huge]`, and
+//! `variants [--all] [--quick] [--case GLOB] [--json OUT]`.
 
 use anyhow::{Context, Result, ensure};
 use becalm::math::simd::Level;
 use becalm::params::TfheParams;
 use becalm_bench::cases::{self, Case};
 use becalm_bench::rows::{Clock, Effort, Row, interleave, table, write_json};
-use becalm_bench::{ours, peer_tfhe};
+use becalm_bench::{ours, peer_tfhe, variants};
 use clap::builder::TypedValueParser;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -23,6 +24,24 @@ struct Cli {
 enum Command {
     /// TFHE on one thread beside the crate `tfhe`.
     Tfhe(Options),
+    /// The bootstraps beyond the classic one, beside the classic sets and the crate `tfhe`.
+    Variants(VariantOptions),
+}
+
+#[derive(clap::Args)]
+struct VariantOptions {
+    /// Also the cases that take gigabytes.
+    #[arg(long)]
+    all: bool,
+    /// A few seconds per case.
+    #[arg(long)]
+    quick: bool,
+    /// Only the cases whose name matches; * stands for any characters.
+    #[arg(long, value_name = "GLOB", default_value = "*")]
+    case: String,
+    /// Where to write the rows.
+    #[arg(long, value_name = "OUT")]
+    json: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -119,7 +138,34 @@ fn compare(case: &Case, effort: Effort, kept: &mut Kept, huge_pages: bool) -> Re
 }
 
 fn main() -> Result<()> {
-    let Command::Tfhe(options) = Cli::parse().command;
+    match Cli::parse().command {
+        Command::Tfhe(options) => tfhe(&options),
+        Command::Variants(options) => compare_variants(&options),
+    }
+}
+
+fn effort(quick: bool) -> Effort {
+    if quick { Effort::QUICK } else { Effort::FULL }
+}
+
+fn compare_variants(options: &VariantOptions) -> Result<()> {
+    let mut cases = variants::cases();
+    cases.retain(|case| (options.all || !case.large) && cases::matches(&options.case, &case.name));
+    ensure!(!cases.is_empty(), "no case matches {} (large ones need --all)", options.case);
+    let mut rows = Vec::new();
+    for case in &cases {
+        eprintln!("{} …", case.name);
+        let row = case.measure(effort(options.quick));
+        rows.push(row.with_context(|| format!("case {}", case.name))?);
+        if let Some(path) = &options.json {
+            write_json(&rows, path)?;
+        }
+    }
+    print!("{}", variants::table(&rows));
+    Ok(())
+}
+
+fn tfhe(options: &Options) -> Result<()> {
     let huge = huge_pages();
     if options.huge && !huge {
         restart_with_huge_pages()?;
@@ -127,7 +173,7 @@ fn main() -> Result<()> {
     let chosen: Vec<_> =
         cases::TFHE.iter().filter(|case| cases::matches(&options.case, case.name)).collect();
     ensure!(!chosen.is_empty(), "no case matches {}", options.case);
-    let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
+    let effort = effort(options.quick);
     let mut kept = Kept::default();
     let mut rows = Vec::new();
     for &case in chosen {

@@ -8,6 +8,7 @@ use crate::rows::{Side, Timed};
 use anyhow::{Context, Result, ensure};
 use becalm::backend::{Backend, Cpu, Evaluator, Session};
 use becalm::bootstrap::tfhe::classic::{BootstrapKey, Scratch, sample_extract};
+use becalm::bootstrap::tfhe::extended::load_table;
 use becalm::cipher::{Encoding, EvaluationKey, KeyRole, Lwe, SecretKey};
 use becalm::math::simd::Level;
 use becalm::params::TfheParams;
@@ -70,7 +71,7 @@ impl Bootstraps {
         let params = ours.secret.params().clone();
         let p = params.plaintext_modulus();
         let table = Table::from_fn(&params, |x| lookup(x, p))?.polynomial().to_vec();
-        let glwe = (params.glwe_dimension + 1) * params.polynomial_size;
+        let glwe = (params.glwe_dimension + 1) * params.table_size();
         let tile = ours.bootstrap.best_tile().min(messages.len());
         Ok(Bootstraps {
             key_switch,
@@ -93,20 +94,21 @@ impl Bootstraps {
             key.apply(&self.big, &mut self.small, &mut self.key_switch_scratch)?;
         }
         let (n, width) = (params.polynomial_size, params.big_dimension() + 1);
-        let glwe = (params.glwe_dimension + 1) * n;
+        let glwe = (params.glwe_dimension + 1) * params.table_size();
         let small = self.small.chunks(self.tile * (params.lwe_dimension + 1));
         let accumulators = self.accumulators.chunks_mut(self.tile * glwe);
         for ((small, accs), out) in
             small.zip(accumulators).zip(self.out.chunks_mut(self.tile * width))
         {
             for acc in accs.chunks_exact_mut(glwe) {
-                acc[..glwe - n].fill(0);
-                acc[glwe - n..].copy_from_slice(&self.table);
+                acc.fill(0);
+                load_table(params, 0, &self.table, acc);
             }
             let inputs: Vec<&[u64]> = small.chunks_exact(params.lwe_dimension + 1).collect();
             self.ours.bootstrap.rotate(accs, &inputs, &mut self.scratch)?;
             for (acc, out) in accs.chunks_exact(glwe).zip(out.chunks_exact_mut(width)) {
-                sample_extract(params.modulus, n, acc, 0, out);
+                let first = &acc[..glwe / params.accumulators()];
+                sample_extract(params.modulus, n, first, 0, out);
             }
         }
         Ok(())

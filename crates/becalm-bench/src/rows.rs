@@ -165,7 +165,7 @@ pub struct Row {
 }
 
 /// Writes the rows as a JSON array.
-pub fn write_json(rows: &[Row], path: &Path) -> Result<()> {
+pub fn write_json(rows: &[impl Serialize], path: &Path) -> Result<()> {
     let text = serde_json::to_string_pretty(rows)?;
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

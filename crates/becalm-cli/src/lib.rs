@@ -6,9 +6,11 @@ mod bench;
 mod doctor;
 mod estimate;
 mod files;
+mod noise;
 mod params;
 pub mod report;
 mod run;
+mod search;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -30,6 +32,8 @@ enum Verb {
     Params(params::Args),
     /// Estimate the security of an LWE instance or of a parameter set.
     Estimate(estimate::Args),
+    /// Measure the noise of every step of a bootstrap against its formula.
+    Noise(noise::Args),
     /// Make a secret key and an evaluation key.
     Keygen(files::KeygenArgs),
     /// Encrypt values with a secret key.
@@ -66,6 +70,7 @@ where
         Verb::Run(a) => run::run(&a),
         Verb::Params(a) => params::run(&a),
         Verb::Estimate(a) => estimate::run(&a),
+        Verb::Noise(a) => noise::run(&a),
         Verb::Keygen(a) => files::keygen(&a),
         Verb::Encrypt(a) => files::encrypt(&a),
         Verb::Eval(a) => files::eval(&a),

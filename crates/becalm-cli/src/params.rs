@@ -1,6 +1,7 @@
-//! `becalm params`: the table of parameter sets, and one set with its noise budget.
+//! `becalm params`: the table of parameter sets, one set with its noise budget, or a search for one.
 
 use crate::report::{self, facts, megabytes, table};
+use crate::search;
 use anyhow::Result;
 use becalm::math::Modulus;
 use becalm::params::{Kind, TfheParams};
@@ -14,10 +15,15 @@ pub struct Args {
     /// Report as JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    search: search::Args,
 }
 
-/// Lists the sets or describes one.
+/// Lists the sets, describes one or searches for one.
 pub fn run(args: &Args) -> Result<()> {
+    if args.search.search {
+        return search::run(&args.search, args.json);
+    }
     match &args.name {
         Some(name) => describe(TfheParams::named(name)?, args.json),
         None if args.json => {

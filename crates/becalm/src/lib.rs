@@ -1,13 +1,14 @@
 //! **becalm** makes noisy ciphertexts calm again: bootstrapping of fully homomorphic encryption.
 //!
 //! The layers, each importing only what stands left of it:
-//! *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps, backend}*.
+//! *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps, backend} → laboratory*.
 #![deny(missing_docs)]
 
 pub mod backend;
 pub mod bootstrap;
 pub mod cipher;
 mod error;
+pub mod laboratory;
 pub mod math;
 pub mod params;
 pub mod program;

@@ -122,7 +122,8 @@ fn bootstraps_agree_for_every_kind_of_table() {
     for params in toy_sets() {
         let keys = keys(params);
         let encoding = Encoding::of(params);
-        let (p, n) = (encoding.values, params.polynomial_size);
+        let p = encoding.values;
+        let last = params.table_size() - params.accumulators();
         let values = |f: &dyn Fn(u64) -> u64| (0..p).map(f).collect::<Vec<u64>>();
         let (up, down) =
             (&values(&|m| m)[..p as usize / 2], &values(&|m| p - 1 - m)[..p as usize / 2]);
@@ -130,7 +131,7 @@ fn bootstraps_agree_for_every_kind_of_table() {
         let many = Table::many(params, encoding, encoding, &[up, down]).unwrap();
         let third = Encoding::padded(3).unwrap();
         let third = Table::with(params, encoding, third, &values(&|m| m % 3)).unwrap();
-        let last = Table::from_fn(params, |m| m).unwrap().extract(n - 1, encoding).unwrap();
+        let last = Table::from_fn(params, |m| m).unwrap().extract(last, encoding).unwrap();
         for (table, below) in [(square, p), (many, p / 2), (third, p), (last, p)] {
             let values: Vec<u64> = (0..5).map(|i| (3 * i + 1) % below).collect();
             let ct = keys.secret.encrypt_as(&values, encoding, below).unwrap();

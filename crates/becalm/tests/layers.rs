@@ -1,5 +1,5 @@
 //! The layer sentence as a test: *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps,
-//! backend}*, each importing only what stands left of it.
+//! backend} → laboratory*, each importing only what stands left of it.
 //!
 //! Every path that begins with `crate::`, or climbs to the crate with `super::`, is read from the sources, tests
 //! included. What `lib.rs` re-exports counts as the module it comes from. Errors are free to all.
@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["program"],
     &["bootstrap"],
     &["apps", "backend"],
+    &["laboratory"],
 ];
 
 /// Folders that may import less than their layer: the TFHE bootstraps are arithmetic, the backends call them.

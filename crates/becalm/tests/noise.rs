@@ -111,7 +111,8 @@ fn rounding_in_an_external_product_has_the_formulas_moment() {
 }
 
 /// The phase after rounding to Z_2N less the phase before, in cells, for a random ciphertext. Centred: before the body is
-/// cut off, which moves no phase across a multiple of a cell.
+/// cut off, which moves no phase across a multiple of a cell. Companion rounding has its own definition here: the best of all
+/// integers near.
 fn switched(random: &mut Random, n: usize, log2_cells: u32, kind: ModulusSwitch) -> f64 {
     let shift = 64 - log2_cells;
     let cell = f64::from(shift).exp2();
@@ -119,13 +120,22 @@ fn switched(random: &mut Random, n: usize, log2_cells: u32, kind: ModulusSwitch)
     for _ in 0..n {
         let a = u128::from(random.word());
         let rounded = (a + (1 << (shift - 1))) >> shift << shift;
-        let error = (rounded as i128 - a as i128) as f64 / cell;
+        let mut error = (rounded as i128 - a as i128) as f64 / cell;
+        if let ModulusSwitch::Companion { coarsest_log2, weight } = kind {
+            let nearest = (rounded >> shift) as i64;
+            let cost = |m: i64| {
+                let work = 1u64 << (coarsest_log2 - m.trailing_zeros().min(coarsest_log2));
+                work as f64 + f64::from(weight) * (error + (m - nearest) as f64).powi(2)
+            };
+            let best = (nearest - 8..=nearest + 8).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
+            error += (best.unwrap() - nearest) as f64;
+        }
         phase -= error * random.bit();
         half_sum += error / 2.0;
     }
     match kind {
         ModulusSwitch::Plain => phase + random.word() as f64 / 2f64.powi(64) - 0.5,
-        ModulusSwitch::Centered => phase + half_sum,
+        _ => phase + half_sum,
     }
 }
 
@@ -133,7 +143,8 @@ fn switched(random: &mut Random, n: usize, log2_cells: u32, kind: ModulusSwitch)
 fn modulus_switch_has_the_formulas_variance() {
     let (n, degree, log2_cells, samples) = (200, 512, 10, 20_000);
     let mut random = Random(3);
-    for kind in [ModulusSwitch::Plain, ModulusSwitch::Centered] {
+    let companion = |weight| ModulusSwitch::Companion { coarsest_log2: 3, weight };
+    for kind in [ModulusSwitch::Plain, ModulusSwitch::Centered, companion(40), companion(5)] {
         let errors: Vec<f64> =
             (0..samples).map(|_| switched(&mut random, n, log2_cells, kind)).collect();
         let bias = mean(errors.iter().copied());

@@ -42,11 +42,11 @@ struct Expected {
 fn expected(p: &TfheParams) -> [Expected; 3] {
     let report = NoiseReport::of(p);
     let exact = |v: f64| Expected { mean: 0.0, variance: Interval { low: v, high: v } };
-    let cell = 0.5 / p.polynomial_size as f64;
+    let cell = 0.5 / p.table_size() as f64;
     // An exponent tells the phase to within the cell in which the body was cut off: half a cell of mean, 1/12 of variance.
     let switched = match p.modulus_switch {
         ModulusSwitch::Plain => exact(report.modulus_switch),
-        ModulusSwitch::Centered => {
+        ModulusSwitch::Centered | ModulusSwitch::Companion { .. } => {
             Expected { mean: -0.5 * cell, ..exact(report.modulus_switch + cell * cell / 12.0) }
         }
     };
@@ -81,10 +81,10 @@ fn line(what: &str, m: &Moments, e: &Expected) -> String {
 /// Samples of the steps, a group for each key, in torus units.
 type Samples = [Vec<Vec<f64>>; 3];
 
-/// Key switch and bootstrap, in the set's order, of the table that keeps all N values apart. Outputs: under the small key
+/// Key switch and bootstrap, in the set's order, of the table that keeps as many values apart as it has coefficients. Outputs: under the small key
 /// before the bootstrap, under the big key after it, and after the key switch.
 fn program(p: &Arc<TfheParams>) -> (Arc<Program>, Table) {
-    let each = Encoding::padded(p.polynomial_size as u64).unwrap();
+    let each = Encoding::padded(p.table_size() as u64).unwrap();
     let values: Vec<u64> = (0..each.values).collect();
     let table = Table::with(p, each, each, &values).unwrap();
     let mut program = Program::new(p.clone());
@@ -129,15 +129,15 @@ fn measure_key(
     };
     all[0].push(of_slot(&mut pairs.map(|(after, before)| difference(q, after, before))));
     let seen = exponents(secret, small);
-    let cell = 1u64 << (63 - p.polynomial_size.trailing_zeros());
+    let cell = 1u64 << (63 - p.table_size().trailing_zeros());
     let rounding = |(e, phase): (&usize, u64)| {
         (*e as u64 * cell).wrapping_sub(q.to_torus(phase)) as i64 as f64 * 2f64.powi(-64)
     };
     all[1].push(of_slot(&mut seen.iter().zip(phases(small)).map(rounding)));
     // What the rotation must put out for the exponent that it was given: then its own noise alone is left.
     let entry = |e: usize| {
-        let entry = table.polynomial()[e % p.polynomial_size];
-        if e < p.polynomial_size { entry } else { q.neg(entry) }
+        let entry = table.polynomial()[e % p.table_size()];
+        if e < p.table_size() { entry } else { q.neg(entry) }
     };
     let rotated = phases(big).into_iter().zip(&seen);
     all[2].push(of_slot(&mut rotated.map(|(x, e)| difference(q, x, entry(*e)))));

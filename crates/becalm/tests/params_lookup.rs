@@ -163,7 +163,7 @@ fn out_of_range_fields_are_named() {
         ("small key", |p| p.lwe_noise = Noise::Gaussian { std: f64::NAN }),
         ("big key", |p| p.glwe_noise = Noise::TUniform { bound_log2: 63 }),
         ("moduli", |p| p.carry_modulus = 3),
-        ("N/2", |p| p.carry_modulus = 1 << 63),
+        ("half the table", |p| p.carry_modulus = 1 << 63),
         ("max_norm2", |p| p.max_norm2 = f64::INFINITY),
     ];
     for (wanted, edit) in edits {

@@ -64,9 +64,11 @@ fn failing(p: TfheParams, kind: ModulusSwitch) -> (TfheParams, u64) {
 /// are half-open: the upper border lies half a cell nearer than the lower one.
 fn predicted(p: &TfheParams, values: u64) -> f64 {
     let (v, margin) = (NoiseReport::of(p).total, 0.25 / values as f64);
-    let cell = 0.5 / p.polynomial_size as f64;
+    let cell = 0.5 / p.table_size() as f64;
     match p.modulus_switch {
-        ModulusSwitch::Centered => noise::log2_pfail(v, values).exp2(),
+        ModulusSwitch::Centered | ModulusSwitch::Companion { .. } => {
+            noise::log2_pfail(v, values).exp2()
+        }
         ModulusSwitch::Plain => {
             let std = (v - cell * cell / 12.0).sqrt();
             normal_cdf(-(margin - cell / 2.0) / std) + normal_cdf(-(margin + cell / 2.0) / std)
@@ -200,7 +202,7 @@ fn a_tenth_more_noise_is_seen() {
 /// What is decided, less what it should be, in whole cells of 1/2N: ν·x for a bootstrap output x, as the table sees it.
 fn decided(p: &TfheParams, keys: usize, per_key: usize) -> Vec<i64> {
     let p = Arc::new(p.clone());
-    let (degree, values) = (p.polynomial_size, 64);
+    let (degree, values) = (p.table_size(), 64);
     let factor = p.max_norm2 as i64;
     let (mut program, sum, step) = combination(&p, values, &[factor]);
     let small = if p.order == Order::KsPbs { program.key_switch(sum).unwrap() } else { sum };
@@ -226,7 +228,7 @@ fn decided(p: &TfheParams, keys: usize, per_key: usize) -> Vec<i64> {
 
 /// The normal law of the formula's variance, at every border of a cell, in the tail counts and in the largest value.
 fn check_tail(p: &TfheParams, keys: usize, per_key: usize) {
-    let sigma = NoiseReport::of(p).total.sqrt() * 2.0 * p.polynomial_size as f64;
+    let sigma = NoiseReport::of(p).total.sqrt() * 2.0 * p.table_size() as f64;
     let accept = |errors: &Vec<i64>| {
         let count = errors.len();
         let distance = kolmogorov(&mut errors.clone(), |k| normal_cdf(k as f64 / sigma));

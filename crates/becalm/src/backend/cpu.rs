@@ -7,6 +7,7 @@ use super::registers::Registers;
 use super::{Backend, Info, Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
+use crate::bootstrap::tfhe::extended::load_table;
 use crate::cipher::{Ciphertext, EvaluationKey, KeyRole};
 use crate::math::buffer::available_memory;
 use crate::math::simd::Level;
@@ -263,8 +264,8 @@ fn bootstrap_tile(
     tile: &[Item],
     scratch: &mut crate::bootstrap::tfhe::classic::Scratch,
 ) -> Result<Vec<Vec<u64>>> {
-    let (n, k) = (params.polynomial_size, params.glwe_dimension);
-    let glwe = Shape::of(params).glwe_len();
+    let n = params.polynomial_size;
+    let glwe = Shape::of(params).glwe_len() * params.accumulators();
     let mut accs = vec![0u64; tile.len() * glwe];
     let mut inputs = Vec::with_capacity(tile.len());
     let mut extract = Vec::with_capacity(tile.len());
@@ -276,9 +277,9 @@ fn bootstrap_tile(
         if let TableRef::Encrypted(reg, _) = table {
             acc.copy_from_slice(regs.lane(*reg, item.lane));
         }
-        for (slot, body) in acc[k * n..].chunks_exact_mut(n).enumerate() {
+        for slot in 0..params.slots {
             if let Some(polynomial) = program.polynomial(table, slot) {
-                body.copy_from_slice(polynomial);
+                load_table(params, slot, polynomial, acc);
             }
         }
         extract.push(program.outputs_of(table));
@@ -290,8 +291,10 @@ fn bootstrap_tile(
         .zip(extract)
         .map(|(acc, outputs)| {
             let mut words = vec![0u64; outputs.len() * width];
+            // What is extracted lies in accumulator 0, and that is first.
+            let (parts, acc) = (params.accumulators(), &acc[..glwe / params.accumulators()]);
             for (out, o) in words.chunks_exact_mut(width).zip(&*outputs) {
-                sample_extract(params.modulus, n, acc, o.index, out);
+                sample_extract(params.modulus, n, acc, o.index / parts, out);
             }
             words
         })

@@ -123,10 +123,14 @@ fn table_polynomials(
     lane: usize,
 ) -> Vec<Vec<u64>> {
     let p = program.params();
+    let (n, k, parts) = (p.polynomial_size, p.glwe_dimension, p.accumulators());
     if let TableRef::Encrypted(reg, _) = table {
-        return regs.lane(*reg, lane).chunks(p.polynomial_size).map(<[u64]>::to_vec).collect();
+        // Polynomial c of accumulator j holds the coefficients j modulo 2^η of polynomial c of the whole.
+        let words = regs.lane(*reg, lane);
+        let at = |c: usize, i: usize| words[(i % parts * (k + 1) + c) * n + i / parts];
+        return (0..=k).map(|c| (0..p.table_size()).map(|i| at(c, i)).collect()).collect();
     }
-    let mut acc = vec![vec![0; p.polynomial_size]; p.glwe_dimension];
+    let mut acc = vec![vec![0; p.table_size()]; p.glwe_dimension];
     acc.extend((0..p.slots).filter_map(|slot| Some(program.polynomial(table, slot)?.to_vec())));
     acc
 }
@@ -165,36 +169,54 @@ pub(crate) fn key_switch(keys: &EvaluationKey, op: &Op, ct: &[u64]) -> Result<Ve
 
 /// Exponents round(2N·a_i) of the mask and of the (compensated) bodies.
 pub(crate) fn modulus_switch(p: &TfheParams, ct: &[u64]) -> Vec<usize> {
-    let log2_2n = p.polynomial_size.trailing_zeros() + 1;
+    let log2_2n = p.table_size().trailing_zeros() + 1;
     let cell = 1i128 << (64 - log2_2n);
     let round = |x: i128| (x + cell / 2).div_euclid(cell);
+    // The multiple of a power of two that costs least, the coarsest of equals.
+    let companion = |x: i128, coarsest: u32, weight: u32| {
+        let cost = |r: &i128| {
+            let work = 1i128 << (coarsest - r.trailing_zeros().min(coarsest));
+            work * cell * cell + i128::from(weight) * (r * cell - x) * (r * cell - x)
+        };
+        let nearest = |t: u32| (x + (cell << t) / 2).div_euclid(cell << t) << t;
+        (0..=coarsest).rev().map(nearest).min_by_key(cost).unwrap_or(0)
+    };
     let lifted: Vec<i128> = ct.iter().map(|a| p.modulus.to_torus(*a) as i128).collect();
     let (mask, bodies) = lifted.split_at(p.lwe_dimension);
-    let mut exponents: Vec<i128> = mask.iter().map(|a| round(*a)).collect();
+    let exponent = |a: &i128| match p.modulus_switch {
+        ModulusSwitch::Companion { coarsest_log2, weight } => companion(*a, coarsest_log2, weight),
+        _ => round(*a),
+    };
+    let mut exponents: Vec<i128> = mask.iter().map(exponent).collect();
     let sum: i128 = exponents.iter().zip(mask).map(|(r, a)| r * cell - a).sum();
     exponents.extend(bodies.iter().map(|body| match p.modulus_switch {
         ModulusSwitch::Plain => round(*body),
         // The rounding errors e_i enter the phase as −Σ e_i·s_i, in the mean −Σ e_i/2. A table's box is centred on half a
         // cell below its value, so what is left is rounded down.
-        ModulusSwitch::Centered => (2 * body + sum).div_euclid(2 * cell),
+        _ => (2 * body + sum).div_euclid(2 * cell),
     }));
-    exponents.iter().map(|e| e.rem_euclid(2 * p.polynomial_size as i128) as usize).collect()
+    exponents.iter().map(|e| e.rem_euclid(2 * p.table_size() as i128) as usize).collect()
 }
 
-/// X^(−b̃)·T, each body by its own b̃, then acc += ((X^ã_i − 1)·acc) ⊡ GGSW_i for every i.
+/// X^(−b̃)·T, each body by its own b̃, then acc += ((X^ã_i − 1)·acc) ⊡ GGSW_i for every i, in the ring of the table, Y^(2^η)
+/// being the key's X. The order is i = 0, 1, … but for an extended rotation, where exponents of lesser 2-adic valuation (of
+/// at most η) go first.
 pub(crate) fn blind_rotate(
     keys: &EvaluationKey,
     table: Vec<Vec<u64>>,
     ct: &[u64],
 ) -> Result<Vec<Vec<u64>>> {
     let p = keys.params();
-    let (n, k, q) = (p.polynomial_size, p.glwe_dimension, p.modulus);
+    let (n, k, q) = (p.table_size(), p.glwe_dimension, p.modulus);
     let exponents = modulus_switch(p, ct);
     let body = |column: usize| exponents[p.lwe_dimension + column.saturating_sub(k)];
     let mut acc: Vec<Vec<u64>> =
         table.iter().enumerate().map(|(c, t)| rotate(q, t, 2 * n - body(c))).collect();
-    let mut ggsw = vec![0u64; p.pbs.level as usize * (k + p.slots).pow(2) * n];
-    for (i, e) in exponents[..p.lwe_dimension].iter().enumerate() {
+    let mut ggsw = vec![0u64; p.pbs.level as usize * (k + p.slots).pow(2) * p.polynomial_size];
+    let mut order: Vec<usize> = (0..p.lwe_dimension).collect();
+    order.sort_by_key(|i| exponents[*i].trailing_zeros().min(p.accumulators().trailing_zeros()));
+    for i in order {
+        let e = &exponents[i];
         keys.expand_ggsw(i, &mut ggsw);
         let difference: Vec<Vec<u64>> = acc
             .iter()
@@ -210,8 +232,12 @@ pub(crate) fn blind_rotate(
 
 /// Σ_l Σ_r digit_l(c_r)·row(l, r).
 fn external_product(p: &TfheParams, glwe: &[Vec<u64>], ggsw: &[u64]) -> Result<Vec<Vec<u64>>> {
-    let (n, q, levels) = (p.polynomial_size, p.modulus, p.pbs.level as usize);
+    let (n, q, levels) = (p.table_size(), p.modulus, p.pbs.level as usize);
     let columns = glwe.len();
+    // The key's polynomials in the ring of the table.
+    let mut spread = vec![0; ggsw.len() * p.accumulators()];
+    spread.iter_mut().step_by(p.accumulators()).zip(ggsw).for_each(|(to, x)| *to = *x);
+    let ggsw = spread;
     let mut out = vec![vec![0u64; n]; columns];
     for (r, c) in glwe.iter().enumerate() {
         let mut digits = vec![0i64; levels * n];
@@ -237,15 +263,15 @@ fn rotate(q: Modulus, c: &[u64], e: usize) -> Vec<u64> {
     out
 }
 
-/// The LWE ciphertext of coefficient `index`: mask j of S_i is the coefficient index − j of A_i.
+/// The LWE ciphertext of coefficient `index`, a multiple of 2^η: mask j of S_i is the coefficient index − 2^η·j of A_i.
 fn extract(p: &TfheParams, acc: &[Vec<u64>], index: usize) -> Vec<u64> {
-    let n = p.polynomial_size;
+    let (n, step) = (p.table_size(), p.accumulators());
     let mut out = Vec::with_capacity(p.big_dimension() + p.slots);
     for a in &acc[..p.glwe_dimension] {
         let turned = rotate(p.modulus, a, 2 * n - index);
         // X^(−index)·A brings coefficient `index` to the front; its other coefficients multiply S backwards.
         out.push(turned[0]);
-        out.extend((1..n).map(|j| p.modulus.neg(turned[n - j])));
+        out.extend((step..n).step_by(step).map(|j| p.modulus.neg(turned[n - j])));
     }
     out.extend(acc[p.glwe_dimension..].iter().map(|body| body[index]));
     out

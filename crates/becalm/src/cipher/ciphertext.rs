@@ -229,7 +229,7 @@ impl Glwe {
         self.noise
     }
 
-    /// The k+1 polynomials, N words each.
+    /// The k+1 polynomials, N words each; for an extended rotation those of each accumulator, one after another.
     pub fn words(&self) -> &[u64] {
         &self.data
     }
@@ -239,7 +239,7 @@ impl Glwe {
         let refuse = |wanted: String, got: String, remedy: &str| {
             Err(Error::bad_input("encrypted table", wanted, got, remedy))
         };
-        let (values, n) = (self.input.checked()?.values as i64, self.params.polynomial_size);
+        let (values, n) = (self.input.checked()?.values as i64, self.params.table_size());
         if !self.input.padding {
             return refuse(
                 "an input encoding with a padding bit".into(),

@@ -9,5 +9,6 @@ pub mod ntt;
 pub mod random;
 pub mod sampling;
 pub mod simd;
+pub mod statistics;
 
 pub use modulus::Modulus;

@@ -4,9 +4,11 @@
 //! are recomputed by tests, never trusted. A set that arrives from outside passes [`TfheParams::validate`] (shape) and
 //! [`TfheParams::require_secure`] (128 bits by the estimator, whatever the set says of itself).
 
+mod companion;
 mod lookup;
 mod table;
 
+pub use companion::{RoundingLaw, rounding_law};
 pub use lookup::{Need, find};
 
 use crate::math::Modulus;
@@ -64,6 +66,14 @@ pub enum ModulusSwitch {
     /// by half a cell, then round it to nearest. The mean over the binary key is compensated, the variance halves, and
     /// the body's own rounding moves no phase across the edge of a table's box.
     Centered,
+    /// Centred, for [`Rotation::Extended`]: each coefficient of the mask goes not to the nearest exponent but to a multiple of
+    /// 2^t for which 2^(η − t) + `weight`·error² (in cells) is least, so that more accumulators stay where they are.
+    Companion {
+        /// η, that of the rotation.
+        coarsest_log2: u32,
+        /// External products that a cell² of error is worth.
+        weight: u32,
+    },
 }
 
 /// How the blind rotation walks over the small key, which also says how that key is drawn.
@@ -175,6 +185,8 @@ const LEAST_DIMENSION: usize = 450;
 const LEAST_NOISE: f64 = 3.99;
 /// Largest k·N of a set that is taken from outside.
 const MAX_BIG_DIMENSION: usize = 1 << 17;
+/// Most coefficients of a table of a set that is taken from outside.
+const MAX_TABLE_SIZE: usize = 1 << 20;
 /// Largest n of a set that is taken from outside.
 const MAX_LWE_DIMENSION: usize = 1 << 14;
 
@@ -275,17 +287,51 @@ impl TfheParams {
         product([self.ciphertext_dimension().saturating_add(self.slots), 8])
     }
 
-    /// Multiply-adds of one key switch and one bootstrap, the order by which [`find`] ranks sets:
-    /// n·((k+w)(ℓ+1)·2M·log2 M + (k+w)²ℓ·4M) + k·N·ℓ_ks·n, M = N/2, with half weight on the key switch modulo 2^32.
+    /// Multiply-adds of one key switch and one bootstrap, the order by which [`find`] ranks sets. With c = k + w, M = N/2: an
+    /// external product takes c(ℓ+1)·2M·log2 M + c²ℓ·4M, a bundle of j GGSW j·c²ℓ·4M; a rotation takes n external products
+    /// (classic), n/g and bundles of 2^g − 1 (multi-bit), n/b and bundles of b (block), or n·[`RoundingLaw::products`]
+    /// (extended). The key switch takes kN·ℓ'·(n + w), without the n coefficients that a shared key leaves alone, and half
+    /// of that modulo 2^32.
     pub fn cost(&self) -> f64 {
-        let (n, k1) = (self.lwe_dimension as f64, self.columns() as f64);
+        let (n, slots) = (self.lwe_dimension as f64, self.slots as f64);
+        let columns = self.glwe_dimension as f64 + slots;
         let (m, level) = (self.polynomial_size as f64 / 2.0, f64::from(self.pbs.level));
-        let transforms = k1 * (level + 1.0) * 2.0 * m * m.log2();
-        let products = k1 * k1 * level * 4.0 * m;
-        let ks_weight = f64::from(self.ks_modulus_log2) / 64.0;
-        n * (transforms
-            + products
-            + self.big_dimension() as f64 * f64::from(self.ks.level) * ks_weight)
+        let bundle = columns * columns * level * 4.0 * m;
+        let product = columns * (level + 1.0) * 2.0 * m * m.log2() + bundle;
+        let rotation = match self.rotation {
+            Rotation::Classic => n * product,
+            Rotation::MultiBit { grouping: g } => {
+                n / f64::from(g) * (product + (f64::from(g).exp2() - 1.0) * bundle)
+            }
+            Rotation::Block { size: b } => n / f64::from(b) * (product + f64::from(b) * bundle),
+            Rotation::Extended { .. } => n * self.rounding().products * product,
+        };
+        let shared = if self.shared_key { self.lwe_dimension } else { 0 };
+        let switched = self.big_dimension().saturating_sub(shared) as f64;
+        let weight = f64::from(self.ks_modulus_log2) / 64.0;
+        rotation + switched * f64::from(self.ks.level) * weight * (n + slots)
+    }
+
+    /// Coefficients of a lookup table: N, or 2^η·N in 2^η accumulators. The modulus switch goes to twice as many cells.
+    pub fn table_size(&self) -> usize {
+        self.polynomial_size.saturating_mul(self.accumulators())
+    }
+
+    /// Accumulators of a blind rotation: 2^η for [`Rotation::Extended`], else 1.
+    pub fn accumulators(&self) -> usize {
+        match self.rotation {
+            Rotation::Extended { factor_log2 } => 1 << factor_log2.min(usize::BITS - 1),
+            _ => 1,
+        }
+    }
+
+    /// How masks are rounded for a rotation with several accumulators: what it costs, and the error.
+    pub fn rounding(&self) -> RoundingLaw {
+        let weight = match self.modulus_switch {
+            ModulusSwitch::Companion { weight, .. } => Some(weight),
+            _ => None,
+        };
+        rounding_law(self.accumulators().ilog2(), weight)
     }
 
     /// Digest of what keys and ciphertexts depend on: every field but the name, the kind, the claims and their sources.
@@ -402,6 +448,16 @@ impl TfheParams {
         let wanted =
             "a grouping of 2 to 5 or blocks of 2 to 32 that divide n, or 2^1 to 2^6 accumulators";
         check(rotation_ok, wanted, || format!("{:?} with n = {n}", self.rotation))?;
+        let table_ok = self.table_size() <= MAX_TABLE_SIZE;
+        check(table_ok, "2^η·N at most 2^20", || format!("{}", self.table_size()))?;
+        if let ModulusSwitch::Companion { coarsest_log2, weight } = self.modulus_switch {
+            let own = self.rotation == Rotation::Extended { factor_log2: coarsest_log2 };
+            check(
+                own && (1..4096).contains(&weight),
+                "companion rounding of the rotation's own 2^η accumulators, a weight in 1..=4095",
+                || format!("{:?} with {:?}", self.modulus_switch, self.rotation),
+            )?;
+        }
         let slots_ok = (1..=16).contains(&self.slots);
         check(slots_ok, "1 to 16 slots", || format!("{} slots", self.slots))?;
         let alone =
@@ -455,10 +511,12 @@ impl TfheParams {
         })?;
         // Both are at most 2^63, so the product fits 128 bits. Two coefficients a value at least: a box has two halves.
         let product = u128::from(message) * u128::from(carry);
-        let fits = message >= 2 && product * 2 <= self.polynomial_size as u128;
-        check(fits, "a message modulus of 2 or more and message·carry at most N/2", || {
-            format!("{message}·{carry}")
-        })?;
+        let fits = message >= 2 && product * 2 <= self.table_size() as u128;
+        check(
+            fits,
+            "a message modulus of 2 or more and message·carry at most half the table",
+            || format!("{message}·{carry}"),
+        )?;
         let norm_ok = (1.0..=1048576.0).contains(&self.max_norm2);
         check(norm_ok, "max_norm2 in 1..=2^20", || format!("{}", self.max_norm2))?;
         let claims_ok =

@@ -190,14 +190,15 @@ impl Program {
     /// What [`Program::bootstrap`] refuses.
     pub(super) fn check_lookup(&self, src: Reg, table: &Table) -> Result<()> {
         let info = self.known(src)?;
-        if table.polynomial.len() != self.params.polynomial_size {
+        if table.polynomial.len() != self.params.table_size() {
             return Err(Error::wrong_params(
                 "bootstrap",
-                format!("a table of {} coefficients", self.params.polynomial_size),
+                format!("a table of {} coefficients", self.params.table_size()),
                 table.polynomial.len().to_string(),
                 "build the table for this parameter set",
             ));
         }
+        self.require_extractable(&table.outputs)?;
         if table.input.padding {
             require_range(info, table.input, table.limit)?;
         }
@@ -229,15 +230,23 @@ impl Program {
             ));
         }
         require_range(self.known(src)?, declared.encoding, declared.range.1)?;
-        if let Some(o) = outputs.iter().find(|o| o.index >= self.params.polynomial_size) {
-            return Err(Error::bad_input(
-                "bootstrap",
-                format!("an extraction index below {}", self.params.polynomial_size),
-                o.index.to_string(),
-                "extract a coefficient of the polynomial",
-            ));
-        }
+        self.require_extractable(outputs)?;
         self.push_bootstrap(src, TableRef::Encrypted(table, outputs.to_vec()))
+    }
+
+    /// Of an extended rotation only accumulator 0 is finished: it holds the coefficients that are multiples of 2^η.
+    fn require_extractable(&self, outputs: &[Output]) -> Result<()> {
+        let (size, step) = (self.params.table_size(), self.params.accumulators());
+        let Some(o) = outputs.iter().find(|o| o.index >= size || o.index % step != 0) else {
+            return Ok(());
+        };
+        let multiple = if step > 1 { format!(", a multiple of {step}") } else { String::new() };
+        Err(Error::bad_input(
+            "bootstrap",
+            format!("an extraction index below {size}{multiple}"),
+            o.index.to_string(),
+            "extract a coefficient that the rotation leaves in its first accumulator",
+        ))
     }
 
     pub(super) fn push_bootstrap(&mut self, src: Reg, table: TableRef) -> Result<Vec<Reg>> {

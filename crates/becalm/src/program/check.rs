@@ -122,7 +122,7 @@ impl Program {
     }
 
     fn check_table(&self, table: &Table) -> Result<()> {
-        let n = self.params.polynomial_size;
+        let n = self.params.table_size();
         table.input.checked()?;
         let values = |e: Encoding| e.values as i64;
         let inside = |o: &Output| 0 <= o.range.0 && o.range.1 < values(o.encoding);

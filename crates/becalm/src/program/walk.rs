@@ -172,7 +172,7 @@ impl Program {
     pub(crate) fn width(&self, reg: Reg) -> usize {
         match self.regs[reg.0 as usize].ty {
             RegType::Lwe(role) => role.width(&self.params),
-            RegType::Glwe => (self.params.glwe_dimension + 1) * self.params.polynomial_size,
+            RegType::Glwe => (self.params.glwe_dimension + 1) * self.params.table_size(),
         }
     }
 

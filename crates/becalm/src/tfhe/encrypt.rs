@@ -202,10 +202,11 @@ impl SecretKey {
         let (n, k, q) =
             (self.params.polynomial_size, self.params.glwe_dimension, self.params.modulus);
         require_plain(&self.params, "encrypt_table")?;
-        if table.polynomial().len() != n {
+        let size = self.params.table_size();
+        if table.polynomial().len() != size {
             return Err(Error::wrong_params(
                 "encrypt_table",
-                format!("a table of {n} coefficients"),
+                format!("a table of {size} coefficients"),
                 table.polynomial().len().to_string(),
                 "build the table for this parameter set",
             ));
@@ -222,13 +223,17 @@ impl SecretKey {
         empty.check_metadata()?;
         let (mask_seed, noise_seed) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
         let secret = BinaryPolynomials::new(q, n, &self.big)?;
-        let mut data = vec![0u64; (k + 1) * n];
-        let (mask, body) = data.split_at_mut(k * n);
-        uniform(&mut MaskStream::new(&mask_seed, Domain::Ciphertext, 0), q, mask);
+        let mut masks = MaskStream::new(&mask_seed, Domain::Ciphertext, 0);
         let mut noise = NoiseStream::new(&noise_seed, Domain::Ciphertext, 0);
-        secret.encrypt_zero(mask, &mut noise, self.params.glwe_noise, body);
-        for (b, t) in body.iter_mut().zip(table.polynomial()) {
-            *b = q.add(*b, *t);
+        let parts = self.params.accumulators();
+        let mut data = vec![0u64; parts * (k + 1) * n];
+        for (j, glwe) in data.chunks_exact_mut((k + 1) * n).enumerate() {
+            let (mask, body) = glwe.split_at_mut(k * n);
+            uniform(&mut masks, q, mask);
+            secret.encrypt_zero(mask, &mut noise, self.params.glwe_noise, body);
+            for (b, t) in body.iter_mut().zip(table.polynomial().iter().skip(j).step_by(parts)) {
+                *b = q.add(*b, *t);
+            }
         }
         Ok(Glwe { data, ..empty })
     }

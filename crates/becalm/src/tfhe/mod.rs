@@ -7,6 +7,7 @@ mod linear;
 pub mod modulus_switch;
 pub mod noise;
 mod polynomial;
+pub mod search;
 mod slots;
 mod table;
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// A lookup table in the clear, with what is extracted from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
-    /// N coefficients modulo q.
+    /// N coefficients modulo q, 2^η·N for an extended rotation.
     pub(crate) polynomial: Vec<u64>,
     /// The encoding of the values looked up.
     pub(crate) input: Encoding,
@@ -93,7 +93,7 @@ impl Table {
         output: Encoding,
         tables: &[&[u64]],
     ) -> Result<Self> {
-        let (n, t) = (params.polynomial_size, tables.len());
+        let (n, t) = (params.table_size(), tables.len());
         let (input, output) = (input.checked()?, output.checked()?);
         let p = input.values;
         check_shape(params, input, tables)?;
@@ -137,7 +137,7 @@ impl Table {
     pub(crate) fn sign(params: &TfheParams) -> Self {
         let output = Encoding { values: 2, padding: true };
         Table {
-            polynomial: vec![params.modulus.fraction(1, 8); params.polynomial_size],
+            polynomial: vec![params.modulus.fraction(1, 8); params.table_size()],
             input: Encoding { values: 2, padding: false },
             limit: 1,
             outputs: vec![Output { index: 0, encoding: output, range: (0, 1) }],
@@ -175,7 +175,7 @@ impl Table {
         self.input
     }
 
-    /// The N coefficients modulo q.
+    /// The coefficients modulo q, [`TfheParams::table_size`] of them.
     pub fn polynomial(&self) -> &[u64] {
         &self.polynomial
     }
@@ -193,11 +193,19 @@ fn check_shape(params: &TfheParams, input: Encoding, tables: &[&[u64]]) -> Resul
             "encode with Encoding::padded",
         );
     }
-    if p > params.polynomial_size as u64 {
+    if p > params.table_size() as u64 {
         return refuse(
-            format!("at most N = {} values", params.polynomial_size),
+            format!("at most {} values", params.table_size()),
             p.to_string(),
             "use a set with a larger polynomial",
+        );
+    }
+    // Only accumulator 0 is extracted from: t tables lie table_size/t coefficients apart.
+    if t > params.polynomial_size as u64 {
+        return refuse(
+            format!("at most N = {} tables", params.polynomial_size),
+            t.to_string(),
+            "look up in several rotations",
         );
     }
     if !t.is_power_of_two() || !p.is_multiple_of(t) {

@@ -42,9 +42,9 @@ pub fn levels(q: Modulus) -> Vec<Level> {
 /// `b̃ − Σ ã_i·s_i` of the exponents that the blind rotation makes of each slot of each ciphertext, in 0..2N.
 pub fn exponents(secret: &SecretKey, small: &Lwe) -> Vec<usize> {
     let p = secret.params();
-    let (n, w, cells) = (p.lwe_dimension, p.slots, 2 * p.polynomial_size as i64);
+    let (n, w, cells) = (p.lwe_dimension, p.slots, 2 * p.table_size() as i64);
     let mut all = vec![0; small.words().len()];
-    let (kind, degree) = (p.modulus_switch, p.polynomial_size);
+    let (kind, degree) = (p.modulus_switch, p.table_size());
     modulus_switch(kind, p.modulus, degree, (n, w), small.words(), &mut all).unwrap();
     let secrets = secret.expose(KeyRole::Small);
     let exponents = |ct: &[u32]| -> Vec<usize> {

@@ -11,6 +11,7 @@
 mod kernel;
 
 use super::Shape;
+use super::extended::{Move, Source, origin};
 use crate::math::buffer::Buffer;
 use crate::math::fft::Plan;
 use crate::math::gadget::Gadget;
@@ -111,6 +112,47 @@ impl FourierBootstrapKey {
         for (c, job) in tile.iter_mut().enumerate() {
             layout.store(&arena[layout.accumulator(c)], job.glwe);
         }
+        Ok(())
+    }
+
+    /// Rotates one table in several accumulators by X^`back` of the table's ring, then by `moves`. `accs`: the M GLWE of a
+    /// table in, of which the first is rotated out.
+    pub fn rotate_extended(
+        &self,
+        accs: &mut [u64],
+        back: usize,
+        moves: &[Move],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (glwe, size) = (self.shape.glwe_len(), self.shape.polynomial_size);
+        let parts = accs.len() / glwe;
+        self.check_scratch(parts, scratch)?;
+        let inside = |m: &Move| {
+            let source = match m.source {
+                Source::Accumulator(j) => j,
+                Source::Kept => 0,
+            };
+            m.key < self.shape.lwe_dimension && m.target.max(source) < parts && m.shift < 2 * size
+        };
+        if parts * glwe != accs.len() || !moves.iter().all(inside) {
+            return Err(Error::bad_input(
+                "blind rotation",
+                format!("moves of the key's bits among GLWE of {glwe} words"),
+                format!("{} words and {} moves", accs.len(), moves.len()),
+                "pass the moves of this parameter set",
+            ));
+        }
+        let layout = &self.layout;
+        let arena = scratch.arena.as_mut_slice();
+        for target in 0..parts {
+            let (source, shift) = origin(back, target, parts, size);
+            let from = &accs[source * glwe..(source + 1) * glwe];
+            let exponent = ((2 * size - shift) % (2 * size)) as u32;
+            layout.load(from, &[exponent], &mut arena[layout.accumulator(target)]);
+        }
+        // SAFETY: the plan was made for a level of this processor; keys, accumulators and shifts were checked above.
+        unsafe { kernel::walk(layout, self.key.as_slice().as_ptr(), moves, arena.as_mut_ptr()) };
+        layout.store(&arena[layout.accumulator(0)], &mut accs[..glwe]);
         Ok(())
     }
 

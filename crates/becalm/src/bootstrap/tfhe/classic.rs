@@ -5,9 +5,9 @@
 //! read once for a tile of ciphertexts. Noise: [`crate::tfhe::noise::blind_rotation`]. Source: Chillotti, Gama,
 //! Georgieva, Izabachène 2020 (TFHE), Alg. 9; Chillotti, Joye, Paillier 2021.
 
-use super::Shape;
 use super::blind_rotate::{self, FourierBootstrapKey, Job};
 use super::ntt_rotate::{self, NttBootstrapKey};
+use super::{Shape, extended};
 use crate::cipher::EvaluationKey;
 use crate::math::Modulus;
 use crate::math::simd::Level;
@@ -70,8 +70,12 @@ impl BootstrapKey {
         }
     }
 
-    /// How many ciphertexts to rotate together so that reading the key no longer costs.
+    /// How many ciphertexts to rotate together so that reading the key no longer costs. With several accumulators one
+    /// reads a part of the key several times itself, in an order of its own.
     pub fn best_tile(&self) -> usize {
+        if self.params.accumulators() > 1 {
+            return 1;
+        }
         match &self.arithmetic {
             Arithmetic::Fourier(key) => key.best_tile(),
             Arithmetic::Ntt(key) => key.best_tile(),
@@ -83,20 +87,22 @@ impl BootstrapKey {
     /// # Errors
     /// [`Error::Memory`] if there is none.
     pub fn scratch(&self, tile: usize) -> Result<Scratch> {
+        let tile = tile.max(self.params.accumulators());
         Ok(match &self.arithmetic {
             Arithmetic::Fourier(key) => Scratch::Fourier(key.scratch(tile)?),
             Arithmetic::Ntt(key) => Scratch::Ntt(key.scratch(tile)?),
         })
     }
 
-    /// Rotates a tile of tables. `accs`: T tables of k+w polynomials, rotated in place. `inputs`: T LWE ciphertexts of n+w
-    /// words under the small key. Where w > 1 the masks of the tables must be 0: bodies turn apart, a mask cannot.
+    /// Rotates a tile of tables. `accs`: T tables of k+w polynomials (of 2^η times as many for an extended rotation, of which
+    /// only those of accumulator 0 are then of use), rotated in place. `inputs`: T LWE ciphertexts of n+w words under the
+    /// small key. Where w > 1 the masks of the tables must be 0: bodies turn apart, a mask cannot.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the lengths do not belong together; [`Error::WrongParams`] for another key's scratch.
     pub fn rotate(&self, accs: &mut [u64], inputs: &[&[u64]], scratch: &mut Scratch) -> Result<()> {
         let p = &self.params;
-        let glwe = Shape::of(p).glwe_len();
+        let glwe = Shape::of(p).glwe_len() * p.accumulators();
         let width = p.lwe_dimension + p.slots;
         if accs.len() != inputs.len() * glwe || inputs.iter().any(|x| x.len() != width) {
             return Err(Error::bad_input(
@@ -111,11 +117,18 @@ impl BootstrapKey {
             modulus_switch(
                 p.modulus_switch,
                 p.modulus,
-                p.polynomial_size,
+                p.table_size(),
                 (p.lwe_dimension, p.slots),
                 input,
                 out,
             )?;
+        }
+        if p.accumulators() > 1 {
+            let exponents = exponents.chunks_exact(p.lwe_dimension + 1);
+            return accs
+                .chunks_exact_mut(glwe)
+                .zip(exponents)
+                .try_for_each(|(accs, exponents)| self.rotate_extended(accs, exponents, scratch));
         }
         match (&self.arithmetic, scratch) {
             (Arithmetic::Fourier(key), Scratch::Fourier(s)) => {
@@ -126,17 +139,40 @@ impl BootstrapKey {
                 key.rotate(&mut tile, s)?
             }
             (Arithmetic::Ntt(key), Scratch::Ntt(s)) => key.rotate(accs, &exponents, s)?,
-            _ => {
-                return Err(Error::wrong_params(
-                    "bootstrap",
-                    "scratch of this key",
-                    "scratch of another",
-                    "make scratch with the same key",
-                ));
-            }
+            _ => return Err(other_scratch()),
         }
         Ok(())
     }
+
+    /// One table in 2^η accumulators, by n mask exponents and that of the body.
+    fn rotate_extended(
+        &self,
+        accs: &mut [u64],
+        exponents: &[u32],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let p = &self.params;
+        let (body, mask) = (exponents[p.lwe_dimension] as usize, &exponents[..p.lwe_dimension]);
+        let moves = extended::moves(mask, p);
+        // X^(−b̃) = X^(2MN − b̃).
+        let back = 2 * p.table_size() - body;
+        match (&self.arithmetic, scratch) {
+            (Arithmetic::Fourier(key), Scratch::Fourier(s)) => {
+                key.rotate_extended(accs, back, &moves, s)
+            }
+            (Arithmetic::Ntt(key), Scratch::Ntt(s)) => key.rotate_extended(accs, back, &moves, s),
+            _ => Err(other_scratch()),
+        }
+    }
+}
+
+fn other_scratch() -> Error {
+    Error::wrong_params(
+        "bootstrap",
+        "scratch of this key",
+        "scratch of another",
+        "make scratch with the same key",
+    )
 }
 
 /// Coefficient `index` of a GLWE ciphertext as an LWE ciphertext under the big key: the phase's coefficient `index` is

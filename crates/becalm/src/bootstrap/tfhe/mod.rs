@@ -2,6 +2,7 @@
 
 pub mod blind_rotate;
 pub mod classic;
+pub mod extended;
 pub mod ntt_rotate;
 
 use crate::params::{Gadget, TfheParams};

@@ -8,6 +8,7 @@
 //! once per tile. Source: Chillotti et al. 2020, "TFHE", Alg. 3 with the CMUX of section 3.4.
 
 use super::Shape;
+use super::extended::{Move, Source, origin};
 use crate::math::Modulus;
 use crate::math::buffer::Buffer;
 use crate::math::gadget::Gadget;
@@ -32,6 +33,8 @@ pub struct NttBootstrapKey {
 pub struct Scratch {
     digits: Buffer<u64>,
     product: Buffer<u64>,
+    /// The GLWE that a step of several accumulators puts by.
+    kept: Buffer<u64>,
 }
 
 impl NttBootstrapKey {
@@ -82,7 +85,8 @@ impl NttBootstrapKey {
     /// `Memory` when it cannot be had.
     pub fn scratch(&self, _max_tile: usize) -> Result<Scratch> {
         let digits = Buffer::new(self.shape.digits_len())?;
-        Ok(Scratch { digits, product: Buffer::new(self.shape.polynomial_size)? })
+        let kept = Buffer::new(self.shape.glwe_len())?;
+        Ok(Scratch { digits, product: Buffer::new(self.shape.polynomial_size)?, kept })
     }
 
     /// Rotates a tile of T accumulators. `accs`: T × (k + w) × N words modulo p, lookup tables in (with masks of 0 if w > 1),
@@ -95,7 +99,7 @@ impl NttBootstrapKey {
         let width = n + self.shape.bodies;
         let glwe = self.shape.glwe_len();
         self.check(accs, masks, scratch)?;
-        let Scratch { digits, product } = scratch;
+        let Scratch { digits, product, .. } = scratch;
         let (digits, product) = (digits.as_mut_slice(), product.as_mut_slice());
         for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(width)) {
             for (c, polynomial) in acc.chunks_exact_mut(size).enumerate() {
@@ -106,9 +110,53 @@ impl NttBootstrapKey {
             for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(width)) {
                 // A step by X^0 adds the external product of zero.
                 if mask[i] != 0 {
-                    self.step(acc, mask[i] as usize, ggsw, digits, product);
+                    self.decompose(acc, acc, mask[i] as usize, digits);
+                    self.accumulate(acc, ggsw, digits, product);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Rotates one table in several accumulators by X^`back` of the table's ring, then by `moves`. `accs`: the M GLWE of a
+    /// table in, of which the first is rotated out.
+    ///
+    /// # Errors
+    /// `BadInput` for accumulators, moves or scratch of another shape.
+    pub fn rotate_extended(
+        &self,
+        accs: &mut [u64],
+        back: usize,
+        moves: &[Move],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let Shape { lwe_dimension: n, polynomial_size: size, .. } = self.shape;
+        let glwe = self.shape.glwe_len();
+        let parts = accs.len() / glwe;
+        self.check(accs, &vec![0; parts * (n + 1)], scratch)?;
+        let Scratch { digits, product, kept } = scratch;
+        let (digits, product) = (digits.as_mut_slice(), product.as_mut_slice());
+        let kept = kept.as_mut_slice();
+        let table = accs.to_vec();
+        for (target, acc) in accs.chunks_exact_mut(glwe).enumerate() {
+            let (source, shift) = origin(back, target, parts, size);
+            acc.copy_from_slice(&table[source * glwe..][..glwe]);
+            for polynomial in acc.chunks_exact_mut(size) {
+                rotate_back(polynomial, (2 * size - shift) % (2 * size), product);
+            }
+        }
+        for m in moves {
+            let target = m.target * glwe..(m.target + 1) * glwe;
+            if m.first {
+                kept.copy_from_slice(&accs[target.clone()]);
+            }
+            let source = match m.source {
+                Source::Accumulator(j) => &accs[j * glwe..][..glwe],
+                Source::Kept => &*kept,
+            };
+            self.decompose(source, &accs[target.clone()], m.shift, digits);
+            let ggsw = &self.ggsw.as_slice()[m.key * self.shape.ggsw_len()..];
+            self.accumulate(&mut accs[target], &ggsw[..self.shape.ggsw_len()], digits, product);
         }
         Ok(())
     }
@@ -137,23 +185,22 @@ impl NttBootstrapKey {
         ))
     }
 
-    /// acc ← acc + ((X^exponent − 1)·acc) ⊡ ggsw.
-    fn step(
-        &self,
-        acc: &mut [u64],
-        exponent: usize,
-        ggsw: &[u64],
-        digits: &mut [u64],
-        product: &mut [u64],
-    ) {
+    /// The digits of X^exponent·source − minus, transformed.
+    fn decompose(&self, source: &[u64], minus: &[u64], exponent: usize, digits: &mut [u64]) {
         let (size, glwe) = (self.shape.polynomial_size, self.shape.glwe_len());
-        for (r, polynomial) in acc.chunks_exact(size).enumerate() {
+        let pairs = source.chunks_exact(size).zip(minus.chunks_exact(size));
+        for (r, (source, minus)) in pairs.enumerate() {
             let rows = &mut digits[r * size..];
-            entry::digits(self.level, self.shape.gadget, polynomial, exponent, rows, glwe);
+            entry::digits(self.level, self.shape.gadget, source, minus, exponent, rows, glwe);
         }
         for row in digits.chunks_exact_mut(size) {
             self.plan.forward(self.level, row);
         }
+    }
+
+    /// acc ← acc + Σ digits·ggsw.
+    fn accumulate(&self, acc: &mut [u64], ggsw: &[u64], digits: &[u64], product: &mut [u64]) {
+        let (size, glwe) = (self.shape.polynomial_size, self.shape.glwe_len());
         for (c, polynomial) in acc.chunks_exact_mut(size).enumerate() {
             self.plan.dot(self.level, product, digits, &ggsw[c * size..], glwe);
             self.plan.inverse(self.level, product);
@@ -178,14 +225,21 @@ fn rotate_back(a: &mut [u64], exponent: usize, copy: &mut [u64]) {
     turn(wrapped, &copy[size - shift..], !negate);
 }
 
-/// The digits of (X^exponent − 1)·a as residues: digit l to `rows[(l − 1)·stride..][..N]`, exponent in 0..2N.
+/// The digits of X^exponent·source − a as residues: digit l to `rows[(l − 1)·stride..][..N]`, exponent in 0..2N.
 #[inline(always)]
-fn digits(gadget: Gadget, a: &[u64], exponent: usize, rows: &mut [u64], stride: usize) {
+fn digits(
+    gadget: Gadget,
+    source: &[u64],
+    a: &[u64],
+    exponent: usize,
+    rows: &mut [u64],
+    stride: usize,
+) {
     let size = a.len();
     let (shift, negate) = (exponent % size, exponent >= size);
     let (top, others) = rows.split_at_mut(size);
     let (wrapped, straight) = top.split_at_mut(shift);
-    let (low, high) = a.split_at(size - shift);
+    let (low, high) = source.split_at(size - shift);
     round_difference(gadget, straight, low, &a[shift..], negate);
     round_difference(gadget, wrapped, high, &a[..shift], !negate);
     // The row of the most significant digit holds what remains.
@@ -265,7 +319,7 @@ mod entry {
         )*};
     }
     entries! {
-        digits(gadget: Gadget, a: &[u64], exponent: usize, rows: &mut [u64], stride: usize);
+        digits(gadget: Gadget, source: &[u64], a: &[u64], exponent: usize, rows: &mut [u64], stride: usize);
         add(a: &mut [u64], b: &[u64]);
     }
 }

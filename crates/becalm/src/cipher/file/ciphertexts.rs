@@ -153,7 +153,7 @@ fn lwe_claims(header: &Header, trust: Trust) -> Result<Lwe> {
 fn glwe_claims(header: &Header, trust: Trust) -> Result<Glwe> {
     header.require(Kind::Glwe)?;
     let params = header.params(trust)?;
-    let count = header.rows("outputs").min(params.polynomial_size as u64);
+    let count = header.rows("outputs").min(params.table_size() as u64);
     let outputs = [count, OUTPUT as u64];
     header.expect(&[
         ("outputs", Dtype::U64, &outputs),
@@ -175,9 +175,9 @@ fn glwe_claims(header: &Header, trust: Trust) -> Result<Glwe> {
     })
 }
 
-/// `[k + 1, N]`.
+/// `[k + 1, N]`, or `[2^η·(k + 1), N]` of an extended rotation.
 fn glwe_shape(p: &TfheParams) -> [u64; 2] {
-    [p.glwe_dimension as u64 + 1, p.polynomial_size as u64]
+    [(p.glwe_dimension as u64 + 1) * p.accumulators() as u64, p.polynomial_size as u64]
 }
 
 /// Index, number of values, padding, least and greatest value of each output; none of them is negative.

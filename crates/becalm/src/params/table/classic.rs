@@ -2,7 +2,7 @@
 
 use super::{FULL_SCAN, OURS, Row, V1_4, gauss, tu};
 use crate::math::Modulus;
-use crate::params::{Kind, Order, Rotation};
+use crate::params::{Kind, ModulusSwitch, Order, Rotation};
 
 pub(super) const TFHE_2_2: Row = Row {
     name: "tfhe_2_2",
@@ -16,6 +16,7 @@ pub(super) const TFHE_2_2: Row = Row {
     ks_modulus_log2: 32,
     values: (4, 4),
     max_norm2: 5.0,
+    modulus_switch: ModulusSwitch::Centered,
     rotation: Rotation::Classic,
     slots: 1,
     shared_key: false,
@@ -244,7 +245,7 @@ const PAPER_N800_P: Row = Row {
 };
 
 // Toys: the gadgets of the standard sets at dimensions that break in a moment and run in less.
-const TOY_2_2: Row = Row {
+pub(super) const TOY_2_2: Row = Row {
     name: "toy_2_2",
     kind: Kind::Toy,
     lwe: (64, tu(8)),
@@ -276,7 +277,7 @@ const TOY_1_1_P: Row = Row {
     log2_pfail: -556.926,
     ..TOY_1_1
 };
-const TOY_3_3: Row = Row {
+pub(super) const TOY_3_3: Row = Row {
     name: "toy_3_3",
     glwe: (1, 2048, tu(3)),
     pbs: (15, 2),

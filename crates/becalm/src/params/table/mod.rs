@@ -11,6 +11,7 @@
 
 mod classic;
 mod common_mask;
+mod extended;
 
 use super::{Gadget, Kind, ModulusSwitch, Noise, Order, Rotation, TfheParams};
 use crate::math::Modulus;
@@ -36,6 +37,7 @@ struct Row {
     /// (message, carry) modulus.
     values: (u64, u64),
     max_norm2: f64,
+    modulus_switch: ModulusSwitch,
     rotation: Rotation,
     slots: usize,
     shared_key: bool,
@@ -74,7 +76,7 @@ fn set(r: &Row) -> TfheParams {
         message_modulus: r.values.0,
         carry_modulus: r.values.1,
         max_norm2: r.max_norm2,
-        modulus_switch: ModulusSwitch::Centered,
+        modulus_switch: r.modulus_switch,
         order: r.order,
         rotation: r.rotation,
         slots: r.slots,
@@ -86,5 +88,6 @@ fn set(r: &Row) -> TfheParams {
     }
 }
 
-pub(super) static TABLE: LazyLock<Vec<TfheParams>> =
-    LazyLock::new(|| [classic::ROWS, common_mask::ROWS].concat().iter().map(set).collect());
+pub(super) static TABLE: LazyLock<Vec<TfheParams>> = LazyLock::new(|| {
+    [classic::ROWS, common_mask::ROWS, extended::ROWS].concat().iter().map(set).collect()
+});

@@ -7,6 +7,7 @@
 // Iterator adaptors and their closures would not be inlined into the kernels.
 #![allow(clippy::needless_range_loop)]
 
+use crate::bootstrap::tfhe::extended::{Move, Source};
 use crate::math::fft::Plan;
 use crate::math::fft::butterfly::{self, Complex, Fetch, fetch_steps};
 use crate::math::fft::passes::{self, leaf_stride, node_stride};
@@ -198,6 +199,33 @@ pub(super) unsafe fn rotate(layout: &Layout, key: *const f64, masks: &[&[u32]], 
                     accumulate(level, layout, work, acc);
                 }
             }
+        }
+    }
+}
+
+/// The moves of a rotation with several accumulators; the operand holds what is put by.
+///
+/// # Safety
+/// `key` is valid for one GGSW per key bit of a move, `arena` for the accumulators; shifts are below 2N.
+pub(super) unsafe fn walk(layout: &Layout, key: *const f64, moves: &[Move], arena: *mut f64) {
+    // SAFETY: promised by the caller; a plan exists only for an available level. The operand and the accumulators do not
+    // overlap.
+    unsafe {
+        let level = layout.plan.level();
+        let (work, digits) = (arena.add(layout.work()), arena.add(layout.digits()));
+        let kept = arena.add(layout.operand().start);
+        for m in moves {
+            let target = arena.add(layout.accumulator(m.target).start);
+            if m.first && m.source != Source::Accumulator(m.target) {
+                std::ptr::copy_nonoverlapping(target, kept, layout.accumulator_len());
+            }
+            let source = match m.source {
+                Source::Accumulator(j) => arena.add(layout.accumulator(j).start),
+                Source::Kept => kept,
+            };
+            decompose(level, layout, source, target, m.shift, work);
+            multiply(level, layout, key.add(m.key * layout.ggsw), work, digits, m.first);
+            accumulate(level, layout, work, target);
         }
     }
 }
