@@ -29,6 +29,7 @@ pub fn key_switch_shape(params: &TfheParams) -> KeySwitchShape {
     KeySwitchShape {
         input_dimension: params.big_dimension(),
         output_dimension: params.lwe_dimension,
+        shared: 0,
         gadget: params.ks,
         modulus: params.modulus,
         modulus_log2: params.ks_modulus_log2,

@@ -29,6 +29,7 @@ fn measure(level: Level, modulus: Modulus, modulus_log2: u32, rounds: usize) -> 
     let shape = KeySwitchShape {
         input_dimension: 2048,
         output_dimension: 918,
+        shared: 0,
         gadget: Gadget { base_log: 4, level: 4 },
         modulus,
         modulus_log2,

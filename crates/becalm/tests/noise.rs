@@ -2,7 +2,7 @@
 //! moduli, and rounding to Z_2N.
 
 use becalm::math::Modulus;
-use becalm::params::{Gadget, ModulusSwitch};
+use becalm::params::{Gadget, ModulusSwitch, Rotation};
 use becalm::tfhe::noise::{self, BlindRotation};
 
 /// SplitMix64: enough for statistics, the same in every run.
@@ -105,7 +105,7 @@ fn rounding_in_an_external_product_has_the_formulas_moment() {
     });
     let one = mean(squares.collect::<Vec<_>>().into_iter());
     // A multi-bit step always multiplies; a classic one where its key bit is one.
-    assert_close(one, rotation.multi_bit(2).total() * 2.0, 0.02);
+    assert_close(one, rotation.grouped(Rotation::MultiBit { grouping: 2 }).total() * 2.0, 0.02);
     assert_close(one / 2.0, rotation.classic().total(), 0.02);
 }
 

@@ -76,6 +76,7 @@ impl Vector {
         let shape = KeySwitchShape {
             input_dimension: params.big_dimension(),
             output_dimension: params.lwe_dimension,
+            shared: 0,
             gadget: params.ks,
             modulus: params.modulus,
             modulus_log2: 32,

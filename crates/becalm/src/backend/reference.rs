@@ -8,7 +8,7 @@ use super::registers::Registers;
 use super::{Backend, Info, Loaded, Session};
 use crate::cipher::{Ciphertext, EvaluationKey};
 use crate::math::{Modulus, exact, gadget};
-use crate::params::{ModulusSwitch, TfheParams};
+use crate::params::{ModulusSwitch, Rotation, TfheParams};
 use crate::program::{Need, Op, Program, Reg, TableRef, Walk};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -120,19 +120,21 @@ fn table_polynomials(
     }
 }
 
-/// (0, b) − Σ_i Σ_l digit_l(a_i)·K_(i,l), modulo q or modulo 2^32 (elements are multiples of 2^32 then).
+/// (0, b) − Σ_i Σ_l digit_l(a_i)·K_(i,l), for a shared key (a_1 … a_n, b) less the sum over the others; modulo q or modulo 2^32 (elements are multiples of 2^32 then).
 pub(crate) fn key_switch(keys: &EvaluationKey, ct: &[u64]) -> Vec<u64> {
     let p = keys.params();
     let (q, width, levels) = (p.modulus, p.lwe_dimension + 1, p.ks.level as usize);
-    let mut sum = vec![0u64; width];
-    let body = ct[p.big_dimension()];
-    sum[width - 1] = match p.ks_modulus_log2 {
-        32 => (body.wrapping_add(1 << 31) >> 32) << 32,
-        _ => body,
+    let (shared, switched) = ct[..p.big_dimension()].split_at(p.shared_dimension());
+    let kept = |word: u64| match p.ks_modulus_log2 {
+        32 => (word.wrapping_add(1 << 31) >> 32) << 32,
+        _ => word,
     };
+    let mut sum = vec![0u64; width];
+    sum.iter_mut().zip(shared).for_each(|(s, a)| *s = kept(*a));
+    sum[width - 1] = kept(ct[p.big_dimension()]);
     let mut digits = vec![0i64; levels];
     let mut rows = vec![0u64; levels * width];
-    for (i, a) in ct[..p.big_dimension()].iter().enumerate() {
+    for (i, a) in switched.iter().enumerate() {
         gadget::decompose(q, p.ks, *a, &mut digits);
         keys.expand_key_switch(i, &mut rows);
         for (digit, row) in digits.iter().zip(rows.chunks(width)) {
@@ -144,28 +146,47 @@ pub(crate) fn key_switch(keys: &EvaluationKey, ct: &[u64]) -> Vec<u64> {
     sum
 }
 
-/// Exponents round(2N·a_i) of the mask and of the (compensated) body.
+/// The mask elements that each value other than 0 of a group adds up: in a multi-bit group those that the bits of the
+/// value name, in a block one.
+fn group_values(rotation: Rotation) -> Vec<Vec<usize>> {
+    let bits = rotation.group_bits();
+    let named = |v: usize| (0..bits).filter(|t| v >> t & 1 == 1).collect();
+    match rotation {
+        Rotation::MultiBit { .. } => (1..1 << bits).map(named).collect(),
+        _ => (0..bits).map(|t| vec![t]).collect(),
+    }
+}
+
+/// Exponents round(2N·x) of the sums of mask elements that the values of every group stand for, and of the (compensated)
+/// body.
 pub(crate) fn modulus_switch(p: &TfheParams, ct: &[u64]) -> Vec<usize> {
     let log2_2n = p.polynomial_size.trailing_zeros() + 1;
     let cell = 1i128 << (64 - log2_2n);
     let round = |x: i128| (x + cell / 2).div_euclid(cell);
     let lifted: Vec<i128> = ct.iter().map(|a| p.modulus.to_torus(*a) as i128).collect();
     let (mask, body) = lifted.split_at(p.lwe_dimension);
-    let mut exponents: Vec<i128> = mask.iter().map(|a| round(*a)).collect();
+    let values = group_values(p.rotation);
+    let sums = mask.chunks(p.rotation.group_bits()).flat_map(|group| {
+        values.iter().map(|named| named.iter().map(|t| group[*t]).sum()).collect::<Vec<i128>>()
+    });
+    let sums: Vec<i128> = sums.collect();
+    let mut exponents: Vec<i128> = sums.iter().map(|x| round(*x)).collect();
     let body = match p.modulus_switch {
         ModulusSwitch::Plain => round(body[0]),
-        // The rounding errors e_i enter the phase as −Σ e_i·s_i, in the mean −Σ e_i/2. A table's box is centred on half a
-        // cell below its value, so what is left is rounded down.
+        // A group's rounding error is e_v for its value v, in the mean Σ_v e_v/M over the M values. A table's box is
+        // centred on half a cell below its value, so what is left is rounded down.
         ModulusSwitch::Centered => {
-            let sum: i128 = exponents.iter().zip(mask).map(|(r, a)| r * cell - a).sum();
-            (2 * body[0] + sum).div_euclid(2 * cell)
+            let m = values.len() as i128 + 1;
+            let errors: i128 = exponents.iter().zip(&sums).map(|(r, x)| r * cell - x).sum();
+            (m * body[0] + errors).div_euclid(m * cell)
         }
     };
     exponents.push(body);
     exponents.iter().map(|e| e.rem_euclid(2 * p.polynomial_size as i128) as usize).collect()
 }
 
-/// X^(−b̃)·T, then acc += ((X^ã_i − 1)·acc) ⊡ GGSW_i for every i.
+/// X^(−b̃)·T, then for every i acc += ((X^ã_i − 1)·acc) ⊡ GGSW_i; with groups acc becomes what its digits stand for, and
+/// then acc += acc ⊡ Σ_v (X^e_v − 1)·GGSW_v.
 pub(crate) fn blind_rotate(
     keys: &EvaluationKey,
     table: Vec<Vec<u64>>,
@@ -174,21 +195,44 @@ pub(crate) fn blind_rotate(
     let p = keys.params();
     let (n, k, q) = (p.polynomial_size, p.glwe_dimension, p.modulus);
     let exponents = modulus_switch(p, ct);
-    let body = exponents[p.lwe_dimension];
+    let (body, exponents) = exponents.split_last().ok_or_else(not_loaded)?;
     let mut acc: Vec<Vec<u64>> = table.iter().map(|t| rotate(q, t, 2 * n - body)).collect();
     let mut ggsw = vec![0u64; p.pbs.level as usize * (k + 1) * (k + 1) * n];
-    for (i, e) in exponents[..p.lwe_dimension].iter().enumerate() {
-        keys.expand_ggsw(i, &mut ggsw);
-        let difference: Vec<Vec<u64>> = acc
-            .iter()
-            .map(|c| rotate(q, c, *e).iter().zip(c).map(|(r, c)| q.sub(*r, *c)).collect())
-            .collect();
-        let product = external_product(p, &difference, &ggsw)?;
+    let grouped = matches!(p.rotation, Rotation::MultiBit { .. } | Rotation::Block { .. });
+    let size = p.rotation.group_ggsws();
+    for (group, exponents) in exponents.chunks(size).enumerate() {
+        let product = if grouped {
+            let mut bundle = vec![0u64; ggsw.len()];
+            for (j, e) in exponents.iter().enumerate() {
+                keys.expand_ggsw(group * size + j, &mut ggsw);
+                for (sum, key) in bundle.chunks_mut(n).zip(ggsw.chunks(n)) {
+                    let turned = turned_less_itself(q, key, *e);
+                    sum.iter_mut().zip(turned).for_each(|(s, x)| *s = q.add(*s, x));
+                }
+            }
+            let product = external_product(p, &acc, &bundle)?;
+            acc.iter_mut().flatten().for_each(|c| {
+                let mut digits = vec![0i64; p.pbs.level as usize];
+                gadget::decompose(q, p.pbs, *c, &mut digits);
+                *c = gadget::recompose(q, p.pbs, &digits);
+            });
+            product
+        } else {
+            keys.expand_ggsw(group, &mut ggsw);
+            let difference: Vec<Vec<u64>> =
+                acc.iter().map(|c| turned_less_itself(q, c, exponents[0])).collect();
+            external_product(p, &difference, &ggsw)?
+        };
         for (c, d) in acc.iter_mut().zip(product) {
             c.iter_mut().zip(d).for_each(|(c, d)| *c = q.add(*c, d));
         }
     }
     Ok(acc)
+}
+
+/// (X^e − 1)·c.
+fn turned_less_itself(q: Modulus, c: &[u64], e: usize) -> Vec<u64> {
+    rotate(q, c, e).iter().zip(c).map(|(r, c)| q.sub(*r, *c)).collect()
 }
 
 /// Σ_l Σ_r digit_l(c_r)·row(l, r).

@@ -121,9 +121,9 @@ pub struct EvaluationKey {
     pub(crate) params: Arc<TfheParams>,
     pub(crate) id: KeyId,
     pub(crate) seed: PublicSeed,
-    /// Bodies of n GGSW ciphertexts: [n][ℓ][k+1 rows][N].
+    /// Bodies of the GGSW ciphertexts: [GGSW][ℓ][k+1 rows][N].
     pub(crate) bootstrap: Words,
-    /// Bodies of k·N·ℓ LWE ciphertexts, torus elements (multiples of 2^32 where the key lives modulo 2^32): [k·N][ℓ].
+    /// Bodies of ℓ LWE ciphertexts for each big key bit that is not shared, torus elements (multiples of 2^32 where the key lives modulo 2^32): [k·N][ℓ].
     pub(crate) key_switch: Words,
 }
 

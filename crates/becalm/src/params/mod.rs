@@ -4,6 +4,7 @@
 //! are recomputed by tests, never trusted. A set that arrives from outside passes [`TfheParams::validate`] (shape) and
 //! [`TfheParams::require_secure`] (128 bits by the estimator, whatever the set says of itself).
 
+mod fast;
 mod lookup;
 mod table;
 
@@ -88,6 +89,33 @@ pub enum Rotation {
         /// η = log2 of the number of accumulators.
         factor_log2: u32,
     },
+}
+
+impl Rotation {
+    /// Bits of the small key that one step of the rotation takes: g, b, or 1.
+    pub fn group_bits(self) -> usize {
+        match self {
+            Rotation::MultiBit { grouping: size } | Rotation::Block { size } => size.max(1) as usize,
+            Rotation::Classic | Rotation::Extended { .. } => 1,
+        }
+    }
+
+    /// GGSW ciphertexts that one step multiplies by: one for each thing that the bits of a group may be, other than all
+    /// zero. 2^g − 1, b, or 1.
+    pub fn group_ggsws(self) -> usize {
+        match self {
+            Rotation::MultiBit { grouping } => (1 << grouping.clamp(1, 16)) - 1,
+            _ => self.group_bits(),
+        }
+    }
+
+    /// Probability that a bit of the small key is 1: 1/(b + 1) in blocks, else 1/2.
+    pub fn key_density(self) -> f64 {
+        match self {
+            Rotation::Block { size } => 1.0 / (f64::from(size) + 1.0),
+            _ => 0.5,
+        }
+    }
 }
 
 /// What a parameter set may be used for.
@@ -205,6 +233,27 @@ impl TfheParams {
         }
     }
 
+    /// GGSW ciphertexts of the bootstrapping key: n, or one for each value other than 0 of each group of key bits.
+    pub fn ggsw_count(&self) -> usize {
+        self.lwe_dimension / self.rotation.group_bits() * self.rotation.group_ggsws()
+    }
+
+    /// Coefficients of the big key that a key switch leaves as they are: n where the small key is its beginning, or 0.
+    pub fn shared_dimension(&self) -> usize {
+        if self.shared_key { self.lwe_dimension.min(self.big_dimension()) } else { 0 }
+    }
+
+    /// Coefficients of the big key that a key switch replaces, for each of which its key has ℓ rows.
+    pub fn switched_dimension(&self) -> usize {
+        self.big_dimension() - self.shared_dimension()
+    }
+
+    /// Whether the set rests on an assumption that standard keys do not need: a small key made of blocks, or shared with
+    /// the big one. Such sets are of the fast family and are never chosen unless asked for.
+    pub fn is_fast(&self) -> bool {
+        self.shared_key || matches!(self.rotation, Rotation::Block { .. })
+    }
+
     /// message·carry: how many values a lookup table has.
     pub fn plaintext_modulus(&self) -> u64 {
         self.message_modulus.saturating_mul(self.carry_modulus)
@@ -222,42 +271,54 @@ impl TfheParams {
 
     /// What an attacker on the set's public material has to solve: the small key, then the big one as an LWE key of
     /// dimension k·N.
+    ///
+    /// A key of blocks of b bits stands as a sparse ternary one of no more entropy, log2(b + 1)/b bits a coefficient:
+    /// there is less to guess in that, and it is shorter, than in the key itself. A big key that begins with a small one
+    /// of blocks stands as if all of it were made of blocks. `docs/security.md` has the reasons.
     pub fn instances(&self) -> [Instance; 2] {
-        let instance = |n: usize, log2_q: u32, variance: f64| Instance {
+        let instance = |n: usize, blocks: bool, log2_q: u32, variance: f64| Instance {
             n: n as u32,
             log2_q: f64::from(log2_q),
-            secret: Secret::Binary,
+            secret: match self.rotation {
+                Rotation::Block { size } if blocks => {
+                    Secret::Sparse { weight: fast::proxy_weight(n, size) }
+                }
+                _ => Secret::Binary,
+            },
             noise_std: variance.sqrt() * f64::from(log2_q).exp2(),
         };
+        let (small, big) = (self.lwe_dimension, self.big_dimension());
         [
-            instance(self.lwe_dimension, self.ks_modulus_log2, self.lwe_variance()),
-            instance(self.big_dimension(), Modulus::LOG2, self.glwe_variance()),
+            instance(small, true, self.ks_modulus_log2, self.lwe_variance()),
+            instance(big, self.shared_key, Modulus::LOG2, self.glwe_variance()),
         ]
     }
 
-    /// Bytes of the bootstrapping key as a bootstrap reads it, transformed: n·ℓ·(k+1)²·N words of 64 bits.
+    /// Bytes of the bootstrapping key as a bootstrap reads it, transformed: ℓ·(k+1)²·N words of 64 bits
+    /// for each GGSW ciphertext.
     pub fn bootstrap_key_bytes(&self) -> u64 {
         product([self.seeded_bootstrap_key_bytes() as usize, self.glwe_dimension.saturating_add(1)])
     }
 
-    /// Bytes of the key-switching key as a key switch reads it: k·N·ℓ·(n+1) words of 64 or 32 bits.
+    /// Bytes of the key-switching key as a key switch reads it: ℓ·(n+1) words of 64 or 32 bits for each of k·N coefficients,
+    /// less those that are shared.
     pub fn key_switch_key_bytes(&self) -> u64 {
         let word = self.ks_modulus_log2 as usize / 8;
-        let rows = product([self.big_dimension(), self.ks.level as usize]) as usize;
+        let rows = product([self.switched_dimension(), self.ks.level as usize]) as usize;
         product([rows, self.lwe_dimension.saturating_add(1), word])
     }
 
     /// Bytes of the bodies of the bootstrapping key, all that is stored when the masks are drawn again from a seed:
-    /// n·ℓ·(k+1)·N words of 64 bits.
+    /// ℓ·(k+1)·N words of 64 bits for each GGSW ciphertext.
     pub fn seeded_bootstrap_key_bytes(&self) -> u64 {
         let rows =
             product([self.pbs.level as usize, self.glwe_dimension.saturating_add(1)]) as usize;
-        product([self.lwe_dimension, rows, self.polynomial_size, 8])
+        product([self.ggsw_count(), rows, self.polynomial_size, 8])
     }
 
-    /// Bytes of the bodies of the key-switching key: k·N·ℓ words of 64 or 32 bits.
+    /// Bytes of the bodies of the key-switching key: ℓ words for each of k·N coefficients, less those that are shared.
     pub fn seeded_key_switch_key_bytes(&self) -> u64 {
-        product([self.big_dimension(), self.ks.level as usize, 8])
+        product([self.switched_dimension(), self.ks.level as usize, 8])
     }
 
     /// Bytes of the two secret keys as stored, a word for each bit.
@@ -270,17 +331,18 @@ impl TfheParams {
         product([self.ciphertext_dimension(), 8]).saturating_add(8)
     }
 
-    /// Multiply-adds of one key switch and one bootstrap, the order by which [`find`] ranks sets:
-    /// n·((k+1)(ℓ+1)·2M·log2 M + (k+1)²ℓ·4M) + k·N·ℓ_ks·n, M = N/2, with half weight on the key switch modulo 2^32.
+    /// Multiply-adds of one key switch and one bootstrap, the order by which [`find`] ranks sets: for each of the n/g steps
+    /// (k+1)(ℓ+1)·2M·log2 M + m·(k+1)²ℓ·4M, M = N/2, with m GGSW ciphertexts a step; and k·N·ℓ_ks·n, with half weight modulo
+    /// 2^32, without the coefficients that are shared.
     pub fn cost(&self) -> f64 {
         let (n, k1) = (self.lwe_dimension as f64, self.glwe_dimension as f64 + 1.0);
         let (m, level) = (self.polynomial_size as f64 / 2.0, f64::from(self.pbs.level));
         let transforms = k1 * (level + 1.0) * 2.0 * m * m.log2();
-        let products = k1 * k1 * level * 4.0 * m;
+        let products = self.rotation.group_ggsws() as f64 * k1 * k1 * level * 4.0 * m;
+        let steps = n / self.rotation.group_bits() as f64;
         let ks_weight = f64::from(self.ks_modulus_log2) / 64.0;
-        n * (transforms
-            + products
-            + self.big_dimension() as f64 * f64::from(self.ks.level) * ks_weight)
+        let rows = self.switched_dimension() as f64 * f64::from(self.ks.level);
+        steps * (transforms + products) + n * rows * ks_weight
     }
 
     /// Digest of what keys and ciphertexts depend on: every field but the name, the kind, the claims and their sources.
@@ -309,15 +371,16 @@ impl TfheParams {
         ParamsId(id)
     }
 
-    /// Bits of security, estimated here and now: the least of usvp, bdd, dual and dual hybrid over both keys by the
-    /// strict search. Some 30 ms.
+    /// Bits of security, estimated here and now: the least over both keys of usvp, bdd, dual and dual hybrid (and, for
+    /// keys of blocks, the hybrids with guessing) by the strict search. Some 30 ms; seconds for keys of blocks.
     ///
     /// # Errors
     /// `bad_input` if a key is no LWE instance (noise of 0, say).
     pub fn estimated_bits(&self) -> Result<f64> {
         let mut least = security::CEILING_BITS;
         for instance in self.instances() {
-            least = least.min(estimate(&instance, &Attack::DENSE, Search::Strict)?.bits());
+            let attacks = Attack::for_secret(instance.secret);
+            least = least.min(estimate(&instance, attacks, Search::Strict)?.bits());
         }
         Ok(least)
     }

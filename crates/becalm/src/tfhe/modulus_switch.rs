@@ -1,21 +1,22 @@
 //! Modulus switch: an LWE ciphertext modulo q to exponents modulo 2N, for the blind rotation.
 //!
-//! In cells of q/2N, with â_i the integer nearest to a_i and e_i = â_i − a_i its rounding error:
-//! * plain: b̂ is the integer nearest to b. The phase b̂ − Σ â_i s_i is that of the ciphertext with error of mean 0 and
-//!   variance n/24 + 1/12 for uniform binary keys.
-//! * centred: the error −Σ e_i s_i has mean −Σ e_i/2 over the key, and e_i is public: b̂ = ⌊b + Σ e_i/2⌋. What remains is
-//!   −Σ e_i (s_i − ½), variance n/48. The body is rounded *down* because a table's box [m − w/2, m + w/2) of exponents
-//!   is symmetric around m − ½: ⌊x⌋ lies in it exactly when x does, so rounding the body costs no noise at all.
-//!   Measured as exponents, the error has mean −½ and variance n/48 + 1/12.
+//! A step of the rotation takes a group of key bits, which has M possible values: one (classic, M = 2), g (multi-bit,
+//! M = 2^g), or a block of b (M = b + 1). For every value v other than 0 the group's part of ⟨a, s⟩ is a sum x_v of mask
+//! elements; in cells of q/2N its exponent is x̂_v, the integer nearest to x_v, with rounding error e_v = x̂_v − x_v.
+//! * plain: b̂ is the integer nearest to b. Each group adds an error of mean 0 and variance (1 − 1/M)/12.
+//! * centred: over the key a group's error −e_v has mean −Σ_v e_v/M, and e_v is public: b̂ = ⌊b + Σ_groups Σ_v e_v/M⌋. The
+//!   e_v are pairwise independent, e_0 = 0: what is left has variance (1 − 1/M)²/12. The body is rounded *down* because
+//!   a table's box [m − w/2, m + w/2) of exponents is symmetric around m − ½: ⌊x⌋ lies in it exactly when x does, so
+//!   rounding the body costs no noise at all. Measured as exponents, the error has mean −½ and 1/12 more variance.
 //!
-//! Σ e_i is summed exactly in integers. Cost: below 0.4 µs for n = 918. Source: the centred mean is in TFHE-rs 1.4 ff.;
-//! it makes free the choice of Bernard, Joye, Smart and Walter (ia.cr/2024/1718).
+//! Sums are exact in integers. Cost: below 0.4 µs for n = 918, classic. Source: the centred mean for M = 2 is in TFHE-rs
+//! 1.4 ff.; it makes free the choice of Bernard, Joye, Smart and Walter (ia.cr/2024/1718). docs/bootstrap/multi_bit.md.
 
 use crate::math::Modulus;
-use crate::params::ModulusSwitch;
+use crate::params::{ModulusSwitch, Rotation};
 use crate::{Error, Result};
 
-/// Switches a batch of B ciphertexts of dimension n to exponents.
+/// Switches a batch of B ciphertexts of dimension n to exponents, one for each key bit: the classic rotation.
 ///
 /// * `inputs`: B × (n + 1) elements modulo `modulus`, mask first. Ciphertexts modulo 2^32 are given as torus elements,
 ///   multiples of 2^32, with [`Modulus::Native`].
@@ -30,7 +31,23 @@ pub fn modulus_switch(
     inputs: &[u64],
     exponents: &mut [u32],
 ) -> Result<()> {
-    let size = dimension + 1;
+    let all = (Rotation::Classic, kind);
+    modulus_switch_groups(all, modulus, polynomial_size, dimension, inputs, exponents)
+}
+
+/// The same for any rotation: `exponents` is B × (n/g·m + 1), for every group of g key bits one for each of the m values
+/// other than 0 that it may have. In a multi-bit group bit t of v says whether mask element t is in the sum of value v; in
+/// a block value v is mask element v − 1 alone.
+///
+/// Fails with `BadInput` when the shapes do not fit, and for groups that do not divide n.
+pub fn modulus_switch_groups(
+    (rotation, kind): (Rotation, ModulusSwitch),
+    modulus: Modulus,
+    polynomial_size: usize,
+    dimension: usize,
+    inputs: &[u64],
+    exponents: &mut [u32],
+) -> Result<()> {
     if !polynomial_size.is_power_of_two() || polynomial_size > 1 << 31 {
         return Err(Error::bad_input(
             "modulus switch",
@@ -39,20 +56,26 @@ pub fn modulus_switch(
             "use the polynomial size of a parameter set",
         ));
     }
-    if !inputs.len().is_multiple_of(size) || exponents.len() != inputs.len() {
+    let (bits, values) = (rotation.group_bits(), rotation.group_ggsws());
+    let (size, out_size) = (dimension + 1, dimension / bits * values + 1);
+    let batch = inputs.len() / size;
+    let lengths = inputs.len() == batch * size && exponents.len() == batch * out_size;
+    let groups = values == bits || bits <= MAX_GROUPING;
+    // Fewer values than cells, so that their errors add up in 64 bits.
+    if !lengths || !groups || dimension % bits != 0 || values >= 2 * polynomial_size {
         return Err(Error::bad_input(
             "modulus switch",
-            format!("inputs and exponents of one length, a multiple of n + 1 = {size}"),
+            format!("B × {size} inputs and B × {out_size} exponents, in whole groups of {bits}"),
             format!("{} inputs and {} exponents", inputs.len(), exponents.len()),
             "pass whole ciphertexts of the key's dimension",
         ));
     }
     let cells = Cells::new(polynomial_size);
-    for (ct, out) in inputs.chunks_exact(size).zip(exponents.chunks_exact_mut(size)) {
+    for (ct, out) in inputs.chunks_exact(size).zip(exponents.chunks_exact_mut(out_size)) {
         // One compiled copy per modulus: the lift is free of branches within each.
         match modulus {
-            Modulus::Native => cells.switch(kind, Modulus::Native, ct, out),
-            Modulus::Goldilocks => cells.switch(kind, Modulus::Goldilocks, ct, out),
+            Modulus::Native => cells.switch(rotation, kind, Modulus::Native, ct, out),
+            Modulus::Goldilocks => cells.switch(rotation, kind, Modulus::Goldilocks, ct, out),
         }
     }
     Ok(())
@@ -84,36 +107,72 @@ impl Cells {
     }
 
     #[inline(always)]
-    fn switch(self, kind: ModulusSwitch, modulus: Modulus, ct: &[u64], out: &mut [u32]) {
+    fn switch(
+        self,
+        rotation: Rotation,
+        kind: ModulusSwitch,
+        modulus: Modulus,
+        ct: &[u64],
+        out: &mut [u32],
+    ) {
         let (mask, body) = ct.split_at(ct.len() - 1);
-        for (x, a) in out.iter_mut().zip(mask) {
-            *x = self.nearest(modulus.to_torus(*a));
+        let (bits, values) = (rotation.group_bits(), rotation.group_ggsws());
+        let is_blocks = bits == values;
+        let mut sums = [0u64; 1 << MAX_GROUPING];
+        // Rounding errors are at most half a cell, 2^62/N: N of them cannot overflow 64 bits.
+        let (mut errors, mut recent, mut count) = (0i128, 0i64, 0);
+        for (group, out) in mask.chunks_exact(bits).zip(out.chunks_exact_mut(values)) {
+            for (v, out) in out.iter_mut().enumerate() {
+                let sum = if is_blocks {
+                    modulus.to_torus(group[v])
+                } else {
+                    // The sum of value v + 1 is that without its lowest bit, and one mask element.
+                    let (value, lowest) = (v + 1, (v + 1).trailing_zeros() as usize);
+                    sums[value] = sums[value & v].wrapping_add(modulus.to_torus(group[lowest]));
+                    sums[value]
+                };
+                *out = self.nearest(sum);
+                recent += self.rounding_error(sum);
+            }
+            count += values;
+            if count + values > self.polynomial_size {
+                errors += recent as i128;
+                (recent, count) = (0, 0);
+            }
         }
         let body = modulus.to_torus(body[0]);
-        out[mask.len()] = match kind {
+        out[out.len() - 1] = match kind {
             ModulusSwitch::Plain => self.nearest(body),
             ModulusSwitch::Centered => {
-                // N errors of at most half a cell, a quarter of 2^64/N, cannot overflow 64 bits.
-                let sum_of = |part: &[u64]| -> i64 {
-                    part.iter().map(|a| self.rounding_error(modulus.to_torus(*a))).sum()
-                };
-                let sum: i128 = mask.chunks(self.polynomial_size).map(|p| sum_of(p) as i128).sum();
-                // 2b + Σ e_i in half units, so that no bit is lost to the half.
-                let doubled = 2 * body as i128 + sum;
-                (doubled >> (self.shift + 1)) as u32 & (2 * self.polynomial_size as u64 - 1) as u32
+                // M·b + Σ e_v in units of 1/M, so that no bit is lost to the division.
+                let m = values as i128 + 1;
+                let scaled = m * body as i128 + errors + recent as i128;
+                let cell = scaled.div_euclid(m << self.shift);
+                cell as u32 & (2 * self.polynomial_size as u64 - 1) as u32
             }
         };
     }
 }
 
+/// Largest g of a multi-bit rotation.
+const MAX_GROUPING: usize = 5;
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
-    use crate::math::sampling::{binary, uniform};
+    use crate::math::sampling::{binary, blocks, uniform};
+    use crate::tfhe::noise;
     use proptest::prelude::*;
 
     const KINDS: [ModulusSwitch; 2] = [ModulusSwitch::Plain, ModulusSwitch::Centered];
+    const ROTATIONS: [Rotation; 5] = [
+        Rotation::Classic,
+        Rotation::MultiBit { grouping: 2 },
+        Rotation::MultiBit { grouping: 5 },
+        Rotation::Block { size: 3 },
+        Rotation::Block { size: 8 },
+    ];
     const MODULI: [Modulus; 2] = [Modulus::Native, Modulus::Goldilocks];
 
     /// Phase b − <a, s>, as a signed torus element.
@@ -122,54 +181,94 @@ mod tests {
         modulus.to_torus(modulus.sub(ct[key.len()], dot)) as i64
     }
 
+    /// The value of every group of a fresh key, and its bits.
+    fn draw(rotation: Rotation, stream: &mut NoiseStream, key: &mut [u64]) -> Vec<usize> {
+        match rotation {
+            Rotation::Block { size } => blocks(stream, size as usize, key),
+            _ => binary(stream, key),
+        }
+        let value = |group: &[u64]| match rotation {
+            Rotation::Block { .. } => group.iter().position(|&s| s == 1).map_or(0, |t| t + 1),
+            _ => group.iter().enumerate().map(|(t, &s)| (s as usize) << t).sum(),
+        };
+        key.chunks_exact(rotation.group_bits()).map(value).collect()
+    }
+
     /// Errors in cells of exponents against phases, for fresh keys and ciphertexts uniform modulo `modulus`; of phase 0
     /// if `zero`.
     fn errors(
-        kind: ModulusSwitch,
+        (rotation, kind): (Rotation, ModulusSwitch),
         modulus: Modulus,
         (n, degree): (usize, usize),
         zero: bool,
     ) -> Vec<f64> {
         const SAMPLES: usize = 20_000;
+        let values = rotation.group_ggsws();
         let mut mask = MaskStream::new(&PublicSeed([5; 32]), Domain::Test, 0);
         let mut secret = NoiseStream::new(&SecretSeed::from_bytes(&mut [6; 32]), Domain::Test, 0);
-        let (mut ct, mut key, mut exponents) = (vec![0; n + 1], vec![0; n], vec![0; n + 1]);
+        let (mut ct, mut key) = (vec![0; n + 1], vec![0; n]);
+        let mut exponents = vec![0; n / rotation.group_bits() * values + 1];
         let cell = 2f64.powi(63) / degree as f64;
         let sample = |_| {
             uniform(&mut mask, modulus, &mut ct);
-            binary(&mut secret, &mut key);
+            let chosen = draw(rotation, &mut secret, &mut key);
             if zero {
                 ct[n] = 0;
                 ct[n] = modulus.neg(phase(modulus, &ct, &key) as u64);
             }
-            modulus_switch(kind, modulus, degree, n, &ct, &mut exponents).unwrap();
+            let all = (rotation, kind);
+            modulus_switch_groups(all, modulus, degree, n, &ct, &mut exponents).unwrap();
             assert!(exponents.iter().all(|&x| (x as usize) < 2 * degree));
-            let dot: u32 = exponents.iter().zip(&key).map(|(&x, &s)| x * s as u32).sum();
-            let switched = (exponents[n].wrapping_sub(dot) as u64).wrapping_mul(cell as u64);
+            let (body, groups) = exponents.split_last().unwrap();
+            let groups = groups.chunks_exact(values).zip(chosen);
+            let dot: u32 = groups.filter(|(_, v)| *v > 0).map(|(x, v)| x[v - 1]).sum();
+            let switched = (body.wrapping_sub(dot) as u64).wrapping_mul(cell as u64);
             switched.wrapping_sub(phase(modulus, &ct, &key) as u64) as i64 as f64 / cell
         };
         (0..SAMPLES).map(sample).collect()
     }
 
+    /// The mean over a group's values, subtracted, leaves (1 − 1/M)² of a cell's twelfth for each group.
     #[test]
     fn errors_have_the_mean_and_variance_of_the_formulas() {
-        for (n, degree) in [(918, 2048), (300, 512)] {
+        let multi = |grouping| Rotation::MultiBit { grouping };
+        let block = |size| Rotation::Block { size };
+        for (n, degree, rotation) in [
+            (918, 2048, Rotation::Classic),
+            (300, 512, Rotation::Classic),
+            (300, 512, multi(2)),
+            (300, 1024, multi(3)),
+            (240, 512, multi(4)),
+            (200, 512, multi(5)),
+            (300, 512, block(2)),
+            (300, 512, block(4)),
+            (300, 1024, block(12)),
+        ] {
+            let (groups, m) = (n / rotation.group_bits(), rotation.group_ggsws() as f64 + 1.0);
+            let left = groups as f64 * (1.0 - 1.0 / m) / 12.0;
             for (kind, mean, variance) in [
-                (ModulusSwitch::Plain, 0.0, n as f64 / 24.0 + 1.0 / 12.0),
-                (ModulusSwitch::Centered, -0.5, n as f64 / 48.0 + 1.0 / 12.0),
+                (ModulusSwitch::Plain, 0.0, left + 1.0 / 12.0),
+                (ModulusSwitch::Centered, -0.5, left * (1.0 - 1.0 / m) + 1.0 / 12.0),
             ] {
+                let what = format!("{rotation:?} {kind:?} n {n}");
                 for modulus in MODULI {
-                    let e = errors(kind, modulus, (n, degree), false);
+                    let e = errors((rotation, kind), modulus, (n, degree), false);
                     let samples = e.len() as f64;
                     let got = e.iter().sum::<f64>() / samples;
-                    let off = 2.576 * (variance / samples).sqrt();
-                    assert!((got - mean).abs() < off, "{kind:?} {modulus:?} n {n}: mean {got}");
+                    let off = 4.0 * (variance / samples).sqrt();
+                    assert!((got - mean).abs() < off, "{what} {modulus:?}: mean {got}");
                     let got = e.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / samples;
-                    let off = 2.576 * (2.0 / samples).sqrt();
-                    assert!(
-                        (got / variance - 1.0).abs() < off,
-                        "{kind:?} {modulus:?} n {n}: variance {got}"
-                    );
+                    let off = 4.0 * (2.0 / samples).sqrt();
+                    let ratio = got / variance;
+                    assert!((ratio - 1.0).abs() < off, "{what} {modulus:?}: ratio {ratio}");
+                    let formula =
+                        noise::modulus_switch_groups(n, degree, (rotation, kind), Modulus::LOG2);
+                    let own = match kind {
+                        ModulusSwitch::Plain => variance,
+                        ModulusSwitch::Centered => variance - 1.0 / 12.0,
+                    };
+                    let cells = formula * (2.0 * degree as f64).powi(2);
+                    assert!((cells / own - 1.0).abs() < 1e-9, "{what}: formula {cells}, {own}");
                 }
             }
         }
@@ -178,7 +277,8 @@ mod tests {
     /// The half cell: a message in the middle of its box fails as often on one side as on the other.
     #[test]
     fn centred_errors_leave_the_box_on_both_sides_alike() {
-        let e = errors(ModulusSwitch::Centered, Modulus::Native, (918, 2048), true);
+        let all = (Rotation::Classic, ModulusSwitch::Centered);
+        let e = errors(all, Modulus::Native, (918, 2048), true);
         // The box of 10 cells around 0: exponents −5 ..= 4.
         let below = e.iter().filter(|&&e| e < -5.0).count() as f64;
         let above = e.iter().filter(|&&e| e > 4.0).count() as f64;
@@ -200,45 +300,87 @@ mod tests {
         }
     }
 
+    /// Every value of a group, as the mask elements that it adds up.
+    fn subsets(rotation: Rotation) -> Vec<Vec<usize>> {
+        let bits = rotation.group_bits();
+        match rotation {
+            Rotation::MultiBit { .. } => (1usize..1 << bits)
+                .map(|v| (0..bits).filter(|t| v >> t & 1 == 1).collect())
+                .collect(),
+            _ => (0..bits).map(|t| vec![t]).collect(),
+        }
+    }
+
     /// The definition in 128-bit integers.
-    fn reference(kind: ModulusSwitch, modulus: Modulus, degree: usize, ct: &[u64]) -> Vec<u32> {
+    fn reference(
+        (rotation, kind): (Rotation, ModulusSwitch),
+        modulus: Modulus,
+        degree: usize,
+        ct: &[u64],
+    ) -> Vec<u32> {
         let (cells, cell) = (2 * degree as i128, (1i128 << 63) / degree as i128);
         let lifted: Vec<i128> = ct.iter().map(|&a| modulus.to_torus(a) as i128).collect();
         let nearest = |a: i128| (a + cell / 2).div_euclid(cell);
         let (mask, body) = (&lifted[..ct.len() - 1], lifted[ct.len() - 1]);
-        let mut out: Vec<i128> = mask.iter().map(|&a| nearest(a)).collect();
-        let sum: i128 = mask.iter().map(|&a| nearest(a) * cell - a).sum();
+        let (mut out, mut sum) = (vec![], 0);
+        for group in mask.chunks(rotation.group_bits()) {
+            for subset in subsets(rotation) {
+                let x: i128 = subset.iter().map(|&t| group[t]).sum();
+                out.push(nearest(x));
+                sum += nearest(x) * cell - x;
+            }
+        }
+        let m = subsets(rotation).len() as i128 + 1;
         out.push(match kind {
             ModulusSwitch::Plain => nearest(body),
-            ModulusSwitch::Centered => (2 * body + sum).div_euclid(2 * cell),
+            ModulusSwitch::Centered => (m * body + sum).div_euclid(m * cell),
         });
         out.iter().map(|x| x.rem_euclid(cells) as u32).collect()
+    }
+
+    #[test]
+    fn groups_that_do_not_fit_are_refused() {
+        let (ct, mut out) = ([0; 13], [0; 100]);
+        let refused = |rotation: Rotation, len: usize, out: &mut [u32]| {
+            let all = (rotation, ModulusSwitch::Centered);
+            modulus_switch_groups(all, Modulus::Native, 512, 12, &ct, &mut out[..len]).is_err()
+        };
+        let multi = |grouping| Rotation::MultiBit { grouping };
+        assert!(!refused(multi(3), 4 * 7 + 1, &mut out));
+        assert!(refused(multi(3), 4 * 7, &mut out));
+        assert!(refused(multi(5), 2 * 31 + 1, &mut out));
+        assert!(refused(multi(6), 100, &mut out));
+        assert!(!refused(Rotation::Block { size: 6 }, 13, &mut out));
+        assert!(refused(Rotation::Block { size: 5 }, 13, &mut out));
     }
 
     proptest! {
         #[test]
         fn equals_the_definition(
             log2_degree in 0u32..20,
-            n in 1usize..70,
+            groups in 1usize..14,
+            rotation in prop::sample::select(&ROTATIONS[..]),
             kind in prop::sample::select(&KINDS[..]),
             modulus in prop::sample::select(&MODULI[..]),
             seed in any::<u8>(),
             extreme in any::<bool>(),
         ) {
-            let degree = 1 << log2_degree;
+            let degree = 1 << if rotation == Rotation::Classic { log2_degree } else { log2_degree + 5 };
+            let n = groups * rotation.group_bits();
             let mut cts = vec![0; 3 * (n + 1)];
             uniform(&mut MaskStream::new(&PublicSeed([seed; 32]), Domain::Test, 0), modulus, &mut cts);
             if extreme {
                 // Ties, and the ends of the range.
                 for (i, a) in cts.iter_mut().enumerate() {
-                    let half = (1u64 << (62 - log2_degree)).wrapping_mul(a.wrapping_mul(2) | 1);
+                    let half = ((1u64 << 62) / degree as u64).wrapping_mul(a.wrapping_mul(2) | 1);
                     *a = modulus.reduce([half, half - 1, half.wrapping_neg(), u64::MAX][i % 4 * (n % 2)]);
                 }
             }
-            let mut got = vec![u32::MAX; cts.len()];
-            modulus_switch(kind, modulus, degree, n, &cts, &mut got).unwrap();
+            let mut got = vec![u32::MAX; 3 * (groups * rotation.group_ggsws() + 1)];
+            let all = (rotation, kind);
+            modulus_switch_groups(all, modulus, degree, n, &cts, &mut got).unwrap();
             let wanted: Vec<u32> =
-                cts.chunks(n + 1).flat_map(|ct| reference(kind, modulus, degree, ct)).collect();
+                cts.chunks(n + 1).flat_map(|ct| reference(all, modulus, degree, ct)).collect();
             prop_assert_eq!(got, wanted);
         }
     }

@@ -4,12 +4,13 @@
 //!   key switch      V_ks = ℓ·kN·V_ksk·(B²+2)/12 + kN·(B^(−2ℓ)/24 + u²/48) + (u'² − u²)/12
 //!   blind rotation  V_br = n·(F + ℓN(k+1)·V_bsk·(B²+2)/12 + (1 + kN/2)·B^(−2ℓ)/24 + (kN/4 − 1)·u²/24)
 //!   modulus switch  V_ms = n·((2N)^-2/48 + u'²/24), centred
+//! (for rotations that take the key in groups: [`BlindRotation::grouped`], [`modulus_switch_groups`])
 //! and the phase before a table is V = ν²·V_br + V_ks + V_ms (key switch first) or ν²·(V_br + V_ks) + V_ms (last), so
 //! log2 p_fail = log2 erfc(1/(4p·√(2V))) for p plaintext values. Each function derives its own terms.
 //! Source: Chillotti, Gama, Georgieva, Izabachène, "TFHE" (J. Cryptology 2020); the FFT term is the fit of tfhe-rs.
 
 use crate::math::Modulus;
-use crate::params::{Gadget, ModulusSwitch, Noise, Order, TfheParams};
+use crate::params::{Gadget, ModulusSwitch, Noise, Order, Rotation, TfheParams};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -34,11 +35,12 @@ fn gadget_step2(gadget: Gadget) -> f64 {
     (-2.0 * f64::from(gadget.base_log) * f64::from(gadget.level)).exp2()
 }
 
-/// Variance that rounding to the gadget adds to ⟨a, s⟩, for one binary key coefficient. The error is uniform on the
-/// grid points of one gadget step, ends −w/2 .. w/2 − 1: variance (B^(−2ℓ) − u²)/12, mean −u/2. Times s, E[s²] = 1/2 and
-/// Var s = 1/4: B^(−2ℓ)/24 − u²/24 + u²/16.
-fn rounding_under_key(gadget: Gadget) -> f64 {
-    gadget_step2(gadget) / 24.0 + step2(GRID_LOG2) / 48.0
+/// Variance that rounding to the gadget adds to ⟨a, s⟩, for one key coefficient that is 1 with probability ρ. The error is
+/// uniform on the grid points of one gadget step, ends −w/2 .. w/2 − 1: variance (B^(−2ℓ) − u²)/12, mean −u/2. Times s,
+/// E[s²] = ρ and Var s = ρ − ρ²: ρ·(B^(−2ℓ) − u²)/12 + (ρ − ρ²)·u²/4, for ρ = 1/2 B^(−2ℓ)/24 + u²/48.
+fn rounding_under_key(gadget: Gadget, density: f64) -> f64 {
+    let grid2 = step2(GRID_LOG2);
+    density * (gadget_step2(gadget) - grid2) / 12.0 + (density - density * density) * grid2 / 4.0
 }
 
 /// Variance of a fresh encryption: that of its noise, under a modulus of 2^`modulus_log2`.
@@ -58,46 +60,60 @@ pub fn key_switch(
     let rows = input_dimension as f64 * f64::from(gadget.level);
     let body = (step2(output_modulus_log2) - step2(GRID_LOG2)) / 12.0;
     rows * key_variance * digit_square(gadget)
-        + input_dimension as f64 * rounding_under_key(gadget)
+        + input_dimension as f64 * rounding_under_key(gadget, 0.5)
         + body
 }
 
-/// Variance that rounding to Z_2N adds to the phase, from a modulus of 2^`modulus_log2`.
-///
-/// Plain: each mask error is uniform on a cell 1/2N and counts where the key bit is 1; the body adds a cell of its own.
-/// Boxes being half-open, rounding the body to nearest also moves one border half a cell nearer and the other farther;
-/// that is no variance and not counted here.
-/// Centred: the body is moved by half the sum of the mask errors, so each counts ±1/2 and its variance halves; the body
-/// is also moved by half a cell down before it is rounded to nearest, that is, it is cut off. Whether a phase lies in a
-/// box whose ends are multiples of the cell is not changed by cutting off, so the body adds nothing. Without that half
-/// cell the body would add (2N)^-2/12 and, the boxes being half-open, a bias of half a cell.
+/// Variance of rounding the mask elements that a shared key leaves alone to the modulus after the key switch: as a body
+/// is rounded, where the key is 1.
+fn shared_rounding(p: &TfheParams) -> f64 {
+    let step = (step2(p.ks_modulus_log2) - step2(GRID_LOG2)) / 12.0;
+    p.shared_dimension() as f64 * p.rotation.key_density() * step
+}
+
+/// [`modulus_switch_groups`] of the classic rotation.
 pub fn modulus_switch(
     n: usize,
     polynomial_size: usize,
     kind: ModulusSwitch,
     modulus_log2: u32,
 ) -> f64 {
-    let cell2 = (2.0 * polynomial_size as f64).powi(-2);
-    let grid2 = step2(modulus_log2);
-    match kind {
-        ModulusSwitch::Plain => n as f64 * (cell2 / 24.0 + grid2 / 48.0) + (cell2 - grid2) / 12.0,
-        ModulusSwitch::Centered => n as f64 * (cell2 / 48.0 + grid2 / 24.0),
-    }
+    modulus_switch_groups(n, polynomial_size, (Rotation::Classic, kind), modulus_log2)
 }
 
-/// Variance that the modulus switch of a multi-bit blind rotation adds: the n/g sums of a group are rounded after adding
-/// up, once for each group whose key bits are not all zero (probability 1 − 2^-g).
-pub fn modulus_switch_multi_bit(
+/// Variance that rounding to Z_2N adds to the phase, from a modulus of 2^`modulus_log2`, of a rotation that takes the key
+/// in groups of M equally likely values.
+///
+/// The exponent of each value but 0 errs by e: uniform on the grid points of one cell, ends −w/2 + u .. w/2, so that
+/// E[e²] = w²/12 + u²/6 and E[e] = u/2. Errors of two values are independent.
+/// Plain: e counts when the group is not 0, probability 1 − 1/M; the body adds a cell of its own. Boxes being half-open,
+/// rounding the body to nearest also moves one border half a cell nearer and the other farther; that is no variance and
+/// not counted here.
+/// Centred: the body is moved by the mean of the M errors, so what counts is e less that: E[e²] times (1 − 1/M)², and
+/// (M − 1)(M − 2)/M² of the square of E[e] less. The body is also moved by half a cell down before it is rounded to
+/// nearest, that is, it is cut off. Whether a phase lies in a box whose ends are multiples of the cell is not changed by
+/// cutting off, so the body adds nothing. Without that half cell the body would add (2N)^-2/12 and, the boxes being
+/// half-open, a bias of half a cell.
+pub fn modulus_switch_groups(
     n: usize,
     polynomial_size: usize,
-    grouping: u32,
+    (rotation, kind): (Rotation, ModulusSwitch),
     modulus_log2: u32,
 ) -> f64 {
     let cell2 = (2.0 * polynomial_size as f64).powi(-2);
     let grid2 = step2(modulus_log2);
-    let g = f64::from(grouping);
-    let sums = n as f64 / g * (1.0 - (-g).exp2());
-    sums * ((-g - 2.0).exp2() * grid2 + (cell2 - grid2) / 12.0) + (cell2 - grid2) / 12.0
+    let groups = n as f64 / rotation.group_bits() as f64;
+    let zero = 1.0 / (rotation.group_ggsws() as f64 + 1.0);
+    let (square, mean2) = (cell2 / 12.0 + grid2 / 6.0, grid2 / 4.0);
+    let active = 1.0 - zero;
+    match kind {
+        ModulusSwitch::Plain => {
+            groups * active * (square - active * mean2) + (cell2 - grid2) / 12.0
+        }
+        ModulusSwitch::Centered => {
+            groups * active * (active * square - (1.0 - 2.0 * zero) * mean2)
+        }
+    }
 }
 
 /// A blind rotation, as far as its noise depends on it.
@@ -146,6 +162,11 @@ const FFT_FITS: [(u32, [f64; 4]); 4] = [
     (4, [0.00855, 1.00715, 1.90759, 2.90759]),
 ];
 
+/// The FFT error of a bundle, as a multiple of 2m times the classic fit F: rounding in the products and transforms is in
+/// proportion to the bundle, whose variance is 2m times that of one GGSW; making the bundle rounds too. Measured at 0.6 to
+/// 0.95 of this over grouping 2 to 5 and blocks of 2 to 6, by level and set (`tests/fft_noise.rs`): an upper bound is kept.
+const BUNDLE_FFT: f64 = 1.0;
+
 impl BlindRotation {
     /// The blind rotation of a set.
     pub fn of(p: &TfheParams) -> Self {
@@ -186,7 +207,7 @@ impl BlindRotation {
     fn rounding_error(&self) -> f64 {
         let mask = self.glwe_dimension as f64
             * self.polynomial_size as f64
-            * rounding_under_key(self.gadget);
+            * rounding_under_key(self.gadget, 0.5);
         (gadget_step2(self.gadget) - step2(GRID_LOG2)) / 12.0 + mask
     }
 
@@ -200,8 +221,30 @@ impl BlindRotation {
         }
     }
 
-    /// One step for `grouping` key bits (2, 3 or 4), n/g times: a GGSW that is the sum of 2^g, times the whole accumulator.
-    pub fn multi_bit(&self, grouping: u32) -> RotationNoise {
+    /// One step for a group of g key bits by a bundle of m GGSW, n/g times: the rounded accumulator, and its digits times
+    /// Σ_j (X^(a_j) − 1)·GGSW_j. (X^a − 1)·e has twice the variance of e for uniform a, so key noise and FFT error count 2m
+    /// times. What rounding takes off the accumulator is taken off before the step and is lost once, whatever the bits.
+    pub fn grouped(&self, rotation: Rotation) -> RotationNoise {
+        let steps = self.lwe_dimension as f64 / rotation.group_bits() as f64;
+        let terms = 2.0 * rotation.group_ggsws() as f64;
+        RotationNoise {
+            fft: steps * BUNDLE_FFT * terms * self.fft_error(1),
+            external_product: steps * terms * self.key_error(),
+            decomposition: steps * self.rounding_error(),
+        }
+    }
+
+    /// The rotation of a set.
+    pub fn noise(&self, rotation: Rotation) -> RotationNoise {
+        match rotation {
+            Rotation::Classic | Rotation::Extended { .. } => self.classic(),
+            Rotation::MultiBit { .. } | Rotation::Block { .. } => self.grouped(rotation),
+        }
+    }
+
+    /// What the kernels of TFHE-rs make of one step for `grouping` key bits (2, 3 or 4), n/g times: a GGSW that is the sum
+    /// of 2^g, times the whole accumulator. With it the published failure probabilities come out.
+    pub fn multi_bit_of_tfhe_rs(&self, grouping: u32) -> RotationNoise {
         let steps = self.lwe_dimension as f64 / f64::from(grouping);
         RotationNoise {
             fft: steps * self.fft_error(grouping),
@@ -209,6 +252,17 @@ impl BlindRotation {
             decomposition: steps * self.rounding_error(),
         }
     }
+}
+
+/// The blind rotation of a set. Where the big key begins with a small one of fewer ones than half, rounding the mask there
+/// counts less.
+pub fn blind_rotation(p: &TfheParams) -> RotationNoise {
+    let mut noise = BlindRotation::of(p).noise(p.rotation);
+    let steps = (p.lwe_dimension / p.rotation.group_bits()) as f64;
+    let sparse = rounding_under_key(p.pbs, p.rotation.key_density());
+    let less = rounding_under_key(p.pbs, 0.5) - sparse;
+    noise.decomposition -= steps * p.shared_dimension() as f64 * less;
+    noise
 }
 
 /// Variance of the phase that the table sees, from that of one bootstrap output's blind rotation, the key switch and the
@@ -279,10 +333,16 @@ pub struct NoiseReport {
 impl NoiseReport {
     /// The noise of a set.
     pub fn of(p: &TfheParams) -> Self {
-        let blind_rotation = BlindRotation::of(p).classic();
-        let key_switch = key_switch(p.big_dimension(), p.lwe_variance(), p.ks, p.ks_modulus_log2);
-        let modulus_switch =
-            modulus_switch(p.lwe_dimension, p.polynomial_size, p.modulus_switch, p.ks_modulus_log2);
+        let blind_rotation = blind_rotation(p);
+        let key_switch =
+            key_switch(p.switched_dimension(), p.lwe_variance(), p.ks, p.ks_modulus_log2)
+                + shared_rounding(p);
+        let modulus_switch = modulus_switch_groups(
+            p.lwe_dimension,
+            p.polynomial_size,
+            (p.rotation, p.modulus_switch),
+            p.ks_modulus_log2,
+        );
         let total =
             decision(p.order, p.max_norm2, blind_rotation.total(), key_switch, modulus_switch);
         NoiseReport {

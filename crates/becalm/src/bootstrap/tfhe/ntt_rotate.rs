@@ -4,6 +4,8 @@
 //! ⊡ is the external product: the k + 1 polynomials are decomposed into ℓ digits each, row (l, r) of the GGSW is
 //! multiplied by digit l of polynomial r, and the rows are added. The key rests in the transformed domain. Every
 //! integer is exact: results depend neither on the level of vector instructions nor on the tile nor on the machine.
+//! With groups of m GGSW of which at most one encrypts 1, a step is acc ← ⌊acc⌉ + ⌊acc⌉ ⊡ Σ_j (X^e_j − 1)·GGSW_j, the
+//! accumulator rounded to its digits: the transform of X^e at the point ψ^t is ψ^(te), read off a table of powers.
 //! Cost of a step: (ℓ + 1)(k + 1) transforms and ℓ(k + 1)² products of N values; the key, n·ℓ(k + 1)²·N words, is read
 //! once per tile. Source: Chillotti et al. 2020, "TFHE", Alg. 3 with the CMUX of section 3.4.
 
@@ -16,6 +18,7 @@ use crate::math::ntt::NttPlan;
 use crate::math::simd::Level;
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::collections::HashMap;
 
 const P: Modulus = Modulus::Goldilocks;
 
@@ -24,14 +27,51 @@ pub struct NttBootstrapKey {
     shape: Shape,
     level: Level,
     plan: &'static NttPlan,
+    groups: Option<Groups>,
     /// n × ℓ × (k + 1) × (k + 1) × N, each polynomial transformed.
     ggsw: Buffer<u64>,
 }
 
-/// Memory for [`NttBootstrapKey::rotate`]: the digits and the product of one step, transformed.
+/// Memory for [`NttBootstrapKey::rotate`]: the digits and the product of one step, transformed; for groups, their factors
+/// and a sum.
 pub struct Scratch {
     digits: Buffer<u64>,
     product: Buffer<u64>,
+    factors: Buffer<u64>,
+}
+
+/// How groups of GGSW are multiplied by.
+struct Groups {
+    /// m.
+    size: usize,
+    /// ψ^x for x in 0..2N.
+    powers: Vec<u64>,
+    /// For each value of a transform the t in 0..2N with which it is taken at ψ^t.
+    points: Vec<u32>,
+}
+
+impl Groups {
+    fn new(plan: &NttPlan, level: Level, size: usize) -> Self {
+        let cells = 2 * plan.size();
+        let mut at = vec![0; plan.size()];
+        at[1] = 1;
+        plan.forward(level, &mut at);
+        let powers: Vec<u64> =
+            std::iter::successors(Some(1), |x| Some(P.mul(*x, at[0]))).take(cells).collect();
+        let logs: HashMap<u64, u32> = powers.iter().copied().zip(0..).collect();
+        let points = at.iter().map(|x| logs[x]).collect();
+        Groups { size, powers, points }
+    }
+
+    /// X^e_j − 1, transformed, for every exponent of a group.
+    fn factors(&self, exponents: &[u32], out: &mut [u64]) {
+        let cells = self.powers.len();
+        for (&e, out) in exponents.iter().zip(out.chunks_exact_mut(self.points.len())) {
+            for (out, &t) in out.iter_mut().zip(&self.points) {
+                *out = P.sub(self.powers[e as usize * t as usize & (cells - 1)], 1);
+            }
+        }
+    }
 }
 
 impl NttBootstrapKey {
@@ -48,6 +88,29 @@ impl NttBootstrapKey {
     /// `BadInput` for a shape without digits, ring or mask, `Memory` when [`bytes`](Self::bytes) cannot be had.
     pub fn new(
         shape: Shape,
+        level: Level,
+        fill: impl Fn(usize, &mut [u64]) + Sync,
+    ) -> Result<Self> {
+        Self::transform(shape, None, level, fill)
+    }
+
+    /// The same for a rotation by groups of `size` GGSW each, in the order of `fill`, of which at most one encrypts 1.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and `BadInput` for a size that does not divide the number of GGSW.
+    pub fn grouped(
+        shape: Shape,
+        size: usize,
+        level: Level,
+        fill: impl Fn(usize, &mut [u64]) + Sync,
+    ) -> Result<Self> {
+        shape.check_groups(size)?;
+        Self::transform(shape, Some(size), level, fill)
+    }
+
+    fn transform(
+        shape: Shape,
+        group: Option<usize>,
         level: Level,
         fill: impl Fn(usize, &mut [u64]) + Sync,
     ) -> Result<Self> {
@@ -68,7 +131,8 @@ impl NttBootstrapKey {
                 plan.forward(level, polynomial);
             }
         });
-        Ok(NttBootstrapKey { shape, level, plan, ggsw })
+        let groups = group.map(|size| Groups::new(plan, level, size));
+        Ok(NttBootstrapKey { shape, level, plan, groups, ggsw })
     }
 
     /// How many ciphertexts share one pass over the key: transforms cost so much that two already hide it.
@@ -82,7 +146,9 @@ impl NttBootstrapKey {
     /// `Memory` when it cannot be had.
     pub fn scratch(&self, _max_tile: usize) -> Result<Scratch> {
         let digits = Buffer::new(self.shape.digits_len())?;
-        Ok(Scratch { digits, product: Buffer::new(self.shape.polynomial_size)? })
+        let polynomials = self.groups.as_ref().map_or(0, |groups| groups.size + 1);
+        let factors = Buffer::new(polynomials * self.shape.polynomial_size)?;
+        Ok(Scratch { digits, product: Buffer::new(self.shape.polynomial_size)?, factors })
     }
 
     /// Rotates a tile of T accumulators. `accs`: T × (k + 1) × N words modulo p, lookup tables in, rotated tables out.
@@ -94,12 +160,23 @@ impl NttBootstrapKey {
         let Shape { lwe_dimension: n, polynomial_size: size, .. } = self.shape;
         let glwe = self.shape.glwe_len();
         self.check(accs, masks, scratch)?;
-        let Scratch { digits, product } = scratch;
+        let Scratch { digits, product, factors } = scratch;
         let (digits, product) = (digits.as_mut_slice(), product.as_mut_slice());
         for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(n + 1)) {
             for polynomial in acc.chunks_exact_mut(size) {
                 rotate_back(polynomial, mask[n] as usize, product);
             }
+        }
+        if let Some(groups) = &self.groups {
+            let len = groups.size * self.shape.ggsw_len();
+            for (i, ggsws) in self.ggsw.as_slice().chunks_exact(len).enumerate() {
+                for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(n + 1)) {
+                    let exponents = &mask[i * groups.size..][..groups.size];
+                    let scratch = (&mut *digits, &mut *product, factors.as_mut_slice());
+                    self.group_step(groups, acc, exponents, ggsws, scratch);
+                }
+            }
+            return Ok(());
         }
         for (i, ggsw) in self.ggsw.as_slice().chunks_exact(self.shape.ggsw_len()).enumerate() {
             for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(n + 1)) {
@@ -116,7 +193,9 @@ impl NttBootstrapKey {
         let (n, size) = (self.shape.lwe_dimension, self.shape.polynomial_size);
         let tile = masks.len() / (n + 1);
         let lengths = masks.len() == tile * (n + 1) && accs.len() == tile * self.shape.glwe_len();
-        let own = scratch.digits.as_slice().len() == self.shape.digits_len();
+        let polynomials = self.groups.as_ref().map_or(0, |groups| groups.size + 1);
+        let own = scratch.digits.as_slice().len() == self.shape.digits_len()
+            && scratch.factors.as_slice().len() == polynomials * size;
         if lengths && own && masks.iter().all(|&m| (m as usize) < 2 * size) {
             return Ok(());
         }
@@ -158,6 +237,37 @@ impl NttBootstrapKey {
             entry::add(self.level, polynomial, product);
         }
     }
+
+    /// acc ← ⌊acc⌉ + ⌊acc⌉ ⊡ Σ_j (X^e_j − 1)·ggsw_j.
+    fn group_step(
+        &self,
+        groups: &Groups,
+        acc: &mut [u64],
+        exponents: &[u32],
+        ggsws: &[u64],
+        (digits, product, factors): (&mut [u64], &mut [u64], &mut [u64]),
+    ) {
+        let (size, glwe) = (self.shape.polynomial_size, self.shape.glwe_len());
+        let (sum, factors) = factors.split_at_mut(size);
+        groups.factors(exponents, factors);
+        for (r, polynomial) in acc.chunks_exact_mut(size).enumerate() {
+            let rows = &mut digits[r * size..];
+            entry::rounded_digits(self.level, self.shape.gadget, polynomial, rows, glwe);
+        }
+        for row in digits.chunks_exact_mut(size) {
+            self.plan.forward(self.level, row);
+        }
+        for (c, polynomial) in acc.chunks_exact_mut(size).enumerate() {
+            sum.fill(0);
+            let ggsws = ggsws.chunks_exact(self.shape.ggsw_len());
+            for (ggsw, factor) in ggsws.zip(factors.chunks_exact(size)) {
+                self.plan.dot(self.level, product, digits, &ggsw[c * size..], glwe);
+                self.plan.multiply_add(self.level, sum, product, factor);
+            }
+            self.plan.inverse(self.level, sum);
+            entry::add(self.level, polynomial, sum);
+        }
+    }
 }
 
 /// a ← X^−exponent·a, exponent in 0..2N.
@@ -181,11 +291,29 @@ fn rotate_back(a: &mut [u64], exponent: usize, copy: &mut [u64]) {
 fn digits(gadget: Gadget, a: &[u64], exponent: usize, rows: &mut [u64], stride: usize) {
     let size = a.len();
     let (shift, negate) = (exponent % size, exponent >= size);
-    let (top, others) = rows.split_at_mut(size);
-    let (wrapped, straight) = top.split_at_mut(shift);
+    let (wrapped, straight) = rows[..size].split_at_mut(shift);
     let (low, high) = a.split_at(size - shift);
     round_difference(gadget, straight, low, &a[shift..], negate);
     round_difference(gadget, wrapped, high, &a[..shift], !negate);
+    split_digits(gadget, rows, stride, size);
+}
+
+/// The digits of `a` as [`digits`] writes them; `a` loses what they do not hold.
+#[inline(always)]
+fn rounded_digits(gadget: Gadget, a: &mut [u64], rows: &mut [u64], stride: usize) {
+    let unit = gadget.scale(gadget.level);
+    for (a, rest) in a.iter_mut().zip(&mut *rows) {
+        let rounded = round(P, gadget, *a);
+        *rest = rounded as u64;
+        *a = P.mul(P.from_signed(rounded), unit);
+    }
+    split_digits(gadget, rows, stride, a.len());
+}
+
+/// The first row, N rounded values in two's complement, to digits.
+#[inline(always)]
+fn split_digits(gadget: Gadget, rows: &mut [u64], stride: usize, size: usize) {
+    let (top, others) = rows.split_at_mut(size);
     // The row of the most significant digit holds what remains.
     for l in (1..gadget.level as usize).rev() {
         for (digit, rest) in others[l * stride - size..][..size].iter_mut().zip(&mut *top) {
@@ -264,6 +392,7 @@ mod entry {
     }
     entries! {
         digits(gadget: Gadget, a: &[u64], exponent: usize, rows: &mut [u64], stride: usize);
+        rounded_digits(gadget: Gadget, a: &mut [u64], rows: &mut [u64], stride: usize);
         add(a: &mut [u64], b: &[u64]);
     }
 }
@@ -272,7 +401,7 @@ mod entry {
 mod tests {
     use super::*;
     use crate::math::exact::schoolbook_add;
-    use crate::math::gadget::decompose;
+    use crate::math::gadget::{decompose, recompose};
 
     fn words(seed: u64) -> impl FnMut() -> u64 {
         let mut state = seed;
@@ -324,6 +453,79 @@ mod tests {
                         schoolbook_add(P, sum, digits, &key[at..at + size]);
                     }
                 }
+            }
+        }
+    }
+
+    /// The rotation by groups of `group` by the definition.
+    fn grouped_reference(shape: &Shape, group: usize, acc: &mut [u64], mask: &[u32]) {
+        let (size, columns) = (shape.polynomial_size, shape.columns());
+        let (body, mask) = mask.split_last().unwrap();
+        for a in acc.chunks_exact_mut(size) {
+            a.copy_from_slice(&rotated(a, 2 * size - *body as usize));
+        }
+        for (i, exponents) in mask.chunks_exact(group).enumerate() {
+            let mut bundle = vec![0; shape.ggsw_len()];
+            for (j, &e) in exponents.iter().enumerate() {
+                let key = ggsw(shape, i * group + j);
+                for (sum, key) in bundle.chunks_exact_mut(size).zip(key.chunks_exact(size)) {
+                    for ((sum, x), y) in sum.iter_mut().zip(rotated(key, e as usize)).zip(key) {
+                        *sum = P.add(*sum, P.sub(x, *y));
+                    }
+                }
+            }
+            let level = shape.gadget.level as usize;
+            let mut digits = vec![0; acc.len() * level];
+            for (a, digits) in acc.iter_mut().zip(digits.chunks_exact_mut(level)) {
+                decompose(P, shape.gadget, *a, digits);
+                *a = recompose(P, shape.gadget, digits);
+            }
+            for (r, digits) in digits.chunks_exact(size * level).enumerate() {
+                for l in 0..level {
+                    let digits: Vec<i64> = digits.iter().skip(l).step_by(level).copied().collect();
+                    for (c, sum) in acc.chunks_exact_mut(size).enumerate() {
+                        let at = ((l * columns + r) * columns + c) * size;
+                        schoolbook_add(P, sum, &digits, &bundle[at..at + size]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn groups_are_exact() {
+        let cases = [(1, 3, 2, 64, 1, 23), (2, 7, 2, 32, 2, 12), (1, 2, 4, 128, 3, 7)];
+        for (k, group, steps, size, level, base_log) in cases {
+            let gadget = Gadget { base_log, level };
+            let shape = Shape {
+                lwe_dimension: group * steps,
+                glwe_dimension: k,
+                bodies: 1,
+                polynomial_size: size,
+                gadget,
+            };
+            let mut next = words(size as u64);
+            let tile = 2;
+            // Half a turn is rounded to the greatest digit; every sixteenth word.
+            let word = |i: usize| if i % 16 == 0 { 1 << 63 } else { P.reduce(next()) };
+            let accs: Vec<u64> = (0..tile * shape.glwe_len()).map(word).collect();
+            let mut masks: Vec<u32> = (0..tile * (group * steps + 1))
+                .map(|i| (i * i * 7919 + 3 * i) as u32 % (2 * size as u32))
+                .collect();
+            masks[..group].fill(0);
+            let mut expected = accs.clone();
+            let pairs = expected.chunks_exact_mut(shape.glwe_len());
+            for (acc, mask) in pairs.zip(masks.chunks_exact(group * steps + 1)) {
+                grouped_reference(&shape, group, acc, mask);
+            }
+            for &simd in Level::available() {
+                let fill = |i: usize, out: &mut [u64]| out.copy_from_slice(&ggsw(&shape, i));
+                let key = NttBootstrapKey::grouped(shape, group, simd, fill).unwrap();
+                let mut got = accs.clone();
+                key.rotate(&mut got, &masks, &mut key.scratch(tile).unwrap()).unwrap();
+                assert!(got == expected, "{shape:?} in groups of {group} {simd:?}");
+                let other = NttBootstrapKey::grouped(shape, group + 1, simd, fill);
+                assert_eq!(other.err().map(|e| e.kind()), Some("bad_input"));
             }
         }
     }

@@ -133,18 +133,18 @@ impl EvaluationKey {
 
 /// Shapes of the tensors of an evaluation key.
 struct Shape {
-    /// `[n, ℓ, k + 1, N]`.
+    /// `[GGSW, ℓ, k + 1, N]`.
     bootstrap: [u64; 4],
-    /// `[k·N, ℓ]`.
+    /// `[k·N, ℓ]`, without the coefficients of a shared key.
     key_switch: [u64; 2],
 }
 
 impl Shape {
     fn of(p: &TfheParams) -> Self {
-        let (n, k1) = (p.lwe_dimension as u64, p.glwe_dimension as u64 + 1);
+        let (count, k1) = (p.ggsw_count() as u64, p.glwe_dimension as u64 + 1);
         Shape {
-            bootstrap: [n, p.pbs.level.into(), k1, p.polynomial_size as u64],
-            key_switch: [p.big_dimension() as u64, p.ks.level.into()],
+            bootstrap: [count, p.pbs.level.into(), k1, p.polynomial_size as u64],
+            key_switch: [p.switched_dimension() as u64, p.ks.level.into()],
         }
     }
 }
