@@ -162,10 +162,10 @@ const FFT_FITS: [(u32, [f64; 4]); 4] = [
     (4, [0.00855, 1.00715, 1.90759, 2.90759]),
 ];
 
-/// The FFT error of a bundle, as a multiple of 2m times the classic fit F: rounding in the products and transforms is in
-/// proportion to the bundle, whose variance is 2m times that of one GGSW; making the bundle rounds too. Measured at 0.6 to
-/// 0.95 of this over grouping 2 to 5 and blocks of 2 to 6, by level and set (`tests/fft_noise.rs`): an upper bound is kept.
-const BUNDLE_FFT: f64 = 1.0;
+/// The first step of a rotation by groups, in steps of FFT error, over N. A table is smooth: its spectrum stands in few
+/// points, there the error of the first products is, and there the spectrum of the key is too, whose coefficients have mean
+/// 1/2. Measured at 0.013 to 0.036 (`tests/noise_measured.rs`, where the first step is one of twelve): an upper bound.
+const SMOOTH_TABLE: f64 = 1.0 / 24.0;
 
 impl BlindRotation {
     /// The blind rotation of a set.
@@ -222,13 +222,14 @@ impl BlindRotation {
     }
 
     /// One step for a group of g key bits by a bundle of m GGSW, n/g times: the rounded accumulator, and its digits times
-    /// Σ_j (X^(a_j) − 1)·GGSW_j. (X^a − 1)·e has twice the variance of e for uniform a, so key noise and FFT error count 2m
-    /// times. What rounding takes off the accumulator is taken off before the step and is lost once, whatever the bits.
+    /// Σ_j (X^(a_j) − 1)·GGSW_j. (X^a − 1)·e has twice the variance of e for uniform a, so key noise counts 2m times; and so
+    /// does the FFT error, which is in proportion to the bundle: of this `tests/fft_noise.rs` measures 0.73 to 1.03. What
+    /// rounding takes off the accumulator is taken off before the step and is lost once, whatever the bits.
     pub fn grouped(&self, rotation: Rotation) -> RotationNoise {
         let steps = self.lwe_dimension as f64 / rotation.group_bits() as f64;
         let terms = 2.0 * rotation.group_ggsws() as f64;
         RotationNoise {
-            fft: steps * BUNDLE_FFT * terms * self.fft_error(1),
+            fft: (steps + SMOOTH_TABLE * self.polynomial_size as f64) * terms * self.fft_error(1),
             external_product: steps * terms * self.key_error(),
             decomposition: steps * self.rounding_error(),
         }

@@ -4,7 +4,7 @@ use becalm::cipher::{KeyRole, Lwe, SecretKey};
 use becalm::math::Modulus;
 use becalm::math::simd::Level;
 use becalm::params::{Kind, TfheParams};
-use becalm::tfhe::modulus_switch::modulus_switch;
+use becalm::tfhe::modulus_switch::modulus_switch_groups;
 use std::borrow::Cow;
 
 /// Whole parameter sets instead of short keys.
@@ -15,7 +15,9 @@ pub fn full() -> bool {
 /// A set of the table as a toy that claims nothing; its small key has at most `n` bits unless the run is a full one.
 pub fn set(name: &str, n: usize) -> TfheParams {
     let whole = TfheParams::named(name).unwrap();
-    let lwe_dimension = if full() { whole.lwe_dimension } else { n.min(whole.lwe_dimension) };
+    let bits = whole.rotation.group_bits();
+    let short = n.min(whole.lwe_dimension) / bits * bits;
+    let lwe_dimension = if full() { whole.lwe_dimension } else { short };
     TfheParams { kind: Kind::Toy, lwe_dimension, log2_pfail: 0.0, ..whole.clone() }
 }
 
@@ -39,19 +41,28 @@ pub fn levels(q: Modulus) -> Vec<Level> {
     }
 }
 
-/// `b̃ − Σ ã_i·s_i` of the exponents that the blind rotation makes of each ciphertext, in 0..2N.
+/// `b̃` less the exponent of the value of every group, of the exponents that the blind rotation makes of each ciphertext, in
+/// 0..2N.
 pub fn exponents(secret: &SecretKey, small: &Lwe) -> Vec<usize> {
     let p = secret.params();
     let (n, cells) = (p.lwe_dimension, 2 * p.polynomial_size as i64);
-    let mut all = vec![0; small.words().len()];
-    let (kind, degree) = (p.modulus_switch, p.polynomial_size);
-    modulus_switch(kind, p.modulus, degree, n, small.words(), &mut all).unwrap();
-    let bits = secret.expose(KeyRole::Small);
-    let exponent = |ct: &[u32]| {
-        let sum: i64 = ct.iter().zip(bits).map(|(a, s)| i64::from(*a) * *s as i64).sum();
-        (i64::from(ct[n]) - sum).rem_euclid(cells) as usize
+    let (bits, values) = (p.rotation.group_bits(), p.rotation.group_ggsws());
+    let width = p.ggsw_count() + 1;
+    let mut all = vec![0; small.words().len() / (n + 1) * width];
+    let (kind, degree) = ((p.rotation, p.modulus_switch), p.polynomial_size);
+    modulus_switch_groups(kind, p.modulus, degree, n, small.words(), &mut all).unwrap();
+    // The value of a group: the number that its bits are, or the place of the one in a block.
+    let value = |group: &[u64]| {
+        let weight = |t: usize| if values == bits { t + 1 } else { 1 << t };
+        group.iter().enumerate().map(|(t, s)| *s as usize * weight(t)).sum()
     };
-    all.chunks_exact(n + 1).map(exponent).collect()
+    let chosen: Vec<usize> = secret.expose(KeyRole::Small).chunks(bits).map(value).collect();
+    let exponent = |ct: &[u32]| {
+        let groups = ct.chunks(values).zip(&chosen).filter(|(_, v)| **v > 0);
+        let sum: i64 = groups.map(|(group, v)| i64::from(group[v - 1])).sum();
+        (i64::from(ct[width - 1]) - sum).rem_euclid(cells) as usize
+    };
+    all.chunks_exact(width).map(exponent).collect()
 }
 
 /// `a − b` in torus units, −1/2 ..= 1/2.
