@@ -148,10 +148,11 @@ impl fmt::Debug for EvaluationKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "EvaluationKey({}, key {}, {:.1} MB seeded)",
+            "EvaluationKey({}, key {}, {:.1} MB seeded{})",
             self.params.name,
             self.id,
-            self.seeded_bytes() as f64 / 1e6
+            self.seeded_bytes() as f64 / 1e6,
+            self.params.assumption().map(|a| format!("; {a}")).unwrap_or_default()
         )
     }
 }

@@ -216,7 +216,8 @@ mod tests {
     #[test]
     fn blocks_take_every_value_alike() {
         for size in [1, 2, 4, 7, 32] {
-            let mut stream = NoiseStream::new(&SecretSeed::from_bytes(&mut [9; 32]), Domain::Test, 3);
+            let mut stream =
+                NoiseStream::new(&SecretSeed::from_bytes(&mut [9; 32]), Domain::Test, 3);
             const BLOCKS: usize = 40_000;
             let mut bits = vec![2; BLOCKS * size];
             blocks(&mut stream, size, &mut bits);

@@ -95,7 +95,9 @@ impl Rotation {
     /// Bits of the small key that one step of the rotation takes: g, b, or 1.
     pub fn group_bits(self) -> usize {
         match self {
-            Rotation::MultiBit { grouping: size } | Rotation::Block { size } => size.max(1) as usize,
+            Rotation::MultiBit { grouping: size } | Rotation::Block { size } => {
+                size.max(1) as usize
+            }
             Rotation::Classic | Rotation::Extended { .. } => 1,
         }
     }
@@ -235,7 +237,8 @@ impl TfheParams {
 
     /// GGSW ciphertexts of the bootstrapping key: n, or one for each value other than 0 of each group of key bits.
     pub fn ggsw_count(&self) -> usize {
-        self.lwe_dimension / self.rotation.group_bits() * self.rotation.group_ggsws()
+        let groups = self.lwe_dimension / self.rotation.group_bits();
+        groups.saturating_mul(self.rotation.group_ggsws())
     }
 
     /// Coefficients of the big key that a key switch leaves as they are: n where the small key is its beginning, or 0.
@@ -251,7 +254,19 @@ impl TfheParams {
     /// Whether the set rests on an assumption that standard keys do not need: a small key made of blocks, or shared with
     /// the big one. Such sets are of the fast family and are never chosen unless asked for.
     pub fn is_fast(&self) -> bool {
-        self.shared_key || matches!(self.rotation, Rotation::Block { .. })
+        self.assumption().is_some()
+    }
+
+    /// What a set of the fast family assumes beyond LWE with uniform binary keys, for people; `None` for standard keys.
+    pub fn assumption(&self) -> Option<&'static str> {
+        match (self.rotation, self.shared_key) {
+            (Rotation::Block { .. }, true) => {
+                Some("fast family: a small key of blocks that is the beginning of the big key")
+            }
+            (Rotation::Block { .. }, false) => Some("fast family: a small key of blocks"),
+            (_, true) => Some("fast family: a small key that is the beginning of the big key"),
+            _ => None,
+        }
     }
 
     /// message·carry: how many values a lookup table has.
@@ -274,7 +289,7 @@ impl TfheParams {
     ///
     /// A key of blocks of b bits stands as a sparse ternary one of no more entropy, log2(b + 1)/b bits a coefficient:
     /// there is less to guess in that, and it is shorter, than in the key itself. A big key that begins with a small one
-    /// of blocks stands as if all of it were made of blocks. `docs/security.md` has the reasons.
+    /// of blocks stands as if all of it were made of blocks. `docs/bootstrap/fast.md` has the reasons.
     pub fn instances(&self) -> [Instance; 2] {
         let instance = |n: usize, blocks: bool, log2_q: u32, variance: f64| Instance {
             n: n as u32,

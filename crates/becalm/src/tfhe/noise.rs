@@ -110,9 +110,7 @@ pub fn modulus_switch_groups(
         ModulusSwitch::Plain => {
             groups * active * (square - active * mean2) + (cell2 - grid2) / 12.0
         }
-        ModulusSwitch::Centered => {
-            groups * active * (active * square - (1.0 - 2.0 * zero) * mean2)
-        }
+        ModulusSwitch::Centered => groups * active * (active * square - (1.0 - 2.0 * zero) * mean2),
     }
 }
 

@@ -87,5 +87,6 @@ fn set(r: &Row) -> TfheParams {
     }
 }
 
-pub(super) static TABLE: LazyLock<Vec<TfheParams>> =
-    LazyLock::new(|| [classic::ROWS, multi_bit::ROWS, fast::ROWS].concat().iter().map(set).collect());
+pub(super) static TABLE: LazyLock<Vec<TfheParams>> = LazyLock::new(|| {
+    [classic::ROWS, multi_bit::ROWS, fast::ROWS].concat().iter().map(set).collect()
+});

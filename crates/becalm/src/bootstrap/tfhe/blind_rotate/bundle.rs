@@ -15,9 +15,9 @@ use super::kernel::{self, Layout, PAD};
 use crate::math::fft::butterfly::{self, Complex, Fetch};
 use crate::math::fft::passes;
 use crate::math::fft::roots;
-use crate::math::fft::vector::{Portable, Round, Vector, prefetch};
 #[cfg(target_arch = "x86_64")]
 use crate::math::fft::vector::{Avx2, Avx512};
+use crate::math::fft::vector::{Portable, Round, Vector, prefetch};
 use crate::math::simd::Level;
 
 /// How groups of one size are multiplied by: sizes, and roots of unity.
@@ -53,7 +53,8 @@ impl Groups {
                 lane_roots.extend((0..lanes).map(|lane| root(x * lane * (cells / points))[part]));
             }
         }
-        let vector_roots = (0..points).flat_map(|i| root(i / lanes * (i % lanes) * (cells / lanes)));
+        let vector_roots =
+            (0..points).flat_map(|i| root(i / lanes * (i % lanes) * (cells / lanes)));
         Groups {
             size,
             lanes,
@@ -205,7 +206,8 @@ unsafe fn multiply_kernel<V: Vector>(
         let leaf_twiddles = layout.plan.twiddles(layout.plan.radices().len()).as_ptr();
         for leaf in 0..layout.plan.leaves() {
             let in_segment = leaf % layout.segment_leaves;
-            let place = leaf / layout.segment_leaves * layout.segment_stride + in_segment * layout.leaf;
+            let place =
+                leaf / layout.segment_leaves * layout.segment_stride + in_segment * layout.leaf;
             let tw = leaf_twiddles.add(leaf * passes::leaf_stride::<V>());
             for c in 0..masks.len() {
                 let work = extra.add(c * groups.work_stride(layout) + place);
