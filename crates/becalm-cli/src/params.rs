@@ -116,6 +116,8 @@ fn describe(p: &TfheParams, as_text_json: bool) -> Result<()> {
                 modulus(p)
             ),
         ),
+        ("key", p.assumption().unwrap_or("uniform binary, both keys independent").to_string()),
+        ("rotation", format!("{:?}", p.rotation)),
         ("bootstrap gadget", format!("B = 2^{}, ℓ = {}", p.pbs.base_log, p.pbs.level)),
         (
             "key switch gadget",

@@ -255,7 +255,7 @@ impl Params {
     fn __repr__(&self) -> String {
         let p = &self.0;
         format!(
-            "<becalm.Params {}: {} values{}, {:.1} bits of security, failure 2^{:.1}, n = {}, k = {}, N = {}, modulo {}>",
+            "<becalm.Params {}: {} values{}, {:.1} bits of security, failure 2^{:.1}, n = {}, k = {}, N = {}, modulo {}{}>",
             p.name,
             p.plaintext_modulus(),
             if p.slots > 1 { format!(" in each of {} slots", p.slots) } else { String::new() },
@@ -264,7 +264,8 @@ impl Params {
             p.lwe_dimension,
             p.glwe_dimension,
             p.polynomial_size,
-            self.modulus()
+            self.modulus(),
+            p.assumption().map(|a| format!("; {a}")).unwrap_or_default()
         )
     }
 

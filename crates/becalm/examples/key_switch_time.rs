@@ -30,6 +30,7 @@ fn measure(level: Level, modulus: Modulus, modulus_log2: u32, rounds: usize) -> 
         input_dimension: 2048,
         output_dimension: 918,
         bodies: 1,
+        shared: 0,
         gadget: Gadget { base_log: 4, level: 4 },
         modulus,
         modulus_log2,

@@ -2,7 +2,7 @@
 //! moduli, and rounding to Z_2N.
 
 use becalm::math::Modulus;
-use becalm::params::{Gadget, ModulusSwitch};
+use becalm::params::{Gadget, ModulusSwitch, Rotation};
 use becalm::tfhe::noise::{self, BlindRotation};
 
 /// SplitMix64: enough for statistics, the same in every run.
@@ -106,7 +106,7 @@ fn rounding_in_an_external_product_has_the_formulas_moment() {
     });
     let one = mean(squares.collect::<Vec<_>>().into_iter());
     // A multi-bit step always multiplies; a classic one where its key bit is one.
-    assert_close(one, rotation.multi_bit(2).total() * 2.0, 0.02);
+    assert_close(one, rotation.grouped(Rotation::MultiBit { grouping: 2 }).total() * 2.0, 0.02);
     assert_close(one / 2.0, rotation.classic().total(), 0.02);
 }
 
@@ -151,7 +151,7 @@ fn modulus_switch_has_the_formulas_variance() {
         let square = mean(errors.iter().map(|e| e * e));
         assert!(bias.abs() < 4.0 * (square / samples as f64).sqrt(), "{kind:?}: bias of {bias}");
         // The standard error of a variance of 20 000 samples is 1 %.
-        let expected = noise::modulus_switch(n, degree, kind, 64);
+        let expected = noise::modulus_switch(n, degree, (Rotation::Classic, kind), 64);
         assert_close(square / (2.0 * degree as f64).powi(2), expected, 0.04);
     }
 }

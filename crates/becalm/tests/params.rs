@@ -1,7 +1,7 @@
 //! Every claim of the parameter table, recomputed; and proof that a wrong row would be noticed.
 
 use becalm::math::Modulus;
-use becalm::params::{Gadget, Kind, ModulusSwitch, Noise, Order, TfheParams};
+use becalm::params::{Gadget, Kind, ModulusSwitch, Noise, Order, Rotation, TfheParams};
 use becalm::tfhe::noise::{self, BlindRotation, CLAIM_TOLERANCE, NoiseReport};
 use std::collections::HashMap;
 
@@ -160,8 +160,15 @@ fn model(row: &HashMap<String, String>) -> [f64; 5] {
         _ => ModulusSwitch::Plain,
     };
     let (br, ms) = match grouping {
-        Some(g) => (rotation.multi_bit(g), noise::modulus_switch_multi_bit(n, degree, g, ks_log2)),
-        None => (rotation.classic(), noise::modulus_switch(n, degree, kind, ks_log2)),
+        Some(grouping) => {
+            let kind = (Rotation::MultiBit { grouping }, ModulusSwitch::Plain);
+            let ms = noise::modulus_switch(n, degree, kind, ks_log2);
+            (rotation.multi_bit_of_tfhe_rs(grouping), ms)
+        }
+        None => (
+            rotation.classic(),
+            noise::modulus_switch(n, degree, (Rotation::Classic, kind), ks_log2),
+        ),
     };
     let lwe = drawn(row, "lwe").variance(ks_log2);
     let ks = noise::key_switch(k * degree, lwe, gadget(row, "ks"), ks_log2);

@@ -2,7 +2,7 @@
 
 use becalm::Error;
 use becalm::math::Modulus;
-use becalm::params::{Gadget, Kind, ModulusSwitch, Need, Noise, Order, TfheParams, find};
+use becalm::params::{Gadget, Kind, ModulusSwitch, Need, Noise, Order, Rotation, TfheParams, find};
 use becalm::tfhe::noise::{self, NoiseReport};
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -114,6 +114,30 @@ fn insecure_sets_are_refused_by_name_and_by_noise() {
         refuse(&quiet);
     }
     refuse(&TfheParams { security_bits: f64::NAN, ..set("tfhe_2_2").clone() });
+}
+
+/// The fast family is opt-in, and multi-bit sets go by name; a group that does not divide n is refused.
+#[test]
+fn variants_are_not_found_unless_asked_for() {
+    for bits in 1..=4 {
+        let standard = find(&Need { bits, ..Need::default() }).unwrap();
+        assert_eq!((standard.rotation, standard.is_fast()), (Rotation::Classic, false));
+        let fast = find(&Need { bits, fast: true, ..Need::default() }).unwrap();
+        assert!(fast.is_fast() && fast.assumption().is_some() && fast.cost() < standard.cost());
+    }
+    let multi = set("tfhe_2_2_multi_bit_3");
+    assert_eq!(multi.ggsw_count(), multi.lwe_dimension / 3 * 7);
+    let fast = set("fast_2_2");
+    assert_eq!(fast.switched_dimension(), 2048 - fast.lwe_dimension);
+    for whole in [multi, fast] {
+        let broken = TfheParams { lwe_dimension: whole.lwe_dimension + 1, ..whole.clone() };
+        let error = broken.validate().unwrap_err();
+        assert!(matches!(error, Error::WrongParams(_)) && error.to_string().contains("divide"));
+    }
+    // Blocks of twelve at the same n have less entropy and fewer bits than the row claims, and so are refused.
+    let rotation = Rotation::Block { size: 12 };
+    let weak = TfheParams { rotation, name: "weak".into(), ..fast.clone() };
+    assert!(matches!(weak.require_secure(false), Err(Error::Insecure(_))));
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! The security that every parameter set claims, estimated again: strict search, both keys.
 
 use becalm::params::{Kind, TfheParams};
-use becalm::security::{Attack, Search, estimate};
+use becalm::security::{Attack, Instance, Search, estimate};
 
 /// Claims are rounded down to a tenth of a bit.
 const ROUNDING: f64 = 0.1;
 
 fn bits(p: &TfheParams) -> f64 {
-    let of = |i| estimate(&i, &Attack::DENSE, Search::Strict).unwrap().bits();
+    let of =
+        |i: Instance| estimate(&i, Attack::for_secret(i.secret), Search::Strict).unwrap().bits();
     p.instances().map(of).into_iter().fold(f64::INFINITY, f64::min)
 }
 

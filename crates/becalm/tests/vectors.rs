@@ -77,6 +77,7 @@ impl Vector {
             input_dimension: params.big_dimension(),
             output_dimension: params.lwe_dimension,
             bodies: 1,
+            shared: 0,
             gadget: params.ks,
             modulus: params.modulus,
             modulus_log2: 32,

@@ -7,9 +7,10 @@
 use super::linear::extract as extract_slot;
 use super::registers::Registers;
 use super::{Backend, Info, Loaded, Session};
+use crate::bootstrap::tfhe::Shape;
 use crate::cipher::{Ciphertext, EvaluationKey, SlotKey};
 use crate::math::{Modulus, exact, gadget};
-use crate::params::{ModulusSwitch, TfheParams};
+use crate::params::{ModulusSwitch, Rotation, TfheParams};
 use crate::program::{Need, Op, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::KeySwitchShape;
 use crate::{Error, Result};
@@ -135,7 +136,8 @@ fn table_polynomials(
     acc
 }
 
-/// (0, b_1, …, b_w) − Σ_i Σ_l digit_l(a_i)·K_(i,l), modulo q or modulo 2^32 (elements are multiples of 2^32 then).
+/// (0, b_1, …, b_w) − Σ_i Σ_l digit_l(a_i)·K_(i,l), for a shared key (a_1 … a_n, b_1, …, b_w) less the sum over the
+/// others; modulo q or modulo 2^32 (elements are multiples of 2^32 then).
 pub(crate) fn key_switch(keys: &EvaluationKey, op: &Op, ct: &[u64]) -> Result<Vec<u64>> {
     let p = keys.params();
     let slot_key = op.need().map_or(Ok(None), |need| need.slot_key(keys))?;
@@ -144,15 +146,16 @@ pub(crate) fn key_switch(keys: &EvaluationKey, op: &Op, ct: &[u64]) -> Result<Ve
     let width = shape.output_dimension + p.slots;
     let mut sum = vec![0u64; width];
     let (mask, bodies) = ct.split_at(ct.len() - p.slots);
-    for (sum, body) in sum[shape.output_dimension..].iter_mut().zip(bodies) {
-        *sum = match shape.modulus_log2 {
-            32 => (body.wrapping_add(1 << 31) >> 32) << 32,
-            _ => *body,
-        };
-    }
+    let (shared, switched) = mask.split_at(shape.shared);
+    let kept = |word: u64| match shape.modulus_log2 {
+        32 => (word.wrapping_add(1 << 31) >> 32) << 32,
+        _ => word,
+    };
+    sum.iter_mut().zip(shared).for_each(|(s, a)| *s = kept(*a));
+    sum[shape.output_dimension..].iter_mut().zip(bodies).for_each(|(s, b)| *s = kept(*b));
     let mut digits = vec![0i64; levels];
     let mut rows = vec![0u64; levels * width];
-    for (i, a) in mask.iter().enumerate() {
+    for (i, a) in switched.iter().enumerate() {
         gadget::decompose(q, gadget, *a, &mut digits);
         match slot_key {
             Some(key) => key.expand(i, &mut rows),
@@ -167,7 +170,19 @@ pub(crate) fn key_switch(keys: &EvaluationKey, op: &Op, ct: &[u64]) -> Result<Ve
     Ok(sum)
 }
 
-/// Exponents round(2N·a_i) of the mask and of the (compensated) bodies.
+/// The mask elements that each value other than 0 of a group adds up: in a multi-bit group those that the bits of the
+/// value name, in a block one.
+fn group_values(rotation: Rotation) -> Vec<Vec<usize>> {
+    let bits = rotation.group_bits();
+    let named = |v: usize| (0..bits).filter(|t| v >> t & 1 == 1).collect();
+    match rotation {
+        Rotation::MultiBit { .. } => (1..1 << bits).map(named).collect(),
+        _ => (0..bits).map(|t| vec![t]).collect(),
+    }
+}
+
+/// Exponents round(2N·x) of the sums of mask elements that the values of every group stand for, and of the (compensated)
+/// bodies.
 pub(crate) fn modulus_switch(p: &TfheParams, ct: &[u64]) -> Vec<usize> {
     let log2_2n = p.table_size().trailing_zeros() + 1;
     let cell = 1i128 << (64 - log2_2n);
@@ -183,24 +198,31 @@ pub(crate) fn modulus_switch(p: &TfheParams, ct: &[u64]) -> Vec<usize> {
     };
     let lifted: Vec<i128> = ct.iter().map(|a| p.modulus.to_torus(*a) as i128).collect();
     let (mask, bodies) = lifted.split_at(p.lwe_dimension);
-    let exponent = |a: &i128| match p.modulus_switch {
-        ModulusSwitch::Companion { coarsest_log2, weight } => companion(*a, coarsest_log2, weight),
-        _ => round(*a),
+    let values = group_values(p.rotation);
+    let sums = mask.chunks(p.rotation.group_bits()).flat_map(|group| {
+        values.iter().map(|named| named.iter().map(|t| group[*t]).sum()).collect::<Vec<i128>>()
+    });
+    let sums: Vec<i128> = sums.collect();
+    let exponent = |x: &i128| match p.modulus_switch {
+        ModulusSwitch::Companion { coarsest_log2, weight } => companion(*x, coarsest_log2, weight),
+        _ => round(*x),
     };
-    let mut exponents: Vec<i128> = mask.iter().map(exponent).collect();
-    let sum: i128 = exponents.iter().zip(mask).map(|(r, a)| r * cell - a).sum();
+    let mut exponents: Vec<i128> = sums.iter().map(exponent).collect();
+    let errors: i128 = exponents.iter().zip(&sums).map(|(r, x)| r * cell - x).sum();
+    let m = values.len() as i128 + 1;
     exponents.extend(bodies.iter().map(|body| match p.modulus_switch {
         ModulusSwitch::Plain => round(*body),
-        // The rounding errors e_i enter the phase as −Σ e_i·s_i, in the mean −Σ e_i/2. A table's box is centred on half a
-        // cell below its value, so what is left is rounded down.
-        _ => (2 * body + sum).div_euclid(2 * cell),
+        // A group's rounding error is e_v for its value v, in the mean Σ_v e_v/M over the M values. A table's box is
+        // centred on half a cell below its value, so what is left is rounded down.
+        _ => (m * body + errors).div_euclid(m * cell),
     }));
     exponents.iter().map(|e| e.rem_euclid(2 * p.table_size() as i128) as usize).collect()
 }
 
 /// X^(−b̃)·T, each body by its own b̃, then acc += ((X^ã_i − 1)·acc) ⊡ GGSW_i for every i, in the ring of the table, Y^(2^η)
-/// being the key's X. The order is i = 0, 1, … but for an extended rotation, where exponents of lesser 2-adic valuation (of
-/// at most η) go first.
+/// being the key's X; with groups acc becomes what its digits stand for, and then acc += acc ⊡ Σ_v (X^e_v − 1)·GGSW_v.
+/// The order is i = 0, 1, … but for an extended rotation, where exponents of lesser 2-adic valuation (of at most η) go
+/// first.
 pub(crate) fn blind_rotate(
     keys: &EvaluationKey,
     table: Vec<Vec<u64>>,
@@ -209,25 +231,61 @@ pub(crate) fn blind_rotate(
     let p = keys.params();
     let (n, k, q) = (p.table_size(), p.glwe_dimension, p.modulus);
     let exponents = modulus_switch(p, ct);
-    let body = |column: usize| exponents[p.lwe_dimension + column.saturating_sub(k)];
+    let count = p.ggsw_count();
+    let body = |column: usize| exponents[count + column.saturating_sub(k)];
     let mut acc: Vec<Vec<u64>> =
         table.iter().enumerate().map(|(c, t)| rotate(q, t, 2 * n - body(c))).collect();
-    let mut ggsw = vec![0u64; p.pbs.level as usize * (k + p.slots).pow(2) * p.polynomial_size];
-    let mut order: Vec<usize> = (0..p.lwe_dimension).collect();
-    order.sort_by_key(|i| exponents[*i].trailing_zeros().min(p.accumulators().trailing_zeros()));
+    let size = p.rotation.group_ggsws();
+    let mut order: Vec<usize> = (0..count / size).collect();
+    let valuation =
+        |i: &usize| exponents[*i].trailing_zeros().min(p.accumulators().trailing_zeros());
+    if size == 1 {
+        order.sort_by_key(valuation);
+    }
+    let grouped = matches!(p.rotation, Rotation::MultiBit { .. } | Rotation::Block { .. });
     for i in order {
-        let e = &exponents[i];
-        keys.expand_ggsw(i, &mut ggsw);
-        let difference: Vec<Vec<u64>> = acc
-            .iter()
-            .map(|c| rotate(q, c, *e).iter().zip(c).map(|(r, c)| q.sub(*r, *c)).collect())
-            .collect();
-        let product = external_product(p, &difference, &ggsw)?;
+        let exponents = &exponents[i * size..(i + 1) * size];
+        let product = if grouped {
+            let product = external_product(p, &acc, &bundle(keys, i, exponents))?;
+            acc.iter_mut().flatten().for_each(|c| {
+                let mut digits = vec![0i64; p.pbs.level as usize];
+                gadget::decompose(q, p.pbs, *c, &mut digits);
+                *c = gadget::recompose(q, p.pbs, &digits);
+            });
+            product
+        } else {
+            let mut ggsw = vec![0u64; Shape::of(p).ggsw_len()];
+            keys.expand_ggsw(i, &mut ggsw);
+            let difference: Vec<Vec<u64>> =
+                acc.iter().map(|c| turned_less_itself(q, c, exponents[0])).collect();
+            external_product(p, &difference, &ggsw)?
+        };
         for (c, d) in acc.iter_mut().zip(product) {
             c.iter_mut().zip(d).for_each(|(c, d)| *c = q.add(*c, d));
         }
     }
     Ok(acc)
+}
+
+/// Σ_v (X^e_v − 1)·GGSW_v of a group.
+fn bundle(keys: &EvaluationKey, group: usize, exponents: &[usize]) -> Vec<u64> {
+    let p = keys.params();
+    let mut bundle = vec![0u64; Shape::of(p).ggsw_len()];
+    let mut ggsw = bundle.clone();
+    for (j, e) in exponents.iter().enumerate() {
+        keys.expand_ggsw(group * exponents.len() + j, &mut ggsw);
+        let polynomials = ggsw.chunks(p.polynomial_size);
+        for (sum, key) in bundle.chunks_mut(p.polynomial_size).zip(polynomials) {
+            let turned = turned_less_itself(p.modulus, key, *e);
+            sum.iter_mut().zip(turned).for_each(|(s, x)| *s = p.modulus.add(*s, x));
+        }
+    }
+    bundle
+}
+
+/// (X^e − 1)·c.
+fn turned_less_itself(q: Modulus, c: &[u64], e: usize) -> Vec<u64> {
+    rotate(q, c, e).iter().zip(c).map(|(r, c)| q.sub(*r, *c)).collect()
 }
 
 /// Σ_l Σ_r digit_l(c_r)·row(l, r).

@@ -158,10 +158,10 @@ pub struct EvaluationKey {
     pub(crate) params: Arc<TfheParams>,
     pub(crate) id: KeyId,
     pub(crate) seed: PublicSeed,
-    /// Bodies of n GGSW ciphertexts: [n][ℓ][k+w rows][w][N].
+    /// Bodies of the GGSW ciphertexts: [GGSW][ℓ][k+w rows][w][N].
     pub(crate) bootstrap: Words,
-    /// Bodies of k·N·ℓ LWE ciphertexts, torus elements (multiples of 2^32 where the key lives modulo 2^32):
-    /// [k·N][ℓ][w].
+    /// Bodies of ℓ LWE ciphertexts for each big key bit that is not shared, torus elements (multiples of 2^32 where the
+    /// key lives modulo 2^32): [k·N][ℓ][w].
     pub(crate) key_switch: Words,
     /// Keys between the slots of a common-mask set, as far as they were given.
     pub(crate) slot_keys: Vec<SlotKey>,
@@ -189,10 +189,11 @@ impl fmt::Debug for EvaluationKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "EvaluationKey({}, key {}, {:.1} MB seeded)",
+            "EvaluationKey({}, key {}, {:.1} MB seeded{})",
             self.params.name,
             self.id,
-            self.seeded_bytes() as f64 / 1e6
+            self.seeded_bytes() as f64 / 1e6,
+            self.params.assumption().map(|a| format!("; {a}")).unwrap_or_default()
         )
     }
 }

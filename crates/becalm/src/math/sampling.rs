@@ -69,6 +69,23 @@ pub fn binary(stream: &mut NoiseStream, out: &mut [u64]) {
     words.zeroize();
 }
 
+/// Blocks of `size` bits, as 0 or 1, of which at most one is 1: each block is one of its `size` + 1 values, all equally
+/// likely to within 2^-122. Two words u a block: the value is ⌊u·(size + 1)/2^128⌋, its bits are found without branches.
+pub fn blocks(stream: &mut NoiseStream, size: usize, out: &mut [u64]) {
+    for block in out.chunks_mut(size) {
+        let mut words = [0; 2];
+        stream.fill_u64(&mut words);
+        let values = size as u128 + 1;
+        let low = u128::from(words[0]) * values >> 64;
+        let value = (u128::from(words[1]) * values + low >> 64) as u64;
+        for (t, bit) in (1u64..).zip(block) {
+            // All bits of x − 1 are 1 when x is 0, and x is far below 2^63.
+            *bit = (value ^ t).wrapping_sub(1) >> 63;
+        }
+        words.zeroize();
+    }
+}
+
 /// TUniform(b): the integers −2^b ..= 2^b, all equally likely but the two ends, which have half the weight; variance
 /// (2^(2b+1) + 1)/6. Takes b + 2 bits r of a word: (r >> 1) + (r & 1) − 2^b. `bound_log2` is at most 62.
 pub fn t_uniform(stream: &mut NoiseStream, bound_log2: u32, out: &mut [i64]) {
@@ -194,6 +211,27 @@ mod tests {
     fn mean_and_variance(x: &[f64]) -> (f64, f64) {
         let mean = x.iter().sum::<f64>() / x.len() as f64;
         (mean, x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (x.len() - 1) as f64)
+    }
+
+    #[test]
+    fn blocks_take_every_value_alike() {
+        for size in [1, 2, 4, 7, 32] {
+            let mut stream =
+                NoiseStream::new(&SecretSeed::from_bytes(&mut [9; 32]), Domain::Test, 3);
+            const BLOCKS: usize = 40_000;
+            let mut bits = vec![2; BLOCKS * size];
+            blocks(&mut stream, size, &mut bits);
+            let mut counts = vec![0usize; size + 1];
+            for block in bits.chunks(size) {
+                assert!(block.iter().all(|&b| b <= 1) && block.iter().sum::<u64>() <= 1);
+                counts[block.iter().position(|&b| b == 1).map_or(0, |t| t + 1)] += 1;
+            }
+            // χ² with `size` degrees of freedom: mean size, variance 2·size.
+            let expected = BLOCKS as f64 / (size + 1) as f64;
+            let chi: f64 = counts.iter().map(|&c| (c as f64 - expected).powi(2) / expected).sum();
+            let (mean, off) = (size as f64, 4.0 * (2.0 * size as f64).sqrt());
+            assert!((chi - mean).abs() < off.max(mean), "{size}: {counts:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Finding a set: by need, or by name.
 
 use super::table::TABLE;
-use super::{Kind, Noise, Order, TfheParams};
+use super::{Kind, Noise, Order, Rotation, TfheParams};
 use crate::math::Modulus;
 use crate::{Error, Result};
 
@@ -28,6 +28,8 @@ pub struct Need {
     pub slots: usize,
     /// Whether Gaussian noise will do. TUniform noise is exact, bounded and drawn in constant time, so it is preferred.
     pub gaussian: bool,
+    /// Whether a set of the fast family will do, which rests on an assumption of its own ([`TfheParams::is_fast`]).
+    pub fast: bool,
 }
 
 impl Default for Need {
@@ -41,6 +43,7 @@ impl Default for Need {
             norm2: 1.0,
             slots: 1,
             gaussian: false,
+            fast: false,
         }
     }
 }
@@ -55,10 +58,12 @@ impl Need {
             && p.max_norm2 >= self.norm2
             && p.slots == self.slots
             && (self.gaussian || !is_gaussian(p))
+            && if p.is_fast() { self.fast } else { p.rotation == Rotation::Classic }
     }
 }
 
-/// The cheapest standard set (by [`TfheParams::cost`]) that meets a need.
+/// The cheapest standard set (by [`TfheParams::cost`]) that meets a need. Multi-bit sets, whose keys are larger, are had by
+/// name only.
 ///
 /// # Errors
 /// `wrong_params` when no set of the table does.

@@ -5,8 +5,10 @@
 //! [`TfheParams::require_secure`] (128 bits by the estimator, whatever the set says of itself).
 
 mod companion;
+mod fast;
 mod lookup;
 mod table;
+mod validate;
 
 pub use companion::{RoundingLaw, rounding_law};
 pub use lookup::{Need, find};
@@ -100,6 +102,35 @@ pub enum Rotation {
     },
 }
 
+impl Rotation {
+    /// Bits of the small key that one step of the rotation takes: g, b, or 1.
+    pub fn group_bits(self) -> usize {
+        match self {
+            Rotation::MultiBit { grouping: size } | Rotation::Block { size } => {
+                size.max(1) as usize
+            }
+            Rotation::Classic | Rotation::Extended { .. } => 1,
+        }
+    }
+
+    /// GGSW ciphertexts that one step multiplies by: one for each thing that the bits of a group may be, other than all
+    /// zero. 2^g − 1, b, or 1.
+    pub fn group_ggsws(self) -> usize {
+        match self {
+            Rotation::MultiBit { grouping } => (1 << grouping.clamp(1, 16)) - 1,
+            _ => self.group_bits(),
+        }
+    }
+
+    /// Probability that a bit of the small key is 1: 1/(b + 1) in blocks, else 1/2.
+    pub fn key_density(self) -> f64 {
+        match self {
+            Rotation::Block { size } => 1.0 / (f64::from(size) + 1.0),
+            _ => 0.5,
+        }
+    }
+}
+
 /// What a parameter set may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
@@ -183,12 +214,6 @@ const SECURE_BITS: f64 = 128.0;
 const LEAST_DIMENSION: usize = 450;
 /// Least noise of a standard set, grid units: 4, less rounding. Below, samples begin to be equations whatever n is.
 const LEAST_NOISE: f64 = 3.99;
-/// Largest k·N of a set that is taken from outside.
-const MAX_BIG_DIMENSION: usize = 1 << 17;
-/// Most coefficients of a table of a set that is taken from outside.
-const MAX_TABLE_SIZE: usize = 1 << 20;
-/// Largest n of a set that is taken from outside.
-const MAX_LWE_DIMENSION: usize = 1 << 14;
 
 impl TfheParams {
     /// The set of this name, exactly as in the table.
@@ -217,6 +242,40 @@ impl TfheParams {
         }
     }
 
+    /// GGSW ciphertexts of the bootstrapping key: n, or one for each value other than 0 of each group of key bits.
+    pub fn ggsw_count(&self) -> usize {
+        let groups = self.lwe_dimension / self.rotation.group_bits();
+        groups.saturating_mul(self.rotation.group_ggsws())
+    }
+
+    /// Coefficients of the big key that a key switch leaves as they are: n where the small key is its beginning, or 0.
+    pub fn shared_dimension(&self) -> usize {
+        if self.shared_key { self.lwe_dimension.min(self.big_dimension()) } else { 0 }
+    }
+
+    /// Coefficients of the big key that a key switch replaces, for each of which its key has ℓ rows.
+    pub fn switched_dimension(&self) -> usize {
+        self.big_dimension() - self.shared_dimension()
+    }
+
+    /// Whether the set rests on an assumption that standard keys do not need: a small key made of blocks, or shared with
+    /// the big one. Such sets are of the fast family and are never chosen unless asked for.
+    pub fn is_fast(&self) -> bool {
+        self.assumption().is_some()
+    }
+
+    /// What a set of the fast family assumes beyond LWE with uniform binary keys, for people; `None` for standard keys.
+    pub fn assumption(&self) -> Option<&'static str> {
+        match (self.rotation, self.shared_key) {
+            (Rotation::Block { .. }, true) => {
+                Some("fast family: a small key of blocks that is the beginning of the big key")
+            }
+            (Rotation::Block { .. }, false) => Some("fast family: a small key of blocks"),
+            (_, true) => Some("fast family: a small key that is the beginning of the big key"),
+            _ => None,
+        }
+    }
+
     /// message·carry: how many values a lookup table has.
     pub fn plaintext_modulus(&self) -> u64 {
         self.message_modulus.saturating_mul(self.carry_modulus)
@@ -234,16 +293,26 @@ impl TfheParams {
 
     /// What an attacker on the set's public material has to solve: the small key, then the big one as an LWE key of
     /// dimension k·N.
+    ///
+    /// A key of blocks of b bits stands as a sparse ternary one of no more entropy, log2(b + 1)/b bits a coefficient:
+    /// there is less to guess in that, and it is shorter, than in the key itself. A big key that begins with a small one
+    /// of blocks stands as if all of it were made of blocks. `docs/bootstrap/fast.md` has the reasons.
     pub fn instances(&self) -> [Instance; 2] {
-        let instance = |n: usize, log2_q: u32, variance: f64| Instance {
+        let instance = |n: usize, blocks: bool, log2_q: u32, variance: f64| Instance {
             n: n as u32,
             log2_q: f64::from(log2_q),
-            secret: Secret::Binary,
+            secret: match self.rotation {
+                Rotation::Block { size } if blocks => {
+                    Secret::Sparse { weight: fast::proxy_weight(n, size) }
+                }
+                _ => Secret::Binary,
+            },
             noise_std: variance.sqrt() * f64::from(log2_q).exp2(),
         };
+        let (small, big) = (self.lwe_dimension, self.big_dimension());
         [
-            instance(self.lwe_dimension, self.ks_modulus_log2, self.lwe_variance()),
-            instance(self.big_dimension(), Modulus::LOG2, self.glwe_variance()),
+            instance(small, true, self.ks_modulus_log2, self.lwe_variance()),
+            instance(big, self.shared_key, Modulus::LOG2, self.glwe_variance()),
         ]
     }
 
@@ -252,29 +321,31 @@ impl TfheParams {
         self.glwe_dimension.saturating_add(self.slots)
     }
 
-    /// Bytes of the bootstrapping key as a bootstrap reads it, transformed: n·ℓ·(k+w)²·N words of 64 bits.
+    /// Bytes of the bootstrapping key as a bootstrap reads it, transformed: ℓ·(k+w)²·N words of 64 bits for each GGSW
+    /// ciphertext.
     pub fn bootstrap_key_bytes(&self) -> u64 {
         let rows = product([self.pbs.level as usize, self.columns()]) as usize;
-        product([self.lwe_dimension, rows, self.columns(), self.polynomial_size, 8])
+        product([self.ggsw_count(), rows, self.columns(), self.polynomial_size, 8])
     }
 
-    /// Bytes of the key-switching key as a key switch reads it: k·N·ℓ·(n+w) words of 64 or 32 bits.
+    /// Bytes of the key-switching key as a key switch reads it: ℓ·(n+w) words of 64 or 32 bits for each of k·N
+    /// coefficients, less those that are shared.
     pub fn key_switch_key_bytes(&self) -> u64 {
         let word = self.ks_modulus_log2 as usize / 8;
-        let rows = product([self.big_dimension(), self.ks.level as usize]) as usize;
+        let rows = product([self.switched_dimension(), self.ks.level as usize]) as usize;
         product([rows, self.lwe_dimension.saturating_add(self.slots), word])
     }
 
     /// Bytes of the bodies of the bootstrapping key, all that is stored when the masks are drawn again from a seed:
-    /// n·ℓ·(k+w)·w·N words of 64 bits.
+    /// ℓ·(k+w)·w·N words of 64 bits for each GGSW ciphertext.
     pub fn seeded_bootstrap_key_bytes(&self) -> u64 {
         let rows = product([self.pbs.level as usize, self.columns()]) as usize;
-        product([self.lwe_dimension, rows, self.slots, self.polynomial_size, 8])
+        product([self.ggsw_count(), rows, self.slots, self.polynomial_size, 8])
     }
 
-    /// Bytes of the bodies of the key-switching key: k·N·ℓ·w words of 64 or 32 bits.
+    /// Bytes of the bodies of the key-switching key: ℓ·w words for each of k·N coefficients, less those that are shared.
     pub fn seeded_key_switch_key_bytes(&self) -> u64 {
-        product([self.big_dimension(), self.ks.level as usize, self.slots, 8])
+        product([self.switched_dimension(), self.ks.level as usize, self.slots, 8])
     }
 
     /// Bytes of the secret keys as stored, a word for each bit: two keys a slot.
@@ -287,11 +358,10 @@ impl TfheParams {
         product([self.ciphertext_dimension().saturating_add(self.slots), 8])
     }
 
-    /// Multiply-adds of one key switch and one bootstrap, the order by which [`find`] ranks sets. With c = k + w, M = N/2: an
-    /// external product takes c(ℓ+1)·2M·log2 M + c²ℓ·4M, a bundle of j GGSW j·c²ℓ·4M; a rotation takes n external products
-    /// (classic), n/g and bundles of 2^g − 1 (multi-bit), n/b and bundles of b (block), or n·[`RoundingLaw::products`]
-    /// (extended). The key switch takes kN·ℓ'·(n + w), without the n coefficients that a shared key leaves alone, and half
-    /// of that modulo 2^32.
+    /// Multiply-adds of one key switch and one bootstrap, the order by which [`find`] ranks sets. With c = k + w, M = N/2:
+    /// an external product takes c(ℓ+1)·2M·log2 M + c²ℓ·4M, a bundle of m GGSW m·c²ℓ·4M; a rotation takes n external
+    /// products (classic), n/g of them with their bundles (multi-bit, block), or n·[`RoundingLaw::products`] (extended).
+    /// The key switch takes ℓ_ks·(n + w) for each of k·N coefficients that are not shared, half of that modulo 2^32.
     pub fn cost(&self) -> f64 {
         let (n, slots) = (self.lwe_dimension as f64, self.slots as f64);
         let columns = self.glwe_dimension as f64 + slots;
@@ -300,16 +370,15 @@ impl TfheParams {
         let product = columns * (level + 1.0) * 2.0 * m * m.log2() + bundle;
         let rotation = match self.rotation {
             Rotation::Classic => n * product,
-            Rotation::MultiBit { grouping: g } => {
-                n / f64::from(g) * (product + (f64::from(g).exp2() - 1.0) * bundle)
-            }
-            Rotation::Block { size: b } => n / f64::from(b) * (product + f64::from(b) * bundle),
             Rotation::Extended { .. } => n * self.rounding().products * product,
+            Rotation::MultiBit { .. } | Rotation::Block { .. } => {
+                let steps = n / self.rotation.group_bits() as f64;
+                steps * (product + self.rotation.group_ggsws() as f64 * bundle)
+            }
         };
-        let shared = if self.shared_key { self.lwe_dimension } else { 0 };
-        let switched = self.big_dimension().saturating_sub(shared) as f64;
+        let rows = self.switched_dimension() as f64 * f64::from(self.ks.level);
         let weight = f64::from(self.ks_modulus_log2) / 64.0;
-        rotation + switched * f64::from(self.ks.level) * weight * (n + slots)
+        rotation + rows * weight * (n + slots)
     }
 
     /// Coefficients of a lookup table: N, or 2^η·N in 2^η accumulators. The modulus switch goes to twice as many cells.
@@ -360,15 +429,16 @@ impl TfheParams {
         ParamsId(id)
     }
 
-    /// Bits of security, estimated here and now: the least of usvp, bdd, dual and dual hybrid over both keys by the
-    /// strict search. Some 30 ms.
+    /// Bits of security, estimated here and now: the least over both keys of usvp, bdd, dual and dual hybrid (and, for
+    /// keys of blocks, the hybrids with guessing) by the strict search. Some 30 ms; seconds for keys of blocks.
     ///
     /// # Errors
     /// `bad_input` if a key is no LWE instance (noise of 0, say).
     pub fn estimated_bits(&self) -> Result<f64> {
         let mut least = security::CEILING_BITS;
         for instance in self.instances() {
-            least = least.min(estimate(&instance, &Attack::DENSE, Search::Strict)?.bits());
+            let attacks = Attack::for_secret(instance.secret);
+            least = least.min(estimate(&instance, attacks, Search::Strict)?.bits());
         }
         Ok(least)
     }
@@ -407,123 +477,6 @@ impl TfheParams {
             format!("use `{instead}`, or allow insecure parameters if nothing secret is encrypted"),
         ))
     }
-
-    /// Checks that the set can be computed with at all: every field in its range. For sets from outside, before any
-    /// memory is asked for. Says nothing of security or failure probability.
-    ///
-    /// # Errors
-    /// `wrong_params` naming the field.
-    pub fn validate(&self) -> Result<()> {
-        self.validate_text()?;
-        self.validate_shape()?;
-        self.validate_noise()?;
-        self.validate_values()
-    }
-
-    fn validate_text(&self) -> Result<()> {
-        let name_ok =
-            (1..=64).contains(&self.name.len()) && self.name.bytes().all(|b| b.is_ascii_graphic());
-        check(name_ok, "a name of 1 to 64 visible ASCII characters", || {
-            format!("{} bytes", self.name.len())
-        })?;
-        let longest = self.source.len().max(self.security_source.len());
-        check(longest <= 256, "sources of at most 256 bytes", || format!("{longest} bytes"))
-    }
-
-    fn validate_shape(&self) -> Result<()> {
-        let (n, k, degree) = (self.lwe_dimension, self.glwe_dimension, self.polynomial_size);
-        check((1..=MAX_LWE_DIMENSION).contains(&n), "n in 1..=16384", || format!("n = {n}"))?;
-        check((1..=16).contains(&k), "k in 1..=16", || format!("k = {k}"))?;
-        let degree_ok = degree.is_power_of_two() && (256..=1 << 16).contains(&degree);
-        check(degree_ok, "N a power of two in 256..=65536", || format!("N = {degree}"))?;
-        check(k * degree <= MAX_BIG_DIMENSION, "k·N at most 131072", || {
-            format!("k·N = {}", k * degree)
-        })?;
-        let rotation_ok = match self.rotation {
-            Rotation::Classic => true,
-            Rotation::MultiBit { grouping: g } => (2..=5).contains(&g) && n % g as usize == 0,
-            Rotation::Block { size: b } => (2..=32).contains(&b) && n % b as usize == 0,
-            Rotation::Extended { factor_log2 } => (1..=6).contains(&factor_log2),
-        };
-        let wanted =
-            "a grouping of 2 to 5 or blocks of 2 to 32 that divide n, or 2^1 to 2^6 accumulators";
-        check(rotation_ok, wanted, || format!("{:?} with n = {n}", self.rotation))?;
-        let table_ok = self.table_size() <= MAX_TABLE_SIZE;
-        check(table_ok, "2^η·N at most 2^20", || format!("{}", self.table_size()))?;
-        if let ModulusSwitch::Companion { coarsest_log2, weight } = self.modulus_switch {
-            let own = self.rotation == Rotation::Extended { factor_log2: coarsest_log2 };
-            check(
-                own && (1..4096).contains(&weight),
-                "companion rounding of the rotation's own 2^η accumulators, a weight in 1..=4095",
-                || format!("{:?} with {:?}", self.modulus_switch, self.rotation),
-            )?;
-        }
-        let slots_ok = (1..=16).contains(&self.slots);
-        check(slots_ok, "1 to 16 slots", || format!("{} slots", self.slots))?;
-        let alone =
-            self.slots == 1 || (self.order == Order::KsPbs && self.rotation == Rotation::Classic);
-        let wanted = "slots with the key switch first and the classic rotation";
-        check(alone, wanted, || format!("{:?} and {:?}", self.order, self.rotation))?;
-        let shared_ok = !self.shared_key || n <= k * degree;
-        check(shared_ok, "a shared key no longer than k·N", || format!("n = {n}"))?;
-        let switched = self.ks_modulus_log2;
-        let word_ok = switched == 64
-            || switched == 32 && self.modulus == Modulus::Native && self.order == Order::KsPbs;
-        let wanted =
-            "a key switch modulo q, or modulo 2^32 where q = 2^64 and the key switch comes first";
-        check(word_ok, wanted, || format!("2^{switched}"))?;
-        for (name, g, log2) in [("pbs", self.pbs, 64), ("ks", self.ks, switched)] {
-            // Digits fit an i32, and the last multiple of q/B^l is at least one grid unit with room to round.
-            let digits_ok = (1..=31).contains(&g.base_log) && (1..=63).contains(&g.level);
-            let wanted = format!(
-                "{name} gadget: base_log in 1..=31, level at least 1, base_log·level below {log2}"
-            );
-            check(digits_ok && g.base_log * g.level < log2, &wanted, || {
-                format!("{} x {}", g.base_log, g.level)
-            })?;
-        }
-        Ok(())
-    }
-
-    fn validate_noise(&self) -> Result<()> {
-        for (key, noise, log2) in [
-            ("small", self.lwe_noise, self.ks_modulus_log2),
-            ("big", self.glwe_noise, Modulus::LOG2),
-        ] {
-            let noise_ok = match noise {
-                Noise::Gaussian { std } => (0.0..=0.03125).contains(&std),
-                Noise::TUniform { bound_log2 } => bound_log2 <= log2 - 5,
-            };
-            check(
-                noise_ok,
-                &format!("noise of the {key} key of at most 1/32 of the torus"),
-                || format!("{noise:?}"),
-            )?;
-        }
-        Ok(())
-    }
-
-    fn validate_values(&self) -> Result<()> {
-        let (message, carry) = (self.message_modulus, self.carry_modulus);
-        let powers = message.is_power_of_two() && carry.is_power_of_two();
-        check(powers, "message and carry moduli that are powers of two", || {
-            format!("{message} and {carry}")
-        })?;
-        // Both are at most 2^63, so the product fits 128 bits. Two coefficients a value at least: a box has two halves.
-        let product = u128::from(message) * u128::from(carry);
-        let fits = message >= 2 && product * 2 <= self.table_size() as u128;
-        check(
-            fits,
-            "a message modulus of 2 or more and message·carry at most half the table",
-            || format!("{message}·{carry}"),
-        )?;
-        let norm_ok = (1.0..=1048576.0).contains(&self.max_norm2);
-        check(norm_ok, "max_norm2 in 1..=2^20", || format!("{}", self.max_norm2))?;
-        let claims_ok =
-            (0.0..=1e6).contains(&self.security_bits) && (-1e6..=0.0).contains(&self.log2_pfail);
-        let got = || format!("{} bits, 2^{}", self.security_bits, self.log2_pfail);
-        check(claims_ok, "finite claims: security_bits >= 0 and log2_pfail <= 0", got)
-    }
 }
 
 /// Slots of a set that does not speak of them.
@@ -534,17 +487,4 @@ fn one() -> usize {
 /// A product of sizes that stays at the largest where a set from outside would overflow it.
 fn product<const K: usize>(factors: [usize; K]) -> u64 {
     factors.iter().fold(1, |a, b| u64::saturating_mul(a, *b as u64))
-}
-
-/// `Ok` if `ok`, else a `wrong_params` error.
-fn check(ok: bool, wanted: &str, got: impl FnOnce() -> String) -> Result<()> {
-    if ok {
-        return Ok(());
-    }
-    Err(Error::wrong_params(
-        "validate parameters",
-        wanted,
-        got(),
-        "use a set of the table, or correct the field",
-    ))
 }

@@ -3,7 +3,8 @@
 //! (0, …, 0, b_1, …, b_w) − Σ_i Σ_l d_{i,l}·K_{i,l} (w = 1 body but for a common mask), with d_{i,·} the signed gadget digits of the mask element a_i and K_{i,l} an
 //! encryption of S_i·q/B^l under the small key. A product of the batch's digits with the matrix K, exact in integers
 //! for all moduli: 2^64, p, and 2^32 (a key of half the size, read at twice the speed; results are torus elements,
-//! multiples of 2^32).
+//! multiples of 2^32). Where the small key is the beginning of the big one the first n mask elements stay as they are, and
+//! the sum runs over the others.
 //! Cost: reading K from memory once per batch, and k·N·ℓ·(n + 1)/16 (2^32) or /8 multiply-adds of 512 bits a
 //! ciphertext. 2048 → 918 with ℓ = 4 on a Zen 4 core: 0.7 ms alone, 0.15 ms in a batch (2^32); twice that for 2^64 and p.
 //! Source: Chillotti, Gama, Georgieva, Izabachène 2020 (ia.cr/2018/421), Algorithm 2 for N = 1, with signed digits.
@@ -36,6 +37,9 @@ pub struct KeySwitchShape {
     pub output_dimension: usize,
     /// w, the bodies of inputs and outputs.
     pub bodies: usize,
+    /// How many coefficients at the beginning of the mask stay as they are, because the two keys share them: 0 or n. The
+    /// key has no rows for them.
+    pub shared: usize,
     /// Digits of the input's mask: `base_log` 1 to 9, `base_log·level` at most 64 (at most 32 modulo 2^32).
     pub gadget: Gadget,
     /// Modulus of the inputs, and of the outputs unless `modulus_log2` is 32.
@@ -51,6 +55,7 @@ impl KeySwitchShape {
             input_dimension: params.big_dimension(),
             output_dimension: params.lwe_dimension,
             bodies: params.slots,
+            shared: params.shared_dimension(),
             gadget: params.ks,
             modulus: params.modulus,
             modulus_log2: params.ks_modulus_log2,
@@ -60,6 +65,11 @@ impl KeySwitchShape {
     /// Elements of an input: mask and bodies.
     fn input_len(self) -> usize {
         self.input_dimension + self.bodies
+    }
+
+    /// Mask elements that the key has rows for.
+    fn switched(self) -> usize {
+        self.input_dimension - self.shared
     }
 
     /// Fails with `WrongParams` when the kernels cannot take this shape.
@@ -92,6 +102,9 @@ impl KeySwitchShape {
             );
             return refuse("dimensions from 1 to 2^24 and 1 to 2^10 bodies", got);
         }
+        if self.shared > self.output_dimension || self.shared >= self.input_dimension {
+            return refuse("fewer shared coefficients than mask elements", self.shared.to_string());
+        }
         Ok(self)
     }
 }
@@ -114,7 +127,8 @@ impl KeySwitchKey {
     }
 
     /// Builds the key in parallel. `fill(i, rows)` writes the ℓ encryptions K_{i,1}, …, K_{i,ℓ} (most significant
-    /// first) of n + w elements each, for input coefficient i; it is called once for every i, in no particular order.
+    /// first) of n + w elements each, for input coefficient i after the shared ones; it is called once for every i, in no
+    /// particular order.
     /// Modulo 2^32 elements are given as torus elements, multiples of 2^32.
     ///
     /// Fails with `WrongParams` for a shape out of range and with `Memory` when the key does not fit.
@@ -226,14 +240,14 @@ impl KeySwitchKey {
             let digits = &mut digits[..batch * rows];
             let cts = inputs.chunks_exact(shape.input_len());
             for (ct, digits) in cts.zip(digits.chunks_exact_mut(rows)) {
-                gadget.decompose(path, &ct[elements.clone()], digits);
+                gadget.decompose(path, &ct[shape.shared..][elements.clone()], digits);
             }
             let key = self.layout.panels_of(self.memory.as_slice(), block, &panels);
             kernel::multiply(path, rows, key, digits, sums);
         }
     }
 
-    /// (0, …, 0, b_1, …, b_w) minus the sums, reduced.
+    /// (0, …, 0, b_1, …, b_w), or (a_1, …, a_n, b_1, …, b_w) where they are shared, minus the sums, reduced.
     fn finish(
         &self,
         columns: &Range<usize>,
@@ -243,23 +257,27 @@ impl KeySwitchKey {
     ) {
         let Layout { shape, path } = self.layout;
         let (width, words) = (path.columns(), self.layout.words());
-        let bodies = inputs.chunks_exact(shape.input_len()).map(|ct| &ct[shape.input_dimension..]);
-        let batch = bodies.len();
-        for (i, (body, out)) in bodies.zip(outputs.chunks_exact_mut(columns.len())).enumerate() {
+        let cts = inputs.chunks_exact(shape.input_len());
+        let batch = cts.len();
+        for (i, (ct, out)) in cts.zip(outputs.chunks_exact_mut(columns.len())).enumerate() {
             for (group, out) in out.chunks_mut(width).enumerate() {
                 let sums = |word| &scratch.sums[((group * words + word) * batch + i) * width..];
                 for (c, out) in out.iter_mut().enumerate() {
                     let column = columns.start + group * width + c;
-                    let body = column.checked_sub(shape.output_dimension).map_or(0, |j| body[j]);
+                    let kept = match column.checked_sub(shape.output_dimension) {
+                        Some(slot) => ct[shape.input_dimension + slot],
+                        None if column < shape.shared => ct[column],
+                        None => 0,
+                    };
                     *out = match (shape.modulus_log2, shape.modulus) {
                         (32, modulus) => {
-                            let rounded = modulus.to_torus(body).wrapping_add(1 << 31) >> 32;
+                            let rounded = modulus.to_torus(kept).wrapping_add(1 << 31) >> 32;
                             rounded.wrapping_sub(sums(0)[c] as u64) << 32
                         }
                         (_, modulus) => {
                             let low = modulus.from_signed(sums(0)[c]);
                             let high = modulus.mul(modulus.from_signed(sums(1)[c]), 1 << 32);
-                            modulus.sub(body, modulus.add(low, high))
+                            modulus.sub(kept, modulus.add(low, high))
                         }
                     };
                 }
@@ -311,14 +329,16 @@ mod tests {
     /// The definition, one ciphertext at a time.
     fn reference(shape: KeySwitchShape, rows: &[Vec<u64>], ct: &[u64]) -> Vec<u64> {
         let (mask, bodies) = ct.split_at(shape.input_dimension);
+        let (shared, mask) = mask.split_at(shape.shared);
         let modulus = if shape.modulus_log2 == 32 { Modulus::Native } else { shape.modulus };
         let mut out = vec![0; shape.output_dimension + shape.bodies];
-        for (out, body) in out[shape.output_dimension..].iter_mut().zip(bodies) {
-            *out = match shape.modulus_log2 {
-                32 => shape.modulus.to_torus(*body).wrapping_add(1 << 31) & 0xFFFF_FFFF_0000_0000,
-                _ => *body,
-            };
-        }
+        let kept = |word: u64| match shape.modulus_log2 {
+            32 => shape.modulus.to_torus(word).wrapping_add(1 << 31) & 0xFFFF_FFFF_0000_0000,
+            _ => word,
+        };
+        out.iter_mut().zip(shared).for_each(|(out, a)| *out = kept(*a));
+        let slots = &mut out[shape.output_dimension..];
+        slots.iter_mut().zip(bodies).for_each(|(out, b)| *out = kept(*b));
         for (&a, rows) in mask.iter().zip(rows) {
             for (d, row) in
                 digits(shape, a).into_iter().zip(rows.chunks(shape.output_dimension + shape.bodies))
@@ -362,7 +382,7 @@ mod tests {
         for (j, a) in inputs.iter_mut().enumerate().filter(|(j, _)| j % 5 == 0) {
             *a = [1 << 63, (1 << 63) - 1, GOLDILOCKS / 2, GOLDILOCKS - 1, 1 << 63 | 1][j / 5 % 5];
         }
-        ((0..shape.input_dimension).map(rows).collect(), inputs)
+        ((0..shape.switched()).map(rows).collect(), inputs)
     }
 
     fn check(shape: KeySwitchShape, batch: usize, seed: u8) {
@@ -395,6 +415,7 @@ mod tests {
             input_dimension in 1usize..300,
             output_dimension in 1usize..70,
             bodies in 1usize..=5,
+            is_shared in any::<bool>(),
             base_log in 1u32..=9,
             level in 1u32..=9,
             modulus in prop::sample::select(&MODULI[..]),
@@ -403,7 +424,11 @@ mod tests {
             seed in any::<u8>(),
         ) {
             let gadget = Gadget { base_log, level: level.min(modulus_log2 / base_log) };
-            check(KeySwitchShape { input_dimension, output_dimension, bodies, gadget, modulus, modulus_log2 }, batch, seed);
+            let shared = if is_shared { output_dimension.min(input_dimension - 1) } else { 0 };
+            let shape = KeySwitchShape {
+                input_dimension, output_dimension, bodies, shared, gadget, modulus, modulus_log2,
+            };
+            check(shape, batch, seed);
         }
     }
 
@@ -417,6 +442,7 @@ mod tests {
                     input_dimension: 300,
                     output_dimension: 3,
                     bodies: 1,
+                    shared: 0,
                     gadget,
                     modulus,
                     modulus_log2: 64,
@@ -448,6 +474,7 @@ mod tests {
             input_dimension: 40,
             output_dimension: 17,
             bodies: 1,
+            shared: 0,
             gadget,
             modulus: Modulus::Native,
             modulus_log2: 32,
@@ -464,6 +491,7 @@ mod tests {
             input_dimension: 40,
             output_dimension: 17,
             bodies: 1,
+            shared: 0,
             gadget,
             modulus: Modulus::Native,
             modulus_log2: 64,

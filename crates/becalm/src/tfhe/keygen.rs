@@ -1,11 +1,12 @@
 //! Key generation, and the expansion of seeded keys.
 //!
-//! GGSW i of the bootstrapping key encrypts bit s_i of the small key under the big one. Row (l, r) is an encryption of zero
-//! plus s_i·q/B^l on column r. Adding to mask column r < k changes the phase by −s_i·q/B^l·S_r, so that row is written
+//! GGSW i of the bootstrapping key encrypts a bit of the small key under the big one, or says whether a group of its bits
+//! has a certain value ([`ggsw_message`]). Row (l, r) is an encryption of zero
+//! plus m_i·q/B^l on column r. Adding to mask column r < k changes the phase by −m_i·q/B^l·S_r, so that row is written
 //! with a seeded mask and a body moved by that instead: only bodies are stored. Row (i, l) of the key-switching key
-//! encrypts bit i of the big key times q/B^l under the small one. Behind a common mask each row has w bodies, body j for
-//! bit s_(j,i) under S_j; row k + j carries the bit of slot j in body j alone. Source: Chillotti et al. 2020 (TFHE),
-//! Def. 3.8 and Alg. 2; common mask: Bergerat et al. 2025 (TCHES 2025/4), CM-GGSW.
+//! encrypts bit i of the big key (of those after a shared beginning) times q/B^l under the small one. Behind a common mask
+//! each row has w bodies, body j for the bits of slot j under S_j; row k + j carries the bit of slot j in body j alone.
+//! Source: Chillotti et al. 2020 (TFHE), Def. 3.8 and Alg. 2; common mask: Bergerat et al. 2025 (TCHES 2025/4), CM-GGSW.
 
 use super::encrypt::{fill_noise, inner_product};
 use super::noise::check_claim;
@@ -14,13 +15,24 @@ use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words};
 use crate::math::Modulus;
 use crate::math::buffer::zeroed;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
-use crate::math::sampling::{binary, uniform};
-use crate::params::TfheParams;
+use crate::math::sampling::{binary, blocks, uniform};
+use crate::params::{Rotation, TfheParams};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use zeroize::Zeroizing;
+
+/// What GGSW `i` of the bootstrapping key encrypts. Classic and in blocks: key bit i. Multi-bit: whether the bits of group
+/// ⌊i/(2^g − 1)⌋ are those of the number i mod (2^g − 1) + 1, the lowest first: a product of bits and their complements.
+fn ggsw_message(rotation: Rotation, small: &[u64], i: usize) -> u64 {
+    let (bits, values) = (rotation.group_bits(), rotation.group_ggsws());
+    if bits == values {
+        return small[i];
+    }
+    let (group, value) = (&small[i / values * bits..][..bits], i % values + 1);
+    group.iter().enumerate().fold(1, |m, (t, s)| m * if value >> t & 1 == 1 { *s } else { 1 - s })
+}
 
 /// Told how much of a key is made, from several threads; `false` stops the work.
 pub type KeyProgress<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
@@ -48,8 +60,17 @@ impl SecretKey {
         let seed = SecretSeed::from_system()?;
         let mut small = vec![0; params.slots * params.lwe_dimension];
         let mut big = vec![0; params.slots * params.big_dimension()];
-        binary(&mut NoiseStream::new(&seed, Domain::Secret, 0), &mut small);
+        let mut stream = NoiseStream::new(&seed, Domain::Secret, 0);
+        match params.rotation {
+            Rotation::Block { size } => blocks(&mut stream, size as usize, &mut small),
+            _ => binary(&mut stream, &mut small),
+        }
         binary(&mut NoiseStream::new(&seed, Domain::Secret, 1), &mut big);
+        let shared = params.shared_dimension();
+        let slots = small.chunks_exact(params.lwe_dimension);
+        for (small, big) in slots.zip(big.chunks_exact_mut(params.big_dimension())) {
+            big[..shared].copy_from_slice(&small[..shared]);
+        }
         // The name is drawn apart from the key: it is public and must say nothing of it.
         let name = PublicSeed::from_system()?;
         let mut id = [0; 16];
@@ -79,6 +100,7 @@ impl SecretKey {
                 "give one word of 0 or 1 for each bit",
             ));
         }
+        check_structure(params, small, big)?;
         key.small.copy_from_slice(small);
         key.big.copy_from_slice(big);
         Ok(key)
@@ -106,9 +128,9 @@ impl SecretKey {
         let rows = p.pbs.level as usize * (p.glwe_dimension + p.slots);
         let (ggsw_body, ks_body) =
             (rows * p.slots * p.polynomial_size, p.ks.level as usize * p.slots);
-        let mut bootstrap = zeroed("keygen", p.lwe_dimension * ggsw_body)?;
-        let mut key_switch = zeroed("keygen", p.big_dimension() * ks_body)?;
-        let total = p.lwe_dimension + p.big_dimension();
+        let mut bootstrap = zeroed("keygen", p.ggsw_count() * ggsw_body)?;
+        let mut key_switch = zeroed("keygen", p.switched_dimension() * ks_body)?;
+        let total = p.ggsw_count() + p.switched_dimension();
         let (done, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
         let step = || {
             let go_on = !stopped.load(Ordering::Relaxed)
@@ -157,13 +179,14 @@ impl SecretKey {
         let mut masks = MaskStream::new(seed, Domain::Bootstrap, i as u32);
         let mut noise = NoiseStream::new(noise, Domain::Bootstrap, i as u32);
         let mut mask = vec![0u64; k * n];
+        let smalls = self.small.chunks_exact(p.lwe_dimension);
+        let messages: Vec<u64> = smalls.map(|small| ggsw_message(p.rotation, small, i)).collect();
         for (row, bodies) in out.chunks_exact_mut(p.slots * n).enumerate() {
             let (level, r) = (row / (k + p.slots) + 1, row % (k + p.slots));
             uniform(&mut masks, q, &mut mask);
             for (slot, (secret, body)) in secrets.iter().zip(bodies.chunks_exact_mut(n)).enumerate()
             {
-                let bit = self.small[slot * p.lwe_dimension + i];
-                let scaled = bit << (Modulus::LOG2 - level as u32 * p.pbs.base_log);
+                let scaled = messages[slot] << (Modulus::LOG2 - level as u32 * p.pbs.base_log);
                 secret.encrypt_zero(&mask, &mut noise, p.glwe_noise, body);
                 if r == k + slot {
                     body[0] = q.add(body[0], scaled);
@@ -192,12 +215,34 @@ impl SecretKey {
             let smalls = self.small.chunks_exact(p.lwe_dimension);
             for (slot, ((body, e), small)) in bodies.iter_mut().zip(errors).zip(smalls).enumerate()
             {
-                let scaled = self.big[slot * p.big_dimension() + i] * unit;
+                let scaled = self.big[slot * p.big_dimension() + p.shared_dimension() + i] * unit;
                 let error = q.from_signed(e << (Modulus::LOG2 - p.ks_modulus_log2));
                 *body = q.add(q.add(inner_product(q, &mask, small), scaled), error);
             }
         }
     }
+}
+
+/// Refuses bits that are not a key of the set's family. Says only that, not which bits.
+fn check_structure(params: &TfheParams, small: &[u64], big: &[u64]) -> Result<()> {
+    let blocks = match params.rotation {
+        Rotation::Block { size } => {
+            let above = |block: &[u64]| u64::from(block.iter().sum::<u64>() > 1);
+            small.chunks(size as usize).map(above).sum::<u64>()
+        }
+        _ => 0,
+    };
+    let shared = params.shared_dimension();
+    let other = small[..shared].iter().zip(big).fold(0, |other, (s, b)| other | (s ^ b));
+    if blocks == 0 && other == 0 {
+        return Ok(());
+    }
+    Err(Error::bad_input(
+        "from_bits",
+        "a small key of blocks, or the beginning of the big key, as the set says",
+        "other bits",
+        "use the bits of a key that was drawn for this set",
+    ))
 }
 
 /// Masks of row i of the key-switching key: torus elements, multiples of 2^32 when the key lives modulo 2^32.
@@ -246,21 +291,21 @@ impl EvaluationKey {
         }
     }
 
-    /// The bootstrapping key in coefficient form, `[n][ℓ][row][column][N]`, for exchange with other libraries.
+    /// The bootstrapping key in coefficient form, `[GGSW][ℓ][row][column][N]`, for exchange with other libraries.
     pub fn bootstrap_words(&self) -> Vec<u64> {
         let p = &*self.params;
         let size = p.pbs.level as usize * (p.glwe_dimension + p.slots).pow(2) * p.polynomial_size;
-        let mut words = vec![0; p.lwe_dimension * size];
+        let mut words = vec![0; p.ggsw_count() * size];
         words.par_chunks_exact_mut(size).enumerate().for_each(|(i, out)| self.expand_ggsw(i, out));
         words
     }
 
-    /// The key-switching key in full, `[k·N][ℓ][n + w]`, for exchange with other libraries. Modulo 2^32 the elements are
-    /// multiples of 2^32.
+    /// The key-switching key in full, `[k·N][ℓ][n + w]` (without the coefficients of a shared key), for exchange with other
+    /// libraries. Modulo 2^32 the elements are multiples of 2^32.
     pub fn key_switch_words(&self) -> Vec<u64> {
         let p = &*self.params;
         let size = p.ks.level as usize * (p.lwe_dimension + p.slots);
-        let mut words = vec![0; p.big_dimension() * size];
+        let mut words = vec![0; p.switched_dimension() * size];
         words
             .par_chunks_exact_mut(size)
             .enumerate()

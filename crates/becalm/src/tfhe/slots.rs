@@ -113,6 +113,7 @@ impl SlotKey {
     pub fn shape(&self) -> KeySwitchShape {
         let p = &*self.params;
         KeySwitchShape {
+            shared: 0,
             input_dimension: self.kind.rows(p),
             output_dimension: p.big_dimension(),
             bodies: p.slots,

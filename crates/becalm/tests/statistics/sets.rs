@@ -15,7 +15,9 @@ pub fn full() -> bool {
 /// A set of the table as a toy that claims nothing; its small key has at most `n` bits unless the run is a full one.
 pub fn set(name: &str, n: usize) -> TfheParams {
     let whole = TfheParams::named(name).unwrap();
-    let lwe_dimension = if full() { whole.lwe_dimension } else { n.min(whole.lwe_dimension) };
+    let bits = whole.rotation.group_bits();
+    let short = n.min(whole.lwe_dimension) / bits * bits;
+    let lwe_dimension = if full() { whole.lwe_dimension } else { short };
     TfheParams { kind: Kind::Toy, lwe_dimension, log2_pfail: 0.0, ..whole.clone() }
 }
 
@@ -39,22 +41,32 @@ pub fn levels(q: Modulus) -> Vec<Level> {
     }
 }
 
-/// `b̃ − Σ ã_i·s_i` of the exponents that the blind rotation makes of each slot of each ciphertext, in 0..2N.
+/// `b̃` less the exponent of the value of every group, of the exponents that the blind rotation makes of each slot of each
+/// ciphertext, in 0..2N.
 pub fn exponents(secret: &SecretKey, small: &Lwe) -> Vec<usize> {
     let p = secret.params();
     let (n, w, cells) = (p.lwe_dimension, p.slots, 2 * p.table_size() as i64);
-    let mut all = vec![0; small.words().len()];
-    let (kind, degree) = (p.modulus_switch, p.table_size());
+    let (bits, values) = (p.rotation.group_bits(), p.rotation.group_ggsws());
+    let count = p.ggsw_count();
+    let mut all = vec![0; small.words().len() / (n + w) * (count + w)];
+    let (kind, degree) = ((p.rotation, p.modulus_switch), p.table_size());
     modulus_switch(kind, p.modulus, degree, (n, w), small.words(), &mut all).unwrap();
+    // The value of a group: the number that its bits are, or the place of the one in a block.
+    let value = |group: &[u64]| -> usize {
+        let weight = |t: usize| if values == bits { t + 1 } else { 1 << t };
+        group.iter().enumerate().map(|(t, s)| *s as usize * weight(t)).sum()
+    };
     let secrets = secret.expose(KeyRole::Small);
     let exponents = |ct: &[u32]| -> Vec<usize> {
-        let of = |(bits, body): (&[u64], &u32)| {
-            let sum: i64 = ct.iter().zip(bits).map(|(a, s)| i64::from(*a) * *s as i64).sum();
+        let of = |(key, body): (&[u64], &u32)| {
+            let groups = ct[..count].chunks(values).zip(key.chunks(bits).map(value));
+            let sum: i64 =
+                groups.filter(|(_, v)| *v > 0).map(|(group, v)| i64::from(group[v - 1])).sum();
             (i64::from(*body) - sum).rem_euclid(cells) as usize
         };
-        secrets.chunks_exact(n).zip(&ct[n..]).map(of).collect()
+        secrets.chunks_exact(n).zip(&ct[count..]).map(of).collect()
     };
-    all.chunks_exact(n + w).flat_map(exponents).collect()
+    all.chunks_exact(count + w).flat_map(exponents).collect()
 }
 
 /// `a − b` in torus units, −1/2 ..= 1/2.

@@ -5,9 +5,11 @@
 //! three sweeps: rotate, subtract, decompose and first pass; per block of the transform the rest of the forward passes,
 //! the products with the GGSW and the inverse passes; last pass and accumulation. The key is stored in the order in
 //! which the second sweep reads it. Cost per step: (ℓ + 1)(k + w) transforms and ℓ(k + w)^2·N/2 complex products.
+//! With groups of GGSW a step is `acc += acc ⊡ Σ_j (X^(e_j) − 1)·GGSW_j` instead (`bundle`).
 //! Source: Chillotti–Gama–Georgieva–Izabachène 2020 (TFHE), Alg. 3 and 4. `docs/performance/blind_rotate.md` has the
 //! floors and the measurements.
 
+mod bundle;
 mod kernel;
 
 use super::Shape;
@@ -17,6 +19,7 @@ use crate::math::fft::Plan;
 use crate::math::gadget::Gadget;
 use crate::math::simd::Level;
 use crate::{Error, Result};
+use bundle::Groups;
 use kernel::Layout;
 use rayon::prelude::*;
 
@@ -25,7 +28,7 @@ pub struct Job<'a> {
     /// In: the lookup table, a GLWE of (k+w)·N u64 modulo 2^64, not yet rotated, whose masks are 0 if w > 1. Out: the
     /// rotated GLWE.
     pub glwe: &'a mut [u64],
-    /// The n mask exponents and then those of the w bodies, each in 0..2N.
+    /// An exponent for each GGSW and then those of the w bodies, each in 0..2N.
     pub exponents: &'a [u32],
 }
 
@@ -41,11 +44,12 @@ pub struct Scratch {
 pub struct FourierBootstrapKey {
     shape: Shape,
     layout: Layout,
+    groups: Option<Groups>,
     key: Buffer<f64>,
 }
 
 impl FourierBootstrapKey {
-    /// Memory of a key in bytes: 8·n·ℓ·(k+w)^2·N.
+    /// Memory of a key in bytes: 8·ℓ·(k+w)^2·N for each GGSW.
     pub fn bytes(shape: Shape) -> usize {
         8 * shape.lwe_dimension * shape.ggsw_len()
     }
@@ -68,7 +72,30 @@ impl FourierBootstrapKey {
             fill(i, coefficients);
             layout.transform_ggsw(coefficients, polynomial, out);
         });
-        Ok(FourierBootstrapKey { shape, layout, key })
+        Ok(FourierBootstrapKey { shape, layout, groups: None, key })
+    }
+
+    /// The same for a rotation by groups of `size` GGSW each, in the order of `fill`, of which at most one encrypts 1. A step
+    /// rounds the accumulator to its digits and turns it by the exponent of that one.
+    pub fn grouped(
+        shape: Shape,
+        size: usize,
+        level: Level,
+        fill: impl Fn(usize, &mut [u64]) + Sync,
+    ) -> Result<Self> {
+        check(&shape)?;
+        shape.check_groups(size)?;
+        let plan = Plan::get(shape.polynomial_size, level)?;
+        let layout = Layout::new(plan, shape.columns(), shape.gadget);
+        let groups = Groups::new(&layout, size);
+        let mut key = Buffer::new(shape.lwe_dimension * shape.ggsw_len())?;
+        let work = || (vec![0; shape.ggsw_len()], vec![0.0; layout.plan.twofold_len()]);
+        let steps = key.as_mut_slice().par_chunks_exact_mut(size * shape.ggsw_len());
+        steps.enumerate().for_each_init(work, |(coefficients, polynomial), (i, out)| {
+            let fill = |j: usize, ggsw: &mut [u64]| fill(i * size + j, ggsw);
+            groups.transform(&layout, fill, coefficients, polynomial, out);
+        });
+        Ok(FourierBootstrapKey { shape, layout, groups: Some(groups), key })
     }
 
     /// The dimensions.
@@ -87,8 +114,13 @@ impl FourierBootstrapKey {
     pub fn scratch(&self, max_tile: usize) -> Result<Scratch> {
         // The external product needs a second accumulator.
         let tile = max_tile.max(2);
-        let arena = Buffer::new(self.layout.arena_len(tile))?;
+        let arena = Buffer::new(self.arena_len(tile))?;
         Ok(Scratch { arena, layout: self.layout.clone(), tile })
+    }
+
+    fn arena_len(&self, tile: usize) -> usize {
+        let extra = self.groups.as_ref().map_or(0, |groups| groups.extra_len(&self.layout, tile));
+        self.layout.arena_len(tile) + extra
     }
 
     /// Rotates a tile of ciphertexts; the key is read once for all of them.
@@ -106,9 +138,18 @@ impl FourierBootstrapKey {
         let masks: Vec<&[u32]> =
             tile.iter().map(|job| &job.exponents[..self.shape.lwe_dimension]).collect();
         let key = self.key.as_slice();
+        let arena_start = arena.as_mut_ptr();
         // SAFETY: the plan was made for a level of this processor; the key holds one GGSW per exponent, the arena (of this
-        // layout) an accumulator per mask, and every exponent is below 2N.
-        unsafe { kernel::rotate(layout, key.as_ptr(), &masks, arena.as_mut_ptr()) };
+        // layout, and for these groups) an accumulator per mask, and every exponent is below 2N.
+        unsafe {
+            match &self.groups {
+                None => kernel::rotate(layout, key.as_ptr(), &masks, arena_start),
+                Some(groups) => {
+                    let arena = (arena_start, scratch.tile);
+                    bundle::rotate(groups, layout, key.as_ptr(), &masks, arena)
+                }
+            }
+        }
         for (c, job) in tile.iter_mut().enumerate() {
             layout.store(&arena[layout.accumulator(c)], job.glwe);
         }
@@ -165,9 +206,10 @@ impl FourierBootstrapKey {
         scratch: &mut Scratch,
     ) -> Result<()> {
         self.check_scratch(1, scratch)?;
-        if i >= self.shape.lwe_dimension || [acc.len(), glwe.len()] != [self.shape.glwe_len(); 2] {
+        let lengths = [acc.len(), glwe.len()] == [self.shape.glwe_len(); 2];
+        if i >= self.shape.lwe_dimension || !lengths || self.groups.is_some() {
             let wanted = format!(
-                "two GLWE of {} and an index below {}",
+                "a key without groups, two GLWE of {} and an index below {}",
                 self.shape.glwe_len(),
                 self.shape.lwe_dimension
             );
@@ -193,7 +235,8 @@ impl FourierBootstrapKey {
     }
 
     fn check_scratch(&self, tile: usize, scratch: &Scratch) -> Result<()> {
-        if scratch.tile >= tile && scratch.layout == self.layout {
+        let enough = scratch.arena.as_slice().len() >= self.arena_len(scratch.tile);
+        if scratch.tile >= tile && scratch.layout == self.layout && enough {
             return Ok(());
         }
         let wanted = format!("scratch for {tile} ciphertexts of {:?}", self.shape);

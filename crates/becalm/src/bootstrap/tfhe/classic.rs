@@ -1,9 +1,12 @@
-//! Classic programmable bootstrapping: modulus switch, blind rotation of a table, sample extraction.
+//! Programmable bootstrapping: modulus switch, blind rotation of a table, sample extraction.
 //!
 //! With exponents ã_i = round(2N·a_i), b̃ = round(2N·b): acc = X^(−b̃)·T, then acc += ((X^(ã_i) − 1)·acc) ⊡ GGSW(s_i) for
-//! each i. Behind a common mask body j starts as X^(−b̃_j)·T_j. Coefficient 0 of the result is the coefficient of T at round(2N·phase). Cost: n external products, the key
-//! read once for a tile of ciphertexts. Noise: [`crate::tfhe::noise::blind_rotation`]. Source: Chillotti, Gama,
-//! Georgieva, Izabachène 2020 (TFHE), Alg. 9; Chillotti, Joye, Paillier 2021.
+//! each i. Behind a common mask body j starts as X^(−b̃_j)·T_j. Coefficient 0 of the result is the coefficient of T at
+//! round(2N·phase). Multi-bit and block rotations take the key in groups, with an exponent e_v and a GGSW of [group = v]
+//! for each value v other than 0 of a group: acc ← ⌊acc⌉ + ⌊acc⌉ ⊡ Σ_v (X^(e_v) − 1)·GGSW_v. Cost: an external product a
+//! step, the key read once for a tile of ciphertexts. Noise: [`crate::tfhe::noise::blind_rotation`]. Source: Chillotti,
+//! Gama, Georgieva, Izabachène 2020 (TFHE), Alg. 9; Chillotti, Joye, Paillier 2021; groups: Zhou et al. 2018, Joye and
+//! Paillier 2022, Lee et al. 2023.
 
 use super::blind_rotate::{self, FourierBootstrapKey, Job};
 use super::ntt_rotate::{self, NttBootstrapKey};
@@ -11,7 +14,7 @@ use super::{Shape, extended};
 use crate::cipher::EvaluationKey;
 use crate::math::Modulus;
 use crate::math::simd::Level;
-use crate::params::TfheParams;
+use crate::params::{Rotation, TfheParams};
 use crate::tfhe::modulus_switch::modulus_switch;
 use crate::{Error, Result};
 
@@ -55,9 +58,22 @@ impl BootstrapKey {
         fill: impl Fn(usize, &mut [u64]) + Sync,
     ) -> Result<Self> {
         let shape = Shape::of(params);
-        let arithmetic = match params.modulus {
-            Modulus::Native => Arithmetic::Fourier(FourierBootstrapKey::new(shape, level, fill)?),
-            Modulus::Goldilocks => Arithmetic::Ntt(NttBootstrapKey::new(shape, level, fill)?),
+        let group = match params.rotation {
+            Rotation::MultiBit { .. } | Rotation::Block { .. } => {
+                Some(params.rotation.group_ggsws())
+            }
+            _ => None,
+        };
+        use Arithmetic::{Fourier, Ntt};
+        let arithmetic = match (params.modulus, group) {
+            (Modulus::Native, None) => Fourier(FourierBootstrapKey::new(shape, level, fill)?),
+            (Modulus::Native, Some(size)) => {
+                Fourier(FourierBootstrapKey::grouped(shape, size, level, fill)?)
+            }
+            (Modulus::Goldilocks, None) => Ntt(NttBootstrapKey::new(shape, level, fill)?),
+            (Modulus::Goldilocks, Some(size)) => {
+                Ntt(NttBootstrapKey::grouped(shape, size, level, fill)?)
+            }
         };
         Ok(BootstrapKey { params: params.clone(), arithmetic })
     }
@@ -112,10 +128,11 @@ impl BootstrapKey {
                 "give one table and one ciphertext for each lane",
             ));
         }
+        let width = p.ggsw_count() + p.slots;
         let mut exponents = vec![0u32; inputs.len() * width];
         for (input, out) in inputs.iter().zip(exponents.chunks_exact_mut(width)) {
             modulus_switch(
-                p.modulus_switch,
+                (p.rotation, p.modulus_switch),
                 p.modulus,
                 p.table_size(),
                 (p.lwe_dimension, p.slots),
@@ -124,7 +141,7 @@ impl BootstrapKey {
             )?;
         }
         if p.accumulators() > 1 {
-            let exponents = exponents.chunks_exact(p.lwe_dimension + 1);
+            let exponents = exponents.chunks_exact(width);
             return accs
                 .chunks_exact_mut(glwe)
                 .zip(exponents)

@@ -6,11 +6,12 @@ pub mod extended;
 pub mod ntt_rotate;
 
 use crate::params::{Gadget, TfheParams};
+use crate::{Error, Result};
 
 /// The shape of a bootstrapping key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// n: number of GGSW ciphertexts, one for each bit of the small key.
+    /// Number of GGSW ciphertexts: n, one for each bit of the small key, where they do not come in groups.
     pub lwe_dimension: usize,
     /// k: number of mask polynomials.
     pub glwe_dimension: usize,
@@ -43,10 +44,23 @@ impl Shape {
         self.digits_len().saturating_mul(self.columns())
     }
 
+    /// Refuses groups of GGSW that do not divide a key.
+    pub(crate) fn check_groups(&self, size: usize) -> Result<()> {
+        if size >= 1 && self.lwe_dimension.is_multiple_of(size) {
+            return Ok(());
+        }
+        Err(Error::bad_input(
+            "bootstrapping key",
+            "a group size of 1 or more that divides the number of GGSW",
+            format!("groups of {size} of {}", self.lwe_dimension),
+            "choose a supported parameter set",
+        ))
+    }
+
     /// The shape of a parameter set's key.
     pub fn of(params: &TfheParams) -> Self {
         Shape {
-            lwe_dimension: params.lwe_dimension,
+            lwe_dimension: params.ggsw_count(),
             glwe_dimension: params.glwe_dimension,
             bodies: params.slots,
             polynomial_size: params.polynomial_size,

@@ -1,9 +1,11 @@
-//! Blind rotation modulo p = 2^64 − 2^32 + 1, exact: acc ← X^(−b̃)·LUT (each body by its own b̃), then acc ← acc + ((X^ã_i − 1)·acc) ⊡ GGSW_i for
-//! i = 1 ..= n, so that acc encrypts X^(−b̃ + Σ ã_i·s_i)·LUT.
+//! Blind rotation modulo p = 2^64 − 2^32 + 1, exact: acc ← X^(−b̃)·LUT (each body by its own b̃), then
+//! acc ← acc + ((X^ã_i − 1)·acc) ⊡ GGSW_i for i = 1 ..= n, so that acc encrypts X^(−b̃ + Σ ã_i·s_i)·LUT.
 //!
 //! ⊡ is the external product: the k + w polynomials are decomposed into ℓ digits each, row (l, r) of the GGSW is
 //! multiplied by digit l of polynomial r, and the rows are added. The key rests in the transformed domain. Every
 //! integer is exact: results depend neither on the level of vector instructions nor on the tile nor on the machine.
+//! With groups of m GGSW of which at most one encrypts 1, a step is acc ← ⌊acc⌉ + ⌊acc⌉ ⊡ Σ_j (X^e_j − 1)·GGSW_j, the
+//! accumulator rounded to its digits: the transform of X^e at the point ψ^t is ψ^(te), read off a table of powers.
 //! Cost of a step: (ℓ + 1)(k + w) transforms and ℓ(k + w)² products of N values; the key, n·ℓ(k + w)²·N words, is read
 //! once per tile. Source: Chillotti et al. 2020, "TFHE", Alg. 3 with the CMUX of section 3.4.
 
@@ -17,6 +19,7 @@ use crate::math::ntt::NttPlan;
 use crate::math::simd::Level;
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::collections::HashMap;
 
 const P: Modulus = Modulus::Goldilocks;
 
@@ -25,16 +28,53 @@ pub struct NttBootstrapKey {
     shape: Shape,
     level: Level,
     plan: &'static NttPlan,
+    groups: Option<Groups>,
     /// n × ℓ × (k + w) × (k + w) × N, each polynomial transformed.
     ggsw: Buffer<u64>,
 }
 
-/// Memory for [`NttBootstrapKey::rotate`]: the digits and the product of one step, transformed.
+/// Memory for [`NttBootstrapKey::rotate`]: the digits and the product of one step, transformed; for groups, their factors
+/// and a sum.
 pub struct Scratch {
     digits: Buffer<u64>,
     product: Buffer<u64>,
     /// The GLWE that a step of several accumulators puts by.
     kept: Buffer<u64>,
+    factors: Buffer<u64>,
+}
+
+/// How groups of GGSW are multiplied by.
+struct Groups {
+    /// m.
+    size: usize,
+    /// ψ^x for x in 0..2N.
+    powers: Vec<u64>,
+    /// For each value of a transform the t in 0..2N with which it is taken at ψ^t.
+    points: Vec<u32>,
+}
+
+impl Groups {
+    fn new(plan: &NttPlan, level: Level, size: usize) -> Self {
+        let cells = 2 * plan.size();
+        let mut at = vec![0; plan.size()];
+        at[1] = 1;
+        plan.forward(level, &mut at);
+        let powers: Vec<u64> =
+            std::iter::successors(Some(1), |x| Some(P.mul(*x, at[0]))).take(cells).collect();
+        let logs: HashMap<u64, u32> = powers.iter().copied().zip(0..).collect();
+        let points = at.iter().map(|x| logs[x]).collect();
+        Groups { size, powers, points }
+    }
+
+    /// X^e_j − 1, transformed, for every exponent of a group.
+    fn factors(&self, exponents: &[u32], out: &mut [u64]) {
+        let cells = self.powers.len();
+        for (&e, out) in exponents.iter().zip(out.chunks_exact_mut(self.points.len())) {
+            for (out, &t) in out.iter_mut().zip(&self.points) {
+                *out = P.sub(self.powers[e as usize * t as usize & (cells - 1)], 1);
+            }
+        }
+    }
 }
 
 impl NttBootstrapKey {
@@ -51,6 +91,29 @@ impl NttBootstrapKey {
     /// `BadInput` for a shape without digits, ring or mask, `Memory` when [`bytes`](Self::bytes) cannot be had.
     pub fn new(
         shape: Shape,
+        level: Level,
+        fill: impl Fn(usize, &mut [u64]) + Sync,
+    ) -> Result<Self> {
+        Self::transform(shape, None, level, fill)
+    }
+
+    /// The same for a rotation by groups of `size` GGSW each, in the order of `fill`, of which at most one encrypts 1.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and `BadInput` for a size that does not divide the number of GGSW.
+    pub fn grouped(
+        shape: Shape,
+        size: usize,
+        level: Level,
+        fill: impl Fn(usize, &mut [u64]) + Sync,
+    ) -> Result<Self> {
+        shape.check_groups(size)?;
+        Self::transform(shape, Some(size), level, fill)
+    }
+
+    fn transform(
+        shape: Shape,
+        group: Option<usize>,
         level: Level,
         fill: impl Fn(usize, &mut [u64]) + Sync,
     ) -> Result<Self> {
@@ -71,7 +134,8 @@ impl NttBootstrapKey {
                 plan.forward(level, polynomial);
             }
         });
-        Ok(NttBootstrapKey { shape, level, plan, ggsw })
+        let groups = group.map(|size| Groups::new(plan, level, size));
+        Ok(NttBootstrapKey { shape, level, plan, groups, ggsw })
     }
 
     /// How many ciphertexts share one pass over the key: transforms cost so much that two already hide it.
@@ -86,7 +150,9 @@ impl NttBootstrapKey {
     pub fn scratch(&self, _max_tile: usize) -> Result<Scratch> {
         let digits = Buffer::new(self.shape.digits_len())?;
         let kept = Buffer::new(self.shape.glwe_len())?;
-        Ok(Scratch { digits, product: Buffer::new(self.shape.polynomial_size)?, kept })
+        let polynomials = self.groups.as_ref().map_or(0, |groups| groups.size + 1);
+        let factors = Buffer::new(polynomials * self.shape.polynomial_size)?;
+        Ok(Scratch { digits, product: Buffer::new(self.shape.polynomial_size)?, kept, factors })
     }
 
     /// Rotates a tile of T accumulators. `accs`: T × (k + w) × N words modulo p, lookup tables in (with masks of 0 if w > 1),
@@ -99,12 +165,23 @@ impl NttBootstrapKey {
         let width = n + self.shape.bodies;
         let glwe = self.shape.glwe_len();
         self.check(accs, masks, scratch)?;
-        let Scratch { digits, product, .. } = scratch;
+        let Scratch { digits, product, factors, .. } = scratch;
         let (digits, product) = (digits.as_mut_slice(), product.as_mut_slice());
         for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(width)) {
             for (c, polynomial) in acc.chunks_exact_mut(size).enumerate() {
                 rotate_back(polynomial, mask[n + c.saturating_sub(k)] as usize, product);
             }
+        }
+        if let Some(groups) = &self.groups {
+            let len = groups.size * self.shape.ggsw_len();
+            for (i, ggsws) in self.ggsw.as_slice().chunks_exact(len).enumerate() {
+                for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(width)) {
+                    let exponents = &mask[i * groups.size..][..groups.size];
+                    let scratch = (&mut *digits, &mut *product, factors.as_mut_slice());
+                    self.group_step(groups, acc, exponents, ggsws, scratch);
+                }
+            }
+            return Ok(());
         }
         for (i, ggsw) in self.ggsw.as_slice().chunks_exact(self.shape.ggsw_len()).enumerate() {
             for (acc, mask) in accs.chunks_exact_mut(glwe).zip(masks.chunks_exact(width)) {
@@ -134,7 +211,7 @@ impl NttBootstrapKey {
         let glwe = self.shape.glwe_len();
         let parts = accs.len() / glwe;
         self.check(accs, &vec![0; parts * (n + 1)], scratch)?;
-        let Scratch { digits, product, kept } = scratch;
+        let Scratch { digits, product, kept, .. } = scratch;
         let (digits, product) = (digits.as_mut_slice(), product.as_mut_slice());
         let kept = kept.as_mut_slice();
         let table = accs.to_vec();
@@ -166,7 +243,9 @@ impl NttBootstrapKey {
         let width = self.shape.lwe_dimension + self.shape.bodies;
         let tile = masks.len() / width;
         let lengths = masks.len() == tile * width && accs.len() == tile * self.shape.glwe_len();
-        let own = scratch.digits.as_slice().len() == self.shape.digits_len();
+        let polynomials = self.groups.as_ref().map_or(0, |groups| groups.size + 1);
+        let own = scratch.digits.as_slice().len() == self.shape.digits_len()
+            && scratch.factors.as_slice().len() == polynomials * size;
         if lengths && own && masks.iter().all(|&m| (m as usize) < 2 * size) {
             return Ok(());
         }
@@ -207,6 +286,37 @@ impl NttBootstrapKey {
             entry::add(self.level, polynomial, product);
         }
     }
+
+    /// acc ← ⌊acc⌉ + ⌊acc⌉ ⊡ Σ_j (X^e_j − 1)·ggsw_j.
+    fn group_step(
+        &self,
+        groups: &Groups,
+        acc: &mut [u64],
+        exponents: &[u32],
+        ggsws: &[u64],
+        (digits, product, factors): (&mut [u64], &mut [u64], &mut [u64]),
+    ) {
+        let (size, glwe) = (self.shape.polynomial_size, self.shape.glwe_len());
+        let (sum, factors) = factors.split_at_mut(size);
+        groups.factors(exponents, factors);
+        for (r, polynomial) in acc.chunks_exact_mut(size).enumerate() {
+            let rows = &mut digits[r * size..];
+            entry::rounded_digits(self.level, self.shape.gadget, polynomial, rows, glwe);
+        }
+        for row in digits.chunks_exact_mut(size) {
+            self.plan.forward(self.level, row);
+        }
+        for (c, polynomial) in acc.chunks_exact_mut(size).enumerate() {
+            sum.fill(0);
+            let ggsws = ggsws.chunks_exact(self.shape.ggsw_len());
+            for (ggsw, factor) in ggsws.zip(factors.chunks_exact(size)) {
+                self.plan.dot(self.level, product, digits, &ggsw[c * size..], glwe);
+                self.plan.multiply_add(self.level, sum, product, factor);
+            }
+            self.plan.inverse(self.level, sum);
+            entry::add(self.level, polynomial, sum);
+        }
+    }
 }
 
 /// a ← X^−exponent·a, exponent in 0..2N.
@@ -237,11 +347,29 @@ fn digits(
 ) {
     let size = a.len();
     let (shift, negate) = (exponent % size, exponent >= size);
-    let (top, others) = rows.split_at_mut(size);
-    let (wrapped, straight) = top.split_at_mut(shift);
+    let (wrapped, straight) = rows[..size].split_at_mut(shift);
     let (low, high) = source.split_at(size - shift);
     round_difference(gadget, straight, low, &a[shift..], negate);
     round_difference(gadget, wrapped, high, &a[..shift], !negate);
+    split_digits(gadget, rows, stride, size);
+}
+
+/// The digits of `a` as [`digits`] writes them; `a` loses what they do not hold.
+#[inline(always)]
+fn rounded_digits(gadget: Gadget, a: &mut [u64], rows: &mut [u64], stride: usize) {
+    let unit = gadget.scale(gadget.level);
+    for (a, rest) in a.iter_mut().zip(&mut *rows) {
+        let rounded = round(P, gadget, *a);
+        *rest = rounded as u64;
+        *a = P.mul(P.from_signed(rounded), unit);
+    }
+    split_digits(gadget, rows, stride, a.len());
+}
+
+/// The first row, N rounded values in two's complement, to digits.
+#[inline(always)]
+fn split_digits(gadget: Gadget, rows: &mut [u64], stride: usize, size: usize) {
+    let (top, others) = rows.split_at_mut(size);
     // The row of the most significant digit holds what remains.
     for l in (1..gadget.level as usize).rev() {
         for (digit, rest) in others[l * stride - size..][..size].iter_mut().zip(&mut *top) {
@@ -320,143 +448,10 @@ mod entry {
     }
     entries! {
         digits(gadget: Gadget, source: &[u64], a: &[u64], exponent: usize, rows: &mut [u64], stride: usize);
+        rounded_digits(gadget: Gadget, a: &mut [u64], rows: &mut [u64], stride: usize);
         add(a: &mut [u64], b: &[u64]);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::math::exact::schoolbook_add;
-    use crate::math::gadget::decompose;
-
-    fn words(seed: u64) -> impl FnMut() -> u64 {
-        let mut state = seed;
-        move || {
-            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        }
-    }
-
-    fn ggsw(shape: &Shape, i: usize) -> Vec<u64> {
-        let mut next = words(1000 + i as u64);
-        (0..shape.ggsw_len()).map(|_| P.reduce(next())).collect()
-    }
-
-    /// X^e·a by the definition.
-    fn rotated(a: &[u64], e: usize) -> Vec<u64> {
-        let size = a.len();
-        let mut out = vec![0; size];
-        for (i, &x) in a.iter().enumerate() {
-            let to = (i + e) % (2 * size);
-            if to < size { out[to] = x } else { out[to - size] = P.neg(x) }
-        }
-        out
-    }
-
-    /// The rotation by the definition, coefficient by coefficient.
-    fn reference(shape: &Shape, acc: &mut [u64], mask: &[u32]) {
-        let (size, columns) = (shape.polynomial_size, shape.columns());
-        let level = shape.gadget.level as usize;
-        let (mask, bodies) = mask.split_at(shape.lwe_dimension);
-        for (c, a) in acc.chunks_exact_mut(size).enumerate() {
-            let body = bodies[c.saturating_sub(shape.glwe_dimension)] as usize;
-            a.copy_from_slice(&rotated(a, 2 * size - body));
-        }
-        for (i, &e) in mask.iter().enumerate() {
-            let key = ggsw(shape, i);
-            let before = acc.to_vec();
-            for (r, a) in before.chunks_exact(size).enumerate() {
-                let mut digits = vec![vec![0i64; size]; level];
-                for (j, (&x, &a)) in rotated(a, e as usize).iter().zip(a).enumerate() {
-                    let mut d = vec![0; level];
-                    decompose(P, shape.gadget, P.sub(x, a), &mut d);
-                    d.iter().zip(&mut digits).for_each(|(&d, row)| row[j] = d);
-                }
-                for (l, digits) in digits.iter().enumerate() {
-                    for (c, sum) in acc.chunks_exact_mut(size).enumerate() {
-                        let at = ((l * columns + r) * columns + c) * size;
-                        schoolbook_add(P, sum, digits, &key[at..at + size]);
-                    }
-                }
-            }
-        }
-    }
-
-    fn check(n: usize, k: usize, size: usize, level: u32, base_log: u32, tile: usize) {
-        let gadget = Gadget { base_log, level };
-        let shape =
-            Shape { lwe_dimension: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget };
-        let mut next = words((n + 10 * k + size) as u64);
-        let accs: Vec<u64> = (0..tile * shape.glwe_len()).map(|_| P.reduce(next())).collect();
-        let mut masks: Vec<u32> =
-            (0..tile * (n + 1)).map(|_| next() as u32 % (2 * size as u32)).collect();
-        // Some exponents at the edges, also in the body.
-        let edges = [0, size - 1, size, size + 1, 2 * size - 1];
-        for (i, mask) in masks.iter_mut().enumerate().skip(level as usize % 2).step_by(2) {
-            *mask = edges[(i / 2 + k) % 5] as u32;
-        }
-        let mut expected = accs.clone();
-        for (acc, mask) in
-            expected.chunks_exact_mut(shape.glwe_len()).zip(masks.chunks_exact(n + 1))
-        {
-            reference(&shape, acc, mask);
-        }
-        for &simd in Level::available() {
-            let key =
-                NttBootstrapKey::new(shape, simd, |i, out| out.copy_from_slice(&ggsw(&shape, i)))
-                    .unwrap();
-            assert_eq!(NttBootstrapKey::bytes(&shape), 8 * key.ggsw.as_slice().len());
-            let mut scratch = key.scratch(tile).unwrap();
-            let mut got = accs.clone();
-            key.rotate(&mut got, &masks, &mut scratch).unwrap();
-            assert!(got == expected, "{shape:?} {simd:?}");
-        }
-    }
-
-    #[test]
-    fn exact_for_all_shapes() {
-        for k in 1..=4 {
-            for level in 1..=5 {
-                for (n, size, tile) in
-                    [(1, 16, 2), (5, 32, 3), (3, 64, 1), (3, 128, 2), (2, 256, 1)]
-                {
-                    check(n, k, size, level, 3 + 8 / level, tile);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn exact_for_large_rings() {
-        check(2, 1, 2048, 1, 23, 2);
-        check(3, 2, 1024, 2, 15, 1);
-        check(2, 4, 512, 1, 23, 1);
-        check(1, 1, 2048, 5, 8, 1);
-    }
-
-    #[test]
-    fn exact_for_extreme_gadgets() {
-        for (base_log, level) in [(63, 1), (1, 1), (1, 63), (31, 2), (21, 3), (12, 5)] {
-            check(3, 1, 128, level, base_log, 2);
-        }
-    }
-
-    #[test]
-    fn wrong_shapes_are_refused() {
-        let gadget = Gadget { base_log: 23, level: 1 };
-        let good =
-            Shape { lwe_dimension: 1, glwe_dimension: 1, bodies: 1, polynomial_size: 16, gadget };
-        let refused = |shape: Shape, kind: &str| {
-            let key = NttBootstrapKey::new(shape, Level::best(), |_, _| {});
-            assert_eq!(key.err().map(|e| e.kind()), Some(kind), "{shape:?}");
-        };
-        refused(Shape { polynomial_size: 24, ..good }, "bad_input");
-        refused(Shape { glwe_dimension: 0, ..good }, "bad_input");
-        refused(Shape { gadget: Gadget { base_log: 16, level: 4 }, ..good }, "bad_input");
-        refused(Shape { gadget: Gadget { base_log: 16, level: 0 }, ..good }, "bad_input");
-        refused(Shape { lwe_dimension: usize::MAX / 8, ..good }, "memory");
-    }
-}
+mod tests;

@@ -133,23 +133,23 @@ impl EvaluationKey {
 
 /// Shapes of the tensors of an evaluation key.
 struct Shape {
-    /// `[n, ℓ, k + 1, N]`, or `[n, ℓ, k + w, w, N]` with w slots.
+    /// `[GGSW, ℓ, k + 1, N]`, or `[GGSW, ℓ, k + w, w, N]` with w slots.
     bootstrap: Vec<u64>,
-    /// `[k·N, ℓ]`, or `[k·N, ℓ, w]`.
+    /// `[k·N, ℓ]`, or `[k·N, ℓ, w]`, without the coefficients of a shared key.
     key_switch: Vec<u64>,
 }
 
 impl Shape {
     fn of(p: &TfheParams) -> Self {
-        let (n, rows) = (p.lwe_dimension as u64, (p.glwe_dimension + p.slots) as u64);
+        let (count, rows) = (p.ggsw_count() as u64, (p.glwe_dimension + p.slots) as u64);
         // A single slot is no dimension.
         let slots = (p.slots > 1).then_some(p.slots as u64);
-        let (ks, size) = ([p.big_dimension() as u64, p.ks.level.into()], p.polynomial_size as u64);
+        let ks = [p.switched_dimension() as u64, p.ks.level.into()];
         Shape {
-            bootstrap: [n, p.pbs.level.into(), rows]
+            bootstrap: [count, p.pbs.level.into(), rows]
                 .into_iter()
                 .chain(slots)
-                .chain([size])
+                .chain([p.polynomial_size as u64])
                 .collect(),
             key_switch: ks.into_iter().chain(slots).collect(),
         }

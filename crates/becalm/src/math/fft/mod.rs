@@ -288,6 +288,13 @@ fn push(table: &mut Vec<(f64, f64)>, angles: &[u64], copies: usize) {
     }
 }
 
+/// e^(iπx/N) for x in 0..2N, correctly rounded to within 0.51 units: real part, imaginary part.
+pub(crate) fn roots(size: usize) -> Vec<f64> {
+    let step = TURN / (2 * size as u64);
+    let root = |x: u64| [cosine(x * step).0, cosine(x * step + 3 * (TURN / 4)).0];
+    (0..2 * size as u64).flat_map(root).collect()
+}
+
 /// Cosine of an exact angle in twice the precision, reduced exactly to the first octant.
 fn cosine(angle: u64) -> (f64, f64) {
     let angle = angle % TURN;

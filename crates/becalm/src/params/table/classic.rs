@@ -260,7 +260,7 @@ const TOY_2_2_KS64: Row =
     Row { name: "toy_2_2_ks64", lwe: (64, tu(40)), ks_modulus_log2: 64, ..TOY_2_2 };
 const TOY_2_2_P: Row =
     Row { name: "toy_2_2_p", modulus: Modulus::Goldilocks, log2_pfail: -142.033, ..TOY_2_2_KS64 };
-const TOY_1_1: Row = Row {
+pub(super) const TOY_1_1: Row = Row {
     name: "toy_1_1",
     glwe: (2, 256, tu(17)),
     ks: (5, 3),
@@ -269,7 +269,7 @@ const TOY_1_1: Row = Row {
     log2_pfail: -556.925,
     ..TOY_2_2
 };
-const TOY_1_1_P: Row = Row {
+pub(super) const TOY_1_1_P: Row = Row {
     name: "toy_1_1_p",
     modulus: Modulus::Goldilocks,
     lwe: (64, tu(40)),

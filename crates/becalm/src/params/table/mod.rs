@@ -2,7 +2,7 @@
 //!
 //! Names: `tfhe_<message bits>_<carry bits>`, then what differs from the default (key switch modulo 2^32, TUniform
 //! noise, modulo 2^64): `_ks64` a 64-bit key-switching key, `_gaussian` Gaussian noise, `_p` modulo the Goldilocks
-//! prime, `_2m64` a failure probability of 2^-64 instead of 2^-128. TUniform bounds of the small key are in units of
+//! prime, `_multi_bit_<g>` g key bits a step, `_2m64` a failure probability of 2^-64 instead of 2^-128. TUniform bounds of the small key are in units of
 //! 2^-`ks_modulus_log2`, those of the big key in units of 1/q.
 //!
 //! Security claims are the least of four attacks over both keys by the strict search of [`crate::security`], rounded
@@ -12,6 +12,8 @@
 mod classic;
 mod common_mask;
 mod extended;
+mod fast;
+mod multi_bit;
 
 use super::{Gadget, Kind, ModulusSwitch, Noise, Order, Rotation, TfheParams};
 use crate::math::Modulus;
@@ -89,5 +91,9 @@ fn set(r: &Row) -> TfheParams {
 }
 
 pub(super) static TABLE: LazyLock<Vec<TfheParams>> = LazyLock::new(|| {
-    [classic::ROWS, common_mask::ROWS, extended::ROWS].concat().iter().map(set).collect()
+    [classic::ROWS, multi_bit::ROWS, fast::ROWS, common_mask::ROWS, extended::ROWS]
+        .concat()
+        .iter()
+        .map(set)
+        .collect()
 });

@@ -37,13 +37,13 @@ impl Layout {
     }
 
     pub(super) fn blocks(self) -> usize {
-        self.shape.input_dimension.div_ceil(self.block_elements())
+        self.shape.switched().div_ceil(self.block_elements())
     }
 
     /// The mask elements of a block, and its rows.
     pub(super) fn block(self, block: usize) -> (Range<usize>, usize) {
         let first = block * self.block_elements();
-        let elements = first..self.shape.input_dimension.min(first + self.block_elements());
+        let elements = first..self.shape.switched().min(first + self.block_elements());
         let rows = elements.len().next_multiple_of(8) * self.shape.gadget.level as usize;
         (elements, rows)
     }

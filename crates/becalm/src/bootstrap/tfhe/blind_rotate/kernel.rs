@@ -21,25 +21,25 @@ use std::sync::Arc;
 
 /// Padding after a polynomial and after a segment, in doubles: two cache lines, and room for the sign-flipped repetition
 /// of an accumulator's head.
-const PAD: usize = 16;
+pub(super) const PAD: usize = 16;
 
 /// Sizes and strides, in doubles, of one shape on one level.
 #[derive(Clone)]
 pub(super) struct Layout {
     pub(super) plan: Arc<Plan>,
-    gadget: Gadget,
+    pub(super) gadget: Gadget,
     /// k + w
-    columns: usize,
+    pub(super) columns: usize,
     /// ℓ(k + w)
-    rows: usize,
+    pub(super) rows: usize,
     /// One leaf: lanes² complex values.
-    leaf: usize,
+    pub(super) leaf: usize,
     /// Leaves below one segment of the root.
-    segment_leaves: usize,
+    pub(super) segment_leaves: usize,
     /// From a segment of the root to the next.
-    segment_stride: usize,
-    row_stride: usize,
-    ggsw: usize,
+    pub(super) segment_stride: usize,
+    pub(super) row_stride: usize,
+    pub(super) ggsw: usize,
 }
 
 impl PartialEq for Layout {
@@ -100,7 +100,7 @@ impl Layout {
         self.rows * self.row_stride + self.rows * self.leaf
     }
 
-    fn polynomial_stride(&self) -> usize {
+    pub(super) fn polynomial_stride(&self) -> usize {
         self.plan.size() + PAD
     }
 
@@ -135,19 +135,31 @@ impl Layout {
     }
 
     /// A GGSW in coefficient form to the order of the kernel: leaf, column, row, value. `work` is for
-    /// `plan.twofold_len()`. Keys are transformed in twice the precision, which takes a third of the FFT noise away.
+    /// `plan.twofold_len()`.
     pub(super) fn transform_ggsw(&self, coefficients: &[u64], work: &mut [f64], out: &mut [f64]) {
+        self.transform_rows(coefficients, work, |row, column, values| {
+            for (leaf, values) in values.chunks_exact(self.leaf).enumerate() {
+                let at = ((leaf * self.columns + column) * self.rows + row) * self.leaf;
+                out[at..at + self.leaf].copy_from_slice(values);
+            }
+        });
+    }
+
+    /// Each polynomial of a GGSW transformed and scaled: `take(row, column, values)`. Keys are transformed in twice the
+    /// precision, which takes a third of the FFT noise away.
+    pub(super) fn transform_rows(
+        &self,
+        coefficients: &[u64],
+        work: &mut [f64],
+        mut take: impl FnMut(usize, usize, &[f64]),
+    ) {
         // Digits are integers, the inverse transform has a gain of N/2, and the accumulator is in units of the torus.
         let scale = 2.0 / self.plan.size() as f64;
         for (i, input) in coefficients.chunks_exact(self.plan.size()).enumerate() {
-            let (row, column) = (i / self.columns, i % self.columns);
             self.plan.forward_twofold(input, work);
-            for (leaf, values) in work[..self.plan.size()].chunks_exact(self.leaf).enumerate() {
-                let at = ((leaf * self.columns + column) * self.rows + row) * self.leaf;
-                for (out, value) in out[at..at + self.leaf].iter_mut().zip(values) {
-                    *out = value * scale;
-                }
-            }
+            let values = &mut work[..self.plan.size()];
+            values.iter_mut().for_each(|value| *value *= scale);
+            take(i / self.columns, i % self.columns, values);
         }
     }
 }
@@ -313,10 +325,7 @@ unsafe fn decompose_radix<V: Round, const R: usize, const ONE: bool>(
         let Gadget { base_log, level } = layout.gadget;
         let points = layout.plan.size() / 2 / R;
         let segments = Segments::new(2 * R, points, shift);
-        let tw = layout.plan.twiddles(0).as_ptr();
-        let (base, inverse) =
-            (V::splat((1u64 << base_log) as f64), V::splat(1.0 / (1u64 << base_log) as f64));
-        let (unit, half) = (V::splat((1u64 << (base_log * level)) as f64), V::splat(0.5));
+        let unit = V::splat((1u64 << (base_log * level)) as f64);
         let border = (shift % points).next_multiple_of(V::LANES);
         for (window, range) in [0..border, border..points].into_iter().enumerate() {
             for j in range.step_by(V::LANES) {
@@ -332,24 +341,42 @@ unsafe fn decompose_radix<V: Round, const R: usize, const ONE: bool>(
                     let r = ((c - c.round()) * unit).round();
                     if x < R { state[x].re = r } else { state[x - R].im = r }
                 }
-                // Digits from the least significant one, each in [−B/2, B/2); the first takes what remains.
-                for v in (0..if ONE { 1 } else { level as usize }).rev() {
-                    let mut x = state;
-                    if !ONE && v > 0 {
-                        for m in 0..R {
-                            let re = state[m].re.mul_add(inverse, half).floor();
-                            let im = state[m].im.mul_add(inverse, half).floor();
-                            x[m].re = re.neg_mul_add(base, state[m].re);
-                            x[m].im = im.neg_mul_add(base, state[m].im);
-                            state[m] = Complex { re, im };
-                        }
-                    }
-                    butterfly::forward::<V, R>(&mut x, tw);
-                    let row = out.add(v * layout.columns * layout.row_stride + 2 * j);
-                    for m in 0..R {
-                        x[m].store(row.add(m * layout.segment_stride));
-                    }
+                digit_rows::<V, R, ONE>(layout, state, out.add(2 * j));
+            }
+        }
+    }
+}
+
+/// The digits of integers, one vector of each of the root's segments, through the first pass to `out` in every work row.
+/// Digits from the least significant one, each in [−B/2, B/2); the first takes what remains.
+#[inline(always)]
+pub(super) unsafe fn digit_rows<V: Round, const R: usize, const ONE: bool>(
+    layout: &Layout,
+    mut state: [Complex<V>; R],
+    out: *mut f64,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let Gadget { base_log, level } = layout.gadget;
+        let tw = layout.plan.twiddles(0).as_ptr();
+        let (base, inverse) =
+            (V::splat((1u64 << base_log) as f64), V::splat(1.0 / (1u64 << base_log) as f64));
+        let half = V::splat(0.5);
+        for v in (0..if ONE { 1 } else { level as usize }).rev() {
+            let mut x = state;
+            if !ONE && v > 0 {
+                for m in 0..R {
+                    let re = state[m].re.mul_add(inverse, half).floor();
+                    let im = state[m].im.mul_add(inverse, half).floor();
+                    x[m].re = re.neg_mul_add(base, state[m].re);
+                    x[m].im = im.neg_mul_add(base, state[m].im);
+                    state[m] = Complex { re, im };
                 }
+            }
+            butterfly::forward::<V, R>(&mut x, tw);
+            let row = out.add(v * layout.columns * layout.row_stride);
+            for m in 0..R {
+                x[m].store(row.add(m * layout.segment_stride));
             }
         }
     }
@@ -358,7 +385,7 @@ unsafe fn decompose_radix<V: Round, const R: usize, const ONE: bool>(
 /// A pass below the root, as the second sweep needs it: all divisions by powers of two are shifts, because a node of the
 /// last pass is only a few dozen cycles of work.
 #[derive(Clone, Copy)]
-struct Pass {
+pub(super) struct Pass {
     radix: usize,
     /// log2 of the number of leaves below a node.
     below: u32,
@@ -369,7 +396,7 @@ struct Pass {
 
 /// The passes below the root, and their number.
 #[inline(always)]
-fn inner_passes(layout: &Layout) -> ([Pass; MAX_PASSES], usize) {
+pub(super) fn inner_passes(layout: &Layout) -> ([Pass; MAX_PASSES], usize) {
     let plan = &*layout.plan;
     let none = Pass { radix: 1, below: 0, points: 0, twiddles: std::ptr::null() };
     let mut passes = [none; MAX_PASSES];
@@ -389,7 +416,7 @@ fn inner_passes(layout: &Layout) -> ([Pass; MAX_PASSES], usize) {
 }
 
 /// Enough for N = 65536 on four lanes: 2^11 leaves, 4·4·4·4·8.
-const MAX_PASSES: usize = 8;
+pub(super) const MAX_PASSES: usize = 8;
 
 /// For every leaf the remaining forward passes of all rows that become possible, the products with the GGSW,
 /// and the inverse passes of all columns that become possible; the columns overwrite the first rows.
@@ -415,13 +442,7 @@ unsafe fn multiply_kernel<V: Vector>(
             for in_segment in 0..layout.segment_leaves {
                 let leaf = segment * layout.segment_leaves + in_segment;
                 let at = work.add(in_segment * layout.leaf);
-                for pass in &passes[..count] {
-                    if in_segment & ((1 << pass.below) - 1) == 0 {
-                        for row in 0..layout.rows {
-                            node::<V, false>(pass, leaf, at.add(row * layout.row_stride));
-                        }
-                    }
-                }
+                forward_nodes::<V>(layout, &passes[..count], leaf, at);
                 let (g, tw) =
                     (ggsw.add(leaf * block), leaf_twiddles.add(leaf * leaf_stride::<V>()));
                 match lines {
@@ -430,14 +451,48 @@ unsafe fn multiply_kernel<V: Vector>(
                     2 => leaf_product::<V, 2>(layout, g, at, tw, digits, share),
                     _ => leaf_product::<V, 3>(layout, g, at, tw, digits, share),
                 }
-                for pass in passes[..count].iter().rev() {
-                    let last = (1 << pass.below) - 1;
-                    if in_segment & last == last {
-                        let at = at.sub(last * layout.leaf);
-                        for column in 0..layout.columns {
-                            node::<V, true>(pass, leaf, at.add(column * layout.row_stride));
-                        }
-                    }
+                inverse_nodes::<V>(layout, &passes[..count], leaf, at);
+            }
+        }
+    }
+}
+
+/// The passes below the root that `leaf`, at `at` in the first row, is the first one to need.
+#[inline(always)]
+pub(super) unsafe fn forward_nodes<V: Vector>(
+    layout: &Layout,
+    passes: &[Pass],
+    leaf: usize,
+    at: *mut f64,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        for pass in passes {
+            if leaf & ((1 << pass.below) - 1) == 0 {
+                for row in 0..layout.rows {
+                    node::<V, false>(pass, leaf, at.add(row * layout.row_stride));
+                }
+            }
+        }
+    }
+}
+
+/// The inverse passes below the root for which `leaf` is the last one missing.
+#[inline(always)]
+pub(super) unsafe fn inverse_nodes<V: Vector>(
+    layout: &Layout,
+    passes: &[Pass],
+    leaf: usize,
+    at: *mut f64,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        for pass in passes.iter().rev() {
+            let last = (1 << pass.below) - 1;
+            if leaf & last == last {
+                let at = at.sub(last * layout.leaf);
+                for column in 0..layout.columns {
+                    node::<V, true>(pass, leaf, at.add(column * layout.row_stride));
                 }
             }
         }
@@ -513,7 +568,7 @@ unsafe fn leaf_product<V: Vector, const LINES: usize>(
 }
 
 #[inline(always)]
-unsafe fn load_leaf<V: Vector>(p: *const f64) -> [Complex<V>; 8] {
+pub(super) unsafe fn load_leaf<V: Vector>(p: *const f64) -> [Complex<V>; 8] {
     // SAFETY: promised by the caller.
     unsafe {
         let mut y = [Complex::zero(); 8];
@@ -525,7 +580,7 @@ unsafe fn load_leaf<V: Vector>(p: *const f64) -> [Complex<V>; 8] {
 }
 
 #[inline(always)]
-unsafe fn store_leaf<V: Vector>(y: &[Complex<V>; 8], p: *mut f64) {
+pub(super) unsafe fn store_leaf<V: Vector>(y: &[Complex<V>; 8], p: *mut f64) {
     // SAFETY: promised by the caller.
     unsafe {
         for m in 0..V::LANES {

@@ -254,6 +254,76 @@ fn rotations_decrypt_to_the_rotated_table() {
     }
 }
 
+/// Groups of exclusive bits: the table turns by the exponent of the bit that is 1, and a tile gives each ciphertext the bits
+/// that it gets alone.
+#[test]
+fn groups_rotate_by_the_exponent_of_their_one() {
+    let cases = [
+        (shape(4 * 3, 1, 2048, 22, 1), 3),
+        (shape(3 * 7, 1, 512, 18, 1), 7),
+        (shape(5 * 4, 2, 256, 20, 1), 4),
+        (shape(3 * 3, 1, 1024, 10, 2), 3),
+        (shape(3 * 3, 4, 512, 20, 1), 3),
+        (shape(2 * 15, 1, 4096, 22, 1), 15),
+    ];
+    for (s, group) in cases {
+        let (size, k, n) = (s.polynomial_size, s.glwe_dimension, s.lwe_dimension);
+        let mut next = noise(6);
+        let secret: Vec<Vec<i64>> =
+            (0..k).map(|_| (0..size).map(|_| (next() & 1) as i64).collect()).collect();
+        // In each group one bit or none.
+        let ones: Vec<usize> = (0..n / group).map(|_| next() as usize % (group + 1)).collect();
+        let bit = |i: usize| u64::from(ones[i / group] == i % group);
+        for &level in Level::available() {
+            let fill =
+                |i: usize, out: &mut [u64]| encrypt(&s, &secret, bit(i), 20, 99 + i as u64, out);
+            let key = FourierBootstrapKey::grouped(s, group, level, fill).unwrap();
+            let mut scratch = key.scratch(3).unwrap();
+            let lut: Vec<u64> = (0..size).map(|_| next() & (31 << 59)).collect();
+            let exponents: Vec<Vec<u32>> = (0..3)
+                .map(|_| (0..=n).map(|_| (next() % (2 * size as u64)) as u32).collect())
+                .collect();
+            let start = [vec![0; k * size], lut.clone()].concat();
+            let mut glwes = vec![start.clone(); 3];
+            let jobs = glwes.iter_mut().zip(&exponents);
+            let mut tile: Vec<Job> = jobs.map(|(glwe, e)| Job { glwe, exponents: e }).collect();
+            key.rotate(&mut tile, &mut scratch).unwrap();
+            for (glwe, exponents) in glwes.iter().zip(&exponents) {
+                let mut alone = start.clone();
+                key.rotate(&mut [Job { glwe: &mut alone, exponents }], &mut scratch).unwrap();
+                assert_eq!(&alone, glwe, "{level:?} {s:?}");
+                let turn: u64 = (0..n).map(|i| bit(i) * u64::from(exponents[i])).sum();
+                let turn = (turn as usize + 2 * size - exponents[n] as usize) % (2 * size);
+                let wanted = monomial(&lut, turn);
+                for j in (0..size).step_by(size / 64) {
+                    let product =
+                        (0..k).map(|p| coefficient(&secret[p], &glwe[p * size..(p + 1) * size], j));
+                    let phase = glwe[k * size + j].wrapping_sub(product.fold(0, u64::wrapping_add));
+                    let error = phase.wrapping_sub(wanted[j]) as i64 as f64 * 2f64.powi(-64);
+                    assert!(error.abs() < 2f64.powi(-10), "{level:?} {s:?} {group} {j}: {error:e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_that_do_not_divide_and_products_by_a_bundle_are_refused() {
+    let s = shape(6, 1, 256, 8, 2);
+    for group in [0, 4, 5] {
+        let key = FourierBootstrapKey::grouped(s, group, Level::Portable, |_, _| ());
+        assert_eq!(key.err().map(|e| e.kind()), Some("bad_input"));
+    }
+    let key = FourierBootstrapKey::grouped(s, 3, Level::Portable, |_, _| ()).unwrap();
+    let (mut acc, glwe) = (vec![0; 512], vec![0; 512]);
+    let mut scratch = key.scratch(1).unwrap();
+    assert!(key.external_product_add(&mut acc, &glwe, 0, &mut scratch).is_err());
+    // Scratch of the same shape without groups is too short.
+    let classic = FourierBootstrapKey::new(s, Level::Portable, |_, _| ()).unwrap();
+    let job = &mut [Job { glwe: &mut acc, exponents: &[0; 7] }];
+    assert!(key.rotate(job, &mut classic.scratch(1).unwrap()).is_err());
+}
+
 #[test]
 fn a_tile_gives_the_bits_of_single_ciphertexts() {
     for &level in Level::available() {
