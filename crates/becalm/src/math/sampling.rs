@@ -76,8 +76,8 @@ pub fn blocks(stream: &mut NoiseStream, size: usize, out: &mut [u64]) {
         let mut words = [0; 2];
         stream.fill_u64(&mut words);
         let values = size as u128 + 1;
-        let low = u128::from(words[0]) * values >> 64;
-        let value = (u128::from(words[1]) * values + low >> 64) as u64;
+        let low = (u128::from(words[0]) * values) >> 64;
+        let value = ((u128::from(words[1]) * values + low) >> 64) as u64;
         for (t, bit) in (1u64..).zip(block) {
             // All bits of x − 1 are 1 when x is 0, and x is far below 2^63.
             *bit = (value ^ t).wrapping_sub(1) >> 63;

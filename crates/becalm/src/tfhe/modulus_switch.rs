@@ -51,7 +51,7 @@ pub fn modulus_switch(
     let lengths = inputs.len() == batch * size && exponents.len() == batch * out_size;
     let groups = values == bits || bits <= MAX_GROUPING;
     // Fewer values than cells, so that their errors add up in 64 bits.
-    if !lengths || !groups || dimension % bits != 0 || values >= 2 * polynomial_size {
+    if !lengths || !groups || !dimension.is_multiple_of(bits) || values >= 2 * polynomial_size {
         return Err(Error::bad_input(
             "modulus switch",
             format!("B × {size} inputs and B × {out_size} exponents, in whole groups of {bits}"),

@@ -11,6 +11,7 @@
 
 mod bundle;
 mod kernel;
+mod nodes;
 
 use super::Shape;
 use super::extended::{Move, Source, origin};

@@ -71,7 +71,7 @@ impl Groups {
         let cells = self.powers.len();
         for (&e, out) in exponents.iter().zip(out.chunks_exact_mut(self.points.len())) {
             for (out, &t) in out.iter_mut().zip(&self.points) {
-                *out = P.sub(self.powers[e as usize * t as usize & (cells - 1)], 1);
+                *out = P.sub(self.powers[(e as usize * t as usize) & (cells - 1)], 1);
             }
         }
     }

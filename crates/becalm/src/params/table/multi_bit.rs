@@ -83,7 +83,7 @@ const TFHE_1_1_MULTI_BIT_4: Row = Row {
     rotation: multi(4),
     pbs: (22, 1),
     ks: (3, 4),
-    security_bits: 133.5,
+    security_bits: 133.4,
     log2_pfail: -145.583,
     source: GPU,
     ..TFHE_1_1

@@ -12,6 +12,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::kernel::{self, Layout, PAD};
+use super::nodes;
 use crate::math::fft::butterfly::{self, Complex, Fetch};
 use crate::math::fft::passes;
 use crate::math::fft::roots;
@@ -68,11 +69,12 @@ impl Groups {
 
     /// Doubles that the rotation of a tile needs behind the arena of the layout.
     pub(super) fn extra_len(&self, layout: &Layout, tile: usize) -> usize {
-        tile * self.work_stride(layout) + (self.size + layout.columns) * layout.leaf
+        self.work(layout, tile)
     }
 
-    fn work_stride(&self, layout: &Layout) -> usize {
-        layout.rows * layout.row_stride + PAD
+    /// Where behind the arena the work rows of ciphertext `c` of the tile are: after a leaf's factors and columns.
+    fn work(&self, layout: &Layout, c: usize) -> usize {
+        (self.size + layout.columns) * layout.leaf + c * (layout.rows * layout.row_stride + PAD)
     }
 
     /// A group in coefficient form to the order of the kernel: leaf, vector, columns, GGSW, column, row, value.
@@ -111,9 +113,9 @@ passes::entry! {
 passes::entry! {
     /// Second sweep of a tile: work rows are replaced by their product with the bundle, but for the last inverse pass.
     /// # Safety
-    /// As [`kernel::multiply`]; `key` is valid for one group, `step` for the exponents of it in every mask, and what
+    /// As [`kernel::multiply`]; `key` is valid for one group, `at` for where its exponents stand in every mask, and what
     /// `extra` points to for [`Groups::extra_len`].
-    multiply => multiply_kernel(groups: &Groups, layout: &Layout, key: *const f64, masks: &[&[u32]], at: usize, digits: *mut f64, extra: *mut f64)
+    multiply => multiply_kernel(groups: &Groups, layout: &Layout, key: *const f64, masks: &[&[u32]], at: usize, extra: *mut f64)
 }
 
 /// All steps of the rotation of the accumulators in the arena, one per mask. `tile`: what the arena is made for.
@@ -131,14 +133,13 @@ pub(super) unsafe fn rotate(
     unsafe {
         let level = layout.plan.level();
         let extra = arena.add(layout.arena_len(tile));
-        let work = |c: usize| extra.add(c * groups.work_stride(layout));
-        let rest = work(tile);
+        let work = |c: usize| extra.add(groups.work(layout, c));
         for step in 0..masks.first().map_or(0, |mask| mask.len()) / groups.size {
             for c in 0..masks.len() {
                 round(level, layout, arena.add(layout.accumulator(c).start), work(c));
             }
             let (key, at) = (key.add(step * groups.size * layout.ggsw), step * groups.size);
-            multiply(level, groups, layout, key, masks, at, rest, extra);
+            multiply(level, groups, layout, key, masks, at, extra);
             for c in 0..masks.len() {
                 let acc = arena.add(layout.accumulator(c).start);
                 kernel::accumulate(level, layout, work(c), acc);
@@ -196,12 +197,11 @@ unsafe fn multiply_kernel<V: Vector>(
     key: *const f64,
     masks: &[&[u32]],
     at: usize,
-    rest: *mut f64,
     extra: *mut f64,
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        let (passes, count) = kernel::inner_passes(layout);
+        let (passes, count) = nodes::inner_passes(layout);
         let block = groups.size * layout.rows * layout.columns * layout.leaf;
         let leaf_twiddles = layout.plan.twiddles(layout.plan.radices().len()).as_ptr();
         for leaf in 0..layout.plan.leaves() {
@@ -210,13 +210,13 @@ unsafe fn multiply_kernel<V: Vector>(
                 leaf / layout.segment_leaves * layout.segment_stride + in_segment * layout.leaf;
             let tw = leaf_twiddles.add(leaf * passes::leaf_stride::<V>());
             for c in 0..masks.len() {
-                let work = extra.add(c * groups.work_stride(layout) + place);
-                kernel::forward_nodes::<V>(layout, &passes[..count], leaf, work);
+                let work = extra.add(groups.work(layout, c) + place);
+                nodes::forward_nodes::<V>(layout, &passes[..count], leaf, work);
                 let exponents = masks[c].as_ptr().add(at);
-                factors::<V>(groups, layout, leaf, exponents, rest);
+                factors::<V>(groups, layout, leaf, exponents, extra);
                 let key = key.add(leaf * block);
-                leaf_product::<V>(groups, layout, key, work, tw, rest, c == 0);
-                kernel::inverse_nodes::<V>(layout, &passes[..count], leaf, work);
+                leaf_product::<V>(groups, layout, key, work, tw, extra, c == 0);
+                nodes::inverse_nodes::<V>(layout, &passes[..count], leaf, work);
             }
         }
     }
@@ -238,7 +238,7 @@ unsafe fn factors<V: Vector>(
         let one = V::splat(1.0);
         for j in 0..groups.size {
             let e = *exponents.add(j) as usize;
-            let root = groups.roots.as_ptr().add(2 * (e * first & (cells - 1)));
+            let root = groups.roots.as_ptr().add(2 * ((e * first) & (cells - 1)));
             let root = Complex { re: V::splat(*root), im: V::splat(*root.add(1)) };
             let lane = e % (V::LANES * V::LANES) * 2 * V::LANES;
             let at = Complex::<V>::load(groups.lane_roots.as_ptr().add(lane)).mul(root);

@@ -109,7 +109,7 @@ fn groups_are_exact() {
         let mut next = words(size as u64);
         let tile = 2;
         // Half a turn is rounded to the greatest digit; every sixteenth word.
-        let word = |i: usize| if i % 16 == 0 { 1 << 63 } else { P.reduce(next()) };
+        let word = |i: usize| if i.is_multiple_of(16) { 1 << 63 } else { P.reduce(next()) };
         let accs: Vec<u64> = (0..tile * shape.glwe_len()).map(word).collect();
         let mut masks: Vec<u32> = (0..tile * (group * steps + 1))
             .map(|i| (i * i * 7919 + 3 * i) as u32 % (2 * size as u32))
