@@ -10,8 +10,8 @@
 //!
 //! * companion (for 2^η accumulators): centred, with â_i the multiple of some 2^t, t <= η, for which
 //!   2^(η−t) + λ·e_i² is least; variance n·E[e²]/4 of [`crate::params::rounding_law`].
-//! Behind a common mask every body gets the same correction: it depends on the mask alone.
-//! Σ e_i is summed exactly in integers. Cost: below 0.4 µs for n = 918. Source: the centred mean is in TFHE-rs 1.4 ff.;
+//!
+//! Σ e_i is summed exactly in integers; behind a common mask it corrects every body alike. Source: the centred mean is in TFHE-rs 1.4 ff.;
 //! it makes free the choice of Bernard, Joye, Smart and Walter (ia.cr/2024/1718).
 
 use crate::math::Modulus;
