@@ -3,7 +3,8 @@
 
 use becalm::Error;
 use becalm::backend::{Cpu, Evaluator};
-use becalm::cipher::{Encoding, Glwe, Lwe, SecretKey, Trust};
+use becalm::cipher::file::Trust;
+use becalm::cipher::{Encoding, Glwe, Lwe, SecretKey};
 use becalm::params::{ModulusSwitch, Need, Rotation, TfheParams, find};
 use becalm::program::Program;
 use becalm::tfhe::Table;
