@@ -68,7 +68,7 @@ fn find_returns_the_cheapest_fitting_set() {
         assert_eq!(find(&need).unwrap().name, name, "{need:?}");
     }
     for need in [
-        Need { bits: 9, ..base.clone() },
+        Need { bits: 10, ..base.clone() },
         Need { log2_pfail: -500.0, ..base.clone() },
         Need { order: small, ..base.clone() },
     ] {
