@@ -58,8 +58,8 @@ fn find_returns_the_cheapest_fitting_set() {
         (Need { bits: 2, ..base.clone() }, "tfhe_1_1"),
         (Need { bits: 2, gaussian: true, ..base.clone() }, "tfhe_1_1_gaussian"),
         (Need { bits: 3, ..base.clone() }, "tfhe_2_2"),
-        (Need { bits: 6, ..base.clone() }, "tfhe_3_3"),
-        (Need { bits: 8, ..base.clone() }, "tfhe_4_4"),
+        (Need { bits: 6, ..base.clone() }, "tfhe_3_3_extended"),
+        (Need { bits: 8, ..base.clone() }, "tfhe_4_4_extended"),
         (Need { bits: 1, modulus: p, ..base.clone() }, "tfhe_boolean_ks_pbs_p"),
         (Need { bits: 2, modulus: p, ..base.clone() }, "tfhe_1_1_p"),
         (Need { bits: 4, modulus: p, ..base.clone() }, "tfhe_2_2_p"),
@@ -68,7 +68,7 @@ fn find_returns_the_cheapest_fitting_set() {
         assert_eq!(find(&need).unwrap().name, name, "{need:?}");
     }
     for need in [
-        Need { bits: 9, ..base.clone() },
+        Need { bits: 10, ..base.clone() },
         Need { log2_pfail: -500.0, ..base.clone() },
         Need { order: small, ..base.clone() },
     ] {

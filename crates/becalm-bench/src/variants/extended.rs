@@ -3,7 +3,7 @@
 use super::{Case, Contender};
 use crate::cases::Work;
 
-/// Key bits of the peer's set of 8-bit tables that are measured: the whole key takes 11 GB, twice that while it is made.
+/// Key bits of the peer's set of 8-bit tables that are measured: the whole key takes 9 GB, and as much again while it is made.
 const SHORT: usize = 48;
 
 /// The cases.
