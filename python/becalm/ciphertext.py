@@ -244,8 +244,9 @@ class Ciphertext:
             raise Unsupported("multiply", wanted, "a factor for each slot", remedy)
         flat = each[:, 0]
         groups = [np.flatnonzero(flat == f) for f in np.unique(flat)]
+        rows = Ciphertext(x._lwe, (len(flat),))
         parts = [
-            (x if len(groups) == 1 else x.reshape(-1)._selected(lanes))._lwe.scale(
+            (x if len(groups) == 1 else rows._selected(lanes))._lwe.scale(
                 int(flat[lanes[0]])
             )
             for lanes in groups

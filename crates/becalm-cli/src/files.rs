@@ -137,11 +137,8 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     if args.secret == args.evaluation {
         bail!("both keys would go to {}; name two files", args.secret.display());
     }
-    for path in [&args.secret, &args.evaluation]
-        .into_iter()
-        .chain(&args.pack)
-        .chain(args.slot_map.iter().skip(1).step_by(2))
-    {
+    let between = args.pack.iter().chain(args.slot_map.iter().skip(1).step_by(2));
+    for path in [&args.secret, &args.evaluation].into_iter().chain(between) {
         if path.exists() && !args.force {
             bail!("{} exists; choose another name or pass --force", path.display());
         }
@@ -152,28 +149,11 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
         report::print(&format!("{}: the evaluation key will take {size}", params.name))?;
     }
     let secret = SecretKey::generate(params, args.allow_insecure)?;
-    let matrices: Vec<Vec<Vec<i64>>> = args
-        .slot_map
-        .iter()
-        .step_by(2)
-        .map(|path| {
-            let text = std::fs::read_to_string(path);
-            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-            let matrix = serde_json::from_str(&text);
-            matrix.with_context(|| format!("{}: not a list of rows of integers", path.display()))
-        })
-        .collect::<Result<_>>()?;
     // Before the large key: a wrong matrix is refused at once.
-    let maps = matrices.iter().map(|m| secret.slot_map_key(m));
-    let maps: Vec<SlotKey> = maps.collect::<becalm::Result<_>>()?;
-    if let Some(path) = &args.pack {
-        secret.pack_key()?.save(path)?;
-    }
-    for (path, map) in args.slot_map.iter().skip(1).step_by(2).zip(maps) {
-        map.save(path)?;
-    }
+    let between = slot_keys(args, &secret)?;
     let keys = crate::run::keygen(&secret)?;
     // The secret last: if the larger file cannot be written, no key lies about.
+    between.iter().try_for_each(|(path, key)| key.save(path))?;
     keys.save(&args.evaluation)?;
     secret.save(&args.secret)?;
     if args.json {
@@ -187,6 +167,23 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
         ("evaluation key", format!("{} (for the server)", args.evaluation.display())),
         ("key id", secret.id().to_string()),
     ]))
+}
+
+/// The keys between slots that were asked for, and where they go.
+fn slot_keys<'a>(args: &'a KeygenArgs, secret: &SecretKey) -> Result<Vec<(&'a Path, SlotKey)>> {
+    let mut keys = vec![];
+    for pair in args.slot_map.chunks_exact(2) {
+        let (matrix, out) = (&pair[0], &pair[1]);
+        let text = std::fs::read_to_string(matrix)
+            .with_context(|| format!("cannot read {}", matrix.display()))?;
+        let rows: Vec<Vec<i64>> = serde_json::from_str(&text)
+            .with_context(|| format!("{}: not a list of rows of integers", matrix.display()))?;
+        keys.push((out.as_path(), secret.slot_map_key(&rows)?));
+    }
+    if let Some(path) = &args.pack {
+        keys.push((path, secret.pack_key()?));
+    }
+    Ok(keys)
 }
 
 /// Refuses to write ciphertexts over a key.

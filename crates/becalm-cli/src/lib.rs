@@ -7,6 +7,7 @@ mod doctor;
 mod estimate;
 mod files;
 mod noise;
+mod paper;
 mod params;
 pub mod report;
 mod run;

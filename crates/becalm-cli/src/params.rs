@@ -12,6 +12,12 @@ use serde_json::{Value, json};
 pub struct Args {
     /// One set, with its noise budget; without a name, all sets.
     name: Option<String>,
+    /// The sets of the artifact of "Sharing the Mask" (TCHES 2025/4) instead, per slot and for all slots.
+    #[arg(long, conflicts_with = "name")]
+    paper: bool,
+    /// With --paper: estimate the security of each, by the reference and by the strict search.
+    #[arg(long, requires = "paper")]
+    security: bool,
     /// Report as JSON.
     #[arg(long)]
     json: bool,
@@ -23,6 +29,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     if args.search.search {
         return search::run(&args.search, args.json);
+    }
+    if args.paper {
+        return crate::paper::run(args.security, args.json);
     }
     match &args.name {
         Some(name) => describe(TfheParams::named(name)?, args.json),

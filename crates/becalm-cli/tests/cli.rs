@@ -134,3 +134,26 @@ fn an_interrupt_leaves_no_key_behind() {
     assert!(message.contains("nothing was kept"), "{message}");
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
 }
+
+#[test]
+fn slots_from_keys_to_values() {
+    let f = Folder::new("slots");
+    std::fs::write(f.0.join("turn.json"), "[[0,1],[1,0]]").unwrap();
+    let line = "keygen --params toy_cm_1_1_w2 --allow-insecure --pack pack.becalm";
+    f.succeed(&format!("{line} --slot-map turn.json turn.becalm"));
+    assert!(f.succeed("inspect turn.becalm").contains("becalm.slot_key"));
+    f.succeed("encrypt --values 3,1,2 -o x.becalm --allow-insecure");
+    // A table for each slot: m, then 3 − m.
+    let line = "eval x.becalm --table 0,1,2,3,3,2,1,0 -o y.becalm --allow-insecure";
+    f.succeed(&format!("{line} --slot-key pack.becalm --slot-key turn.becalm"));
+    assert_eq!(f.succeed("decrypt y.becalm --allow-insecure"), "3,2,2,3\n");
+    // One and a half tables are none for each slot.
+    f.refuse("eval x.becalm --table 0,1,2,3,3,2 -o z.becalm --allow-insecure");
+    let report = f.succeed("run --params toy_cm_1_1_w2 --allow-insecure --json");
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((report["wrong"].as_u64(), report["slots"].as_u64()), (Some(0), Some(2)));
+    let paper = f.succeed("params --paper --json");
+    let paper: serde_json::Value = serde_json::from_str(&paper).unwrap();
+    assert_eq!(paper.as_array().unwrap().len(), 52);
+    assert!(f.succeed("params cm_1_1_w4").contains("for any of 4 slots"));
+}

@@ -28,6 +28,8 @@ pub struct Evaluator {
     params: Arc<TfheParams>,
     key: KeyId,
     info: Info,
+    /// The parts of the key that were opened.
+    needs: BTreeSet<Need>,
     /// What is public of the private maps between slots.
     maps: Vec<RowSums>,
     session: Mutex<Box<dyn Session>>,
@@ -58,7 +60,7 @@ impl Evaluator {
         };
         let maps = keys.slot_maps().filter_map(sums).collect();
         let (params, info) = (keys.params.clone(), backend.info());
-        Ok(Evaluator { params, key: keys.id, info, maps, session })
+        Ok(Evaluator { params, key: keys.id, info, needs: needs.clone(), maps, session })
     }
 
     /// The parameter set.
@@ -161,7 +163,7 @@ impl Evaluator {
                 "pass one batch for each input of the program",
             ));
         }
-        program.check_maps(&self.maps)?;
+        program.check_slot_keys(&self.needs, &self.maps)?;
         let mut lanes = None;
         for (i, (reg, ct)) in program.inputs().iter().zip(inputs).enumerate() {
             self.check_key(ct)?;

@@ -4,12 +4,14 @@
 //! are recomputed by tests, never trusted. A set that arrives from outside passes [`TfheParams::validate`] (shape) and
 //! [`TfheParams::require_secure`] (128 bits by the estimator, whatever the set says of itself).
 
+mod artifact;
 mod companion;
 mod fast;
 mod lookup;
 mod table;
 mod validate;
 
+pub use artifact::ArtifactSet;
 pub use companion::{RoundingLaw, rounding_law};
 pub use lookup::{Need, find};
 

@@ -138,8 +138,15 @@ impl Program {
         self.bootstrap_slots(small, tables)
     }
 
-    /// Refuses maps whose rows have larger sums than the program was recorded for; `maps` are those of the evaluation key.
-    pub(crate) fn check_maps(&self, maps: &[RowSums]) -> Result<()> {
+    /// Refuses to pack without a packing key among the `parts` that were opened, and maps whose rows have larger sums than
+    /// the program was recorded for; `maps` are those of the evaluation key.
+    pub(crate) fn check_slot_keys(&self, parts: &BTreeSet<Need>, maps: &[RowSums]) -> Result<()> {
+        if self.uses(Need::Pack) && !parts.contains(&Need::Pack) {
+            let remedy =
+                "make it with SecretKey::pack_key, and give it with EvaluationKey::with_slot_key";
+            let got = format!("{parts:?}");
+            return Err(Error::wrong_key("evaluate", "a key that packs", got, remedy));
+        }
         for op in &self.ops {
             let Op::SlotMap { map, sums, .. } = op else { continue };
             let got = maps.get(*map as usize);

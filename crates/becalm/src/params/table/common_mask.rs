@@ -118,10 +118,11 @@ const TOY_CM_1_1_W2: Row = Row {
     kind: Kind::Toy,
     lwe: (64, tu(8)),
     glwe: (2, 256, tu(17)),
+    max_norm2: 30.0,
     slots: 2,
     security_bits: 0.0,
     security_source: "none: a toy",
-    log2_pfail: -556.925,
+    log2_pfail: -555.286,
     source: "becalm: for tests",
     ..TFHE_1_1
 };
@@ -131,7 +132,7 @@ const TOY_CM_1_1_W3_P: Row = Row {
     lwe: (64, tu(40)),
     ks_modulus_log2: 64,
     slots: 3,
-    log2_pfail: -556.926,
+    log2_pfail: -555.209,
     ..TOY_CM_1_1_W2
 };
 
