@@ -112,6 +112,20 @@ impl Sub for &Sum {
     }
 }
 
+/// The XOR of bits at 0 or 16 units, half a torus: their sum, as each counts modulo 2.
+pub(super) fn xor<'a>(bits: impl IntoIterator<Item = &'a Sum>) -> Sum {
+    let mut sum = Sum::of(bits);
+    sum.terms.retain_mut(|t| {
+        t.0 = t.0.rem_euclid(2);
+        t.0 != 0
+    });
+    sum.half = sum.half.rem_euclid(4 * ROOM);
+    match (sum.terms.is_empty(), sum.half / 2) {
+        (true, value) => sum.within(value, value),
+        _ => sum.within(0, ROOM),
+    }
+}
+
 /// A function that a table holds.
 pub(super) type Entry<'a> = &'a dyn Fn(i64) -> i64;
 
@@ -178,6 +192,19 @@ impl Circuit {
         let range = (sum.low.div_euclid(units), sum.high.div_euclid(units));
         let reg = self.realize(sum, 0, encoding, range)?;
         self.program.output(reg)
+    }
+
+    /// The same sum in a register of its own, so that sums of it stay short; see [`Circuit::result`].
+    ///
+    /// # Errors
+    /// What the recorder refuses.
+    pub(super) fn settle(&mut self, sum: &Sum, encoding: Encoding, units: i64) -> Result<Sum> {
+        if sum.terms.len() < 2 {
+            return Ok(sum.clone());
+        }
+        let range = (sum.low.div_euclid(units), sum.high.div_euclid(units));
+        let reg = self.realize(sum, 0, encoding, range)?;
+        Ok(Sum { terms: vec![(1, reg)], half: 0, low: sum.low, high: sum.high })
     }
 
     /// A register with the value `sum + shift`.

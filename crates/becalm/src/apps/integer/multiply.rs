@@ -8,7 +8,7 @@
 
 use super::{Type, Word};
 use crate::Result;
-use crate::apps::circuit::{Circuit, ROOM, Sum};
+use crate::apps::circuit::{Circuit, ROOM, Sum, xor};
 
 /// λ and 2·η in half units, for |x| ∈ {1, 3} and b = 0 … 3; even places lo, odd places hi. x > 0.
 fn entries(top: bool) -> [i64; ROOM as usize] {
@@ -25,17 +25,6 @@ fn entries(top: bool) -> [i64; ROOM as usize] {
         pair.copy_from_slice(&[lo, scale * (x * y - lo) / 4]);
     }
     entries
-}
-
-/// Σ of modulo-2 values at 0 or 16 units, as 0 or 16.
-pub(in crate::apps) fn parity(sums: &[Sum]) -> Sum {
-    let mut sum = Sum::of(sums);
-    sum.terms.retain_mut(|t| {
-        t.0 = t.0.rem_euclid(2);
-        t.0 != 0
-    });
-    sum.half = sum.half.rem_euclid(4 * ROOM);
-    sum.within(0, ROOM)
 }
 
 /// Base-4 digits of (Σₖ 4ᵏ(3mₖ + 2mₖ₋₁) + 1)/2 + 2(4ⁿ − 1) − 4ⁿ, negated modulo 2·4ⁿ: what the columns are short of, with
@@ -145,7 +134,7 @@ impl Circuit {
         // One column more takes what is carried out of the others.
         let wide = Type::Uint(2 * n as u32 + 2);
         let twice = self.columns(wide, columns)?;
-        let bit = (&parity(&odds) + &twice.digit(n).times(ROOM)).within(0, ROOM);
+        let bit = (&xor(&odds) + &twice.digit(n).times(ROOM)).within(0, ROOM);
         // 0 or half a torus: constant entries turn into minus and plus one half unit.
         let top = self.circle(&bit, &[-1], &[(0, 1, 0, 1)])?.remove(0);
         let mut digits = vec![];
