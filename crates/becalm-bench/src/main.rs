@@ -1,11 +1,11 @@
-//! `cargo run -p becalm-bench --release -- tfhe [--quick] [--case GLOB] [--json OUT] [--huge]`.
+//! `cargo run -p becalm-bench --release -- tfhe|integers [--quick] [--case GLOB] [--json OUT] [--huge]`.
 
 use anyhow::{Context, Result, ensure};
 use becalm::math::simd::Level;
 use becalm::params::TfheParams;
 use becalm_bench::cases::{self, Case};
 use becalm_bench::rows::{Clock, Effort, Row, interleave, table, write_json};
-use becalm_bench::{ours, peer_tfhe};
+use becalm_bench::{integers, ours, peer_tfhe};
 use clap::builder::TypedValueParser;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -23,6 +23,8 @@ struct Cli {
 enum Command {
     /// TFHE on one thread beside the crate `tfhe`.
     Tfhe(Options),
+    /// Integers of 64 bits and AES on all threads beside the crate `tfhe`.
+    Integers(Options),
 }
 
 #[derive(clap::Args)]
@@ -113,16 +115,26 @@ fn compare(case: &Case, effort: Effort, kept: &mut Kept, huge_pages: bool) -> Re
         simd: Level::best().name().into(),
         peer_simd: if cfg!(feature = "peer-avx512") { "avx512" } else { "avx2" }.into(),
         huge_pages,
+        bootstraps: None,
+        peer_bootstraps: None,
         ours: Some(ours),
         peer_times: Some(peer),
     })
 }
 
 fn main() -> Result<()> {
-    let Command::Tfhe(options) = Cli::parse().command;
+    let command = Cli::parse().command;
+    let (Command::Tfhe(options) | Command::Integers(options)) = &command;
     let huge = huge_pages();
     if options.huge && !huge {
         restart_with_huge_pages()?;
+    }
+    if let Command::Integers(_) = command {
+        let save = |rows: &[Row]| options.json.as_ref().map_or(Ok(()), |p| write_json(rows, p));
+        let rows = integers::run(&options.case, options.quick, huge, save)?;
+        ensure!(!rows.is_empty(), "no case matches {}", options.case);
+        print!("{}", table(&rows));
+        return Ok(());
     }
     let chosen: Vec<_> =
         cases::TFHE.iter().filter(|case| cases::matches(&options.case, case.name)).collect();

@@ -179,9 +179,12 @@ impl Circuit {
     /// # Errors
     /// [`Error::BadInput`] for words that are not of this circuit, or constants in a circuit without inputs.
     pub fn finish(mut self, inputs: &[&Word], outputs: &[&Word]) -> Result<Recorded> {
-        for digit in outputs.iter().flat_map(|w| &w.digits) {
-            let clean = if digit.norm2() > 1 { self.map(digit, |d| d)? } else { digit.clone() };
-            self.result(&clean, Circuit::encoding(), 1)?;
+        for word in outputs {
+            for (i, digit) in self.fresh(word)?.digits.iter().enumerate() {
+                // A table may list values that its argument never has.
+                let known = digit.clone().within(digit.low.max(0), digit.high.min(word.ty.mask(i)));
+                self.result(&known, Circuit::encoding(), 1)?;
+            }
         }
         let program = self.into_program();
         let types = |words: &[&Word]| words.iter().map(|w| w.ty).collect::<Vec<Type>>();
