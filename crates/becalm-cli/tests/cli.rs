@@ -112,3 +112,18 @@ fn refusals_name_the_remedy() {
     assert!(swapped.contains("bad file"), "{swapped}");
     assert_eq!(f.run("run --no-such-flag").status.code(), Some(2));
 }
+
+#[test]
+fn applications_run_and_check_themselves() {
+    let f = Folder::new("apps");
+    for (app, rows) in [("uint64", 6), ("aes", 1)] {
+        let line = format!("run --app {app} --params toy_2_2 --allow-insecure --json");
+        let report: serde_json::Value = serde_json::from_str(&f.succeed(&line)).unwrap();
+        let operations = report["operations"].as_array().unwrap();
+        assert_eq!(operations.len(), rows, "{app}");
+        assert!(
+            operations.iter().all(|o| o["right"] == true && o["bootstraps"].as_u64() > Some(0))
+        );
+    }
+    f.refuse("run --app uint64 --params tfhe_1_1");
+}
