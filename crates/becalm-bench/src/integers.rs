@@ -17,7 +17,6 @@ use becalm::math::simd::Level;
 use becalm::params::TfheParams;
 use std::time::Instant;
 use tfhe::prelude::*;
-use tfhe::shortint::server_key::{get_pbs_count, reset_pbs_count};
 use tfhe::transciphering::{AesFheRoundKeys, AesFheState, AesPlainKey, Transcipherer};
 use tfhe::{ConfigBuilder, FheBool, FheUint64};
 
@@ -53,7 +52,20 @@ fn wanted(operation: &str) -> u64 {
 trait Side {
     fn run(&mut self) -> Result<()>;
     fn check(&self) -> Result<()>;
-    fn bootstraps(&self) -> u64;
+    fn bootstraps(&self) -> Option<u64>;
+}
+
+/// Bootstraps of the peer since the last call, if it was built to count them (feature `count`).
+fn counted() -> Option<u64> {
+    #[cfg(feature = "count")]
+    {
+        use tfhe::shortint::server_key::{get_pbs_count, reset_pbs_count};
+        let count = get_pbs_count();
+        reset_pbs_count();
+        Some(count)
+    }
+    #[cfg(not(feature = "count"))]
+    None
 }
 
 /// Keys of both sides.
@@ -116,8 +128,8 @@ impl Side for Ours<'_> {
         Ok(())
     }
 
-    fn bootstraps(&self) -> u64 {
-        self.recorded.program().cost().bootstraps as u64
+    fn bootstraps(&self) -> Option<u64> {
+        Some(self.recorded.program().cost().bootstraps as u64)
     }
 }
 
@@ -157,8 +169,8 @@ impl Side for OursAes<'_> {
         Ok(())
     }
 
-    fn bootstraps(&self) -> u64 {
-        self.aes.program().cost().bootstraps as u64
+    fn bootstraps(&self) -> Option<u64> {
+        Some(self.aes.program().cost().bootstraps as u64)
     }
 }
 
@@ -176,20 +188,20 @@ struct Peer<'a> {
     b: FheUint64,
     when: FheBool,
     out: Option<Word>,
-    count: u64,
+    count: Option<u64>,
 }
 
 impl<'a> Peer<'a> {
     fn new(keys: &'a Keys, operation: &'static str) -> Self {
         let (a, b) = (FheUint64::encrypt(A, &keys.client), FheUint64::encrypt(B, &keys.client));
         let when = FheBool::encrypt(true, &keys.client);
-        Peer { keys, operation, a, b, when, out: None, count: 0 }
+        Peer { keys, operation, a, b, when, out: None, count: None }
     }
 }
 
 impl Side for Peer<'_> {
     fn run(&mut self) -> Result<()> {
-        reset_pbs_count();
+        counted();
         let (a, b) = (&self.a, &self.b);
         self.out = Some(match self.operation {
             "add" => Word::Uint(a + b),
@@ -199,7 +211,7 @@ impl Side for Peer<'_> {
             "mul" => Word::Uint(a * b),
             _ => Word::Uint(a / b),
         });
-        self.count = get_pbs_count();
+        self.count = counted();
         Ok(())
     }
 
@@ -213,7 +225,7 @@ impl Side for Peer<'_> {
         Ok(())
     }
 
-    fn bootstraps(&self) -> u64 {
+    fn bootstraps(&self) -> Option<u64> {
         self.count
     }
 }
@@ -223,19 +235,19 @@ struct PeerAes<'a> {
     keys: &'a Keys,
     wanted: Vec<u64>,
     out: Option<Vec<tfhe::shortint::Ciphertext>>,
-    count: u64,
+    count: Option<u64>,
 }
 
 impl Side for PeerAes<'_> {
     fn run(&mut self) -> Result<()> {
         let key = AesPlainKey::from(KEY).encrypt(&self.keys.short_client);
-        reset_pbs_count();
+        counted();
         let server = &self.keys.short_server;
         let mut state = AesFheState::new(AesFheRoundKeys::new(server, &key), COUNTER);
         let stream = state.next_keystream_bits(server, 128);
         self.out =
             Some(stream.map_err(|_| anyhow::anyhow!("tfhe: no keystream"))?.into_raw_parts());
-        self.count = get_pbs_count();
+        self.count = counted();
         Ok(())
     }
 
@@ -246,7 +258,7 @@ impl Side for PeerAes<'_> {
         Ok(())
     }
 
-    fn bootstraps(&self) -> u64 {
+    fn bootstraps(&self) -> Option<u64> {
         self.count
     }
 }
@@ -295,7 +307,7 @@ pub fn run(
         let mut sides: [Box<dyn Side + '_>; 2] = if *operation == "aes" {
             let ours = OursAes::new(&keys)?;
             let wanted = ours.wanted()?;
-            [Box::new(ours), Box::new(PeerAes { keys: &keys, wanted, out: None, count: 0 })]
+            [Box::new(ours), Box::new(PeerAes { keys: &keys, wanted, out: None, count: None })]
         } else {
             [Box::new(Ours::new(&keys, operation)?), Box::new(Peer::new(&keys, operation))]
         };
@@ -320,8 +332,8 @@ pub fn run(
             simd: Level::best().name().into(),
             peer_simd: if cfg!(feature = "peer-avx512") { "avx512" } else { "avx2" }.into(),
             huge_pages: huge,
-            bootstraps: Some(sides[0].bootstraps()),
-            peer_bootstraps: Some(sides[1].bootstraps()),
+            bootstraps: sides[0].bootstraps(),
+            peer_bootstraps: sides[1].bootstraps(),
             ours: Some(ours),
             peer_times: Some(peer),
         });

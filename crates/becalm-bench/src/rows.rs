@@ -203,6 +203,7 @@ pub fn table(rows: &[Row]) -> String {
             },
             match (r.bootstraps, r.peer_bootstraps) {
                 (Some(ours), Some(peer)) => format!("  {ours} bootstraps, peer {peer}"),
+                (Some(ours), None) => format!("  {ours} bootstraps"),
                 _ => String::new(),
             }
         );
