@@ -133,6 +133,7 @@ pub(super) type Entry<'a> = &'a dyn Fn(i64) -> i64;
 type Step = (Vec<(i64, Reg)>, i64, Vec<Vec<i64>>, Vec<usize>);
 
 /// A program that is being recorded.
+#[derive(Clone)]
 pub struct Circuit {
     program: Program,
     aim: Aim,

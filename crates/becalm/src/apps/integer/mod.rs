@@ -8,12 +8,14 @@ mod arithmetic;
 mod compare;
 mod count;
 mod divide;
+mod expression;
 mod multiply;
 mod operations;
 mod shift;
 mod table;
 mod value;
 
+pub use expression::{Expr, Formula};
 pub use operations::{OPERATIONS, Operation};
 pub use shift::Shift;
 pub use value::{Clear, Integers};
