@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from becalm import _native, _values
 from becalm._native import Lwe, Params
@@ -38,7 +37,12 @@ class IntegerType:
         return Integers(self, digits, array.shape, None)
 
     def cost(
-        self, operation: str, *, params: Any = "tfhe_2_2", clear: int | None = None, deep: bool = False
+        self,
+        operation: str,
+        *,
+        params: Any = "tfhe_2_2",
+        clear: int | None = None,
+        deep: bool = False,
     ) -> Cost:
         """What an operation (`"add"`, `"mul"`, ...) on integers of this type takes, for each lane.
 

@@ -71,9 +71,13 @@ struct Report {
 pub fn run(args: &Args) -> Result<()> {
     let params = TfheParams::named(&args.params)?;
     params.require_secure(args.allow_insecure)?;
-    if let Some(app) = &args.app {
-        return apps::run(app, params, args.threads, args.allow_insecure, args.json);
+    match &args.app {
+        Some(app) => apps::run(app, params, args.threads, args.allow_insecure, args.json),
+        None => bootstraps(args, params),
     }
+}
+
+fn bootstraps(args: &Args, params: &TfheParams) -> Result<()> {
     let encoding = Encoding::of(params);
     let (entries, values) = job(args, encoding)?;
     let table = Table::new(params, &entries)?;

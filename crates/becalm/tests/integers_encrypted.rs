@@ -104,7 +104,7 @@ fn a_hundred_random_steps_decrypt_right_at_the_end() {
     }
     for (word, value) in words.iter().zip(&values) {
         assert_eq!(word.decrypt(secret).unwrap()[0].low() as u64, *value);
-        // Tracked noise against what is there: 32 times the bound would be 5 standard deviations and more.
+        // What is there against the tracked noise: within eight standard deviations.
         for digit in word.digits() {
             let exact = secret.decrypt(digit).unwrap();
             let error = secret.errors(digit, &exact).unwrap()[0];

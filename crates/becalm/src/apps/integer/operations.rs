@@ -124,8 +124,6 @@ impl Operation {
         let mut circuit = Circuit::new(params, aim)?;
         let inputs = types.iter().map(|t| circuit.input(*t)).collect::<Result<Vec<_>>>()?;
         let outputs = self.record(&mut circuit, &inputs)?;
-        let all = |words: &'_ [Word]| words.iter().cloned().collect::<Vec<_>>();
-        let (inputs, outputs) = (all(&inputs), all(&outputs));
         circuit.finish(&inputs.iter().collect::<Vec<_>>(), &outputs.iter().collect::<Vec<_>>())
     }
 }
