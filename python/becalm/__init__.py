@@ -37,6 +37,7 @@ from becalm.errors import (
     WrongKey,
     WrongParams,
 )
+from becalm.integers import Integers, IntegerType, boolean, int_, uint
 from becalm.keys import Keys, SecretKey, Server, SlotKey, keygen
 from becalm.program import Cost, Program, Register, Table, price
 
@@ -48,6 +49,8 @@ __all__ = [
     "EncryptedTable",
     "Error",
     "Insecure",
+    "IntegerType",
+    "Integers",
     "Interrupted",
     "IoError",
     "Keys",
@@ -65,13 +68,16 @@ __all__ = [
     "WrongKey",
     "WrongParams",
     "__version__",
+    "boolean",
     "concatenate",
     "cost",
     "doctor",
+    "int_",
     "keygen",
     "load",
     "params",
     "stack",
+    "uint",
 ]
 
 

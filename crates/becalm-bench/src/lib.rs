@@ -4,6 +4,7 @@
 //! interoperation test can use them too.
 
 pub mod cases;
+pub mod integers;
 pub mod ours;
 pub mod peer_tfhe;
 pub mod rows;

@@ -1,4 +1,4 @@
-//! `cargo run -p becalm-bench --release -- tfhe [--quick] [--case GLOB] [--json OUT] [--huge]`, and
+//! `cargo run -p becalm-bench --release -- tfhe|integers [--quick] [--case GLOB] [--json OUT] [--huge]`, and
 //! `variants [--all] [--quick] [--case GLOB] [--json OUT]`.
 
 use anyhow::{Context, Result, ensure};
@@ -6,7 +6,7 @@ use becalm::math::simd::Level;
 use becalm::params::TfheParams;
 use becalm_bench::cases::{self, Case};
 use becalm_bench::rows::{Clock, Effort, Row, interleave, table, write_json};
-use becalm_bench::{ours, peer_tfhe, variants};
+use becalm_bench::{integers, ours, peer_tfhe, variants};
 use clap::builder::TypedValueParser;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -26,6 +26,8 @@ enum Command {
     Tfhe(Options),
     /// The bootstraps beyond the classic one, beside the classic sets and the crate `tfhe`.
     Variants(VariantOptions),
+    /// Integers of 64 bits and AES on all threads beside the crate `tfhe`.
+    Integers(Options),
 }
 
 #[derive(clap::Args)]
@@ -132,15 +134,18 @@ fn compare(case: &Case, effort: Effort, kept: &mut Kept, huge_pages: bool) -> Re
         simd: Level::best().name().into(),
         peer_simd: if cfg!(feature = "peer-avx512") { "avx512" } else { "avx2" }.into(),
         huge_pages,
+        bootstraps: None,
+        peer_bootstraps: None,
         ours: Some(ours),
         peer_times: Some(peer),
     })
 }
 
 fn main() -> Result<()> {
-    match Cli::parse().command {
-        Command::Tfhe(options) => tfhe(&options),
-        Command::Variants(options) => compare_variants(&options),
+    let command = Cli::parse().command;
+    match &command {
+        Command::Tfhe(options) | Command::Integers(options) => beside_peer(&command, options),
+        Command::Variants(options) => compare_variants(options),
     }
 }
 
@@ -165,10 +170,17 @@ fn compare_variants(options: &VariantOptions) -> Result<()> {
     Ok(())
 }
 
-fn tfhe(options: &Options) -> Result<()> {
+fn beside_peer(command: &Command, options: &Options) -> Result<()> {
     let huge = huge_pages();
     if options.huge && !huge {
         restart_with_huge_pages()?;
+    }
+    if let Command::Integers(_) = command {
+        let save = |rows: &[Row]| options.json.as_ref().map_or(Ok(()), |p| write_json(rows, p));
+        let rows = integers::run(&options.case, options.quick, huge, save)?;
+        ensure!(!rows.is_empty(), "no case matches {}", options.case);
+        print!("{}", table(&rows));
+        return Ok(());
     }
     let chosen: Vec<_> =
         cases::TFHE.iter().filter(|case| cases::matches(&options.case, case.name)).collect();

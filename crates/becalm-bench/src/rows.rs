@@ -63,7 +63,7 @@ pub struct Times {
 
 impl Times {
     /// The summary of `samples`, which must not be empty.
-    fn of(mut samples: Vec<f64>) -> Times {
+    pub(crate) fn of(mut samples: Vec<f64>) -> Times {
         samples.sort_by(f64::total_cmp);
         let n = samples.len();
         let median_ms = (samples[(n - 1) / 2] + samples[n / 2]) / 2.0;
@@ -158,6 +158,12 @@ pub struct Row {
     pub peer_simd: String,
     /// Whether malloc of the whole process asks for huge pages.
     pub huge_pages: bool,
+    /// Bootstraps of becalm, where the work is more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bootstraps: Option<u64>,
+    /// Bootstraps of the peer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_bootstraps: Option<u64>,
     /// All of becalm's times.
     pub ours: Option<Times>,
     /// All of the peer's times.
@@ -183,7 +189,7 @@ pub fn table(rows: &[Row]) -> String {
     for r in rows {
         let _ = writeln!(
             text,
-            "{:<22} {:>10} {:>10} {:>7}  {:<28} {:>5.0} {:>8.1}{}",
+            "{:<22} {:>10} {:>10} {:>7}  {:<28} {:>5.0} {:>8.1}{}{}",
             r.case,
             number(r.ours_ms, 3),
             number(r.peer_ms, 3),
@@ -193,6 +199,11 @@ pub fn table(rows: &[Row]) -> String {
             r.log2_pfail,
             match (&r.peer_params, r.peer_log2_pfail) {
                 (Some(name), Some(pfail)) => format!("  (peer: {name}, 2^{pfail:.0})"),
+                _ => String::new(),
+            },
+            match (r.bootstraps, r.peer_bootstraps) {
+                (Some(ours), Some(peer)) => format!("  {ours} bootstraps, peer {peer}"),
+                (Some(ours), None) => format!("  {ours} bootstraps"),
                 _ => String::new(),
             }
         );

@@ -2,6 +2,7 @@
 //!
 //! One file for each verb or family of verbs; [`report`] turns figures into a table or into JSON.
 
+mod apps;
 mod bench;
 mod doctor;
 mod estimate;

@@ -1,5 +1,6 @@
 //! `becalm run`: the main job, from keys to checked results, with every figure that it claims.
 
+use crate::apps;
 use crate::report::{self, facts, megabytes, milliseconds};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Evaluator};
@@ -27,6 +28,9 @@ pub struct Args {
     /// The lookup table, one entry for each value; by default m² + 1 modulo the number of values.
     #[arg(long, value_delimiter = ',')]
     table: Vec<u64>,
+    /// Run an application instead: integers of 64 bits, or one block of AES-128.
+    #[arg(long, value_parser = ["uint64", "aes"], conflicts_with_all = ["values", "table"])]
+    app: Option<String>,
     /// Threads; 0 for all.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -70,6 +74,13 @@ struct Report {
 pub fn run(args: &Args) -> Result<()> {
     let params = TfheParams::named(&args.params)?;
     params.require_secure(args.allow_insecure)?;
+    match &args.app {
+        Some(app) => apps::run(app, params, args.threads, args.allow_insecure, args.json),
+        None => bootstraps(args, params),
+    }
+}
+
+fn bootstraps(args: &Args, params: &TfheParams) -> Result<()> {
     let encoding = Encoding::of(params);
     let (entries, values) = job(args, encoding)?;
     let table = Table::new(params, &entries)?;

@@ -157,3 +157,18 @@ fn slots_from_keys_to_values() {
     assert_eq!(paper.as_array().unwrap().len(), 52);
     assert!(f.succeed("params cm_1_1_w4").contains("for any of 4 slots"));
 }
+
+#[test]
+fn applications_run_and_check_themselves() {
+    let f = Folder::new("apps");
+    for (app, rows) in [("uint64", 6), ("aes", 1)] {
+        let line = format!("run --app {app} --params toy_2_2 --allow-insecure --json");
+        let report: serde_json::Value = serde_json::from_str(&f.succeed(&line)).unwrap();
+        let operations = report["operations"].as_array().unwrap();
+        assert_eq!(operations.len(), rows, "{app}");
+        assert!(
+            operations.iter().all(|o| o["right"] == true && o["bootstraps"].as_u64() > Some(0))
+        );
+    }
+    f.refuse("run --app uint64 --params tfhe_1_1");
+}

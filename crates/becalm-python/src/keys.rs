@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The secret keys of one user.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct SecretKey(Arc<cipher::SecretKey>);
+pub struct SecretKey(pub Arc<cipher::SecretKey>);
 
 #[pymethods]
 impl SecretKey {

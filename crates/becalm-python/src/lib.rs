@@ -8,6 +8,7 @@
 mod call;
 mod ciphertext;
 mod evaluate;
+mod integers;
 mod keys;
 mod params;
 mod program;
@@ -26,6 +27,10 @@ mod _native {
     use crate::ciphertext::{Glwe, Lwe};
     #[pymodule_export]
     use crate::evaluate::Evaluator;
+    #[pymodule_export]
+    use crate::integers::{
+        decrypt_integers, encrypt_integers, integer_operations, integer_type, record_integers,
+    };
     #[pymodule_export]
     use crate::keys::{EvaluationKey, SecretKey, SlotKey, kind_of_file};
     #[pymodule_export]

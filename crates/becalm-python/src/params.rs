@@ -163,6 +163,7 @@ impl Params {
         match self.0.modulus_switch {
             ModulusSwitch::Plain => "plain",
             ModulusSwitch::Centered => "centered",
+            ModulusSwitch::Companion { .. } => "companion",
         }
     }
 

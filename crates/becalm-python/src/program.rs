@@ -50,6 +50,11 @@ impl Table {
 pub struct Program(Mutex<Arc<program::Program>>);
 
 impl Program {
+    /// A program that was recorded elsewhere.
+    pub fn of(program: Arc<program::Program>) -> Self {
+        Program(Mutex::new(program))
+    }
+
     /// The program as it stands.
     pub fn now(&self) -> Arc<program::Program> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()

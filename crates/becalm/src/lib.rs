@@ -4,6 +4,7 @@
 //! *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps, backend} → laboratory*.
 #![deny(missing_docs)]
 
+pub mod apps;
 pub mod backend;
 pub mod bootstrap;
 pub mod cipher;

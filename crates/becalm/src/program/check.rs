@@ -125,7 +125,12 @@ impl Program {
         let n = self.params.table_size();
         table.input.checked()?;
         let values = |e: Encoding| e.values as i64;
-        let inside = |o: &Output| 0 <= o.range.0 && o.range.1 < values(o.encoding);
+        // Values below 0 lie on the other half of the torus, which tables reach too.
+        let inside = |o: &Output| {
+            -values(o.encoding) <= o.range.0
+                && o.range.0 <= o.range.1
+                && o.range.1 < o.encoding.parts() as i64
+        };
         let limited = table.limit < values(table.input) && table.outputs.iter().all(inside);
         let reduced = table.polynomial.iter().all(|c| self.params.modulus.is_reduced(*c));
         let outputs = table.outputs.iter().all(|o| o.index < n && o.encoding.checked().is_ok());

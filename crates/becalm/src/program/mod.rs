@@ -6,6 +6,7 @@
 
 mod build;
 mod check;
+mod clear;
 mod file;
 mod gates;
 mod noise;

@@ -9,7 +9,7 @@ use crate::tfhe::noise::{self, NoiseReport};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Most coefficients of noise that a walk keeps, all registers together: 1 GB.
+/// Most coefficients of noise that a walk keeps, all registers that are still read together: 1 GB.
 const MAX_FOLLOWED: usize = 1 << 25;
 
 /// Coefficients of sources.
@@ -18,9 +18,12 @@ type Form = BTreeMap<usize, f64>;
 /// What makes a source: a step and the form that it is applied to.
 #[derive(PartialEq, Eq, Hash)]
 enum Step {
-    KeySwitch(Vec<(usize, u64)>),
-    Bootstrap(Vec<(usize, u64)>, Vec<u32>, Reg, usize),
+    KeySwitch(Digest),
+    Bootstrap(Digest, Vec<u32>, Reg, usize),
 }
+
+/// A form by its hash, so that long ones are not kept twice.
+type Digest = [u8; 32];
 
 /// What following the noise of a program found.
 pub(super) struct Followed {
@@ -40,7 +43,10 @@ struct Follower<'a> {
     /// which slot it took.
     related: Vec<bool>,
     steps: HashMap<Step, usize>,
+    /// Forms of the registers that are still read.
     forms: Vec<Form>,
+    /// Variances of all registers.
+    noise: Vec<f64>,
     kept: usize,
 }
 
@@ -52,14 +58,16 @@ pub(super) fn follow(program: &Program, variances: &[f64], related: &[bool]) -> 
         related: related.to_vec(),
         steps: HashMap::new(),
         forms: vec![Form::new(); program.regs.len()],
+        noise: vec![0.0; program.regs.len()],
         kept: 0,
     };
     for (i, r) in program.inputs.iter().enumerate() {
-        f.forms[r.0 as usize].insert(i, 1.0);
+        f.keep(*r, Form::from([(i, 1.0)]))?;
     }
+    let last = last_reads(program);
     let set = NoiseReport::of(&program.params);
     let (mut worst, mut bootstraps) = (f64::NEG_INFINITY, 0.0f64);
-    for op in &program.ops {
+    for (i, op) in program.ops.iter().enumerate() {
         match op {
             Op::MulAdd { dst, terms, .. } => f.linear(*dst, terms)?,
             Op::KeySwitch { dst, src } => f.key_switch(*dst, *src, set.key_switch)?,
@@ -77,10 +85,24 @@ pub(super) fn follow(program: &Program, variances: &[f64], related: &[bool]) -> 
                 f.bootstrap(dst, *src, table, set.blind_rotation.total())?;
             }
         }
+        for r in op.sources().iter().chain(op.results()).filter(|r| last[r.0 as usize] <= i) {
+            let form = std::mem::take(&mut f.forms[r.0 as usize]);
+            f.kept -= form.len();
+        }
     }
-    let noise = f.forms.iter().map(|form| f.variance(form)).collect();
+    let independent = f.independent();
     let tables = bootstraps * program.params.slots as f64;
-    Ok(Followed { noise, log2_pfail: worst + tables.log2(), independent: f.independent() })
+    Ok(Followed { noise: f.noise, log2_pfail: worst + tables.log2(), independent })
+}
+
+/// For each register the last instruction that reads it: 0 if none does, never passed if it is an output.
+fn last_reads(program: &Program) -> Vec<usize> {
+    let mut last = vec![0; program.regs.len()];
+    for (i, op) in program.ops.iter().enumerate() {
+        op.sources().iter().for_each(|r| last[r.0 as usize] = i);
+    }
+    program.outputs.iter().for_each(|r| last[r.0 as usize] = usize::MAX);
+    last
 }
 
 impl Follower<'_> {
@@ -94,6 +116,7 @@ impl Follower<'_> {
                 "bootstrap in between, or split the program",
             ));
         }
+        self.noise[at.0 as usize] = self.variance(&form);
         self.forms[at.0 as usize] = form;
         Ok(())
     }
@@ -120,9 +143,7 @@ impl Follower<'_> {
 
     fn key_switch(&mut self, dst: Reg, src: Reg, variance: f64) -> Result<()> {
         let form = &self.forms[src.0 as usize];
-        // Counted before it is copied.
-        self.kept += 2 * form.len();
-        let (mut form, step) = (form.clone(), Step::KeySwitch(key(form)));
+        let (mut form, step) = (form.clone(), Step::KeySwitch(digest(form)));
         let added = self.source(step, variance);
         *form.entry(added).or_insert(0.0) += 1.0;
         self.keep(dst, form)
@@ -141,8 +162,7 @@ impl Follower<'_> {
     }
 
     fn bootstrap(&mut self, dst: &[Reg], src: Reg, table: &TableRef, variance: f64) -> Result<()> {
-        let input = key(&self.forms[src.0 as usize]);
-        self.kept += input.len() * dst.len();
+        let input = digest(&self.forms[src.0 as usize]);
         // The noise of an encrypted table stays with all that is looked up in it.
         let (clear, from, own) = match table {
             TableRef::Clear(t) => (vec![*t], Reg(0), Form::new()),
@@ -151,7 +171,7 @@ impl Follower<'_> {
         };
         let outputs = self.program.outputs_of(table);
         for (d, o) in dst.iter().zip(&*outputs) {
-            let step = Step::Bootstrap(input.clone(), clear.clone(), from, o.index);
+            let step = Step::Bootstrap(input, clear.clone(), from, o.index);
             let mut form = own.clone();
             form.insert(self.source(step, variance), 1.0);
             self.keep(*d, form)?;
@@ -173,7 +193,7 @@ impl Follower<'_> {
 
     /// log2 of the failure probability of a bootstrap of a register, or an error if it is above the set's claim.
     fn check(&self, src: Reg, modulus_switch: f64) -> Result<f64> {
-        let variance = self.variance(&self.forms[src.0 as usize]);
+        let variance = self.noise[src.0 as usize];
         let margin = self.program.regs[src.0 as usize].encoding.margin();
         let fail = noise::log2_erfc(margin / (2.0 * (variance + modulus_switch)).sqrt());
         let claim = self.program.params.log2_pfail;
@@ -205,7 +225,11 @@ impl Follower<'_> {
     }
 }
 
-/// A form as something that can be compared exactly.
-fn key(form: &Form) -> Vec<(usize, u64)> {
-    form.iter().map(|(s, c)| (*s, c.to_bits())).collect()
+/// What stands for a form: two that differ have the same with probability 2^-128.
+fn digest(form: &Form) -> Digest {
+    let mut hash = blake3::Hasher::new();
+    for (source, c) in form {
+        hash.update(&(*source as u64).to_le_bytes()).update(&c.to_bits().to_le_bytes());
+    }
+    hash.finalize().into()
 }

@@ -106,16 +106,8 @@ impl Table {
             ));
         }
         let part = (p / t as u64) as usize;
-        let entry = |m: usize| -> u64 {
-            let value = tables[m / part].get(m % part).copied().unwrap_or(0);
-            output.encode(params.modulus, value as i64)
-        };
-        let polynomial = (0..n as u128)
-            .map(|j| match ((2 * j * p as u128 + n as u128) / (2 * n as u128)) as u64 {
-                m if m == p => params.modulus.neg(entry(0)),
-                m => entry(m as usize),
-            })
-            .collect();
+        let listed = |m: usize| tables[m / part].get(m % part).copied().unwrap_or(0) as i64;
+        let polynomial = boxes(params, output, &(0..p as usize).map(listed).collect::<Vec<_>>());
         let outputs = tables
             .iter()
             .enumerate()
@@ -130,6 +122,25 @@ impl Table {
             .collect();
         let limit = tables.iter().map(|t| t.len()).min().unwrap_or(0) as i64 - 1;
         Ok(Table { polynomial, input, limit, outputs })
+    }
+
+    /// A table on the whole torus of p entries: `entries[v]` at v/(2p) and, because rotation is negacyclic, −`entries[v]`
+    /// half a torus further. An output (offset, range) takes the entry `offset` places further on. Entries are values of
+    /// `output`, of either sign.
+    pub(crate) fn circle(
+        params: &TfheParams,
+        input: Encoding,
+        output: Encoding,
+        entries: &[i64],
+        outputs: &[(usize, (i64, i64))],
+    ) -> Self {
+        let step = params.polynomial_size / entries.len().max(1);
+        let outputs = outputs
+            .iter()
+            .map(|(at, range)| Output { index: at * step, encoding: output, range: *range })
+            .collect();
+        let polynomial = boxes(params, output, entries);
+        Table { polynomial, input, limit: input.values as i64 - 1, outputs }
     }
 
     /// The sign of a phase anywhere on the torus: 1/8 in the upper half, −1/8 in the lower. Boolean gates are this
@@ -179,6 +190,18 @@ impl Table {
     pub fn polynomial(&self) -> &[u64] {
         &self.polynomial
     }
+}
+
+/// The polynomial with `entries` in boxes of N/p coefficients, each centred on its own position.
+fn boxes(params: &TfheParams, output: Encoding, entries: &[i64]) -> Vec<u64> {
+    let (n, p) = (params.polynomial_size as u128, entries.len() as u128);
+    let words: Vec<u64> = entries.iter().map(|v| output.encode(params.modulus, *v)).collect();
+    (0..n)
+        .map(|j| match ((2 * j * p + n) / (2 * n)) as usize {
+            m if m == entries.len() => params.modulus.neg(words[0]),
+            m => words[m],
+        })
+        .collect()
 }
 
 fn check_shape(params: &TfheParams, input: Encoding, tables: &[&[u64]]) -> Result<()> {

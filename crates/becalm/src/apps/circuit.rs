@@ -1,0 +1,356 @@
+//! Circuits over sums: what is linear stays a formula until a table needs it, and what is constant is never computed.
+//!
+//! A [`Sum`] is Σ c·register + constant with a known range. A table of at most 16 values costs one bootstrap, t tables of
+//! at most 16/t values together too ([`Circuit::lookup`]); on the whole torus there is room for 32 positions if the
+//! function is odd under half a turn ([`Circuit::circle`]). The unit is 1/32 of the torus; a sum that enters a table may
+//! have a 2-norm of 5 over fresh bootstraps, so tables put out values that are scaled already. Equal steps are recorded
+//! once.
+
+use crate::cipher::Encoding;
+use crate::params::TfheParams;
+use crate::program::{Program, Reg};
+use crate::tfhe::Table;
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::ops::{Add, Neg, Sub};
+use std::sync::Arc;
+
+/// Values of a table: message · carry of the sets with two bits of each.
+pub(super) const ROOM: i64 = 16;
+
+/// What a circuit is recorded for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Aim {
+    /// Fewest bootstraps: carries ripple. For few threads, or batches that fill the machine.
+    #[default]
+    Work,
+    /// Shortest path: carries by parallel prefix. For machines with many lanes.
+    Depth,
+}
+
+/// `Σ coefficient·register + half/2`, a value from `low` to `high` in units of 1/32 of the torus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub terms: Vec<(i64, Reg)>,
+    /// The constant in half units.
+    pub half: i64,
+    pub low: i64,
+    pub high: i64,
+}
+
+impl Sum {
+    /// A constant.
+    pub fn clear(value: i64) -> Sum {
+        Sum { terms: vec![], half: 2 * value, low: value, high: value }
+    }
+
+    /// The sum of a list; 0 if it is empty.
+    pub fn of<'a>(sums: impl IntoIterator<Item = &'a Sum>) -> Sum {
+        sums.into_iter().fold(Sum::clear(0), |a, b| &a + b)
+    }
+
+    /// `factor` times the sum.
+    pub fn times(&self, factor: i64) -> Sum {
+        let (a, b) = (self.low * factor, self.high * factor);
+        Sum {
+            terms: self.terms.iter().map(|(c, r)| (c * factor, *r)).collect(),
+            half: self.half * factor,
+            low: a.min(b),
+            high: a.max(b),
+        }
+    }
+
+    /// The sum plus a constant.
+    pub fn plus(&self, value: i64) -> Sum {
+        self + &Sum::clear(value)
+    }
+
+    /// The same with a range that the caller knows better.
+    pub fn within(mut self, low: i64, high: i64) -> Sum {
+        (self.low, self.high) = (low, high);
+        self
+    }
+
+    /// The value, if it is a constant.
+    pub fn constant(&self) -> Option<i64> {
+        (self.low == self.high).then_some(self.low)
+    }
+
+    /// Square of the 2-norm: its noise, if every register is fresh from a bootstrap.
+    pub fn norm2(&self) -> i64 {
+        self.terms.iter().map(|(c, _)| c * c).sum()
+    }
+}
+
+impl Add for &Sum {
+    type Output = Sum;
+    fn add(self, other: &Sum) -> Sum {
+        let mut terms = self.terms.clone();
+        for (c, r) in &other.terms {
+            match terms.iter_mut().find(|t| t.1 == *r) {
+                Some(t) => t.0 += c,
+                None => terms.push((*c, *r)),
+            }
+        }
+        terms.retain(|t| t.0 != 0);
+        let (low, high) = (self.low + other.low, self.high + other.high);
+        Sum { terms, half: self.half + other.half, low, high }
+    }
+}
+
+impl Neg for &Sum {
+    type Output = Sum;
+    fn neg(self) -> Sum {
+        self.times(-1)
+    }
+}
+
+impl Sub for &Sum {
+    type Output = Sum;
+    fn sub(self, other: &Sum) -> Sum {
+        self + &-other
+    }
+}
+
+/// The XOR of bits at 0 or 16 units, half a torus: their sum, as each counts modulo 2.
+pub(super) fn xor<'a>(bits: impl IntoIterator<Item = &'a Sum>) -> Sum {
+    let mut sum = Sum::of(bits);
+    sum.terms.retain_mut(|t| {
+        t.0 = t.0.rem_euclid(2);
+        t.0 != 0
+    });
+    sum.half = sum.half.rem_euclid(4 * ROOM);
+    match (sum.terms.is_empty(), sum.half / 2) {
+        (true, value) => sum.within(value, value),
+        _ => sum.within(0, ROOM),
+    }
+}
+
+/// A function that a table holds.
+pub(super) type Entry<'a> = &'a dyn Fn(i64) -> i64;
+
+/// What a step is recognised by: sources, half constant, entries, offsets of the outputs if it is on the circle.
+type Step = (Vec<(i64, Reg)>, i64, Vec<Vec<i64>>, Vec<usize>);
+
+/// A program that is being recorded.
+#[derive(Clone)]
+pub struct Circuit {
+    program: Program,
+    aim: Aim,
+    steps: HashMap<Step, Vec<Sum>>,
+}
+
+impl Circuit {
+    /// An empty circuit.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`] for a set whose tables have not at least 16 values.
+    pub fn new(params: Arc<TfheParams>, aim: Aim) -> Result<Self> {
+        if params.plaintext_modulus() < ROOM as u64 {
+            return Err(Error::wrong_params(
+                "circuit",
+                format!("a set with tables of {ROOM} values"),
+                format!("`{}` with {}", params.name, params.plaintext_modulus()),
+                "use tfhe_2_2 or a larger set",
+            ));
+        }
+        Ok(Circuit { program: Program::new(params), aim, steps: HashMap::new() })
+    }
+
+    /// What it is recorded for.
+    pub fn aim(&self) -> Aim {
+        self.aim
+    }
+
+    /// The program so far.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The program, finished.
+    pub(super) fn into_program(self) -> Program {
+        self.program
+    }
+
+    /// The encoding of all values: 16 below a padding bit.
+    pub(super) fn encoding() -> Encoding {
+        Encoding { values: ROOM as u64, padding: true }
+    }
+
+    /// A new argument with values from 0 to `high`.
+    pub(super) fn argument(&mut self, encoding: Encoding, high: i64) -> Sum {
+        let ty = crate::program::RegType::Lwe(self.program.resting_role());
+        let range = (0, high);
+        let reg = self.program.input_as(crate::program::RegInfo { ty, encoding, range });
+        Sum { terms: vec![(1, reg)], half: 0, low: 0, high }
+    }
+
+    /// Marks a sum as a result, in an encoding whose unit is `units` of this circuit's.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for a constant in a program without arguments.
+    pub(super) fn result(&mut self, sum: &Sum, encoding: Encoding, units: i64) -> Result<()> {
+        let range = (sum.low.div_euclid(units), sum.high.div_euclid(units));
+        let reg = self.realize(sum, 0, encoding, range)?;
+        self.program.output(reg)
+    }
+
+    /// The same sum in a register of its own, so that sums of it stay short; see [`Circuit::result`].
+    ///
+    /// # Errors
+    /// What the recorder refuses.
+    pub(super) fn settle(&mut self, sum: &Sum, encoding: Encoding, units: i64) -> Result<Sum> {
+        if sum.terms.len() < 2 {
+            return Ok(sum.clone());
+        }
+        let range = (sum.low.div_euclid(units), sum.high.div_euclid(units));
+        let reg = self.realize(sum, 0, encoding, range)?;
+        Ok(Sum { terms: vec![(1, reg)], half: 0, low: sum.low, high: sum.high })
+    }
+
+    /// A register with the value `sum + shift`.
+    fn realize(
+        &mut self,
+        sum: &Sum,
+        shift: i64,
+        encoding: Encoding,
+        range: (i64, i64),
+    ) -> Result<Reg> {
+        let half = sum.half + 2 * shift;
+        if let ([(1, reg)], 0) = (&sum.terms[..], half) {
+            let info = self.program.info(*reg);
+            if info.is_some_and(|i| i.encoding == encoding && i.range == range) {
+                return Ok(*reg);
+            }
+        }
+        let parts = 4 * ROOM;
+        let constant = self.program.params().modulus;
+        let constant = constant.fraction(half.rem_euclid(parts) as u64, parts as u64);
+        match (&sum.terms[..], self.program.inputs().first()) {
+            ([], Some(any)) => self.program.linear_as(&[(0, *any)], constant, encoding, range),
+            (terms, _) => self.program.linear_as(terms, constant, encoding, range),
+        }
+    }
+
+    /// Functions of one value. Those that are constant cost nothing; the others share bootstraps as far as 16 entries go.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the value may take more than 16 values.
+    pub(super) fn lookup(&mut self, v: &Sum, functions: &[Entry]) -> Result<Vec<Sum>> {
+        let count = v.high - v.low + 1;
+        let list = |f: &Entry| (v.low..=v.high).map(f).collect::<Vec<i64>>();
+        let entries: Vec<Vec<i64>> = functions.iter().map(list).collect();
+        let fixed = |e: &Vec<i64>| e.iter().all(|x| *x == e[0]);
+        let mut results: Vec<Option<Sum>> =
+            entries.iter().map(|e| fixed(e).then(|| Sum::clear(e[0]))).collect();
+        let open: Vec<usize> = (0..entries.len()).filter(|i| results[*i].is_none()).collect();
+        // Tables of one rotation: as many as fit, a power of two.
+        let most = (0..3).rev().map(|k| 1usize << k).find(|t| count * *t as i64 <= ROOM);
+        for group in open.chunks(most.unwrap_or(1)) {
+            let tables: Vec<Vec<i64>> = group.iter().map(|i| entries[*i].clone()).collect();
+            for (i, sum) in group.iter().zip(self.step(v, tables)?) {
+                results[*i] = Some(sum);
+            }
+        }
+        Ok(results.into_iter().flatten().collect())
+    }
+
+    /// [`Circuit::lookup`] of one function.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn map(&mut self, v: &Sum, f: impl Fn(i64) -> i64) -> Result<Sum> {
+        Ok(self.lookup(v, &[&f])?.remove(0))
+    }
+
+    fn step(&mut self, v: &Sum, tables: Vec<Vec<i64>>) -> Result<Vec<Sum>> {
+        let key = (v.terms.clone(), v.half - 2 * v.low, tables, vec![]);
+        if let Some(known) = self.steps.get(&key) {
+            return Ok(known.clone());
+        }
+        let tables = &key.2;
+        let (t, encoding) = (tables.len().next_power_of_two(), Circuit::encoding());
+        let part = ROOM as usize / t;
+        let mut entries = vec![0; ROOM as usize];
+        let mut outputs = vec![];
+        for (i, table) in tables.iter().enumerate() {
+            if table.len() > part {
+                return Err(Error::bad_input(
+                    "lookup",
+                    format!("at most {part} values"),
+                    table.len().to_string(),
+                    "look up before the sum outgrows its table",
+                ));
+            }
+            entries[i * part..i * part + table.len()].copy_from_slice(table);
+            let range = |least: Option<&i64>| least.copied().unwrap_or(0);
+            outputs.push((i * part, (range(table.iter().min()), range(table.iter().max()))));
+        }
+        let input = self.realize(v, -v.low, encoding, (0, v.high - v.low))?;
+        let table = Table::circle(self.program.params(), encoding, encoding, &entries, &outputs);
+        let regs = self.program.lookup_many(input, &table)?;
+        let sums: Vec<Sum> = regs
+            .into_iter()
+            .zip(outputs)
+            .map(|(r, (_, (low, high)))| Sum { terms: vec![(1, r)], half: 0, low, high })
+            .collect();
+        self.steps.insert(key, sums.clone());
+        Ok(sums)
+    }
+
+    /// A lookup on the whole torus: `entries` at the first half of the positions of `input`, their negatives at the second
+    /// half. Entries are in half units; an output is (offset, constant in half units, least, greatest value of the sum).
+    ///
+    /// # Errors
+    /// What the recorder refuses.
+    pub(super) fn circle(
+        &mut self,
+        v: &Sum,
+        entries: &[i64],
+        outputs: &[(usize, i64, i64, i64)],
+    ) -> Result<Vec<Sum>> {
+        let key = (
+            v.terms.clone(),
+            v.half,
+            vec![entries.to_vec(), outputs.iter().map(|o| o.1).collect()],
+            outputs.iter().map(|o| o.0).collect(),
+        );
+        if let Some(known) = self.steps.get(&key) {
+            return Ok(known.clone());
+        }
+        let input = Encoding { values: 2 * entries.len() as u64, padding: false };
+        if v.terms.is_empty() {
+            let fixed = |o: &(usize, i64, i64, i64)| fixed(v.half, entries, o.0, o.1);
+            return Ok(outputs.iter().map(fixed).collect());
+        }
+        let halves = Encoding { values: 2 * ROOM as u64, padding: true };
+        // A bit at half a torus, or a value on the grid: in units of this input.
+        let unit = 2 * ROOM / input.values as i64;
+        let range = (v.low.div_euclid(unit), v.high.div_euclid(unit));
+        let src = self.realize(v, 0, input, range)?;
+        let most = entries.iter().map(|e| e.abs()).max().unwrap_or(0);
+        let wanted: Vec<_> = outputs.iter().map(|o| (o.0, (-most, most))).collect();
+        let table = Table::circle(self.program.params(), input, halves, entries, &wanted);
+        let regs = self.program.lookup_many(src, &table)?;
+        let sums: Vec<Sum> = regs
+            .into_iter()
+            .zip(outputs)
+            .map(|(r, (_, half, low, high))| Sum {
+                terms: vec![(1, r)],
+                half: *half,
+                low: *low,
+                high: *high,
+            })
+            .collect();
+        self.steps.insert(key, sums.clone());
+        Ok(sums)
+    }
+}
+
+/// The entry for a constant, which stands at `half` half units, and what is added to it, as a constant.
+fn fixed(half: i64, entries: &[i64], offset: usize, add: i64) -> Sum {
+    let p = entries.len() as i64;
+    let at = (half * p / (2 * ROOM) + offset as i64).rem_euclid(2 * p);
+    let entry = entries[(at % p) as usize] * if at < p { 1 } else { -1 };
+    Sum::clear((entry + add) / 2)
+}

@@ -1,0 +1,210 @@
+//! Comparisons: the sign of Σ 4^i·(aᵢ − bᵢ) is the sign of its highest digit that is not zero.
+//!
+//! Signs merge by the sign of weighted sums, 2x + s for a digit difference and a sign below it, 8s₃ + 4s₂ + 2s₁ + s₀ for
+//! four signs: odd functions of −15 ..= 15, which fill the torus without a padding bit. For n digits about n + n/6 + 1
+//! bootstraps, 3 + log₄(n/8) deep. Equality: differences that are not zero are flagged and flags are counted.
+
+use super::{Type, Word};
+use crate::Result;
+use crate::apps::circuit::{Circuit, ROOM, Sum};
+
+/// What is asked of a and b.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// 1 if a > b.
+    Greater,
+    /// −`weight`, 0 or `weight`.
+    Sign(i64),
+}
+
+impl Circuit {
+    /// The sign of a sum, as asked: a table if its values fit one, else by the odd function on the whole torus.
+    fn sign_of(&mut self, v: &Sum, ask: Ask) -> Result<Sum> {
+        let small = v.high - v.low < ROOM;
+        match ask {
+            Ask::Greater if small => self.map(v, |x| i64::from(x > 0)),
+            Ask::Sign(weight) if small => self.map(v, |x| weight * x.signum()),
+            Ask::Greater => {
+                // One below: then 0 counts with the negative half.
+                let moved = v.plus(-1);
+                Ok(self.circle(&moved, &[1; ROOM as usize], &[(0, 1, 0, 1)])?.remove(0))
+            }
+            Ask::Sign(weight) => {
+                let mut entries = [2 * weight; ROOM as usize];
+                entries[0] = 0;
+                Ok(self.circle(v, &entries, &[(0, 0, -weight, weight)])?.remove(0))
+            }
+        }
+    }
+
+    /// 1 if a > b, with their sign.
+    pub(super) fn greater(&mut self, a: &Word, b: &Word) -> Result<Sum> {
+        a.require_like(b, "compare")?;
+        let mut n = a.digits.len();
+        // Highest first: what a sign is made of, x of weight 2 and a digit below it, or the signed digits alone.
+        let mut leaves: Vec<(Option<Sum>, Sum)> = vec![];
+        if a.ty.signed() {
+            n -= 1;
+            let half = (a.ty.mask(n) + 1) / 2;
+            let packed = self.pack(&a.digits[n], &b.digits[n])?;
+            // The highest bit counts negative: move it to the other end.
+            let order = |d: i64| d ^ half;
+            leaves.push((None, self.map(&packed, |v| order(v >> 2) - order(v & 3))?));
+        }
+        let mut differences: Vec<Sum> =
+            a.digits[..n].iter().zip(&b.digits[..n]).map(|(x, y)| x - y).collect();
+        while let Some(high) = differences.pop() {
+            leaves.push(match differences.pop() {
+                Some(low) => (Some(high), low),
+                None => (None, high),
+            });
+        }
+        let mut level = leaves;
+        loop {
+            let (count, mut signs) = (level.len(), vec![]);
+            for (i, (high, low)) in level.into_iter().enumerate() {
+                let sum = match high {
+                    Some(high) => &high.times(2) + &self.sign_of(&low, Ask::Sign(1))?,
+                    None => low,
+                };
+                let weight = 1 << ((count - 1 - i) % 4);
+                let ask = if count == 1 { Ask::Greater } else { Ask::Sign(weight) };
+                signs.push(self.sign_of(&sum, ask)?);
+            }
+            if count == 1 {
+                return Ok(signs.remove(0));
+            }
+            // Groups of four from the lowest up, so that weights end at 1.
+            level = signs.rchunks(4).rev().map(|g| (None, Sum::of(g))).collect();
+        }
+    }
+
+    /// 1 if every sum is 0; each lies within −3 ..= 6.
+    pub(super) fn all_zero(&mut self, sums: &[Sum]) -> Result<Sum> {
+        // A third takes two flags of others along: 4 each, so that nothing cancels.
+        let late = sums.len() / 3;
+        let (alone, with) = sums.split_at(sums.len() - late);
+        let mut early = vec![];
+        for (i, v) in alone.iter().enumerate() {
+            let weight = if i < 2 * late { 4 } else { 1 };
+            early.push(self.map(v, |x| weight * i64::from(x != 0))?);
+        }
+        let mut flags = early.split_off(2 * late);
+        for (v, pair) in with.iter().zip(early.chunks(2)) {
+            let taken = v + &Sum::of(pair);
+            flags.push(self.map(&taken, |x| i64::from(x != 0))?);
+        }
+        while flags.len() >= ROOM as usize {
+            let mut fewer = vec![];
+            for group in flags.chunks(ROOM as usize - 1) {
+                fewer.push(self.map(&Sum::of(group), |x| i64::from(x != 0))?);
+            }
+            flags = fewer;
+        }
+        self.map(&Sum::of(&flags), |x| i64::from(x == 0))
+    }
+
+    /// a > b.
+    ///
+    /// # Errors
+    /// As [`Circuit::add`].
+    pub fn gt(&mut self, a: &Word, b: &Word) -> Result<Word> {
+        Ok(Word::bool(self.greater(a, b)?))
+    }
+
+    /// a ≤ b.
+    ///
+    /// # Errors
+    /// As [`Circuit::add`].
+    pub fn le(&mut self, a: &Word, b: &Word) -> Result<Word> {
+        let greater = self.gt(a, b)?;
+        Ok(self.not(&greater))
+    }
+
+    /// a = b.
+    ///
+    /// # Errors
+    /// As [`Circuit::add`].
+    pub fn eq(&mut self, a: &Word, b: &Word) -> Result<Word> {
+        a.require_like(b, "compare")?;
+        let differences: Vec<Sum> = a.digits.iter().zip(&b.digits).map(|(x, y)| x - y).collect();
+        Ok(Word::bool(self.all_zero(&differences)?))
+    }
+
+    /// a ≠ b.
+    ///
+    /// # Errors
+    /// As [`Circuit::add`].
+    pub fn ne(&mut self, a: &Word, b: &Word) -> Result<Word> {
+        let equal = self.eq(a, b)?;
+        Ok(self.not(&equal))
+    }
+
+    /// The smaller of a and b.
+    ///
+    /// # Errors
+    /// As [`Circuit::add`].
+    pub fn min(&mut self, a: &Word, b: &Word) -> Result<Word> {
+        let greater = self.gt(a, b)?;
+        self.select(&greater, b, a)
+    }
+
+    /// The greater of a and b.
+    ///
+    /// # Errors
+    /// As [`Circuit::add`].
+    pub fn max(&mut self, a: &Word, b: &Word) -> Result<Word> {
+        let greater = self.gt(a, b)?;
+        self.select(&greater, a, b)
+    }
+
+    /// a + b modulo 2^bits, and whether it left the type.
+    ///
+    /// # Errors
+    /// As [`Circuit::add`].
+    pub fn overflowing_add(&mut self, a: &Word, b: &Word) -> Result<(Word, Word)> {
+        let (sum, carry) = self.add_carry(a, b)?;
+        let left = if a.ty.signed() { self.sign_overflow(a, b, &sum, false)? } else { carry };
+        Ok((sum, Word::bool(left)))
+    }
+
+    /// a − b modulo 2^bits, and whether it left the type.
+    ///
+    /// # Errors
+    /// As [`Circuit::add`].
+    pub fn overflowing_sub(&mut self, a: &Word, b: &Word) -> Result<(Word, Word)> {
+        let (difference, carry) = self.sub_carry(a, b)?;
+        let left = if a.ty.signed() {
+            self.sign_overflow(a, b, &difference, true)?
+        } else {
+            (-&carry).plus(1)
+        };
+        Ok((difference, Word::bool(left)))
+    }
+
+    /// Whether the sign of the result is wrong: operands of one sign (or two, of a difference) and a result of another.
+    fn sign_overflow(&mut self, a: &Word, b: &Word, r: &Word, differ: bool) -> Result<Sum> {
+        let (a, b, r) = (self.sign_bit(a)?, self.sign_bit(b)?, self.sign_bit(r)?);
+        let bits = Sum::of(&[a.times(4), b.times(2), r]).within(0, 7);
+        self.map(&bits, |v| {
+            let (a, b, r) = (v >> 2, v >> 1 & 1, v & 1);
+            i64::from(((a != b) == differ) && r != a)
+        })
+    }
+
+    /// a · b modulo 2^bits, and whether it left the type: by the product of twice the width.
+    ///
+    /// # Errors
+    /// As [`Circuit::add`]; [`Error::BadInput`](crate::Error::BadInput) above 128 bits.
+    pub fn overflowing_mul(&mut self, a: &Word, b: &Word) -> Result<(Word, Word)> {
+        a.require_like(b, "mul")?;
+        let bits = 2 * a.ty.bits();
+        let wide = if a.ty.signed() { Type::Int(bits) } else { Type::Uint(bits) };
+        let (x, y) = (self.cast(a, wide.checked()?)?, self.cast(b, wide)?);
+        let product = self.mul(&x, &y)?;
+        let low = self.cast(&product, a.ty)?;
+        let back = self.cast(&low, wide)?;
+        let left = self.ne(&back, &product)?;
+        Ok((low, left))
+    }
+}

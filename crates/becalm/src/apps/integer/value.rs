@@ -1,0 +1,243 @@
+//! Values outside circuits: 256-bit clear integers and batches of encrypted ones.
+
+use super::Type;
+use crate::cipher::{Encoding, Lwe, SecretKey};
+use crate::{Error, Result};
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// A clear integer: 256 bits of two's complement, least significant word first, and whether a value with the highest bit
+/// set is negative.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Clear {
+    words: [u64; 4],
+    signed: bool,
+}
+
+impl Clear {
+    /// From 32 bytes, least significant first.
+    pub fn from_bytes(bytes: [u8; 32], signed: bool) -> Self {
+        let mut words = [0; 4];
+        for (w, b) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *w = b.iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
+        }
+        Clear { words, signed }
+    }
+
+    /// 32 bytes, least significant first.
+    pub fn to_bytes(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for (b, w) in bytes.chunks_exact_mut(8).zip(self.words) {
+            b.copy_from_slice(&w.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The low 128 bits.
+    pub fn low(self) -> u128 {
+        u128::from(self.words[1]) << 64 | u128::from(self.words[0])
+    }
+
+    /// The low 128 bits as two's complement.
+    pub fn low_signed(self) -> i128 {
+        self.low() as i128
+    }
+
+    fn bit(self, at: u32) -> u64 {
+        match self.words.get(at as usize / 64) {
+            Some(w) => w >> (at % 64) & 1,
+            None => self.sign(),
+        }
+    }
+
+    /// 1 for a negative value.
+    fn sign(self) -> u64 {
+        (self.words[3] >> 63) & u64::from(self.signed)
+    }
+
+    /// Digits of base 4, least significant first.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the type cannot hold the value; the value is not told.
+    pub(super) fn digits(self, ty: Type) -> Result<Zeroizing<Vec<u64>>> {
+        let bits = ty.bits();
+        // What lies above the type must be the sign; in a signed type the highest bit is the sign too.
+        let from = if ty.signed() { bits - 1 } else { bits };
+        let wrong = (from..257).fold(0, |w, i| w | (self.bit(i) ^ self.sign()))
+            | (self.sign() & u64::from(!ty.signed()));
+        if wrong != 0 {
+            return Err(Error::bad_input(
+                "integer",
+                format!("values of {ty}"),
+                "one outside its range",
+                "choose a wider type, or reduce the value",
+            ));
+        }
+        let bit = |i: u32| if i < bits { self.bit(i) } else { 0 };
+        let digits = (0..ty.digits() as u32).map(|d| bit(2 * d) + 2 * bit(2 * d + 1));
+        Ok(Zeroizing::new(digits.collect()))
+    }
+
+    /// From digits of base 4; the sign is extended.
+    pub(super) fn from_digits(ty: Type, digits: &[u64]) -> Self {
+        let mut words = [0u64; 4];
+        for (i, d) in digits.iter().enumerate() {
+            words[i / 32] |= d << (2 * (i % 32));
+        }
+        let top = ty.bits() - 1;
+        let negative = ty.signed() && words[top as usize / 64] >> (top % 64) & 1 == 1;
+        for i in ty.bits()..256 {
+            words[i as usize / 64] |= u64::from(negative) << (i % 64);
+        }
+        Clear { words, signed: ty.signed() }
+    }
+}
+
+impl From<u128> for Clear {
+    fn from(x: u128) -> Self {
+        Clear { words: [x as u64, (x >> 64) as u64, 0, 0], signed: false }
+    }
+}
+
+impl From<u64> for Clear {
+    fn from(x: u64) -> Self {
+        Clear::from(u128::from(x))
+    }
+}
+
+impl From<bool> for Clear {
+    fn from(x: bool) -> Self {
+        Clear::from(u128::from(x))
+    }
+}
+
+impl From<i128> for Clear {
+    fn from(x: i128) -> Self {
+        let fill = (x >> 127) as u64;
+        Clear { words: [x as u64, (x >> 64) as u64, fill, fill], signed: true }
+    }
+}
+
+impl From<i64> for Clear {
+    fn from(x: i64) -> Self {
+        Clear::from(i128::from(x))
+    }
+}
+
+impl fmt::Debug for Clear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d] = self.words;
+        write!(f, "0x{d:016x}_{c:016x}_{b:016x}_{a:016x}")
+    }
+}
+
+/// A batch of encrypted integers of one type: a batch of ciphertexts for each digit of base 4, least significant first.
+#[derive(Debug, Clone)]
+pub struct Integers {
+    ty: Type,
+    digits: Vec<Lwe>,
+}
+
+impl Integers {
+    /// From batches of digits, as [`Integers::digits`] gives them.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for another number of digits than the type has, digits outside their range, or batches that do
+    /// not go together.
+    pub fn new(ty: Type, digits: Vec<Lwe>) -> Result<Self> {
+        let e = Encoding { values: 16, padding: true };
+        let fits = |(i, d): (usize, &Lwe)| {
+            let (low, high) = d.range();
+            d.encoding() == e && low >= 0 && high <= ty.mask(i) && d.len() == digits[0].len()
+        };
+        if digits.len() != ty.checked()?.digits() || !digits.iter().enumerate().all(fits) {
+            return Err(Error::bad_input(
+                "integer",
+                format!("{} digits of {ty}, each 0 to 3 of 16 values", ty.digits()),
+                format!("{digits:?}"),
+                "pass the digits of one batch, least significant first",
+            ));
+        }
+        digits[1..].iter().try_for_each(|d| digits[0].require_like(d, "integer"))?;
+        Ok(Integers { ty, digits })
+    }
+
+    /// Encrypts values.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the type cannot hold one of them; what [`SecretKey::encrypt_as`] refuses.
+    pub fn encrypt(secret: &SecretKey, ty: Type, values: &[Clear]) -> Result<Self> {
+        ty.checked()?;
+        let rows = values.iter().map(|v| v.digits(ty)).collect::<Result<Vec<_>>>()?;
+        let encoding = Encoding { values: 16, padding: true };
+        let digit = |i: usize| {
+            let values: Zeroizing<Vec<u64>> = Zeroizing::new(rows.iter().map(|r| r[i]).collect());
+            secret.encrypt_as(&values, encoding, ty.mask(i) as u64 + 1)
+        };
+        Ok(Integers { ty, digits: (0..ty.digits()).map(digit).collect::<Result<_>>()? })
+    }
+
+    /// Decrypts.
+    ///
+    /// # Errors
+    /// What [`SecretKey::decrypt`] refuses.
+    pub fn decrypt(&self, secret: &SecretKey) -> Result<Vec<Clear>> {
+        let digits = self.digits.iter().map(|d| secret.decrypt(d)).collect::<Result<Vec<_>>>()?;
+        let value = |lane: usize| {
+            let digits: Vec<u64> = digits.iter().map(|d| d[lane]).collect();
+            Clear::from_digits(self.ty, &digits)
+        };
+        Ok((0..self.len()).map(value).collect())
+    }
+
+    /// What they are.
+    pub fn ty(&self) -> Type {
+        self.ty
+    }
+
+    /// Number of integers.
+    pub fn len(&self) -> usize {
+        self.digits.first().map_or(0, Lwe::len)
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The digits, least significant first.
+    pub fn digits(&self) -> &[Lwe] {
+        &self.digits
+    }
+
+    /// All digits in one batch, digit after digit: for a file.
+    ///
+    /// # Errors
+    /// What [`Lwe::concat`] refuses.
+    pub fn to_batch(&self) -> Result<Lwe> {
+        Lwe::concat(&self.digits)
+    }
+
+    /// From the batch of [`Integers::to_batch`].
+    ///
+    /// # Errors
+    /// As [`Integers::new`]; a batch whose length is no multiple of the digits.
+    pub fn from_batch(ty: Type, batch: &Lwe) -> Result<Self> {
+        let n = ty.checked()?.digits();
+        if !batch.len().is_multiple_of(n) || batch.range().1 > 3 {
+            return Err(Error::bad_input(
+                "integer",
+                format!("digits 0 to 3, a multiple of {n}"),
+                format!("{batch:?}"),
+                "pass what to_batch gave, and its type",
+            ));
+        }
+        let lanes = batch.len() / n;
+        let digit = |i: usize| {
+            let mut digit = batch.slice(i * lanes..(i + 1) * lanes)?;
+            digit.range.1 = digit.range.1.min(ty.mask(i));
+            Ok(digit)
+        };
+        Integers::new(ty, (0..n).map(digit).collect::<Result<_>>()?)
+    }
+}

@@ -1,0 +1,13 @@
+//! Applications, recorded as programs: encrypted integers and AES. An application knows circuits, never machines: what
+//! it records runs on every backend.
+
+pub mod aes;
+mod circuit;
+pub mod integer;
+
+pub use circuit::{Aim, Circuit};
+
+/// The bits of a byte, the lowest first.
+fn bits(byte: u8) -> [u64; 8] {
+    std::array::from_fn(|i| u64::from(byte >> i & 1))
+}

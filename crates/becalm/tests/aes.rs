@@ -1,0 +1,96 @@
+//! AES-128 on encrypted bits against the vectors of NIST: the circuits in the clear, their noise, and one block encrypted.
+
+use becalm::apps::aes::{Aes, decrypt_bytes, encrypt_bytes};
+use becalm::apps::integer::Type;
+use becalm::backend::{Cpu, Evaluator};
+use becalm::cipher::SecretKey;
+use becalm::params::TfheParams;
+use std::sync::Arc;
+
+fn params(name: &str) -> Arc<TfheParams> {
+    Arc::new(TfheParams::named(name).unwrap().clone())
+}
+
+fn block(hex: &str) -> [u8; 16] {
+    u128::from_str_radix(hex, 16).unwrap().to_be_bytes()
+}
+
+fn bytes(bits: &[u64]) -> Vec<u8> {
+    bits.chunks(8).map(|b| b.iter().rev().fold(0, |x, bit| x << 1 | *bit as u8)).collect()
+}
+
+#[test]
+fn ecb_gives_the_vectors_of_fips_197_and_sp_800_38a() {
+    let aes = Aes::ecb(params("tfhe_2_2"), 1).unwrap();
+    let run =
+        |key: &str, text: &str| bytes(&aes.run_in_the_clear(&block(key), &[block(text)]).unwrap());
+    let fips = run("000102030405060708090a0b0c0d0e0f", "00112233445566778899aabbccddeeff");
+    assert_eq!(fips, block("69c4e0d86a7b0430d8cdb78070b4c55a"));
+    let key = "2b7e151628aed2a6abf7158809cf4f3c";
+    assert_eq!(
+        run(key, "6bc1bee22e409f96e93d7e117393172a"),
+        block("3ad77bb40d7a3660a89ecaf32466ef97")
+    );
+    assert_eq!(
+        run(key, "f69f2445df4f9b17ad2b417be66c3710"),
+        block("7b0c785e27e8ad3f8223207104725dd4")
+    );
+    let zero = "00000000000000000000000000000000";
+    assert_eq!(run(zero, zero), block("66e94bd4ef8a2c3b884cfa59ca342b2e"));
+}
+
+/// SP 800-38A, F.5.1: the first two blocks.
+const COUNTER: &str = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
+const SENT: [&str; 2] = ["874d6191b620e3261bef6864990db6ce", "9806f66b7970fdff8617187bb9fffdff"];
+const MESSAGE: [&str; 2] = ["6bc1bee22e409f96e93d7e117393172a", "ae2d8a571e03ac9c9eb76fac45af8e51"];
+
+#[test]
+fn ctr_turns_what_aes_encrypted_into_the_message() {
+    let key = block("2b7e151628aed2a6abf7158809cf4f3c");
+    let data = SENT.map(block);
+    let aes = Aes::ctr(params("tfhe_2_2"), block(COUNTER), &data, None).unwrap();
+    let message = MESSAGE.map(block).concat();
+    assert_eq!(bytes(&aes.run_in_the_clear(&key, &[]).unwrap()), message);
+    let words = Aes::ctr(params("tfhe_2_2"), block(COUNTER), &data, Some(Type::Uint(32))).unwrap();
+    let digits = words.run_in_the_clear(&key, &[]).unwrap();
+    let back: Vec<u8> =
+        digits.chunks(4).map(|d| d.iter().rev().fold(0, |x, v| x << 2 | *v as u8)).collect();
+    assert_eq!(back, message);
+}
+
+#[test]
+fn one_block_stays_within_noise_and_costs_what_is_claimed() {
+    let p = params("tfhe_2_2");
+    let aes = Aes::ecb(p.clone(), 1).unwrap();
+    let fresh = becalm::tfhe::noise::bootstrap_output(&p);
+    let walk = aes.program().walk(&vec![fresh; 256]).unwrap();
+    println!("{:?}, log2 p_fail {:.1}", walk.cost, walk.log2_pfail);
+    // 160 S-boxes of the block and 40 of the key.
+    assert_eq!(walk.cost.bootstraps, 200 * 26);
+}
+
+#[test]
+fn a_block_and_a_stream_encrypted() {
+    if std::env::var_os("BECALM_FULL").is_none() {
+        return println!(
+            "skipped: BECALM_FULL=1 encrypts one block and transciphers another, some 30 s"
+        );
+    }
+    let secret = SecretKey::generate(&params("tfhe_2_2"), false).unwrap();
+    let keys = secret.evaluation_key().unwrap();
+    let evaluator = Evaluator::new(&Cpu::new(0).unwrap(), &keys).unwrap();
+    let key = encrypt_bytes(&secret, &block("2b7e151628aed2a6abf7158809cf4f3c")).unwrap();
+    let text = encrypt_bytes(&secret, &block(MESSAGE[0])).unwrap();
+    let ecb = Aes::ecb(secret.params().clone(), 1).unwrap();
+    let results =
+        evaluator.evaluate(ecb.program(), &ecb.arguments(&key, &[&text]).unwrap()).unwrap();
+    let found = decrypt_bytes(&secret, &ecb.bits(&results).unwrap()).unwrap();
+    assert_eq!(found, block("3ad77bb40d7a3660a89ecaf32466ef97"));
+    let ctr =
+        Aes::ctr(secret.params().clone(), block(COUNTER), &[block(SENT[0])], Some(Type::Uint(64)))
+            .unwrap();
+    let results = evaluator.evaluate(ctr.program(), &ctr.arguments(&key, &[]).unwrap()).unwrap();
+    let words = ctr.integers(&results).unwrap().decrypt(&secret).unwrap();
+    let found: Vec<u8> = words.iter().flat_map(|w| w.to_bytes()[..8].to_vec()).collect();
+    assert_eq!(found, block(MESSAGE[0]));
+}

@@ -1,0 +1,172 @@
+//! Encrypted integers run: every operation on ciphertexts, and long random sequences of operations.
+
+use becalm::Error;
+use becalm::apps::integer::{Clear, Integers, OPERATIONS, Operation, Type, Word};
+use becalm::apps::{Aim, Circuit};
+use becalm::backend::{Cpu, Evaluator};
+use becalm::cipher::SecretKey;
+use becalm::params::TfheParams;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// Keys of a toy set, whose bootstraps take a millisecond.
+fn keys() -> &'static (SecretKey, Evaluator) {
+    static KEYS: OnceLock<(SecretKey, Evaluator)> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let secret = SecretKey::generate(TfheParams::named("toy_2_2").unwrap(), true).unwrap();
+        let server = Evaluator::new(&Cpu::new(0).unwrap(), &secret.evaluation_key().unwrap());
+        (secret, server.unwrap())
+    })
+}
+
+fn encrypt(ty: Type, values: &[u64]) -> Integers {
+    let clear = |v: &u64| match ty {
+        Type::Int(bits) => Clear::from((*v << (64 - bits)) as i64 >> (64 - bits)),
+        _ => Clear::from(*v & ((1 << ty.bits()) - 1)),
+    };
+    let values: Vec<Clear> = values.iter().map(clear).collect();
+    Integers::encrypt(&keys().0, ty, &values).unwrap()
+}
+
+/// A small generator: the sequence is the same in every run.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    *state >> 33
+}
+
+#[test]
+fn every_operation_gives_encrypted_what_it_gives_in_the_clear() {
+    let (secret, server) = keys();
+    for (i, op) in OPERATIONS.iter().enumerate() {
+        let ty = if i % 2 == 0 { Type::Uint(8) } else { Type::Int(7) };
+        let shifts = ["shl", "shr", "rotate_left", "rotate_right"].contains(&op.name);
+        let types = match op.arity {
+            3 => vec![Type::Bool, ty, ty],
+            2 if shifts => vec![ty, Type::Uint(4)],
+            n => vec![ty; n],
+        };
+        let recorded = op.circuit(secret.params().clone(), Aim::Work, &types).unwrap();
+        // Two lanes: a batch is the unit.
+        let given: Vec<Integers> =
+            types.iter().zip([[1, 0], [77, 200], [200, 3]]).map(|(t, v)| encrypt(*t, &v)).collect();
+        let arguments = recorded.arguments(&given.iter().collect::<Vec<_>>()).unwrap();
+        let results = server.evaluate(recorded.program(), &arguments).unwrap();
+        let bound = becalm::tfhe::noise::bootstrap_output(secret.params());
+        assert!(op.name == "not" || results.iter().all(|r| r.noise_variance() <= bound * 1.001));
+        let results = recorded.results(results).unwrap();
+        for lane in 0..2 {
+            let clear: Vec<Clear> =
+                given.iter().map(|x| x.decrypt(secret).unwrap()[lane]).collect();
+            let wanted = recorded.run_in_the_clear(&clear).unwrap();
+            let got: Vec<Clear> =
+                results.iter().map(|r| r.decrypt(secret).unwrap()[lane]).collect();
+            assert_eq!(got, wanted, "{} lane {lane}", op.name);
+        }
+    }
+}
+
+#[test]
+fn a_hundred_random_steps_decrypt_right_at_the_end() {
+    let (secret, server) = keys();
+    let steps = if std::env::var_os("BECALM_FULL").is_some() { 400 } else { 100 };
+    let names = [
+        "add",
+        "sub",
+        "mul",
+        "and",
+        "or",
+        "xor",
+        "not",
+        "min",
+        "max",
+        "neg",
+        "shl",
+        "rotate_right",
+    ];
+    let (ty, seed) = (Type::Uint(6), &mut 2026);
+    let mut values: Vec<u64> = vec![1, 63, 0, 42];
+    let mut words: Vec<Integers> = values.iter().map(|v| encrypt(ty, &[*v])).collect();
+    let mut circuits = HashMap::new();
+    for step in 0..steps {
+        let op = Operation::named(names[random(seed) as usize % names.len()]).unwrap();
+        let recorded = circuits.entry(op.name).or_insert_with(|| {
+            op.circuit(secret.params().clone(), Aim::Work, &vec![ty; op.arity]).unwrap()
+        });
+        let picks: Vec<usize> = (0..op.arity).map(|_| random(seed) as usize % 4).collect();
+        let given: Vec<&Integers> = picks.iter().map(|p| &words[*p]).collect();
+        let results = server.evaluate(recorded.program(), &recorded.arguments(&given).unwrap());
+        let results = results.unwrap_or_else(|e| panic!("step {step}, {}: {e}", op.name));
+        let word = recorded.results(results).unwrap().remove(0);
+        let clear: Vec<Clear> = picks.iter().map(|p| Clear::from(values[*p])).collect();
+        let place = step % 4;
+        values[place] = recorded.run_in_the_clear(&clear).unwrap()[0].low() as u64;
+        words[place] = word;
+    }
+    for (word, value) in words.iter().zip(&values) {
+        assert_eq!(word.decrypt(secret).unwrap()[0].low() as u64, *value);
+        // What is there against the tracked noise: within eight standard deviations.
+        for digit in word.digits() {
+            let exact = secret.decrypt(digit).unwrap();
+            let error = secret.errors(digit, &exact).unwrap()[0];
+            assert!(error * error < 64.0 * digit.noise_variance(), "{error}");
+        }
+    }
+}
+
+#[test]
+fn sums_tables_and_arrays() {
+    let (secret, server) = keys();
+    let mut c = Circuit::new(secret.params().clone(), Aim::Work).unwrap();
+    let ty = Type::Uint(8);
+    let x: Vec<Word> = (0..6).map(|_| c.input(ty).unwrap()).collect();
+    let index = c.input(Type::Uint(3)).unwrap();
+    let sum = c.sum(&x).unwrap();
+    let dot = c.dot(&x[..2], &x[2..4]).unwrap();
+    let entry = c.index(&x, &index).unwrap();
+    let squares: Vec<Clear> = (0..8u64).map(|i| Clear::from(i * i)).collect();
+    let square = c.table(&index, ty, &squares).unwrap();
+    let long: Vec<Clear> = (0..40u64).map(|i| Clear::from(200 - i)).collect();
+    let deep = c.table(&x[0], ty, &long).unwrap();
+    let wide = c.cast(&x[0], Type::Int(13)).unwrap();
+    let inputs: Vec<&Word> = x.iter().chain([&index]).collect();
+    let recorded = c.finish(&inputs, &[&sum, &dot, &entry, &square, &deep, &wide]).unwrap();
+    let values = [31, 200, 7, 99, 255, 128, 5];
+    let types = recorded.inputs().to_vec();
+    let given: Vec<Integers> = types.iter().zip(values).map(|(t, v)| encrypt(*t, &[v])).collect();
+    let arguments = recorded.arguments(&given.iter().collect::<Vec<_>>()).unwrap();
+    let results =
+        recorded.results(server.evaluate(recorded.program(), &arguments).unwrap()).unwrap();
+    let got: Vec<u64> =
+        results.iter().map(|r| r.decrypt(secret).unwrap()[0].low() as u64).collect();
+    let total: u64 = values[..6].iter().sum::<u64>() % 256;
+    assert_eq!(got, [total, (31 * 7 + 200 * 99) % 256, 128, 25, 169, 31]);
+}
+
+#[test]
+fn integers_travel_as_one_batch() {
+    let (secret, _) = keys();
+    let x = encrypt(Type::Int(9), &[5, 300, 511]);
+    let back = Integers::from_batch(Type::Int(9), &x.to_batch().unwrap()).unwrap();
+    assert_eq!(back.decrypt(secret).unwrap(), x.decrypt(secret).unwrap());
+    let wrong = Integers::from_batch(Type::Uint(64), &x.to_batch().unwrap());
+    assert!(matches!(wrong, Err(Error::BadInput(_))));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let (secret, _) = keys();
+    let refused = |r: becalm::Result<()>| assert!(matches!(r, Err(Error::BadInput(_))), "{r:?}");
+    for (ty, v) in [(Type::Uint(8), Clear::from(256u64)), (Type::Uint(8), Clear::from(-1i64))] {
+        refused(Integers::encrypt(secret, ty, &[v]).map(drop));
+    }
+    refused(Integers::encrypt(secret, Type::Int(8), &[Clear::from(128u64)]).map(drop));
+    refused(Type::Uint(257).checked().map(drop));
+    refused(Type::Int(1).checked().map(drop));
+    let mut c = Circuit::new(secret.params().clone(), Aim::Work).unwrap();
+    let (a, b) = (c.input(Type::Uint(8)).unwrap(), c.input(Type::Uint(9)).unwrap());
+    refused(c.add(&a, &b).map(drop));
+    refused(c.select(&a, &a, &a).map(drop));
+    refused(c.finish(&[&a], &[&b]).map(drop));
+    let small = std::sync::Arc::new(TfheParams::named("tfhe_1_1").unwrap().clone());
+    assert!(matches!(Circuit::new(small, Aim::Work), Err(Error::WrongParams(_))));
+}
