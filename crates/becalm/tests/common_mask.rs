@@ -157,7 +157,7 @@ fn private_maps_mix_slots() {
         assert!(got.into_iter().eq(turned), "turned");
         // Differences of descending values; the map's range is known, so a constant makes them fit a table.
         let values: Vec<u64> =
-            (0..4 * w as u64).map(|i| u64::from(i % w as u64 % 2 == 0)).collect();
+            (0..4 * w as u64).map(|i| u64::from((i % w as u64).is_multiple_of(2))).collect();
         let x = keys.secret.encrypt_as(&values, Encoding::padded(4).unwrap(), 2).unwrap();
         let mut program = Program::new(p.clone());
         let a = program.input_like(&x);

@@ -92,6 +92,7 @@ impl Evaluator {
         inputs: &[Ciphertext],
         progress: Progress,
     ) -> Result<Vec<Lwe>> {
+        program.check_slot_keys(&self.needs, &self.maps)?;
         let lanes = self.check(program, inputs)?;
         let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
         let walk = Arc::new(program.walk_related(&noise, &related(inputs))?);
@@ -163,7 +164,6 @@ impl Evaluator {
                 "pass one batch for each input of the program",
             ));
         }
-        program.check_slot_keys(&self.needs, &self.maps)?;
         let mut lanes = None;
         for (i, (reg, ct)) in program.inputs().iter().zip(inputs).enumerate() {
             self.check_key(ct)?;

@@ -260,7 +260,7 @@ impl Lwe {
                 *body = like.encoding.encode(like.params.modulus, *v as i64);
             }
         }
-        let filler = (values.len() % slots != 0).then_some(0);
+        let filler = (!values.len().is_multiple_of(slots)).then_some(0);
         let held = || values.iter().copied().chain(filler);
         let range = (held().min().unwrap_or(0) as i64, held().max().unwrap_or(0) as i64);
         Ok(Lwe { data, noise: 0.0, range, independent: true, ..like.empty_like() })
