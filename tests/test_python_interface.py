@@ -120,7 +120,15 @@ def test_reprs_say_what_a_thing_is_and_keep_secrets(toy):
     # All that the compiled key offers: none of it gives a bit of the secret away.
     assert public(type(secret._native)).keys() == {
         *("generate", "params", "key_id", "encrypt", "decrypt", "phases"),
-        *("encrypt_table", "evaluation_key", "save", "load"),
+        *(
+            "encrypt_slot",
+            "encrypt_table",
+            "pack_key",
+            "slot_map_key",
+            "evaluation_key",
+            "save",
+            "load",
+        ),
     }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import becalm
 import numpy as np
 import pytest
+
+import becalm
 
 
 @pytest.fixture(scope="module", params=["toy_cm_1_1_w2", "toy_cm_1_1_w3_p"])

@@ -77,7 +77,7 @@ def common_shape(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def filled(op: str, values: npt.NDArray[np.int64], slots: int) -> npt.NDArray[np.int64]:
-    """Values with an axis of slots, the last: rows are filled with zeros, and so is a flat array."""
+    """Values with a last axis of slots: rows are filled with zeros, and so is a flat array."""
     length = values.shape[-1] if values.ndim else 1
     if values.ndim > 1 and length > slots:
         remedy = "make the last axis that of slots, or pass a flat array"

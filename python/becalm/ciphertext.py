@@ -38,7 +38,7 @@ class Ciphertext:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the array; `()` for a single value. Behind a common mask the last axis is slots."""
+        """Shape of the array; `()` for a single value. A common mask has slots as last axis."""
         return (*self._shape, self.slots) if self.slots > 1 else self._shape
 
     @property
@@ -246,9 +246,7 @@ class Ciphertext:
         groups = [np.flatnonzero(flat == f) for f in np.unique(flat)]
         rows = Ciphertext(x._lwe, (len(flat),))
         parts = [
-            (x if len(groups) == 1 else rows._selected(lanes))._lwe.scale(
-                int(flat[lanes[0]])
-            )
+            (x if len(groups) == 1 else rows._selected(lanes))._lwe.scale(int(flat[lanes[0]]))
             for lanes in groups
         ]
         if len(parts) == 1:

@@ -6,6 +6,7 @@ use becalm::params::ArtifactSet;
 use becalm::security::{Attack, Report, Search, estimate};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// What both searches say of one key: dimension and deviation are those of many sets.
 type Known = BTreeMap<(u32, u64), [Report; 2]>;
@@ -39,12 +40,11 @@ pub fn run(security: bool, as_json: bool) -> Result<()> {
 fn estimates(set: &ArtifactSet, known: &mut Known) -> Result<Vec<[Report; 2]>> {
     let mut found = vec![];
     for i in set.instances() {
-        let key = (i.n, i.noise_std.to_bits());
-        if !known.contains_key(&key) {
-            let by = |search| estimate(&i, &Attack::DENSE, search);
-            known.insert(key, [by(Search::Reference)?, by(Search::Strict)?]);
-        }
-        found.extend(known.get(&key).cloned());
+        let by = |search| estimate(&i, &Attack::DENSE, search);
+        found.push(match known.entry((i.n, i.noise_std.to_bits())) {
+            Entry::Occupied(e) => e.get().clone(),
+            Entry::Vacant(e) => e.insert([by(Search::Reference)?, by(Search::Strict)?]).clone(),
+        });
     }
     Ok(found)
 }

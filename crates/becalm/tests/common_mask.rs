@@ -250,3 +250,20 @@ fn maps_and_packing_are_counted_as_noise() {
     let added = becalm::tfhe::noise::slot_map(keys.secret.params(), 1.0);
     assert!((one - 1e-12 - added).abs() < 1e-20 && two > 4.0 * 1e-12);
 }
+
+/// A whole set: every slot of two ciphertexts, each with its own table, twice in a row.
+#[test]
+fn a_full_set_bootstraps_every_slot() {
+    let p = TfheParams::named("cm_1_1_w4").unwrap();
+    let secret = SecretKey::generate(p, false).unwrap();
+    let evaluator =
+        Evaluator::new(&Cpu::new(0).unwrap(), &secret.evaluation_key().unwrap()).unwrap();
+    let values = [0, 1, 2, 3, 3, 2, 1, 0];
+    let x = secret.encrypt(&values).unwrap();
+    let y = evaluator.bootstrap_slots(&x, &tables(p)).unwrap();
+    let once = |(i, m): (usize, &u64)| (m + i as u64 % 4).pow(2) % 4;
+    let first: Vec<u64> = values.iter().enumerate().map(once).collect();
+    assert_eq!(secret.decrypt(&y).unwrap(), first);
+    let z = evaluator.bootstrap_slots(&y, &tables(p)).unwrap();
+    assert!(secret.decrypt(&z).unwrap().into_iter().eq(first.iter().enumerate().map(once)));
+}
