@@ -232,7 +232,7 @@ impl Circuit {
         }
     }
 
-    /// Functions of one value. Those that are constant cost nothing; the others share bootstraps as far as 16 entries go.
+    /// Functions of one value. Those that are constant, or the value itself, cost nothing; the others share bootstraps as far as 16 entries go.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the value may take more than 16 values.
@@ -241,8 +241,14 @@ impl Circuit {
         let list = |f: &Entry| (v.low..=v.high).map(f).collect::<Vec<i64>>();
         let entries: Vec<Vec<i64>> = functions.iter().map(list).collect();
         let fixed = |e: &Vec<i64>| e.iter().all(|x| *x == e[0]);
-        let mut results: Vec<Option<Sum>> =
-            entries.iter().map(|e| fixed(e).then(|| Sum::clear(e[0]))).collect();
+        let same =
+            |e: &Vec<i64>| v.half == 0 && v.norm2() == 1 && e.iter().copied().eq(v.low..=v.high);
+        let free = |e: &Vec<i64>| match (fixed(e), same(e)) {
+            (true, _) => Some(Sum::clear(e[0])),
+            (_, true) => Some(v.clone()),
+            _ => None,
+        };
+        let mut results: Vec<Option<Sum>> = entries.iter().map(free).collect();
         let open: Vec<usize> = (0..entries.len()).filter(|i| results[*i].is_none()).collect();
         // Tables of one rotation: as many as fit, a power of two.
         let most = (0..3).rev().map(|k| 1usize << k).find(|t| count * *t as i64 <= ROOM);
@@ -261,6 +267,17 @@ impl Circuit {
     /// As there.
     pub(super) fn map(&mut self, v: &Sum, f: impl Fn(i64) -> i64) -> Result<Sum> {
         Ok(self.lookup(v, &[&f])?.remove(0))
+    }
+
+    /// The value itself through a table: its noise is that of a bootstrap, and of nothing else.
+    ///
+    /// # Errors
+    /// As [`Circuit::lookup`].
+    pub(super) fn refreshed(&mut self, v: &Sum) -> Result<Sum> {
+        match v.constant() {
+            Some(_) => Ok(v.clone()),
+            None => Ok(self.step(v, vec![(v.low..=v.high).collect()])?.remove(0)),
+        }
     }
 
     fn step(&mut self, v: &Sum, tables: Vec<Vec<i64>>) -> Result<Vec<Sum>> {

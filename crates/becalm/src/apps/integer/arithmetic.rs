@@ -246,6 +246,16 @@ impl Circuit {
         Ok(Word { ty: a.ty, digits: a.digits.iter().map(clean).collect::<Result<_>>()? })
     }
 
+    /// The same value with every digit from a bootstrap: after operations that only move or flip digits, whose results are
+    /// related to their operands, so that long sums of them would be refused.
+    ///
+    /// # Errors
+    /// What the recorder refuses.
+    pub fn refresh(&mut self, a: &Word) -> Result<Word> {
+        let digits = a.digits.iter().map(|d| self.refreshed(d)).collect::<Result<_>>()?;
+        Ok(Word { ty: a.ty, digits })
+    }
+
     /// 4·high + low for two digits, refreshed first if they are too noisy for that.
     pub(super) fn pack(&mut self, high: &Sum, low: &Sum) -> Result<Sum> {
         let packed = &high.times(4) + low;
@@ -260,8 +270,14 @@ impl Circuit {
         a.require_like(b, "bitwise")?;
         let mut digits = vec![];
         for (x, y) in a.digits.iter().zip(&b.digits) {
-            let packed = self.pack(x, y)?;
-            digits.push(self.map(&packed, |v| f(v >> 2, v & 3))?);
+            digits.push(match (x.constant(), y.constant()) {
+                (Some(c), _) => self.map(y, |v| f(c, v))?,
+                (_, Some(c)) => self.map(x, |v| f(v, c))?,
+                _ => {
+                    let packed = self.pack(x, y)?;
+                    self.map(&packed, |v| f(v >> 2, v & 3))?
+                }
+            });
         }
         Ok(Word { ty: a.ty, digits })
     }
@@ -303,7 +319,8 @@ fn chunk(queue: &mut VecDeque<Sum>) -> (Sum, usize) {
     let mut rest = VecDeque::new();
     while let Some(item) = queue.pop_front() {
         let more = &chunk + &item;
-        if taken == 0 || (more.high - more.low <= 15 && more.norm2() <= NORM2) {
+        // Two digits may be related, which makes up to 2 more.
+        if taken == 0 || (more.high - more.low <= 15 && more.norm2() + 2 <= NORM2) {
             (chunk, taken) = (more, taken + 1);
         } else {
             rest.push_back(item);

@@ -27,6 +27,7 @@ pub const OPERATIONS: &[Operation] = &[
     op("or", 2, |c, w| one(c.or(&w[0], &w[1]))),
     op("xor", 2, |c, w| one(c.xor(&w[0], &w[1]))),
     op("not", 1, |c, w| Ok(vec![c.not(&w[0])])),
+    op("refresh", 1, |c, w| one(c.refresh(&w[0]))),
     op("shl", 2, |c, w| one(moved(c, Shift::Left, w))),
     op("shr", 2, |c, w| one(moved(c, Shift::Right, w))),
     op("rotate_left", 2, |c, w| one(moved(c, Shift::RotateLeft, w))),
