@@ -62,7 +62,7 @@ impl Aes {
         require_blocks(data.len())?;
         if let Some(ty) = words {
             let bits = ty.checked()?.bits() as usize;
-            if bits % 8 != 0 || (8 * BLOCK) % bits != 0 {
+            if !bits.is_multiple_of(8) || !(8 * BLOCK).is_multiple_of(bits) {
                 return Err(Error::bad_input(
                     "ctr",
                     "integers of 8, 16, 32, 64 or 128 bits",
@@ -228,7 +228,7 @@ fn round_keys(c: &mut Circuit) -> Result<Vec<Vec<Byte>>> {
             word.rotate_left(1);
             word = word.iter().map(|b| sbox::sub(c, b)).collect::<Result<_>>()?;
             word[0] = add(&word[0], &clear(&[constant])[0]);
-            constant = constant << 1 ^ (constant >> 7) * 0x1b;
+            constant = (constant << 1) ^ ((constant >> 7) * 0x1b);
         }
         words.push(word.iter().zip(&words[i - 4]).map(|(x, y)| add(x, y)).collect());
     }

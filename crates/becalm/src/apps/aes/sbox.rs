@@ -15,8 +15,8 @@ use std::sync::LazyLock;
 /// Product in GF(2⁸) modulo x⁸ + x⁴ + x³ + x + 1.
 fn product(a: u8, b: u8) -> u8 {
     (0..8).rev().fold(0u8, |p, i| {
-        let twice = p << 1 ^ (p >> 7) * 0x1b;
-        twice ^ (b >> i & 1) * a
+        let twice = (p << 1) ^ ((p >> 7) * 0x1b);
+        twice ^ ((b >> i & 1) * a)
     })
 }
 
