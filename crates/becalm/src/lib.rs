@@ -7,6 +7,7 @@
 pub mod backend;
 pub mod bootstrap;
 pub mod cipher;
+pub mod ckks;
 mod error;
 pub mod math;
 pub mod params;

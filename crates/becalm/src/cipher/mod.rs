@@ -5,7 +5,9 @@ mod ciphertext;
 mod encoding;
 pub mod file;
 mod key;
+mod rlwe;
 
 pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
 pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};
+pub use rlwe::{CkksKeys, CkksPublicKey, CkksSecretKey, Rlwe, SwitchKey};

@@ -4,9 +4,11 @@
 //! are recomputed by tests, never trusted. A set that arrives from outside passes [`TfheParams::validate`] (shape) and
 //! [`TfheParams::require_secure`] (128 bits by the estimator, whatever the set says of itself).
 
+mod ckks;
 mod lookup;
 mod table;
 
+pub use ckks::{CkksBootstrap, CkksParams, NOISE_STD};
 pub use lookup::{Need, find};
 
 use crate::math::Modulus;
