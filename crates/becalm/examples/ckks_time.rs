@@ -1,5 +1,6 @@
 //! Times of CKKS on this machine: `cargo run --release -p becalm --example ckks_time -- [set] [baby steps] [runs]`.
-//! One thread with RAYON_NUM_THREADS=1. Prints sizes, the steps of a bootstrap and its precision.
+//! One thread with RAYON_NUM_THREADS=1. Prints sizes, the steps of a bootstrap and its precision; beside the time the
+//! processor time of the process, where the system tells (Linux), which a busy machine changes less.
 
 use becalm::bootstrap::ckks::Regular;
 use becalm::ckks::{Context, Evaluator};
@@ -7,10 +8,18 @@ use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use std::time::Instant;
 
+/// Seconds of processor time so far: fields 14 and 15 of /proc/self/stat, hundredths.
+fn processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|t| t.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
 fn timed<T>(name: &str, f: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), processor());
     let out = f();
-    println!("{name:24} {:9.3} s", start.elapsed().as_secs_f64());
+    let (wall, used) = (start.elapsed().as_secs_f64(), processor() - before);
+    println!("{name:24} {wall:9.3} s, {used:7.2} s of processor");
     out
 }
 
@@ -33,14 +42,15 @@ fn bootstraps(context: &Context, regular: &Regular, runs: usize) -> becalm::Resu
     timed("multiply", || evaluator.multiply(&y, &y))?;
     let x = context.encrypt(&m, 0, &secret)?;
     for _ in 0..runs {
-        let start = Instant::now();
-        let raised = timed("  raise", || regular.raise(&evaluator, &x))?;
-        let [re, im] = timed("  coeffs to slots", || regular.coeffs_to_slots(&evaluator, &raised))?;
-        drop(raised);
-        let re = timed("  eval mod, real", || regular.eval_mod(&evaluator, &re))?;
-        let im = timed("  eval mod, imaginary", || regular.eval_mod(&evaluator, &im))?;
-        let y = timed("  slots to coeffs", || regular.slots_to_coeffs(&evaluator, &re, &im))?;
-        println!("bootstrap                {:9.3} s", start.elapsed().as_secs_f64());
+        let y = timed("bootstrap", || -> becalm::Result<_> {
+            let raised = timed("  raise", || regular.raise(&evaluator, &x))?;
+            let [re, im] =
+                timed("  coeffs to slots", || regular.coeffs_to_slots(&evaluator, &raised))?;
+            drop(raised);
+            let re = timed("  eval mod, real", || regular.eval_mod(&evaluator, &re))?;
+            let im = timed("  eval mod, imaginary", || regular.eval_mod(&evaluator, &im))?;
+            timed("  slots to coeffs", || regular.slots_to_coeffs(&evaluator, &re, &im))
+        })?;
         let got = context.decrypt(&y, &secret)?;
         let errors: Vec<f64> = got.iter().zip(&m).map(|(a, b)| (*a - *b).abs()).collect();
         let mean = errors.iter().sum::<f64>() / n as f64;

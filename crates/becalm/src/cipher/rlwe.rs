@@ -6,6 +6,7 @@
 
 use super::KeyId;
 use crate::math::buffer::Buffer;
+use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -107,6 +108,8 @@ pub struct SwitchKey {
     pub(crate) count: usize,
     /// Special words of the key.
     pub(crate) special: usize,
+    /// What the masks are drawn from.
+    pub(crate) seed: PublicSeed,
     /// b_j: [digit][word of the chain, then special][N].
     pub(crate) bodies: Buffer<f64>,
     /// a_j, likewise.

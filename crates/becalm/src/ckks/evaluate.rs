@@ -436,24 +436,28 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    fn automorphism(&self, op: &'static str, x: &Rlwe, power: usize) -> Result<Rlwe> {
+    /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.
+    fn automorphisms(&self, op: &'static str, x: &Rlwe, powers: &[usize]) -> Result<Vec<Rlwe>> {
         self.check(op, x)?;
-        if power == 1 {
-            return Ok(x.clone());
-        }
         let (context, count) = (self.context, self.context.words(x.level));
-        let key = self.galois_key(op, power)?;
-        let mut raised =
-            context.inner_product(&context.decompose(&x.parts[1], count, key.special), key);
-        context.add_raised(&mut raised.parts[0], &x.parts[0], count);
-        let permutation = context.permutation(power);
-        let parts = [0, 1].map(|k| {
-            let part = context.divide(&raised.parts[k], count, count, key.special);
-            context.permute(&part, &permutation)
-        });
-        let mut out = context.ciphertext(x, x.level, x.scale, parts);
-        out.error = x.error.hypot(context.rounding(x.scale));
-        Ok(out)
+        let digits = context.decompose(&x.parts[1], count, context.special());
+        let image = |power: &usize| {
+            if *power == 1 {
+                return Ok(x.clone());
+            }
+            let key = self.galois_key(op, *power)?;
+            let mut raised = context.inner_product(&digits, key);
+            context.add_raised(&mut raised.parts[0], &x.parts[0], count);
+            let permutation = context.permutation(*power);
+            let parts = [0, 1].map(|k| {
+                let part = context.divide(&raised.parts[k], count, count, key.special);
+                context.permute(&part, &permutation)
+            });
+            let mut out = context.ciphertext(x, x.level, x.scale, parts);
+            out.error = x.error.hypot(context.rounding(x.scale));
+            Ok(out)
+        };
+        powers.iter().map(image).collect()
     }
 
     /// The slots rotated to the left by `by`: slot j gets what was in slot j + `by`.
@@ -461,8 +465,17 @@ impl<'a> Evaluator<'a> {
     /// # Errors
     /// `WrongKey` naming the missing key.
     pub fn rotate(&self, x: &Rlwe, by: i64) -> Result<Rlwe> {
-        let by = by.rem_euclid(x.slots as i64);
-        self.automorphism("rotate", x, power_of_rotation(by, self.context.params().degree()))
+        Ok(self.rotate_many(x, &[by])?.remove(0))
+    }
+
+    /// [`Evaluator::rotate`] by each number of slots; the costly half of the work is done once for all (hoisting).
+    ///
+    /// # Errors
+    /// `WrongKey` naming the missing key.
+    pub fn rotate_many(&self, x: &Rlwe, by: &[i64]) -> Result<Vec<Rlwe>> {
+        let (degree, slots) = (self.context.params().degree(), x.slots as i64);
+        let power = |by: &i64| power_of_rotation(by.rem_euclid(slots), degree);
+        self.automorphisms("rotate", x, &by.iter().map(power).collect::<Vec<_>>())
     }
 
     /// The complex conjugate of every slot.
@@ -470,7 +483,8 @@ impl<'a> Evaluator<'a> {
     /// # Errors
     /// `WrongKey` when the key is missing.
     pub fn conjugate(&self, x: &Rlwe) -> Result<Rlwe> {
-        self.automorphism("conjugate", x, 2 * self.context.params().degree() - 1)
+        let power = 2 * self.context.params().degree() - 1;
+        Ok(self.automorphisms("conjugate", x, &[power])?.remove(0))
     }
 
     /// From the main secret to the ephemeral one, or back, at the level of `x`.

@@ -10,7 +10,7 @@ use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// What a server is to do, hence which keys it gets besides that of multiplication.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -201,20 +201,19 @@ impl Context {
         let chain = self.words(self.params().top_level());
         let limbs = count + special;
         let digits = self.digits().iter().take_while(|d| d.start < count).count();
-        let mut bodies = Buffer::new(digits * limbs * n)?;
-        let mut masks = Buffer::new(digits * limbs * n)?;
-        let (public, hidden) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
+        let (bodies, masks) = (Buffer::new(digits * limbs * n)?, Buffer::new(digits * limbs * n)?);
+        let (seed, hidden) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
+        let mut key = SwitchKey { count, special, seed, bodies, masks };
+        self.draw_masks(&mut key);
         for j in 0..digits {
             let mut noise = NoiseStream::new(&hidden, Domain::Evaluation, j as u32);
             let noise = self.noise(&mut noise);
             let span = j * limbs * n..(j + 1) * limbs * n;
-            let bodies = bodies.as_mut_slice()[span.clone()].par_chunks_mut(n);
-            let masks = masks.as_mut_slice()[span].par_chunks_mut(n);
+            let bodies = key.bodies.as_mut_slice()[span.clone()].par_chunks_mut(n);
+            let masks = key.masks.as_slice()[span].par_chunks(n);
             bodies.zip(masks).enumerate().for_each(|(i, (b, a))| {
                 let word = self.word_of(i, count);
                 let at = if i < count { i } else { chain + i - count };
-                let index = (j * (chain + self.special()) + at) as u32;
-                self.uniform(&mut MaskStream::new(&public, Domain::Evaluation, index), word, a);
                 b.copy_from_slice(&noise);
                 ring.forward(word, b);
                 let mut product = Zeroizing::new(vec![0.0; n]);
@@ -224,10 +223,20 @@ impl Context {
                     let p = centred(self.special_product(special, word), ring.word(word).p);
                     ring.scale_add(word, b, &from[at * n..][..n], p);
                 }
-                product.zeroize();
             });
         }
-        Ok(SwitchKey { count, special, bodies, masks })
+        Ok(key)
+    }
+
+    /// The masks of a switch key, from its seed: a stream for each digit and word.
+    pub(crate) fn draw_masks(&self, key: &mut SwitchKey) {
+        let (n, limbs) = (self.params().degree(), key.count + key.special);
+        let all = self.words(self.params().top_level()) + self.special();
+        key.masks.as_mut_slice().par_chunks_mut(n).enumerate().for_each(|(i, a)| {
+            let word = self.word_of(i % limbs, key.count);
+            let index = (i / limbs * all + word) as u32;
+            self.uniform(&mut MaskStream::new(&key.seed, Domain::Evaluation, index), word, a);
+        });
     }
 
     /// Refuses what belongs to another set.

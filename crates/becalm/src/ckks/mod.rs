@@ -11,6 +11,7 @@ mod key_switch;
 mod keygen;
 mod linear;
 mod polynomial;
+mod wire;
 
 pub use context::Context;
 pub use evaluate::Evaluator;

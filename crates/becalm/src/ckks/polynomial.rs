@@ -102,7 +102,8 @@ impl Basis<'_> {
     fn sum(&self, p: &Chebyshev, level: usize, scale: f64) -> Sum {
         let (context, degree) = (self.context(), p.degree());
         let one = &self.powers[&1];
-        if degree <= 1 || degree <= LEAF && (1..=degree).all(|i| self.powers[&i].level >= level) {
+        let there = |i: usize| self.powers.get(&i).is_some_and(|t| t.level >= level);
+        if degree <= 1 || degree <= LEAF && (1..=degree).all(there) {
             let mut sum = Sum::new(context, one, level, scale);
             sum.add_constant(context, p.0[0]);
             for i in (1..=degree).filter(|i| p.0[*i] != 0.0) {
@@ -146,7 +147,7 @@ impl Evaluator<'_> {
         let mut k = 2;
         while k <= p.degree() {
             basis.extend(k);
-            if k == 2 && p.degree() > 2 {
+            if k == 2 && p.degree() > LEAF {
                 basis.extend(3);
             }
             k *= 2;

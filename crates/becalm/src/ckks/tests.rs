@@ -91,6 +91,8 @@ fn rotations_and_conjugation_move_the_slots() {
         let a = context.encrypt(&m, 3, secret).unwrap();
         let turned: Vec<Complex> = (0..slots).map(|j| m[(j + 3) % slots]).collect();
         assert!(bits(&evaluator.rotate(&a, 3).unwrap(), &turned) > 28.0);
+        let both = evaluator.rotate_many(&a, &[3, slots as i64]).unwrap();
+        assert!(bits(&both[0], &turned) > 28.0 && bits(&both[1], &m) > 28.0);
         let conjugate: Vec<Complex> = m.iter().map(|v| v.conj()).collect();
         assert!(bits(&evaluator.conjugate(&a).unwrap(), &conjugate) > 28.0);
     }
@@ -145,6 +147,35 @@ fn polynomials_are_those_of_their_coefficients() {
     for x in [-1.0, -0.3, 0.0, 0.7, 1.0f64] {
         let wanted: f64 = powers.iter().rev().fold(0.0, |sum, c| sum * x + c);
         assert!((p.value(x) - wanted).abs() < 1e-14);
+    }
+}
+
+/// Keys come back from their bytes, in at most 45 % of their memory; altered and foreign bytes do not.
+#[test]
+fn keys_travel_as_seeds_and_bodies() {
+    let World { context, secret, keys } = &*WORLD;
+    let mut bytes = vec![];
+    context.write_keys(keys, &mut bytes).unwrap();
+    assert!(
+        (bytes.len() as f64) < 0.45 * keys.bytes() as f64,
+        "{} of {}",
+        bytes.len(),
+        keys.bytes()
+    );
+    let back = context.read_keys(&bytes[..]).unwrap();
+    let m = message(2048, 0.3);
+    let x = context.encrypt(&m, 2, secret).unwrap();
+    let evaluator = Evaluator::new(context, &back).unwrap();
+    let turned: Vec<Complex> = (0..2048).map(|j| m[(j + 4) % 2048]).collect();
+    assert!(bits(&evaluator.rotate(&x, 4).unwrap(), &turned) > 28.0);
+    let squares: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
+    assert!(bits(&evaluator.square(&x).unwrap(), &squares) > 27.0);
+    let kind = |bytes: &[u8]| context.read_keys(bytes).err().map(|e| e.kind());
+    assert_eq!(kind(&bytes[..bytes.len() - 1]), Some("bad_file"));
+    for at in [0, 17, bytes.len() / 2, bytes.len() - 1] {
+        bytes[at] ^= 1;
+        assert_eq!(kind(&bytes), Some("bad_file"), "byte {at}");
+        bytes[at] ^= 1;
     }
 }
 

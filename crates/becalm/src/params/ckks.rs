@@ -29,20 +29,27 @@ pub struct CkksBootstrap {
     pub degree: usize,
     /// r: the cosine of a 2^r-th of the angle is approximated, then doubled r times.
     pub doublings: usize,
-    /// K: multiples of q_0 up to which the approximation holds.
+    /// Whether y + y³/6 ≈ arcsin y follows the sine, for messages with large coefficients.
+    pub arcsine: bool,
+    /// K: multiples of q_0 up to which the approximation holds. The lift adds at most (h + 1)/2 of them, for it is
+    /// c_0 + c_1·s with coefficients of at most q_0/2: K = h/2 suffices for every ciphertext, with no probability of failure.
     pub range: usize,
     /// h: weight of the ephemeral secret.
     pub ephemeral_weight: usize,
     /// Special words of the key to the ephemeral secret.
     pub ephemeral_words: usize,
-    /// Claim: log2 of the probability that a multiple of q_0 beyond the range occurs in one bootstrap.
-    pub log2_failure: f64,
 }
 
 impl CkksBootstrap {
-    /// Levels of EvalMod: the depth of the polynomial and the doublings.
+    /// Levels of EvalMod: the depth of the polynomial, the doublings, and two for the arcsine.
     pub fn eval_mod_levels(&self) -> usize {
-        (self.degree + 1).next_power_of_two().ilog2() as usize + self.doublings
+        let depth = (self.degree + 1).next_power_of_two().ilog2() as usize;
+        depth + self.doublings + self.arcsine_levels()
+    }
+
+    /// Levels of the arcsine.
+    pub fn arcsine_levels(&self) -> usize {
+        if self.arcsine { 2 } else { 0 }
     }
 }
 
@@ -73,6 +80,19 @@ pub struct CkksParams {
     pub security_source: &'static str,
 }
 
+const BOOTSTRAP: CkksBootstrap = CkksBootstrap {
+    stage_count: 3,
+    coeffs_to_slots_bits: 56.0,
+    eval_mod_bits: 60.0,
+    slots_to_coeffs_bits: 42.0,
+    degree: 30,
+    doublings: 3,
+    arcsine: false,
+    range: 16,
+    ephemeral_weight: 32,
+    ephemeral_words: 2,
+};
+
 const REGULAR: CkksParams = CkksParams {
     name: "ckks_regular",
     kind: Kind::Standard,
@@ -82,23 +102,31 @@ const REGULAR: CkksParams = CkksParams {
     levels: 10,
     scale_bits: 45.0,
     special_bits: 450.0,
-    bootstrap: Some(CkksBootstrap {
-        stage_count: 3,
-        coeffs_to_slots_bits: 56.0,
-        eval_mod_bits: 60.0,
-        slots_to_coeffs_bits: 42.0,
-        degree: 30,
-        doublings: 3,
-        range: 16,
-        ephemeral_weight: 32,
-        ephemeral_words: 2,
-        log2_failure: -138.7,
-    }),
-    security_bits: 129.5,
+    bootstrap: Some(BOOTSTRAP),
+    security_bits: 129.6,
     security_source: "becalm estimate --strict",
 };
 
-const fn toy(name: &'static str, log2_degree: u32) -> CkksParams {
+const LEVELS_14: CkksParams = CkksParams {
+    name: "ckks_14_levels",
+    levels: 14,
+    scale_bits: 40.0,
+    special_bits: 350.0,
+    security_bits: 129.3,
+    ..REGULAR
+};
+
+const PRECISE: CkksParams = CkksParams {
+    name: "ckks_precise",
+    levels: 8,
+    special_bits: 400.0,
+    bootstrap: Some(CkksBootstrap { arcsine: true, ..BOOTSTRAP }),
+    security_bits: 131.2,
+    ..REGULAR
+};
+
+/// `like` in a ring too small to be secure.
+const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksParams {
     let source = "none: N is too small for the modulus";
     CkksParams {
         name,
@@ -106,11 +134,19 @@ const fn toy(name: &'static str, log2_degree: u32) -> CkksParams {
         log2_degree,
         security_bits: 0.0,
         security_source: source,
-        ..REGULAR
+        ..like
     }
 }
 
-static TABLE: [CkksParams; 3] = [REGULAR, toy("ckks_toy_12", 12), toy("ckks_toy_13", 13)];
+static TABLE: [CkksParams; 7] = [
+    REGULAR,
+    LEVELS_14,
+    PRECISE,
+    toy("ckks_toy_12", 12, REGULAR),
+    toy("ckks_toy_13", 13, REGULAR),
+    toy("ckks_toy_14_levels", 12, LEVELS_14),
+    toy("ckks_toy_precise", 12, PRECISE),
+];
 
 impl CkksParams {
     /// Every set of the table, the default first.
@@ -243,6 +279,8 @@ mod tests {
         let p = CkksParams::named("ckks_regular").unwrap();
         let b = p.bootstrap.unwrap();
         assert_eq!(b.eval_mod_levels(), 8);
+        let sets = CkksParams::all().iter().filter_map(|p| p.bootstrap);
+        assert!(sets.into_iter().all(|b| b.ephemeral_weight <= 2 * b.range));
         assert_eq!(p.top_level(), 10 + 3 + 8 + 3);
         assert_eq!(p.chain().iter().sum::<f64>(), 50.0 + 48.0 + 9.0 * 45.0 + 126.0 + 480.0 + 168.0);
         assert_eq!(CkksParams::named("ckks").err().map(|e| e.kind()), Some("wrong_params"));

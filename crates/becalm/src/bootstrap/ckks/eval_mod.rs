@@ -2,7 +2,8 @@
 //!
 //! sin 2πt = cos 2π(t − 1/4). An even polynomial of u = (t − 1/4)/(K + 1/2) approximates cos(2π(t − 1/4)/2^r) where t can
 //! be, within `width` of the integers of −K ..= K only; then r times y → 2y² − 1. In T_k(2u² − 1) it has half the degree.
-//! The coefficients make the mean square error least over the I that a sparse secret of weight h gives, variance
+//! An arcsine, y + y³/6, may follow: it takes the relative error (2πx)²/6 of the sine down to 3(2πx)⁴/40.
+//! The coefficients of the cosine make the mean square error least over the I that a sparse secret of weight h gives, variance
 //! (h + 1)/12, with a floor under the weight of the rare ones: an I of probability π is met with an error of about
 //! 2^-40/√π. That only integers matter is due to Han–Ki 2020; the weights are own.
 
@@ -73,7 +74,7 @@ fn least_squares(rows: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
     c
 }
 
-/// sin(2πt) of every slot, for slots u = (t − 1/4)/span: `eval_mod_levels` lower.
+/// sin(2πt), or nearly 2π(t − I) with the arcsine, of every slot, for slots u = (t − 1/4)/span: `eval_mod_levels` lower.
 pub(super) fn eval_mod(
     evaluator: &Evaluator,
     u: &Rlwe,
@@ -84,6 +85,10 @@ pub(super) fn eval_mod(
     let mut y = evaluator.polynomial(&v, cosine, b.eval_mod_bits.exp2())?;
     for _ in 0..b.doublings {
         y = evaluator.doubled_angle(&y);
+    }
+    if b.arcsine {
+        let arcsine = Chebyshev::from_powers(&[0.0, 1.0, 0.0, 1.0 / 6.0]);
+        y = evaluator.polynomial(&y, &arcsine, b.eval_mod_bits.exp2())?;
     }
     Ok(y)
 }

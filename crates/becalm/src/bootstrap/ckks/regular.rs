@@ -1,9 +1,10 @@
 //! The regular bootstrap: level 0 to the levels of the user, any complex slots.
 //!
 //! 1. key switch to an ephemeral secret of weight h, lift from q_0 to Q (what is encrypted becomes m + q_0·I with
-//!    |I| ≤ K but for the probability that the set claims), key switch back;
+//!    |I| ≤ h/2), key switch back;
 //! 2. CoeffsToSlots: (m + q_0·I)/q_0 in the slots, real and imaginary parts apart by a conjugation;
-//! 3. EvalMod: sin 2π((m + q_0·I)/q_0) = sin(2πm/q_0) ≈ 2πm/q_0, relative error (2πm/q_0)²/6;
+//! 3. EvalMod: sin 2π((m + q_0·I)/q_0) = sin(2πm/q_0) ≈ 2πm/q_0, relative error (2πm/q_0)²/6, or
+//!    3(2πm/q_0)⁴/40 for a set with the arcsine;
 //! 4. SlotsToCoeffs, with the factor q_0/2πΔ.
 //!
 //! Source: Cheon et al. 2018; Bossuat et al. 2021 and 2022 (the ephemeral secret).
@@ -59,9 +60,10 @@ impl Regular {
         let scale = b.eval_mod_bits.exp2();
         let maps = coeffs_to_slots(params.slots(), stages, 0.5 / span(b));
         let down = encoded(context, &maps, top, baby, scale / raised_scale(context, b))?;
-        // The scale after EvalMod: that of the polynomial, squared and rescaled with each doubling.
+        // The scale after EvalMod: that of a polynomial, squared and rescaled with each doubling that follows it.
         let end = params.levels + stages;
-        let after = (1..=b.doublings).rev().fold(scale, |s, i| s * s / context.step(end + i));
+        let doublings = if b.arcsine { 0 } else { b.doublings };
+        let after = (1..=doublings).rev().fold(scale, |s, i| s * s / context.step(end + i));
         let factor = context.step(0) / (TAU * context.scale(0)?);
         let maps = slots_to_coeffs(params.slots(), stages, factor);
         let up = encoded(context, &maps, end, baby, context.scale(params.levels)? / after)?;
