@@ -11,7 +11,7 @@ use crate::math::sampling;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use rayon::prelude::*;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 impl Context {
     /// Encrypts a power of two of values, at most N/2, at `level` (at most the set's `levels`) under the secret key.
@@ -124,6 +124,7 @@ impl Context {
             self.ring().mul_add(i, x, &ciphertext.parts[1][i * n..][..n], &s[i * n..][..n]);
         });
         let mut values = self.values(self.integers(&phase), ciphertext.scale);
+        phase.zeroize();
         values.truncate(ciphertext.slots);
         Ok(values)
     }

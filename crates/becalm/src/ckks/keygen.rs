@@ -120,7 +120,7 @@ impl Context {
         let seed = PublicSeed::from_system()?;
         a.par_chunks_mut(n).zip(b.par_chunks_mut(n)).enumerate().for_each(|(i, (a, b))| {
             self.uniform(&mut MaskStream::new(&seed, domain, i as u32), i, a);
-            let mut product = self.ring().scratch(n);
+            let mut product = Zeroizing::new(vec![0.0; n]);
             self.ring().mul(i, &mut product, a, &s[i * n..][..n]);
             self.ring().sub(i, b, &product);
         });
@@ -156,8 +156,12 @@ impl Context {
         galois.extend(needs.conjugate.then_some(2 * n - 1));
         galois.remove(&1);
         let made = galois.into_iter().map(|g| {
-            let target =
-                Zeroizing::new(self.permute(&s, &self.permutation(inverse_power(g, n))).to_vec());
+            // Not by `permute`: its memory would go back to the pool with the secret in it.
+            let permutation = self.permutation(inverse_power(g, n));
+            let mut target = Zeroizing::new(vec![0.0; s.len()]);
+            for (x, y) in target.chunks_mut(n).zip(s.chunks(n)) {
+                x.iter_mut().zip(permutation.iter()).for_each(|(x, i)| *x = y[*i as usize]);
+            }
             Ok((g, self.switch_key(&s, &target, count, self.special())?))
         });
         let galois = made.collect::<Result<_>>()?;
