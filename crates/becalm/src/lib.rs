@@ -8,6 +8,7 @@ pub mod apps;
 pub mod backend;
 pub mod bootstrap;
 pub mod cipher;
+pub mod ckks;
 mod error;
 pub mod laboratory;
 pub mod math;

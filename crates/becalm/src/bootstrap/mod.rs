@@ -1,3 +1,4 @@
 //! The point of the library: one file, one bootstrap.
 
+pub mod ckks;
 pub mod tfhe;

@@ -5,10 +5,12 @@ mod ciphertext;
 mod encoding;
 pub mod file;
 mod key;
+mod rlwe;
 mod slot_key;
 
 pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
 pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};
+pub use rlwe::{CkksKeys, CkksPublicKey, CkksSecretKey, Rlwe, SwitchKey};
 pub(crate) use slot_key::slot_gadget;
 pub use slot_key::{RowSums, SlotKey, SlotKeyKind};

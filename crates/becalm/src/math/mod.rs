@@ -1,12 +1,14 @@
 //! Arithmetic that knows no ciphertext: the torus and its moduli, gadgets, transforms, randomness.
 
 pub mod buffer;
+pub mod complex;
 pub mod exact;
 pub mod fft;
 pub mod gadget;
 pub mod modulus;
 pub mod ntt;
 pub mod random;
+pub(crate) mod rns;
 pub mod sampling;
 pub mod simd;
 pub mod statistics;

@@ -86,6 +86,38 @@ pub fn blocks(stream: &mut NoiseStream, size: usize, out: &mut [u64]) {
     }
 }
 
+/// Uniform in {−1, 0, 1}: a ternary secret. One word each, its product with 3 divided by 2^64; bias below 2^-62.
+pub fn ternary(stream: &mut NoiseStream, out: &mut [i64]) {
+    let mut words = [0; CHUNK];
+    for chunk in out.chunks_mut(CHUNK) {
+        let words = &mut words[..chunk.len()];
+        stream.fill_u64(words);
+        for (x, w) in chunk.iter_mut().zip(words) {
+            *x = ((u128::from(*w) * 3) >> 64) as i64 - 1;
+        }
+    }
+    words.zeroize();
+}
+
+/// Uniform among the vectors of {−1, 0, 1} with exactly `weight` entries that are not 0: a sparse secret. Two words for
+/// each of them; every place is looked at for each, so that time and addresses tell nothing. Bias below 2^-46.
+pub fn sparse_ternary(stream: &mut NoiseStream, weight: usize, out: &mut [i64]) {
+    assert!(weight <= out.len(), "as many places as entries");
+    out.fill(0);
+    for taken in 0..weight {
+        let free = (out.len() - taken) as u128;
+        let place = ((u128::from(stream.next_u64()) * free) >> 64) as u64;
+        let value = 2 * (stream.next_u64() & 1) as i64 - 1;
+        let mut passed = 0u64;
+        for x in out.iter_mut() {
+            let empty = u64::from(*x == 0);
+            let here = empty & u64::from(passed == place);
+            *x |= value & (here as i64).wrapping_neg();
+            passed += empty;
+        }
+    }
+}
+
 /// TUniform(b): the integers −2^b ..= 2^b, all equally likely but the two ends, which have half the weight; variance
 /// (2^(2b+1) + 1)/6. Takes b + 2 bits r of a word: (r >> 1) + (r & 1) − 2^b. `bound_log2` is at most 62.
 pub fn t_uniform(stream: &mut NoiseStream, bound_log2: u32, out: &mut [i64]) {
@@ -287,6 +319,25 @@ mod tests {
         bits.chunks_exact(4)
             .for_each(|b| counts[(b[0] | b[1] << 1 | b[2] << 2 | b[3] << 3) as usize] += 1);
         assert_chi_square(&counts, |_| (bits.len() / 4) as f64 / 16.0);
+    }
+
+    #[test]
+    fn ternary_secrets_are_uniform_and_sparse_ones_have_their_weight() {
+        let mut x = vec![9; 1 << 18];
+        ternary(&mut noise(6), &mut x);
+        let mut counts = [0; 9];
+        x.chunks_exact(2).for_each(|p| counts[(3 * (p[0] + 1) + p[1] + 1) as usize] += 1);
+        assert_chi_square(&counts, |_| x.len() as f64 / 18.0);
+        let (mut stream, mut places, mut positive) = (noise(7), [0; 16], 0);
+        for _ in 0..2000 {
+            let mut x = [5; 16];
+            sparse_ternary(&mut stream, 5, &mut x);
+            assert_eq!(x.iter().map(|v| v * v).sum::<i64>(), 5);
+            x.iter().zip(&mut places).for_each(|(v, c)| *c += v.unsigned_abs() as usize);
+            positive += x.iter().filter(|v| **v > 0).count();
+        }
+        assert_chi_square(&places, |_| 2000.0 * 5.0 / 16.0);
+        assert!((positive as f64 - 5000.0).abs() < 4.0 * 50.0, "{positive} of 10000 positive");
     }
 
     #[test]

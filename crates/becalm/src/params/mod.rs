@@ -7,12 +7,14 @@
 mod artifact;
 mod companion;
 mod fast;
+mod ckks;
 mod lookup;
 mod table;
 mod validate;
 
 pub use artifact::ArtifactSet;
 pub use companion::{RoundingLaw, rounding_law};
+pub use ckks::{CkksBootstrap, CkksParams, NOISE_STD};
 pub use lookup::{Need, find};
 
 use crate::math::Modulus;

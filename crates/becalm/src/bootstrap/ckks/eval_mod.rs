@@ -1,0 +1,125 @@
+//! The reduction modulo 1 as a sine: t = I + x with |x| small → sin(2πt) = sin(2πx).
+//!
+//! sin 2πt = cos 2π(t − 1/4). An even polynomial of u = (t − 1/4)/(K + 1/2) approximates cos(2π(t − 1/4)/2^r) where t can
+//! be, within `width` of the integers of −K ..= K only; then r times y → 2y² − 1. In T_k(2u² − 1) it has half the degree.
+//! An arcsine, y + y³/6, may follow: it takes the relative error (2πx)²/6 of the sine down to 3(2πx)⁴/40.
+//! The coefficients of the cosine make the mean square error least over the I that a sparse secret of weight h gives, variance
+//! (h + 1)/12, with a floor under the weight of the rare ones: an I of probability π is met with an error of about
+//! 2^-40/√π. That only integers matter is due to Han–Ki 2020; the weights are own.
+
+use crate::Result;
+use crate::cipher::Rlwe;
+use crate::ckks::{Chebyshev, Evaluator};
+use crate::params::CkksBootstrap;
+use std::f64::consts::TAU;
+
+/// Sample points about each integer.
+const SAMPLES: usize = 9;
+/// Least weight, where the most probable integer has about 1/2.
+const FLOOR: f64 = 1.0 / (1 << 20) as f64;
+
+/// What u is t − 1/4 divided by.
+pub(super) fn span(b: &CkksBootstrap) -> f64 {
+    b.range as f64 + 0.5
+}
+
+/// The probability of I under a secret of weight h, by the normal distribution.
+fn probability(i: i64, weight: usize) -> f64 {
+    let variance = (weight + 1) as f64 / 12.0;
+    (-(i * i) as f64 / (2.0 * variance)).exp() / (TAU * variance).sqrt()
+}
+
+/// c_k of Σ c_k·T_k(2u² − 1) ≈ cos(2π·span·u/2^r), for t within `width` of an integer.
+pub(super) fn cosine(b: &CkksBootstrap, width: f64) -> Chebyshev {
+    let (range, terms) = (b.range as i64, b.degree / 2 + 1);
+    let (mut rows, mut weights) = (vec![], vec![]);
+    for i in -range..=range {
+        for j in 0..SAMPLES {
+            let offset = width * (TAU * (2 * j + 1) as f64 / (4 * SAMPLES) as f64).cos();
+            let x = i as f64 + offset - 0.25;
+            let v = 2.0 * (x / span(b)).powi(2) - 1.0;
+            let mut row = vec![1.0, v];
+            (2..terms).for_each(|k| row.push(2.0 * v * row[k - 1] - row[k - 2]));
+            row.push((TAU * x / (b.doublings as f64).exp2()).cos());
+            rows.push(row);
+            weights.push(probability(i, b.ephemeral_weight).sqrt().max(FLOOR));
+        }
+    }
+    Chebyshev(least_squares(&rows, &weights))
+}
+
+/// c that makes Σ w²·error² least: Gram–Schmidt on the weighted columns, the right side as the last of them (Björck).
+fn least_squares(rows: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
+    let terms = rows[0].len() - 1;
+    let column = |k: usize| rows.iter().zip(weights).map(|(r, w)| r[k] * w).collect::<Vec<f64>>();
+    let mut columns: Vec<Vec<f64>> = (0..=terms).map(column).collect();
+    let mut r = vec![vec![0.0; terms + 1]; terms];
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    for k in 0..terms {
+        let (done, rest) = columns.split_at_mut(k + 1);
+        let q = &mut done[k];
+        r[k][k] = dot(q, q).sqrt();
+        q.iter_mut().for_each(|x| *x /= r[k][k]);
+        for (l, column) in rest.iter_mut().enumerate() {
+            let part = dot(q, column);
+            r[k][k + 1 + l] = part;
+            column.iter_mut().zip(q.iter()).for_each(|(x, q)| *x -= part * q);
+        }
+    }
+    let mut c = vec![0.0; terms];
+    for k in (0..terms).rev() {
+        let known: f64 = (k + 1..terms).map(|l| r[k][l] * c[l]).sum();
+        c[k] = (r[k][terms] - known) / r[k][k];
+    }
+    c
+}
+
+/// sin(2πt), or nearly 2π(t − I) with the arcsine, of every slot, for slots u = (t − 1/4)/span: `eval_mod_levels` lower.
+pub(super) fn eval_mod(
+    evaluator: &Evaluator,
+    u: &Rlwe,
+    b: &CkksBootstrap,
+    cosine: &Chebyshev,
+) -> Result<Rlwe> {
+    let v = evaluator.doubled_angle(u);
+    let mut y = evaluator.polynomial(&v, cosine, b.eval_mod_bits.exp2())?;
+    for _ in 0..b.doublings {
+        y = evaluator.doubled_angle(&y);
+    }
+    if b.arcsine {
+        let arcsine = Chebyshev::from_powers(&[0.0, 1.0, 0.0, 1.0 / 6.0]);
+        y = evaluator.polynomial(&y, &arcsine, b.eval_mod_bits.exp2())?;
+    }
+    Ok(y)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::CkksParams;
+
+    /// Between the sample points too, the error is 2^-39 in the square mean, and 2^-20 for the rarest I.
+    #[test]
+    fn the_sine_is_approximated_near_integers() {
+        let b = CkksParams::named("ckks_regular").unwrap().bootstrap.unwrap();
+        let p = cosine(&b, 1.25 / 256.0);
+        let (mut worst, mut square) = (0f64, 0.0);
+        for i in -16..=16 {
+            for j in -50..=50 {
+                let t = i as f64 + f64::from(j) / 50.0 / 256.0;
+                let u = (t - 0.25) / span(&b);
+                let mut y = p.value(2.0 * u * u - 1.0);
+                (0..b.doublings).for_each(|_| y = 2.0 * y * y - 1.0);
+                let error = (y - (TAU * t).sin()).abs();
+                worst = worst.max(error);
+                square += error * error * probability(i, b.ephemeral_weight) / 101.0;
+            }
+        }
+        println!(
+            "2^{:.2} in the square mean, 2^{:.2} at the worst",
+            square.log2() / 2.0,
+            worst.log2()
+        );
+        assert!(square.sqrt() < 2f64.powi(-39) && worst < 2f64.powi(-20));
+    }
+}

@@ -1,0 +1,149 @@
+//! CKKS: ciphertexts and keys over a ring with a chain of moduli.
+//!
+//! A ciphertext is (c_0, c_1) with c_0 + c_1·s = m + e modulo the primes of its level; everything is held as values
+//! ([`Ring`](crate::math::rns::Ring)), limb after limb. A switch key from s to s' has for each digit j of the chain
+//! (b_j, a_j) with b_j + a_j·s' = e_j + P·s modulo the primes of the digit, e_j modulo the others.
+
+use super::KeyId;
+use crate::math::buffer::Buffer;
+use crate::math::random::PublicSeed;
+use crate::math::rns::Scratch;
+use std::collections::BTreeMap;
+use std::fmt;
+use zeroize::ZeroizeOnDrop;
+
+/// One ciphertext: up to N/2 complex values under one key.
+#[derive(Clone)]
+pub struct Rlwe {
+    pub(crate) params: &'static str,
+    pub(crate) key: KeyId,
+    pub(crate) level: usize,
+    pub(crate) scale: f64,
+    pub(crate) slots: usize,
+    pub(crate) error: f64,
+    pub(crate) parts: [Scratch; 2],
+}
+
+impl Rlwe {
+    /// Name of the parameter set.
+    pub fn params(&self) -> &'static str {
+        self.params
+    }
+
+    /// Identity of the secret key.
+    pub fn key_id(&self) -> KeyId {
+        self.key
+    }
+
+    /// Multiplications that are left.
+    pub fn level(&self) -> usize {
+        self.level
+    }
+
+    /// What a value was multiplied by before it was rounded to integers.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// Number of values: a power of two of at most N/2; shorter vectors repeat.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Estimated standard deviation of the error of a slot, for values of absolute value at most 1.
+    pub fn error(&self) -> f64 {
+        self.error
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
+        self.parts.iter().map(|p| p.len() * 8).sum()
+    }
+}
+
+impl fmt::Debug for Rlwe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Rlwe({}, key {}, level {}, scale 2^{:.2}, {} slots, about {:.1} bits)",
+            self.params,
+            self.key,
+            self.level,
+            self.scale.log2(),
+            self.slots,
+            -self.error.log2()
+        )
+    }
+}
+
+/// The secret key: a ternary polynomial, wiped when dropped.
+#[derive(ZeroizeOnDrop)]
+pub struct CkksSecretKey {
+    #[zeroize(skip)]
+    pub(crate) params: &'static str,
+    #[zeroize(skip)]
+    pub(crate) id: KeyId,
+    /// N coefficients in {−1, 0, 1}.
+    pub(crate) coefficients: Vec<f64>,
+}
+
+impl CkksSecretKey {
+    /// Identity of the key.
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+}
+
+/// An encryption of zero with which anyone encrypts.
+pub struct CkksPublicKey {
+    pub(crate) params: &'static str,
+    pub(crate) id: KeyId,
+    /// (b, a) at the highest level of the user, as values.
+    pub(crate) parts: [Scratch; 2],
+}
+
+/// Takes what is encrypted under one secret to another.
+pub struct SwitchKey {
+    /// Words of the chain that the key covers.
+    pub(crate) count: usize,
+    /// Special words of the key.
+    pub(crate) special: usize,
+    /// What the masks are drawn from.
+    pub(crate) seed: PublicSeed,
+    /// b_j: [digit][word of the chain, then special][N].
+    pub(crate) bodies: Buffer<f64>,
+    /// a_j, likewise.
+    pub(crate) masks: Buffer<f64>,
+}
+
+impl SwitchKey {
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
+        (self.bodies.as_slice().len() + self.masks.as_slice().len()) * 8
+    }
+}
+
+/// What a server needs to compute: no secret is in it.
+pub struct CkksKeys {
+    pub(crate) params: &'static str,
+    pub(crate) id: KeyId,
+    /// From s² to s.
+    pub(crate) relinearize: SwitchKey,
+    /// For X → X^g: from s to the image of s under the inverse.
+    pub(crate) galois: BTreeMap<usize, SwitchKey>,
+    /// From the secret to the ephemeral one, under the modulus of level 0; and back.
+    pub(crate) ephemeral: Option<[SwitchKey; 2]>,
+}
+
+impl CkksKeys {
+    /// Identity of the secret key.
+    pub fn key_id(&self) -> KeyId {
+        self.id
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
+        let fixed = self.ephemeral.iter().flatten().chain([&self.relinearize]);
+        fixed.chain(self.galois.values()).map(SwitchKey::bytes).sum()
+    }
+}

@@ -1,0 +1,509 @@
+//! Arithmetic on ciphertexts: sums, products, levels, rotations.
+//!
+//! A [`Sum`] gathers products and multiples of ciphertexts at one level and scale; it is relinearized, divided by P and
+//! rescaled once, in one division, however many terms it has.
+
+use super::encode::residue;
+use super::key_switch::Raised;
+use super::{Context, power_of_rotation};
+use crate::cipher::{CkksKeys, Rlwe, SwitchKey};
+use crate::math::complex::Complex;
+use crate::math::rns::Scratch;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::borrow::Cow;
+
+/// Relative difference of two scales that counts as none.
+const SAME_SCALE: f64 = 1e-9;
+
+/// A context with keys: what a server computes with.
+pub struct Evaluator<'a> {
+    context: &'a Context,
+    keys: &'a CkksKeys,
+}
+
+/// Terms at one level and scale, before relinearization and rescaling.
+pub(crate) struct Sum {
+    level: usize,
+    scale: f64,
+    error: f64,
+    slots: usize,
+    /// Constant, linear and quadratic part in the secret.
+    parts: [Scratch; 2],
+    square: Option<Scratch>,
+}
+
+impl Context {
+    pub(crate) fn ciphertext(
+        &self,
+        like: &Rlwe,
+        level: usize,
+        scale: f64,
+        parts: [Scratch; 2],
+    ) -> Rlwe {
+        Rlwe { level, scale, parts, ..like.empty() }
+    }
+
+    /// Standard deviation of a slot from rounding the two parts of a ciphertext at `scale`.
+    pub(crate) fn rounding(&self, scale: f64) -> f64 {
+        let n = self.params().degree() as f64;
+        (n / 12.0 * (1.0 + 2.0 * n / 3.0)).sqrt() / scale
+    }
+
+    /// The first words of a ciphertext: a lower level at the same scale.
+    pub(crate) fn truncate(&self, x: &Rlwe, level: usize) -> Rlwe {
+        let len = self.words(level) * self.params().degree();
+        let parts = [0, 1].map(|k| {
+            let mut part = self.ring().scratch(len);
+            part.copy_from_slice(&x.parts[k][..len]);
+            part
+        });
+        Rlwe { level, parts, ..x.empty() }
+    }
+
+    /// The same values at a lower level, at the scale of that level.
+    ///
+    /// # Errors
+    /// `BadInput` for a level above that of the ciphertext.
+    pub fn level_down(&self, x: &Rlwe, level: usize) -> Result<Rlwe> {
+        self.check_set("level down", x.params)?;
+        if level > x.level {
+            let (wanted, got) = (format!("a level of at most {}", x.level), level.to_string());
+            return Err(Error::bad_input(
+                "level down",
+                wanted,
+                got,
+                "bootstrap to get levels back",
+            ));
+        }
+        let scale = self.scale(level)?;
+        if level == x.level || (x.scale / scale - 1.0).abs() < SAME_SCALE {
+            return Ok(self.truncate(x, level));
+        }
+        let x = self.truncate(x, level + 1);
+        let mut sum = Sum::new(self, &x, level + 1, scale * self.step(level + 1));
+        sum.add_multiple(self, &x, 1.0);
+        Ok(sum.rescale(self, &x))
+    }
+
+    /// Two ciphertexts at the lower of their levels.
+    fn aligned<'a>(
+        &self,
+        op: &'static str,
+        a: &'a Rlwe,
+        b: &'a Rlwe,
+    ) -> Result<[Cow<'a, Rlwe>; 2]> {
+        self.check_set(op, a.params)?;
+        self.check_set(op, b.params)?;
+        if a.key != b.key {
+            let remedy = "encrypt both with one key";
+            return Err(Error::wrong_key(op, format!("key {}", a.key), b.key.to_string(), remedy));
+        }
+        if a.slots != b.slots {
+            let wanted = format!("{} slots", a.slots);
+            return Err(Error::bad_input(
+                op,
+                wanted,
+                b.slots.to_string(),
+                "encrypt vectors of one length",
+            ));
+        }
+        let down = |x: &'a Rlwe, level| match x.level == level {
+            true => Ok(Cow::Borrowed(x)),
+            false => self.level_down(x, level).map(Cow::Owned),
+        };
+        let level = a.level.min(b.level);
+        Ok([down(a, level)?, down(b, level)?])
+    }
+
+    fn combine(&self, op: &'static str, a: &Rlwe, b: &Rlwe, subtract: bool) -> Result<Rlwe> {
+        let [a, b] = self.aligned(op, a, b)?;
+        if (a.scale / b.scale - 1.0).abs() > SAME_SCALE {
+            let (wanted, got) =
+                (format!("scale 2^{:.6}", a.scale.log2()), format!("2^{:.6}", b.scale.log2()));
+            return Err(Error::bad_input(
+                op,
+                wanted,
+                got,
+                "bring both to the scale of their level",
+            ));
+        }
+        let mut out = a.into_owned();
+        let n = self.params().degree();
+        for (x, y) in out.parts.iter_mut().zip(&b.parts) {
+            x.par_chunks_mut(n).zip(y.par_chunks(n)).enumerate().for_each(|(i, (x, y))| {
+                if subtract { self.ring().sub(i, x, y) } else { self.ring().add(i, x, y) }
+            });
+        }
+        out.error = out.error.hypot(b.error);
+        Ok(out)
+    }
+
+    /// `a + b`, at the lower of the two levels.
+    ///
+    /// # Errors
+    /// `WrongKey`, `WrongParams`, `BadInput` for ciphertexts that do not go together.
+    pub fn add(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+        self.combine("add", a, b, false)
+    }
+
+    /// `a − b`, at the lower of the two levels.
+    ///
+    /// # Errors
+    /// As [`Context::add`].
+    pub fn subtract(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+        self.combine("subtract", a, b, true)
+    }
+
+    /// `−a`.
+    pub fn negate(&self, a: &Rlwe) -> Rlwe {
+        let mut out = a.clone();
+        out.parts.iter_mut().for_each(|p| p.par_iter_mut().for_each(|x| *x = -*x));
+        out
+    }
+
+    /// `a + values`, slot by slot.
+    ///
+    /// # Errors
+    /// `BadInput` for values that cannot be encoded.
+    pub fn add_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
+        self.check_plain("add", a, values)?;
+        let mut out = a.clone();
+        let (n, plain) =
+            (self.params().degree(), self.plain(values, a.scale, self.words(a.level), 0));
+        let limbs = out.parts[0].par_chunks_mut(n).zip(plain.par_chunks(n)).enumerate();
+        limbs.for_each(|(i, (x, y))| self.ring().add(i, x, y));
+        Ok(out)
+    }
+
+    /// `a·values`, slot by slot, rescaled: one level lower, at the scale of that level.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0 or for values that cannot be encoded.
+    pub fn multiply_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
+        self.check_plain("multiply", a, values)?;
+        let level = self.level_below("multiply", a)?;
+        let scale = self.scale(level)?;
+        let plain =
+            self.plain(values, scale * self.step(a.level) / a.scale, self.words(a.level), 0);
+        let (n, mut sum) =
+            (self.params().degree(), Sum::new(self, a, a.level, scale * self.step(a.level)));
+        for (x, y) in sum.parts.iter_mut().zip(&a.parts) {
+            let limbs = x.par_chunks_mut(n).zip(y.par_chunks(n)).zip(plain.par_chunks(n));
+            limbs.enumerate().for_each(|(i, ((x, y), p))| self.ring().mul(i, x, y, p));
+        }
+        sum.error = a.error * values.iter().map(|v| v.abs()).fold(0.0, f64::max);
+        Ok(sum.rescale(self, a))
+    }
+
+    /// `a·c` for a real number, rescaled: one level lower.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0 or for a number that is not finite.
+    pub fn multiply_constant(&self, a: &Rlwe, c: f64) -> Result<Rlwe> {
+        self.check_plain("multiply", a, &[Complex::from(c)])?;
+        let level = self.level_below("multiply", a)?;
+        let mut sum = Sum::new(self, a, a.level, self.scale(level)? * self.step(a.level));
+        sum.add_multiple(self, a, c);
+        Ok(sum.rescale(self, a))
+    }
+
+    /// `a + c` in every slot.
+    pub(crate) fn add_constant(&self, a: &mut Rlwe, c: f64) {
+        let c = (c * a.scale).round();
+        let n = self.params().degree();
+        a.parts[0].par_chunks_mut(n).enumerate().for_each(|(i, x)| {
+            let c = residue(c, self.ring().word(i).p);
+            x.iter_mut().for_each(|x| *x += c);
+            self.ring().reduce(i, x);
+        });
+    }
+
+    /// `i·a`: a product with X^(N/2), exact and without a level.
+    pub fn multiply_i(&self, a: &Rlwe) -> Rlwe {
+        let (n, mut out) = (self.params().degree(), a.empty());
+        out.parts = [0, 1].map(|k| {
+            let mut part = self.ring().scratch(a.parts[k].len());
+            part.par_chunks_mut(n).zip(a.parts[k].par_chunks(n)).enumerate().for_each(
+                |(i, (x, y))| {
+                    self.ring().mul(i, x, y, &self.ring().imaginary(i));
+                },
+            );
+            part
+        });
+        out
+    }
+
+    /// From level 0 to `level`: the residues modulo q_0 nearest zero as residues of all words, times the integer `factor`.
+    /// What is encrypted gains a multiple of q_0; the scale becomes q_0·`factor`.
+    pub(crate) fn lift(&self, x: &Rlwe, level: usize, factor: f64) -> Rlwe {
+        let (ring, n) = (self.ring(), self.params().degree());
+        let parts = [0, 1].map(|k| {
+            let mut base = ring.scratch(n);
+            base.copy_from_slice(&x.parts[k][..n]);
+            ring.backward(0, &mut base);
+            ring.reduce(0, &mut base);
+            let mut part = ring.scratch(self.words(level) * n);
+            part.par_chunks_mut(n).enumerate().for_each(|(i, limb)| {
+                limb.copy_from_slice(&base);
+                ring.reduce(i, limb);
+                ring.forward(i, limb);
+                ring.scale(i, limb, residue(factor, ring.word(i).p));
+            });
+            part
+        });
+        Rlwe { level, scale: self.step(0) * factor, parts, ..x.empty() }
+    }
+
+    fn check_plain(&self, op: &'static str, a: &Rlwe, values: &[Complex]) -> Result<()> {
+        self.check_set(op, a.params)?;
+        self.check_values(op, values)?;
+        if values.len() == a.slots || values.len() == 1 {
+            return Ok(());
+        }
+        let wanted = format!("{} values, or one for all slots", a.slots);
+        Err(Error::bad_input(op, wanted, values.len().to_string(), "pad the values to the slots"))
+    }
+
+    pub(crate) fn level_below(&self, op: &'static str, a: &Rlwe) -> Result<usize> {
+        a.level.checked_sub(1).ok_or_else(|| {
+            Error::bad_input(
+                op,
+                "a ciphertext at level 1 or above",
+                "level 0",
+                "bootstrap it first",
+            )
+        })
+    }
+}
+
+impl Rlwe {
+    /// All but the polynomials.
+    fn empty(&self) -> Rlwe {
+        let parts = [0, 1].map(|k| self.parts[k].nothing());
+        let Rlwe { params, key, level, scale, slots, error, .. } = *self;
+        Rlwe { params, key, level, scale, slots, error, parts }
+    }
+}
+
+impl Sum {
+    /// Nothing yet, at `level` and the scale `scale` of unrescaled products.
+    pub(crate) fn new(context: &Context, like: &Rlwe, level: usize, scale: f64) -> Sum {
+        let len = context.words(level) * context.params().degree();
+        let parts = [0, 1].map(|_| {
+            let mut part = context.ring().scratch(len);
+            part.fill(0.0);
+            part
+        });
+        Sum { level, scale, error: 0.0, slots: like.slots, parts, square: None }
+    }
+
+    /// Adds c·x, for x at this level or above.
+    pub(crate) fn add_multiple(&mut self, context: &Context, x: &Rlwe, c: f64) {
+        let (n, factor) = (context.params().degree(), (c * self.scale / x.scale).round());
+        for (sum, x) in self.parts.iter_mut().zip(&x.parts) {
+            sum.par_chunks_mut(n).zip(x.par_chunks(n)).enumerate().for_each(|(i, (sum, x))| {
+                let c = residue(factor, context.ring().word(i).p);
+                context.ring().scale_add(i, sum, x, c);
+            });
+        }
+        self.error = self.error.hypot(c * x.error);
+    }
+
+    /// Adds c to every slot.
+    pub(crate) fn add_constant(&mut self, context: &Context, c: f64) {
+        let (n, factor) = (context.params().degree(), (c * self.scale).round());
+        self.parts[0].par_chunks_mut(n).enumerate().for_each(|(i, x)| {
+            let c = residue(factor, context.ring().word(i).p);
+            x.iter_mut().for_each(|x| *x += c);
+            context.ring().reduce(i, x);
+        });
+    }
+
+    /// Adds a·b, both at this level or above; the product of their scales is that of the sum. Twice if `twice`.
+    pub(crate) fn add_product(&mut self, context: &Context, a: &Rlwe, b: &Rlwe, twice: bool) {
+        let (ring, n, count) =
+            (context.ring(), context.params().degree(), context.words(self.level));
+        let mut square = self.square.take().unwrap_or_else(|| {
+            let mut fresh = ring.scratch(count * n);
+            fresh.fill(0.0);
+            fresh
+        });
+        let [constant, linear] = &mut self.parts;
+        let sums =
+            constant.par_chunks_mut(n).zip(linear.par_chunks_mut(n)).zip(square.par_chunks_mut(n));
+        sums.enumerate().for_each(|(i, ((c, l), s))| {
+            let span = i * n..(i + 1) * n;
+            let [a0, a1] = [0, 1].map(|k| &a.parts[k][span.clone()]);
+            let [b0, b1] = [0, 1].map(|k| &b.parts[k][span.clone()]);
+            for _ in 0..1 + usize::from(twice) {
+                ring.mul_add(i, c, a0, b0);
+                ring.mul_add(i, l, a0, b1);
+                ring.mul_add(i, l, a1, b0);
+                ring.mul_add(i, s, a1, b1);
+            }
+        });
+        self.square = Some(square);
+        let factor = if twice { 2.0 } else { 1.0 };
+        self.error = self.error.hypot(factor * a.error.hypot(b.error));
+    }
+
+    /// The sum rescaled, if it has no products.
+    pub(crate) fn rescale(self, context: &Context, like: &Rlwe) -> Rlwe {
+        let (count, keep) = (context.words(self.level), context.words(self.level - 1));
+        let parts = [0, 1].map(|k| context.divide(&self.parts[k], count, keep, 0));
+        self.stamped(context, like, parts)
+    }
+
+    /// The sum relinearized and rescaled.
+    pub(crate) fn finish(mut self, context: &Context, key: &SwitchKey, like: &Rlwe) -> Rlwe {
+        let Some(square) = self.square.take() else { return self.rescale(context, like) };
+        let (count, keep) = (context.words(self.level), context.words(self.level - 1));
+        let mut raised =
+            context.inner_product(&context.decompose(&square, count, key.special), key);
+        for (sum, part) in raised.parts.iter_mut().zip(&self.parts) {
+            context.add_raised(sum, part, count);
+        }
+        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], count, keep, key.special));
+        self.stamped(context, like, parts)
+    }
+
+    fn stamped(self, context: &Context, like: &Rlwe, parts: [Scratch; 2]) -> Rlwe {
+        let (level, scale) = (self.level - 1, self.scale / context.step(self.level));
+        let mut out = context.ciphertext(like, level, scale, parts);
+        out.slots = self.slots;
+        out.error = self.error.hypot(context.rounding(scale));
+        out
+    }
+}
+
+impl<'a> Evaluator<'a> {
+    /// Puts a context and keys of its set together.
+    ///
+    /// # Errors
+    /// `WrongParams` for keys of another set.
+    pub fn new(context: &'a Context, keys: &'a CkksKeys) -> Result<Self> {
+        context.check_set("evaluate", keys.params)?;
+        Ok(Evaluator { context, keys })
+    }
+
+    /// The context.
+    pub fn context(&self) -> &'a Context {
+        self.context
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &'a CkksKeys {
+        self.keys
+    }
+
+    pub(crate) fn check(&self, op: &'static str, x: &Rlwe) -> Result<()> {
+        self.context.check_set(op, x.params)?;
+        if x.key == self.keys.id {
+            return Ok(());
+        }
+        let (wanted, got) = (format!("key {}", self.keys.id), x.key.to_string());
+        Err(Error::wrong_key(op, wanted, got, "use the evaluation keys of the ciphertext's key"))
+    }
+
+    /// `a·b`, relinearized and rescaled: one level below the lower of the two.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0, `WrongKey` and `WrongParams` for what does not go together.
+    pub fn multiply(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+        self.check("multiply", a)?;
+        let [a, b] = self.context.aligned("multiply", a, b)?;
+        self.context.level_below("multiply", &a)?;
+        let mut sum = Sum::new(self.context, &a, a.level, a.scale * b.scale);
+        sum.add_product(self.context, &a, &b, false);
+        Ok(sum.finish(self.context, &self.keys.relinearize, &a))
+    }
+
+    /// `a·a`.
+    ///
+    /// # Errors
+    /// As [`Evaluator::multiply`].
+    pub fn square(&self, a: &Rlwe) -> Result<Rlwe> {
+        self.multiply(a, a)
+    }
+
+    /// The key of X → X^`power`.
+    pub(crate) fn galois_key(&self, op: &'static str, power: usize) -> Result<&'a SwitchKey> {
+        self.keys.galois.get(&power).ok_or_else(|| {
+            let wanted = format!("the key of X -> X^{power}");
+            let got = format!("keys of {:?}", self.keys.galois.keys().collect::<Vec<_>>());
+            Error::wrong_key(op, wanted, got, "declare the rotation in `Needs` when keys are made")
+        })
+    }
+
+    /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.
+    fn automorphisms(&self, op: &'static str, x: &Rlwe, powers: &[usize]) -> Result<Vec<Rlwe>> {
+        self.check(op, x)?;
+        let (context, count) = (self.context, self.context.words(x.level));
+        let digits = context.decompose(&x.parts[1], count, context.special());
+        let image = |power: &usize| {
+            if *power == 1 {
+                return Ok(x.clone());
+            }
+            let key = self.galois_key(op, *power)?;
+            let mut raised = context.inner_product(&digits, key);
+            context.add_raised(&mut raised.parts[0], &x.parts[0], count);
+            let permutation = context.permutation(*power);
+            let parts = [0, 1].map(|k| {
+                let part = context.divide(&raised.parts[k], count, count, key.special);
+                context.permute(&part, &permutation)
+            });
+            let mut out = context.ciphertext(x, x.level, x.scale, parts);
+            out.error = x.error.hypot(context.rounding(x.scale));
+            Ok(out)
+        };
+        powers.iter().map(image).collect()
+    }
+
+    /// The slots rotated to the left by `by`: slot j gets what was in slot j + `by`.
+    ///
+    /// # Errors
+    /// `WrongKey` naming the missing key.
+    pub fn rotate(&self, x: &Rlwe, by: i64) -> Result<Rlwe> {
+        Ok(self.rotate_many(x, &[by])?.remove(0))
+    }
+
+    /// [`Evaluator::rotate`] by each number of slots; the costly half of the work is done once for all (hoisting).
+    ///
+    /// # Errors
+    /// `WrongKey` naming the missing key.
+    pub fn rotate_many(&self, x: &Rlwe, by: &[i64]) -> Result<Vec<Rlwe>> {
+        let (degree, slots) = (self.context.params().degree(), x.slots as i64);
+        let power = |by: &i64| power_of_rotation(by.rem_euclid(slots), degree);
+        self.automorphisms("rotate", x, &by.iter().map(power).collect::<Vec<_>>())
+    }
+
+    /// The complex conjugate of every slot.
+    ///
+    /// # Errors
+    /// `WrongKey` when the key is missing.
+    pub fn conjugate(&self, x: &Rlwe) -> Result<Rlwe> {
+        let power = 2 * self.context.params().degree() - 1;
+        Ok(self.automorphisms("conjugate", x, &[power])?.remove(0))
+    }
+
+    /// From the main secret to the ephemeral one, or back, at the level of `x`.
+    pub(crate) fn encapsulate(&self, x: &Rlwe, back: bool) -> Result<Rlwe> {
+        let keys = self.keys.ephemeral.as_ref().ok_or_else(|| {
+            let remedy = "make keys with `Needs { bootstrap: true, .. }`";
+            Error::wrong_key(
+                "bootstrap",
+                "the keys to the ephemeral secret",
+                "keys without",
+                remedy,
+            )
+        })?;
+        let (context, key, count) =
+            (self.context, &keys[usize::from(back)], self.context.words(x.level));
+        let mut raised: Raised =
+            context.inner_product(&context.decompose(&x.parts[1], count, key.special), key);
+        context.add_raised_by(&mut raised.parts[0], &x.parts[0], count, key.special);
+        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], count, count, key.special));
+        Ok(context.ciphertext(x, x.level, x.scale, parts))
+    }
+}

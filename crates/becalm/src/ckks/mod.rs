@@ -1,0 +1,23 @@
+//! The CKKS scheme: approximate arithmetic on vectors of complex numbers.
+//!
+//! A [`Context`] holds a parameter set made ready: primes, transforms, tables. It encodes, encrypts, makes keys, and does
+//! what needs no key; an [`Evaluator`] adds the keys.
+
+mod context;
+mod encode;
+mod encrypt;
+mod evaluate;
+mod key_switch;
+mod keygen;
+mod linear;
+mod polynomial;
+mod wire;
+
+pub use context::Context;
+pub use evaluate::Evaluator;
+pub use keygen::{Needs, power_of_rotation};
+pub use linear::{LinearMap, Matrix};
+pub use polynomial::Chebyshev;
+
+#[cfg(test)]
+mod tests;

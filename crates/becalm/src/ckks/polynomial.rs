@@ -1,0 +1,166 @@
+//! Polynomials of a ciphertext in the basis of Chebyshev, T_(a+b) = 2·T_a·T_b − T_|a−b|, in depth ⌈log2(degree + 1)⌉.
+//!
+//! p = q·T_k + r with k the largest power of two in p (Paterson–Stockmeyer), down to parts of degree at most three whose
+//! T_i are there at the level needed. Scales are exact: what a part must be scaled to is known before it is made, and the
+//! constants that multiply the T_i make it so. Every node is one [`Sum`]: one relinearization and one division.
+
+use super::evaluate::Sum;
+use super::{Context, Evaluator};
+use crate::cipher::Rlwe;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+
+/// The greatest degree that is a plain linear combination of T_i.
+const LEAF: usize = 3;
+
+/// Σ c_i·T_i on [−1, 1].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chebyshev(pub Vec<f64>);
+
+impl Chebyshev {
+    /// From Σ c_i·x^i, the same polynomial.
+    pub fn from_powers(powers: &[f64]) -> Chebyshev {
+        let mut out = vec![0.0; powers.len()];
+        for (i, c) in powers.iter().enumerate().rev() {
+            // x·T_0 = T_1, x·T_k = (T_(k+1) + T_(k−1))/2.
+            let mut next = vec![0.0; powers.len()];
+            for (k, a) in out.iter().enumerate().filter(|(_, a)| **a != 0.0) {
+                let half = if k == 0 { 1.0 } else { 0.5 };
+                if k + 1 < next.len() {
+                    next[k + 1] += half * a;
+                }
+                if k > 0 {
+                    next[k - 1] += half * a;
+                }
+            }
+            next[0] += c;
+            out = next;
+            debug_assert!(i < powers.len());
+        }
+        Chebyshev(out)
+    }
+
+    /// The value at `x` in [−1, 1], by Clenshaw's recurrence.
+    pub fn value(&self, x: f64) -> f64 {
+        let (mut a, mut b) = (0.0, 0.0);
+        for c in self.0.iter().skip(1).rev() {
+            (a, b) = (c + 2.0 * x * a - b, a);
+        }
+        self.0.first().unwrap_or(&0.0) + x * a - b
+    }
+
+    /// The largest i with c_i ≠ 0.
+    pub fn degree(&self) -> usize {
+        self.0.iter().rposition(|c| *c != 0.0).unwrap_or(0)
+    }
+
+    /// Levels that its evaluation consumes.
+    pub fn depth(&self) -> usize {
+        (self.degree() + 1).next_power_of_two().ilog2() as usize
+    }
+
+    /// q, r with p = q·T_k + r, both of degree below k, for the degree of p below 2k.
+    fn divided(&self, k: usize) -> [Chebyshev; 2] {
+        let degree = self.degree();
+        let mut remainder = self.0[..k].to_vec();
+        let mut quotient = vec![0.0; degree - k + 1];
+        quotient[0] = self.0[k];
+        for i in 1..=degree - k {
+            quotient[i] = 2.0 * self.0[k + i];
+            remainder[k - i] -= self.0[k + i];
+        }
+        [Chebyshev(quotient), Chebyshev(remainder)]
+    }
+}
+
+/// T_1, T_2, T_3 and T_(2^i) of a ciphertext.
+struct Basis<'a> {
+    evaluator: &'a Evaluator<'a>,
+    powers: BTreeMap<usize, Rlwe>,
+}
+
+impl Basis<'_> {
+    fn context(&self) -> &Context {
+        self.evaluator.context()
+    }
+
+    /// Makes T_k of T_a and T_(k−a).
+    fn extend(&mut self, k: usize) {
+        let a = if k.is_power_of_two() { k / 2 } else { 1 << k.ilog2() };
+        let (x, y) = (&self.powers[&a], &self.powers[&(k - a)]);
+        let mut sum = Sum::new(self.context(), x, x.level.min(y.level), x.scale * y.scale);
+        sum.add_product(self.context(), x, y, true);
+        match a - (k - a) {
+            0 => sum.add_constant(self.context(), -1.0),
+            d => sum.add_multiple(self.context(), &self.powers[&d], -1.0),
+        }
+        let made = sum.finish(self.context(), &self.evaluator.keys().relinearize, x);
+        self.powers.insert(k, made);
+    }
+
+    /// p as a sum at `level` with the scale `scale`.
+    fn sum(&self, p: &Chebyshev, level: usize, scale: f64) -> Sum {
+        let (context, degree) = (self.context(), p.degree());
+        let one = &self.powers[&1];
+        let there = |i: usize| self.powers.get(&i).is_some_and(|t| t.level >= level);
+        if degree <= 1 || degree <= LEAF && (1..=degree).all(there) {
+            let mut sum = Sum::new(context, one, level, scale);
+            sum.add_constant(context, p.0[0]);
+            for i in (1..=degree).filter(|i| p.0[*i] != 0.0) {
+                sum.add_multiple(context, &self.powers[&i], p.0[i]);
+            }
+            return sum;
+        }
+        let k = 1 << degree.ilog2();
+        let [quotient, remainder] = p.divided(k);
+        let factor = &self.powers[&k];
+        let mut sum = self.sum(&remainder, level, scale);
+        if quotient.degree() == 0 {
+            sum.add_multiple(context, factor, quotient.0[0]);
+        } else {
+            let inner = scale / factor.scale * context.step(level + 1);
+            let inner = self.sum(&quotient, level + 1, inner);
+            let inner = inner.finish(context, &self.evaluator.keys().relinearize, one);
+            sum.add_product(context, &inner, factor, false);
+        }
+        sum
+    }
+}
+
+impl Evaluator<'_> {
+    /// p of every slot, for slots in [−1, 1]: `p.depth()` levels lower, at exactly `scale`.
+    ///
+    /// # Errors
+    /// `BadInput` where levels are missing, `WrongKey` and `WrongParams` for what does not go together.
+    pub fn polynomial(&self, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {
+        let op = "evaluate a polynomial";
+        self.check(op, x)?;
+        if p.degree() == 0 || x.level < p.depth() || !p.0.iter().all(|c| c.is_finite()) {
+            let wanted = format!(
+                "a degree of 1 or more with finite coefficients, level {} or above",
+                p.depth()
+            );
+            let got = format!("degree {}, level {}", p.degree(), x.level);
+            return Err(Error::bad_input(op, wanted, got, "bootstrap first, or lower the degree"));
+        }
+        let mut basis = Basis { evaluator: self, powers: BTreeMap::from([(1, x.clone())]) };
+        let mut k = 2;
+        while k <= p.degree() {
+            basis.extend(k);
+            if k == 2 && p.degree() > LEAF {
+                basis.extend(3);
+            }
+            k *= 2;
+        }
+        let level = x.level + 1 - p.depth();
+        let sum = basis.sum(p, level, scale * self.context().step(level));
+        Ok(sum.finish(self.context(), &self.keys().relinearize, x))
+    }
+
+    /// 2·x² − 1 in every slot, which is T_2: one level lower.
+    pub(crate) fn doubled_angle(&self, x: &Rlwe) -> Rlwe {
+        let mut basis = Basis { evaluator: self, powers: BTreeMap::from([(1, x.clone())]) };
+        basis.extend(2);
+        basis.powers.remove(&2).unwrap_or_else(|| x.clone())
+    }
+}

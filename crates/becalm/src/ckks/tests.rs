@@ -1,0 +1,207 @@
+//! The scheme at N = 2^12 on toy keys against arithmetic in the clear.
+
+use super::*;
+use crate::cipher::{CkksKeys, CkksSecretKey, Rlwe};
+use crate::math::complex::Complex;
+use crate::params::CkksParams;
+use std::sync::LazyLock;
+
+struct World {
+    context: Context,
+    secret: CkksSecretKey,
+    keys: CkksKeys,
+}
+
+static WORLD: LazyLock<World> = LazyLock::new(|| {
+    let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
+    let secret = context.secret_key().unwrap();
+    let rotations = [1, 3, 4, 12].into_iter().collect();
+    let needs = Needs { rotations, conjugate: true, bootstrap: false };
+    let keys = context.keys(&secret, &needs).unwrap();
+    World { context, secret, keys }
+});
+
+fn message(slots: usize, seed: f64) -> Vec<Complex> {
+    let value = |j: usize| ((j as f64 * 0.37 + seed).sin(), (j as f64 * 1.3 - seed).cos());
+    (0..slots).map(|j| Complex::new(value(j).0, value(j).1) * 0.7).collect()
+}
+
+fn bits(x: &Rlwe, wanted: &[Complex]) -> f64 {
+    let got = WORLD.context.decrypt(x, &WORLD.secret).unwrap();
+    assert_eq!(got.len(), wanted.len());
+    let worst = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs()).fold(0.0, f64::max);
+    let claimed = -x.error().log2();
+    println!("{:.2} bits, about {claimed:.2} claimed", -worst.log2());
+    -worst.log2()
+}
+
+#[test]
+fn what_is_encrypted_is_decrypted() {
+    let World { context, secret, .. } = &*WORLD;
+    let public = context.public_key(secret).unwrap();
+    for slots in [1, 4, 512, 2048] {
+        let m = message(slots, 0.1);
+        for level in [0, 1, 5, 10] {
+            let x = context.encrypt(&m, level, secret).unwrap();
+            assert!(bits(&x, &m) > 29.0, "{slots} slots, level {level}");
+            let x = context.encrypt_public(&m, level, &public).unwrap();
+            assert!(bits(&x, &m) > 23.0, "{slots} slots, level {level}, public key");
+        }
+    }
+}
+
+#[test]
+fn sums_and_products_are_those_of_the_slots() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let (m, k) = (message(2048, 0.1), message(2048, 2.2));
+    let a = context.encrypt(&m, 10, secret).unwrap();
+    let b = context.encrypt(&k, 9, secret).unwrap();
+    let each = |f: fn(Complex, Complex) -> Complex| -> Vec<Complex> {
+        m.iter().zip(&k).map(|(a, b)| f(*a, *b)).collect()
+    };
+    let sum = context.add(&a, &b).unwrap();
+    assert!(sum.level() == 9 && bits(&sum, &each(|a, b| a + b)) > 27.0);
+    assert!(bits(&context.subtract(&a, &b).unwrap(), &each(|a, b| a - b)) > 27.0);
+    assert!(bits(&context.negate(&a), &each(|a, _| -a)) > 30.0);
+    let product = evaluator.multiply(&a, &b).unwrap();
+    assert!(product.level() == 8 && bits(&product, &each(|a, b| a * b)) > 27.0);
+    assert!((product.scale() / context.scale(8).unwrap() - 1.0).abs() < 1e-9);
+    assert!(bits(&evaluator.square(&a).unwrap(), &each(|a, _| a * a)) > 27.0);
+    assert!(bits(&context.multiply_plain(&a, &k).unwrap(), &each(|a, b| a * b)) > 27.0);
+    assert!(bits(&context.add_plain(&a, &k).unwrap(), &each(|a, b| a + b)) > 30.0);
+    assert!(bits(&context.multiply_constant(&a, -0.3).unwrap(), &each(|a, _| a * -0.3)) > 27.0);
+    let turned: Vec<Complex> = m.iter().map(|a| Complex::new(-a.im, a.re)).collect();
+    assert!(bits(&context.multiply_i(&a), &turned) > 30.0);
+    // Down to level 0, where the scale is another.
+    let mut x = a.clone();
+    for _ in 0..10 {
+        x = context.multiply_constant(&x, 1.0).unwrap();
+    }
+    assert!(x.level() == 0 && bits(&x, &m) > 23.0);
+    assert!(bits(&context.level_down(&a, 0).unwrap(), &m) > 24.0);
+}
+
+#[test]
+fn rotations_and_conjugation_move_the_slots() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    for slots in [8, 2048] {
+        let m = message(slots, 0.4);
+        let a = context.encrypt(&m, 3, secret).unwrap();
+        let turned: Vec<Complex> = (0..slots).map(|j| m[(j + 3) % slots]).collect();
+        assert!(bits(&evaluator.rotate(&a, 3).unwrap(), &turned) > 28.0);
+        let both = evaluator.rotate_many(&a, &[3, slots as i64]).unwrap();
+        assert!(bits(&both[0], &turned) > 28.0 && bits(&both[1], &m) > 28.0);
+        let conjugate: Vec<Complex> = m.iter().map(|v| v.conj()).collect();
+        assert!(bits(&evaluator.conjugate(&a).unwrap(), &conjugate) > 28.0);
+    }
+}
+
+#[test]
+fn linear_maps_are_those_of_their_matrix() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let (n, mut matrix) = (2048, Matrix::zero(2048));
+    for (k, diagonal) in [(0, 0.3), (1, -0.6), (3, 0.2), (4, 1.1), (6, 0.4), (13, 0.7)] {
+        let entries = message(n, diagonal);
+        matrix.diagonal(k).copy_from_slice(&entries);
+    }
+    // Of period 4: kept as tiles.
+    for (i, x) in matrix.diagonal(5).iter_mut().enumerate() {
+        *x = Complex::new((i % 4) as f64, 0.5);
+    }
+    let scale = context.step(5) * context.scale(4).unwrap() / context.scale(5).unwrap();
+    let map = LinearMap::new(context, &matrix, 5, 4, scale).unwrap();
+    let m = message(n, 0.9);
+    let x = context.encrypt(&m, 5, secret).unwrap();
+    let missing = evaluator.linear(&x, &map).err().map(|e| e.kind());
+    assert_eq!(missing, Some("wrong_key"), "the key of the rotation by 2 was not made");
+    let keys =
+        context.keys(secret, &Needs { rotations: map.rotations(), ..Needs::default() }).unwrap();
+    let evaluator = Evaluator::new(context, &keys).unwrap();
+    let y = evaluator.linear(&x, &map).unwrap();
+    assert!(y.level() == 4 && bits(&y, &matrix.apply(&m)) > 23.0);
+    let twice = matrix.after(&matrix);
+    let direct = matrix.apply(&matrix.apply(&m));
+    let close = |(a, b): (&Complex, &Complex)| (*a - *b).abs() < 1e-10;
+    assert!(twice.apply(&m).iter().zip(&direct).all(close));
+}
+
+#[test]
+fn polynomials_are_those_of_their_coefficients() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let m: Vec<Complex> = (0..2048).map(|j| Complex::from((j as f64 / 1023.5) - 1.0)).collect();
+    let x = context.encrypt(&m, 8, secret).unwrap();
+    for degree in [1, 2, 3, 4, 6, 7, 15, 22, 31] {
+        let p = Chebyshev((0..=degree).map(|i| ((i * i) as f64).cos() / (1 + i) as f64).collect());
+        let wanted: Vec<Complex> = m.iter().map(|v| Complex::from(p.value(v.re))).collect();
+        let y = evaluator.polynomial(&x, &p, 2f64.powi(44)).unwrap();
+        assert_eq!(y.level(), 8 - p.depth());
+        assert!((y.scale().log2() - 44.0).abs() < 1e-9);
+        assert!(bits(&y, &wanted) > 22.0, "degree {degree}");
+    }
+    let powers = [0.5, -1.0, 0.25, 2.0, 1.0];
+    let p = Chebyshev::from_powers(&powers);
+    for x in [-1.0, -0.3, 0.0, 0.7, 1.0f64] {
+        let wanted: f64 = powers.iter().rev().fold(0.0, |sum, c| sum * x + c);
+        assert!((p.value(x) - wanted).abs() < 1e-14);
+    }
+}
+
+/// Keys come back from their bytes, in at most 45 % of their memory; altered and foreign bytes do not.
+#[test]
+fn keys_travel_as_seeds_and_bodies() {
+    let World { context, secret, keys } = &*WORLD;
+    let mut bytes = vec![];
+    context.write_keys(keys, &mut bytes).unwrap();
+    assert!(
+        (bytes.len() as f64) < 0.45 * keys.bytes() as f64,
+        "{} of {}",
+        bytes.len(),
+        keys.bytes()
+    );
+    let back = context.read_keys(&bytes[..]).unwrap();
+    let m = message(2048, 0.3);
+    let x = context.encrypt(&m, 2, secret).unwrap();
+    let evaluator = Evaluator::new(context, &back).unwrap();
+    let turned: Vec<Complex> = (0..2048).map(|j| m[(j + 4) % 2048]).collect();
+    assert!(bits(&evaluator.rotate(&x, 4).unwrap(), &turned) > 28.0);
+    let squares: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
+    assert!(bits(&evaluator.square(&x).unwrap(), &squares) > 27.0);
+    let kind = |bytes: &[u8]| context.read_keys(bytes).err().map(|e| e.kind());
+    assert_eq!(kind(&bytes[..bytes.len() - 1]), Some("bad_file"));
+    for at in [0, 17, bytes.len() / 2, bytes.len() - 1] {
+        bytes[at] ^= 1;
+        assert_eq!(kind(&bytes), Some("bad_file"), "byte {at}");
+        bytes[at] ^= 1;
+    }
+}
+
+#[test]
+fn bad_input_is_refused() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let m = message(8, 0.0);
+    let kind = |r: crate::Result<Rlwe>| r.err().map(|e| e.kind());
+    for bad in [f64::NAN, f64::INFINITY, 1e300] {
+        let values = vec![Complex::from(bad); 4];
+        assert_eq!(kind(context.encrypt(&values, 3, secret)), Some("bad_input"), "{bad}");
+    }
+    assert_eq!(kind(context.encrypt(&m[..3], 3, secret)), Some("bad_input"));
+    assert_eq!(kind(context.encrypt(&message(4096, 0.0), 3, secret)), Some("bad_input"));
+    assert_eq!(kind(context.encrypt(&m, 11, secret)), Some("bad_input"));
+    let x = context.encrypt(&m, 0, secret).unwrap();
+    assert_eq!(kind(evaluator.multiply(&x, &x)), Some("bad_input"));
+    assert_eq!(kind(context.level_down(&x, 1)), Some("bad_input"));
+    assert_eq!(kind(evaluator.rotate(&x, 2)), Some("wrong_key"));
+    let other = context.secret_key().unwrap();
+    assert_eq!(context.decrypt(&x, &other).err().map(|e| e.kind()), Some("wrong_key"));
+    let y = context.encrypt(&m, 0, &other).unwrap();
+    assert_eq!(kind(context.add(&x, &y)), Some("wrong_key"));
+    let z = context.encrypt(&message(4, 0.0), 0, secret).unwrap();
+    assert_eq!(kind(context.add(&x, &z)), Some("bad_input"));
+    let toy = CkksParams::named("ckks_toy_12").unwrap();
+    assert_eq!(Context::new(toy, false).err().map(|e| e.kind()), Some("insecure"));
+}

@@ -1,0 +1,211 @@
+//! Evaluation keys as bytes: seeds and bodies, no masks.
+//!
+//! A magic line, the length of a header (u32, little endian) and the header (postcard): set, key, and for each switch key
+//! what it is for, its words and the seed of its masks. Then the bodies: limb after limb, each residue 0 ≤ x < p in
+//! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
+//! are drawn again, 50-bit residues take 50 bits and not 64.
+
+use super::Context;
+use crate::cipher::{CkksKeys, KeyId, SwitchKey};
+use crate::math::buffer::{Buffer, require_memory};
+use crate::math::random::PublicSeed;
+use crate::math::rns::centred;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+const MAGIC: &[u8; 16] = b"becalm ckks 0001";
+/// No header is longer.
+const LONGEST_HEADER: u32 = 1 << 16;
+
+/// What a switch key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+enum Purpose {
+    Relinearize,
+    Galois(u32),
+    ToEphemeral,
+    FromEphemeral,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    set: String,
+    key: KeyId,
+    switches: Vec<(Purpose, PublicSeed)>,
+}
+
+fn broken(got: impl Into<String>) -> Error {
+    Error::bad_file(
+        "read keys",
+        "evaluation keys of CKKS, whole and unaltered",
+        got,
+        "copy the file again",
+    )
+}
+
+/// Reads or writes and keeps the digest of what passed.
+struct Hashed<T> {
+    inner: T,
+    digest: blake3::Hasher,
+}
+
+impl<T: Write> Hashed<T> {
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.digest.update(bytes);
+        self.inner.write_all(bytes).map_err(|e| {
+            let remedy = "free space, or choose another place";
+            Error::io("write keys", "to write", e.to_string(), remedy)
+        })
+    }
+}
+
+impl<T: Read> Hashed<T> {
+    fn take(&mut self, bytes: &mut [u8]) -> Result<()> {
+        self.inner.read_exact(bytes).map_err(|e| broken(e.to_string()))?;
+        self.digest.update(bytes);
+        Ok(())
+    }
+}
+
+/// Bits of a residue modulo p.
+fn width(p: u64) -> u32 {
+    u64::BITS - (p - 1).leading_zeros()
+}
+
+fn packed(limb: &[f64], p: u64) -> Vec<u8> {
+    let (mut out, mut held, mut bits) = (Vec::with_capacity(limb.len() * 7), 0u128, 0);
+    for x in limb {
+        let residue = (*x as i64).rem_euclid(p as i64) as u128;
+        held |= residue << bits;
+        bits += width(p);
+        while bits >= 8 {
+            out.push(held as u8);
+            held >>= 8;
+            bits -= 8;
+        }
+    }
+    out
+}
+
+fn unpacked(bytes: &[u8], p: u64, limb: &mut [f64]) -> Result<()> {
+    let (mut bytes, mut held, mut bits) = (bytes.iter(), 0u128, 0);
+    for x in limb {
+        while bits < width(p) {
+            held |= u128::from(*bytes.next().unwrap_or(&0)) << bits;
+            bits += 8;
+        }
+        let residue = held as u64 & ((1 << width(p)) - 1);
+        if residue >= p {
+            return Err(broken("a residue that is not reduced"));
+        }
+        held >>= width(p);
+        bits -= width(p);
+        *x = centred(residue, p);
+    }
+    Ok(())
+}
+
+impl Context {
+    /// Words and special words of a switch key.
+    fn shape(&self, purpose: Purpose) -> (usize, usize) {
+        match (purpose, self.params().bootstrap) {
+            (Purpose::ToEphemeral, Some(b)) => (self.words(0), b.ephemeral_words),
+            _ => (self.words(self.params().top_level()), self.special()),
+        }
+    }
+
+    /// Writes keys: about three eighths of their size in memory.
+    ///
+    /// # Errors
+    /// `WrongParams` for keys of another set, `Io` when writing fails.
+    pub fn write_keys(&self, keys: &CkksKeys, out: impl Write) -> Result<()> {
+        self.check_set("write keys", keys.params)?;
+        let mut all = vec![(Purpose::Relinearize, &keys.relinearize)];
+        all.extend(keys.galois.iter().map(|(g, k)| (Purpose::Galois(*g as u32), k)));
+        if let Some([to, from]) = &keys.ephemeral {
+            all.extend([(Purpose::ToEphemeral, to), (Purpose::FromEphemeral, from)]);
+        }
+        let switches = all.iter().map(|(p, k)| (*p, k.seed)).collect();
+        let header = Header { set: keys.params.to_string(), key: keys.id, switches };
+        let header = postcard::to_stdvec(&header).map_err(|e| broken(e.to_string()))?;
+        let mut out = Hashed { inner: out, digest: blake3::Hasher::new() };
+        out.put(MAGIC)?;
+        out.put(&(header.len() as u32).to_le_bytes())?;
+        out.put(&header)?;
+        let n = self.params().degree();
+        for (_, key) in all {
+            let limbs = key.count + key.special;
+            for (i, limb) in key.bodies.as_slice().chunks(n).enumerate() {
+                let word = self.word_of(i % limbs, key.count);
+                out.put(&packed(limb, self.ring().word(word).p))?;
+            }
+        }
+        let digest = *out.digest.finalize().as_bytes();
+        out.put(&digest)
+    }
+
+    /// Reads keys that [`Context::write_keys`] wrote, and draws their masks.
+    ///
+    /// # Errors
+    /// `BadFile` for what is no such file or was altered, `WrongParams` for another set, `Memory` where they do not fit.
+    pub fn read_keys(&self, input: impl Read) -> Result<CkksKeys> {
+        let mut input = Hashed { inner: input, digest: blake3::Hasher::new() };
+        let (mut magic, mut length) = ([0; MAGIC.len()], [0; 4]);
+        input.take(&mut magic)?;
+        input.take(&mut length)?;
+        let length = u32::from_le_bytes(length);
+        if &magic != MAGIC || length > LONGEST_HEADER {
+            return Err(broken("another kind of file"));
+        }
+        let mut header = vec![0; length as usize];
+        input.take(&mut header)?;
+        let header: Header = postcard::from_bytes(&header).map_err(|e| broken(e.to_string()))?;
+        if header.set != self.params().name {
+            let wanted = format!("keys of `{}`", self.params().name);
+            let got = format!("`{}`", header.set);
+            return Err(Error::wrong_params("read keys", wanted, got, "use one set throughout"));
+        }
+        let mut read = BTreeMap::new();
+        for (purpose, seed) in header.switches {
+            read.insert(purpose, self.read_switch(purpose, seed, &mut input)?);
+        }
+        let (wanted, mut digest) = (*input.digest.finalize().as_bytes(), [0; 32]);
+        input.take(&mut digest)?;
+        if wanted != digest {
+            return Err(broken("a digest that does not match"));
+        }
+        let missing = || broken("no key of multiplication");
+        let relinearize = read.remove(&Purpose::Relinearize).ok_or_else(missing)?;
+        let ends = [Purpose::ToEphemeral, Purpose::FromEphemeral].map(|p| read.remove(&p));
+        let ephemeral = if let [Some(to), Some(from)] = ends { Some([to, from]) } else { None };
+        let galois = read.into_iter().filter_map(|(purpose, key)| match purpose {
+            Purpose::Galois(g) => Some((g as usize, key)),
+            _ => None,
+        });
+        let galois = galois.collect();
+        Ok(CkksKeys { params: self.params().name, id: header.key, relinearize, galois, ephemeral })
+    }
+
+    fn read_switch(
+        &self,
+        purpose: Purpose,
+        seed: PublicSeed,
+        input: &mut Hashed<impl Read>,
+    ) -> Result<SwitchKey> {
+        let ((count, special), n) = (self.shape(purpose), self.params().degree());
+        let digits = self.digits().iter().take_while(|d| d.start < count).count();
+        let len = digits * (count + special) * n;
+        require_memory("read keys", 16 * len)?;
+        let mut key =
+            SwitchKey { count, special, seed, bodies: Buffer::new(len)?, masks: Buffer::new(len)? };
+        for (i, limb) in key.bodies.as_mut_slice().chunks_mut(n).enumerate() {
+            let p = self.ring().word(self.word_of(i % (count + special), count)).p;
+            let mut bytes = vec![0; n * width(p) as usize / 8];
+            input.take(&mut bytes)?;
+            unpacked(&bytes, p, limb)?;
+        }
+        self.draw_masks(&mut key);
+        Ok(key)
+    }
+}

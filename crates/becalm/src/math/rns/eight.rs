@@ -1,0 +1,306 @@
+//! Eight doubles computed on together, whatever the level: one register of AVX-512, two of AVX2, an array elsewhere.
+//!
+//! The width is the same everywhere so that the order of transformed values is too: they are stored in keys.
+//! A value of a vector type exists only inside a function that has its instructions (making one is `unsafe`), hence
+//! the arithmetic itself is safe.
+
+/// Eight doubles.
+pub(crate) trait Eight: Copy {
+    /// # Safety
+    /// The processor has the instructions of this type.
+    unsafe fn splat(x: f64) -> Self;
+    /// # Safety
+    /// As `splat`, and `p` is valid for reading eight doubles.
+    unsafe fn load(p: *const f64) -> Self;
+    /// # Safety
+    /// `p` is valid for writing eight doubles.
+    unsafe fn store(self, p: *mut f64);
+    /// `self + b`.
+    fn add(self, b: Self) -> Self;
+    /// `self − b`.
+    fn sub(self, b: Self) -> Self;
+    /// `self·b`.
+    fn mul(self, b: Self) -> Self;
+    /// `self·b − c`, rounded once.
+    fn mul_sub(self, b: Self, c: Self) -> Self;
+    /// `c − self·b`, rounded once.
+    fn neg_mul_add(self, b: Self, c: Self) -> Self;
+    /// The nearest integer, ties to even.
+    fn round(self) -> Self;
+    /// The transpose of the matrix with these rows.
+    fn transpose(rows: [Self; 8]) -> [Self; 8];
+}
+
+/// Eight doubles in plain Rust.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable([f64; 8]);
+
+macro_rules! each {
+    (|$($x:ident),+| $e:expr) => {{
+        let mut out = [0.0; 8];
+        let mut i = 0;
+        while i < 8 {
+            $(let $x = $x.0[i];)+
+            out[i] = $e;
+            i += 1;
+        }
+        Portable(out)
+    }};
+}
+
+impl Eight for Portable {
+    #[inline(always)]
+    unsafe fn splat(x: f64) -> Self {
+        Portable([x; 8])
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const f64) -> Self {
+        // SAFETY: promised by the caller.
+        Portable(unsafe { p.cast::<[f64; 8]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f64) {
+        // SAFETY: promised by the caller.
+        unsafe { p.cast::<[f64; 8]>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        let a = self;
+        each!(|a, b| a + b)
+    }
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        let a = self;
+        each!(|a, b| a - b)
+    }
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        let a = self;
+        each!(|a, b| a * b)
+    }
+    #[inline(always)]
+    fn mul_sub(self, b: Self, c: Self) -> Self {
+        let a = self;
+        each!(|a, b, c| a.mul_add(b, -c))
+    }
+    #[inline(always)]
+    fn neg_mul_add(self, b: Self, c: Self) -> Self {
+        let a = self;
+        each!(|a, b, c| (-a).mul_add(b, c))
+    }
+    #[inline(always)]
+    fn round(self) -> Self {
+        let a = self;
+        each!(|a| a.round_ties_even())
+    }
+    #[inline(always)]
+    fn transpose(rows: [Self; 8]) -> [Self; 8] {
+        let mut out = rows;
+        for (i, row) in rows.iter().enumerate() {
+            for (j, x) in row.0.iter().enumerate() {
+                out[j].0[i] = *x;
+            }
+        }
+        out
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Eight;
+    use std::arch::x86_64::*;
+
+    const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
+    /// Eight doubles in two registers of AVX2.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx2(__m256d, __m256d);
+
+    /// Eight doubles in one register of AVX-512.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx512(__m512d);
+
+    macro_rules! both {
+        ($op:ident; $($x:ident),+) => {
+            // SAFETY: values of this type exist only where the processor has its instructions.
+            unsafe { Avx2($op($($x.0),+), $op($($x.1),+)) }
+        };
+    }
+    macro_rules! wide {
+        ($op:ident; $($x:ident),+) => {
+            // SAFETY: values of this type exist only where the processor has its instructions.
+            unsafe { Avx512($op($($x.0),+)) }
+        };
+    }
+    macro_rules! arithmetic {
+        ($apply:ident; $add:ident $sub:ident $mul:ident $mul_sub:ident $neg_mul_add:ident) => {
+            #[inline(always)]
+            fn add(self, b: Self) -> Self {
+                $apply!($add; self, b)
+            }
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self {
+                $apply!($sub; self, b)
+            }
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self {
+                $apply!($mul; self, b)
+            }
+            #[inline(always)]
+            fn mul_sub(self, b: Self, c: Self) -> Self {
+                $apply!($mul_sub; self, b, c)
+            }
+            #[inline(always)]
+            fn neg_mul_add(self, b: Self, c: Self) -> Self {
+                $apply!($neg_mul_add; self, b, c)
+            }
+        };
+    }
+
+    impl Eight for Avx2 {
+        #[inline(always)]
+        unsafe fn splat(x: f64) -> Self {
+            // SAFETY: promised by the caller.
+            unsafe { Avx2(_mm256_set1_pd(x), _mm256_set1_pd(x)) }
+        }
+        #[inline(always)]
+        unsafe fn load(p: *const f64) -> Self {
+            // SAFETY: promised by the caller.
+            unsafe { Avx2(_mm256_loadu_pd(p), _mm256_loadu_pd(p.add(4))) }
+        }
+        #[inline(always)]
+        unsafe fn store(self, p: *mut f64) {
+            // SAFETY: promised by the caller.
+            unsafe {
+                _mm256_storeu_pd(p, self.0);
+                _mm256_storeu_pd(p.add(4), self.1);
+            }
+        }
+        arithmetic!(both; _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmsub_pd _mm256_fnmadd_pd);
+        #[inline(always)]
+        fn round(self) -> Self {
+            // SAFETY: values of this type exist only where the processor has its instructions.
+            unsafe { Avx2(_mm256_round_pd::<NEAREST>(self.0), _mm256_round_pd::<NEAREST>(self.1)) }
+        }
+        #[inline(always)]
+        fn transpose(rows: [Self; 8]) -> [Self; 8] {
+            let mut out = rows;
+            for i in [0, 4] {
+                let low = four([rows[i].0, rows[i + 1].0, rows[i + 2].0, rows[i + 3].0]);
+                let high = four([rows[i].1, rows[i + 1].1, rows[i + 2].1, rows[i + 3].1]);
+                for j in 0..4 {
+                    if i == 0 {
+                        (out[j].0, out[j + 4].0) = (low[j], high[j]);
+                    } else {
+                        (out[j].1, out[j + 4].1) = (low[j], high[j]);
+                    }
+                }
+            }
+            out
+        }
+    }
+
+    #[inline(always)]
+    fn four(r: [__m256d; 4]) -> [__m256d; 4] {
+        // SAFETY: the rows exist, hence the instructions.
+        unsafe {
+            let (a, b) = (_mm256_unpacklo_pd(r[0], r[1]), _mm256_unpackhi_pd(r[0], r[1]));
+            let (c, d) = (_mm256_unpacklo_pd(r[2], r[3]), _mm256_unpackhi_pd(r[2], r[3]));
+            [
+                _mm256_permute2f128_pd::<0x20>(a, c),
+                _mm256_permute2f128_pd::<0x20>(b, d),
+                _mm256_permute2f128_pd::<0x31>(a, c),
+                _mm256_permute2f128_pd::<0x31>(b, d),
+            ]
+        }
+    }
+
+    impl Eight for Avx512 {
+        #[inline(always)]
+        unsafe fn splat(x: f64) -> Self {
+            // SAFETY: promised by the caller.
+            Avx512(unsafe { _mm512_set1_pd(x) })
+        }
+        #[inline(always)]
+        unsafe fn load(p: *const f64) -> Self {
+            // SAFETY: promised by the caller.
+            Avx512(unsafe { _mm512_loadu_pd(p) })
+        }
+        #[inline(always)]
+        unsafe fn store(self, p: *mut f64) {
+            // SAFETY: promised by the caller.
+            unsafe { _mm512_storeu_pd(p, self.0) }
+        }
+        arithmetic!(wide; _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmsub_pd _mm512_fnmadd_pd);
+        #[inline(always)]
+        fn round(self) -> Self {
+            // SAFETY: values of this type exist only where the processor has its instructions.
+            Avx512(unsafe { _mm512_roundscale_pd::<NEAREST>(self.0) })
+        }
+        #[inline(always)]
+        fn transpose(rows: [Self; 8]) -> [Self; 8] {
+            let mut out = rows;
+            // SAFETY: values of this type exist only where the processor has its instructions.
+            unsafe {
+                for odd in [0, 1] {
+                    let mut pair = [rows[0].0; 4];
+                    for i in 0..4 {
+                        let (a, b) = (rows[2 * i].0, rows[2 * i + 1].0);
+                        pair[i] = if odd == 0 {
+                            _mm512_unpacklo_pd(a, b)
+                        } else {
+                            _mm512_unpackhi_pd(a, b)
+                        };
+                    }
+                    let low = _mm512_shuffle_f64x2::<0x88>(pair[0], pair[1]);
+                    let high = _mm512_shuffle_f64x2::<0x88>(pair[2], pair[3]);
+                    out[odd].0 = _mm512_shuffle_f64x2::<0x88>(low, high);
+                    out[odd + 4].0 = _mm512_shuffle_f64x2::<0xDD>(low, high);
+                    let low = _mm512_shuffle_f64x2::<0xDD>(pair[0], pair[1]);
+                    let high = _mm512_shuffle_f64x2::<0xDD>(pair[2], pair[3]);
+                    out[odd + 2].0 = _mm512_shuffle_f64x2::<0x88>(low, high);
+                    out[odd + 6].0 = _mm512_shuffle_f64x2::<0xDD>(low, high);
+                }
+            }
+            out
+        }
+    }
+}
+
+/// Defines `fn name(level, arguments)` that runs `body::<V>(arguments)` with the vectors of `level`, which the
+/// processor must have.
+macro_rules! leveled {
+    ($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:ident) => {
+        $(#[$doc])*
+        #[allow(clippy::too_many_arguments)]
+        pub(crate) fn $name(level: Level, $($arg: $ty),*) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,fma")]
+                unsafe fn avx2($($arg: $ty),*) {
+                    // SAFETY: the instructions are enabled.
+                    unsafe { $body::<$crate::math::rns::eight::Avx2>($($arg),*) }
+                }
+                #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
+                unsafe fn avx512($($arg: $ty),*) {
+                    // SAFETY: the instructions are enabled.
+                    unsafe { $body::<$crate::math::rns::eight::Avx512>($($arg),*) }
+                }
+                match level {
+                    // SAFETY: a ring exists only for a level of this processor.
+                    Level::Avx512 => return unsafe { avx512($($arg),*) },
+                    // SAFETY: as above.
+                    Level::Avx2 => return unsafe { avx2($($arg),*) },
+                    Level::Portable => (),
+                }
+            }
+            let _ = level;
+            // SAFETY: plain Rust.
+            unsafe { $body::<$crate::math::rns::eight::Portable>($($arg),*) }
+        }
+    };
+}
+pub(crate) use leveled;

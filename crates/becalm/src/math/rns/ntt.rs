@@ -1,0 +1,426 @@
+//! Negacyclic transform modulo a prime p < 2^50 in doubles: the N values at the odd powers of ψ, ψ^N = −1.
+//!
+//! a·b mod p = fma(−q, p, h) + l with h = a·b rounded, l = fma(a, b, −h), q = round(h/p): exact while |a| < 8p and
+//! |b| ≤ p/2, with a result below p/2 + 3/16·|a|. Residues are signed and bounded by p between operations; sums grow
+//! by at most that per layer and are reduced in every second pass.
+//! Passes of radix 4 over what does not fit the first cache, then block by block; the last six layers are done in
+//! tiles of 8×8 values that stay transposed: value 64t + 8c + r is that of leaf 64t + 8r + c of the binary tree.
+//! Cost: N/2·log2 N butterflies of nine operations. Source: Longa–Naehrig 2016 (merged ψ), radix and layout own.
+
+use super::eight::{Eight, leveled};
+use super::prime;
+use crate::math::simd::Level;
+
+/// Values of a block that stays in the first cache: 32 KiB.
+const BLOCK: usize = 4096;
+/// Doubles of a tile's record of twiddles: 1 + 2 + 4 scalars, one unused, then 1 + 2 + 4 vectors.
+const RECORD: usize = 64;
+
+/// A prime with the tables of its transform.
+pub(crate) struct Word {
+    pub(crate) p: u64,
+    /// p and 1/p.
+    pub(crate) prime: f64,
+    pub(crate) inverse: f64,
+    /// N.
+    size: usize,
+    /// √−1: the value of X^(N/2) at ψ.
+    pub(crate) imaginary: u64,
+    forward: Table,
+    backward: Table,
+    /// 1/N.
+    scale: f64,
+}
+
+/// Twiddles of one direction.
+struct Table {
+    /// Node i of the layer with m nodes has entry m + i.
+    head: Vec<f64>,
+    tiles: Vec<f64>,
+}
+
+impl Table {
+    fn new(p: u64, root: u64, size: usize) -> Table {
+        let log = size.trailing_zeros();
+        let mut powers = vec![0.0; size];
+        let mut power = 1;
+        for i in 0..size {
+            powers[i.reverse_bits() >> (usize::BITS - log)] = centred(power, p);
+            power = prime::mul(power, root, p);
+        }
+        let m = size / 64;
+        let mut tiles = Vec::with_capacity(size);
+        for t in 0..m {
+            tiles.push(powers[m + t]);
+            tiles.extend_from_slice(&powers[2 * m + 2 * t..][..2]);
+            tiles.extend_from_slice(&powers[4 * m + 4 * t..][..4]);
+            tiles.push(0.0);
+            for layer in [1, 2, 4] {
+                for b in 0..layer {
+                    tiles.extend((0..8).map(|r| powers[8 * layer * m + layer * (8 * t + r) + b]));
+                }
+            }
+        }
+        powers.truncate(m);
+        Table { head: powers, tiles }
+    }
+}
+
+/// The residue of `x` < p nearest to zero.
+pub(crate) fn centred(x: u64, p: u64) -> f64 {
+    if x > p / 2 { -((p - x) as f64) } else { x as f64 }
+}
+
+impl Word {
+    /// `p` is a prime below 2^50 with p ≡ 1 (mod 2N); N is a power of two of 128 at least.
+    pub(crate) fn new(p: u64, size: usize) -> Word {
+        let root = prime::root_of_unity(2 * size as u64, p);
+        Word {
+            p,
+            prime: p as f64,
+            inverse: 1.0 / p as f64,
+            size,
+            imaginary: prime::pow(root, size as u64 / 2, p),
+            forward: Table::new(p, root, size),
+            backward: Table::new(p, prime::inverse(root, p), size),
+            scale: centred(prime::inverse(size as u64, p), p),
+        }
+    }
+
+    /// Coefficients to values, in place; both bounded by p.
+    pub(crate) fn forward(&self, level: Level, data: &mut [f64]) {
+        assert_eq!(data.len(), self.size, "one polynomial");
+        forward(level, self, data);
+    }
+
+    /// Values to coefficients, in place; both bounded by p.
+    pub(crate) fn backward(&self, level: Level, data: &mut [f64]) {
+        assert_eq!(data.len(), self.size, "one polynomial");
+        backward(level, self, data);
+    }
+}
+
+/// For every value in storage order, the odd e such that it is taken at ψ^e.
+pub(crate) fn exponents(size: usize) -> Vec<u32> {
+    let log = size.trailing_zeros();
+    let leaf = |i: usize| (i & !63) | (i & 7) << 3 | (i >> 3 & 7);
+    let exponent = |i: usize| 2 * (leaf(i).reverse_bits() >> (usize::BITS - log)) as u32 + 1;
+    (0..size).map(exponent).collect()
+}
+
+leveled! { fn forward(word: &Word, data: &mut [f64]) = forward_all }
+leveled! { fn backward(word: &Word, data: &mut [f64]) = backward_all }
+
+/// Reduction modulo p, in every lane.
+#[derive(Clone, Copy)]
+pub(crate) struct Modulo<V> {
+    p: V,
+    inverse: V,
+}
+
+impl<V: Eight> Modulo<V> {
+    /// # Safety
+    /// The processor has the instructions of `V`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(word: &Word) -> Self {
+        // SAFETY: promised by the caller.
+        unsafe { Modulo { p: V::splat(word.prime), inverse: V::splat(word.inverse) } }
+    }
+    /// `a·b`, within p/2 + 3/16·max(|a|, |b|) where the other is at most p/2.
+    #[inline(always)]
+    pub(crate) fn mul(self, a: V, b: V) -> V {
+        let high = a.mul(b);
+        let low = a.mul_sub(b, high);
+        let q = high.mul(self.inverse).round();
+        q.neg_mul_add(self.p, high).add(low)
+    }
+    /// `a` brought to p/2 in absolute value, for |a| < 8p.
+    #[inline(always)]
+    pub(crate) fn reduce(self, a: V) -> V {
+        a.mul(self.inverse).round().neg_mul_add(self.p, a)
+    }
+}
+
+#[inline(always)]
+unsafe fn forward_all<V: Eight>(word: &Word, data: &mut [f64]) {
+    // SAFETY: the caller has the instructions; every index below is within `size` values and the tables of that size.
+    unsafe {
+        let (k, size, x) = (Modulo::<V>::new(word), word.size, data.as_mut_ptr());
+        let (mut m, mut pass) = (1, 0);
+        if size.trailing_zeros() % 2 == 1 {
+            let w = V::splat(word.forward.head[1]);
+            for j in (0..size / 2).step_by(8) {
+                let (p, q) = (x.add(j), x.add(j + size / 2));
+                let (u, v) = (V::load(p), k.mul(V::load(q), w));
+                u.add(v).store(p);
+                u.sub(v).store(q);
+            }
+            m = 2;
+        }
+        while size / m > BLOCK {
+            for node in 0..m {
+                forward_pass(k, &word.forward, m, node, size, x, pass % 2 == 0 && pass > 0);
+            }
+            (m, pass) = (4 * m, pass + 1);
+        }
+        for block in 0..m {
+            let (mut layer, mut pass) = (m, pass);
+            while size / layer > 64 {
+                let nodes = layer / m;
+                for node in block * nodes..(block + 1) * nodes {
+                    forward_pass(k, &word.forward, layer, node, size, x, pass % 2 == 0 && pass > 0);
+                }
+                (layer, pass) = (4 * layer, pass + 1);
+            }
+            let tiles = layer / m;
+            for t in block * tiles..(block + 1) * tiles {
+                forward_tile(k, word.forward.tiles.as_ptr().add(RECORD * t), x.add(64 * t));
+            }
+        }
+    }
+}
+
+/// Two layers below node `node` of the layer of `m` nodes.
+#[inline(always)]
+unsafe fn forward_pass<V: Eight>(
+    k: Modulo<V>,
+    table: &Table,
+    m: usize,
+    node: usize,
+    size: usize,
+    x: *mut f64,
+    reduce: bool,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let quarter = size / m / 4;
+        let x = x.add(node * size / m);
+        let w1 = V::splat(table.head[m + node]);
+        let w2 = V::splat(table.head[2 * (m + node)]);
+        let w3 = V::splat(table.head[2 * (m + node) + 1]);
+        for j in (0..quarter).step_by(8) {
+            let p = [0, 1, 2, 3].map(|i| x.add(j + i * quarter));
+            let (mut a, mut b) = (V::load(p[0]), V::load(p[1]));
+            if reduce {
+                (a, b) = (k.reduce(a), k.reduce(b));
+            }
+            let (c, d) = (k.mul(V::load(p[2]), w1), k.mul(V::load(p[3]), w1));
+            let (s, t) = (a.add(c), k.mul(b.add(d), w2));
+            let (u, v) = (a.sub(c), k.mul(b.sub(d), w3));
+            s.add(t).store(p[0]);
+            s.sub(t).store(p[1]);
+            u.add(v).store(p[2]);
+            u.sub(v).store(p[3]);
+        }
+    }
+}
+
+/// One butterfly of each kind on x[i], x[j].
+macro_rules! butterfly {
+    (forward $k:ident $x:ident $i:expr, $j:expr, $w:expr) => {{
+        let v = $k.mul($x[$j], $w);
+        ($x[$i], $x[$j]) = ($x[$i].add(v), $x[$i].sub(v));
+    }};
+    (backward $k:ident $x:ident $i:expr, $j:expr, $w:expr, $reduce:expr) => {{
+        let (sum, difference) = ($x[$i].add($x[$j]), $x[$i].sub($x[$j]));
+        $x[$i] = if $reduce { $k.reduce(sum) } else { sum };
+        $x[$j] = $k.mul(difference, $w);
+    }};
+}
+
+#[inline(always)]
+unsafe fn forward_tile<V: Eight>(k: Modulo<V>, w: *const f64, p: *mut f64) {
+    // SAFETY: promised by the caller: a record and a tile.
+    unsafe {
+        let mut x = [V::splat(0.0); 8];
+        for i in 0..8 {
+            x[i] = k.reduce(V::load(p.add(8 * i)));
+        }
+        for vectors in [false, true] {
+            for layer in [1, 2, 4] {
+                let half = 4 / layer;
+                for b in 0..layer {
+                    let at = layer - 1 + b;
+                    let w = if vectors { V::load(w.add(8 + 8 * at)) } else { V::splat(*w.add(at)) };
+                    for i in 0..half {
+                        butterfly!(forward k x 2 * b * half + i, 2 * b * half + half + i, w);
+                    }
+                }
+            }
+            if !vectors {
+                x = V::transpose(x);
+            }
+        }
+        for i in 0..8 {
+            k.reduce(x[i]).store(p.add(8 * i));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn backward_tile<V: Eight>(k: Modulo<V>, w: *const f64, p: *mut f64) {
+    // SAFETY: promised by the caller: a record and a tile.
+    unsafe {
+        let mut x = [V::splat(0.0); 8];
+        for i in 0..8 {
+            x[i] = V::load(p.add(8 * i));
+        }
+        // Sums double in each layer: reduced in the second, fourth and sixth.
+        let mut reduce = false;
+        for vectors in [true, false] {
+            for layer in [4, 2, 1] {
+                let half = 4 / layer;
+                for b in 0..layer {
+                    let at = layer - 1 + b;
+                    let w = if vectors { V::load(w.add(8 + 8 * at)) } else { V::splat(*w.add(at)) };
+                    for i in 0..half {
+                        butterfly!(backward k x 2 * b * half + i, 2 * b * half + half + i, w, reduce);
+                    }
+                }
+                reduce = !reduce;
+            }
+            if vectors {
+                x = V::transpose(x);
+            }
+        }
+        for i in 0..8 {
+            x[i].store(p.add(8 * i));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn backward_all<V: Eight>(word: &Word, data: &mut [f64]) {
+    // SAFETY: as in `forward_all`.
+    unsafe {
+        let (k, size, x) = (Modulo::<V>::new(word), word.size, data.as_mut_ptr());
+        let odd = size.trailing_zeros() % 2 == 1;
+        // The first layer of blocks that fit the cache.
+        let mut m = if odd { 2 } else { 1 };
+        while size / m > BLOCK {
+            m *= 4;
+        }
+        for block in 0..m {
+            let mut layer = size / 64;
+            let tiles = layer / m;
+            for t in block * tiles..(block + 1) * tiles {
+                backward_tile(k, word.backward.tiles.as_ptr().add(RECORD * t), x.add(64 * t));
+            }
+            while layer > m {
+                layer /= 4;
+                let nodes = layer / m;
+                for node in block * nodes..(block + 1) * nodes {
+                    backward_pass(k, word, layer, node, x);
+                }
+            }
+        }
+        while m > 2 {
+            m /= 4;
+            for node in 0..m {
+                backward_pass(k, word, m, node, x);
+            }
+        }
+        if odd {
+            let scale = V::splat(word.scale);
+            let w = k.mul(V::splat(word.backward.head[1]), scale);
+            for j in (0..size / 2).step_by(8) {
+                let (p, q) = (x.add(j), x.add(j + size / 2));
+                let (u, v) = (V::load(p), V::load(q));
+                k.mul(u.add(v), scale).store(p);
+                k.mul(u.sub(v), w).store(q);
+            }
+        }
+    }
+}
+
+/// Two layers up to node `node` of the layer of `m` nodes; at the root of the tree, divided by N.
+#[inline(always)]
+unsafe fn backward_pass<V: Eight>(k: Modulo<V>, word: &Word, m: usize, node: usize, x: *mut f64) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let (size, table) = (word.size, &word.backward);
+        let quarter = size / m / 4;
+        let x = x.add(node * size / m);
+        let mut w1 = V::splat(table.head[m + node]);
+        let w2 = V::splat(table.head[2 * (m + node)]);
+        let w3 = V::splat(table.head[2 * (m + node) + 1]);
+        let scale = V::splat(word.scale);
+        if m == 1 {
+            w1 = k.mul(w1, scale);
+        }
+        for j in (0..quarter).step_by(8) {
+            let p = [0, 1, 2, 3].map(|i| x.add(j + i * quarter));
+            let (a, b, c, d) = (V::load(p[0]), V::load(p[1]), V::load(p[2]), V::load(p[3]));
+            let (s, t) = (a.add(b), k.mul(a.sub(b), w2));
+            let (u, v) = (c.add(d), k.mul(c.sub(d), w3));
+            let (y, z) = (s.add(u), t.add(v));
+            if m == 1 {
+                k.mul(y, scale).store(p[0]);
+                k.mul(z, scale).store(p[1]);
+            } else {
+                k.reduce(y).store(p[0]);
+                k.reduce(z).store(p[1]);
+            }
+            k.mul(s.sub(u), w1).store(p[2]);
+            k.mul(t.sub(v), w1).store(p[3]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::random::{Domain, MaskStream, PublicSeed};
+
+    fn random(p: u64, size: usize, index: u32) -> Vec<f64> {
+        let mut words = vec![0; size];
+        MaskStream::new(&PublicSeed([3; 32]), Domain::Test, index).fill_u64(&mut words);
+        words.iter().map(|w| centred(w % p, p)).collect()
+    }
+
+    fn residue(x: f64, p: u64) -> u64 {
+        (x as i64).rem_euclid(p as i64) as u64
+    }
+
+    /// Every value is that of the polynomial at the power of ψ which `exponents` names.
+    #[test]
+    fn values_are_those_of_the_polynomial() {
+        for size in [128, 256, 512] {
+            let p = prime::nearest(50f64.exp2(), 2 * size as u64, &[]).unwrap();
+            let (word, x) = (Word::new(p, size), random(p, size, 0));
+            let psi = prime::root_of_unity(2 * size as u64, p);
+            for &level in Level::available() {
+                let mut values = x.clone();
+                word.forward(level, &mut values);
+                for (value, e) in values.iter().zip(exponents(size)) {
+                    let at = prime::pow(psi, e.into(), p);
+                    let horner = |sum, c: &f64| (prime::mul(sum, at, p) + residue(*c, p)) % p;
+                    assert_eq!(residue(*value, p), x.iter().rev().fold(0, horner));
+                }
+            }
+        }
+    }
+
+    /// Random and extreme residues come back, at every level, with all values within p.
+    #[test]
+    fn backward_inverts_forward() {
+        for (size, bits) in [(128, 27.0), (4096, 50.0), (8192, 50.0), (32768, 49.0), (65536, 50.0)]
+        {
+            let p = prime::nearest(f64::exp2(bits), 2 * size as u64, &[]).unwrap();
+            let word = Word::new(p, size);
+            let largest = vec![p as f64; size];
+            for (mut wanted, levels) in [(random(p, size, 1), 0), (largest, 1)] {
+                for &level in &Level::available()[levels.min(Level::available().len() - 1)..] {
+                    let mut data = wanted.clone();
+                    word.forward(level, &mut data);
+                    assert!(data.iter().all(|x| x.abs() <= p as f64));
+                    word.backward(level, &mut data);
+                    assert!(data.iter().all(|x| x.abs() <= p as f64));
+                    let equal = |(a, b): (&f64, &f64)| residue(*a, p) == residue(*b, p);
+                    assert!(data.iter().zip(&wanted).all(equal), "N = {size}, {level:?}");
+                }
+                wanted.clear();
+            }
+        }
+    }
+}

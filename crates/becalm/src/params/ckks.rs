@@ -1,0 +1,286 @@
+//! Parameter sets of CKKS: a chain of moduli written as bits to rescale by, and what is claimed of it.
+//!
+//! Level 0 has the modulus q_0; level i the modulus q_0·…·q_i, and a rescale from it divides by q_i = 2^`bits[i]`. Which
+//! machine words stand for a q_i is no matter of the set: here primes below 2^50, two of half the bits where one does
+//! not suffice. From the bottom: levels of the user, then what a bootstrap consumes: SlotsToCoeffs, EvalMod,
+//! CoeffsToSlots. Fresh noise is Gaussian of σ = 3.19, the secret is uniform ternary, the ephemeral secret of a bootstrap
+//! ternary of weight h under a modulus of its own (Bossuat–Troncoso-Pastoriza–Hubaux 2022, sparse-secret encapsulation).
+
+use super::Kind;
+use crate::security::{self, Attack, Instance, Search, Secret, estimate};
+use crate::{Error, Result};
+use serde::Serialize;
+
+/// Standard deviation of fresh noise, units of 1.
+pub const NOISE_STD: f64 = 3.19;
+
+/// What the bootstrap of a set consumes and how it approximates the reduction modulo 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CkksBootstrap {
+    /// Factors of each of the two homomorphic Fourier transforms: levels that each consumes.
+    pub stage_count: usize,
+    /// Bits of a level of CoeffsToSlots.
+    pub coeffs_to_slots_bits: f64,
+    /// Bits of a level of EvalMod, and of the scale there.
+    pub eval_mod_bits: f64,
+    /// Bits of a level of SlotsToCoeffs.
+    pub slots_to_coeffs_bits: f64,
+    /// Degree of the approximation of the cosine, even.
+    pub degree: usize,
+    /// r: the cosine of a 2^r-th of the angle is approximated, then doubled r times.
+    pub doublings: usize,
+    /// Whether y + y³/6 ≈ arcsin y follows the sine, for messages with large coefficients.
+    pub arcsine: bool,
+    /// K: multiples of q_0 up to which the approximation holds. The lift adds at most (h + 1)/2 of them, for it is
+    /// c_0 + c_1·s with coefficients of at most q_0/2: K = h/2 suffices for every ciphertext, with no probability of failure.
+    pub range: usize,
+    /// h: weight of the ephemeral secret.
+    pub ephemeral_weight: usize,
+    /// Special words of the key to the ephemeral secret.
+    pub ephemeral_words: usize,
+}
+
+impl CkksBootstrap {
+    /// Levels of EvalMod: the depth of the polynomial, the doublings, and two for the arcsine.
+    pub fn eval_mod_levels(&self) -> usize {
+        let depth = (self.degree + 1).next_power_of_two().ilog2() as usize;
+        depth + self.doublings + self.arcsine_levels()
+    }
+
+    /// Levels of the arcsine.
+    pub fn arcsine_levels(&self) -> usize {
+        if self.arcsine { 2 } else { 0 }
+    }
+}
+
+/// A CKKS parameter set.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CkksParams {
+    /// Name, unique: `"ckks_regular"`.
+    pub name: &'static str,
+    /// What it may be used for.
+    pub kind: Kind,
+    /// log2 of N, the degree of the ring: N/2 slots.
+    pub log2_degree: u32,
+    /// log2 of q_0.
+    pub base_bits: f64,
+    /// log2 of the scale of a message at level 0: `base_bits` less what EvalMod needs between message and modulus.
+    pub base_scale_bits: f64,
+    /// Levels of the user: what a bootstrap leaves.
+    pub levels: usize,
+    /// log2 of the scale at the levels of the user above 0.
+    pub scale_bits: f64,
+    /// log2 of the special modulus of key switching, at least that of any digit.
+    pub special_bits: f64,
+    /// What a bootstrap consumes; `None` for a set without.
+    pub bootstrap: Option<CkksBootstrap>,
+    /// Claim: bits of security, the least over the attacks considered and all keys.
+    pub security_bits: f64,
+    /// Where `security_bits` comes from.
+    pub security_source: &'static str,
+}
+
+const BOOTSTRAP: CkksBootstrap = CkksBootstrap {
+    stage_count: 3,
+    coeffs_to_slots_bits: 56.0,
+    eval_mod_bits: 64.0,
+    slots_to_coeffs_bits: 42.0,
+    degree: 30,
+    doublings: 3,
+    arcsine: false,
+    range: 16,
+    ephemeral_weight: 32,
+    ephemeral_words: 2,
+};
+
+const REGULAR: CkksParams = CkksParams {
+    name: "ckks_regular",
+    kind: Kind::Standard,
+    log2_degree: 16,
+    base_bits: 50.0,
+    base_scale_bits: 42.0,
+    levels: 10,
+    scale_bits: 43.0,
+    special_bits: 440.0,
+    bootstrap: Some(BOOTSTRAP),
+    security_bits: 129.6,
+    security_source: "becalm estimate --strict",
+};
+
+const LEVELS_14: CkksParams = CkksParams {
+    name: "ckks_14_levels",
+    levels: 14,
+    scale_bits: 40.0,
+    special_bits: 330.0,
+    security_bits: 128.2,
+    ..REGULAR
+};
+
+const PRECISE: CkksParams = CkksParams {
+    name: "ckks_precise",
+    levels: 8,
+    special_bits: 400.0,
+    bootstrap: Some(CkksBootstrap { arcsine: true, ..BOOTSTRAP }),
+    security_bits: 129.3,
+    ..REGULAR
+};
+
+/// `like` in a ring too small to be secure.
+const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksParams {
+    let source = "none: N is too small for the modulus";
+    CkksParams {
+        name,
+        kind: Kind::Toy,
+        log2_degree,
+        security_bits: 0.0,
+        security_source: source,
+        ..like
+    }
+}
+
+static TABLE: [CkksParams; 7] = [
+    REGULAR,
+    LEVELS_14,
+    PRECISE,
+    toy("ckks_toy_12", 12, REGULAR),
+    toy("ckks_toy_13", 13, REGULAR),
+    toy("ckks_toy_14_levels", 12, LEVELS_14),
+    toy("ckks_toy_precise", 12, PRECISE),
+];
+
+impl CkksParams {
+    /// Every set of the table, the default first.
+    pub fn all() -> &'static [CkksParams] {
+        &TABLE
+    }
+
+    /// The set of this name.
+    ///
+    /// # Errors
+    /// `wrong_params` naming the sets there are.
+    pub fn named(name: &str) -> Result<&'static CkksParams> {
+        TABLE.iter().find(|p| p.name == name).ok_or_else(|| {
+            let names: Vec<&str> = TABLE.iter().map(|p| p.name).collect();
+            let wanted = format!("one of {}", names.join(", "));
+            Error::wrong_params(
+                "find a CKKS set",
+                wanted,
+                format!("`{name}`"),
+                "choose one of these",
+            )
+        })
+    }
+
+    /// N.
+    pub fn degree(&self) -> usize {
+        1 << self.log2_degree
+    }
+
+    /// N/2, the number of complex values that a ciphertext holds.
+    pub fn slots(&self) -> usize {
+        self.degree() / 2
+    }
+
+    /// log2 of the q_i, from level 0 up.
+    pub fn chain(&self) -> Vec<f64> {
+        let mut bits = vec![self.base_bits];
+        // The step to level 0 also changes the scale: s²/q_1 is the scale there.
+        bits.push(2.0 * self.scale_bits - self.base_scale_bits);
+        bits.resize(self.levels + 1, self.scale_bits);
+        if let Some(b) = &self.bootstrap {
+            bits.extend(vec![b.slots_to_coeffs_bits; b.stage_count]);
+            bits.extend(vec![b.eval_mod_bits; b.eval_mod_levels()]);
+            bits.extend(vec![b.coeffs_to_slots_bits; b.stage_count]);
+        }
+        bits
+    }
+
+    /// The highest level there is: where a raised ciphertext starts.
+    pub fn top_level(&self) -> usize {
+        self.chain().len() - 1
+    }
+
+    /// log2 of the largest modulus under which anything is encrypted: Q·P.
+    pub fn log2_modulus(&self) -> f64 {
+        self.chain().iter().sum::<f64>() + self.special_bits
+    }
+
+    /// What an attacker on the set's public material has to solve: the secret, and the ephemeral secret if there is one.
+    pub fn instances(&self) -> Vec<Instance> {
+        let instance = |log2_q, secret| Instance {
+            n: self.degree() as u32,
+            log2_q,
+            secret,
+            noise_std: NOISE_STD,
+        };
+        let mut all = vec![instance(self.log2_modulus(), Secret::Ternary)];
+        all.extend(self.bootstrap.map(|b| {
+            let weight = b.ephemeral_weight as u32;
+            instance(self.base_bits + 50.0 * b.ephemeral_words as f64, Secret::Sparse { weight })
+        }));
+        all
+    }
+
+    /// Bits of security by the strict search, the least over [`CkksParams::instances`].
+    ///
+    /// # Errors
+    /// `bad_input` if an instance is none.
+    pub fn estimated_bits(&self) -> Result<f64> {
+        let mut least = security::CEILING_BITS;
+        for instance in self.instances() {
+            let attacks = Attack::for_secret(instance.secret);
+            least = least.min(estimate(&instance, attacks, Search::Strict)?.bits());
+        }
+        Ok(least)
+    }
+
+    /// Refuses a set that is not [`Kind::Standard`] unless `allow_insecure`.
+    ///
+    /// # Errors
+    /// `insecure`, naming a standard set to use instead.
+    pub fn require_secure(&self, allow_insecure: bool) -> Result<()> {
+        if allow_insecure || self.kind == Kind::Standard {
+            return Ok(());
+        }
+        Err(Error::insecure(
+            "use parameters",
+            "a set of at least 128 bits",
+            format!("`{}`, a toy for tests", self.name),
+            format!(
+                "use `{}`, or allow insecure parameters if nothing secret is encrypted",
+                TABLE[0].name
+            ),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Claims are rounded down to a tenth of a bit, and standard sets have 128 bits for every secret.
+    #[test]
+    fn every_claim_holds_and_is_not_modest() {
+        let mut wrong = vec![];
+        for p in CkksParams::all().iter().filter(|p| p.kind == Kind::Standard) {
+            let (found, claim) = (p.estimated_bits().unwrap(), p.security_bits);
+            println!("{} claims {claim}, found {found:.2}, log QP {}", p.name, p.log2_modulus());
+            if !(128.0..=found).contains(&claim) || found >= claim + 0.1 + 1e-9 {
+                wrong.push(format!("{} claims {claim}, found {found:.2}", p.name));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("; "));
+    }
+
+    #[test]
+    fn chains_have_a_level_for_every_step() {
+        let p = CkksParams::named("ckks_regular").unwrap();
+        let b = p.bootstrap.unwrap();
+        assert_eq!(b.eval_mod_levels(), 8);
+        let sets = CkksParams::all().iter().filter_map(|p| p.bootstrap);
+        assert!(sets.into_iter().all(|b| b.ephemeral_weight <= 2 * b.range));
+        assert_eq!(p.top_level(), 10 + 3 + 8 + 3);
+        assert_eq!(p.chain().iter().sum::<f64>(), 50.0 + 44.0 + 9.0 * 43.0 + 126.0 + 512.0 + 168.0);
+        assert_eq!(CkksParams::named("ckks").err().map(|e| e.kind()), Some("wrong_params"));
+    }
+}
