@@ -3,6 +3,7 @@
 //! One file for each verb or family of verbs; [`report`] turns figures into a table or into JSON.
 
 mod bench;
+mod circuit;
 mod doctor;
 mod estimate;
 mod files;
@@ -38,6 +39,8 @@ enum Verb {
     Eval(files::EvalArgs),
     /// Decrypt with a secret key.
     Decrypt(files::DecryptArgs),
+    /// Boolean circuits on encrypted bits: compile them, run them, say what they cost.
+    Circuit(circuit::Args),
     /// Say what a file holds, without its secrets.
     Inspect(files::InspectArgs),
     /// Measure this machine.
@@ -70,6 +73,7 @@ where
         Verb::Encrypt(a) => files::encrypt(&a),
         Verb::Eval(a) => files::eval(&a),
         Verb::Decrypt(a) => files::decrypt(&a),
+        Verb::Circuit(a) => circuit::run(&a),
         Verb::Inspect(a) => files::inspect(&a),
         Verb::Bench(a) => bench::run(&a),
         Verb::Doctor(a) => doctor::run(&a),

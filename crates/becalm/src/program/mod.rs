@@ -6,6 +6,8 @@
 
 mod build;
 mod check;
+pub mod circuit;
+mod clear;
 mod file;
 mod gates;
 mod noise;
