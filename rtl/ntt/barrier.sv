@@ -1,0 +1,50 @@
+// Scales coefficient j of every node X^S − ψ^e before layer LAYER by ψ^(e·j/S), or by its inverse: one multiplier and one
+// table of N/T words a lane. Latency 13.
+`default_nettype none
+module barrier #(
+    parameter LOGN = 10,
+    parameter LOGT = 1,
+    parameter LAYER = 5,
+    parameter INVERSE = 0
+) (
+    input  wire                   clk,
+    input  wire                   start,
+    input  wire [64*(1<<LOGT)-1:0] in,
+    output wire                   out_start,
+    output wire [64*(1<<LOGT)-1:0] out
+);
+  `include "plan.svh"
+  localparam LOGM = LOGN - LOGT;
+  localparam GROUP = group_of(LAYER - 1);
+  localparam SIZE = N >> LAYER;
+  reg [LOGM-1:0] clock = 0;
+  wire [LOGM-1:0] now = start ? {LOGM{1'b0}} : clock;
+  always @(posedge clk) clock <= now + 1'b1;
+
+  // The factor at one place; ψ^(2N) = 1.
+  function automatic [63:0] factor(input integer place);
+    integer e;
+    begin
+      e = exponent_of(GROUP, LAYER, place / SIZE) / SIZE * (place % SIZE) % (2 * N);
+      if (INVERSE != 0) e = (2 * N - e) % (2 * N);
+      factor = power_of(ROOT, {32'b0, e} << (31 - LOGN));
+    end
+  endfunction
+
+  genvar l;
+  generate
+    for (l = 0; l < T; l = l + 1) begin : g_lane
+      reg [63:0] factors[0:M-1];
+      integer t;
+      initial for (t = 0; t < M; t = t + 1) factors[t] = factor(place_of(LAYER, l, t));
+      reg [63:0] value, scale;
+      always @(posedge clk) begin
+        value <= in[64*l+:64];
+        scale <= factors[now];
+      end
+      gl_mul multiply (.clk(clk), .a(value), .b(scale), .y(out[64*l+:64]));
+    end
+  endgenerate
+  delay #(.WIDTH(1), .DEPTH(13)) to_out (.clk(clk), .in(start), .out(out_start));
+endmodule
+`default_nettype wire
