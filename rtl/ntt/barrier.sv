@@ -21,22 +21,33 @@ module barrier #(
   wire [LOGM-1:0] now = start ? {LOGM{1'b0}} : clock;
   always @(posedge clk) clock <= now + 1'b1;
 
-  // The factor at one place; ψ^(2N) = 1.
-  function automatic [63:0] factor(input integer place);
-    integer e;
+  // The factors of a lane, that of clock 0 in the lowest word; ψ^(2N) = 1.
+  function automatic [64*M-1:0] factors_of(input integer l);
+    integer t, e, place;
+    reg [63:0] factor, step;
     begin
-      e = exponent_of(GROUP, LAYER, place / SIZE) / SIZE * (place % SIZE) % (2 * N);
-      if (INVERSE != 0) e = (2 * N - e) % (2 * N);
-      factor = power_of(ROOT, {32'b0, e} << (31 - LOGN));
+      factor = 1;
+      step   = 1;
+      for (t = 0; t < M; t = t + 1) begin
+        place = place_of(LAYER, l, t);
+        if (t == 0 || place % SIZE == 0) begin
+          e = exponent_of(GROUP, LAYER, place / SIZE) / SIZE % (2 * N);
+          if (INVERSE != 0) e = (2 * N - e) % (2 * N);
+          step   = power_of(e);
+          factor = power_of(e * (place % SIZE) % (2 * N));
+        end else factor = product_of(factor, step);
+        factors_of[64*t+:64] = factor;
+      end
     end
   endfunction
 
   genvar l;
   generate
     for (l = 0; l < T; l = l + 1) begin : g_lane
+      localparam [64*M-1:0] FACTORS = factors_of(l);
       reg [63:0] factors[0:M-1];
       integer t;
-      initial for (t = 0; t < M; t = t + 1) factors[t] = factor(place_of(LAYER, l, t));
+      initial for (t = 0; t < M; t = t + 1) factors[t] = FACTORS[64*t+:64];
       reg [63:0] value, scale;
       always @(posedge clk) begin
         value <= in[64*l+:64];

@@ -44,13 +44,15 @@ function automatic [63:0] product_of(input [63:0] a, input [63:0] b);
   end
 endfunction
 
-function automatic [63:0] power_of(input [63:0] base, input [63:0] exponent);
+// ψ^exponent.
+function automatic [63:0] power_of(input integer exponent);
   reg [63:0] square;
   integer i;
   begin
+    square = ROOT;
+    for (i = 0; i < 31 - LOGN; i = i + 1) square = product_of(square, square);
     power_of = 1;
-    square   = base;
-    for (i = 0; i < 33; i = i + 1) begin
+    for (i = 0; i <= LOGN; i = i + 1) begin
       if (((exponent >> i) & 1) != 0) power_of = product_of(power_of, square);
       square = product_of(square, square);
     end

@@ -10,10 +10,13 @@ pub mod circuit;
 mod clear;
 mod file;
 mod gates;
+pub mod isa;
+mod lower;
 mod noise;
 mod walk;
 
 pub use gates::Gate;
+pub use lower::Layout;
 pub use walk::{Cost, Walk, Wave, WaveKind};
 
 use crate::cipher::{Encoding, KeyRole};
