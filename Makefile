@@ -56,8 +56,9 @@ docs: .venv/.ready ## Reference of the library, and every link of the pages
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps -p becalm
 	$(BIN)/pytest -q tests/test_docs.py
 
-rtl: .venv/.rtl ## The processor's test benches against the library (FULL=1: full-size bootstraps)
+rtl: .venv/.rtl ## The processor: benches against the library (FULL=1: full size), and proofs
 	$(BIN)/python rtl/run.py $(if $(FULL),--full)
+	$(BIN)/python rtl/prove.py
 
 fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ compiler)
 	cd fuzz && RUSTFLAGS='$(FUZZ_FLAGS)' $(CARGO) build --release --target-dir target --target $(HOST)
