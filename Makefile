@@ -20,7 +20,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full lint wheel bench docs fuzz clean
+.PHONY: help run test test-full lint wheel bench docs fuzz rtl clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,9 +28,10 @@ help: ## This list
 run: ## Build becalm and bootstrap three encrypted numbers
 	$(CARGO) run --release -p becalm-cli --bin becalm -- run --scheme tfhe --params tfhe_2_2 --values 3,1,2
 
-test: .venv/.wheel ## Every test: Rust, Python through the wheel, the lines of the README
+test: .venv/.wheel .venv/.rtl ## Every test: Rust, Python through the wheel, the lines of the README, the processor
 	$(CARGO) test --release
 	$(BIN)/pytest -q tests
+	$(BIN)/python rtl/run.py $(if $(BECALM_FULL),--full,--quick)
 
 test-full: export BECALM_FULL := 1
 test-full: test ## The same at full size, and interoperation with the peers (builds them)
@@ -55,6 +56,10 @@ docs: .venv/.ready ## Reference of the library, and every link of the pages
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps -p becalm
 	$(BIN)/pytest -q tests/test_docs.py
 
+rtl: .venv/.rtl ## The processor: benches against the library (FULL=1: full size), and proofs
+	$(BIN)/python rtl/run.py $(if $(FULL),--full)
+	$(BIN)/python rtl/prove.py
+
 fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ compiler)
 	cd fuzz && RUSTFLAGS='$(FUZZ_FLAGS)' $(CARGO) build --release --target-dir target --target $(HOST)
 	@mkdir -p fuzz/corpus fuzz/artifacts
@@ -70,6 +75,10 @@ clean: ## Remove everything that was built
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "becalm needs Python 3.10 or later")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.venv/.rtl: .venv/.ready rtl/requirements.txt
+	-$(BIN)/pip install --quiet --disable-pip-version-check -r rtl/requirements.txt
 	@touch $@
 
 .venv/.wheel: .venv/.ready $(WHEEL_SOURCES)

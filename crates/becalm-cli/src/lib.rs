@@ -4,6 +4,7 @@
 
 mod apps;
 mod bench;
+mod circuit;
 mod doctor;
 mod estimate;
 mod files;
@@ -44,6 +45,8 @@ enum Verb {
     Eval(files::EvalArgs),
     /// Decrypt with a secret key.
     Decrypt(files::DecryptArgs),
+    /// Boolean circuits on encrypted bits: compile them, run them, say what they cost.
+    Circuit(circuit::Args),
     /// Say what a file holds, without its secrets.
     Inspect(files::InspectArgs),
     /// Measure this machine.
@@ -77,6 +80,7 @@ where
         Verb::Encrypt(a) => files::encrypt(&a),
         Verb::Eval(a) => files::eval(&a),
         Verb::Decrypt(a) => files::decrypt(&a),
+        Verb::Circuit(a) => circuit::run(&a),
         Verb::Inspect(a) => files::inspect(&a),
         Verb::Bench(a) => bench::run(&a),
         Verb::Doctor(a) => doctor::run(&a),

@@ -5,16 +5,16 @@
 //! [`TfheParams::require_secure`] (128 bits by the estimator, whatever the set says of itself).
 
 mod artifact;
+mod ckks;
 mod companion;
 mod fast;
-mod ckks;
 mod lookup;
 mod table;
 mod validate;
 
 pub use artifact::ArtifactSet;
-pub use companion::{RoundingLaw, rounding_law};
 pub use ckks::{CkksBootstrap, CkksParams, NOISE_STD};
+pub use companion::{RoundingLaw, rounding_law};
 pub use lookup::{Need, find};
 
 use crate::math::Modulus;

@@ -6,14 +6,18 @@
 
 mod build;
 mod check;
+pub mod circuit;
 mod clear;
 mod file;
 mod gates;
+pub mod isa;
+mod lower;
 mod noise;
 mod slots;
 mod walk;
 
 pub use gates::Gate;
+pub use lower::Layout;
 pub use walk::{Cost, Walk, Wave, WaveKind};
 
 use crate::cipher::{Encoding, KeyRole, RowSums};

@@ -104,7 +104,7 @@ impl Program {
     }
 
     /// Instructions grouped by bootstraps on the path, then key switches on the path, then kind.
-    fn waves(&self) -> (Vec<Wave>, usize) {
+    pub(super) fn waves(&self) -> (Vec<Wave>, usize) {
         let mut at = vec![(0usize, 0usize); self.regs.len()];
         let mut groups: BTreeMap<(usize, usize, WaveKind), Vec<usize>> = BTreeMap::new();
         let mut depth = 0;

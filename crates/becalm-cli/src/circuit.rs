@@ -1,0 +1,190 @@
+//! `becalm circuit compile | run | cost`: boolean circuits in Bristol Fashion or BLIF on encrypted bits.
+
+use crate::report::{self, counted, facts, print};
+use anyhow::{Context, Result, bail};
+use becalm::backend::{Evaluator, by_name};
+use becalm::cipher::{Ciphertext, Encoding, SecretKey};
+use becalm::params::TfheParams;
+use becalm::program::circuit::{Circuit, Compiled, Goal, Port};
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Compile a circuit to a program that `becalm eval --program` runs.
+    Compile(CompileArgs),
+    /// Make keys, encrypt, run a circuit, decrypt, and check against its evaluation in the clear.
+    Run(RunArgs),
+    /// Say what a circuit costs.
+    Cost(CircuitArgs),
+}
+
+#[derive(clap::Args)]
+struct CircuitArgs {
+    /// The circuit, in Bristol Fashion or BLIF.
+    circuit: PathBuf,
+    /// Which parameter set (see `becalm params`).
+    #[arg(long, default_value = "tfhe_2_2")]
+    params: String,
+    /// What there is to be least of: `depth`, bootstraps one after another, or `bootstraps`.
+    #[arg(long, default_value = "depth", value_parser = ["depth", "bootstraps"])]
+    goal: String,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct CompileArgs {
+    #[command(flatten)]
+    circuit: CircuitArgs,
+    /// Where the program goes.
+    #[arg(short, long)]
+    out: PathBuf,
+}
+
+#[derive(clap::Args)]
+struct RunArgs {
+    #[command(flatten)]
+    circuit: CircuitArgs,
+    /// The value of each input port in hexadecimal; bit 0 is the port's first wire.
+    #[arg(long, value_delimiter = ',', required = true)]
+    inputs: Vec<String>,
+    /// Which machine.
+    #[arg(long, default_value = "auto")]
+    backend: String,
+    /// Allow toy and comparison sets below 128 bits.
+    #[arg(long)]
+    allow_insecure: bool,
+}
+
+/// Runs a verb of the family.
+pub fn run(args: &Args) -> Result<()> {
+    match &args.verb {
+        Verb::Compile(a) => {
+            let (circuit, compiled) = compile(&a.circuit)?;
+            compiled.program.save(&a.out)?;
+            cost(&a.circuit, &circuit, &compiled)
+        }
+        Verb::Cost(a) => {
+            let (circuit, compiled) = compile(a)?;
+            cost(a, &circuit, &compiled)
+        }
+        Verb::Run(a) => evaluate(a),
+    }
+}
+
+fn compile(args: &CircuitArgs) -> Result<(Circuit, Compiled)> {
+    let path = &args.circuit;
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let circuit = Circuit::parse(&text)?;
+    let goal = if args.goal == "depth" { Goal::Depth } else { Goal::Bootstraps };
+    let compiled = circuit.compile(&Arc::new(TfheParams::named(&args.params)?.clone()), goal)?;
+    Ok((circuit, compiled))
+}
+
+fn cost(args: &CircuitArgs, circuit: &Circuit, compiled: &Compiled) -> Result<()> {
+    let (and, xor) = circuit.gates();
+    let cost = compiled.program.cost();
+    if args.json {
+        return report::json(&json!({
+            "params": args.params, "and": and, "xor": xor,
+            "bootstraps": cost.bootstraps, "depth": cost.depth, "waves": cost.waves,
+            "key_switches": cost.key_switches, "linear": cost.linear,
+            "bytes_per_lane": cost.bytes_per_lane,
+        }));
+    }
+    let ports = |all: &[Port]| {
+        all.iter().map(|p| format!("{}[{}]", p.name, p.width())).collect::<Vec<_>>().join(" ")
+    };
+    print(&facts(&[
+        ("inputs", ports(circuit.inputs())),
+        ("outputs", ports(circuit.outputs())),
+        ("gates", format!("{and} AND, {xor} XOR")),
+        ("bootstraps", format!("{}, {} one after another", cost.bootstraps, cost.depth)),
+        ("waves", cost.waves.to_string()),
+    ]))
+}
+
+/// The bits of the input ports, from hexadecimal.
+fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
+    if ports.len() != values.len() {
+        bail!("the circuit has {}, not {}", counted(ports.len(), "input"), values.len());
+    }
+    let mut bits = vec![];
+    for (port, value) in ports.iter().zip(values) {
+        let digits = value.trim_start_matches("0x");
+        let all = digits.chars().rev().map(|c| c.to_digit(16));
+        let all: Option<Vec<u32>> = all.collect();
+        let all = all.with_context(|| format!("{value} is not hexadecimal"))?;
+        let mut these: Vec<u64> =
+            all.iter().flat_map(|d| (0..4).map(move |i| u64::from(d >> i & 1))).collect();
+        if these.iter().skip(port.width()).any(|b| *b == 1) {
+            bail!("{value} does not fit {} of {} bits", port.name, port.width());
+        }
+        these.resize(port.width(), 0);
+        bits.extend(these);
+    }
+    Ok(bits)
+}
+
+fn hexadecimal(bits: &[u64]) -> String {
+    let digits = bits.chunks(4).rev();
+    digits.map(|d| format!("{:x}", d.iter().rev().fold(0, |v, b| 2 * v + b))).collect()
+}
+
+fn evaluate(args: &RunArgs) -> Result<()> {
+    let (circuit, compiled) = compile(&args.circuit)?;
+    let params = compiled.program.params();
+    params.require_secure(args.allow_insecure)?;
+    let bits = bits(circuit.inputs(), &args.inputs)?;
+    let wanted: Vec<u64> = circuit.evaluate(&bits)?.iter().map(|w| w & 1).collect();
+    let secret = SecretKey::generate(params, args.allow_insecure)?;
+    let keys = crate::run::keygen(&secret)?;
+    let backend = by_name(&args.backend)?;
+    let evaluator = Evaluator::new(backend.as_ref(), &keys)?;
+    let encoding = Encoding::of(params);
+    let encrypt = |bit: &u64| Ok(Ciphertext::Lwe(secret.encrypt_as(&[*bit], encoding, 2)?));
+    let inputs = bits.iter().map(encrypt).collect::<becalm::Result<Vec<Ciphertext>>>()?;
+    let (program, cost) = (Arc::new(compiled.program.clone()), compiled.program.cost());
+    let started = Instant::now();
+    let results = evaluator.evaluate(&program, &inputs)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let mut got = vec![];
+    for result in &results {
+        got.extend(secret.decrypt(result)?);
+    }
+    let mut rest = &got[..];
+    let mut outputs = vec![];
+    for port in circuit.outputs() {
+        let (these, others) = rest.split_at(port.width());
+        outputs.push((port.name.clone(), hexadecimal(these)));
+        rest = others;
+    }
+    let wrong = got.iter().zip(&wanted).filter(|(a, b)| a != b).count();
+    if args.circuit.json {
+        let outputs: serde_json::Map<_, _> =
+            outputs.into_iter().map(|(name, value)| (name, json!(value))).collect();
+        report::json(&json!({
+            "params": args.circuit.params, "outputs": outputs, "wrong_bits": wrong,
+            "bootstraps": cost.bootstraps, "depth": cost.depth, "seconds": seconds,
+        }))?;
+    } else {
+        let mut lines: Vec<(&str, String)> =
+            outputs.iter().map(|(name, value)| (&name[..], value.clone())).collect();
+        lines.push(("bootstraps", format!("{} in {seconds:.2} s", cost.bootstraps)));
+        print(&facts(&lines))?;
+    }
+    if wrong > 0 {
+        bail!("{} of {} differ from the circuit in the clear", wrong, counted(got.len(), "bit"));
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! From a covered circuit to a program: a lookup is a linear combination and a bootstrap, and no more is kept than outputs need.
+
+use super::cover::{Lookup, cover};
+use super::weights::Room;
+use super::{Circuit, Port, Wire};
+use crate::cipher::Encoding;
+use crate::math::Modulus;
+use crate::params::TfheParams;
+use crate::program::{Program, Reg};
+use crate::tfhe::{Table, noise};
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What a compiled circuit is to have least of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// Bootstraps one after another, then bootstraps: for machines that run many at once.
+    Depth,
+    /// Bootstraps.
+    Bootstraps,
+}
+
+/// A circuit as a program: an argument and a result for each bit, ports in order, least significant bit first.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// The program. Bits are values 0 and 1 of the set's own encoding.
+    pub program: Program,
+    /// Ports of the arguments.
+    pub inputs: Vec<Port>,
+    /// Ports of the results.
+    pub outputs: Vec<Port>,
+}
+
+impl Circuit {
+    /// The circuit as a program for a parameter set. Its failure probability for freshly encrypted bits is checked.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a set of fewer than four values; [`Error::TooNoisy`] if a bootstrap would fail more often
+    /// than the set claims.
+    pub fn compile(&self, params: &Arc<TfheParams>, goal: Goal) -> Result<Compiled> {
+        let values = params.plaintext_modulus();
+        if values < 4 {
+            return Err(Error::unsupported(
+                "circuit",
+                "a parameter set of four values or more",
+                format!("{} with {values}", params.name),
+                "choose tfhe_1_1, tfhe_2_2 or larger",
+            ));
+        }
+        // Noise that the set has room for, in outputs of bootstraps.
+        let norm = (params.max_norm2 * params.max_norm2) as i64;
+        let room = Room { values: values as i64, norm: norm.max(5) };
+        let lookups = cover(self, room, goal == Goal::Depth);
+        let program = Emitter::new(self, params).emit(&lookups)?;
+        let fresh = noise::fresh(program.resting_role().fresh_noise(params), Modulus::LOG2);
+        program.walk(&vec![fresh; program.inputs().len()])?;
+        let (inputs, outputs) = (self.inputs.clone(), self.outputs.clone());
+        Ok(Compiled { program, inputs, outputs })
+    }
+}
+
+struct Emitter<'a> {
+    circuit: &'a Circuit,
+    program: Program,
+    encoding: Encoding,
+    /// Where the value of a node is.
+    at: HashMap<usize, Reg>,
+}
+
+impl<'a> Emitter<'a> {
+    fn new(circuit: &'a Circuit, params: &Arc<TfheParams>) -> Self {
+        let (program, encoding) = (Program::new(params.clone()), Encoding::of(params));
+        Emitter { circuit, program, encoding, at: HashMap::new() }
+    }
+
+    fn emit(mut self, lookups: &[Lookup]) -> Result<Program> {
+        for wire in self.circuit.inputs.iter().flat_map(|p| &p.wires) {
+            let bit = crate::program::RegInfo {
+                ty: crate::program::RegType::Lwe(self.program.resting_role()),
+                encoding: self.encoding,
+                range: (0, 1),
+            };
+            let reg = self.program.input_as(bit);
+            self.at.insert(wire.node(), reg);
+        }
+        for lookup in lookups {
+            self.lookup(lookup)?;
+        }
+        for wire in self.circuit.outputs.iter().flat_map(|p| &p.wires) {
+            let reg = self.result(*wire)?;
+            self.program.output(reg)?;
+        }
+        Ok(self.program)
+    }
+
+    fn lookup(&mut self, lookup: &Lookup) -> Result<()> {
+        let form = &lookup.form;
+        // Functions of nothing and of one bit are linear.
+        if let ([], Some((node, function))) = (&lookup.leaves[..], lookup.results.first()) {
+            let reg = self.constant(*function as i64)?;
+            self.at.insert(*node, reg);
+            return Ok(());
+        }
+        if let ([leaf], Some((node, function))) = (&lookup.leaves[..], lookup.results.first()) {
+            let from = self.at[leaf];
+            let flipped = *function == 0b01;
+            let reg = if flipped { self.program.linear(&[(-1, from)], 1)? } else { from };
+            self.at.insert(*node, reg);
+            return Ok(());
+        }
+        let terms: Vec<(i64, Reg)> =
+            form.weights.iter().zip(&lookup.leaves).map(|(w, l)| (*w, self.at[l])).collect();
+        let packed = self.program.linear(&terms, form.offset)?;
+        let mut tables: Vec<Vec<u64>> =
+            lookup.results.iter().map(|(_, function)| form.table(*function)).collect();
+        // A rotation has a power of two of results.
+        let empty = vec![0; form.limit() as usize + 1];
+        tables.resize(tables.len().next_power_of_two(), empty);
+        let entries: Vec<&[u64]> = tables.iter().map(|t| &t[..]).collect();
+        let table = Table::many(self.program.params(), self.encoding, self.encoding, &entries)?;
+        let results = self.program.lookup_many(packed, &table)?;
+        for ((node, _), reg) in lookup.results.iter().zip(results) {
+            self.at.insert(*node, reg);
+        }
+        Ok(())
+    }
+
+    fn constant(&mut self, value: i64) -> Result<Reg> {
+        match self.program.inputs().first() {
+            Some(any) => self.program.linear(&[(0, *any)], value),
+            None => Err(Error::unsupported(
+                "circuit",
+                "an input",
+                "a circuit of constants alone",
+                "evaluate it in the clear",
+            )),
+        }
+    }
+
+    /// The register of an output: negations and constants cost no bootstrap.
+    fn result(&mut self, wire: Wire) -> Result<Reg> {
+        match self.at.get(&wire.node()) {
+            None => self.constant(wire.negated() as i64),
+            Some(reg) if wire.negated() => self.program.linear(&[(-1, *reg)], 1),
+            Some(reg) => Ok(*reg),
+        }
+    }
+}

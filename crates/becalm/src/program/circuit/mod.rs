@@ -1,0 +1,197 @@
+//! Boolean circuits: read from Bristol Fashion or BLIF, and compiled to programs.
+//!
+//! A circuit is a graph of AND and XOR gates of two inputs whose edges may negate, hashed so that equal gates are one and
+//! constants vanish. [`Circuit::compile`] covers it with lookups: a lookup reads Σ w_i·x_i, so a function of several bits
+//! costs one bootstrap as soon as small weights w_i tell apart what it must tell apart ([`weights`]).
+
+mod blif;
+mod bristol;
+mod compile;
+mod cover;
+mod weights;
+
+pub use compile::{Compiled, Goal};
+
+use crate::{Error, Result};
+use std::collections::HashMap;
+
+/// A wire: a node, and whether it is negated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Wire(u32);
+
+impl Wire {
+    /// The constant 0.
+    const ZERO: Wire = Wire(0);
+    /// The constant 1.
+    const ONE: Wire = Wire(1);
+
+    fn new(node: usize) -> Self {
+        Wire(2 * node as u32)
+    }
+
+    fn node(self) -> usize {
+        self.0 as usize / 2
+    }
+
+    fn negated(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    fn not(self) -> Self {
+        Wire(self.0 ^ 1)
+    }
+}
+
+/// What drives a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Node {
+    /// The constant 0: node 0.
+    Zero,
+    /// An input bit.
+    Input,
+    /// Both; the first wire is the smaller.
+    And(Wire, Wire),
+    /// Exactly one; neither wire negated, the first is the smaller.
+    Xor(Wire, Wire),
+}
+
+/// Bits under one name: least significant first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// What the file calls it.
+    pub name: String,
+    /// Its bits.
+    wires: Vec<Wire>,
+}
+
+impl Port {
+    /// Number of bits.
+    pub fn width(&self) -> usize {
+        self.wires.len()
+    }
+}
+
+/// A boolean circuit without memory.
+#[derive(Debug, Clone, Default)]
+pub struct Circuit {
+    /// Inputs of a gate stand before it.
+    nodes: Vec<Node>,
+    known: HashMap<Node, Wire>,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+}
+
+impl Circuit {
+    /// Reads a circuit: Bristol Fashion, or BLIF if a line begins with `.model`.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] with the line and what was wanted.
+    pub fn parse(text: &str) -> Result<Self> {
+        let blif = text.lines().any(|l| l.trim_start().starts_with(".model"));
+        if blif { blif::parse(text) } else { bristol::parse(text) }
+    }
+
+    fn empty() -> Self {
+        Circuit { nodes: vec![Node::Zero], ..Circuit::default() }
+    }
+
+    /// The input ports, in the order of the file.
+    pub fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    /// The output ports, in the order of the file.
+    pub fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    /// AND and XOR gates.
+    pub fn gates(&self) -> (usize, usize) {
+        let count = |f: fn(&Node) -> bool| self.nodes.iter().filter(|n| f(n)).count();
+        (count(|n| matches!(n, Node::And(..))), count(|n| matches!(n, Node::Xor(..))))
+    }
+
+    fn input(&mut self) -> Wire {
+        self.nodes.push(Node::Input);
+        Wire::new(self.nodes.len() - 1)
+    }
+
+    fn gate(&mut self, node: Node) -> Wire {
+        if let Some(wire) = self.known.get(&node) {
+            return *wire;
+        }
+        self.nodes.push(node);
+        let wire = Wire::new(self.nodes.len() - 1);
+        self.known.insert(node, wire);
+        wire
+    }
+
+    fn and(&mut self, a: Wire, b: Wire) -> Wire {
+        let (a, b) = (a.min(b), a.max(b));
+        match (a, b) {
+            (Wire::ZERO, _) => Wire::ZERO,
+            (Wire::ONE, _) => b,
+            _ if a == b => a,
+            _ if a == b.not() => Wire::ZERO,
+            _ => self.gate(Node::And(a, b)),
+        }
+    }
+
+    fn or(&mut self, a: Wire, b: Wire) -> Wire {
+        self.and(a.not(), b.not()).not()
+    }
+
+    fn xor(&mut self, a: Wire, b: Wire) -> Wire {
+        let flip = a.negated() != b.negated();
+        let (a, b) = (Wire::new(a.node()), Wire::new(b.node()));
+        let (a, b) = (a.min(b), a.max(b));
+        let plain = match (a, b) {
+            (Wire::ZERO, _) => b,
+            _ if a == b => Wire::ZERO,
+            _ => self.gate(Node::Xor(a, b)),
+        };
+        if flip { plain.not() } else { plain }
+    }
+
+    /// The outputs for given inputs, a bit of each of 64 evaluations in every word: one word a bit, least significant bit
+    /// of a port first, ports in order.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for another number of words than the inputs have bits.
+    pub fn evaluate(&self, inputs: &[u64]) -> Result<Vec<u64>> {
+        let bits: usize = self.inputs.iter().map(Port::width).sum();
+        if inputs.len() != bits {
+            return Err(Error::bad_input(
+                "circuit",
+                format!("{bits} words, one a bit"),
+                inputs.len().to_string(),
+                "give every input bit",
+            ));
+        }
+        let mut values = vec![0u64; self.nodes.len()];
+        let wires = self.inputs.iter().flat_map(|p| &p.wires);
+        for (wire, value) in wires.zip(inputs) {
+            values[wire.node()] = *value;
+        }
+        let at = |values: &[u64], w: Wire| values[w.node()] ^ (w.negated() as u64).wrapping_neg();
+        for i in 0..self.nodes.len() {
+            match self.nodes[i] {
+                Node::Zero | Node::Input => {}
+                Node::And(a, b) => values[i] = at(&values, a) & at(&values, b),
+                Node::Xor(a, b) => values[i] = at(&values, a) ^ at(&values, b),
+            }
+        }
+        Ok(self.outputs.iter().flat_map(|p| &p.wires).map(|w| at(&values, *w)).collect())
+    }
+}
+
+/// What a reader of circuits says of a bad line, counted from 1.
+fn refused(line: usize, wanted: impl Into<String>, got: &str) -> Error {
+    let got: String = got.chars().take(60).collect();
+    Error::bad_input(
+        "circuit",
+        format!("{} in line {line}", wanted.into()),
+        format!("`{got}`"),
+        "give a combinational circuit in Bristol Fashion or BLIF",
+    )
+}

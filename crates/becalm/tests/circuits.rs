@@ -1,0 +1,183 @@
+//! Circuits compiled to programs: what the program computes in the clear is what the circuit computes, known answers
+//! included, and no circuit takes more bootstraps than its gates. Files of ../shared are used where they are.
+
+use becalm::params::TfheParams;
+use becalm::program::circuit::{Circuit, Compiled, Goal};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const ADDER: &str = include_str!("../circuits/adder8.txt");
+const MAX: &str = include_str!("../circuits/max4.blif");
+
+fn compile(text: &str, set: &str) -> (Circuit, Compiled) {
+    let circuit = Circuit::parse(text).unwrap();
+    let params = Arc::new(TfheParams::named(set).unwrap().clone());
+    let compiled = circuit.compile(&params, Goal::Depth).unwrap();
+    (circuit, compiled)
+}
+
+/// Values of the input ports to values of the output ports, in the clear, through the program.
+fn run(compiled: &Compiled, values: &[u128]) -> Vec<u128> {
+    let ports = compiled.inputs.iter().zip(values);
+    let bits: Vec<i64> =
+        ports.flat_map(|(p, v)| (0..p.width()).map(move |i| (v >> i) as i64 & 1)).collect();
+    let mut result = compiled.program.run_in_the_clear(&bits).unwrap().into_iter();
+    let port = |width| (0..width).fold(0, |v, i| v | (result.next().unwrap() as u128) << i);
+    compiled.outputs.iter().map(|p| p.width()).map(port).collect()
+}
+
+fn words(count: usize, seed: u64) -> Vec<u64> {
+    let mut state = seed;
+    let mut word = || {
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        state.rotate_left(29) ^ state >> 7
+    };
+    (0..count).map(|_| word()).collect()
+}
+
+/// Some lanes of the circuit's own evaluation against the program's.
+fn agree(name: &str, circuit: &Circuit, compiled: &Compiled, lanes: usize) {
+    let bits = circuit.inputs().iter().map(|p| p.width()).sum();
+    let inputs = words(bits, bits as u64);
+    let wanted = circuit.evaluate(&inputs).unwrap();
+    for lane in 0..lanes {
+        let lane_of =
+            |all: &[u64]| all.iter().map(|w| (w >> lane & 1) as i64).collect::<Vec<i64>>();
+        let got = compiled.program.run_in_the_clear(&lane_of(&inputs)).unwrap();
+        assert_eq!(got, lane_of(&wanted), "{name}, lane {lane}");
+    }
+}
+
+#[test]
+fn own_circuits_add_and_compare() {
+    for set in ["toy_2_2", "toy_1_1", "tfhe_3_3"] {
+        let ((adder_circuit, adder), (max_circuit, max)) = (compile(ADDER, set), compile(MAX, set));
+        for (a, b) in [(0, 0), (1, 255), (255, 255), (170, 85), (200, 100)] {
+            assert_eq!(run(&adder, &[a, b]), [a + b], "{set}");
+            let (a, b) = (a & 15, b >> 4);
+            assert_eq!(run(&max, &[a, b]), [u128::from(a < b), a.max(b)], "{set}");
+        }
+        agree("adder8", &adder_circuit, &adder, 64);
+        agree("max4", &max_circuit, &max, 64);
+    }
+}
+
+/// A full adder is one rotation with two results; two places of the carry are one lookup.
+#[test]
+fn an_adder_takes_one_rotation_a_place() {
+    let cost = compile(ADDER, "tfhe_2_2").1.program.cost();
+    assert_eq!((cost.bootstraps, cost.depth), (8, 4));
+}
+
+#[test]
+fn bad_files_are_refused_with_the_line() {
+    for (text, line) in [
+        ("", "1"),
+        ("1 3\n2 1 1\n1 1\n2 1 0 1 2 NAND\n", "4"),
+        ("1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n", "4"),
+        ("2 3\n2 1 1\n1 1\n2 1 0 1 2 AND\n", "1"),
+        ("1 3\n2 1 1\n1 1\n2 1 0 1 1 AND\n", "4"),
+        ("1 99999999999\n1 1\n1 1\n", "1"),
+        (".model m\n.inputs a\n.outputs b\n.latch a b\n.end\n", "4"),
+        (".model m\n.inputs a\n.outputs b\n.names a b\n11 1\n.end\n", "5"),
+        (".model m\n.inputs a\n.outputs b\n.names c b\n1 1\n.names b c\n1 1\n.end\n", "4"),
+        (".model m\n.inputs a\n.outputs b\n.end\n", "0"),
+    ] {
+        let refused = Circuit::parse(text).unwrap_err();
+        assert_eq!(refused.kind(), "bad_input");
+        assert!(refused.to_string().contains(&format!("line {line}")), "{text:?}: {refused}");
+    }
+    let params = Arc::new(TfheParams::named("tfhe_boolean").unwrap().clone());
+    let adder = Circuit::parse(ADDER).unwrap();
+    assert_eq!(adder.compile(&params, Goal::Depth).unwrap_err().kind(), "unsupported");
+}
+
+fn shared() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/circuits");
+    if !path.is_dir() {
+        println!("skipped: no ../shared/circuits");
+        return None;
+    }
+    Some(path)
+}
+
+#[test]
+fn public_circuits_compute_what_their_files_say() {
+    let Some(folder) = shared() else { return };
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    for file in files {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        if name == "aes_128" {
+            continue; // has a test of its own
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        let (circuit, compiled) = compile(&text, "tfhe_2_2");
+        agree(name, &circuit, &compiled, 6);
+        let (cost, (and, xor)) = (compiled.program.cost(), circuit.gates());
+        let few = circuit.compile(compiled.program.params(), Goal::Bootstraps).unwrap();
+        agree(name, &circuit, &few, 2);
+        let least = few.program.cost();
+        println!("{name}: {} bootstraps, depth {}", cost.bootstraps, cost.depth);
+        println!("{name}: {} bootstraps, depth {} for the fewest", least.bootstraps, least.depth);
+        assert!(cost.bootstraps <= and + xor && cost.depth <= least.depth, "{name}");
+    }
+}
+
+/// FIPS-197, appendix B.
+#[test]
+fn aes_encrypts_the_standards_block() {
+    let Some(folder) = shared() else { return };
+    let text = std::fs::read_to_string(folder.join("aes_128.txt")).unwrap();
+    let (circuit, compiled) = compile(&text, "tfhe_2_2");
+    let key = 0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c;
+    let block = 0x3243_f6a8_885a_308d_3131_98a2_e037_0734;
+    let cost = compiled.program.cost();
+    println!("aes_128: {} bootstraps, depth {}", cost.bootstraps, cost.depth);
+    if std::env::var("BECALM_FULL").is_ok_and(|v| v == "1") {
+        let few = circuit.compile(compiled.program.params(), Goal::Bootstraps).unwrap();
+        let few = few.program.cost();
+        println!("aes_128: {} bootstraps, depth {} for the fewest", few.bootstraps, few.depth);
+        assert!(few.bootstraps <= cost.bootstraps);
+    }
+    assert_eq!(run(&compiled, &[key, block]), [0x3925_841d_02dc_09fb_dc11_8597_196a_0b32]);
+    agree("aes_128", &circuit, &compiled, 1);
+}
+
+/// A random circuit of AND, XOR and INV gates in Bristol Fashion.
+fn random(inputs: usize, gates: Vec<(u8, usize, usize)>) -> String {
+    let count = gates.len();
+    let mut text = format!("{count} {}\n1 {inputs}\n1 {}\n", inputs + count, count.min(6));
+    for (i, (kind, a, b)) in gates.into_iter().enumerate() {
+        let (to, a, b) = (inputs + i, a % (inputs + i), b % (inputs + i));
+        text += &match kind % 5 {
+            0 | 1 => format!("2 1 {a} {b} {to} AND\n"),
+            2 | 3 => format!("2 1 {a} {b} {to} XOR\n"),
+            _ => format!("1 1 {a} {to} INV\n"),
+        };
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn random_circuits_keep_their_function(
+        inputs in 1usize..9,
+        gates in prop::collection::vec((any::<u8>(), any::<usize>(), any::<usize>()), 1..80),
+        set in prop::sample::select(&["toy_2_2", "toy_1_1", "toy_3_3"][..]),
+    ) {
+        let (circuit, compiled) = compile(&random(inputs, gates), set);
+        agree("random", &circuit, &compiled, 16);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[0-9 \nANDXORINV.modelinputsoutputsnames\\-]{0,200}") {
+        if let Ok(circuit) = Circuit::parse(&text) {
+            let bits = circuit.inputs().iter().map(|p| p.width()).sum();
+            prop_assert!(circuit.evaluate(&vec![0; bits]).is_ok());
+        }
+    }
+}

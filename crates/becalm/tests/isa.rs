@@ -1,0 +1,179 @@
+//! The processor's instructions: binary and text say the same, damage is refused with its place, and a lowered program
+//! computes what the program does.
+
+use becalm::params::TfheParams;
+use becalm::program::circuit::{Circuit, Goal};
+use becalm::program::isa::{
+    Instruction, MAGIC, MAX_COUNT, Slot, assemble, decode, disassemble, encode,
+};
+use becalm::program::{Layout, Program};
+use becalm::tfhe::Table;
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+fn slot() -> impl Strategy<Value = Slot> {
+    any::<u16>().prop_map(Slot)
+}
+
+fn instruction() -> impl Strategy<Value = Instruction> {
+    let terms = prop::collection::vec((-(1i64 << 47)..1 << 47, slot()), 1..9);
+    let results = prop::collection::vec(any::<u64>(), 1..9);
+    prop_oneof![
+        Just(Instruction::Sync),
+        Just(Instruction::Flush),
+        (slot(), any::<u64>()).prop_map(|(dst, address)| Instruction::Load { dst, address }),
+        (slot(), any::<u64>()).prop_map(|(src, address)| Instruction::Store { src, address }),
+        (slot(), terms, any::<u64>()).prop_map(|(dst, terms, constant)| Instruction::MulAdd {
+            dst,
+            terms,
+            constant
+        }),
+        (slot(), slot(), any::<u64>()).prop_map(|(dst, src, key)| Instruction::KeySwitch {
+            dst,
+            src,
+            key
+        }),
+        (0u16..65000, slot(), any::<[u64; 2]>(), any::<bool>(), results).prop_map(
+            |(dst, src, [key, table], encrypted, indices)| Instruction::Bootstrap {
+                dst: Slot(dst),
+                src,
+                key,
+                table,
+                encrypted,
+                indices
+            }
+        ),
+    ]
+}
+
+fn programs() -> impl Strategy<Value = Vec<Instruction>> {
+    prop::collection::vec(instruction(), 0..20).prop_map(|mut p| {
+        p.push(Instruction::Halt);
+        p
+    })
+}
+
+proptest! {
+    #[test]
+    fn binaries_and_texts_come_back(program in programs()) {
+        prop_assert_eq!(&decode(&encode(&program).unwrap()).unwrap(), &program);
+        prop_assert_eq!(assemble(&disassemble(&program)).unwrap(), program);
+    }
+
+    /// What is accepted is exactly what would be written: no byte can differ unseen.
+    #[test]
+    fn damage_is_refused_or_means_something_else(
+        program in programs(), at: prop::sample::Index, flip in 1u8..=255, cut: prop::sample::Index,
+    ) {
+        let bytes = encode(&program).unwrap();
+        let mut damaged = bytes.clone();
+        damaged[at.index(bytes.len())] ^= flip;
+        if let Ok(other) = decode(&damaged) {
+            prop_assert_eq!(encode(&other).unwrap(), damaged);
+        }
+        prop_assert!(decode(&bytes[..cut.index(bytes.len())]).is_err());
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[ldstmuaks0-9rx*# \npbhaltyncfe-]{0,80}") {
+        let _ = assemble(&text);
+    }
+}
+
+#[test]
+fn malformed_binaries_name_the_offset() {
+    let bytes = |words: &[u64]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
+    for (binary, offset, why) in [
+        (vec![], 0, "the end"),
+        (bytes(&[7]), 0, "becalm01"),
+        (bytes(&[MAGIC]), 8, "the end"),
+        (bytes(&[MAGIC, 9]), 8, "operation"),
+        (bytes(&[MAGIC, 6, 1]), 24, "the end"),
+        (bytes(&[MAGIC, 6 | 1 << 8, 0]), 8, "without a use"),
+        (bytes(&[MAGIC, 3, 0, 0]), 8, "count"),
+        (bytes(&[MAGIC, 5 | 0xFFFF << 8 | 2 << 40, 0]), 8, "slot 65536"),
+        (bytes(&[MAGIC, 3 | (MAX_COUNT as u64 + 1) << 40]), 8, "count"),
+        (bytes(&[MAGIC, 0, 0]), 16, "nothing after"),
+    ] {
+        let refused = decode(&binary).unwrap_err();
+        assert_eq!(refused.kind(), "bad_file");
+        let text = refused.to_string();
+        assert!(text.contains(&format!("at byte {offset}")) && text.contains(why), "{text}");
+    }
+    let big = Instruction::MulAdd { dst: Slot(0), terms: vec![(1 << 47, Slot(0))], constant: 0 };
+    assert_eq!(encode(&[big, Instruction::Halt]).unwrap_err().kind(), "bad_input");
+    assert_eq!(encode(&[Instruction::Sync]).unwrap_err().kind(), "bad_file");
+    assert!(assemble("halt\nld r1 17").unwrap_err().to_string().contains("line 2"));
+}
+
+const LAYOUT: Layout = Layout {
+    inputs: 0,
+    outputs: 1 << 32,
+    tables: 1 << 40,
+    key_switch: 1 << 41,
+    bootstrap: 1 << 42,
+};
+
+/// Runs instructions on phases, as the program in the clear does; memory holds a phase at each address.
+fn execute(program: &Program, code: &[Instruction], values: &[u64]) -> Vec<u64> {
+    let (params, mut memory, mut slots) = (program.params(), HashMap::new(), HashMap::new());
+    let (q, n) = (params.modulus, params.polynomial_size);
+    let width = 8 * (params.glwe_dimension * n + 1) as u64;
+    let encoding = becalm::cipher::Encoding::of(params);
+    for (i, v) in values.iter().enumerate() {
+        memory.insert(LAYOUT.inputs + i as u64 * width, encoding.encode(q, *v as i64));
+    }
+    for instruction in code {
+        match instruction {
+            Instruction::Load { dst, address } => {
+                slots.insert(*dst, memory[address]);
+            }
+            Instruction::Store { src, address } => {
+                memory.insert(*address, slots[src]);
+            }
+            Instruction::MulAdd { dst, terms, constant } => {
+                let term = |(c, s): &(i64, Slot)| q.mul(q.from_signed(*c), slots[s]);
+                let sum = terms.iter().map(term).fold(*constant, |a, b| q.add(a, b));
+                slots.insert(*dst, sum);
+            }
+            Instruction::KeySwitch { dst, src, .. } => {
+                slots.insert(*dst, slots[src]);
+            }
+            Instruction::Bootstrap { dst, src, table, indices, .. } => {
+                let table: &Table = &program.tables()[((table - LAYOUT.tables) / 8) as usize / n];
+                let phase = q.to_torus(slots[src]) as u128;
+                let turn = ((phase * 2 * n as u128 + (1 << 63)) >> 64) as usize;
+                for (i, index) in indices.iter().enumerate() {
+                    let at = turn + *index as usize;
+                    let entry = table.polynomial()[at % n];
+                    let entry = if at / n % 2 == 1 { q.neg(entry) } else { entry };
+                    slots.insert(Slot(dst.0 + i as u16), entry);
+                }
+            }
+            _ => {}
+        }
+    }
+    let phase = |i: usize| memory[&(LAYOUT.outputs + i as u64 * width)];
+    (0..program.outputs().len()).map(|i| encoding.decode(q, phase(i))).collect()
+}
+
+#[test]
+fn a_lowered_adder_adds() {
+    let circuit = Circuit::parse(include_str!("../circuits/adder8.txt")).unwrap();
+    let params = Arc::new(TfheParams::named("toy_2_2_p").unwrap().clone());
+    let program = circuit.compile(&params, Goal::Depth).unwrap().program;
+    let code = program.lower(&LAYOUT).unwrap();
+    let code = decode(&encode(&code).unwrap()).unwrap();
+    for (a, b) in [(0u64, 0u64), (200, 100), (255, 255), (85, 171)] {
+        let bits: Vec<u64> = (0..16).map(|i| (a | b << 8) >> i & 1).collect();
+        let sum = execute(&program, &code, &bits);
+        assert_eq!(sum.iter().rev().fold(0, |v, bit| 2 * v + bit), a + b);
+    }
+    // Slots are used again: far fewer than registers.
+    let highest = code.iter().filter_map(|i| match i {
+        Instruction::MulAdd { dst, .. } | Instruction::KeySwitch { dst, .. } => Some(dst.0),
+        _ => None,
+    });
+    assert!((highest.max().unwrap() as usize) < program.registers() / 2);
+}

