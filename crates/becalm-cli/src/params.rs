@@ -15,9 +15,6 @@ pub struct Args {
     /// The sets of the artifact of "Sharing the Mask" (TCHES 2025/4) instead, per slot and for all slots.
     #[arg(long, conflicts_with = "name")]
     paper: bool,
-    /// With --paper: estimate the security of each, by the reference and by the strict search.
-    #[arg(long, requires = "paper")]
-    security: bool,
     /// Report as JSON.
     #[arg(long)]
     json: bool,
@@ -31,7 +28,7 @@ pub fn run(args: &Args) -> Result<()> {
         return search::run(&args.search, args.json);
     }
     if args.paper {
-        return crate::paper::run(args.security, args.json);
+        return crate::paper::run(args.search.security.is_some(), args.json);
     }
     match &args.name {
         Some(name) => describe(TfheParams::named(name)?, args.json),

@@ -20,9 +20,10 @@ pub struct Args {
     /// log2 of the failure probability of a bootstrap, at most.
     #[arg(long, default_value_t = -128.0, allow_hyphen_values = true, requires = "search")]
     log2_pfail: f64,
-    /// Bits of security of both keys, at least.
-    #[arg(long, default_value_t = 132.0, requires = "search")]
-    security: f64,
+    /// With --search: bits of security of both keys, at least (132). With --paper: estimate the security of each set, by the
+    /// reference and by the strict search.
+    #[arg(long, num_args = 0..=1, value_name = "BITS")]
+    pub security: Option<Option<f64>>,
     /// How the blind rotation walks: classic, multi-bit:G, block:B or extended:E for 2^E accumulators.
     #[arg(long, default_value = "classic", value_parser = rotation, requires = "search")]
     rotation: Rotation,
@@ -62,7 +63,7 @@ pub fn run(args: &Args, as_json: bool) -> Result<()> {
     let goal = Goal {
         bits: args.bits,
         log2_pfail: args.log2_pfail,
-        security_bits: args.security,
+        security_bits: args.security.flatten().unwrap_or(132.0),
         curve: match args.curve.as_str() {
             "usual" => NoiseCurve::Estimated(Search::Reference),
             "strict" => NoiseCurve::Estimated(Search::Strict),

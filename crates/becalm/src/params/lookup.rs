@@ -58,7 +58,11 @@ impl Need {
             && p.max_norm2 >= self.norm2
             && p.slots == self.slots
             && (self.gaussian || !is_gaussian(p))
-            && if p.is_fast() { self.fast } else { p.rotation == Rotation::Classic }
+            && (if p.is_fast() {
+                self.fast
+            } else {
+                !matches!(p.rotation, Rotation::MultiBit { .. })
+            })
     }
 }
 

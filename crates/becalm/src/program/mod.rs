@@ -63,7 +63,7 @@ pub enum TableRef {
     Slots(Vec<u32>),
 }
 
-/// An instruction.
+/// An instruction. Files know them by their order: new ones come last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Op {
@@ -75,6 +75,22 @@ pub enum Op {
         terms: Vec<(i64, Reg)>,
         /// Added to every body.
         constant: u64,
+    },
+    /// From the big key to the small one.
+    KeySwitch {
+        /// Result, under the small key.
+        dst: Reg,
+        /// Source, under the big key.
+        src: Reg,
+    },
+    /// Modulus switch, blind rotation of a table, and one extraction for each output of the table.
+    Bootstrap {
+        /// Results, under the big key, one for each output of the table.
+        dst: Vec<Reg>,
+        /// Source, under the small key.
+        src: Reg,
+        /// The table that is rotated.
+        table: TableRef,
     },
     /// `dst = src + constants`, a torus element for each slot.
     AddSlots {
@@ -111,22 +127,6 @@ pub enum Op {
         map: u32,
         /// Bounds on the rows of the map.
         sums: RowSums,
-    },
-    /// From the big key to the small one.
-    KeySwitch {
-        /// Result, under the small key.
-        dst: Reg,
-        /// Source, under the big key.
-        src: Reg,
-    },
-    /// Modulus switch, blind rotation of a table, and one extraction for each output of the table.
-    Bootstrap {
-        /// Results, under the big key, one for each output of the table.
-        dst: Vec<Reg>,
-        /// Source, under the small key.
-        src: Reg,
-        /// The table that is rotated.
-        table: TableRef,
     },
 }
 
