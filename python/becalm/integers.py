@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -104,6 +104,10 @@ class Integers:
         self._digits = digits
         self._shape = shape
         self._server = server
+
+    def __bool__(self) -> NoReturn:
+        remedy = "decrypt it, or choose with `select`"
+        raise Unsupported("truth", "a number in the clear", "an encrypted integer", remedy)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -108,7 +108,9 @@ fn mutations(p: &TfheParams) -> Vec<(&'static str, TfheParams)> {
 fn harmless(p: &TfheParams, what: &str) -> bool {
     let noise = noise::NoiseReport::of(p);
     let key = p.max_norm2 * p.max_norm2 * noise.blind_rotation.external_product;
-    key < 1e-4 * noise.total && what == "glwe noise up"
+    // Quieter, and it is the small key that stays the easier to break.
+    let quiet = p.security_bits < 131.0 && what == "glwe noise down";
+    key < 1e-4 * noise.total && (what == "glwe noise up" || quiet)
 }
 
 #[test]

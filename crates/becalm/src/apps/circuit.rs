@@ -146,6 +146,7 @@ impl Circuit {
     /// # Errors
     /// [`Error::WrongParams`] for a set whose tables have not at least 16 values.
     pub fn new(params: Arc<TfheParams>, aim: Aim) -> Result<Self> {
+        params.require_one_slot("circuit")?;
         if params.plaintext_modulus() < ROOM as u64 {
             return Err(Error::wrong_params(
                 "circuit",

@@ -6,7 +6,7 @@
 use super::SlotKey;
 use crate::math::Modulus;
 use crate::math::random::PublicSeed;
-use crate::params::{Noise, TfheParams};
+use crate::params::{Noise, Rotation, TfheParams};
 use crate::{Error, Result};
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
@@ -196,4 +196,25 @@ impl fmt::Debug for EvaluationKey {
             self.params.assumption().map(|a| format!("; {a}")).unwrap_or_default()
         )
     }
+}
+
+/// Refuses bits that are not a key of the set's family: what was wanted, and what came. Says only that, not which bits.
+pub(crate) fn check_structure(
+    params: &TfheParams,
+    small: &[u64],
+    big: &[u64],
+) -> std::result::Result<(), (&'static str, &'static str)> {
+    let blocks = match params.rotation {
+        Rotation::Block { size } => {
+            let above = |block: &[u64]| u64::from(block.iter().sum::<u64>() > 1);
+            small.chunks(size as usize).map(above).sum::<u64>()
+        }
+        _ => 0,
+    };
+    let shared = params.shared_dimension();
+    let other = small[..shared].iter().zip(big).fold(0, |other, (s, b)| other | (s ^ b));
+    if blocks == 0 && other == 0 {
+        return Ok(());
+    }
+    Err(("a small key of blocks, or the beginning of the big key, as the set says", "other bits"))
 }

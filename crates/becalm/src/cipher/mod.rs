@@ -10,6 +10,7 @@ mod slot_key;
 
 pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
+pub(crate) use key::check_structure;
 pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};
 pub use rlwe::{CkksKeys, CkksPublicKey, CkksSecretKey, Rlwe, SwitchKey};
 pub(crate) use slot_key::slot_gadget;

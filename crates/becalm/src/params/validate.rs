@@ -10,6 +10,19 @@ const MAX_TABLE_SIZE: usize = 1 << 20;
 const MAX_LWE_DIMENSION: usize = 1 << 14;
 
 impl TfheParams {
+    /// Refuses a common-mask set where a ciphertext is one message.
+    pub(crate) fn require_one_slot(&self, op: &'static str) -> Result<()> {
+        if self.slots == 1 {
+            return Ok(());
+        }
+        Err(Error::unsupported(
+            op,
+            "a set of one slot",
+            format!("`{}` with {} slots", self.name, self.slots),
+            "use a set without a common mask",
+        ))
+    }
+
     /// Checks that the set can be computed with at all: every field in its range. For sets from outside, before any
     /// memory is asked for. Says nothing of security or failure probability.
     ///

@@ -58,7 +58,7 @@ impl Program {
             return Err(Error::unsupported(
                 "run in the clear",
                 "tables in the clear",
-                "an encrypted table",
+                "an encrypted table, or one for each slot",
                 "look up in a table of the program",
             ));
         };
@@ -78,7 +78,9 @@ impl Program {
         let (q, info) = (self.params.modulus, &self.regs[reg.0 as usize]);
         let phase = phases[reg.0 as usize];
         let (low, high) = info.range;
-        let value = (0..=high - low).map(|v| low + v).find(|v| {
+        // A range of more values than the torus has names some of them twice.
+        let count = high.saturating_sub(low).min(2 * info.encoding.parts() as i64);
+        let value = (0..=count).map(|v| low + v).find(|v| {
             let off = q.to_signed(q.sub(phase, info.encoding.encode(q, *v)));
             // Fractions of the torus are rounded, and sums of them by a little more.
             off.unsigned_abs() < 1 << 40

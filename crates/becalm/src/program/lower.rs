@@ -3,6 +3,7 @@
 
 use super::isa::{Instruction, Slot};
 use super::{Op, Program, Reg, TableRef};
+use crate::params::Rotation;
 use crate::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 
@@ -64,6 +65,15 @@ impl Program {
     /// [`Error::Memory`] if more than 65536 ciphertexts are alive at once; [`Error::Unsupported`] for an encrypted table, which
     /// slots do not hold.
     pub fn lower(&self, layout: &Layout) -> Result<Vec<Instruction>> {
+        let p = &self.params;
+        if p.slots > 1 || p.shared_key || p.rotation != Rotation::Classic {
+            return Err(Error::unsupported(
+                "lower",
+                "a set with classic rotation, one slot and keys of their own",
+                format!("`{}`", p.name),
+                "record the program for a classic set",
+            ));
+        }
         let (waves, _) = self.waves();
         let order: Vec<usize> = waves.iter().flat_map(|w| w.ops.iter().copied()).collect();
         let mut last = HashMap::new();

@@ -11,7 +11,7 @@
 use super::encrypt::{fill_noise, inner_product};
 use super::noise::check_claim;
 use super::polynomial::BinaryPolynomials;
-use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words};
+use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words, check_structure};
 use crate::math::Modulus;
 use crate::math::buffer::zeroed;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
@@ -100,7 +100,14 @@ impl SecretKey {
                 "give one word of 0 or 1 for each bit",
             ));
         }
-        check_structure(params, small, big)?;
+        check_structure(params, small, big).map_err(|(wanted, got)| {
+            Error::bad_input(
+                "from_bits",
+                wanted,
+                got,
+                "use the bits of a key that was drawn for this set",
+            )
+        })?;
         key.small.copy_from_slice(small);
         key.big.copy_from_slice(big);
         Ok(key)
@@ -221,28 +228,6 @@ impl SecretKey {
             }
         }
     }
-}
-
-/// Refuses bits that are not a key of the set's family. Says only that, not which bits.
-fn check_structure(params: &TfheParams, small: &[u64], big: &[u64]) -> Result<()> {
-    let blocks = match params.rotation {
-        Rotation::Block { size } => {
-            let above = |block: &[u64]| u64::from(block.iter().sum::<u64>() > 1);
-            small.chunks(size as usize).map(above).sum::<u64>()
-        }
-        _ => 0,
-    };
-    let shared = params.shared_dimension();
-    let other = small[..shared].iter().zip(big).fold(0, |other, (s, b)| other | (s ^ b));
-    if blocks == 0 && other == 0 {
-        return Ok(());
-    }
-    Err(Error::bad_input(
-        "from_bits",
-        "a small key of blocks, or the beginning of the big key, as the set says",
-        "other bits",
-        "use the bits of a key that was drawn for this set",
-    ))
 }
 
 /// Masks of row i of the key-switching key: torus elements, multiples of 2^32 when the key lives modulo 2^32.

@@ -161,6 +161,7 @@ impl Aes {
 /// # Errors
 /// What [`SecretKey::encrypt_as`] refuses.
 pub fn encrypt_bytes(secret: &SecretKey, bytes: &[u8]) -> Result<Lwe> {
+    secret.params().require_one_slot("aes")?;
     let bits: Zeroizing<Vec<u64>> = Zeroizing::new(bytes.iter().flat_map(|b| bits(*b)).collect());
     secret.encrypt_as(&bits, Encoding { values: 2, padding: false }, 2)
 }

@@ -44,7 +44,10 @@ impl Circuit {
 
     fn div_rem_unsigned(&mut self, a: &Word, b: &Word) -> Result<(Word, Word)> {
         let n = a.digits.len();
-        let twice = self.cast(b, Type::Uint(2 * n as u32 + 2))?;
+        // Two bits wider, also where no type is.
+        let bits = u64::from(b.ty.bits());
+        let wide = Type::Uint(2 * n as u32 + 2);
+        let twice = self.rewire(b, wide, |at| (at < bits).then_some(at))?;
         let twice = self.shift(super::Shift::Left, &twice, 1)?;
         let above = [self.any_above(&twice)?, self.any_above(b)?];
         let mut quotient = vec![Sum::clear(0); n];

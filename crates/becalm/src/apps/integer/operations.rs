@@ -78,11 +78,15 @@ fn moved(c: &mut Circuit, how: Shift, words: &[Word]) -> Result<Word> {
     }
     let digits: Option<Vec<i64>> = amount.digits.iter().map(|d| d.constant()).collect();
     match digits {
-        // An amount past 2^62 moves everything out; a rotation by it is not asked for.
+        // A rotation counts modulo the width; any other amount past 2^64 moves everything out.
         Some(d) => {
-            let by =
-                d.iter().rev().fold(0u64, |n, d| n.saturating_mul(4).saturating_add(*d as u64));
-            c.shift(how, &words[0], by)
+            let bits = u64::from(words[0].ty.bits());
+            let turns = matches!(how, Shift::RotateLeft | Shift::RotateRight);
+            let more = |n: u64, d: &i64| match turns {
+                true => (n * 4 + *d as u64) % bits,
+                false => n.saturating_mul(4).saturating_add(*d as u64),
+            };
+            c.shift(how, &words[0], d.iter().rev().fold(0, more))
         }
         None => c.shift_by(how, &words[0], amount),
     }

@@ -54,7 +54,12 @@ impl Circuit {
     }
 
     /// The word whose bit `at` is the bit `source(at)` of another (none: zero).
-    fn rewire(&mut self, a: &Word, ty: Type, source: impl Fn(u64) -> Option<u64>) -> Result<Word> {
+    pub(super) fn rewire(
+        &mut self,
+        a: &Word,
+        ty: Type,
+        source: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Word> {
         let mut digits = vec![];
         for i in 0..ty.digits() {
             let low = 2 * i as u64;

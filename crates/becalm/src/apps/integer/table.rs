@@ -12,7 +12,8 @@ impl Circuit {
     /// Flags 0 or `weight`, one for each value below `count`: 1 where the index has it.
     fn one_hot(&mut self, index: &Word, count: usize, weight: i64) -> Result<Vec<Sum>> {
         let low = self.pack(&index.digit(1), &index.digit(0))?;
-        if count <= 16 {
+        // A longer index names places past the end, which no flag stands for.
+        if count <= 16 && index.digits.len() <= 2 {
             let flag = |i| self.map(&low, |v| weight * i64::from(v == i));
             return (0..count as i64).map(flag).collect();
         }

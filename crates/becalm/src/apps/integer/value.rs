@@ -168,6 +168,7 @@ impl Integers {
     /// [`Error::BadInput`] if the type cannot hold one of them; what [`SecretKey::encrypt_as`] refuses.
     pub fn encrypt(secret: &SecretKey, ty: Type, values: &[Clear]) -> Result<Self> {
         ty.checked()?;
+        secret.params().require_one_slot("integer")?;
         let rows = values.iter().map(|v| v.digits(ty)).collect::<Result<Vec<_>>>()?;
         let encoding = Encoding { values: 16, padding: true };
         let digit = |i: usize| {

@@ -5,7 +5,7 @@ use super::read::Reader;
 use super::write::{Data, Draft};
 use super::{Dtype, Header, Kind, Trust, bad, disk, map};
 use crate::Result;
-use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words};
+use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words, check_structure};
 use crate::math::random::PublicSeed;
 use crate::params::TfheParams;
 use std::path::Path;
@@ -44,6 +44,8 @@ impl SecretKey {
         if bits > 1 {
             return Err(bad("secret words of 0 or 1", "others"));
         }
+        check_structure(&key.params, &key.small, &key.big)
+            .map_err(|(wanted, got)| bad(wanted, got))?;
         Ok(key)
     }
 

@@ -39,6 +39,7 @@ impl Circuit {
     /// [`Error::Unsupported`] for a set of fewer than four values; [`Error::TooNoisy`] if a bootstrap would fail more often
     /// than the set claims.
     pub fn compile(&self, params: &Arc<TfheParams>, goal: Goal) -> Result<Compiled> {
+        params.require_one_slot("circuit")?;
         let values = params.plaintext_modulus();
         if values < 4 {
             return Err(Error::unsupported(
