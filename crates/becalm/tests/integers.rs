@@ -224,3 +224,31 @@ proptest! {
         prop_assert_eq!(results, model(op.name, ty, &x), "{} {} {:?}", op.name, ty, x);
     }
 }
+
+#[test]
+fn an_index_past_the_end_gives_zero() {
+    let ty = Type::Uint(4);
+    let mut circuit = Circuit::new(params(), Aim::Work).unwrap();
+    let array: Vec<Word> = (0..5).map(|_| circuit.input(ty).unwrap()).collect();
+    let at = circuit.input(Type::Uint(8)).unwrap();
+    let found = circuit.index(&array, &at).unwrap();
+    let inputs: Vec<&Word> = array.iter().chain([&at]).collect();
+    let recorded = circuit.finish(&inputs, &[&found]).unwrap();
+    for (index, wanted) in [(0u128, 9), (2, 11), (4, 13), (5, 0), (16, 0), (18, 0), (255, 0)] {
+        let values = (9u128..14).chain([index]).map(Clear::from);
+        let got = recorded.run_in_the_clear(&values.collect::<Vec<_>>()).unwrap();
+        assert_eq!(got[0].low(), wanted, "{index}");
+    }
+}
+
+#[test]
+fn the_widest_types_divide() {
+    let divide = OPERATIONS.iter().find(|op| op.name == "div_rem").unwrap();
+    for bits in [65, 127, 128, 255, 256] {
+        let ty = Type::Uint(bits);
+        let recorded = divide.circuit(params(), Aim::Work, &[ty, ty]).unwrap();
+        let (a, b) = (u128::from(u64::MAX) + 12_345, 678u128);
+        let got = recorded.run_in_the_clear(&[Clear::from(a), Clear::from(b)]).unwrap();
+        assert_eq!((got[0].low(), got[1].low()), (a / b, a % b), "{bits} bits");
+    }
+}

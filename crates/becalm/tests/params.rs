@@ -102,15 +102,13 @@ fn mutations(p: &TfheParams) -> Vec<(&'static str, TfheParams)> {
     all
 }
 
-/// Changes that leave every claim true to the last digit: where the noise of the bootstrapping key is next to nothing of the
-/// variance (at N ≥ 8192, where it is at its floor of four grid units, and under the smaller bases of extended sets), it
-/// may be louder for all that anyone could measure.
+/// Changes that leave every claim true to the last digit: at N ≥ 8192 the noise of the bootstrapping key is at its floor
+/// of four grid units, less than 2^-40 of the variance, and may be twice as loud for all that anyone could measure. In
+/// extended sets the modulus switch is nearly all of the variance, and the small key the easier one to break.
 fn harmless(p: &TfheParams, what: &str) -> bool {
-    let noise = noise::NoiseReport::of(p);
-    let key = p.max_norm2 * p.max_norm2 * noise.blind_rotation.external_product;
-    // Quieter, and it is the small key that stays the easier to break.
-    let quiet = p.security_bits < 131.0 && what == "glwe noise down";
-    key < 1e-4 * noise.total && (what == "glwe noise up" || quiet)
+    let switch = matches!(p.rotation, Rotation::Extended { .. })
+        && (what.starts_with("pbs base_log") || what.starts_with("glwe noise"));
+    switch || p.polynomial_size >= 8192 && what == "glwe noise up"
 }
 
 #[test]
