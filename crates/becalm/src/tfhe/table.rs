@@ -134,7 +134,7 @@ impl Table {
         entries: &[i64],
         outputs: &[(usize, (i64, i64))],
     ) -> Self {
-        let step = params.polynomial_size / entries.len().max(1);
+        let step = params.table_size() / entries.len().max(1);
         let outputs = outputs
             .iter()
             .map(|(at, range)| Output { index: at * step, encoding: output, range: *range })
@@ -194,7 +194,7 @@ impl Table {
 
 /// The polynomial with `entries` in boxes of N/p coefficients, each centred on its own position.
 fn boxes(params: &TfheParams, output: Encoding, entries: &[i64]) -> Vec<u64> {
-    let (n, p) = (params.polynomial_size as u128, entries.len() as u128);
+    let (n, p) = (params.table_size() as u128, entries.len() as u128);
     let words: Vec<u64> = entries.iter().map(|v| output.encode(params.modulus, *v)).collect();
     (0..n)
         .map(|j| match ((2 * j * p + n) / (2 * n)) as usize {
