@@ -11,10 +11,9 @@ const WIDTHS: [usize; 5] = [2, 4, 6, 8, 10];
 /// Most bytes of keys of a case that is not large.
 const MOST: u64 = 1 << 30;
 
-/// Latency, and batches of [`BATCH`] messages or a little more: whole ciphertexts.
-fn works(slots: usize) -> [(&'static str, Work); 2] {
-    [("", Work::KsPbs { batch: 1 }), ("_batch", Work::KsPbs { batch: BATCH.div_ceil(slots) })]
-}
+/// Latency, and a batch of ciphertexts, each of w messages.
+const WORKS: [(&str, Work); 2] =
+    [("", Work::KsPbs { batch: 1 }), ("_batch", Work::KsPbs { batch: BATCH })];
 
 /// The cases.
 pub fn cases() -> Vec<Case> {
@@ -43,13 +42,12 @@ fn of_set(log2_pfail: i32, bits: u32, slots: usize, cases: &mut Vec<Case>) {
         let name = format!("cm/p={bits}/w={slots}/pfail=2^{log2_pfail}/{name}");
         cases.push(Case { name, large, ours, other });
     };
-    for (suffix, work) in works(slots) {
-        let batch = if suffix.is_empty() { 1 } else { BATCH };
+    for (suffix, work) in WORKS {
         add(
             &format!("own_classic{suffix}"),
             !small,
             Contender::becalm(own.clone(), work),
-            Contender::becalm(classic.clone(), Work::KsPbs { batch }),
+            Contender::becalm(classic.clone(), work),
         );
         add(
             &format!("peer{suffix}"),
