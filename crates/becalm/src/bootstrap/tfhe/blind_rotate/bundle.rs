@@ -220,11 +220,13 @@ unsafe fn multiply_kernel<V: Vector>(
                 factors::<V>(groups, layout, leaf, exponents, extra);
                 let key = key.add(leaf * block);
                 match (c, lines) {
-                    (1.., _) => leaf_product::<V, 0, false>(groups, layout, key, work, tw, extra),
-                    (0, 0) => leaf_product::<V, 0, true>(groups, layout, key, work, tw, extra),
-                    (0, 1..=2) => leaf_product::<V, 2, true>(groups, layout, key, work, tw, extra),
-                    (0, 3..=4) => leaf_product::<V, 4, true>(groups, layout, key, work, tw, extra),
-                    (0, _) => leaf_product::<V, 8, true>(groups, layout, key, work, tw, extra),
+                    (1.., _) => leaf_product::<V, 0, 0>(groups, layout, key, work, tw, extra),
+                    (0, 1..=2) => leaf_product::<V, 2, 1>(groups, layout, key, work, tw, extra),
+                    (0, 3) => leaf_product::<V, 3, 1>(groups, layout, key, work, tw, extra),
+                    _ if V::LANES == 8 => {
+                        leaf_product::<V, 0, 2>(groups, layout, key, work, tw, extra)
+                    }
+                    _ => leaf_product::<V, 0, 1>(groups, layout, key, work, tw, extra),
                 }
                 nodes::inverse_nodes::<V>(layout, &passes[..count], leaf, work);
             }
@@ -265,19 +267,19 @@ unsafe fn factors<V: Vector>(
     }
 }
 
-/// Cache lines of the next leaf's key that one transform of a leaf asks for: the products ask for one line at each of their
-/// vectors, which is half of it where vectors have two lines, and the transforms share the other half. Memory is then
-/// busy all the time: the key of a group is several times that of a classic step.
+/// Cache lines of the next leaf's key that one transform of a leaf asks for where the products ask for one line at each of
+/// their vectors, half of the two that it has: the memory is busy for longer then. Keys of large groups are asked for by
+/// the products alone: more than three lines at a step of a transform fill the queues.
 fn fetched_by_transform(groups: &Groups, layout: &Layout) -> usize {
     let lines = groups.size * layout.rows * layout.columns * layout.leaf / 8;
     (lines / 2).div_ceil(layout.rows + layout.columns)
 }
 
 /// The rest of the transform of all rows, the products, and the first part of the inverse transform of all columns.
-/// `rest`: the factors, then room for the columns. Where `FETCH`, the key of the next leaf is asked for, `LINES` lines of
-/// it at each step of a transform.
+/// `rest`: the factors, then room for the columns. The key of the next leaf is asked for, `LINES` lines at each step of a
+/// transform and `MORE` at each value of the key.
 #[inline(always)]
-unsafe fn leaf_product<V: Vector, const LINES: usize, const FETCH: bool>(
+unsafe fn leaf_product<V: Vector, const LINES: usize, const MORE: usize>(
     groups: &Groups,
     layout: &Layout,
     key: *const f64,
@@ -296,12 +298,12 @@ unsafe fn leaf_product<V: Vector, const LINES: usize, const FETCH: bool>(
             kernel::store_leaf(&digit, at);
         }
         let sums = rest.add(groups.size * layout.leaf);
-        let key = Stream::<FETCH> { key, next };
+        let key = Stream::<MORE> { key, next };
         match (layout.rows, layout.columns) {
-            (2, 2) => bundle::<V, 2, 2, FETCH>(groups, layout, key, work, rest, sums),
-            (3, _) => bundle::<V, 3, 1, FETCH>(groups, layout, key, work, rest, sums),
-            (4, _) => bundle::<V, 4, 1, FETCH>(groups, layout, key, work, rest, sums),
-            _ => digits_first::<V, FETCH>(groups, layout, key, work, rest, sums),
+            (2, 2) => bundle::<V, 2, 2, MORE>(groups, layout, key, work, rest, sums),
+            (3, _) => bundle::<V, 3, 1, MORE>(groups, layout, key, work, rest, sums),
+            (4, _) => bundle::<V, 4, 1, MORE>(groups, layout, key, work, rest, sums),
+            _ => digits_first::<V, MORE>(groups, layout, key, work, rest, sums),
         }
         for column in 0..layout.columns {
             let sum = kernel::load_leaf::<V>(sums.add(column * layout.leaf));
@@ -311,20 +313,20 @@ unsafe fn leaf_product<V: Vector, const LINES: usize, const FETCH: bool>(
     }
 }
 
-/// A leaf's key being read and, where `FETCH`, the next leaf's being asked for, a line a value.
-struct Stream<const FETCH: bool> {
+/// A leaf's key being read and the next leaf's being asked for, `LINES` lines a value.
+struct Stream<const LINES: usize> {
     key: *const f64,
     next: *const f64,
 }
 
-impl<const FETCH: bool> Stream<FETCH> {
+impl<const LINES: usize> Stream<LINES> {
     /// The next value of the key.
     #[inline(always)]
     unsafe fn value<V: Vector>(&mut self) -> Complex<V> {
         // SAFETY: promised by the caller.
         unsafe {
             let value = Complex::load(self.key);
-            if FETCH {
+            for _ in 0..LINES {
                 prefetch(self.next);
                 self.next = self.next.wrapping_add(8);
             }
@@ -336,10 +338,10 @@ impl<const FETCH: bool> Stream<FETCH> {
 
 /// For `COLUMNS` columns at a time the bundle, in registers, then its product with the digits.
 #[inline(always)]
-unsafe fn bundle<V: Vector, const ROWS: usize, const COLUMNS: usize, const FETCH: bool>(
+unsafe fn bundle<V: Vector, const ROWS: usize, const COLUMNS: usize, const LINES: usize>(
     groups: &Groups,
     layout: &Layout,
-    mut key: Stream<FETCH>,
+    mut key: Stream<LINES>,
     digits: *const f64,
     factors: *const f64,
     sums: *mut f64,
@@ -375,10 +377,10 @@ unsafe fn bundle<V: Vector, const ROWS: usize, const COLUMNS: usize, const FETCH
 
 /// For each column the product of the digits with each GGSW, times its factor.
 #[inline(always)]
-unsafe fn digits_first<V: Vector, const FETCH: bool>(
+unsafe fn digits_first<V: Vector, const LINES: usize>(
     groups: &Groups,
     layout: &Layout,
-    mut key: Stream<FETCH>,
+    mut key: Stream<LINES>,
     digits: *const f64,
     factors: *const f64,
     sums: *mut f64,
