@@ -92,6 +92,11 @@ pub fn lookup(x: u64, p: u64) -> u64 {
     (3 * x + 1) % p
 }
 
+/// The table of a slot of a common-mask ciphertext: [`lookup`] of x + slot, so that every slot has another.
+pub fn slot_lookup(slot: usize, x: u64, p: u64) -> u64 {
+    lookup((x + slot as u64) % p, p)
+}
+
 /// The values that are encrypted: `count` of them, different ones as long as the set has them.
 pub fn messages(count: usize, params: &TfheParams) -> Vec<u64> {
     (0..count as u64).map(|i| (5 * i + 2) % params.plaintext_modulus()).collect()

@@ -2,6 +2,7 @@
 //! `variants [--all] [--quick] [--case GLOB] [--json OUT]`.
 
 use anyhow::{Context, Result, ensure};
+use becalm::math::buffer::available_memory;
 use becalm::math::simd::Level;
 use becalm::params::TfheParams;
 use becalm_bench::cases::{self, Case};
@@ -159,6 +160,11 @@ fn compare_variants(options: &VariantOptions) -> Result<()> {
     ensure!(!cases.is_empty(), "no case matches {} (large ones need --all)", options.case);
     let mut rows = Vec::new();
     for case in &cases {
+        let (needed, free) = (case.memory(), available_memory().unwrap_or(usize::MAX) as u64);
+        if needed > free {
+            eprintln!("{} left out: it takes {needed} bytes, {free} are free", case.name);
+            continue;
+        }
         eprintln!("{} …", case.name);
         let row = case.measure(effort(options.quick));
         rows.push(row.with_context(|| format!("case {}", case.name))?);

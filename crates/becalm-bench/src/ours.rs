@@ -3,7 +3,7 @@
 //! Cases of one primitive call it on buffers that were allocated before, as the peer's half does; gates and lookups go
 //! through the public interface, as the peer's do.
 
-use crate::cases::{Work, lookup, messages};
+use crate::cases::{Work, lookup, messages, slot_lookup};
 use crate::rows::{Side, Timed};
 use anyhow::{Context, Result, ensure};
 use becalm::backend::{Backend, Cpu, Evaluator, Session};
@@ -44,21 +44,23 @@ impl Ours {
 fn expand_key_switch(keys: &EvaluationKey) -> Result<KeySwitchKey> {
     let shape = key_switch_shape(keys.params());
     let words = keys.key_switch_words();
-    let row = shape.gadget.level as usize * (shape.output_dimension + 1);
+    let row = shape.gadget.level as usize * (shape.output_dimension + shape.bodies);
     let fill = |i: usize, out: &mut [u64]| out.copy_from_slice(&words[i * row..(i + 1) * row]);
     Ok(KeySwitchKey::new(shape, Level::best(), fill)?)
 }
 
-/// Bootstraps of a fixed batch, with a key switch first if made so; buffers are allocated once.
+/// Bootstraps of a fixed batch, with a key switch first if made so; buffers are allocated once. Every slot of a ciphertext has
+/// a table of its own.
 pub struct Bootstraps {
     ours: Rc<Ours>,
     key_switch: bool,
+    /// Slot by slot, ciphertext after ciphertext.
     messages: Vec<u64>,
     /// Under the big key; read only with a key switch.
     big: Vec<u64>,
     /// Under the small key; written by the key switch, else the input.
     small: Vec<u64>,
-    table: Vec<u64>,
+    tables: Vec<Table>,
     accumulators: Vec<u64>,
     out: Vec<u64>,
     tile: usize,
@@ -70,16 +72,17 @@ impl Bootstraps {
     fn new(ours: Rc<Ours>, key_switch: bool, messages: Vec<u64>) -> Result<Bootstraps> {
         let params = ours.secret.params().clone();
         let p = params.plaintext_modulus();
-        let table = Table::from_fn(&params, |x| lookup(x, p))?.polynomial().to_vec();
-        let glwe = (params.glwe_dimension + 1) * params.table_size();
-        let tile = ours.bootstrap.best_tile().min(messages.len());
+        let table = |slot| Table::from_fn(&params, |x| slot_lookup(slot, x, p));
+        let tables = (0..params.slots).map(table).collect::<becalm::Result<_>>()?;
+        let count = messages.len() / params.slots;
+        let tile = ours.bootstrap.best_tile().min(count);
         Ok(Bootstraps {
             key_switch,
             big: ours.secret.encrypt(&messages)?.words().to_vec(),
             small: encrypt_small(&ours.secret, &messages),
-            table,
-            accumulators: vec![0; glwe * messages.len()],
-            out: vec![0; (params.big_dimension() + 1) * messages.len()],
+            tables,
+            accumulators: vec![0; glwe_words(&params) * count],
+            out: vec![0; KeyRole::Big.width(&params) * count],
             tile,
             scratch: ours.bootstrap.scratch(tile)?,
             key_switch_scratch: KeySwitchScratch::new(),
@@ -93,26 +96,33 @@ impl Bootstraps {
         if let (true, Some(key)) = (self.key_switch, &self.ours.key_switch) {
             key.apply(&self.big, &mut self.small, &mut self.key_switch_scratch)?;
         }
-        let (n, width) = (params.polynomial_size, params.big_dimension() + 1);
-        let glwe = (params.glwe_dimension + 1) * params.table_size();
-        let small = self.small.chunks(self.tile * (params.lwe_dimension + 1));
+        let (n, glwe) = (params.polynomial_size, glwe_words(params));
+        let [narrow, wide] = [KeyRole::Small, KeyRole::Big].map(|role| role.width(params));
+        let small = self.small.chunks(self.tile * narrow);
         let accumulators = self.accumulators.chunks_mut(self.tile * glwe);
         for ((small, accs), out) in
-            small.zip(accumulators).zip(self.out.chunks_mut(self.tile * width))
+            small.zip(accumulators).zip(self.out.chunks_mut(self.tile * wide))
         {
             for acc in accs.chunks_exact_mut(glwe) {
                 acc.fill(0);
-                load_table(params, 0, &self.table, acc);
+                for (slot, table) in self.tables.iter().enumerate() {
+                    load_table(params, slot, table.polynomial(), acc);
+                }
             }
-            let inputs: Vec<&[u64]> = small.chunks_exact(params.lwe_dimension + 1).collect();
+            let inputs: Vec<&[u64]> = small.chunks_exact(narrow).collect();
             self.ours.bootstrap.rotate(accs, &inputs, &mut self.scratch)?;
-            for (acc, out) in accs.chunks_exact(glwe).zip(out.chunks_exact_mut(width)) {
+            for (acc, out) in accs.chunks_exact(glwe).zip(out.chunks_exact_mut(wide)) {
                 let first = &acc[..glwe / params.accumulators()];
                 sample_extract(params.modulus, n, first, 0, out);
             }
         }
         Ok(())
     }
+}
+
+/// Words of what a rotation turns: k + w polynomials for each accumulator.
+fn glwe_words(params: &TfheParams) -> usize {
+    (params.glwe_dimension + params.slots) * params.table_size()
 }
 
 /// Ciphertexts under the small key, which the scheme has no call for. Masks and noise of the set's variance come from a
@@ -128,12 +138,15 @@ fn encrypt_small(secret: &SecretKey, messages: &[u64]) -> Vec<u64> {
         state ^ state >> 32
     };
     let mut words = Vec::new();
-    for &m in messages {
-        let mask: Vec<u64> = key.iter().map(|_| random() & kept).collect();
-        let dot = mask.iter().zip(key).fold(0u64, |sum, (a, s)| sum.wrapping_add(a * s));
-        let noise = ((random() as f64 * 2f64.powi(-64) - 0.5) * spread) as i64 as u64;
-        words.extend(mask);
-        words.push(encoding.encode(params.modulus, m as i64).wrapping_add(dot).wrapping_add(noise));
+    for messages in messages.chunks(params.slots) {
+        let mask: Vec<u64> = (0..params.lwe_dimension).map(|_| random() & kept).collect();
+        words.extend(&mask);
+        for (key, &m) in key.chunks_exact(mask.len()).zip(messages) {
+            let dot = mask.iter().zip(key).fold(0u64, |sum, (a, s)| sum.wrapping_add(a * s));
+            let noise = ((random() as f64 * 2f64.powi(-64) - 0.5) * spread) as i64 as u64;
+            let plain = encoding.encode(params.modulus, m as i64);
+            words.push(plain.wrapping_add(dot).wrapping_add(noise));
+        }
     }
     words
 }
@@ -146,11 +159,20 @@ impl Timed for Bootstraps {
     fn check(&self) -> Result<()> {
         let params = self.ours.secret.params();
         let (key, encoding) = (self.ours.secret.expose(KeyRole::Big), Encoding::of(params));
-        for (i, (ct, &m)) in self.out.chunks_exact(key.len() + 1).zip(&self.messages).enumerate() {
-            let phase = ct.iter().zip(key).fold(ct[key.len()], |b, (a, s)| b.wrapping_sub(a * s));
-            let (got, wanted) =
-                (encoding.decode(params.modulus, phase), lookup(m, encoding.values));
-            ensure!(got == wanted, "becalm: ciphertext {i}: wanted {wanted}, got {got}");
+        let (dimension, width) = (params.big_dimension(), KeyRole::Big.width(params));
+        let messages = self.messages.chunks(params.slots);
+        for (i, (ct, messages)) in self.out.chunks_exact(width).zip(messages).enumerate() {
+            let (mask, bodies) = ct.split_at(dimension);
+            let slots = bodies.iter().zip(key.chunks_exact(dimension)).zip(messages);
+            for (slot, ((&body, key), &m)) in slots.enumerate() {
+                let phase = mask.iter().zip(key).fold(body, |b, (a, s)| b.wrapping_sub(a * s));
+                let got = encoding.decode(params.modulus, phase);
+                let wanted = slot_lookup(slot, m, encoding.values);
+                ensure!(
+                    got == wanted,
+                    "becalm: ciphertext {i}, slot {slot}: wanted {wanted}, got {got}"
+                );
+            }
         }
         Ok(())
     }
@@ -283,7 +305,7 @@ pub fn prepare(work: Work, params: &TfheParams, kept: &mut Option<Rc<Ours>>) -> 
                 None => Rc::new(Ours::generate(params, needed)?),
             };
             *kept = Some(ours.clone());
-            Box::new(Bootstraps::new(ours, needed, messages(batch, params))?)
+            Box::new(Bootstraps::new(ours, needed, messages(batch * params.slots, params))?)
         }
     };
     Ok(Side { timed, params: params.name.to_string(), log2_pfail: params.log2_pfail })

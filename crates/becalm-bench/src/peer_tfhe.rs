@@ -4,6 +4,8 @@
 //! significant one. The rest agrees: q/B^l times the message in GGSW rows (the peer writes −m·S_r·q/B^l into the body
 //! where becalm writes m·q/B^l into column r: the same phase), masks before body, s_i·q/B^l in key-switching keys.
 
+pub mod artifact;
+pub mod common_mask;
 mod interface;
 mod work;
 

@@ -83,7 +83,7 @@ pub enum Clock {
 
 impl Clock {
     /// Seconds since some fixed moment.
-    fn seconds(self) -> f64 {
+    pub(crate) fn seconds(self) -> f64 {
         let now = clock_gettime(match self {
             Clock::Cpu => ClockId::ProcessCPUTime,
             Clock::Wall => ClockId::Monotonic,

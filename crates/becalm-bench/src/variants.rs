@@ -3,12 +3,17 @@
 //! A row says what the time is worth: security and failure probability of both sides are computed here and now from the
 //! parameters (strict search; noise formulas), never copied from their claims.
 
+mod common_mask;
 mod extended;
+mod fast;
+mod multi_bit;
 
 use crate::cases::Work;
+use crate::peer_tfhe::VERSION;
 use crate::rows::{Clock, Effort, Side, Times, interleave};
 use crate::{ours, peer_tfhe};
 use anyhow::{Context, Result};
+use becalm::math::buffer::Buffer;
 use becalm::math::simd::Level;
 use becalm::params::TfheParams;
 use becalm::tfhe::noise::NoiseReport;
@@ -45,9 +50,13 @@ impl Contender {
     /// # Panics
     /// If the table has no such set; a test names every case.
     pub fn ours(params: &str, work: Work) -> Contender {
-        Contender::of("becalm".into(), named(params), work, 1.0, |work, p| {
-            ours::prepare(work, p, &mut None)
-        })
+        Contender::becalm(named(params), work)
+    }
+
+    /// becalm at any set.
+    fn becalm(params: TfheParams, work: Work) -> Contender {
+        let prepare = |work, p: &TfheParams| ours::prepare(work, p, &mut None);
+        Contender::of("becalm".into(), params, work, 1.0, prepare)
     }
 
     /// The crate `tfhe` at the same numbers.
@@ -55,7 +64,7 @@ impl Contender {
     /// # Panics
     /// If the table has no such set.
     pub fn peer(params: &str, work: Work) -> Contender {
-        let who = format!("tfhe {}", peer_tfhe::VERSION);
+        let who = format!("tfhe {}", VERSION);
         Contender::of(who, named(params), work, 1.0, peer)
     }
 
@@ -68,7 +77,7 @@ impl Contender {
         let whole = named(params);
         let short = TfheParams { lwe_dimension: n, ..whole.clone() };
         let scale = whole.lwe_dimension as f64 / n as f64;
-        let who = format!("tfhe {}, {n} of {} key bits", peer_tfhe::VERSION, whole.lwe_dimension);
+        let who = format!("tfhe {}, {n} of {} key bits", VERSION, whole.lwe_dimension);
         Contender { params: whole, ..Contender::of(who, short, work, scale, peer) }
     }
 
@@ -92,9 +101,17 @@ fn named(params: &str) -> TfheParams {
     TfheParams::named(params).expect("a set of the table").clone()
 }
 
+/// Bytes of both keys of a set, as they are read.
+fn key_bytes(params: &TfheParams) -> u64 {
+    params.bootstrap_key_bytes() + params.key_switch_key_bytes()
+}
+
 /// Every family's cases.
 pub fn cases() -> Vec<Case> {
-    [extended::cases()].into_iter().flatten().collect()
+    [multi_bit::cases(), fast::cases(), common_mask::cases(), extended::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// One side of a row.
@@ -112,10 +129,13 @@ pub struct Entry {
     pub scale: f64,
     /// Bits by the strict search, computed for this row.
     pub security_bits: f64,
-    /// log2 of the failure probability by the formulas, computed for this row.
+    /// log2 of the failure probability of one slot by the formulas, computed for this row.
     pub log2_pfail: f64,
     /// Bytes of both keys in memory, those of the whole set.
     pub key_bytes: u64,
+    /// Milliseconds of reading as many bytes as the bootstrapping key has once, in plain order, after the rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_ms: Option<f64>,
     /// Outputs decrypted and compared.
     pub checked: usize,
 }
@@ -135,7 +155,29 @@ pub struct VariantRow {
     pub simd: String,
 }
 
+/// Most bytes that are read beside a bootstrap.
+const MOST_READ: u64 = 2 << 30;
+
+/// The median time of reading `bytes` bytes in plain order, if there is memory for that.
+fn sequential_read_ms(bytes: u64) -> Option<f64> {
+    let len = usize::try_from(bytes.min(MOST_READ) / 8).ok().filter(|_| bytes <= MOST_READ)?;
+    let mut memory = Buffer::<u64>::new(len).ok()?;
+    memory.as_mut_slice().fill(1);
+    let once = || {
+        let start = Clock::Cpu.seconds();
+        std::hint::black_box(memory.as_slice().iter().fold(0u64, |sum, x| sum.wrapping_add(*x)));
+        (Clock::Cpu.seconds() - start) * 1e3
+    };
+    Some(Times::of((0..5).map(|_| once()).collect()).median_ms)
+}
+
 impl Case {
+    /// Bytes that both sides take while their keys are made, about: each key in two forms.
+    pub fn memory(&self) -> u64 {
+        let bytes = |c: &Contender| 2.0 * key_bytes(&c.params) as f64 / c.scale;
+        (bytes(&self.ours) + bytes(&self.other)) as u64
+    }
+
     /// Measures both sides by turns, every output checked.
     ///
     /// # Errors
@@ -167,7 +209,8 @@ impl Contender {
             scale: self.scale,
             security_bits: p.estimated_bits()?,
             log2_pfail: NoiseReport::of(p).log2_pfail,
-            key_bytes: p.bootstrap_key_bytes() + p.key_switch_key_bytes(),
+            key_bytes: key_bytes(p),
+            read_ms: sequential_read_ms(p.bootstrap_key_bytes()),
             // One run before the rounds, and one in each.
             checked: units * (times.rounds + 1),
         })
@@ -177,8 +220,8 @@ impl Contender {
 /// The rows as a table to read: two lines each.
 pub fn table(rows: &[VariantRow]) -> String {
     let mut text = format!(
-        "{:<28} {:<28} {:>10} {:>7} {:>6} {:>8} {:>9} {:>7}  {}\n",
-        "case", "set", "ms", "ratio", "bits", "log2 p", "keys MB", "checked", "code"
+        "{:<36} {:<28} {:>10} {:>7} {:>6} {:>8} {:>9} {:>8} {:>7}  {}\n",
+        "case", "set", "ms", "ratio", "bits", "log2 p", "keys MB", "read ms", "checked", "code"
     );
     for row in rows {
         for (i, e) in [&row.ours, &row.other].into_iter().enumerate() {
@@ -188,12 +231,13 @@ pub fn table(rows: &[VariantRow]) -> String {
             };
             let _ = writeln!(
                 text,
-                "{case:<28} {:<28} {:>10.3} {ratio:>7} {:>6.1} {:>8.1} {:>9.1} {:>7}  {}",
+                "{case:<36} {:<28} {:>10.3} {ratio:>7} {:>6.1} {:>8.1} {:>9.1} {:>8} {:>7}  {}",
                 e.params,
                 e.ms,
                 e.security_bits,
                 e.log2_pfail,
                 e.key_bytes as f64 / 1e6,
+                e.read_ms.map_or("-".into(), |ms| format!("{ms:.2}")),
                 e.checked,
                 e.who
             );

@@ -6,7 +6,7 @@
 mod common;
 
 use becalm::math::Modulus;
-use becalm::params::{Gadget, Kind, ModulusSwitch, Noise, Order, TfheParams};
+use becalm::params::{Gadget, Kind, ModulusSwitch, Noise, Order, Rotation, TfheParams};
 use becalm_bench::cases::lookup;
 use becalm_bench::peer_tfhe::{Bootstraps, Peer, RawKeys, RawKsk, Secrets, Standard, Word};
 use becalm_bench::rows::Timed;
@@ -32,6 +32,9 @@ fn toy(ks_modulus_log2: u32, modulus_switch: ModulusSwitch) -> TfheParams {
         max_norm2: 1.0,
         modulus_switch,
         order: Order::KsPbs,
+        rotation: Rotation::Classic,
+        slots: 1,
+        shared_key: false,
         security_bits: 0.0,
         security_source: "none".into(),
         log2_pfail: -40.0,

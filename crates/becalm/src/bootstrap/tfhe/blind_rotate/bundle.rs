@@ -13,7 +13,7 @@
 
 use super::kernel::{self, Layout, PAD};
 use super::nodes;
-use crate::math::fft::butterfly::{self, Complex, Fetch};
+use crate::math::fft::butterfly::{self, Complex, Fetch, fetch_steps};
 use crate::math::fft::passes;
 use crate::math::fft::roots;
 #[cfg(target_arch = "x86_64")]
@@ -204,6 +204,10 @@ unsafe fn multiply_kernel<V: Vector>(
         let (passes, count) = nodes::inner_passes(layout);
         let block = groups.size * layout.rows * layout.columns * layout.leaf;
         let leaf_twiddles = layout.plan.twiddles(layout.plan.radices().len()).as_ptr();
+        let lines = match V::LANES {
+            8 => fetched_by_transform(groups, layout).div_ceil(fetch_steps(V::LANES)),
+            _ => 0,
+        };
         for leaf in 0..layout.plan.leaves() {
             let in_segment = leaf % layout.segment_leaves;
             let place =
@@ -215,7 +219,15 @@ unsafe fn multiply_kernel<V: Vector>(
                 let exponents = masks[c].as_ptr().add(at);
                 factors::<V>(groups, layout, leaf, exponents, extra);
                 let key = key.add(leaf * block);
-                leaf_product::<V>(groups, layout, key, work, tw, extra, c == 0);
+                match (c, lines) {
+                    (1.., _) => leaf_product::<V, 0, 0>(groups, layout, key, work, tw, extra),
+                    (0, 1..=2) => leaf_product::<V, 2, 1>(groups, layout, key, work, tw, extra),
+                    (0, 3) => leaf_product::<V, 3, 1>(groups, layout, key, work, tw, extra),
+                    _ if V::LANES == 8 => {
+                        leaf_product::<V, 0, 2>(groups, layout, key, work, tw, extra)
+                    }
+                    _ => leaf_product::<V, 0, 1>(groups, layout, key, work, tw, extra),
+                }
                 nodes::inverse_nodes::<V>(layout, &passes[..count], leaf, work);
             }
         }
@@ -255,69 +267,81 @@ unsafe fn factors<V: Vector>(
     }
 }
 
+/// Cache lines of the next leaf's key that one transform of a leaf asks for where the products ask for one line at each of
+/// their vectors, half of the two that it has: the memory is busy for longer then. Keys of large groups are asked for by
+/// the products alone: more than three lines at a step of a transform fill the queues.
+fn fetched_by_transform(groups: &Groups, layout: &Layout) -> usize {
+    let lines = groups.size * layout.rows * layout.columns * layout.leaf / 8;
+    (lines / 2).div_ceil(layout.rows + layout.columns)
+}
+
 /// The rest of the transform of all rows, the products, and the first part of the inverse transform of all columns.
-/// `rest`: the factors, then room for the columns.
+/// `rest`: the factors, then room for the columns. The key of the next leaf is asked for, `LINES` lines at each step of a
+/// transform and `MORE` at each value of the key.
 #[inline(always)]
-unsafe fn leaf_product<V: Vector>(
+unsafe fn leaf_product<V: Vector, const LINES: usize, const MORE: usize>(
     groups: &Groups,
     layout: &Layout,
     key: *const f64,
     work: *mut f64,
     tw: *const f64,
     rest: *mut f64,
-    fetch: bool,
 ) {
     // SAFETY: promised by the caller.
     unsafe {
+        let block = groups.size * layout.rows * layout.columns * layout.leaf;
+        let (share, next) = (8 * fetched_by_transform(groups, layout), key.wrapping_add(block));
+        let from = |transform: usize| next.wrapping_add(block / 2 + transform * share);
         for row in 0..layout.rows {
             let at = work.add(row * layout.row_stride);
-            let digit = butterfly::leaf_forward::<V, 0>(at, tw, Fetch(key));
+            let digit = butterfly::leaf_forward::<V, LINES>(at, tw, Fetch(from(row)));
             kernel::store_leaf(&digit, at);
         }
         let sums = rest.add(groups.size * layout.leaf);
-        match (layout.rows, layout.columns, fetch) {
-            (2, 2, true) => bundle::<V, 2, 2, true>(groups, layout, key, work, rest, sums),
-            (2, 2, false) => bundle::<V, 2, 2, false>(groups, layout, key, work, rest, sums),
-            (3, _, true) => bundle::<V, 3, 1, true>(groups, layout, key, work, rest, sums),
-            (3, _, false) => bundle::<V, 3, 1, false>(groups, layout, key, work, rest, sums),
-            (4, _, true) => bundle::<V, 4, 1, true>(groups, layout, key, work, rest, sums),
-            (4, _, false) => bundle::<V, 4, 1, false>(groups, layout, key, work, rest, sums),
-            (_, _, true) => digits_first::<V, true>(groups, layout, key, work, rest, sums),
-            (_, _, false) => digits_first::<V, false>(groups, layout, key, work, rest, sums),
+        let key = Stream::<MORE> { key, next };
+        match (layout.rows, layout.columns) {
+            (2, 2) => bundle::<V, 2, 2, MORE>(groups, layout, key, work, rest, sums),
+            (3, _) => bundle::<V, 3, 1, MORE>(groups, layout, key, work, rest, sums),
+            (4, _) => bundle::<V, 4, 1, MORE>(groups, layout, key, work, rest, sums),
+            _ => digits_first::<V, MORE>(groups, layout, key, work, rest, sums),
         }
         for column in 0..layout.columns {
             let sum = kernel::load_leaf::<V>(sums.add(column * layout.leaf));
             let at = work.add(column * layout.row_stride);
-            butterfly::leaf_inverse::<V, 0>(sum, at, tw, Fetch(key));
+            butterfly::leaf_inverse::<V, LINES>(sum, at, tw, Fetch(from(layout.rows + column)));
         }
     }
 }
 
-/// How far ahead the key is fetched, in doubles: 16 KiB.
-const FETCH_AHEAD: usize = 2048;
+/// A leaf's key being read and the next leaf's being asked for, `LINES` lines a value.
+struct Stream<const LINES: usize> {
+    key: *const f64,
+    next: *const f64,
+}
 
-/// The next value of the key.
-#[inline(always)]
-unsafe fn next<V: Vector, const FETCH: bool>(key: &mut *const f64) -> Complex<V> {
-    // SAFETY: promised by the caller.
-    unsafe {
-        let value = Complex::load(*key);
-        if FETCH {
-            for line in 0..V::LANES / 4 {
-                prefetch(key.wrapping_add(FETCH_AHEAD + 8 * line));
+impl<const LINES: usize> Stream<LINES> {
+    /// The next value of the key.
+    #[inline(always)]
+    unsafe fn value<V: Vector>(&mut self) -> Complex<V> {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let value = Complex::load(self.key);
+            for _ in 0..LINES {
+                prefetch(self.next);
+                self.next = self.next.wrapping_add(8);
             }
+            self.key = self.key.add(2 * V::LANES);
+            value
         }
-        *key = key.add(2 * V::LANES);
-        value
     }
 }
 
 /// For `COLUMNS` columns at a time the bundle, in registers, then its product with the digits.
 #[inline(always)]
-unsafe fn bundle<V: Vector, const ROWS: usize, const COLUMNS: usize, const FETCH: bool>(
+unsafe fn bundle<V: Vector, const ROWS: usize, const COLUMNS: usize, const LINES: usize>(
     groups: &Groups,
     layout: &Layout,
-    mut key: *const f64,
+    mut key: Stream<LINES>,
     digits: *const f64,
     factors: *const f64,
     sums: *mut f64,
@@ -332,7 +356,7 @@ unsafe fn bundle<V: Vector, const ROWS: usize, const COLUMNS: usize, const FETCH
                     let factor = Complex::<V>::load(factors.add(j * 2 * V::LANES));
                     for column in 0..COLUMNS {
                         for row in 0..ROWS {
-                            let value = next::<V, FETCH>(&mut key);
+                            let value = key.value::<V>();
                             sum[column][row] = value.mul_acc(factor, sum[column][row]);
                         }
                     }
@@ -353,10 +377,10 @@ unsafe fn bundle<V: Vector, const ROWS: usize, const COLUMNS: usize, const FETCH
 
 /// For each column the product of the digits with each GGSW, times its factor.
 #[inline(always)]
-unsafe fn digits_first<V: Vector, const FETCH: bool>(
+unsafe fn digits_first<V: Vector, const LINES: usize>(
     groups: &Groups,
     layout: &Layout,
-    mut key: *const f64,
+    mut key: Stream<LINES>,
     digits: *const f64,
     factors: *const f64,
     sums: *mut f64,
@@ -371,7 +395,7 @@ unsafe fn digits_first<V: Vector, const FETCH: bool>(
                     let mut product = Complex::<V>::zero();
                     for row in 0..layout.rows {
                         let digit = Complex::load(digits.add(row * layout.row_stride + vector));
-                        product = next::<V, FETCH>(&mut key).mul_acc(digit, product);
+                        product = key.value::<V>().mul_acc(digit, product);
                     }
                     let factor = Complex::load(factors.add(j * 2 * V::LANES));
                     sum = product.mul_acc(factor, sum);
