@@ -14,7 +14,7 @@ use crate::math::fft::butterfly::{self, Complex, Fetch, fetch_steps};
 use crate::math::fft::passes::{self, leaf_stride};
 #[cfg(target_arch = "x86_64")]
 use crate::math::fft::vector::{Avx2, Avx512};
-use crate::math::fft::vector::{Portable, Round, Vector};
+use crate::math::fft::vector::{Portable, Round, Vector, prefetch};
 use crate::math::gadget::Gadget;
 use crate::math::simd::Level;
 use std::ops::Range;
@@ -411,10 +411,11 @@ unsafe fn multiply_kernel<V: Vector>(
                 let (g, tw) =
                     (ggsw.add(leaf * block), leaf_twiddles.add(leaf * leaf_stride::<V>()));
                 match lines {
-                    0 => leaf_product::<V, 0>(layout, g, at, tw, digits, share),
-                    1 => leaf_product::<V, 1>(layout, g, at, tw, digits, share),
-                    2 => leaf_product::<V, 2>(layout, g, at, tw, digits, share),
-                    _ => leaf_product::<V, 3>(layout, g, at, tw, digits, share),
+                    0 => leaf_product::<V, 0, false>(layout, g, at, tw, digits, share),
+                    1 => leaf_product::<V, 1, false>(layout, g, at, tw, digits, share),
+                    2 => leaf_product::<V, 2, false>(layout, g, at, tw, digits, share),
+                    3 => leaf_product::<V, 3, false>(layout, g, at, tw, digits, share),
+                    _ => leaf_product::<V, 0, true>(layout, g, at, tw, digits, share),
                 }
                 inverse_nodes::<V>(layout, &passes[..count], leaf, at);
             }
@@ -422,9 +423,10 @@ unsafe fn multiply_kernel<V: Vector>(
     }
 }
 
-/// `LINES` cache lines of the key that follows are asked for at each step of a transform.
+/// `LINES` cache lines of the key that follows are asked for at each step of a transform; or, where that were too many at a
+/// time, as many as are read where the key is `STREAMED`.
 #[inline(always)]
-unsafe fn leaf_product<V: Vector, const LINES: usize>(
+unsafe fn leaf_product<V: Vector, const LINES: usize, const STREAMED: bool>(
     layout: &Layout,
     g: *const f64,
     at: *mut f64,
@@ -455,11 +457,22 @@ unsafe fn leaf_product<V: Vector, const LINES: usize>(
             }
             let mut sum = digit;
             for m in 0..V::LANES {
-                sum[m] = digit[m].mul(Complex::load(g.add(last + m * 2 * V::LANES)));
+                let i = last + m * 2 * V::LANES;
+                if STREAMED {
+                    for line in 0..V::LANES.div_ceil(4) {
+                        prefetch(g.wrapping_add(i + FETCH_AHEAD + 8 * line));
+                    }
+                }
+                sum[m] = digit[m].mul(Complex::load(g.add(i)));
             }
             for row in 0..layout.rows - 1 {
                 for m in 0..V::LANES {
                     let i = row * layout.leaf + m * 2 * V::LANES;
+                    if STREAMED {
+                        for line in 0..V::LANES.div_ceil(4) {
+                            prefetch(g.wrapping_add(i + FETCH_AHEAD + 8 * line));
+                        }
+                    }
                     sum[m] =
                         Complex::<V>::load(digits.add(i)).mul_acc(Complex::load(g.add(i)), sum[m]);
                 }
