@@ -106,7 +106,9 @@ fn row(p: &TfheParams) -> String {
         }
         other => format!("ModulusSwitch::{other:?}"),
     };
+    let family = p.assumption().unwrap_or("standard keys");
     let lines = [
+        format!("// {family}; security_bits by the strict search"),
         format!("const {}: Row = Row {{", p.name.to_uppercase()),
         format!("    name: {:?},", p.name),
         format!("    kind: Kind::{:?},", p.kind),

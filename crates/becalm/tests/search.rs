@@ -72,6 +72,8 @@ fn goals_out_of_reach_are_refused() {
     refused(Goal { bits: 11, ..Goal::default() });
     refused(Goal { security_bits: f64::NAN, ..Goal::default() });
     refused(Goal { rotation: Rotation::Extended { factor_log2: 9 }, ..Goal::default() });
+    refused(Goal { rotation: Rotation::MultiBit { grouping: 0 }, ..Goal::default() });
+    refused(Goal { rotation: Rotation::Block { size: 0 }, ..Goal::default() });
     refused(Goal { ks_modulus_log2: 33, ..Goal::default() });
     let published = NoiseCurve::Published132;
     refused(Goal { norm2: Some(1e6), curve: published, ..Goal::default() });

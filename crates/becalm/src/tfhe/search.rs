@@ -80,13 +80,23 @@ const FLOOR_LOG2: f64 = 2.0;
 const MOVES: usize = 40;
 
 impl Goal {
+    /// The family's name, as the table has it.
+    fn name(&self, message_bits: u32) -> String {
+        let values = format!("{message_bits}_{}", self.bits.saturating_sub(message_bits));
+        match (self.rotation, self.slots) {
+            (Rotation::Block { .. }, _) => format!("fast_{values}_found"),
+            (_, 0..=1) => format!("tfhe_{values}_found"),
+            (_, slots) => format!("cm_{values}_w{slots}_found"),
+        }
+    }
+
     /// A set with everything but n, N, k, gadgets and noise.
     fn template(&self) -> TfheParams {
         let message_bits = self.bits.div_ceil(2).max(1);
         let (message, all) = (1u64 << message_bits, 1u64 << self.bits.max(1));
         let norm2 = self.norm2.unwrap_or(((all - 1) / (message - 1)) as f64);
         TfheParams {
-            name: Cow::Owned(format!("tfhe_{}_{}_found", message_bits, self.bits - message_bits)),
+            name: Cow::Owned(self.name(message_bits)),
             kind: Kind::Standard,
             modulus: self.modulus,
             lwe_dimension: 720,
@@ -114,11 +124,7 @@ impl Goal {
 
     /// What n must be a multiple of.
     fn step(&self) -> usize {
-        match self.rotation {
-            Rotation::MultiBit { grouping } => grouping as usize,
-            Rotation::Block { size } => size as usize,
-            _ => 1,
-        }
+        self.rotation.group_bits()
     }
 
     /// Noise as this goal draws it, of at least 2^`log2_std` of the torus.

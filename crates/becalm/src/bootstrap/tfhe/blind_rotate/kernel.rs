@@ -457,24 +457,14 @@ unsafe fn leaf_product<V: Vector, const LINES: usize, const STREAMED: bool>(
             }
             let mut sum = digit;
             for m in 0..V::LANES {
-                let i = last + m * 2 * V::LANES;
-                if STREAMED {
-                    for line in 0..V::LANES.div_ceil(4) {
-                        prefetch(g.wrapping_add(i + FETCH_AHEAD + 8 * line));
-                    }
-                }
-                sum[m] = digit[m].mul(Complex::load(g.add(i)));
+                let value = key_value::<V, STREAMED>(g.add(last + m * 2 * V::LANES));
+                sum[m] = digit[m].mul(value);
             }
             for row in 0..layout.rows - 1 {
                 for m in 0..V::LANES {
                     let i = row * layout.leaf + m * 2 * V::LANES;
-                    if STREAMED {
-                        for line in 0..V::LANES.div_ceil(4) {
-                            prefetch(g.wrapping_add(i + FETCH_AHEAD + 8 * line));
-                        }
-                    }
-                    sum[m] =
-                        Complex::<V>::load(digits.add(i)).mul_acc(Complex::load(g.add(i)), sum[m]);
+                    let value = key_value::<V, STREAMED>(g.add(i));
+                    sum[m] = Complex::<V>::load(digits.add(i)).mul_acc(value, sum[m]);
                 }
             }
             butterfly::leaf_inverse::<V, LINES>(
@@ -485,6 +475,20 @@ unsafe fn leaf_product<V: Vector, const LINES: usize, const STREAMED: bool>(
             );
             fetched = fetched.wrapping_add(8 * share);
         }
+    }
+}
+
+/// A value of the key; `STREAMED` asks for the one that is read so much later.
+#[inline(always)]
+unsafe fn key_value<V: Vector, const STREAMED: bool>(p: *const f64) -> Complex<V> {
+    // SAFETY: promised by the caller.
+    unsafe {
+        if STREAMED {
+            for line in 0..V::LANES.div_ceil(4) {
+                prefetch(p.wrapping_add(FETCH_AHEAD + 8 * line));
+            }
+        }
+        Complex::load(p)
     }
 }
 
