@@ -1,8 +1,8 @@
 //! The `becalm` command as a user runs it: every verb, files between them, exit status and messages.
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 /// A folder of its own for each test, removed afterwards.
 struct Folder(PathBuf);
@@ -118,14 +118,17 @@ fn refusals_name_the_remedy() {
 #[cfg(unix)]
 fn an_interrupt_leaves_no_key_behind() {
     let folder = Folder::new("interrupt");
-    let child = Command::new(env!("CARGO_BIN_EXE_becalm"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_becalm"))
         .current_dir(&folder.0)
         .args(["keygen", "--params", "tfhe_3_3"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(800));
+    // It says how large the key will be just before it begins.
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.contains("tfhe_3_3"), "{first}");
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
     let out = child.wait_with_output().unwrap();
