@@ -76,7 +76,8 @@ def test_a_callback_stops_by_returning_false(toy):
 
     with pytest.raises(becalm.Interrupted) as e:
         becalm.keygen("tfhe_3_3", progress=stop)
-    assert len(calls) == 1 and 0 < calls[0][0] < calls[0][1]
+    # Each thread may have asked once before the first answer.
+    assert 1 <= len(calls) <= (os.cpu_count() or 1) and 0 < calls[0][0] < calls[0][1]
     assert e.value.remedy
 
 
