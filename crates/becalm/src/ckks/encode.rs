@@ -8,6 +8,7 @@ use crate::math::complex::Complex;
 use crate::math::rns::{Scratch, centred, mul, pow};
 use crate::{Error, Result};
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 /// `x` modulo p, nearest to zero, for an integer `x` of any size.
 pub(crate) fn residue(x: f64, p: u64) -> f64 {
@@ -58,7 +59,8 @@ impl Context {
     }
 
     /// The values in all N/2 slots of a polynomial with real coefficients, divided by `scale`.
-    pub(crate) fn values(&self, mut coefficients: Vec<f64>, scale: f64) -> Vec<Complex> {
+    pub(crate) fn values(&self, coefficients: Vec<f64>, scale: f64) -> Vec<Complex> {
+        let mut coefficients = Zeroizing::new(coefficients);
         self.fft().forward(&mut coefficients);
         let value = |(re, im): &(usize, usize)| {
             Complex::new(coefficients[*re] / scale, coefficients[*im] / scale)
@@ -105,9 +107,9 @@ impl Context {
     pub(crate) fn integers(&self, limbs: &[f64]) -> Vec<f64> {
         let (ring, n) = (self.ring(), self.params().degree());
         let count = (limbs.len() / n).min(3);
-        let mut digits: Vec<Vec<f64>> = vec![];
+        let mut digits: Vec<Zeroizing<Vec<f64>>> = vec![];
         for i in 0..count {
-            let mut x = limbs[i * n..][..n].to_vec();
+            let mut x = Zeroizing::new(limbs[i * n..][..n].to_vec());
             ring.backward(i, &mut x);
             for (k, digit) in digits.iter().enumerate() {
                 let p = ring.word(i).p;
@@ -120,7 +122,7 @@ impl Context {
         let mut out = vec![0.0; n];
         for (i, digit) in digits.iter().enumerate().rev() {
             let p = ring.word(i).prime;
-            out.iter_mut().zip(digit).for_each(|(x, d)| *x = *x * p + d);
+            out.iter_mut().zip(digit.iter()).for_each(|(x, d)| *x = *x * p + d);
         }
         out
     }

@@ -64,10 +64,10 @@ impl Context {
         self.sealed(message, parts, values.len(), level, key.id, error)
     }
 
-    fn message(&self, values: &[Complex], level: usize) -> Result<Vec<f64>> {
+    fn message(&self, values: &[Complex], level: usize) -> Result<Zeroizing<Vec<f64>>> {
         self.check_values("encrypt", values)?;
         let scale = self.scale(level)?;
-        let coefficients = self.coefficients(values, scale);
+        let coefficients = Zeroizing::new(self.coefficients(values, scale));
         let modulus: f64 = (0..=level.min(3)).map(|i| self.step(i)).product();
         match coefficients.iter().map(|x| x.abs()).fold(0.0, f64::max) {
             largest if largest < modulus / 4.0 => Ok(coefficients),
@@ -82,7 +82,7 @@ impl Context {
 
     fn sealed(
         &self,
-        message: Vec<f64>,
+        message: Zeroizing<Vec<f64>>,
         mut parts: [Scratch; 2],
         slots: usize,
         level: usize,
@@ -90,9 +90,11 @@ impl Context {
         error: f64,
     ) -> Result<Rlwe> {
         let (count, n) = (self.words(level), self.params().degree());
-        let message = self.limbs(&message, &self.words_of(count, 0));
-        let limbs = parts[0].par_chunks_mut(n).zip(message.par_chunks(n)).enumerate();
-        limbs.for_each(|(i, (x, m))| self.ring().add(i, x, m));
+        let mut limbs = self.limbs(&message, &self.words_of(count, 0));
+        let pairs = parts[0].par_chunks_mut(n).zip(limbs.par_chunks(n)).enumerate();
+        pairs.for_each(|(i, (x, m))| self.ring().add(i, x, m));
+        // It goes back to the pool of everybody's buffers.
+        limbs.zeroize();
         let scale = self.scale(level)?;
         let params = self.params().name;
         Ok(Rlwe { params, key, level, scale, slots, error: error / scale, parts })

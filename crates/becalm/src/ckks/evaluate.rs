@@ -220,7 +220,11 @@ impl Context {
     }
 
     /// `i·a`: a product with X^(N/2), exact and without a level.
-    pub fn multiply_i(&self, a: &Rlwe) -> Rlwe {
+    ///
+    /// # Errors
+    /// `WrongParams` for a ciphertext of another set.
+    pub fn multiply_i(&self, a: &Rlwe) -> Result<Rlwe> {
+        self.check_set("multiply by i", a.params)?;
         let (n, mut out) = (self.params().degree(), a.empty());
         out.parts = [0, 1].map(|k| {
             let mut part = self.ring().scratch(a.parts[k].len());
@@ -231,7 +235,7 @@ impl Context {
             );
             part
         });
-        out
+        Ok(out)
     }
 
     /// From level 0 to `level`: the residues modulo q_0 nearest zero as residues of all words, times the integer `factor`.

@@ -32,7 +32,7 @@ impl Matrix {
 
     /// The entries of diagonal `k` modulo the number of slots, zero at first.
     pub fn diagonal(&mut self, k: i64) -> &mut [Complex] {
-        let (k, n) = (k.rem_euclid(self.slots as i64) as usize, self.slots);
+        let (k, n) = (k.rem_euclid(self.slots.max(1) as i64) as usize, self.slots);
         self.diagonals.entry(k).or_insert_with(|| vec![Complex::default(); n])
     }
 
@@ -41,23 +41,24 @@ impl Matrix {
         self.diagonals.keys().copied()
     }
 
-    /// The map applied to a vector in the clear.
+    /// The map applied to a vector in the clear, which stands repeated if it has fewer values than there are slots.
     pub fn apply(&self, x: &[Complex]) -> Vec<Complex> {
-        let n = self.slots;
-        let mut out = vec![Complex::default(); n];
+        let mut out = vec![Complex::default(); self.slots];
         for (k, diagonal) in &self.diagonals {
-            out.iter_mut().enumerate().for_each(|(a, y)| *y = *y + diagonal[a] * x[(a + k) % n]);
+            let turned = x.iter().cycle().skip(*k);
+            out.iter_mut().zip(diagonal).zip(turned).for_each(|((y, a), x)| *y = *y + *a * *x);
         }
         out
     }
 
     /// First `first`, then this.
     pub fn after(&self, first: &Matrix) -> Matrix {
-        let (n, mut out) = (self.slots, Matrix::zero(self.slots));
+        let mut out = Matrix::zero(self.slots);
         for (k, a) in &self.diagonals {
             for (l, b) in &first.diagonals {
+                let terms = a.iter().zip(b.iter().cycle().skip(*k));
                 let sum = out.diagonal((k + l) as i64);
-                sum.iter_mut().enumerate().for_each(|(i, x)| *x = *x + a[i] * b[(i + k) % n]);
+                sum.iter_mut().zip(terms).for_each(|(x, (a, b))| *x = *x + *a * *b);
             }
         }
         out
@@ -99,6 +100,8 @@ enum Diagonal {
 
 /// A [`Matrix`] encoded at a level, with its division into baby and giant steps.
 pub struct LinearMap {
+    /// Name of the set that it was encoded for.
+    params: &'static str,
     level: usize,
     count: usize,
     stride: usize,
@@ -156,7 +159,8 @@ impl LinearMap {
         };
         let diagonals = matrix.diagonals.iter().map(encode).collect();
         let giant = most / stride / baby + 1;
-        Ok(LinearMap { level, count, stride, baby, giant, scale, diagonals })
+        let params = context.params().name;
+        Ok(LinearMap { params, level, count, stride, baby, giant, scale, diagonals })
     }
 
     /// The rotations that it needs keys for.
@@ -200,9 +204,10 @@ impl Evaluator<'_> {
     /// The map applied to the slots: one level lower, scale s·(scale of the map)/q.
     ///
     /// # Errors
-    /// `BadInput` below the level of the map, `WrongKey` naming a missing rotation.
+    /// `BadInput` below the level of the map, `WrongParams` for a map of another set, `WrongKey` naming a missing rotation.
     pub fn linear(&self, x: &Rlwe, map: &LinearMap) -> Result<Rlwe> {
         self.check("apply a linear map", x)?;
+        self.context().check_set("apply a linear map", map.params)?;
         if x.level < map.level {
             let (wanted, got) = (format!("level {} or above", map.level), x.level.to_string());
             return Err(Error::bad_input(

@@ -72,7 +72,7 @@ fn sums_and_products_are_those_of_the_slots() {
     assert!(bits(&context.add_plain(&a, &k).unwrap(), &each(|a, b| a + b)) > 30.0);
     assert!(bits(&context.multiply_constant(&a, -0.3).unwrap(), &each(|a, _| a * -0.3)) > 27.0);
     let turned: Vec<Complex> = m.iter().map(|a| Complex::new(-a.im, a.re)).collect();
-    assert!(bits(&context.multiply_i(&a), &turned) > 30.0);
+    assert!(bits(&context.multiply_i(&a).unwrap(), &turned) > 30.0);
     // Down to level 0, where the scale is another.
     let mut x = a.clone();
     for _ in 0..10 {

@@ -7,7 +7,7 @@
 //! ternary of weight h under a modulus of its own (Bossuat–Troncoso-Pastoriza–Hubaux 2022, sparse-secret encapsulation).
 
 use super::Kind;
-use crate::security::{self, Attack, Instance, Search, Secret, estimate};
+use crate::security::{self, Instance, Secret};
 use crate::{Error, Result};
 use serde::Serialize;
 
@@ -226,12 +226,7 @@ impl CkksParams {
     /// # Errors
     /// `bad_input` if an instance is none.
     pub fn estimated_bits(&self) -> Result<f64> {
-        let mut least = security::CEILING_BITS;
-        for instance in self.instances() {
-            let attacks = Attack::for_secret(instance.secret);
-            least = least.min(estimate(&instance, attacks, Search::Strict)?.bits());
-        }
-        Ok(least)
+        security::least_bits(&self.instances())
     }
 
     /// Refuses a set that is not [`Kind::Standard`] unless `allow_insecure`.

@@ -19,7 +19,7 @@ pub use lookup::{Need, find};
 
 use crate::math::Modulus;
 pub use crate::math::gadget::Gadget;
-use crate::security::{self, Attack, Instance, Search, Secret, estimate};
+use crate::security::{self, Instance, Secret};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -439,12 +439,7 @@ impl TfheParams {
     /// # Errors
     /// `bad_input` if a key is no LWE instance (noise of 0, say).
     pub fn estimated_bits(&self) -> Result<f64> {
-        let mut least = security::CEILING_BITS;
-        for instance in self.instances() {
-            let attacks = Attack::for_secret(instance.secret);
-            least = least.min(estimate(&instance, attacks, Search::Strict)?.bits());
-        }
-        Ok(least)
+        security::least_bits(&self.instances())
     }
 
     /// Refuses a set below 128 bits unless `allow_insecure`. A set passes if it is of kind [`Kind::Standard`] and either

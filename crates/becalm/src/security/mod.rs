@@ -186,6 +186,16 @@ impl Candidate {
     }
 }
 
+/// Bits of security of a secret that shows itself in several instances: the least over them, by the strict search for the
+/// attacks that matter to each.
+///
+/// # Errors
+/// As [`estimate`].
+pub fn least_bits(instances: &[Instance]) -> Result<f64> {
+    let bits = |i: &Instance| Ok(estimate(i, Attack::for_secret(i.secret), Search::Strict)?.bits());
+    instances.iter().try_fold(CEILING_BITS, |least, i| Ok(least.min(bits(i)?)))
+}
+
 /// Estimates the cost of each of `attacks` on `instance`.
 ///
 /// # Errors

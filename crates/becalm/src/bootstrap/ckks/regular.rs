@@ -118,7 +118,7 @@ impl Regular {
         }
         let conjugate = evaluator.conjugate(&w)?;
         let mut re = context.add(&w, &conjugate)?;
-        let mut im = context.multiply_i(&context.subtract(&conjugate, &w)?);
+        let mut im = context.multiply_i(&context.subtract(&conjugate, &w)?)?;
         for part in [&mut re, &mut im] {
             context.add_constant(part, -0.25 / span(&self.bootstrap));
         }
@@ -139,7 +139,7 @@ impl Regular {
     /// As [`Regular::run`].
     pub fn slots_to_coeffs(&self, evaluator: &Evaluator, re: &Rlwe, im: &Rlwe) -> Result<Rlwe> {
         let context = evaluator.context();
-        let mut w = context.add(re, &context.multiply_i(im))?;
+        let mut w = context.add(re, &context.multiply_i(im)?)?;
         for map in &self.up {
             w = evaluator.linear(&w, map)?;
         }
