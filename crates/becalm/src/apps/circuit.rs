@@ -192,10 +192,14 @@ impl Circuit {
     /// The noise of a sum in variances of a bootstrap: registers add as squares, arguments, which may be related to each
     /// other (`x·x`, or what comes from a file), as deviations.
     pub(super) fn norm2(&self, sum: &Sum) -> i64 {
-        let (own, given): (Vec<&(i64, Reg)>, Vec<&(i64, Reg)>) =
-            sum.terms.iter().partition(|t| !self.arguments.contains(&t.1));
-        let related: i64 = given.iter().map(|t| t.0.abs()).sum();
-        own.iter().map(|t| t.0 * t.0).sum::<i64>() + related * related
+        let (mut own, mut given) = (0, 0);
+        for (c, register) in &sum.terms {
+            match self.arguments.contains(register) {
+                true => given += c.abs(),
+                false => own += c * c,
+            }
+        }
+        own + given * given
     }
 
     /// Marks a sum as a result, in an encoding whose unit is `units` of this circuit's.
