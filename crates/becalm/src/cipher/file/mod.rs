@@ -65,7 +65,7 @@ pub enum Kind {
     Lwe,
     /// A [`Glwe`](crate::cipher::Glwe) ciphertext.
     Glwe,
-    /// A batch of [`Integers`](crate::apps::integer::Integers).
+    /// A batch of encrypted integers.
     Integers,
     /// A program.
     Program,
