@@ -86,16 +86,44 @@ fn number(a: &[bool]) -> usize {
     a.iter().rev().fold(0, |n, b| 2 * n + usize::from(*b))
 }
 
-/// The operation on bits: what comes out, each result with the bits of its type.
-fn model(name: &str, ty: Type, x: &[Bits]) -> Vec<Bits> {
-    let (a, b) = (&x[0], x.get(1).unwrap_or(&x[0]));
+/// Comparisons and counts of bits.
+fn answer(name: &str, ty: Type, a: &Bits, b: &Bits) -> Option<Vec<Bits>> {
     let (n, signed) = (a.len(), ty.signed());
-    let sign = |x: &Bits| signed && x[n - 1];
-    let zip = |f: fn(bool, bool) -> bool| vec![a.iter().zip(b).map(|(x, y)| f(*x, *y)).collect()];
     let truth = |t: bool| vec![vec![t]];
     let count = |c: usize| vec![constant((usize::BITS - n.leading_zeros()) as usize, c as u64)];
     let run =
         |bits: &mut dyn Iterator<Item = &bool>, bit: bool| bits.take_while(|x| **x == bit).count();
+    Some(match name {
+        "eq" => truth(a == b),
+        "ne" => truth(a != b),
+        "gt" => truth(greater(a, b, signed)),
+        "ge" => truth(!greater(b, a, signed)),
+        "lt" => truth(greater(b, a, signed)),
+        "le" => truth(!greater(a, b, signed)),
+        "min" => vec![if greater(a, b, signed) { b.clone() } else { a.clone() }],
+        "max" => vec![if greater(a, b, signed) { a.clone() } else { b.clone() }],
+        "leading_zeros" => count(run(&mut a.iter().rev(), false)),
+        "leading_ones" => count(run(&mut a.iter().rev(), true)),
+        "trailing_zeros" => count(run(&mut a.iter(), false)),
+        "trailing_ones" => count(run(&mut a.iter(), true)),
+        "count_ones" => count(a.iter().filter(|x| **x).count()),
+        "ilog2" => {
+            let zeros = count(run(&mut a.iter().rev(), false)).remove(0);
+            vec![difference(&constant(zeros.len(), n as u64 - 1), &zeros).0]
+        }
+        _ => return None,
+    })
+}
+
+/// The operation on bits: what comes out, each result with the bits of its type.
+fn model(name: &str, ty: Type, x: &[Bits]) -> Vec<Bits> {
+    let (a, b) = (&x[0], x.get(1).unwrap_or(&x[0]));
+    let (n, signed) = (a.len(), ty.signed());
+    if let Some(found) = answer(name, ty, a, b) {
+        return found;
+    }
+    let sign = |x: &Bits| signed && x[n - 1];
+    let zip = |f: fn(bool, bool) -> bool| vec![a.iter().zip(b).map(|(x, y)| f(*x, *y)).collect()];
     let turned = |by: usize| vec![(0..n).map(|i| a[(i + n - by % n) % n]).collect()];
     let divide = || {
         let (q, r) = quotient(&neg_if(a, sign(a)), &neg_if(b, sign(b)));
@@ -122,14 +150,6 @@ fn model(name: &str, ty: Type, x: &[Bits]) -> Vec<Bits> {
         "shr" => vec![(0..n).map(|i| *a.get(i + number(b)).unwrap_or(&sign(a))).collect()],
         "rotate_left" => turned(number(b)),
         "rotate_right" => turned(n - number(b) % n),
-        "eq" => truth(a == b),
-        "ne" => truth(a != b),
-        "gt" => truth(greater(a, b, signed)),
-        "ge" => truth(!greater(b, a, signed)),
-        "lt" => truth(greater(b, a, signed)),
-        "le" => truth(!greater(a, b, signed)),
-        "min" => vec![if greater(a, b, signed) { b.clone() } else { a.clone() }],
-        "max" => vec![if greater(a, b, signed) { a.clone() } else { b.clone() }],
         "select" => vec![if a[0] { x[1].clone() } else { x[2].clone() }],
         "overflowing_add" if signed => vec![plus.clone(), vec![left(&plus, false)]],
         "overflowing_add" => vec![plus, vec![carry]],
@@ -140,15 +160,6 @@ fn model(name: &str, ty: Type, x: &[Bits]) -> Vec<Bits> {
             let low = all[..n].to_vec();
             let same = extended(&low, 2 * n, signed) == all;
             vec![low, vec![!same]]
-        }
-        "leading_zeros" => count(run(&mut a.iter().rev(), false)),
-        "leading_ones" => count(run(&mut a.iter().rev(), true)),
-        "trailing_zeros" => count(run(&mut a.iter(), false)),
-        "trailing_ones" => count(run(&mut a.iter(), true)),
-        "count_ones" => count(a.iter().filter(|x| **x).count()),
-        "ilog2" => {
-            let zeros = count(run(&mut a.iter().rev(), false)).remove(0);
-            vec![difference(&constant(zeros.len(), n as u64 - 1), &zeros).0]
         }
         other => panic!("no model of {other}"),
     }
