@@ -1,6 +1,8 @@
 """Encrypted integers in Python: operators against numpy's, shapes, types and refusals."""
 
+import doctest
 import operator as op
+import pickle
 
 import numpy as np
 import pytest
@@ -80,3 +82,212 @@ def test_refusals(toy, stranger):
         x.on(stranger.server) + 1
     with pytest.raises(TypeError):
         x.on(toy.server) + "1"
+
+
+def test_results_against_numpy(words):
+    secret, a, b, x, y = words
+    small = np.array([[1, 2], [0, 9]], dtype=np.uint8)
+    assert np.array_equal(x.min(y).decrypt(secret), np.minimum(a, b))
+    assert np.array_equal(x.max(90).decrypt(secret), np.maximum(a, 90))
+    assert np.array_equal((x + small).decrypt(secret), a + small)
+    assert np.array_equal((small - x).decrypt(secret), small - a)
+    assert np.array_equal((100 // (x | 1)).decrypt(secret), 100 // (a | 1))
+    assert np.array_equal((x << small).decrypt(secret), a << small)
+    assert np.array_equal((x > y).select(small, y).decrypt(secret), np.where(a > b, small, b))
+    assert np.array_equal((x > y).select(x, 1).decrypt(secret), np.where(a > b, a, 1))
+    assert x.rotate_left(3).decrypt(secret)[0, 0] == (200 << 3 & 255) | (200 >> 5)
+    assert x.rotate_right(y & 7).decrypt(secret)[0, 1] == (3 >> 7) | (3 << 1)
+    assert np.array_equal(x.sum().decrypt(secret), int(a.sum()) % 256)
+    for axis in (0, 1, -1):
+        assert np.array_equal(x.sum(axis).decrypt(secret), a.sum(axis, dtype=np.uint8))
+    assert (x[0] @ y[1]).decrypt(secret) == (200 * 77 + 3 * 5) % 256
+    assert (x[0].dot([3, 250])).decrypt(secret) == (200 * 3 + 3 * 250) % 256
+
+
+def test_counts_and_overflow(words, toy):
+    secret, a, b, x, y = words
+    bits = [f"{v:08b}" for v in a.ravel()]
+    counts = {
+        "count_ones": [s.count("1") for s in bits],
+        "leading_zeros": [len(s) - len(s.lstrip("0")) for s in bits],
+        "leading_ones": [len(s) - len(s.lstrip("1")) for s in bits],
+        "trailing_zeros": [len(s) - len(s.rstrip("0")) for s in bits],
+        "trailing_ones": [len(s) - len(s.rstrip("1")) for s in bits],
+    }
+    for name, wanted in counts.items():
+        assert getattr(x, name)().decrypt(secret).ravel().tolist() == wanted, name
+    assert x.ilog2().decrypt(secret).ravel().tolist() == [7, 1, 6, 15]
+    for name, f in [("add", op.add), ("sub", op.sub), ("mul", op.mul)]:
+        result, left = getattr(x, f"overflowing_{name}")(y)
+        exact = f(a.astype(int), b.astype(int))
+        assert np.array_equal(result.decrypt(secret), exact % 256)
+        assert np.array_equal(left.decrypt(secret), (exact < 0) | (exact > 255)), name
+    signed = becalm.int_(5).encrypt(secret, [-16, -3, 7]).on(toy.server)
+    assert signed.abs().decrypt(secret).tolist() == [-16, 3, 7]
+    # The same ciphertext as both operands: its noise is related to itself.
+    result, left = signed.overflowing_add(signed)
+    assert result.decrypt(secret).tolist() == [0, -6, 14]
+    assert left.decrypt(secret).tolist() == [True, False, False]
+
+
+def test_arrays_are_indexed_and_joined_as_in_numpy(words, toy):
+    secret, a, b, x, y = words
+    assert (len(x), x.ndim, x.size) == (2, 2, 4)
+    assert np.array_equal([row.decrypt(secret) for row in x], a)
+    assert np.array_equal(x[:, ::-1].decrypt(secret), a[:, ::-1])
+    assert np.array_equal(x.reshape(-1)[a.ravel() > 50].decrypt(secret), a[a > 50])
+    assert np.array_equal(becalm.stack([x, y], 1).decrypt(secret), np.stack([a, b], 1))
+    both = becalm.concatenate([x, becalm.uint(8).trivial(toy.server, [[1, 2]])])
+    assert np.array_equal(both.decrypt(secret), np.concatenate([a, [[1, 2]]]))
+    at = becalm.uint(3).encrypt(secret, [0, 3, 4]).on(toy.server)
+    assert x.reshape(-1)[at].decrypt(secret).tolist() == [200, 0, 0]
+    assert y.reshape(-1)[at].decrypt(secret).tolist() == [100, 5, 0]
+    squares = at.table([v * v for v in range(5)], becalm.uint(6))
+    assert squares.decrypt(secret).tolist() == [0, 9, 16]
+    for single in (x[0, 0], x.sum()):
+        with pytest.raises(TypeError):
+            len(single)
+    with pytest.raises(IndexError):
+        x[2]
+
+
+def test_integers_travel(words, tmp_path, stranger):
+    secret, a, _, x, _ = words
+    path = tmp_path / "x.becalm"
+    fresh = becalm.int_(9).encrypt(secret, [[-256, 255], [0, -1]])
+    sizes = []
+    for seeded in (False, True):
+        fresh.save(path, seeded=seeded)
+        sizes.append(path.stat().st_size)
+        back = becalm.load(path, allow_insecure=True)
+        assert back.type == becalm.int_(9) and back.shape == (4,)
+        assert back.decrypt(secret).tolist() == [-256, 255, 0, -1]
+        with pytest.raises(becalm.BadFile, match="at most"):
+            becalm.load(path, allow_insecure=True, limit=sizes[0] // 2)
+    # 20 digits of some 500 words each, against a word each and a header.
+    assert sizes[0] > 20 * sizes[1] / 2 and sizes[1] < 3000
+    with pytest.raises(becalm.Insecure):
+        becalm.load(path)
+    with pytest.raises(becalm.Unsupported, match="without a seed"):
+        (x + 1).save(path, seeded=True)
+    (x + 1).save(path)
+    again = becalm.load(path, allow_insecure=True).reshape(2, 2)
+    assert np.array_equal(again.decrypt(secret), a + np.uint8(1))
+    copied = pickle.loads(pickle.dumps(x))
+    assert copied.type == x.type and np.array_equal(copied.decrypt(secret), a)
+    with pytest.raises(becalm.WrongKey):
+        copied.decrypt(stranger.secret)
+    with pytest.raises(becalm.Unsupported, match="on\\(server\\)"):
+        copied + 1
+    cut = tmp_path / "cut.becalm"
+    cut.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(becalm.BadFile):
+        becalm.load(cut, allow_insecure=True)
+
+
+def test_ciphertexts_travel_by_a_seed(toy, tmp_path):
+    path = tmp_path / "c.becalm"
+    x = toy.secret.encrypt([3, 1, 2])
+    x.save(path, seeded=True)
+    assert toy.secret.decrypt(becalm.load(path, allow_insecure=True)).tolist() == [3, 1, 2]
+    x[1:].save(path, seeded=True)
+    assert toy.secret.decrypt(becalm.load(path, allow_insecure=True)).tolist() == [1, 2]
+    with pytest.raises(becalm.Unsupported):
+        x[::-1].save(path, seeded=True)
+    with pytest.raises(becalm.Unsupported):
+        (2 * x).save(path, seeded=True)
+
+
+def test_every_refusal_says_what_to_do(words, toy, stranger):
+    secret, _, _, x, y = words
+    u8, flat = becalm.uint(8), x.reshape(-1)
+    at = becalm.uint(9).encrypt(secret, 1)
+    cases = {
+        "cast": lambda: x + becalm.uint(9).encrypt(secret, 1),
+        "cast the index": lambda: flat[at],
+        "halves": lambda: x.table(range(257), becalm.uint(9)),
+        "one entry": lambda: x.table([]),
+        "equal length": lambda: flat.dot([1, 2, 3]),
+        "reshape or cut": lambda: x.dot(x),
+        "2 to 256 bits": lambda: becalm.int_(257),
+        "values of uint8": lambda: x + 256,
+        "wider type": lambda: u8.trivial(toy.server, [1, 1 << 200]),
+        "integers": lambda: u8.encrypt(secret, ["one"]),
+        "an axis": lambda: x.sum(2),
+        "broadcast": lambda: x + flat[:3],
+        "trivial": lambda: (x > 1).select(1, 2),
+        "a bool": lambda: x.select(x, y),
+        "unsigned amount": lambda: x << x.astype(becalm.int_(8)),
+        "becalm.uint": lambda: x.astype("uint8"),
+        "choose one of these": lambda: x.apply("square"),
+        "1 to 128|2 to 256": lambda: becalm.uint(129).cost("overflowing_mul"),
+        "arrays of uint8": lambda: becalm.stack([x, x > 1]),
+        "array of integers": lambda: x[0, 0][at],
+    }
+    for remedy, run in cases.items():
+        with pytest.raises(becalm.BadInput, match=remedy):
+            run()
+    theirs = u8.encrypt(stranger.secret, 1)
+    for run in (lambda: x + theirs, lambda: becalm.stack([x[0, 0], theirs])):
+        with pytest.raises(becalm.WrongKey):
+            run()
+    with pytest.raises(becalm.WrongKey):
+        x.decrypt(stranger.secret)
+    for run in (lambda: np.array(x), lambda: bool(x)):
+        with pytest.raises(becalm.Unsupported, match="decrypt"):
+            run()
+
+
+def test_the_examples_of_the_methods_are_true(words, toy):
+    secret, _, _, x, _ = words
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+    known = {"becalm": becalm, "secret": secret, "server": toy.server, "x": x}
+    for test in finder.find(becalm.integers, "integers", globs=known):
+        runner.run(test)
+    assert runner.tries > 12 and not runner.failures
+
+
+def test_aes_turns_what_arrives_into_integers(toy):
+    """SP 800-38A, F.5.1: the first block, as four words and as bytes."""
+    counter = bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
+    arrived = bytes.fromhex("874d6191b620e3261bef6864990db6ce")
+    message = bytes.fromhex("6bc1bee22e409f96e93d7e117393172a")
+    key = bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")
+    secret, key = toy.secret, becalm.aes128(toy.secret, key).on(toy.server)
+    assert 5000 < key.cost().bootstraps <= 5200 and key.cost().depth == 50
+    words = key.transcipher(arrived[:12], counter, becalm.uint(32))
+    wanted = np.frombuffer(message[:12], dtype="<u4")
+    assert words.decrypt(secret).tolist() == wanted.tolist()
+    # They are integers like any other.
+    assert (words + 1).decrypt(secret).tolist() == (wanted + np.uint32(1)).tolist()
+
+
+def test_aes_of_encrypted_blocks(toy):
+    """FIPS 197, appendix C.1."""
+    key = becalm.aes128(toy.secret, bytes(range(16))).on(toy.server)
+    block = becalm.encrypt_bytes(toy.secret, bytes.fromhex("00112233445566778899aabbccddeeff"))
+    assert block.decrypt(toy.secret)[:2] == b"\x00\x11" and len(block) == 16
+    wanted = bytes.fromhex("69c4e0d86a7b0430d8cdb78070b4c55a")
+    assert key.ecb(block).decrypt(toy.secret) == wanted
+
+
+def test_aes_refuses(toy):
+    key = becalm.aes128(toy.secret, bytes(16))
+    block, u32 = becalm.encrypt_bytes(toy.secret, bytes(16)), becalm.uint(32)
+    with pytest.raises(becalm.Unsupported, match="on\\(server\\)"):
+        key.ecb(block)
+    key = key.on(toy.server)
+    cases = {
+        "16 bytes": lambda: becalm.aes128(toy.secret, bytes(24)),
+        "encode": lambda: becalm.aes128(toy.secret, "becalm, 16 bytes"),
+        "blocks of 16": lambda: key.ecb(becalm.encrypt_bytes(toy.secret, bytes(17))),
+        "encrypt_bytes": lambda: key.ecb(bytes(16)),
+        "counter": lambda: key.ctr(bytes(16), bytes(15)),
+        "some data": lambda: key.ctr(b"", bytes(16)),
+        "whole uint32": lambda: key.transcipher(bytes(3), bytes(16), u32),
+        "8, 16, 32, 64": lambda: key.transcipher(bytes(6), bytes(16), becalm.uint(24)),
+        "1 to 1024 blocks": lambda: key.ctr(bytes(16 * 1025), bytes(16)),
+    }
+    for remedy, run in cases.items():
+        with pytest.raises(becalm.BadInput, match=remedy):
+            run()

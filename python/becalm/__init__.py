@@ -17,12 +17,14 @@ says what to do.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from becalm import _native, keys
+from becalm import _native, ciphertext, integers, keys
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
-from becalm.ciphertext import Ciphertext, EncryptedTable, concatenate, stack
+from becalm.aes import AesKey, EncryptedBytes, aes128, encrypt_bytes
+from becalm.ciphertext import Ciphertext, EncryptedTable
 from becalm.doctor import Report, doctor
 from becalm.errors import (
     BadFile,
@@ -42,10 +44,12 @@ from becalm.keys import Keys, SecretKey, Server, SlotKey, keygen
 from becalm.program import Cost, Program, Register, Table, price
 
 __all__ = [
+    "AesKey",
     "BadFile",
     "BadInput",
     "Ciphertext",
     "Cost",
+    "EncryptedBytes",
     "EncryptedTable",
     "Error",
     "Insecure",
@@ -68,10 +72,12 @@ __all__ = [
     "WrongKey",
     "WrongParams",
     "__version__",
+    "aes128",
     "boolean",
     "concatenate",
     "cost",
     "doctor",
+    "encrypt_bytes",
     "int_",
     "keygen",
     "load",
@@ -134,6 +140,30 @@ def cost(what: Program | TableSource | Table, on: Any = "tfhe_2_2", *, lanes: in
     return price(what, on, lanes)
 
 
+@overload
+def concatenate(parts: Sequence[Ciphertext], axis: int = ...) -> Ciphertext: ...
+@overload
+def concatenate(parts: Sequence[Integers], axis: int = ...) -> Integers: ...
+def concatenate(parts: Sequence[Any], axis: int = 0) -> Any:
+    """Encrypted arrays joined along an axis they have, as numpy's `concatenate`; not slots."""
+    return _joined(list(parts), lambda p: ciphertext.concatenate(p, axis))
+
+
+@overload
+def stack(parts: Sequence[Ciphertext], axis: int = ...) -> Ciphertext: ...
+@overload
+def stack(parts: Sequence[Integers], axis: int = ...) -> Integers: ...
+def stack(parts: Sequence[Any], axis: int = 0) -> Any:
+    """Encrypted arrays of one shape along a new axis, as numpy's `stack`; slots stay last."""
+    return _joined(list(parts), lambda p: ciphertext.stack(p, axis))
+
+
+def _joined(parts: list[Any], join: Callable[[list[Ciphertext]], Ciphertext]) -> Any:
+    if parts and isinstance(parts[0], Integers):
+        return integers.joined(parts, join)
+    return join(parts)
+
+
 def load(
     path: str | os.PathLike[str],
     *,
@@ -141,12 +171,13 @@ def load(
     limit: int | None = None,
     backend: str = "auto",
     threads: int = 0,
-) -> SecretKey | Server | SlotKey | Ciphertext | EncryptedTable | Program:
+) -> SecretKey | Server | SlotKey | Ciphertext | EncryptedTable | Integers | Program:
     """Reads any file that becalm wrote.
 
     What a file says of itself is checked, not trusted. Sets below 128 bits are refused unless
     `allow_insecure`; batches and programs of more than `limit` bytes (1 GiB by default) are
-    refused. Ciphertexts come back flat. A server runs on `backend` with so many threads.
+    refused. Ciphertexts and integers come back flat. A server runs on `backend` with so many
+    threads.
     """
     kind = _native.kind_of_file(path)
     most = None if limit is None else count("load", "limit", limit)
@@ -162,6 +193,8 @@ def load(
         return Ciphertext(lwe, (len(lwe),))
     if kind == "becalm.glwe":
         return EncryptedTable(_native.Glwe.load(path, allow_insecure, most))
+    if kind == "becalm.integers":
+        return integers.loaded(_native.load_integers(path, allow_insecure, most))
     if kind == "becalm.program":
         return Program(_native.Program.load(path, allow_insecure, most))
     remedy = "use a newer version of becalm"

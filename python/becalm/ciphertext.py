@@ -163,9 +163,13 @@ class Ciphertext:
             raise BadInput("reshape", f"a last axis of {self.slots} slots", str(found), remedy)
         return Ciphertext(self._lwe, found[:-1])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the values to a file, flat: after `becalm.load`, `reshape` them."""
-        self._lwe.save(path)
+    def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
+        """Writes the values to a file, flat: after `becalm.load`, `reshape` them.
+
+        Ciphertexts as they were encrypted can be written `seeded`, with one seed in place of all
+        masks: one word for each value.
+        """
+        self._lwe.save(path, bool(seeded))
 
     def __repr__(self) -> str:
         low, high = self.range

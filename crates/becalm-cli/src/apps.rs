@@ -1,11 +1,12 @@
-//! `becalm run --app uint64 | aes`: an application from keys to checked results, with what each operation takes.
+//! `becalm run --app uint64 | aes`: an application from keys to checked results; what each operation takes is said before it
+//! runs.
 
 use crate::report::{self, facts, table};
 use crate::run::{keygen, peak_memory};
 use anyhow::{Result, bail};
 use becalm::apps::Aim;
 use becalm::apps::aes::{Aes, decrypt_bytes, encrypt_bytes};
-use becalm::apps::integer::{Clear, Integers, Operation, Type};
+use becalm::apps::integer::{Clear, Integers, Operation, Recorded, Type};
 use becalm::backend::{Backend, Cpu, Evaluator};
 use becalm::cipher::{Ciphertext, Lwe, SecretKey};
 use becalm::params::TfheParams;
@@ -22,6 +23,14 @@ const AES: [u128; 3] = [
     0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f,
     0x0011_2233_4455_6677_8899_aabb_ccdd_eeff,
     0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a,
+];
+
+/// SP 800-38A, F.5.1: key, first counter, what arrives, what it was before it was encrypted.
+const CTR: [u128; 4] = [
+    0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c,
+    0xf0f1_f2f3_f4f5_f6f7_f8f9_fafb_fcfd_feff,
+    0x874d_6191_b620_e326_1bef_6864_990d_b6ce,
+    0x6bc1_bee2_2e40_9f96_e93d_7e11_7393_172a,
 ];
 
 /// What an operation took.
@@ -64,14 +73,14 @@ pub fn run(
     let secret = SecretKey::generate(params, allow_insecure)?;
     let cpu = Cpu::new(threads)?;
     // Refused before the keys are made.
-    let recorded = if app == "aes" { vec![] } else { operations(params)? };
+    let jobs = if app == "aes" { aes(params)? } else { operations(params)? };
+    if !json {
+        announce(&jobs)?;
+    }
     let keys = cpu.install(|| keygen(&secret))?;
     let bench = Bench { evaluator: Evaluator::new(&cpu, &keys)?, secret };
     let keygen_seconds = started.elapsed().as_secs_f64();
-    let operations = match app {
-        "aes" => vec![bench.aes()?],
-        _ => recorded.iter().map(|r| bench.integers(r)).collect::<Result<_>>()?,
-    };
+    let operations = jobs.iter().map(|job| bench.run(job)).collect::<Result<_>>()?;
     let report = Report {
         app: app.into(),
         params: params.name.to_string(),
@@ -91,10 +100,31 @@ pub fn run(
     }
 }
 
-type Recorded = (&'static str, becalm::apps::integer::Recorded, u64);
+/// An operation, recorded.
+struct Job {
+    name: &'static str,
+    what: What,
+}
+
+/// A circuit, and what it should give.
+enum What {
+    Integers(Recorded, u64),
+    Ecb(Aes),
+    /// What arrives encrypted by AES becomes integers.
+    Ctr(Aes),
+}
+
+impl Job {
+    fn program(&self) -> &Arc<Program> {
+        match &self.what {
+            What::Integers(recorded, _) => recorded.program(),
+            What::Ecb(aes) | What::Ctr(aes) => aes.program(),
+        }
+    }
+}
 
 /// The operations on [`NUMBERS`], with what they give.
-fn operations(params: &TfheParams) -> Result<Vec<Recorded>> {
+fn operations(params: &TfheParams) -> Result<Vec<Job>> {
     let ([a, b], ty) = (NUMBERS, Type::Uint(64));
     let wanted = [
         ("add", a.wrapping_add(b)),
@@ -108,9 +138,32 @@ fn operations(params: &TfheParams) -> Result<Vec<Recorded>> {
     let record = |(name, wanted)| {
         let types = if name == "select" { vec![Type::Bool, ty, ty] } else { vec![ty; 2] };
         let recorded = Operation::named(name)?.circuit(params.clone(), Aim::Work, &types)?;
-        Ok((name, recorded, wanted))
+        Ok(Job { name, what: What::Integers(recorded, wanted) })
     };
     wanted.into_iter().map(record).collect()
+}
+
+/// A block under an encrypted key, and a block that arrives encrypted.
+fn aes(params: &TfheParams) -> Result<Vec<Job>> {
+    let params = Arc::new(params.clone());
+    let [_, counter, arrived, _] = CTR.map(u128::to_be_bytes);
+    let ctr = Aes::ctr(params.clone(), counter, &[arrived], Some(Type::Uint(64)))?;
+    Ok(vec![
+        Job { name: "aes128 block", what: What::Ecb(Aes::ecb(params, 1)?) },
+        Job { name: "aes128 to uint64", what: What::Ctr(ctr) },
+    ])
+}
+
+/// What the operations take, before keys are made.
+fn announce(jobs: &[Job]) -> Result<()> {
+    let row = |job: &Job| {
+        let Cost { bootstraps, depth, waves, bytes_per_lane, .. } = job.program().cost();
+        let cells = [bootstraps, depth, waves].map(|n| n.to_string());
+        [vec![job.name.into()], cells.to_vec(), vec![report::megabytes(bytes_per_lane)]].concat()
+    };
+    let rows: Vec<Vec<String>> = jobs.iter().map(row).collect();
+    let head = ["to be run", "bootstraps", "depth", "waves", "registers"];
+    report::print(&format!("{}\n", table(&head, &rows)))
 }
 
 impl Bench {
@@ -127,7 +180,17 @@ impl Bench {
         Ok((out, started.elapsed().as_secs_f64()))
     }
 
-    fn integers(&self, (name, recorded, wanted): &Recorded) -> Result<Operated> {
+    fn run(&self, job: &Job) -> Result<Operated> {
+        let (right, seconds) = match &job.what {
+            What::Integers(recorded, wanted) => self.integers(job.name, recorded, *wanted)?,
+            What::Ecb(aes) => self.ecb(job.name, aes)?,
+            What::Ctr(aes) => self.ctr(job.name, aes)?,
+        };
+        let Cost { bootstraps, depth, waves, .. } = job.program().cost();
+        Ok(Operated { operation: job.name.into(), bootstraps, depth, waves, seconds, right })
+    }
+
+    fn integers(&self, name: &str, recorded: &Recorded, wanted: u64) -> Result<(bool, f64)> {
         // The condition of a selection comes first.
         let values = [1, NUMBERS[0], NUMBERS[1]];
         let values = &values[3 - recorded.inputs().len()..];
@@ -138,25 +201,26 @@ impl Bench {
         let arguments = recorded.arguments(&given.iter().collect::<Vec<_>>())?;
         let (out, seconds) = self.evaluate(name, recorded.program(), &arguments)?;
         let got = recorded.results(out)?[0].decrypt(&self.secret)?;
-        let right = got[0].low() == u128::from(*wanted);
-        Ok(operated(name, recorded.program().cost(), seconds, right))
+        Ok((got[0].low() == u128::from(wanted), seconds))
     }
 
-    fn aes(&self) -> Result<Operated> {
+    fn ecb(&self, name: &str, aes: &Aes) -> Result<(bool, f64)> {
         let [key, block, wanted] = AES.map(u128::to_be_bytes);
-        let aes = Aes::ecb(self.secret.params().clone(), 1)?;
         let (key, block) =
             (encrypt_bytes(&self.secret, &key)?, encrypt_bytes(&self.secret, &block)?);
-        let arguments = aes.arguments(&key, &[&block])?;
-        let (out, seconds) = self.evaluate("aes", aes.program(), &arguments)?;
-        let right = decrypt_bytes(&self.secret, &aes.bits(&out)?)? == wanted;
-        Ok(operated("aes128 block", aes.program().cost(), seconds, right))
+        let (out, seconds) =
+            self.evaluate(name, aes.program(), &aes.arguments(&key, &[&block])?)?;
+        Ok((decrypt_bytes(&self.secret, &aes.bits(&out)?)? == wanted, seconds))
     }
-}
 
-fn operated(name: &str, cost: Cost, seconds: f64, right: bool) -> Operated {
-    let Cost { bootstraps, depth, waves, .. } = cost;
-    Operated { operation: name.into(), bootstraps, depth, waves, seconds, right }
+    fn ctr(&self, name: &str, aes: &Aes) -> Result<(bool, f64)> {
+        let [key, _, _, wanted] = CTR.map(u128::to_be_bytes);
+        let key = encrypt_bytes(&self.secret, &key)?;
+        let (out, seconds) = self.evaluate(name, aes.program(), &aes.arguments(&key, &[])?)?;
+        let words = aes.integers(&out)?.decrypt(&self.secret)?;
+        let got: Vec<u8> = words.iter().flat_map(|w| w.to_bytes()[..8].to_vec()).collect();
+        Ok((got == wanted, seconds))
+    }
 }
 
 fn print(r: &Report) -> Result<()> {

@@ -28,7 +28,7 @@ pub struct Args {
     /// The lookup table, one entry for each value; by default m² + 1 modulo the number of values.
     #[arg(long, value_delimiter = ',', value_parser = report::value, allow_hyphen_values = true)]
     table: Vec<u64>,
-    /// Run an application instead: integers of 64 bits, or one block of AES-128.
+    /// Run an application instead: integers of 64 bits; or AES-128, of one block and of data that arrives encrypted.
     #[arg(long, value_parser = ["uint64", "aes"], conflicts_with_all = ["values", "table"])]
     app: Option<String>,
     /// Threads; 0 for all.

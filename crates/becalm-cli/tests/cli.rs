@@ -177,7 +177,7 @@ fn slots_from_keys_to_values() {
 #[test]
 fn applications_run_and_check_themselves() {
     let f = Folder::new("apps");
-    for (app, rows) in [("uint64", 6), ("aes", 1)] {
+    for (app, rows) in [("uint64", 6), ("aes", 2)] {
         let line = format!("run --app {app} --params toy_2_2 --allow-insecure --json");
         let report: serde_json::Value = serde_json::from_str(&f.succeed(&line)).unwrap();
         let operations = report["operations"].as_array().unwrap();

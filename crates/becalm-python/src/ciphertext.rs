@@ -133,9 +133,9 @@ impl Lwe {
         detached(py, || cipher::Lwe::concat(&batches)).map(Lwe)
     }
 
-    /// Writes a file.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || self.0.save(&path))
+    /// Writes a file; `seeded` with one seed in place of all masks.
+    fn save(&self, py: Python<'_>, path: PathBuf, seeded: bool) -> PyResult<()> {
+        detached(py, || if seeded { self.0.save_seeded(&path) } else { self.0.save(&path) })
     }
 
     /// Reads a file.

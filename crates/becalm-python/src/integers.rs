@@ -1,15 +1,17 @@
-//! Encrypted integers: recorded operations, encryption and decryption. Shapes and operators are Python's; a clear integer
-//! travels as 32 bytes of two's complement, least significant first.
+//! Encrypted integers and AES: recorded operations, encryption, decryption and files. Shapes and operators are Python's; a
+//! clear integer travels as 32 bytes of two's complement, least significant first, encrypted ones as a batch for each digit.
 
 use crate::call::{detached, guarded, raise};
-use crate::ciphertext::Lwe;
-use crate::keys::SecretKey;
+use crate::ciphertext::{Lwe, trust};
+use crate::keys::{EvaluationKey, SecretKey};
 use crate::params::Params;
 use crate::program::Program;
+use becalm::apps::aes::{self, Aes, BLOCK};
 use becalm::apps::integer::{self, Clear, Integers, Operation, Type, Word};
 use becalm::apps::{Aim, Circuit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::path::PathBuf;
 
 /// Clear integers of a type.
 fn clears(ty: Type, data: &[u8]) -> Vec<Clear> {
@@ -66,14 +68,36 @@ fn record(
         };
         words.push(word);
     }
-    let outputs = match operation.strip_prefix("cast ") {
-        Some(ty) => vec![circuit.cast(&words[0], ty.parse()?)?],
-        None => Operation::named(operation)?.record(&mut circuit, &words)?,
+    let outputs = match (operation, operation.strip_prefix("cast ")) {
+        (_, Some(ty)) => vec![circuit.cast(&words[0], ty.parse()?)?],
+        ("sum", _) => vec![circuit.sum(&words)?],
+        // A list and as many factors; an array and the index after it; an index and the entries after it, clear ones.
+        ("dot", _) => {
+            let (a, b) = words.split_at(words.len() / 2);
+            vec![circuit.dot(a, b)?]
+        }
+        ("index", _) => {
+            let (array, at) = words.split_at(words.len().saturating_sub(1));
+            vec![circuit.index(array, at.first().unwrap_or(&none()?))?]
+        }
+        ("table", _) => {
+            let ty: Type = operands.last().map_or("bool", |o| &o.0).parse()?;
+            let entries =
+                operands.iter().skip(1).flat_map(|o| clears(ty, o.1.as_deref().unwrap_or(&[])));
+            let entries: Vec<Clear> = entries.collect();
+            vec![circuit.table(words.first().unwrap_or(&none()?), ty, &entries)?]
+        }
+        _ => Operation::named(operation)?.record(&mut circuit, &words)?,
     };
     let inputs: Vec<&Word> = inputs.iter().collect();
     let recorded = circuit.finish(&inputs, &outputs.iter().collect::<Vec<_>>())?;
     let types = recorded.outputs().iter().map(Type::to_string).collect();
     Ok((Program::of(recorded.program().clone()), types))
+}
+
+/// What stands for an operand that was left out.
+fn none() -> becalm::Result<Word> {
+    Word::clear(Type::Bool, Clear::from(false))
 }
 
 /// Encrypts integers of a type: a batch for each digit.
@@ -89,6 +113,111 @@ pub fn encrypt_integers(
         Ok(Integers::encrypt(&secret.0, ty, &clears(ty, data))?.digits().to_vec())
     })?;
     Ok(digits.into_iter().map(Lwe).collect())
+}
+
+/// Clear integers of a type in the form of encrypted ones, for the key of a server.
+#[pyfunction]
+pub fn trivial_integers(key: &EvaluationKey, name: &str, data: &[u8]) -> PyResult<Vec<Lwe>> {
+    guarded(|| {
+        let ty: Type = name.parse().map_err(raise)?;
+        let integers = Integers::trivial(key.0.params(), key.0.key_id(), ty, &clears(ty, data));
+        Ok(parts(&integers.map_err(raise)?))
+    })
+}
+
+fn parts(integers: &Integers) -> Vec<Lwe> {
+    integers.digits().iter().cloned().map(Lwe).collect()
+}
+
+fn whole(name: &str, digits: Vec<Bound<'_, Lwe>>) -> PyResult<Integers> {
+    let digits = digits.iter().map(|d| d.get().0.clone()).collect();
+    guarded(|| Integers::new(name.parse().map_err(raise)?, digits).map_err(raise))
+}
+
+/// Writes integers to a file.
+#[pyfunction]
+pub fn save_integers(
+    py: Python<'_>,
+    name: &str,
+    digits: Vec<Bound<'_, Lwe>>,
+    path: PathBuf,
+    seeded: bool,
+) -> PyResult<()> {
+    let integers = whole(name, digits)?;
+    detached(py, || integers.save(&path, seeded))
+}
+
+/// The file of integers in memory.
+#[pyfunction]
+pub fn integers_to_bytes<'py>(
+    py: Python<'py>,
+    name: &str,
+    digits: Vec<Bound<'py, Lwe>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let integers = whole(name, digits)?;
+    Ok(PyBytes::new(py, &detached(py, || integers.to_bytes(false))?))
+}
+
+/// Reads integers from a file: their type and digits.
+#[pyfunction]
+pub fn load_integers(
+    py: Python<'_>,
+    path: PathBuf,
+    allow_insecure: bool,
+    limit: Option<u64>,
+) -> PyResult<(String, Vec<Lwe>)> {
+    let found = detached(py, || Integers::load(&path, trust(allow_insecure, limit)))?;
+    Ok((found.ty().to_string(), parts(&found)))
+}
+
+/// Integers from a file in memory: their type and digits.
+#[pyfunction]
+pub fn integers_from_bytes(
+    py: Python<'_>,
+    file: &[u8],
+    allow_insecure: bool,
+) -> PyResult<(String, Vec<Lwe>)> {
+    let found = detached(py, || Integers::from_bytes(file, trust(allow_insecure, None)))?;
+    Ok((found.ty().to_string(), parts(&found)))
+}
+
+/// Encrypts bytes as bits, each byte's lowest first.
+#[pyfunction]
+pub fn encrypt_bits(py: Python<'_>, secret: &SecretKey, data: &[u8]) -> PyResult<Lwe> {
+    detached(py, || aes::encrypt_bytes(&secret.0, data)).map(Lwe)
+}
+
+/// Decrypts bits to bytes.
+#[pyfunction]
+pub fn decrypt_bits<'py>(
+    py: Python<'py>,
+    secret: &SecretKey,
+    bits: &Lwe,
+) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, &detached(py, || aes::decrypt_bytes(&secret.0, &bits.0))?))
+}
+
+/// The program of AES-128 in ECB: the bits of a key, then those of the blocks, to the bits of encrypted blocks.
+#[pyfunction]
+pub fn record_aes_ecb(py: Python<'_>, params: &Params, blocks: usize) -> PyResult<Program> {
+    let aes = detached(py, || Aes::ecb(params.0.clone(), blocks))?;
+    Ok(Program::of(aes.program().clone()))
+}
+
+/// The program of AES-128 in CTR on clear data: the bits of a key to bits, or to the digits of integers of a type.
+#[pyfunction]
+pub fn record_aes_ctr(
+    py: Python<'_>,
+    params: &Params,
+    counter: [u8; BLOCK],
+    data: &[u8],
+    name: Option<&str>,
+) -> PyResult<Program> {
+    let (blocks, _) = data.as_chunks::<BLOCK>();
+    let aes = detached(py, || {
+        Aes::ctr(params.0.clone(), counter, blocks, name.map(str::parse).transpose()?)
+    })?;
+    Ok(Program::of(aes.program().clone()))
 }
 
 /// Decrypts the digits of integers of a type.

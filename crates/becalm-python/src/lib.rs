@@ -29,7 +29,9 @@ mod _native {
     use crate::evaluate::Evaluator;
     #[pymodule_export]
     use crate::integers::{
-        decrypt_integers, encrypt_integers, integer_operations, integer_type, record_integers,
+        decrypt_bits, decrypt_integers, encrypt_bits, encrypt_integers, integer_operations,
+        integer_type, integers_from_bytes, integers_to_bytes, load_integers, record_aes_ctr,
+        record_aes_ecb, record_integers, save_integers, trivial_integers,
     };
     #[pymodule_export]
     use crate::keys::{EvaluationKey, SecretKey, SlotKey, kind_of_file};

@@ -2,6 +2,7 @@
 
 mod harness;
 
+use becalm::apps::integer::{Clear, Integers, Type};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{EvaluationKey, Glwe, Lwe, SecretKey};
 use becalm::params::{Kind, TfheParams};
@@ -15,17 +16,19 @@ use std::sync::OnceLock;
 
 /// What tries to read: a name, and a load that forgets what it loaded.
 type Load = fn(&[u8], Trust) -> Result<()>;
-const LOADS: [(&str, Load); 5] = [
+const LOADS: [(&str, Load); 7] = [
     ("secret key", |b, t| SecretKey::from_bytes(b, t).map(drop)),
     ("evaluation key", |b, t| EvaluationKey::from_bytes(b, t).map(drop)),
     ("lwe", |b, t| Lwe::from_bytes(b, t).map(drop)),
     ("glwe", |b, t| Glwe::from_bytes(b, t).map(drop)),
     ("program", |b, t| Program::from_bytes(b, t).map(drop)),
+    ("seeded lwe", |b, t| Lwe::from_bytes(b, t).map(drop)),
+    ("integers", |b, t| Integers::from_bytes(b, t).map(drop)),
 ];
 
 /// One small file of each kind, in the order of [`LOADS`].
-fn files() -> &'static [Vec<u8>; 5] {
-    static FILES: OnceLock<[Vec<u8>; 5]> = OnceLock::new();
+fn files() -> &'static [Vec<u8>; 7] {
+    static FILES: OnceLock<[Vec<u8>; 7]> = OnceLock::new();
     FILES.get_or_init(|| {
         let key = SecretKey::generate(&tiny(), true).unwrap();
         let table = Table::from_fn(&tiny(), |m| 1 - m).unwrap();
@@ -35,8 +38,15 @@ fn files() -> &'static [Vec<u8>; 5] {
             key.encrypt(&[1, 0, 1]).unwrap().to_bytes().unwrap(),
             key.encrypt_table(&table).unwrap().to_bytes().unwrap(),
             program(&tiny()).to_bytes().unwrap(),
+            key.encrypt(&[1, 0, 1]).unwrap().to_bytes_seeded().unwrap(),
+            integers(&key).to_bytes(true).unwrap(),
         ]
     })
+}
+
+fn integers(key: &SecretKey) -> Integers {
+    let values = [Clear::from(7u64), Clear::from(8u64)];
+    Integers::encrypt(key, Type::Uint(5), &values).unwrap()
 }
 
 fn lwe() -> &'static [u8] {
@@ -63,7 +73,9 @@ fn a_file_cut_anywhere_or_with_anything_behind_is_refused() {
 #[test]
 fn a_file_of_another_kind_is_refused_by_name() {
     for (i, file) in files().iter().enumerate() {
-        for (j, (name, load)) in LOADS.iter().enumerate().filter(|(j, _)| *j != i) {
+        // With a seed or without, a batch is a batch.
+        let same = |j: usize| j == i || [2, 5] == [i.min(j), i.max(j)];
+        for (j, (name, load)) in LOADS.iter().enumerate().filter(|(j, _)| !same(*j)) {
             let error = load(file, Trust::insecure()).unwrap_err();
             assert!(matches!(error, Error::BadFile(_)), "{name} from {i}, {j}");
             assert!(error.detail().got.starts_with("becalm."), "{error}");
@@ -75,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn one_flipped_bit_anywhere_is_found(kind in 0usize..5, at: prop::sample::Index, bit in 0u32..8) {
+    fn one_flipped_bit_anywhere_is_found(kind in 0usize..7, at: prop::sample::Index, bit in 0u32..8) {
         let mut file = files()[kind].clone();
         let at = at.index(file.len());
         file[at] ^= 1 << bit;
@@ -392,6 +404,39 @@ fn more_than_the_limit_is_refused_before_it_is_read() {
     std::fs::remove_file(&path).unwrap();
 }
 
+#[test]
+fn seeds_and_types_that_are_none_are_refused() {
+    let file = &files()[6];
+    let read = |bytes: &[u8], limit| {
+        Integers::from_bytes(bytes, Trust { limit, ..Trust::insecure() }).map(|x| x.ty())
+    };
+    assert_eq!(read(file, 1 << 20).unwrap(), Type::Uint(5));
+    for name in ["uint05", "uint7", "int1", "uint257", "float", "uint+5", ""] {
+        let wrong = edit(file, |h, _| h["__metadata__"]["type"] = json!(name));
+        assert!(matches!(read(&wrong, 1 << 20), Err(Error::BadFile(_))), "{name:?}");
+    }
+    // As many digits of fewer bits: the value may be outside, which is the writer's own loss.
+    let narrow = edit(file, |h, _| h["__metadata__"]["type"] = json!("int6"));
+    assert_eq!(read(&narrow, 1 << 20).unwrap(), Type::Int(6));
+    // Six ciphertexts of the big key: the masks count, not the file.
+    let whole = 6 * 8 * (tiny().big_dimension() as u64 + 1);
+    assert!(read(file, whole).is_ok());
+    assert!(read(file, whole - 1).unwrap_err().to_string().contains("at most"));
+    // Past the last ciphertext that a seed has.
+    let late = edit(file, |h, d| {
+        let at = h["seed"]["data_offsets"][1].as_u64().unwrap() as usize;
+        d[at - 4..at].copy_from_slice(&(u32::MAX - 3).to_le_bytes());
+    });
+    assert!(matches!(read(&late, 1 << 20), Err(Error::BadFile(_))));
+    let cut = edit(file, |h, d| {
+        d.pop();
+        let end = d.len();
+        h["seed"]["data_offsets"][1] = json!(end);
+        h["seed"]["shape"] = json!([35]);
+    });
+    assert!(matches!(read(&cut, 1 << 20), Err(Error::BadFile(_))));
+}
+
 /// Instructions written by hand, in postcard.
 fn with_body(body: &[u8]) -> Result<Program> {
     let file = edit(&files()[4], |h, d| {
@@ -428,12 +473,19 @@ fn programs_that_the_recorder_would_not_write_are_refused() {
 /// [`mutate`] gives, a good part of them load.
 #[test]
 fn mutated_files_do_no_harm() {
-    let fuzz: [fn(&[u8]) -> bool; 5] =
-        [fuzz_evaluation_key, fuzz_evaluation_key, fuzz_ciphertext, fuzz_ciphertext, fuzz_program];
+    let fuzz: [fn(&[u8]) -> bool; 7] = [
+        fuzz_evaluation_key,
+        fuzz_evaluation_key,
+        fuzz_ciphertext,
+        fuzz_ciphertext,
+        fuzz_program,
+        fuzz_ciphertext,
+        fuzz_ciphertext,
+    ];
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
-    let mut loaded = [0; 5];
-    for round in 0..20_000 {
-        let kind = round % 5;
+    let mut loaded = [0; 7];
+    for round in 0..28_000 {
+        let kind = round % 7;
         loaded[kind] += fuzz[kind](&mutate(&files()[kind], &mut dice)) as usize;
     }
     // These decrypt under the toy key, too.

@@ -168,7 +168,7 @@ fn every_operation_agrees_with_rust_on_edge_values() {
 #[test]
 fn noise_of_every_circuit_is_within_the_claim() {
     for op in OPERATIONS {
-        for ty in [Type::Uint(64), Type::Int(13)] {
+        for ty in [Type::Uint(64), Type::Int(13), Type::Uint(3)] {
             for aim in [Aim::Work, Aim::Depth] {
                 let recorded = op.circuit(params(), aim, &operands(op, ty)).unwrap();
                 let program = recorded.program();
@@ -176,6 +176,11 @@ fn noise_of_every_circuit_is_within_the_claim() {
                 let noise = becalm::tfhe::noise::bootstrap_output(&params());
                 let walk = program.walk(&vec![noise; program.inputs().len()]);
                 let walk = walk.unwrap_or_else(|e| panic!("{} {ty} {aim:?}: {e}", op.name));
+                assert!(walk.log2_pfail < -100.0, "{}", op.name);
+                // The same ciphertext for both operands, or ciphertexts from files.
+                let related = vec![true; program.inputs().len()];
+                let same = program.walk_related(&vec![noise; related.len()], &related);
+                same.unwrap_or_else(|e| panic!("{} {ty} {aim:?}, related: {e}", op.name));
                 println!(
                     "{:16} {ty} {aim:?}: {} bootstraps, depth {}",
                     op.name, walk.cost.bootstraps, walk.cost.depth

@@ -4,7 +4,8 @@ use becalm::Error;
 use becalm::apps::integer::{Clear, Integers, OPERATIONS, Operation, Type, Word};
 use becalm::apps::{Aim, Circuit};
 use becalm::backend::{Cpu, Evaluator};
-use becalm::cipher::SecretKey;
+use becalm::cipher::file::Trust;
+use becalm::cipher::{Lwe, SecretKey};
 use becalm::params::TfheParams;
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -73,6 +74,10 @@ fn a_hundred_random_steps_decrypt_right_at_the_end() {
         "add",
         "sub",
         "mul",
+        "div",
+        "rem",
+        "abs",
+        "refresh",
         "and",
         "or",
         "xor",
@@ -86,6 +91,9 @@ fn a_hundred_random_steps_decrypt_right_at_the_end() {
     let (ty, seed) = (Type::Uint(6), &mut 2026);
     let mut values: Vec<u64> = vec![1, 63, 0, 42];
     let mut words: Vec<Integers> = values.iter().map(|v| encrypt(ty, &[*v])).collect();
+    // However long the sequence: a fresh encryption's noise, or that of one bootstrap.
+    let fresh = words[0].digits()[0].noise_variance();
+    let bound = becalm::tfhe::noise::bootstrap_output(secret.params()).max(fresh);
     let mut circuits = HashMap::new();
     for step in 0..steps {
         let op = Operation::named(names[random(seed) as usize % names.len()]).unwrap();
@@ -96,6 +104,9 @@ fn a_hundred_random_steps_decrypt_right_at_the_end() {
         let given: Vec<&Integers> = picks.iter().map(|p| &words[*p]).collect();
         let results = server.evaluate(recorded.program(), &recorded.arguments(&given).unwrap());
         let results = results.unwrap_or_else(|e| panic!("step {step}, {}: {e}", op.name));
+        for r in &results {
+            assert!(r.noise_variance() <= bound * 1.001, "step {step}, {}", op.name);
+        }
         let word = recorded.results(results).unwrap().remove(0);
         let clear: Vec<Clear> = picks.iter().map(|p| Clear::from(values[*p])).collect();
         let place = step % 4;
@@ -150,6 +161,83 @@ fn integers_travel_as_one_batch() {
     assert_eq!(back.decrypt(secret).unwrap(), x.decrypt(secret).unwrap());
     let wrong = Integers::from_batch(Type::Uint(64), &x.to_batch().unwrap());
     assert!(matches!(wrong, Err(Error::BadInput(_))));
+}
+
+#[test]
+fn operands_may_be_the_same_or_come_from_files() {
+    let (secret, server) = keys();
+    let names = ["add", "mul", "overflowing_add", "overflowing_sub", "gt", "min", "rotate_left"];
+    for (i, op) in OPERATIONS.iter().filter(|o| names.contains(&o.name)).enumerate() {
+        let ty = if i % 2 == 0 && op.name != "rotate_left" { Type::Int(5) } else { Type::Uint(5) };
+        let x = encrypt(ty, &[21, 31]);
+        let recorded = op.circuit(secret.params().clone(), Aim::Work, &[ty; 2]).unwrap();
+        let run = |x: &Integers, y: &Integers| {
+            let results =
+                server.evaluate(recorded.program(), &recorded.arguments(&[x, y]).unwrap());
+            let results = results.unwrap_or_else(|e| panic!("{}: {e}", op.name));
+            recorded.results(results).unwrap().remove(0)
+        };
+        // A result, written and read again, beside itself.
+        let once = run(&x, &x);
+        let back = |x: &Integers| {
+            Integers::from_bytes(&x.to_bytes(false).unwrap(), Trust::insecure()).unwrap()
+        };
+        let wanted: Vec<Clear> = x.decrypt(secret).unwrap();
+        let twice = recorded.run_in_the_clear(&[wanted[0]; 2]).unwrap()[0];
+        assert_eq!(once.decrypt(secret).unwrap()[0], twice, "{}", op.name);
+        if once.ty() == ty {
+            let again = run(&back(&once), &back(&once)).decrypt(secret).unwrap()[0];
+            assert_eq!(again, recorded.run_in_the_clear(&[twice; 2]).unwrap()[0], "{}", op.name);
+        }
+    }
+}
+
+#[test]
+fn a_seed_stands_for_all_masks() {
+    let (secret, _) = keys();
+    let ty = Type::Int(9);
+    let x = encrypt(ty, &[5, 300, 511]);
+    let (long, short) = (x.to_bytes(false).unwrap(), x.to_bytes(true).unwrap());
+    // Five digits of three: fifteen words, a seed and a header of some 1.5 KiB.
+    assert!(short.len() < 2500 && long.len() > 15 * 8 * 500, "{} {}", short.len(), long.len());
+    let back = Integers::from_bytes(&short, Trust::insecure()).unwrap();
+    assert_eq!((back.ty(), back.to_bytes(false).unwrap()), (ty, long.clone()));
+    assert_eq!(back.to_bytes(true).unwrap(), short);
+    assert_eq!(back.decrypt(secret).unwrap(), x.decrypt(secret).unwrap());
+    // What is read takes what the masks take.
+    let limit = Trust { limit: long.len() as u64 / 2, ..Trust::insecure() };
+    assert!(matches!(
+        Integers::from_bytes(&short, limit),
+        Err(Error::BadInput(_) | Error::BadFile(_))
+    ));
+    let results =
+        Integers::from_batch(Type::Int(8), &Lwe::concat(&vec![x.digits()[0].clone(); 4]).unwrap())
+            .unwrap();
+    assert!(matches!(results.to_bytes(true), Err(Error::Unsupported(_))));
+    let moved = x.digits()[0].scale(2).unwrap();
+    assert!(matches!(moved.to_bytes_seeded(), Err(Error::Unsupported(_))));
+    // A part of an encryption begins where it begins.
+    let part = x.to_batch().unwrap().slice(4..7).unwrap();
+    let read = Lwe::from_bytes(&part.to_bytes_seeded().unwrap(), Trust::insecure()).unwrap();
+    assert_eq!(read.words(), part.words());
+    assert!(matches!(Lwe::from_bytes(&short, Trust::insecure()), Err(Error::BadFile(_))));
+}
+
+#[test]
+fn clear_values_in_the_form_of_encrypted_ones() {
+    let (secret, server) = keys();
+    let ty = Type::Int(7);
+    let values = [Clear::from(-64i64), Clear::from(63i64)];
+    let x = Integers::trivial(secret.params(), secret.id(), ty, &values).unwrap();
+    assert_eq!(x.decrypt(secret).unwrap(), values);
+    let add = Operation::named("add").unwrap();
+    let recorded = add.circuit(secret.params().clone(), Aim::Work, &[ty; 2]).unwrap();
+    let y = encrypt(ty, &[1, 2]);
+    let results = server.evaluate(recorded.program(), &recorded.arguments(&[&x, &y]).unwrap());
+    let sum = recorded.results(results.unwrap()).unwrap()[0].decrypt(secret).unwrap();
+    assert_eq!(sum, [Clear::from(-63i64), Clear::from(-63i64)]);
+    let wide = Integers::trivial(secret.params(), secret.id(), ty, &[Clear::from(64i64)]);
+    assert!(matches!(wide, Err(Error::BadInput(_))));
 }
 
 #[test]

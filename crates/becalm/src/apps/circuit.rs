@@ -11,7 +11,7 @@ use crate::params::TfheParams;
 use crate::program::{Program, Reg};
 use crate::tfhe::Table;
 use crate::{Error, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Add, Neg, Sub};
 use std::sync::Arc;
 
@@ -76,9 +76,9 @@ impl Sum {
         (self.low == self.high).then_some(self.low)
     }
 
-    /// Square of the 2-norm: its noise, if every register is fresh from a bootstrap.
-    pub fn norm2(&self) -> i64 {
-        self.terms.iter().map(|(c, _)| c * c).sum()
+    /// True for one register and nothing else, whatever the constant.
+    pub fn plain(&self) -> bool {
+        matches!(self.terms[..], [] | [(1 | -1, _)])
     }
 }
 
@@ -137,6 +137,7 @@ type Step = (Vec<(i64, Reg)>, i64, Vec<Vec<i64>>, Vec<usize>);
 pub struct Circuit {
     program: Program,
     aim: Aim,
+    arguments: HashSet<Reg>,
     steps: HashMap<Step, Vec<Sum>>,
 }
 
@@ -155,7 +156,8 @@ impl Circuit {
                 "use tfhe_2_2 or a larger set",
             ));
         }
-        Ok(Circuit { program: Program::new(params), aim, steps: HashMap::new() })
+        let program = Program::new(params);
+        Ok(Circuit { program, aim, arguments: HashSet::new(), steps: HashMap::new() })
     }
 
     /// What it is recorded for.
@@ -183,7 +185,21 @@ impl Circuit {
         let ty = crate::program::RegType::Lwe(self.program.resting_role());
         let range = (0, high);
         let reg = self.program.input_as(crate::program::RegInfo { ty, encoding, range });
+        self.arguments.insert(reg);
         Sum { terms: vec![(1, reg)], half: 0, low: 0, high }
+    }
+
+    /// The noise of a sum in variances of a bootstrap: registers add as squares, arguments, which may be related to each
+    /// other (`x·x`, or what comes from a file), as deviations.
+    pub(super) fn norm2(&self, sum: &Sum) -> i64 {
+        let (mut own, mut given) = (0, 0);
+        for (c, register) in &sum.terms {
+            match self.arguments.contains(register) {
+                true => given += c.abs(),
+                false => own += c * c,
+            }
+        }
+        own + given * given
     }
 
     /// Marks a sum as a result, in an encoding whose unit is `units` of this circuit's.
@@ -242,8 +258,7 @@ impl Circuit {
         let list = |f: &Entry| (v.low..=v.high).map(f).collect::<Vec<i64>>();
         let entries: Vec<Vec<i64>> = functions.iter().map(list).collect();
         let fixed = |e: &Vec<i64>| e.iter().all(|x| *x == e[0]);
-        let same =
-            |e: &Vec<i64>| v.half == 0 && v.norm2() == 1 && e.iter().copied().eq(v.low..=v.high);
+        let same = |e: &Vec<i64>| v.half == 0 && v.plain() && e.iter().copied().eq(v.low..=v.high);
         let free = |e: &Vec<i64>| match (fixed(e), same(e)) {
             (true, _) => Some(Sum::clear(e[0])),
             (_, true) => Some(v.clone()),

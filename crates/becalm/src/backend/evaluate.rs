@@ -239,6 +239,7 @@ impl Evaluator {
                     range: info.range,
                     noise: walk.noise[reg.0 as usize],
                     independent: false,
+                    seed: None,
                     data,
                 }),
                 RegType::Glwe => Err(Error::unsupported(

@@ -1,6 +1,8 @@
 //! Batches of ciphertexts. A batch is the unit: one ciphertext is a batch of one.
 
 use super::{Encoding, KeyId, KeyRole};
+use crate::math::random::{Domain, MaskStream, PublicSeed};
+use crate::math::sampling::uniform;
 use crate::params::TfheParams;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,9 @@ pub struct Lwe {
     pub(crate) noise: f64,
     /// Straight from encryption or a bootstrap: its noise is independent of every batch that is not a copy.
     pub(crate) independent: bool,
+    /// Where the masks come from, of a fresh encryption: the seed, and the place of the first ciphertext among all that were
+    /// drawn from it. A matter of files: one seed stands for all masks.
+    pub(crate) seed: Option<(PublicSeed, u32)>,
     pub(crate) data: Vec<u64>,
 }
 
@@ -123,6 +128,18 @@ impl Lwe {
         self.data.len() * 8
     }
 
+    /// Draws the masks of the seed's ciphertexts from place `first` on into rows whose bodies stay as they are.
+    pub(crate) fn draw_masks(&mut self, (seed, first): (PublicSeed, u32)) {
+        let (width, slots, q) = (self.width(), self.slots(), self.params.modulus);
+        for (i, row) in (first..=u32::MAX).zip(self.data.chunks_exact_mut(width)) {
+            uniform(
+                &mut MaskStream::new(&seed, Domain::Ciphertext, i),
+                q,
+                &mut row[..width - slots],
+            );
+        }
+    }
+
     /// The ciphertexts of a part of the batch.
     ///
     /// # Errors
@@ -138,12 +155,14 @@ impl Lwe {
         }
         let width = self.width();
         let data = self.data[lanes.start * width..lanes.end * width].to_vec();
-        Ok(Lwe { data, ..self.empty_like() })
+        let seed =
+            self.seed.and_then(|s| Some((s.0, s.1.checked_add(lanes.start.try_into().ok()?)?)));
+        Ok(Lwe { data, seed, ..self.empty_like() })
     }
 
     /// A batch of the same kind with nothing in it.
     pub(crate) fn empty_like(&self) -> Lwe {
-        Lwe { params: self.params.clone(), data: Vec::new(), ..*self }
+        Lwe { params: self.params.clone(), data: Vec::new(), seed: None, ..*self }
     }
 
     /// Batches of the same kind as one; the noise is that of the worst, the range covers all.
@@ -157,6 +176,10 @@ impl Lwe {
         let mut all = first.clone();
         for b in &batches[1..] {
             first.require_like(b, "concat")?;
+            // Parts of one encryption in their order are that encryption.
+            let next =
+                |s: (PublicSeed, u32)| Some((s.0, s.1.checked_add(all.len().try_into().ok()?)?));
+            all.seed = all.seed.filter(|s| b.seed.is_some() && next(*s) == b.seed);
             all.data.extend_from_slice(&b.data);
             all.noise = all.noise.max(b.noise);
             all.independent &= b.independent;

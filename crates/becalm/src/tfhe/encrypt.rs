@@ -81,41 +81,41 @@ impl SecretKey {
         let slots = role.bodies(&self.params);
         let mut phases = Zeroizing::new(encoding.encode_secret(self.params.modulus, values));
         phases.resize(values.len().next_multiple_of(slots), 0);
-        let data = self.encrypt_phases(&phases, role)?;
-        let noise = role.fresh_noise(&self.params).variance(Modulus::LOG2);
-        Ok(Lwe {
+        let seed = (PublicSeed::from_system()?, 0);
+        let mut batch = Lwe {
             params: self.params.clone(),
             key: self.id,
             role,
             encoding,
             range: (0, below as i64 - 1),
-            noise,
+            noise: role.fresh_noise(&self.params).variance(Modulus::LOG2),
             independent: true,
-            data,
-        })
+            seed: Some(seed),
+            data: vec![0; phases.len() / slots * role.width(&self.params)],
+        };
+        batch.draw_masks(seed);
+        self.encrypt_phases(&phases, &mut batch)?;
+        Ok(batch)
     }
 
-    /// Encrypts torus elements, whole ciphertexts of them, under one of the keys; the words of the batch.
-    fn encrypt_phases(&self, phases: &[u64], role: KeyRole) -> Result<Vec<u64>> {
-        let q = self.params.modulus;
+    /// Encrypts torus elements, whole ciphertexts of them, behind the masks of a batch.
+    fn encrypt_phases(&self, phases: &[u64], batch: &mut Lwe) -> Result<()> {
+        let (q, role) = (self.params.modulus, batch.role);
         let (dimension, slots) = (role.dimension(&self.params), role.bodies(&self.params));
         let secrets = self.expose(role);
-        let (mask_seed, noise_seed) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
-        let mut masks = MaskStream::new(&mask_seed, Domain::Ciphertext, 0);
+        let noise_seed = SecretSeed::from_system()?;
         let mut noise = NoiseStream::new(&noise_seed, Domain::Ciphertext, 0);
         let mut errors = Zeroizing::new(vec![0i64; phases.len()]);
         fill_noise(&mut noise, role.fresh_noise(&self.params), Modulus::LOG2, &mut errors);
-        let mut data = vec![0u64; phases.len() / slots * (dimension + slots)];
         let messages = phases.chunks_exact(slots).zip(errors.chunks_exact(slots));
-        for (ct, (phases, errors)) in data.chunks_exact_mut(dimension + slots).zip(messages) {
+        for (ct, (phases, errors)) in batch.data.chunks_exact_mut(dimension + slots).zip(messages) {
             let (mask, bodies) = ct.split_at_mut(dimension);
-            uniform(&mut masks, q, mask);
             for (slot, secret) in secrets.chunks_exact(dimension).enumerate() {
                 let message = q.add(phases[slot], q.from_signed(errors[slot]));
                 bodies[slot] = q.add(inner_product(q, mask, secret), message);
             }
         }
-        Ok(data)
+        Ok(())
     }
 
     /// Decrypts a batch to its values, slot after slot of each ciphertext.

@@ -1,4 +1,4 @@
-//! The S-box of AES on encrypted bits, by the subfield of 16 elements: 26 bootstraps, 6 deep.
+//! The S-box of AES on encrypted bits, by the subfield of 16 elements: 26 bootstraps, 5 deep.
 //!
 //! With Y + Y¹⁶ = 1 every byte is x = hY + l, h and l in GF(16), and 1/x = (hY + h + l)/N with N = νh² + hl + l², ν = Y¹⁷.
 //! Squares are linear. The products hl, h/N and l/N are sums of products of pairs of bits: four bits that are weighed 8, 4,

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// Most that digit sums may reach before carries are propagated.
 const LOOSE: i64 = 6;
 /// 2-norm squared that a table may see.
-const NORM2: i64 = 25;
+pub(super) const NORM2: i64 = 25;
 
 /// Digit and what goes to the next one, of a digit that holds 0 ..= `mask`.
 fn split(v: i64, mask: i64) -> (i64, i64) {
@@ -114,16 +114,16 @@ impl Circuit {
             let mask = ty.mask(k);
             loop {
                 let total = Sum::of(&queues[k]);
-                if total.high <= LOOSE && total.norm2() < NORM2 {
+                if total.high <= LOOSE && self.norm2(&total) < NORM2 {
                     sums.push(total);
                     break;
                 }
-                let (chunk, taken) = chunk(&mut queues[k]);
+                let (chunk, taken) = self.chunk(&mut queues[k]);
                 let (digit, carry) = (|v| split(v, mask).0, |v| split(v, mask).1);
                 if k + 1 == n || (taken == 1 && chunk.high <= mask) {
                     let fresh = self.map(&chunk, digit)?;
                     queues[k].push_back(fresh);
-                } else if chunk.norm2() + 16 + 4 <= NORM2 && chunk.high > 7 {
+                } else if self.norm2(&chunk) + 16 + 4 <= NORM2 && chunk.high > 7 {
                     let carry = self.map(&chunk, carry)?;
                     queues[k].push_front((&chunk - &carry.times(mask + 1)).within(0, mask));
                     queues[k + 1].push_back(carry);
@@ -242,7 +242,7 @@ impl Circuit {
 
     /// The same word with every digit straight from a bootstrap.
     pub(super) fn fresh(&mut self, a: &Word) -> Result<Word> {
-        let clean = |d: &Sum| if d.norm2() > 1 { self.map(d, |v| v) } else { Ok(d.clone()) };
+        let clean = |d: &Sum| if d.plain() { Ok(d.clone()) } else { self.map(d, |v| v) };
         Ok(Word { ty: a.ty, digits: a.digits.iter().map(clean).collect::<Result<_>>()? })
     }
 
@@ -259,7 +259,7 @@ impl Circuit {
     /// 4·high + low for two digits, refreshed first if they are too noisy for that.
     pub(super) fn pack(&mut self, high: &Sum, low: &Sum) -> Result<Sum> {
         let packed = &high.times(4) + low;
-        if packed.norm2() <= NORM2 {
+        if self.norm2(&packed) <= NORM2 {
             return Ok(packed);
         }
         let (high, low) = (self.map(high, |v| v)?, self.map(low, |v| v)?);
@@ -311,21 +311,20 @@ impl Circuit {
         let flip = |(i, d): (usize, &Sum)| (-d).plus(a.ty.mask(i));
         Word { ty: a.ty, digits: a.digits.iter().enumerate().map(flip).collect() }
     }
-}
 
-/// Items from the front of a queue that one table can take together, and how many.
-fn chunk(queue: &mut VecDeque<Sum>) -> (Sum, usize) {
-    let (mut chunk, mut taken) = (Sum::clear(0), 0);
-    let mut rest = VecDeque::new();
-    while let Some(item) = queue.pop_front() {
-        let more = &chunk + &item;
-        // Two digits may be related, which makes up to 2 more.
-        if taken == 0 || (more.high - more.low <= 15 && more.norm2() + 2 <= NORM2) {
-            (chunk, taken) = (more, taken + 1);
-        } else {
-            rest.push_back(item);
+    /// Items from the front of a queue that one table can take together, and how many.
+    fn chunk(&self, queue: &mut VecDeque<Sum>) -> (Sum, usize) {
+        let (mut chunk, mut taken) = (Sum::clear(0), 0);
+        let mut rest = VecDeque::new();
+        while let Some(item) = queue.pop_front() {
+            let more = &chunk + &item;
+            if taken == 0 || (more.high - more.low <= 15 && self.norm2(&more) <= NORM2) {
+                (chunk, taken) = (more, taken + 1);
+            } else {
+                rest.push_back(item);
+            }
         }
+        *queue = rest;
+        (chunk, taken)
     }
-    *queue = rest;
-    (chunk, taken)
 }

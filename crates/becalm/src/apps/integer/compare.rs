@@ -4,6 +4,7 @@
 //! four signs: odd functions of −15 ..= 15, which fill the torus without a padding bit. For n digits about n + n/6 + 1
 //! bootstraps, 3 + log₄(n/8) deep. Equality: differences that are not zero are flagged and flags are counted.
 
+use super::arithmetic::NORM2;
 use super::{Type, Word};
 use crate::Result;
 use crate::apps::circuit::{Circuit, ROOM, Sum};
@@ -184,8 +185,12 @@ impl Circuit {
 
     /// Whether the sign of the result is wrong: operands of one sign (or two, of a difference) and a result of another.
     fn sign_overflow(&mut self, a: &Word, b: &Word, r: &Word, differ: bool) -> Result<Sum> {
-        let (a, b, r) = (self.sign_bit(a)?, self.sign_bit(b)?, self.sign_bit(r)?);
-        let bits = Sum::of(&[a.times(4), b.times(2), r]).within(0, 7);
+        let (mut a, b, r) = (self.sign_bit(a)?, self.sign_bit(b)?, self.sign_bit(r)?);
+        let weigh = |a: &Sum| Sum::of(&[a.times(4), b.times(2), r.clone()]).within(0, 7);
+        if self.norm2(&weigh(&a)) > NORM2 {
+            a = self.refreshed(&a)?;
+        }
+        let bits = weigh(&a);
         self.map(&bits, |v| {
             let (a, b, r) = (v >> 2, v >> 1 & 1, v & 1);
             i64::from(((a != b) == differ) && r != a)

@@ -9,6 +9,7 @@ mod compare;
 mod count;
 mod divide;
 mod expression;
+mod file;
 mod multiply;
 mod operations;
 mod shift;

@@ -120,7 +120,8 @@ impl Circuit {
         }
         let constant = constant(n);
         for (k, column) in columns.iter_mut().enumerate() {
-            column.push((-&a.digits[k]).plus(3));
+            // At both ends: the two may be related, and one table should not take both beside noisier terms.
+            column.insert(0, (-&a.digits[k]).plus(3));
             column.push((-&b.digits[k]).plus(3));
             column.push(Sum::clear(constant[k]));
         }

@@ -1,9 +1,12 @@
 //! Values outside circuits: 256-bit clear integers and batches of encrypted ones.
 
 use super::Type;
-use crate::cipher::{Encoding, Lwe, SecretKey};
+use crate::cipher::{Encoding, KeyId, Lwe, SecretKey};
+use crate::params::TfheParams;
+use crate::program::Program;
 use crate::{Error, Result};
 use std::fmt;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// A clear integer: 256 bits of two's complement, least significant word first, and whether a value with the highest bit
@@ -171,11 +174,38 @@ impl Integers {
         secret.params().require_one_slot("integer")?;
         let rows = values.iter().map(|v| v.digits(ty)).collect::<Result<Vec<_>>>()?;
         let encoding = Encoding { values: 16, padding: true };
-        let digit = |i: usize| {
-            let values: Zeroizing<Vec<u64>> = Zeroizing::new(rows.iter().map(|r| r[i]).collect());
-            secret.encrypt_as(&values, encoding, ty.mask(i) as u64 + 1)
+        let digits = (0..ty.digits()).flat_map(|i| rows.iter().map(move |r| r[i]));
+        // All digits from one seed, so that it can stand for all masks in a file.
+        let all = secret.encrypt_as(&Zeroizing::new(digits.collect::<Vec<u64>>()), encoding, 4)?;
+        Integers::from_batch(ty, &all)
+    }
+
+    /// Clear integers in the form of encrypted ones, for `key` of a parameter set: anyone can read them.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the type cannot hold one of them.
+    pub fn trivial(
+        params: &Arc<TfheParams>,
+        key: KeyId,
+        ty: Type,
+        values: &[Clear],
+    ) -> Result<Self> {
+        ty.checked()?;
+        params.require_one_slot("integer")?;
+        let rows = values.iter().map(|v| v.digits(ty)).collect::<Result<Vec<_>>>()?;
+        let empty = Lwe {
+            params: params.clone(),
+            key,
+            role: Program::new(params.clone()).resting_role(),
+            encoding: Encoding { values: 16, padding: true },
+            range: (0, 0),
+            noise: 0.0,
+            independent: true,
+            seed: None,
+            data: vec![],
         };
-        Ok(Integers { ty, digits: (0..ty.digits()).map(digit).collect::<Result<_>>()? })
+        let digit = |i| Lwe::trivial(&empty, &rows.iter().map(|r| r[i]).collect::<Vec<u64>>());
+        Integers::new(ty, (0..ty.digits()).map(digit).collect::<Result<_>>()?)
     }
 
     /// Decrypts.

@@ -10,6 +10,7 @@ use super::write::{Data, Draft};
 use super::{Dtype, Header, Kind, Trust, bad, disk};
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, Output};
 use crate::math::Modulus;
+use crate::math::random::PublicSeed;
 use crate::params::TfheParams;
 use crate::{Error, Result};
 use std::path::Path;
@@ -17,13 +18,32 @@ use std::path::Path;
 /// Words in a row of the outputs of an encrypted table.
 const OUTPUT: usize = 5;
 
+/// Bytes of the tensor `seed`: of the seed, and of the place of the first ciphertext among those drawn from it.
+const SEED: usize = 36;
+
+/// A fresh encryption without its masks, which a seed stands for.
+pub(crate) struct Seeded {
+    bodies: Vec<u64>,
+    seed: [u8; SEED],
+}
+
 impl Lwe {
     /// The file in memory.
     ///
     /// # Errors
     /// [`Error::WrongParams`](crate::Error::WrongParams) for a set that could not be read again.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        self.draft()?.to_bytes()
+        self.draft(Kind::Lwe, None)?.to_bytes()
+    }
+
+    /// [`Lwe::to_bytes`] with one seed in place of all masks: a file of one word for each message. Readers draw the masks
+    /// again.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for anything but a fresh encryption or a part of one, in its order.
+    pub fn to_bytes_seeded(&self) -> Result<Vec<u8>> {
+        let seeded = self.seeded()?;
+        self.draft(Kind::Lwe, Some(&seeded))?.to_bytes()
     }
 
     /// Writes the batch to a file.
@@ -31,7 +51,16 @@ impl Lwe {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io); then there is no new file and an old one is as it was.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.draft()?.save(path.as_ref(), false)
+        self.draft(Kind::Lwe, None)?.save(path.as_ref(), false)
+    }
+
+    /// [`Lwe::save`] in the form of [`Lwe::to_bytes_seeded`].
+    ///
+    /// # Errors
+    /// As both.
+    pub fn save_seeded(&self, path: impl AsRef<Path>) -> Result<()> {
+        let seeded = self.seeded()?;
+        self.draft(Kind::Lwe, Some(&seeded))?.save(path.as_ref(), false)
     }
 
     /// A batch from a file in memory.
@@ -39,14 +68,10 @@ impl Lwe {
     /// # Errors
     /// [`Error::BadFile`](crate::Error::BadFile), [`Error::BadInput`](crate::Error::BadInput),
     /// [`Error::WrongParams`](crate::Error::WrongParams) or [`Error::Insecure`](crate::Error::Insecure) for anything
-    /// but a batch that [`Lwe::save`] wrote, of at most `trust.limit` bytes.
+    /// but a batch that [`Lwe::save`] or [`Lwe::save_seeded`] wrote, of at most `trust.limit` bytes.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
         disk::require_limit(bytes.len() as u64, trust.limit)?;
-        let file = Reader::open(bytes, Kind::Lwe)?;
-        let empty = lwe_claims(file.header(), trust)?;
-        file.verify()?;
-        let data = reduced(&empty.params, file.words("words"))?;
-        Ok(Lwe { data, ..empty })
+        Lwe::read(&Reader::open(bytes, Kind::Lwe)?, trust)
     }
 
     /// Reads a batch from a file.
@@ -54,20 +79,110 @@ impl Lwe {
     /// # Errors
     /// As [`Lwe::from_bytes`], and [`Error::Io`](crate::Error::Io).
     pub fn load(path: impl AsRef<Path>, trust: Trust) -> Result<Self> {
-        let check = |header: &Header| lwe_claims(header, trust).map(drop);
+        let check = |header: &Header| {
+            header.require(Kind::Lwe)?;
+            Lwe::claims(header, trust).map(drop)
+        };
         let bytes = disk::read_file(path.as_ref(), trust.limit, check)?;
         Lwe::from_bytes(&bytes, trust)
     }
 
-    fn draft(&self) -> Result<Draft<'_>> {
+    /// The batch of a file whose header was checked.
+    pub(crate) fn read(file: &Reader, trust: Trust) -> Result<Self> {
+        let mut batch = Lwe::claims(file.header(), trust)?;
+        file.verify()?;
+        let Some((seed, first)) = file.bytes("seed").split_last_chunk::<4>() else {
+            batch.data = reduced(&batch.params, file.words("words"))?;
+            return Ok(batch);
+        };
+        let seed = seed.first_chunk::<32>().ok_or_else(|| bad("a seed of 32 bytes", "none"))?;
+        let from = (PublicSeed(*seed), u32::from_le_bytes(*first));
+        let bodies = reduced(&batch.params, file.words("bodies"))?;
+        let (width, slots) = (batch.width(), batch.slots());
+        let rows = bodies.len() / slots;
+        if from.1.checked_add(u32::try_from(rows).unwrap_or(u32::MAX)).is_none() {
+            return Err(bad("at most 2^32 ciphertexts of a seed", "more"));
+        }
+        batch.data = vec![0; rows * width];
+        for (row, b) in batch.data.chunks_exact_mut(width).zip(bodies.chunks_exact(slots)) {
+            row[width - slots..].copy_from_slice(b);
+        }
+        batch.draw_masks(from);
+        batch.seed = Some(from);
+        Ok(batch)
+    }
+
+    /// The batch without its masks, if they come from a seed.
+    pub(crate) fn seeded(&self) -> Result<Seeded> {
+        let (width, slots) = (self.width(), self.slots());
+        let from = self.seed.filter(|from| {
+            // Drawn again and compared: a wrong seed would be a batch of noise.
+            let mut same = self.clone();
+            same.draw_masks(*from);
+            same.data == self.data
+        });
+        let Some((PublicSeed(key), first)) = from else {
+            return Err(Error::unsupported(
+                "save",
+                "ciphertexts as they were encrypted, in their order",
+                "results, or ciphertexts of several encryptions",
+                "save without a seed",
+            ));
+        };
+        let bodies = self.data.chunks_exact(width).flat_map(|row| &row[width - slots..]).copied();
+        let mut seed = [0; SEED];
+        seed[..32].copy_from_slice(&key);
+        seed[32..].copy_from_slice(&first.to_le_bytes());
+        Ok(Seeded { bodies: bodies.collect(), seed })
+    }
+
+    /// A file of this kind with these words, or what stands for them.
+    pub(crate) fn draft<'a>(&'a self, kind: Kind, seeded: Option<&'a Seeded>) -> Result<Draft<'a>> {
         let (lo, hi) = stored_range(self.encoding, self.range);
-        Ok(Draft::new(Kind::Lwe, &self.params)?
+        let draft = Draft::new(kind, &self.params)?
             .note("key", key_text(self.key))
             .note("role", role_text(self.role))
             .note("encoding", encoding_text(self.encoding))
             .note("range", format!("[{lo},{hi}]"))
-            .note("noise", noise_text(self.noise))
-            .tensor("words", &[self.len() as u64, self.width() as u64], Data::Words(&self.data)))
+            .note("noise", noise_text(self.noise));
+        let rows = self.len() as u64;
+        Ok(match seeded {
+            None => draft.tensor("words", &[rows, self.width() as u64], Data::Words(&self.data)),
+            Some(s) => draft
+                .tensor("bodies", &[rows, self.slots() as u64], Data::Words(&s.bodies))
+                .tensor("seed", &[SEED as u64], Data::Bytes(&s.seed)),
+        })
+    }
+
+    /// The batch that a header describes, without its words.
+    pub(crate) fn claims(header: &Header, trust: Trust) -> Result<Lwe> {
+        let params = header.params(trust)?;
+        let (role, encoding) = (header.role()?, header.encoding()?);
+        let unknown = |e: Error| bad(&e.detail().wanted, &e.detail().got);
+        let width = role.checked(&params).map_err(unknown)?.width(&params) as u64;
+        if header.tensors.contains_key("seed") {
+            let (rows, slots) = (header.rows("bodies"), role.bodies(&params) as u64);
+            header.expect(&[
+                ("bodies", Dtype::U64, &[rows, slots]),
+                ("seed", Dtype::U8, &[SEED as u64]),
+            ])?;
+            // The only file that grows when it is read: by its masks.
+            disk::require_limit(rows.saturating_mul(8 * width), trust.limit)?;
+        } else {
+            header.expect(&[("words", Dtype::U64, &[header.rows("words"), width])])?;
+        }
+        Ok(Lwe {
+            key: header.key()?,
+            role,
+            encoding,
+            range: header.message_range(encoding)?,
+            noise: header.noise()?.max(fresh_variance(&params, role)),
+            // Two files may hold relatives.
+            independent: false,
+            seed: None,
+            data: Vec::new(),
+            params,
+        })
     }
 }
 
@@ -126,27 +241,6 @@ impl Glwe {
             .tensor("outputs", &[self.outputs.len() as u64, OUTPUT as u64], Data::Words(outputs))
             .tensor("words", &glwe_shape(&self.params), Data::Words(&self.data)))
     }
-}
-
-/// The batch that a header describes, without its words.
-fn lwe_claims(header: &Header, trust: Trust) -> Result<Lwe> {
-    header.require(Kind::Lwe)?;
-    let params = header.params(trust)?;
-    let (role, encoding) = (header.role()?, header.encoding()?);
-    let unknown = |e: Error| bad(&e.detail().wanted, &e.detail().got);
-    let width = role.checked(&params).map_err(unknown)?.width(&params) as u64;
-    header.expect(&[("words", Dtype::U64, &[header.rows("words"), width])])?;
-    Ok(Lwe {
-        key: header.key()?,
-        role,
-        encoding,
-        range: header.message_range(encoding)?,
-        noise: header.noise()?.max(fresh_variance(&params, role)),
-        // Two files may hold relatives.
-        independent: false,
-        data: Vec::new(),
-        params,
-    })
 }
 
 /// The ciphertext that a header describes, without its words.

@@ -15,6 +15,7 @@ mod read;
 mod slot_keys;
 mod write;
 
+pub(crate) use ciphertexts::Seeded;
 pub(crate) use disk::{read_file, require_limit};
 pub(crate) use header::{Dtype, Header};
 pub use inspect::{Description, TensorShape, inspect};
@@ -64,14 +65,23 @@ pub enum Kind {
     Lwe,
     /// A [`Glwe`](crate::cipher::Glwe) ciphertext.
     Glwe,
+    /// A batch of encrypted integers.
+    Integers,
     /// A program.
     Program,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 6] =
-        [Kind::SecretKey, Kind::EvaluationKey, Kind::SlotKey, Kind::Lwe, Kind::Glwe, Kind::Program];
+    pub const ALL: [Kind; 7] = [
+        Kind::SecretKey,
+        Kind::EvaluationKey,
+        Kind::SlotKey,
+        Kind::Lwe,
+        Kind::Glwe,
+        Kind::Integers,
+        Kind::Program,
+    ];
 
     /// The word that names it in a file: `"becalm.lwe"`.
     pub fn name(self) -> &'static str {
@@ -81,6 +91,7 @@ impl Kind {
             Kind::SlotKey => "becalm.slot_key",
             Kind::Lwe => "becalm.lwe",
             Kind::Glwe => "becalm.glwe",
+            Kind::Integers => "becalm.integers",
             Kind::Program => "becalm.program",
         }
     }
@@ -99,6 +110,10 @@ impl Kind {
             Kind::Glwe => {
                 &["checksum", "encoding", "format", "key", "noise", "params", "range", "version"]
             }
+            Kind::Integers => &[
+                "checksum", "encoding", "format", "key", "noise", "params", "range", "role",
+                "type", "version",
+            ],
             Kind::Program => &["checksum", "format", "params", "version"],
         }
     }
