@@ -150,6 +150,11 @@ impl Context {
         })
     }
 
+    /// The scale of every level of the user.
+    pub(crate) fn scales(&self) -> &[f64] {
+        &self.scales
+    }
+
     /// Words of the chain at `level`.
     pub(crate) fn words(&self, level: usize) -> usize {
         self.counts[level]

@@ -122,7 +122,7 @@ impl Header {
         Ok(hasher)
     }
 
-    pub(super) fn entry(&self, name: &str) -> Result<&str> {
+    pub(crate) fn entry(&self, name: &str) -> Result<&str> {
         let entry = self.metadata.get(name).map(String::as_str);
         entry.ok_or_else(|| bad(format!("the metadata {name}"), "none"))
     }

@@ -66,12 +66,24 @@ pub enum Kind {
     Glwe,
     /// A program.
     Program,
+    /// [`Rlwe`](crate::cipher::Rlwe), a ciphertext of CKKS.
+    Rlwe,
+    /// [`CkksSecretKey`](crate::cipher::CkksSecretKey).
+    CkksSecretKey,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 6] =
-        [Kind::SecretKey, Kind::EvaluationKey, Kind::SlotKey, Kind::Lwe, Kind::Glwe, Kind::Program];
+    pub const ALL: [Kind; 8] = [
+        Kind::SecretKey,
+        Kind::EvaluationKey,
+        Kind::SlotKey,
+        Kind::Lwe,
+        Kind::Glwe,
+        Kind::Program,
+        Kind::Rlwe,
+        Kind::CkksSecretKey,
+    ];
 
     /// The word that names it in a file: `"becalm.lwe"`.
     pub fn name(self) -> &'static str {
@@ -82,13 +94,15 @@ impl Kind {
             Kind::Lwe => "becalm.lwe",
             Kind::Glwe => "becalm.glwe",
             Kind::Program => "becalm.program",
+            Kind::Rlwe => "becalm.rlwe",
+            Kind::CkksSecretKey => "becalm.ckks_secret_key",
         }
     }
 
     /// The metadata of such a file: exactly these, in order.
     fn entries(self) -> &'static [&'static str] {
         match self {
-            Kind::SecretKey | Kind::EvaluationKey => {
+            Kind::SecretKey | Kind::EvaluationKey | Kind::CkksSecretKey => {
                 &["checksum", "format", "key", "params", "version"]
             }
             Kind::SlotKey => &["checksum", "format", "key", "params", "slots", "version"],
@@ -100,6 +114,10 @@ impl Kind {
                 &["checksum", "encoding", "format", "key", "noise", "params", "range", "version"]
             }
             Kind::Program => &["checksum", "format", "params", "version"],
+            Kind::Rlwe => &[
+                "checksum", "error", "format", "key", "level", "params", "scale", "slots",
+                "version",
+            ],
         }
     }
 }
