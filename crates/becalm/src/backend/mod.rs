@@ -3,12 +3,14 @@
 //! The boundary is a program, not a polynomial: a GPU wants a wave as one launch, a processor wants it as a batch, a CPU
 //! spreads it over threads. Inside a backend anything may be fused; outside nothing is generic over it.
 
+mod ckks;
 mod cpu;
 mod evaluate;
 mod linear;
 mod reference;
 mod registers;
 
+pub use ckks::CkksSession;
 pub use cpu::Cpu;
 pub use evaluate::{Evaluator, Progress};
 pub use reference::Reference;

@@ -86,6 +86,18 @@ impl Context {
         Ok(sum.rescale(self, &x))
     }
 
+    /// The same values one level lower, at the scale that is left.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0, `WrongParams` for a ciphertext of another set.
+    pub(crate) fn rescale(&self, x: &Rlwe) -> Result<Rlwe> {
+        self.check_set("rescale", x.params)?;
+        self.level_below("rescale", x)?;
+        let mut sum = Sum::new(self, x, x.level, x.scale);
+        sum.add_multiple(self, x, 1.0);
+        Ok(sum.rescale(self, x))
+    }
+
     /// Two ciphertexts at the lower of their levels.
     fn aligned<'a>(
         &self,

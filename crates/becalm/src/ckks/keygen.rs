@@ -23,6 +23,16 @@ pub struct Needs {
     pub bootstrap: bool,
 }
 
+impl Needs {
+    /// What two programs need together.
+    pub fn union(mut self, other: &Needs) -> Needs {
+        self.rotations.extend(&other.rotations);
+        self.conjugate |= other.conjugate;
+        self.bootstrap |= other.bootstrap;
+        self
+    }
+}
+
 /// g such that X → X^g rotates the slots to the left by `by`: 5^`by` modulo 2N.
 pub fn power_of_rotation(by: i64, degree: usize) -> usize {
     let exponent = by.rem_euclid(degree as i64 / 2);
@@ -127,12 +137,29 @@ impl Context {
         Ok([b, a])
     }
 
-    /// Bytes in memory of the keys for `needs`: N doubles for two polynomials of every digit and word of Q·P.
+    /// Bytes in memory of the keys for `needs`, exactly: N doubles for two polynomials of every digit and word of Q·P.
     pub fn key_bytes(&self, needs: &Needs) -> usize {
-        let limbs = self.words(self.params().top_level()) + self.special();
-        let keys =
-            1 + needs.rotations.len() + usize::from(needs.conjugate) + usize::from(needs.bootstrap);
-        keys * self.digits().len() * limbs * self.params().degree() * 16
+        let one = |count: usize, special: usize| {
+            let digits = self.digits().iter().take_while(|d| d.start < count).count();
+            digits * (count + special) * self.params().degree() * 16
+        };
+        let rotations = self.powers(needs).len();
+        let whole = one(self.words(self.params().top_level()), self.special());
+        let ephemeral = match (needs.bootstrap, self.params().bootstrap) {
+            (true, Some(b)) => whole + one(self.words(0), b.ephemeral_words),
+            _ => 0,
+        };
+        (1 + rotations) * whole + ephemeral
+    }
+
+    /// The g of X → X^g for rotations and conjugation.
+    fn powers(&self, needs: &Needs) -> BTreeSet<usize> {
+        let n = self.params().degree();
+        let mut powers: BTreeSet<usize> =
+            needs.rotations.iter().map(|k| power_of_rotation(*k, n)).collect();
+        powers.extend(needs.conjugate.then_some(2 * n - 1));
+        powers.remove(&1);
+        powers
     }
 
     /// The keys that a server needs.
@@ -151,10 +178,7 @@ impl Context {
         square.par_chunks_mut(n).zip(&words).enumerate().for_each(|(at, (x, i))| {
             self.ring().mul(*i, x, &s[at * n..][..n], &s[at * n..][..n]);
         });
-        let mut galois =
-            needs.rotations.iter().map(|k| power_of_rotation(*k, n)).collect::<BTreeSet<_>>();
-        galois.extend(needs.conjugate.then_some(2 * n - 1));
-        galois.remove(&1);
+        let galois = self.powers(needs);
         let made = galois.into_iter().map(|g| {
             // Not by `permute`: its memory would go back to the pool with the secret in it.
             let permutation = self.permutation(inverse_power(g, n));

@@ -36,6 +36,54 @@ impl Matrix {
         self.diagonals.entry(k).or_insert_with(|| vec![Complex::default(); n])
     }
 
+    /// Number of slots that it maps.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Baby steps that are used, and giant steps, with `baby` baby steps.
+    pub fn steps(&self, baby: usize) -> (usize, usize) {
+        let (stride, most) = (self.stride(), self.rotations().max().unwrap_or(0));
+        let babies: BTreeSet<usize> = self.rotations().map(|k| k / stride % baby.max(1)).collect();
+        (babies.len(), most / stride / baby.max(1) + 1)
+    }
+
+    /// The rotations that need keys with `baby` baby steps: [`LinearMap::rotations`] before anything is encoded.
+    pub fn keys(&self, baby: usize) -> BTreeSet<i64> {
+        let (stride, baby) = (self.stride(), baby.max(1));
+        let babies = self.rotations().map(|k| k / stride % baby * stride);
+        let giant = (self.steps(baby).1 > 1).then_some(baby * stride);
+        babies.chain(giant).filter(|k| *k > 0).map(|k| k as i64).collect()
+    }
+
+    fn stride(&self) -> usize {
+        self.rotations().fold(0, gcd).max(1)
+    }
+
+    /// The same map of vectors that stand repeated in `slots` slots, a multiple of its own.
+    pub fn repeated(&self, slots: usize) -> Matrix {
+        let diagonal =
+            |(k, d): (&usize, &Vec<Complex>)| (*k, d.iter().copied().cycle().take(slots).collect());
+        Matrix { slots, diagonals: self.diagonals.iter().map(diagonal).collect() }
+    }
+
+    /// Every row times a factor.
+    pub fn with_rows(mut self, factor: impl Fn(usize) -> Complex) -> Matrix {
+        for diagonal in self.diagonals.values_mut() {
+            diagonal.iter_mut().enumerate().for_each(|(a, x)| *x = *x * factor(a));
+        }
+        self
+    }
+
+    /// Every column times a factor: the map after a product slot by slot.
+    pub fn with_columns(mut self, factor: impl Fn(usize) -> Complex) -> Matrix {
+        let n = self.slots.max(1);
+        for (k, diagonal) in &mut self.diagonals {
+            diagonal.iter_mut().enumerate().for_each(|(a, x)| *x = *x * factor((a + k) % n));
+        }
+        self
+    }
+
     /// Numbers of the diagonals there are.
     pub fn rotations(&self) -> impl Iterator<Item = usize> + '_ {
         self.diagonals.keys().copied()

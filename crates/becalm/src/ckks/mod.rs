@@ -7,10 +7,12 @@ mod context;
 mod encode;
 mod encrypt;
 mod evaluate;
+mod file;
 mod key_switch;
 mod keygen;
 mod linear;
 mod polynomial;
+mod share;
 mod wire;
 
 pub use context::Context;
@@ -18,6 +20,7 @@ pub use evaluate::Evaluator;
 pub use keygen::{Needs, power_of_rotation};
 pub use linear::{LinearMap, Matrix};
 pub use polynomial::Chebyshev;
+pub use share::STATISTICAL_BITS;
 
 #[cfg(test)]
 mod tests;

@@ -59,6 +59,20 @@ impl Chebyshev {
         (self.degree() + 1).next_power_of_two().ilog2() as usize
     }
 
+    /// Products of ciphertexts that its evaluation takes: those of the basis, then one for each division.
+    pub fn products(&self) -> usize {
+        fn divisions(degree: usize, leaf: usize) -> usize {
+            if degree <= leaf {
+                return 0;
+            }
+            let k = 1 << degree.ilog2();
+            usize::from(degree > k) + divisions(degree - k, leaf) + divisions(k - 1, leaf)
+        }
+        let degree = self.degree().max(1);
+        let (third, leaf) = if degree > LEAF { (1, LEAF) } else { (0, 1) };
+        degree.ilog2() as usize + third + divisions(degree, leaf)
+    }
+
     /// q, r with p = q·T_k + r, both of degree below k, for the degree of p below 2k.
     fn divided(&self, k: usize) -> [Chebyshev; 2] {
         let degree = self.degree();

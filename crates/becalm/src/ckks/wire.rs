@@ -69,11 +69,11 @@ impl<T: Read> Hashed<T> {
 }
 
 /// Bits of a residue modulo p.
-fn width(p: u64) -> u32 {
+pub(super) fn width(p: u64) -> u32 {
     u64::BITS - (p - 1).leading_zeros()
 }
 
-fn packed(limb: &[f64], p: u64) -> Vec<u8> {
+pub(super) fn packed(limb: &[f64], p: u64) -> Vec<u8> {
     let (mut out, mut held, mut bits) = (Vec::with_capacity(limb.len() * 7), 0u128, 0);
     for x in limb {
         let residue = (*x as i64).rem_euclid(p as i64) as u128;
@@ -88,7 +88,7 @@ fn packed(limb: &[f64], p: u64) -> Vec<u8> {
     out
 }
 
-fn unpacked(bytes: &[u8], p: u64, limb: &mut [f64]) -> Result<()> {
+pub(super) fn unpacked(bytes: &[u8], p: u64, limb: &mut [f64]) -> Result<()> {
     let (mut bytes, mut held, mut bits) = (bytes.iter(), 0u128, 0);
     for x in limb {
         while bits < width(p) {

@@ -81,6 +81,8 @@ pub enum Domain {
     PublicKey = 6,
     /// Keys of CKKS (relinearisation, rotations, conjugation); index: key, then digit.
     Evaluation = 7,
+    /// What is added to decryptions that are shared.
+    Share = 8,
     /// Randomness of tests, examples and measurements that encrypts nothing.
     Test = 0xFFFF,
 }

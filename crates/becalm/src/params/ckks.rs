@@ -25,6 +25,10 @@ pub struct CkksBootstrap {
     pub eval_mod_bits: f64,
     /// Bits of a level of SlotsToCoeffs.
     pub slots_to_coeffs_bits: f64,
+    /// Bits of the lowest level of EvalMod: more where nothing follows that brings the scale down to the user's.
+    pub last_bits: f64,
+    /// Whether the chain has no levels for SlotsToCoeffs above those of the user, because it comes first.
+    pub slots_first: bool,
     /// Degree of the approximation of the cosine, even.
     pub degree: usize,
     /// r: the cosine of a 2^r-th of the angle is approximated, then doubled r times.
@@ -85,6 +89,8 @@ const BOOTSTRAP: CkksBootstrap = CkksBootstrap {
     coeffs_to_slots_bits: 56.0,
     eval_mod_bits: 64.0,
     slots_to_coeffs_bits: 42.0,
+    last_bits: 64.0,
+    slots_first: false,
     degree: 30,
     doublings: 3,
     arcsine: false,
@@ -125,6 +131,30 @@ const PRECISE: CkksParams = CkksParams {
     ..REGULAR
 };
 
+const LEVELS_17: CkksParams = CkksParams {
+    name: "ckks_17_levels",
+    levels: 17,
+    scale_bits: 40.0,
+    special_bits: 241.0,
+    bootstrap: Some(CkksBootstrap {
+        eval_mod_bits: 61.0,
+        last_bits: 61.0,
+        slots_to_coeffs_bits: 40.0,
+        ..BOOTSTRAP
+    }),
+    security_bits: 128.2,
+    ..REGULAR
+};
+
+const SLOTS_FIRST: CkksParams = CkksParams {
+    name: "ckks_slots_first",
+    levels: 13,
+    special_bits: 440.0,
+    bootstrap: Some(CkksBootstrap { slots_first: true, last_bits: 76.0, ..BOOTSTRAP }),
+    security_bits: 128.4,
+    ..REGULAR
+};
+
 /// `like` in a ring too small to be secure.
 const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksParams {
     let source = "none: N is too small for the modulus";
@@ -138,14 +168,18 @@ const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksPara
     }
 }
 
-static TABLE: [CkksParams; 7] = [
+static TABLE: [CkksParams; 11] = [
     REGULAR,
     LEVELS_14,
+    LEVELS_17,
     PRECISE,
+    SLOTS_FIRST,
     toy("ckks_toy_12", 12, REGULAR),
     toy("ckks_toy_13", 13, REGULAR),
     toy("ckks_toy_14_levels", 12, LEVELS_14),
+    toy("ckks_toy_17_levels", 12, LEVELS_17),
     toy("ckks_toy_precise", 12, PRECISE),
+    toy("ckks_toy_slots_first", 12, SLOTS_FIRST),
 ];
 
 impl CkksParams {
@@ -188,8 +222,11 @@ impl CkksParams {
         bits.push(2.0 * self.scale_bits - self.base_scale_bits);
         bits.resize(self.levels + 1, self.scale_bits);
         if let Some(b) = &self.bootstrap {
-            bits.extend(vec![b.slots_to_coeffs_bits; b.stage_count]);
-            bits.extend(vec![b.eval_mod_bits; b.eval_mod_levels()]);
+            if !b.slots_first {
+                bits.extend(vec![b.slots_to_coeffs_bits; b.stage_count]);
+            }
+            bits.push(b.last_bits);
+            bits.extend(vec![b.eval_mod_bits; b.eval_mod_levels() - 1]);
             bits.extend(vec![b.coeffs_to_slots_bits; b.stage_count]);
         }
         bits

@@ -7,6 +7,7 @@
 mod build;
 mod check;
 pub mod circuit;
+pub mod ckks;
 mod clear;
 mod file;
 mod gates;

@@ -7,9 +7,7 @@
 //! (h + 1)/12, with a floor under the weight of the rare ones: an I of probability π is met with an error of about
 //! 2^-40/√π. That only integers matter is due to Han–Ki 2020; the weights are own.
 
-use crate::Result;
-use crate::cipher::Rlwe;
-use crate::ckks::{Chebyshev, Evaluator};
+use crate::ckks::{Chebyshev, Context};
 use crate::params::CkksBootstrap;
 use std::f64::consts::TAU;
 
@@ -29,23 +27,70 @@ fn probability(i: i64, weight: usize) -> f64 {
     (-(i * i) as f64 / (2.0 * variance)).exp() / (TAU * variance).sqrt()
 }
 
-/// c_k of Σ c_k·T_k(2u² − 1) ≈ cos(2π·span·u/2^r), for t within `width` of an integer.
-pub(super) fn cosine(b: &CkksBootstrap, width: f64) -> Chebyshev {
-    let (range, terms) = (b.range as i64, b.degree / 2 + 1);
-    let (mut rows, mut weights) = (vec![], vec![]);
-    for i in -range..=range {
-        for j in 0..SAMPLES {
-            let offset = width * (TAU * (2 * j + 1) as f64 / (4 * SAMPLES) as f64).cos();
-            let x = i as f64 + offset - 0.25;
-            let v = 2.0 * (x / span(b)).powi(2) - 1.0;
-            let mut row = vec![1.0, v];
-            (2..terms).for_each(|k| row.push(2.0 * v * row[k - 1] - row[k - 2]));
-            row.push((TAU * x / (b.doublings as f64).exp2()).cos());
-            rows.push(row);
-            weights.push(probability(i, b.ephemeral_weight).sqrt().max(FLOOR));
+/// An approximation of sin 2πt near integers plus `centers`, and its error.
+pub(super) struct Sine {
+    /// c_k of Σ c_k·T_k(2u² − 1) ≈ cos(2π·span·u/2^r).
+    pub(super) cosine: Chebyshev,
+    /// Square mean over the I that a sparse secret gives.
+    pub(super) error: f64,
+}
+
+impl Sine {
+    /// For t within `width` of I + c, for every I in −K ..= K and c of `centers`.
+    pub(super) fn new(b: &CkksBootstrap, centers: &[f64], width: f64) -> Sine {
+        let (range, terms) = (b.range as i64, b.degree / 2 + 1);
+        let (mut rows, mut weights) = (vec![], vec![]);
+        for (i, center) in (-range..=range).flat_map(|i| centers.iter().map(move |c| (i, c))) {
+            for j in 0..SAMPLES {
+                let offset = width * (TAU * (2 * j + 1) as f64 / (4 * SAMPLES) as f64).cos();
+                let x = i as f64 + center + offset - 0.25;
+                let v = 2.0 * (x / span(b)).powi(2) - 1.0;
+                let mut row = vec![1.0, v];
+                (2..terms).for_each(|k| row.push(2.0 * v * row[k - 1] - row[k - 2]));
+                row.push((TAU * x / (b.doublings as f64).exp2()).cos());
+                rows.push(row);
+                weights.push(probability(i, b.ephemeral_weight).sqrt().max(FLOOR));
+            }
         }
+        let mut sine = Sine { cosine: Chebyshev(least_squares(&rows, &weights)), error: 0.0 };
+        sine.error = sine.measured(b, centers, width).0;
+        sine
     }
-    Chebyshev(least_squares(&rows, &weights))
+
+    /// Square mean and greatest error of the sine, between the sample points too.
+    fn measured(&self, b: &CkksBootstrap, centers: &[f64], width: f64) -> (f64, f64) {
+        let (range, points) = (b.range as i64, 51);
+        let (mut square, mut worst) = (0.0, 0f64);
+        for (i, center) in (-range..=range).flat_map(|i| centers.iter().map(move |c| (i, c))) {
+            for j in 0..points {
+                let t = i as f64 + center + width * (2.0 * j as f64 / (points - 1) as f64 - 1.0);
+                let u = (t - 0.25) / span(b);
+                let mut y = self.cosine.value(2.0 * u * u - 1.0);
+                (0..b.doublings).for_each(|_| y = 2.0 * y * y - 1.0);
+                let error = (y - (TAU * t).sin()).abs();
+                worst = worst.max(error);
+                let share = (points * centers.len()) as f64;
+                square += error * error * probability(i, b.ephemeral_weight) / share;
+            }
+        }
+        (square.sqrt(), worst)
+    }
+}
+
+/// Where the coefficients of messages of a set are, in units of q_0: up to 1.25 times its scale.
+pub(super) fn message_width(context: &Context) -> f64 {
+    let params = context.params();
+    1.25 * (params.base_scale_bits - params.base_bits).exp2()
+}
+
+/// The error of the sine in a slot, standard deviation, for a message of `coefficients` of variance 1/`coefficients`, 1
+/// being q_0/`ratio`: the sixth moment of the normal distribution is 15, the tenth 945.
+pub(super) fn sine_error(b: &CkksBootstrap, ratio: f64, coefficients: f64) -> f64 {
+    let angle = TAU / ratio;
+    match b.arcsine {
+        false => angle.powi(2) / 6.0 * 15f64.sqrt() / coefficients,
+        true => 3.0 * angle.powi(4) / 40.0 * 945f64.sqrt() / coefficients.powi(2),
+    }
 }
 
 /// c that makes Σ w²·error² least: Gram–Schmidt on the weighted columns, the right side as the last of them (Björck).
@@ -74,52 +119,25 @@ fn least_squares(rows: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
     c
 }
 
-/// sin(2πt), or nearly 2π(t − I) with the arcsine, of every slot, for slots u = (t − 1/4)/span: `eval_mod_levels` lower.
-pub(super) fn eval_mod(
-    evaluator: &Evaluator,
-    u: &Rlwe,
-    b: &CkksBootstrap,
-    cosine: &Chebyshev,
-) -> Result<Rlwe> {
-    let v = evaluator.doubled_angle(u);
-    let mut y = evaluator.polynomial(&v, cosine, b.eval_mod_bits.exp2())?;
-    for _ in 0..b.doublings {
-        y = evaluator.doubled_angle(&y);
-    }
-    if b.arcsine {
-        let arcsine = Chebyshev::from_powers(&[0.0, 1.0, 0.0, 1.0 / 6.0]);
-        y = evaluator.polynomial(&y, &arcsine, b.eval_mod_bits.exp2())?;
-    }
-    Ok(y)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::params::CkksParams;
 
-    /// Between the sample points too, the error is 2^-39 in the square mean, and 2^-20 for the rarest I.
+    /// Between the sample points too, the error is 2^-39 in the square mean, and 2^-20 for the rarest I; for signs, which are
+    /// farther from where they should be, less.
     #[test]
     fn the_sine_is_approximated_near_integers() {
         let b = CkksParams::named("ckks_regular").unwrap().bootstrap.unwrap();
-        let p = cosine(&b, 1.25 / 256.0);
-        let (mut worst, mut square) = (0f64, 0.0);
-        for i in -16..=16 {
-            for j in -50..=50 {
-                let t = i as f64 + f64::from(j) / 50.0 / 256.0;
-                let u = (t - 0.25) / span(&b);
-                let mut y = p.value(2.0 * u * u - 1.0);
-                (0..b.doublings).for_each(|_| y = 2.0 * y * y - 1.0);
-                let error = (y - (TAU * t).sin()).abs();
-                worst = worst.max(error);
-                square += error * error * probability(i, b.ephemeral_weight) / 101.0;
-            }
+        let cases = [
+            ("regular", &[0.0][..], 1.25 / 256.0, 39.0, 20.0),
+            ("lossy", &[0.0], 1.25 / 4096.0, 39.0, 20.0),
+            ("sign", &[-0.25, 0.25], 1.0 / 64.0, 33.0, 18.0),
+        ];
+        for (name, centers, width, mean, least) in cases {
+            let (square, worst) = Sine::new(&b, centers, width).measured(&b, centers, width);
+            println!("{name}: 2^{:.2}, 2^{:.2} at the worst", square.log2(), worst.log2());
+            assert!(-square.log2() > mean && -worst.log2() > least, "{name}");
         }
-        println!(
-            "2^{:.2} in the square mean, 2^{:.2} at the worst",
-            square.log2() / 2.0,
-            worst.log2()
-        );
-        assert!(square.sqrt() < 2f64.powi(-39) && worst < 2f64.powi(-20));
     }
 }

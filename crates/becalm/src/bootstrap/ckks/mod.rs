@@ -1,10 +1,36 @@
-//! Bootstraps of CKKS: from level 0 back to the levels of the user.
+//! Bootstraps of CKKS, each a function that returns a program: from low levels back to those of the user.
+//!
+//! ```no_run
+//! use becalm::backend::CkksSession;
+//! use becalm::bootstrap::ckks::{Settings, regular};
+//! use becalm::ckks::{Context, Evaluator};
+//! use becalm::math::complex::Complex;
+//! use becalm::params::CkksParams;
+//!
+//! # fn main() -> becalm::Result<()> {
+//! let context = Context::new(CkksParams::named("ckks_regular")?, false)?;
+//! let program = regular(&context, &Settings::default())?;
+//! println!("{} bytes of keys", context.key_bytes(&program.needs()));
+//! let secret = context.secret_key()?;
+//! let keys = context.keys(&secret, &program.needs())?;
+//! let session = CkksSession::open(Evaluator::new(&context, &keys)?, &program)?;
+//! let x = context.encrypt(&[Complex::from(0.5)], 0, &secret)?;
+//! let y = session.run(&[&x])?.remove(0);
+//! assert_eq!(y.level(), 10);
+//! # Ok(())
+//! # }
+//! ```
 
 mod coeffs_to_slots;
 mod eval_mod;
+mod lossy;
+mod pipeline;
 mod regular;
+mod sign;
+mod sparse;
 
-pub use regular::Regular;
-
-#[cfg(test)]
-mod tests;
+pub use lossy::lossy;
+pub use pipeline::{Settings, Values};
+pub use regular::regular;
+pub use sign::sign;
+pub use sparse::sparse;

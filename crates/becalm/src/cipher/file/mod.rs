@@ -69,11 +69,15 @@ pub enum Kind {
     Integers,
     /// A program.
     Program,
+    /// [`Rlwe`](crate::cipher::Rlwe), a ciphertext of CKKS.
+    Rlwe,
+    /// [`CkksSecretKey`](crate::cipher::CkksSecretKey).
+    CkksSecretKey,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 9] = [
         Kind::SecretKey,
         Kind::EvaluationKey,
         Kind::SlotKey,
@@ -81,6 +85,8 @@ impl Kind {
         Kind::Glwe,
         Kind::Integers,
         Kind::Program,
+        Kind::Rlwe,
+        Kind::CkksSecretKey,
     ];
 
     /// The word that names it in a file: `"becalm.lwe"`.
@@ -93,13 +99,15 @@ impl Kind {
             Kind::Glwe => "becalm.glwe",
             Kind::Integers => "becalm.integers",
             Kind::Program => "becalm.program",
+            Kind::Rlwe => "becalm.rlwe",
+            Kind::CkksSecretKey => "becalm.ckks_secret_key",
         }
     }
 
     /// The metadata of such a file: exactly these, in order.
     fn entries(self) -> &'static [&'static str] {
         match self {
-            Kind::SecretKey | Kind::EvaluationKey => {
+            Kind::SecretKey | Kind::EvaluationKey | Kind::CkksSecretKey => {
                 &["checksum", "format", "key", "params", "version"]
             }
             Kind::SlotKey => &["checksum", "format", "key", "params", "slots", "version"],
@@ -115,6 +123,10 @@ impl Kind {
                 "type", "version",
             ],
             Kind::Program => &["checksum", "format", "params", "version"],
+            Kind::Rlwe => &[
+                "checksum", "error", "format", "key", "level", "params", "scale", "slots",
+                "version",
+            ],
         }
     }
 }

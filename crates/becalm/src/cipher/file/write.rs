@@ -67,14 +67,19 @@ impl<'a> Draft<'a> {
                 "use a set of the table",
             )
         })?;
+        Ok(Draft::of(kind, row))
+    }
+
+    /// A file without tensors, of a set that is given as it is to stand there.
+    pub(crate) fn of(kind: Kind, params: String) -> Self {
         let draft = Draft {
             header: Header { metadata: BTreeMap::new(), tensors: BTreeMap::new() },
             tensors: BTreeMap::new(),
         };
-        Ok(draft
+        draft
             .note("format", kind.name())
             .note("version", VERSION.to_string())
-            .note("params", row))
+            .note("params", params)
     }
 
     /// Adds an entry to the metadata.

@@ -1,0 +1,167 @@
+//! The machine of CKKS programs: this processor, by [`Evaluator`]; every instruction uses all threads.
+//!
+//! [`CkksSession::open`] checks the keys and encodes the matrices, most of a program's memory; a session runs any number of
+//! ciphertexts. Levels, scales and slots of the results are those that the program has recorded.
+
+use crate::cipher::Rlwe;
+use crate::ckks::{Evaluator, LinearMap};
+use crate::program::Reg;
+use crate::program::ckks::{CkksOp, CkksProgram, RlweInfo};
+use crate::{Error, Result};
+
+/// A program made ready for keys.
+pub struct CkksSession<'a> {
+    evaluator: Evaluator<'a>,
+    program: &'a CkksProgram,
+    maps: Vec<LinearMap>,
+    dead: Vec<Vec<Reg>>,
+}
+
+const OP: &str = "bootstrap";
+
+impl<'a> CkksSession<'a> {
+    /// Checks that the keys suffice and encodes the matrices.
+    ///
+    /// # Errors
+    /// `WrongParams` for a program of another set, `WrongKey` naming what is missing.
+    pub fn open(evaluator: Evaluator<'a>, program: &'a CkksProgram) -> Result<CkksSession<'a>> {
+        let (context, keys) = (evaluator.context(), evaluator.keys());
+        context.check_set(OP, program.params().name)?;
+        let held = keys.galois.keys().copied().collect();
+        program.require(&held, keys.ephemeral.is_some())?;
+        let slots = context.params().slots();
+        let encode = |m: &crate::program::ckks::MapSpec| {
+            LinearMap::new(context, &m.matrix.repeated(slots), m.level, m.baby, m.scale)
+        };
+        let maps = program.maps().iter().map(encode).collect::<Result<_>>()?;
+        Ok(CkksSession { evaluator, program, maps, dead: program.last_uses() })
+    }
+
+    /// Bytes of the encoded matrices.
+    pub fn bytes(&self) -> usize {
+        self.maps.iter().map(LinearMap::bytes).sum()
+    }
+
+    /// Runs the program on ciphertexts at the levels of its inputs or above.
+    ///
+    /// # Errors
+    /// `BadInput` for another number of arguments, or one at too low a level or of too many slots; `WrongKey` and
+    /// `WrongParams` for what does not go together.
+    pub fn run(&self, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
+        self.run_with(inputs, |_, _| Ok(()))
+    }
+
+    /// [`CkksSession::run`], with a call before each instruction, of its place and itself, for progress; an error of the
+    /// call stops the run.
+    ///
+    /// # Errors
+    /// As [`CkksSession::run`], and what `before` returns.
+    pub fn run_with(
+        &self,
+        inputs: &[&Rlwe],
+        mut before: impl FnMut(usize, &CkksOp) -> Result<()>,
+    ) -> Result<Vec<Rlwe>> {
+        let mut file: Vec<Option<Rlwe>> = (0..self.program.registers()).map(|_| None).collect();
+        self.write(inputs, &mut file)?;
+        for (i, op) in self.program.ops().iter().enumerate() {
+            before(i, op)?;
+            let made = self.step(op, &file)?;
+            for reg in &self.dead[i] {
+                file[reg.0 as usize] = None;
+            }
+            let info = self.program.reg(op.result());
+            debug_assert!(made.level == info.level, "{op:?}: level {}", made.level);
+            debug_assert!((made.scale / info.scale - 1.0).abs() < 1e-9, "{op:?}: {}", made.scale);
+            let RlweInfo { level, scale, slots } = *info;
+            file[op.result().0 as usize] = Some(Rlwe { level, scale, slots, ..made });
+        }
+        let slots = inputs.first().map_or(1, |x| x.slots);
+        let arrived = inputs.iter().map(|x| x.error).fold(0.0, f64::hypot);
+        let outputs = self.program.outputs().iter().map(|reg| {
+            let x = self.read(&file, *reg)?.clone();
+            let error = self.program.error().map_or(x.error, |own| own.hypot(arrived));
+            Ok(Rlwe { slots, error, ..x })
+        });
+        outputs.collect()
+    }
+
+    fn write(&self, inputs: &[&Rlwe], file: &mut [Option<Rlwe>]) -> Result<()> {
+        let regs = self.program.inputs();
+        if inputs.len() != regs.len() {
+            let (wanted, got) = (format!("{} ciphertexts", regs.len()), inputs.len().to_string());
+            return Err(Error::bad_input(OP, wanted, got, "pass one for each argument"));
+        }
+        for (x, reg) in inputs.iter().zip(regs) {
+            self.evaluator.check(OP, x)?;
+            let info = self.program.reg(*reg);
+            if x.level < info.level {
+                let wanted = format!("a ciphertext at level {} or above", info.level);
+                let remedy =
+                    "use a kind of bootstrap that starts at level 0, or encrypt at a higher level";
+                return Err(Error::bad_input(OP, wanted, format!("level {}", x.level), remedy));
+            }
+            if x.slots > info.slots || x.slots != inputs[0].slots {
+                let most = info.slots.min(inputs[0].slots);
+                let wanted = format!("ciphertexts of at most {most} slots, as many in each");
+                let remedy = "record the program for as many slots";
+                return Err(Error::bad_input(OP, wanted, format!("{} slots", x.slots), remedy));
+            }
+            let down = self.evaluator.context().level_down(x, info.level)?;
+            file[reg.0 as usize] = Some(Rlwe { slots: info.slots, ..down });
+        }
+        Ok(())
+    }
+
+    fn read<'b>(&self, file: &'b [Option<Rlwe>], reg: Reg) -> Result<&'b Rlwe> {
+        file.get(reg.0 as usize).and_then(Option::as_ref).ok_or_else(|| {
+            let wanted = "registers assigned before they are read";
+            Error::bad_input(OP, wanted, format!("register {}", reg.0), "record the program again")
+        })
+    }
+
+    fn step(&self, op: &CkksOp, file: &[Option<Rlwe>]) -> Result<Rlwe> {
+        let (evaluator, context) = (&self.evaluator, self.evaluator.context());
+        let get = |reg: &Reg| self.read(file, *reg);
+        let info = self.program.reg(op.result());
+        match op {
+            CkksOp::Linear { src, map, .. } => {
+                evaluator.linear(get(src)?, &self.maps[*map as usize])
+            }
+            CkksOp::Polynomial { src, polynomial, .. } => {
+                let p = &self.program.polynomials()[*polynomial as usize];
+                evaluator.polynomial(get(src)?, p, info.scale)
+            }
+            CkksOp::DoubleAngle { src, .. } => Ok(evaluator.doubled_angle(get(src)?)),
+            CkksOp::RaiseModulus { src, .. } => {
+                let sparse = evaluator.encapsulate(get(src)?, false)?;
+                let factor = (info.scale / context.step(0)).round();
+                evaluator.encapsulate(&context.lift(&sparse, info.level, factor), true)
+            }
+            CkksOp::Trace { src, dst } => {
+                let mut sum = get(src)?.clone();
+                for by in self.program.traced(*dst, *src) {
+                    let turned = evaluator.rotate(&sum, by as i64)?;
+                    sum = context.add(&sum, &turned)?;
+                }
+                Ok(sum)
+            }
+            CkksOp::Multiply { a, b, .. } => evaluator.multiply(get(a)?, get(b)?),
+            CkksOp::MultiplyI { src, .. } => context.multiply_i(get(src)?),
+            CkksOp::Conjugate { src, .. } => evaluator.conjugate(get(src)?),
+            CkksOp::Rotate { src, by, .. } => evaluator.rotate(get(src)?, *by),
+            CkksOp::Add { a, b, .. } => context.add(get(a)?, get(b)?),
+            CkksOp::Subtract { a, b, .. } => context.subtract(get(a)?, get(b)?),
+            CkksOp::AddConstant { src, constant, .. } => {
+                let mut x = get(src)?.clone();
+                context.add_constant(&mut x, *constant);
+                Ok(x)
+            }
+            CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
+            CkksOp::Reinterpret { src, .. } => {
+                let x = get(src)?.clone();
+                let error = x.error * x.scale / info.scale;
+                Ok(Rlwe { scale: info.scale, error, ..x })
+            }
+        }
+    }
+}

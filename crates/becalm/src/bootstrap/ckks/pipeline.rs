@@ -1,0 +1,298 @@
+//! The steps that the bootstraps have in common, recorded one after another.
+//!
+//! Stages consume levels as they find them: with more stages than the chain was made for, CoeffsToSlots takes levels of
+//! EvalMod, EvalMod those of SlotsToCoeffs, and that the user's; the scales follow from the steps. What SlotsToCoeffs has
+//! to bring the scale down by is spread over its matrices, and a further level is given up where their entries would
+//! keep fewer than [`LEAST_BITS`].
+
+use super::coeffs_to_slots::{coeffs_to_slots, slots_to_coeffs};
+use super::eval_mod::{Sine, span};
+use crate::ckks::{Chebyshev, Context, Matrix};
+use crate::math::complex::Complex;
+use crate::params::CkksBootstrap;
+use crate::program::Reg;
+use crate::program::ckks::CkksProgram;
+use crate::{Error, Result};
+use std::f64::consts::TAU;
+
+/// Least bits of the entries of a matrix of SlotsToCoeffs.
+const LEAST_BITS: f64 = 31.0;
+/// Least bits of a scale within EvalMod.
+const LEAST_SCALE: f64 = 56.0;
+/// Most layers of butterflies in a stage: 2^(·+1) − 1 diagonals.
+const MOST_LAYERS: usize = 6;
+/// Most stages.
+const MOST_STAGES: usize = 5;
+
+/// What the slots hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Values {
+    /// Complex numbers: two EvalMods.
+    #[default]
+    Complex,
+    /// Real numbers only, which takes one EvalMod instead of two.
+    Real,
+    /// Two ciphertexts of real numbers in one bootstrap, which takes as long as a complex one.
+    Merged,
+}
+
+/// What a bootstrap is recorded with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Factors of each of the two Fourier transforms; none for those of the parameter set. More stages take less time and
+    /// fewer keys, and leave fewer levels.
+    pub stage_count: Option<usize>,
+    /// Baby steps of a matrix, hoisted at a time: 2 needs the fewest keys and the most time, 8 twice as many keys as 4 and less
+    /// time.
+    pub baby: usize,
+    /// What the slots hold.
+    pub values: Values,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { stage_count: None, baby: 4, values: Values::Complex }
+    }
+}
+
+/// A bootstrap that is being recorded.
+pub(super) struct Pipeline<'a> {
+    pub(super) context: &'a Context,
+    pub(super) b: CkksBootstrap,
+    pub(super) program: CkksProgram,
+    /// Values that the transforms are over.
+    pub(super) slots: usize,
+    stages: usize,
+    baby: usize,
+}
+
+impl<'a> Pipeline<'a> {
+    /// Nothing recorded yet, over `slots` values; SlotsToCoeffs comes `first` or last.
+    pub(super) fn new(
+        context: &'a Context,
+        settings: &Settings,
+        slots: usize,
+        first: bool,
+    ) -> Result<Self> {
+        let (op, params) = ("prepare a bootstrap", context.params());
+        let b = params.bootstrap.ok_or_else(|| {
+            Error::wrong_params(op, "a set with a bootstrap", params.name, "use `ckks_regular`")
+        })?;
+        if !slots.is_power_of_two() || !(2..=params.slots()).contains(&slots) {
+            let wanted = format!("a power of two of 2 to {} slots", params.slots());
+            let remedy = "use the next power of two; shorter vectors repeat";
+            return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
+        }
+        let baby = settings.baby;
+        if !matches!(baby, 2 | 4 | 8 | 16 | 32) {
+            let wanted = "2, 4, 8, 16 or 32 baby steps";
+            return Err(Error::bad_input(op, wanted, baby.to_string(), "4 is a good choice"));
+        }
+        let program = CkksProgram::new(context);
+        let own = b.stage_count.min(slots.ilog2() as usize);
+        let stages = settings.stage_count.unwrap_or(own);
+        let made = Pipeline { context, b, program, slots, stages, baby };
+        if made.stages_fit(stages, first) {
+            return Ok(made);
+        }
+        let valid: Vec<_> = (1..=MOST_STAGES).filter(|k| made.stages_fit(*k, first)).collect();
+        let wanted = format!("a stage count of {valid:?} for {slots} slots of `{}`", params.name);
+        Err(Error::bad_input(op, wanted, stages.to_string(), "choose one of these"))
+    }
+
+    /// Whether so many stages have the levels they need and no matrix is too large.
+    fn stages_fit(&self, stages: usize, first: bool) -> bool {
+        let layers = self.slots.ilog2() as usize;
+        if stages == 0 || stages > MOST_STAGES.min(layers) || layers.div_ceil(stages) > MOST_LAYERS
+        {
+            return false;
+        }
+        // The arcsine needs the steps of EvalMod as they are.
+        if self.b.arcsine && stages > self.b.stage_count {
+            return false;
+        }
+        let Some(end) = self.raised_level(stages).checked_sub(stages + self.b.eval_mod_levels())
+        else {
+            return false;
+        };
+        match first {
+            true => end >= 1 && stages <= self.context.params().levels,
+            false => self.landing(end, stages).is_some(),
+        }
+    }
+
+    /// Where a ciphertext is raised to: the top, or lower where fewer stages than the set has need no more.
+    fn raised_level(&self, stages: usize) -> usize {
+        let unused = self.b.stage_count.saturating_sub(stages);
+        self.context.params().top_level() - unused
+    }
+
+    /// The number of stages.
+    pub(super) fn stages(&self) -> usize {
+        self.stages
+    }
+
+    /// Bits of all steps from above `to` up to `from`.
+    fn bits(&self, to: usize, from: usize) -> f64 {
+        (to + 1..=from).map(|i| self.context.step(i).log2()).sum()
+    }
+
+    /// The scale of the sine at level `end` if every scale of EvalMod starts at that of the set.
+    fn natural_scale(&self, end: usize) -> f64 {
+        let bits = self.b.eval_mod_bits;
+        let doublings = if self.b.arcsine { 0 } else { self.b.doublings };
+        (1..=doublings).rev().fold(bits, |s, i| 2.0 * s - self.context.step(end + i).log2())
+    }
+
+    /// The level of the result of SlotsToCoeffs from level `end`, the highest at which the matrices keep their bits.
+    fn landing(&self, end: usize, stages: usize) -> Option<usize> {
+        let highest = self.context.params().levels.min(end.checked_sub(stages)?);
+        let fits = |level: &usize| {
+            let scale = self.context.scale(*level).map_or(0.0, f64::log2);
+            let over = self.natural_scale(end) - scale;
+            (self.bits(*level, end) - over) / stages as f64 >= LEAST_BITS
+        };
+        (1..=highest).rev().find(fits)
+    }
+
+    /// Matrices from `src` on, a level each: the scale becomes `scale`, by the same share in each.
+    fn maps(&mut self, src: Reg, maps: Vec<Matrix>, scale: f64) -> Result<Reg> {
+        let each = (scale / self.program.reg(src).scale).powf(1.0 / maps.len() as f64);
+        let baby = self.baby;
+        maps.into_iter().try_fold(src, |src, matrix| {
+            let from = *self.program.reg(src);
+            let step = self.program.step(from.level);
+            let matrix =
+                if matrix.slots() < from.slots { matrix.repeated(from.slots) } else { matrix };
+            self.program.linear(src, matrix, baby, step * each)
+        })
+    }
+
+    /// From level 0 to (m + q_0·I)/q_0.
+    pub(super) fn raise(&mut self, src: Reg) -> Result<Reg> {
+        let scale = self.b.eval_mod_bits.exp2();
+        self.program.raise_modulus(src, self.raised_level(self.stages), scale)
+    }
+
+    /// The coefficients t as slots, divided by 2·span; the last matrix as `last` makes it of its own.
+    pub(super) fn coeffs_to_slots(
+        &mut self,
+        src: Reg,
+        last: impl FnOnce(Matrix) -> Matrix,
+    ) -> Result<Reg> {
+        let mut maps = coeffs_to_slots(self.slots, self.stages, 0.5 / span(&self.b));
+        let tail = maps.pop().map(last);
+        maps.extend(tail);
+        self.maps(src, maps, self.b.eval_mod_bits.exp2())
+    }
+
+    /// u = (t − 1/4)/span of twice the real part.
+    pub(super) fn real_part(&mut self, w: Reg, conjugate: Reg) -> Result<Reg> {
+        let part = self.program.add(w, conjugate)?;
+        self.program.add_constant(part, -0.25 / span(&self.b))
+    }
+
+    /// u = (t − 1/4)/span of twice the imaginary part.
+    pub(super) fn imaginary_part(&mut self, w: Reg, conjugate: Reg) -> Result<Reg> {
+        let part = self.program.subtract(conjugate, w)?;
+        let part = self.program.multiply_i(part);
+        self.program.add_constant(part, -0.25 / span(&self.b))
+    }
+
+    /// sin(2πt), or nearly 2π(t − I) with the arcsine, of u = (t − 1/4)/span; at `scale` if one is wanted.
+    pub(super) fn eval_mod(&mut self, u: Reg, sine: &Sine, scale: Option<f64>) -> Result<Reg> {
+        let (b, natural) = (self.b, self.b.eval_mod_bits.exp2());
+        let end = self.program.reg(u).level - b.eval_mod_levels();
+        let mut start = natural;
+        if let (Some(scale), false) = (scale, b.arcsine) {
+            let before = |s: f64, i| (s * self.program.step(end + i)).sqrt();
+            start = (1..=b.doublings).fold(scale, before);
+        }
+        let v = self.program.double_angle(u)?;
+        let mut y = self.program.polynomial(v, sine.cosine.clone(), start)?;
+        for _ in 0..b.doublings {
+            y = self.program.double_angle(y)?;
+        }
+        if b.arcsine {
+            let arcsine = Chebyshev::from_powers(&[0.0, 1.0, 0.0, 1.0 / 6.0]);
+            y = self.program.polynomial(y, arcsine, scale.unwrap_or(natural))?;
+        }
+        Ok(y)
+    }
+
+    /// Slots y = 2πm/`ratio` as coefficients m of the result, at a level of the user; the first matrix as `first` makes it
+    /// of its own.
+    pub(super) fn slots_to_coeffs(
+        &mut self,
+        y: Reg,
+        ratio: f64,
+        first: impl FnOnce(Matrix) -> Matrix,
+    ) -> Result<Reg> {
+        let end = self.program.reg(y).level;
+        // `new` has found one.
+        let level = self.landing(end, self.stages).unwrap_or(0);
+        let mut maps = slots_to_coeffs(self.slots, self.stages, ratio / TAU);
+        let head = first(maps.remove(0));
+        maps.insert(0, head);
+        let scale = self.context.scale(level)? * self.bits_of_drops(level, end - self.stages);
+        let mut out = self.maps(y, maps, scale)?;
+        while self.program.reg(out).level > level {
+            out = self.program.rescale(out)?;
+        }
+        Ok(out)
+    }
+
+    /// The product of the steps from above `to` up to `from`.
+    fn bits_of_drops(&self, to: usize, from: usize) -> f64 {
+        (to + 1..=from).map(|i| self.context.step(i)).product()
+    }
+
+    /// SlotsToCoeffs before anything else, from the level of its stages to level 0, where 1 becomes q_0/`ratio`.
+    pub(super) fn slots_first(&mut self, src: Reg, ratio: f64) -> Result<Reg> {
+        let maps = slots_to_coeffs(self.slots, self.stages, 1.0);
+        self.maps(src, maps, self.context.step(0) / ratio)
+    }
+
+    /// EvalMod where nothing follows: the sine divided by `by`, at the highest level and scale of the user that keep the
+    /// scales within large enough.
+    pub(super) fn eval_mod_last(&mut self, u: Reg, sine: &Sine, by: f64) -> Result<Reg> {
+        let end = self.program.reg(u).level - self.b.eval_mod_levels();
+        let mut level = self.context.params().levels.min(end);
+        let wanted = |level: usize| -> Result<f64> {
+            Ok(self.context.scale(level)? * self.bits_of_drops(level, end) / by)
+        };
+        let least = |scale: f64| {
+            let steps = (1..=self.b.doublings).map(|i| self.context.step(end + i).log2());
+            let scales = steps.scan(scale.log2(), |s, q| {
+                *s = (*s + q) / 2.0;
+                Some(*s)
+            });
+            scales.fold(f64::INFINITY, f64::min)
+        };
+        while level > 1 && !self.b.arcsine && least(wanted(level)?) < LEAST_SCALE {
+            level -= 1;
+        }
+        let scale = wanted(level)?;
+        let y = self.eval_mod(u, sine, Some(scale))?;
+        let mut out = self.program.divide(y, by)?;
+        while self.program.reg(out).level > level {
+            out = self.program.rescale(out)?;
+        }
+        Ok(out)
+    }
+
+    /// What the bootstrap adds to a slot of the message, standard deviation: the approximation of the sine and the rounding
+    /// at the scale of EvalMod, `spread` times what they are in a slot there; the rounding at the scale of a message at level 0,
+    /// of the two switches and a rescale, and in SlotsToCoeffs; and `bend`, of the sine itself.
+    pub(super) fn error(&self, sine: &Sine, spread: f64, base: f64, bend: f64) -> f64 {
+        let rounding = |scale: f64| self.context.rounding(scale);
+        let outputs = self.program.outputs().first().map_or(base, |r| self.program.reg(*r).scale);
+        let inside = sine.error.hypot(rounding(self.b.eval_mod_bits.exp2()) * 16.0) * spread;
+        inside.hypot(2.0 * rounding(base)).hypot(2.0 * rounding(outputs)).hypot(bend)
+    }
+}
+
+/// Every slot but the first, which is halved: c_0 stands once in a real polynomial, every other coefficient twice.
+pub(super) fn halve_first(slot: usize) -> Complex {
+    Complex::from(if slot == 0 { 0.5 } else { 1.0 })
+}

@@ -1,0 +1,37 @@
+//! The bootstrap of signs: values near −1 or 1 come back nearer to them.
+//!
+//! As [`lossy`](super::lossy), but 1 becomes q_0/4: sin(2π(±1/4 + I)) = ±1 at the flat top of the sine, where an error ε
+//! of the value becomes (π²/8)·ε². Source: Bae–Cheon–Kim–Stehlé 2024 (ia.cr/2024/767).
+
+use super::eval_mod::Sine;
+use super::lossy::slots_first;
+use super::pipeline::{Pipeline, Settings, Values};
+use crate::ckks::Context;
+use crate::program::ckks::{CkksProgram, Limits};
+use crate::{Error, Result};
+
+/// How far from ±1 values may be.
+const NEAR: f64 = 1.0 / 16.0;
+
+/// The program of the sign bootstrap, for ciphertexts of any number of slots at the level of `stage_count` or above. For
+/// [`Values::Complex`] real and imaginary parts are signs.
+///
+/// # Errors
+/// `WrongParams` for a set without bootstrap or one with the arcsine, which has no flat top; `BadInput` for a stage count or
+/// baby steps that cannot be.
+pub fn sign(context: &Context, settings: &Settings) -> Result<CkksProgram> {
+    let params = context.params();
+    let mut line = Pipeline::new(context, settings, params.slots(), true)?;
+    if line.b.arcsine {
+        let (wanted, remedy) = ("a set without the arcsine", "use `ckks_slots_first`");
+        return Err(Error::wrong_params("prepare a bootstrap", wanted, params.name, remedy));
+    }
+    let sine = Sine::new(&line.b, &[-0.25, 0.25], NEAR / 4.0);
+    slots_first(&mut line, settings.values, &sine, 4.0, 1.0)?;
+    // Rounding at level 0 is cleaned with the values; what is left is below that of the result.
+    let error = Some(line.error(&sine, 1.0, context.step(0), 0.0));
+    let real = settings.values != Values::Complex;
+    let near = real.then_some(NEAR);
+    line.program.limit(Limits { most: 1.0 + NEAR, near, real, slots: true, error });
+    Ok(line.program)
+}

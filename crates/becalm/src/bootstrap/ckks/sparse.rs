@@ -1,0 +1,57 @@
+//! The bootstrap of few slots: n of N/2, a power of two; the message is a polynomial in Y = X^(N/2n).
+//!
+//! What the lift adds is no such polynomial. The trace, log2(N/2n) rotations by n, 2n, … added up, keeps the multiples of
+//! N/2n among the coefficients, N/2n times, and nothing else. The transforms are then over n slots, their matrices of
+//! 2^(1 + log2(n)/stages) diagonals and small; both halves of the 2n coefficients go through one EvalMod: the last matrix
+//! of CoeffsToSlots has its rows times 1/2 in the first n slots and −i/2 in the next n, and the sum with its conjugate is
+//! re ‖ im. SlotsToCoeffs takes them back with columns times 1 and i, and adds a rotation by n to what comes out, at
+//! the lowest level. Source: Cheon et al. 2018 (sub-sum), Chen–Chillotti–Song 2019 (both halves at once).
+
+use super::eval_mod::{Sine, message_width, sine_error};
+use super::pipeline::{Pipeline, Settings, Values};
+use crate::ckks::Context;
+use crate::math::complex::Complex;
+use crate::program::ckks::{CkksProgram, Limits};
+use crate::{Error, Result};
+
+/// The program that bootstraps ciphertexts of at most `slots` values, complex ones at no additional cost.
+///
+/// # Errors
+/// `WrongParams` for a set without bootstrap, `BadInput` for a number of slots that is no power of two in 2 ..= N/4 (those
+/// of N/2 are for [`regular`](super::regular)), for a stage count or baby steps that cannot be, or for
+/// [`Values::Merged`].
+pub fn sparse(context: &Context, slots: usize, settings: &Settings) -> Result<CkksProgram> {
+    let (op, all) = ("prepare a bootstrap", context.params().slots());
+    if slots == all {
+        let (wanted, remedy) = (format!("at most {} slots", all / 2), "use the regular bootstrap");
+        return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
+    }
+    if settings.values == Values::Merged {
+        let remedy = "add i times one to the other: complex values take no longer here";
+        return Err(Error::bad_input(op, "real or complex values", "merged", remedy));
+    }
+    let mut line = Pipeline::new(context, settings, slots, false)?;
+    let sine = Sine::new(&line.b, &[0.0], message_width(context));
+    let ratio = context.step(0) / context.scale(0)?;
+    let x = line.program.input(0, slots)?;
+    let raised = line.raise(x)?;
+    let sum = line.program.trace(raised, slots)?;
+    let t = line.program.divide(sum, (all / slots) as f64)?;
+    let half =
+        move |a: usize, first: Complex, second: Complex| if a < slots { first } else { second };
+    let (one, i) = (Complex::from(1.0), Complex::new(0.0, 1.0));
+    let w = line.coeffs_to_slots(t, |m| m.repeated(2 * slots).with_rows(|a| half(a, one, -i)))?;
+    let conjugate = line.program.conjugate(w);
+    let u = line.real_part(w, conjugate)?;
+    let y = line.eval_mod(u, &sine, None)?;
+    let merge = |m: crate::ckks::Matrix| m.repeated(2 * slots).with_columns(|a| half(a, one, i));
+    let parts = line.slots_to_coeffs(y, ratio, merge)?;
+    let out = line.program.trace(parts, slots)?;
+    line.program.output(out);
+    let coefficients = 2.0 * slots as f64;
+    let spread = coefficients.sqrt() * ratio / std::f64::consts::TAU;
+    let bend = sine_error(&line.b, ratio, coefficients);
+    let error = Some(line.error(&sine, spread, context.scale(0)?, bend));
+    line.program.limit(Limits { most: 1.25, near: None, real: false, slots: false, error });
+    Ok(line.program)
+}

@@ -1,0 +1,171 @@
+//! Decryption to share: noise that hides what an exact decryption tells of the secret key.
+//!
+//! A decryption of CKKS is m + e, and e depends on the secret: c_0 + c_1·s = m + e can be solved for s (Li–Micciancio 2021,
+//! ia.cr/2020/1533). Gaussian noise of standard deviation σ on each of the D real numbers that are shared makes q decryptions
+//! as good as independent of e with s bits of statistical security where
+//!
+//!   σ = √(24·D·q)·2^(s/2)·E,
+//!
+//! E the bound on the error of a number (Li–Micciancio–Schultz–Sorrell 2022, ia.cr/2022/816). The noise is integer, on a grid
+//! of σ/2^20, and the values are rounded to that grid first, so that no low bits of a double tell anything.
+
+use super::Context;
+use crate::cipher::{CkksSecretKey, Rlwe};
+use crate::math::complex::Complex;
+use crate::math::random::{Domain, NoiseStream, SecretSeed};
+use crate::math::sampling;
+use crate::{Error, Result};
+use zeroize::Zeroizing;
+
+/// s: an attacker's advantage over guessing stays below 2^-s, whatever it computes.
+pub const STATISTICAL_BITS: f64 = 30.0;
+/// Standard deviations within which errors are taken to be: beyond lie 2^-34.6 of a Gaussian, less than 2^-s.
+const BOUND: f64 = 6.8;
+/// Steps of the grid in a standard deviation of the noise.
+const GRID: f64 = (1 << 20) as f64;
+
+impl Context {
+    /// Bits that [`Context::decrypt_to_share`] can give of a ciphertext when `queries` decryptions under its key are
+    /// shared in all.
+    pub fn bits_to_share(&self, ciphertext: &Rlwe, queries: u64) -> f64 {
+        let numbers = 2.0 * ciphertext.slots as f64;
+        let flood =
+            (24.0 * numbers * queries.max(1) as f64).sqrt() * (STATISTICAL_BITS / 2.0).exp2();
+        // Of a slot: two numbers with √2 of the standard deviation of each.
+        -(flood * BOUND * ciphertext.error * std::f64::consts::SQRT_2).log2()
+    }
+
+    /// Decrypts to values that others may see: with errors of standard deviation 2^-`precision_bits`, which hide the error of the
+    /// ciphertext. `queries` is the number of decryptions under this key that will be shared in all, this one included:
+    /// it is the caller who counts them.
+    ///
+    /// # Errors
+    /// As [`Context::decrypt`]; `TooNoisy`, with the bits that can be had, where the noise asked for is too little to hide
+    /// anything; `BadInput` for no queries or a precision that is not in −60 ..= 60; `Io` when the system has no
+    /// randomness.
+    pub fn decrypt_to_share(
+        &self,
+        ciphertext: &Rlwe,
+        secret: &CkksSecretKey,
+        precision_bits: f64,
+        queries: u64,
+    ) -> Result<Vec<Complex>> {
+        let op = "decrypt to share";
+        if !(-60.0..=60.0).contains(&precision_bits) || queries == 0 {
+            let wanted = "a precision of −60 to 60 bits and one query or more";
+            let got = format!("{precision_bits} bits, {queries} queries");
+            return Err(Error::bad_input(op, wanted, got, "count the decryptions that are shared"));
+        }
+        let most = self.bits_to_share(ciphertext, queries);
+        // A comparison that also refuses an error that is not a number.
+        if !matches!(precision_bits.partial_cmp(&most), Some(o) if o.is_le()) {
+            let (wanted, got) =
+                (format!("at most {most:.1} bits"), format!("{precision_bits} bits"));
+            let remedy = "ask for fewer bits, share fewer values or results, or use a set with a larger scale";
+            return Err(Error::too_noisy(op, wanted, got, remedy));
+        }
+        let values = Zeroizing::new(flat(&self.decrypt(ciphertext, secret)?));
+        let step = (-precision_bits - 0.5).exp2() / GRID;
+        let mut noise = Zeroizing::new(vec![0i64; values.len()]);
+        let mut stream = NoiseStream::new(&SecretSeed::from_system()?, Domain::Share, 0);
+        sampling::gaussian(&mut stream, GRID, &mut noise);
+        let shared = values.iter().zip(noise.iter()).map(|(x, e)| {
+            let x = (x / step).round();
+            (x + *e as f64) * step
+        });
+        let shared: Vec<f64> = shared.collect();
+        Ok(shared.chunks(2).map(|c| Complex::new(c[0], c[1])).collect())
+    }
+}
+
+fn flat(values: &[Complex]) -> Vec<f64> {
+    values.iter().flat_map(|v| [v.re, v.im]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::rns::{centred, inverse, mul};
+    use crate::params::CkksParams;
+
+    /// The key-recovery attack of Li and Micciancio: (m + e − c_0)/c_1 modulo one prime, from a ciphertext and what its
+    /// owner published of it; the coefficients that are right.
+    fn recovered(
+        context: &Context,
+        x: &Rlwe,
+        published: &[Complex],
+        secret: &CkksSecretKey,
+    ) -> usize {
+        let n = context.params().degree();
+        let phase = context.limbs(&context.coefficients(published, x.scale), &[0]);
+        let p = context.ring().word(0).p;
+        let word = |v: f64| (v as i64).rem_euclid(p as i64) as u64;
+        let mut guess: Vec<f64> = (0..n)
+            .map(|i| {
+                let numerator = word(phase[i] - x.parts[0][i]);
+                centred(mul(numerator, inverse(word(x.parts[1][i]), p), p), p)
+            })
+            .collect();
+        context.ring().backward(0, &mut guess);
+        context.ring().reduce(0, &mut guess);
+        guess.iter().zip(&secret.coefficients).filter(|(a, b)| a == b).count()
+    }
+
+    /// The attack finds the key in raw decryptions and nothing in shared ones.
+    #[test]
+    fn the_key_is_found_in_raw_decryptions_and_not_in_shared_ones() {
+        let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
+        let (n, secret) = (context.params().degree(), context.secret_key().unwrap());
+        let m: Vec<Complex> =
+            (0..n / 2).map(|j| Complex::new((j as f64).sin(), (j as f64).cos())).collect();
+        let x = context.encrypt(&m, 3, &secret).unwrap();
+        let raw = context.decrypt(&x, &secret).unwrap();
+        assert_eq!(recovered(&context, &x, &raw, &secret), n, "the attack works");
+        let most = context.bits_to_share(&x, 16);
+        println!("{most:.2} bits can be shared of 16 decryptions");
+        let shared = context.decrypt_to_share(&x, &secret, most, 16).unwrap();
+        let right = recovered(&context, &x, &shared, &secret);
+        println!("{right} of {n} coefficients from a shared decryption");
+        assert!(right < n / 100, "{right} of {n} coefficients");
+        // Nor in the mean of all that may be shared.
+        let mut sum = flat(&shared);
+        for _ in 1..16 {
+            let next = context.decrypt_to_share(&x, &secret, most, 16).unwrap();
+            sum.iter_mut().zip(flat(&next)).for_each(|(a, b)| *a += b);
+        }
+        let mean: Vec<Complex> =
+            sum.chunks(2).map(|c| Complex::new(c[0], c[1]) * (1.0 / 16.0)).collect();
+        let right = recovered(&context, &x, &mean, &secret);
+        assert!(right < n / 100, "{right} of {n} coefficients from the mean of 16");
+        // The error is what was asked for, and its mean is nothing.
+        let errors: Vec<f64> = flat(&shared).iter().zip(flat(&m)).map(|(a, b)| a - b).collect();
+        let count = errors.len() as f64;
+        let variance = errors.iter().map(|e| e * e).sum::<f64>() / count * 2.0;
+        let ratio = variance.sqrt() / (-most).exp2();
+        assert!((ratio - 1.0).abs() < 0.06, "{ratio}: 5 standard deviations are 0.055");
+        let mean = errors.iter().sum::<f64>() / count / (-most).exp2();
+        assert!(mean.abs() < 0.06, "{mean}");
+    }
+
+    #[test]
+    fn too_many_bits_are_refused() {
+        let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
+        let secret = context.secret_key().unwrap();
+        let x = context.encrypt(&[Complex::from(0.5); 8], 3, &secret).unwrap();
+        let kind = |bits, queries| {
+            let shared = context.decrypt_to_share(&x, &secret, bits, queries);
+            shared.err().map(|e| e.kind())
+        };
+        let most = context.bits_to_share(&x, 1);
+        assert_eq!(kind(most, 1), None);
+        assert_eq!(kind(most, 2), Some("too_noisy"), "half a bit fewer for twice the queries");
+        assert_eq!(kind(most + 0.1, 1), Some("too_noisy"));
+        for bits in [f64::NAN, f64::INFINITY, 61.0] {
+            assert_eq!(kind(bits, 1), Some("bad_input"), "{bits}");
+        }
+        assert_eq!(kind(2.0, 0), Some("bad_input"));
+        let other = context.secret_key().unwrap();
+        let wrong = context.decrypt_to_share(&x, &other, 1.0, 1);
+        assert_eq!(wrong.err().map(|e| e.kind()), Some("wrong_key"));
+    }
+}

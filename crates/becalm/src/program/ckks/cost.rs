@@ -1,0 +1,120 @@
+//! What a CKKS program costs, by the formulas of its machine: at ℓ words, α special words and β digits a key switch is
+//! β(ℓ + α) + 2α + 3ℓ transforms; a linear map decomposes once, and once more for each giant step.
+
+use super::{CkksOp, CkksProgram};
+use crate::program::Reg;
+
+/// What running a program takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CkksCost {
+    /// Key switches, those of products and of linear maps included; at most this many.
+    pub key_switches: usize,
+    /// Transforms of one word each, about.
+    pub transforms: usize,
+    /// Products of ciphertexts.
+    pub products: usize,
+    /// Diagonals of all linear maps, each multiplied once.
+    pub diagonals: usize,
+    /// Most bytes of registers alive at once.
+    pub bytes: usize,
+}
+
+impl CkksProgram {
+    /// What running the program takes.
+    pub fn cost(&self) -> CkksCost {
+        let mut cost = CkksCost::default();
+        for op in &self.ops {
+            let level = op.sources().first().map_or(0, |r| self.reg(*r).level);
+            self.count(op, level, &mut cost);
+        }
+        let last = self.last_uses();
+        let (mut alive, mut most) = (0, 0);
+        let bytes = |r: Reg| 16 * self.counts[self.reg(r).level] * self.params.degree();
+        alive += self.inputs.iter().map(|r| bytes(*r)).sum::<usize>();
+        for (i, op) in self.ops.iter().enumerate() {
+            alive += bytes(op.result());
+            most = most.max(alive);
+            alive -= last[i].iter().map(|r| bytes(*r)).sum::<usize>();
+        }
+        cost.bytes = most;
+        cost
+    }
+
+    /// For each instruction the registers that nobody reads after it.
+    pub(crate) fn last_uses(&self) -> Vec<Vec<Reg>> {
+        let mut last = vec![None; self.regs.len()];
+        for (i, op) in self.ops.iter().enumerate() {
+            op.sources().iter().for_each(|r| last[r.0 as usize] = Some(i));
+        }
+        let mut dead = vec![vec![]; self.ops.len()];
+        for (r, at) in last.iter().enumerate() {
+            let reg = Reg(r as u32);
+            if let (Some(at), false) = (at, self.outputs.contains(&reg)) {
+                dead[*at].push(reg);
+            }
+        }
+        dead
+    }
+
+    fn digits_at(&self, words: usize) -> usize {
+        self.digits.iter().take_while(|start| **start < words).count()
+    }
+
+    /// Transforms of a decomposition at `level`.
+    fn decomposition(&self, level: usize) -> usize {
+        let words = self.counts[level];
+        self.digits_at(words) * (words + self.special)
+    }
+
+    fn key_switch(&self, level: usize) -> usize {
+        self.decomposition(level) + 2 * self.special + 3 * self.counts[level]
+    }
+
+    fn count(&self, op: &CkksOp, level: usize, cost: &mut CkksCost) {
+        let single = self.key_switch(level);
+        match op {
+            CkksOp::Linear { map, .. } => {
+                let map = &self.maps[*map as usize];
+                let (babies, giants) = map.matrix.steps(map.baby);
+                let words = self.counts[level];
+                cost.diagonals += map.matrix.rotations().count();
+                cost.key_switches += babies + giants - 1;
+                cost.transforms += giants * self.decomposition(level)
+                    + (giants - 1) * (self.special + words)
+                    + 2 * (self.special + words);
+            }
+            CkksOp::Polynomial { polynomial, .. } => {
+                let products = self.polynomials[*polynomial as usize].products();
+                cost.products += products;
+                cost.key_switches += products;
+                cost.transforms += products * single;
+            }
+            CkksOp::DoubleAngle { .. } | CkksOp::Multiply { .. } => {
+                cost.products += 1;
+                cost.key_switches += 1;
+                cost.transforms += single;
+            }
+            CkksOp::Conjugate { .. } | CkksOp::Rotate { .. } => {
+                cost.key_switches += 1;
+                cost.transforms += single;
+            }
+            CkksOp::Trace { dst, src } => {
+                let rotations = self.traced(*dst, *src).count();
+                cost.key_switches += rotations;
+                cost.transforms += rotations * single;
+            }
+            CkksOp::RaiseModulus { dst, .. } => {
+                let level = self.reg(*dst).level;
+                cost.key_switches += 2;
+                cost.transforms += self.key_switch(level) + self.key_switch(0);
+                cost.transforms += 2 * self.counts[level];
+            }
+            CkksOp::Rescale { .. } => cost.transforms += 2 * self.counts[level],
+            CkksOp::MultiplyI { .. }
+            | CkksOp::Add { .. }
+            | CkksOp::Subtract { .. }
+            | CkksOp::AddConstant { .. }
+            | CkksOp::Reinterpret { .. } => {}
+        }
+    }
+}

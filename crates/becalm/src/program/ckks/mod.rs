@@ -1,0 +1,414 @@
+//! Programs of CKKS: a few coarse instructions over registers that know their level, scale and slots.
+//!
+//! What an instruction does to level and scale is settled when it is recorded: too few levels or scales that differ are errors
+//! before any arithmetic, and what the machine computes is never asked. Matrices stand in the program in the clear, with
+//! their division into baby and giant steps, so that keys ([`CkksProgram::needs`]) and cost ([`CkksProgram::cost`])
+//! are known before anything is encoded; hoisting, lazy rescaling and the form of a diagonal are the machine's matter.
+//! These are no variants of [`Op`](super::Op): a TFHE register has an encoding and a noise that is followed, a CKKS
+//! register a level and a scale, and no instruction serves both.
+
+mod cost;
+mod record;
+
+pub use cost::CkksCost;
+
+use super::Reg;
+use crate::ckks::{Chebyshev, Matrix, Needs};
+use crate::math::complex::Complex;
+use crate::params::CkksParams;
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+
+/// What is known of a register before anything runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RlweInfo {
+    /// Level.
+    pub level: usize,
+    /// What values are multiplied by.
+    pub scale: f64,
+    /// Period of the values along the N/2 slots.
+    pub slots: usize,
+}
+
+/// An instruction. The levels and scales are those of the registers ([`CkksProgram::info`]).
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum CkksOp {
+    /// A linear map of the slots, rescaled: one level.
+    Linear {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+        /// Which of [`CkksProgram::maps`].
+        map: u32,
+    },
+    /// A polynomial of every slot, which lies in [−1, 1]: ⌈log2(degree + 1)⌉ levels.
+    Polynomial {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+        /// Which of [`CkksProgram::polynomials`].
+        polynomial: u32,
+    },
+    /// 2x² − 1: one level.
+    DoubleAngle {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+    },
+    /// From level 0 to the level of `dst` by way of the ephemeral secret: m/q_0 becomes m/q_0 + I, I a polynomial of small integers.
+    RaiseModulus {
+        /// Result; its scale is a multiple of q_0, the scale of 1.
+        dst: Reg,
+        /// Source, at level 0.
+        src: Reg,
+    },
+    /// Σ of the rotations by multiples of the period of `dst`: N/2 slots, or those of `src`, become periodic.
+    Trace {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+    },
+    /// a·b, rescaled: one level.
+    Multiply {
+        /// Result.
+        dst: Reg,
+        /// A factor.
+        a: Reg,
+        /// The other.
+        b: Reg,
+    },
+    /// i·x, exact.
+    MultiplyI {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+    },
+    /// The complex conjugate of every slot.
+    Conjugate {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+    },
+    /// Slots rotated to the left.
+    Rotate {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+        /// By how many.
+        by: i64,
+    },
+    /// a + b.
+    Add {
+        /// Result.
+        dst: Reg,
+        /// A term.
+        a: Reg,
+        /// The other.
+        b: Reg,
+    },
+    /// a − b.
+    Subtract {
+        /// Result.
+        dst: Reg,
+        /// A term.
+        a: Reg,
+        /// What is taken from it.
+        b: Reg,
+    },
+    /// x + c in every slot.
+    AddConstant {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+        /// c.
+        constant: f64,
+    },
+    /// The same values one level lower, at the scale that is left.
+    Rescale {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+    },
+    /// Every value times the quotient of the two scales, by reading it at that of `dst`: free.
+    Reinterpret {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+    },
+}
+
+impl CkksOp {
+    /// Registers that the instruction reads.
+    pub fn sources(&self) -> Vec<Reg> {
+        match *self {
+            CkksOp::Multiply { a, b, .. }
+            | CkksOp::Add { a, b, .. }
+            | CkksOp::Subtract { a, b, .. } => vec![a, b],
+            CkksOp::Linear { src, .. }
+            | CkksOp::Polynomial { src, .. }
+            | CkksOp::DoubleAngle { src, .. }
+            | CkksOp::RaiseModulus { src, .. }
+            | CkksOp::Trace { src, .. }
+            | CkksOp::MultiplyI { src, .. }
+            | CkksOp::Conjugate { src, .. }
+            | CkksOp::Rotate { src, .. }
+            | CkksOp::AddConstant { src, .. }
+            | CkksOp::Rescale { src, .. }
+            | CkksOp::Reinterpret { src, .. } => vec![src],
+        }
+    }
+
+    /// The register that the instruction writes.
+    pub fn result(&self) -> Reg {
+        match *self {
+            CkksOp::Linear { dst, .. }
+            | CkksOp::Polynomial { dst, .. }
+            | CkksOp::DoubleAngle { dst, .. }
+            | CkksOp::RaiseModulus { dst, .. }
+            | CkksOp::Trace { dst, .. }
+            | CkksOp::Multiply { dst, .. }
+            | CkksOp::MultiplyI { dst, .. }
+            | CkksOp::Conjugate { dst, .. }
+            | CkksOp::Rotate { dst, .. }
+            | CkksOp::Add { dst, .. }
+            | CkksOp::Subtract { dst, .. }
+            | CkksOp::AddConstant { dst, .. }
+            | CkksOp::Rescale { dst, .. }
+            | CkksOp::Reinterpret { dst, .. } => dst,
+        }
+    }
+
+    /// Its name, for tables of times.
+    pub fn name(&self) -> &'static str {
+        match self {
+            CkksOp::Linear { .. } => "linear",
+            CkksOp::Polynomial { .. } => "polynomial",
+            CkksOp::DoubleAngle { .. } => "double angle",
+            CkksOp::RaiseModulus { .. } => "raise modulus",
+            CkksOp::Trace { .. } => "trace",
+            CkksOp::Multiply { .. } => "multiply",
+            CkksOp::MultiplyI { .. } => "multiply by i",
+            CkksOp::Conjugate { .. } => "conjugate",
+            CkksOp::Rotate { .. } => "rotate",
+            CkksOp::Add { .. } => "add",
+            CkksOp::Subtract { .. } => "subtract",
+            CkksOp::AddConstant { .. } => "add constant",
+            CkksOp::Rescale { .. } => "rescale",
+            CkksOp::Reinterpret { .. } => "reinterpret",
+        }
+    }
+}
+
+/// A matrix of a program and how a machine is to apply it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapSpec {
+    /// The map, of the slots of the result or fewer.
+    pub matrix: Matrix,
+    /// Level of the source.
+    pub level: usize,
+    /// Baby steps.
+    pub baby: usize,
+    /// Scale of the entries.
+    pub scale: f64,
+}
+
+/// A sequence of CKKS instructions for one parameter set, every register assigned before it is read and only once.
+///
+/// It is recorded by calls that append an instruction and return the register of its result; what
+/// [`bootstrap::ckks`](crate::bootstrap::ckks) makes are such programs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CkksProgram {
+    params: &'static CkksParams,
+    /// q_i of the chain, exactly.
+    steps: Vec<f64>,
+    /// Scale of each level of the user.
+    scales: Vec<f64>,
+    /// Words of the chain at each level, special words, and where the digits begin.
+    counts: Vec<usize>,
+    special: usize,
+    digits: Vec<usize>,
+    regs: Vec<RlweInfo>,
+    ops: Vec<CkksOp>,
+    maps: Vec<MapSpec>,
+    polynomials: Vec<Chebyshev>,
+    inputs: Vec<Reg>,
+    outputs: Vec<Reg>,
+    limits: Limits,
+}
+
+/// What the values of an argument must satisfy for the program's approximations to hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Limits {
+    /// Most a coefficient of the message, or a slot where `slots`, may be, in units of the scale.
+    pub(crate) most: f64,
+    /// Values that slots must be near, if not all are allowed: ±this.
+    pub(crate) near: Option<f64>,
+    /// Whether only real values come back.
+    pub(crate) real: bool,
+    /// Whether the limit is one on slots.
+    pub(crate) slots: bool,
+    /// Standard deviation of a slot that a bootstrap adds, whose own account of it would be far from the truth: it takes
+    /// errors of coefficients for errors of slots.
+    pub(crate) error: Option<f64>,
+}
+
+impl CkksProgram {
+    /// The parameter set.
+    pub fn params(&self) -> &'static CkksParams {
+        self.params
+    }
+
+    /// The instructions, in an order in which they can run.
+    pub fn ops(&self) -> &[CkksOp] {
+        &self.ops
+    }
+
+    /// The program's matrices.
+    pub fn maps(&self) -> &[MapSpec] {
+        &self.maps
+    }
+
+    /// The program's polynomials.
+    pub fn polynomials(&self) -> &[Chebyshev] {
+        &self.polynomials
+    }
+
+    /// Registers that the caller fills; a ciphertext may be at a higher level than its register.
+    pub fn inputs(&self) -> &[Reg] {
+        &self.inputs
+    }
+
+    /// Registers that the caller gets back, in order.
+    pub fn outputs(&self) -> &[Reg] {
+        &self.outputs
+    }
+
+    /// Number of registers.
+    pub fn registers(&self) -> usize {
+        self.regs.len()
+    }
+
+    /// What is known of a register; `None` if the program has no such one.
+    pub fn info(&self, reg: Reg) -> Option<&RlweInfo> {
+        self.regs.get(reg.0 as usize)
+    }
+
+    /// The error that a bootstrap adds to a slot, standard deviation, for values of size 1 without structure; none for a
+    /// program that is no bootstrap, of which the ciphertexts keep account themselves.
+    pub fn error(&self) -> Option<f64> {
+        self.limits.error
+    }
+
+    /// The keys that it needs, besides that of multiplication.
+    pub fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        for op in &self.ops {
+            match op {
+                CkksOp::Linear { map, .. } => {
+                    let map = &self.maps[*map as usize];
+                    needs.rotations.extend(map.matrix.keys(map.baby));
+                }
+                CkksOp::Trace { dst, src } => {
+                    needs.rotations.extend(self.traced(*dst, *src).map(|k| k as i64));
+                }
+                CkksOp::Rotate { src, by, .. } => {
+                    needs.rotations.insert(by.rem_euclid(self.reg(*src).slots as i64));
+                }
+                CkksOp::Conjugate { .. } => needs.conjugate = true,
+                CkksOp::RaiseModulus { .. } => needs.bootstrap = true,
+                _ => {}
+            }
+        }
+        needs.rotations.remove(&0);
+        needs
+    }
+
+    /// The rotations of a trace, in order.
+    pub(crate) fn traced(&self, dst: Reg, src: Reg) -> impl Iterator<Item = usize> + use<> {
+        let (from, to) = (self.reg(src).slots, self.reg(dst).slots);
+        (0..from.ilog2() - to.ilog2()).map(move |i| to << i)
+    }
+
+    /// The register's facts; registers are made by the recorder alone.
+    pub(crate) fn reg(&self, reg: Reg) -> &RlweInfo {
+        &self.regs[reg.0 as usize]
+    }
+
+    /// Refuses values that the approximations of the program are not made for, before they are encrypted: the server
+    /// cannot see them. For programs with several arguments the values of each.
+    ///
+    /// # Errors
+    /// `BadInput` with the value, the limit and the remedy.
+    pub fn check_values(&self, values: &[Complex]) -> Result<()> {
+        let (op, limits) = ("bootstrap", &self.limits);
+        let refuse = |wanted: String, at: usize, remedy: &str| {
+            let got = format!("{} + {}i at position {at}", values[at].re, values[at].im);
+            Err(Error::bad_input(op, wanted, got, remedy))
+        };
+        if let Some(at) = values.iter().position(|v| !v.re.is_finite() || !v.im.is_finite()) {
+            return refuse("finite values".into(), at, "remove NaN and infinities");
+        }
+        if limits.real
+            && let Some(at) = values.iter().position(|v| v.im != 0.0)
+        {
+            return refuse("real values".into(), at, "use the variant for complex values");
+        }
+        if let Some(near) = limits.near {
+            let far = |v: &Complex| (v.re.abs() - 1.0).abs().max(v.im.abs()) > near;
+            if let Some(at) = values.iter().position(far) {
+                let wanted = format!("values within {near} of −1 or 1");
+                return refuse(wanted, at, "use the lossy or the regular bootstrap");
+            }
+        }
+        let sizes = values.iter().map(|v| match limits.slots {
+            true => v.re.abs().max(v.im.abs()),
+            false => v.abs(),
+        });
+        // A coefficient is at most the mean of the absolute values.
+        let size = match limits.slots {
+            true => sizes.fold(0.0, f64::max),
+            false => sizes.sum::<f64>() / values.len().max(1) as f64,
+        };
+        if size > limits.most {
+            let what = if limits.slots { "values" } else { "a mean absolute value" };
+            let wanted = format!("{what} of at most {}", limits.most);
+            let remedy = "scale the values down and the result up";
+            return Err(Error::bad_input(op, wanted, format!("{size}"), remedy));
+        }
+        Ok(())
+    }
+
+    /// Refuses keys that do not suffice, naming what is missing.
+    pub(crate) fn require(&self, held: &BTreeSet<usize>, ephemeral: bool) -> Result<()> {
+        let (needs, op) = (self.needs(), "bootstrap");
+        let remedy = "make keys for `needs()` of this program";
+        let power = |k: &i64| crate::ckks::power_of_rotation(*k, self.params.degree());
+        let missing: Vec<i64> =
+            needs.rotations.iter().copied().filter(|k| !held.contains(&power(k))).collect();
+        if !missing.is_empty() {
+            let wanted = format!("keys of {} rotations", needs.rotations.len());
+            let got = format!("keys without the rotations by {missing:?}");
+            return Err(Error::wrong_key(op, wanted, got, remedy));
+        }
+        if needs.conjugate && !held.contains(&(2 * self.params.degree() - 1)) {
+            let wanted = "the key of conjugation";
+            return Err(Error::wrong_key(op, wanted, "keys without", remedy));
+        }
+        if needs.bootstrap && !ephemeral {
+            let wanted = "the keys to the ephemeral secret";
+            return Err(Error::wrong_key(op, wanted, "keys without", remedy));
+        }
+        Ok(())
+    }
+}
