@@ -10,9 +10,9 @@ mod pointwise;
 mod pool;
 mod prime;
 
-pub(crate) use convert::Converter;
+pub(crate) use convert::{Converter, Prepared};
 pub(crate) use ntt::{Word, centred};
-pub(crate) use pointwise::TILE;
+pub(crate) use pointwise::{First, TILE};
 pub(crate) use pool::Scratch;
 pub(crate) use prime::{inverse, mul, nearest, pow};
 
@@ -137,6 +137,12 @@ on_words! {
     reduce(a: &mut [f64]);
     /// `out ← Σ a·b`.
     dot(out: &mut [f64], a: &[&[f64]], b: &[&[f64]]);
-    /// [`Ring::dot`] where each b repeats one vector of eight in each [`TILE`].
-    dot_tiled(out: &mut [f64], a: &[&[f64]], b: &[&[f64]]);
+    /// `out[k] ← first[k] + Σ a·b[k]` for both k.
+    dot_pair(out: [&mut [f64]; 2], a: &[&[f64]], b: [&[&[f64]]; 2], first: [First; 2]);
+    /// `out ← out + f·(a_0 + a_1·s)·(b_0 + b_1·s)`, the coefficients of 1, s, s²; f is 1 or 2.
+    tensor(out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64);
+    /// `a_i ← a_i + b_(places i)`.
+    add_permuted(a: &mut [f64], b: &[f64], places: &[u32]);
+    /// `out ← first + Σ a·b` where each b repeats one vector of eight in each [`TILE`].
+    dot_tiled(out: &mut [f64], a: &[&[f64]], b: &[&[f64]], first: First);
 }

@@ -4,10 +4,37 @@ use super::eight::{Eight, leveled};
 use super::ntt::{Modulo, Word};
 use crate::math::simd::Level;
 
-/// Products that are summed between two reductions.
-const TERMS: usize = 7;
 /// Values of a tile: a multiplier of [`dot_tiled`] has one vector of eight for each.
 pub(crate) const TILE: usize = 64;
+
+/// What a sum of products begins with.
+#[derive(Clone, Copy)]
+pub(crate) enum First<'a> {
+    Zero,
+    /// What is in its place already.
+    Kept,
+    Other(&'a [f64]),
+}
+
+impl First<'_> {
+    /// # Safety
+    /// The processor has the instructions; `out` and what is named have eight values from `j` on.
+    #[inline(always)]
+    unsafe fn load<V: Eight>(self, out: *const f64, j: usize) -> V {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match self {
+                First::Zero => V::splat(0.0),
+                First::Kept => V::load(out.add(j)),
+                First::Other(x) => V::load(x.as_ptr().add(j)),
+            }
+        }
+    }
+
+    fn fits(self, len: usize) -> bool {
+        !matches!(self, First::Other(x) if x.len() < len)
+    }
+}
 
 leveled! {
     /// `a ← a + b`.
@@ -46,8 +73,26 @@ leveled! {
     fn dot(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]]) = dot_all
 }
 leveled! {
-    /// [`dot`] where b_i repeats one vector of eight in each [`TILE`].
-    fn dot_tiled(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]]) = dot_tiled_all
+    /// `out[k] ← first[k] + Σ_i a_i·b[k]_i` for both k.
+    fn dot_pair(
+        word: &Word,
+        out: [&mut [f64]; 2],
+        a: &[&[f64]],
+        b: [&[&[f64]]; 2],
+        first: [First; 2],
+    ) = dot_pair_all
+}
+leveled! {
+    /// `c + l·s + s²·q ← f·(a_0 + a_1·s)·(b_0 + b_1·s)`, added to what is there: `out` is c, l and q.
+    fn tensor(word: &Word, out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64) = tensor_all
+}
+leveled! {
+    /// `a_i ← a_i + b_(places i)`.
+    fn add_permuted(word: &Word, a: &mut [f64], b: &[f64], places: &[u32]) = permuted_all
+}
+leveled! {
+    /// `out ← first + Σ_i a_i·b_i` where b_i repeats one vector of eight in each [`TILE`].
+    fn dot_tiled(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]], first: First) = dot_tiled_all
 }
 
 macro_rules! loops {
@@ -94,38 +139,132 @@ unsafe fn dot_all<V: Eight>(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f
     unsafe {
         let k = Modulo::<V>::new(word);
         for j in (0..out.len()).step_by(8) {
-            let mut sum = V::splat(0.0);
+            let mut sum = k.lazy(V::splat(0.0));
             for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                if i % TERMS == 0 {
-                    sum = k.reduce(sum);
+                if i % word.terms == 0 && i > 0 {
+                    sum = k.lazy(k.settle(sum));
                 }
-                sum = sum.add(k.mul(V::load(a.as_ptr().add(j)), V::load(b.as_ptr().add(j))));
+                sum = k.gather(sum, V::load(a.as_ptr().add(j)), V::load(b.as_ptr().add(j)));
             }
-            k.reduce(sum).store(out.as_mut_ptr().add(j));
+            k.settle(sum).store(out.as_mut_ptr().add(j));
         }
     }
 }
 
 #[inline(always)]
-unsafe fn dot_tiled_all<V: Eight>(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]]) {
+unsafe fn dot_pair_all<V: Eight>(
+    word: &Word,
+    out: [&mut [f64]; 2],
+    a: &[&[f64]],
+    b: [&[&[f64]]; 2],
+    first: [First; 2],
+) {
+    let n = out[0].len();
+    assert!(n.is_multiple_of(8) && out[1].len() == n, "whole vectors");
+    assert!(first[0].fits(n) && first[1].fits(n), "as much to begin with");
+    assert!(a.len() == b[0].len() && a.len() == b[1].len(), "a factor for each");
+    assert!(a.iter().chain(b[0]).chain(b[1]).all(|x| x.len() >= n), "equal lengths");
+    // SAFETY: the caller has the instructions; the lengths were compared.
+    unsafe {
+        let k = Modulo::<V>::new(word);
+        for j in (0..n).step_by(8) {
+            let mut sums = [k.lazy(V::splat(0.0)); 2];
+            for part in 0..2 {
+                sums[part] = k.lazy(first[part].load(out[part].as_ptr(), j));
+            }
+            for (i, (a, (b, c))) in a.iter().zip(b[0].iter().zip(b[1])).enumerate() {
+                if i % word.terms == 0 && i > 0 {
+                    sums = [k.lazy(k.settle(sums[0])), k.lazy(k.settle(sums[1]))];
+                }
+                let a = V::load(a.as_ptr().add(j));
+                sums[0] = k.gather(sums[0], a, V::load(b.as_ptr().add(j)));
+                sums[1] = k.gather(sums[1], a, V::load(c.as_ptr().add(j)));
+            }
+            k.settle(sums[0]).store(out[0].as_mut_ptr().add(j));
+            k.settle(sums[1]).store(out[1].as_mut_ptr().add(j));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn tensor_all<V: Eight>(
+    word: &Word,
+    out: [&mut [f64]; 3],
+    a: [&[f64]; 2],
+    b: [&[f64]; 2],
+    f: f64,
+) {
+    let n = out[0].len();
+    assert!(n.is_multiple_of(8) && out.iter().all(|x| x.len() == n), "whole vectors");
+    assert!(a.iter().chain(&b).all(|x| x.len() >= n), "equal lengths");
+    // SAFETY: the caller has the instructions; the lengths were compared.
+    unsafe {
+        let (k, f) = (Modulo::<V>::new(word), V::splat(f));
+        let [c, l, q] = out.map(|x| x.as_mut_ptr());
+        for j in (0..n).step_by(8) {
+            let a0 = k.reduce(f.mul(V::load(a[0].as_ptr().add(j))));
+            let a1 = k.reduce(f.mul(V::load(a[1].as_ptr().add(j))));
+            let (b0, b1) = (V::load(b[0].as_ptr().add(j)), V::load(b[1].as_ptr().add(j)));
+            let (c, l, q) = (c.add(j), l.add(j), q.add(j));
+            k.settle(k.gather(k.lazy(V::load(c)), a0, b0)).store(c);
+            k.settle(k.gather(k.gather(k.lazy(V::load(l)), a0, b1), a1, b0)).store(l);
+            k.settle(k.gather(k.lazy(V::load(q)), a1, b1)).store(q);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn permuted_all<V: Eight>(word: &Word, a: &mut [f64], b: &[f64], places: &[u32]) {
+    let n = a.len();
+    assert!(n.is_multiple_of(8) && b.len() == n && places.len() == n, "equal lengths");
+    // SAFETY: the caller has the instructions; the lengths were compared.
+    unsafe {
+        let k = Modulo::<V>::new(word);
+        for j in (0..n).step_by(8) {
+            let mut x = [0.0; 8];
+            for i in 0..8 {
+                x[i] = b[places[j + i] as usize];
+            }
+            let at = a.as_mut_ptr().add(j);
+            k.reduce(V::load(at).add(V::load(x.as_ptr()))).store(at);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn dot_tiled_all<V: Eight>(
+    word: &Word,
+    out: &mut [f64],
+    a: &[&[f64]],
+    b: &[&[f64]],
+    first: First,
+) {
     assert!(a.len() == b.len() && out.len().is_multiple_of(TILE), "pairs of whole tiles");
     assert!(a.iter().all(|x| x.len() >= out.len()), "equal lengths");
+    assert!(first.fits(out.len()), "as much to begin with");
     assert!(b.iter().all(|x| x.len() * 8 >= out.len()), "a vector for each tile");
     // SAFETY: the caller has the instructions; the lengths were compared.
     unsafe {
         let k = Modulo::<V>::new(word);
-        for tile in 0..out.len() / TILE {
-            let mut sums = [V::splat(0.0); 8];
+        for half in 0..out.len() / TILE * 2 {
+            let mut sums = [k.lazy(V::splat(0.0)); 4];
+            for c in 0..4 {
+                sums[c] = k.lazy(first.load(out.as_ptr(), TILE / 2 * half + 8 * c));
+            }
             for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                let b = V::load(b.as_ptr().add(8 * tile));
-                for c in 0..8 {
-                    let a = V::load(a.as_ptr().add(TILE * tile + 8 * c));
-                    let sum = if i % TERMS == 0 { k.reduce(sums[c]) } else { sums[c] };
-                    sums[c] = sum.add(k.mul(a, b));
+                if i % word.terms == 0 && i > 0 {
+                    for c in 0..4 {
+                        sums[c] = k.lazy(k.settle(sums[c]));
+                    }
+                }
+                let b = V::load(b.as_ptr().add(half / 2 * 8));
+                for c in 0..4 {
+                    let a = V::load(a.as_ptr().add(TILE / 2 * half + 8 * c));
+                    sums[c] = k.gather(sums[c], a, b);
                 }
             }
-            for c in 0..8 {
-                k.reduce(sums[c]).store(out.as_mut_ptr().add(TILE * tile + 8 * c));
+            for c in 0..4 {
+                k.settle(sums[c]).store(out.as_mut_ptr().add(TILE / 2 * half + 8 * c));
             }
         }
     }
