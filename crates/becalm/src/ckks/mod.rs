@@ -19,5 +19,7 @@ pub use keygen::{Needs, power_of_rotation};
 pub use linear::{LinearMap, Matrix};
 pub use polynomial::Chebyshev;
 
+pub use crate::math::rns::Work;
+
 #[cfg(test)]
 mod tests;

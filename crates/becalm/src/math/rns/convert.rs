@@ -75,6 +75,7 @@ impl Converter {
     pub(crate) fn finish(&self, ring: &Ring, prepared: &Prepared, first: usize, out: &mut [f64]) {
         let (n, rows, level) = (ring.size(), self.from.len(), ring.level());
         let (chunk, count) = (CHUNK.min(n), out.len() / n);
+        ring.count(1, rows * count);
         assert!(first + count <= self.to.len() && out.len() == count * n, "limbs");
         for (part, limbs) in out.chunks_mut(ABREAST * n).enumerate() {
             let first = first + part * ABREAST;
@@ -267,6 +268,57 @@ mod tests {
                 for (x, wanted) in limb.iter().zip(&numbers) {
                     let p = *p as i64;
                     assert_eq!((*x as i64).rem_euclid(p), wanted.rem_euclid(p));
+                }
+            }
+        }
+    }
+
+    /// The formula holds for all residues, whatever the sizes of the primes and how often sums are reduced.
+    #[test]
+    fn conversions_are_those_of_the_formula() {
+        let n = 256;
+        let sets = [vec![50.0; 15], vec![49.0; 9], vec![28.0; 15], vec![50.0, 43.0, 32.0, 20.0]];
+        for bits in sets {
+            let mut primes: Vec<u64> = vec![];
+            for bits in bits.iter().chain(&[50.0, 49.5, 43.0, 32.0, 28.0, 20.0, 50.0]) {
+                primes.push(prime::nearest(f64::exp2(*bits), 2 * n as u64, &primes).unwrap());
+            }
+            let (d, m) = primes.split_at(bits.len());
+            let value = |i: usize, p: u64| match i % 7 {
+                0 => p as f64,
+                1 => -(p as f64),
+                _ => centred((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % p, p),
+            };
+            let limb = |(i, p): (usize, &u64)| (0..n).map(|j| value(i * n + j, *p)).collect();
+            let source: Vec<Vec<f64>> = d.iter().enumerate().map(limb).collect();
+            for &level in Level::available() {
+                let ring = Ring::new(n, &primes, level).unwrap();
+                let all: Vec<usize> = (0..primes.len()).collect();
+                let converter =
+                    Converter::new(&ring, all[..d.len()].to_vec(), all[d.len()..].to_vec());
+                let prepared = converter.prepare(&ring, &source.concat());
+                let mut out = vec![0.0; m.len() * n];
+                converter.finish(&ring, &prepared, 0, &mut out);
+                for j in 0..n {
+                    let (mut v, mut y) = (0.0, vec![]);
+                    for (i, p) in d.iter().enumerate() {
+                        let inverse = prime::inverse(product(d, Some(i), *p), *p);
+                        let x = (source[i][j] as i64).rem_euclid(*p as i64) as u64;
+                        y.push(centred(prime::mul(x, inverse, *p), *p));
+                        v += y[i] * (1.0 / *p as f64);
+                    }
+                    y.push(-f64::round_ties_even(v));
+                    for (k, p) in m.iter().enumerate() {
+                        let residue = |x: f64| (x as i64).rem_euclid(*p as i64) as u64;
+                        let term = |(i, y): (usize, &f64)| {
+                            let but = Some(i).filter(|i| *i < d.len());
+                            prime::mul(residue(*y), product(d, but, *p), *p)
+                        };
+                        let sum: u64 = y.iter().enumerate().map(term).sum();
+                        let got = out[k * n + j];
+                        assert_eq!(residue(got), sum % p, "{bits:?} to {p}, {level:?}");
+                        assert!(got.abs() <= *p as f64 / 2.0 + 1.0);
+                    }
                 }
             }
         }

@@ -87,7 +87,7 @@ leveled! {
     fn tensor(word: &Word, out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64) = tensor_all
 }
 leveled! {
-    /// `a_i ← a_i + b_(places i)`.
+    /// `a_i ← a_i + b_(places i)`, places modulo the length, a power of two.
     fn add_permuted(word: &Word, a: &mut [f64], b: &[f64], places: &[u32]) = permuted_all
 }
 leveled! {
@@ -216,14 +216,15 @@ unsafe fn tensor_all<V: Eight>(
 #[inline(always)]
 unsafe fn permuted_all<V: Eight>(word: &Word, a: &mut [f64], b: &[f64], places: &[u32]) {
     let n = a.len();
-    assert!(n.is_multiple_of(8) && b.len() == n && places.len() == n, "equal lengths");
+    assert!(n.is_multiple_of(8) && n.is_power_of_two(), "whole vectors");
+    assert!(b.len() == n && places.len() == n, "equal lengths");
     // SAFETY: the caller has the instructions; the lengths were compared.
     unsafe {
         let k = Modulo::<V>::new(word);
         for j in (0..n).step_by(8) {
             let mut x = [0.0; 8];
             for i in 0..8 {
-                x[i] = b[places[j + i] as usize];
+                x[i] = b[places[j + i] as usize & (n - 1)];
             }
             let at = a.as_mut_ptr().add(j);
             k.reduce(V::load(at).add(V::load(x.as_ptr()))).store(at);
@@ -267,5 +268,109 @@ unsafe fn dot_tiled_all<V: Eight>(
                 k.settle(sums[c]).store(out.as_mut_ptr().add(TILE / 2 * half + 8 * c));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::rns::{Ring, prime};
+
+    const N: usize = 128;
+
+    fn residue(x: f64, p: u64) -> u64 {
+        (x as i64).rem_euclid(p as i64) as u64
+    }
+
+    /// Values up to ±p: the largest there are in places, others as they come.
+    fn values(p: u64, len: usize, from: u64) -> Vec<f64> {
+        let value = |i: u64| match i % 5 {
+            0 => p as f64,
+            1 => -(p as f64),
+            _ => ((i + from).wrapping_mul(0x9E37_79B9_7F4A_7C15) % (2 * p)) as f64 - p as f64,
+        };
+        (from..from + len as u64).map(value).collect()
+    }
+
+    /// At every level, for primes of all sizes and every number of terms up to where sums are reduced in between twice.
+    fn on_all(test: impl Fn(&Ring, u64, usize)) {
+        for bits in [50.0, 48.9, 43.0, 28.0, 20.0] {
+            let p = prime::nearest(f64::exp2(bits), 2 * N as u64, &[]).unwrap();
+            for &level in Level::available() {
+                let ring = Ring::new(N, &[p], level).unwrap();
+                (0..=12).chain([31, 32, 33]).for_each(|terms| test(&ring, p, terms));
+            }
+        }
+    }
+
+    fn check(out: &[f64], p: u64, wanted: impl Fn(usize) -> u64) {
+        for (j, x) in out.iter().enumerate() {
+            assert!(x.abs() <= p as f64 / 2.0 + 1.0 && x.fract() == 0.0, "{x} modulo {p}");
+            assert_eq!(residue(*x, p), wanted(j) % p, "value {j} modulo {p}");
+        }
+    }
+
+    fn dot_of(a: &[&[f64]], b: &[&[f64]], p: u64, at: impl Fn(usize) -> [usize; 2]) -> u64 {
+        let term = |sum, (i, a): (usize, &&[f64])| {
+            let [j, k] = at(i);
+            (sum + prime::mul(residue(a[j], p), residue(b[i][k], p), p)) % p
+        };
+        a.iter().enumerate().fold(0, term)
+    }
+
+    #[test]
+    fn sums_of_products_are_exact() {
+        on_all(|ring, p, terms| {
+            let all = values(p, (3 * terms + 3) * N, 7);
+            let limbs: Vec<&[f64]> = all.chunks(N).collect();
+            let (a, rest) = limbs.split_at(terms);
+            let (b, rest) = rest.split_at(terms);
+            let (c, rest) = rest.split_at(terms);
+            let mut out = [rest[1].to_vec(), rest[2].to_vec()];
+            ring.dot(0, &mut out[0], a, b);
+            check(&out[0], p, |j| dot_of(a, b, p, |_| [j, j]));
+            out[0].fill(0.5);
+            let [x, y] = &mut out;
+            ring.dot_pair(0, [x, y], a, [b, c], [First::Other(rest[0]), First::Kept]);
+            check(&out[0], p, |j| dot_of(a, b, p, |_| [j, j]) + residue(rest[0][j], p));
+            check(&out[1], p, |j| dot_of(a, c, p, |_| [j, j]) + residue(rest[2][j], p));
+            let short: Vec<&[f64]> = b.iter().map(|b| &b[..N / 8]).collect();
+            let repeated = |j: usize| [j, j / TILE * 8 + j % 8];
+            for (first, with) in
+                [(First::Zero, 0.0), (First::Kept, 1.0), (First::Other(rest[0]), 0.0)]
+            {
+                let mut out = rest[1].to_vec();
+                ring.dot_tiled(0, &mut out, a, &short, first);
+                let begin = |j: usize| match first {
+                    First::Other(x) => residue(x[j], p),
+                    _ => residue(with * rest[1][j], p),
+                };
+                check(&out, p, |j| dot_of(a, &short, p, |_| repeated(j)) + begin(j));
+            }
+        });
+    }
+
+    #[test]
+    fn products_of_pairs_are_exact() {
+        on_all(|ring, p, terms| {
+            let (all, factor) = (values(p, 7 * N, terms as u64), 1 + terms as u64 % 2);
+            let x: Vec<&[f64]> = all.chunks(N).collect();
+            let mut out = [4, 5, 6].map(|k| x[k].to_vec());
+            let [c, l, q] = &mut out;
+            ring.tensor(0, [c, l, q], [x[0], x[1]], [x[2], x[3]], factor as f64);
+            let product = |a: usize, b: usize, j| dot_of(&[x[a]], &[x[b]], p, |_| [j, j]);
+            let sums = [vec![(0, 2)], vec![(0, 3), (1, 2)], vec![(1, 3)]];
+            for (k, pairs) in sums.iter().enumerate() {
+                check(&out[k], p, |j| {
+                    let sum: u64 = pairs.iter().map(|(a, b)| product(*a, *b, j)).sum();
+                    factor * sum + residue(x[4 + k][j], p)
+                });
+            }
+            let places = ring.permutation(2 * terms + 1);
+            let mut turned = x[0].to_vec();
+            ring.add_permuted(0, &mut turned, x[1], &places);
+            let sum = |j: usize| residue(x[0][j], p) + residue(x[1][places[j] as usize], p);
+            check(&turned, p, sum);
+        });
     }
 }
