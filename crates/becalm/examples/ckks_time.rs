@@ -1,38 +1,85 @@
 //! Times of CKKS on this machine:
 //! `cargo run --release -p becalm --example ckks_time -- [set] [baby steps] [runs] [kind] [stages] [slots] [signs]`.
-//! Kinds: regular, real, merged, sparse, lossy, lossy_real, sign. One thread with RAYON_NUM_THREADS=1. Prints sizes, the
-//! instructions of a bootstrap and its precision; beside the time the processor time of the process, where the system
-//! tells (Linux), which a busy machine changes less.
+//! Kinds: regular, real, merged, sparse, lossy, lossy_real, sign. One thread with RAYON_NUM_THREADS=1. Prints sizes; the median
+//! of the wall clock and of the processor time, and the best processor time, of each step over the runs; what each step
+//! computes, in limbs of N values (transforms, products in conversions between words, other products); precision and peak
+//! memory. Processor time changes less on a busy machine.
 
 use becalm::backend::CkksSession;
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
-use becalm::ckks::{Context, Evaluator};
+use becalm::ckks::{Context, Evaluator, Work};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::ckks::CkksProgram;
 use std::time::Instant;
 
-/// Seconds of processor time so far: fields 14 and 15 of /proc/self/stat, hundredths.
+/// Seconds of processor time so far: what the threads of the process have run, where the system tells.
 fn processor() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
-    fields.skip(11).take(2).filter_map(|t| t.parse::<f64>().ok()).sum::<f64>() / 100.0
+    let run = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks.filter_map(run).sum::<f64>() / 1e9
 }
 
-/// The most memory that the process has had, GB (Linux).
-fn peak() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|l| l.split_whitespace().next()?.parse::<f64>().ok());
-    kilobytes.unwrap_or(0.0) * 1024.0 / 1e9
+/// The best and the median of what was measured under each name, in the order of the names' first use.
+#[derive(Default)]
+struct Times(Vec<(String, Vec<[f64; 2]>, Work)>);
+
+impl Times {
+    fn add<T>(&mut self, context: &Context, name: &str, f: impl FnOnce() -> T) -> T {
+        let start = Start::now(context);
+        let out = f();
+        self.since(context, name, start);
+        out
+    }
+
+    /// What was done since `start`.
+    fn since(&mut self, context: &Context, name: &str, start: Start) {
+        let time = [start.clock.elapsed().as_secs_f64(), processor() - start.processor];
+        let after = context.work();
+        let work = Work {
+            transforms: after.transforms - start.work.transforms,
+            conversions: after.conversions - start.work.conversions,
+            products: after.products - start.work.products,
+        };
+        match self.0.iter_mut().find(|(n, _, _)| *n == name) {
+            Some((_, times, _)) => times.push(time),
+            None => self.0.push((name.into(), vec![time], work)),
+        }
+    }
+
+    fn print(mut self) {
+        println!(
+            "{:20} {:>8} {:>8} {:>8} {:>10} {:>11} {:>9}",
+            "seconds", "wall", "cpu", "best", "transforms", "conversions", "products"
+        );
+        for (name, times, work) in &mut self.0 {
+            let mut sorted = |k: usize| {
+                times.sort_by(|a, b| a[k].total_cmp(&b[k]));
+                (times[times.len() / 2][k], times[0][k])
+            };
+            let ((wall, _), (cpu, best)) = (sorted(0), sorted(1));
+            let Work { transforms, conversions, products } = *work;
+            println!(
+                "{name:20} {wall:8.3} {cpu:8.3} {best:8.3} {transforms:10} {conversions:11} {products:9}"
+            );
+        }
+    }
 }
 
-fn timed<T>(name: &str, f: impl FnOnce() -> T) -> T {
-    let (start, before) = (Instant::now(), processor());
-    let out = f();
-    let (wall, used) = (start.elapsed().as_secs_f64(), processor() - before);
-    println!("{name:24} {wall:9.3} s, {used:7.2} s of processor");
-    out
+/// Where a step began.
+struct Start {
+    clock: Instant,
+    processor: f64,
+    work: Work,
+}
+
+impl Start {
+    fn now(context: &Context) -> Start {
+        Start { clock: Instant::now(), processor: processor(), work: context.work() }
+    }
 }
 
 /// The program of a kind by name.
@@ -75,7 +122,7 @@ fn bootstraps(
     runs: usize,
 ) -> becalm::Result<()> {
     let secret = context.secret_key()?;
-    let (needs, cost) = (program.needs(), program.cost());
+    let (mut needs, cost) = (program.needs(), program.cost());
     println!(
         "{} rotations, keys {:.3} GB; at most {} key switches, about {} transforms",
         needs.rotations.len(),
@@ -83,47 +130,58 @@ fn bootstraps(
         cost.key_switches,
         cost.transforms
     );
-    let keys = timed("keys", || context.keys(&secret, &needs))?;
+    needs.rotations.insert(1);
+    let mut times = Times::default();
+    let keys = times.add(context, "keys", || context.keys(&secret, &needs))?;
     let evaluator = Evaluator::new(context, &keys)?;
-    let session =
-        timed("encoded maps", || CkksSession::open(Evaluator::new(context, &keys)?, program))?;
+    let session = times.add(context, "encoded maps", || {
+        CkksSession::open(Evaluator::new(context, &keys)?, program)
+    })?;
     println!("maps {:.3} GB", session.bytes() as f64 / 1e9);
     let input = *program.info(program.inputs()[0]).expect("programs have their inputs");
     let (m, top) = (message(kind, input.slots), context.params().levels);
-    let y = timed("encrypt", || context.encrypt(&m, top, &secret))?;
-    timed("decrypt", || context.decrypt(&y, &secret))?;
-    timed("multiply", || evaluator.multiply(&y, &y))?;
     let x = context.encrypt(&m, input.level, &secret)?;
     let inputs = vec![&x; program.inputs().len()];
     for _ in 0..runs {
-        let mut before = processor();
-        let mut steps: Vec<(&str, usize, f64)> = vec![];
-        let outputs = timed("bootstrap", || {
-            session.run_with(&inputs, |_, op| {
-                let now = processor();
-                if let Some(last) = steps.last_mut() {
-                    last.2 = now - before;
-                }
-                before = now;
-                let level = program.info(op.sources()[0]).map_or(0, |info| info.level);
-                steps.push((op.name(), level, 0.0));
-                Ok(())
-            })
+        let y = times.add(context, "encrypt", || context.encrypt(&m, top, &secret))?;
+        times.add(context, "decrypt", || context.decrypt(&y, &secret))?;
+        times.add(context, "multiply", || evaluator.multiply(&y, &y))?;
+        times.add(context, "rotate", || evaluator.rotate(&y, 1))?;
+        let mut began: Option<(String, Start)> = None;
+        let whole = Start::now(context);
+        let outputs = session.run_with(&inputs, |_, op| {
+            if let Some((name, start)) = began.take() {
+                times.since(context, &name, start);
+            }
+            let level = program.info(op.sources()[0]).map_or(0, |info| info.level);
+            began = Some((format!("  {} at {level}", op.name()), Start::now(context)));
+            Ok(())
         })?;
-        steps.iter().filter(|s| s.2 > 0.0).for_each(|(name, level, seconds)| {
-            println!("  {name:14} at level {level:2} {seconds:7.2} s of processor");
-        });
+        if let Some((name, start)) = began.take() {
+            times.since(context, &name, start);
+        }
+        times.since(context, "bootstrap", whole);
         for y in &outputs {
             let got = context.decrypt(y, &secret)?;
             let errors: Vec<f64> = got.iter().zip(&m).map(|(a, b)| (*a - *b).abs()).collect();
             let ((mean, worst), level) = (bits(&errors), y.level());
             println!(
-                "precision                {mean:.2} bits in the mean, {worst:.2} at the worst, level {level}"
+                "precision {mean:.2} bits in the mean, {worst:.2} at the worst, level {level}"
             );
         }
     }
-    println!("peak of memory           {:.2} GB", peak());
+    times.print();
+    if let Some(peak) = peak_memory() {
+        println!("peak memory {peak:.2} GB");
+    }
     Ok(())
+}
+
+/// The most memory that the process has had, GB, where the system tells (Linux).
+fn peak_memory() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find(|l| l.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<f64>().ok()? * 1024.0 / 1e9)
 }
 
 fn main() -> becalm::Result<()> {
@@ -136,10 +194,10 @@ fn main() -> becalm::Result<()> {
         set.log2_modulus(),
         rayon::current_num_threads()
     );
-    let context = timed("context", || Context::new(set, true))?;
+    let context = Context::new(set, true)?;
     let kind = args.get(4).map_or("regular", String::as_str);
     let stage_count = args.get(5).and_then(|a| a.parse().ok());
-    let settings = Settings { stage_count, baby: number(2, 4), ..Settings::default() };
-    let program = timed("program", || program(&context, kind, number(6, 1024), settings))?;
+    let settings = Settings { stage_count, baby: number(2, 8), ..Settings::default() };
+    let program = program(&context, kind, number(6, 1024), settings)?;
     bootstraps(&context, &program, kind, number(3, 1))
 }

@@ -5,7 +5,7 @@
 //! kept exactly (to 2^-52), never assumed.
 
 use crate::math::fft::Plan;
-use crate::math::rns::{Converter, Ring, inverse, mul, nearest};
+use crate::math::rns::{Converter, Ring, Work, inverse, mul, nearest};
 use crate::math::simd::Level;
 use crate::params::CkksParams;
 use crate::{Error, Result};
@@ -128,6 +128,11 @@ impl Context {
     /// The parameter set.
     pub fn params(&self) -> &'static CkksParams {
         self.params
+    }
+
+    /// What has been computed in this context so far.
+    pub fn work(&self) -> Work {
+        self.ring.work()
     }
 
     /// The ring.

@@ -4,7 +4,6 @@
 //! rescaled once, in one division, however many terms it has.
 
 use super::encode::residue;
-use super::key_switch::Raised;
 use super::{Context, power_of_rotation};
 use crate::cipher::{CkksKeys, Rlwe, SwitchKey};
 use crate::math::complex::Complex;
@@ -345,22 +344,16 @@ impl Sum {
             fresh.fill(0.0);
             fresh
         });
+        let factor = if twice { 2.0 } else { 1.0 };
         let [constant, linear] = &mut self.parts;
         let sums =
             constant.par_chunks_mut(n).zip(linear.par_chunks_mut(n)).zip(square.par_chunks_mut(n));
         sums.enumerate().for_each(|(i, ((c, l), s))| {
-            let span = i * n..(i + 1) * n;
-            let [a0, a1] = [0, 1].map(|k| &a.parts[k][span.clone()]);
-            let [b0, b1] = [0, 1].map(|k| &b.parts[k][span.clone()]);
-            for _ in 0..1 + usize::from(twice) {
-                ring.mul_add(i, c, a0, b0);
-                ring.mul_add(i, l, a0, b1);
-                ring.mul_add(i, l, a1, b0);
-                ring.mul_add(i, s, a1, b1);
-            }
+            let [a0, a1] = [0, 1].map(|k| &a.parts[k][i * n..][..n]);
+            let [b0, b1] = [0, 1].map(|k| &b.parts[k][i * n..][..n]);
+            ring.tensor(i, [c, l, s], [a0, a1], [b0, b1], factor);
         });
         self.square = Some(square);
-        let factor = if twice { 2.0 } else { 1.0 };
         self.error = self.error.hypot(factor * a.error.hypot(b.error));
     }
 
@@ -375,11 +368,8 @@ impl Sum {
     pub(crate) fn finish(mut self, context: &Context, key: &SwitchKey, like: &Rlwe) -> Rlwe {
         let Some(square) = self.square.take() else { return self.rescale(context, like) };
         let (count, keep) = (context.words(self.level), context.words(self.level - 1));
-        let mut raised =
-            context.inner_product(&context.decompose(&square, count, key.special), key);
-        for (sum, part) in raised.parts.iter_mut().zip(&self.parts) {
-            context.add_raised(sum, part, count);
-        }
+        let digits = context.decompose(&square, count, key.special);
+        let raised = context.inner_product(&digits, key, [&self.parts[0], &self.parts[1]]);
         let parts = [0, 1].map(|k| context.divide(&raised.parts[k], count, keep, key.special));
         self.stamped(context, like, parts)
     }
@@ -462,8 +452,7 @@ impl<'a> Evaluator<'a> {
                 return Ok(x.clone());
             }
             let key = self.galois_key(op, *power)?;
-            let mut raised = context.inner_product(&digits, key);
-            context.add_raised(&mut raised.parts[0], &x.parts[0], count);
+            let raised = context.inner_product(&digits, key, [&x.parts[0], &[]]);
             let permutation = context.permutation(*power);
             let parts = [0, 1].map(|k| {
                 let part = context.divide(&raised.parts[k], count, count, key.special);
@@ -516,9 +505,8 @@ impl<'a> Evaluator<'a> {
         })?;
         let (context, key, count) =
             (self.context, &keys[usize::from(back)], self.context.words(x.level));
-        let mut raised: Raised =
-            context.inner_product(&context.decompose(&x.parts[1], count, key.special), key);
-        context.add_raised_by(&mut raised.parts[0], &x.parts[0], count, key.special);
+        let digits = context.decompose(&x.parts[1], count, key.special);
+        let raised = context.inner_product(&digits, key, [&x.parts[0], &[]]);
         let parts = [0, 1].map(|k| context.divide(&raised.parts[k], count, count, key.special));
         Ok(context.ciphertext(x, x.level, x.scale, parts))
     }

@@ -9,14 +9,20 @@
 
 use super::Context;
 use crate::cipher::SwitchKey;
-use crate::math::rns::{Scratch, centred};
+use crate::math::rns::{Converter, First, Prepared, Scratch, centred};
 use rayon::prelude::*;
+use std::sync::Arc;
 
-/// The digits of a polynomial, each modulo all words of its level and the special words, as values.
-pub(crate) struct Decomposed {
+/// Words that are lifted together: their limbs stay in the last cache until they are used up.
+const GROUP: usize = 4;
+
+/// The digits of a polynomial, ready to be lifted to all words of its level and the special words.
+pub(crate) struct Decomposed<'a> {
     count: usize,
     special: usize,
-    digits: Vec<Scratch>,
+    /// The values of the polynomial: each digit is known in its own words.
+    limbs: &'a [f64],
+    digits: Vec<(Arc<Converter>, Prepared)>,
 }
 
 /// A pair of polynomials modulo `count` words of the chain and special words, divided by P in the end.
@@ -26,74 +32,139 @@ pub(crate) struct Raised {
     pub(crate) parts: [Scratch; 2],
 }
 
+impl Raised {
+    /// For each word its limbs of both parts.
+    pub(crate) fn limbs(&mut self, n: usize) -> Vec<[&mut [f64]; 2]> {
+        let [a, b] = &mut self.parts;
+        a.chunks_mut(n).zip(b.chunks_mut(n)).map(|(a, b)| [a, b]).collect()
+    }
+}
+
 impl Context {
     /// Cuts a polynomial of `count` words into digits, for a key with `special` special words.
-    pub(crate) fn decompose(&self, limbs: &[f64], count: usize, special: usize) -> Decomposed {
+    pub(crate) fn decompose<'a>(
+        &self,
+        limbs: &'a [f64],
+        count: usize,
+        special: usize,
+    ) -> Decomposed<'a> {
         let (ring, n) = (self.ring(), self.params().degree());
-        let mut coefficients = ring.scratch(count * n);
-        coefficients.copy_from_slice(&limbs[..count * n]);
-        coefficients.par_chunks_mut(n).enumerate().for_each(|(i, x)| ring.backward(i, x));
+        let limbs = &limbs[..count * n];
         let digits = self.digits().iter().take_while(|d| d.start < count).map(|digit| {
-            let digit = digit.start..digit.end.min(count);
-            let own: Vec<usize> = digit.clone().collect();
-            let words = self.words_of(count, special);
-            let others: Vec<usize> = words.iter().copied().filter(|i| !own.contains(i)).collect();
-            let converter = self.converter(own, others);
-            let mut lifted = ring.scratch(converter.targets().len() * n);
-            converter.convert(ring, &mut coefficients[digit.start * n..digit.end * n], &mut lifted);
-            let mut out = ring.scratch(words.len() * n);
-            out.par_chunks_mut(n).zip(&words).for_each(|(x, i)| {
-                if digit.contains(i) {
-                    x.copy_from_slice(&limbs[i * n..][..n]);
-                } else if let Some(at) = converter.targets().iter().position(|t| t == i) {
-                    x.copy_from_slice(&lifted[at * n..][..n]);
-                    ring.forward(*i, x);
+            let own = digit.start..digit.end.min(count);
+            let mut coefficients = ring.scratch(own.len() * n);
+            let values = limbs[own.start * n..own.end * n].par_chunks(n);
+            coefficients.par_chunks_mut(n).zip(values).zip(own.clone()).for_each(|((x, y), i)| {
+                x.copy_from_slice(y);
+                ring.backward(i, x);
+            });
+            let converter = self.converter(own.collect(), self.words_of(count, special));
+            let prepared = converter.prepare(ring, &coefficients);
+            (converter, prepared)
+        });
+        Decomposed { count, special, limbs, digits: digits.collect() }
+    }
+
+    /// For each limb i of the words of the level and the special words: `f(i, values of all digits there, out[i])`.
+    pub(crate) fn each_word<T: Send>(
+        &self,
+        digits: &Decomposed,
+        out: Vec<T>,
+        f: impl Fn(usize, &[&[f64]], T) + Sync,
+    ) {
+        let (ring, n, count) = (self.ring(), self.params().degree(), digits.count);
+        let mut rest = out.into_iter();
+        let groups = std::iter::from_fn(|| Some(rest.by_ref().take(GROUP).collect::<Vec<T>>()));
+        let groups: Vec<Vec<T>> = groups.take_while(|g| !g.is_empty()).collect();
+        groups.into_par_iter().enumerate().for_each(|(g, items)| {
+            let (first, len) = (g * GROUP, items.len());
+            let own = |j: usize| self.digits()[j].start..self.digits()[j].end.min(count);
+            let mut lifted = ring.scratch(digits.digits.len() * len * n);
+            for (j, limbs) in lifted.chunks_mut(len * n).enumerate() {
+                let (converter, prepared) = &digits.digits[j];
+                // Words before the digit's own, and words behind.
+                for (start, end) in [(first, own(j).start), (own(j).end.max(first), first + len)] {
+                    let end = end.min(first + len);
+                    if start < end {
+                        let limbs = &mut limbs[(start - first) * n..(end - first) * n];
+                        converter.finish(ring, prepared, start, limbs);
+                    }
+                }
+            }
+            for (k, item) in items.into_iter().enumerate() {
+                let i = first + k;
+                for (j, limbs) in lifted.chunks_mut(len * n).enumerate() {
+                    if !own(j).contains(&i) {
+                        ring.forward(self.word_of(i, count), &mut limbs[k * n..][..n]);
+                    }
+                }
+                let rows: Vec<&[f64]> = lifted
+                    .chunks(len * n)
+                    .enumerate()
+                    .map(|(j, limbs)| match own(j).contains(&i) {
+                        true => &digits.limbs[i * n..][..n],
+                        false => &limbs[k * n..][..n],
+                    })
+                    .collect();
+                f(i, &rows, item);
+            }
+        });
+    }
+
+    /// The rows (b_j, a_j) of a key modulo limb `i` of a polynomial of `count` words.
+    pub(crate) fn key_rows<'a>(
+        &self,
+        key: &'a SwitchKey,
+        count: usize,
+        digits: usize,
+        i: usize,
+    ) -> [Vec<&'a [f64]>; 2] {
+        let (n, stored) = (self.params().degree(), key.count + key.special);
+        let at = if i < count { i } else { key.count + i - count };
+        [&key.bodies, &key.masks].map(|rows| {
+            (0..digits).map(|j| &rows.as_slice()[(j * stored + at) * n..][..n]).collect()
+        })
+    }
+
+    /// Σ_j digit_j·(b_j, a_j) + P·(`add_0`, `add_1`), where they are not empty.
+    pub(crate) fn inner_product(
+        &self,
+        digits: &Decomposed,
+        key: &SwitchKey,
+        add: [&[f64]; 2],
+    ) -> Raised {
+        let (ring, n, count) = (self.ring(), self.params().degree(), digits.count);
+        let parts = [0, 1].map(|_| ring.scratch((count + digits.special) * n));
+        let mut out = Raised { count, parts };
+        self.each_word(digits, out.limbs(n), |i, rows, [x, y]| {
+            let word = self.word_of(i, count);
+            let [bodies, masks] = self.key_rows(key, count, rows.len(), i);
+            ring.dot_pair(word, [&mut *x, &mut *y], rows, [&bodies, &masks], [First::Zero; 2]);
+            for (x, add) in [x, y].into_iter().zip(add) {
+                if i < count && !add.is_empty() {
+                    let p = self.special_product(digits.special, word);
+                    ring.scale_add(word, x, &add[i * n..][..n], centred(p, ring.word(word).p));
+                }
+            }
+        });
+        out
+    }
+
+    /// P·x modulo the words of the chain and the special words, where it is zero.
+    pub(crate) fn raise(&self, parts: &[Scratch; 2], count: usize) -> Raised {
+        let (ring, n, special) = (self.ring(), self.params().degree(), self.special());
+        let raise = |part: &Scratch| {
+            let mut out = ring.scratch((count + special) * n);
+            out.par_chunks_mut(n).enumerate().for_each(|(i, x)| {
+                x.fill(0.0);
+                if i < count {
+                    let p = centred(self.special_product(special, i), ring.word(i).p);
+                    ring.scale_add(i, x, &part[i * n..][..n], p);
                 }
             });
             out
-        });
-        Decomposed { count, special, digits: digits.collect() }
-    }
-
-    /// Σ_j digit_j·(b_j, a_j).
-    pub(crate) fn inner_product(&self, digits: &Decomposed, key: &SwitchKey) -> Raised {
-        let (ring, n, count) = (self.ring(), self.params().degree(), digits.count);
-        let limbs = count + digits.special;
-        let stored = key.count + key.special;
-        let make = |rows: &[f64]| {
-            let mut out = ring.scratch(limbs * n);
-            out.par_chunks_mut(n).enumerate().for_each(|(i, x)| {
-                let at = if i < count { i } else { key.count + i - count };
-                let row = |j: usize| &rows[(j * stored + at) * n..][..n];
-                let a: Vec<&[f64]> = digits.digits.iter().map(|d| &d[i * n..][..n]).collect();
-                let b: Vec<&[f64]> = (0..a.len()).map(row).collect();
-                ring.dot(self.word_of(i, count), x, &a, &b);
-            });
-            out
         };
-        Raised { count, parts: [make(key.bodies.as_slice()), make(key.masks.as_slice())] }
-    }
-
-    /// `part ← part + P·limbs` in the words of the chain.
-    pub(crate) fn add_raised(&self, part: &mut [f64], limbs: &[f64], count: usize) {
-        self.add_raised_by(part, limbs, count, self.special());
-    }
-
-    /// [`Context::add_raised`] for the product of the first `special` special words.
-    pub(crate) fn add_raised_by(
-        &self,
-        part: &mut [f64],
-        limbs: &[f64],
-        count: usize,
-        special: usize,
-    ) {
-        let (ring, n) = (self.ring(), self.params().degree());
-        part[..count * n].par_chunks_mut(n).zip(limbs.par_chunks(n)).enumerate().for_each(
-            |(i, (x, y))| {
-                let p = centred(self.special_product(special, i), ring.word(i).p);
-                ring.scale_add(i, x, y, p);
-            },
-        );
+        Raised { count, parts: [raise(&parts[0]), raise(&parts[1])] }
     }
 
     /// Divides a polynomial of `count` words of the chain and `special` special ones by the special words and those from
@@ -109,15 +180,23 @@ impl Context {
         let words = self.words_of(count, special);
         let from = words[keep..].to_vec();
         let mut source = ring.scratch(from.len() * n);
-        source.copy_from_slice(&limbs[keep * n..words.len() * n]);
-        source.par_chunks_mut(n).zip(&from).for_each(|(x, i)| ring.backward(*i, x));
-        let mut lifted = ring.scratch(keep * n);
-        self.converter(from.clone(), (0..keep).collect()).convert(ring, &mut source, &mut lifted);
+        let values = limbs[keep * n..words.len() * n].par_chunks(n);
+        source.par_chunks_mut(n).zip(values).zip(&from).for_each(|((x, y), i)| {
+            x.copy_from_slice(y);
+            ring.backward(*i, x);
+        });
+        let converter = self.converter(from.clone(), (0..keep).collect());
+        let prepared = converter.prepare(ring, &source);
         let mut out = ring.scratch(keep * n);
-        out.par_chunks_mut(n).zip(lifted.par_chunks_mut(n)).enumerate().for_each(|(i, (x, y))| {
-            ring.forward(i, y);
-            x.copy_from_slice(&limbs[i * n..][..n]);
-            ring.sub_scale(i, x, y, centred(self.inverse_product(&from, i), ring.word(i).p));
+        out.par_chunks_mut(GROUP * n).enumerate().for_each(|(g, x)| {
+            converter.finish(ring, &prepared, g * GROUP, x);
+            for (k, x) in x.chunks_mut(n).enumerate() {
+                let i = g * GROUP + k;
+                ring.forward(i, x);
+                // −1/P, for the lifted number less the limb.
+                let factor = -centred(self.inverse_product(&from, i), ring.word(i).p);
+                ring.sub_scale(i, x, &limbs[i * n..][..n], factor);
+            }
         });
         out
     }

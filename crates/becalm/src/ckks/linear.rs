@@ -1,21 +1,26 @@
 //! Linear maps of the slots: y = Σ_k diagonal_k ⊙ rotate(x, k).
 //!
-//! Rotations are k = (n_1·j + i)·stride, i < n_1, j < n_2 (baby steps, giant steps). One decomposition of x serves all
-//! baby steps, which stay modulo Q·P; giant steps follow Horner's rule with a single key,
-//! y = (…(u_(n_2−1)) rotated by n_1·stride + u_(n_2−2))…, u_j = Σ_i diagonal_ij ⊙ x_i; the last division by P takes the
-//! rescale with it. Keys: n_1 − 1 baby rotations and one giant; key switches: n_1 + n_2 − 2.
+//! Rotations are k = ((j·m + l)·n_1 + i)·stride, i < n_1, l < m, j < n_2 (baby, middle, giant steps). One decomposition
+//! of x rotated by l·n_1·stride serves n_1 baby steps, which stay modulo Q·P; that x comes from the one before with a
+//! single key. Giant steps follow Horner's rule with a single key too, y = (…(u_(n_2−1)) rotated by m·n_1·stride +
+//! u_(n_2−2))…, u_j = Σ diagonal ⊙ x_li; the last division by P takes the rescale with it.
+//! Keys: n_1 − 1 baby rotations, a middle one and a giant one; decompositions: m + n_2 − 1; key products: n_1·m + n_2 − 2.
 //! Diagonals of period d in the slots are polynomials in X^(N/2d), whose values repeat: one vector of eight for each tile
 //! of 64 is all that is kept of them if N/2d ≥ 8. Source: Halevi–Shoup 2018 (baby and giant steps), Bossuat et al. 2021
 //! (double hoisting); the rule of Horner for the giant steps costs no more than a key for each.
 
 use super::key_switch::Raised;
 use super::{Context, Evaluator, power_of_rotation};
-use crate::cipher::Rlwe;
+use crate::cipher::{Rlwe, SwitchKey};
 use crate::math::complex::Complex;
-use crate::math::rns::{Scratch, TILE};
+use crate::math::rns::{First, Scratch, TILE, centred};
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Values that all giant steps are computed of while the baby steps there stay in the second cache.
+const BLOCK: usize = 2048;
 
 /// A linear map of n slots by its diagonals: y_a = Σ_k diagonal_k[a]·x_(a+k).
 #[derive(Debug, Clone, PartialEq)]
@@ -154,10 +159,11 @@ pub struct LinearMap {
     count: usize,
     stride: usize,
     baby: usize,
+    middle: usize,
     giant: usize,
     scale: f64,
-    /// (j, i) → diagonal (n_1·j + i)·stride, rotated to the right by n_1·j·stride.
-    diagonals: BTreeMap<(usize, usize), Diagonal>,
+    /// (l, j, i) → diagonal ((j·m + l)·n_1 + i)·stride, rotated to the right by j·m·n_1·stride.
+    diagonals: BTreeMap<(usize, usize, usize), Diagonal>,
 }
 
 impl LinearMap {
@@ -199,23 +205,28 @@ impl LinearMap {
         }
         let stride = matrix.rotations().fold(0, gcd).max(1);
         let (n, count) = (matrix.slots, context.words(level));
+        let steps = most / stride / baby + 1;
+        // Fewest decompositions, then fewest middle steps.
+        let middle = (1..=steps).min_by_key(|m| (m + steps.div_ceil(*m), *m)).unwrap_or(1);
         let encode = |(k, diagonal): (&usize, &Vec<Complex>)| {
-            let (j, i) = (k / stride / baby, k / stride % baby);
-            let back = n - j * baby * stride % n;
+            let (step, i) = (k / stride / baby, k / stride % baby);
+            let (j, l) = (step / middle, step % middle);
+            let back = n - j * middle * baby * stride % n;
             let moved: Vec<Complex> = (0..n).map(|a| diagonal[(a + back) % n]).collect();
-            ((j, i), Diagonal::new(context, &moved, scale, count))
+            ((l, j, i), Diagonal::new(context, &moved, scale, count))
         };
         let diagonals = matrix.diagonals.iter().map(encode).collect();
-        let giant = most / stride / baby + 1;
+        let giant = steps.div_ceil(middle);
         let params = context.params().name;
-        Ok(LinearMap { params, level, count, stride, baby, giant, scale, diagonals })
+        Ok(LinearMap { params, level, count, stride, baby, middle, giant, scale, diagonals })
     }
 
     /// The rotations that it needs keys for.
     pub fn rotations(&self) -> BTreeSet<i64> {
-        let babies = self.diagonals.keys().map(|(_, i)| i * self.stride);
-        let giant = (self.giant > 1).then_some(self.baby * self.stride);
-        babies.chain(giant).filter(|k| *k > 0).map(|k| k as i64).collect()
+        let babies = self.diagonals.keys().map(|(_, _, i)| i * self.stride);
+        let middle = (self.middle > 1).then_some(self.baby * self.stride);
+        let giant = (self.giant > 1).then_some(self.middle * self.baby * self.stride);
+        babies.chain(middle).chain(giant).filter(|k| *k > 0).map(|k| k as i64).collect()
     }
 
     /// Bytes of the encoded diagonals.
@@ -248,6 +259,12 @@ impl Diagonal {
     }
 }
 
+/// What a rotation takes.
+struct Rotation<'a> {
+    key: &'a SwitchKey,
+    permutation: Arc<Vec<u32>>,
+}
+
 impl Evaluator<'_> {
     /// The map applied to the slots: one level lower, scale s·(scale of the map)/q.
     ///
@@ -266,23 +283,12 @@ impl Evaluator<'_> {
             ));
         }
         let (context, count) = (self.context(), map.count);
-        let babies = self.babies(x, map)?;
-        let mut sum: Option<Raised> = None;
-        for j in (0..map.giant).rev() {
-            let terms = self.weighted(&babies, map, j);
-            sum = Some(match sum {
-                None => terms,
-                Some(sum) => {
-                    let mut turned = self.turned(sum, map.baby * map.stride)?;
-                    for (x, y) in turned.parts.iter_mut().zip(&terms.parts) {
-                        self.add_limbs(x, y, count);
-                    }
-                    turned
-                }
-            });
-        }
+        let mut terms = self.giants(x, map)?;
         // A map has one giant step at least.
-        let Some(sum) = sum else { return Ok(x.clone()) };
+        let Some(mut sum) = terms.pop() else { return Ok(x.clone()) };
+        while let Some(next) = terms.pop() {
+            sum = self.turned(sum, map.middle * map.baby * map.stride, next)?;
+        }
         let keep = context.words(map.level - 1);
         let parts = [0, 1].map(|k| context.divide(&sum.parts[k], count, keep, context.special()));
         let scale = x.scale * map.scale / context.step(map.level);
@@ -291,84 +297,170 @@ impl Evaluator<'_> {
         Ok(out)
     }
 
-    /// x rotated by i·stride, modulo Q·P, for every i that a diagonal needs.
-    fn babies(&self, x: &Rlwe, map: &LinearMap) -> Result<BTreeMap<usize, Raised>> {
+    /// The key and the permutation of a rotation by `by`.
+    fn rotation(&self, by: usize) -> Result<Rotation<'_>> {
+        let power = power_of_rotation(by as i64, self.context().params().degree());
+        let key = self.galois_key("apply a linear map", power)?;
+        Ok(Rotation { key, permutation: self.context().permutation(power) })
+    }
+
+    fn zeros(&self, count: usize) -> Raised {
+        let n = self.context().params().degree();
+        let len = (count + self.context().special()) * n;
+        Raised { count, parts: [0, 1].map(|_| self.context().ring().scratch(len)) }
+    }
+
+    /// u_j for every j, modulo Q·P: word by word, so that the rotated x stay in the cache.
+    fn giants(&self, x: &Rlwe, map: &LinearMap) -> Result<Vec<Raised>> {
         let (context, count) = (self.context(), map.count);
         let (n, special) = (context.params().degree(), context.special());
-        let steps: BTreeSet<usize> = map.diagonals.keys().map(|(_, i)| *i).collect();
-        let digits = context.decompose(&x.parts[1], count, special);
-        let baby = |i: usize| {
-            if i == 0 {
-                let parts = [0, 1].map(|k| {
-                    let mut part = context.ring().scratch((count + special) * n);
-                    part.fill(0.0);
-                    context.add_raised(&mut part, &x.parts[k][..count * n], count);
-                    part
-                });
-                return Ok((i, Raised { count, parts }));
-            }
-            let power = power_of_rotation((i * map.stride) as i64, n);
-            let key = self.galois_key("apply a linear map", power)?;
-            let mut raised = context.inner_product(&digits, key);
-            context.add_raised(&mut raised.parts[0], &x.parts[0][..count * n], count);
-            let permutation = context.permutation(power);
-            let parts = [0, 1].map(|k| context.permute(&raised.parts[k], &permutation));
-            Ok((i, Raised { count, parts }))
+        let steps: BTreeSet<usize> = map.diagonals.keys().map(|(_, _, i)| *i).collect();
+        let babies = steps.iter().filter(|i| **i > 0);
+        let babies = babies.map(|i| Ok((*i, self.rotation(i * map.stride)?)));
+        let babies: BTreeMap<usize, Rotation> = babies.collect::<Result<_>>()?;
+        let onward = match map.middle {
+            1 => None,
+            _ => Some(self.rotation(map.baby * map.stride)?),
         };
-        steps.into_iter().map(baby).collect()
-    }
-
-    /// u_j = Σ_i diagonal_ij ⊙ x_i.
-    fn weighted(&self, babies: &BTreeMap<usize, Raised>, map: &LinearMap, j: usize) -> Raised {
-        let (context, count) = (self.context(), map.count);
-        let (ring, n) = (context.ring(), context.params().degree());
-        let row = map.diagonals.range((j, 0)..(j + 1, 0));
-        let terms: Vec<(&Raised, &Diagonal)> =
-            row.filter_map(|((_, i), d)| Some((babies.get(i)?, d))).collect();
-        let parts = [0, 1].map(|k| {
-            let mut out = ring.scratch((count + context.special()) * n);
-            out.par_chunks_mut(n).enumerate().for_each(|(i, sum)| {
-                let (mut full, mut tiled) = (vec![], vec![]);
-                for (x, diagonal) in &terms {
-                    let x = &x.parts[k][i * n..][..n];
-                    match diagonal {
-                        Diagonal::Full(d) => full.push((x, &d[i * n..][..n])),
-                        Diagonal::Tiled(d) => tiled.push((x, &d[i * n / 8..][..n / 8])),
-                    }
+        let mut sums: Vec<Raised> = (0..map.giant).map(|_| self.zeros(count)).collect();
+        let mut raised = context.raise(&x.parts, count);
+        let mut linear: Option<Scratch> = None;
+        for l in 0..map.middle {
+            let digits =
+                context.decompose(linear.as_deref().unwrap_or(&x.parts[1]), count, special);
+            let mut next =
+                onward.as_ref().filter(|_| l + 1 < map.middle).map(|_| self.zeros(count));
+            let mut limbs: Vec<Vec<[&mut [f64]; 2]>> = Vec::new();
+            limbs.resize_with(count + special, Vec::new);
+            for sum in sums.iter_mut().chain(&mut next) {
+                limbs.iter_mut().zip(sum.limbs(n)).for_each(|(all, own)| all.push(own));
+            }
+            context.each_word(&digits, limbs, |i, rows, mut sums| {
+                let own = [0, 1].map(|k| &raised.parts[k][i * n..][..n]);
+                if let (Some(onward), Some(out)) = (&onward, sums.get_mut(map.giant)) {
+                    self.rotated([i, count], rows, own[0], onward, out);
                 }
-                let word = context.word_of(i, count);
-                let (a, b): (Vec<_>, Vec<_>) = tiled.into_iter().unzip();
-                ring.dot_tiled(word, sum, &a, &b);
-                if !full.is_empty() {
-                    let (a, b): (Vec<_>, Vec<_>) = full.into_iter().unzip();
-                    let mut rest = ring.scratch(n);
-                    ring.dot(word, &mut rest, &a, &b);
-                    ring.add(word, sum, &rest);
-                }
+                self.babies([i, count, l], map, rows, own, &babies, &mut sums[..map.giant]);
             });
-            out
-        });
-        Raised { count, parts }
+            let Some(next) = next else { break };
+            raised = next;
+            linear = Some(context.divide(&raised.parts[1], count, count, special));
+        }
+        Ok(sums)
     }
 
-    /// A sum modulo Q·P rotated by `by`.
-    fn turned(&self, sum: Raised, by: usize) -> Result<Raised> {
+    /// Limb `i` of a ciphertext rotated: from its digits and its part without the secret.
+    fn rotated(
+        &self,
+        [i, count]: [usize; 2],
+        rows: &[&[f64]],
+        first: &[f64],
+        rotation: &Rotation,
+        out: &mut [&mut [f64]; 2],
+    ) {
+        let (context, n) = (self.context(), first.len());
+        let [bodies, masks] = context.key_rows(rotation.key, count, rows.len(), i);
+        let mut product = context.ring().scratch(2 * n);
+        let (a, b) = product.split_at_mut(n);
+        let keys: [&[&[f64]]; 2] = [&bodies, &masks];
+        let word = context.word_of(i, count);
+        context.ring().dot_pair(word, [a, b], rows, keys, [First::Other(first), First::Zero]);
+        for (x, y) in out.iter_mut().zip(product.chunks(n)) {
+            x.iter_mut().zip(rotation.permutation.iter()).for_each(|(x, i)| *x = y[*i as usize]);
+        }
+    }
+
+    /// What middle step l adds to limb `i` of all u_j.
+    fn babies(
+        &self,
+        [i, count, l]: [usize; 3],
+        map: &LinearMap,
+        rows: &[&[f64]],
+        own: [&[f64]; 2],
+        keys: &BTreeMap<usize, Rotation>,
+        sums: &mut [[&mut [f64]; 2]],
+    ) {
+        let (ring, n) = (self.context().ring(), own[0].len());
+        let mut turned: Vec<(usize, Scratch)> = Vec::new();
+        for (baby, rotation) in keys {
+            let mut out = ring.scratch(2 * n);
+            let (a, b) = out.split_at_mut(n);
+            self.rotated([i, count], rows, own[0], rotation, &mut [a, b]);
+            turned.push((*baby, out));
+        }
+        let baby = |i: usize| match i {
+            0 => Some(own),
+            _ => turned.iter().find(|(j, _)| *j == i).map(|(_, x)| [&x[..n], &x[n..]]),
+        };
+        let block = BLOCK.min(n);
+        for start in (0..n).step_by(block) {
+            let span = start..start + block;
+            for (j, [a, b]) in sums.iter_mut().enumerate() {
+                let row = map.diagonals.range((l, j, 0)..(l, j + 1, 0));
+                let row: Vec<([&[f64]; 2], &Diagonal)> =
+                    row.filter_map(|((_, _, i), d)| Some((baby(*i)?, d))).collect();
+                let out = [&mut a[span.clone()], &mut b[span.clone()]];
+                self.weighted([i, count], &span, &row, out, l > 0);
+            }
+        }
+    }
+
+    /// Σ diagonal ⊙ x of one limb in the values of `span`, added to what is there if `kept`.
+    fn weighted(
+        &self,
+        [limb, count]: [usize; 2],
+        span: &Range<usize>,
+        row: &[([&[f64]; 2], &Diagonal)],
+        out: [&mut [f64]; 2],
+        kept: bool,
+    ) {
+        let (ring, n) = (self.context().ring(), self.context().params().degree());
+        let word = self.context().word_of(limb, count);
+        let first = if kept { First::Kept } else { First::Zero };
+        let (mut full, mut tiled) = (vec![], vec![]);
+        let (mut full_x, mut tiled_x) = ([vec![], vec![]], [vec![], vec![]]);
+        for (x, diagonal) in row {
+            let (values, into, xs) = match diagonal {
+                Diagonal::Full(d) => (&d[limb * n..][span.clone()], &mut full, &mut full_x),
+                Diagonal::Tiled(d) => {
+                    let span = span.start / 8..span.end / 8;
+                    (&d[limb * n / 8..][span], &mut tiled, &mut tiled_x)
+                }
+            };
+            into.push(values);
+            xs.iter_mut().zip(x).for_each(|(xs, x)| xs.push(&x[span.clone()]));
+        }
+        let [a, b] = out;
+        let first = if tiled.is_empty() {
+            first
+        } else {
+            ring.dot_tiled(word, a, &tiled_x[0], &tiled, first);
+            ring.dot_tiled(word, b, &tiled_x[1], &tiled, first);
+            First::Kept
+        };
+        if !full.is_empty() || tiled.is_empty() {
+            ring.dot_pair(word, [a, b], &full, [&full_x[0], &full_x[1]], [first; 2]);
+        }
+    }
+
+    /// A sum modulo Q·P rotated by `by`, and `next` added.
+    fn turned(&self, sum: Raised, by: usize, mut next: Raised) -> Result<Raised> {
         let (context, count) = (self.context(), sum.count);
-        let power = power_of_rotation(by as i64, context.params().degree());
-        let key = self.galois_key("apply a linear map", power)?;
+        let (ring, n) = (context.ring(), context.params().degree());
+        let Rotation { key, permutation } = self.rotation(by)?;
         let linear = context.divide(&sum.parts[1], count, count, context.special());
-        let mut raised =
-            context.inner_product(&context.decompose(&linear, count, key.special), key);
-        self.add_limbs(&mut raised.parts[0], &sum.parts[0], count);
-        let permutation = context.permutation(power);
-        let parts = [0, 1].map(|k| context.permute(&raised.parts[k], &permutation));
-        Ok(Raised { count, parts })
-    }
-
-    fn add_limbs(&self, x: &mut [f64], y: &[f64], count: usize) {
-        let (context, n) = (self.context(), self.context().params().degree());
-        x.par_chunks_mut(n).zip(y.par_chunks(n)).enumerate().for_each(|(i, (x, y))| {
-            context.ring().add(context.word_of(i, count), x, y);
+        let digits = context.decompose(&linear, count, key.special);
+        context.each_word(&digits, next.limbs(n), |i, rows, out| {
+            let word = context.word_of(i, count);
+            let [bodies, masks] = context.key_rows(key, count, rows.len(), i);
+            let mut product = ring.scratch(2 * n);
+            let (a, b) = product.split_at_mut(n);
+            let first = [First::Other(&sum.parts[0][i * n..][..n]), First::Zero];
+            ring.dot_pair(word, [a, b], rows, [&bodies, &masks], first);
+            for (x, y) in out.into_iter().zip(product.chunks(n)) {
+                ring.add_permuted(word, x, y, &permutation);
+            }
         });
+        Ok(next)
     }
 }

@@ -22,5 +22,7 @@ pub use linear::{LinearMap, Matrix};
 pub use polynomial::Chebyshev;
 pub use share::STATISTICAL_BITS;
 
+pub use crate::math::rns::Work;
+
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,8 @@
 
 /// Eight doubles.
 pub(crate) trait Eight: Copy {
+    /// Whether 24 of them fit the registers.
+    const MANY: bool;
     /// # Safety
     /// The processor has the instructions of this type.
     unsafe fn splat(x: f64) -> Self;
@@ -21,6 +23,8 @@ pub(crate) trait Eight: Copy {
     fn sub(self, b: Self) -> Self;
     /// `self·b`.
     fn mul(self, b: Self) -> Self;
+    /// `self·b + c`, rounded once.
+    fn mul_add(self, b: Self, c: Self) -> Self;
     /// `self·b − c`, rounded once.
     fn mul_sub(self, b: Self, c: Self) -> Self;
     /// `c − self·b`, rounded once.
@@ -49,6 +53,7 @@ macro_rules! each {
 }
 
 impl Eight for Portable {
+    const MANY: bool = false;
     #[inline(always)]
     unsafe fn splat(x: f64) -> Self {
         Portable([x; 8])
@@ -77,6 +82,11 @@ impl Eight for Portable {
     fn mul(self, b: Self) -> Self {
         let a = self;
         each!(|a, b| a * b)
+    }
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        let a = self;
+        each!(|a, b, c| a.mul_add(b, c))
     }
     #[inline(always)]
     fn mul_sub(self, b: Self, c: Self) -> Self {
@@ -136,7 +146,7 @@ mod x86 {
         };
     }
     macro_rules! arithmetic {
-        ($apply:ident; $add:ident $sub:ident $mul:ident $mul_sub:ident $neg_mul_add:ident) => {
+        ($apply:ident; $add:ident $sub:ident $mul:ident $mul_add:ident $mul_sub:ident $neg_mul_add:ident) => {
             #[inline(always)]
             fn add(self, b: Self) -> Self {
                 $apply!($add; self, b)
@@ -150,6 +160,10 @@ mod x86 {
                 $apply!($mul; self, b)
             }
             #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                $apply!($mul_add; self, b, c)
+            }
+            #[inline(always)]
             fn mul_sub(self, b: Self, c: Self) -> Self {
                 $apply!($mul_sub; self, b, c)
             }
@@ -161,6 +175,7 @@ mod x86 {
     }
 
     impl Eight for Avx2 {
+        const MANY: bool = false;
         #[inline(always)]
         unsafe fn splat(x: f64) -> Self {
             // SAFETY: promised by the caller.
@@ -179,7 +194,7 @@ mod x86 {
                 _mm256_storeu_pd(p.add(4), self.1);
             }
         }
-        arithmetic!(both; _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmsub_pd _mm256_fnmadd_pd);
+        arithmetic!(both; _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_fmsub_pd _mm256_fnmadd_pd);
         #[inline(always)]
         fn round(self) -> Self {
             // SAFETY: values of this type exist only where the processor has its instructions.
@@ -219,6 +234,7 @@ mod x86 {
     }
 
     impl Eight for Avx512 {
+        const MANY: bool = true;
         #[inline(always)]
         unsafe fn splat(x: f64) -> Self {
             // SAFETY: promised by the caller.
@@ -234,7 +250,7 @@ mod x86 {
             // SAFETY: promised by the caller.
             unsafe { _mm512_storeu_pd(p, self.0) }
         }
-        arithmetic!(wide; _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmsub_pd _mm512_fnmadd_pd);
+        arithmetic!(wide; _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_fmsub_pd _mm512_fnmadd_pd);
         #[inline(always)]
         fn round(self) -> Self {
             // SAFETY: values of this type exist only where the processor has its instructions.

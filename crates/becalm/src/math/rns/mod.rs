@@ -10,9 +10,9 @@ mod pointwise;
 mod pool;
 mod prime;
 
-pub(crate) use convert::Converter;
+pub(crate) use convert::{Converter, Prepared};
 pub(crate) use ntt::{Word, centred};
-pub(crate) use pointwise::TILE;
+pub(crate) use pointwise::{First, TILE};
 pub(crate) use pool::Scratch;
 pub(crate) use prime::{inverse, mul, nearest, pow};
 
@@ -20,6 +20,18 @@ use super::simd::Level;
 use crate::{Error, Result};
 use pool::Pool;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What has been computed, in limbs of N values: what time is made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Transforms, either way.
+    pub transforms: u64,
+    /// Products in conversions between words.
+    pub conversions: u64,
+    /// Products of values.
+    pub products: u64,
+}
 
 /// N, the primes with their transforms, and memory that is used again.
 pub struct Ring {
@@ -30,6 +42,8 @@ pub struct Ring {
     /// For every odd e, at (e − 1)/2, where the value at ψ^e stands.
     places: Vec<u32>,
     exponents: Vec<u32>,
+    /// As in [`Work`]; products in values, not limbs.
+    work: [AtomicU64; 3],
 }
 
 impl Ring {
@@ -60,7 +74,15 @@ impl Ring {
         let exponents = ntt::exponents(size);
         let mut places = vec![0; size];
         exponents.iter().enumerate().for_each(|(i, e)| places[*e as usize / 2] = i as u32);
-        Ok(Ring { size, level, words, pool: Arc::default(), places, exponents })
+        Ok(Ring {
+            size,
+            level,
+            words,
+            pool: Arc::default(),
+            places,
+            exponents,
+            work: Default::default(),
+        })
     }
 
     /// N.
@@ -71,6 +93,17 @@ impl Ring {
     /// The vectors in use.
     pub fn level(&self) -> Level {
         self.level
+    }
+
+    /// What has been computed so far.
+    pub fn work(&self) -> Work {
+        let [transforms, conversions, products] =
+            [0, 1, 2].map(|i| self.work[i].load(Ordering::Relaxed));
+        Work { transforms, conversions, products: products / self.size as u64 }
+    }
+
+    fn count(&self, what: usize, much: usize) {
+        self.work[what].fetch_add(much as u64, Ordering::Relaxed);
     }
 
     /// Number `i` of the primes, with its tables.
@@ -85,15 +118,18 @@ impl Ring {
 
     /// Coefficients of word `i` to values.
     pub(crate) fn forward(&self, i: usize, limb: &mut [f64]) {
+        self.count(0, 1);
         self.words[i].forward(self.level, limb);
     }
 
     /// Values of word `i` to coefficients.
     pub(crate) fn backward(&self, i: usize, limb: &mut [f64]) {
+        self.count(0, 1);
         self.words[i].backward(self.level, limb);
     }
 
-    /// For X → X^`power` (odd): value i of the image is value `permutation[i]` of the polynomial.
+    /// For X → X^`power` (odd): value i of the image is value `permutation[i]` of the polynomial. Blocks of 64 or any
+    /// larger power of two, at multiples of their length, come from such blocks: their place says e modulo a power of two.
     pub(crate) fn permutation(&self, power: usize) -> Vec<u32> {
         let place = |e: &u32| self.places[(*e as usize * power % (2 * self.size)) / 2];
         self.exponents.iter().map(place).collect()
@@ -108,11 +144,12 @@ impl Ring {
 }
 
 macro_rules! on_words {
-    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*);)+) => {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) $(counts $count:expr)?;)+) => {
         impl Ring {$(
             $(#[$doc])*
             #[inline]
             pub(crate) fn $name(&self, i: usize, $($arg: $ty),*) {
+                $(self.count(2, $count);)?
                 pointwise::$name(self.level, &self.words[i], $($arg),*);
             }
         )+}
@@ -136,7 +173,14 @@ on_words! {
     /// Near zero, from |a| < 2^51.
     reduce(a: &mut [f64]);
     /// `out ← Σ a·b`.
-    dot(out: &mut [f64], a: &[&[f64]], b: &[&[f64]]);
-    /// [`Ring::dot`] where each b repeats one vector of eight in each [`TILE`].
-    dot_tiled(out: &mut [f64], a: &[&[f64]], b: &[&[f64]]);
+    dot(out: &mut [f64], a: &[&[f64]], b: &[&[f64]]) counts a.len() * out.len();
+    /// `out[k] ← first[k] + Σ a·b[k]` for both k.
+    dot_pair(out: [&mut [f64]; 2], a: &[&[f64]], b: [&[&[f64]]; 2], first: [First; 2])
+        counts 2 * a.len() * out[0].len();
+    /// `out ← out + f·(a_0 + a_1·s)·(b_0 + b_1·s)`, the coefficients of 1, s, s²; f is 1 or 2.
+    tensor(out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64) counts 4 * a[0].len();
+    /// `a_i ← a_i + b_(places i)`, places modulo the length, a power of two.
+    add_permuted(a: &mut [f64], b: &[f64], places: &[u32]);
+    /// `out ← first + Σ a·b` where each b repeats one vector of eight in each [`TILE`].
+    dot_tiled(out: &mut [f64], a: &[&[f64]], b: &[&[f64]], first: First) counts a.len() * out.len();
 }

@@ -30,6 +30,9 @@ pub(crate) struct Word {
     backward: Table,
     /// 1/N.
     scale: f64,
+    /// Products in a lazy sum of factors bounded by p, and its magic number.
+    pub(crate) terms: usize,
+    magic: f64,
 }
 
 /// Twiddles of one direction.
@@ -75,7 +78,10 @@ impl Word {
     /// `p` is a prime below 2^50 with p ≡ 1 (mod 2N); N is a power of two of 128 at least.
     pub(crate) fn new(p: u64, size: usize) -> Word {
         let root = prime::root_of_unity(2 * size as u64, p);
+        let (terms, magic) = lazy_terms(p);
         Word {
+            terms,
+            magic,
             p,
             prime: p as f64,
             inverse: 1.0 / p as f64,
@@ -116,6 +122,24 @@ leveled! { fn backward(word: &Word, data: &mut [f64]) = backward_all }
 pub(crate) struct Modulo<V> {
     p: V,
     inverse: V,
+    magic: V,
+}
+
+/// A sum of products that is reduced once: `high − magic + low`. The magic number 3·2^(k−1) keeps the last bit of
+/// `high` at 2^(k−52) while the sum is below 2^(k−1): what a product adds to it is exact, and so is the rest, which is
+/// below 2^(k−53) and gathers in `low` without rounding while that is below 2^53.
+#[derive(Clone, Copy)]
+pub(crate) struct Lazy<V> {
+    high: V,
+    low: V,
+}
+
+/// The number of products of factors bounded by p that a [`Lazy`] sum takes, and its magic number.
+fn lazy_terms(p: u64) -> (usize, f64) {
+    let bits = 64 - p.leading_zeros() as i32;
+    let terms = 1 << (52 - bits).clamp(2, 4);
+    // Sums below 2^(2·bits)·terms = 2^(k−1); low parts below 2^(k−53)·terms + p < 2^53.
+    (terms, 1.5 * f64::exp2(f64::from(2 * bits + terms.ilog2() as i32 + 1)))
 }
 
 impl<V: Eight> Modulo<V> {
@@ -124,7 +148,38 @@ impl<V: Eight> Modulo<V> {
     #[inline(always)]
     pub(crate) unsafe fn new(word: &Word) -> Self {
         // SAFETY: promised by the caller.
-        unsafe { Modulo { p: V::splat(word.prime), inverse: V::splat(word.inverse) } }
+        unsafe {
+            let (p, inverse) = (V::splat(word.prime), V::splat(word.inverse));
+            Modulo { p, inverse, magic: V::splat(word.magic) }
+        }
+    }
+    /// The same with another magic number for lazy sums.
+    #[inline(always)]
+    pub(crate) fn with_magic(self, magic: V) -> Self {
+        Modulo { magic, ..self }
+    }
+    /// `first`, bounded by p, and no products.
+    #[inline(always)]
+    pub(crate) fn lazy(self, first: V) -> Lazy<V> {
+        Lazy { high: self.magic, low: first }
+    }
+    /// `sum + a·b`.
+    #[inline(always)]
+    pub(crate) fn gather(self, sum: Lazy<V>, a: V, b: V) -> Lazy<V> {
+        let high = a.mul_add(b, sum.high);
+        let low = sum.low.add(a.mul_sub(b, high.sub(sum.high)));
+        Lazy { high, low }
+    }
+    /// A sum that was begun again, with no products since.
+    #[inline(always)]
+    pub(crate) fn settled(self, sum: Lazy<V>) -> V {
+        sum.low
+    }
+    /// The sum, brought to p/2 in absolute value.
+    #[inline(always)]
+    pub(crate) fn settle(self, sum: Lazy<V>) -> V {
+        let high = sum.high.sub(self.magic);
+        self.reduce(high.mul(self.inverse).round().neg_mul_add(self.p, high).add(sum.low))
     }
     /// `a·b`, within p/2 + 3/16·max(|a|, |b|) where the other is at most p/2.
     #[inline(always)]

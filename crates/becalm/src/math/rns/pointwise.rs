@@ -4,10 +4,37 @@ use super::eight::{Eight, leveled};
 use super::ntt::{Modulo, Word};
 use crate::math::simd::Level;
 
-/// Products that are summed between two reductions.
-const TERMS: usize = 7;
 /// Values of a tile: a multiplier of [`dot_tiled`] has one vector of eight for each.
 pub(crate) const TILE: usize = 64;
+
+/// What a sum of products begins with.
+#[derive(Clone, Copy)]
+pub(crate) enum First<'a> {
+    Zero,
+    /// What is in its place already.
+    Kept,
+    Other(&'a [f64]),
+}
+
+impl First<'_> {
+    /// # Safety
+    /// The processor has the instructions; `out` and what is named have eight values from `j` on.
+    #[inline(always)]
+    unsafe fn load<V: Eight>(self, out: *const f64, j: usize) -> V {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match self {
+                First::Zero => V::splat(0.0),
+                First::Kept => V::load(out.add(j)),
+                First::Other(x) => V::load(x.as_ptr().add(j)),
+            }
+        }
+    }
+
+    fn fits(self, len: usize) -> bool {
+        !matches!(self, First::Other(x) if x.len() < len)
+    }
+}
 
 leveled! {
     /// `a ← a + b`.
@@ -46,8 +73,26 @@ leveled! {
     fn dot(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]]) = dot_all
 }
 leveled! {
-    /// [`dot`] where b_i repeats one vector of eight in each [`TILE`].
-    fn dot_tiled(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]]) = dot_tiled_all
+    /// `out[k] ← first[k] + Σ_i a_i·b[k]_i` for both k.
+    fn dot_pair(
+        word: &Word,
+        out: [&mut [f64]; 2],
+        a: &[&[f64]],
+        b: [&[&[f64]]; 2],
+        first: [First; 2],
+    ) = dot_pair_all
+}
+leveled! {
+    /// `c + l·s + s²·q ← f·(a_0 + a_1·s)·(b_0 + b_1·s)`, added to what is there: `out` is c, l and q.
+    fn tensor(word: &Word, out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64) = tensor_all
+}
+leveled! {
+    /// `a_i ← a_i + b_(places i)`, places modulo the length, a power of two.
+    fn add_permuted(word: &Word, a: &mut [f64], b: &[f64], places: &[u32]) = permuted_all
+}
+leveled! {
+    /// `out ← first + Σ_i a_i·b_i` where b_i repeats one vector of eight in each [`TILE`].
+    fn dot_tiled(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]], first: First) = dot_tiled_all
 }
 
 macro_rules! loops {
@@ -94,39 +139,238 @@ unsafe fn dot_all<V: Eight>(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f
     unsafe {
         let k = Modulo::<V>::new(word);
         for j in (0..out.len()).step_by(8) {
-            let mut sum = V::splat(0.0);
+            let mut sum = k.lazy(V::splat(0.0));
             for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                if i % TERMS == 0 {
-                    sum = k.reduce(sum);
+                if i % word.terms == 0 && i > 0 {
+                    sum = k.lazy(k.settle(sum));
                 }
-                sum = sum.add(k.mul(V::load(a.as_ptr().add(j)), V::load(b.as_ptr().add(j))));
+                sum = k.gather(sum, V::load(a.as_ptr().add(j)), V::load(b.as_ptr().add(j)));
             }
-            k.reduce(sum).store(out.as_mut_ptr().add(j));
+            k.settle(sum).store(out.as_mut_ptr().add(j));
         }
     }
 }
 
 #[inline(always)]
-unsafe fn dot_tiled_all<V: Eight>(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]]) {
+unsafe fn dot_pair_all<V: Eight>(
+    word: &Word,
+    out: [&mut [f64]; 2],
+    a: &[&[f64]],
+    b: [&[&[f64]]; 2],
+    first: [First; 2],
+) {
+    let n = out[0].len();
+    assert!(n.is_multiple_of(8) && out[1].len() == n, "whole vectors");
+    assert!(first[0].fits(n) && first[1].fits(n), "as much to begin with");
+    assert!(a.len() == b[0].len() && a.len() == b[1].len(), "a factor for each");
+    assert!(a.iter().chain(b[0]).chain(b[1]).all(|x| x.len() >= n), "equal lengths");
+    // SAFETY: the caller has the instructions; the lengths were compared.
+    unsafe {
+        let k = Modulo::<V>::new(word);
+        for j in (0..n).step_by(8) {
+            let mut sums = [k.lazy(V::splat(0.0)); 2];
+            for part in 0..2 {
+                sums[part] = k.lazy(first[part].load(out[part].as_ptr(), j));
+            }
+            for (i, (a, (b, c))) in a.iter().zip(b[0].iter().zip(b[1])).enumerate() {
+                if i % word.terms == 0 && i > 0 {
+                    sums = [k.lazy(k.settle(sums[0])), k.lazy(k.settle(sums[1]))];
+                }
+                let a = V::load(a.as_ptr().add(j));
+                sums[0] = k.gather(sums[0], a, V::load(b.as_ptr().add(j)));
+                sums[1] = k.gather(sums[1], a, V::load(c.as_ptr().add(j)));
+            }
+            k.settle(sums[0]).store(out[0].as_mut_ptr().add(j));
+            k.settle(sums[1]).store(out[1].as_mut_ptr().add(j));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn tensor_all<V: Eight>(
+    word: &Word,
+    out: [&mut [f64]; 3],
+    a: [&[f64]; 2],
+    b: [&[f64]; 2],
+    f: f64,
+) {
+    let n = out[0].len();
+    assert!(n.is_multiple_of(8) && out.iter().all(|x| x.len() == n), "whole vectors");
+    assert!(a.iter().chain(&b).all(|x| x.len() >= n), "equal lengths");
+    // SAFETY: the caller has the instructions; the lengths were compared.
+    unsafe {
+        let (k, f) = (Modulo::<V>::new(word), V::splat(f));
+        let [c, l, q] = out.map(|x| x.as_mut_ptr());
+        for j in (0..n).step_by(8) {
+            let a0 = k.reduce(f.mul(V::load(a[0].as_ptr().add(j))));
+            let a1 = k.reduce(f.mul(V::load(a[1].as_ptr().add(j))));
+            let (b0, b1) = (V::load(b[0].as_ptr().add(j)), V::load(b[1].as_ptr().add(j)));
+            let (c, l, q) = (c.add(j), l.add(j), q.add(j));
+            k.settle(k.gather(k.lazy(V::load(c)), a0, b0)).store(c);
+            k.settle(k.gather(k.gather(k.lazy(V::load(l)), a0, b1), a1, b0)).store(l);
+            k.settle(k.gather(k.lazy(V::load(q)), a1, b1)).store(q);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn permuted_all<V: Eight>(word: &Word, a: &mut [f64], b: &[f64], places: &[u32]) {
+    let n = a.len();
+    assert!(n.is_multiple_of(8) && n.is_power_of_two(), "whole vectors");
+    assert!(b.len() == n && places.len() == n, "equal lengths");
+    // SAFETY: the caller has the instructions; the lengths were compared.
+    unsafe {
+        let k = Modulo::<V>::new(word);
+        for j in (0..n).step_by(8) {
+            let mut x = [0.0; 8];
+            for i in 0..8 {
+                x[i] = b[places[j + i] as usize & (n - 1)];
+            }
+            let at = a.as_mut_ptr().add(j);
+            k.reduce(V::load(at).add(V::load(x.as_ptr()))).store(at);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn dot_tiled_all<V: Eight>(
+    word: &Word,
+    out: &mut [f64],
+    a: &[&[f64]],
+    b: &[&[f64]],
+    first: First,
+) {
     assert!(a.len() == b.len() && out.len().is_multiple_of(TILE), "pairs of whole tiles");
     assert!(a.iter().all(|x| x.len() >= out.len()), "equal lengths");
+    assert!(first.fits(out.len()), "as much to begin with");
     assert!(b.iter().all(|x| x.len() * 8 >= out.len()), "a vector for each tile");
     // SAFETY: the caller has the instructions; the lengths were compared.
     unsafe {
         let k = Modulo::<V>::new(word);
-        for tile in 0..out.len() / TILE {
-            let mut sums = [V::splat(0.0); 8];
+        for half in 0..out.len() / TILE * 2 {
+            let mut sums = [k.lazy(V::splat(0.0)); 4];
+            for c in 0..4 {
+                sums[c] = k.lazy(first.load(out.as_ptr(), TILE / 2 * half + 8 * c));
+            }
             for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                let b = V::load(b.as_ptr().add(8 * tile));
-                for c in 0..8 {
-                    let a = V::load(a.as_ptr().add(TILE * tile + 8 * c));
-                    let sum = if i % TERMS == 0 { k.reduce(sums[c]) } else { sums[c] };
-                    sums[c] = sum.add(k.mul(a, b));
+                if i % word.terms == 0 && i > 0 {
+                    for c in 0..4 {
+                        sums[c] = k.lazy(k.settle(sums[c]));
+                    }
+                }
+                let b = V::load(b.as_ptr().add(half / 2 * 8));
+                for c in 0..4 {
+                    let a = V::load(a.as_ptr().add(TILE / 2 * half + 8 * c));
+                    sums[c] = k.gather(sums[c], a, b);
                 }
             }
-            for c in 0..8 {
-                k.reduce(sums[c]).store(out.as_mut_ptr().add(TILE * tile + 8 * c));
+            for c in 0..4 {
+                k.settle(sums[c]).store(out.as_mut_ptr().add(TILE / 2 * half + 8 * c));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::rns::{Ring, prime};
+
+    const N: usize = 128;
+
+    fn residue(x: f64, p: u64) -> u64 {
+        (x as i64).rem_euclid(p as i64) as u64
+    }
+
+    /// Values up to ±p: the largest there are in places, others as they come.
+    fn values(p: u64, len: usize, from: u64) -> Vec<f64> {
+        let value = |i: u64| match i % 5 {
+            0 => p as f64,
+            1 => -(p as f64),
+            _ => ((i + from).wrapping_mul(0x9E37_79B9_7F4A_7C15) % (2 * p)) as f64 - p as f64,
+        };
+        (from..from + len as u64).map(value).collect()
+    }
+
+    /// At every level, for primes of all sizes and every number of terms up to where sums are reduced in between twice.
+    fn on_all(test: impl Fn(&Ring, u64, usize)) {
+        for bits in [50.0, 48.9, 43.0, 28.0, 20.0] {
+            let p = prime::nearest(f64::exp2(bits), 2 * N as u64, &[]).unwrap();
+            for &level in Level::available() {
+                let ring = Ring::new(N, &[p], level).unwrap();
+                (0..=12).chain([31, 32, 33]).for_each(|terms| test(&ring, p, terms));
+            }
+        }
+    }
+
+    fn check(out: &[f64], p: u64, wanted: impl Fn(usize) -> u64) {
+        for (j, x) in out.iter().enumerate() {
+            assert!(x.abs() <= p as f64 / 2.0 + 1.0 && x.fract() == 0.0, "{x} modulo {p}");
+            assert_eq!(residue(*x, p), wanted(j) % p, "value {j} modulo {p}");
+        }
+    }
+
+    fn dot_of(a: &[&[f64]], b: &[&[f64]], p: u64, at: impl Fn(usize) -> [usize; 2]) -> u64 {
+        let term = |sum, (i, a): (usize, &&[f64])| {
+            let [j, k] = at(i);
+            (sum + prime::mul(residue(a[j], p), residue(b[i][k], p), p)) % p
+        };
+        a.iter().enumerate().fold(0, term)
+    }
+
+    #[test]
+    fn sums_of_products_are_exact() {
+        on_all(|ring, p, terms| {
+            let all = values(p, (3 * terms + 3) * N, 7);
+            let limbs: Vec<&[f64]> = all.chunks(N).collect();
+            let (a, rest) = limbs.split_at(terms);
+            let (b, rest) = rest.split_at(terms);
+            let (c, rest) = rest.split_at(terms);
+            let mut out = [rest[1].to_vec(), rest[2].to_vec()];
+            ring.dot(0, &mut out[0], a, b);
+            check(&out[0], p, |j| dot_of(a, b, p, |_| [j, j]));
+            out[0].fill(0.5);
+            let [x, y] = &mut out;
+            ring.dot_pair(0, [x, y], a, [b, c], [First::Other(rest[0]), First::Kept]);
+            check(&out[0], p, |j| dot_of(a, b, p, |_| [j, j]) + residue(rest[0][j], p));
+            check(&out[1], p, |j| dot_of(a, c, p, |_| [j, j]) + residue(rest[2][j], p));
+            let short: Vec<&[f64]> = b.iter().map(|b| &b[..N / 8]).collect();
+            let repeated = |j: usize| [j, j / TILE * 8 + j % 8];
+            for (first, with) in
+                [(First::Zero, 0.0), (First::Kept, 1.0), (First::Other(rest[0]), 0.0)]
+            {
+                let mut out = rest[1].to_vec();
+                ring.dot_tiled(0, &mut out, a, &short, first);
+                let begin = |j: usize| match first {
+                    First::Other(x) => residue(x[j], p),
+                    _ => residue(with * rest[1][j], p),
+                };
+                check(&out, p, |j| dot_of(a, &short, p, |_| repeated(j)) + begin(j));
+            }
+        });
+    }
+
+    #[test]
+    fn products_of_pairs_are_exact() {
+        on_all(|ring, p, terms| {
+            let (all, factor) = (values(p, 7 * N, terms as u64), 1 + terms as u64 % 2);
+            let x: Vec<&[f64]> = all.chunks(N).collect();
+            let mut out = [4, 5, 6].map(|k| x[k].to_vec());
+            let [c, l, q] = &mut out;
+            ring.tensor(0, [c, l, q], [x[0], x[1]], [x[2], x[3]], factor as f64);
+            let product = |a: usize, b: usize, j| dot_of(&[x[a]], &[x[b]], p, |_| [j, j]);
+            let sums = [vec![(0, 2)], vec![(0, 3), (1, 2)], vec![(1, 3)]];
+            for (k, pairs) in sums.iter().enumerate() {
+                check(&out[k], p, |j| {
+                    let sum: u64 = pairs.iter().map(|(a, b)| product(*a, *b, j)).sum();
+                    factor * sum + residue(x[4 + k][j], p)
+                });
+            }
+            let places = ring.permutation(2 * terms + 1);
+            let mut turned = x[0].to_vec();
+            ring.add_permuted(0, &mut turned, x[1], &places);
+            let sum = |j: usize| residue(x[0][j], p) + residue(x[1][places[j] as usize], p);
+            check(&turned, p, sum);
+        });
     }
 }
