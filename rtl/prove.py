@@ -110,7 +110,12 @@ def shift():
             bit = z3.ZeroExt(159, z3.Extract(i, i, select))
             exponent = exponent + bit * (48 >> i)
         shifted = z3.ZeroExt(96, x) << exponent
-        words = z3.Extract(63, 0, shifted), z3.Extract(95, 64, shifted), z3.Extract(159, 96, shifted), y
+        words = (
+            z3.Extract(63, 0, shifted),
+            z3.Extract(95, 64, shifted),
+            z3.Extract(159, 96, shifted),
+            y,
+        )
         lo, mid, top, wide = (z3.ZeroExt(68 - w.size(), w) for w in words)
         value = lo + (mid << 32) - mid + P - top
         exact = z3.Or(*(wide + m * P == value for m in range(4)))

@@ -81,24 +81,52 @@ def rule(columns):
 
 
 def speed(tool, widths):
-    print("Clocks. n = 500, N = 1024, k = 1, l = 2, log beta = 10; bootstraps/s at an assumed clock, not measured.\n")
-    line("T", "NTT latency", "a polynomial every", "a bootstrap every", "a batch of bootstraps", "a batch of key switches",
-         "assumed MHz", "bootstraps/s", "delay ms", "paper: bootstraps/s", "delay ms")
+    print(
+        "Clocks. n = 500, N = 1024, k = 1, l = 2, log beta = 10; bootstraps/s at an assumed clock, not measured.\n"
+    )
+    line(
+        "T",
+        "NTT latency",
+        "a polynomial every",
+        "a bootstrap every",
+        "a batch of bootstraps",
+        "a batch of key switches",
+        "assumed MHz",
+        "bootstraps/s",
+        "delay ms",
+        "paper: bootstraps/s",
+        "delay ms",
+    )
     rule(11)
     for t in widths:
         logt = t.bit_length() - 1
-        found = run.simulate(tool, "ntt", "ntt", {"LOGN": 10, "LOGT": logt, "INVERSE": 0, "count": 4})
+        found = run.simulate(
+            tool, "ntt", "ntt", {"LOGN": 10, "LOGT": logt, "INVERSE": 0, "count": 4}
+        )
         latency = re.search(r"latency (\d+)", found)[1]
         mhz, rate, delay, *_ = PAPER[t]
         batch = BATCH[t]
         bootstrap, switch = clocks(t, batch)
         each = 500 * 2 * 1024 // t
-        line(t, latency, 1024 // t, each, f"{bootstrap} ({batch})", f"{switch} ({batch})", mhz, round(mhz * 1e6 / each),
-             f"{bootstrap / mhz / 1e3:.2f}", rate, delay)
+        line(
+            t,
+            latency,
+            1024 // t,
+            each,
+            f"{bootstrap} ({batch})",
+            f"{switch} ({batch})",
+            mhz,
+            round(mhz * 1e6 / each),
+            f"{bootstrap / mhz / 1e3:.2f}",
+            rate,
+            delay,
+        )
 
 
 def spaces(widths):
-    print("\nArea by Yosys for UltraScale+ (LUT and FF: its estimate), beside the paper's (Vivado).\n")
+    print(
+        "\nArea by Yosys for UltraScale+ (LUT and FF: its estimate), beside the paper's (Vivado).\n"
+    )
     line("module", *KINDS, "paper: DSP", "LUT", "FF")
     rule(len(KINDS) + 4)
     rows = [("transform, N = 1024, T = 2", "ntt", {"LOGN": 10, "LOGT": 1}, (90, "12 K", "19 K"))]
@@ -107,7 +135,14 @@ def spaces(widths):
         sizes = {**SET, "LOGT": t.bit_length() - 1, "BATCH": BATCH[t]}
         rows.append((f"bootstrap, T = {t}", "bootstrap", sizes, (dsp, f"{lut} K", f"{ff} K")))
     common = {"LOGN": 10, "DIMENSION": 500, "BATCH": 4, "LEVEL": 12, "BASE_LOG": 1}
-    rows.append(("key switch, T = 2 (l = 12, log beta = 1)", "key_switch", {**common, "LOGT": 1}, ("-",) * 3))
+    rows.append(
+        (
+            "key switch, T = 2 (l = 12, log beta = 1)",
+            "key_switch",
+            {**common, "LOGT": 1},
+            ("-",) * 3,
+        )
+    )
     rows.append(("sums, loads, stores, T = 2", "linear", {"LOGT": 1, "ROWS": 513}, ("-",) * 3))
     for name, top, sizes, paper in rows:
         cells = area(top, **sizes)

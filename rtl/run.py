@@ -64,7 +64,16 @@ RUNS += [
     (
         "key_switch",
         "key_switch",
-        {"LOGN": 5, "LOGT": 3, "DIMENSION": 19, "LEVEL": 5, "BASE_LOG": 3, "count": 4, **SWITCH, "K": 2},
+        {
+            "LOGN": 5,
+            "LOGT": 3,
+            "DIMENSION": 19,
+            "LEVEL": 5,
+            "BASE_LOG": 3,
+            "count": 4,
+            **SWITCH,
+            "K": 2,
+        },
         False,
     ),
     (
@@ -73,27 +82,73 @@ RUNS += [
         {"LOGN": 5, "LOGT": 2, "DIMENSION": 15, "LEVEL": 12, "BASE_LOG": 1, "count": 2, **SWITCH},
         False,
     ),
-    ("linear", "linear", {"LOGT": 1, "ROWS": 9, "SMALL_ROWS": 5, "SMALL_LANE": 1, "count": 40}, True),
-    ("linear", "linear", {"LOGT": 3, "ROWS": 5, "SMALL_ROWS": 11, "SMALL_LANE": 6, "count": 40}, False),
+    (
+        "linear",
+        "linear",
+        {"LOGT": 1, "ROWS": 9, "SMALL_ROWS": 5, "SMALL_LANE": 1, "count": 40},
+        True,
+    ),
+    (
+        "linear",
+        "linear",
+        {"LOGT": 3, "ROWS": 5, "SMALL_ROWS": 11, "SMALL_LANE": 6, "count": 40},
+        False,
+    ),
 ]
 # The sets toy_2_2_p and tfhe_2_2_p.
-TOY = {"LOGN": 9, "DIMENSION": 64, "K": 1, "LEVEL": 1, "BASE_LOG": 23, "KS_LEVEL": 4, "KS_BASE_LOG": 4}
+TOY = {
+    "LOGN": 9,
+    "DIMENSION": 64,
+    "K": 1,
+    "LEVEL": 1,
+    "BASE_LOG": 23,
+    "KS_LEVEL": 4,
+    "KS_BASE_LOG": 4,
+}
+STANDARD = {**TOY, "LOGN": 11, "DIMENSION": 918}
 PROCESSOR = {"BATCH": 4, "KS_BEATS": 2, "BSK_BEATS": 2}
 RUNS += [
-    ("processor", "processor", {"LOGT": 3, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 1, "FULL": 0}, True),
-    ("processor", "processor", {"LOGT": 1, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 0, "FULL": 0}, False),
+    (
+        "processor",
+        "processor",
+        {"LOGT": 3, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 1, "FULL": 0},
+        True,
+    ),
+    (
+        "processor",
+        "processor",
+        {"LOGT": 1, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 0, "FULL": 0},
+        False,
+    ),
 ]
 # How the vectors are built; the profile dev lies in another folder.
 PROFILE = os.environ.get("RTL_PROFILE", "release")
 FULL = [
     (
+        "processor",
+        "processor",
+        {"LOGT": 3, **STANDARD, **PROCESSOR, "STRIDE_LOG": 15, "STALLS": 0, "FULL": 1},
+        False,
+    ),
+    (
         "bootstrap",
         "bootstrap",
         {"LOGN": 10, "LOGT": 1, "DIMENSION": 500, "count": 3, **BOOTSTRAP},
         False,
-    )
+    ),
 ]
-NAMES = {"DIMENSION": "n", "K": "k", "LEVEL": "level", "BASE_LOG": "base_log", "count": "count", "BATCH": "batch", "FULL": "FULL", "ROWS": "ROWS", "SMALL_ROWS": "SMALL_ROWS", "SMALL_LANE": "SMALL_LANE"}
+NAMES = {
+    "DIMENSION": "n",
+    "K": "k",
+    "LEVEL": "level",
+    "BASE_LOG": "base_log",
+    "count": "count",
+    "BATCH": "batch",
+    "FULL": "FULL",
+    "ROWS": "ROWS",
+    "SMALL_ROWS": "SMALL_ROWS",
+    "SMALL_LANE": "SMALL_LANE",
+}
 
 
 def sources():
