@@ -99,7 +99,7 @@ def reduction():
 
 
 def shift():
-    """x·2^e for every e = 3·m up to 96. With 2^64 = 2^32 − 1 and 2^96 = −1 the words of the shifted x are what is reduced."""
+    """x·2^e for every e = 3·m up to 96: 2^64 = 2^32 − 1 and 2^96 = −1 reduce the shifted words."""
     good = True
     for base in (0, 3):
         unit = Unit("gl_shift", BASE=base, BITS=5)
@@ -110,13 +110,8 @@ def shift():
             bit = z3.ZeroExt(159, z3.Extract(i, i, select))
             exponent = exponent + bit * (48 >> i)
         shifted = z3.ZeroExt(96, x) << exponent
-        words = (
-            z3.Extract(63, 0, shifted),
-            z3.Extract(95, 64, shifted),
-            z3.Extract(159, 96, shifted),
-            y,
-        )
-        lo, mid, top, wide = (z3.ZeroExt(68 - w.size(), w) for w in words)
+        words = [z3.Extract(high, low, shifted) for high, low in ((63, 0), (95, 64), (159, 96))]
+        lo, mid, top, wide = (z3.ZeroExt(68 - w.size(), w) for w in (*words, y))
         value = lo + (mid << 32) - mid + P - top
         exact = z3.Or(*(wide + m * P == value for m in range(4)))
         good &= refuted(solver, z3, z3.And(exact, z3.ULT(y, P)), z3.ULT(x, P))

@@ -1,10 +1,11 @@
-"""Speed and area of the processor for T = 2, 4, 8, 16, 32 coefficients a clock, beside what the paper of the design reports.
+"""Speed and area of the processor for T = 2 to 32 coefficients a clock, beside the paper's.
 
 python rtl/report.py [T ...]
-Latencies are measured by Verilator, clocks of a bootstrap and of a key switch come from the model that `rtl/run.py processor`
-holds against the RTL. DSP, BRAM and URAM are what Yosys maps for UltraScale+ (synth_xilinx -family xcup); above T = 2 those of
-a unit of one lane, of one layer and of one barrier are counted as often as they stand in the module. LUT and FF are estimates
-of Yosys: no tool of the vendor was run. Clocks in MHz are those of the paper for that T: assumed, not measured.
+Latencies are measured by Verilator; clocks of a batch come from the model that `rtl/run.py
+processor` holds against the RTL. DSP, BRAM and URAM are what Yosys maps for UltraScale+
+(`synth_xilinx -family xcup`, every module once, counted as often as it stands). LUT and FF are
+estimates of Yosys: no tool of the vendor was run. MHz are the paper's for that T: assumed, not
+measured.
 """
 
 import functools
@@ -16,10 +17,10 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import run  # noqa: E402
+import run
 
 RTL = run.RTL
-# T: clock in MHz, bootstraps a second, delay in ms, LUT and FF in thousands, DSP (its table 4: n = 500, N = 1024, ℓ = 2).
+# Its table 4: clock in MHz, bootstraps a second, delay in ms, LUT and FF in thousands, DSP.
 PAPER = {
     2: (575, 1123, 2.67, 61, 92, 342),
     4: (525, 2050, 1.95, 112, 177, 684),
@@ -66,7 +67,7 @@ def area(top, **parameters):
 
 
 def clocks(lanes, batch):
-    """Of a full batch of bootstraps and one of key switches, alone, from taking them to the last word written: the model's."""
+    """Of a full batch of bootstraps and one of key switches, alone, to the last word written."""
     with tempfile.TemporaryDirectory() as folder:
         run.vectors(Path(folder), "clocks", {"LOGT": lanes.bit_length() - 1, "BATCH": batch})
         return struct.unpack("<2Q", (Path(folder) / "vectors.bin").read_bytes())
@@ -81,9 +82,7 @@ def rule(columns):
 
 
 def speed(tool, widths):
-    print(
-        "Clocks. n = 500, N = 1024, k = 1, l = 2, log beta = 10; bootstraps/s at an assumed clock, not measured.\n"
-    )
+    print("Set: n = 500, N = 1024, k = 1, l = 2, log beta = 10. Assumed clock, not measured.\n")
     line(
         "T",
         "NTT latency",
@@ -124,9 +123,7 @@ def speed(tool, widths):
 
 
 def spaces(widths):
-    print(
-        "\nArea by Yosys for UltraScale+ (LUT and FF: its estimate), beside the paper's (Vivado).\n"
-    )
+    print("\nArea by Yosys (LUT and FF: its estimate), beside the paper's (Vivado).\n")
     line("module", *KINDS, "paper: DSP", "LUT", "FF")
     rule(len(KINDS) + 4)
     rows = [("transform, N = 1024, T = 2", "ntt", {"LOGN": 10, "LOGT": 1}, (90, "12 K", "19 K"))]

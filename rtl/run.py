@@ -198,7 +198,7 @@ def build():
 
 
 def simulate(tool, unit, top, sizes):
-    """Builds the bench of a unit, feeds it the library's vectors, and says what it found; that, or "" if it is wrong."""
+    """Builds a bench, feeds it the library's vectors, says what it found; "" if that is wrong."""
     binary, env = tool
     name = "_".join([unit, *(f"{k}{v}" for k, v in sizes.items())])
     folder = BUILD / name
