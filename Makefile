@@ -20,7 +20,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full lint wheel bench docs fuzz rtl clean
+.PHONY: help run test test-full lint wheel bench docs fuzz rtl rtl-report clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ docs: .venv/.ready ## Reference of the library, and every link of the pages
 rtl: .venv/.rtl ## The processor: benches against the library (FULL=1: full size), and proofs
 	$(BIN)/python rtl/run.py $(if $(FULL),--full)
 	$(BIN)/python rtl/prove.py
+
+rtl-report: .venv/.rtl ## Clocks and area of the processor for every width, beside the paper's (minutes)
+	$(BIN)/python rtl/report.py
 
 fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ compiler)
 	cd fuzz && RUSTFLAGS='$(FUZZ_FLAGS)' $(CARGO) build --release --target-dir target --target $(HOST)

@@ -98,6 +98,26 @@ def reduction():
     return refuted(solver, z3, z3.And(exact, z3.ULT(y, P)), z3.ULT(top, P))
 
 
+def shift():
+    """x·2^e for every e = 3·m up to 96: 2^64 = 2^32 − 1 and 2^96 = −1 reduce the shifted words."""
+    good = True
+    for base in (0, 3):
+        unit = Unit("gl_shift", BASE=base, BITS=5)
+        solver, (x, select, y) = unit.terms("x", "select", "y")
+        z3 = unit.z3
+        exponent = z3.BitVecVal(base, 160)
+        for i in range(5):
+            bit = z3.ZeroExt(159, z3.Extract(i, i, select))
+            exponent = exponent + bit * (48 >> i)
+        shifted = z3.ZeroExt(96, x) << exponent
+        words = [z3.Extract(high, low, shifted) for high, low in ((63, 0), (95, 64), (159, 96))]
+        lo, mid, top, wide = (z3.ZeroExt(68 - w.size(), w) for w in (*words, y))
+        value = lo + (mid << 32) - mid + P - top
+        exact = z3.Or(*(wide + m * P == value for m in range(4)))
+        good &= refuted(solver, z3, z3.And(exact, z3.ULT(y, P)), z3.ULT(x, P))
+    return good
+
+
 def decomposition():
     """Digits are balanced and recompose to within half a unit, for two levels of ten bits."""
     solver, (a, digits) = (unit := Unit("decompose", LEVEL=2, BASE_LOG=10)).terms("a", "digits")
@@ -131,7 +151,7 @@ def main():
         if importlib.util.find_spec(module) is None:
             print(f"proofs: skipped, no {module} (`make rtl` installs it into .venv)")
             return 0
-    proofs = (addition, reduction, decomposition, rotation)
+    proofs = (addition, reduction, shift, decomposition, rotation)
     good = True
     for proof in proofs:
         proven = proof()

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 RTL = Path(__file__).resolve().parent
@@ -20,6 +21,7 @@ BUILD = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "rtl"
 # Unit, top module, parameters of the module (for the vectors by the names in NAMES), quick or not.
 # Every size that the vectors and the bench need is listed; "count" is how many records.
 BOOTSTRAP = {"K": 1, "LEVEL": 2, "BASE_LOG": 10, "BATCH": 4}
+SWITCH = {"K": 1, "BATCH": 4}
 RUNS = [
     ("arith", "arith", {"count": 20000}, True),
     ("decompose", "decompose", {"LEVEL": 2, "BASE_LOG": 10, "count": 5000}, True),
@@ -52,17 +54,101 @@ RUNS = [
         False,
     ),
 ]
+RUNS += [
+    (
+        "key_switch",
+        "key_switch",
+        {"LOGN": 6, "LOGT": 1, "DIMENSION": 8, "LEVEL": 4, "BASE_LOG": 4, "count": 3, **SWITCH},
+        True,
+    ),
+    (
+        "key_switch",
+        "key_switch",
+        {
+            "LOGN": 5,
+            "LOGT": 3,
+            "DIMENSION": 19,
+            "LEVEL": 5,
+            "BASE_LOG": 3,
+            "count": 4,
+            **SWITCH,
+            "K": 2,
+        },
+        False,
+    ),
+    (
+        "key_switch",
+        "key_switch",
+        {"LOGN": 5, "LOGT": 2, "DIMENSION": 15, "LEVEL": 12, "BASE_LOG": 1, "count": 2, **SWITCH},
+        False,
+    ),
+    (
+        "linear",
+        "linear",
+        {"LOGT": 1, "ROWS": 9, "SMALL_ROWS": 5, "SMALL_LANE": 1, "count": 40},
+        True,
+    ),
+    (
+        "linear",
+        "linear",
+        {"LOGT": 3, "ROWS": 5, "SMALL_ROWS": 11, "SMALL_LANE": 6, "count": 40},
+        False,
+    ),
+]
+# The sets toy_2_2_p and tfhe_2_2_p.
+TOY = {
+    "LOGN": 9,
+    "DIMENSION": 64,
+    "K": 1,
+    "LEVEL": 1,
+    "BASE_LOG": 23,
+    "KS_LEVEL": 4,
+    "KS_BASE_LOG": 4,
+}
+STANDARD = {**TOY, "LOGN": 11, "DIMENSION": 918}
+PROCESSOR = {"BATCH": 4, "KS_BEATS": 2, "BSK_BEATS": 2}
+RUNS += [
+    (
+        "processor",
+        "processor",
+        {"LOGT": 3, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 1, "FULL": 0},
+        True,
+    ),
+    (
+        "processor",
+        "processor",
+        {"LOGT": 1, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 0, "FULL": 0},
+        False,
+    ),
+]
 # How the vectors are built; the profile dev lies in another folder.
 PROFILE = os.environ.get("RTL_PROFILE", "release")
 FULL = [
+    (
+        "processor",
+        "processor",
+        {"LOGT": 3, **STANDARD, **PROCESSOR, "STRIDE_LOG": 15, "STALLS": 0, "FULL": 1},
+        False,
+    ),
     (
         "bootstrap",
         "bootstrap",
         {"LOGN": 10, "LOGT": 1, "DIMENSION": 500, "count": 3, **BOOTSTRAP},
         False,
-    )
+    ),
 ]
-NAMES = {"DIMENSION": "n", "K": "k", "LEVEL": "level", "BASE_LOG": "base_log", "count": "count"}
+NAMES = {
+    "DIMENSION": "n",
+    "K": "k",
+    "LEVEL": "level",
+    "BASE_LOG": "base_log",
+    "count": "count",
+    "BATCH": "batch",
+    "FULL": "FULL",
+    "ROWS": "ROWS",
+    "SMALL_ROWS": "SMALL_ROWS",
+    "SMALL_LANE": "SMALL_LANE",
+}
 
 
 def sources():
@@ -95,23 +181,29 @@ def verilator():
     return (system, dict(os.environ)) if system else None
 
 
+def vectors(folder, unit, sizes):
+    """Lets the library write FOLDER/vectors.bin."""
+    pairs = [f"{NAMES[k]}={v}" for k, v in sizes.items() if k in NAMES]
+    pairs += [f"N={1 << sizes['LOGN']}"] if "LOGN" in sizes else []
+    pairs += [f"T={1 << sizes['LOGT']}"] if "LOGT" in sizes else []
+    examples = BUILD.parent / PROFILE.replace("dev", "debug") / "examples"
+    quiet([str(examples / "rtl_vectors"), str(folder), unit, *pairs])
+
+
+def build():
+    """Builds the example that writes vectors."""
+    cargo = os.environ.get("CARGO", "cargo")
+    command = f"{cargo} build -q --profile {PROFILE} -p becalm --example rtl_vectors"
+    quiet(command.split(), cwd=ROOT)
+
+
 def simulate(tool, unit, top, sizes):
-    """Builds the bench of a unit, feeds it the library's vectors, and says what it found."""
+    """Builds a bench, feeds it the library's vectors, says what it found; "" if that is wrong."""
     binary, env = tool
     name = "_".join([unit, *(f"{k}{v}" for k, v in sizes.items())])
     folder = BUILD / name
     folder.mkdir(parents=True, exist_ok=True)
-    pairs = [f"{NAMES[k]}={v}" for k, v in sizes.items() if k in NAMES]
-    pairs += [f"N={1 << sizes['LOGN']}"] if "LOGN" in sizes else []
-    pairs += [f"T={1 << sizes['LOGT']}"] if "LOGT" in sizes else []
-    quiet(
-        [
-            str(BUILD.parent / PROFILE.replace("dev", "debug") / "examples" / "rtl_vectors"),
-            str(folder),
-            unit,
-            *pairs,
-        ]
-    )
+    vectors(folder, unit, sizes)
     wanted = (RTL / unit / "bench.sv" if top == "arith" else RTL / unit / f"{top}.sv").read_text()
     parameters = set(re.findall(r"parameter (\w+)", wanted))
     defines = " ".join(f"-D{k}={v}" for k, v in sizes.items() if k.isupper())
@@ -140,14 +232,15 @@ def simulate(tool, unit, top, sizes):
     command += [f"-G{k}={v}" for k, v in sizes.items() if k in parameters]
     command += ["-CFLAGS", f"-O2 -I{RTL} {defines}", "-MAKEFLAGS", "VK_PCH_I_FAST= VK_PCH_I_SLOW="]
     quiet([*command, str(RTL / unit / "bench.cpp"), *sources(), "-o", "bench"], env=env)
+    began = time.monotonic()
     done = subprocess.run(
         [str(folder / "bench"), str(folder / "vectors.bin")],
         text=True,
         capture_output=True,
         check=False,
     )
-    print(f"{name}: {done.stdout.strip()}", flush=True)
-    return done.returncode == 0
+    print(f"{name}: {done.stdout.strip()}, {time.monotonic() - began:.1f} s", flush=True)
+    return done.stdout if done.returncode == 0 else ""
 
 
 def main():
@@ -166,10 +259,8 @@ def main():
         return 0
     runs = [r for r in RUNS if r[3] or not chosen.quick] + (FULL if chosen.full else [])
     runs = [r for r in runs if not chosen.unit or r[0] in chosen.unit]
-    cargo = os.environ.get("CARGO", "cargo")
-    build = f"{cargo} build -q --profile {PROFILE} -p becalm --example rtl_vectors"
-    quiet(build.split(), cwd=ROOT)
-    good = [simulate(tool, *r[:3]) for r in runs]
+    build()
+    good = [simulate(tool, *r[:3]) != "" for r in runs]
     print(f"rtl: {sum(good)} of {len(good)} benches right")
     return 0 if all(good) else 1
 

@@ -16,6 +16,8 @@ int main(int, char **argv) {
         jobs.push_back(j);
     }
     auto &top = b.top;
+    top.out_room = 1;
+    top.in_results = 1;
     top.reset = 1;
     for (int i = 0; i < 8; i++) b.clock();
     top.reset = 0;

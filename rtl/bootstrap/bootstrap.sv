@@ -4,11 +4,11 @@
 // ciphertext is used BATCH times: (k + 1)·N/T clocks for each step of each ciphertext once the batch is large enough.
 // A step may begin when polynomial 0 of that ciphertext's previous step is written; later polynomials follow in its pace.
 //
-// Ciphertexts come one word a clock, mask first (`in_*`), with their extraction index at the last word; the batch is run at
+// Ciphertexts come one word a clock, mask first (`in_*`), with their extraction indices, up to MANY, at the last word; the batch is run at
 // `flush` or when it is full. Tables are asked for by slot, polynomial and row, the key by step, polynomial and row: both
 // answer one clock later. A step waits until `key_loaded`, the number of GGSW ciphertexts that have arrived for this batch,
 // is above it; the key of step i is no longer read once `key_used` > i. Results leave as k·N/T rows of T mask words (lane l,
-// row t is word l·N/T + t of its polynomial) and one row with the body in lane 0.
+// row t is word l·N/T + t of its polynomial) and one row with the body in lane 0; one begins when `out_room`.
 `default_nettype none
 module bootstrap #(
     parameter LOGN = 10,
@@ -19,6 +19,7 @@ module bootstrap #(
     parameter DIMENSION = 500,
     parameter BATCH = 4,
     parameter CENTERED = 1,
+    parameter MANY = 1,
     parameter SLOT = BATCH > 1 ? $clog2(BATCH) : 1,  // derived, as the next two: widths of ports
     parameter POLY = $clog2(K + 1),
     parameter STEP = $clog2(DIMENSION + 2)
@@ -28,7 +29,8 @@ module bootstrap #(
     input  wire                                in_valid,
     output wire                                in_ready,
     input  wire [63:0]                         in_word,
-    input  wire [LOGN-1:0]                     in_index,
+    input  wire [MANY*LOGN-1:0]                in_index,
+    input  wire [$clog2(MANY+1)-1:0]           in_results,
     input  wire                                flush,
     output wire [SLOT-1:0]                     table_slot,
     output wire [POLY-1:0]                     table_poly,
@@ -39,6 +41,7 @@ module bootstrap #(
     output wire [POLY-1:0]                     key_poly,
     output wire [LOGN-LOGT-1:0]                key_row,
     input  wire [64*LEVEL*(K+1)*(1<<LOGT)-1:0] key_words,
+    input  wire                                out_room,
     output wire                                out_valid,
     output wire [SLOT-1:0]                     out_slot,
     output wire                                out_last,
@@ -56,7 +59,10 @@ module bootstrap #(
   reg [STEP-1:0] word;
   wire arriving = in_valid & in_ready;
   wire at_body = word == STEP'(DIMENSION);
-  reg [LOGN-1:0] index[0:BATCH-1];
+  localparam RESULT = $clog2(MANY + 1);
+  reg [MANY*LOGN-1:0] index[0:BATCH-1];
+  reg [RESULT-1:0] results[0:BATCH-1];
+  reg [RESULT-1:0] result;
   reg [2:0] settle;
   assign in_ready = phase == LOAD && count < (SLOT + 1)'(BATCH);
   assign idle = phase == LOAD && count == 0 && word == 0;
@@ -87,9 +93,11 @@ module bootstrap #(
   wire last_row = &row | body_only;
   wire last_of_job = running && last_row && poly == POLY'(K);
   wire may_begin = phase != LOAD && !finished && (!running || last_of_job) && settle == 0 &&
-      (phase != LOOP || (outstanding < count && key_loaded > next_step));
+      (phase != LOOP || (outstanding < count && key_loaded > next_step)) && (phase != TAKE || out_room);
+  // A ciphertext stays for all of its results.
+  wire stays = phase == TAKE && result + 1'b1 != results[next_slot];
   wire drained = finished && !running && settle == 0 && unwritten == 0;
-  wire slot_end = {1'b0, next_slot} + 1'b1 == count;
+  wire slot_end = {1'b0, next_slot} + 1'b1 == count && !stays;
 
   memory #(.WIDTH(LOGN + 1), .DEPTH(1 << (SLOT + STEP))) exponents (
       .clk(clk), .write(switched), .write_at(switched_at), .in(switched_exponent),
@@ -109,13 +117,15 @@ module bootstrap #(
       finished <= 0;
       next_slot <= 0;
       next_step <= 0;
+      result <= 0;
     end else begin
       if (settle != 0) settle <= settle - 1'b1;
       if (arriving) begin
         word <= at_body ? 0 : word + 1'b1;
         if (at_body) begin
           count <= count + 1'b1;
-          index[count[SLOT-1:0]] <= in_index;
+          index[count[SLOT-1:0]]   <= in_index;
+          results[count[SLOT-1:0]] <= in_results;
         end
       end
       // From phase to phase; the pipeline settles in between.
@@ -144,13 +154,14 @@ module bootstrap #(
         row       <= 0;
         poly      <= 0;
         slot      <= next_slot;
-        next_slot <= slot_end ? 0 : next_slot + 1'b1;
+        result    <= stays ? result + 1'b1 : 0;
+        next_slot <= slot_end ? 0 : next_slot + SLOT'(!stays);
         if (slot_end) next_step <= next_step + 1'b1 == job_steps ? 0 : next_step + 1'b1;
         finished <= slot_end && next_step + 1'b1 == job_steps;
         case (phase)
           TURN: exponent <= -exponent_next;
           LOOP: exponent <= exponent_next;
-          default: exponent <= {1'b0, index[next_slot]};
+          default: exponent <= {1'b0, index[next_slot][LOGN*result+:LOGN]};
         endcase
       end
       outstanding <= outstanding + (SLOT + 1)'(begins_job) - (SLOT + 1)'(first_written);

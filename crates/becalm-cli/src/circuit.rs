@@ -2,9 +2,11 @@
 
 use crate::report::{self, counted, facts, print};
 use anyhow::{Context, Result, bail};
+use becalm::backend::processor::{Machine, Report, Unit};
 use becalm::backend::{Evaluator, by_name};
 use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::params::TfheParams;
+use becalm::program::Program;
 use becalm::program::circuit::{Circuit, Compiled, Goal, Port};
 use serde_json::json;
 use std::path::PathBuf;
@@ -24,22 +26,44 @@ enum Verb {
     /// Make keys, encrypt, run a circuit, decrypt, and check against its evaluation in the clear.
     Run(RunArgs),
     /// Say what a circuit costs.
-    Cost(CircuitArgs),
+    Cost(CostArgs),
 }
 
 #[derive(clap::Args)]
 struct CircuitArgs {
     /// The circuit, in Bristol Fashion or BLIF.
     circuit: PathBuf,
-    /// Which parameter set (see `becalm params`).
-    #[arg(long, default_value = "tfhe_2_2")]
-    params: String,
+    /// Which parameter set (see `becalm params`); tfhe_2_2, for the processor tfhe_2_2_p.
+    #[arg(long)]
+    params: Option<String>,
     /// What there is to be least of: `depth`, bootstraps one after another, or `bootstraps`.
     #[arg(long, default_value = "depth", value_parser = ["depth", "bootstraps"])]
     goal: String,
     /// Report as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// The simulated processor, where it is the backend.
+#[derive(clap::Args)]
+struct ProcessorArgs {
+    /// Coefficients that the processor takes a clock: 2, 4, 8, 16 or 32.
+    #[arg(long, default_value = "8")]
+    width: usize,
+    /// Where the processor's timeline goes, in Chrome's trace format.
+    #[arg(long)]
+    trace: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+struct CostArgs {
+    #[command(flatten)]
+    circuit: CircuitArgs,
+    /// With `processor`, also clocks and occupancy of that machine.
+    #[arg(long, value_parser = ["processor"])]
+    backend: Option<String>,
+    #[command(flatten)]
+    processor: ProcessorArgs,
 }
 
 #[derive(clap::Args)]
@@ -61,6 +85,8 @@ struct RunArgs {
     /// Which machine.
     #[arg(long, default_value = "auto")]
     backend: String,
+    #[command(flatten)]
+    processor: ProcessorArgs,
     /// Allow toy and comparison sets below 128 bits.
     #[arg(long)]
     allow_insecure: bool,
@@ -70,48 +96,105 @@ struct RunArgs {
 pub fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Verb::Compile(a) => {
-            let (circuit, compiled) = compile(&a.circuit)?;
+            let (circuit, compiled) = compile(&a.circuit, None)?;
             compiled.program.save(&a.out)?;
-            cost(&a.circuit, &circuit, &compiled)
+            cost(&a.circuit, &circuit, &compiled, None)
         }
         Verb::Cost(a) => {
-            let (circuit, compiled) = compile(a)?;
-            cost(a, &circuit, &compiled)
+            let (circuit, compiled) = compile(&a.circuit, a.backend.as_deref())?;
+            let clocks = a.backend.as_ref().map(|_| simulate(&a.processor, &compiled.program));
+            cost(&a.circuit, &circuit, &compiled, clocks.transpose()?)
         }
         Verb::Run(a) => evaluate(a),
     }
 }
 
-fn compile(args: &CircuitArgs) -> Result<(Circuit, Compiled)> {
+fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compiled)> {
     let path = &args.circuit;
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let circuit = Circuit::parse(&text)?;
     let goal = if args.goal == "depth" { Goal::Depth } else { Goal::Bootstraps };
-    let compiled = circuit.compile(&Arc::new(TfheParams::named(&args.params)?.clone()), goal)?;
+    let own = if backend == Some("processor") { "tfhe_2_2_p" } else { "tfhe_2_2" };
+    let params = TfheParams::named(args.params.as_deref().unwrap_or(own))?;
+    let compiled = circuit.compile(&Arc::new(params.clone()), goal)?;
     Ok((circuit, compiled))
 }
 
-fn cost(args: &CircuitArgs, circuit: &Circuit, compiled: &Compiled) -> Result<()> {
+/// What a program takes on the processor; its timeline goes where it is wanted.
+fn simulate(args: &ProcessorArgs, program: &Program) -> Result<Report> {
+    let clocks = Machine::with_lanes(args.width)?.cost(program, 1)?;
+    if let Some(path) = &args.trace {
+        std::fs::write(path, clocks.trace()).with_context(|| path.display().to_string())?;
+    }
+    Ok(clocks)
+}
+
+/// The processor's lines of a report.
+fn machine(clocks: &Report) -> Vec<(&'static str, String)> {
+    let share = |unit| format!("{:.1} %", 100.0 * clocks.busy(unit) as f64 / clocks.clocks as f64);
+    let (bootstraps, batches) = clocks.work(Unit::Bootstrap);
+    let traffic = clocks
+        .bytes
+        .iter()
+        .filter(|b| b.1 > 0)
+        .map(|(name, bytes)| format!("{name} {:.2}", *bytes as f64 / clocks.seconds() / 1e9));
+    vec![
+        ("clocks", clocks.clocks.to_string()),
+        ("time", format!("{:.4} s at {} MHz (assumed)", clocks.seconds(), clocks.megahertz)),
+        (
+            "bootstrap unit",
+            format!("{} busy, {bootstraps} in {batches} batches", share(Unit::Bootstrap)),
+        ),
+        ("key switch unit", format!("{} busy", share(Unit::KeySwitch))),
+        ("linear unit", format!("{} busy", share(Unit::Linear))),
+        ("GB/s", traffic.collect::<Vec<_>>().join(", ")),
+    ]
+}
+
+fn machine_json(clocks: &Report) -> serde_json::Value {
+    let busy = |unit| clocks.busy(unit) as f64 / clocks.clocks as f64;
+    let bytes: serde_json::Map<_, _> =
+        clocks.bytes.iter().map(|(name, bytes)| (name.to_string(), json!(bytes))).collect();
+    json!({
+        "clocks": clocks.clocks, "megahertz": clocks.megahertz, "seconds": clocks.seconds(),
+        "batches": clocks.work(Unit::Bootstrap).1, "bootstrap_busy": busy(Unit::Bootstrap),
+        "key_switch_busy": busy(Unit::KeySwitch), "linear_busy": busy(Unit::Linear),
+        "bytes": bytes,
+    })
+}
+
+fn cost(
+    args: &CircuitArgs,
+    circuit: &Circuit,
+    compiled: &Compiled,
+    clocks: Option<Report>,
+) -> Result<()> {
     let (and, xor) = circuit.gates();
     let cost = compiled.program.cost();
     if args.json {
-        return report::json(&json!({
-            "params": args.params, "and": and, "xor": xor,
+        let mut all = json!({
+            "params": compiled.program.params().name, "and": and, "xor": xor,
             "bootstraps": cost.bootstraps, "depth": cost.depth, "waves": cost.waves,
             "key_switches": cost.key_switches, "linear": cost.linear,
             "bytes_per_lane": cost.bytes_per_lane,
-        }));
+        });
+        if let Some(clocks) = &clocks {
+            all["processor"] = machine_json(clocks);
+        }
+        return report::json(&all);
     }
     let ports = |all: &[Port]| {
         all.iter().map(|p| format!("{}[{}]", p.name, p.width())).collect::<Vec<_>>().join(" ")
     };
-    print(&facts(&[
+    let mut lines = vec![
         ("inputs", ports(circuit.inputs())),
         ("outputs", ports(circuit.outputs())),
         ("gates", format!("{and} AND, {xor} XOR")),
         ("bootstraps", format!("{}, {} one after another", cost.bootstraps, cost.depth)),
         ("waves", cost.waves.to_string()),
-    ]))
+    ];
+    lines.extend(clocks.iter().flat_map(machine));
+    print(&facts(&lines))
 }
 
 /// The bits of the input ports, from hexadecimal.
@@ -142,13 +225,15 @@ fn hexadecimal(bits: &[u64]) -> String {
 }
 
 fn evaluate(args: &RunArgs) -> Result<()> {
-    let (circuit, compiled) = compile(&args.circuit)?;
+    let (circuit, compiled) = compile(&args.circuit, Some(&args.backend))?;
     let params = compiled.program.params();
     params.require_secure(args.allow_insecure)?;
     let bits = bits(circuit.inputs(), &args.inputs)?;
     let wanted: Vec<u64> = circuit.evaluate(&bits)?.iter().map(|w| w & 1).collect();
     let secret = SecretKey::generate(params, args.allow_insecure)?;
     let keys = crate::run::keygen(&secret)?;
+    let simulated = args.backend == "processor";
+    let clocks = simulated.then(|| simulate(&args.processor, &compiled.program)).transpose()?;
     let backend = by_name(&args.backend)?;
     let evaluator = Evaluator::new(backend.as_ref(), &keys)?;
     let encoding = Encoding::of(params);
@@ -173,14 +258,19 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     if args.circuit.json {
         let outputs: serde_json::Map<_, _> =
             outputs.into_iter().map(|(name, value)| (name, json!(value))).collect();
-        report::json(&json!({
-            "params": args.circuit.params, "outputs": outputs, "wrong_bits": wrong,
+        let mut all = json!({
+            "params": params.name, "outputs": outputs, "wrong_bits": wrong,
             "bootstraps": cost.bootstraps, "depth": cost.depth, "seconds": seconds,
-        }))?;
+        });
+        if let Some(clocks) = &clocks {
+            all["processor"] = machine_json(clocks);
+        }
+        report::json(&all)?;
     } else {
         let mut lines: Vec<(&str, String)> =
             outputs.iter().map(|(name, value)| (&name[..], value.clone())).collect();
         lines.push(("bootstraps", format!("{} in {seconds:.2} s", cost.bootstraps)));
+        lines.extend(clocks.iter().flat_map(machine));
         print(&facts(&lines))?;
     }
     if wrong > 0 {

@@ -3,16 +3,23 @@
 //! `rtl_vectors DIR UNIT key=value …` writes DIR/vectors.bin; the record of each unit stands at the function that writes it.
 //! Keys: n, N, T, k, level, base_log, count (records, or ciphertexts of a batch).
 
+use becalm::backend::processor::Machine;
+use becalm::backend::{Evaluator, by_name};
 use becalm::bootstrap::tfhe::Shape;
 use becalm::bootstrap::tfhe::classic::sample_extract;
 use becalm::bootstrap::tfhe::ntt_rotate::NttBootstrapKey;
+use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::math::Modulus;
 use becalm::math::gadget::{Gadget, decompose};
 use becalm::math::simd::Level;
-use becalm::params::{ModulusSwitch, Rotation};
+use becalm::params::{ModulusSwitch, Rotation, TfheParams};
+use becalm::program::Layout;
+use becalm::program::circuit::{Circuit, Goal};
+use becalm::program::isa::encode;
 use becalm::tfhe::modulus_switch::modulus_switch;
 use std::collections::HashMap;
 use std::error::Error;
+use std::sync::Arc;
 
 const P: Modulus = Modulus::Goldilocks;
 const PRIME: u64 = 0xFFFF_FFFF_0000_0001;
@@ -143,31 +150,33 @@ fn exponents(n: usize, size: usize, ct: &[u64]) -> Result<Vec<u32>, Box<dyn Erro
     Ok(out)
 }
 
+/// A GGSW ciphertext as the machine reads it.
+fn machine_ggsw(mut ggsw: Vec<u64>, shape: &Shape, lanes: usize, out: &mut Vec<u64>) {
+    let (size, columns) = (shape.polynomial_size, shape.glwe_dimension + 1);
+    let (levels, rows) = (shape.gadget.level as usize, size / lanes);
+    let scale = power(size as u64, PRIME - 2);
+    ggsw.chunks_exact_mut(size).for_each(forward);
+    for (r, t) in (0..columns).flat_map(|r| (0..rows).map(move |t| (r, t))) {
+        for (l, c) in (0..levels).rev().flat_map(|l| (0..columns).map(move |c| (l, c))) {
+            let row = &ggsw[((l * columns + r) * columns + c) * size..][..size];
+            let at = |lane: usize| 2 * (lane / 2 * rows + t) + lane % 2;
+            out.extend((0..lanes).map(|lane| P.mul(row[at(lane)], scale)));
+        }
+    }
+}
+
 /// The key as the machine reads it, for each step, polynomial and row the words [l][c][lane]; then for each ciphertext of the
 /// batch n + 1 words, the extraction index, k + 1 table polynomials, and the k·N + 1 words of the result.
 fn bootstrap(s: &Sizes, words: &mut Words) -> Result<Vec<u64>, Box<dyn Error>> {
     let (n, size, k, lanes) = (s.get("n", 16), s.get("N", 256), s.get("k", 1), s.get("T", 2));
     let gadget = s.gadget();
-    let (levels, columns, rows) = (gadget.level as usize, k + 1, size / lanes);
     let shape =
         Shape { ggsw_count: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget };
     let key: Vec<Vec<u64>> = (0..n).map(|_| words.residues(shape.ggsw_len())).collect();
     let rotator =
         NttBootstrapKey::new(shape, Level::best(), |i, out| out.copy_from_slice(&key[i]))?;
-    let scale = power(size as u64, PRIME - 2);
     let mut out = Vec::new();
-    for mut ggsw in key {
-        for polynomial in ggsw.chunks_exact_mut(size) {
-            forward(polynomial);
-        }
-        for (r, t) in (0..columns).flat_map(|r| (0..rows).map(move |t| (r, t))) {
-            for (l, c) in (0..levels).rev().flat_map(|l| (0..columns).map(move |c| (l, c))) {
-                let row = &ggsw[((l * columns + r) * columns + c) * size..][..size];
-                let at = |lane: usize| 2 * (lane / 2 * rows + t) + lane % 2;
-                out.extend((0..lanes).map(|lane| P.mul(row[at(lane)], scale)));
-            }
-        }
-    }
+    key.into_iter().for_each(|ggsw| machine_ggsw(ggsw, &shape, lanes, &mut out));
     for i in 0..s.get("count", 3) {
         let (ct, index) = (words.residues(n + 1), (words.any() as usize) % size * (i % 2));
         let mut acc = words.residues(shape.glwe_len());
@@ -182,20 +191,39 @@ fn bootstrap(s: &Sizes, words: &mut Words) -> Result<Vec<u64>, Box<dyn Error>> {
     Ok(out)
 }
 
-/// Per ciphertext-independent key, [i][w][l][lane] (level l least significant first, word w·T + lane of the row, padded with
-/// zeros); then for each ciphertext k·N + 1 words and the n + 1 words of the result.
+/// The coefficient that the machine keeps at place `at` of the mask of a big ciphertext: rows of T, lane l of row t being
+/// coefficient l·N/T + t.
+fn coefficient(size: usize, lanes: usize, at: usize) -> usize {
+    let (row, lane) = (at % size / lanes, at % lanes);
+    at / size * size + lane * (size / lanes) + row
+}
+
+/// The rows of one mask word, [w][l][lane].
+fn machine_rows(rows: &[Vec<u64>], lanes: usize, out: &mut Vec<u64>) {
+    for w in 0..rows[0].len().div_ceil(lanes) {
+        for (row, lane) in rows.iter().rev().flat_map(|row| (0..lanes).map(move |x| (row, x))) {
+            out.push(row.get(w * lanes + lane).copied().unwrap_or(0));
+        }
+    }
+}
+
+/// A big ciphertext as the machine keeps it.
+fn machine_ciphertext(ct: &[u64], size: usize, lanes: usize) -> Vec<u64> {
+    let mask = ct.len() - 1;
+    (0..mask).map(|at| ct[coefficient(size, lanes, at)]).chain([ct[mask]]).collect()
+}
+
+/// The key, [i][w][l][lane] (level l least significant first, word w·T + lane of the row, padded with zeros); then for each
+/// ciphertext k·N + 1 words and the n + 1 words of the result. Big ciphertexts and i in the machine's order.
 fn key_switch(s: &Sizes, words: &mut Words) -> Vec<u64> {
-    let (n, big, lanes) = (s.get("n", 16), s.get("k", 1) * s.get("N", 256), s.get("T", 2));
+    let (n, size, lanes) = (s.get("n", 16), s.get("N", 256), s.get("T", 2));
+    let big = s.get("k", 1) * size;
     let gadget = s.gadget();
     let (levels, width) = (gadget.level as usize, n + 1);
     let key: Vec<Vec<u64>> = (0..big * levels).map(|_| words.residues(width)).collect();
     let mut out = Vec::new();
-    for i in 0..big {
-        for w in 0..width.div_ceil(lanes) {
-            for (l, lane) in (0..levels).rev().flat_map(|l| (0..lanes).map(move |x| (l, x))) {
-                out.push(key[i * levels + l].get(w * lanes + lane).copied().unwrap_or(0));
-            }
-        }
+    for i in (0..big).map(|at| coefficient(size, lanes, at)) {
+        machine_rows(&key[i * levels..(i + 1) * levels], lanes, &mut out);
     }
     for _ in 0..s.get("count", 3) {
         let ct = words.residues(big + 1);
@@ -210,10 +238,152 @@ fn key_switch(s: &Sizes, words: &mut Words) -> Vec<u64> {
                 }
             }
         }
-        out.extend(ct);
+        out.extend(machine_ciphertext(&ct, size, lanes));
         out.extend(sum);
     }
     out
+}
+
+/// Number of terms, constant, coefficients, the terms' words, the sum's: ROWS rows of T words with
+/// the body in lane 0 of the last; of every third, SMALL_ROWS rows and lane SMALL_LANE.
+fn linear(s: &Sizes, words: &mut Words) -> Vec<u64> {
+    let lanes = s.get("T", 2);
+    let mut out = Vec::new();
+    for i in 0..s.get("count", 10) {
+        let (rows, lane) = match i % 3 {
+            1 => (s.get("SMALL_ROWS", 4), s.get("SMALL_LANE", 0)),
+            _ => (s.get("ROWS", 9), 0),
+        };
+        let terms = i % 5 + 1;
+        let constant = words.residue();
+        // Of 48 bits with their sign, small and large.
+        let shift = if i % 2 == 0 { 16 } else { 58 };
+        let coefficients: Vec<i64> = (0..terms).map(|_| words.any() as i64 >> shift).collect();
+        let cts: Vec<Vec<u64>> = (0..terms).map(|_| words.residues(rows * lanes)).collect();
+        let mut sum = vec![0; rows * lanes];
+        sum[(rows - 1) * lanes + lane] = constant;
+        for (c, ct) in coefficients.iter().zip(&cts) {
+            for (x, y) in sum.iter_mut().zip(ct) {
+                *x = P.add(*x, P.mul(*y, P.from_signed(*c)));
+            }
+        }
+        out.extend([terms as u64, constant]);
+        out.extend(coefficients.iter().map(|c| *c as u64));
+        out.extend(cts.concat());
+        out.extend(sum);
+    }
+    out
+}
+
+/// An 8-bit adder, compiled. Byte address and words of the program, address of the slots, clocks that the model of the
+/// machine says; a count and the words of memory; a count and damages of the program (its words, the changed one and
+/// to what, the status and offset that are to be given); then results: address, count, words.
+fn processor(s: &Sizes) -> Result<Vec<u64>, Box<dyn Error>> {
+    let name = if s.get("FULL", 0) == 1 { "tfhe_2_2_p" } else { "toy_2_2_p" };
+    let params = TfheParams::named(name)?;
+    let secret = SecretKey::generate(params, true)?;
+    let keys = secret.evaluation_key()?;
+    let params = Arc::new(params.clone());
+    let circuit = Circuit::parse(include_str!("../circuits/adder8.txt"))?;
+    let program = Arc::new(circuit.compile(&params, Goal::Depth)?.program);
+    let bits: Vec<u64> = (0..16).map(|i| (200 | 100 << 8) >> i & 1).collect();
+    let encrypt =
+        |bit: &u64| Ok(Ciphertext::Lwe(secret.encrypt_as(&[*bit], Encoding::of(&params), 2)?));
+    let inputs = bits.iter().map(encrypt).collect::<becalm::Result<Vec<_>>>()?;
+    // Modulo p all backends agree bit for bit; the reference would take minutes at full size.
+    let backend = by_name(if s.get("FULL", 0) == 1 { "cpu" } else { "reference" })?;
+    let results = Evaluator::new(backend.as_ref(), &keys)?.evaluate(&program, &inputs)?;
+    let mut sum = vec![];
+    for result in &results {
+        sum.extend(secret.decrypt(result)?);
+    }
+    if sum.iter().rev().fold(0, |v, bit| 2 * v + bit) != 300 {
+        return Err("the reference adds wrongly".into());
+    }
+
+    let (size, lanes) = (params.polynomial_size, s.get("T", 2));
+    let machine = Machine { lanes, batch: s.get("batch", 4), ..Machine::default() };
+    let mut memory = vec![0; 4096];
+    let begin = |memory: &Vec<u64>| 8 * memory.len() as u64;
+    let inputs_at = begin(&memory);
+    for ct in &inputs {
+        let Ciphertext::Lwe(ct) = ct else { return Err("a table".into()) };
+        memory.extend(machine_ciphertext(ct.words(), size, lanes));
+    }
+    let tables_at = begin(&memory);
+    for table in program.tables() {
+        let rows = (0..size).map(|at| table.polynomial()[coefficient(size, lanes, at)]);
+        memory.extend(rows);
+    }
+    let key_switch_at = begin(&memory);
+    let (levels, width) = (params.ks.level as usize, params.lwe_dimension + 1);
+    let rows: Vec<Vec<u64>> = keys.key_switch_words().chunks(width).map(<[u64]>::to_vec).collect();
+    for i in (0..params.big_dimension()).map(|at| coefficient(size, lanes, at)) {
+        machine_rows(&rows[i * levels..(i + 1) * levels], lanes, &mut memory);
+    }
+    let bootstrap_at = begin(&memory);
+    let shape = Shape::of(&params);
+    for ggsw in keys.bootstrap_words().chunks(shape.ggsw_len()) {
+        machine_ggsw(ggsw.to_vec(), &shape, lanes, &mut memory);
+    }
+    let outputs_at = begin(&memory);
+    memory.resize(memory.len() + results.len() * (params.big_dimension() + 1), 0);
+    let layout = Layout {
+        inputs: inputs_at,
+        outputs: outputs_at,
+        tables: tables_at,
+        key_switch: key_switch_at,
+        bootstrap: bootstrap_at,
+    };
+    let lowered = program.lower(&layout, 1, machine.batch)?;
+    let binary = encode(&lowered.code)?;
+    let words = binary
+        .chunks(8)
+        .map(|b| u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]));
+    let words: Vec<u64> = words.collect();
+    if words.len() > 4096 {
+        return Err("the program is longer than its place".into());
+    }
+    memory[..words.len()].copy_from_slice(&words);
+    let slots_at = begin(&memory);
+    let stride = machine.stride(&params);
+    memory.resize(memory.len() + lowered.slots * stride as usize / 8, 0);
+    let clocks = machine.simulate(&params, &lowered.code)?.clocks;
+
+    let count = words.len() as u64;
+    let mut out = vec![0, count, slots_at, clocks, memory.len() as u64];
+    out.extend(memory);
+    // Instruction 0 loads: its words are 1 and 2. The last word is `halt`.
+    let damages = [
+        [count, 0, 7, 1, 0],
+        [count, 1, 9, 2, 1],
+        [count, 1, 6 | 1 << 8, 3, 1],
+        [count, 1, 1 | 1 << 40, 3, 1],
+        [count, 1, 3, 4, 1],
+        [count, 1, 3 | 4097 << 40, 4, 1],
+        [count, 1, 5 | 0xFFFF << 8 | 2 << 40, 5, 1],
+        [2, 0, words[0], 6, 2],
+        [count, 1, 0, 7, 2],
+        [count, 1, 5 | 1 << 40 | 1 << 63, 8, 1],
+    ];
+    out.push(damages.len() as u64);
+    out.extend(damages.iter().flatten());
+    let mut address = outputs_at;
+    for result in &results {
+        let ct = machine_ciphertext(result.words(), size, lanes);
+        out.extend([address, ct.len() as u64]);
+        address += 8 * ct.len() as u64;
+        out.extend(ct);
+    }
+    Ok(out)
+}
+
+/// Clocks of a batch of bootstraps and of one of key switches for the set of the paper's table 4.
+fn clocks(s: &Sizes) -> Result<Vec<u64>, Box<dyn Error>> {
+    let (lanes, batch) = (s.get("T", 2), s.get("batch", 4));
+    let machine = Machine { lanes, batch, ..Machine::default() };
+    let (bootstrap, key_switch) = machine.batch_clocks(TfheParams::named("paper_n500_p")?)?;
+    Ok(vec![bootstrap, key_switch])
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -234,6 +404,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         "modulus_switch" => switch(&sizes, &mut words)?,
         "bootstrap" => bootstrap(&sizes, &mut words)?,
         "key_switch" => key_switch(&sizes, &mut words),
+        "linear" => linear(&sizes, &mut words),
+        "processor" => processor(&sizes)?,
+        "clocks" => clocks(&sizes)?,
         other => return Err(format!("no vectors for {other}").into()),
     };
     let bytes: Vec<u8> = vectors.iter().flat_map(|w| w.to_le_bytes()).collect();

@@ -22,12 +22,15 @@ fn instruction() -> impl Strategy<Value = Instruction> {
     prop_oneof![
         Just(Instruction::Sync),
         Just(Instruction::Flush),
-        (slot(), any::<u64>()).prop_map(|(dst, address)| Instruction::Load { dst, address }),
-        (slot(), any::<u64>()).prop_map(|(src, address)| Instruction::Store { src, address }),
-        (slot(), terms, any::<u64>()).prop_map(|(dst, terms, constant)| Instruction::MulAdd {
+        (slot(), any::<u64>(), any::<bool>()).prop_map(|(dst, address, small)| Instruction::Load {
             dst,
-            terms,
-            constant
+            address,
+            small
+        }),
+        (slot(), any::<u64>(), any::<bool>())
+            .prop_map(|(src, address, small)| Instruction::Store { src, address, small }),
+        (slot(), terms, any::<u64>(), any::<bool>()).prop_map(|(dst, terms, constant, small)| {
+            Instruction::MulAdd { dst, terms, constant, small }
         }),
         (slot(), slot(), any::<u64>()).prop_map(|(dst, src, key)| Instruction::KeySwitch {
             dst,
@@ -94,6 +97,7 @@ fn malformed_binaries_name_the_offset() {
         (bytes(&[MAGIC, 3, 0, 0]), 8, "count"),
         (bytes(&[MAGIC, 5 | 0xFFFF << 8 | 2 << 40, 0]), 8, "slot 65536"),
         (bytes(&[MAGIC, 3 | (MAX_COUNT as u64 + 1) << 40]), 8, "count"),
+        (bytes(&[MAGIC, 1 | 1 << 40, 0]), 8, "without a use"),
         (bytes(&[MAGIC, 0, 0]), 16, "nothing after"),
     ] {
         let refused = decode(&binary).unwrap_err();
@@ -101,7 +105,12 @@ fn malformed_binaries_name_the_offset() {
         let text = refused.to_string();
         assert!(text.contains(&format!("at byte {offset}")) && text.contains(why), "{text}");
     }
-    let big = Instruction::MulAdd { dst: Slot(0), terms: vec![(1 << 47, Slot(0))], constant: 0 };
+    let big = Instruction::MulAdd {
+        dst: Slot(0),
+        terms: vec![(1 << 47, Slot(0))],
+        constant: 0,
+        small: false,
+    };
     assert_eq!(encode(&[big, Instruction::Halt]).unwrap_err().kind(), "bad_input");
     assert_eq!(encode(&[Instruction::Sync]).unwrap_err().kind(), "bad_file");
     assert!(assemble("halt\nld r1 17").unwrap_err().to_string().contains("line 2"));
@@ -126,13 +135,13 @@ fn execute(program: &Program, code: &[Instruction], values: &[u64]) -> Vec<u64> 
     }
     for instruction in code {
         match instruction {
-            Instruction::Load { dst, address } => {
+            Instruction::Load { dst, address, .. } => {
                 slots.insert(*dst, memory[address]);
             }
-            Instruction::Store { src, address } => {
+            Instruction::Store { src, address, .. } => {
                 memory.insert(*address, slots[src]);
             }
-            Instruction::MulAdd { dst, terms, constant } => {
+            Instruction::MulAdd { dst, terms, constant, .. } => {
                 let term = |(c, s): &(i64, Slot)| q.mul(q.from_signed(*c), slots[s]);
                 let sum = terms.iter().map(term).fold(*constant, |a, b| q.add(a, b));
                 slots.insert(*dst, sum);
@@ -163,7 +172,7 @@ fn a_lowered_adder_adds() {
     let circuit = Circuit::parse(include_str!("../circuits/adder8.txt")).unwrap();
     let params = Arc::new(TfheParams::named("toy_2_2_p").unwrap().clone());
     let program = circuit.compile(&params, Goal::Depth).unwrap().program;
-    let code = program.lower(&LAYOUT).unwrap();
+    let code = program.lower(&LAYOUT, 1, 4).unwrap().code;
     let code = decode(&encode(&code).unwrap()).unwrap();
     for (a, b) in [(0u64, 0u64), (200, 100), (255, 255), (85, 171)] {
         let bits: Vec<u64> = (0..16).map(|i| (a | b << 8) >> i & 1).collect();

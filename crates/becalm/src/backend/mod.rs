@@ -7,12 +7,14 @@ mod ckks;
 mod cpu;
 mod evaluate;
 mod linear;
+pub mod processor;
 mod reference;
 mod registers;
 
 pub use ckks::CkksSession;
 pub use cpu::Cpu;
 pub use evaluate::{Evaluator, Progress};
+pub use processor::Processor;
 pub use reference::Reference;
 
 use crate::cipher::{Ciphertext, EvaluationKey};
@@ -93,8 +95,10 @@ pub fn by_name(name: &str) -> Result<Box<dyn Backend>> {
     match name {
         "cpu" | "auto" => Ok(Box::new(Cpu::new(0)?)),
         "reference" => Ok(Box::new(Reference)),
+        "processor" => Ok(Box::new(Processor::default())),
         other => {
-            Err(Error::bad_input("backend", "cpu, reference or auto", other, "choose one of these"))
+            let wanted = "cpu, processor, reference or auto";
+            Err(Error::bad_input("backend", wanted, other, "choose one of these"))
         }
     }
 }

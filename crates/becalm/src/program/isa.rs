@@ -12,7 +12,8 @@ use std::fmt::{Display, Formatter, Write};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"becalm01");
 /// Most terms of a linear combination and most results of a bootstrap.
 pub const MAX_COUNT: usize = 1 << 12;
-const ENCRYPTED: u64 = 1 << 23;
+/// The table is encrypted (bootstraps); under the small key (loads, stores, sums).
+const FLAG: u64 = 1 << 23;
 
 /// A place for one LWE ciphertext on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +31,8 @@ pub enum Instruction {
         dst: Slot,
         /// Byte address.
         address: u64,
+        /// Under the small key.
+        small: bool,
     },
     /// The ciphertext at an address ← `src`.
     Store {
@@ -37,6 +40,8 @@ pub enum Instruction {
         src: Slot,
         /// Byte address.
         address: u64,
+        /// Under the small key.
+        small: bool,
     },
     /// `dst` ← Σ coefficient·slot + constant.
     MulAdd {
@@ -46,6 +51,8 @@ pub enum Instruction {
         terms: Vec<(i64, Slot)>,
         /// Added to the body.
         constant: u64,
+        /// All of them under the small key.
+        small: bool,
     },
     /// `dst` ← `src` under the small key.
     KeySwitch {
@@ -84,10 +91,14 @@ impl Instruction {
         };
         match self {
             Instruction::Halt => out.push(head(0, 0, 0, 0)),
-            Instruction::Load { dst, address } => out.extend([head(1, dst.0, 0, 0), *address]),
-            Instruction::Store { src, address } => out.extend([head(2, 0, src.0, 0), *address]),
-            Instruction::MulAdd { dst, terms, constant } => {
-                let count = counted(terms.len(), "terms")?;
+            Instruction::Load { dst, address, small } => {
+                out.extend([head(1, dst.0, 0, flag(*small)), *address]);
+            }
+            Instruction::Store { src, address, small } => {
+                out.extend([head(2, 0, src.0, flag(*small)), *address]);
+            }
+            Instruction::MulAdd { dst, terms, constant, small } => {
+                let count = counted(terms.len(), "terms")? | flag(*small);
                 out.extend([head(3, dst.0, 0, count), *constant]);
                 for (c, slot) in terms {
                     if (c << 16) >> 16 != *c {
@@ -102,12 +113,11 @@ impl Instruction {
             }
             Instruction::Bootstrap { dst, src, key, table, encrypted, indices } => {
                 let count = counted(indices.len(), "results")?;
-                let flag = if *encrypted { ENCRYPTED } else { 0 };
                 if u64::from(dst.0) + count > 1 << 16 {
                     let got = format!("{count} from slot {}", dst.0);
                     return Err(unencodable("results below slot 65536", got, "use lower slots"));
                 }
-                out.extend([head(5, dst.0, src.0, count | flag), *key, *table]);
+                out.extend([head(5, dst.0, src.0, count | flag(*encrypted)), *key, *table]);
                 out.extend(indices);
             }
             Instruction::Sync => out.push(head(6, 0, 0, 0)),
@@ -115,6 +125,10 @@ impl Instruction {
         }
         Ok(())
     }
+}
+
+fn flag(set: bool) -> u64 {
+    if set { FLAG } else { 0 }
 }
 
 fn unencodable(wanted: &str, got: String, remedy: &str) -> Error {
@@ -177,8 +191,8 @@ impl Cursor<'_> {
         };
         let fits = match op {
             0 | 6 | 7 => unused(false, false, false),
-            1 => unused(true, false, false),
-            2 => unused(false, true, false),
+            1 => unused(true, false, extra == FLAG),
+            2 => unused(false, true, extra == FLAG),
             3 => unused(true, false, true),
             4 => unused(true, true, false),
             5 => true,
@@ -187,15 +201,15 @@ impl Cursor<'_> {
         if !fits {
             return Err(self.refuse("0 in the fields without a use", format!("{word:#018x}")));
         }
-        let count = extra & !ENCRYPTED;
+        let (count, flag) = (extra & !FLAG, extra & FLAG != 0);
         if matches!(op, 3 | 5) && !(1..=MAX_COUNT as u64).contains(&count) {
             return Err(self.refuse(&format!("a count from 1 to {MAX_COUNT}"), count));
         }
         Ok(match op {
             0 => Instruction::Halt,
-            1 => Instruction::Load { dst, address: self.word()? },
-            2 => Instruction::Store { src, address: self.word()? },
-            3 => self.muladd(dst, extra)?,
+            1 => Instruction::Load { dst, address: self.word()?, small: flag },
+            2 => Instruction::Store { src, address: self.word()?, small: flag },
+            3 => self.muladd(dst, count, flag)?,
             4 => Instruction::KeySwitch { dst, src, key: self.word()? },
             5 if u64::from(dst.0) + count > 1 << 16 => {
                 return Err(self.refuse("results below slot 65536", format!("{count} more")));
@@ -205,7 +219,7 @@ impl Cursor<'_> {
                 src,
                 key: self.word()?,
                 table: self.word()?,
-                encrypted: extra & ENCRYPTED != 0,
+                encrypted: flag,
                 indices: (0..count).map(|_| self.word()).collect::<Result<_>>()?,
             },
             6 => Instruction::Sync,
@@ -213,17 +227,14 @@ impl Cursor<'_> {
         })
     }
 
-    fn muladd(&mut self, dst: Slot, count: u64) -> Result<Instruction> {
-        if count > MAX_COUNT as u64 {
-            return Err(self.refuse(&format!("at most {MAX_COUNT} terms"), count));
-        }
+    fn muladd(&mut self, dst: Slot, count: u64, small: bool) -> Result<Instruction> {
         let constant = self.word()?;
         let mut terms = vec![];
         for _ in 0..count {
             let word = self.word()?;
             terms.push(((word as i64) >> 16, Slot(word as u16)));
         }
-        Ok(Instruction::MulAdd { dst, terms, constant })
+        Ok(Instruction::MulAdd { dst, terms, constant, small })
     }
 }
 
@@ -255,14 +266,23 @@ impl Display for Slot {
     }
 }
 
+/// Of operations on ciphertexts under the small key.
+fn suffix(small: bool) -> &'static str {
+    if small { "s" } else { "" }
+}
+
 impl Display for Instruction {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
             Instruction::Halt => write!(f, "halt"),
-            Instruction::Load { dst, address } => write!(f, "ld {dst} {address:#x}"),
-            Instruction::Store { src, address } => write!(f, "st {src} {address:#x}"),
-            Instruction::MulAdd { dst, terms, constant } => {
-                write!(f, "muladd {dst} {constant:#x}")?;
+            Instruction::Load { dst, address, small } => {
+                write!(f, "ld{} {dst} {address:#x}", suffix(*small))
+            }
+            Instruction::Store { src, address, small } => {
+                write!(f, "st{} {src} {address:#x}", suffix(*small))
+            }
+            Instruction::MulAdd { dst, terms, constant, small } => {
+                write!(f, "muladd{} {dst} {constant:#x}", suffix(*small))?;
                 terms.iter().try_for_each(|(c, slot)| write!(f, " {c}*{slot}"))
             }
             Instruction::KeySwitch { dst, src, key } => write!(f, "ks {dst} {src} {key:#x}"),
@@ -314,18 +334,25 @@ fn parse(words: &[&str]) -> Option<Instruction> {
         ["halt"] => Instruction::Halt,
         ["sync"] => Instruction::Sync,
         ["flush"] => Instruction::Flush,
-        ["ld", dst, address] => Instruction::Load { dst: slot(dst)?, address: number(address)? },
-        ["st", src, address] => Instruction::Store { src: slot(src)?, address: number(address)? },
+        [op @ ("ld" | "lds"), dst, address] => {
+            let (dst, address) = (slot(dst)?, number(address)?);
+            Instruction::Load { dst, address, small: *op == "lds" }
+        }
+        [op @ ("st" | "sts"), src, address] => {
+            let (src, address) = (slot(src)?, number(address)?);
+            Instruction::Store { src, address, small: *op == "sts" }
+        }
         ["ks", dst, src, key] => {
             Instruction::KeySwitch { dst: slot(dst)?, src: slot(src)?, key: number(key)? }
         }
-        ["muladd", dst, constant, terms @ ..] => {
+        [op @ ("muladd" | "muladds"), dst, constant, terms @ ..] => {
             let term = |w: &&str| {
                 let (c, s) = w.split_once('*')?;
                 Some((c.parse().ok()?, slot(s)?))
             };
             let terms = terms.iter().map(term).collect::<Option<_>>()?;
-            Instruction::MulAdd { dst: slot(dst)?, terms, constant: number(constant)? }
+            let (dst, constant, small) = (slot(dst)?, number(constant)?, *op == "muladds");
+            Instruction::MulAdd { dst, terms, constant, small }
         }
         [op @ ("pbs" | "pbsx"), dst, src, key, table, indices @ ..] => Instruction::Bootstrap {
             dst: slot(dst)?,

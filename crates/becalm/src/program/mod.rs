@@ -18,7 +18,7 @@ mod slots;
 mod walk;
 
 pub use gates::Gate;
-pub use lower::Layout;
+pub use lower::{Layout, Lowered};
 pub use walk::{Cost, Walk, Wave, WaveKind};
 
 use crate::cipher::{Encoding, KeyRole, RowSums};

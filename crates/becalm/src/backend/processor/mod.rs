@@ -1,0 +1,566 @@
+//! The TFHE processor of `rtl/`, as a machine that computes what it computes and knows when.
+//!
+//! A program is lowered to instructions for all lanes at once and encoded; the binary is what runs. Ciphertexts rest in slots.
+//! Arithmetic is the library's, modulo p, where every machine agrees bit for bit; clocks come from a model of fetch,
+//! decoder, queues and units ([`Machine::simulate`]) that `rtl/run.py processor` holds against the RTL.
+//! Cost: the arithmetic of the CPU backend, and for the clocks of a batch size once n·batch steps.
+
+mod clocks;
+mod units;
+
+use super::{Backend, Info, Loaded, Session};
+use crate::bootstrap::tfhe::Shape;
+use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
+use crate::cipher::{Ciphertext, EvaluationKey, KeyRole, Lwe};
+use crate::math::Modulus;
+use crate::math::buffer::available_memory;
+use crate::math::simd::Level;
+use crate::params::{Rotation, TfheParams};
+use crate::program::isa::{Instruction, Slot, decode, encode};
+use crate::program::{Layout, Lowered, Need, Op, Program, Reg, RegType, Walk};
+use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
+use crate::{Error, Result};
+use rayon::prelude::*;
+use serde::Serialize;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The parameters of the RTL that are not those of a set, and the memory it sees.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Machine {
+    /// T: coefficients a clock.
+    pub lanes: usize,
+    /// Ciphertexts that take turns in a unit.
+    pub batch: usize,
+    /// Clocks from a request to its first beat, on every channel.
+    pub latency: u64,
+    /// Clocks from the last word of a write to its answer.
+    pub write_latency: u64,
+    /// Beats of a row of the key-switching key (ℓ·T words).
+    pub switch_beats: usize,
+    /// Beats of a row of the bootstrapping key (ℓ·(k + 1)·T words).
+    pub bootstrap_beats: usize,
+    /// The clock that times are given for, assumed: no synthesis tool has confirmed it.
+    pub megahertz: f64,
+}
+
+impl Default for Machine {
+    /// Eight coefficients a clock in batches of four, at 450 MHz, the clock that the paper of the design reports for that width.
+    fn default() -> Self {
+        Machine {
+            lanes: 8,
+            batch: 4,
+            latency: 100,
+            write_latency: 50,
+            switch_beats: 2,
+            bootstrap_beats: 2,
+            megahertz: 450.0,
+        }
+    }
+}
+
+/// A part of the machine that works by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    /// Loads, stores, linear combinations.
+    Linear,
+    /// Key switches.
+    KeySwitch,
+    /// Bootstraps.
+    Bootstrap,
+}
+
+/// Work of a unit: clocks `begin..=end`, `count` ciphertexts (terms, for the linear unit).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// Which unit.
+    pub unit: Unit,
+    /// First clock.
+    pub begin: u64,
+    /// Last clock.
+    pub end: u64,
+    /// How many ciphertexts or terms.
+    pub count: usize,
+}
+
+/// What a program takes on the machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Clocks from start to the end of the last store.
+    pub clocks: u64,
+    /// What the units did, in order of beginning.
+    pub spans: Vec<Span>,
+    /// Bytes over each memory channel.
+    pub bytes: Vec<(&'static str, u64)>,
+    /// The clock, MHz.
+    pub megahertz: f64,
+    #[serde(skip)]
+    sizes: [u64; 8],
+}
+
+impl Report {
+    fn new(machine: &Machine, p: &TfheParams, words: u64) -> Self {
+        let s = units::Sizes::of(machine, p);
+        let (word, t) = (8u64, 8 * machine.lanes as u64);
+        let switch_key = p.big_dimension() as u64 * s.small * u64::from(p.ks.level) * t;
+        let bootstrap_key = s.n * s.level * (s.k + 1) * (s.k + 1) * s.rows * t;
+        let sizes =
+            [s.big * t, s.small * t, (s.n + 1) * word, s.rows * t, switch_key, bootstrap_key, t, 0];
+        let names = [
+            "program",
+            "linear",
+            "linear write",
+            "switch",
+            "switch key",
+            "switch write",
+            "table",
+            "bootstrap",
+            "bootstrap key",
+            "bootstrap write",
+        ];
+        let mut bytes: Vec<(&'static str, u64)> = names.iter().map(|n| (*n, 0)).collect();
+        bytes[0].1 = words * word;
+        Report { clocks: 0, spans: vec![], bytes, megahertz: machine.megahertz, sizes }
+    }
+
+    /// Of a sum that is done, what it wrote; of a batch, all of its traffic.
+    fn span(&mut self, unit: Unit, begin: u64, end: u64, count: usize) {
+        let (big, small, ct, table) = (self.sizes[0], self.sizes[1], self.sizes[2], self.sizes[3]);
+        let many = count as u64;
+        match unit {
+            Unit::Linear => self.bytes[2].1 += big,
+            Unit::KeySwitch => {
+                self.bytes[3].1 += many * big;
+                self.bytes[4].1 += self.sizes[4];
+                self.bytes[5].1 += many * small;
+            }
+            Unit::Bootstrap => {
+                self.bytes[6].1 += many * table;
+                self.bytes[7].1 += many * ct;
+                self.bytes[8].1 += self.sizes[5];
+                self.bytes[9].1 += many * big;
+            }
+        }
+        self.spans.push(Span { unit, begin, end, count });
+    }
+
+    fn linear_rows(&mut self, rows: u64) {
+        self.bytes[1].1 += rows * self.sizes[6];
+    }
+
+    /// Seconds at the machine's clock.
+    pub fn seconds(&self) -> f64 {
+        self.clocks as f64 / (self.megahertz * 1e6)
+    }
+
+    /// Clocks in which a unit works.
+    pub fn busy(&self, unit: Unit) -> u64 {
+        self.spans.iter().filter(|s| s.unit == unit).map(|s| s.end + 1 - s.begin).sum()
+    }
+
+    /// Ciphertexts (terms) of a unit, and batches (instructions).
+    pub fn work(&self, unit: Unit) -> (usize, usize) {
+        let mine = self.spans.iter().filter(|s| s.unit == unit);
+        mine.fold((0, 0), |(all, batches), s| (all + s.count, batches + 1))
+    }
+
+    /// The timeline in Chrome's trace format (JSON), a microsecond of which is a clock.
+    pub fn trace(&self) -> String {
+        let events = self.spans.iter().map(|s| {
+            format!(
+                r#"{{"name":"{:?} of {}","ph":"X","pid":1,"tid":{},"ts":{},"dur":{}}}"#,
+                s.unit,
+                s.count,
+                s.unit as usize + 1,
+                s.begin,
+                s.end + 1 - s.begin
+            )
+        });
+        format!("[{}]\n", events.collect::<Vec<_>>().join(",\n"))
+    }
+}
+
+impl Machine {
+    /// The machine for T coefficients a clock, with the clock that the paper of the design reports for it and a batch that
+    /// keeps its pipeline full.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for other widths than 2, 4, 8, 16 and 32.
+    pub fn with_lanes(lanes: usize) -> Result<Self> {
+        let (megahertz, batch) = match lanes {
+            2 => (575.0, 4),
+            4 => (525.0, 4),
+            8 => (450.0, 4),
+            16 => (400.0, 6),
+            32 => (325.0, 8),
+            other => {
+                let wanted = "2, 4, 8, 16 or 32 coefficients a clock";
+                return Err(Error::bad_input("processor", wanted, other.to_string(), "choose one"));
+            }
+        };
+        Ok(Machine { lanes, batch, megahertz, ..Machine::default() })
+    }
+
+    /// Bytes from one slot to the next.
+    pub fn stride(&self, p: &TfheParams) -> u64 {
+        let words = p.big_dimension().max(p.lwe_dimension) + self.lanes;
+        8 * words.next_power_of_two() as u64
+    }
+
+    /// Clocks, occupancy and traffic of a program of the machine.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for instructions that have no binary; [`Error::Unsupported`] for bootstraps of more than four
+    /// results or with an encrypted table, which the RTL refuses, and for a set that it cannot have.
+    pub fn simulate(&self, p: &TfheParams, code: &[Instruction]) -> Result<Report> {
+        self.check(p)?;
+        clocks::run(self, p, code)
+    }
+
+    /// [`Machine::simulate`] for a program on `lanes` ciphertexts in each register.
+    ///
+    /// # Errors
+    /// As there, and as [`Program::lower`].
+    pub fn cost(&self, program: &Program, lanes: usize) -> Result<Report> {
+        let lowered = self.lower(program, lanes)?;
+        self.simulate(program.params(), &lowered.code)
+    }
+
+    /// Clocks of a full batch of bootstraps, and of one of key switches, alone: from taking the batch to the answer of the
+    /// last write.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`] for a set that the machine cannot have.
+    pub fn batch_clocks(&self, p: &TfheParams) -> Result<(u64, u64)> {
+        self.check(p)?;
+        let (s, count) = (units::Sizes::of(self, p), self.batch as u64);
+        let last = |first: u64, rows: u64| first + count * rows - 1 + self.write_latency;
+        let bootstrap = last(units::bootstrap(self, p, count), s.big);
+        Ok((bootstrap, last(units::key_switch(self, p, count), s.small)))
+    }
+
+    fn lower(&self, program: &Program, lanes: usize) -> Result<Lowered> {
+        // A gigabyte of slots, then the rest: the model reads no memory.
+        let [inputs, outputs, tables, key_switch, bootstrap] = [1, 2, 3, 4, 5].map(|i| i << 40);
+        let layout = Layout { inputs, outputs, tables, key_switch, bootstrap };
+        program.lower(&layout, lanes, self.batch)
+    }
+
+    fn check(&self, p: &TfheParams) -> Result<()> {
+        let classic = p.rotation == Rotation::Classic && p.slots == 1 && !p.shared_key;
+        let fits = p.modulus == Modulus::Goldilocks && p.polynomial_size >= 16 * self.lanes;
+        if classic && fits && p.ks_modulus_log2 == 64 && self.batch > 0 {
+            return Ok(());
+        }
+        let wanted = "a classic set modulo p, such as tfhe_2_2_p";
+        Err(Error::wrong_params(
+            "processor",
+            wanted,
+            p.name.to_string(),
+            "choose a set with suffix _p",
+        ))
+    }
+}
+
+/// The processor as a backend.
+#[derive(Debug, Default)]
+pub struct Processor {
+    /// What is built.
+    pub machine: Machine,
+}
+
+impl Backend for Processor {
+    fn info(&self) -> Info {
+        let Machine { lanes, batch, .. } = self.machine;
+        Info {
+            name: "processor",
+            description: format!("simulated, {lanes} coefficients a clock, batches of {batch}"),
+            memory: available_memory().unwrap_or(0) as u64,
+            best_batch: batch,
+        }
+    }
+
+    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
+        let known = match op {
+            Op::MulAdd { .. } | Op::KeySwitch { .. } => true,
+            Op::Bootstrap { table, .. } => matches!(table, crate::program::TableRef::Clear(_)),
+            _ => false,
+        };
+        known && self.machine.check(params).is_ok()
+    }
+
+    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+        let params = keys.params().clone();
+        self.machine.check(&params)?;
+        let has = |need| needs.contains(&need);
+        let bootstrap = has(Need::Bootstrap).then(|| BootstrapKey::new(keys, Level::best()));
+        let fill = |i: usize, out: &mut [u64]| keys.expand_key_switch(i, out);
+        let key_switch = has(Need::KeySwitch)
+            .then(|| KeySwitchKey::new(KeySwitchShape::of(&params), Level::best(), fill));
+        Ok(Box::new(ProcessorSession {
+            machine: self.machine,
+            params,
+            bootstrap: bootstrap.transpose()?,
+            key_switch: key_switch.transpose()?,
+            running: None,
+        }))
+    }
+}
+
+struct ProcessorSession {
+    machine: Machine,
+    params: Arc<TfheParams>,
+    bootstrap: Option<BootstrapKey>,
+    key_switch: Option<KeySwitchKey>,
+    running: Option<Running>,
+}
+
+/// A program in the machine.
+struct Running {
+    loaded: Loaded,
+    lowered: Lowered,
+    /// What the binary says.
+    code: Vec<Instruction>,
+    next: usize,
+    slots: Vec<Vec<u64>>,
+    /// Ciphertexts at byte addresses.
+    memory: HashMap<u64, Vec<u64>>,
+}
+
+impl Session for ProcessorSession {
+    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+        for need in program.needs() {
+            let there = match need {
+                Need::Bootstrap => self.bootstrap.is_some(),
+                Need::KeySwitch => self.key_switch.is_some(),
+                _ => false,
+            };
+            if !there {
+                let wanted = format!("{need:?} opened");
+                let remedy = "open the session with Program::needs";
+                return Err(Error::unsupported("load", wanted, "a session without it", remedy));
+            }
+        }
+        let lowered = self.machine.lower(&program, lanes)?;
+        let code = decode(&encode(&lowered.code)?)?;
+        let (slots, loaded) = (vec![vec![]; lowered.slots], Loaded { program, walk, lanes });
+        let memory = HashMap::new();
+        self.running =
+            Some(Running { loaded: loaded.clone(), lowered, code, next: 0, slots, memory });
+        Ok(loaded)
+    }
+
+    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
+        let running = self.running.as_mut().ok_or_else(not_loaded)?;
+        let program = &running.loaded.program;
+        let (Ciphertext::Lwe(Lwe { role, data, .. }), Some(RegType::Lwe(wanted))) =
+            (ct, program.info(at).map(|i| i.ty))
+        else {
+            return Err(misfit(at, ct));
+        };
+        let (lanes, width) = (running.loaded.lanes, program.width(at));
+        let end = lane.checked_add(data.len() / width);
+        let fits = *role == wanted && end.is_some_and(|end| end <= lanes);
+        let Some(base) = argument(program, lanes, at, lane).filter(|_| fits) else {
+            return Err(misfit(at, ct));
+        };
+        for (i, words) in data.chunks_exact(width).enumerate() {
+            running.memory.insert(base + 8 * (i * width) as u64, words.to_vec());
+        }
+        Ok(())
+    }
+
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
+        let running = self.running.as_ref().ok_or_else(not_loaded)?;
+        let place = running.loaded.program.outputs().iter().position(|r| *r == at);
+        let slots = place.and_then(|i| {
+            let all = running.loaded.lanes;
+            running.lowered.outputs[i * all..(i + 1) * all].get(lanes.clone())
+        });
+        let mut out = vec![];
+        for (lane, slot) in lanes.clone().zip(slots.unwrap_or_default()) {
+            // What goes out as it came in needs no instruction, hence no wave.
+            let words = match &running.slots[slot.0 as usize] {
+                empty if empty.is_empty() => {
+                    let program = &running.loaded.program;
+                    let at = argument(program, running.loaded.lanes, at, lane);
+                    at.and_then(|at| running.memory.get(&at))
+                }
+                words => Some(words),
+            };
+            out.extend_from_slice(words.ok_or_else(unwritten)?);
+        }
+        if slots.is_none() {
+            let got = format!("{lanes:?} of register {}", at.0);
+            return Err(Error::bad_input("read", "lanes of an output", got, "read outputs"));
+        }
+        Ok(out)
+    }
+
+    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+        let running = self.running.as_mut().ok_or_else(not_loaded)?;
+        let Some(last) = waves.end.checked_sub(1) else {
+            return Ok(());
+        };
+        // With the last wave also the stores, and loads for them.
+        let all = waves.end == loaded.walk.waves.len();
+        let until = if all { running.code.len() } else { running.lowered.waves[last] };
+        let mut running = self.running.take().ok_or_else(not_loaded)?;
+        let result = self.execute(&mut running, until);
+        self.running = Some(running);
+        result
+    }
+}
+
+impl ProcessorSession {
+    /// Instructions one after another, runs of bootstraps and of key switches in parallel: within a run the lowering never
+    /// writes what another one reads, but a run ends where one would.
+    fn execute(&self, running: &mut Running, until: usize) -> Result<()> {
+        while running.next < until {
+            let rest = &running.code[running.next..until];
+            let same =
+                |i: &&Instruction| std::mem::discriminant(*i) == std::mem::discriminant(&rest[0]);
+            let mut written = BTreeSet::new();
+            let apart = |i: &&Instruction| match i {
+                Instruction::KeySwitch { dst, src, .. }
+                | Instruction::Bootstrap { dst, src, .. } => {
+                    let free = !written.contains(src);
+                    written.insert(*dst);
+                    free
+                }
+                _ => false,
+            };
+            let count = rest.iter().take_while(same).take_while(apart).count().max(1);
+            let run = rest[..count].to_vec();
+            match &run[0] {
+                Instruction::KeySwitch { .. } => self.key_switches(running, &run)?,
+                Instruction::Bootstrap { .. } => self.bootstraps(running, &run)?,
+                one => self.simple(running, one)?,
+            }
+            running.next += count;
+        }
+        Ok(())
+    }
+
+    fn simple(&self, running: &mut Running, instruction: &Instruction) -> Result<()> {
+        let q = self.params.modulus;
+        match instruction {
+            Instruction::Load { dst, address, .. } => {
+                let words = running.memory.get(address).ok_or_else(unwritten)?;
+                running.slots[dst.0 as usize] = words.clone();
+            }
+            Instruction::Store { src, address, .. } => {
+                let words = running.slots[src.0 as usize].clone();
+                running.memory.insert(*address, words);
+            }
+            Instruction::MulAdd { dst, terms, constant, small } => {
+                let role = if *small { KeyRole::Small } else { KeyRole::Big };
+                let mut sum = vec![0; role.width(&self.params)];
+                if let Some(body) = sum.last_mut() {
+                    *body = *constant;
+                }
+                for (c, slot) in terms {
+                    let (factor, words) = (q.from_signed(*c), slot_of(running, *slot)?);
+                    for (s, x) in sum.iter_mut().zip(words) {
+                        *s = q.add(*s, q.mul(*x, factor));
+                    }
+                }
+                running.slots[dst.0 as usize] = sum;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn key_switches(&self, running: &mut Running, run: &[Instruction]) -> Result<()> {
+        let key = self.key_switch.as_ref().ok_or_else(not_loaded)?;
+        let pairs = operands(run);
+        let mut inputs = vec![];
+        for (_, src) in &pairs {
+            inputs.extend_from_slice(slot_of(running, *src)?);
+        }
+        let width = KeyRole::Small.width(&self.params);
+        let mut out = vec![0; pairs.len() * width];
+        key.apply(&inputs, &mut out, &mut KeySwitchScratch::new())?;
+        for ((dst, _), words) in pairs.iter().zip(out.chunks_exact(width)) {
+            running.slots[dst.0 as usize] = words.to_vec();
+        }
+        Ok(())
+    }
+
+    fn bootstraps(&self, running: &mut Running, run: &[Instruction]) -> Result<()> {
+        let key = self.bootstrap.as_ref().ok_or_else(not_loaded)?;
+        let p = &*self.params;
+        let (n, glwe) = (p.polynomial_size, Shape::of(p).glwe_len());
+        let width = KeyRole::Big.width(p);
+        let shared = &*running;
+        let results: Vec<Vec<(Slot, Vec<u64>)>> = run
+            .par_iter()
+            .map(|instruction| {
+                let Instruction::Bootstrap { dst, src, table, indices, .. } = instruction else {
+                    return Err(not_loaded());
+                };
+                let table = (table - (3 << 40)) as usize / (8 * n);
+                let table = &shared.loaded.program.tables()[table];
+                let mut acc = vec![0; glwe];
+                acc[glwe - n..].copy_from_slice(table.polynomial());
+                key.rotate(&mut acc, &[slot_of(shared, *src)?], &mut key.scratch(1)?)?;
+                let results = indices.iter().zip(dst.0..).map(|(index, dst)| {
+                    let mut words = vec![0; width];
+                    sample_extract(p.modulus, n, &acc, *index as usize, &mut words);
+                    (Slot(dst), words)
+                });
+                Ok(results.collect())
+            })
+            .collect::<Result<_>>()?;
+        for (dst, words) in results.into_iter().flatten() {
+            running.slots[dst.0 as usize] = words;
+        }
+        Ok(())
+    }
+}
+
+/// Where a lane of an argument lies.
+fn argument(program: &Program, lanes: usize, at: Reg, lane: usize) -> Option<u64> {
+    let place = program.inputs().iter().position(|r| *r == at)?;
+    let before: usize = program.inputs()[..place].iter().map(|r| program.width(*r)).sum();
+    Some((1 << 40) + 8 * (before * lanes + lane * program.width(at)) as u64)
+}
+
+/// Destination and source.
+fn operands(run: &[Instruction]) -> Vec<(Slot, Slot)> {
+    let pair = |i: &Instruction| match i {
+        Instruction::KeySwitch { dst, src, .. } => Some((*dst, *src)),
+        _ => None,
+    };
+    run.iter().filter_map(pair).collect()
+}
+
+fn slot_of(running: &Running, slot: Slot) -> Result<&[u64]> {
+    running
+        .slots
+        .get(slot.0 as usize)
+        .filter(|w| !w.is_empty())
+        .map(|w| &w[..])
+        .ok_or_else(unwritten)
+}
+
+fn misfit(at: Reg, ct: &Ciphertext) -> Error {
+    let wanted = format!("what input register {} holds", at.0);
+    Error::bad_input(
+        "write",
+        wanted,
+        format!("{ct:?}"),
+        "write LWE ciphertexts of the register's key",
+    )
+}
+
+fn unwritten() -> Error {
+    let remedy = "write the inputs, then run the waves from the first";
+    Error::bad_input("run", "every input written and waves run in order", "an empty slot", remedy)
+}
+
+fn not_loaded() -> Error {
+    Error::bad_input("run", "a loaded program", "none", "call load first")
+}
