@@ -8,14 +8,14 @@ use becalm::backend::{Evaluator, by_name};
 use becalm::bootstrap::tfhe::Shape;
 use becalm::bootstrap::tfhe::classic::sample_extract;
 use becalm::bootstrap::tfhe::ntt_rotate::NttBootstrapKey;
-use becalm::cipher::{Ciphertext, Encoding, SecretKey};
+use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, SecretKey};
 use becalm::math::Modulus;
 use becalm::math::gadget::{Gadget, decompose};
 use becalm::math::simd::Level;
 use becalm::params::{ModulusSwitch, Rotation, TfheParams};
-use becalm::program::Layout;
 use becalm::program::circuit::{Circuit, Goal};
 use becalm::program::isa::encode;
+use becalm::program::{Layout, Program};
 use becalm::tfhe::modulus_switch::modulus_switch;
 use std::collections::HashMap;
 use std::error::Error;
@@ -275,6 +275,62 @@ fn linear(s: &Sizes, words: &mut Words) -> Vec<u64> {
     out
 }
 
+/// Places for words of the program.
+const PROGRAM_WORDS: usize = 4096;
+
+/// Arguments, tables, keys and room for results, as the machine has them, behind what memory holds.
+fn image(
+    program: &Program,
+    keys: &EvaluationKey,
+    inputs: &[Ciphertext],
+    lanes: usize,
+    memory: &mut Vec<u64>,
+) -> Result<Layout, Box<dyn Error>> {
+    let params = program.params();
+    let size = params.polynomial_size;
+    let begin = |memory: &Vec<u64>| 8 * memory.len() as u64;
+    let inputs_at = begin(memory);
+    for ct in inputs {
+        let Ciphertext::Lwe(ct) = ct else { return Err("a table".into()) };
+        memory.extend(machine_ciphertext(ct.words(), size, lanes));
+    }
+    let tables = begin(memory);
+    for table in program.tables() {
+        memory.extend((0..size).map(|at| table.polynomial()[coefficient(size, lanes, at)]));
+    }
+    let key_switch = begin(memory);
+    let (levels, width) = (params.ks.level as usize, params.lwe_dimension + 1);
+    let rows: Vec<Vec<u64>> = keys.key_switch_words().chunks(width).map(<[u64]>::to_vec).collect();
+    for i in (0..params.big_dimension()).map(|at| coefficient(size, lanes, at)) {
+        machine_rows(&rows[i * levels..(i + 1) * levels], lanes, memory);
+    }
+    let bootstrap = begin(memory);
+    let shape = Shape::of(params);
+    for ggsw in keys.bootstrap_words().chunks(shape.ggsw_len()) {
+        machine_ggsw(ggsw.to_vec(), &shape, lanes, memory);
+    }
+    let outputs = begin(memory);
+    let results = program.outputs().len() * (params.big_dimension() + 1);
+    memory.resize(memory.len() + results, 0);
+    Ok(Layout { inputs: inputs_at, outputs, tables, key_switch, bootstrap })
+}
+
+/// Words of the program, the one that is changed and to what, status and offset. Instruction 0 loads: its words are 1 and 2.
+fn damages(count: u64, magic: u64) -> [[u64; 5]; 10] {
+    [
+        [count, 0, 7, 1, 0],
+        [count, 1, 9, 2, 1],
+        [count, 1, 6 | 1 << 8, 3, 1],
+        [count, 1, 1 | 1 << 40, 3, 1],
+        [count, 1, 3, 4, 1],
+        [count, 1, 3 | 4097 << 40, 4, 1],
+        [count, 1, 5 | 0xFFFF << 8 | 2 << 40, 5, 1],
+        [2, 0, magic, 6, 2],
+        [count, 1, 0, 7, 2],
+        [count, 1, 5 | 1 << 40 | 1 << 63, 8, 1],
+    ]
+}
+
 /// An 8-bit adder, compiled. Byte address and words of the program, address of the slots, clocks that the model of the
 /// machine says; a count and the words of memory; a count and damages of the program (its words, the changed one and
 /// to what, the status and offset that are to be given); then results: address, count, words.
@@ -303,49 +359,19 @@ fn processor(s: &Sizes) -> Result<Vec<u64>, Box<dyn Error>> {
 
     let (size, lanes) = (params.polynomial_size, s.get("T", 2));
     let machine = Machine { lanes, batch: s.get("batch", 4), ..Machine::default() };
-    let mut memory = vec![0; 4096];
-    let begin = |memory: &Vec<u64>| 8 * memory.len() as u64;
-    let inputs_at = begin(&memory);
-    for ct in &inputs {
-        let Ciphertext::Lwe(ct) = ct else { return Err("a table".into()) };
-        memory.extend(machine_ciphertext(ct.words(), size, lanes));
-    }
-    let tables_at = begin(&memory);
-    for table in program.tables() {
-        let rows = (0..size).map(|at| table.polynomial()[coefficient(size, lanes, at)]);
-        memory.extend(rows);
-    }
-    let key_switch_at = begin(&memory);
-    let (levels, width) = (params.ks.level as usize, params.lwe_dimension + 1);
-    let rows: Vec<Vec<u64>> = keys.key_switch_words().chunks(width).map(<[u64]>::to_vec).collect();
-    for i in (0..params.big_dimension()).map(|at| coefficient(size, lanes, at)) {
-        machine_rows(&rows[i * levels..(i + 1) * levels], lanes, &mut memory);
-    }
-    let bootstrap_at = begin(&memory);
-    let shape = Shape::of(&params);
-    for ggsw in keys.bootstrap_words().chunks(shape.ggsw_len()) {
-        machine_ggsw(ggsw.to_vec(), &shape, lanes, &mut memory);
-    }
-    let outputs_at = begin(&memory);
-    memory.resize(memory.len() + results.len() * (params.big_dimension() + 1), 0);
-    let layout = Layout {
-        inputs: inputs_at,
-        outputs: outputs_at,
-        tables: tables_at,
-        key_switch: key_switch_at,
-        bootstrap: bootstrap_at,
-    };
+    let mut memory = vec![0; PROGRAM_WORDS];
+    let layout = image(&program, &keys, &inputs, lanes, &mut memory)?;
     let lowered = program.lower(&layout, 1, machine.batch)?;
     let binary = encode(&lowered.code)?;
     let words = binary
         .chunks(8)
         .map(|b| u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]));
     let words: Vec<u64> = words.collect();
-    if words.len() > 4096 {
+    if words.len() > PROGRAM_WORDS {
         return Err("the program is longer than its place".into());
     }
     memory[..words.len()].copy_from_slice(&words);
-    let slots_at = begin(&memory);
+    let slots_at = 8 * memory.len() as u64;
     let stride = machine.stride(&params);
     memory.resize(memory.len() + lowered.slots * stride as usize / 8, 0);
     let clocks = machine.simulate(&params, &lowered.code)?.clocks;
@@ -353,22 +379,10 @@ fn processor(s: &Sizes) -> Result<Vec<u64>, Box<dyn Error>> {
     let count = words.len() as u64;
     let mut out = vec![0, count, slots_at, clocks, memory.len() as u64];
     out.extend(memory);
-    // Instruction 0 loads: its words are 1 and 2. The last word is `halt`.
-    let damages = [
-        [count, 0, 7, 1, 0],
-        [count, 1, 9, 2, 1],
-        [count, 1, 6 | 1 << 8, 3, 1],
-        [count, 1, 1 | 1 << 40, 3, 1],
-        [count, 1, 3, 4, 1],
-        [count, 1, 3 | 4097 << 40, 4, 1],
-        [count, 1, 5 | 0xFFFF << 8 | 2 << 40, 5, 1],
-        [2, 0, words[0], 6, 2],
-        [count, 1, 0, 7, 2],
-        [count, 1, 5 | 1 << 40 | 1 << 63, 8, 1],
-    ];
+    let damages = damages(count, words[0]);
     out.push(damages.len() as u64);
     out.extend(damages.iter().flatten());
-    let mut address = outputs_at;
+    let mut address = layout.outputs;
     for result in &results {
         let ct = machine_ciphertext(result.words(), size, lanes);
         out.extend([address, ct.len() as u64]);

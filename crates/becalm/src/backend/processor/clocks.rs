@@ -126,6 +126,14 @@ enum State {
     Drain,
 }
 
+/// What the decoder gives to the units in a clock.
+#[derive(Default)]
+struct Act {
+    term: bool,
+    push: Option<(usize, (u16, u16, u16))>,
+    over: bool,
+}
+
 struct Clocks<'a> {
     machine: &'a Machine,
     params: &'a TfheParams,
@@ -194,86 +202,31 @@ pub(super) fn run(machine: &Machine, params: &TfheParams, code: &[Instruction]) 
 impl Clocks<'_> {
     /// A clock; false in the one that ends the program.
     fn step(&mut self, magic: &mut bool) -> bool {
-        let here = (!*magic).then(|| &self.code[self.at]);
+        let code = self.code;
+        let here = (!*magic).then(|| &code[self.at]);
         let takes = matches!(self.state, State::Head | State::Operands(_) | State::Term);
         let taken = takes && self.fetch.queue.valid;
         let mut changed = self.fetch.step(self.now, self.machine.latency, taken);
-        let (look_src, look_dst) = self.looks(here);
-        let hits = self.workers.each_ref().map(|w| w.hits(look_src, look_dst));
-        let hit = hits[0].0 || hits[1].0;
+        let looks = self.looks(here);
+        let hits = self.workers.each_ref().map(|w| w.hits(looks.0, looks.1));
         let mut close = hits.map(|h| h.1 || self.state == State::Drain);
-        let (mut push, mut term) = (None, false);
+        let mut act = Act::default();
         let mut next = self.state;
-        let mut over = false;
-        match (self.state, here) {
-            (State::Operands(left), _) if taken => {
-                next = match here {
-                    None => State::Head,
-                    _ if left > 1 => State::Operands(left - 1),
-                    Some(Instruction::MulAdd { .. }) => State::Term,
-                    Some(Instruction::Load { .. } | Instruction::Store { .. }) => State::Send,
-                    _ => State::Issue,
-                };
-                *magic = false;
-            }
-            (State::Head, Some(instruction)) if taken => {
-                self.sent = 0;
-                next = match instruction {
-                    Instruction::Halt | Instruction::Sync => State::Drain,
-                    Instruction::Flush => State::Head,
-                    Instruction::Bootstrap { indices, .. } => State::Operands(2 + indices.len()),
-                    _ => State::Operands(1),
-                };
-                if *instruction == Instruction::Flush {
-                    close = [true; 2];
-                    self.at += 1;
-                }
-            }
-            (State::Term, _) if taken => next = State::Send,
-            (State::Send, Some(instruction)) => {
-                term = !hit && !self.request && self.terms.used() < 3;
-                if term {
-                    let count = match instruction {
-                        Instruction::MulAdd { terms, .. } => terms.len(),
-                        _ => 1,
-                    };
-                    if self.sent == 0 {
-                        self.began = self.now;
-                    }
-                    self.sent += 1;
-                    next = if self.sent == count { State::Linear } else { State::Term };
-                }
-            }
-            (State::Linear, Some(_)) if self.linear_done == self.now => {
-                self.report.span(Unit::Linear, self.began, self.now, self.sent);
-                self.linear_done = u64::MAX;
+        if taken {
+            if (self.state, here) == (State::Head, Some(&Instruction::Flush)) {
+                close = [true; 2];
                 self.at += 1;
-                next = State::Head;
             }
-            (State::Issue, Some(instruction)) if !hit => {
-                let to = usize::from(matches!(instruction, Instruction::Bootstrap { .. }));
-                if self.workers[to].taken.len() < 2 * self.machine.batch {
-                    let (first, last) = look_dst.unwrap_or_default();
-                    push = Some((to, (look_src.unwrap_or_default(), first, last)));
-                    self.at += 1;
-                    next = State::Head;
-                }
-            }
-            (State::Drain, Some(instruction))
-                if self.workers.iter().all(|w| w.taken.is_empty()) =>
-            {
-                over = *instruction == Instruction::Halt;
-                self.at += 1;
-                next = State::Head;
-            }
-            _ => {}
+            next = self.take(here);
+            *magic = false;
+        } else if let Some(instruction) = here {
+            next = self.act(instruction, looks, hits[0].0 || hits[1].0, &mut act);
         }
-        changed |= taken || term || push.is_some() || next != self.state;
-        let small = self.small(here);
-        changed |= self.linear_step(term, small);
-        changed |= self.workers_step(push, close);
+        changed |= taken || act.term || act.push.is_some() || next != self.state;
+        changed |= self.linear_step(act.term, self.small(here));
+        changed |= self.workers_step(act.push, close);
         self.state = next;
-        if over {
+        if act.over {
             return false;
         }
         self.now += 1;
@@ -287,6 +240,76 @@ impl Clocks<'_> {
             }
         }
         true
+    }
+
+    /// The decoder takes a word: the state that follows.
+    fn take(&mut self, here: Option<&Instruction>) -> State {
+        match (self.state, here) {
+            (State::Operands(left), Some(_)) if left > 1 => State::Operands(left - 1),
+            (State::Operands(_), Some(Instruction::MulAdd { .. })) => State::Term,
+            (State::Operands(_), Some(Instruction::Load { .. } | Instruction::Store { .. })) => {
+                State::Send
+            }
+            (State::Operands(_), Some(_)) => State::Issue,
+            (State::Term, _) => State::Send,
+            (_, Some(instruction)) => {
+                self.sent = 0;
+                match instruction {
+                    Instruction::Halt | Instruction::Sync => State::Drain,
+                    Instruction::Flush => State::Head,
+                    Instruction::Bootstrap { indices, .. } => State::Operands(2 + indices.len()),
+                    _ => State::Operands(1),
+                }
+            }
+            // The magic word.
+            (_, None) => State::Head,
+        }
+    }
+
+    /// The decoder without a word to take: the state that follows.
+    fn act(
+        &mut self,
+        instruction: &Instruction,
+        (src, dst): (Option<u16>, Option<(u16, u16)>),
+        hit: bool,
+        act: &mut Act,
+    ) -> State {
+        match self.state {
+            State::Send if !hit && !self.request && self.terms.used() < 3 => {
+                act.term = true;
+                let count = match instruction {
+                    Instruction::MulAdd { terms, .. } => terms.len(),
+                    _ => 1,
+                };
+                if self.sent == 0 {
+                    self.began = self.now;
+                }
+                self.sent += 1;
+                if self.sent == count { State::Linear } else { State::Term }
+            }
+            State::Linear if self.linear_done == self.now => {
+                self.report.span(Unit::Linear, self.began, self.now, self.sent);
+                self.linear_done = u64::MAX;
+                self.at += 1;
+                State::Head
+            }
+            State::Issue if !hit => {
+                let to = usize::from(matches!(instruction, Instruction::Bootstrap { .. }));
+                if self.workers[to].taken.len() >= 2 * self.machine.batch {
+                    return State::Issue;
+                }
+                let (first, last) = dst.unwrap_or_default();
+                act.push = Some((to, (src.unwrap_or_default(), first, last)));
+                self.at += 1;
+                State::Head
+            }
+            State::Drain if self.workers.iter().all(|w| w.taken.is_empty()) => {
+                act.over = *instruction == Instruction::Halt;
+                self.at += 1;
+                State::Head
+            }
+            same => same,
+        }
     }
 
     /// What the decoder compares with what is in flight.
