@@ -13,7 +13,7 @@ use super::key_switch::Raised;
 use super::{Context, Evaluator, power_of_rotation};
 use crate::cipher::{Rlwe, SwitchKey};
 use crate::math::complex::Complex;
-use crate::math::rns::{First, Scratch, TILE, centred};
+use crate::math::rns::{First, Scratch, TILE};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -172,8 +172,6 @@ on_words! {
     sub_scale(a: &mut [f64], b: &[f64], c: f64);
     /// Near zero, from |a| < 2^51.
     reduce(a: &mut [f64]);
-    /// `out ← Σ a·b`.
-    dot(out: &mut [f64], a: &[&[f64]], b: &[&[f64]]) counts a.len() * out.len();
     /// `out[k] ← first[k] + Σ a·b[k]` for both k.
     dot_pair(out: [&mut [f64]; 2], a: &[&[f64]], b: [&[&[f64]]; 2], first: [First; 2])
         counts 2 * a.len() * out[0].len();

@@ -69,10 +69,6 @@ leveled! {
     fn reduce(word: &Word, a: &mut [f64]) = reduce_all
 }
 leveled! {
-    /// `out ← Σ_i a_i·b_i`.
-    fn dot(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]]) = dot_all
-}
-leveled! {
     /// `out[k] ← first[k] + Σ_i a_i·b[k]_i` for both k.
     fn dot_pair(
         word: &Word,
@@ -127,26 +123,15 @@ loops! {
 
 #[inline(always)]
 unsafe fn mul_all<V: Eight>(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) {
-    // SAFETY: promised by the caller.
-    unsafe { dot_all::<V>(word, out, &[a], &[b]) }
-}
-
-#[inline(always)]
-unsafe fn dot_all<V: Eight>(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]]) {
-    assert!(a.len() == b.len() && out.len().is_multiple_of(8), "pairs of whole vectors");
-    assert!(a.iter().chain(b).all(|x| x.len() >= out.len()), "equal lengths");
+    let n = out.len();
+    assert!(n.is_multiple_of(8) && a.len() >= n && b.len() >= n, "whole vectors, equal lengths");
     // SAFETY: the caller has the instructions; the lengths were compared.
     unsafe {
         let k = Modulo::<V>::new(word);
-        for j in (0..out.len()).step_by(8) {
-            let mut sum = k.lazy(V::splat(0.0));
-            for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                if i % word.terms == 0 && i > 0 {
-                    sum = k.lazy(k.settle(sum));
-                }
-                sum = k.gather(sum, V::load(a.as_ptr().add(j)), V::load(b.as_ptr().add(j)));
-            }
-            k.settle(sum).store(out.as_mut_ptr().add(j));
+        let zero = k.lazy(V::splat(0.0));
+        for j in (0..n).step_by(8) {
+            let product = k.gather(zero, V::load(a.as_ptr().add(j)), V::load(b.as_ptr().add(j)));
+            k.settle(product).store(out.as_mut_ptr().add(j));
         }
     }
 }
@@ -327,8 +312,8 @@ mod tests {
             let (b, rest) = rest.split_at(terms);
             let (c, rest) = rest.split_at(terms);
             let mut out = [rest[1].to_vec(), rest[2].to_vec()];
-            ring.dot(0, &mut out[0], a, b);
-            check(&out[0], p, |j| dot_of(a, b, p, |_| [j, j]));
+            ring.mul(0, &mut out[0], a[0], b[0]);
+            check(&out[0], p, |j| dot_of(&a[..1], b, p, |_| [j, j]));
             out[0].fill(0.5);
             let [x, y] = &mut out;
             ring.dot_pair(0, [x, y], a, [b, c], [First::Other(rest[0]), First::Kept]);
