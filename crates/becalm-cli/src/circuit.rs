@@ -270,7 +270,9 @@ fn evaluate(args: &RunArgs) -> Result<()> {
         let mut lines: Vec<(&str, String)> =
             outputs.iter().map(|(name, value)| (&name[..], value.clone())).collect();
         lines.push(("bootstraps", format!("{} in {seconds:.2} s", cost.bootstraps)));
-        lines.extend(clocks.iter().flat_map(machine));
+        if let Some(clocks) = &clocks {
+            lines.extend(machine(clocks).iter().map(|(name, value)| (*name, value.clone())));
+        }
         print(&facts(&lines))?;
     }
     if wrong > 0 {
