@@ -46,23 +46,24 @@ impl Matrix {
         self.slots
     }
 
-    /// Baby steps that are used, and giant steps, with `baby` baby steps.
-    pub fn steps(&self, baby: usize) -> (usize, usize) {
-        let (stride, most) = (self.stride(), self.rotations().max().unwrap_or(0));
-        let babies: BTreeSet<usize> = self.rotations().map(|k| k / stride % baby.max(1)).collect();
-        (babies.len(), most / stride / baby.max(1) + 1)
+    /// How it is cut with `baby` baby steps.
+    pub fn steps(&self, baby: usize) -> Steps {
+        let (baby, stride) = (baby.max(1), self.rotations().fold(0, gcd).max(1));
+        let giants = self.rotations().max().unwrap_or(0) / stride / baby + 1;
+        // Fewest decompositions, then fewest middle steps.
+        let middle = (1..=giants).min_by_key(|m| (m + giants.div_ceil(*m), *m)).unwrap_or(1);
+        let babies = self.rotations().map(|k| k / stride % baby).filter(|i| *i > 0);
+        let babies = babies.collect::<BTreeSet<usize>>().len();
+        Steps { stride, baby, babies, middle, giant: giants.div_ceil(middle) }
     }
 
-    /// The rotations that need keys with `baby` baby steps: [`LinearMap::rotations`] before anything is encoded.
+    /// The rotations that need keys with `baby` baby steps.
     pub fn keys(&self, baby: usize) -> BTreeSet<i64> {
-        let (stride, baby) = (self.stride(), baby.max(1));
+        let Steps { stride, baby, middle, giant, .. } = self.steps(baby);
         let babies = self.rotations().map(|k| k / stride % baby * stride);
-        let giant = (self.steps(baby).1 > 1).then_some(baby * stride);
-        babies.chain(giant).filter(|k| *k > 0).map(|k| k as i64).collect()
-    }
-
-    fn stride(&self) -> usize {
-        self.rotations().fold(0, gcd).max(1)
+        let onward = (middle > 1).then_some(baby * stride);
+        let giant = (giant > 1).then_some(middle * baby * stride);
+        babies.chain(onward).chain(giant).filter(|k| *k > 0).map(|k| k as i64).collect()
     }
 
     /// The same map of vectors that stand repeated in `slots` slots, a multiple of its own.
@@ -151,16 +152,30 @@ enum Diagonal {
     Tiled(Scratch),
 }
 
+/// How the rotations of a matrix are cut: ((j·middle + l)·baby + i)·stride, i < baby, l < middle, j < giant. A machine
+/// decomposes once for each middle and for each further giant step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// What divides all rotations.
+    pub stride: usize,
+    /// n_1, baby steps.
+    pub baby: usize,
+    /// Those of them, 0 apart, that occur.
+    pub babies: usize,
+    /// m, middle steps.
+    pub middle: usize,
+    /// n_2, giant steps.
+    pub giant: usize,
+}
+
 /// A [`Matrix`] encoded at a level, with its division into baby and giant steps.
 pub struct LinearMap {
     /// Name of the set that it was encoded for.
     params: &'static str,
     level: usize,
     count: usize,
-    stride: usize,
-    baby: usize,
-    middle: usize,
-    giant: usize,
+    steps: Steps,
+    keys: BTreeSet<i64>,
     scale: f64,
     /// (l, j, i) → diagonal ((j·m + l)·n_1 + i)·stride, rotated to the right by j·m·n_1·stride.
     diagonals: BTreeMap<(usize, usize, usize), Diagonal>,
@@ -181,7 +196,7 @@ impl LinearMap {
     ) -> Result<LinearMap> {
         let op = "encode a linear map";
         let most = matrix.rotations().max();
-        let (Some(most), true) = (most, matrix.slots == context.params().slots()) else {
+        let (Some(_), true) = (most, matrix.slots == context.params().slots()) else {
             let wanted = format!("diagonals of {} slots", context.params().slots());
             let got = format!("{} of {}", matrix.diagonals.len(), matrix.slots);
             return Err(Error::bad_input(
@@ -203,11 +218,9 @@ impl LinearMap {
                 "choose another level",
             ));
         }
-        let stride = matrix.rotations().fold(0, gcd).max(1);
         let (n, count) = (matrix.slots, context.words(level));
-        let steps = most / stride / baby + 1;
-        // Fewest decompositions, then fewest middle steps.
-        let middle = (1..=steps).min_by_key(|m| (m + steps.div_ceil(*m), *m)).unwrap_or(1);
+        let steps = matrix.steps(baby);
+        let Steps { stride, middle, .. } = steps;
         let encode = |(k, diagonal): (&usize, &Vec<Complex>)| {
             let (step, i) = (k / stride / baby, k / stride % baby);
             let (j, l) = (step / middle, step % middle);
@@ -216,17 +229,13 @@ impl LinearMap {
             ((l, j, i), Diagonal::new(context, &moved, scale, count))
         };
         let diagonals = matrix.diagonals.iter().map(encode).collect();
-        let giant = steps.div_ceil(middle);
-        let params = context.params().name;
-        Ok(LinearMap { params, level, count, stride, baby, middle, giant, scale, diagonals })
+        let (params, keys) = (context.params().name, matrix.keys(baby));
+        Ok(LinearMap { params, level, count, steps, keys, scale, diagonals })
     }
 
     /// The rotations that it needs keys for.
     pub fn rotations(&self) -> BTreeSet<i64> {
-        let babies = self.diagonals.keys().map(|(_, _, i)| i * self.stride);
-        let middle = (self.middle > 1).then_some(self.baby * self.stride);
-        let giant = (self.giant > 1).then_some(self.middle * self.baby * self.stride);
-        babies.chain(middle).chain(giant).filter(|k| *k > 0).map(|k| k as i64).collect()
+        self.keys.clone()
     }
 
     /// Bytes of the encoded diagonals.
@@ -287,7 +296,7 @@ impl Evaluator<'_> {
         // A map has one giant step at least.
         let Some(mut sum) = terms.pop() else { return Ok(x.clone()) };
         while let Some(next) = terms.pop() {
-            sum = self.turned(sum, map.middle * map.baby * map.stride, next)?;
+            sum = self.turned(sum, map.steps.middle * map.steps.baby * map.steps.stride, next)?;
         }
         let keep = context.words(map.level - 1);
         let parts = [0, 1].map(|k| context.divide(&sum.parts[k], count, keep, context.special()));
@@ -316,20 +325,20 @@ impl Evaluator<'_> {
         let (n, special) = (context.params().degree(), context.special());
         let steps: BTreeSet<usize> = map.diagonals.keys().map(|(_, _, i)| *i).collect();
         let babies = steps.iter().filter(|i| **i > 0);
-        let babies = babies.map(|i| Ok((*i, self.rotation(i * map.stride)?)));
+        let babies = babies.map(|i| Ok((*i, self.rotation(i * map.steps.stride)?)));
         let babies: BTreeMap<usize, Rotation> = babies.collect::<Result<_>>()?;
-        let onward = match map.middle {
+        let onward = match map.steps.middle {
             1 => None,
-            _ => Some(self.rotation(map.baby * map.stride)?),
+            _ => Some(self.rotation(map.steps.baby * map.steps.stride)?),
         };
-        let mut sums: Vec<Raised> = (0..map.giant).map(|_| self.zeros(count)).collect();
+        let mut sums: Vec<Raised> = (0..map.steps.giant).map(|_| self.zeros(count)).collect();
         let mut raised = context.raise(&x.parts, count);
         let mut linear: Option<Scratch> = None;
-        for l in 0..map.middle {
+        for l in 0..map.steps.middle {
             let digits =
                 context.decompose(linear.as_deref().unwrap_or(&x.parts[1]), count, special);
             let mut next =
-                onward.as_ref().filter(|_| l + 1 < map.middle).map(|_| self.zeros(count));
+                onward.as_ref().filter(|_| l + 1 < map.steps.middle).map(|_| self.zeros(count));
             let mut limbs: Vec<Vec<[&mut [f64]; 2]>> = Vec::new();
             limbs.resize_with(count + special, Vec::new);
             for sum in sums.iter_mut().chain(&mut next) {
@@ -337,10 +346,10 @@ impl Evaluator<'_> {
             }
             context.each_word(&digits, limbs, |i, rows, mut sums| {
                 let own = [0, 1].map(|k| &raised.parts[k][i * n..][..n]);
-                if let (Some(onward), Some(out)) = (&onward, sums.get_mut(map.giant)) {
+                if let (Some(onward), Some(out)) = (&onward, sums.get_mut(map.steps.giant)) {
                     self.rotated([i, count], rows, own[0], onward, out);
                 }
-                self.babies([i, count, l], map, rows, own, &babies, &mut sums[..map.giant]);
+                self.babies([i, count, l], map, rows, own, &babies, &mut sums[..map.steps.giant]);
             });
             let Some(next) = next else { break };
             raised = next;

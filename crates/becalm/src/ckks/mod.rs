@@ -18,7 +18,7 @@ mod wire;
 pub use context::Context;
 pub use evaluate::Evaluator;
 pub use keygen::{Needs, power_of_rotation};
-pub use linear::{LinearMap, Matrix};
+pub use linear::{LinearMap, Matrix, Steps};
 pub use polynomial::Chebyshev;
 pub use share::STATISTICAL_BITS;
 

@@ -312,8 +312,8 @@ mod tests {
             let (b, rest) = rest.split_at(terms);
             let (c, rest) = rest.split_at(terms);
             let mut out = [rest[1].to_vec(), rest[2].to_vec()];
-            ring.mul(0, &mut out[0], a[0], b[0]);
-            check(&out[0], p, |j| dot_of(&a[..1], b, p, |_| [j, j]));
+            ring.mul(0, &mut out[0], rest[0], rest[1]);
+            check(&out[0], p, |j| prime::mul(residue(rest[0][j], p), residue(rest[1][j], p), p));
             out[0].fill(0.5);
             let [x, y] = &mut out;
             ring.dot_pair(0, [x, y], a, [b, c], [First::Other(rest[0]), First::Kept]);

@@ -1,7 +1,9 @@
 //! What a CKKS program costs, by the formulas of its machine: at ℓ words, α special words and β digits a key switch is
-//! β(ℓ + α) + 2α + 3ℓ transforms; a linear map decomposes once, and once more for each giant step.
+//! β(ℓ + α) + 2α + 3ℓ transforms; a linear map decomposes once for each
+//! middle step, and once more for each giant step but the first.
 
 use super::{CkksOp, CkksProgram};
+use crate::ckks::Steps;
 use crate::program::Reg;
 
 /// What running a program takes.
@@ -75,12 +77,12 @@ impl CkksProgram {
         match op {
             CkksOp::Linear { map, .. } => {
                 let map = &self.maps[*map as usize];
-                let (babies, giants) = map.matrix.steps(map.baby);
+                let Steps { babies, middle, giant, .. } = map.matrix.steps(map.baby);
                 let words = self.counts[level];
                 cost.diagonals += map.matrix.rotations().count();
-                cost.key_switches += babies + giants - 1;
-                cost.transforms += giants * self.decomposition(level)
-                    + (giants - 1) * (self.special + words)
+                cost.key_switches += babies * middle + middle + giant - 2;
+                cost.transforms += (middle + giant - 1) * self.decomposition(level)
+                    + (middle + giant - 2) * (self.special + words)
                     + 2 * (self.special + words);
             }
             CkksOp::Polynomial { polynomial, .. } => {
