@@ -20,7 +20,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full lint wheel bench docs fuzz rtl rtl-report clean
+.PHONY: help run test test-full lint wheel bench docs fuzz rtl rtl-report cuda clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ rtl: .venv/.rtl ## The processor: benches against the library (FULL=1: full size
 rtl-report: .venv/.rtl ## Clocks and area of the processor for every width, beside the paper's (minutes)
 	$(BIN)/python rtl/report.py
 
+cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, and what the compiler says of them (no GPU needed)
+	$(CARGO) run --release -p becalm-cuda --example cubins -- target/cuda
+	$(CARGO) test --release -p becalm-cuda --test resources
+
 fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ compiler)
 	cd fuzz && RUSTFLAGS='$(FUZZ_FLAGS)' $(CARGO) build --release --target-dir target --target $(HOST)
 	@mkdir -p fuzz/corpus fuzz/artifacts
@@ -82,6 +86,12 @@ clean: ## Remove everything that was built
 
 .venv/.rtl: .venv/.ready rtl/requirements.txt
 	-$(BIN)/pip install --quiet --disable-pip-version-check -r rtl/requirements.txt
+	@touch $@
+
+# nvcc.profile of the pip wheels looks for libraries in lib64.
+.venv/.cuda: .venv/.ready crates/becalm-cuda/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r crates/becalm-cuda/requirements.txt
+	cd .venv/lib/python3*/site-packages/nvidia/cu13 && ln -sfn lib lib64
 	@touch $@
 
 .venv/.wheel: .venv/.ready $(WHEEL_SOURCES)

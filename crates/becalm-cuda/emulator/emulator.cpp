@@ -1,0 +1,240 @@
+// The scheduler of the fibers: round robin over the threads of one cluster, one cluster after another.
+#include "emulator.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <random>
+#include <vector>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#define SANITIZER(call) call
+#else
+#define SANITIZER(call)
+#endif
+
+namespace emulator {
+
+__thread Fiber* current;
+
+namespace {
+
+constexpr size_t STACK = 64 << 10;
+
+struct Scheduler {
+  std::vector<Fiber> fibers;
+  std::vector<unsigned> order;
+  std::vector<unsigned char*> stacks;
+  std::mt19937_64 random;
+  // Where `fibers` and `order` lie: what runs in a fiber calls nothing that the sanitizer watches.
+  Fiber* first = nullptr;
+  unsigned* sequence = nullptr;
+  size_t count = 0, position = 0, alive = 0, idle = 0;
+  bool shuffled = false;
+  void (*body)(void*) = nullptr;
+  void* context = nullptr;
+  Fiber main;
+  char started = 0, ended = 0;  // addresses that the sanitizer orders launches by
+};
+thread_local Scheduler* scheduler;
+
+#if defined(__x86_64__)
+// Saves the registers that a call keeps on the stack of one fiber and takes them from that of another.
+extern "C" void becalm_emulator_switch(void** from, void* to);
+asm(R"(
+.text
+.globl becalm_emulator_switch
+.hidden becalm_emulator_switch
+.type becalm_emulator_switch,@function
+becalm_emulator_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size becalm_emulator_switch,.-becalm_emulator_switch
+)");
+EMULATOR_INTERNAL void prepare(Fiber& fiber, unsigned char* stack, void (*entry)()) {
+  void** top = reinterpret_cast<void**>(stack + STACK - 64);
+  *--top = nullptr;  // where `entry` would return to; keeps its stack aligned
+  *--top = reinterpret_cast<void*>(entry);
+  for (int i = 0; i < 6; i++) *--top = nullptr;
+  fiber.stack_pointer = top;
+}
+EMULATOR_INTERNAL void change(Fiber& from, Fiber& to) {
+  becalm_emulator_switch(&from.stack_pointer, to.stack_pointer);
+}
+#else
+EMULATOR_INTERNAL void prepare(Fiber& fiber, unsigned char* stack, void (*entry)()) {
+  ucontext_t* context = new (stack) ucontext_t;
+  getcontext(context);
+  context->uc_stack.ss_sp = stack + sizeof(ucontext_t) + 64;
+  context->uc_stack.ss_size = STACK - sizeof(ucontext_t) - 128;
+  context->uc_link = nullptr;
+  makecontext(context, entry, 0);
+  fiber.stack_pointer = context;
+}
+EMULATOR_INTERNAL void change(Fiber& from, Fiber& to) {
+  static thread_local ucontext_t main;
+  if (!from.stack_pointer) from.stack_pointer = &main;
+  swapcontext(static_cast<ucontext_t*>(from.stack_pointer), static_cast<ucontext_t*>(to.stack_pointer));
+}
+#endif
+
+EMULATOR_INTERNAL void switch_to(Fiber* to) {
+  Fiber* from = current;
+  current = to;
+  // 1: the switch orders nothing.
+  SANITIZER(__tsan_switch_to_fiber(to->sanitizer, 1));
+  change(*from, *to);
+}
+
+/// Lets the next fiber that lives run, or the launcher when none does.
+EMULATOR_INTERNAL void yield() {
+  Scheduler& s = *scheduler;
+  if (s.alive == 0) return switch_to(&s.main);
+  for (size_t i = 0; i < s.count; i++) {
+    s.position = s.position + 1 == s.count ? 0 : s.position + 1;
+    Fiber* next = &s.first[s.sequence[s.position]];
+    if (next->done) continue;
+    if (next != current) switch_to(next);
+    return;
+  }
+}
+
+EMULATOR_INTERNAL void entry() {
+  Scheduler* s = scheduler;
+  SANITIZER(__tsan_acquire(&s->started));
+  s->body(s->context);
+  s = scheduler;
+  SANITIZER(__tsan_release(&s->ended));
+  current->done = true;
+  s->alive--;
+  s->idle = 0;
+  yield();
+  abort();
+}
+
+}  // namespace
+
+EMULATOR_INTERNAL void arrive(Barrier& barrier, unsigned threads) {
+  SANITIZER(__tsan_release(&barrier));
+  Scheduler& s = *scheduler;
+  s.idle = 0;
+  current->arrived = barrier.generation;
+  if (++barrier.waiting < threads) return;
+  barrier.waiting = 0;
+  barrier.generation++;
+  if (s.shuffled && threads > 32) {
+    for (size_t i = s.count - 1; i > 0; i--) std::swap(s.sequence[i], s.sequence[s.random() % (i + 1)]);
+  }
+}
+
+EMULATOR_INTERNAL void await(Barrier& barrier) {
+  Scheduler& s = *scheduler;
+  while (barrier.generation == current->arrived) {
+    if (++s.idle > 4 * s.count) {
+      fprintf(stderr, "emulator: thread %u of block %u waits at a barrier that others do not reach\n",
+              current->thread, current->block->index.x);
+      abort();
+    }
+    yield();
+  }
+  SANITIZER(__tsan_acquire(&barrier));
+}
+
+EMULATOR_INTERNAL void wait(Barrier& barrier, unsigned threads, bool ordered) {
+#if defined(__SANITIZE_THREAD__)
+  if (!ordered) {
+    Scheduler& s = *scheduler;
+    s.idle = 0;
+    unsigned generation = barrier.generation;
+    if (++barrier.waiting == threads) {
+      barrier.waiting = 0;
+      barrier.generation++;
+    }
+    while (barrier.generation == generation) yield();
+    return;
+  }
+#endif
+  (void)ordered;
+  arrive(barrier, threads);
+  await(barrier);
+}
+
+EMULATOR_INTERNAL uint64_t shuffle(uint64_t word, unsigned lane) {
+  Fiber* fiber = current;
+  Warp& warp = fiber->block->warps[fiber->thread / 32];
+  // Two sets of words: nobody writes the set that a slow lane still reads before that lane has come again.
+  uint64_t* words = warp.words[fiber->exchanges++ % 2];
+  words[fiber->thread % 32] = word;
+  wait(warp.barrier, 32, false);
+  return words[lane];
+}
+
+EMULATOR_INTERNAL void run(const Launch& launch, void (*body)(void*), void* context) {
+  Scheduler s;
+  s.body = body, s.context = context;
+  s.shuffled = launch.seed != 0;
+  s.random.seed(launch.seed);
+  unsigned threads = launch.block.x, count = threads * launch.cluster;
+  // To the sanitizer used memory is what its last user left: fibers and blocks get new memory each time.
+  bool reuse = true;
+  SANITIZER(reuse = false);
+  SANITIZER(s.main.sanitizer = __tsan_get_current_fiber());
+  unsigned blocks = launch.grid.x * launch.grid.y * launch.grid.z;
+  size_t bytes = (launch.shared + 255) / 128 * 128;
+  std::vector<unsigned char*> memory;
+  for (unsigned first = 0; first < blocks; first += launch.cluster) {
+    std::vector<Block> cluster(launch.cluster);
+    Barrier together;
+    s.fibers.assign(count, Fiber());
+    s.order.clear();
+    for (unsigned b = 0; b < launch.cluster; b++) {
+      unsigned i = first + b, x = launch.grid.x, y = launch.grid.y;
+      Block& block = cluster[b];
+      const bool fresh = !reuse || memory.size() < launch.cluster;
+      if (fresh) memory.push_back(static_cast<unsigned char*>(aligned_alloc(128, bytes)));
+      block.shared = fresh ? memory.back() : memory[b];
+      memset(block.shared, 0xA5, bytes);
+      block.cluster = &together, block.blocks = cluster.data();
+      block.rank = b, block.threads = threads, block.cluster_threads = count;
+      block.index = dim3(i % x, i / x % y, i / x / y), block.size = launch.block, block.grid = launch.grid;
+      for (unsigned t = 0; t < threads; t++) {
+        Fiber& fiber = s.fibers[b * threads + t];
+        fiber.block = &block, fiber.thread = t;
+        if (!reuse || s.stacks.size() < count) s.stacks.push_back(static_cast<unsigned char*>(aligned_alloc(64, STACK)));
+        prepare(fiber, reuse ? s.stacks[b * threads + t] : s.stacks.back(), entry);
+        SANITIZER(fiber.sanitizer = __tsan_create_fiber(0));
+        s.order.push_back(b * threads + t);
+      }
+    }
+    s.first = s.fibers.data(), s.sequence = s.order.data(), s.count = count;
+    s.alive = count, s.position = 0, s.idle = 0;
+    Fiber* outside = current;
+    scheduler = &s, current = &s.main;
+    SANITIZER(__tsan_release(&s.started));
+    switch_to(&s.fibers[s.order[0]]);
+    current = outside;
+    SANITIZER(for (Fiber& fiber : s.fibers) __tsan_destroy_fiber(fiber.sanitizer));
+  }
+  SANITIZER(__tsan_acquire(&s.ended));
+  for (unsigned char* block : memory) free(block);
+  for (unsigned char* stack : s.stacks) free(stack);
+}
+
+}  // namespace emulator

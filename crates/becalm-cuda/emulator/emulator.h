@@ -1,0 +1,151 @@
+// CUDA on a CPU: every thread of a cluster of blocks is a fiber; all that our kernels use of CUDA, and nothing else.
+//
+// Fibers of a cluster take turns and switch only at barriers, so each runs undisturbed between two of them: the order within
+// such an interval can be drawn at random (`Launch::seed`). Shared memory comes fresh and full of 0xA5 for each block.
+// Threads that wait at different barriers for ever are found and end the process. Under ThreadSanitizer barriers, and
+// nothing else, order memory (not the switch, not a shuffle), and clusters are not ordered among each other: what the
+// sanitizer reports is a race on a GPU too. Not modelled: memory order inside an interval, several clusters at once.
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#if defined(__SANITIZE_THREAD__)
+#define EMULATOR_INTERNAL __attribute__((no_sanitize("thread"), noinline))
+#else
+#define EMULATOR_INTERNAL
+#endif
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+struct alignas(16) double2 {
+  double x, y;
+};
+struct alignas(16) int4 {
+  int x, y, z, w;
+};
+__forceinline__ double2 make_double2(double x, double y) { return {x, y}; }
+
+namespace emulator {
+
+struct Barrier {
+  unsigned waiting = 0, generation = 0;
+};
+
+struct Warp {
+  Barrier barrier;
+  uint64_t words[2][32];
+};
+
+struct Block {
+  unsigned char* shared;
+  Barrier barriers[16];
+  Warp warps[32];
+  Barrier* cluster;
+  Block* blocks;
+  unsigned rank, threads, cluster_threads;
+  dim3 index, size, grid;
+};
+
+struct Fiber {
+  Block* block;
+  unsigned thread;
+  unsigned exchanges = 0, arrived = 0;
+  bool done = false;
+  void* stack_pointer = nullptr;
+  void* sanitizer = nullptr;
+};
+
+/// The fiber that runs; one emulator for each thread of the process.
+extern __thread Fiber* current;
+
+struct Launch {
+  dim3 grid, block;
+  unsigned cluster = 1;
+  size_t shared = 0;
+  /// 0: threads in order; else the order of each barrier interval is drawn from this.
+  uint64_t seed = 0;
+};
+
+/// Runs `body(context)` as every thread of a grid.
+void run(const Launch& launch, void (*body)(void*), void* context);
+/// Arrives at a barrier of `threads` fibers.
+void arrive(Barrier& barrier, unsigned threads);
+/// Waits until all have arrived that `arrive` counted this fiber with.
+void await(Barrier& barrier);
+/// Both; `ordered` says whether memory is ordered by it.
+void wait(Barrier& barrier, unsigned threads, bool ordered = true);
+uint64_t shuffle(uint64_t word, unsigned lane);
+
+// Reads of the emulator's own state, kept from the sanitizer.
+EMULATOR_INTERNAL inline dim3 thread_index() { return dim3(current->thread); }
+EMULATOR_INTERNAL inline dim3 block_index() { return current->block->index; }
+EMULATOR_INTERNAL inline dim3 block_size() { return current->block->size; }
+EMULATOR_INTERNAL inline dim3 grid_size() { return current->block->grid; }
+EMULATOR_INTERNAL inline unsigned char* shared() { return current->block->shared; }
+EMULATOR_INTERNAL inline unsigned rank() { return current->block->rank; }
+
+}  // namespace emulator
+
+#define threadIdx (emulator::thread_index())
+#define blockIdx (emulator::block_index())
+#define blockDim (emulator::block_size())
+#define gridDim (emulator::grid_size())
+
+EMULATOR_INTERNAL inline void __syncthreads() {
+  emulator::Block* block = emulator::current->block;
+  emulator::wait(block->barriers[0], block->threads);
+}
+EMULATOR_INTERNAL inline void __syncwarp(unsigned = ~0u) {
+  emulator::Fiber* fiber = emulator::current;
+  emulator::wait(fiber->block->warps[fiber->thread / 32].barrier, 32);
+}
+/// Widths other than 4 and 8 bytes are not used.
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  uint64_t word = 0;
+  memcpy(&word, &value, sizeof value);
+  word = emulator::shuffle(word, (emulator::thread_index().x ^ mask) % 32);
+  memcpy(&value, &word, sizeof value);
+  return value;
+}
+template <class T>
+__forceinline__ T __ldg(const T* at) {
+  return *at;
+}
+__forceinline__ unsigned long long atomicAdd(unsigned long long* at, unsigned long long value) {
+  return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+}
+__forceinline__ long long __double2ll_rn(double x) { return llrint(x); }
+__forceinline__ double __ll2double_rn(long long x) { return double(x); }
+
+// The same as `device.cuh` defines for a GPU.
+template <class T>
+__forceinline__ T* shared_memory() {
+  return reinterpret_cast<T*>(emulator::shared());
+}
+__forceinline__ unsigned cluster_rank() { return emulator::rank(); }
+EMULATOR_INTERNAL inline void cluster_arrive() {
+  emulator::Block* block = emulator::current->block;
+  emulator::arrive(*block->cluster, block->cluster_threads);
+}
+EMULATOR_INTERNAL inline void cluster_wait() {
+  emulator::await(*emulator::current->block->cluster);
+}
+EMULATOR_INTERNAL inline void named_barrier(unsigned id, unsigned threads) {
+  emulator::wait(emulator::current->block->barriers[id], threads);
+}
+template <class T>
+EMULATOR_INTERNAL T* map_shared(T* at, unsigned rank) {
+  emulator::Block* block = emulator::current->block;
+  ptrdiff_t offset = reinterpret_cast<const unsigned char*>(at) - block->shared;
+  return reinterpret_cast<T*>(block->blocks[rank].shared + offset);
+}

@@ -1,0 +1,68 @@
+// What the kernels use of a GPU, under one set of names for nvcc, NVRTC and the emulator. No header of CUDA is needed.
+#pragma once
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+typedef unsigned long long u64;
+typedef long long i64;
+typedef unsigned u32;
+#define UNROLL _Pragma("unroll")
+#define LOOP _Pragma("unroll 1")
+#define LOOP_4 _Pragma("unroll 4")
+#define KERNEL extern "C" __global__
+
+template <class T>
+__device__ __forceinline__ T* shared_memory() {
+  extern __shared__ __align__(128) unsigned char becalm_shared[];
+  return reinterpret_cast<T*>(becalm_shared);
+}
+/// bar.sync of `threads` threads, a multiple of 32; `id` from 1 to 15.
+__device__ __forceinline__ void named_barrier(unsigned id, unsigned threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+// No clusters: what would use them is not compiled to a kernel.
+__device__ __forceinline__ unsigned cluster_rank() { return 0; }
+__device__ __forceinline__ void cluster_arrive() {}
+__device__ __forceinline__ void cluster_wait() {}
+template <class T>
+__device__ __forceinline__ T* map_shared(T* at, unsigned) {
+  return at;
+}
+#else
+__device__ __forceinline__ unsigned cluster_rank() {
+  unsigned rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+__device__ __forceinline__ void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/// The same place in the shared memory of another block of the cluster.
+template <class T>
+__device__ __forceinline__ T* map_shared(T* at, unsigned rank) {
+  u64 mapped;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(mapped) : "l"(reinterpret_cast<u64>(at)), "r"(rank));
+  return reinterpret_cast<T*>(mapped);
+}
+#endif
+#else
+#include "../emulator/emulator.h"
+typedef unsigned long long u64;
+typedef long long i64;
+typedef unsigned u32;
+#define UNROLL _Pragma("GCC unroll 64")
+#define LOOP
+#define LOOP_4
+#define KERNEL
+#endif
+
+// A barrier of this number is left out. The race check must then find the race; no other build defines it.
+#ifndef BECALM_PLANT
+#define BECALM_PLANT 0
+#endif
+template <int NUMBER>
+__device__ constexpr bool planted() {
+  return BECALM_PLANT == NUMBER;
+}

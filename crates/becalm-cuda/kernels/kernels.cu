@@ -1,0 +1,2 @@
+// What nvcc and NVRTC compile: the kernels of the ring that the command line names.
+#include "kernels.cuh"

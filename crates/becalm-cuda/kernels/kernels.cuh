@@ -1,0 +1,103 @@
+// The kernels of one ring, by the names under which a host finds them. `src/launch.rs` has the shapes of their launches.
+#pragma once
+#include "bundle.cuh"
+#include "key_switch.cuh"
+#include "linear.cuh"
+#include "modulus_switch.cuh"
+#include "rotate.cuh"
+
+/// Blocks of `bytes` shared memory that an SM of 227 KiB takes, at most `most`.
+__device__ constexpr int blocks_for(int bytes, int most) { return 232448 / (bytes + 1024) < most ? 232448 / (bytes + 1024) : most; }
+
+constexpr int ONE_THREADS = RotateLayout<1, 1>::BLOCK_THREADS, TWO_THREADS = RotateLayout<1, 2>::BLOCK_THREADS;
+
+KERNEL void __launch_bounds__(256) becalm_load_table(double* acc, const u64* table, u64 stride, const u32* exponents, u32 width) {
+  load_table(acc, table, stride, exponents, width);
+}
+
+KERNEL void __launch_bounds__(256) becalm_sample_extract(u64* out, const double* acc, const u32* indices, u32 jobs) {
+  sample_extract(out, acc, indices, jobs);
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+/// A cluster of COLUMNS blocks for each ciphertext.
+KERNEL void __launch_bounds__(THREADS, 1)
+    becalm_rotate_cluster(double* acc, const double2* key, u64 job_stride, const u32* exponents, u32 width, u32 steps, u32 jobs,
+                          const double2* table) {
+  rotate_steps<COLUMNS, 1, true>(acc, key, job_stride, exponents, width, steps, jobs, table);
+}
+#endif
+
+/// A block for each ciphertext.
+#if BECALM_BLOCKS >= 1
+KERNEL void __launch_bounds__(ONE_THREADS, blocks_for(RotateLayout<1, 1>::BYTES, 65536 / 128 / ONE_THREADS))
+    becalm_rotate_block(double* acc, const double2* key, u64 job_stride, const u32* exponents, u32 width, u32 steps, u32 jobs,
+                        const double2* table) {
+  rotate_steps<1, 1, false>(acc, key, job_stride, exponents, width, steps, jobs, table);
+}
+#endif
+
+/// A block for two ciphertexts, which read the key together.
+#if BECALM_BLOCKS >= 2
+KERNEL void __launch_bounds__(TWO_THREADS, 1)
+    becalm_rotate_pair(double* acc, const double2* key, u64 job_stride, const u32* exponents, u32 width, u32 steps, u32 jobs,
+                       const double2* table) {
+  rotate_steps<1, 2, false>(acc, key, job_stride, exponents, width, steps, jobs, table);
+}
+#endif
+
+#if BECALM_GROUP_GGSWS > 0
+KERNEL void __launch_bounds__(BUNDLE_THREADS) becalm_bundle_one(double2* bundle, const double2* key, const u32* exponents,
+                                                                    u32 width, u32 jobs, const double2* table) {
+  make_bundles<1>(bundle, key, exponents, width, jobs, table);
+}
+
+KERNEL void __launch_bounds__(BUNDLE_THREADS) becalm_bundle_many(double2* bundle, const double2* key, const u32* exponents,
+                                                                     u32 width, u32 jobs, const double2* table) {
+  make_bundles<BUNDLE_JOBS>(bundle, key, exponents, width, jobs, table);
+}
+#endif
+
+KERNEL void __launch_bounds__(256) becalm_key_switch_start(u64* out, const u64* in, KeySwitchShape shape) {
+  key_switch_start(out, in, shape);
+}
+
+KERNEL void __launch_bounds__(KEY_SWITCH_COLUMNS)
+    becalm_key_switch_32(u64* out, const u64* in, const u32* key, KeySwitchShape shape, u32 jobs) {
+  key_switch_add<u32>(out, in, key, shape, jobs);
+}
+
+KERNEL void __launch_bounds__(KEY_SWITCH_COLUMNS)
+    becalm_key_switch_64(u64* out, const u64* in, const u64* key, KeySwitchShape shape, u32 jobs) {
+  key_switch_add<u64>(out, in, key, shape, jobs);
+}
+
+KERNEL void __launch_bounds__(MODULUS_SWITCH_THREADS)
+    becalm_modulus_switch(u32* exponents, const u64* in, u32 dimension, u32 centered) {
+  modulus_switch(exponents, in, dimension, centered);
+}
+
+KERNEL void __launch_bounds__(256)
+    becalm_multiply_add(u64* dst, Terms terms, u64 constant, u32 width, u32 bodies, u64 total, u32 more) {
+  multiply_add_words(dst, terms, constant, width, bodies, total, more);
+}
+
+KERNEL void __launch_bounds__(256)
+    becalm_add_slots(u64* dst, const u64* src, const u64* constants, u32 width, u32 bodies, u64 total) {
+  add_slots(dst, src, constants, width, bodies, total);
+}
+
+KERNEL void __launch_bounds__(256)
+    becalm_extract_slot(u64* dst, const u64* src, u32 mask, u32 bodies, u32 slot, u64 total) {
+  extract_slot(dst, src, mask, bodies, slot, total);
+}
+
+KERNEL void __launch_bounds__(CONVERT_POLYNOMIALS * THREADS)
+    becalm_to_fourier(double2* out, const u64* in, u64 count, const double2* table) {
+  to_fourier(out, in, count, table);
+}
+
+KERNEL void __launch_bounds__(CONVERT_POLYNOMIALS * THREADS)
+    becalm_from_fourier(double* out, const double2* in, u64 count, const double2* table) {
+  from_fourier(out, in, count, table);
+}

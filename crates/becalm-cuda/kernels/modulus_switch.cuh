@@ -1,0 +1,64 @@
+// Modulus switch: an LWE ciphertext modulo 2^64 to exponents modulo 2N, GGSWS of them for a group of key bits, then those of
+// the bodies. A value v of a multi-bit group stands for the sum of the mask elements that its bits name, in a block for one.
+//
+// Exponents are the nearest cells, halves up. `centered`: the body moves by the mean over a group's values of their rounding
+// errors, summed over all groups, and is rounded down: b̂ = ⌊b + Σ e_v/(GGSWS + 1)⌋. The sum is exact, in 128 bits.
+#pragma once
+#include "device.cuh"
+#include "shape.cuh"
+
+constexpr int MODULUS_SWITCH_THREADS = 128;
+
+/// Grid (jobs), block MODULUS_SWITCH_THREADS, shared 64 bytes. `in`: `dimension` + BODIES words a job.
+__device__ void modulus_switch(u32* exponents, const u64* in, u32 dimension, u32 centered) {
+  constexpr int SHIFT = 63 - LOG2_N;
+  constexpr u64 HALF = u64(1) << (SHIFT - 1);
+  const u32 groups = dimension / GROUP_BITS, width = groups * GGSWS + BODIES;
+  in += u64(blockIdx.x) * (dimension + BODIES);
+  exponents += u64(blockIdx.x) * width;
+  // Errors are at most half a cell, 2^(SHIFT−1): a thread's sum stays below 2^63.
+  i64 errors = 0;
+  for (u32 group = threadIdx.x; group < groups; group += MODULUS_SWITCH_THREADS) {
+    u64 sums[1 << GROUP_BITS];
+    sums[0] = 0;
+    UNROLL for (int v = 0; v < GGSWS; v++) {
+      u64 sum;
+      if (GGSWS == GROUP_BITS) {
+        sum = in[group * GROUP_BITS + v];
+      } else {
+        // Value v + 1 is v + 1 without its lowest bit, and the element of that bit.
+        const int value = v + 1, lowest = value & -value, bit = lowest == 1 ? 0 : lowest == 2 ? 1 : lowest == 4 ? 2 : lowest == 8 ? 3 : 4;
+        sum = sums[value & v] + in[group * GROUP_BITS + bit];
+        sums[value] = sum;
+      }
+      exponents[group * GGSWS + v] = u32((sum + HALF) >> SHIFT);
+      errors += i64(HALF) - i64((sum + HALF) & (2 * HALF - 1));
+    }
+  }
+  // Halves of 32 bits, so that the sums over threads cannot overflow.
+  i64 low = errors & 0xFFFFFFFFll, high = errors >> 32;
+  for (int mask = 16; mask > 0; mask /= 2) {
+    low += __shfl_xor_sync(~0u, low, mask);
+    high += __shfl_xor_sync(~0u, high, mask);
+  }
+  i64* const halves = shared_memory<i64>();
+  if (threadIdx.x % 32 == 0) {
+    halves[threadIdx.x / 32 * 2] = low;
+    halves[threadIdx.x / 32 * 2 + 1] = high;
+  }
+  if (!planted<9>()) __syncthreads();
+  for (u32 slot = threadIdx.x; slot < u32(BODIES); slot += MODULUS_SWITCH_THREADS) {
+    const u64 body = in[dimension + slot];
+    u64 cell = (body + HALF) >> SHIFT;
+    if (centered) {
+      __int128 total = __int128(body) * (GGSWS + 1);
+      for (int warp = 0; warp < MODULUS_SWITCH_THREADS / 32; warp++) {
+        total += __int128(halves[2 * warp]) + __int128(halves[2 * warp + 1]) * (i64(1) << 32);
+      }
+      // Rounding down twice is rounding down once.
+      const i64 cells = i64(total >> SHIFT), values = GGSWS + 1;
+      cell = u64(cells >= 0 ? cells / values : -((values - 1 - cells) / values));
+    }
+    exponents[groups * GGSWS + slot] = u32(cell & (2 * N - 1));
+  }
+}

@@ -1,0 +1,196 @@
+//! The kernels by nvcc: cubins for each architecture, what the compiler reports of each kernel, and the instructions of a
+//! step of the rotation.
+//!
+//! nvcc is found at `$NVCC`, in `.venv` where `make cuda` installs it, in `$CUDA_HOME/bin`, or on the path; without it nothing
+//! here runs and the rest of the crate does not miss it.
+
+use crate::rings::Ring;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A GPU architecture that cubins are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Architecture {
+    /// `sm_90a`, …
+    pub name: &'static str,
+    /// Major and minor compute capability.
+    pub capability: (u32, u32),
+    /// Whether blocks form clusters.
+    pub clusters: bool,
+    /// Bytes of shared memory that a block may have.
+    pub shared: u32,
+}
+
+/// A100, H100 and H200, B200, RTX 50: each with its own code.
+pub const ARCHITECTURES: &[Architecture] = &[
+    Architecture { name: "sm_80", capability: (8, 0), clusters: false, shared: 163 << 10 },
+    Architecture { name: "sm_90a", capability: (9, 0), clusters: true, shared: 227 << 10 },
+    Architecture { name: "sm_100a", capability: (10, 0), clusters: true, shared: 227 << 10 },
+    Architecture { name: "sm_120a", capability: (12, 0), clusters: true, shared: 99 << 10 },
+];
+
+/// What ptxas reports of one kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Resources {
+    /// 32-bit registers of a thread.
+    pub registers: u32,
+    /// Bytes of stack of a thread.
+    pub stack: u32,
+    /// Bytes of registers written to memory and read back, in the code.
+    pub spills: u32,
+    /// Bytes of shared memory that the kernel has beside what the launch gives it.
+    pub shared: u32,
+}
+
+/// nvcc, if the machine has it.
+pub fn nvcc() -> Option<PathBuf> {
+    let works = |path: &PathBuf| {
+        Command::new(path).arg("--version").output().is_ok_and(|done| done.status.success())
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut places: Vec<PathBuf> =
+        std::env::var_os("NVCC").map(PathBuf::from).into_iter().collect();
+    let pythons = std::fs::read_dir(root.join(".venv/lib")).into_iter().flatten().flatten();
+    places.extend(pythons.map(|p| p.path().join("site-packages/nvidia/cu13/bin/nvcc")));
+    places.extend(std::env::var_os("CUDA_HOME").map(|home| Path::new(&home).join("bin/nvcc")));
+    places.push(PathBuf::from("nvcc"));
+    places.into_iter().find(works)
+}
+
+/// Compiles the kernels of a ring to `cubin`, or for "compute_90" and the like to PTX.
+///
+/// # Errors
+/// What the compiler said.
+pub fn compile(
+    nvcc: &Path,
+    ring: &Ring,
+    architecture: &str,
+    out: &Path,
+) -> Result<BTreeMap<String, Resources>, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/kernels.cu");
+    let virtual_name = architecture.replace("sm_", "compute_");
+    let mut command = Command::new(nvcc);
+    // No contraction: what is fused is written so, and results are those of the emulator bit for bit.
+    command.args(["-std=c++17", "--fmad=false", "-Xptxas", "-v"]);
+    if architecture.starts_with("sm_") {
+        command.arg("-cubin").arg(format!("-gencode=arch={virtual_name},code={architecture}"));
+    } else {
+        command.arg("-ptx").arg(format!("-arch={virtual_name}"));
+    }
+    command.args(ring.macros().map(|(name, value)| format!("-D{name}={value}")));
+    let done = command.arg(source).arg("-o").arg(out).output().map_err(|e| e.to_string())?;
+    let text = String::from_utf8_lossy(&done.stderr).into_owned();
+    if done.status.success() { Ok(report(&text)) } else { Err(text) }
+}
+
+/// The report of ptxas, by kernel.
+fn report(text: &str) -> BTreeMap<String, Resources> {
+    let mut all: BTreeMap<String, Resources> = BTreeMap::new();
+    let mut kernel = String::new();
+    for line in text.lines() {
+        if let Some(name) = line.split('\'').nth(1).filter(|_| line.contains("Compiling entry")) {
+            kernel = name.to_string();
+        }
+        let found = all.entry(kernel.clone()).or_default();
+        // "N bytes stack frame, N bytes spill stores", "Used N registers, …, N bytes smem": the number before each.
+        let before = |what: &str| {
+            let words: Vec<&str> = line[..line.find(what)?].split_whitespace().collect();
+            words.last()?.parse::<u32>().ok()
+        };
+        found.registers += before(" registers").unwrap_or(0);
+        found.stack += before(" bytes stack frame").unwrap_or(0);
+        found.spills += before(" bytes spill stores").unwrap_or(0);
+        found.spills += before(" bytes spill loads").unwrap_or(0);
+        found.shared += before(" bytes smem").unwrap_or(0);
+    }
+    all.remove("");
+    all
+}
+
+/// The instructions of the longest loop of a kernel in a cubin, by the first part of their names (`DFMA`, `LDS`, …): a step of
+/// the rotation. `None` if there is no disassembler beside nvcc or on the path.
+pub fn step_instructions(
+    nvcc: &Path,
+    cubin: &Path,
+    kernel: &str,
+) -> Option<BTreeMap<String, usize>> {
+    let folder = nvcc.parent()?;
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&paths));
+    let paths = std::env::join_paths(paths).ok()?;
+    let name = if folder.join("cuobjdump").exists() {
+        folder.join("cuobjdump")
+    } else {
+        "cuobjdump".into()
+    };
+    let mut command = Command::new(name);
+    let done =
+        command.env("PATH", paths).args(["-sass", "-fun", kernel]).arg(cubin).output().ok()?;
+    done.status.success().then(|| longest_loop(&String::from_utf8_lossy(&done.stdout)))
+}
+
+/// Counts the instructions between the target of the backward branch that jumps farthest and that branch.
+fn longest_loop(text: &str) -> BTreeMap<String, usize> {
+    let mut code: Vec<(u64, &str)> = vec![];
+    for line in text.lines() {
+        let Some((address, rest)) =
+            line.trim_start().strip_prefix("/*").and_then(|l| l.split_once("*/"))
+        else {
+            continue;
+        };
+        if let (Ok(address), Some(instruction)) =
+            (u64::from_str_radix(address, 16), rest.split(';').next())
+        {
+            code.push((address, instruction.trim()));
+        }
+    }
+    let backward = code.iter().filter_map(|(at, instruction)| {
+        let target =
+            instruction.split_whitespace().find_map(|w| w.trim_end_matches(',').strip_prefix("0x"));
+        let target =
+            u64::from_str_radix(target.filter(|_| instruction.contains("BRA"))?, 16).ok()?;
+        (target < *at).then_some((target, *at))
+    });
+    let (from, to) = backward.max_by_key(|(from, to)| to - from).unwrap_or((1, 0));
+    let mut counts = BTreeMap::new();
+    for (_, instruction) in code.iter().filter(|(at, _)| (from..=to).contains(at)) {
+        // A predicate stands before the name, its kind after a point.
+        let name = instruction.split_whitespace().find(|w| !w.starts_with('@')).unwrap_or("");
+        *counts.entry(name.split('.').next().unwrap_or("").to_string()).or_insert(0) += 1;
+    }
+    counts.remove("");
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_read() {
+        let text = "ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'one' for 'sm_90a'
+ptxas info    : Function properties for one
+    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 72 registers, used 16 barriers, 128 bytes smem
+ptxas info    : Compiling entry function 'two' for 'sm_90a'
+ptxas info    : Used 9 registers";
+        let found = report(text);
+        let one = Resources { registers: 72, stack: 16, spills: 12, shared: 128 };
+        assert_eq!((found["one"], found["two"].registers, found.len()), (one, 9, 2));
+    }
+
+    #[test]
+    fn loops_are_found() {
+        let text = "
+        /*0000*/                   MOV R1, R2 ;
+        /*0010*/                   DFMA R4, R4, R6, R8 ;
+        /*0020*/              @!P0 LDS.128 R4, [R2+0x10] ;
+        /*0030*/               @P1 BRA 0x20 ;
+        /*0040*/               @P0 BRA 0x10 ;
+        /*0050*/                   BRA 0x50 ;";
+        let found = longest_loop(text);
+        assert_eq!((found["DFMA"], found["LDS"], found["BRA"], found.len()), (1, 1, 2, 3));
+    }
+}

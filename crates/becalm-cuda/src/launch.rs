@@ -1,0 +1,177 @@
+//! The launches of the kernels: which grid, block, cluster and shared memory each wants. Arguments are in the kernels' order.
+
+use crate::rings::Ring;
+
+/// The shape of one launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    /// The kernel's name in the module.
+    pub kernel: &'static str,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: u32,
+    /// Blocks of a cluster, along the first dimension; 1 for none.
+    pub cluster: u32,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared: u32,
+}
+
+/// How a batch is rotated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path {
+    /// A cluster of blocks for each ciphertext: least latency.
+    Cluster,
+    /// A block for each ciphertext.
+    Block,
+    /// A block for two ciphertexts.
+    Pair,
+}
+
+/// What `kernels/key_switch.cuh` calls a shape, as it lies in memory.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeySwitch {
+    /// k·N, mask elements of the inputs.
+    pub input_dimension: u32,
+    /// n, mask elements of the outputs.
+    pub output_dimension: u32,
+    /// w, bodies of both.
+    pub bodies: u32,
+    /// Elements at the beginning of the mask that stay as they are.
+    pub shared: u32,
+    /// log2 of the gadget's base.
+    pub base_log: u32,
+    /// The gadget's levels.
+    pub level: u32,
+    /// Words from one row of the key to the next.
+    pub stride: u32,
+    /// Bits of a word of the key: 32, the upper half of a torus element, or 64.
+    pub word: u32,
+}
+
+/// Batches of up to [`TERMS`] ciphertexts and their factors, as the kernel takes them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// Addresses on the device.
+    pub words: [u64; TERMS],
+    /// Integers modulo 2^64.
+    pub factors: [u64; TERMS],
+    /// How many there are.
+    pub count: u32,
+}
+
+/// Terms of one `becalm_multiply_add`.
+pub const TERMS: usize = 16;
+/// Ciphertexts for which a key switch reads a word of its key once.
+pub const KEY_SWITCH_JOBS: u32 = 8;
+/// Leaves of a transform in a block that makes bundles.
+const BUNDLE_POINTS: u32 = 32;
+
+impl Launch {
+    /// `grid` blocks of `block` threads, `shared` bytes each, no clusters.
+    fn of(kernel: &'static str, grid: [u32; 3], block: u32, shared: u32) -> Self {
+        Launch { kernel, grid, block, cluster: 1, shared }
+    }
+
+    /// acc, table, stride, exponents, width.
+    pub fn load_table(jobs: u32) -> Self {
+        Launch::of("becalm_load_table", [jobs, 1, 1], 256, 0)
+    }
+
+    /// out, acc, indices, jobs.
+    pub fn sample_extract(jobs: u32, extractions: u32) -> Self {
+        Launch::of("becalm_sample_extract", [jobs, extractions, 1], 256, 0)
+    }
+
+    /// acc, key, job stride, exponents, width, steps, jobs, table. `None` where the ring has no such kernel.
+    pub fn rotate(ring: &Ring, path: Path, jobs: u32) -> Option<Self> {
+        let (columns, threads) = (ring.columns(), ring.threads());
+        let together = |kernel, here: u32| {
+            let grid = [jobs.div_ceil(here), 1, 1];
+            let shared = here * columns * ring.column_bytes(true);
+            Launch::of(kernel, grid, here * columns * threads, shared)
+        };
+        match path {
+            Path::Cluster => Some(Launch {
+                kernel: "becalm_rotate_cluster",
+                grid: [jobs * columns, 1, 1],
+                block: threads,
+                cluster: columns,
+                shared: ring.column_bytes(false),
+            }),
+            Path::Block => (ring.jobs_of_block() >= 1).then(|| together("becalm_rotate_block", 1)),
+            Path::Pair => (ring.jobs_of_block() >= 2).then(|| together("becalm_rotate_pair", 2)),
+        }
+    }
+
+    /// bundle, key, exponents, width, jobs, table.
+    pub fn bundle(ring: &Ring, groups: u32, jobs: u32) -> Self {
+        let most = match ring.columns() {
+            ..=2 => 8,
+            ..=4 => 4,
+            ..=8 => 2,
+            _ => 1,
+        };
+        let (kernel, here) =
+            if jobs == 1 { ("becalm_bundle_one", 1) } else { ("becalm_bundle_many", most) };
+        let grid = [ring.m() / BUNDLE_POINTS, groups, jobs.div_ceil(here)];
+        let shared = here * ring.group_ggsws * BUNDLE_POINTS * 16;
+        Launch::of(kernel, grid, BUNDLE_POINTS * ring.level * ring.columns(), shared)
+    }
+
+    /// out, in, shape.
+    pub fn key_switch_start(jobs: u32) -> Self {
+        Launch::of("becalm_key_switch_start", [jobs, 1, 1], 256, 0)
+    }
+
+    /// out, in, key, shape, jobs; after [`Launch::key_switch_start`]. `slices`: into how many pieces the rows are cut.
+    pub fn key_switch(shape: &KeySwitch, jobs: u32, slices: u32) -> Self {
+        let kernel = if shape.word == 32 { "becalm_key_switch_32" } else { "becalm_key_switch_64" };
+        let columns = (shape.output_dimension + shape.bodies).div_ceil(128);
+        let grid = [columns, jobs.div_ceil(KEY_SWITCH_JOBS), slices.max(1)];
+        Launch::of(kernel, grid, 128, 512 * shape.level)
+    }
+
+    /// exponents, in, dimension, centered.
+    pub fn modulus_switch(jobs: u32) -> Self {
+        Launch::of("becalm_modulus_switch", [jobs, 1, 1], 128, 64)
+    }
+
+    /// dst, terms, constant, width, bodies, total, more.
+    pub fn multiply_add(total: u64) -> Self {
+        Launch::of("becalm_multiply_add", [blocks(total), 1, 1], 256, 0)
+    }
+
+    /// dst, src, constants, width, bodies, total.
+    pub fn add_slots(total: u64) -> Self {
+        Launch::of("becalm_add_slots", [blocks(total), 1, 1], 256, 0)
+    }
+
+    /// dst, src, mask, bodies, slot, total.
+    pub fn extract_slot(total: u64) -> Self {
+        Launch::of("becalm_extract_slot", [blocks(total), 1, 1], 256, 0)
+    }
+
+    /// out, in, count, table: polynomials to the Fourier domain.
+    pub fn to_fourier(ring: &Ring, count: u32) -> Self {
+        Launch::convert("becalm_to_fourier", ring, count)
+    }
+
+    /// out, in, count, table: and back.
+    pub fn from_fourier(ring: &Ring, count: u32) -> Self {
+        Launch::convert("becalm_from_fourier", ring, count)
+    }
+
+    fn convert(kernel: &'static str, ring: &Ring, count: u32) -> Self {
+        let here = (128 / ring.threads()).max(1);
+        let grid = [count.div_ceil(here), 1, 1];
+        Launch::of(kernel, grid, here * ring.threads(), here * ring.m() * 16)
+    }
+}
+
+/// Enough blocks of 256 threads to fill a GPU; the threads go on from there.
+fn blocks(total: u64) -> u32 {
+    total.div_ceil(256).clamp(1, 4096) as u32
+}

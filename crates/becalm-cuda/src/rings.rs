@@ -1,0 +1,137 @@
+//! The rings that kernels are compiled for, and the sizes that follow from them. Also read by `build.rs`.
+
+/// What a kernel is specialised for: the ring of a parameter set, its gadget and its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ring {
+    /// log2 N, 8 to 11.
+    pub log2_n: u32,
+    /// k: mask polynomials.
+    pub k: u32,
+    /// w: bodies behind the mask.
+    pub bodies: u32,
+    /// log2 of the base of the bootstrapping key's gadget.
+    pub base_log: u32,
+    /// Levels of that gadget.
+    pub level: u32,
+    /// Bits of the small key that one step of the rotation takes.
+    pub group_bits: u32,
+    /// GGSW ciphertexts of a step's bundle; 0 for a classic step, which multiplies by one GGSW itself.
+    pub group_ggsws: u32,
+}
+
+/// A ring of classic steps.
+const fn classic(log2_n: u32, k: u32, bodies: u32, base_log: u32, level: u32) -> Ring {
+    Ring { log2_n, k, bodies, base_log, level, group_bits: 1, group_ggsws: 0 }
+}
+
+/// A ring of steps of `grouping` key bits.
+const fn multi_bit(log2_n: u32, k: u32, base_log: u32, level: u32, grouping: u32) -> Ring {
+    let group_ggsws = (1 << grouping) - 1;
+    Ring { log2_n, k, bodies: 1, base_log, level, group_bits: grouping, group_ggsws }
+}
+
+/// Compiled ahead: what the standard sets of up to 2048 coefficients use.
+pub const RINGS: &[Ring] = &[
+    // tfhe_2_2, tfhe_2_2_ks64, tfhe_2_2_gaussian
+    classic(11, 1, 1, 23, 1),
+    // tfhe_2_2_multi_bit_4, tfhe_1_1_multi_bit_4, and Gaussian
+    multi_bit(11, 1, 22, 1, 4),
+    // tfhe_1_1, tfhe_1_1_ks64, tfhe_1_1_gaussian
+    classic(9, 4, 1, 23, 1),
+    // tfhe_boolean, tfhe_boolean_ks_pbs
+    classic(9, 3, 1, 17, 1),
+    // paper_n500
+    classic(10, 1, 1, 10, 2),
+    // cm_1_1_w4, cm_2_2_w2, cm_2_2_w4
+    classic(9, 4, 4, 23, 1),
+    classic(11, 1, 2, 23, 1),
+    classic(11, 1, 4, 23, 1),
+];
+
+/// Compiled for the emulator beside [`RINGS`]: those of toy sets, and more levels and groups than any set has.
+pub const TEST_RINGS: &[Ring] = &[
+    classic(8, 2, 1, 23, 1),
+    classic(8, 1, 1, 17, 1),
+    classic(9, 1, 1, 23, 1),
+    classic(8, 2, 2, 23, 1),
+    multi_bit(8, 2, 23, 1, 2),
+    multi_bit(10, 1, 11, 3, 3),
+    Ring { group_bits: 3, group_ggsws: 3, ..classic(9, 1, 1, 15, 2) },
+];
+
+impl Ring {
+    /// k + w: polynomials of an accumulator.
+    pub const fn columns(&self) -> u32 {
+        self.k + self.bodies
+    }
+
+    /// Coefficients of a polynomial.
+    pub const fn n(&self) -> u32 {
+        1 << self.log2_n
+    }
+
+    /// Complex points of a transform, N/2.
+    pub const fn m(&self) -> u32 {
+        self.n() / 2
+    }
+
+    /// log2 of the points that a thread holds in registers.
+    const fn log2_points(&self) -> u32 {
+        if self.log2_n >= 9 { 3 } else { 2 }
+    }
+
+    /// Points that a thread holds in registers.
+    pub const fn points(&self) -> u32 {
+        1 << self.log2_points()
+    }
+
+    /// Threads of a polynomial.
+    pub const fn threads(&self) -> u32 {
+        self.m() / self.points()
+    }
+
+    /// Bytes of shared memory of one column in a rotation: its mailboxes, the exchange, and where steps are classic
+    /// or the block holds all columns (`together`) the accumulator.
+    pub const fn column_bytes(&self, together: bool) -> u32 {
+        let mailboxes = if together && self.threads() > 32 { 1 } else { 2 };
+        let kept = if together || self.group_ggsws == 0 { 1 } else { 0 };
+        16 * self.m() * (mailboxes * self.level + 1 + kept)
+    }
+
+    /// How many ciphertexts a block can rotate that holds all their columns: 2, 1, or 0.
+    pub const fn jobs_of_block(&self) -> u32 {
+        let (threads, bytes) =
+            (self.columns() * self.threads(), self.columns() * self.column_bytes(true));
+        let named = self.threads() > 32;
+        if 2 * bytes <= SHARED && 2 * threads <= 512 && (!named || 2 * self.columns() <= 15) {
+            2
+        } else if bytes <= SHARED && threads <= 1024 {
+            1
+        } else {
+            0
+        }
+    }
+
+    /// The macros of `kernels/shape.cuh`.
+    pub fn macros(&self) -> [(&'static str, u32); 8] {
+        [
+            ("BECALM_LOG2_N", self.log2_n),
+            ("BECALM_K", self.k),
+            ("BECALM_BODIES", self.bodies),
+            ("BECALM_BASE_LOG", self.base_log),
+            ("BECALM_LEVEL", self.level),
+            ("BECALM_GROUP_BITS", self.group_bits),
+            ("BECALM_GROUP_GGSWS", self.group_ggsws),
+            ("BECALM_BLOCKS", self.jobs_of_block()),
+        ]
+    }
+
+    /// A name for files: `n11_k1_w1_b22_l1_g4_15`.
+    pub fn name(&self) -> String {
+        let Ring { log2_n, k, bodies, base_log, level, group_bits, group_ggsws } = self;
+        format!("n{log2_n}_k{k}_w{bodies}_b{base_log}_l{level}_g{group_bits}_{group_ggsws}")
+    }
+}
+
+/// Shared memory that a block may have on compute capability 9.0 and 10.0: 227 KiB.
+const SHARED: u32 = 227 << 10;

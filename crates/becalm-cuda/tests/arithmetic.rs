@@ -1,0 +1,262 @@
+//! The kernels without keys against the library: transforms, key switch, modulus switch, linear instructions.
+
+mod harness;
+
+use becalm::math::Modulus;
+use becalm::math::gadget::Gadget;
+use becalm::math::simd::Level;
+use becalm::params::{ModulusSwitch, Rotation};
+use becalm::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
+use becalm::tfhe::modulus_switch::modulus_switch;
+use becalm_cuda::launch::KeySwitch;
+use becalm_cuda::{RINGS, Ring, TEST_RINGS};
+use harness::Device;
+use proptest::prelude::*;
+
+/// A generator of words (splitmix64).
+fn words(seed: u64, count: usize) -> Vec<u64> {
+    let word = |i: u64| {
+        let mut z = (seed << 32).wrapping_add(i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    };
+    (0..count as u64).map(word).collect()
+}
+
+/// One ring of each size and number of threads.
+fn sizes() -> Vec<Ring> {
+    let mut rings: Vec<Ring> = RINGS.iter().chain(TEST_RINGS).copied().collect();
+    rings.sort_by_key(|r| r.log2_n);
+    rings.dedup_by_key(|r| r.log2_n);
+    rings
+}
+
+#[test]
+fn transforms_are_evaluations_and_come_back() {
+    for ring in sizes() {
+        let (n, m) = (ring.n() as usize, ring.m() as usize);
+        let unit = 2f64.powi((ring.base_log * ring.level) as i32);
+        let mut device = Device::new(ring);
+        let polynomials = words(1, 3 * n);
+        let values = device.to_fourier(&polynomials);
+        assert_eq!(values.len(), 3 * m);
+        let fractions: Vec<f64> = polynomials
+            .iter()
+            .map(|x| *x as i64 as f64 / 2f64.powi(64 - (ring.base_log * ring.level) as i32))
+            .collect();
+        // Leaf POINTS·t + r lies at r·THREADS + t and is the value at e^(iπ(4·rev + 1)/N).
+        for at in (0..m).step_by(m / 8 - 1) {
+            let leaf = at % ring.threads() as usize * ring.points() as usize
+                + at / ring.threads() as usize;
+            let turn = 4 * (leaf.reverse_bits() >> (usize::BITS - m.ilog2())) + 1;
+            for p in 0..3 {
+                let mut sum = [0.0, 0.0];
+                for (j, a) in fractions[p * n..(p + 1) * n].iter().enumerate() {
+                    let angle = std::f64::consts::PI * (turn * j % (2 * n)) as f64 / n as f64;
+                    sum = [sum[0] + a * angle.cos(), sum[1] + a * angle.sin()];
+                }
+                let got = values[p * m + at];
+                let error = (got[0] - sum[0]).hypot(got[1] - sum[1]);
+                assert!(
+                    error < 1e-12 * unit,
+                    "{}: polynomial {p}, value {at}: {error}",
+                    ring.name()
+                );
+            }
+        }
+        let back = device.from_fourier(&values);
+        let worst = back.iter().zip(&fractions).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(worst < 2e-15 * unit, "{}: {worst}", ring.name());
+        // Whatever the order of the threads between barriers, the same bits.
+        for seed in 1..4 {
+            device.seed = seed;
+            assert!(device.to_fourier(&polynomials) == values, "{} order {seed}", ring.name());
+            assert!(device.from_fourier(&values) == back, "{} order {seed}", ring.name());
+        }
+    }
+}
+
+fn check_key_switch(shape: KeySwitchShape, batch: usize, slices: u32, seed: u64) {
+    let columns = shape.output_dimension + shape.bodies;
+    let rows = (shape.input_dimension - shape.shared) * shape.gadget.level as usize;
+    let mut key = words(seed, rows * columns);
+    let mut input = words(seed + 1000, batch * (shape.input_dimension + shape.bodies));
+    // Ends of the range, and ties.
+    for (i, x) in input.iter_mut().enumerate().filter(|(i, _)| i % 5 == 0) {
+        *x = [1 << 63, (1 << 63) - 1, u64::MAX, 1 << 62, 0][i / 5 % 5];
+    }
+    if shape.modulus_log2 == 32 {
+        key.iter_mut().for_each(|x| *x &= u64::MAX << 32);
+    }
+    let per_element = shape.gadget.level as usize * columns;
+    let fill = |i: usize, out: &mut [u64]| {
+        out.copy_from_slice(&key[i * per_element..(i + 1) * per_element])
+    };
+    let cpu = KeySwitchKey::new(shape, Level::best(), fill).unwrap();
+    let mut wanted = vec![0; batch * columns];
+    cpu.apply(&input, &mut wanted, &mut KeySwitchScratch::new()).unwrap();
+    // Rows of the device's key begin at multiples of 4 words.
+    let stride = columns.next_multiple_of(4);
+    let device_shape = KeySwitch {
+        input_dimension: shape.input_dimension as u32,
+        output_dimension: shape.output_dimension as u32,
+        bodies: shape.bodies as u32,
+        shared: shape.shared as u32,
+        base_log: shape.gadget.base_log,
+        level: shape.gadget.level,
+        stride: stride as u32,
+        word: shape.modulus_log2,
+    };
+    let padded: Vec<u64> = key
+        .chunks(columns)
+        .flat_map(|row| row.iter().copied().chain(std::iter::repeat_n(99 << 32, stride - columns)))
+        .collect();
+    let device = Device { seed, ..Device::new(TEST_RINGS[0]) };
+    let got = if shape.modulus_log2 == 32 {
+        let upper: Vec<u32> = padded.iter().map(|x| (x >> 32) as u32).collect();
+        device.key_switch(device_shape, &upper, &input, slices)
+    } else {
+        device.key_switch(device_shape, &padded, &input, slices)
+    };
+    assert!(got == wanted, "{shape:?} batch {batch} slices {slices}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn key_switches_are_those_of_the_cpu(
+        input_dimension in 1usize..120,
+        output_dimension in 1usize..200,
+        bodies in 1usize..=5,
+        is_shared in any::<bool>(),
+        base_log in 1u32..=9,
+        level in 1u32..=9,
+        modulus_log2 in prop::sample::select(&[32u32, 64][..]),
+        batch in 1usize..=19,
+        slices in 1u32..=7,
+        seed in 0u64..1000,
+    ) {
+        let gadget = Gadget { base_log, level: level.min(modulus_log2 / base_log) };
+        let shared = if is_shared { output_dimension.min(input_dimension - 1) } else { 0 };
+        let modulus = Modulus::Native;
+        check_key_switch(
+            KeySwitchShape { input_dimension, output_dimension, bodies, shared, gadget, modulus, modulus_log2 },
+            batch, slices, seed,
+        );
+    }
+}
+
+/// More slices than rows, and digits that fill the word.
+#[test]
+fn key_switches_at_the_edges() {
+    for (base_log, level, modulus_log2) in [(8, 8, 64), (8, 4, 32), (1, 32, 32), (4, 4, 32)] {
+        let shape = KeySwitchShape {
+            input_dimension: 20,
+            output_dimension: 130,
+            bodies: 1,
+            shared: 0,
+            gadget: Gadget { base_log, level },
+            modulus: Modulus::Native,
+            modulus_log2,
+        };
+        for slices in [1, 3, 20, 33] {
+            check_key_switch(shape, 9, slices, 5);
+        }
+    }
+}
+
+#[test]
+fn modulus_switches_are_those_of_the_cpu() {
+    for ring in RINGS.iter().chain(TEST_RINGS) {
+        let rotation = match (ring.group_bits, ring.group_ggsws) {
+            (_, 0) => Rotation::Classic,
+            (size, ggsws) if size == ggsws => Rotation::Block { size },
+            (grouping, _) => Rotation::MultiBit { grouping },
+        };
+        let bodies = ring.bodies as usize;
+        for (groups, kind) in
+            [(1, ModulusSwitch::Plain), (263, ModulusSwitch::Plain), (263, ModulusSwitch::Centered)]
+        {
+            let dimension = groups * ring.group_bits as usize;
+            let mut input = words(ring.log2_n.into(), 3 * (dimension + bodies));
+            // Halves of cells, and the ends of the range.
+            let half = 1u64 << (62 - ring.log2_n);
+            for (i, x) in input.iter_mut().take(dimension + bodies).enumerate() {
+                *x = [half.wrapping_mul(*x | 1), u64::MAX, 0, half - 1][i % 4];
+            }
+            let mut wanted = vec![0; 3 * (groups * rotation.group_ggsws() + bodies)];
+            let all = (rotation, kind);
+            modulus_switch(
+                all,
+                Modulus::Native,
+                ring.n() as usize,
+                (dimension, bodies),
+                &input,
+                &mut wanted,
+            )
+            .unwrap();
+            let device = Device { seed: 3, ..Device::new(*ring) };
+            let got = device.modulus_switch(&input, dimension as u32, kind);
+            assert!(got == wanted, "{} {kind:?} {groups} groups", ring.name());
+        }
+    }
+}
+
+/// Every error of a rounding half a cell, so that sums are as large as they get.
+#[test]
+fn sums_of_rounding_errors_do_not_overflow() {
+    for ring in TEST_RINGS {
+        if ring.group_ggsws > 0 {
+            continue;
+        }
+        let dimension = 1100;
+        let half = 1u64 << (62 - ring.log2_n);
+        for word in [half, half - 1] {
+            let input = vec![word; dimension + ring.bodies as usize];
+            let mut wanted = vec![0; input.len()];
+            let all = (Rotation::Classic, ModulusSwitch::Centered);
+            let shape = (dimension, ring.bodies as usize);
+            modulus_switch(all, Modulus::Native, ring.n() as usize, shape, &input, &mut wanted)
+                .unwrap();
+            let got = Device::new(*ring).modulus_switch(
+                &input,
+                dimension as u32,
+                ModulusSwitch::Centered,
+            );
+            assert_eq!(got, wanted, "{}", ring.name());
+        }
+    }
+}
+
+#[test]
+fn linear_instructions_are_sums() {
+    let device = Device::new(TEST_RINGS[0]);
+    let (width, bodies, lanes) = (23usize, 3usize, 29);
+    let batches: Vec<Vec<u64>> = (0..37).map(|i| words(i, width * lanes)).collect();
+    let terms: Vec<(&[u64], i64)> =
+        batches.iter().enumerate().map(|(i, b)| (&b[..], i as i64 * 77 - 1000)).collect();
+    for count in [1, 2, 16, 17, 37] {
+        let got = device.multiply_add(&terms[..count], 5 << 40, (width as u32, bodies as u32));
+        let wanted = |i: usize| {
+            let sum = terms[..count]
+                .iter()
+                .fold(0u64, |s, (b, f)| s.wrapping_add(b[i].wrapping_mul(*f as u64)));
+            sum.wrapping_add(if i % width >= width - bodies { 5 << 40 } else { 0 })
+        };
+        assert!(got.iter().enumerate().all(|(i, x)| *x == wanted(i)), "{count} terms");
+    }
+    let constants = [1u64 << 63, 7, 1 << 20];
+    let got = device.add_slots(&batches[0], &constants, width as u32);
+    for (i, (got, was)) in got.iter().zip(&batches[0]).enumerate() {
+        let slot = (i % width).checked_sub(width - bodies);
+        assert_eq!(*got, was.wrapping_add(slot.map_or(0, |s| constants[s])));
+    }
+    let mask = width - bodies;
+    for slot in 0..bodies {
+        let got = device.extract_slot(&batches[0], mask as u32, bodies as u32, slot as u32);
+        let wanted =
+            batches[0].chunks(width).flat_map(|ct| [&ct[..mask], &ct[mask + slot..][..1]].concat());
+        assert!(got.iter().copied().eq(wanted));
+    }
+}

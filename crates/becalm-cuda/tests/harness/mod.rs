@@ -1,0 +1,240 @@
+//! A device whose memory is this process's: the kernels of one ring, with slices for pointers.
+#![allow(dead_code)]
+
+use becalm::params::{ModulusSwitch, Rotation, TfheParams};
+use becalm_cuda::launch::{KeySwitch, Launch, Path, TERMS, Terms};
+use becalm_cuda::{Ring, emulator, table};
+use std::ffi::c_void;
+
+pub struct Device {
+    pub ring: Ring,
+    pub table: Vec<[f64; 2]>,
+    /// Order of the threads; 0: as they are numbered.
+    pub seed: u64,
+}
+
+/// Pointers to the arguments of a launch.
+macro_rules! arguments {
+    ($($argument:expr),* $(,)?) => { &mut [$(&raw const $argument as *mut c_void),*] };
+}
+
+/// The ring of a parameter set.
+pub fn ring(p: &TfheParams) -> Ring {
+    let grouped = matches!(p.rotation, Rotation::MultiBit { .. } | Rotation::Block { .. });
+    Ring {
+        log2_n: p.polynomial_size.ilog2(),
+        k: p.glwe_dimension as u32,
+        bodies: p.slots as u32,
+        base_log: p.pbs.base_log,
+        level: p.pbs.level,
+        group_bits: p.rotation.group_bits() as u32,
+        group_ggsws: if grouped { p.rotation.group_ggsws() as u32 } else { 0 },
+    }
+}
+
+impl Device {
+    pub fn new(ring: Ring) -> Self {
+        Device { ring, table: table(&ring), seed: 0 }
+    }
+
+    fn run(&self, launch: &Launch, arguments: &mut [*mut c_void]) {
+        // SAFETY: the methods below pass what each kernel takes, and check the lengths of the slices.
+        unsafe { emulator::run(&self.ring, launch, self.seed, arguments) }.unwrap();
+    }
+
+    fn accumulator_len(&self) -> usize {
+        (self.ring.columns() * self.ring.n()) as usize
+    }
+
+    /// Values of one GGSW or bundle.
+    pub fn ggsw_len(&self) -> usize {
+        (self.ring.level * self.ring.columns().pow(2) * self.ring.m()) as usize
+    }
+
+    /// Polynomials of N words to transforms of M values.
+    pub fn to_fourier(&self, words: &[u64]) -> Vec<[f64; 2]> {
+        let count = words.len() as u64 / u64::from(self.ring.n());
+        let mut out = vec![[f64::NAN; 2]; words.len() / 2];
+        let launch = Launch::to_fourier(&self.ring, count as u32);
+        let pointers = (out.as_mut_ptr(), words.as_ptr(), self.table.as_ptr());
+        self.run(&launch, arguments![pointers.0, pointers.1, count, pointers.2]);
+        out
+    }
+
+    pub fn from_fourier(&self, values: &[[f64; 2]]) -> Vec<f64> {
+        let count = values.len() as u64 / u64::from(self.ring.m());
+        let mut out = vec![f64::NAN; values.len() * 2];
+        let launch = Launch::from_fourier(&self.ring, count as u32);
+        let pointers = (out.as_mut_ptr(), values.as_ptr(), self.table.as_ptr());
+        self.run(&launch, arguments![pointers.0, pointers.1, count, pointers.2]);
+        out
+    }
+
+    /// `key`: words of 32 or 64 bits as they lie in memory, rows of `shape.stride`.
+    pub fn key_switch<W>(
+        &self,
+        shape: KeySwitch,
+        key: &[W],
+        input: &[u64],
+        slices: u32,
+    ) -> Vec<u64> {
+        assert_eq!(size_of::<W>() as u32 * 8, shape.word);
+        let rows = (shape.input_dimension - shape.shared) * shape.level;
+        assert_eq!(key.len(), (rows * shape.stride) as usize);
+        let jobs = (input.len() as u32) / (shape.input_dimension + shape.bodies);
+        let mut out = vec![7; (jobs * (shape.output_dimension + shape.bodies)) as usize];
+        let pointers = (out.as_mut_ptr(), input.as_ptr(), key.as_ptr());
+        self.run(&Launch::key_switch_start(jobs), arguments![pointers.0, pointers.1, shape]);
+        let launch = Launch::key_switch(&shape, jobs, slices);
+        self.run(&launch, arguments![pointers.0, pointers.1, pointers.2, shape, jobs]);
+        out
+    }
+
+    /// Exponents of `jobs` ciphertexts of `dimension` mask elements.
+    pub fn modulus_switch(&self, input: &[u64], dimension: u32, kind: ModulusSwitch) -> Vec<u32> {
+        let jobs = input.len() as u32 / (dimension + self.ring.bodies);
+        let ggsws = dimension / self.ring.group_bits * self.ring.group_ggsws.max(1);
+        let mut out = vec![u32::MAX; (jobs * (ggsws + self.ring.bodies)) as usize];
+        let centered = u32::from(kind == ModulusSwitch::Centered);
+        let pointers = (out.as_mut_ptr(), input.as_ptr());
+        let launch = Launch::modulus_switch(jobs);
+        self.run(&launch, arguments![pointers.0, pointers.1, dimension, centered]);
+        out
+    }
+
+    /// Accumulators X^(−b̃)·T. `tables`: one for all jobs, or one for each.
+    pub fn load_table(&self, tables: &[u64], exponents: &[u32], jobs: usize) -> Vec<f64> {
+        let len = self.accumulator_len();
+        let stride = if tables.len() == len { 0 } else { len as u64 };
+        assert!(stride == 0 || tables.len() == jobs * len);
+        let width = (exponents.len() / jobs) as u32;
+        let mut acc = vec![f64::NAN; jobs * len];
+        let pointers = (acc.as_mut_ptr(), tables.as_ptr(), exponents.as_ptr());
+        let launch = Launch::load_table(jobs as u32);
+        self.run(&launch, arguments![pointers.0, pointers.1, stride, pointers.2, width]);
+        acc
+    }
+
+    /// Bundles of the groups from `first` on, `[job][group]`.
+    pub fn bundle(
+        &self,
+        key: &[[f64; 2]],
+        exponents: &[u32],
+        jobs: usize,
+        groups: std::ops::Range<usize>,
+    ) -> Vec<[f64; 2]> {
+        let (width, count) = ((exponents.len() / jobs) as u32, groups.len());
+        let ggsws = self.ring.group_ggsws as usize;
+        let mut out = vec![[f64::NAN; 2]; jobs * count * self.ggsw_len()];
+        let key =
+            &key[groups.start * ggsws * self.ggsw_len()..groups.end * ggsws * self.ggsw_len()];
+        let exponents = &exponents[groups.start * ggsws..];
+        let pointers = (out.as_mut_ptr(), key.as_ptr(), exponents.as_ptr(), self.table.as_ptr());
+        let launch = Launch::bundle(&self.ring, count as u32, jobs as u32);
+        let jobs = jobs as u32;
+        self.run(&launch, arguments![pointers.0, pointers.1, pointers.2, width, jobs, pointers.3]);
+        out
+    }
+
+    /// `steps` steps from `first` on. `key`: GGSW of these steps, or bundles `[job][step]`.
+    pub fn rotate(
+        &self,
+        path: Path,
+        acc: &mut [f64],
+        key: &[[f64; 2]],
+        exponents: &[u32],
+        steps: std::ops::Range<usize>,
+    ) {
+        let jobs = acc.len() / self.accumulator_len();
+        let stride =
+            if self.ring.group_ggsws == 0 { 0 } else { (steps.len() * self.ggsw_len()) as u64 };
+        assert_eq!(key.len(), self.ggsw_len() * steps.len() * if stride == 0 { 1 } else { jobs });
+        let width = (exponents.len() / jobs) as u32;
+        let launch = Launch::rotate(&self.ring, path, jobs as u32).unwrap();
+        let exponents = &exponents[steps.start * self.ring.group_ggsws.max(1) as usize..];
+        let pointers = (acc.as_mut_ptr(), key.as_ptr(), exponents.as_ptr(), self.table.as_ptr());
+        let (count, jobs) = (steps.len() as u32, jobs as u32);
+        self.run(
+            &launch,
+            arguments![pointers.0, pointers.1, stride, pointers.2, width, count, jobs, pointers.3],
+        );
+    }
+
+    /// Every step, by chunks: bundles first where the ring has them.
+    pub fn rotate_all(
+        &self,
+        path: Path,
+        acc: &mut [f64],
+        key: &[[f64; 2]],
+        exponents: &[u32],
+        chunk: usize,
+    ) {
+        let jobs = acc.len() / self.accumulator_len();
+        let ggsws = self.ring.group_ggsws.max(1) as usize;
+        let groups = key.len() / self.ggsw_len() / ggsws;
+        for first in (0..groups).step_by(chunk) {
+            let steps = first..groups.min(first + chunk);
+            if self.ring.group_ggsws == 0 {
+                let key = &key[steps.start * self.ggsw_len()..steps.end * self.ggsw_len()];
+                self.rotate(path, acc, key, exponents, steps);
+            } else {
+                let bundles = self.bundle(key, exponents, jobs, steps.clone());
+                self.rotate(path, acc, &bundles, exponents, steps);
+            }
+        }
+    }
+
+    /// `[extraction][job]`.
+    pub fn sample_extract(&self, acc: &[f64], indices: &[u32]) -> Vec<u64> {
+        let jobs = (acc.len() / self.accumulator_len()) as u32;
+        let width = self.ring.k * self.ring.n() + self.ring.bodies;
+        let mut out = vec![7; indices.len() * (jobs * width) as usize];
+        let pointers = (out.as_mut_ptr(), acc.as_ptr(), indices.as_ptr());
+        let launch = Launch::sample_extract(jobs, indices.len() as u32);
+        self.run(&launch, arguments![pointers.0, pointers.1, pointers.2, jobs]);
+        out
+    }
+
+    /// Σ factor·words, and a constant to each body.
+    pub fn multiply_add(
+        &self,
+        terms: &[(&[u64], i64)],
+        constant: u64,
+        (width, bodies): (u32, u32),
+    ) -> Vec<u64> {
+        let total = terms[0].0.len() as u64;
+        let mut out = vec![7u64; total as usize];
+        for (i, chunk) in terms.chunks(TERMS).enumerate() {
+            let mut all =
+                Terms { words: [0; TERMS], factors: [0; TERMS], count: chunk.len() as u32 };
+            for (j, (words, factor)) in chunk.iter().enumerate() {
+                assert_eq!(words.len() as u64, total);
+                (all.words[j], all.factors[j]) = (words.as_ptr() as u64, *factor as u64);
+            }
+            let more = u32::from(i > 0);
+            let constant = if i > 0 { 0 } else { constant };
+            let pointer = out.as_mut_ptr();
+            let launch = Launch::multiply_add(total);
+            self.run(&launch, arguments![pointer, all, constant, width, bodies, total, more]);
+        }
+        out
+    }
+
+    pub fn add_slots(&self, src: &[u64], constants: &[u64], width: u32) -> Vec<u64> {
+        let (total, bodies) = (src.len() as u64, constants.len() as u32);
+        let mut out = vec![7u64; src.len()];
+        let pointers = (out.as_mut_ptr(), src.as_ptr(), constants.as_ptr());
+        let launch = Launch::add_slots(total);
+        self.run(&launch, arguments![pointers.0, pointers.1, pointers.2, width, bodies, total]);
+        out
+    }
+
+    pub fn extract_slot(&self, src: &[u64], mask: u32, bodies: u32, slot: u32) -> Vec<u64> {
+        let total = (src.len() as u64) / u64::from(mask + bodies) * u64::from(mask + 1);
+        let mut out = vec![7u64; total as usize];
+        let pointers = (out.as_mut_ptr(), src.as_ptr());
+        let launch = Launch::extract_slot(total);
+        self.run(&launch, arguments![pointers.0, pointers.1, mask, bodies, slot, total]);
+        out
+    }
+}
