@@ -123,13 +123,8 @@ fn bootstraps(
 ) -> becalm::Result<()> {
     let secret = context.secret_key()?;
     let (mut needs, cost) = (program.needs(), program.cost());
-    println!(
-        "{} rotations, keys {:.3} GB; at most {} key switches, about {} transforms",
-        needs.rotations.len(),
-        context.key_bytes(&needs) as f64 / 1e9,
-        cost.key_switches,
-        cost.transforms
-    );
+    let (rotations, gigabytes) = (needs.rotations.len(), context.key_bytes(&needs) as f64 / 1e9);
+    println!("{rotations} rotations, keys {gigabytes:.3} GB; {cost:?}");
     needs.rotations.insert(1);
     let mut times = Times::default();
     let keys = times.add(context, "keys", || context.keys(&secret, &needs))?;

@@ -101,10 +101,10 @@ pub(crate) struct Prepared {
 }
 
 leveled! {
-    fn prepare(words: &[&Word], out: &mut [f64], source: &[f64], cofactors: &[f64], at: usize) = prepare_all
+    prepare(words: &[&Word], out: &mut [f64], source: &[f64], cofactors: &[f64], at: usize) = prepare_all
 }
 leveled! {
-    fn combine(
+    combine(
         words: &[&Word],
         out: &mut [f64],
         source: &[f64],

@@ -289,7 +289,7 @@ mod x86 {
 /// Defines `fn name(level, arguments)` that runs `body::<V>(arguments)` with the vectors of `level`, which the
 /// processor must have.
 macro_rules! leveled {
-    ($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:ident) => {
+    ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:ident) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
         pub(crate) fn $name(level: Level, $($arg: $ty),*) {

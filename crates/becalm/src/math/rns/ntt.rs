@@ -114,8 +114,8 @@ pub(crate) fn exponents(size: usize) -> Vec<u32> {
     (0..size).map(exponent).collect()
 }
 
-leveled! { fn forward(word: &Word, data: &mut [f64]) = forward_all }
-leveled! { fn backward(word: &Word, data: &mut [f64]) = backward_all }
+leveled! { forward(word: &Word, data: &mut [f64]) = forward_all }
+leveled! { backward(word: &Word, data: &mut [f64]) = backward_all }
 
 /// Reduction modulo p, in every lane.
 #[derive(Clone, Copy)]

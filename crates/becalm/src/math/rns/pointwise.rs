@@ -38,39 +38,39 @@ impl First<'_> {
 
 leveled! {
     /// `a ← a + b`.
-    fn add(word: &Word, a: &mut [f64], b: &[f64]) = add_all
+    add(word: &Word, a: &mut [f64], b: &[f64]) = add_all
 }
 leveled! {
     /// `a ← a − b`.
-    fn sub(word: &Word, a: &mut [f64], b: &[f64]) = sub_all
+    sub(word: &Word, a: &mut [f64], b: &[f64]) = sub_all
 }
 leveled! {
     /// `out ← a·b`.
-    fn mul(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) = mul_all
+    mul(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) = mul_all
 }
 leveled! {
     /// `out ← out + a·b`.
-    fn mul_add(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) = mul_add_all
+    mul_add(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) = mul_add_all
 }
 leveled! {
     /// `a ← c·a`, |c| ≤ p/2.
-    fn scale(word: &Word, a: &mut [f64], c: f64) = scale_all
+    scale(word: &Word, a: &mut [f64], c: f64) = scale_all
 }
 leveled! {
     /// `out ← out + c·a`, |c| ≤ p/2.
-    fn scale_add(word: &Word, out: &mut [f64], a: &[f64], c: f64) = scale_add_all
+    scale_add(word: &Word, out: &mut [f64], a: &[f64], c: f64) = scale_add_all
 }
 leveled! {
     /// `a ← c·(a − b)`, |c| ≤ p/2.
-    fn sub_scale(word: &Word, a: &mut [f64], b: &[f64], c: f64) = sub_scale_all
+    sub_scale(word: &Word, a: &mut [f64], b: &[f64], c: f64) = sub_scale_all
 }
 leveled! {
     /// `a ← a` brought near zero, from |a| < 2^51.
-    fn reduce(word: &Word, a: &mut [f64]) = reduce_all
+    reduce(word: &Word, a: &mut [f64]) = reduce_all
 }
 leveled! {
     /// `out[k] ← first[k] + Σ_i a_i·b[k]_i` for both k.
-    fn dot_pair(
+    dot_pair(
         word: &Word,
         out: [&mut [f64]; 2],
         a: &[&[f64]],
@@ -80,15 +80,15 @@ leveled! {
 }
 leveled! {
     /// `c + l·s + s²·q ← f·(a_0 + a_1·s)·(b_0 + b_1·s)`, added to what is there: `out` is c, l and q.
-    fn tensor(word: &Word, out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64) = tensor_all
+    tensor(word: &Word, out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64) = tensor_all
 }
 leveled! {
     /// `a_i ← a_i + b_(places i)`, places modulo the length, a power of two.
-    fn add_permuted(word: &Word, a: &mut [f64], b: &[f64], places: &[u32]) = permuted_all
+    add_permuted(word: &Word, a: &mut [f64], b: &[f64], places: &[u32]) = permuted_all
 }
 leveled! {
     /// `out ← first + Σ_i a_i·b_i` where b_i repeats one vector of eight in each [`TILE`].
-    fn dot_tiled(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]], first: First) = dot_tiled_all
+    dot_tiled(word: &Word, out: &mut [f64], a: &[&[f64]], b: &[&[f64]], first: First) = dot_tiled_all
 }
 
 macro_rules! loops {
