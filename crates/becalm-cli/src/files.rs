@@ -4,9 +4,9 @@ use crate::report::{self, counted, facts, megabytes};
 use anyhow::{Context, Result, bail};
 use becalm::backend::{Evaluator, by_name};
 use becalm::cipher::file::{self, Kind, Trust};
-use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey};
+use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
 use becalm::params::TfheParams;
-use becalm::program::Program;
+use becalm::program::{Program, Reg};
 use becalm::tfhe::Table;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub struct EncryptArgs {
     #[arg(long, default_value = "secret.becalm")]
     secret: PathBuf,
     /// Values to encrypt.
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(long, value_delimiter = ',', required = true, value_parser = report::value, allow_hyphen_values = true)]
     values: Vec<u64>,
     /// How many values the encoding has; by default all that the parameter set allows.
     #[arg(long)]
@@ -68,6 +68,9 @@ pub struct EncryptArgs {
     /// Public bound that every value lies below; a smaller one leaves room for sums.
     #[arg(long)]
     below: Option<u64>,
+    /// One by one under the key of this slot of a common-mask set, instead of a value in each slot.
+    #[arg(long, conflicts_with = "modulus")]
+    slot: Option<u32>,
     /// Where the ciphertexts go.
     #[arg(short, long)]
     out: PathBuf,
@@ -84,12 +87,13 @@ pub struct EvalArgs {
     #[arg(long, default_value = "evaluation.becalm")]
     evaluation: PathBuf,
     /// A lookup table, one entry for each value; with slots also one table after another, one for each slot.
-    #[arg(long, value_delimiter = ',', required_unless_present = "program")]
+    #[arg(long, value_delimiter = ',', value_parser = report::value, allow_hyphen_values = true)]
     table: Vec<u64>,
     /// A program instead of a table.
     #[arg(long, conflicts_with = "table")]
     program: Option<PathBuf>,
-    /// Keys between the slots of a common-mask set, in the order in which the program names its maps.
+    /// Keys between the slots of a common-mask set: with a program in the order in which it names its maps; without one each
+    /// is applied, in this order, before the table if there is one.
     #[arg(long = "slot-key")]
     slot_keys: Vec<PathBuf>,
     /// Which machine.
@@ -160,13 +164,24 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
         return report::json(&json!({
             "params": params.name, "key": secret.id().to_string(), "secret": args.secret,
             "evaluation": args.evaluation, "stored_key_bytes": keys.seeded_bytes(),
+            "slot_keys": between.iter().map(|(path, key)| json!({
+                "path": path, "does": key.kind().to_string(), "bytes": key.seeded_bytes(),
+            })).collect::<Vec<_>>(),
         }));
     }
-    report::print(&facts(&[
+    let mut rows = vec![
         ("secret key", format!("{} (keep it)", args.secret.display())),
         ("evaluation key", format!("{} (for the server)", args.evaluation.display())),
-        ("key id", secret.id().to_string()),
-    ]))
+    ];
+    rows.extend(between.iter().map(|(path, key)| {
+        let size = megabytes(key.seeded_bytes());
+        (
+            "key between slots",
+            format!("{} ({}, {size}; for the server)", path.display(), key.kind()),
+        )
+    }));
+    rows.push(("key id", secret.id().to_string()));
+    report::print(&facts(&rows))
 }
 
 /// The keys between slots that were asked for, and where they go.
@@ -205,7 +220,11 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
         Some(p) => Encoding::padded(p)?,
         None => Encoding::of(secret.params()),
     };
-    let ct = secret.encrypt_as(&args.values, encoding, args.below.unwrap_or(encoding.values))?;
+    let below = args.below.unwrap_or(encoding.values);
+    let ct = match args.slot {
+        Some(slot) => secret.encrypt_slot(slot, &args.values, below)?,
+        None => secret.encrypt_as(&args.values, encoding, below)?,
+    };
     ct.save(&args.out)?;
     if args.json {
         let (len, bytes) = (ct.len(), ct.bytes());
@@ -225,9 +244,15 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     if let Some(path) = args.out.iter().find(|out| args.inputs.contains(out)) {
         bail!("{} is an input; choose another name for the result", path.display());
     }
+    if args.program.is_none() && args.table.is_empty() && args.slot_keys.is_empty() {
+        bail!("nothing to do: give --table, --program or --slot-key");
+    }
     let mut keys = EvaluationKey::load(&args.evaluation, args.trust.trust())?;
+    let mut between = vec![];
     for path in &args.slot_keys {
-        keys = keys.with_slot_key(SlotKey::load(path, args.trust.trust())?)?;
+        let key = SlotKey::load(path, args.trust.trust())?;
+        between.push(key.kind());
+        keys = keys.with_slot_key(key)?;
     }
     let inputs = args
         .inputs
@@ -236,7 +261,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         .collect::<becalm::Result<Vec<Lwe>>>()?;
     let program = match &args.program {
         Some(path) => Program::load(path, args.trust.trust())?,
-        None => record(&keys, &inputs, &args.table)?,
+        None => record(&keys, &inputs, &between, &args.table)?,
     };
     if args.out.len() != program.outputs().len() {
         bail!(
@@ -268,11 +293,35 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     if args.json { report::json(&rows) } else { Ok(()) }
 }
 
-fn record(keys: &EvaluationKey, inputs: &[Lwe], entries: &[u64]) -> Result<Program> {
-    let [input] = inputs else { bail!("a table takes one input, {} were given", inputs.len()) };
+/// The keys between slots that were named, one after the other, then the table.
+fn record(
+    keys: &EvaluationKey,
+    inputs: &[Lwe],
+    between: &[SlotKeyKind],
+    entries: &[u64],
+) -> Result<Program> {
     let mut program = Program::new(keys.params().clone());
-    let src = program.input_like(input);
-    let encoding = input.encoding();
+    let mut srcs: Vec<Reg> = inputs.iter().map(|input| program.input_like(input)).collect();
+    let mut map = 0;
+    for kind in between {
+        srcs = match kind {
+            SlotKeyKind::Pack => vec![program.pack(&srcs)?],
+            SlotKeyKind::Map(sums) => {
+                let turned = srcs.iter().map(|r| program.slot_map(*r, map, *sums));
+                let turned = turned.collect::<becalm::Result<_>>()?;
+                map += 1;
+                turned
+            }
+        };
+    }
+    let ([src], Some(encoding)) = (&srcs[..], inputs.first().map(Lwe::encoding)) else {
+        bail!("one ciphertext goes through a table or comes out, not {}", srcs.len())
+    };
+    let src = *src;
+    if entries.is_empty() {
+        program.output(src)?;
+        return Ok(program);
+    }
     let table = |entries: &[u64]| Table::with(keys.params(), encoding, encoding, entries);
     let slots = keys.params().slots;
     // As many entries as all slots have: a table for each.
@@ -314,6 +363,7 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
             "params": found.params.name, "in_table": found.in_table,
             "key": found.key.map(|k| k.to_string()), "role": found.role, "encoding": found.encoding,
             "range": found.range, "noise_variance": found.noise, "tensors": tensors,
+            "does": found.slots.map(|kind| kind.to_string()),
         }));
     }
     let known = if found.in_table { "" } else { " (not a set of this version)" };
@@ -331,6 +381,7 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     ];
     rows.extend(found.key.map(|k| ("key id", k.to_string())));
     rows.extend(found.role.map(|r| ("under", format!("the {r:?} key").to_lowercase())));
+    rows.extend(found.slots.map(|kind| ("does", kind.to_string())));
     rows.extend(found.encoding.map(|e| {
         let padding = if e.padding { " below a padding bit" } else { "" };
         ("encoding", format!("{} values{padding}", e.values))

@@ -2,8 +2,7 @@
 
 use crate::report::{self, facts, megabytes, table};
 use crate::search;
-use anyhow::Result;
-use becalm::math::Modulus;
+use anyhow::{Result, bail};
 use becalm::params::{Kind, TfheParams};
 use becalm::tfhe::noise::NoiseReport;
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ pub struct Args {
     /// One set, with its noise budget; without a name, all sets.
     name: Option<String>,
     /// The sets of the artifact of "Sharing the Mask" (TCHES 2025/4) instead, per slot and for all slots.
-    #[arg(long, conflicts_with = "name")]
+    #[arg(long, conflicts_with_all = ["name", "search"])]
     paper: bool,
     /// Report as JSON.
     #[arg(long)]
@@ -24,6 +23,11 @@ pub struct Args {
 
 /// Lists the sets, describes one or searches for one.
 pub fn run(args: &Args) -> Result<()> {
+    if args.search.security.is_some() && !args.search.search && !args.paper {
+        bail!(
+            "--security belongs to --search or --paper; `becalm estimate --params NAME` estimates a set"
+        );
+    }
     if args.search.search {
         return search::run(&args.search, args.json);
     }
@@ -49,13 +53,6 @@ fn as_json(p: &TfheParams) -> Result<Value> {
     Ok(value)
 }
 
-fn modulus(p: &TfheParams) -> &'static str {
-    match p.modulus {
-        Modulus::Native => "2^64",
-        Modulus::Goldilocks => "p",
-    }
-}
-
 fn list() -> Result<()> {
     let head = [
         "set",
@@ -77,7 +74,7 @@ fn list() -> Result<()> {
             format!("{:?}", p.kind).to_lowercase(),
             p.plaintext_modulus().to_string(),
             p.slots.to_string(),
-            modulus(p).to_string(),
+            p.modulus.to_string(),
             p.lwe_dimension.to_string(),
             p.glwe_dimension.to_string(),
             p.polynomial_size.to_string(),
@@ -116,10 +113,7 @@ fn describe(p: &TfheParams, as_text_json: bool) -> Result<()> {
             "dimensions",
             format!(
                 "n = {}, k = {}, N = {}, modulo {}",
-                p.lwe_dimension,
-                p.glwe_dimension,
-                p.polynomial_size,
-                modulus(p)
+                p.lwe_dimension, p.glwe_dimension, p.polynomial_size, p.modulus
             ),
         ),
         ("key", p.assumption().unwrap_or("uniform binary, both keys independent").to_string()),

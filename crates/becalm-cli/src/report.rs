@@ -116,6 +116,11 @@ pub fn median(mut seconds: Vec<f64>) -> f64 {
     seconds.get(seconds.len() / 2).copied().unwrap_or(0.0)
 }
 
+/// One value of a list given on the command line: an integer from 0 up, blanks around it allowed.
+pub(crate) fn value(text: &str) -> Result<u64, String> {
+    text.trim().parse().map_err(|_| format!("values are integers from 0 up, not `{text}`"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,10 +23,10 @@ pub struct Args {
     #[arg(long, default_value = "tfhe_2_2")]
     params: String,
     /// Values to bootstrap, each below the set's number of values; by default every value once.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = report::value, allow_hyphen_values = true)]
     values: Vec<u64>,
     /// The lookup table, one entry for each value; by default m² + 1 modulo the number of values.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = report::value, allow_hyphen_values = true)]
     table: Vec<u64>,
     /// Run an application instead: integers of 64 bits, or one block of AES-128.
     #[arg(long, value_parser = ["uint64", "aes"], conflicts_with_all = ["values", "table"])]
@@ -66,6 +66,8 @@ struct Report {
     noise_variance_ratio: f64,
     noise_interval_99: (f64, f64),
     peak_memory_bytes: Option<u64>,
+    values: Vec<u64>,
+    results: Vec<u64>,
     checked: usize,
     wrong: usize,
 }
@@ -126,6 +128,8 @@ fn bootstraps(args: &Args, params: &TfheParams) -> Result<()> {
         noise_interval_99: interval(measured.samples),
         peak_memory_bytes: peak_memory(),
         checked: values.len() + measured.samples,
+        values,
+        results,
         wrong: wrong_given + measured.wrong,
     };
     if args.json {

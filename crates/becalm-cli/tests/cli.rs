@@ -144,12 +144,25 @@ fn slots_from_keys_to_values() {
     std::fs::write(f.0.join("turn.json"), "[[0,1],[1,0]]").unwrap();
     let line = "keygen --params toy_cm_1_1_w2 --allow-insecure --pack pack.becalm";
     f.succeed(&format!("{line} --slot-map turn.json turn.becalm"));
-    assert!(f.succeed("inspect turn.becalm").contains("becalm.slot_key"));
+    assert!(f.succeed("inspect turn.becalm").contains("maps slots"));
+    assert!(f.succeed("inspect pack.becalm").contains("packs ciphertexts"));
     f.succeed("encrypt --values 3,1,2 -o x.becalm --allow-insecure");
+    let out = f.run("encrypt --values -1 -o z.becalm --allow-insecure");
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.code() == Some(2) && message.contains("from 0 up"), "{message}");
     // A table for each slot: m, then 3 − m.
     let line = "eval x.becalm --table 0,1,2,3,3,2,1,0 -o y.becalm --allow-insecure";
-    f.succeed(&format!("{line} --slot-key pack.becalm --slot-key turn.becalm"));
+    f.succeed(line);
     assert_eq!(f.succeed("decrypt y.becalm --allow-insecure"), "3,2,2,3\n");
+    // The slots change places first: (1, 3) and (0, 2) are looked up.
+    f.succeed(&line.replace("y.", "t.").replace("--allow", "--slot-key turn.becalm --allow"));
+    assert_eq!(f.succeed("decrypt t.becalm --allow-insecure"), "1,0,0,1\n");
+    // Two plain ciphertexts of slot 0 become one.
+    f.succeed("encrypt --values 1 --slot 0 -o a.becalm --allow-insecure");
+    f.succeed("encrypt --values 2 --slot 0 -o b.becalm --allow-insecure");
+    f.succeed("eval a.becalm b.becalm --slot-key pack.becalm -o p.becalm --allow-insecure");
+    assert_eq!(f.succeed("decrypt p.becalm --allow-insecure"), "1,2\n");
+    f.refuse("eval x.becalm -o z.becalm --allow-insecure");
     // One and a half tables are none for each slot.
     f.refuse("eval x.becalm --table 0,1,2,3,3,2 -o z.becalm --allow-insecure");
     let report = f.succeed("run --params toy_cm_1_1_w2 --allow-insecure --json");

@@ -53,7 +53,7 @@ fn main() -> becalm::Result<()> {
         }
         let gadget = Gadget { base_log, level };
         let shape =
-            Shape { lwe_dimension: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget };
+            Shape { ggsw_count: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget };
         for &simd in Level::available() {
             if forced && simd != Level::best() || !forced && simd == Level::Portable && size > 2048
             {

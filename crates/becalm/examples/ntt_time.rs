@@ -50,7 +50,7 @@ fn rotations(
     tiles: &[usize],
 ) -> becalm::Result<()> {
     let shape =
-        Shape { lwe_dimension: n, glwe_dimension: 1, bodies: 1, polynomial_size: size, gadget };
+        Shape { ggsw_count: n, glwe_dimension: 1, bodies: 1, polynomial_size: size, gadget };
     for &level in Level::available() {
         let fill =
             |i: usize, out: &mut [u64]| (0..).zip(out).for_each(|(j, x)| *x = word(i + 3 * j));

@@ -150,7 +150,7 @@ fn bootstrap(s: &Sizes, words: &mut Words) -> Result<Vec<u64>, Box<dyn Error>> {
     let gadget = s.gadget();
     let (levels, columns, rows) = (gadget.level as usize, k + 1, size / lanes);
     let shape =
-        Shape { lwe_dimension: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget };
+        Shape { ggsw_count: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget };
     let key: Vec<Vec<u64>> = (0..n).map(|_| words.residues(shape.ggsw_len())).collect();
     let rotator =
         NttBootstrapKey::new(shape, Level::best(), |i, out| out.copy_from_slice(&key[i]))?;

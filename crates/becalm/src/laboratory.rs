@@ -22,10 +22,20 @@ use std::sync::Arc;
 /// How much to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// Keys, two or more: intervals are over keys.
+    /// Keys, two or more for [`measure`]: intervals are over keys.
     pub keys: usize,
     /// Ciphertexts under each.
     pub per_key: usize,
+}
+
+impl Effort {
+    fn require(self, keys: usize, wanted: &str) -> Result<()> {
+        if self.keys >= keys && self.per_key > 0 {
+            return Ok(());
+        }
+        let got = format!("{} keys, {} ciphertexts", self.keys, self.per_key);
+        Err(Error::bad_input("measure noise", wanted, got, "measure more"))
+    }
 }
 
 /// Samples of one step.
@@ -242,15 +252,7 @@ pub fn measure(
     effort: Effort,
     progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Vec<Step>> {
-    if effort.keys < 2 || effort.per_key == 0 {
-        let got = format!("{} keys, {} ciphertexts", effort.keys, effort.per_key);
-        return Err(Error::bad_input(
-            "measure noise",
-            "two keys or more, one ciphertext or more",
-            got,
-            "measure more",
-        ));
-    }
+    effort.require(2, "two keys or more, one ciphertext or more")?;
     let p = Arc::new(unclaimed(params));
     let setup = setup(&p)?;
     let mut all: Samples = vec![Vec::new(); STEPS.len()];
@@ -345,6 +347,7 @@ pub fn failures(
     effort: Effort,
     progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Failures> {
+    effort.require(1, "one key or more, one ciphertext or more")?;
     let coefficients = combination(inflated.params.max_norm2);
     let norm = coefficients.iter().map(|c| (c * c) as f64).sum::<f64>().sqrt();
     let p = Arc::new(TfheParams { max_norm2: norm, ..inflated.params.clone() });
@@ -442,6 +445,11 @@ mod tests {
     #[test]
     fn planted_noise_is_seen_and_nonsense_refused() {
         let p = TfheParams::named("toy_3_3_extended").unwrap();
+        let none = Effort { keys: 0, per_key: 1 };
+        assert_eq!(
+            failures(&inflate(p).unwrap(), none, &mut quiet).unwrap_err().kind(),
+            "bad_input"
+        );
         let steps = measure(p, EFFORT, &mut quiet).unwrap();
         let mut planted = steps[4].clone();
         planted.formula /= 2.0;

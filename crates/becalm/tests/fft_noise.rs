@@ -74,7 +74,7 @@ impl Sample {
     /// Errors of the coefficients of the k+1 polynomials at one level, torus units.
     fn errors(&self, shape: Shape, level: Level) -> Vec<f64> {
         let fill = |i: usize, out: &mut [u64]| out.copy_from_slice(&self.ggsws[i]);
-        let shape = Shape { lwe_dimension: self.ggsws.len(), ..shape };
+        let shape = Shape { ggsw_count: self.ggsws.len(), ..shape };
         let result = match &self.exponents {
             None => {
                 let key = FourierBootstrapKey::new(shape, level, fill).unwrap();

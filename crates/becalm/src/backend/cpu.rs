@@ -153,7 +153,7 @@ impl Session for CpuSession {
             if !there {
                 return Err(Error::unsupported(
                     "load",
-                    format!("{need:?} opened"),
+                    format!("{need} opened"),
                     "a session without it",
                     "open the session with Program::needs",
                 ));

@@ -199,7 +199,7 @@ impl Evaluator {
             if !fits {
                 return Err(Error::bad_input(
                     "evaluate",
-                    format!("{info:?} as argument {i}"),
+                    format!("{info} as argument {i}"),
                     format!("{ct:?} with values {:?}", range_of(ct)),
                     "encrypt in the encoding that the program declares for its input",
                 ));
@@ -322,7 +322,7 @@ impl Evaluator {
                 "slot_map",
                 format!("an evaluation key with the map {map}"),
                 format!("one with {} maps", self.maps.len()),
-                "make it with the secret key, and give it with EvaluationKey::with_slot_key",
+                "make it with the secret key (`slot_map_key`), and give it to the evaluation key or server",
             ));
         };
         only(self.apply(&[x], |p, r| Ok(vec![p.slot_map(r[0], map, *sums)?]))?)
@@ -401,8 +401,8 @@ fn check_table(program: &Program, reg: Reg, table: &Glwe) -> Result<()> {
     let Some(declared) = program.info(reg) else { return Ok(()) };
     if table.input != declared.encoding || table.limit < declared.range.1 {
         return refuse(
-            format!("a table for values 0 to {} in {:?}", declared.range.1, declared.encoding),
-            format!("one for values 0 to {} in {:?}", table.limit, table.input),
+            format!("a table for values 0 to {} of {}", declared.range.1, declared.encoding),
+            format!("one for values 0 to {} of {}", table.limit, table.input),
             "encrypt the table that the program declares, or declare this one's input and limit",
         );
     }

@@ -57,11 +57,10 @@ impl Registers {
         if self.loaded.program.info(at).map(|i| i.ty) != Some(ty) || !fits {
             return Err(Error::bad_input(
                 "write",
-                format!(
-                    "{:?} in {} lanes",
-                    self.loaded.program.info(at).map(|i| i.ty),
-                    self.lanes()
-                ),
+                match self.loaded.program.info(at) {
+                    Some(info) => format!("{} in {} lanes", info.ty, self.lanes()),
+                    None => "a register of the program".into(),
+                },
                 format!("{ct:?} from lane {lane}"),
                 "write what the register holds",
             ));

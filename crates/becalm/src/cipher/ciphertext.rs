@@ -181,16 +181,16 @@ impl Lwe {
         if self.key != other.key || self.role != other.role {
             return Err(Error::wrong_key(
                 op,
-                format!("{:?} key {}", self.role, self.key),
-                format!("{:?} key {}", other.role, other.key),
+                format!("{} of {}", self.role, self.key),
+                format!("{} of {}", other.role, other.key),
                 "use ciphertexts under one key",
             ));
         }
         if self.encoding != other.encoding {
             return Err(Error::bad_input(
                 op,
-                format!("{:?}", self.encoding),
-                format!("{:?}", other.encoding),
+                self.encoding.to_string(),
+                other.encoding.to_string(),
                 "encode both alike, or bootstrap one into the other's encoding",
             ));
         }

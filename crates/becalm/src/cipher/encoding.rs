@@ -7,6 +7,7 @@ use crate::math::Modulus;
 use crate::params::TfheParams;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The largest number of values an encoding may have: more would leave no room for noise in 64 bits.
 const MAX_VALUES: u64 = 1 << 32;
@@ -18,6 +19,13 @@ pub struct Encoding {
     pub values: u64,
     /// True if a clear bit stands above the value: m lies at m/(2p), and lookup tables apply.
     pub padding: bool,
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let padding = if self.padding { "below a padding bit" } else { "over the whole torus" };
+        write!(f, "{} values {padding}", self.values)
+    }
 }
 
 impl Encoding {

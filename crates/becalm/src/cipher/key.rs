@@ -42,6 +42,16 @@ pub enum KeyRole {
     Slot(u32),
 }
 
+impl fmt::Display for KeyRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyRole::Small => f.write_str("the small key"),
+            KeyRole::Big => f.write_str("the big key"),
+            KeyRole::Slot(slot) => write!(f, "the key of slot {slot}"),
+        }
+    }
+}
+
 impl KeyRole {
     /// Dimension of the mask under this key.
     pub fn dimension(self, params: &TfheParams) -> usize {

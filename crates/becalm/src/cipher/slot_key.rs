@@ -80,6 +80,21 @@ pub enum SlotKeyKind {
     Map(RowSums),
 }
 
+impl fmt::Display for RowSums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sums of a row up to {} and down to −{}", self.positive, self.negative)
+    }
+}
+
+impl fmt::Display for SlotKeyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SlotKeyKind::Pack => f.write_str("packs ciphertexts of slot 0"),
+            SlotKeyKind::Map(sums) => write!(f, "maps slots, {sums}"),
+        }
+    }
+}
+
 /// A key between the slots of a common-mask set, seeded. Holds no secret.
 #[derive(Clone)]
 pub struct SlotKey {

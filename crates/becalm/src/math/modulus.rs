@@ -5,6 +5,7 @@
 //! polynomials are exact by number-theoretic transform. Elements are always reduced: `0 <= a < q`.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The prime 2^64 − 2^32 + 1.
 pub const GOLDILOCKS: u64 = 0xFFFF_FFFF_0000_0001;
@@ -16,6 +17,15 @@ pub enum Modulus {
     Native,
     /// p = 2^64 − 2^32 + 1: polynomial products exact by NTT.
     Goldilocks,
+}
+
+impl fmt::Display for Modulus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Modulus::Native => "2^64",
+            Modulus::Goldilocks => "p",
+        })
+    }
 }
 
 impl Modulus {

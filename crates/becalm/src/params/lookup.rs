@@ -4,6 +4,7 @@ use super::table::TABLE;
 use super::{Kind, Noise, Order, Rotation, TfheParams};
 use crate::math::Modulus;
 use crate::{Error, Result};
+use std::fmt;
 
 /// What a set must do. Start from the default and change what matters:
 ///
@@ -48,6 +49,26 @@ impl Default for Need {
     }
 }
 
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a set for {} bits at 2^{}, modulo {}",
+            self.bits, self.log2_pfail, self.modulus
+        )?;
+        if self.slots != 1 {
+            write!(f, ", {} slots", self.slots)?;
+        }
+        if self.norm2 > 1.0 {
+            write!(f, ", sums of norm {}", self.norm2)?;
+        }
+        match self.order {
+            Some(order) => write!(f, ", {order:?} first"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Need {
     fn is_met_by(&self, p: &TfheParams) -> bool {
         p.kind == Kind::Standard
@@ -74,10 +95,18 @@ impl Need {
 pub fn find(need: &Need) -> Result<&'static TfheParams> {
     let fitting = TABLE.iter().filter(|p| need.is_met_by(p));
     fitting.min_by(|a, b| a.cost().total_cmp(&b.cost())).ok_or_else(|| {
-        let wanted = format!("a standard set for {need:?}");
-        let remedy =
-            "ask for fewer bits, a larger failure probability, a smaller norm or any order";
-        Error::wrong_params("find parameters", wanted, "none in the table", remedy)
+        let standard = |p: &&TfheParams| p.kind == Kind::Standard && p.slots > 1;
+        let mut widths: Vec<usize> = TABLE.iter().filter(standard).map(|p| p.slots).collect();
+        widths.sort();
+        widths.dedup();
+        let remedy = match need.slots > 1 && !widths.contains(&need.slots) {
+            true => format!("ask for one of {widths:?} slots"),
+            false => {
+                "ask for fewer bits, a larger failure probability, a smaller norm or any order"
+                    .into()
+            }
+        };
+        Error::wrong_params("find parameters", need.to_string(), "none in the table", remedy)
     })
 }
 

@@ -95,8 +95,8 @@ impl Program {
             if info.encoding != encoding {
                 return Err(Error::bad_input(
                     "linear",
-                    format!("{encoding:?}"),
-                    format!("{:?}", info.encoding),
+                    encoding.to_string(),
+                    info.encoding.to_string(),
                     "bring all terms to one encoding by a table",
                 ));
             }
@@ -145,7 +145,7 @@ impl Program {
                 return Err(Error::bad_input(
                     "linear",
                     "LWE ciphertexts under one key",
-                    format!("{ty:?} and {other:?}"),
+                    format!("{ty} and {other}"),
                     "key switch first",
                 ));
             }
@@ -225,7 +225,7 @@ impl Program {
             return Err(Error::bad_input(
                 "bootstrap",
                 "an encrypted table for values below a padding bit",
-                format!("{:?}", declared.encoding),
+                declared.encoding.to_string(),
                 "declare its input with Encoding::padded",
             ));
         }
@@ -331,8 +331,8 @@ pub(super) fn require(got: RegType, wanted: RegType, op: &'static str) -> Result
     }
     Err(Error::bad_input(
         op,
-        format!("a register of type {wanted:?}"),
-        format!("{got:?}"),
+        format!("a register that holds {wanted}"),
+        got.to_string(),
         "use `lookup`, which orders key switch and bootstrap as the set asks",
     ))
 }
@@ -342,7 +342,7 @@ fn require_range(info: RegInfo, input: Encoding, limit: i64) -> Result<()> {
         return Err(Error::bad_input(
             "bootstrap",
             format!("values in {input:?}"),
-            format!("{:?}", info.encoding),
+            info.encoding.to_string(),
             "build the table for the encoding of its argument",
         ));
     }

@@ -26,6 +26,7 @@ use crate::params::TfheParams;
 use crate::tfhe::{Output, Table};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 /// The name of a register.
@@ -143,6 +144,33 @@ pub enum Need {
     Pack,
     /// One of the keys of private maps between slots.
     SlotMap(u32),
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Need::KeySwitch => f.write_str("the key switch"),
+            Need::Bootstrap => f.write_str("the bootstrap"),
+            Need::Pack => f.write_str("packing"),
+            Need::SlotMap(map) => write!(f, "the map {map} between slots"),
+        }
+    }
+}
+
+impl fmt::Display for RegType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RegType::Lwe(role) => write!(f, "a ciphertext under {role}"),
+            RegType::Glwe => f.write_str("an encrypted table"),
+        }
+    }
+}
+
+impl fmt::Display for RegInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (low, high) = self.range;
+        write!(f, "{}, {low} to {high} of {}", self.ty, self.encoding)
+    }
 }
 
 impl Op {

@@ -84,8 +84,7 @@ impl Program {
             let info = self.known(*r)?;
             require(info.ty, RegType::Lwe(KeyRole::Slot(0)), "pack")?;
             if info.encoding != first.encoding {
-                let (wanted, got) =
-                    (format!("{:?}", first.encoding), format!("{:?}", info.encoding));
+                let (wanted, got) = (first.encoding.to_string(), info.encoding.to_string());
                 return Err(Error::bad_input("pack", wanted, got, "encode all slots alike"));
             }
             range = (range.0.min(info.range.0), range.1.max(info.range.1));
@@ -142,9 +141,9 @@ impl Program {
     /// the program was recorded for; `maps` are those of the evaluation key.
     pub(crate) fn check_slot_keys(&self, parts: &BTreeSet<Need>, maps: &[RowSums]) -> Result<()> {
         if self.uses(Need::Pack) && !parts.contains(&Need::Pack) {
-            let remedy =
-                "make it with SecretKey::pack_key, and give it with EvaluationKey::with_slot_key";
-            let got = format!("{parts:?}");
+            let remedy = "make it with the secret key (`pack_key`), and give it to the evaluation key or server";
+            let parts: Vec<String> = parts.iter().map(Need::to_string).collect();
+            let got = parts.join(", ");
             return Err(Error::wrong_key("evaluate", "a key that packs", got, remedy));
         }
         for op in &self.ops {
@@ -153,8 +152,8 @@ impl Program {
             if got.is_none_or(|got| !got.within(*sums)) {
                 return Err(Error::wrong_key(
                     "evaluate",
-                    format!("a map {map} between slots, of {sums:?}"),
-                    format!("{got:?} of {} maps", maps.len()),
+                    format!("a map {map} between slots, {sums}"),
+                    got.map_or(format!("{} maps", maps.len()), |got| format!("one, {got}")),
                     "give the evaluation key the map that the program was recorded for",
                 ));
             }
@@ -217,10 +216,11 @@ impl Need {
             Need::Pack => keys.pack_key(),
             Need::SlotMap(map) => keys.slot_maps().nth(map as usize),
         };
-        let remedy = "make it with the secret key, and give it with EvaluationKey::with_slot_key";
+        let remedy = "make it with the secret key (`pack_key`, `slot_map_key`), and give it to the evaluation key or server";
         found.map(Some).ok_or_else(|| {
-            let got = format!("one with {:?}", Need::all_of(keys));
-            Error::wrong_key("evaluate", format!("a key with {self:?}"), got, remedy)
+            let got: Vec<String> = Need::all_of(keys).iter().map(Need::to_string).collect();
+            let got = format!("one with {}", got.join(", "));
+            Error::wrong_key("evaluate", format!("a key with {self}"), got, remedy)
         })
     }
 }

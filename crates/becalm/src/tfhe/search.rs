@@ -27,7 +27,8 @@ pub enum NoiseCurve {
     Published132,
 }
 
-/// What to search for.
+/// What to search for. Keys of blocks are searched apart from the big key; the rows of the fast family, whose small key is a
+/// part of the big one, are made by hand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Goal {
     /// log2 of the values of a table, message and carry together.
@@ -381,6 +382,14 @@ fn check(goal: &Goal) -> Result<()> {
             "1 to 10 bits, log2 p_fail from -1000 to -5, 64 to 256 bits of security",
             format!("{} bits, 2^{}, {}", goal.bits, goal.log2_pfail, goal.security_bits),
             "correct the goal",
+        ));
+    }
+    if goal.curve == NoiseCurve::Published132 && matches!(goal.rotation, Rotation::Block { .. }) {
+        return Err(Error::bad_input(
+            "search",
+            "an estimated curve for keys of blocks",
+            "the published lines, which are of uniform binary keys",
+            "use the usual or the strict search",
         ));
     }
     // Shape, key switch modulus and rotation, at dimensions that every step divides.

@@ -240,11 +240,14 @@ fn check_shape(params: &TfheParams, input: Encoding, tables: &[&[u64]]) -> Resul
     }
     for table in tables {
         if table.is_empty() || table.len() as u64 > p / t {
-            return refuse(
-                format!("1 to {} entries in each of {t} tables", p / t),
-                table.len().to_string(),
-                "give one entry for each value, or fewer tables",
-            );
+            let (wanted, remedy) = match t {
+                1 => (format!("1 to {p} entries"), "give one entry for each value"),
+                _ => (
+                    format!("1 to {} entries in each of {t} tables of one rotation", p / t),
+                    "give one entry for each value, or fewer tables",
+                ),
+            };
+            return refuse(wanted, format!("{} entries", table.len()), remedy);
         }
     }
     Ok(())

@@ -52,7 +52,7 @@ pub struct FourierBootstrapKey {
 impl FourierBootstrapKey {
     /// Memory of a key in bytes: 8·ℓ·(k+w)^2·N for each GGSW.
     pub fn bytes(shape: Shape) -> usize {
-        8 * shape.lwe_dimension * shape.ggsw_len()
+        8 * shape.ggsw_count * shape.ggsw_len()
     }
 
     /// Transforms a key. `fill(i, out)` writes GGSW ciphertext `i` modulo 2^64 to `out`: ℓ·(k+w)^2·N u64, in the order
@@ -66,7 +66,7 @@ impl FourierBootstrapKey {
         check(&shape)?;
         let plan = Plan::get(shape.polynomial_size, level)?;
         let layout = Layout::new(plan, shape.columns(), shape.gadget);
-        let mut key = Buffer::new(shape.lwe_dimension * shape.ggsw_len())?;
+        let mut key = Buffer::new(shape.ggsw_count * shape.ggsw_len())?;
         let work = || (vec![0; shape.ggsw_len()], vec![0.0; layout.plan.twofold_len()]);
         let ggsws = key.as_mut_slice().par_chunks_exact_mut(shape.ggsw_len());
         ggsws.enumerate().for_each_init(work, |(coefficients, polynomial), (i, out)| {
@@ -89,7 +89,7 @@ impl FourierBootstrapKey {
         let plan = Plan::get(shape.polynomial_size, level)?;
         let layout = Layout::new(plan, shape.columns(), shape.gadget);
         let groups = Groups::new(&layout, size);
-        let mut key = Buffer::new(shape.lwe_dimension * shape.ggsw_len())?;
+        let mut key = Buffer::new(shape.ggsw_count * shape.ggsw_len())?;
         let work = || (vec![0; shape.ggsw_len()], vec![0.0; layout.plan.twofold_len()]);
         let steps = key.as_mut_slice().par_chunks_exact_mut(size * shape.ggsw_len());
         steps.enumerate().for_each_init(work, |(coefficients, polynomial), (i, out)| {
@@ -133,11 +133,11 @@ impl FourierBootstrapKey {
         let layout = &self.layout;
         let arena = scratch.arena.as_mut_slice();
         for (c, job) in tile.iter().enumerate() {
-            let bodies = &job.exponents[self.shape.lwe_dimension..];
+            let bodies = &job.exponents[self.shape.ggsw_count..];
             layout.load(job.glwe, bodies, &mut arena[layout.accumulator(c)]);
         }
         let masks: Vec<&[u32]> =
-            tile.iter().map(|job| &job.exponents[..self.shape.lwe_dimension]).collect();
+            tile.iter().map(|job| &job.exponents[..self.shape.ggsw_count]).collect();
         let key = self.key.as_slice();
         let arena_start = arena.as_mut_ptr();
         // SAFETY: the plan was made for a level of this processor; the key holds one GGSW per exponent, the arena (of this
@@ -174,7 +174,7 @@ impl FourierBootstrapKey {
                 Source::Accumulator(j) => j,
                 Source::Kept => 0,
             };
-            m.key < self.shape.lwe_dimension && m.target.max(source) < parts && m.shift < 2 * size
+            m.key < self.shape.ggsw_count && m.target.max(source) < parts && m.shift < 2 * size
         };
         if parts * glwe != accs.len() || !moves.iter().all(inside) {
             return Err(Error::bad_input(
@@ -208,11 +208,11 @@ impl FourierBootstrapKey {
     ) -> Result<()> {
         self.check_scratch(1, scratch)?;
         let lengths = [acc.len(), glwe.len()] == [self.shape.glwe_len(); 2];
-        if i >= self.shape.lwe_dimension || !lengths || self.groups.is_some() {
+        if i >= self.shape.ggsw_count || !lengths || self.groups.is_some() {
             let wanted = format!(
                 "a key without groups, two GLWE of {} and an index below {}",
                 self.shape.glwe_len(),
-                self.shape.lwe_dimension
+                self.shape.ggsw_count
             );
             let got = format!("{}, {} and {i}", acc.len(), glwe.len());
             return Err(Error::bad_input(
@@ -251,7 +251,7 @@ impl FourierBootstrapKey {
     }
 
     fn check_job(&self, job: &Job) -> Result<()> {
-        let (n, size) = (self.shape.lwe_dimension, self.shape.polynomial_size);
+        let (n, size) = (self.shape.ggsw_count, self.shape.polynomial_size);
         let (bodies, below) =
             (self.shape.bodies, job.exponents.iter().all(|&e| (e as usize) < 2 * size));
         if job.exponents.len() == n + bodies && job.glwe.len() == self.shape.glwe_len() && below {
@@ -284,7 +284,7 @@ fn check(shape: &Shape) -> Result<()> {
     let bits = base_log.checked_mul(level);
     let gadget = base_log >= 1 && level >= 1 && bits.is_some_and(|bits| bits <= 52);
     let columns = shape.glwe_dimension >= 1 && shape.bodies >= 1 && shape.columns() <= 32;
-    if gadget && shape.lwe_dimension >= 1 && columns {
+    if gadget && shape.ggsw_count >= 1 && columns {
         return Ok(());
     }
     let wanted = "n, k, w >= 1, k + w <= 32, base_log·level in 1..=52";

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Number of GGSW ciphertexts: n, one for each bit of the small key, where they do not come in groups.
-    pub lwe_dimension: usize,
+    pub ggsw_count: usize,
     /// k: number of mask polynomials.
     pub glwe_dimension: usize,
     /// w: number of bodies behind the mask.
@@ -46,13 +46,13 @@ impl Shape {
 
     /// Refuses groups of GGSW that do not divide a key.
     pub(crate) fn check_groups(&self, size: usize) -> Result<()> {
-        if size >= 1 && self.lwe_dimension.is_multiple_of(size) {
+        if size >= 1 && self.ggsw_count.is_multiple_of(size) {
             return Ok(());
         }
         Err(Error::bad_input(
             "bootstrapping key",
             "a group size of 1 or more that divides the number of GGSW",
-            format!("groups of {size} of {}", self.lwe_dimension),
+            format!("groups of {size} of {}", self.ggsw_count),
             "choose a supported parameter set",
         ))
     }
@@ -60,7 +60,7 @@ impl Shape {
     /// The shape of a parameter set's key.
     pub fn of(params: &TfheParams) -> Self {
         Shape {
-            lwe_dimension: params.ggsw_count(),
+            ggsw_count: params.ggsw_count(),
             glwe_dimension: params.glwe_dimension,
             bodies: params.slots,
             polynomial_size: params.polynomial_size,

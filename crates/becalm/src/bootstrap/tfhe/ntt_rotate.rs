@@ -80,7 +80,7 @@ impl Groups {
 impl NttBootstrapKey {
     /// The memory of a key of this shape: 8·n·ℓ·(k + w)²·N bytes (`usize::MAX` if that does not fit).
     pub fn bytes(shape: &Shape) -> usize {
-        shape.ggsw_len().saturating_mul(shape.lwe_dimension).saturating_mul(8)
+        shape.ggsw_len().saturating_mul(shape.ggsw_count).saturating_mul(8)
     }
 
     /// Transforms a key. `fill(i, out)` writes GGSW i, i in 0..n, as coefficients modulo p: levels (most significant
@@ -126,7 +126,7 @@ impl NttBootstrapKey {
                 "check the parameter set",
             ));
         }
-        let mut ggsw = Buffer::new(shape.ggsw_len().saturating_mul(shape.lwe_dimension))?;
+        let mut ggsw = Buffer::new(shape.ggsw_len().saturating_mul(shape.ggsw_count))?;
         let all = ggsw.as_mut_slice();
         all.par_chunks_exact_mut(shape.ggsw_len()).enumerate().for_each(|(i, out)| {
             fill(i, out);
@@ -161,7 +161,7 @@ impl NttBootstrapKey {
     /// # Errors
     /// `BadInput` for other lengths, larger exponents, or the scratch of another shape.
     pub fn rotate(&self, accs: &mut [u64], masks: &[u32], scratch: &mut Scratch) -> Result<()> {
-        let Shape { lwe_dimension: n, glwe_dimension: k, polynomial_size: size, .. } = self.shape;
+        let Shape { ggsw_count: n, glwe_dimension: k, polynomial_size: size, .. } = self.shape;
         let width = n + self.shape.bodies;
         let glwe = self.shape.glwe_len();
         self.check(accs, masks, scratch)?;
@@ -207,7 +207,7 @@ impl NttBootstrapKey {
         moves: &[Move],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let Shape { lwe_dimension: n, polynomial_size: size, .. } = self.shape;
+        let Shape { ggsw_count: n, polynomial_size: size, .. } = self.shape;
         let glwe = self.shape.glwe_len();
         let parts = accs.len() / glwe;
         self.check(accs, &vec![0; parts * (n + 1)], scratch)?;
@@ -240,7 +240,7 @@ impl NttBootstrapKey {
 
     fn check(&self, accs: &[u64], masks: &[u32], scratch: &Scratch) -> Result<()> {
         let size = self.shape.polynomial_size;
-        let width = self.shape.lwe_dimension + self.shape.bodies;
+        let width = self.shape.ggsw_count + self.shape.bodies;
         let tile = masks.len() / width;
         let lengths = masks.len() == tile * width && accs.len() == tile * self.shape.glwe_len();
         let polynomials = self.groups.as_ref().map_or(0, |groups| groups.size + 1);

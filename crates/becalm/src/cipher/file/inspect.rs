@@ -1,9 +1,9 @@
 //! What a file claims, without its contents.
 
 use super::header::{Dtype, Header};
-use super::{Kind, VERSION, disk};
+use super::{Kind, VERSION, disk, slot_keys};
 use crate::Result;
-use crate::cipher::{Encoding, KeyId, KeyRole};
+use crate::cipher::{Encoding, KeyId, KeyRole, SlotKeyKind};
 use crate::params::TfheParams;
 use std::path::Path;
 
@@ -29,6 +29,8 @@ pub struct Description {
     pub range: Option<(i64, i64)>,
     /// Variance of the phase error in torus units, for ciphertexts.
     pub noise: Option<f64>,
+    /// What a key between slots does.
+    pub slots: Option<SlotKeyKind>,
     /// The tensors.
     pub tensors: Vec<TensorShape>,
     /// Length of the file.
@@ -71,6 +73,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
         encoding,
         range: encoding.map(|e| header.message_range(e)).transpose()?,
         noise: has("noise").then(|| header.noise()).transpose()?,
+        slots: has("slots").then(|| slot_keys::kind_of(header.entry("slots")?)).transpose()?,
         tensors: shapes(&header),
         bytes,
     })

@@ -90,7 +90,7 @@ fn kind_text(kind: SlotKeyKind) -> String {
     }
 }
 
-fn kind_of(text: &str) -> Result<SlotKeyKind> {
+pub(super) fn kind_of(text: &str) -> Result<SlotKeyKind> {
     let sums = |text: &str| {
         let (positive, negative) = text.split_once(' ')?;
         Some(RowSums { positive: positive.parse().ok()?, negative: negative.parse().ok()? })

@@ -26,7 +26,10 @@ pub(super) fn parse(text: &str) -> Result<Circuit> {
     let mut circuit = Circuit::empty();
     let mut wires = HashMap::new();
     for name in &model.inputs {
-        wires.insert(*name, circuit.input());
+        let table = model.tables.get(name).map(|table| table.line);
+        if wires.insert(*name, circuit.input()).is_some() || table.is_some() {
+            return Err(refused(table.unwrap_or(1), "one source for each name", name));
+        }
     }
     for name in &model.outputs {
         build(&mut circuit, &model, &mut wires, name)?;

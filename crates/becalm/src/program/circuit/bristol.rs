@@ -5,7 +5,7 @@ use super::{Circuit, Port, Wire, refused};
 use crate::Result;
 
 /// Most wires that a file may declare.
-const MAX_WIRES: usize = 1 << 26;
+const MAX_WIRES: usize = 1 << 22;
 
 /// Lines that say something, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {

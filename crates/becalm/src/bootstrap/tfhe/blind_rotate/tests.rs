@@ -12,7 +12,7 @@ fn noise(seed: u64) -> impl FnMut() -> u64 {
 
 fn shape(n: usize, k: usize, size: usize, base_log: u32, level: u32) -> Shape {
     let gadget = Gadget { base_log, level };
-    Shape { lwe_dimension: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget }
+    Shape { ggsw_count: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget }
 }
 
 /// X^exponent times a polynomial.
@@ -210,7 +210,7 @@ fn rotations_decrypt_to_the_rotated_table() {
         shape(10, 2, 256, 6, 4),
     ];
     for s in shapes {
-        let (size, k, n) = (s.polynomial_size, s.glwe_dimension, s.lwe_dimension);
+        let (size, k, n) = (s.polynomial_size, s.glwe_dimension, s.ggsw_count);
         let mut next = noise(5);
         let secret: Vec<Vec<i64>> =
             (0..k).map(|_| (0..size).map(|_| (next() & 1) as i64).collect()).collect();
@@ -267,7 +267,7 @@ fn groups_rotate_by_the_exponent_of_their_one() {
         (shape(2 * 15, 1, 4096, 22, 1), 15),
     ];
     for (s, group) in cases {
-        let (size, k, n) = (s.polynomial_size, s.glwe_dimension, s.lwe_dimension);
+        let (size, k, n) = (s.polynomial_size, s.glwe_dimension, s.ggsw_count);
         let mut next = noise(6);
         let secret: Vec<Vec<i64>> =
             (0..k).map(|_| (0..size).map(|_| (next() & 1) as i64).collect()).collect();

@@ -34,7 +34,7 @@ fn rotated(a: &[u64], e: usize) -> Vec<u64> {
 fn reference(shape: &Shape, acc: &mut [u64], mask: &[u32]) {
     let (size, columns) = (shape.polynomial_size, shape.columns());
     let level = shape.gadget.level as usize;
-    let (mask, bodies) = mask.split_at(shape.lwe_dimension);
+    let (mask, bodies) = mask.split_at(shape.ggsw_count);
     for (c, a) in acc.chunks_exact_mut(size).enumerate() {
         let body = bodies[c.saturating_sub(shape.glwe_dimension)] as usize;
         a.copy_from_slice(&rotated(a, 2 * size - body));
@@ -100,7 +100,7 @@ fn groups_are_exact() {
     for (k, group, steps, size, level, base_log) in cases {
         let gadget = Gadget { base_log, level };
         let shape = Shape {
-            lwe_dimension: group * steps,
+            ggsw_count: group * steps,
             glwe_dimension: k,
             bodies: 1,
             polynomial_size: size,
@@ -135,7 +135,7 @@ fn groups_are_exact() {
 fn check(n: usize, k: usize, size: usize, level: u32, base_log: u32, tile: usize) {
     let gadget = Gadget { base_log, level };
     let shape =
-        Shape { lwe_dimension: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget };
+        Shape { ggsw_count: n, glwe_dimension: k, bodies: 1, polynomial_size: size, gadget };
     let mut next = words((n + 10 * k + size) as u64);
     let accs: Vec<u64> = (0..tile * shape.glwe_len()).map(|_| P.reduce(next())).collect();
     let mut masks: Vec<u32> =
@@ -189,8 +189,7 @@ fn exact_for_extreme_gadgets() {
 #[test]
 fn wrong_shapes_are_refused() {
     let gadget = Gadget { base_log: 23, level: 1 };
-    let good =
-        Shape { lwe_dimension: 1, glwe_dimension: 1, bodies: 1, polynomial_size: 16, gadget };
+    let good = Shape { ggsw_count: 1, glwe_dimension: 1, bodies: 1, polynomial_size: 16, gadget };
     let refused = |shape: Shape, kind: &str| {
         let key = NttBootstrapKey::new(shape, Level::best(), |_, _| {});
         assert_eq!(key.err().map(|e| e.kind()), Some(kind), "{shape:?}");
@@ -199,5 +198,5 @@ fn wrong_shapes_are_refused() {
     refused(Shape { glwe_dimension: 0, ..good }, "bad_input");
     refused(Shape { gadget: Gadget { base_log: 16, level: 4 }, ..good }, "bad_input");
     refused(Shape { gadget: Gadget { base_log: 16, level: 0 }, ..good }, "bad_input");
-    refused(Shape { lwe_dimension: usize::MAX / 8, ..good }, "memory");
+    refused(Shape { ggsw_count: usize::MAX / 8, ..good }, "memory");
 }
