@@ -10,7 +10,8 @@ array([10,  2,  5])
 The secret key encrypts and decrypts; the server computes and holds no secret. Without it, sums and
 integer multiples (`x + y`, `3 * x - 1`) work as in numpy. `becalm.params()` lists the parameter
 sets, `becalm.Program` records many steps as one, `becalm.load` reads any file that `save` wrote,
-and `becalm.doctor()` checks this machine. Everything that can go wrong is a `becalm.Error` that
+`becalm.ckks` computes on vectors of real and complex
+numbers, and `becalm.doctor()` checks this machine. Everything that can go wrong is a `becalm.Error` that
 says what to do.
 """
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 import os
 from typing import Any, overload
 
-from becalm import _native, keys
+from becalm import _native, ckks, keys
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
 from becalm.ciphertext import Ciphertext, EncryptedTable, concatenate, stack
@@ -69,6 +70,7 @@ __all__ = [
     "WrongParams",
     "__version__",
     "boolean",
+    "ckks",
     "concatenate",
     "cost",
     "doctor",
