@@ -1,5 +1,5 @@
 //! Times of CKKS on this machine:
-//! `cargo run --release -p becalm --example ckks_time -- [set] [baby steps] [runs] [kind] [stages] [slots]`.
+//! `cargo run --release -p becalm --example ckks_time -- [set] [baby steps] [runs] [kind] [stages] [slots] [signs]`.
 //! Kinds: regular, real, merged, sparse, lossy, lossy_real, sign. One thread with RAYON_NUM_THREADS=1. Prints sizes, the
 //! instructions of a bootstrap and its precision; beside the time the processor time of the process, where the system
 //! tells (Linux), which a busy machine changes less.
@@ -58,7 +58,8 @@ fn program(
 fn message(kind: &str, n: usize) -> Vec<Complex> {
     let ramp = |j: usize| 2.0 * j as f64 / n as f64 - 1.0;
     let sign = |j: usize| if j * 7 % 5 < 2 { -1.0 } else { 1.0 };
-    let value = |j| if kind == "sign" { sign(j) } else { ramp(j) };
+    let signs = kind == "sign" || std::env::args().nth(7).is_some_and(|a| a == "signs");
+    let value = |j| if signs { sign(j) } else { ramp(j) };
     (0..n).map(|j| Complex::from(value(j))).collect()
 }
 

@@ -46,8 +46,9 @@ fn primes(params: &CkksParams) -> Option<(Vec<Vec<u64>>, Vec<u64>)> {
     let (mut taken, mut levels) = (vec![], vec![vec![]; bits.len()]);
     let mut deviation = 0.0;
     for i in (0..bits.len()).rev() {
-        // A run of equal steps begins at the exact scale; level 0 keeps its bits.
-        if i == 0 || bits.get(i + 1).is_none_or(|b| *b != bits[i]) && i != 1 {
+        // A run of equal steps begins at the exact scale, as the user's levels do; level 0 keeps its bits.
+        let first = i == params.levels || bits.get(i + 1).is_none_or(|b| *b != bits[i]);
+        if i == 0 || first && i != 1 {
             deviation = 0.0;
         }
         let target = bits[i] + 2.0 * deviation;
@@ -250,7 +251,7 @@ mod tests {
             assert!((context.scale(0).unwrap().log2() - params.base_scale_bits).abs() < 1e-2);
             let (mut scale, mut last) = (0.0, 0.0);
             for i in (1..bits.len()).rev() {
-                if bits[i] != last {
+                if bits[i] != last || i == params.levels {
                     (scale, last) = (bits[i], bits[i]);
                 }
                 scale = 2.0 * scale - context.step(i).log2();

@@ -127,6 +127,16 @@ mod tests {
         let right = recovered(&context, &x, &shared, &secret);
         println!("{right} of {n} coefficients from a shared decryption");
         assert!(right < n / 100, "{right} of {n} coefficients");
+        // Nor in the mean of all that may be shared.
+        let mut sum = flat(&shared);
+        for _ in 1..16 {
+            let next = context.decrypt_to_share(&x, &secret, most, 16).unwrap();
+            sum.iter_mut().zip(flat(&next)).for_each(|(a, b)| *a += b);
+        }
+        let mean: Vec<Complex> =
+            sum.chunks(2).map(|c| Complex::new(c[0], c[1]) * (1.0 / 16.0)).collect();
+        let right = recovered(&context, &x, &mean, &secret);
+        assert!(right < n / 100, "{right} of {n} coefficients from the mean of 16");
         // The error is what was asked for, and its mean is nothing.
         let errors: Vec<f64> = flat(&shared).iter().zip(flat(&m)).map(|(a, b)| a - b).collect();
         let count = errors.len() as f64;

@@ -135,14 +135,14 @@ const LEVELS_17: CkksParams = CkksParams {
     name: "ckks_17_levels",
     levels: 17,
     scale_bits: 40.0,
-    special_bits: 262.0,
+    special_bits: 241.0,
     bootstrap: Some(CkksBootstrap {
-        eval_mod_bits: 58.0,
-        last_bits: 58.0,
+        eval_mod_bits: 61.0,
+        last_bits: 61.0,
         slots_to_coeffs_bits: 40.0,
         ..BOOTSTRAP
     }),
-    security_bits: 128.0,
+    security_bits: 128.2,
     ..REGULAR
 };
 
@@ -151,7 +151,7 @@ const SLOTS_FIRST: CkksParams = CkksParams {
     levels: 13,
     special_bits: 440.0,
     bootstrap: Some(CkksBootstrap { slots_first: true, last_bits: 76.0, ..BOOTSTRAP }),
-    security_bits: 128.0,
+    security_bits: 128.4,
     ..REGULAR
 };
 

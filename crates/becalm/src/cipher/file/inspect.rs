@@ -2,9 +2,9 @@
 
 use super::header::{Dtype, Header};
 use super::{Kind, VERSION, disk, slot_keys};
-use crate::Result;
 use crate::cipher::{Encoding, KeyId, KeyRole, SlotKeyKind};
 use crate::params::TfheParams;
+use crate::{Error, Result};
 use std::path::Path;
 
 /// What a file claims of itself. Nothing here is secret, and nothing but its form was checked.
@@ -53,18 +53,22 @@ pub struct TensorShape {
 /// Reads the header of a file, of any size, and tells what it claims. The checksum is not computed.
 ///
 /// # Errors
-/// [`Error::Io`](crate::Error::Io); [`Error::BadFile`](crate::Error::BadFile),
-/// [`Error::BadInput`](crate::Error::BadInput) or [`Error::WrongParams`](crate::Error::WrongParams) if becalm would not
-/// read it.
+/// [`Error::Io`]; [`Error::Unsupported`] for files of CKKS; [`Error::BadFile`], [`Error::BadInput`] or
+/// [`Error::WrongParams`] if becalm would not read it.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
     let (_, head, bytes) = disk::read_head(path.as_ref())?;
     let header = Header::parse(&head, bytes)?;
+    let kind = header.kind()?;
+    if matches!(kind, Kind::Rlwe | Kind::CkksSecretKey) {
+        let remedy = "load it with `ckks::Context`, which checks it against its set";
+        return Err(Error::unsupported("inspect", "a file of TFHE", kind.name(), remedy));
+    }
     let params = header.claimed_params()?;
     let known = TfheParams::all().iter().find(|t| t.name == params.name);
     let has = |name: &str| header.metadata.contains_key(name);
     let encoding = has("encoding").then(|| header.encoding()).transpose()?;
     Ok(Description {
-        kind: header.kind()?,
+        kind,
         version: VERSION,
         in_table: known.is_some_and(|t| t.id() == params.id()),
         params,
