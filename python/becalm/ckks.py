@@ -21,13 +21,13 @@ import os
 import sys
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _progress, _values
+from becalm._plan import KINDS, Params, Plan, Price, known, params, turn
 from becalm._progress import Progress
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
 
@@ -45,174 +45,6 @@ __all__ = [
     "params",
     "price",
 ]
-
-#: Baby steps of the matrices for each size of the keys.
-SIZES = {"small": 2, "medium": 4, "large": 8}
-#: Bootstraps; `precise` is the regular one of a set with the arcsine.
-KINDS = ("regular", "sparse", "lossy", "sign", "precise")
-#: The standard set for a kind, or for so many levels.
-SET_OF_KIND = {"lossy": "ckks_slots_first", "sign": "ckks_slots_first", "precise": "ckks_precise"}
-SET_OF_LEVELS = {10: "ckks_regular", 14: "ckks_14_levels", 17: "ckks_17_levels"}
-
-
-@dataclass(frozen=True)
-class Params:
-    """A parameter set, and what is claimed of it."""
-
-    #: Its name.
-    name: str
-    #: False for toys, which protect nothing.
-    standard: bool
-    #: log2 of the degree of the ring; half of that many values fit a ciphertext.
-    log2_degree: int
-    #: Multiplications that a bootstrap leaves.
-    levels: int
-    #: log2 of what values are multiplied by.
-    scale_bits: float
-    #: Matrices of each of the two transforms of a bootstrap, unless another number is asked for.
-    stage_count: int
-    #: log2 of the largest modulus under which anything is encrypted.
-    log2_modulus: float
-    #: Bits of security.
-    security_bits: float
-    #: Where that number comes from.
-    security_source: str
-
-    @property
-    def slots(self) -> int:
-        """Most values in a ciphertext."""
-        return 1 << (self.log2_degree - 1)
-
-
-def params(name: str | None = None) -> Any:
-    """The CKKS parameter sets: all of them, or the one of a name."""
-    if name is not None:
-        standard, *rest = _native.CkksContext.describe(str(name))
-        return Params(str(name), standard, *rest)
-    return [params(n) for n in _native.CkksContext.names()]
-
-
-@dataclass(frozen=True)
-class Price:
-    """What keys and bootstraps will take, known before anything is made."""
-
-    #: Name of the parameter set.
-    params: str
-    #: Kinds of bootstrap.
-    kinds: tuple[str, ...]
-    #: Values in a ciphertext.
-    slots: int
-    #: Rotations that get a key.
-    rotations: int
-    #: Bytes of the server's keys as stored.
-    stored_bytes: int
-    #: Bytes of the server's keys in memory.
-    memory_bytes: int
-    #: Level at which each kind takes a ciphertext, and the one that it leaves.
-    levels: dict[str, tuple[int, int]]
-    #: Precision of each kind in bits, by the formulas, for values without structure.
-    bits: dict[str, float]
-    #: Key switches of each kind.
-    key_switches: dict[str, int]
-
-
-class _Plan:
-    """A context, and the bootstraps that keys are to be made for."""
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        slots: int | None,
-        bootstrap: str | None,
-        kinds: Iterable[str] | str | None,
-        levels: int | None,
-        stage_count: int | None,
-        allow_insecure: bool,
-        threads: int,
-    ) -> None:
-        op = "keygen"
-        listed = (kinds,) if isinstance(kinds, str) else tuple(kinds or ())
-        for kind in listed:
-            _known("kind", kind, KINDS)
-        if bootstrap is not None:
-            _known("bootstrap", bootstrap, tuple(SIZES))
-        self.name = _set_for(name, listed, levels)
-        known = params(self.name)
-        self.slots = known.slots if slots is None else _values.count(op, "slots", slots)
-        if not 1 <= self.slots <= known.slots or self.slots & (self.slots - 1):
-            wanted = f"a power of two of at most {known.slots} slots"
-            raise BadInput(op, wanted, str(self.slots), "shorter vectors are filled with zeros")
-        first = "lossy" if "slots_first" in self.name else "regular"
-        usual = "sparse" if first == "regular" and self.slots < known.slots else first
-        self.kinds = (listed or (usual,)) if bootstrap is not None else ()
-        self.size = "medium" if bootstrap is None else bootstrap
-        self.stage_count = stage_count
-        threads = _values.count(op, "threads", threads)
-        self.context = _native.CkksContext(self.name, bool(allow_insecure), threads)
-        self.programs = {k: self.record(k) for k in self.kinds}
-
-    def record(
-        self, kind: str, stage_count: int | None = None, values: str = "complex"
-    ) -> _native.CkksProgram:
-        stages = self.stage_count if stage_count is None else stage_count
-        stages = None if stages is None else _values.count("bootstrap", "stage_count", stages)
-        kind = "regular" if _known("kind", kind, KINDS) == "precise" else kind
-        return self.context.program(kind, self.slots, stages, SIZES[self.size], values)
-
-    def needs(self, rotations: Iterable[int], conjugate: bool) -> tuple[list[int], bool, bool]:
-        """The rotations, conjugation, and whether the ephemeral secret is needed."""
-        turns = {_turn(by) % self.slots for by in rotations} - {0}
-        needs = [p.needs() for p in self.programs.values()]
-        turns.update(*(n[0] for n in needs))
-        return sorted(turns), conjugate or any(n[1] for n in needs), any(n[2] for n in needs)
-
-    def price(self, needs: tuple[list[int], bool, bool]) -> Price:
-        stored, memory = self.context.key_bytes(*needs)
-        each = self.programs.items()
-        return Price(
-            params=self.name,
-            kinds=tuple(self.kinds),
-            slots=self.slots,
-            rotations=len(needs[0]),
-            stored_bytes=stored,
-            memory_bytes=memory,
-            levels={k: (p.inputs[0][0], p.level) for k, p in each},
-            bits={k: -float(np.log2(p.error)) for k, p in each if p.error},
-            key_switches={k: p.cost()[1] for k, p in each},
-        )
-
-
-def _known(what: str, name: object, names: tuple[str, ...]) -> str:
-    if name not in names:
-        wanted = f"{', '.join(names[:-1])} or {names[-1]} as {what}"
-        raise BadInput("bootstrap", wanted, repr(name), "choose one of these")
-    return str(name)
-
-
-def _set_for(name: str, kinds: tuple[str, ...], levels: int | None) -> str:
-    """The set that `"ckks"` stands for, or the name as it is."""
-    if name != "ckks":
-        if levels is not None:
-            remedy = "leave one of them out"
-            raise BadInput("keygen", "a set by name or by its levels", "both", remedy)
-        return name
-    if levels is not None and levels not in SET_OF_LEVELS:
-        wanted = f"one of {sorted(SET_OF_LEVELS)} levels"
-        raise BadInput("keygen", wanted, str(levels), "choose one of these")
-    sets = {SET_OF_KIND.get(k, SET_OF_LEVELS[10 if levels is None else levels]) for k in kinds}
-    if len(sets) > 1:
-        got = " and ".join(sorted(sets))
-        remedy = 'name the set: lossy and sign also run on "ckks_regular", to 10 levels'
-        raise BadInput("keygen", "kinds of bootstrap that share a set", got, remedy)
-    return sets.pop() if sets else SET_OF_LEVELS[10 if levels is None else levels]
-
-
-def _turn(by: Any) -> int:
-    try:
-        return int(by.__index__())
-    except AttributeError:
-        raise BadInput("rotate", "an integer", type(by).__name__, "pass an int") from None
 
 
 def _vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple[bytes, bool]:
@@ -536,7 +368,7 @@ class Server:
 
     __slots__ = ("_keys", "_lock", "_plan", "_session")
 
-    def __init__(self, plan: _Plan, keys: _native.CkksKeys) -> None:
+    def __init__(self, plan: Plan, keys: _native.CkksKeys) -> None:
         self._plan = plan
         self._keys = keys
         self._lock = threading.Lock()
@@ -576,7 +408,7 @@ class Server:
     def rotate(self, x: Ciphertext, by: int) -> Ciphertext:
         """The values moved to the left by `by` slots; needs the key of that rotation."""
         native = _require(x, "rotate")._native
-        return Ciphertext(self._keys.rotate(native, _turn(by)), self, x.real)
+        return Ciphertext(self._keys.rotate(native, turn(by)), self, x.real)
 
     def conjugate(self, x: Ciphertext) -> Ciphertext:
         """The complex conjugate of every value."""
@@ -653,7 +485,7 @@ class Server:
 
     def _kind(self, kind: str | None) -> str:
         if kind is not None:
-            return _known("kind", kind, KINDS)
+            return known("kind", kind, KINDS)
         if not self._plan.kinds:
             remedy = 'make them with bootstrap="medium"'
             raise WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
@@ -706,7 +538,7 @@ def price(
     conjugate: bool = True,
 ) -> Price:
     """What `keygen` with these arguments would make: sizes of keys, levels, precision."""
-    plan = _Plan(
+    plan = Plan(
         name,
         slots=slots,
         bootstrap=bootstrap,
@@ -741,7 +573,7 @@ def keygen(
     Vectors have `slots` values, by default all that fit; few slots take less time. `rotations`
     lists those that the server may do besides. `stage_count` as in `Server.bootstrap`.
     """
-    plan = _Plan(
+    plan = Plan(
         name,
         slots=slots,
         bootstrap=bootstrap,
@@ -764,9 +596,9 @@ def keygen(
 def _announcement(p: Price) -> str:
     from becalm.keys import megabytes  # it imports this module
 
-    known = params(p.params)
+    claims = params(p.params)
     return (
-        f"becalm: {p.params}, {known.security_bits:.1f} bits of security, {p.slots} slots\n"
+        f"becalm: {p.params}, {claims.security_bits:.1f} bits of security, {p.slots} slots\n"
         f"becalm: making evaluation keys of {megabytes(p.stored_bytes)} "
         f"({megabytes(p.memory_bytes)} in memory)"
     )
@@ -785,8 +617,8 @@ def load_secret_key(
         str(name), allow_insecure, _values.count("load", "threads", threads)
     )
     most = params(context.name).slots
-    count = most if slots is None else _values.count("load", "slots", slots)
-    return SecretKey(context, context.load_secret_key(path), count)
+    wide = most if slots is None else _values.count("load", "slots", slots)
+    return SecretKey(context, context.load_secret_key(path), wide)
 
 
 def load_server(
@@ -801,7 +633,7 @@ def load_server(
     threads: int = 0,
 ) -> Server:
     """Reads the keys of a server; the other arguments are those that `keygen` was called with."""
-    plan = _Plan(
+    plan = Plan(
         name,
         slots=slots,
         bootstrap=bootstrap,

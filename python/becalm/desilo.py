@@ -19,13 +19,13 @@ desilofhe is a product of DESILO Inc.; becalm contains none of its code.
 from __future__ import annotations
 
 import os
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _values, ckks
-from becalm.ckks import SIZES
+from becalm._plan import SIZES
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 __all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
@@ -124,7 +124,11 @@ class Engine:
     """
 
     #: Set for each flag; the ring of `ToyEngine` is another.
-    _SETS = {"": "ckks_regular", "14": "ckks_14_levels", "17": "ckks_17_levels"}
+    _SETS: ClassVar[dict[str, str]] = {
+        "": "ckks_regular",
+        "14": "ckks_14_levels",
+        "17": "ckks_17_levels",
+    }
     _TOY = False
 
     def __init__(
@@ -487,7 +491,11 @@ class Engine:
 class ToyEngine(Engine):
     """`Engine` in a ring of 2048 slots, fast and insecure: for tests."""
 
-    _SETS = {"": "ckks_toy_12", "14": "ckks_toy_14_levels", "17": "ckks_toy_17_levels"}
+    _SETS: ClassVar[dict[str, str]] = {
+        "": "ckks_toy_12",
+        "14": "ckks_toy_14_levels",
+        "17": "ckks_toy_17_levels",
+    }
     _TOY = True
 
 

@@ -230,11 +230,7 @@ impl CkksSecretKey {
     }
 
     /// Decrypts to the values in the slots.
-    fn decrypt<'py>(
-        &self,
-        py: Python<'py>,
-        x: &CkksCiphertext,
-    ) -> PyResult<Bound<'py, PyBytes>> {
+    fn decrypt<'py>(&self, py: Python<'py>, x: &CkksCiphertext) -> PyResult<Bound<'py, PyBytes>> {
         Ok(bytes_of(py, &brief(py, &self.0, |c| c.decrypt(&x.1, &self.1))?))
     }
 

@@ -28,7 +28,8 @@ mod _native {
     use crate::ciphertext::{Glwe, Lwe};
     #[pymodule_export]
     use crate::ckks::{
-        CkksCiphertext, CkksContext, CkksKeys, CkksProgram, CkksPublicKey, CkksSecretKey, CkksSession,
+        CkksCiphertext, CkksContext, CkksKeys, CkksProgram, CkksPublicKey, CkksSecretKey,
+        CkksSession,
     };
     #[pymodule_export]
     use crate::evaluate::Evaluator;

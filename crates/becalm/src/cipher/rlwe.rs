@@ -159,7 +159,12 @@ impl CkksKeys {
         let op = "unite keys";
         if self.params != other.params {
             let (wanted, got) = (format!("keys of `{}`", self.params), other.params);
-            return Err(Error::wrong_params(op, wanted, format!("`{got}`"), "use one set throughout"));
+            return Err(Error::wrong_params(
+                op,
+                wanted,
+                format!("`{got}`"),
+                "use one set throughout",
+            ));
         }
         if self.id != other.id {
             let (wanted, got) = (format!("keys of key {}", self.id), other.id.to_string());
