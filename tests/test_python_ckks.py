@@ -1,6 +1,7 @@
 """CKKS from Python, in rings too small to be secure."""
 
 import copy
+import doctest
 import inspect
 import pickle
 
@@ -242,3 +243,8 @@ def test_reprs_and_documents(keys):
             for member, value in vars(thing).items():
                 if not member.startswith("_") and (callable(value) or isinstance(value, property)):
                     assert inspect.getdoc(value), f"{name}.{member}"
+
+
+def test_the_first_example():
+    result = doctest.testmod(ckks)
+    assert result.attempted >= 5 and result.failed == 0
