@@ -212,7 +212,60 @@ fn bits<'a>(got: &[Complex], wanted: impl Iterator<Item = &'a Complex>) -> (f64,
     (-mean.log2(), -errors.iter().copied().fold(0.0, f64::max).log2())
 }
 
-/// Keys, encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.
+/// What was encrypted, what came back, and how long each step took.
+struct Measured {
+    encrypt: f64,
+    bootstrap: f64,
+    decrypt: f64,
+    multiply: f64,
+    fresh: (f64, f64),
+    after: (f64, f64),
+    product: (f64, f64),
+    levels: [usize; 3],
+    values: usize,
+}
+
+/// Encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.
+fn measured(
+    secret: &CkksSecretKey,
+    evaluator: &Evaluator<'_>,
+    session: &CkksSession<'_>,
+    program: &CkksProgram,
+    m: &[Complex],
+    runs: usize,
+) -> Result<Measured> {
+    let context = evaluator.context();
+    program.check_values(m)?;
+    let level = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.level);
+    let (x, encrypt) = timed(|| Ok(context.encrypt(m, level, secret)?))?;
+    let fresh = bits(&context.decrypt(&x, secret)?, m.iter());
+    let inputs = vec![&x; program.inputs().len()];
+    let (mut seconds, mut outputs) = (vec![], vec![]);
+    for _ in 0..runs.max(1) {
+        let (made, each) = timed(|| run_session(session, &inputs, program.ops().len()))?;
+        outputs = made;
+        seconds.push(each);
+    }
+    let (_, decrypt) = timed(|| Ok(context.decrypt(&outputs[0], secret)?))?;
+    let errors = outputs.iter().map(|y| Ok(bits(&context.decrypt(y, secret)?, m.iter())));
+    let errors = errors.collect::<Result<Vec<_>>>()?;
+    let least = |of: fn(&(f64, f64)) -> f64| errors.iter().map(of).fold(f64::INFINITY, f64::min);
+    let (square, multiply) = timed(|| Ok(evaluator.square(&outputs[0])?))?;
+    let squares: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
+    Ok(Measured {
+        encrypt,
+        bootstrap: median(seconds),
+        decrypt,
+        multiply,
+        fresh,
+        after: (least(|e| e.0), least(|e| e.1)),
+        product: bits(&context.decrypt(&square, secret)?, squares.iter()),
+        levels: [x.level(), outputs[0].level(), square.level()],
+        values: m.len() * outputs.len(),
+    })
+}
+
+/// Keys, and what [`measured`] does with them.
 fn bootstrapped(
     params: &'static CkksParams,
     job: &Job,
@@ -223,35 +276,18 @@ fn bootstrapped(
     // The set has been allowed before.
     let context = Context::new(params, true)?;
     let program = program(&context, job)?;
-    let (needs, info) = (program.needs(), program.inputs().first().and_then(|r| program.info(*r)));
-    let Some(info) = info.copied() else { bail!("a bootstrap without arguments") };
+    let needs = program.needs();
+    let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
     let (stored, memory) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));
     if !quiet {
-        announce(params, info.slots, needs.rotations.len(), stored, memory)?;
+        announce(params, slots, needs.rotations.len(), stored, memory)?;
     }
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program))?;
     let evaluator = Evaluator::new(&context, &keys)?;
     let (session, prepare_seconds) =
         timed(|| Ok(CkksSession::open(Evaluator::new(&context, &keys)?, &program)?))?;
-    let m = message(job, info.slots);
-    program.check_values(&m)?;
-    let (x, encrypt_seconds) = timed(|| Ok(context.encrypt(&m, info.level, &secret)?))?;
-    let fresh = bits(&context.decrypt(&x, &secret)?, m.iter());
-    let inputs = vec![&x; program.inputs().len()];
-    let (mut seconds, mut outputs) = (vec![], vec![]);
-    for _ in 0..runs.max(1) {
-        let (made, each) = timed(|| run_session(&session, &inputs, program.ops().len()))?;
-        (outputs, _) = (made, seconds.push(each));
-    }
-    let (values, decrypt_seconds) = timed(|| Ok(context.decrypt(&outputs[0], &secret)?))?;
-    let errors = outputs.iter().map(|y| Ok(bits(&context.decrypt(y, &secret)?, m.iter())));
-    let errors = errors.collect::<Result<Vec<_>>>()?;
-    let least = |of: fn(&(f64, f64)) -> f64| errors.iter().map(of).fold(f64::INFINITY, f64::min);
-    let (bits_mean, bits_worst) = (least(|e| e.0), least(|e| e.1));
-    let (square, multiply_seconds) = timed(|| Ok(evaluator.square(&outputs[0])?))?;
-    let squares: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
-    let product = bits(&context.decrypt(&square, &secret)?, squares.iter());
+    let m = measured(&secret, &evaluator, &session, &program, &message(job, slots), runs)?;
     let formula = -program.error().unwrap_or(1.0).log2();
     Ok(Report {
         scheme: "ckks",
@@ -260,7 +296,7 @@ fn bootstrapped(
         values: job.of.clone(),
         key_size: job.keys.clone(),
         log2_degree: params.log2_degree,
-        slots: info.slots,
+        slots,
         stage_count: job.stage_count.or(params.bootstrap.map(|b| b.stage_count)).unwrap_or(0),
         security_bits: params.security_bits,
         security_source: params.security_source,
@@ -270,21 +306,21 @@ fn bootstrapped(
         matrix_bytes: session.bytes(),
         keygen_seconds,
         prepare_seconds,
-        encrypt_seconds,
-        bootstrap_seconds: median(seconds),
-        decrypt_seconds,
-        multiply_seconds,
-        level_before: x.level(),
-        level_after: outputs[0].level(),
-        level_after_product: square.level(),
-        fresh_bits_mean: fresh.0,
-        bits_mean,
-        bits_worst,
+        encrypt_seconds: m.encrypt,
+        bootstrap_seconds: m.bootstrap,
+        decrypt_seconds: m.decrypt,
+        multiply_seconds: m.multiply,
+        level_before: m.levels[0],
+        level_after: m.levels[1],
+        level_after_product: m.levels[2],
+        fresh_bits_mean: m.fresh.0,
+        bits_mean: m.after.0,
+        bits_worst: m.after.1,
         bits_formula: formula,
-        product_bits_mean: product.0,
+        product_bits_mean: m.product.0,
         peak_memory_bytes: peak_memory(),
-        checked: values.len() * outputs.len(),
-        right: bits_mean > formula - TOLERANCE.0 && bits_worst > formula - TOLERANCE.1,
+        checked: m.values,
+        right: m.after.0 > formula - TOLERANCE.0 && m.after.1 > formula - TOLERANCE.1,
     })
 }
 
@@ -307,54 +343,50 @@ fn announce(
     ))
 }
 
-fn print(r: &Report) -> Result<()> {
-    let row = |name: &str, level: usize, mean: f64, worst: Option<f64>| {
-        let worst = worst.map_or(String::new(), |w| format!("{w:.1}"));
+/// Levels and precision on the way.
+fn levels(r: &Report) -> String {
+    let row = |name: &str, level: usize, mean: f64, worst: String| {
         vec![name.to_string(), level.to_string(), format!("{mean:.1}"), worst]
     };
     let rows = [
-        row("before the bootstrap", r.level_before, r.fresh_bits_mean, None),
-        row("after it", r.level_after, r.bits_mean, Some(r.bits_worst)),
-        row("its square", r.level_after_product, r.product_bits_mean, None),
+        row("before the bootstrap", r.level_before, r.fresh_bits_mean, String::new()),
+        row("after it", r.level_after, r.bits_mean, format!("{:.1}", r.bits_worst)),
+        row("its square", r.level_after_product, r.product_bits_mean, String::new()),
     ];
-    report::print(&format!("\n{}\n", table(&["", "level", "bits, mean", "bits, worst"], &rows)))?;
+    table(&["", "level", "bits, mean", "worst"], &rows)
+}
+
+fn print(r: &Report) -> Result<()> {
     let seconds = |s: f64| format!("{s:.3} s");
+    let keys = format!(
+        "{} stored, {} in memory, made in {}",
+        megabytes(r.stored_key_bytes),
+        megabytes(r.key_bytes),
+        seconds(r.keygen_seconds)
+    );
+    let encryption = format!("{}, {}", seconds(r.encrypt_seconds), seconds(r.decrypt_seconds));
+    let matrices =
+        format!("{}, encoded in {}", megabytes(r.matrix_bytes), seconds(r.prepare_seconds));
+    let mean = format!("2^-{:.2}; 2^-{:.2} by the formulas", r.bits_mean, r.bits_formula);
     let mut rows = vec![
         ("parameter set", format!("{}, N = 2^{}", r.params, r.log2_degree)),
         ("bootstrap", format!("{}, {} values, {} keys", r.kind, r.values, r.key_size)),
         ("backend", r.backend.clone()),
         ("security", format!("{:.1} bits ({})", r.security_bits, r.security_source)),
-        (
-            "mean error",
-            format!("2^-{:.2}; formula 2^-{:.2} (standard deviation)", r.bits_mean, r.bits_formula),
-        ),
+        ("mean error", mean),
         ("worst error", format!("2^-{:.2}", r.bits_worst)),
         ("one bootstrap", seconds(r.bootstrap_seconds)),
-        (
-            "encrypt, decrypt",
-            format!("{}, {}", seconds(r.encrypt_seconds), seconds(r.decrypt_seconds)),
-        ),
+        ("encrypt, decrypt", encryption),
         ("product", format!("{}, relinearized and rescaled", seconds(r.multiply_seconds))),
-        (
-            "keys",
-            format!(
-                "{} stored, {} in memory, made in {}",
-                megabytes(r.stored_key_bytes),
-                megabytes(r.key_bytes),
-                seconds(r.keygen_seconds)
-            ),
-        ),
-        (
-            "matrices",
-            format!("{}, encoded in {}", megabytes(r.matrix_bytes), seconds(r.prepare_seconds)),
-        ),
+        ("keys", keys),
+        ("matrices", matrices),
     ];
     if let Some(bytes) = r.peak_memory_bytes {
         rows.push(("peak memory", megabytes(bytes as usize)));
     }
     let verdict = if r.right { "all right" } else { "WRONG" };
     rows.push(("results", format!("{} checked, {verdict}", counted(r.checked, "value"))));
-    report::print(&facts(&rows))
+    report::print(&format!("\n{}\n\n{}", levels(r), facts(&rows)))
 }
 
 /// Bootstraps of every kind, on the standard sets or, `quick`, on toys.
