@@ -173,9 +173,10 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// From level 0 to (m + q_0·I)/q_0.
+    /// From level 0 to (m + q_0·I)/q_0; a trace over few slots takes the scale up to that of EvalMod.
     pub(super) fn raise(&mut self, src: Reg) -> Result<Reg> {
-        let scale = self.b.eval_mod_bits.exp2();
+        let times = (self.context.params().slots() / self.slots) as f64;
+        let scale = self.b.eval_mod_bits.exp2() / times;
         self.program.raise_modulus(src, self.raised_level(self.stages), scale)
     }
 
