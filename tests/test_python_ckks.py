@@ -101,6 +101,8 @@ def test_prices_are_known_before_anything_is_made(keys):
     assert sizes[1].stored_bytes < 1e9 and sizes[0].stored_bytes < 0.5 * sizes[0].memory_bytes
     assert ckks.price("ckks", levels=17).params == "ckks_17_levels"
     assert ckks.price("ckks", kinds="sign").levels["sign"] == (3, 13)
+    both = ckks.price("ckks", kinds=("regular", "lossy"))
+    assert both.levels == {"regular": (0, 10), "lossy": (3, 13)}
     assert ckks.price("ckks", kinds="precise").params == "ckks_precise"
     assert ckks.price("ckks", slots=1024).kinds == ("sparse",)
     toy = ckks.price("ckks_toy_12", kinds=("regular", "lossy"), rotations=[1, -3])
@@ -160,7 +162,7 @@ def test_bad_input_is_refused_with_a_remedy(keys):
         (becalm.BadInput, lambda: becalm.keygen("ckks", slots=1 << 16)),
         (becalm.BadInput, lambda: becalm.keygen("ckks", bootstrap="huge")),
         (becalm.BadInput, lambda: becalm.keygen("ckks", kinds="irregular")),
-        (becalm.BadInput, lambda: becalm.keygen("ckks", kinds=("regular", "lossy"))),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", kinds=("precise", "lossy"))),
         (becalm.BadInput, lambda: becalm.keygen("ckks", levels=11)),
         (becalm.BadInput, lambda: becalm.keygen("ckks_regular", levels=10)),
         (becalm.BadInput, lambda: becalm.keygen("ckks", bits=4)),

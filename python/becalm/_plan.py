@@ -166,9 +166,11 @@ def set_for(name: str, kinds: tuple[str, ...], levels: int | None) -> str:
         wanted = f"one of {sorted(SET_OF_LEVELS)} levels"
         raise BadInput("keygen", wanted, str(levels), "choose one of these")
     sets = {SET_OF_KIND.get(k, SET_OF_LEVELS[10 if levels is None else levels]) for k in kinds}
+    if sets == {"ckks_regular", "ckks_slots_first"}:
+        return "ckks_slots_first"
     if len(sets) > 1:
         got = " and ".join(sorted(sets))
-        remedy = 'name the set: lossy and sign also run on "ckks_regular", to 10 levels'
+        remedy = "make keys for each of them"
         raise BadInput("keygen", "kinds of bootstrap that share a set", got, remedy)
     return sets.pop() if sets else SET_OF_LEVELS[10 if levels is None else levels]
 

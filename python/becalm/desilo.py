@@ -6,8 +6,8 @@ Names, keywords and meaning are those of desilofhe 1.17 as far as its document o
 goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `square`, and the
 regular, small-key, sparse, lossy and sign bootstraps. What differs:
 
-- parameter sets, hence levels: `use_bootstrap` leaves 10 levels after a regular bootstrap, to 14 or
-  17 as the other flags say;
+- parameter sets, hence levels: fresh ciphertexts have 13 with `use_bootstrap`, of which a regular
+  bootstrap of 3 stages gives 10 back, a lossy or sign one all 13; the other flags say 14 and 17;
 - NaN, infinities, keys that do not belong together, levels and stage counts that cannot be raise a
   `becalm.Error` instead of giving garbage or hanging;
 - `compact` changes nothing: files are always compact.
@@ -125,7 +125,7 @@ class Engine:
 
     #: Set for each flag; the ring of `ToyEngine` is another.
     _SETS: ClassVar[dict[str, str]] = {
-        "": "ckks_regular",
+        "": "ckks_slots_first",
         "14": "ckks_14_levels",
         "17": "ckks_17_levels",
     }
@@ -157,9 +157,12 @@ class Engine:
             raise BadInput("engine", "one use_bootstrap flag", got, "set one of them")
         self._bootstraps = any(flags)
         wanted = _values.count("engine", "max_level", 0 if max_level is None else max_level)
-        least = 17 if use_bootstrap_to_17_levels or wanted > 14 else 10
-        least = 14 if use_bootstrap_to_14_levels or 10 < wanted <= 14 else least
-        name = self._SETS["" if least == 10 else str(least)]
+        flag = "14" if use_bootstrap_to_14_levels else "17" if use_bootstrap_to_17_levels else ""
+        if not self._bootstraps:
+            flag = next(
+                (f for f in self._SETS if wanted <= ckks.params(self._SETS[f]).levels), flag
+            )
+        name = self._SETS[flag]
         known = ckks.params(name)
         if wanted > known.levels:
             remedy = "bootstrap to get levels back"
@@ -492,7 +495,7 @@ class ToyEngine(Engine):
     """`Engine` in a ring of 2048 slots, fast and insecure: for tests."""
 
     _SETS: ClassVar[dict[str, str]] = {
-        "": "ckks_toy_12",
+        "": "ckks_toy_slots_first",
         "14": "ckks_toy_14_levels",
         "17": "ckks_toy_17_levels",
     }
