@@ -25,6 +25,9 @@ struct Machine {
 
 type Shared = Arc<Machine>;
 
+/// The fields of [`CkksContext::describe`].
+type Claims = (bool, u32, usize, f64, usize, f64, f64, &'static str);
+
 /// Work of milliseconds on the threads of the machine, with the interpreter free.
 fn brief<T: Send>(
     py: Python<'_>,
@@ -95,7 +98,7 @@ impl CkksContext {
     /// What a set is: whether a standard one, log2 of its degree, levels, log2 of its scale, stages of its bootstrap, log2
     /// of its modulus, bits of security and where they come from.
     #[staticmethod]
-    fn describe(name: &str) -> PyResult<(bool, u32, usize, f64, usize, f64, f64, &'static str)> {
+    fn describe(name: &str) -> PyResult<Claims> {
         guarded(|| {
             let p = CkksParams::named(name).map_err(raise)?;
             let stages = p.bootstrap.map_or(0, |b| b.stage_count);

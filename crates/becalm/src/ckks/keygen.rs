@@ -10,6 +10,7 @@ use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -212,8 +213,8 @@ impl Context {
         step()?;
         let mut galois = known.map(|k| k.galois.clone()).unwrap_or_default();
         for g in powers {
-            if !galois.contains_key(&g) {
-                galois.insert(g, Arc::new(self.galois_key_of(&s, g, count)?));
+            if let Entry::Vacant(place) = galois.entry(g) {
+                place.insert(Arc::new(self.galois_key_of(&s, g, count)?));
             }
             step()?;
         }
