@@ -53,8 +53,19 @@ def start(script):
         # The arguments are as they were, and the server computes on.
         assert secret.decrypt(server.bootstrap(x[1:3], lambda m: 3 - m)).tolist() == [2, 1]
         """,
+        """
+        secret, server = becalm.keygen("ckks_toy_13", allow_insecure=True, progress=False)
+        x = secret.encrypt([0.5], level=0)
+        try:
+            print("ready", flush=True)
+            for _ in range(1000):
+                server.bootstrap(x)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        assert abs(secret.decrypt(x.bootstrap())[0] - 0.5) < 1e-3
+        """,
     ],
-    ids=["keygen", "bootstrap"],
+    ids=["keygen", "bootstrap", "ckks"],
 )
 def test_ctrl_c_stops_long_work_and_leaves_nothing_half_done(script):
     child = start(script)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "docs/tutorial.md"]
+PAGES = ["README.md", "docs/tutorial.md", "docs/ckks.md"]
 BENCH = "BECALM_BENCH" in os.environ
 FENCE = re.compile(r"^```(\w+)(?:,\w+)?(?: (\w+))?\n(.*?)^```$", re.M | re.S)
 

@@ -6,14 +6,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _native, _progress, _values
+from becalm import _native, _progress, _values, ckks
 from becalm._native import Params
 from becalm._progress import Progress
 from becalm._values import TableSource
@@ -454,6 +454,22 @@ class Server:
         return [Ciphertext(lwe, shape) for lwe in found]
 
 
+@overload
+def keygen(
+    params: Literal["ckks"],
+    *,
+    slots: int | None = None,
+    bootstrap: str | None = "medium",
+    kinds: Iterable[str] | str | None = None,
+    levels: int | None = None,
+    stage_count: int | None = None,
+    rotations: Iterable[int] = (),
+    conjugate: bool = True,
+    allow_insecure: bool = False,
+    threads: int = 0,
+    progress: Progress = None,
+) -> ckks.Keys: ...
+@overload
 def keygen(
     params: Any = None,
     *,
@@ -464,8 +480,24 @@ def keygen(
     backend: str = "auto",
     threads: int = 0,
     progress: Progress = None,
-) -> Keys:
+    **of_ckks: Any,
+) -> Keys: ...
+def keygen(
+    params: Any = None,
+    *,
+    bits: int | None = None,
+    slots: int | None = None,
+    log2_pfail: float | None = None,
+    allow_insecure: bool = False,
+    backend: str = "auto",
+    threads: int = 0,
+    progress: Progress = None,
+    **of_ckks: Any,
+) -> Any:
     """Makes a secret key and its server.
+
+    `keygen("ckks", …)`, and the name of any CKKS set, makes those of `becalm.ckks.keygen`, which
+    says what it takes. What follows is of TFHE.
 
     Choose a parameter set by name (`params="tfhe_2_2"`), or by need: `bits` that a table sees
     (4 by default), how many of them share one ciphertext behind a common mask (`slots`, 1 by
@@ -476,6 +508,16 @@ def keygen(
     bar shows how it goes if people are watching; `progress=False` silences both, `progress=True`
     shows the bar anywhere, and a function is called with steps done and in all.
     """
+    if isinstance(params, str) and params.startswith("ckks"):
+        unfit = [n for n, v in (("bits", bits), ("log2_pfail", log2_pfail)) if v is not None]
+        if unfit or backend not in ("auto", "cpu"):
+            got = ", ".join(unfit) or f"backend={backend!r}"
+            raise BadInput("keygen", "what becalm.ckks.keygen takes", got, "leave it out")
+        same = {"slots": slots, "allow_insecure": allow_insecure, "threads": threads}
+        return ckks.keygen(params, **same, progress=progress, **of_ckks)
+    if of_ckks:
+        got = ", ".join(of_ckks)
+        raise BadInput("keygen", "arguments of TFHE", got, 'they go with keygen("ckks")')
     if params is None:
         pfail = -128.0 if log2_pfail is None else log2_pfail
         chosen = find(4 if bits is None else bits, pfail, slots=1 if slots is None else slots)

@@ -2,6 +2,7 @@
 //!
 //! Every timed output is decrypted and checked.
 
+use crate::ckks;
 use crate::report::{self, median, table};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Evaluator};
@@ -16,6 +17,9 @@ use std::time::Instant;
 
 #[derive(clap::Args)]
 pub struct Args {
+    /// Which scheme.
+    #[arg(default_value = "tfhe", value_parser = ["tfhe", "ckks"])]
+    scheme: String,
     /// Parameter sets; by default 1_1 and 2_2.
     #[arg(long, value_delimiter = ',', default_value = "tfhe_1_1,tfhe_2_2")]
     params: Vec<String>,
@@ -46,6 +50,9 @@ struct Row {
 
 /// Measures and reports.
 pub fn run(args: &Args) -> Result<()> {
+    if args.scheme == "ckks" {
+        return ckks::bench(args.quick, args.threads, args.json.as_deref());
+    }
     let cpu = Cpu::new(args.threads)?;
     let mut rows = Vec::new();
     for name in &args.params {

@@ -5,6 +5,7 @@
 mod apps;
 mod bench;
 mod circuit;
+mod ckks;
 mod doctor;
 mod estimate;
 mod files;

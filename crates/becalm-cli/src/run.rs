@@ -1,6 +1,7 @@
 //! `becalm run`: the main job, from keys to checked results, with every figure that it claims.
 
 use crate::apps;
+use crate::ckks;
 use crate::report::{self, facts, megabytes, milliseconds};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Evaluator};
@@ -17,11 +18,11 @@ const NOISE_SAMPLES: usize = 512;
 #[derive(clap::Args)]
 pub struct Args {
     /// Which scheme.
-    #[arg(long, default_value = "tfhe", value_parser = ["tfhe"])]
+    #[arg(long, default_value = "tfhe", value_parser = ["tfhe", "ckks", "both"])]
     scheme: String,
-    /// Which parameter set (see `becalm params`).
-    #[arg(long, default_value = "tfhe_2_2")]
-    params: String,
+    /// Which parameter set (see `becalm params`); by default tfhe_2_2, or the CKKS set of the kind.
+    #[arg(long)]
+    params: Option<String>,
     /// Values to bootstrap, each below the set's number of values; by default every value once.
     #[arg(long, value_delimiter = ',', value_parser = report::value, allow_hyphen_values = true)]
     values: Vec<u64>,
@@ -40,6 +41,11 @@ pub struct Args {
     /// Report as JSON.
     #[arg(long)]
     json: bool,
+    /// CKKS: at N = 2^16, whatever memory there is.
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    ckks: ckks::Job,
 }
 
 /// What a run found.
@@ -74,12 +80,27 @@ struct Report {
 
 /// Runs the main job.
 pub fn run(args: &Args) -> Result<()> {
-    let params = TfheParams::named(&args.params)?;
+    if args.scheme == "both" && (args.params.is_some() || args.app.is_some()) {
+        bail!("--params and --app belong to one scheme: choose --scheme tfhe or --scheme ckks");
+    }
+    if args.scheme == "ckks" {
+        return run_ckks(args);
+    }
+    let params = TfheParams::named(args.params.as_deref().unwrap_or("tfhe_2_2"))?;
     params.require_secure(args.allow_insecure)?;
     match &args.app {
         Some(app) => apps::run(app, params, args.threads, args.allow_insecure, args.json),
         None => bootstraps(args, params),
+    }?;
+    if args.scheme == "both" { run_ckks(args) } else { Ok(()) }
+}
+
+fn run_ckks(args: &Args) -> Result<()> {
+    if !args.values.is_empty() || !args.table.is_empty() || args.app.is_some() {
+        bail!("--values, --table and --app are of TFHE: leave them out, or use --scheme tfhe");
     }
+    let name = args.params.as_deref();
+    ckks::run(&args.ckks, name, args.full, args.allow_insecure, args.threads, args.json)
 }
 
 fn bootstraps(args: &Args, params: &TfheParams) -> Result<()> {
@@ -106,7 +127,7 @@ fn bootstraps(args: &Args, params: &TfheParams) -> Result<()> {
     let measured = measure(&secret, &evaluator, &table, &entries)?;
     let formula = noise::bootstrap_output(params);
     let report = Report {
-        scheme: args.scheme.clone(),
+        scheme: "tfhe".into(),
         params: params.name.to_string(),
         backend: format!("{} ({})", evaluator.info().name, cpu.info().description),
         security_bits: params.security_bits,

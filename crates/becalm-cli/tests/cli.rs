@@ -85,6 +85,27 @@ fn params_are_listed_and_described() {
 }
 
 #[test]
+fn run_bootstraps_ckks() {
+    let f = Folder::new("run_ckks");
+    let toy = "--params ckks_toy_12 --allow-insecure";
+    let report = f.succeed(&format!("run --scheme ckks {toy} --json"));
+    for wanted in ["\"level_after\": 10", "\"level_after_product\": 9", "\"right\": true"] {
+        assert!(report.contains(wanted), "{report}");
+    }
+    let text = f.succeed(&format!(
+        "run --scheme ckks {toy} --kind sparse --slots 32 --stage-count 2 --keys small"
+    ));
+    for wanted in ["keys to make", "after it", "all right"] {
+        assert!(text.contains(wanted), "{text}");
+    }
+    f.refuse("run --scheme ckks --params ckks_toy_12");
+    assert!(f.refuse(&format!("run --scheme ckks {toy} --stage-count 9")).contains("[2, 3, 4, 5]"));
+    assert!(f.refuse("run --scheme ckks --params tfhe_2_2").contains("ckks_regular"));
+    assert!(f.refuse(&format!("run --scheme ckks {toy} --values 1")).contains("--values"));
+    assert!(f.refuse(&format!("run --scheme both {toy}")).contains("--scheme ckks"));
+}
+
+#[test]
 fn bench_and_doctor_report() {
     let f = Folder::new("bench");
     let line = "bench --quick --params toy_1_1 --allow-insecure --json -";

@@ -7,6 +7,7 @@
 
 mod call;
 mod ciphertext;
+mod ckks;
 mod evaluate;
 mod integers;
 mod keys;
@@ -25,6 +26,11 @@ mod _native {
 
     #[pymodule_export]
     use crate::ciphertext::{Glwe, Lwe};
+    #[pymodule_export]
+    use crate::ckks::{
+        CkksCiphertext, CkksContext, CkksKeys, CkksProgram, CkksPublicKey, CkksSecretKey,
+        CkksSession,
+    };
     #[pymodule_export]
     use crate::evaluate::Evaluator;
     #[pymodule_export]

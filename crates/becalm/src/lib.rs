@@ -26,3 +26,7 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tutorial.md")]
 struct Tutorial;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/ckks.md")]
+struct Ckks;

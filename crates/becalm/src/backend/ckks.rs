@@ -8,12 +8,13 @@ use crate::ckks::{Evaluator, LinearMap};
 use crate::program::Reg;
 use crate::program::ckks::{CkksOp, CkksProgram, RlweInfo};
 use crate::{Error, Result};
+use std::sync::Arc;
 
 /// A program made ready for keys.
 pub struct CkksSession<'a> {
     evaluator: Evaluator<'a>,
     program: &'a CkksProgram,
-    maps: Vec<LinearMap>,
+    maps: Arc<[LinearMap]>,
     dead: Vec<Vec<Reg>>,
 }
 
@@ -25,6 +26,18 @@ impl<'a> CkksSession<'a> {
     /// # Errors
     /// `WrongParams` for a program of another set, `WrongKey` naming what is missing.
     pub fn open(evaluator: Evaluator<'a>, program: &'a CkksProgram) -> Result<CkksSession<'a>> {
+        CkksSession::resume(evaluator, program, None)
+    }
+
+    /// [`CkksSession::open`] with the matrices that another session of an equal program has encoded ([`CkksSession::maps`]).
+    ///
+    /// # Errors
+    /// As [`CkksSession::open`]; `BadInput` where the matrices are not those of the program, as far as sizes tell.
+    pub fn resume(
+        evaluator: Evaluator<'a>,
+        program: &'a CkksProgram,
+        maps: Option<Arc<[LinearMap]>>,
+    ) -> Result<CkksSession<'a>> {
         let (context, keys) = (evaluator.context(), evaluator.keys());
         context.check_set(OP, program.params().name)?;
         let held = keys.galois.keys().copied().collect();
@@ -33,8 +46,21 @@ impl<'a> CkksSession<'a> {
         let encode = |m: &crate::program::ckks::MapSpec| {
             LinearMap::new(context, &m.matrix.repeated(slots), m.level, m.baby, m.scale)
         };
-        let maps = program.maps().iter().map(encode).collect::<Result<_>>()?;
+        let maps = match maps {
+            Some(maps) if maps.len() == program.maps().len() => maps,
+            Some(maps) => {
+                let (wanted, got) = (program.maps().len().to_string(), maps.len().to_string());
+                let remedy = "take them from a session of the same program";
+                return Err(Error::bad_input(OP, format!("{wanted} matrices"), got, remedy));
+            }
+            None => program.maps().iter().map(encode).collect::<Result<_>>()?,
+        };
         Ok(CkksSession { evaluator, program, maps, dead: program.last_uses() })
+    }
+
+    /// The encoded matrices, shared.
+    pub fn maps(&self) -> Arc<[LinearMap]> {
+        self.maps.clone()
     }
 
     /// Bytes of the encoded matrices.

@@ -8,8 +8,10 @@ use super::KeyId;
 use crate::math::buffer::Buffer;
 use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
+use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use zeroize::ZeroizeOnDrop;
 
 /// One ciphertext: up to N/2 complex values under one key.
@@ -123,16 +125,17 @@ impl SwitchKey {
     }
 }
 
-/// What a server needs to compute: no secret is in it.
+/// What a server needs to compute: no secret is in it. Clones and unions share the keys, they do not copy them.
+#[derive(Clone)]
 pub struct CkksKeys {
     pub(crate) params: &'static str,
     pub(crate) id: KeyId,
     /// From s² to s.
-    pub(crate) relinearize: SwitchKey,
+    pub(crate) relinearize: Arc<SwitchKey>,
     /// For X → X^g: from s to the image of s under the inverse.
-    pub(crate) galois: BTreeMap<usize, SwitchKey>,
+    pub(crate) galois: BTreeMap<usize, Arc<SwitchKey>>,
     /// From the secret to the ephemeral one, under the modulus of level 0; and back.
-    pub(crate) ephemeral: Option<[SwitchKey; 2]>,
+    pub(crate) ephemeral: Option<Arc<[SwitchKey; 2]>>,
 }
 
 impl CkksKeys {
@@ -143,7 +146,36 @@ impl CkksKeys {
 
     /// Bytes in memory.
     pub fn bytes(&self) -> usize {
-        let fixed = self.ephemeral.iter().flatten().chain([&self.relinearize]);
-        fixed.chain(self.galois.values()).map(SwitchKey::bytes).sum()
+        let ephemeral = self.ephemeral.iter().flat_map(|pair| pair.iter());
+        let galois = self.galois.values().map(|key| &**key);
+        ephemeral.chain([&*self.relinearize]).chain(galois).map(SwitchKey::bytes).sum()
+    }
+
+    /// What either has; where both have it, this one's.
+    ///
+    /// # Errors
+    /// `WrongParams` for keys of another set, `WrongKey` for those of another secret key.
+    pub fn union(&self, other: &CkksKeys) -> Result<CkksKeys> {
+        let op = "unite keys";
+        if self.params != other.params {
+            let (wanted, got) = (format!("keys of `{}`", self.params), other.params);
+            return Err(Error::wrong_params(
+                op,
+                wanted,
+                format!("`{got}`"),
+                "use one set throughout",
+            ));
+        }
+        if self.id != other.id {
+            let (wanted, got) = (format!("keys of key {}", self.id), other.id.to_string());
+            let remedy = "use evaluation keys made from one secret key";
+            return Err(Error::wrong_key(op, wanted, got, remedy));
+        }
+        let mut all = self.clone();
+        for (power, key) in &other.galois {
+            all.galois.entry(*power).or_insert_with(|| key.clone());
+        }
+        all.ephemeral = all.ephemeral.or_else(|| other.ephemeral.clone());
+        Ok(all)
     }
 }

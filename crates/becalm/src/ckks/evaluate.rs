@@ -435,7 +435,7 @@ impl<'a> Evaluator<'a> {
 
     /// The key of X → X^`power`.
     pub(crate) fn galois_key(&self, op: &'static str, power: usize) -> Result<&'a SwitchKey> {
-        self.keys.galois.get(&power).ok_or_else(|| {
+        self.keys.galois.get(&power).map(|key| &**key).ok_or_else(|| {
             let wanted = format!("the key of X -> X^{power}");
             let got = format!("keys of {:?}", self.keys.galois.keys().collect::<Vec<_>>());
             Error::wrong_key(op, wanted, got, "declare the rotation in `Needs` when keys are made")

@@ -10,6 +10,8 @@ use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// What a server is to do, hence which keys it gets besides that of multiplication.
@@ -153,7 +155,7 @@ impl Context {
     }
 
     /// The g of X → X^g for rotations and conjugation.
-    fn powers(&self, needs: &Needs) -> BTreeSet<usize> {
+    pub(super) fn powers(&self, needs: &Needs) -> BTreeSet<usize> {
         let n = self.params().degree();
         let mut powers: BTreeSet<usize> =
             needs.rotations.iter().map(|k| power_of_rotation(*k, n)).collect();
@@ -168,52 +170,98 @@ impl Context {
     /// `WrongParams` for a secret of another set or a set without bootstrap that needs one, `Memory` where the keys do
     /// not fit, `Io` when the system has no randomness.
     pub fn keys(&self, secret: &CkksSecretKey, needs: &Needs) -> Result<CkksKeys> {
+        self.keys_with(secret, needs, None, |_, _| true)
+    }
+
+    /// [`Context::keys`], less those that are `known` already, which are shared and not made again. `go_on` is told how many
+    /// keys there are and will be in all; its `false` stops the work.
+    ///
+    /// # Errors
+    /// As [`Context::keys`]; `WrongKey` where the known keys are those of another secret, `Interrupted` when stopped.
+    pub fn keys_with(
+        &self,
+        secret: &CkksSecretKey,
+        needs: &Needs,
+        known: Option<&CkksKeys>,
+        mut go_on: impl FnMut(usize, usize) -> bool,
+    ) -> Result<CkksKeys> {
         let op = "make keys";
         self.check_set(op, secret.params)?;
-        require_memory(op, self.key_bytes(needs))?;
+        self.check_needs(op, secret, needs, known)?;
+        let held = known.map_or(0, CkksKeys::bytes);
+        require_memory(op, self.key_bytes(needs).saturating_sub(held))?;
+        let powers = self.powers(needs);
+        let (mut done, all) = (0, powers.len() + 1 + 2 * usize::from(needs.bootstrap));
+        let mut step = || {
+            done += 1;
+            let stopped = || Error::interrupted(op, "to go on", "a request to stop", "start again");
+            if go_on(done, all) { Ok(()) } else { Err(stopped()) }
+        };
         let (n, count) = (self.params().degree(), self.words(self.params().top_level()));
         let words = self.words_of(count, self.special());
         let s = self.secret_limbs(&secret.coefficients, &words);
-        let mut square = Zeroizing::new(vec![0.0; s.len()]);
-        square.par_chunks_mut(n).zip(&words).enumerate().for_each(|(at, (x, i))| {
-            self.ring().mul(*i, x, &s[at * n..][..n], &s[at * n..][..n]);
-        });
-        let galois = self.powers(needs);
-        let made = galois.into_iter().map(|g| {
-            // Not by `permute`: its memory would go back to the pool with the secret in it.
-            let permutation = self.permutation(inverse_power(g, n));
-            let mut target = Zeroizing::new(vec![0.0; s.len()]);
-            for (x, y) in target.chunks_mut(n).zip(s.chunks(n)) {
-                x.iter_mut().zip(permutation.iter()).for_each(|(x, i)| *x = y[*i as usize]);
-            }
-            Ok((g, self.switch_key(&s, &target, count, self.special())?))
-        });
-        let galois = made.collect::<Result<_>>()?;
-        let relinearize = self.switch_key(&square, &s, count, self.special())?;
-        let ephemeral = match (needs.bootstrap, self.params().bootstrap) {
-            (false, _) => None,
-            (true, Some(b)) => {
-                let sparse = Zeroizing::new(
-                    self.ternary(&SecretSeed::from_system()?, Some(b.ephemeral_weight)),
-                );
-                let sparse = self.secret_limbs(&sparse, &words);
-                let base = self.words(0);
-                Some([
-                    self.switch_key(&s, &sparse, base, b.ephemeral_words)?,
-                    self.switch_key(&sparse, &s, count, self.special())?,
-                ])
-            }
-            (true, None) => {
-                let remedy = "use a set with a bootstrap";
-                return Err(Error::wrong_params(
-                    op,
-                    "a set with a bootstrap",
-                    self.params().name,
-                    remedy,
-                ));
+        let relinearize = match known {
+            Some(known) => known.relinearize.clone(),
+            None => {
+                let mut square = Zeroizing::new(vec![0.0; s.len()]);
+                square.par_chunks_mut(n).zip(&words).enumerate().for_each(|(at, (x, i))| {
+                    self.ring().mul(*i, x, &s[at * n..][..n], &s[at * n..][..n]);
+                });
+                Arc::new(self.switch_key(&square, &s, count, self.special())?)
             }
         };
+        step()?;
+        let mut galois = known.map(|k| k.galois.clone()).unwrap_or_default();
+        for g in powers {
+            if let Entry::Vacant(place) = galois.entry(g) {
+                place.insert(Arc::new(self.galois_key_of(&s, g, count)?));
+            }
+            step()?;
+        }
+        let mut ephemeral = known.and_then(|k| k.ephemeral.clone());
+        if let (true, None, Some(b)) = (needs.bootstrap, &ephemeral, self.params().bootstrap) {
+            let weight = Some(b.ephemeral_weight);
+            let sparse = Zeroizing::new(self.ternary(&SecretSeed::from_system()?, weight));
+            let sparse = self.secret_limbs(&sparse, &words);
+            let to = self.switch_key(&s, &sparse, self.words(0), b.ephemeral_words)?;
+            step()?;
+            let from = self.switch_key(&sparse, &s, count, self.special())?;
+            step()?;
+            ephemeral = Some(Arc::new([to, from]));
+        }
         Ok(CkksKeys { params: self.params().name, id: secret.id, relinearize, galois, ephemeral })
+    }
+
+    fn check_needs(
+        &self,
+        op: &'static str,
+        secret: &CkksSecretKey,
+        needs: &Needs,
+        known: Option<&CkksKeys>,
+    ) -> Result<()> {
+        if needs.bootstrap && self.params().bootstrap.is_none() {
+            let (wanted, got) = ("a set with a bootstrap", self.params().name);
+            return Err(Error::wrong_params(op, wanted, got, "use a set with a bootstrap"));
+        }
+        let Some(known) = known else { return Ok(()) };
+        self.check_set(op, known.params)?;
+        if known.id == secret.id {
+            return Ok(());
+        }
+        let (wanted, got) = (format!("keys of key {}", secret.id), known.id.to_string());
+        Err(Error::wrong_key(op, wanted, got, "add to keys of the same secret key"))
+    }
+
+    /// The key of X → X^`g`.
+    fn galois_key_of(&self, s: &[f64], g: usize, count: usize) -> Result<SwitchKey> {
+        let n = self.params().degree();
+        // Not by `permute`: its memory would go back to the pool with the secret in it.
+        let permutation = self.permutation(inverse_power(g, n));
+        let mut target = Zeroizing::new(vec![0.0; s.len()]);
+        for (x, y) in target.chunks_mut(n).zip(s.chunks(n)) {
+            x.iter_mut().zip(permutation.iter()).for_each(|(x, i)| *x = y[*i as usize]);
+        }
+        self.switch_key(s, &target, count, self.special())
     }
 
     /// The key from `from` to `to`, both modulo the whole chain and the special words, for the first `count` words and the

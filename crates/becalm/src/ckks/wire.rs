@@ -5,7 +5,7 @@
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
-use super::Context;
+use super::{Context, Needs};
 use crate::cipher::{CkksKeys, KeyId, SwitchKey};
 use crate::math::buffer::{Buffer, require_memory};
 use crate::math::random::PublicSeed;
@@ -14,6 +14,7 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 const MAGIC: &[u8; 16] = b"becalm ckks 0001";
 /// No header is longer.
@@ -115,15 +116,32 @@ impl Context {
         }
     }
 
+    /// Bytes of the keys for `needs` as [`Context::write_keys`] writes them, but for the header.
+    pub fn stored_key_bytes(&self, needs: &Needs) -> usize {
+        let one = |purpose| {
+            let (count, special) = self.shape(purpose);
+            let digits = self.digits().iter().take_while(|d| d.start < count).count();
+            let words = self.words_of(count, special);
+            let bits = words.iter().map(|i| width(self.ring().word(*i).p) as usize).sum::<usize>();
+            digits * bits * self.params().degree() / 8
+        };
+        let whole = one(Purpose::Relinearize);
+        let ephemeral = match (needs.bootstrap, self.params().bootstrap) {
+            (true, Some(_)) => whole + one(Purpose::ToEphemeral),
+            _ => 0,
+        };
+        (1 + self.powers(needs).len()) * whole + ephemeral
+    }
+
     /// Writes keys: about three eighths of their size in memory.
     ///
     /// # Errors
     /// `WrongParams` for keys of another set, `Io` when writing fails.
     pub fn write_keys(&self, keys: &CkksKeys, out: impl Write) -> Result<()> {
         self.check_set("write keys", keys.params)?;
-        let mut all = vec![(Purpose::Relinearize, &keys.relinearize)];
-        all.extend(keys.galois.iter().map(|(g, k)| (Purpose::Galois(*g as u32), k)));
-        if let Some([to, from]) = &keys.ephemeral {
+        let mut all = vec![(Purpose::Relinearize, &*keys.relinearize)];
+        all.extend(keys.galois.iter().map(|(g, k)| (Purpose::Galois(*g as u32), &**k)));
+        if let Some([to, from]) = keys.ephemeral.as_deref() {
             all.extend([(Purpose::ToEphemeral, to), (Purpose::FromEphemeral, from)]);
         }
         let switches = all.iter().map(|(p, k)| (*p, k.seed)).collect();
@@ -176,11 +194,14 @@ impl Context {
             return Err(broken("a digest that does not match"));
         }
         let missing = || broken("no key of multiplication");
-        let relinearize = read.remove(&Purpose::Relinearize).ok_or_else(missing)?;
+        let relinearize = Arc::new(read.remove(&Purpose::Relinearize).ok_or_else(missing)?);
         let ends = [Purpose::ToEphemeral, Purpose::FromEphemeral].map(|p| read.remove(&p));
-        let ephemeral = if let [Some(to), Some(from)] = ends { Some([to, from]) } else { None };
+        let ephemeral = match ends {
+            [Some(to), Some(from)] => Some(Arc::new([to, from])),
+            _ => None,
+        };
         let galois = read.into_iter().filter_map(|(purpose, key)| match purpose {
-            Purpose::Galois(g) => Some((g as usize, key)),
+            Purpose::Galois(g) => Some((g as usize, Arc::new(key))),
             _ => None,
         });
         let galois = galois.collect();

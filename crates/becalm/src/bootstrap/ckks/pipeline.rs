@@ -21,6 +21,8 @@ const LEAST_BITS: f64 = 31.0;
 const LEAST_SCALE: f64 = 56.0;
 /// Most layers of butterflies in a stage: 2^(·+1) − 1 diagonals.
 const MOST_LAYERS: usize = 6;
+/// log2 of the most entries of a matrix that may have more layers, over few slots.
+const MOST_ENTRIES: usize = 21;
 /// Most stages.
 const MOST_STAGES: usize = 5;
 
@@ -103,8 +105,11 @@ impl<'a> Pipeline<'a> {
     /// Whether so many stages have the levels they need and no matrix is too large.
     fn stages_fit(&self, stages: usize, first: bool) -> bool {
         let layers = self.slots.ilog2() as usize;
-        if stages == 0 || stages > MOST_STAGES.min(layers) || layers.div_ceil(stages) > MOST_LAYERS
-        {
+        if stages == 0 || stages > MOST_STAGES.min(layers) {
+            return false;
+        }
+        let widest = layers.div_ceil(stages);
+        if widest > MOST_LAYERS && layers + widest + 1 > MOST_ENTRIES {
             return false;
         }
         // The arcsine needs the steps of EvalMod as they are.

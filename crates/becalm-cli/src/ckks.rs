@@ -1,0 +1,445 @@
+//! CKKS on the command line: `becalm run --scheme ckks` and `becalm bench ckks`, every result checked.
+
+use crate::report::{self, counted, facts, median, megabytes, table};
+use crate::run::peak_memory;
+use anyhow::{Result, bail};
+use becalm::backend::{Backend, CkksSession, Cpu};
+use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::cipher::{CkksKeys, CkksSecretKey, Rlwe};
+use becalm::ckks::{Context, Evaluator};
+use becalm::math::buffer::require_memory;
+use becalm::math::complex::Complex;
+use becalm::params::{CkksParams, Kind};
+use becalm::program::ckks::CkksProgram;
+use serde::Serialize;
+use std::time::Instant;
+
+/// Memory that a regular bootstrap at N = 2^16 takes with its keys, and some to spare.
+const FULL_MEMORY: usize = 6_000_000_000;
+/// By how many bits results may miss the precision of the formulas before they are wrong: the mean, and the worst slot.
+const TOLERANCE: (f64, f64) = (2.0, 5.0);
+
+/// What is to be bootstrapped, and how.
+#[derive(clap::Args, Clone)]
+pub struct Job {
+    /// CKKS: which bootstrap.
+    #[arg(long, default_value = "regular", value_parser = ["regular", "sparse", "lossy", "sign"])]
+    kind: String,
+    /// CKKS: size of the keys; larger ones are faster.
+    #[arg(long, default_value = "medium", value_parser = ["small", "medium", "large"])]
+    keys: String,
+    /// CKKS: values in a ciphertext of the sparse bootstrap.
+    #[arg(long, default_value_t = 1024)]
+    slots: usize,
+    /// CKKS: matrices of each transform, if not as many as the set has.
+    #[arg(long)]
+    stage_count: Option<usize>,
+    /// CKKS: what the slots hold.
+    #[arg(long, default_value = "complex", value_parser = ["complex", "real", "merged"])]
+    of: String,
+}
+
+/// What a bootstrap was and how it went.
+#[derive(Serialize)]
+struct Report {
+    scheme: &'static str,
+    params: &'static str,
+    kind: String,
+    values: String,
+    key_size: String,
+    log2_degree: u32,
+    slots: usize,
+    stage_count: usize,
+    security_bits: f64,
+    security_source: &'static str,
+    backend: String,
+    stored_key_bytes: usize,
+    key_bytes: usize,
+    matrix_bytes: usize,
+    keygen_seconds: f64,
+    prepare_seconds: f64,
+    encrypt_seconds: f64,
+    bootstrap_seconds: f64,
+    decrypt_seconds: f64,
+    multiply_seconds: f64,
+    level_before: usize,
+    level_after: usize,
+    level_after_product: usize,
+    fresh_bits_mean: f64,
+    bits_mean: f64,
+    bits_worst: f64,
+    bits_formula: f64,
+    product_bits_mean: f64,
+    peak_memory_bytes: Option<u64>,
+    checked: usize,
+    right: bool,
+}
+
+/// Runs one bootstrap and shows it. Without a set by name: the standard one where memory suffices or `full`, else a toy.
+pub fn run(
+    job: &Job,
+    name: Option<&str>,
+    full: bool,
+    insecure: bool,
+    threads: usize,
+    json: bool,
+) -> Result<()> {
+    let (params, why) = choose(job, name, full)?;
+    params.require_secure(insecure || why.is_some())?;
+    if let (Some(why), false) = (&why, json) {
+        report::print(why)?;
+    }
+    let cpu = Cpu::new(threads)?;
+    let made = cpu.install(|| bootstrapped(params, job, &cpu, 1, json))?;
+    if json {
+        report::json(&made)?
+    } else {
+        print(&made)?
+    }
+    require_right(&made)
+}
+
+fn require_right(r: &Report) -> Result<()> {
+    if r.right {
+        return Ok(());
+    }
+    let (mean, worst, formula) = (r.bits_mean, r.bits_worst, r.bits_formula);
+    bail!(
+        "{} {}: {mean:.1} bits in the mean and {worst:.1} at the worst, where the formulas say {formula:.1}",
+        r.params,
+        r.kind
+    );
+}
+
+/// The set, and a word on it where it is not the standard one.
+fn choose(
+    job: &Job,
+    name: Option<&str>,
+    full: bool,
+) -> Result<(&'static CkksParams, Option<String>)> {
+    if let Some(name) = name {
+        return Ok((CkksParams::named(name)?, None));
+    }
+    let first = matches!(job.kind.as_str(), "lossy" | "sign");
+    if full || require_memory("run", FULL_MEMORY).is_ok() {
+        let name = if first { "ckks_slots_first" } else { "ckks_regular" };
+        return Ok((CkksParams::named(name)?, None));
+    }
+    let params = CkksParams::named(if first { "ckks_toy_slots_first" } else { "ckks_toy_13" })?;
+    let why = format!(
+        "N = 2^16 takes {} of memory, more than is free: N = 2^{} instead, which protects nothing (--full insists)",
+        megabytes(FULL_MEMORY),
+        params.log2_degree
+    );
+    Ok((params, Some(why)))
+}
+
+/// The program of a job.
+fn program(context: &Context, job: &Job) -> becalm::Result<CkksProgram> {
+    let baby = match job.keys.as_str() {
+        "small" => 2,
+        "large" => 8,
+        _ => 4,
+    };
+    let values = match job.of.as_str() {
+        "real" => Values::Real,
+        "merged" => Values::Merged,
+        _ => Values::Complex,
+    };
+    let settings = Settings { stage_count: job.stage_count, baby, values };
+    match job.kind.as_str() {
+        "sparse" => sparse(context, job.slots, &settings),
+        "lossy" => lossy(context, &settings),
+        "sign" => sign(context, &settings),
+        _ => regular(context, &settings),
+    }
+}
+
+/// Values in reach of every kind: signs, or points of a disc or of −1 ..= 1.
+fn message(job: &Job, slots: usize) -> Vec<Complex> {
+    let ramp = |j: usize| 2.0 * j as f64 / slots as f64 - 1.0;
+    let value = |j: usize| match (job.kind.as_str(), job.of.as_str()) {
+        ("sign", "complex") => Complex::new(sign_of(j), sign_of(j / 2)),
+        ("sign", _) => Complex::from(sign_of(j)),
+        (_, "complex") => {
+            let turn = Complex::root(j * 7 % slots, slots);
+            Complex::new(ramp(j) * turn.re, ramp(j) * turn.im)
+        }
+        _ => Complex::from(ramp(j)),
+    };
+    (0..slots).map(value).collect()
+}
+
+fn sign_of(j: usize) -> f64 {
+    if j * 7 % 5 < 2 { -1.0 } else { 1.0 }
+}
+
+fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+    let started = Instant::now();
+    Ok((work()?, started.elapsed().as_secs_f64()))
+}
+
+/// The evaluation keys, with a progress bar.
+fn keys(context: &Context, secret: &CkksSecretKey, program: &CkksProgram) -> Result<CkksKeys> {
+    let bar = report::bar("keys", 1);
+    let keys = context.keys_with(secret, &program.needs(), None, |done, of| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+        !report::stopped()
+    })?;
+    bar.finish_and_clear();
+    Ok(keys)
+}
+
+fn run_session(session: &CkksSession<'_>, inputs: &[&Rlwe], steps: usize) -> Result<Vec<Rlwe>> {
+    let bar = report::bar("bootstrap", steps);
+    let outputs = session.run_with(inputs, |done, _| {
+        bar.set_position(done as u64);
+        let (wanted, got) = ("to go on", "Ctrl-C");
+        match report::stopped() {
+            true => Err(becalm::Error::interrupted("bootstrap", wanted, got, "run it again")),
+            false => Ok(()),
+        }
+    })?;
+    bar.finish_and_clear();
+    Ok(outputs)
+}
+
+/// Mean and worst of the errors, in bits.
+fn bits<'a>(got: &[Complex], wanted: impl Iterator<Item = &'a Complex>) -> (f64, f64) {
+    let errors: Vec<f64> = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs()).collect();
+    let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+    (-mean.log2(), -errors.iter().copied().fold(0.0, f64::max).log2())
+}
+
+/// What was encrypted, what came back, and how long each step took.
+struct Measured {
+    encrypt: f64,
+    bootstrap: f64,
+    decrypt: f64,
+    multiply: f64,
+    fresh: (f64, f64),
+    after: (f64, f64),
+    product: (f64, f64),
+    levels: [usize; 3],
+    values: usize,
+}
+
+/// Encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.
+fn measured(
+    secret: &CkksSecretKey,
+    evaluator: &Evaluator<'_>,
+    session: &CkksSession<'_>,
+    program: &CkksProgram,
+    m: &[Complex],
+    runs: usize,
+) -> Result<Measured> {
+    let context = evaluator.context();
+    program.check_values(m)?;
+    let level = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.level);
+    let (x, encrypt) = timed(|| Ok(context.encrypt(m, level, secret)?))?;
+    let fresh = bits(&context.decrypt(&x, secret)?, m.iter());
+    let inputs = vec![&x; program.inputs().len()];
+    let (mut seconds, mut outputs) = (vec![], vec![]);
+    for _ in 0..runs.max(1) {
+        let (made, each) = timed(|| run_session(session, &inputs, program.ops().len()))?;
+        outputs = made;
+        seconds.push(each);
+    }
+    let (_, decrypt) = timed(|| Ok(context.decrypt(&outputs[0], secret)?))?;
+    let errors = outputs.iter().map(|y| Ok(bits(&context.decrypt(y, secret)?, m.iter())));
+    let errors = errors.collect::<Result<Vec<_>>>()?;
+    let least = |of: fn(&(f64, f64)) -> f64| errors.iter().map(of).fold(f64::INFINITY, f64::min);
+    let (square, multiply) = timed(|| Ok(evaluator.square(&outputs[0])?))?;
+    let squares: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
+    Ok(Measured {
+        encrypt,
+        bootstrap: median(seconds),
+        decrypt,
+        multiply,
+        fresh,
+        after: (least(|e| e.0), least(|e| e.1)),
+        product: bits(&context.decrypt(&square, secret)?, squares.iter()),
+        levels: [x.level(), outputs[0].level(), square.level()],
+        values: m.len() * outputs.len(),
+    })
+}
+
+/// Keys, and what [`measured`] does with them.
+fn bootstrapped(
+    params: &'static CkksParams,
+    job: &Job,
+    cpu: &Cpu,
+    runs: usize,
+    quiet: bool,
+) -> Result<Report> {
+    // The set has been allowed before.
+    let context = Context::new(params, true)?;
+    let program = program(&context, job)?;
+    let needs = program.needs();
+    let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
+    let (stored, memory) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));
+    if !quiet {
+        announce(params, slots, needs.rotations.len(), stored, memory)?;
+    }
+    let secret = context.secret_key()?;
+    let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program))?;
+    let evaluator = Evaluator::new(&context, &keys)?;
+    let (session, prepare_seconds) =
+        timed(|| Ok(CkksSession::open(Evaluator::new(&context, &keys)?, &program)?))?;
+    let m = measured(&secret, &evaluator, &session, &program, &message(job, slots), runs)?;
+    let formula = -program.error().unwrap_or(1.0).log2();
+    Ok(Report {
+        scheme: "ckks",
+        params: params.name,
+        kind: job.kind.clone(),
+        values: job.of.clone(),
+        key_size: job.keys.clone(),
+        log2_degree: params.log2_degree,
+        slots,
+        stage_count: job.stage_count.or(params.bootstrap.map(|b| b.stage_count)).unwrap_or(0),
+        security_bits: params.security_bits,
+        security_source: params.security_source,
+        backend: format!("{} ({})", cpu.info().name, cpu.info().description),
+        stored_key_bytes: stored,
+        key_bytes: memory,
+        matrix_bytes: session.bytes(),
+        keygen_seconds,
+        prepare_seconds,
+        encrypt_seconds: m.encrypt,
+        bootstrap_seconds: m.bootstrap,
+        decrypt_seconds: m.decrypt,
+        multiply_seconds: m.multiply,
+        level_before: m.levels[0],
+        level_after: m.levels[1],
+        level_after_product: m.levels[2],
+        fresh_bits_mean: m.fresh.0,
+        bits_mean: m.after.0,
+        bits_worst: m.after.1,
+        bits_formula: formula,
+        product_bits_mean: m.product.0,
+        peak_memory_bytes: peak_memory(),
+        checked: m.values,
+        right: m.after.0 > formula - TOLERANCE.0 && m.after.1 > formula - TOLERANCE.1,
+    })
+}
+
+fn announce(
+    p: &CkksParams,
+    slots: usize,
+    rotations: usize,
+    stored: usize,
+    memory: usize,
+) -> Result<()> {
+    let toy = if p.kind == Kind::Standard { "" } else { " (a toy)" };
+    report::print(&format!(
+        "{}: N = 2^{}, {slots} slots, {:.1} bits of security{toy}\nkeys to make: {}, {} stored, {} in memory",
+        p.name,
+        p.log2_degree,
+        p.security_bits,
+        counted(rotations, "rotation"),
+        megabytes(stored),
+        megabytes(memory),
+    ))
+}
+
+/// Levels and precision on the way.
+fn levels(r: &Report) -> String {
+    let row = |name: &str, level: usize, mean: f64, worst: String| {
+        vec![name.to_string(), level.to_string(), format!("{mean:.1}"), worst]
+    };
+    let rows = [
+        row("before the bootstrap", r.level_before, r.fresh_bits_mean, String::new()),
+        row("after it", r.level_after, r.bits_mean, format!("{:.1}", r.bits_worst)),
+        row("its square", r.level_after_product, r.product_bits_mean, String::new()),
+    ];
+    table(&["", "level", "bits, mean", "worst"], &rows)
+}
+
+fn print(r: &Report) -> Result<()> {
+    let seconds = |s: f64| format!("{s:.3} s");
+    let keys = format!(
+        "{} stored, {} in memory, made in {}",
+        megabytes(r.stored_key_bytes),
+        megabytes(r.key_bytes),
+        seconds(r.keygen_seconds)
+    );
+    let encryption = format!("{}, {}", seconds(r.encrypt_seconds), seconds(r.decrypt_seconds));
+    let matrices =
+        format!("{}, encoded in {}", megabytes(r.matrix_bytes), seconds(r.prepare_seconds));
+    let mean = format!("2^-{:.2}; 2^-{:.2} by the formulas", r.bits_mean, r.bits_formula);
+    let mut rows = vec![
+        ("parameter set", format!("{}, N = 2^{}", r.params, r.log2_degree)),
+        ("bootstrap", format!("{}, {} values, {} keys", r.kind, r.values, r.key_size)),
+        ("backend", r.backend.clone()),
+        ("security", format!("{:.1} bits ({})", r.security_bits, r.security_source)),
+        ("mean error", mean),
+        ("worst error", format!("2^-{:.2}", r.bits_worst)),
+        ("one bootstrap", seconds(r.bootstrap_seconds)),
+        ("encrypt, decrypt", encryption),
+        ("product", format!("{}, relinearized and rescaled", seconds(r.multiply_seconds))),
+        ("keys", keys),
+        ("matrices", matrices),
+    ];
+    if let Some(bytes) = r.peak_memory_bytes {
+        rows.push(("peak memory", megabytes(bytes as usize)));
+    }
+    let verdict = if r.right { "all right" } else { "WRONG" };
+    rows.push(("results", format!("{} checked, {verdict}", counted(r.checked, "value"))));
+    report::print(&format!("\n{}\n\n{}", levels(r), facts(&rows)))
+}
+
+/// Bootstraps of every kind, on the standard sets or, `quick`, on toys.
+///
+/// # Errors
+/// What a bootstrap refuses, and a result that is wrong.
+pub fn bench(quick: bool, threads: usize, json: Option<&std::path::Path>) -> Result<()> {
+    let sets = match quick {
+        true => ["ckks_toy_12", "ckks_toy_14_levels", "ckks_toy_precise", "ckks_toy_slots_first"],
+        false => ["ckks_regular", "ckks_14_levels", "ckks_precise", "ckks_slots_first"],
+    };
+    let cases = [
+        (0, "regular", "complex", "medium"),
+        (0, "regular", "real", "medium"),
+        (0, "regular", "merged", "medium"),
+        (0, "regular", "complex", "small"),
+        (0, "regular", "complex", "large"),
+        (0, "sparse", "complex", "medium"),
+        (1, "regular", "complex", "medium"),
+        (2, "regular", "complex", "medium"),
+        (3, "lossy", "real", "medium"),
+        (3, "lossy", "complex", "medium"),
+        (3, "sign", "real", "medium"),
+    ];
+    let cpu = Cpu::new(threads)?;
+    let mut rows = vec![];
+    for (set, kind, of, keys) in cases {
+        let (kind, of, keys) = (kind.to_string(), of.to_string(), keys.to_string());
+        let job = Job { kind, keys, slots: 1024, stage_count: None, of };
+        let params = CkksParams::named(sets[set])?;
+        let made =
+            cpu.install(|| bootstrapped(params, &job, &cpu, if quick { 1 } else { 3 }, true))?;
+        require_right(&made)?;
+        rows.push(made);
+    }
+    match json {
+        Some(path) if path.as_os_str() == "-" => return report::json(&rows),
+        Some(path) => std::fs::write(path, serde_json::to_string_pretty(&rows)?)?,
+        None => {}
+    }
+    let cells = |r: &Report| {
+        vec![
+            format!("{} {}", r.kind, r.values),
+            r.params.to_string(),
+            r.key_size.clone(),
+            format!("{:.3}", r.bootstrap_seconds),
+            r.level_after.to_string(),
+            format!("{:.1}", r.bits_mean),
+            format!("{:.1}", r.bits_worst),
+            megabytes(r.stored_key_bytes),
+            megabytes(r.key_bytes),
+        ]
+    };
+    let head = ["case", "set", "keys", "s", "level", "bits", "worst", "stored", "in memory"];
+    report::print(&table(&head, &rows.iter().map(cells).collect::<Vec<_>>()))
+}

@@ -1,0 +1,584 @@
+//! CKKS: a context, keys, ciphertexts, programs of bootstraps and the sessions that run them.
+//!
+//! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
+
+use crate::call::{guarded, raise, supervised};
+use crate::ciphertext::trust;
+use becalm::backend::{CkksSession as Session, Cpu};
+use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::ckks::{Context, Evaluator, LinearMap, Needs};
+use becalm::math::complex::Complex;
+use becalm::params::{CkksParams, Kind};
+use becalm::program::ckks::CkksProgram as Program;
+use becalm::{Error, Result, cipher};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A context and the threads that it computes with.
+struct Machine {
+    context: Context,
+    cpu: Cpu,
+}
+
+type Shared = Arc<Machine>;
+
+/// The fields of [`CkksContext::describe`].
+type Claims = (bool, u32, usize, f64, usize, f64, f64, &'static str);
+
+/// Work of milliseconds on the threads of the machine, with the interpreter free.
+fn brief<T: Send>(
+    py: Python<'_>,
+    on: &Shared,
+    work: impl FnOnce(&Context) -> Result<T> + Send,
+) -> PyResult<T> {
+    guarded(|| py.detach(|| on.cpu.install(|| work(&on.context))).map_err(raise))
+}
+
+fn values(bytes: &[u8]) -> Vec<Complex> {
+    let (pairs, _) = bytes.as_chunks::<16>();
+    let real = |b: &[u8]| b.try_into().map_or(f64::NAN, f64::from_le_bytes);
+    pairs.iter().map(|p| Complex::new(real(&p[..8]), real(&p[8..]))).collect()
+}
+
+fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> Bound<'py, PyBytes> {
+    let flat = values.iter().flat_map(|v| [v.re.to_le_bytes(), v.im.to_le_bytes()]).flatten();
+    PyBytes::new(py, &flat.collect::<Vec<u8>>())
+}
+
+fn interrupted(op: &'static str) -> Error {
+    Error::interrupted(op, "to go on", "a request to stop", "call it again")
+}
+
+/// Writes by way of a file beside it, so that nothing half-written takes the name.
+fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let failed = |e: std::io::Error| {
+        Error::io("save", "to write", e.to_string(), "free space, or choose another place")
+    };
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let mut out = BufWriter::new(std::fs::File::create(&beside).map_err(failed)?);
+    let written = write(&mut out).and_then(|()| {
+        out.flush().map_err(failed)?;
+        std::fs::rename(&beside, path).map_err(failed)
+    });
+    if written.is_err() {
+        // The error that counts is the first.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+/// A CKKS parameter set made ready.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksContext(Shared);
+
+#[pymethods]
+impl CkksContext {
+    /// Makes the set of a name ready; 0 threads means all.
+    #[new]
+    fn new(py: Python<'_>, name: &str, allow_insecure: bool, threads: usize) -> PyResult<Self> {
+        supervised(py, None, |_| {
+            let params = CkksParams::named(name)?;
+            let cpu = Cpu::new(threads)?;
+            let context = cpu.install(|| Context::new(params, allow_insecure))?;
+            Ok(CkksContext(Arc::new(Machine { context, cpu })))
+        })
+    }
+
+    /// Names of all sets, the default first.
+    #[staticmethod]
+    fn names() -> Vec<&'static str> {
+        CkksParams::all().iter().map(|p| p.name).collect()
+    }
+
+    /// What a set is: whether a standard one, log2 of its degree, levels, log2 of its scale, stages of its bootstrap, log2
+    /// of its modulus, bits of security and where they come from.
+    #[staticmethod]
+    fn describe(name: &str) -> PyResult<Claims> {
+        guarded(|| {
+            let p = CkksParams::named(name).map_err(raise)?;
+            let stages = p.bootstrap.map_or(0, |b| b.stage_count);
+            let (size, bits) = (p.log2_degree, p.log2_modulus());
+            let claim = (p.security_bits, p.security_source);
+            let standard = p.kind == Kind::Standard;
+            Ok((standard, size, p.levels, p.scale_bits, stages, bits, claim.0, claim.1))
+        })
+    }
+
+    /// Name of the set.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.0.context.params().name
+    }
+
+    /// Draws a secret key from the system's randomness.
+    fn secret_key(&self, py: Python<'_>) -> PyResult<CkksSecretKey> {
+        let key = brief(py, &self.0, |c| c.secret_key())?;
+        Ok(CkksSecretKey(self.0.clone(), Arc::new(key)))
+    }
+
+    /// Reads a secret key.
+    fn load_secret_key(&self, py: Python<'_>, path: PathBuf) -> PyResult<CkksSecretKey> {
+        let key = brief(py, &self.0, |c| c.load_secret_key(&path, trust(true, None)))?;
+        Ok(CkksSecretKey(self.0.clone(), Arc::new(key)))
+    }
+
+    /// Reads evaluation keys and draws their masks.
+    fn load_keys(&self, py: Python<'_>, path: PathBuf) -> PyResult<CkksKeys> {
+        let keys = supervised(py, None, |_| {
+            let file = std::fs::File::open(&path).map_err(|e| {
+                Error::io("load", "to read", e.to_string(), "check the name and the permissions")
+            })?;
+            self.0.cpu.install(|| self.0.context.read_keys(BufReader::new(file)))
+        })?;
+        Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
+    }
+
+    /// Reads a ciphertext of at most `limit` bytes.
+    fn load_ciphertext(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        limit: Option<u64>,
+    ) -> PyResult<CkksCiphertext> {
+        let x = brief(py, &self.0, |c| c.load_ciphertext(&path, trust(true, limit)))?;
+        Ok(CkksCiphertext(self.0.clone(), x))
+    }
+
+    /// A ciphertext from the bytes of its file.
+    fn ciphertext_from_bytes(&self, py: Python<'_>, file: &[u8]) -> PyResult<CkksCiphertext> {
+        let x = brief(py, &self.0, |c| c.ciphertext_from_bytes(file, trust(true, None)))?;
+        Ok(CkksCiphertext(self.0.clone(), x))
+    }
+
+    /// `(bytes as stored, bytes in memory)` of keys for rotations, conjugation and bootstraps.
+    fn key_bytes(
+        &self,
+        rotations: Vec<i64>,
+        conjugate: bool,
+        bootstrap: bool,
+    ) -> PyResult<(usize, usize)> {
+        guarded(|| {
+            let needs = needs(rotations, conjugate, bootstrap);
+            let c = &self.0.context;
+            Ok((c.stored_key_bytes(&needs), c.key_bytes(&needs)))
+        })
+    }
+
+    /// Records a bootstrap: `kind` is regular, sparse, lossy or sign, `values` complex, real or merged.
+    fn program(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        slots: usize,
+        stage_count: Option<usize>,
+        baby: usize,
+        values: &str,
+    ) -> PyResult<CkksProgram> {
+        let (kind, values) = (kind.to_string(), values.to_string());
+        brief(py, &self.0, |c| {
+            let settings = Settings { stage_count, baby, values: values_named(&values)? };
+            let program = match kind.as_str() {
+                "regular" => regular(c, &settings),
+                "sparse" => sparse(c, slots, &settings),
+                "lossy" => lossy(c, &settings),
+                "sign" => sign(c, &settings),
+                other => {
+                    let wanted = "regular, sparse, lossy or sign as kind";
+                    Err(Error::bad_input("bootstrap", wanted, other, "choose one of these"))
+                }
+            };
+            program.map(|p| CkksProgram(Arc::new(p)))
+        })
+    }
+}
+
+fn needs(rotations: Vec<i64>, conjugate: bool, bootstrap: bool) -> Needs {
+    Needs { rotations: rotations.into_iter().collect(), conjugate, bootstrap }
+}
+
+fn values_named(name: &str) -> Result<Values> {
+    match name {
+        "complex" => Ok(Values::Complex),
+        "real" => Ok(Values::Real),
+        "merged" => Ok(Values::Merged),
+        other => {
+            let wanted = "complex, real or merged values";
+            Err(Error::bad_input("bootstrap", wanted, other, "choose one of these"))
+        }
+    }
+}
+
+/// The secret key of one user of CKKS.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksSecretKey(Shared, Arc<cipher::CkksSecretKey>);
+
+#[pymethods]
+impl CkksSecretKey {
+    /// Identity of the key, in hexadecimal digits.
+    #[getter]
+    fn key_id(&self) -> String {
+        self.1.id().to_string()
+    }
+
+    /// Encrypts values at a level.
+    fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
+        let data = values(data);
+        let x = brief(py, &self.0, |c| c.encrypt(&data, level, &self.1))?;
+        Ok(CkksCiphertext(self.0.clone(), x))
+    }
+
+    /// Decrypts to the values in the slots.
+    fn decrypt<'py>(&self, py: Python<'py>, x: &CkksCiphertext) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(bytes_of(py, &brief(py, &self.0, |c| c.decrypt(&x.1, &self.1))?))
+    }
+
+    /// Decrypts with noise of 2^-`precision_bits`, fit to be shared.
+    fn decrypt_to_share<'py>(
+        &self,
+        py: Python<'py>,
+        x: &CkksCiphertext,
+        precision_bits: f64,
+        queries: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let shared =
+            brief(py, &self.0, |c| c.decrypt_to_share(&x.1, &self.1, precision_bits, queries))?;
+        Ok(bytes_of(py, &shared))
+    }
+
+    /// Makes a key with which anyone encrypts.
+    fn public_key(&self, py: Python<'_>) -> PyResult<CkksPublicKey> {
+        let key = brief(py, &self.0, |c| c.public_key(&self.1))?;
+        Ok(CkksPublicKey(self.0.clone(), key, self.key_id()))
+    }
+
+    /// Makes evaluation keys, but for those that are `known`; calls `progress(done, total)` meanwhile.
+    #[pyo3(signature = (rotations, conjugate, bootstrap, known=None, progress=None))]
+    fn keys(
+        &self,
+        py: Python<'_>,
+        rotations: Vec<i64>,
+        conjugate: bool,
+        bootstrap: bool,
+        known: Option<&CkksKeys>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<CkksKeys> {
+        let needs = needs(rotations, conjugate, bootstrap);
+        let known = known.map(|k| k.1.clone());
+        let keys = supervised(py, progress, |watch| {
+            self.0.cpu.install(|| {
+                let go_on = |done, all| watch.step(done, all);
+                self.0.context.keys_with(&self.1, &needs, known.as_deref(), go_on)
+            })
+        })?;
+        Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
+    }
+
+    /// Writes a file that only its owner can read.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        brief(py, &self.0, |c| c.save_secret_key(&self.1, &path))
+    }
+}
+
+/// A key with which anyone encrypts.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksPublicKey(Shared, cipher::CkksPublicKey, String);
+
+#[pymethods]
+impl CkksPublicKey {
+    /// Identity of the secret key, in hexadecimal digits.
+    #[getter]
+    fn key_id(&self) -> &str {
+        &self.2
+    }
+
+    /// Encrypts values at a level.
+    fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
+        let data = values(data);
+        let x = brief(py, &self.0, |c| c.encrypt_public(&data, level, &self.1))?;
+        Ok(CkksCiphertext(self.0.clone(), x))
+    }
+}
+
+/// A vector of complex numbers, encrypted.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksCiphertext(Shared, cipher::Rlwe);
+
+impl CkksCiphertext {
+    fn make(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Context) -> Result<cipher::Rlwe> + Send,
+    ) -> PyResult<Self> {
+        Ok(CkksCiphertext(self.0.clone(), brief(py, &self.0, work)?))
+    }
+}
+
+#[pymethods]
+impl CkksCiphertext {
+    /// Name of the parameter set.
+    #[getter]
+    fn params(&self) -> &'static str {
+        self.1.params()
+    }
+
+    /// Identity of the secret key, in hexadecimal digits.
+    #[getter]
+    fn key_id(&self) -> String {
+        self.1.key_id().to_string()
+    }
+
+    /// Multiplications that are left.
+    #[getter]
+    fn level(&self) -> usize {
+        self.1.level()
+    }
+
+    /// What values are multiplied by.
+    #[getter]
+    fn scale(&self) -> f64 {
+        self.1.scale()
+    }
+
+    /// Number of values.
+    #[getter]
+    fn slots(&self) -> usize {
+        self.1.slots()
+    }
+
+    /// Estimated standard deviation of the error of a slot.
+    #[getter]
+    fn error(&self) -> f64 {
+        self.1.error()
+    }
+
+    /// Bytes in memory.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.1.bytes()
+    }
+
+    /// Bits that can be shared when so many decryptions are shared in all.
+    fn bits_to_share(&self, queries: u64) -> PyResult<f64> {
+        guarded(|| Ok(self.0.context.bits_to_share(&self.1, queries)))
+    }
+
+    /// `self + other`.
+    fn add(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
+        self.make(py, |c| c.add(&self.1, &other.1))
+    }
+
+    /// `self − other`.
+    fn subtract(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
+        self.make(py, |c| c.subtract(&self.1, &other.1))
+    }
+
+    /// `−self`.
+    fn negate(&self, py: Python<'_>) -> PyResult<Self> {
+        self.make(py, |c| Ok(c.negate(&self.1)))
+    }
+
+    /// `self + values`.
+    fn add_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        let data = values(data);
+        self.make(py, |c| c.add_plain(&self.1, &data))
+    }
+
+    /// `self · values`, one level lower.
+    fn multiply_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        let data = values(data);
+        self.make(py, |c| c.multiply_plain(&self.1, &data))
+    }
+
+    /// `self · factor`, one level lower.
+    fn multiply_constant(&self, py: Python<'_>, factor: f64) -> PyResult<Self> {
+        self.make(py, |c| c.multiply_constant(&self.1, factor))
+    }
+
+    /// `i · self`, exact.
+    fn multiply_i(&self, py: Python<'_>) -> PyResult<Self> {
+        self.make(py, |c| c.multiply_i(&self.1))
+    }
+
+    /// The same values at a lower level.
+    fn level_down(&self, py: Python<'_>, level: usize) -> PyResult<Self> {
+        self.make(py, |c| c.level_down(&self.1, level))
+    }
+
+    /// Writes a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        brief(py, &self.0, |c| c.save_ciphertext(&self.1, &path))
+    }
+
+    /// The bytes of a file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.ciphertext_to_bytes(&self.1))?))
+    }
+}
+
+/// Evaluation keys; no secret is in them.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksKeys(Shared, Arc<cipher::CkksKeys>);
+
+impl CkksKeys {
+    fn make(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Evaluator<'_>) -> Result<cipher::Rlwe> + Send,
+    ) -> PyResult<CkksCiphertext> {
+        let x = brief(py, &self.0, |c| work(&Evaluator::new(c, &self.1)?))?;
+        Ok(CkksCiphertext(self.0.clone(), x))
+    }
+}
+
+#[pymethods]
+impl CkksKeys {
+    /// Identity of the secret key, in hexadecimal digits.
+    #[getter]
+    fn key_id(&self) -> String {
+        self.1.key_id().to_string()
+    }
+
+    /// Bytes in memory.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.1.bytes()
+    }
+
+    /// These keys and others of the same secret.
+    fn union(&self, other: &CkksKeys) -> PyResult<Self> {
+        guarded(|| self.1.union(&other.1).map_err(raise))
+            .map(|keys| CkksKeys(self.0.clone(), Arc::new(keys)))
+    }
+
+    /// `a · b`, relinearized and rescaled.
+    fn multiply(
+        &self,
+        py: Python<'_>,
+        a: &CkksCiphertext,
+        b: &CkksCiphertext,
+    ) -> PyResult<CkksCiphertext> {
+        self.make(py, |e| e.multiply(&a.1, &b.1))
+    }
+
+    /// Slots rotated to the left.
+    fn rotate(&self, py: Python<'_>, x: &CkksCiphertext, by: i64) -> PyResult<CkksCiphertext> {
+        self.make(py, |e| e.rotate(&x.1, by))
+    }
+
+    /// The complex conjugate of every slot.
+    fn conjugate(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
+        self.make(py, |e| e.conjugate(&x.1))
+    }
+
+    /// Writes a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        supervised(py, None, |_| {
+            let write = |out: &mut dyn Write| self.0.context.write_keys(&self.1, out);
+            self.0.cpu.install(|| write_whole(&path, write))
+        })
+    }
+}
+
+/// A recorded bootstrap.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksProgram(Arc<Program>);
+
+#[pymethods]
+impl CkksProgram {
+    /// Rotations, whether conjugation, and whether the ephemeral secret is needed.
+    fn needs(&self) -> (Vec<i64>, bool, bool) {
+        let needs = self.0.needs();
+        (needs.rotations.into_iter().collect(), needs.conjugate, needs.bootstrap)
+    }
+
+    /// Level and slots of each argument.
+    #[getter]
+    fn inputs(&self) -> Vec<(usize, usize)> {
+        let info = self.0.inputs().iter().filter_map(|r| self.0.info(*r));
+        info.map(|i| (i.level, i.slots)).collect()
+    }
+
+    /// Level of the results.
+    #[getter]
+    fn level(&self) -> usize {
+        self.0.outputs().first().and_then(|r| self.0.info(*r)).map_or(0, |i| i.level)
+    }
+
+    /// Standard deviation of the error that it adds to a slot, by the formulas.
+    #[getter]
+    fn error(&self) -> Option<f64> {
+        self.0.error()
+    }
+
+    /// Instructions, key switches, transforms and products that it takes, and bytes of its registers.
+    fn cost(&self) -> (usize, usize, usize, usize, usize) {
+        let c = self.0.cost();
+        (self.0.ops().len(), c.key_switches, c.transforms, c.products, c.bytes)
+    }
+
+    /// Refuses values that the approximations are not made for.
+    fn check_values(&self, data: &[u8]) -> PyResult<()> {
+        let data = values(data);
+        guarded(|| self.0.check_values(&data).map_err(raise))
+    }
+}
+
+/// A bootstrap made ready for keys: its matrices encoded.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksSession {
+    on: Shared,
+    keys: Arc<cipher::CkksKeys>,
+    program: Arc<Program>,
+    maps: Arc<[LinearMap]>,
+}
+
+#[pymethods]
+impl CkksSession {
+    /// Checks that the keys suffice and encodes the matrices.
+    #[new]
+    fn new(py: Python<'_>, keys: &CkksKeys, program: &CkksProgram) -> PyResult<Self> {
+        let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.0.clone());
+        supervised(py, None, |_| {
+            let maps = on.cpu.install(|| {
+                let evaluator = Evaluator::new(&on.context, &keys)?;
+                Ok(Session::open(evaluator, &program)?.maps())
+            })?;
+            Ok(CkksSession { on, keys, program, maps })
+        })
+    }
+
+    /// Bytes of the encoded matrices.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.maps.iter().map(LinearMap::bytes).sum()
+    }
+
+    /// Runs on ciphertexts; calls `progress(done, total)` meanwhile.
+    #[pyo3(signature = (inputs, progress=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        inputs: Vec<Bound<'_, CkksCiphertext>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<CkksCiphertext>> {
+        let inputs: Vec<cipher::Rlwe> = inputs.iter().map(|x| x.get().1.clone()).collect();
+        let total = self.program.ops().len();
+        let results = supervised(py, progress, |watch| {
+            self.on.cpu.install(|| {
+                let evaluator = Evaluator::new(&self.on.context, &self.keys)?;
+                let session = Session::resume(evaluator, &self.program, Some(self.maps.clone()))?;
+                let given: Vec<&cipher::Rlwe> = inputs.iter().collect();
+                session.run_with(&given, |done, _| match watch.step(done, total) {
+                    true => Ok(()),
+                    false => Err(interrupted("bootstrap")),
+                })
+            })
+        })?;
+        Ok(results.into_iter().map(|x| CkksCiphertext(self.on.clone(), x)).collect())
+    }
+}

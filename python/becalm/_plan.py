@@ -1,0 +1,182 @@
+"""CKKS before anything is made: parameter sets, what keys are for, and what they will take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from becalm import _native, _values
+from becalm.errors import BadInput
+
+#: Baby steps of the matrices for each size of the keys.
+SIZES = {"small": 2, "medium": 4, "large": 8}
+#: Bootstraps; `precise` is the regular one of a set with the arcsine.
+KINDS = ("regular", "sparse", "lossy", "sign", "precise")
+#: The standard set for a kind, or for so many levels.
+SET_OF_KIND = {"lossy": "ckks_slots_first", "sign": "ckks_slots_first", "precise": "ckks_precise"}
+SET_OF_LEVELS = {10: "ckks_regular", 14: "ckks_14_levels", 17: "ckks_17_levels"}
+
+
+@dataclass(frozen=True)
+class Params:
+    """A parameter set, and what is claimed of it."""
+
+    #: Its name.
+    name: str
+    #: False for toys, which protect nothing.
+    standard: bool
+    #: log2 of the degree of the ring; half of that many values fit a ciphertext.
+    log2_degree: int
+    #: Multiplications that a bootstrap leaves.
+    levels: int
+    #: log2 of what values are multiplied by.
+    scale_bits: float
+    #: Matrices of each of the two transforms of a bootstrap, unless another number is asked for.
+    stage_count: int
+    #: log2 of the largest modulus under which anything is encrypted.
+    log2_modulus: float
+    #: Bits of security.
+    security_bits: float
+    #: Where that number comes from.
+    security_source: str
+
+    @property
+    def slots(self) -> int:
+        """Most values in a ciphertext."""
+        return 1 << (self.log2_degree - 1)
+
+
+def params(name: str | None = None) -> Any:
+    """The CKKS parameter sets: all of them, or the one of a name."""
+    if name is not None:
+        standard, *rest = _native.CkksContext.describe(str(name))
+        return Params(str(name), standard, *rest)
+    return [params(n) for n in _native.CkksContext.names()]
+
+
+@dataclass(frozen=True)
+class Price:
+    """What keys and bootstraps will take, known before anything is made."""
+
+    #: Name of the parameter set.
+    params: str
+    #: Kinds of bootstrap.
+    kinds: tuple[str, ...]
+    #: Values in a ciphertext.
+    slots: int
+    #: Rotations that get a key.
+    rotations: int
+    #: Bytes of the server's keys as stored.
+    stored_bytes: int
+    #: Bytes of the server's keys in memory.
+    memory_bytes: int
+    #: Level at which each kind takes a ciphertext, and the one that it leaves.
+    levels: dict[str, tuple[int, int]]
+    #: Precision of each kind in bits, by the formulas, for values without structure.
+    bits: dict[str, float]
+    #: Key switches of each kind.
+    key_switches: dict[str, int]
+
+
+class Plan:
+    """A context, and the bootstraps that keys are to be made for."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        slots: int | None,
+        bootstrap: str | None,
+        kinds: Iterable[str] | str | None,
+        levels: int | None,
+        stage_count: int | None,
+        allow_insecure: bool,
+        threads: int,
+    ) -> None:
+        op = "keygen"
+        listed = (kinds,) if isinstance(kinds, str) else tuple(kinds or ())
+        for kind in listed:
+            known("kind", kind, KINDS)
+        if bootstrap is not None:
+            known("bootstrap", bootstrap, tuple(SIZES))
+        self.name = set_for(name, listed, levels)
+        found = params(self.name)
+        self.slots = found.slots if slots is None else _values.count(op, "slots", slots)
+        if not 1 <= self.slots <= found.slots or self.slots & (self.slots - 1):
+            wanted = f"a power of two of at most {found.slots} slots"
+            raise BadInput(op, wanted, str(self.slots), "shorter vectors are filled with zeros")
+        first = "lossy" if "slots_first" in self.name else "regular"
+        usual = "sparse" if first == "regular" and self.slots < found.slots else first
+        self.kinds = (listed or (usual,)) if bootstrap is not None else ()
+        self.size = "medium" if bootstrap is None else bootstrap
+        self.stage_count = stage_count
+        threads = _values.count(op, "threads", threads)
+        self.context = _native.CkksContext(self.name, bool(allow_insecure), threads)
+        self.programs = {k: self.record(k) for k in self.kinds}
+
+    def record(
+        self, kind: str, stage_count: int | None = None, values: str = "complex"
+    ) -> _native.CkksProgram:
+        stages = self.stage_count if stage_count is None else stage_count
+        stages = None if stages is None else _values.count("bootstrap", "stage_count", stages)
+        kind = "regular" if known("kind", kind, KINDS) == "precise" else kind
+        return self.context.program(kind, self.slots, stages, SIZES[self.size], values)
+
+    def needs(self, rotations: Iterable[int], conjugate: bool) -> tuple[list[int], bool, bool]:
+        """The rotations, conjugation, and whether the ephemeral secret is needed."""
+        turns = {turn(by) % self.slots for by in rotations} - {0}
+        needs = [p.needs() for p in self.programs.values()]
+        turns.update(*(n[0] for n in needs))
+        return sorted(turns), conjugate or any(n[1] for n in needs), any(n[2] for n in needs)
+
+    def price(self, needs: tuple[list[int], bool, bool]) -> Price:
+        stored, memory = self.context.key_bytes(*needs)
+        each = self.programs.items()
+        return Price(
+            params=self.name,
+            kinds=tuple(self.kinds),
+            slots=self.slots,
+            rotations=len(needs[0]),
+            stored_bytes=stored,
+            memory_bytes=memory,
+            levels={k: (p.inputs[0][0], p.level) for k, p in each},
+            bits={k: -float(np.log2(p.error)) for k, p in each if p.error},
+            key_switches={k: p.cost()[1] for k, p in each},
+        )
+
+
+def known(what: str, name: object, names: tuple[str, ...]) -> str:
+    if name not in names:
+        wanted = f"{', '.join(names[:-1])} or {names[-1]} as {what}"
+        raise BadInput("bootstrap", wanted, repr(name), "choose one of these")
+    return str(name)
+
+
+def set_for(name: str, kinds: tuple[str, ...], levels: int | None) -> str:
+    """The set that `"ckks"` stands for, or the name as it is."""
+    if name != "ckks":
+        if levels is not None:
+            remedy = "leave one of them out"
+            raise BadInput("keygen", "a set by name or by its levels", "both", remedy)
+        return name
+    if levels is not None and levels not in SET_OF_LEVELS:
+        wanted = f"one of {sorted(SET_OF_LEVELS)} levels"
+        raise BadInput("keygen", wanted, str(levels), "choose one of these")
+    sets = {SET_OF_KIND.get(k, SET_OF_LEVELS[10 if levels is None else levels]) for k in kinds}
+    if sets == {"ckks_regular", "ckks_slots_first"}:
+        return "ckks_slots_first"
+    if len(sets) > 1:
+        got = " and ".join(sorted(sets))
+        remedy = "make keys for each of them"
+        raise BadInput("keygen", "kinds of bootstrap that share a set", got, remedy)
+    return sets.pop() if sets else SET_OF_LEVELS[10 if levels is None else levels]
+
+
+def turn(by: Any) -> int:
+    try:
+        return int(by.__index__())
+    except AttributeError:
+        raise BadInput("rotate", "an integer", type(by).__name__, "pass an int") from None

@@ -1,0 +1,646 @@
+"""CKKS: approximate arithmetic on encrypted vectors of real or complex numbers.
+
+>>> import becalm
+>>> secret, server = becalm.keygen("ckks_toy_12", allow_insecure=True, progress=False)
+>>> x = secret.encrypt([0.5, -0.25], level=2)
+>>> y = (x * x + x).bootstrap()
+>>> secret.decrypt(y)[:2].round(2)
+array([ 0.75, -0.19])
+>>> x.level, y.level
+(2, 10)
+
+Every multiplication takes a level; at level 0 a bootstrap gives levels back. `keygen("ckks")` draws
+a secret key and makes a server, which computes and holds no secret; `price` says beforehand how
+large its keys will be. What `decrypt` returns is for the owner of the key alone: results that
+others may see come from `decrypt_to_share`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from becalm import _native, _progress, _values
+from becalm._plan import KINDS, Params, Plan, Price, known, params, turn
+from becalm._progress import Progress
+from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
+
+__all__ = [
+    "Ciphertext",
+    "Keys",
+    "Params",
+    "Price",
+    "PublicKey",
+    "SecretKey",
+    "Server",
+    "keygen",
+    "load_secret_key",
+    "load_server",
+    "params",
+    "price",
+]
+
+
+def _vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple[bytes, bool]:
+    """The bytes of a vector filled with zeros to `slots`, and whether it is real."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as e:
+        raise BadInput(op, "a vector of numbers", str(e), "make it flat") from None
+    if array.dtype.kind not in "biufc" and array.size:
+        raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
+    if array.ndim > 1 or (array.ndim == 0 and not single):
+        raise BadInput(op, "a vector", f"shape {array.shape}", "encrypt each row of its own")
+    if array.size > slots:
+        remedy = "split the vector, or make keys for more slots"
+        raise BadInput(op, f"at most {slots} values", str(array.size), remedy)
+    real = array.dtype.kind != "c" or not array.imag.any()
+    filled = np.zeros(1 if array.ndim == 0 else slots, dtype="<c16")
+    filled[: array.size] = array
+    return filled.tobytes(), bool(real)
+
+
+def _array(data: bytes, real: bool) -> npt.NDArray[Any]:
+    values = np.frombuffer(data, dtype="<c16")
+    return values.real.copy() if real else values.astype(np.complex128)
+
+
+class Ciphertext:
+    """A vector of numbers, encrypted: `+`, `-`, `*` with others and with numbers in the clear.
+
+    A product takes a level, of which `level` are left; sums take none. Products of two
+    ciphertexts, rotations and bootstraps need the server, which those made by `secret.encrypt` and
+    `server.load` know.
+    """
+
+    __slots__ = ("_native", "_real", "_server")
+    #: numpy leaves `array + ciphertext` to the ciphertext.
+    __array_ufunc__ = None
+
+    def __init__(
+        self, native: _native.CkksCiphertext, server: Server | None = None, real: bool = False
+    ) -> None:
+        if not isinstance(native, _native.CkksCiphertext):
+            remedy = "use SecretKey.encrypt or Server.load"
+            raise BadInput("ciphertext", "one that becalm made", type(native).__name__, remedy)
+        self._native = native
+        self._server = server
+        self._real = real
+
+    @property
+    def params(self) -> str:
+        """Name of the parameter set."""
+        return self._native.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._native.key_id
+
+    @property
+    def level(self) -> int:
+        """Multiplications that are left."""
+        return self._native.level
+
+    @property
+    def scale(self) -> float:
+        """What values are multiplied by before they are rounded to integers."""
+        return self._native.scale
+
+    @property
+    def slots(self) -> int:
+        """Number of values."""
+        return self._native.slots
+
+    @property
+    def real(self) -> bool:
+        """True if all values are known to be real."""
+        return self._real
+
+    @property
+    def error(self) -> float:
+        """Standard deviation of the error of a value by the formulas, for values up to 1."""
+        return self._native.error
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self._native.nbytes
+
+    def __len__(self) -> int:
+        return self.slots
+
+    def __add__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            return self._made(self._native.add(other._native), other)
+        data, real = _vector("add", other, self.slots, single=True)
+        return self._made(self._native.add_plain(data), real=real)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            return self._made(self._native.subtract(other._native), other)
+        return self + -_numbers("subtract", other)
+
+    def __rsub__(self, other: Any) -> Ciphertext:
+        return -self + other
+
+    def __neg__(self) -> Ciphertext:
+        return self._made(self._native.negate())
+
+    def __mul__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            return (self._server or other._of("multiply")).multiply(self, other)
+        data, real = _vector("multiply", other, self.slots, single=True)
+        if len(data) == 16 and real:
+            factor = float(np.frombuffer(data, dtype="<c16")[0].real)
+            return self._made(self._native.multiply_constant(factor))
+        return self._made(self._native.multiply_plain(data), real=real)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            remedy = "approximate 1/x by a polynomial"
+            raise Unsupported("divide", "numbers in the clear", "a ciphertext", remedy)
+        divisor = _numbers("divide", other)
+        if not divisor.all():
+            raise BadInput("divide", "numbers other than 0", "0", "divide by something else")
+        return self * (1 / divisor)
+
+    def times_i(self) -> Ciphertext:
+        """i times the values: exact, and takes no level."""
+        return self._made(self._native.multiply_i(), real=False)
+
+    def level_down(self, level: int) -> Ciphertext:
+        """The same values at a lower level: smaller and faster."""
+        return self._made(self._native.level_down(_values.count("level_down", "level", level)))
+
+    def rotate(self, by: int) -> Ciphertext:
+        """The values moved to the left: slot j gets what was in slot j + `by`."""
+        return self._of("rotate").rotate(self, by)
+
+    def conjugate(self) -> Ciphertext:
+        """The complex conjugate of every value."""
+        return self._of("conjugate").conjugate(self)
+
+    def bootstrap(
+        self,
+        kind: str | None = None,
+        *,
+        stage_count: int | None = None,
+        progress: Progress = None,
+    ) -> Ciphertext:
+        """The same values with the levels of the set again; see `Server.bootstrap`."""
+        server = self._of("bootstrap")
+        return server.bootstrap(self, kind, stage_count=stage_count, progress=progress)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the ciphertext to a file, for `load` of the secret key or the server."""
+        self._native.save(path)
+
+    def to_bytes(self) -> bytes:
+        """The bytes of its file."""
+        return self._native.to_bytes()
+
+    def __repr__(self) -> str:
+        return (
+            f"<becalm.ckks.Ciphertext of {self.slots} {'real' if self.real else 'complex'} values, "
+            f"level {self.level}, scale 2^{np.log2(self.scale):.1f}, about "
+            f"{-np.log2(self.error):.1f} bits, {self.params}, key {self.key_id}>"
+        )
+
+    def _of(self, op: str) -> Server:
+        if self._server is None:
+            remedy = "call it of the server, or read the ciphertext with server.load"
+            raise WrongKey(op, "a ciphertext that knows its server", "one that does not", remedy)
+        return self._server
+
+    def _made(
+        self, native: _native.CkksCiphertext, other: Ciphertext | None = None, real: bool = True
+    ) -> Ciphertext:
+        server = self._server or (other._server if other else None)
+        real = self._real and real and (other is None or other._real)
+        return Ciphertext(native, server, real)
+
+
+def _numbers(op: str, value: Any) -> npt.NDArray[Any]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _require(x: object, op: str) -> Ciphertext:
+    if isinstance(x, Ciphertext):
+        return x
+    remedy = "encrypt it first"
+    raise BadInput(op, "a CKKS ciphertext", type(x).__name__, remedy)
+
+
+class _Encrypts:
+    """What secret and public keys have in common."""
+
+    __slots__ = ("_levels", "_native", "_server", "_slots")
+    _native: Any
+
+    def __init__(self, native: Any, levels: int, slots: int, server: Server | None) -> None:
+        self._native = native
+        self._levels = levels
+        self._slots = slots
+        self._server = server
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the key; public and drawn apart from it."""
+        return self._native.key_id
+
+    @property
+    def slots(self) -> int:
+        """Number of values that a ciphertext gets; shorter vectors are filled with zeros."""
+        return self._slots
+
+    def encrypt(self, values: npt.ArrayLike, *, level: int | None = None) -> Ciphertext:
+        """Encrypts a vector, at the highest level unless another is given.
+
+        A lower level makes a smaller ciphertext, on which everything is faster. Precision is
+        claimed for values of absolute value up to 1.
+        """
+        data, real = _vector("encrypt", values, self._slots, single=False)
+        at = self._levels if level is None else _values.count("encrypt", "level", level)
+        return Ciphertext(self._native.encrypt(data, at), self._server, real)
+
+
+class SecretKey(_Encrypts):
+    """The secret key of one user: encrypts and decrypts.
+
+    It cannot be copied or pickled, its memory is wiped when it goes, and nothing that becalm prints
+    contains any of it.
+    """
+
+    __slots__ = ("_context",)
+
+    def __init__(
+        self,
+        context: _native.CkksContext,
+        native: _native.CkksSecretKey,
+        slots: int,
+        server: Server | None = None,
+    ) -> None:
+        super().__init__(native, params(context.name).levels, slots, server)
+        self._context = context
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        found: Params = params(self._context.name)
+        return found
+
+    def decrypt(self, x: Ciphertext) -> npt.NDArray[Any]:
+        """The values, real ones where all are known to be real. For you alone.
+
+        The error of CKKS depends on the secret key, and a decryption that others see tells them
+        the key (Li–Micciancio 2021). Results to publish come from `decrypt_to_share`.
+        """
+        return _array(self._native.decrypt(_require(x, "decrypt")._native), x.real)
+
+    def decrypt_to_share(
+        self, x: Ciphertext, *, precision_bits: float, queries: int
+    ) -> npt.NDArray[Any]:
+        """The values with noise of standard deviation 2^-`precision_bits`, fit to be published.
+
+        The noise hides the error of the ciphertext. `queries` is how many decryptions under this
+        key will be shared in all; it is you who counts them. Asking for more bits than that
+        allows is refused with the number that can be had.
+        """
+        bits = _values.real("decrypt_to_share", "precision_bits", precision_bits)
+        times = _values.count("decrypt_to_share", "queries", queries)
+        native = _require(x, "decrypt_to_share")._native
+        return _array(self._native.decrypt_to_share(native, bits, times), x.real)
+
+    def bits_to_share(self, x: Ciphertext, *, queries: int) -> float:
+        """Most `precision_bits` of `decrypt_to_share` for so many shared decryptions."""
+        times = _values.count("bits_to_share", "queries", queries)
+        return _require(x, "bits_to_share")._native.bits_to_share(times)
+
+    def public_key(self) -> PublicKey:
+        """A key with which anyone encrypts."""
+        return PublicKey(self._native.public_key(), self._levels, self._slots, self._server)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the key to a file that only its owner can read, for `load_secret_key`."""
+        self._native.save(path)
+
+    def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
+        """Reads a ciphertext of at most `limit` bytes (1 GiB by default)."""
+        return Ciphertext(self._context.load_ciphertext(path, limit), self._server)
+
+    def __repr__(self) -> str:
+        return f"<becalm.ckks.SecretKey {self.key_id} of {self._context.name}>"
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "use save() and load_secret_key(), and mind where the file goes"
+        raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
+
+
+class PublicKey(_Encrypts):
+    """Encrypts for the owner of the secret key, and holds no secret."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<becalm.ckks.PublicKey of key {self.key_id}>"
+
+
+class Server:
+    """The side that computes: evaluation keys, and no secret.
+
+    A bootstrap encodes its matrices when it first runs; those of the last kind are kept. A server
+    may be used from several threads.
+    """
+
+    __slots__ = ("_keys", "_lock", "_plan", "_session")
+
+    def __init__(self, plan: Plan, keys: _native.CkksKeys) -> None:
+        self._plan = plan
+        self._keys = keys
+        self._lock = threading.Lock()
+        self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        found: Params = params(self._plan.name)
+        return found
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._keys.key_id
+
+    @property
+    def slots(self) -> int:
+        """Values in a ciphertext."""
+        return self._plan.slots
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of bootstrap that the keys were made for, the usual one first."""
+        return tuple(self._plan.kinds)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the keys in memory."""
+        return self._keys.nbytes
+
+    def multiply(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """`a * b`, one level below the lower of the two."""
+        x, y = _require(a, "multiply"), _require(b, "multiply")
+        return Ciphertext(self._keys.multiply(x._native, y._native), self, a.real and b.real)
+
+    def rotate(self, x: Ciphertext, by: int) -> Ciphertext:
+        """The values moved to the left by `by` slots; needs the key of that rotation."""
+        native = _require(x, "rotate")._native
+        return Ciphertext(self._keys.rotate(native, turn(by)), self, x.real)
+
+    def conjugate(self, x: Ciphertext) -> Ciphertext:
+        """The complex conjugate of every value."""
+        return Ciphertext(self._keys.conjugate(_require(x, "conjugate")._native), self, x.real)
+
+    def bootstrap(
+        self,
+        x: Ciphertext,
+        kind: str | None = None,
+        *,
+        stage_count: int | None = None,
+        progress: Progress = None,
+    ) -> Ciphertext:
+        """The same values with the levels of the set again.
+
+        `kind` is `"regular"`, `"sparse"`, `"lossy"`, `"sign"` (for values near −1 and 1), or
+        `"precise"` on a set made for it; by default what the keys were made for. `lossy` and
+        `sign` take `x` at the level of `stage_count` or above. Vectors known to be real take half
+        the approximations.
+        """
+        native = _require(x, "bootstrap")
+        values = "real" if native.real else "complex"
+        made = self._run(kind, stage_count, values, [native], progress)
+        return Ciphertext(made[0], self, native.real)
+
+    def bootstrap_pair(
+        self,
+        a: Ciphertext,
+        b: Ciphertext,
+        kind: str | None = None,
+        *,
+        stage_count: int | None = None,
+        progress: Progress = None,
+    ) -> tuple[Ciphertext, Ciphertext]:
+        """Two vectors of real numbers in the time of one complex one."""
+        pair = [_require(a, "bootstrap"), _require(b, "bootstrap")]
+        if not all(x.real for x in pair):
+            remedy = "bootstrap them one by one"
+            raise BadInput("bootstrap", "values known to be real", "others", remedy)
+        made = self._run(kind, stage_count, "merged", pair, progress)
+        return Ciphertext(made[0], self, True), Ciphertext(made[1], self, True)
+
+    def check(self, values: npt.ArrayLike, kind: str | None = None) -> None:
+        """Refuses values in the clear that a bootstrap would not bring back: the server cannot
+        see them later.
+        """
+        data, real = _vector("bootstrap", values, self.slots, single=False)
+        record = self._plan.record(self._kind(kind), None, "real" if real else "complex")
+        record.check_values(data)
+
+    def attach(self, x: Ciphertext) -> Ciphertext:
+        """The ciphertext, knowing this server."""
+        return Ciphertext(_require(x, "attach")._native, self, x.real)
+
+    def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
+        """Reads a ciphertext of at most `limit` bytes (1 GiB by default)."""
+        return Ciphertext(self._plan.context.load_ciphertext(path, limit), self)
+
+    def from_bytes(self, file: bytes) -> Ciphertext:
+        """The ciphertext of `to_bytes`."""
+        return Ciphertext(self._plan.context.ciphertext_from_bytes(file), self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the keys to a file, for `load_server`."""
+        self._keys.save(path)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(self.kinds) or "no"
+        return f"<becalm.ckks.Server for key {self.key_id} of {self._plan.name}, {kinds} bootstrap>"
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "save() the keys to a file and load_server() them there"
+        raise Unsupported("copy", "something that can travel", "a machine", remedy)
+
+    def _kind(self, kind: str | None) -> str:
+        if kind is not None:
+            return known("kind", kind, KINDS)
+        if not self._plan.kinds:
+            remedy = 'make them with bootstrap="medium"'
+            raise WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
+        return self._plan.kinds[0]
+
+    def _run(
+        self,
+        kind: str | None,
+        stage_count: int | None,
+        values: str,
+        inputs: list[Ciphertext],
+        progress: Progress,
+    ) -> list[_native.CkksCiphertext]:
+        which = (self._kind(kind), stage_count, values)
+        if which[0] == "precise" and "precise" not in self._plan.name:
+            remedy = 'make keys with kinds="precise"'
+            got = f"`{self._plan.name}`"
+            raise WrongParams("bootstrap", "a precise set", got, remedy)
+        session = self._opened(which)
+        with _progress.shown(progress, "bootstrap", 1.0) as callback:
+            return session.run([x._native for x in inputs], callback)
+
+    def _opened(self, which: tuple[str, int | None, str]) -> _native.CkksSession:
+        with self._lock:
+            if self._session is None or self._session[0] != which:
+                self._session = None
+                program = self._plan.record(*which)
+                self._session = (which, _native.CkksSession(self._keys, program))
+            return self._session[1]
+
+
+class Keys(NamedTuple):
+    """A secret key and the server that computes under it."""
+
+    #: Encrypts and decrypts; keep it.
+    secret: SecretKey
+    #: Computes; holds no secret.
+    server: Server
+
+
+def price(
+    name: str = "ckks",
+    *,
+    slots: int | None = None,
+    bootstrap: str | None = "medium",
+    kinds: Iterable[str] | str | None = None,
+    levels: int | None = None,
+    stage_count: int | None = None,
+    rotations: Iterable[int] = (),
+    conjugate: bool = True,
+) -> Price:
+    """What `keygen` with these arguments would make: sizes of keys, levels, precision."""
+    plan = Plan(
+        name,
+        slots=slots,
+        bootstrap=bootstrap,
+        kinds=kinds,
+        levels=levels,
+        stage_count=stage_count,
+        allow_insecure=True,
+        threads=0,
+    )
+    return plan.price(plan.needs(rotations, conjugate))
+
+
+def keygen(
+    name: str = "ckks",
+    *,
+    slots: int | None = None,
+    bootstrap: str | None = "medium",
+    kinds: Iterable[str] | str | None = None,
+    levels: int | None = None,
+    stage_count: int | None = None,
+    rotations: Iterable[int] = (),
+    conjugate: bool = True,
+    allow_insecure: bool = False,
+    threads: int = 0,
+    progress: Progress = None,
+) -> Keys:
+    """Makes a secret key and its server; the same as `becalm.keygen("ckks", …)`.
+
+    `name` is that of a parameter set, or `"ckks"` for the standard set of a need: `levels` that a
+    bootstrap leaves (10, 14 or 17), and the `kinds` of bootstrap. `bootstrap` is the size of its
+    keys, `"small"`, `"medium"` or `"large"` (larger is faster), or `None` for arithmetic alone.
+    Vectors have `slots` values, by default all that fit; few slots take less time. `rotations`
+    lists those that the server may do besides. `stage_count` as in `Server.bootstrap`.
+    """
+    plan = Plan(
+        name,
+        slots=slots,
+        bootstrap=bootstrap,
+        kinds=kinds,
+        levels=levels,
+        stage_count=stage_count,
+        allow_insecure=allow_insecure,
+        threads=threads,
+    )
+    needs = plan.needs(rotations, conjugate)
+    if progress is not False and sys.stderr:
+        print(_announcement(plan.price(needs)), file=sys.stderr, flush=True)
+    native = plan.context.secret_key()
+    with _progress.shown(progress, "keys", 0.0) as callback:
+        keys = native.keys(*needs, None, callback)
+    server = Server(plan, keys)
+    return Keys(SecretKey(plan.context, native, plan.slots, server), server)
+
+
+def _announcement(p: Price) -> str:
+    from becalm.keys import megabytes  # it imports this module
+
+    claims = params(p.params)
+    return (
+        f"becalm: {p.params}, {claims.security_bits:.1f} bits of security, {p.slots} slots\n"
+        f"becalm: making evaluation keys of {megabytes(p.stored_bytes)} "
+        f"({megabytes(p.memory_bytes)} in memory)"
+    )
+
+
+def load_secret_key(
+    path: str | os.PathLike[str],
+    name: str = "ckks_regular",
+    *,
+    slots: int | None = None,
+    allow_insecure: bool = False,
+    threads: int = 0,
+) -> SecretKey:
+    """Reads the secret key of a parameter set."""
+    context = _native.CkksContext(
+        str(name), allow_insecure, _values.count("load", "threads", threads)
+    )
+    most = params(context.name).slots
+    wide = most if slots is None else _values.count("load", "slots", slots)
+    return SecretKey(context, context.load_secret_key(path), wide)
+
+
+def load_server(
+    path: str | os.PathLike[str],
+    name: str = "ckks_regular",
+    *,
+    slots: int | None = None,
+    bootstrap: str | None = "medium",
+    kinds: Iterable[str] | str | None = None,
+    stage_count: int | None = None,
+    allow_insecure: bool = False,
+    threads: int = 0,
+) -> Server:
+    """Reads the keys of a server; the other arguments are those that `keygen` was called with."""
+    plan = Plan(
+        name,
+        slots=slots,
+        bootstrap=bootstrap,
+        kinds=kinds,
+        levels=None,
+        stage_count=stage_count,
+        allow_insecure=allow_insecure,
+        threads=threads,
+    )
+    return Server(plan, plan.context.load_keys(path))

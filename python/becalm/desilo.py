@@ -1,0 +1,537 @@
+"""`Engine` as desilofhe 1.x has it, on becalm's CKKS: change the import and keep the program.
+
+    from becalm.desilo import Engine
+
+Names, keywords and meaning are those of desilofhe 1.17 as far as its document on bootstrapping
+goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `square`, and the
+regular, small-key, sparse, lossy and sign bootstraps. What differs:
+
+- parameter sets, hence levels: fresh ciphertexts have 13 with `use_bootstrap`, of which a regular
+  bootstrap of 3 stages gives 10 back, a lossy or sign one all 13; the other flags say 14 and 17;
+- NaN, infinities, keys that do not belong together, levels and stage counts that cannot be raise a
+  `becalm.Error` instead of giving garbage or hanging;
+- `compact` changes nothing: files are always compact.
+
+`ToyEngine` is the same in a ring of 2048 slots, too small to protect anything: for tests.
+desilofhe is a product of DESILO Inc.; becalm contains none of its code.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from becalm import _native, _values, ckks
+from becalm._plan import SIZES
+from becalm.errors import BadInput, Unsupported, WrongKey
+
+__all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
+
+
+class SecretKey:
+    """A secret key; it cannot be copied or pickled."""
+
+    __slots__ = ("_base", "_native")
+
+    def __init__(self, native: _native.CkksSecretKey) -> None:
+        self._native = native
+        #: The key of multiplication, which all others of this secret share; public.
+        self._base: _native.CkksKeys | None = None
+
+    def __repr__(self) -> str:
+        return f"<becalm.desilo.SecretKey {self._native.key_id}>"
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "make it where it is used"
+        raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
+
+
+class PublicKey:
+    """Encrypts, and holds no secret."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.CkksPublicKey) -> None:
+        self._native = native
+
+    def __repr__(self) -> str:
+        return f"<becalm.desilo.PublicKey of key {self._native.key_id}>"
+
+
+class Key:
+    """A key for one purpose; holds no secret."""
+
+    __slots__ = ("_native", "purpose", "size", "stage_count")
+
+    def __init__(
+        self,
+        native: _native.CkksKeys,
+        purpose: str,
+        stage_count: int | None = None,
+        size: str | None = None,
+    ) -> None:
+        self._native = native
+        #: What it is for: `"relinearization"`, `"conjugation"`, `"rotation"`, `"bootstrap"`, …
+        self.purpose = purpose
+        #: Stages of a bootstrap key.
+        self.stage_count = stage_count
+        #: Size of a bootstrap key.
+        self.size = size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, those shared with other keys of the secret included."""
+        return self._native.nbytes
+
+    def __repr__(self) -> str:
+        return f"<becalm.desilo.Key for {self.purpose}, key {self._native.key_id}>"
+
+
+class Ciphertext:
+    """An encrypted message of any length: a CKKS ciphertext for each `slot_count` values."""
+
+    __slots__ = ("_blocks", "_real")
+
+    def __init__(self, blocks: list[_native.CkksCiphertext], real: bool) -> None:
+        self._blocks = blocks
+        self._real = real
+
+    @property
+    def level(self) -> int:
+        """Multiplications that are left."""
+        return min(x.level for x in self._blocks)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return sum(x.nbytes for x in self._blocks)
+
+    def __repr__(self) -> str:
+        kind = "real" if self._real else "complex"
+        values = sum(x.slots for x in self._blocks)
+        return f"<becalm.desilo.Ciphertext of {values} {kind} values, level {self.level}>"
+
+
+class Engine:
+    """The entry to everything: makes keys, encrypts, computes.
+
+    `mode` is `"cpu"` for one thread or `"parallel"` for `thread_count` (all by default). One of
+    the `use_bootstrap` flags chooses the parameter set; without, there are no bootstraps.
+    `slot_count` is rounded up to a power of two.
+    """
+
+    #: Set for each flag; the ring of `ToyEngine` is another.
+    _SETS: ClassVar[dict[str, str]] = {
+        "": "ckks_slots_first",
+        "14": "ckks_14_levels",
+        "17": "ckks_17_levels",
+    }
+    _TOY = False
+
+    def __init__(
+        self,
+        mode: str = "cpu",
+        *,
+        slot_count: int | None = None,
+        use_bootstrap: bool = False,
+        use_multiparty: bool = False,
+        use_bootstrap_to_14_levels: bool = False,
+        use_bootstrap_to_17_levels: bool = False,
+        compact: bool = False,
+        max_level: int | None = None,
+        thread_count: int = 0,
+        device_id: int = 0,
+    ) -> None:
+        if use_multiparty:
+            remedy = "leave use_multiparty out"
+            raise Unsupported("engine", "one secret key", "several parties", remedy)
+        if mode not in ("cpu", "parallel"):
+            remedy = "leave mode out"
+            raise Unsupported("engine", 'mode "cpu" or "parallel"', repr(mode), remedy)
+        flags = [use_bootstrap, use_bootstrap_to_14_levels, use_bootstrap_to_17_levels]
+        if sum(map(bool, flags)) > 1:
+            got = f"{sum(map(bool, flags))} flags"
+            raise BadInput("engine", "one use_bootstrap flag", got, "set one of them")
+        self._bootstraps = any(flags)
+        wanted = _values.count("engine", "max_level", 0 if max_level is None else max_level)
+        flag = "14" if use_bootstrap_to_14_levels else "17" if use_bootstrap_to_17_levels else ""
+        if not self._bootstraps:
+            flag = next(
+                (f for f in self._SETS if wanted <= ckks.params(self._SETS[f]).levels), flag
+            )
+        name = self._SETS[flag]
+        known = ckks.params(name)
+        if wanted > known.levels:
+            remedy = "bootstrap to get levels back"
+            raise BadInput("engine", f"max_level of at most {known.levels}", str(wanted), remedy)
+        self._max_level: int = known.levels if max_level is None else wanted
+        most = known.slots
+        count = most if slot_count is None else _values.count("engine", "slot_count", slot_count)
+        if not 1 <= count <= most:
+            remedy = "longer messages become several ciphertexts by themselves"
+            raise BadInput("engine", f"slot_count from 1 to {most}", str(count), remedy)
+        self._slots = 1 << (count - 1).bit_length()
+        self._full = self._slots == most
+        threads = 1 if mode == "cpu" else _values.count("engine", "thread_count", thread_count)
+        self._context = _native.CkksContext(name, self._TOY, threads)
+        self._stage_count: int = known.stage_count
+        self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
+
+    @property
+    def slot_count(self) -> int:
+        """Values in a ciphertext."""
+        return self._slots
+
+    @property
+    def max_level(self) -> int:
+        """Level of a fresh ciphertext."""
+        return self._max_level
+
+    # Keys.
+
+    def create_secret_key(self) -> SecretKey:
+        """Draws a secret key from the system's randomness."""
+        return SecretKey(self._context.secret_key())
+
+    def create_public_key(self, secret_key: SecretKey) -> PublicKey:
+        """A key with which anyone encrypts."""
+        return PublicKey(_secret(secret_key)._native.public_key())
+
+    def create_relinearization_key(self, secret_key: SecretKey) -> Key:
+        """For products of ciphertexts."""
+        return Key(_base(secret_key), "relinearization")
+
+    def create_conjugation_key(self, secret_key: SecretKey) -> Key:
+        """For the complex conjugate."""
+        return self._key(secret_key, "conjugation", [], True, False)
+
+    def create_rotation_key(self, secret_key: SecretKey) -> Key:
+        """For rotations by every power of two."""
+        degree = ckks.params(self._context.name).log2_degree
+        turns = [1 << i for i in range(degree - 1)]
+        return self._key(secret_key, "rotation", turns, False, False)
+
+    def create_small_bootstrap_key(self, secret_key: SecretKey) -> Key:
+        """For every bootstrap, together with a rotation key."""
+        self._require_bootstrap("create_small_bootstrap_key")
+        return self._key(secret_key, "small_bootstrap", [], False, True)
+
+    def create_bootstrap_key(
+        self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
+    ) -> Key:
+        """For `bootstrap`: 3 stages unless another `stage_count` is given, `size` `"small"`,
+        `"medium"` or `"large"`.
+        """
+        self._require_bootstrap("create_bootstrap_key")
+        kind = "regular" if self._full else "sparse"
+        return self._bootstrap_key(secret_key, "bootstrap", kind, stage_count, size)
+
+    def create_lossy_bootstrap_key(
+        self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
+    ) -> Key:
+        """For `lossy_bootstrap` and `sign_bootstrap`."""
+        self._require_lossy("create_lossy_bootstrap_key")
+        return self._bootstrap_key(secret_key, "lossy_bootstrap", "lossy", stage_count, size)
+
+    def _bootstrap_key(
+        self, secret: SecretKey, purpose: str, kind: str, stages: int | None, size: str
+    ) -> Key:
+        if size not in SIZES:
+            remedy = "choose one of these"
+            raise BadInput(f"create_{purpose}_key", f"a size of {list(SIZES)}", repr(size), remedy)
+        stages = self._stages(stages)
+        rotations = self._program(kind, stages, SIZES[size], "complex").needs()[0]
+        made = self._key(secret, purpose, rotations, False, True)
+        return Key(made._native, purpose, stages, size)
+
+    def _key(
+        self, secret: SecretKey, purpose: str, rotations: list[int], conjugate: bool, raises: bool
+    ) -> Key:
+        base = _base(secret)
+        return Key(secret._native.keys(rotations, conjugate, raises, base), purpose)
+
+    # Messages.
+
+    def encrypt(
+        self, message: npt.ArrayLike, key: SecretKey | PublicKey, level: int | None = None
+    ) -> Ciphertext:
+        """Encrypts numbers, filled with zeros to a multiple of `slot_count`."""
+        if not isinstance(key, (SecretKey, PublicKey)):
+            remedy = "use create_secret_key or create_public_key"
+            raise WrongKey("encrypt", "a secret or a public key", type(key).__name__, remedy)
+        at = self._max_level if level is None else _values.count("encrypt", "level", level)
+        blocks, real = self._split("encrypt", message)
+        return Ciphertext([key._native.encrypt(b, at) for b in blocks], real)
+
+    def decrypt(self, ciphertext: Ciphertext, secret_key: SecretKey) -> npt.NDArray[Any]:
+        """The numbers, `float64` or `complex128`. For the owner of the key alone: see SECURITY."""
+        x, native = _cipher("decrypt", ciphertext), _secret(secret_key)._native
+        parts = [np.frombuffer(native.decrypt(b), dtype="<c16") for b in x._blocks]
+        values = np.concatenate(parts)
+        return values.real.copy() if x._real else values.astype(np.complex128)
+
+    def _split(self, op: str, message: npt.ArrayLike) -> tuple[list[bytes], bool]:
+        values = np.atleast_1d(np.asarray(message))
+        if values.ndim != 1 or values.dtype.kind not in "biufc" or not values.size:
+            got = f"values of type {values.dtype} in the shape {values.shape}"
+            raise BadInput(op, "a flat list or array of numbers", got, "convert it")
+        filled = np.zeros(-(-values.size // self._slots) * self._slots, dtype="<c16")
+        filled[: values.size] = values
+        real = values.dtype.kind != "c"
+        return [b.tobytes() for b in filled.reshape(-1, self._slots)], real
+
+    # Arithmetic.
+
+    def add(self, x: Any, y: Any) -> Ciphertext:
+        """x + y: ciphertexts, or one and numbers."""
+        if not isinstance(x, Ciphertext):
+            x, y = y, x
+        if isinstance(y, Ciphertext):
+            return _paired("add", x, y, lambda a, b: a.add(b))
+        return self._with_plain("add", x, y, lambda a, b: a.add_plain(b))
+
+    def subtract(self, x: Any, y: Any) -> Ciphertext:
+        """x − y: ciphertexts, or one and numbers."""
+        if isinstance(x, Ciphertext) and isinstance(y, Ciphertext):
+            return _paired("subtract", x, y, lambda a, b: a.subtract(b))
+        if isinstance(x, Ciphertext):
+            return self.add(x, -np.asarray(y))
+        return self.add(self.negate(y), x)
+
+    def negate(self, ciphertext: Ciphertext) -> Ciphertext:
+        """−x."""
+        x = _cipher("negate", ciphertext)
+        return Ciphertext([b.negate() for b in x._blocks], x._real)
+
+    def multiply(self, x: Any, y: Any, relinearization_key: Key | None = None) -> Ciphertext:
+        """x·y, one level lower: ciphertexts, which takes the key, or one and numbers."""
+        if not isinstance(x, Ciphertext):
+            x, y = y, x
+        if not isinstance(y, Ciphertext):
+            return self._with_plain("multiply", x, y, lambda a, b: a.multiply_plain(b))
+        keys = _key("multiply", relinearization_key, "relinearization")._native
+        return _paired("multiply", x, y, keys.multiply)
+
+    def square(self, ciphertext: Ciphertext, relinearization_key: Key) -> Ciphertext:
+        """x², one level lower."""
+        return self.multiply(ciphertext, ciphertext, relinearization_key)
+
+    def conjugate(self, ciphertext: Ciphertext, conjugation_key: Key) -> Ciphertext:
+        """The complex conjugate."""
+        keys = _key("conjugate", conjugation_key, "conjugation")._native
+        x = _cipher("conjugate", ciphertext)
+        return Ciphertext([keys.conjugate(b) for b in x._blocks], x._real)
+
+    def _with_plain(self, op: str, x: Any, values: Any, apply: Any) -> Ciphertext:
+        x = _cipher(op, x)
+        array = np.asarray(values)
+        if array.ndim == 0 and array.dtype.kind in "biufc":
+            blocks, real = [array.astype("<c16").tobytes()], array.dtype.kind != "c"
+        else:
+            blocks, real = self._split(op, values)
+        if len(blocks) == 1:
+            blocks *= len(x._blocks)
+        if len(blocks) != len(x._blocks):
+            got = f"{len(blocks)} for {len(x._blocks)}"
+            raise BadInput(op, "as many blocks of numbers as ciphertexts", got, "pad them")
+        made = [apply(a, b) for a, b in zip(x._blocks, blocks, strict=True)]
+        return Ciphertext(made, x._real and real)
+
+    # Bootstraps.
+
+    def bootstrap(
+        self,
+        ciphertext: Ciphertext,
+        relinearization_key: Key,
+        conjugation_key: Key,
+        *keys: Key,
+        bootstrap_key: Key | None = None,
+        rotation_key: Key | None = None,
+        small_bootstrap_key: Key | None = None,
+        stage_count: int | None = None,
+    ) -> Ciphertext:
+        """The same values with the levels of the engine again, from any level.
+
+        Either with a bootstrap key, or with a rotation key, a small bootstrap key and any
+        `stage_count`.
+        """
+        given = [*keys, bootstrap_key, rotation_key, small_bootstrap_key]
+        kind = "regular" if self._full else "sparse"
+        x = _cipher("bootstrap", ciphertext)
+        own = (relinearization_key, conjugation_key)
+        return self._run("bootstrap", kind, "bootstrap", x, own, given, stage_count)
+
+    def lossy_bootstrap(
+        self,
+        ciphertext: Ciphertext,
+        relinearization_key: Key,
+        conjugation_key: Key,
+        *keys: Key,
+        lossy_bootstrap_key: Key | None = None,
+        rotation_key: Key | None = None,
+        small_bootstrap_key: Key | None = None,
+        stage_count: int | None = None,
+    ) -> Ciphertext:
+        """As `bootstrap`, faster and less precise, from the level of `stage_count` or above."""
+        self._require_lossy("lossy_bootstrap")
+        given = [*keys, lossy_bootstrap_key, rotation_key, small_bootstrap_key]
+        x = _cipher("lossy_bootstrap", ciphertext)
+        own = (relinearization_key, conjugation_key)
+        return self._run("lossy_bootstrap", "lossy", "lossy_bootstrap", x, own, given, stage_count)
+
+    def sign_bootstrap(
+        self,
+        ciphertext: Ciphertext,
+        relinearization_key: Key,
+        conjugation_key: Key,
+        *keys: Key,
+        lossy_bootstrap_key: Key | None = None,
+        rotation_key: Key | None = None,
+        small_bootstrap_key: Key | None = None,
+        stage_count: int | None = None,
+    ) -> Ciphertext:
+        """As `lossy_bootstrap`, for values near −1 and 1, which come back nearer to them."""
+        self._require_lossy("sign_bootstrap")
+        given = [*keys, lossy_bootstrap_key, rotation_key, small_bootstrap_key]
+        x = _cipher("sign_bootstrap", ciphertext)
+        own = (relinearization_key, conjugation_key)
+        return self._run("sign_bootstrap", "sign", "lossy_bootstrap", x, own, given, stage_count)
+
+    def _run(
+        self,
+        op: str,
+        kind: str,
+        purpose: str,
+        x: Ciphertext,
+        own: tuple[Key, Key],
+        given: list[Key | None],
+        stage_count: int | None,
+    ) -> Ciphertext:
+        self._require_bootstrap(op)
+        rest = [k for k in given if k is not None]
+        keys = [_key(op, own[0], "relinearization"), _key(op, own[1], "conjugation")]
+        if len(rest) == 1:
+            key = _key(op, rest[0], purpose)
+            keys.append(key)
+            if stage_count not in (None, key.stage_count):
+                remedy = "make a key for as many stages, or use a small bootstrap key"
+                wanted = f"the {key.stage_count} stages of the key"
+                raise BadInput(op, wanted, str(stage_count), remedy)
+            stages, baby = key.stage_count, SIZES[key.size or "medium"]
+        elif len(rest) == 2:
+            keys += [_key(op, rest[0], "rotation"), _key(op, rest[1], "small_bootstrap")]
+            stages, baby = self._stages(stage_count), SIZES["small"]
+        else:
+            wanted = f"a {purpose} key, or a rotation key and a small bootstrap key"
+            raise BadInput(op, wanted, f"{len(rest)} keys", "pass the one or the two")
+        session = self._opened(kind, stages, baby, "real" if x._real else "complex", keys)
+        return Ciphertext([session.run([b])[0] for b in x._blocks], x._real)
+
+    def _opened(
+        self, kind: str, stages: int | None, baby: int, values: str, keys: list[Key]
+    ) -> _native.CkksSession:
+        """The session of the last bootstrap if it fits, or a new one."""
+        which = (kind, stages, baby, values, *(k._native for k in keys))
+        if self._session is None or self._session[0] != which:
+            self._session = None
+            united = keys[0]._native
+            for key in keys[1:]:
+                united = united.union(key._native)
+            session = _native.CkksSession(united, self._program(kind, stages, baby, values))
+            self._session = (which, session)
+        return self._session[1]
+
+    def _program(
+        self, kind: str, stages: int | None, baby: int, values: str
+    ) -> _native.CkksProgram:
+        return self._context.program(kind, self._slots, stages, baby, values)
+
+    def _stages(self, stage_count: int | None) -> int:
+        if stage_count is None:
+            return min(self._stage_count, max(self._slots.bit_length() - 1, 1))
+        return _values.count("bootstrap", "stage_count", stage_count)
+
+    def _require_bootstrap(self, op: str) -> None:
+        if not self._bootstraps:
+            remedy = "make it with Engine(use_bootstrap=True)"
+            raise Unsupported(op, "an engine for bootstraps", "one without", remedy)
+
+    def _require_lossy(self, op: str) -> None:
+        self._require_bootstrap(op)
+        if self._context.name != self._SETS[""]:
+            remedy = "make it with Engine(use_bootstrap=True)"
+            raise Unsupported(op, "an engine with use_bootstrap", self._context.name, remedy)
+
+    # Files.
+
+    def serialize_ciphertext(self, ciphertext: Ciphertext) -> list[bytes]:
+        """The bytes of a file for each block; they do not tell that values are real."""
+        return [b.to_bytes() for b in _cipher("serialize_ciphertext", ciphertext)._blocks]
+
+    def deserialize_ciphertext(self, blocks: list[bytes]) -> Ciphertext:
+        """What `serialize_ciphertext` gave."""
+        return Ciphertext([self._context.ciphertext_from_bytes(b) for b in blocks], False)
+
+    def write_ciphertext(self, ciphertext: Ciphertext, path: str | os.PathLike[str]) -> None:
+        """Writes a ciphertext of one block to a file."""
+        x = _cipher("write_ciphertext", ciphertext)
+        if len(x._blocks) != 1:
+            got = f"{len(x._blocks)} blocks"
+            raise BadInput("write_ciphertext", "one block", got, "write parts of the message")
+        x._blocks[0].save(path)
+
+    def read_ciphertext(self, path: str | os.PathLike[str]) -> Ciphertext:
+        """Reads what `write_ciphertext` wrote."""
+        return Ciphertext([self._context.load_ciphertext(path, None)], False)
+
+    def __repr__(self) -> str:
+        return f"<becalm.desilo.{type(self).__name__} of {self._context.name}, {self._slots} slots>"
+
+
+class ToyEngine(Engine):
+    """`Engine` in a ring of 2048 slots, fast and insecure: for tests."""
+
+    _SETS: ClassVar[dict[str, str]] = {
+        "": "ckks_toy_slots_first",
+        "14": "ckks_toy_14_levels",
+        "17": "ckks_toy_17_levels",
+    }
+    _TOY = True
+
+
+def _secret(key: object) -> SecretKey:
+    if isinstance(key, SecretKey):
+        return key
+    raise WrongKey("keys", "a secret key", type(key).__name__, "use create_secret_key")
+
+
+def _base(secret: SecretKey) -> _native.CkksKeys:
+    """The key of multiplication, made once."""
+    secret = _secret(secret)
+    if secret._base is None:
+        secret._base = secret._native.keys([], False, False)
+    return secret._base
+
+
+def _key(op: str, key: object, purpose: str) -> Key:
+    if isinstance(key, Key) and key.purpose == purpose:
+        return key
+    got = f"one for {key.purpose}" if isinstance(key, Key) else type(key).__name__
+    raise WrongKey(op, f"a key for {purpose}", got, f"use create_{purpose}_key")
+
+
+def _cipher(op: str, x: object) -> Ciphertext:
+    if isinstance(x, Ciphertext):
+        return x
+    raise BadInput(op, "a ciphertext", type(x).__name__, "encrypt it first")
+
+
+def _paired(op: str, x: Ciphertext, y: Ciphertext, apply: Any) -> Ciphertext:
+    if len(x._blocks) != len(y._blocks):
+        got = f"{len(x._blocks)} and {len(y._blocks)} blocks"
+        raise BadInput(op, "messages of one length", got, "fill the shorter with zeros")
+    blocks = [apply(a, b) for a, b in zip(x._blocks, y._blocks, strict=True)]
+    return Ciphertext(blocks, x._real and y._real)

@@ -1,0 +1,205 @@
+"""Every snippet of DESILO's document on bootstrapping, with its import line changed.
+
+The document is not part of this repository: the test reads it beside the checkout where it lies
+there, and skips otherwise. The import becomes that of `ToyEngine`, a ring of 2048 slots; with
+BECALM_FULL=1 that of `Engine`, which takes gigabytes and minutes.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import becalm
+from becalm import desilo
+from becalm.desilo import ToyEngine
+
+FULL = "BECALM_FULL" in os.environ
+SEEDS = "shared/seeds/desilo_bootstrapping.md"
+PLACES = [p / SEEDS for p in Path(__file__).resolve().parents]
+DOCUMENT = next((p for p in PLACES if p.exists()), None)
+IMPORT = "from desilofhe import Engine"
+#: Least bits of the mean error, by what the snippet prints.
+#: The document's own: 20.5, 17.1, 21.9, 11.3, 25.6.
+LEAST = {
+    "Bootstrap ": 20.5,
+    "BootstrapTo14Levels": 20.5,
+    "SparseBootstrap": 21.9,
+    "Lossy Bootstrap": 15.0,
+    "Sign Bootstrap": 28.0,
+}
+
+
+def snippets():
+    """The pieces of Python in the document: from an import to the next heading."""
+    if DOCUMENT is None:
+        return []
+    code = re.compile(r"(import |from |[a-z_0-9]+ = |[a-z_0-9]+\.|\)|print\(|    )")
+    found, held = [], None
+    for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
+        starts = line == IMPORT or line.startswith("import numpy")
+        if starts and (held is None or IMPORT in held):
+            held = []
+            found.append(held)
+        if held is not None and line and not code.match(line):
+            held = None
+        if held is not None:
+            held.append(line)
+    return ["\n".join(lines) + "\n" for lines in found]
+
+
+SNIPPETS = snippets()
+
+
+@pytest.mark.skipif(DOCUMENT is None, reason=f"no {SEEDS} beside the checkout")
+def test_all_snippets_are_found():
+    assert len(SNIPPETS) == 15
+    assert all(s.count(IMPORT) == 1 and "bootstrapped" in s for s in SNIPPETS)
+
+
+@pytest.mark.skipif(DOCUMENT is None, reason=f"no {SEEDS} beside the checkout")
+@pytest.mark.parametrize("number", range(len(SNIPPETS)))
+def test_a_snippet_runs_with_only_its_import_line_changed(number, capsys):
+    changed = "Engine" if FULL else "ToyEngine as Engine"
+    code = SNIPPETS[number].replace(IMPORT, f"from becalm.desilo import {changed}")
+    names = {}
+    exec(compile(code, f"snippet {number}", "exec"), names)
+    engine, secret = names["engine"], names["secret_key"]
+    message = np.zeros(engine.slot_count)
+    message[: len(names["message"])] = names["message"]
+    made = {k: v for k, v in names.items() if k.startswith("bootstrapped")}
+    for name, x in made.items():
+        least = 5 if name.endswith("5") else 13 if "lossy" in code else 10
+        assert x.level >= least, f"{name}: level {x.level}"
+        error = abs(engine.decrypt(x, secret) - message)
+        worst = error[message != 0].max() if "sign" in code else error.max()
+        assert worst < 2.0**-9, f"{name}: {worst}"
+    printed = capsys.readouterr().out
+    if "print" in code:
+        line = next(x for x in printed.splitlines() if "(Bits)" in x)
+        least = next(bits for what, bits in LEAST.items() if line.startswith(what))
+        assert -float(line.split(":")[1]) >= least, line
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return ToyEngine(use_bootstrap=True, mode="parallel")
+
+
+@pytest.fixture(scope="module")
+def keys(engine):
+    secret = engine.create_secret_key()
+    return secret, engine.create_relinearization_key(secret), engine.create_conjugation_key(secret)
+
+
+def test_long_messages_become_several_ciphertexts(engine, keys):
+    secret, relinearize, _ = keys
+    values = np.linspace(-1, 1, engine.slot_count + 3)
+    x = engine.encrypt(values, secret)
+    got = engine.decrypt(engine.multiply(x, x, relinearize), secret)
+    assert len(got) == 2 * engine.slot_count and got.dtype == np.float64
+    assert abs(got[: len(values)] - values**2).max() < 1e-7
+    assert abs(got[len(values) :]).max() < 1e-7
+
+
+def test_arithmetic_with_numbers_and_ciphertexts(engine, keys):
+    secret, relinearize, conjugation = keys
+    a, b = np.array([0.5, -0.25j, 1]), np.array([2.0, 1, -1])
+    x, y = engine.encrypt(a, secret), engine.encrypt(b, engine.create_public_key(secret))
+
+    def decrypted(z):
+        return engine.decrypt(z, secret)[:3]
+
+    def close(z, wanted):
+        return abs(decrypted(z) - wanted).max() < 1e-6
+
+    assert close(engine.add(x, y), a + b) and close(engine.subtract(x, y), a - b)
+    assert close(engine.add(1, y), 1 + b) and close(engine.subtract(1, y), 1 - b)
+    assert close(engine.subtract(x, [1, 2, 3]), a - [1, 2, 3]) and close(engine.negate(x), -a)
+    assert close(engine.multiply(x, y, relinearize), a * b)
+    assert close(engine.multiply(x, 0.5), a / 2) and close(
+        engine.multiply([1, 2, 3], x), a * [1, 2, 3]
+    )
+    assert close(engine.square(y, relinearize), b * b)
+    assert close(engine.conjugate(x, conjugation), a.conj())
+    assert decrypted(x).dtype == np.complex128 and decrypted(y).dtype == np.float64
+    assert engine.multiply(x, y, relinearize).level == engine.max_level - 1 == x.level - 1
+    again = engine.deserialize_ciphertext(engine.serialize_ciphertext(x))
+    assert close(again, a)
+
+
+def test_complex_messages_come_back(engine, keys):
+    secret, relinearize, conjugation = keys
+    rotation = engine.create_rotation_key(secret)
+    small = engine.create_small_bootstrap_key(secret)
+    values = np.exp(1j * np.arange(engine.slot_count)) * np.linspace(-1, 1, engine.slot_count)
+    x = engine.encrypt(values, secret, level=3)
+    for bootstrap in (engine.bootstrap, engine.lossy_bootstrap):
+        y = bootstrap(x, relinearize, conjugation, rotation, small)
+        assert abs(engine.decrypt(y, secret) - values).mean() < 2.0**-15
+
+
+def test_bad_input_is_refused_with_a_remedy(engine, keys):
+    secret, relinearize, conjugation = keys
+    other = engine.create_secret_key()
+    x = engine.encrypt([1.0, -1.0], secret, level=0)
+    rotation, small = (
+        engine.create_rotation_key(secret),
+        engine.create_small_bootstrap_key(secret),
+    )
+    plain = ToyEngine()
+    refused = [
+        (becalm.BadInput, lambda: engine.encrypt([float("nan")], secret)),
+        (becalm.BadInput, lambda: engine.encrypt([1.0, float("inf")], secret)),
+        (becalm.BadInput, lambda: engine.encrypt([1e300], secret, level=0)),
+        (becalm.BadInput, lambda: engine.encrypt(["one"], secret)),
+        (becalm.BadInput, lambda: engine.encrypt([[1.0]], secret)),
+        (becalm.BadInput, lambda: engine.encrypt([1.0], secret, level=99)),
+        (becalm.BadInput, lambda: engine.encrypt([1.0], secret, level=-1)),
+        (becalm.WrongKey, lambda: engine.encrypt([1.0], relinearize)),
+        (becalm.WrongKey, lambda: engine.decrypt(x, other)),
+        (becalm.WrongKey, lambda: engine.multiply(x, x)),
+        (becalm.WrongKey, lambda: engine.multiply(x, x, conjugation)),
+        (becalm.BadInput, lambda: engine.multiply(x, x, relinearize)),
+        (
+            becalm.WrongKey,
+            lambda: engine.multiply(x, x, engine.create_relinearization_key(other)),
+        ),
+        (becalm.BadInput, lambda: engine.create_bootstrap_key(secret, stage_count=0)),
+        (becalm.BadInput, lambda: engine.create_bootstrap_key(secret, stage_count=9)),
+        (becalm.BadInput, lambda: engine.create_bootstrap_key(secret, size="huge")),
+        (becalm.BadInput, lambda: engine.bootstrap(x, relinearize, conjugation)),
+        (becalm.WrongKey, lambda: engine.bootstrap(x, relinearize, relinearize, rotation, small)),
+        (
+            becalm.BadInput,
+            lambda: engine.lossy_bootstrap(x, relinearize, conjugation, rotation, small),
+        ),
+        (becalm.Unsupported, lambda: plain.create_bootstrap_key(secret)),
+        (
+            becalm.Unsupported,
+            lambda: ToyEngine(use_bootstrap_to_14_levels=True).create_lossy_bootstrap_key(secret),
+        ),
+        (becalm.Unsupported, lambda: ToyEngine("gpu")),
+        (becalm.Unsupported, lambda: ToyEngine(use_multiparty=True)),
+        (
+            becalm.BadInput,
+            lambda: ToyEngine(use_bootstrap=True, use_bootstrap_to_17_levels=True),
+        ),
+        (becalm.BadInput, lambda: ToyEngine(slot_count=1 << 20)),
+        (becalm.BadInput, lambda: ToyEngine(max_level=40)),
+    ]
+    for i, (kind, call) in enumerate(refused):
+        with pytest.raises(becalm.Error) as e:
+            call()
+        assert type(e.value) is kind and e.value.remedy, f"case {i}: {e.value!r}"
+
+
+def test_slot_counts_are_rounded_and_levels_follow_the_flags():
+    assert ToyEngine(slot_count=1000).slot_count == 1024
+    assert ToyEngine(use_bootstrap_to_14_levels=True).max_level == 14
+    assert ToyEngine(use_bootstrap_to_17_levels=True).max_level == 17
+    assert ToyEngine(max_level=3).max_level == 3 and ToyEngine(max_level=17).max_level == 17
+    assert ToyEngine(use_bootstrap=True).max_level == 13
+    assert set(desilo.__all__) >= {"Engine", "ToyEngine"}

@@ -1,0 +1,252 @@
+"""CKKS from Python, in rings too small to be secure."""
+
+import copy
+import doctest
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import becalm
+from becalm import ckks
+
+TOY = {"allow_insecure": True, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def keys():
+    return becalm.keygen("ckks_toy_12", kinds=("regular", "lossy"), rotations=[1, -3], **TOY)
+
+
+def error(got, wanted):
+    return abs(np.asarray(got)[: len(wanted)] - wanted).max()
+
+
+def test_operators_do_what_numpy_does(keys):
+    secret, _ = keys
+    a, b = np.array([0.5, -0.25, 1.0]), np.array([0.25, 0.75, -0.5])
+    x, y = secret.encrypt(a), secret.public_key().encrypt(b)
+    cases = [
+        (x + y, a + b),
+        (x - y, a - b),
+        (x * y, a * b),
+        (-x, -a),
+        (x + 1, a + 1),
+        (1 - x, 1 - a),
+        (x - b, a - b),
+        (b + x, b + a),
+        (x * 0.5, a / 2),
+        (b * x, b * a),
+        (x / 4, a / 4),
+        (x * x * x * y, a**3 * b),
+        ((x * y + x) * 2 - 1, (a * b + a) * 2 - 1),
+    ]
+    for i, (made, wanted) in enumerate(cases):
+        got = secret.decrypt(made)
+        assert got.dtype == np.float64 and error(got, wanted) < 1e-6, i
+    assert (x * y).level == x.level - 1 == 9 and (x + y).level == 10
+    assert error(secret.decrypt(x * 1j), a * 1j) < 1e-6
+    assert error(secret.decrypt(x.times_i()), a * 1j) < 1e-6 and x.times_i().level == 10
+    assert x.level_down(4).level == 4 and error(secret.decrypt(x.level_down(4)), a) < 1e-6
+    assert x.level_down(4).nbytes < x.nbytes and len(x) == x.slots == 2048
+
+
+def test_rotations_and_conjugates(keys):
+    secret, server = keys
+    a = np.exp(1j * np.arange(2048))
+    x = secret.encrypt(a)
+    assert error(secret.decrypt(x.rotate(1)), np.roll(a, -1)) < 1e-6
+    assert error(secret.decrypt(server.rotate(x, -3)), np.roll(a, 3)) < 1e-6
+    assert error(secret.decrypt(x.conjugate()), a.conj()) < 1e-6
+    with pytest.raises(becalm.WrongKey):
+        x.rotate(77)
+
+
+@pytest.mark.parametrize("kind", ["regular", "lossy"])
+def test_bootstraps_bring_levels_back(keys, kind, rng):
+    secret, server = keys
+    for values in (rng.uniform(-1, 1, 2048), np.exp(2j * np.pi * rng.uniform(0, 1, 2048))):
+        x = secret.encrypt(values, level=3)
+        y = x.bootstrap(kind)
+        assert y.level == 10 and y.real == (values.dtype == np.float64)
+        assert abs(secret.decrypt(y) - values).mean() < 2.0**-19
+    pair = server.bootstrap_pair(x_real := secret.encrypt([0.5], level=3), x_real, kind)
+    assert all(error(secret.decrypt(z), [0.5, 0.0]) < 2.0**-17 for z in pair)
+
+
+def test_few_slots_signs_and_precise_sets(rng):
+    values = rng.uniform(-1, 1, 32)
+    secret, server = becalm.keygen("ckks_toy_12", slots=32, stage_count=2, bootstrap="small", **TOY)
+    y = secret.encrypt(values, level=0).bootstrap()
+    assert server.kinds == ("sparse",) and y.slots == 32 and y.level == 10
+    assert error(secret.decrypt(y), values) < 2.0**-14
+    secret, _ = becalm.keygen("ckks_toy_slots_first", kinds="sign", **TOY)
+    signs = rng.choice([-1.0, 1.0], 2048)
+    noisy = secret.encrypt(signs + rng.uniform(-1, 1, 2048) / 64, level=3)
+    assert abs(secret.decrypt(noisy.bootstrap("sign")) - signs).mean() < 2.0**-12
+    clean = secret.encrypt(signs, level=3).bootstrap()
+    assert abs(secret.decrypt(clean) - signs).mean() < 2.0**-25
+    secret, server = becalm.keygen("ckks_toy_precise", kinds="precise", **TOY)
+    ones = secret.encrypt(np.ones(2048), level=0).bootstrap("precise")
+    assert abs(secret.decrypt(ones) - 1).mean() < 2.0**-20 and server.params.levels == 8
+
+
+def test_prices_are_known_before_anything_is_made(keys):
+    p = ckks.price("ckks")
+    assert (p.params, p.slots, p.kinds) == ("ckks_regular", 32768, ("regular",))
+    assert p.levels == {"regular": (0, 10)} and 20 < p.bits["regular"] < 40
+    sizes = [ckks.price("ckks", bootstrap=b) for b in ("small", "medium", "large")]
+    assert sizes[0].memory_bytes < sizes[1].memory_bytes < sizes[2].memory_bytes
+    assert sizes[1].stored_bytes < 1e9 and sizes[0].stored_bytes < 0.5 * sizes[0].memory_bytes
+    assert ckks.price("ckks", levels=17).params == "ckks_17_levels"
+    assert ckks.price("ckks", kinds="sign").levels["sign"] == (3, 13)
+    both = ckks.price("ckks", kinds=("regular", "lossy"))
+    assert both.levels == {"regular": (0, 10), "lossy": (3, 13)}
+    assert ckks.price("ckks", kinds="precise").params == "ckks_precise"
+    assert ckks.price("ckks", slots=1024).kinds == ("sparse",)
+    toy = ckks.price("ckks_toy_12", kinds=("regular", "lossy"), rotations=[1, -3])
+    assert toy.memory_bytes == keys.server.nbytes
+    assert all(q.security_bits >= 128 for q in ckks.params() if q.standard)
+
+
+def test_files_come_back(keys, tmp_path):
+    secret, server = keys
+    x = secret.encrypt([0.5, 0.25], level=2)
+    x.save(tmp_path / "x")
+    secret.save(tmp_path / "secret")
+    server.save(tmp_path / "server")
+    assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
+    p = ckks.price("ckks_toy_12", kinds=("regular", "lossy"), rotations=[1, -3])
+    assert p.stored_bytes < (tmp_path / "server").stat().st_size < p.stored_bytes + 4096
+    again = ckks.load_secret_key(tmp_path / "secret", "ckks_toy_12", allow_insecure=True)
+    there = ckks.load_server(tmp_path / "server", "ckks_toy_12", allow_insecure=True)
+    y = there.load(tmp_path / "x")
+    z = there.multiply(y, there.from_bytes(x.to_bytes())).bootstrap()
+    assert error(again.decrypt(z), [0.25, 0.0625]) < 2.0**-17
+    assert secret.load(tmp_path / "x").level == 2
+    (tmp_path / "x").write_bytes((tmp_path / "x").read_bytes()[:-9])
+    with pytest.raises(becalm.BadFile):
+        there.load(tmp_path / "x")
+    with pytest.raises(becalm.BadFile):
+        ckks.load_server(tmp_path / "secret", "ckks_toy_12", allow_insecure=True)
+    with pytest.raises(becalm.WrongParams):
+        ckks.load_server(tmp_path / "server", "ckks_toy_13", allow_insecure=True)
+    with pytest.raises(becalm.Insecure):
+        ckks.load_server(tmp_path / "server", "ckks_toy_12")
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_decryptions_to_share_have_noise(keys):
+    secret, _ = keys
+    x = secret.encrypt(np.zeros(2048), level=3)
+    most = secret.bits_to_share(x, queries=4)
+    shared = secret.decrypt_to_share(x, precision_bits=most, queries=4)
+    assert 0.25 < np.sqrt((shared**2).mean()) * 2**most < 1.0
+    assert abs(secret.decrypt(x)).max() < 2**-most / 100
+    with pytest.raises(becalm.TooNoisy) as e:
+        secret.decrypt_to_share(x, precision_bits=most + 1, queries=4)
+    assert "bits" in e.value.wanted
+
+
+def test_bad_input_is_refused_with_a_remedy(keys):
+    secret, server = keys
+    other = becalm.keygen("ckks_toy_12", bootstrap=None, **TOY)
+    x, low = secret.encrypt([0.5]), secret.encrypt([0.5], level=0)
+    foreign = other.secret.encrypt([0.5])
+    loaded = ckks.Ciphertext(x._native)
+    refused = [
+        (becalm.Insecure, lambda: becalm.keygen("ckks_toy_12", progress=False)),
+        (becalm.WrongParams, lambda: becalm.keygen("ckks_nothing", progress=False)),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", slots=1000)),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", slots=1 << 16)),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", bootstrap="huge")),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", kinds="irregular")),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", kinds=("precise", "lossy"))),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", levels=11)),
+        (becalm.BadInput, lambda: becalm.keygen("ckks_regular", levels=10)),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", bits=4)),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", stage_count=9)),
+        (becalm.BadInput, lambda: becalm.keygen("toy_2_2", bootstrap="medium")),
+        (becalm.BadInput, lambda: secret.encrypt([float("nan")])),
+        (becalm.BadInput, lambda: secret.encrypt([float("-inf"), 0])),
+        (becalm.BadInput, lambda: secret.encrypt(np.zeros(2049))),
+        (becalm.BadInput, lambda: secret.encrypt([[0.5]])),
+        (becalm.BadInput, lambda: secret.encrypt(["half"])),
+        (becalm.BadInput, lambda: secret.encrypt([[1, 2], [3]])),
+        (becalm.BadInput, lambda: secret.encrypt([0.5], level=11)),
+        (becalm.BadInput, lambda: secret.encrypt([1e30], level=0)),
+        (becalm.BadInput, lambda: low * low),
+        (becalm.BadInput, lambda: low * 0.5),
+        (becalm.BadInput, lambda: low.level_down(1)),
+        (becalm.BadInput, lambda: x + float("nan")),
+        (becalm.BadInput, lambda: x / 0),
+        (becalm.Unsupported, lambda: x / x),
+        (becalm.WrongKey, lambda: x + foreign),
+        (becalm.WrongKey, lambda: secret.decrypt(foreign)),
+        (becalm.WrongKey, lambda: server.bootstrap(foreign)),
+        (becalm.WrongKey, lambda: foreign.bootstrap()),
+        (becalm.WrongKey, lambda: foreign.bootstrap("regular")),
+        (becalm.WrongKey, lambda: loaded.bootstrap()),
+        (becalm.BadInput, lambda: low.bootstrap("lossy")),
+        (becalm.BadInput, lambda: x.bootstrap("other")),
+        (becalm.BadInput, lambda: x.bootstrap(stage_count=9)),
+        (becalm.WrongParams, lambda: x.bootstrap("precise")),
+        (becalm.BadInput, lambda: x.rotate(0.5)),
+        (becalm.BadInput, lambda: server.check([3.0], "lossy")),
+        (becalm.BadInput, lambda: server.check(np.full(2048, 2.0))),
+        (becalm.BadInput, lambda: server.bootstrap([0.5])),
+        (becalm.BadInput, lambda: secret.decrypt([0.5])),
+        (becalm.BadInput, lambda: secret.decrypt_to_share(x, precision_bits=2, queries=0)),
+        (becalm.Unsupported, lambda: copy.copy(secret)),
+        (becalm.Unsupported, lambda: pickle.dumps(server)),
+    ]
+    for i, (kind, call) in enumerate(refused):
+        with pytest.raises(becalm.Error) as e:
+            call()
+        assert type(e.value) is kind and e.value.remedy, f"case {i}: {e.value!r}"
+    server.check(np.linspace(-1, 1, 2048))
+
+
+def test_a_callback_is_told_and_stops(keys):
+    secret, server = keys
+    calls = []
+    with pytest.raises(becalm.Interrupted):
+        becalm.keygen(
+            "ckks_toy_13", allow_insecure=True, progress=lambda d, n: calls.append((d, n)) or False
+        )
+    assert calls and 0 < calls[0][0] <= calls[0][1]
+    x = secret.encrypt([0.5], level=0)
+
+    def fail(done, total):
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError):
+        server.bootstrap(x, progress=fail)
+    assert error(secret.decrypt(x.bootstrap()), [0.5]) < 2.0**-17
+
+
+def test_reprs_and_documents(keys):
+    secret, server = keys
+    x = secret.encrypt([0.5])
+    for thing, *words in (
+        (secret, "SecretKey", "ckks_toy_12", secret.key_id),
+        (server, "Server", "regular, lossy", secret.key_id),
+        (x, "2048 real values", "level 10", "scale 2^43.0", secret.key_id),
+        (secret.public_key(), "PublicKey", secret.key_id),
+    ):
+        text = repr(thing)
+        assert text.startswith("<becalm.ckks.") and text.endswith(">") and len(text) < 200
+        assert all(w in text for w in words), text
+    for name in ckks.__all__:
+        thing = getattr(ckks, name)
+        assert inspect.getdoc(thing), name
+        if isinstance(thing, type):
+            for member, value in vars(thing).items():
+                if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                    assert inspect.getdoc(value), f"{name}.{member}"
+
+
+def test_the_first_example():
+    result = doctest.testmod(ckks)
+    assert result.attempted >= 5 and result.failed == 0
