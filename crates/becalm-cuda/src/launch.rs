@@ -110,8 +110,8 @@ impl Launch {
     pub fn bundle(ring: &Ring, groups: u32, jobs: u32) -> Self {
         let most = match ring.columns() {
             ..=2 => 8,
-            ..=4 => 4,
-            ..=8 => 2,
+            3..=4 => 4,
+            5..=8 => 2,
             _ => 1,
         };
         let (kernel, here) =

@@ -65,14 +65,14 @@ fn transforms_are_evaluations_and_come_back() {
                 );
             }
         }
-        let back = device.from_fourier(&values);
+        let back = device.in_coefficients(&values);
         let worst = back.iter().zip(&fractions).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(worst < 2e-15 * unit, "{}: {worst}", ring.name());
         // Whatever the order of the threads between barriers, the same bits.
         for seed in 1..4 {
             device.seed = seed;
             assert!(device.to_fourier(&polynomials) == values, "{} order {seed}", ring.name());
-            assert!(device.from_fourier(&values) == back, "{} order {seed}", ring.name());
+            assert!(device.in_coefficients(&values) == back, "{} order {seed}", ring.name());
         }
     }
 }
