@@ -64,7 +64,7 @@ impl Device {
     pub fn in_coefficients(&self, values: &[[f64; 2]]) -> Vec<f64> {
         let count = values.len() as u64 / u64::from(self.ring.m());
         let mut out = vec![f64::NAN; values.len() * 2];
-        let launch = Launch::in_coefficients(&self.ring, count as u32);
+        let launch = Launch::from_fourier(&self.ring, count as u32);
         let pointers = (out.as_mut_ptr(), values.as_ptr(), self.table.as_ptr());
         self.run(&launch, arguments![pointers.0, pointers.1, count, pointers.2]);
         out
