@@ -50,8 +50,10 @@ impl Matrix {
     pub fn steps(&self, baby: usize) -> Steps {
         let (baby, stride) = (baby.max(1), self.rotations().fold(0, gcd).max(1));
         let giants = self.rotations().max().unwrap_or(0) / stride / baby + 1;
-        // Fewest decompositions, then fewest middle steps.
-        let middle = (1..=giants).min_by_key(|m| (m + giants.div_ceil(*m), *m)).unwrap_or(1);
+        // Fewest decompositions, then fewest middle steps: a power of two, so that rotations by powers of two suffice where
+        // stride and baby steps are such.
+        let middles = (1..=giants).filter(|m| m.is_power_of_two());
+        let middle = middles.min_by_key(|m| (m + giants.div_ceil(*m), *m)).unwrap_or(1);
         let babies = self.rotations().map(|k| k / stride % baby).filter(|i| *i > 0);
         let babies = babies.collect::<BTreeSet<usize>>().len();
         Steps { stride, baby, babies, middle, giant: giants.div_ceil(middle) }
