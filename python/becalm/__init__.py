@@ -20,14 +20,15 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from becalm import _native, ciphertext, ckks, integers, keys
+from becalm import _native, aes, ciphertext, ckks, integers, keys
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
-from becalm.aes import AesKey, EncryptedBytes, aes128, encrypt_bytes
+from becalm.aes import AesKey, EncryptedBytes, aes128, aes_ctr, encrypt_bytes
 from becalm.ciphertext import Ciphertext, EncryptedTable
 from becalm.doctor import Report, doctor
 from becalm.errors import (
     BadFile,
+    BadIndex,
     BadInput,
     Error,
     Insecure,
@@ -46,6 +47,7 @@ from becalm.program import Cost, Program, Register, Table, price
 __all__ = [
     "AesKey",
     "BadFile",
+    "BadIndex",
     "BadInput",
     "Ciphertext",
     "Cost",
@@ -73,6 +75,7 @@ __all__ = [
     "WrongParams",
     "__version__",
     "aes128",
+    "aes_ctr",
     "boolean",
     "ckks",
     "concatenate",
@@ -160,7 +163,7 @@ def stack(parts: Sequence[Any], axis: int = 0) -> Any:
 
 
 def _joined(parts: list[Any], join: Callable[[list[Ciphertext]], Ciphertext]) -> Any:
-    if parts and isinstance(parts[0], Integers):
+    if any(isinstance(p, Integers) for p in parts):
         return integers.joined(parts, join)
     return join(parts)
 
@@ -172,7 +175,17 @@ def load(
     limit: int | None = None,
     backend: str = "auto",
     threads: int = 0,
-) -> SecretKey | Server | SlotKey | Ciphertext | EncryptedTable | Integers | Program:
+) -> (
+    SecretKey
+    | Server
+    | SlotKey
+    | Ciphertext
+    | EncryptedTable
+    | Integers
+    | EncryptedBytes
+    | AesKey
+    | Program
+):
     """Reads any file that becalm wrote.
 
     What a file says of itself is checked, not trusted. Sets below 128 bits are refused unless
@@ -196,6 +209,8 @@ def load(
         return EncryptedTable(_native.Glwe.load(path, allow_insecure, most))
     if kind == "becalm.integers":
         return integers.loaded(_native.load_integers(path, allow_insecure, most))
+    if kind == "becalm.bits":
+        return aes.loaded(_native.load_bits(path, allow_insecure, most))
     if kind == "becalm.program":
         return Program(_native.Program.load(path, allow_insecure, most))
     remedy = "use a newer version of becalm"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
-from becalm import _native, _values
+from becalm import _native, _operations, _values
 from becalm._native import Lwe, Params
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput, Unsupported
@@ -20,51 +21,93 @@ BLOCK = 16
 
 
 class EncryptedBytes:
-    """Bytes, encrypted bit by bit."""
+    """Bytes, encrypted bit by bit; slices and `+` are those of `bytes`."""
 
     __slots__ = ("_bits",)
 
-    def __init__(self, bits: Lwe) -> None:
-        self._bits = bits
+    def __init__(self, bits: EncryptedBytes | Ciphertext | Lwe) -> None:
+        self._bits = _bits_of(bits)
+        _native.check_bits(self._bits, False)
 
     def __len__(self) -> int:
         return len(self._bits) // 8
+
+    def __getitem__(self, key: int | slice) -> EncryptedBytes:
+        rows = Ciphertext(self._bits, (len(self), 8))[key]
+        return EncryptedBytes(rows.reshape(-1))
+
+    def __iter__(self) -> Iterator[EncryptedBytes]:
+        return (self[i] for i in range(len(self)))
+
+    def __add__(self, other: EncryptedBytes) -> EncryptedBytes:
+        if not isinstance(other, EncryptedBytes):
+            return NotImplemented
+        return EncryptedBytes(Lwe.concat([self._bits, other._bits]))
 
     @property
     def params(self) -> Params:
         """The parameter set."""
         return self._bits.params
 
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._bits.key_id
+
     def decrypt(self, secret: SecretKey) -> bytes:
         """The bytes."""
-        return _native.decrypt_bits(secret._native, self._bits)
+        return _native.decrypt_bits(_secret("decrypt", secret)._native, self._bits)
 
     def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
-        """Writes the bits to a file, which `becalm.load` gives back as a ciphertext of bits.
+        """Writes the bytes to a file, for `becalm.load`; `seeded` as in `Integers.save`."""
+        _native.save_bits(self._bits, False, path, bool(seeded))
 
-        `seeded` as in `Integers.save`.
-        """
-        self._bits.save(path, bool(seeded))
+    def __reduce__(self) -> tuple[Any, ...]:
+        file = _native.bits_to_bytes(self._bits, False)
+        return _restored, (file, self.params.kind != "standard")
 
     def __repr__(self) -> str:
         return f"<becalm.EncryptedBytes, {len(self)} of them, {self.params.name}>"
 
 
 class AesKey:
-    """An encrypted key of AES-128; `aes128` makes it, `on(server)` says where it is used."""
+    """A key of AES-128, encrypted by becalm; `aes128` makes it, `on(server)` says where it is used.
+
+    It is saved, loaded and pickled like any ciphertext: only becalm's secret key can read it.
+    """
 
     __slots__ = ("_bits", "_server")
 
-    def __init__(self, bits: EncryptedBytes | Ciphertext, server: Server | None = None) -> None:
-        lwe = bits._bits if isinstance(bits, EncryptedBytes) else bits._lwe
-        if len(lwe) != 8 * BLOCK:
-            got = f"{len(lwe) / 8:g}"
-            raise BadInput("aes", f"a key of {BLOCK} bytes", got, "pass a key of AES-128")
-        self._bits = EncryptedBytes(lwe)
+    def __init__(
+        self, bits: EncryptedBytes | Ciphertext | Lwe, server: Server | None = None
+    ) -> None:
+        self._bits = _bits_of(bits)
+        _native.check_bits(self._bits, True)
         self._server = server
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return self._bits.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key of becalm; public."""
+        return self._bits.key_id
+
+    def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
+        """Writes the encrypted key to a file, for `becalm.load`; `seeded` as in `Integers.save`."""
+        _native.save_bits(self._bits, True, path, bool(seeded))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        file = _native.bits_to_bytes(self._bits, True)
+        return _restored, (file, self.params.kind != "standard")
 
     def on(self, server: Server) -> AesKey:
         """The same key, to be used on a server."""
+        if not isinstance(server, Server):
+            remedy = "becalm.keygen makes one, and becalm.load reads one"
+            raise BadInput("on", "a server", type(server).__name__, remedy)
         return AesKey(self._bits, server)
 
     def ecb(self, blocks: EncryptedBytes) -> EncryptedBytes:
@@ -93,6 +136,7 @@ class AesKey:
 
         >>> words = key.transcipher(arrived, counter, becalm.uint(32))
         """
+        _operations.type_of("transcipher", type_)
         program = self._ctr("transcipher", data, counter, type_)
         if len(data) * 8 % type_.bits:
             remedy = "fill the data up before it is encrypted"
@@ -111,8 +155,8 @@ class AesKey:
         50
         """
         size = BLOCK * _values.count("aes", "blocks", blocks)
-        name = None if type_ is None else type_.name
-        params = self._bits.params
+        name = None if type_ is None else _operations.type_of("aes", type_).name
+        params = self.params
         # Zeros would share whole S-boxes.
         counter = bytes(range(1, BLOCK + 1))
         program = _native.record_aes_ctr(params, counter, bytes(size), name)
@@ -120,7 +164,7 @@ class AesKey:
 
     def __repr__(self) -> str:
         where = "on no server" if self._server is None else "on a server"
-        return f"<becalm.AesKey, encrypted, {self._bits.params.name}, {where}>"
+        return f"<becalm.AesKey, encrypted, {self.params.name}, {where}>"
 
     def _machine(self, op: str) -> Server:
         if self._server is None:
@@ -140,7 +184,7 @@ class AesKey:
         return _native.record_aes_ctr(self._machine(op).params, counter, whole, name)
 
     def _run(self, op: str, program: _native.Program, *blocks: Lwe) -> list[Lwe]:
-        bits = [self._bits._bits, *blocks]
+        bits = [self._bits, *blocks]
         inputs: list[Any] = [bit for b in bits for bit in Ciphertext(b, (len(b), 1))]
         return [c._lwe for c in self._machine(op)._results(Program(program), inputs, None)]
 
@@ -150,7 +194,8 @@ def aes128(secret: SecretKey, key: bytes) -> AesKey:
 
     >>> key = becalm.aes128(secret, b"becalm, 16 bytes").on(server)
     """
-    return AesKey(encrypt_bytes(secret, key))
+    key = _block("aes", "key", key)
+    return AesKey(_native.encrypt_bits(_secret("aes", secret)._native, key))
 
 
 def encrypt_bytes(secret: SecretKey, data: bytes) -> EncryptedBytes:
@@ -158,10 +203,57 @@ def encrypt_bytes(secret: SecretKey, data: bytes) -> EncryptedBytes:
 
     >>> block = becalm.encrypt_bytes(secret, b"sixteen bytes ..")
     """
-    return EncryptedBytes(_native.encrypt_bits(secret._native, _bytes("encrypt", data)))
+    native = _secret("encrypt", secret)._native
+    return EncryptedBytes(_native.encrypt_bits(native, _bytes("encrypt", data)))
+
+
+def aes_ctr(key: bytes, data: bytes, counter: bytes) -> bytes:
+    """AES-128 in counter mode (SP 800-38A) in the clear: what a client sends, of any length, and
+    the inverse of itself. `AesKey.ctr` and `AesKey.transcipher` take its result.
+
+    `counter` is the first of the numbers of 128 bits, most significant byte first, of which each
+    block takes one; none may serve twice under one key.
+
+    >>> arrived = becalm.aes_ctr(b"becalm, 16 bytes", b"any length", bytes(16))
+    """
+    key, counter = _block("aes", "key", key), _block("aes", "counter", counter)
+    return _native.aes_ctr(key, counter, _bytes("aes", data))
+
+
+def loaded(found: tuple[bool, Lwe]) -> AesKey | EncryptedBytes:
+    """What stands in a file of bits."""
+    is_key, bits = found
+    return AesKey(bits) if is_key else EncryptedBytes(bits)
+
+
+def _restored(file: bytes, insecure: bool) -> AesKey | EncryptedBytes:
+    return loaded(_native.bits_from_bytes(file, insecure))
+
+
+def _bits_of(bits: Any) -> Lwe:
+    found = getattr(bits, "_lwe", getattr(bits, "_bits", bits))
+    if not isinstance(found, Lwe):
+        got, remedy = type(bits).__name__, "use becalm.encrypt_bytes or becalm.aes128"
+        raise BadInput("aes", "encrypted bytes", got, remedy)
+    return found
+
+
+def _secret(op: str, secret: Any) -> SecretKey:
+    if not isinstance(secret, SecretKey):
+        remedy = "becalm.keygen makes one, beside the server's"
+        raise BadInput(op, "a secret key", type(secret).__name__, remedy)
+    return secret
+
+
+def _block(op: str, name: str, data: Any) -> bytes:
+    found = _bytes(op, data)
+    if len(found) != BLOCK:
+        remedy = "pass a key of AES-128" if name == "key" else "pass the first counter block"
+        raise BadInput(op, f"a {name} of {BLOCK} bytes", f"{len(found)}", remedy)
+    return found
 
 
 def _bytes(op: str, data: Any) -> bytes:
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise BadInput(op, "bytes", type(data).__name__, "encode it")
+        raise BadInput(op, "bytes", type(data).__name__, "encode it: text.encode(), data.tobytes()")
     return bytes(data)

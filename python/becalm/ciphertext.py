@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from becalm import _values
 from becalm._native import Glwe, Lwe, Params
-from becalm.errors import BadInput, Unsupported
+from becalm.errors import BadIndex, BadInput, Unsupported
 
 __all__ = ["Ciphertext", "EncryptedTable", "concatenate", "stack"]
 
@@ -146,7 +146,11 @@ class Ciphertext:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Ciphertext:
-        return self._selected(self._lanes()[key])
+        try:
+            return self._selected(self._lanes()[key])
+        except IndexError as e:
+            wanted = f"places of an array of shape {self._shape}"
+            raise BadIndex("index", wanted, f"{key!r:.40}", str(e)) from None
 
     def reshape(self, *shape: int | Sequence[int]) -> Ciphertext:
         """The same values in another shape; one dimension may be -1."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "BadFile",
+    "BadIndex",
     "BadInput",
     "Error",
     "Insecure",
@@ -42,6 +43,10 @@ class Error(Exception):
 
 class BadInput(Error, ValueError):
     """A value, length, table or shape that the operation cannot take."""
+
+
+class BadIndex(BadInput, IndexError):
+    """A place that an array does not have, or something that is no place."""
 
 
 class WrongKey(Error, ValueError):

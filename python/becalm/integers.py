@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from becalm import _native, _values
+from becalm import _native, _operations, _operators, _values, ciphertext
 from becalm._native import Lwe, Params
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput, Unsupported
@@ -39,8 +36,12 @@ class IntegerType:
         >>> x.shape
         (2, 2)
         """
-        array = np.asarray(values, dtype=object)
-        digits = _native.encrypt_integers(secret._native, self.name, _words("encrypt", self, array))
+        if not isinstance(secret, SecretKey):
+            remedy = "becalm.keygen makes one, beside the server's"
+            raise BadInput("encrypt", "a secret key", type(secret).__name__, remedy)
+        array = _operations.numbers("encrypt", values)
+        words = _operations.words("encrypt", self, array)
+        digits = _native.encrypt_integers(secret._native, self.name, words)
         return Integers(self, digits, array.shape, None)
 
     def trivial(self, server: Server, values: Any) -> Integers:
@@ -50,8 +51,9 @@ class IntegerType:
         >>> x + becalm.uint(8).trivial(server, [1, 2])  # the same as x + [1, 2]
         <becalm.Integers of uint8, shape (2, 2), on a server>
         """
-        array = np.asarray(values, dtype=object)
-        digits = _native.trivial_integers(server._key, self.name, _words("trivial", self, array))
+        array = _operations.numbers("trivial", values)
+        words = _operations.words("trivial", self, array)
+        digits = _native.trivial_integers(_server("trivial", server)._key, self.name, words)
         return Integers(self, digits, array.shape, server)
 
     def cost(
@@ -59,29 +61,36 @@ class IntegerType:
         operation: str,
         *,
         params: Any = "tfhe_2_2",
-        clear: int | None = None,
+        clear: int | Sequence[int] | None = None,
         count: int | None = None,
+        other: IntegerType | None = None,
+        to: IntegerType | None = None,
+        entries: Sequence[int] | None = None,
         deep: bool = False,
     ) -> Cost:
         """What an operation (`"add"`, `"mul"`, ...) on integers of this type takes, for each lane.
 
-        With `clear` its last operand is that number. `count` is the number of operands of a
-        `"sum"`, or of elements of a `"dot"`. `deep` asks for the shortest path instead of the
-        fewest bootstraps.
+        With `clear` its last operand is that number; for `"dot"` the list of factors. `other` is
+        the type of the last operand where it is another: of a shift's or rotation's amount, of an
+        index. Further, `"sum"`, `"parity"` and `"dot"` need `count`, the number of elements;
+        `"index"` needs `count` and `other`; `"table"`, whose index is of this type, needs
+        `entries`, and `to` if they are of another type; `"cast"` needs `to`. `deep` asks for the
+        shortest path instead of the fewest bootstraps. Raises `BadInput` for what is missing.
 
         >>> becalm.uint(64).cost("add").bootstraps
         32
+        >>> becalm.int_(16).cost("shr", other=becalm.uint(4)).depth
+        9
+        >>> squares = [v * v for v in range(16)]
+        >>> becalm.uint(4).cost("table", entries=squares, to=becalm.uint(8)).bootstraps
+        4
         """
-        arity = dict(_native.integer_operations()).get(operation, 1)
-        if count is not None:
-            arity = _values.count("cost", "count", count) * (2 if operation == "dot" else 1)
-        operands: list[tuple[str, bytes | None]] = [(self.name, None)] * arity
-        if operation == "select":
-            operands[0] = ("bool", None)
-        if clear is not None:
-            operands[-1] = (self.name, _word("cost", self, clear))
-        program, _ = _record(_values.set_of("cost", params), operation, deep, tuple(operands))
-        return Cost(**program.cost())
+        given = {"clear": clear, "count": count, "other": other, "to": to, "entries": entries}
+        name, operands = _operations.priced(self, operation, given)
+        found = _operations.record(
+            _values.set_of("cost", params), name, bool(deep), tuple(operands)
+        )
+        return Cost(**found[0].cost())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, IntegerType) and self.name == other.name
@@ -107,19 +116,18 @@ def int_(bits: int) -> IntegerType:
 boolean = IntegerType("bool")
 
 
-class Integers:
+class Integers(_operators.Operators):
     """An array of encrypted integers of one type, of any shape.
 
-    Arithmetic wraps, as numpy's does; `//` and `%` divide towards zero; division by zero gives a
-    quotient of ones and the dividend as remainder. Comparisons give booleans. Operands are other
-    encrypted arrays or numbers in the clear, which make operations cheaper; shapes broadcast.
+    Arithmetic wraps, as numpy's does, that of booleans modulo 2; `//` and `%` divide towards zero;
+    division by zero gives a quotient of ones and the dividend as remainder. Comparisons give
+    booleans. Operands are other encrypted arrays of the same type, numbers in the clear, which make
+    operations cheaper, or lists and numpy arrays; shapes broadcast, and numpy's functions of these
+    operations (`np.add`, `np.minimum`, `np.where`, `np.sum`, ...) take encrypted arrays too.
     Computing needs a server: `x.on(server)`. Results stay on it.
     """
 
     __slots__ = ("_digits", "_server", "_shape", "type")
-    #: numpy leaves `array + integers` to the integers.
-    __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(
         self, type_: IntegerType, digits: list[Lwe], shape: tuple[int, ...], server: Server | None
@@ -129,10 +137,6 @@ class Integers:
         self._digits = digits
         self._shape = shape
         self._server = server
-
-    def __bool__(self) -> NoReturn:
-        remedy = "decrypt it, or choose with `select`"
-        raise Unsupported("truth", "a number in the clear", "an encrypted integer", remedy)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -166,10 +170,13 @@ class Integers:
 
     def on(self, server: Server) -> Integers:
         """The same integers, to be computed with on a server."""
-        return Integers(self.type, self._digits, self._shape, server)
+        return Integers(self.type, self._digits, self._shape, _server("on", server))
 
     def decrypt(self, secret: SecretKey) -> Any:
         """The values: an array of Python integers (or booleans), or a single one."""
+        if not isinstance(secret, SecretKey):
+            remedy = "servers have none: decrypt where the key was made"
+            raise BadInput("decrypt", "a secret key", type(secret).__name__, remedy)
         data = _native.decrypt_integers(secret._native, self.type.name, self._digits)
         words = (data[i : i + 32] for i in range(0, len(data), 32))
         values = [int.from_bytes(w, "little", signed=self.type.signed) for w in words]
@@ -185,10 +192,7 @@ class Integers:
         >>> x.astype(becalm.int_(16)).type
         <becalm.int16>
         """
-        if not isinstance(type_, IntegerType):
-            remedy = "pass becalm.uint(bits), becalm.int_(bits) or becalm.boolean"
-            raise BadInput("astype", "a type of integers", type(type_).__name__, remedy)
-        return self.apply(f"cast {type_.name}")
+        return self.apply(f"cast {_operations.type_of('astype', type_).name}")
 
     def apply(self, operation: str, *others: Any, deep: bool = False) -> Any:
         """An operation by its name, on this array and further operands: `x.apply("min", y)`.
@@ -197,6 +201,11 @@ class Integers:
         arrays in the clear. A tuple comes back where there are several results (`div_rem`,
         `overflowing_add`). `deep` asks for the shortest path instead of the fewest bootstraps.
         """
+        _operations.known(operation)
+        if operation in ("cast", "index", "table"):
+            remedy = {"cast": "x.astype(type)", "index": "x[i]", "table": "i.table(entries)"}
+            wanted = "an operation on operands alone"
+            raise BadInput("apply", wanted, operation, f"write {remedy[operation]}")
         return _apply(operation, [self, *others], deep=deep)
 
     def select(self, when_true: Any, when_false: Any) -> Integers:
@@ -207,38 +216,61 @@ class Integers:
         """
         return self.apply("select", when_true, when_false)
 
-    def min(self, other: Any) -> Integers:
-        """The smaller of two, element by element: as `numpy.minimum`, not along an axis."""
-        return self.apply("min", other)
+    def min(self, other: Any = None, *, axis: int | None = None) -> Integers:
+        """The smaller of two, element by element, as `numpy.minimum`; without `other` the least
+        element of all, or along an axis.
 
-    def max(self, other: Any) -> Integers:
-        """The greater of two, element by element: as `numpy.maximum`, not along an axis."""
-        return self.apply("max", other)
+        >>> x.min(100).decrypt(secret).tolist(), x.min().decrypt(secret)
+        ([[100, 3], [77, 0]], 0)
+        """
+        return self._least("min", other, axis)
+
+    def max(self, other: Any = None, *, axis: int | None = None) -> Integers:
+        """The greater of two, element by element, as `numpy.maximum`; without `other` the greatest
+        element of all, or along an axis."""
+        return self._least("max", other, axis)
 
     def abs(self) -> Integers:
         """The absolute value; of the least value itself, as numpy's."""
         return self.apply("abs")
 
     def sum(self, axis: int | None = None) -> Integers:
-        """The sum of all elements, or along an axis, in this type: it wraps.
+        """The sum of all elements, or along an axis, in this type: it wraps. Booleans are counted,
+        in an unsigned type just wide enough.
 
         >>> x.sum(axis=0).decrypt(secret).tolist()
         [21, 3]
+        >>> (x > 50).sum()
+        <becalm.Integers of uint3, shape (), on a server>
         """
-        rows = self.reshape(-1) if axis is None else self._first(axis)
-        return _apply("sum", list(rows))
+        return self._over("sum", axis)
+
+    def parity(self, axis: int | None = None) -> Integers:
+        """Whether an odd number of these booleans is true: their XOR."""
+        return self._over("parity", axis)
+
+    def any(self, axis: int | None = None) -> Integers:
+        """Whether any element is not zero, of all or along an axis."""
+        return self._truth().sum(axis) != 0
+
+    def all(self, axis: int | None = None) -> Integers:
+        """Whether no element is zero, of all or along an axis."""
+        return (~self._truth()).sum(axis) == 0
 
     def dot(self, other: Any) -> Integers:
-        """The sum of products of two lists of equal length, in this type; also `x @ y`.
+        """Sums of products, in this type; also `x @ y`: of two lists, a matrix and a list, or two
+        matrices, of which one may be in the clear, which is cheaper.
 
         >>> (x[0] @ [1, 10]).decrypt(secret)
         230
+        >>> ([[0, 1], [2, 0]] @ x).decrypt(secret).tolist()
+        [[77, 0], [144, 6]]
         """
-        y = other if isinstance(other, Integers) else list(np.asarray(other, dtype=object))
-        if self.ndim != 1 or len(y) != len(self) or getattr(y, "ndim", 1) != 1:
-            got = f"{self._shape} and {y.shape if isinstance(y, Integers) else (len(y),)}"
-            raise BadInput("dot", "two lists of equal length", got, "reshape or cut them")
-        return _apply("dot", [*self, *y])
+        found = _matmul(self, other)
+        if found is NotImplemented:
+            got = type(other).__name__
+            raise BadInput("dot", "a list or a matrix", got, "pass encrypted or clear integers")
+        return found
 
     def table(self, entries: Sequence[int], type_: IntegerType | None = None) -> Integers:
         """The entry of a table in the clear at each of these indices (of at most 8 bits), in this
@@ -247,12 +279,8 @@ class Integers:
         >>> (x >> 6).table([0, 1, 8, 27]).decrypt(secret).tolist()
         [[27, 0], [1, 0]]
         """
-        ty = type_ or self.type
-        rows = np.asarray(entries, dtype=object)
-        if rows.ndim != 1 or not rows.size:
-            remedy = "list one entry for each value of the index"
-            raise BadInput("table", "a list of entries", f"shape {rows.shape}", remedy)
-        return _apply("table", [self, *rows], clear=ty)
+        ty = _operations.type_of("table", type_ or self.type)
+        return _apply("table", [self, *_operations.entries_of(entries)], clear=ty)
 
     def rotate_left(self, by: Any) -> Integers:
         """The bits turned towards the high end, by a number or encrypted unsigned amounts."""
@@ -333,11 +361,44 @@ class Integers:
             return self._mapped(lambda c: c[key])
         if not self._shape:
             raise BadInput("index", "an array", "a single integer", "index an array of integers")
+        if key.type == boolean:
+            remedy = "how many are true is not known: choose with mask.select(x, 0)"
+            raise BadInput("index", "an encrypted place", "an encrypted mask", remedy)
+        if not len(self):
+            raise BadInput("index", "at least one element", "none", "index a longer array")
         return _apply("index", [*self, key])
 
     def reshape(self, *shape: int | Sequence[int]) -> Integers:
         """The same integers in another shape; one dimension may be -1."""
         return self._mapped(lambda c: c.reshape(*shape))
+
+    @property
+    def T(self) -> Integers:
+        """The array with its axes in reverse order."""
+        return self.reshape(-1)[np.arange(self.size).reshape(self._shape).T]
+
+    def __matmul__(self, other: Any) -> Any:
+        return _matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _matmul(other, self)
+
+    def __pow__(self, exponent: Any) -> Any:
+        """A power by squares and products, in this type; the exponent is a number in the clear.
+
+        >>> (x ** 2).decrypt(secret).tolist()
+        [[64, 9], [41, 0]]
+        """
+        e = None if isinstance(exponent, Integers) else _operators.number("power", exponent)
+        if not isinstance(e, int) or e < 0:
+            wanted, got = "an exponent in the clear, from 0", f"{type(exponent).__name__}"
+            raise Unsupported("power", wanted, got, "multiply, or use x.table([...])")
+        result, square = None, self
+        for i in range(e.bit_length()):
+            square = square * square if i else square
+            if e >> i & 1:
+                result = square if result is None else result * square
+        return self * 0 + 1 if result is None else result
 
     def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
         """Writes type and integers to a file, flat: after `becalm.load`, `reshape` them.
@@ -352,102 +413,50 @@ class Integers:
         file = _native.integers_to_bytes(self.type.name, self._digits)
         return _restored, (file, self._shape, insecure)
 
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise Unsupported("array", "numbers in the clear", "encrypted integers", "decrypt them")
-
-    def __add__(self, other: Any) -> Any:
-        return self._binary("add", other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        return self._binary("sub", other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._binary("sub", other, swapped=True)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._binary("mul", other)
-
-    __rmul__ = __mul__
-
-    def __matmul__(self, other: Any) -> Any:
-        return self.dot(other)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._binary("div", other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._binary("div", other, swapped=True)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._binary("rem", other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return self._binary("rem", other, swapped=True)
-
-    def __divmod__(self, other: Any) -> Any:
-        return self._binary("div_rem", other)
-
-    def __and__(self, other: Any) -> Any:
-        return self._binary("and", other)
-
-    __rand__ = __and__
-
-    def __or__(self, other: Any) -> Any:
-        return self._binary("or", other)
-
-    __ror__ = __or__
-
-    def __xor__(self, other: Any) -> Any:
-        return self._binary("xor", other)
-
-    __rxor__ = __xor__
-
-    def __lshift__(self, other: Any) -> Any:
-        return self._binary("shl", other)
-
-    def __rshift__(self, other: Any) -> Any:
-        return self._binary("shr", other)
-
-    def __neg__(self) -> Integers:
-        return self.apply("neg")
-
-    def __abs__(self) -> Integers:
-        return self.apply("abs")
-
-    def __invert__(self) -> Integers:
-        return self.apply("not")
-
-    def __eq__(self, other: object) -> Any:
-        return self._binary("eq", other)
-
-    def __ne__(self, other: object) -> Any:
-        return self._binary("ne", other)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._binary("lt", other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._binary("le", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._binary("gt", other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._binary("ge", other)
-
     def __repr__(self) -> str:
         where = "on no server" if self._server is None else "on a server"
         return f"<becalm.Integers of {self.type.name}, shape {self._shape}, {where}>"
 
-    def _binary(self, operation: str, other: Any, *, swapped: bool = False) -> Any:
-        if not isinstance(other, (Integers, list, tuple, np.ndarray)):
-            try:
-                other = operator.index(other)
-            except TypeError:
-                return NotImplemented
-        return _apply(operation, [other, self] if swapped else [self, other])
+    def _operate(self, operation: str, *operands: Any) -> Any:
+        found = [
+            x if isinstance(x, Integers) else _operators.number(operation, x) for x in operands
+        ]
+        return NotImplemented if any(x is None for x in found) else _apply(operation, found)
+
+    def _truth(self) -> Integers:
+        return self.astype(boolean) if self.type != boolean else self
+
+    def _over(self, operation: str, axis: int | None) -> Integers:
+        """An operation on the list of all elements, or along an axis; 0 of none."""
+        rows = list(self.reshape(-1) if axis is None else self._first(axis))
+        if rows:
+            return _apply(operation, rows)
+        ty = uint(2) if (operation, self.type) == ("sum", boolean) else self.type
+        shape = () if axis is None else np.empty(self._shape).sum(axis).shape
+        return _zeros(operation, ty, shape, self._server)
+
+    def _least(self, operation: str, other: Any, axis: int | None) -> Integers:
+        """By halves where there is no other operand."""
+        if other is not None:
+            if axis is not None:
+                raise BadInput(operation, "an operand or an axis", "both", "leave one of them out")
+            return self.apply(operation, other)
+        rows = self.reshape(-1) if axis is None else self._first(axis)
+        if not len(rows):
+            raise BadInput(operation, "at least one element", "none", "pass an operand, or more")
+        while len(rows) > 1:
+            half = len(rows) // 2
+            pairs = _apply(operation, [rows[:half], rows[half : 2 * half]])
+            rows = self._concatenated([pairs, rows[2 * half :]]) if len(rows) % 2 else pairs
+        return rows[0]
+
+    @staticmethod
+    def _concatenated(parts: Sequence[Any], axis: int = 0) -> Integers:
+        return joined(list(parts), lambda p: ciphertext.concatenate(p, axis))
+
+    @staticmethod
+    def _stacked(parts: Sequence[Any], axis: int = 0) -> Integers:
+        return joined(list(parts), lambda p: ciphertext.stack(p, axis))
 
     def _mapped(self, f: Callable[[Ciphertext], Ciphertext]) -> Integers:
         digits = [f(Ciphertext(d, self._shape)) for d in self._digits]
@@ -457,14 +466,55 @@ class Integers:
         """The same with an axis moved to the front."""
         try:
             order = np.moveaxis(np.arange(self.size).reshape(self._shape), axis, 0)
-        except ValueError:
+        except (ValueError, TypeError):
             got = f"axis {axis} of shape {self._shape}"
-            raise BadInput("sum", "an axis of the array", got, "choose one it has") from None
+            raise BadInput("axis", "an axis of the array", got, "choose one it has") from None
         return self.reshape(-1)[order]
 
 
-#: Operations whose second operand is an amount.
-_SHIFTS = ("shl", "shr", "rotate_left", "rotate_right")
+def _server(op: str, server: Any) -> Server:
+    if not isinstance(server, Server):
+        remedy = "becalm.keygen makes one, and becalm.load reads one"
+        raise BadInput(op, "a server", type(server).__name__, remedy)
+    return server
+
+
+def _zeros(
+    operation: str, ty: IntegerType, shape: tuple[int, ...], server: Server | None
+) -> Integers:
+    if server is None:
+        raise Unsupported(operation, "integers on a server", "none", "call x.on(server) first")
+    return ty.trivial(server, np.zeros(shape, dtype=object))
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    """A dot product for each row of `a` and column of `b`; of encrypted ones as one batch."""
+    x = a if isinstance(a, Integers) else b
+    if not all(isinstance(v, (Integers, list, tuple, np.ndarray)) for v in (a, b)):
+        clear = _operators.number("matmul", b if isinstance(a, Integers) else a)
+        if clear is None:
+            return NotImplemented
+        a, b = (v if isinstance(v, Integers) else np.asarray(clear) for v in (a, b))
+    if x.type == boolean:
+        remedy = "count with (x & y).sum(), or cast to an integer with astype"
+        raise BadInput("matmul", "integers", "booleans", remedy)
+    a, b = (v if isinstance(v, Integers) else _operations.numbers("matmul", v) for v in (a, b))
+    if not (a.ndim in (1, 2) and b.ndim in (1, 2) and a.shape[-1] == b.shape[0]):
+        wanted = "lists or matrices, of equal length where they meet"
+        raise BadInput("matmul", wanted, f"{a.shape} @ {b.shape}", "reshape or cut them")
+    shape, inner = (*a.shape[:-1], *b.shape[1:]), range(a.shape[-1])
+    server = next((v._server for v in (a, b) if isinstance(v, Integers) and v._server), None)
+    if not inner or 0 in shape:
+        return _zeros("matmul", x.type, shape, server)
+    a, b = a.reshape(-1, len(inner)), b.reshape(len(inner), -1)
+    if isinstance(a, Integers) and isinstance(b, Integers):
+        rows, columns = [a[:, i].reshape(-1, 1) for i in inner], [b[i] for i in inner]
+        return _apply("dot", [*rows, *columns]).reshape(shape)
+    # What is clear is folded into a circuit of its own for each of its rows or columns.
+    encrypted = [a[:, i] if isinstance(a, Integers) else b[i] for i in inner]
+    clear = b.T if isinstance(a, Integers) else a
+    parts = [_apply("dot", [*encrypted, *row]) for row in clear]
+    return x._stacked(parts, axis=1 if isinstance(a, Integers) else 0).reshape(shape)
 
 
 def _apply(
@@ -484,7 +534,10 @@ def _apply(
         raise BadInput(operation, "an encrypted value", "clear values only", remedy)
     for i, x in enumerate(operands):
         if isinstance(x, (list, tuple, np.ndarray)):
-            ty = clear or (uint(8) if operation in _SHIFTS and i else values[0].type)
+            x = _operations.checked_amount(operation, i, _operations.numbers(operation, x))
+            bits = _operations.width(x)
+            ty = clear or _operations.clear_type(operation, i, values[0].type, bits)
+            _operations.words(operation, ty, x)
             operands[i] = ty.trivial(server, x)
     arrays = [x for x in operands if isinstance(x, Integers)]
     shape = _values.common_shape(operation, *(x._shape for x in arrays))
@@ -495,9 +548,14 @@ def _apply(
             kinds.append((x.type.name, None))
             inputs += [Ciphertext(d, x._shape) for d in x._digits]
         else:
-            ty = clear or (uint(64) if operation in _SHIFTS and i else values[0].type)
-            kinds.append((ty.name, _word(operation, ty, x)))
-    program, types = _record(server.params, operation, deep, tuple(kinds))
+            ty = clear or _operations.clear_type(operation, i, values[0].type, 64)
+            kinds.append(
+                (
+                    ty.name,
+                    _operations.word(operation, ty, _operations.checked_amount(operation, i, x)),
+                )
+            )
+    program, types = _operations.record(server.params, operation, deep, tuple(kinds))
     digits = [c._lwe for c in server._results(Program(program), list(inputs), None)]
     results = []
     for name in types:
@@ -507,9 +565,14 @@ def _apply(
     return tuple(results) if len(results) > 1 else results[0]
 
 
-def joined(parts: Sequence[Integers], join: Callable[[list[Ciphertext]], Ciphertext]) -> Integers:
-    """Arrays of one type, joined digit by digit."""
-    first = parts[0]
+def joined(parts: Sequence[Any], join: Callable[[list[Ciphertext]], Ciphertext]) -> Integers:
+    """Arrays of one type, joined digit by digit; arrays in the clear take part where there is a
+    server."""
+    first = next(x for x in parts if isinstance(x, Integers))
+    server = next((x._server for x in parts if isinstance(x, Integers) and x._server), None)
+    if server is not None:
+        clear = (list, tuple, np.ndarray)
+        parts = [first.type.trivial(server, x) if isinstance(x, clear) else x for x in parts]
     for x in parts:
         if not isinstance(x, Integers) or x.type != first.type:
             got = x.type.name if isinstance(x, Integers) else type(x).__name__
@@ -517,7 +580,6 @@ def joined(parts: Sequence[Integers], join: Callable[[list[Ciphertext]], Ciphert
             raise BadInput("join", wanted, got, "encrypt it, or cast it with astype")
     count = range(len(first._digits))
     digits = [join([Ciphertext(x._digits[i], x._shape) for x in parts]) for i in count]
-    server = next((x._server for x in parts if x._server is not None), None)
     return Integers(first.type, [d._lwe for d in digits], digits[0]._shape, server)
 
 
@@ -529,27 +591,3 @@ def loaded(found: tuple[str, list[Lwe]]) -> Integers:
 
 def _restored(file: bytes, shape: tuple[int, ...], insecure: bool) -> Integers:
     return loaded(_native.integers_from_bytes(file, insecure)).reshape(shape)
-
-
-def _words(op: str, type_: IntegerType, array: npt.NDArray[Any]) -> bytes:
-    return b"".join(_word(op, type_, v) for v in array.ravel())
-
-
-def _word(op: str, type_: IntegerType, value: Any) -> bytes:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        got = type(value).__name__
-        raise BadInput(op, "integers", got, "convert them with int()") from None
-    # What the 32 bytes hold; the library refuses what the type cannot.
-    low, high = (-(1 << 255), 1 << 255) if type_.signed else (0, 1 << 256)
-    if not low <= number < high:
-        raise BadInput(op, f"values of {type_.name}", "one outside its range", "reduce it")
-    return (number % (1 << 256)).to_bytes(32, "little")
-
-
-@lru_cache(maxsize=256)
-def _record(
-    params: Params, operation: str, deep: bool, operands: tuple[tuple[str, bytes | None], ...]
-) -> tuple[_native.Program, list[str]]:
-    return _native.record_integers(params, operation, deep, operands)

@@ -70,7 +70,9 @@ fn record(
     }
     let outputs = match (operation, operation.strip_prefix("cast ")) {
         (_, Some(ty)) => vec![circuit.cast(&words[0], ty.parse()?)?],
-        ("sum", _) => vec![circuit.sum(&words)?],
+        // Booleans are counted; whether their number is odd has a name of its own.
+        ("sum", _) if words.iter().all(|w| w.ty() == Type::Bool) => vec![circuit.count(&words)?],
+        ("sum" | "parity", _) => vec![circuit.sum(&words)?],
         // A list and as many factors; an array and the index after it; an index and the entries after it, clear ones.
         ("dot", _) => {
             let (a, b) = words.split_at(words.len() / 2);
@@ -195,6 +197,67 @@ pub fn decrypt_bits<'py>(
     bits: &Lwe,
 ) -> PyResult<Bound<'py, PyBytes>> {
     Ok(PyBytes::new(py, &detached(py, || aes::decrypt_bytes(&secret.0, &bits.0))?))
+}
+
+/// What the bits of a file are: encrypted bytes, or a key of AES.
+fn content(key: bool) -> aes::Content {
+    if key { aes::Content::Key } else { aes::Content::Bytes }
+}
+
+/// Refuses bits that are no whole bytes, or no key of AES.
+#[pyfunction]
+pub fn check_bits(bits: &Lwe, key: bool) -> PyResult<()> {
+    guarded(|| content(key).checked(&bits.0).map(drop).map_err(raise))
+}
+
+/// Writes bits to a file.
+#[pyfunction]
+pub fn save_bits(
+    py: Python<'_>,
+    bits: &Lwe,
+    key: bool,
+    path: PathBuf,
+    seeded: bool,
+) -> PyResult<()> {
+    detached(py, || content(key).save(&bits.0, &path, seeded))
+}
+
+/// The file of bits in memory.
+#[pyfunction]
+pub fn bits_to_bytes<'py>(py: Python<'py>, bits: &Lwe, key: bool) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, &detached(py, || content(key).to_bytes(&bits.0, false))?))
+}
+
+/// Reads bits from a file: whether they are a key of AES, and the bits.
+#[pyfunction]
+pub fn load_bits(
+    py: Python<'_>,
+    path: PathBuf,
+    allow_insecure: bool,
+    limit: Option<u64>,
+) -> PyResult<(bool, Lwe)> {
+    let found = detached(py, || aes::Content::load(&path, trust(allow_insecure, limit)))?;
+    Ok((found.0 == aes::Content::Key, Lwe(found.1)))
+}
+
+/// Bits from a file in memory.
+#[pyfunction]
+pub fn bits_from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<(bool, Lwe)> {
+    let found = detached(py, || aes::Content::from_bytes(file, trust(allow_insecure, None)))?;
+    Ok((found.0 == aes::Content::Key, Lwe(found.1)))
+}
+
+/// AES-128 in counter mode in the clear, of any length.
+#[pyfunction]
+pub fn aes_ctr<'py>(
+    py: Python<'py>,
+    key: [u8; BLOCK],
+    counter: [u8; BLOCK],
+    data: &[u8],
+) -> Bound<'py, PyBytes> {
+    let mut data = data.to_vec();
+    aes::ctr_in_the_clear(&key, &counter, &mut data);
+    PyBytes::new(py, &data)
 }
 
 /// The program of AES-128 in ECB: the bits of a key, then those of the blocks, to the bits of encrypted blocks.

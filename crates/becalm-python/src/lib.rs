@@ -35,9 +35,10 @@ mod _native {
     use crate::evaluate::Evaluator;
     #[pymodule_export]
     use crate::integers::{
-        decrypt_bits, decrypt_integers, encrypt_bits, encrypt_integers, integer_operations,
-        integer_type, integers_from_bytes, integers_to_bytes, load_integers, record_aes_ctr,
-        record_aes_ecb, record_integers, save_integers, trivial_integers,
+        aes_ctr, bits_from_bytes, bits_to_bytes, check_bits, decrypt_bits, decrypt_integers,
+        encrypt_bits, encrypt_integers, integer_operations, integer_type, integers_from_bytes,
+        integers_to_bytes, load_bits, load_integers, record_aes_ctr, record_aes_ecb,
+        record_integers, save_bits, save_integers, trivial_integers,
     };
     #[pymodule_export]
     use crate::keys::{EvaluationKey, SecretKey, SlotKey, kind_of_file};

@@ -1,10 +1,12 @@
 //! AES-128 on encrypted bits against the vectors of NIST: the circuits in the clear, their noise, and one block encrypted.
 
-use becalm::apps::aes::{Aes, decrypt_bytes, encrypt_bytes};
+use becalm::apps::aes::{Aes, Content, ctr_in_the_clear, decrypt_bytes, encrypt_bytes};
 use becalm::apps::integer::Type;
 use becalm::backend::{Cpu, Evaluator};
 use becalm::cipher::SecretKey;
+use becalm::cipher::file::{Kind, Trust, inspect};
 use becalm::params::TfheParams;
+use becalm::{Error, cipher::Lwe};
 use std::sync::Arc;
 
 fn params(name: &str) -> Arc<TfheParams> {
@@ -93,4 +95,46 @@ fn a_block_and_a_stream_encrypted() {
     let words = ctr.integers(&results).unwrap().decrypt(&secret).unwrap();
     let found: Vec<u8> = words.iter().flat_map(|w| w.to_bytes()[..8].to_vec()).collect();
     assert_eq!(found, block(MESSAGE[0]));
+}
+
+#[test]
+fn the_clients_side_is_what_everybody_has() {
+    let (key, counter) = (block("2b7e151628aed2a6abf7158809cf4f3c"), block(COUNTER));
+    let message = MESSAGE.map(block).concat();
+    // Any length: a stream cut short is the beginning of the stream.
+    for n in [0, 1, 15, 16, 17, 32] {
+        let mut data = message[..n].to_vec();
+        ctr_in_the_clear(&key, &counter, &mut data);
+        assert_eq!(data, SENT.map(block).concat()[..n]);
+    }
+    // The counter wraps at 2^128 as the circuit's does.
+    let mut zeros = [0; 32];
+    ctr_in_the_clear(&key, &[0xff; 16], &mut zeros);
+    let aes = Aes::ctr(params("tfhe_2_2"), [0xff; 16], &[[0; 16]; 2], None).unwrap();
+    assert_eq!(bytes(&aes.run_in_the_clear(&key, &[]).unwrap()), zeros);
+}
+
+#[test]
+fn bytes_and_keys_travel_as_what_they_are() {
+    let secret = SecretKey::generate(&params("toy_2_2"), true).unwrap();
+    let text = *b"becalm, 16 bytes";
+    let bits = encrypt_bytes(&secret, &text).unwrap();
+    let path = std::env::temp_dir().join(format!("becalm-bits-{}", std::process::id()));
+    for content in [Content::Bytes, Content::Key] {
+        for seeded in [false, true] {
+            content.save(&bits, &path, seeded).unwrap();
+            let (found, back) = Content::load(&path, Trust::insecure()).unwrap();
+            assert_eq!((found, decrypt_bytes(&secret, &back).unwrap()), (content, text.to_vec()));
+        }
+        assert_eq!(inspect(&path).unwrap().kind, Kind::Bits);
+        // 128 bodies of 8 bytes, and no masks.
+        assert!(std::fs::metadata(&path).unwrap().len() < 128 * 8 + 3000);
+        assert!(matches!(Content::load(&path, Trust::default()), Err(Error::Insecure(_))));
+        assert!(matches!(Lwe::load(&path, Trust::insecure()), Err(Error::BadFile(_))));
+    }
+    std::fs::remove_file(&path).unwrap();
+    let refused = |r: becalm::Result<Vec<u8>>| assert!(matches!(r, Err(Error::BadInput(_))));
+    refused(Content::Key.to_bytes(&encrypt_bytes(&secret, &text[..15]).unwrap(), false));
+    refused(Content::Bytes.to_bytes(&bits.slice(0..7).unwrap(), false));
+    refused(Content::Bytes.to_bytes(&secret.encrypt(&[1; 8]).unwrap(), false));
 }

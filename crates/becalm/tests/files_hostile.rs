@@ -2,6 +2,7 @@
 
 mod harness;
 
+use becalm::apps::aes::{Content, encrypt_bytes};
 use becalm::apps::integer::{Clear, Integers, Type};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{EvaluationKey, Glwe, Lwe, SecretKey};
@@ -16,7 +17,7 @@ use std::sync::OnceLock;
 
 /// What tries to read: a name, and a load that forgets what it loaded.
 type Load = fn(&[u8], Trust) -> Result<()>;
-const LOADS: [(&str, Load); 7] = [
+const LOADS: [(&str, Load); 8] = [
     ("secret key", |b, t| SecretKey::from_bytes(b, t).map(drop)),
     ("evaluation key", |b, t| EvaluationKey::from_bytes(b, t).map(drop)),
     ("lwe", |b, t| Lwe::from_bytes(b, t).map(drop)),
@@ -24,11 +25,12 @@ const LOADS: [(&str, Load); 7] = [
     ("program", |b, t| Program::from_bytes(b, t).map(drop)),
     ("seeded lwe", |b, t| Lwe::from_bytes(b, t).map(drop)),
     ("integers", |b, t| Integers::from_bytes(b, t).map(drop)),
+    ("bits", |b, t| Content::from_bytes(b, t).map(drop)),
 ];
 
 /// One small file of each kind, in the order of [`LOADS`].
-fn files() -> &'static [Vec<u8>; 7] {
-    static FILES: OnceLock<[Vec<u8>; 7]> = OnceLock::new();
+fn files() -> &'static [Vec<u8>; 8] {
+    static FILES: OnceLock<[Vec<u8>; 8]> = OnceLock::new();
     FILES.get_or_init(|| {
         let key = SecretKey::generate(&tiny(), true).unwrap();
         let table = Table::from_fn(&tiny(), |m| 1 - m).unwrap();
@@ -40,6 +42,7 @@ fn files() -> &'static [Vec<u8>; 7] {
             program(&tiny()).to_bytes().unwrap(),
             key.encrypt(&[1, 0, 1]).unwrap().to_bytes_seeded().unwrap(),
             integers(&key).to_bytes(true).unwrap(),
+            Content::Bytes.to_bytes(&encrypt_bytes(&key, b"two").unwrap(), true).unwrap(),
         ]
     })
 }
@@ -414,6 +417,12 @@ fn seeds_and_types_that_are_none_are_refused() {
     for name in ["uint05", "uint7", "int1", "uint257", "float", "uint+5", ""] {
         let wrong = edit(file, |h, _| h["__metadata__"]["type"] = json!(name));
         assert!(matches!(read(&wrong, 1 << 20), Err(Error::BadFile(_))), "{name:?}");
+    }
+    // Three bytes are no key.
+    for name in ["aes128_key", "key", "Bytes", ""] {
+        let wrong = edit(&files()[7], |h, _| h["__metadata__"]["content"] = json!(name));
+        let found = Content::from_bytes(&wrong, Trust::insecure());
+        assert!(matches!(found, Err(Error::BadFile(_))), "{name:?}");
     }
     // As many digits of fewer bits: the value may be outside, which is the writer's own loss.
     let narrow = edit(file, |h, _| h["__metadata__"]["type"] = json!("int6"));

@@ -1,7 +1,7 @@
 //! Encrypted integers against the integers of Rust: circuits in the clear for every operation, many widths and all edge
 //! values; the same programs encrypted for some.
 
-use becalm::apps::integer::{Clear, OPERATIONS, Operation, Recorded, Type, Word};
+use becalm::apps::integer::{Clear, Expr, Formula, OPERATIONS, Operation, Recorded, Type, Word};
 use becalm::apps::{Aim, Circuit};
 use becalm::params::TfheParams;
 use proptest::prelude::*;
@@ -256,4 +256,74 @@ fn the_widest_types_divide() {
         let got = recorded.run_in_the_clear(&[Clear::from(a), Clear::from(b)]).unwrap();
         assert_eq!((got[0].low(), got[1].low()), (a / b, a % b), "{bits} bits");
     }
+}
+
+#[test]
+fn booleans_are_counted_and_formulas_sum_dot_and_look_up() {
+    for n in [1usize, 3, 4, 16, 70] {
+        let formula = Formula::new(params(), Aim::Work).unwrap();
+        let flags: Vec<Expr> = (0..n).map(|_| formula.input(Type::Bool)).collect();
+        let flags: Vec<&Expr> = flags.iter().collect();
+        let (count, odd) = (formula.count(&flags), formula.sum(&flags));
+        let wide = Type::Uint((usize::BITS - n.leading_zeros()).max(2));
+        assert_eq!((count.ty(), odd.ty()), (wide, Type::Bool));
+        let recorded = formula.finish(&[&count, &odd]).unwrap();
+        for step in 1..4 {
+            let given: Vec<Clear> = (0..n).map(|i| Clear::from(i % step == 0)).collect();
+            let wanted = (0..n).filter(|i| i % step == 0).count() as u128;
+            let found = recorded.run_in_the_clear(&given).unwrap();
+            assert_eq!([found[0].low(), found[1].low()], [wanted, wanted % 2]);
+        }
+    }
+    let ty = Type::Int(9);
+    let formula = Formula::new(params(), Aim::Depth).unwrap();
+    let x: Vec<Expr> = (0..5).map(|_| formula.input(ty)).collect();
+    let x: Vec<&Expr> = x.iter().collect();
+    let at = formula.input(Type::Uint(5));
+    let table: Vec<Clear> = (0..20).map(|i| clear(ty, 7 - i)).collect();
+    let results = [
+        formula.sum(&x),
+        formula.dot(&x[..2], &x[2..4]),
+        formula.index(&x, &at),
+        at.table(ty, &table),
+        -(&at.cast(ty) - x[0].clone()),
+    ];
+    let recorded = formula.finish(&results.each_ref()).unwrap();
+    let values = [-200, 31, 2, -77, 255];
+    let sum = wrap(ty, values.iter().sum());
+    for at in [0usize, 3, 4, 5, 19, 20, 31] {
+        let mut given: Vec<Clear> = values.iter().map(|v| clear(ty, *v)).collect();
+        given.push(Clear::from(at as u64));
+        let found = recorded.run_in_the_clear(&given).unwrap();
+        let entry = if at < 20 { 7 - at as i128 } else { 0 };
+        let element = values.get(at).copied().unwrap_or(0);
+        let dot = wrap(ty, -200 * 2 - 31 * 77);
+        let wanted = [sum, dot, element, entry, wrap(ty, -(at as i128 + 200))];
+        assert_eq!(found.iter().map(|f| number(ty, *f)).collect::<Vec<_>>(), wanted);
+    }
+}
+
+#[test]
+fn a_formula_tells_what_was_refused() {
+    let other = Formula::new(params(), Aim::Work).unwrap();
+    let theirs = other.input(Type::Uint(8));
+    let refused = |wanted: &str, make: &dyn Fn(&Formula)| {
+        let formula = Formula::new(params(), Aim::Work).unwrap();
+        make(&formula);
+        let mine = formula.input(Type::Uint(8));
+        let error = formula.finish(&[&mine]).unwrap_err();
+        assert!(error.to_string().contains(wanted), "{error}");
+    };
+    refused("one formula", &|f| drop(&f.input(Type::Uint(8)) + &theirs));
+    refused("at least one", &|f| drop(f.count(&[])));
+    refused("at least one", &|f| drop(f.index(&[], &f.input(Type::Uint(8)))));
+    refused("a bool", &|f| drop(f.count(&[&f.input(Type::Uint(8))])));
+    refused("unsigned index", &|f| {
+        let at = f.input(Type::Int(3));
+        drop((f.index(&[&f.input(Type::Uint(8))], &at), at.table(Type::Bool, &[true.into()])))
+    });
+    refused("2 to 256 bits", &|f| drop(f.input(Type::Uint(8)).cast(Type::Uint(300))));
+    let formula = Formula::new(params(), Aim::Work).unwrap();
+    formula.input(Type::Uint(8));
+    assert!(formula.finish(&[&theirs]).is_err());
 }

@@ -4,7 +4,10 @@
 //! A bit rests at 0 or half a torus, where addition is XOR and costs nothing, with room for thousands of terms: only the
 //! S-boxes bootstrap ([`sbox`]), 26 times each. Source: FIPS 197; CTR of SP 800-38A.
 
+mod file;
 mod sbox;
+
+pub use file::Content;
 
 use super::circuit::{Circuit, ROOM, Sum, xor};
 use super::integer::{Integers, Type};
@@ -13,6 +16,9 @@ use crate::cipher::{Ciphertext, Encoding, Lwe, SecretKey};
 use crate::params::TfheParams;
 use crate::program::Program;
 use crate::{Error, Result};
+use ::aes::Aes128;
+use ctr::Ctr128BE;
+use ctr::cipher::{KeyIvInit, StreamCipher};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -163,7 +169,19 @@ impl Aes {
 pub fn encrypt_bytes(secret: &SecretKey, bytes: &[u8]) -> Result<Lwe> {
     secret.params().require_one_slot("aes")?;
     let bits: Zeroizing<Vec<u64>> = Zeroizing::new(bytes.iter().flat_map(|b| bits(*b)).collect());
-    secret.encrypt_as(&bits, Encoding { values: 2, padding: false }, 2)
+    secret.encrypt_as(&bits, bit_encoding(), 2)
+}
+
+/// A bit at 0 or half a torus.
+fn bit_encoding() -> Encoding {
+    Encoding { values: 2, padding: false }
+}
+
+/// AES-128 in counter mode as everybody has it, no ciphertext of becalm involved: what a client sends, of any length, for
+/// [`Aes::ctr`] to turn into ciphertexts; applied again it decrypts. The counter is one number of 128 bits, most significant
+/// byte first (SP 800-38A); none may be used for two blocks under one key.
+pub fn ctr_in_the_clear(key: &[u8; BLOCK], counter: &[u8; BLOCK], data: &mut [u8]) {
+    Ctr128BE::<Aes128>::new(key.into(), counter.into()).apply_keystream(data);
 }
 
 /// Decrypts what [`encrypt_bytes`] or [`Aes::bits`] made.
@@ -171,7 +189,7 @@ pub fn encrypt_bytes(secret: &SecretKey, bytes: &[u8]) -> Result<Lwe> {
 /// # Errors
 /// What [`SecretKey::decrypt`] refuses; [`Error::BadInput`] for another encoding.
 pub fn decrypt_bytes(secret: &SecretKey, batch: &Lwe) -> Result<Vec<u8>> {
-    if batch.encoding() != (Encoding { values: 2, padding: false }) {
+    if batch.encoding() != bit_encoding() {
         let got = format!("{:?}", batch.encoding());
         return Err(Error::bad_input("aes", "bits at 0 and half a torus", got, "pass such bits"));
     }
@@ -197,15 +215,14 @@ fn add(a: &Byte, b: &Byte) -> Byte {
 
 fn arguments(c: &mut Circuit) -> Vec<Byte> {
     let mut bit = |_| {
-        let bit = c.argument(Encoding { values: 2, padding: false }, 1);
+        let bit = c.argument(bit_encoding(), 1);
         bit.within(0, ROOM)
     };
     (0..BLOCK).map(|_| std::array::from_fn(&mut bit)).collect()
 }
 
 fn outputs(c: &mut Circuit, state: &[Byte]) -> Result<()> {
-    let bit = Encoding { values: 2, padding: false };
-    state.iter().flatten().try_for_each(|b| c.result(b, bit, ROOM))
+    state.iter().flatten().try_for_each(|b| c.result(b, bit_encoding(), ROOM))
 }
 
 /// Bits to digits of base 4, fresh.

@@ -204,7 +204,7 @@ impl Circuit {
         if a.ty.signed() { self.map(&a.digits[i], |d| d / half) } else { Ok(Sum::clear(0)) }
     }
 
-    /// The sum of words of one type, modulo 2^bits.
+    /// The sum of words of one type, modulo 2^bits: of booleans whether an odd number is true; [`Circuit::count`] counts them.
     ///
     /// # Errors
     /// [`Error::BadInput`](crate::Error::BadInput) for none, or words of different types.

@@ -1,8 +1,8 @@
 //! Counting bits: each digit gives its share by a table, and the shares are summed in columns.
 
 use super::{Type, Word};
-use crate::Result;
 use crate::apps::circuit::{Circuit, Sum};
+use crate::{Error, Result};
 
 /// Which bits are counted, from which end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,19 @@ impl Circuit {
         let ones = |d: &Sum| self.map(d, |v| i64::from(v.count_ones()));
         let shares = a.digits.iter().map(ones).collect::<Result<_>>()?;
         self.tally(a.ty, shares)
+    }
+
+    /// How many of these booleans are true, in an unsigned type just wide enough for all of them.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for none, or words that are no booleans.
+    pub fn count(&mut self, flags: &[Word]) -> Result<Word> {
+        if flags.is_empty() {
+            return Err(Error::bad_input("count", "at least one boolean", "none", "pass one"));
+        }
+        let shares = flags.iter().map(|f| f.truth("count").cloned()).collect::<Result<_>>()?;
+        let bits = usize::BITS - flags.len().leading_zeros();
+        self.columns(Type::Uint(bits.max(2)), vec![shares])
     }
 
     /// How many bits are 0 before the first 1.

@@ -74,7 +74,7 @@ fn moved(c: &mut Circuit, how: Shift, words: &[Word]) -> Result<Word> {
     let amount = &words[1];
     if amount.ty.signed() {
         let got = amount.ty.to_string();
-        return Err(Error::bad_input("shift", "an unsigned amount", got, "cast it"));
+        return Err(Error::bad_input("shift", "an unsigned amount", got, "cast it to uintN"));
     }
     let digits: Option<Vec<i64>> = amount.digits.iter().map(|d| d.constant()).collect();
     match digits {

@@ -32,12 +32,13 @@ impl Circuit {
     /// The element of `array` at an encrypted index; 0 past its end. At most 256 elements, an index of at most 8 bits.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for an empty or longer array, a longer index, or elements of different types.
+    /// [`Error::BadInput`] for an empty or longer array, a longer or signed index, or elements of different types.
     pub fn index(&mut self, array: &[Word], index: &Word) -> Result<Word> {
         let Some(first) = array.first() else {
             return Err(Error::bad_input("index", "at least one element", "none", "pass an array"));
         };
         array.iter().try_for_each(|w| first.require_like(w, "index"))?;
+        require_unsigned(index)?;
         if array.len() > MAX_ENTRIES || index.ty.bits() > 8 {
             return Err(Error::bad_input(
                 "index",
@@ -80,6 +81,7 @@ impl Circuit {
     /// As [`Circuit::index`].
     pub fn table(&mut self, x: &Word, ty: Type, entries: &[super::Clear]) -> Result<Word> {
         let words = entries.iter().map(|e| Word::clear(ty, *e)).collect::<Result<Vec<_>>>()?;
+        require_unsigned(x)?;
         if words.len() > 16 || x.ty.bits() > 4 {
             return self.index(&words, x);
         }
@@ -90,5 +92,16 @@ impl Circuit {
         };
         let digit = |k| self.map(&packed, |v| entry(k, v));
         Ok(Word { ty, digits: (0..ty.digits()).map(digit).collect::<Result<_>>()? })
+    }
+}
+
+/// Refuses an index that could be negative, which is no place.
+fn require_unsigned(index: &Word) -> Result<()> {
+    match index.ty.signed() {
+        true => {
+            let got = index.ty.to_string();
+            Err(Error::bad_input("index", "an unsigned index", got, "cast it to uintN"))
+        }
+        false => Ok(()),
     }
 }

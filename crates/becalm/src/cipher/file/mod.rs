@@ -67,6 +67,8 @@ pub enum Kind {
     Glwe,
     /// A batch of encrypted integers.
     Integers,
+    /// Encrypted bytes, bit by bit, or an encrypted key of AES.
+    Bits,
     /// A program.
     Program,
     /// [`Rlwe`](crate::cipher::Rlwe), a ciphertext of CKKS.
@@ -77,13 +79,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::SecretKey,
         Kind::EvaluationKey,
         Kind::SlotKey,
         Kind::Lwe,
         Kind::Glwe,
         Kind::Integers,
+        Kind::Bits,
         Kind::Program,
         Kind::Rlwe,
         Kind::CkksSecretKey,
@@ -98,6 +101,7 @@ impl Kind {
             Kind::Lwe => "becalm.lwe",
             Kind::Glwe => "becalm.glwe",
             Kind::Integers => "becalm.integers",
+            Kind::Bits => "becalm.bits",
             Kind::Program => "becalm.program",
             Kind::Rlwe => "becalm.rlwe",
             Kind::CkksSecretKey => "becalm.ckks_secret_key",
@@ -121,6 +125,10 @@ impl Kind {
             Kind::Integers => &[
                 "checksum", "encoding", "format", "key", "noise", "params", "range", "role",
                 "type", "version",
+            ],
+            Kind::Bits => &[
+                "checksum", "content", "encoding", "format", "key", "noise", "params", "range",
+                "role", "version",
             ],
             Kind::Program => &["checksum", "format", "params", "version"],
             Kind::Rlwe => &[

@@ -1,0 +1,236 @@
+"""Python's operators and numpy's functions on encrypted integers.
+
+`x + y`, `np.add(x, y)` and `np.array(...) + x` are one operation of becalm, known by its name. What
+numpy has and becalm has not is refused, with what to use instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+import operator
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from becalm.errors import BadInput, Unsupported
+
+#: Operations by the names of numpy's functions of elements.
+_UFUNCS = {
+    "absolute": "abs",
+    "add": "add",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "divmod": "div_rem",
+    "equal": "eq",
+    "floor_divide": "div",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "invert": "not",
+    "left_shift": "shl",
+    "less": "lt",
+    "less_equal": "le",
+    "maximum": "max",
+    "minimum": "min",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "remainder": "rem",
+    "right_shift": "shr",
+    "subtract": "sub",
+}
+
+#: What further functions of elements are in Python.
+_FURTHER: dict[str, Callable[..., Any]] = {
+    "divide": operator.truediv,
+    "matmul": operator.matmul,
+    "positive": operator.pos,
+    "power": operator.pow,
+    "square": lambda x: x * x,
+}
+
+#: Functions that an array is reduced by, `np.add.reduce(x, axis)`.
+_REDUCTIONS = {"add": "sum", "minimum": "min", "maximum": "max"}
+
+
+def _both(operation: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """An operator, and the same reflected."""
+    return (
+        lambda self, other: self._operate(operation, self, other),
+        lambda self, other: self._operate(operation, other, self),
+    )
+
+
+def _unary(operation: str) -> Callable[[Any], Any]:
+    return lambda self: self._operate(operation, self)
+
+
+class Operators:
+    """Operators of an array, all by `_operate(name of the operation, operands)`."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    __add__, __radd__ = _both("add")
+    __sub__, __rsub__ = _both("sub")
+    __mul__, __rmul__ = _both("mul")
+    __floordiv__, __rfloordiv__ = _both("div")
+    __mod__, __rmod__ = _both("rem")
+    __divmod__, __rdivmod__ = _both("div_rem")
+    __and__, __rand__ = _both("and")
+    __or__, __ror__ = _both("or")
+    __xor__, __rxor__ = _both("xor")
+    __lshift__, __rlshift__ = _both("shl")
+    __rshift__, __rrshift__ = _both("shr")
+    __lt__, __gt__ = _both("lt")[0], _both("gt")[0]
+    __le__, __ge__ = _both("le")[0], _both("ge")[0]
+    __neg__, __invert__, __abs__ = _unary("neg"), _unary("not"), _unary("abs")
+
+    def _operate(self, operation: str, *operands: Any) -> Any:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> Any:
+        return self._operate("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._operate("ne", self, other)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __truediv__(self, other: Any) -> NoReturn:
+        raise Unsupported("divide", "a quotient of integers", "/", "use //, which truncates")
+
+    __rtruediv__ = __truediv__
+
+    def __rpow__(self, other: Any) -> NoReturn:
+        remedy = "write 1 << x for powers of two, or look them up with x.table(...)"
+        raise Unsupported("power", "an exponent in the clear", "an encrypted one", remedy)
+
+    def __bool__(self) -> NoReturn:
+        remedy = "decrypt it, or choose with `select`"
+        raise Unsupported("truth", "a number in the clear", "an encrypted integer", remedy)
+
+    def __int__(self) -> NoReturn:
+        remedy = "decrypt it, or choose another type with `astype`"
+        raise Unsupported("convert", "a number in the clear", "an encrypted integer", remedy)
+
+    __float__ = __complex__ = __round__ = __int__
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        remedy = "join parts with becalm.concatenate, or choose with (condition).select(new, x)"
+        raise Unsupported("assign", "a new array", "an element to be replaced", remedy)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        remedy = "decrypt them; encrypted arrays are joined by becalm.stack"
+        raise Unsupported("array", "numbers in the clear", "encrypted integers", remedy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        name = ufunc.__name__
+        if method == "reduce" and name in _REDUCTIONS:
+            return _reduced(name, inputs[0], **kwargs)
+        if method != "__call__":
+            remedy = f"there are numpy.{', numpy.'.join(f'{n}.reduce' for n in _REDUCTIONS)}"
+            raise Unsupported("numpy", "a function of elements", f"{name}.{method}", remedy)
+        if kwargs:
+            remedy = "assign the result: x = x + y"
+            got = f"{name} with {', '.join(f'{k}=' for k in kwargs)}"
+            raise Unsupported("numpy", "operands and nothing else", got, remedy)
+        if name in _UFUNCS:
+            return self._operate(_UFUNCS[name], *inputs)
+        if name in _FURTHER:
+            return _FURTHER[name](*(_plain(x) for x in inputs))
+        if name.startswith("logical_"):
+            return _logical(name, *inputs)
+        if name == "bitwise_count" and not self.type.signed:  # type: ignore[attr-defined]
+            return self._operate("count_ones", self)
+        known = [n for n in (*_UFUNCS, *_FURTHER) if n != "divide"]
+        remedy = f"there are {', '.join(sorted(known))} and the logical ones; or x.table(...)"
+        raise Unsupported("numpy", "a function of integers that becalm has", name, remedy)
+
+    def __array_function__(self, f: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        name = getattr(f, "__name__", str(f))
+        known = _FUNCTIONS.get(f)
+        if known is None:
+            names = ", ".join(sorted({g.__name__ for g in _FUNCTIONS}))
+            raise Unsupported("numpy", "a function that becalm has", name, f"there are {names}")
+        try:
+            inspect.signature(known).bind(*args, **kwargs)
+        except TypeError as e:
+            wanted = f"{name}{inspect.signature(known)}"
+            raise Unsupported("numpy", wanted, str(e), "leave further arguments out") from None
+        return known(*args, **kwargs)
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, and numpy's numbers as Python's: numpy would take their operators back."""
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def _reduced(name: str, x: Any, axis: Any = 0, **kwargs: Any) -> Any:
+    if kwargs:
+        got = ", ".join(f"{k}=" for k in kwargs)
+        raise Unsupported("numpy", "an axis and nothing else", got, "leave them out")
+    return getattr(x, _REDUCTIONS[name])(axis=axis)
+
+
+def _logical(name: str, *inputs: Any) -> Any:
+    """Of integers whether they are not zero."""
+    truths = [x._truth() if isinstance(x, Operators) else np.asarray(x) != 0 for x in inputs]
+    operations = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
+    if name == "logical_not":
+        return ~truths[0]
+    return operations[name.removeprefix("logical_")](*map(_plain, truths))
+
+
+def _one_of(values: Any) -> Any:
+    return next(x for x in values if isinstance(x, Operators))
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return _one_of((condition, x, y))._operate("select", condition, x, y)
+
+
+def _dot(a: Any, b: Any) -> Any:
+    return _plain(a) @ _plain(b)
+
+
+#: Functions of whole arrays, with the arguments that they take here.
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.all: lambda a, axis=None: a.all(axis),
+    np.any: lambda a, axis=None: a.any(axis),
+    np.concatenate: lambda arrays, axis=0: _one_of(arrays)._concatenated(arrays, axis),
+    np.count_nonzero: lambda a, axis=None: a._truth().sum(axis),
+    np.dot: _dot,
+    np.max: lambda a, axis=None: a.max(axis=axis),
+    np.min: lambda a, axis=None: a.min(axis=axis),
+    np.ndim: lambda a: a.ndim,
+    np.ravel: lambda a: a.reshape(-1),
+    np.reshape: lambda a, shape: a.reshape(shape),
+    np.shape: lambda a: a.shape,
+    np.size: lambda a: a.size,
+    np.stack: lambda arrays, axis=0: _one_of(arrays)._stacked(arrays, axis),
+    np.sum: lambda a, axis=None: a.sum(axis),
+    np.transpose: lambda a: a.T,
+    np.where: _where,
+}
+
+
+def number(op: str, value: Any) -> Any:
+    """A number in the clear as a Python integer, lists and arrays of them as they are, None for
+    what is neither; a refusal for other numbers, which would be cut."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return value
+    if isinstance(value, np.bool_):
+        return int(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        if isinstance(value, numbers.Number):
+            got, remedy = type(value).__name__, "round it, and convert it with int()"
+            raise BadInput(op, "an integer", got, remedy) from None
+    return None

@@ -1,0 +1,297 @@
+"""Encrypted integers as numpy's arrays: functions, reflected operators, products, reductions."""
+
+import operator as op
+
+import numpy as np
+import pytest
+
+import becalm
+
+
+@pytest.fixture(scope="module")
+def arrays(toy):
+    """Unsigned and signed matrices and booleans, clear and encrypted."""
+    a = np.array([[200, 3, 17], [77, 0, 9]], dtype=np.uint8)
+    s = np.array([[-128, 3, -17], [77, 0, 127]], dtype=np.int8)
+    b = np.array([[True, False, True], [True, True, True]])
+    types = [becalm.uint(8), becalm.int_(8), becalm.boolean]
+    both = zip(types, [a, s, b], strict=True)
+    return [(v, ty.encrypt(toy.secret, v).on(toy.server)) for ty, v in both]
+
+
+def same(toy, found, wanted):
+    assert isinstance(found, becalm.Integers), found
+    values = found.decrypt(toy.secret)
+    assert found.shape == np.shape(wanted)
+    return np.array_equal(values, np.asarray(wanted).tolist())
+
+
+UFUNCS = (
+    *("add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    *("minimum", "maximum", "equal", "not_equal", "less", "less_equal", "greater"),
+    *("greater_equal", "logical_and", "logical_or", "logical_xor"),
+)
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_functions_of_two_elements(toy, arrays, name):
+    f = getattr(np, name)
+    for a, x in arrays[:2]:
+        row = np.array([3, 1, 2], dtype=a.dtype)
+        assert same(toy, f(x, row), f(a, row))
+        assert same(toy, f(row, x), f(row, a))
+        assert same(toy, f(3, x), f(a.dtype.type(3), a))
+
+
+def test_functions_of_one_element_division_and_shifts(toy, arrays):
+    (a, x), (s, y), (b, z) = arrays
+    for f in (np.invert, np.positive, np.square, np.logical_not):
+        assert same(toy, f(x), f(a)), f
+        assert same(toy, f(y), f(s)), f
+    assert same(toy, np.negative(y), np.negative(s))
+    assert same(toy, np.abs(y), np.abs(s))
+    assert same(toy, np.logical_not(z), ~b)
+    assert same(toy, np.power(x, 3), a**3)
+    assert same(toy, x**0, a**0)
+    for f in (op.floordiv, op.mod):
+        assert same(toy, f(x, np.uint8(7)), f(a, np.uint8(7)))
+        assert same(toy, f(250, x | 1), f(np.uint8(250), a | 1))
+    for found, wanted in zip(divmod(250, x | 1), divmod(np.uint8(250), a | 1), strict=True):
+        assert same(toy, found, wanted)
+    for found, wanted in zip(np.divmod(x, 7), np.divmod(a, np.uint8(7)), strict=True):
+        assert same(toy, found, wanted)
+    # Reflected: the value is clear, the amount is not; numpy's is of the wider type of both.
+    assert same(toy, 3 << x, (3 << a.astype(object)) % 256)
+    assert same(toy, 200 >> x, 200 >> a.astype(object))
+    assert same(toy, np.left_shift(x, 2), a << 2)
+    assert same(toy, x << np.array([300, 1, 0]), a << np.uint8([8, 1, 0]))
+    assert same(toy, y >> np.array([0, 1, 9]), s >> np.array([0, 1, 7], dtype=np.int8))
+
+
+def test_arrays_in_front_give_one_encrypted_array(toy, arrays):
+    a, x = arrays[0]
+    wide = np.array([[1, 2, 3], [4, 5, 6]])
+    for f in (op.add, op.sub, op.mul, op.and_, op.or_, op.xor):
+        assert same(toy, f(wide, x), f(wide.astype(np.uint8), a))
+        assert same(toy, f(np.uint8(5), x), f(np.uint8(5), a))
+        assert same(toy, f(np.array(5), x), f(np.uint8(5), a))
+    for f in (op.lt, op.le, op.gt, op.ge, op.eq, op.ne):
+        assert same(toy, f(9, x), f(9, a))
+        assert same(toy, f(np.uint8(9), x), f(9, a))
+        assert same(toy, f(wide, x), f(wide, a))
+    y = x
+    y += 1
+    y <<= 1
+    assert same(toy, y, (a + np.uint8(1)) << 1) and same(toy, x, a)
+
+
+def test_booleans(toy, arrays):
+    b, z = arrays[2]
+    for truth in (True, 1, np.True_, np.bool_(True)):
+        assert same(toy, z == truth, b)
+        assert same(toy, truth != z, ~b)
+    for no in (False, 0, np.False_):
+        assert same(toy, z == no, ~b)
+    # Counted, as numpy counts, in the narrowest type that holds the count.
+    assert same(toy, z.sum(), 5) and z.sum().type == becalm.uint(3)
+    assert same(toy, z.sum(axis=1), b.sum(axis=1)) and z.sum(1).type == becalm.uint(2)
+    assert same(toy, np.sum(z, axis=0), b.sum(axis=0))
+    assert same(toy, np.count_nonzero(arrays[0][1]), 5)
+    many = becalm.boolean.encrypt(toy.secret, [True] * 16).on(toy.server)
+    assert many.sum().decrypt(toy.secret) == 16 and many.sum().type == becalm.uint(5)
+    # The XOR of all has its own name.
+    assert same(toy, z.parity(), True) and same(toy, z.parity(1), [False, True])
+    for axis in (None, 0, 1):
+        assert same(toy, z.any(axis), b.any(axis)) and same(toy, z.all(axis), b.all(axis))
+    assert same(toy, np.all(z, axis=0), b.all(axis=0)) and same(toy, np.any(z), True)
+    assert same(toy, np.where(z, arrays[0][1], 7), np.where(b, arrays[0][0], 7))
+    assert same(toy, np.where(b, arrays[0][1], 7), np.where(b, arrays[0][0], 7))
+
+
+def test_products_of_matrices(toy, arrays):
+    for a, x in arrays[:2]:
+        column, row = np.array([2, 1, 3], dtype=a.dtype), np.array([1, 2], dtype=a.dtype)
+        square = np.arange(9, dtype=a.dtype).reshape(3, 3)
+        f, g = x[0], x[:, 1:].T
+        assert same(toy, f @ f, a[0] @ a[0])
+        assert same(toy, x @ f, a @ a[0])
+        assert same(toy, x[:, 0] @ x, a[:, 0] @ a)
+        assert same(toy, g @ x, a[:, 1:].T @ a)
+        assert same(toy, x @ column, a @ column)
+        assert same(toy, row @ x, row @ a)
+        assert same(toy, x @ square, a @ square)
+        assert same(toy, square @ x.T, square @ a.T)
+        assert same(toy, [1, 2] @ x, row @ a)
+        assert same(toy, np.matmul(square, f), square @ a[0])
+        assert same(toy, np.dot(x, column), a @ column)
+        assert same(toy, x[:, :0] @ x[:0], np.zeros((2, 3)))
+    assert x.T.shape == (3, 2) and same(toy, x.T, a.T)
+    # Factors in the clear are folded.
+    u8 = becalm.uint(8)
+    assert u8.cost("dot", clear=[2, 1, 3]).bootstraps < u8.cost("dot", count=3).bootstraps / 2
+
+
+def test_shapes_that_do_not_fit_are_told(toy, arrays):
+    x = arrays[0][1]
+    cases = {
+        r"\(2, 3\) @ \(2, 3\)": lambda: x @ x,
+        r"\(3,\) @ \(2,\)": lambda: x[0] @ [1, 2],
+        r"\(2,\) @ \(3,\)": lambda: [1, 2] @ x[0],
+        r"\(2, 2\) @ \(3,\)": lambda: np.eye(2, dtype=int) @ x[0],
+        r"\(2, 3\) @ \(\)": lambda: x @ 3,
+        r"\(\) @ \(2, 3\)": lambda: np.uint8(3) @ x,
+        r"\(2, 3, 1\) @ \(1,\)": lambda: x.reshape(2, 3, 1) @ [1],
+        r"\(2, 3\) and \(2,\)": lambda: op.add(x, [1, 2]),
+        "rows of different lengths": lambda: op.add(x, [[1, 2, 3], [1]]),
+        "booleans": lambda: arrays[2][1] @ arrays[2][1].T,
+        "cast": lambda: x @ arrays[1][1].T,
+        "axis 2 of shape": lambda: x.sum(2),
+        "an operand or an axis": lambda: x.min(3, axis=0),
+        "at least one element": lambda: x[:0].min(),
+        "compare first": lambda: x.parity(),
+        "a list or a matrix": lambda: x.dot("ab"),
+        "mask.select": lambda: x[x > 3],
+        "an unsigned index": lambda: x[becalm.int_(4).encrypt(toy.secret, 1)],
+        "at least one el": lambda: x[:0][becalm.uint(4).encrypt(toy.secret, 1)],
+        "type of integers, got str": lambda: x.table([1, 2], "uint8"),
+        "add: wanted integers": lambda: x + np.array([1.5, 2, 3]),
+        "an amount from 0": lambda: x << np.array([1, 2, -1]),
+    }
+    for told, run in cases.items():
+        with pytest.raises(becalm.BadInput, match=told):
+            run()
+    for place in (2, -3, (0, 3), "a", 0.5, (0, 0, 0)):
+        with pytest.raises(becalm.BadIndex, match="shape") as e:
+            x[place]
+        assert isinstance(e.value, IndexError)
+
+
+def test_reductions_and_views(toy, arrays):
+    for a, x in arrays[:2]:
+        for axis in (None, 0, 1, -1):
+            assert same(toy, x.min(axis=axis), a.min(axis=axis))
+            assert same(toy, np.max(x, axis=axis), a.max(axis=axis))
+            assert same(toy, np.sum(x, axis=axis), a.sum(axis=axis, dtype=a.dtype))
+        assert same(toy, np.add.reduce(x), a.sum(axis=0, dtype=a.dtype))
+        assert same(toy, np.minimum.reduce(x, axis=1), a.min(axis=1))
+        assert same(toy, np.concatenate([x, a, [[1, 2, 3]]]), np.concatenate([a, a, [[1, 2, 3]]]))
+        assert same(toy, np.stack([a, x], axis=1), np.stack([a, a], axis=1))
+        assert same(toy, np.transpose(x), a.T) and same(toy, np.ravel(x), a.ravel())
+        assert same(toy, np.reshape(x, (3, 2)), a.reshape(3, 2))
+        assert (np.shape(x), np.ndim(x), np.size(x), len(x)) == ((2, 3), 2, 6, 2)
+        assert all(same(toy, row, wanted) for row, wanted in zip(x, a, strict=True))
+        assert same(toy, x[1, ::-1], a[1, ::-1]) and same(toy, x[..., None], a[..., None])
+    empty = becalm.uint(8).encrypt(toy.secret, []).on(toy.server)
+    assert same(toy, empty.sum(), 0) and same(toy, empty + 1, []) and same(toy, empty @ [], 0)
+    assert same(toy, x[:0].sum(axis=0), [0, 0, 0]) and same(toy, (empty > 1).sum(), 0)
+    assert repr(x) == "<becalm.Integers of int8, shape (2, 3), on a server>"
+
+
+def test_what_numpy_has_more_is_refused_by_name(toy, arrays):
+    x, out = arrays[0][1], np.zeros((2, 3), dtype=object)
+
+    def assign():
+        x[0] = 1
+
+    def into():
+        nonlocal out
+        out += x
+
+    cases = {
+        "use //": lambda: x / 2,
+        "which truncates": lambda: np.divide(2, x),
+        "1 << x": lambda: 2**x,
+        "in the clear, from 0": lambda: x**-1,
+        "exponent": lambda: x**x,
+        "sin": lambda: np.sin(x),
+        "add.accumulate": lambda: np.add.accumulate(x),
+        "add with out=": into,
+        "add with where=": lambda: np.add(x, 1, where=True),
+        "got sort": lambda: np.sort(x),
+        "keepdims": lambda: np.sum(x, keepdims=True),
+        "decrypt": lambda: np.asarray(x),
+        "decrypt it, or": lambda: int(x[0, 0]),
+        "another type": lambda: float(x[0, 0]),
+        "becalm.concatenate": assign,
+        "select": lambda: bool(x[0, 0]),
+    }
+    for told, run in cases.items():
+        with pytest.raises(becalm.Unsupported, match=told):
+            run()
+    for run in (lambda: x + 1.5, lambda: x == 1.5, lambda: np.float64(2) * x, lambda: x & 1j):
+        with pytest.raises(becalm.BadInput, match="int\\(\\)"):
+            run()
+    for run in (lambda: x + "1", lambda: None - x, lambda: {x}):
+        with pytest.raises(TypeError):
+            run()
+    assert (x == "a") is False and (x != None) is True  # noqa: E711
+
+
+def test_costs_of_lists_tables_and_casts(toy, monkeypatch):
+    """What is told is what runs."""
+    u8, u4, i8 = becalm.uint(8), becalm.uint(4), becalm.int_(8)
+    x = u8.encrypt(toy.secret, [5, 6, 7]).on(toy.server)
+    i = u4.encrypt(toy.secret, [1, 2, 0]).on(toy.server)
+    y, pairs = x.astype(i8), x == x
+
+    def price(type_, operation, **more):
+        return type_.cost(operation, params=toy.server, **more)
+
+    ran, results = [], becalm.Server._results
+
+    def watched(server, program, *rest):
+        ran.append(program.cost)
+        return results(server, program, *rest)
+
+    monkeypatch.setattr(becalm.Server, "_results", watched)
+    cases = [
+        (price(u8, "sum", count=3), lambda: x.sum()),
+        (price(becalm.boolean, "sum", count=3), lambda: pairs.sum()),
+        (price(becalm.boolean, "parity", count=3), lambda: pairs.parity()),
+        (price(u8, "dot", count=3), lambda: x @ x),
+        (price(u8, "dot", clear=[1, 2, 3]), lambda: x @ [1, 2, 3]),
+        (price(u8, "index", count=3, other=u4), lambda: x[i]),
+        (price(u4, "table", entries=range(16), to=u8), lambda: i.table(range(16), u8)),
+        (price(u4, "table", entries=[3, 1]), lambda: i.table([3, 1])),
+        (price(u8, "cast", to=becalm.int_(5)), lambda: x.astype(becalm.int_(5))),
+        (price(u8, "cast", to=becalm.boolean), lambda: x.astype(becalm.boolean)),
+        (price(u8, "shl", other=u4), lambda: x << i),
+        (price(i8, "shr", other=u4), lambda: y >> i),
+        (price(i8, "shr", clear=3), lambda: y >> 3),
+        (price(i8, "rotate_left", other=u8), lambda: y.rotate_left(x)),
+        (price(u8, "select"), lambda: pairs.select(x, x)),
+    ]
+    for told, run in cases:
+        ran.clear()
+        run()
+        assert ran == [told]
+
+
+def test_costs_say_what_they_need():
+    u8, i8 = becalm.uint(8), becalm.int_(8)
+    cases = {
+        "`entries`": lambda: u8.cost("table"),
+        "`count`.*`other`": lambda: u8.cost("index"),
+        "wanted other, got none": lambda: u8.cost("index", count=3),
+        "`to`": lambda: u8.cost("cast"),
+        "cost of sum: wanted count": lambda: u8.cost("sum"),
+        "cost of dot: wanted count": lambda: u8.cost("dot"),
+        "`other`.* or `clear`": lambda: i8.cost("shr"),
+        "unsigned amount": lambda: i8.cost("shr", other=i8),
+        "a type of integers as to, got str": lambda: u8.cost("cast", to="uint16"),
+        "got entries": lambda: u8.cost("add", entries=[1]),
+        "got count": lambda: u8.cost("add", count=3),
+        "got clear": lambda: u8.cost("neg", clear=3),
+        "at least one": lambda: u8.cost("sum", count=0),
+        "wanted booleans": lambda: u8.cost("parity", count=3),
+        "a list of entries": lambda: u8.cost("table", entries=5),
+        "an amount from 0": lambda: u8.cost("shl", clear=-1),
+        "one factor for each": lambda: u8.cost("dot", clear=[1, 2], count=3),
+        "table.*parity|parity.*table": lambda: u8.cost("square"),
+        "its name": lambda: u8.cost(3),
+        "at most 256 elements": lambda: u8.cost("table", entries=range(257), to=becalm.uint(9)),
+    }
+    for told, run in cases.items():
+        with pytest.raises(becalm.BadInput, match=told):
+            run()
+    assert i8.cost("shr", other=becalm.uint(3)).bootstraps < u8.cost("shr").bootstraps
