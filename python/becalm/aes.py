@@ -111,7 +111,10 @@ class AesKey:
         return AesKey(self._bits, server)
 
     def ecb(self, blocks: EncryptedBytes) -> EncryptedBytes:
-        """Encrypts encrypted blocks of 16 bytes, each alone: the building block of other modes."""
+        """Encrypts encrypted blocks of 16 bytes, each alone: the building block of other modes.
+
+        Raises `BadInput` for bytes that are no whole blocks.
+        """
         if not isinstance(blocks, EncryptedBytes):
             got = type(blocks).__name__
             raise BadInput("ecb", "encrypted bytes", got, "use becalm.encrypt_bytes")
@@ -122,8 +125,8 @@ class AesKey:
         return EncryptedBytes(Lwe.concat(self._run("ecb", program, blocks._bits)))
 
     def ctr(self, data: bytes, counter: bytes) -> EncryptedBytes:
-        """Adds the keystream from a counter block on to clear data: what AES-CTR encrypted comes
-        out decrypted, under becalm's key.
+        """Adds the keystream from a counter block on to clear data, at most 1024 blocks, of any
+        length: what AES-CTR encrypted comes out decrypted, under becalm's key.
 
         >>> stored = key.ctr(arrived, counter)
         """
@@ -132,7 +135,8 @@ class AesKey:
         return EncryptedBytes(Lwe.concat(bits))
 
     def transcipher(self, data: bytes, counter: bytes, type_: IntegerType) -> Integers:
-        """`ctr` to encrypted integers of 8, 16, 32, 64 or 128 bits, least significant byte first.
+        """`ctr` to a list of encrypted integers of 8, 16, 32, 64 or 128 bits, least significant
+        byte first. Raises `BadInput` if the data is no whole number of them.
 
         >>> words = key.transcipher(arrived, counter, becalm.uint(32))
         """

@@ -30,7 +30,9 @@ class IntegerType:
         self.bits, _, self.signed = _native.integer_type(name)
 
     def encrypt(self, secret: SecretKey, values: Any) -> Integers:
-        """An array of encrypted integers; call `on(server)` to compute with it.
+        """An array of encrypted integers, in the shape of `values`; `on(server)` computes with it.
+
+        Raises `BadInput` for values that the type cannot hold, and rows of different lengths.
 
         >>> x = becalm.uint(8).encrypt(secret, [[200, 3], [77, 0]]).on(server)
         >>> x.shape
@@ -124,7 +126,8 @@ class Integers(_operators.Operators):
     booleans. Operands are other encrypted arrays of the same type, numbers in the clear, which make
     operations cheaper, or lists and numpy arrays; shapes broadcast, and numpy's functions of these
     operations (`np.add`, `np.minimum`, `np.where`, `np.sum`, ...) take encrypted arrays too.
-    Computing needs a server: `x.on(server)`. Results stay on it.
+    Computing needs a server: `x.on(server)`. Results stay on it. What does not fit (types, ranges,
+    shapes) is `BadInput`, what encrypted integers cannot do `Unsupported`, each with a remedy.
     """
 
     __slots__ = ("_digits", "_server", "_shape", "type")
@@ -173,7 +176,10 @@ class Integers(_operators.Operators):
         return Integers(self.type, self._digits, self._shape, _server("on", server))
 
     def decrypt(self, secret: SecretKey) -> Any:
-        """The values: an array of Python integers (or booleans), or a single one."""
+        """The values in the array's shape, as Python integers (or booleans), or a single one.
+
+        Raises `WrongKey` if they are under another key.
+        """
         if not isinstance(secret, SecretKey):
             remedy = "servers have none: decrypt where the key was made"
             raise BadInput("decrypt", "a secret key", type(secret).__name__, remedy)
@@ -273,8 +279,8 @@ class Integers(_operators.Operators):
         return found
 
     def table(self, entries: Sequence[int], type_: IntegerType | None = None) -> Integers:
-        """The entry of a table in the clear at each of these indices (of at most 8 bits), in this
-        type or another; 0 past its end.
+        """The entry of a table in the clear, of at most 256, at each of these indices (unsigned, of
+        at most 8 bits), in this type or another; 0 past its end.
 
         >>> (x >> 6).table([0, 1, 8, 27]).decrypt(secret).tolist()
         [[27, 0], [1, 0]]
@@ -349,7 +355,8 @@ class Integers(_operators.Operators):
 
     def __getitem__(self, key: Any) -> Integers:
         """Elements at clear places, as in numpy. With an encrypted index (unsigned, of at most 8
-        bits) the elements of the first axis at that place, 0 past the end.
+        bits) the elements of the first axis, of at most 256, at that place, 0 past the end.
+        Raises `BadIndex`, which is also an `IndexError`, for clear places that there are not.
 
         >>> x[1:, 0].decrypt(secret).tolist()
         [77]
