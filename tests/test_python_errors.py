@@ -10,6 +10,7 @@ import becalm
 
 KINDS = {
     becalm.BadInput: ValueError,
+    becalm.BadIndex: IndexError,
     becalm.WrongKey: ValueError,
     becalm.WrongParams: ValueError,
     becalm.Insecure: ValueError,
