@@ -1,6 +1,10 @@
 """Speed and area of the processor for T = 2 to 32 coefficients a clock, beside the paper's.
 
-python rtl/report.py [T ...]
+python rtl/report.py [--width T ...] [--only TEXT] [--fresh] [--tables]
+Every figure is kept in bench/results/rtl.json as soon as it is found, with a digest of the sources
+that it depends on: what is there already is not measured again unless --fresh, so a report that was
+stopped goes on where it was. --only measures figures with TEXT in their names, --tables none.
+
 Latencies are measured by Verilator; clocks of a batch come from the model that `rtl/run.py
 processor` holds against the RTL. DSP, BRAM and URAM are what Yosys maps for UltraScale+
 (`synth_xilinx -family xcup`, every module once, counted as often as it stands). LUT and FF are
@@ -8,18 +12,22 @@ estimates of Yosys: no tool of the vendor was run. MHz are the paper's for that 
 measured.
 """
 
+import argparse
 import functools
+import hashlib
 import json
 import re
 import struct
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import run
 
 RTL = run.RTL
+KEPT = run.ROOT / "bench" / "results" / "rtl.json"
 # Its table 4: clock in MHz, bootstraps a second, delay in ms, LUT and FF in thousands, DSP.
 PAPER = {
     2: (575, 1123, 2.67, 61, 92, 342),
@@ -29,14 +37,48 @@ PAPER = {
     32: (325, 10156, 0.88, 781, 1391, 5472),
 }
 SET = {"LOGN": 10, "K": 1, "LEVEL": 2, "BASE_LOG": 10, "DIMENSION": 500}
+# Its table 5: n = 800, N = 16384, l = 5, log beta = 6, T = 8.
+LARGE = {"LOGN": 14, "LOGT": 3, "K": 1, "LEVEL": 5, "BASE_LOG": 6, "DIMENSION": 800, "BATCH": 4}
+PAPER_LARGE = (400, 122, 25, 529, 939, 3744)
 # Ciphertexts that keep the pipeline full.
 BATCH = {2: 4, 4: 4, 8: 4, 16: 6, 32: 8}
 KINDS = ("DSP48E2", "RAMB36E2", "RAMB18E2", "URAM288", "LUT", "FF", "LUTRAM")
 
 
-@functools.cache
-def area(top, **parameters):
-    """Cells of a module and all below it."""
+class Kept:
+    """Figures found so far, by name."""
+
+    def __init__(self, fresh, only):
+        self.rows = {}
+        self.only = only
+        if KEPT.exists() and not fresh:
+            self.rows = json.loads(KEPT.read_text())["rows"]
+        digest = hashlib.sha256()
+        for path in sorted(RTL.glob("*/*.sv*")):
+            digest.update(path.read_bytes())
+        self.sources = digest.hexdigest()[:16]
+
+    def get(self, name, find):
+        """The figure, measured now if it is not kept for these sources."""
+        row = self.rows.get(name)
+        if row is None or row["sources"] != self.sources:
+            if self.only is None or self.only not in name:
+                return None
+            print(f"{name} …", end=" ", file=sys.stderr, flush=True)
+            began = time.monotonic()
+            found = find()
+            seconds = round(time.monotonic() - began)
+            print(f"{seconds} s", file=sys.stderr, flush=True)
+            row = {"sources": self.sources, "seconds": seconds, "found": found}
+            self.rows[name] = row
+            about = "make rtl-report: clocks by Verilator and the model, cells by Yosys"
+            whole = {"command": about, "rows": dict(sorted(self.rows.items()))}
+            KEPT.write_text(json.dumps(whole, indent=1) + "\n")
+        return row["found"]
+
+
+def area(top, until=None, **parameters):
+    """Cells of a module and all below it; with `until` mapping stops there, before LUT and FF."""
     from pyosys import libyosys
 
     with tempfile.TemporaryDirectory() as folder:
@@ -44,117 +86,136 @@ def area(top, **parameters):
         design = libyosys.Design()
         sources = " ".join(run.sources())
         set_all = " ".join(f"-chparam {k} {v}" for k, v in parameters.items())
+        part = f" -run begin:{until}" if until else ""
         for command in (
             f"read_verilog -sv -defer -I{RTL / 'ntt'} {sources}",
             f"hierarchy -check -top {top} {set_all}",
-            "synth_xilinx -family xcup -noiopad",
+            f"synth_xilinx -family xcup -noiopad{part}",
         ):
             design.run_pass(f"tee -q {command}")
         design.run_pass(f"tee -q -o {stat} stat -json -hierarchy")
         cells = json.loads(stat.read_text())["design"]["num_cells_by_type"]
-    count = dict.fromkeys(KINDS, 0)
+    count = dict.fromkeys(KINDS[:4] if until else KINDS, 0)
     for name, many in cells.items():
-        many = many if isinstance(many, int) else many.get("count", 0)
-        if name in count:
-            count[name] += many
-        elif name.startswith("LUT") and name[3:].isdigit():
-            count["LUT"] += many
+        kind = name
+        if name.startswith("LUT") and name[3:].isdigit():
+            kind = "LUT"
         elif name.startswith("FD"):
-            count["FF"] += many
+            kind = "FF"
         elif name.startswith(("RAM32", "RAM64", "RAM128", "RAM256", "RAM512", "SRL")):
-            count["LUTRAM"] += many
+            kind = "LUTRAM"
+        if kind in count:
+            count[kind] += int(many["count"] if isinstance(many, dict) else many)
     return count
 
 
-def clocks(lanes, batch):
+def clocks(params, lanes, batch):
     """Of a full batch of bootstraps and one of key switches, alone, to the last word written."""
+    run.build()
     with tempfile.TemporaryDirectory() as folder:
-        run.vectors(Path(folder), "clocks", {"LOGT": lanes.bit_length() - 1, "BATCH": batch})
-        return struct.unpack("<2Q", (Path(folder) / "vectors.bin").read_bytes())
+        sizes = {"LOGT": lanes.bit_length() - 1, "BATCH": batch, "LARGE": int(params == "large")}
+        run.vectors(Path(folder), "clocks", sizes)
+        found = struct.unpack("<4Q", (Path(folder) / "vectors.bin").read_bytes())
+    return dict(zip(("bootstraps", "switches", "bootstrap", "switch"), found, strict=True))
+
+
+def latency(logn, t):
+    """Clocks from first coefficient in to first value out, as Verilator finds them."""
+    run.build()
+    sizes = {"LOGN": logn, "LOGT": t.bit_length() - 1, "INVERSE": 0, "count": 4}
+    return int(
+        re.search(r"latency (\d+)", run.simulate(run.verilator(), "ntt", "ntt", sizes, "-O0"))[1]
+    )
 
 
 def line(*cells):
     print("| " + " | ".join(str(c) for c in cells) + " |", flush=True)
 
 
-def rule(columns):
-    line(*["---"] * columns)
+def head(*cells):
+    line(*cells)
+    line("---", *["--:"] * (len(cells) - 1))
 
 
-def speed(tool, widths):
-    print("Set: n = 500, N = 1024, k = 1, l = 2, log beta = 10. Assumed clock, not measured.\n")
-    line(
-        "T",
-        "NTT latency",
-        "a polynomial every",
-        "a bootstrap every",
-        "a batch of bootstraps",
-        "a batch of key switches",
-        "assumed MHz",
-        "bootstraps/s",
-        "delay ms",
-        "paper: bootstraps/s",
-        "delay ms",
+def speed(kept, widths):
+    """Clocks, and bootstraps a second at the paper's clock."""
+    print("Clocks; MHz, bootstraps a second and ms: assumed clock, not measured.\n")
+    head(
+        *(
+            "set",
+            "T",
+            "NTT latency",
+            "NTT every",
+            "bootstrap every",
+            "batch",
+            "batch of bootstraps",
+        ),
+        *("key switch every", "batch of key switches", "assumed MHz", "bootstraps/s", "delay ms"),
+        *("paper: bootstraps/s", "delay ms"),
     )
-    rule(11)
-    for t in widths:
-        logt = t.bit_length() - 1
-        found = run.simulate(
-            tool, "ntt", "ntt", {"LOGN": 10, "LOGT": logt, "INVERSE": 0, "count": 4}
-        )
-        latency = re.search(r"latency (\d+)", found)[1]
-        mhz, rate, delay, *_ = PAPER[t]
-        batch = BATCH[t]
-        bootstrap, switch = clocks(t, batch)
-        each = 500 * 2 * 1024 // t
+    rows = [("n = 500", "standard", 10, t, BATCH[t], PAPER[t]) for t in widths]
+    rows += [("n = 800", "large", 14, 8, LARGE["BATCH"], PAPER_LARGE)] if 8 in widths else []
+    for name, params, logn, t, batch, (mhz, rate, delay, *_) in rows:
+        measure = functools.partial(latency, logn, t)
+        model = functools.partial(clocks, params, t, batch)
+        found = kept.get(f"latency, N = {1 << logn}, T = {t}", measure) or "-"
+        spent = kept.get(f"clocks, {params}, T = {t}", model)
+        if spent is None:
+            continue
         line(
-            t,
-            latency,
-            1024 // t,
-            each,
-            f"{bootstrap} ({batch})",
-            f"{switch} ({batch})",
-            mhz,
-            round(mhz * 1e6 / each),
-            f"{bootstrap / mhz / 1e3:.2f}",
-            rate,
-            delay,
+            *(name, t, found, (1 << logn) // t, spent["bootstrap"], batch, spent["bootstraps"]),
+            *(spent["switch"], spent["switches"], mhz, round(mhz * 1e6 / spent["bootstrap"])),
+            *(f"{spent['bootstraps'] / mhz / 1e3:.2f}", rate, delay),
         )
 
 
-def spaces(widths):
-    print("\nArea by Yosys (LUT and FF: its estimate), beside the paper's (Vivado).\n")
-    line("module", *KINDS, "paper: DSP", "LUT", "FF")
-    rule(len(KINDS) + 4)
-    rows = [("transform, N = 1024, T = 2", "ntt", {"LOGN": 10, "LOGT": 1}, (90, "12 K", "19 K"))]
+def modules(widths):
+    """What is synthesised: name, until, top, parameters, the paper's DSP, LUT and FF."""
+    none, ntt = ("-",) * 3, {"LOGN": 10, "LOGT": 1}
+    yield "transform, N = 1024, T = 2", None, "ntt", ntt, (90, "12 K", "19 K")
+    switch = {**ntt, "DIMENSION": 500, "BATCH": 4, "LEVEL": 12, "BASE_LOG": 1}
+    yield "key switch, T = 2 (l = 12, log beta = 1)", None, "key_switch", switch, none
+    yield "sums, loads, stores, T = 2", None, "linear", {"LOGT": 1, "ROWS": 513}, none
     for t in widths:
         _, _, _, lut, ff, dsp = PAPER[t]
         sizes = {**SET, "LOGT": t.bit_length() - 1, "BATCH": BATCH[t]}
-        rows.append((f"bootstrap, T = {t}", "bootstrap", sizes, (dsp, f"{lut} K", f"{ff} K")))
-    common = {"LOGN": 10, "DIMENSION": 500, "BATCH": 4, "LEVEL": 12, "BASE_LOG": 1}
-    rows.append(
-        (
-            "key switch, T = 2 (l = 12, log beta = 1)",
-            "key_switch",
-            {**common, "LOGT": 1},
-            ("-",) * 3,
-        )
-    )
-    rows.append(("sums, loads, stores, T = 2", "linear", {"LOGT": 1, "ROWS": 513}, ("-",) * 3))
-    for name, top, sizes, paper in rows:
-        cells = area(top, **sizes)
-        line(name, *(cells[k] for k in KINDS), *paper)
+        yield f"bootstrap, T = {t}", WHOLE[t], "bootstrap", sizes, (dsp, f"{lut} K", f"{ff} K")
+    if 8 in widths:
+        _, _, _, lut, ff, dsp = PAPER_LARGE
+        paper = (dsp, f"{lut} K", f"{ff} K")
+        yield "bootstrap, N = 16384, l = 5, T = 8", "map_ffram", "bootstrap", LARGE, paper
+
+
+# Where mapping ends: LUT and FF of the wide ones take hours.
+WHOLE = {2: None, 4: "map_ffram", 8: "map_ffram", 16: "map_ffram", 32: "map_ffram"}
+
+
+def spaces(kept, widths):
+    """Cells."""
+    print("\nCells by Yosys (LUT and FF: its estimate), beside the paper's (Vivado).\n")
+    head("module", *KINDS, "paper: DSP", "LUT", "FF")
+    for name, until, top, sizes, paper in modules(widths):
+        cells = kept.get(f"area, {name}", functools.partial(area, top, until, **sizes))
+        if cells is not None:
+            line(name, *(cells.get(k, "-") for k in KINDS), *paper)
 
 
 def main():
-    for module in ("pyosys", "verilator"):
-        if not run.have(module):
-            print(f"report: skipped, no {module} (`make rtl` installs it into .venv)")
-            return 0
-    widths = [int(a) for a in sys.argv[1:]] or list(PAPER)
-    run.build()
-    speed(run.verilator(), widths)
-    spaces(widths)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument("--width", type=int, nargs="+", choices=PAPER, default=list(PAPER))
+    arguments.add_argument("--fresh", action="store_true", help="measure all again")
+    arguments.add_argument("--tables", action="store_true", help="only print what is kept")
+    arguments.add_argument("--only", default="", metavar="TEXT", help="measure only such figures")
+    chosen = arguments.parse_args()
+    missing = [m for m in ("pyosys", "verilator") if not run.have(m)]
+    if missing and not chosen.tables:
+        print(f"report: skipped, no {missing[0]} (`make rtl` installs it into .venv)")
+        return 0
+    kept = Kept(chosen.fresh, None if chosen.tables else chosen.only)
+    speed(kept, chosen.width)
+    spaces(kept, chosen.width)
     return 0
 
 

@@ -117,7 +117,13 @@ RUNS += [
     (
         "processor",
         "processor",
-        {"LOGT": 1, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 0, "FULL": 0},
+        {"LOGT": 3, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 1, "FULL": 0, "lanes": 8},
+        True,
+    ),
+    (
+        "processor",
+        "processor",
+        {"LOGT": 1, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 0, "FULL": 0, "slots": 12},
         False,
     ),
 ]
@@ -145,6 +151,9 @@ NAMES = {
     "count": "count",
     "BATCH": "batch",
     "FULL": "FULL",
+    "LARGE": "LARGE",
+    "lanes": "lanes",
+    "slots": "slots",
     "ROWS": "ROWS",
     "SMALL_ROWS": "SMALL_ROWS",
     "SMALL_LANE": "SMALL_LANE",
@@ -197,11 +206,12 @@ def build():
     quiet(command.split(), cwd=ROOT)
 
 
-def simulate(tool, unit, top, sizes):
+def simulate(tool, unit, top, sizes, optimise="-O2"):
     """Builds a bench, feeds it the library's vectors, says what it found; "" if that is wrong."""
     binary, env = tool
     name = "_".join([unit, *(f"{k}{v}" for k, v in sizes.items())])
-    folder = BUILD / name
+    # Sizes that are not the module's are the vectors' alone.
+    folder = BUILD / "_".join([unit, *(f"{k}{v}" for k, v in sizes.items() if k.isupper())])
     folder.mkdir(parents=True, exist_ok=True)
     vectors(folder, unit, sizes)
     wanted = (RTL / unit / "bench.sv" if top == "arith" else RTL / unit / f"{top}.sv").read_text()
@@ -230,7 +240,12 @@ def simulate(tool, unit, top, sizes):
         str(folder),
     ]
     command += [f"-G{k}={v}" for k, v in sizes.items() if k in parameters]
-    command += ["-CFLAGS", f"-O2 -I{RTL} {defines}", "-MAKEFLAGS", "VK_PCH_I_FAST= VK_PCH_I_SLOW="]
+    command += [
+        "-CFLAGS",
+        f"{optimise} -I{RTL} {defines}",
+        "-MAKEFLAGS",
+        "VK_PCH_I_FAST= VK_PCH_I_SLOW=",
+    ]
     quiet([*command, str(RTL / unit / "bench.cpp"), *sources(), "-o", "bench"], env=env)
     began = time.monotonic()
     done = subprocess.run(

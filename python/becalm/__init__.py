@@ -10,8 +10,9 @@ array([10,  2,  5])
 The secret key encrypts and decrypts; the server computes and holds no secret. Without it, sums and
 integer multiples (`x + y`, `3 * x - 1`) work as in numpy. `becalm.params()` lists the parameter
 sets, `becalm.Program` records many steps as one, `becalm.load` reads any file that `save` wrote,
-`becalm.ckks` computes on vectors of real and complex numbers, and `becalm.doctor()` checks this
-machine. Everything that can go wrong is a `becalm.Error` that says what to do.
+`becalm.ckks` computes on vectors of real and complex numbers, `becalm.circuit` turns boolean
+circuits and traced functions into programs, and `becalm.doctor()` checks this machine. Everything
+that can go wrong is a `becalm.Error` that says what to do.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from becalm import _native, aes, ciphertext, ckks, integers, keys
+from becalm import _native, aes, ciphertext, circuit, ckks, integers, keys
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
 from becalm.aes import AesKey, EncryptedBytes, aes128, aes_ctr, encrypt_bytes
@@ -77,6 +78,7 @@ __all__ = [
     "aes128",
     "aes_ctr",
     "boolean",
+    "circuit",
     "ckks",
     "concatenate",
     "cost",

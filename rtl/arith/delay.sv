@@ -15,6 +15,11 @@ module delay #(
       reg [WIDTH*DEPTH-1:0] r = 0;
       always @(posedge clk) r <= (WIDTH * DEPTH)'({r, in});
       assign out = r[WIDTH*DEPTH-1-:WIDTH];
+    end else if (DEPTH > 256 && WIDTH < 16) begin : g_halves
+      // Yosys has no small memory as deep as this, and a block would be wasted.
+      wire [WIDTH-1:0] middle;
+      delay #(.WIDTH(WIDTH), .DEPTH(DEPTH / 2)) first (.clk(clk), .in(in), .out(middle));
+      delay #(.WIDTH(WIDTH), .DEPTH(DEPTH - DEPTH / 2)) last (.clk(clk), .in(middle), .out(out));
     end else begin : g_ring
       localparam BITS = $clog2(DEPTH - 1);
       reg [WIDTH-1:0] ring[0:(1<<BITS)-1];

@@ -1,5 +1,6 @@
-//! `becalm circuit compile | run | cost`: boolean circuits in Bristol Fashion or BLIF on encrypted bits.
+//! `becalm circuit compile | run | cost`: boolean circuits in Bristol Fashion, BLIF or Verilog on encrypted bits.
 
+use crate::files::TrustArgs;
 use crate::report::{self, counted, facts, print};
 use anyhow::{Context, Result, bail};
 use becalm::backend::processor::{Machine, Report, Unit};
@@ -9,7 +10,8 @@ use becalm::params::TfheParams;
 use becalm::program::Program;
 use becalm::program::circuit::{Circuit, Compiled, Goal, Port};
 use serde_json::json;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,13 +27,13 @@ enum Verb {
     Compile(CompileArgs),
     /// Make keys, encrypt, run a circuit, decrypt, and check against its evaluation in the clear.
     Run(RunArgs),
-    /// Say what a circuit costs.
+    /// Say what a circuit costs, or a program in a file of becalm's.
     Cost(CostArgs),
 }
 
 #[derive(clap::Args)]
 struct CircuitArgs {
-    /// The circuit, in Bristol Fashion or BLIF.
+    /// The circuit, in Bristol Fashion or BLIF, or in Verilog (*.v, *.sv) where Yosys is installed.
     circuit: PathBuf,
     /// Which parameter set (see `becalm params`); tfhe_2_2, for the processor tfhe_2_2_p.
     #[arg(long)]
@@ -64,6 +66,8 @@ struct CostArgs {
     backend: Option<String>,
     #[command(flatten)]
     processor: ProcessorArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
 }
 
 #[derive(clap::Args)]
@@ -101,18 +105,45 @@ pub fn run(args: &Args) -> Result<()> {
             cost(&a.circuit, &circuit, &compiled, None)
         }
         Verb::Cost(a) => {
+            let clocks = |program: &Program| {
+                a.backend.as_ref().map(|_| simulate(&a.processor, program)).transpose()
+            };
+            if is_program(&a.circuit.circuit)? {
+                let program = Program::load(&a.circuit.circuit, a.trust.trust())?;
+                return priced(&a.circuit, vec![], json!({}), &program, clocks(&program)?);
+            }
             let (circuit, compiled) = compile(&a.circuit, a.backend.as_deref())?;
-            let clocks = a.backend.as_ref().map(|_| simulate(&a.processor, &compiled.program));
-            cost(&a.circuit, &circuit, &compiled, clocks.transpose()?)
+            let clocks = clocks(&compiled.program)?;
+            cost(&a.circuit, &circuit, &compiled, clocks)
         }
         Verb::Run(a) => evaluate(a),
     }
 }
 
-fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compiled)> {
-    let path = &args.circuit;
+/// A file of becalm's begins with the length of its header, in which bytes are 0; a text has none.
+fn is_program(path: &Path) -> Result<bool> {
+    let mut head = vec![];
+    let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
+    file.take(8).read_to_end(&mut head)?;
+    Ok(head.contains(&0))
+}
+
+fn read(path: &Path) -> Result<Circuit> {
+    if path.extension().is_some_and(|e| e == "v" || e == "sv") {
+        return Ok(Circuit::from_verilog(path)?);
+    }
+    if is_program(path)? {
+        bail!(
+            "{} is a file of becalm's; `cost` takes programs, the others a circuit",
+            path.display()
+        );
+    }
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let circuit = Circuit::parse(&text)?;
+    Circuit::parse(&text).with_context(|| path.display().to_string())
+}
+
+fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compiled)> {
+    let circuit = read(&args.circuit)?;
     let goal = if args.goal == "depth" { Goal::Depth } else { Goal::Bootstraps };
     let own = if backend == Some("processor") { "tfhe_2_2_p" } else { "tfhe_2_2" };
     let params = TfheParams::named(args.params.as_deref().unwrap_or(own))?;
@@ -133,6 +164,7 @@ fn simulate(args: &ProcessorArgs, program: &Program) -> Result<Report> {
 fn machine(clocks: &Report) -> Vec<(&'static str, String)> {
     let share = |unit| format!("{:.1} %", 100.0 * clocks.busy(unit) as f64 / clocks.clocks as f64);
     let (bootstraps, batches) = clocks.work(Unit::Bootstrap);
+    let hidden = 100.0 * hidden(clocks);
     let traffic = clocks
         .bytes
         .iter()
@@ -145,10 +177,16 @@ fn machine(clocks: &Report) -> Vec<(&'static str, String)> {
             "bootstrap unit",
             format!("{} busy, {bootstraps} in {batches} batches", share(Unit::Bootstrap)),
         ),
-        ("key switch unit", format!("{} busy", share(Unit::KeySwitch))),
+        ("key switch unit", format!("{} busy, {hidden:.1} % of it hidden", share(Unit::KeySwitch))),
         ("linear unit", format!("{} busy", share(Unit::Linear))),
         ("GB/s", traffic.collect::<Vec<_>>().join(", ")),
     ]
+}
+
+/// The part of the key switches' clocks in which bootstraps run too.
+fn hidden(clocks: &Report) -> f64 {
+    let all = clocks.busy(Unit::KeySwitch).max(1);
+    clocks.both(Unit::KeySwitch, Unit::Bootstrap) as f64 / all as f64
 }
 
 fn machine_json(clocks: &Report) -> serde_json::Value {
@@ -158,7 +196,8 @@ fn machine_json(clocks: &Report) -> serde_json::Value {
     json!({
         "clocks": clocks.clocks, "megahertz": clocks.megahertz, "seconds": clocks.seconds(),
         "batches": clocks.work(Unit::Bootstrap).1, "bootstrap_busy": busy(Unit::Bootstrap),
-        "key_switch_busy": busy(Unit::KeySwitch), "linear_busy": busy(Unit::Linear),
+        "key_switch_busy": busy(Unit::KeySwitch), "key_switch_hidden": hidden(clocks),
+        "linear_busy": busy(Unit::Linear),
         "bytes": bytes,
     })
 }
@@ -170,29 +209,41 @@ fn cost(
     clocks: Option<Report>,
 ) -> Result<()> {
     let (and, xor) = circuit.gates();
-    let cost = compiled.program.cost();
+    let ports = |all: &[Port]| {
+        all.iter().map(|p| format!("{}[{}]", p.name, p.width())).collect::<Vec<_>>().join(" ")
+    };
+    let lines = vec![
+        ("inputs", ports(circuit.inputs())),
+        ("outputs", ports(circuit.outputs())),
+        ("gates", format!("{and} AND, {xor} XOR")),
+    ];
+    priced(args, lines, json!({ "and": and, "xor": xor }), &compiled.program, clocks)
+}
+
+/// What a program costs, after what is known of its circuit.
+fn priced(
+    args: &CircuitArgs,
+    mut lines: Vec<(&'static str, String)>,
+    mut all: serde_json::Value,
+    program: &Program,
+    clocks: Option<Report>,
+) -> Result<()> {
+    let cost = program.cost();
     if args.json {
-        let mut all = json!({
-            "params": compiled.program.params().name, "and": and, "xor": xor,
-            "bootstraps": cost.bootstraps, "depth": cost.depth, "waves": cost.waves,
-            "key_switches": cost.key_switches, "linear": cost.linear,
-            "bytes_per_lane": cost.bytes_per_lane,
-        });
+        let figures = [cost.bootstraps, cost.depth, cost.waves, cost.key_switches, cost.linear];
+        let names = ["bootstraps", "depth", "waves", "key_switches", "linear"];
+        for (name, figure) in names.iter().zip(figures) {
+            all[*name] = json!(figure);
+        }
+        all["params"] = json!(program.params().name);
+        all["bytes_per_lane"] = json!(cost.bytes_per_lane);
         if let Some(clocks) = &clocks {
             all["processor"] = machine_json(clocks);
         }
         return report::json(&all);
     }
-    let ports = |all: &[Port]| {
-        all.iter().map(|p| format!("{}[{}]", p.name, p.width())).collect::<Vec<_>>().join(" ")
-    };
-    let mut lines = vec![
-        ("inputs", ports(circuit.inputs())),
-        ("outputs", ports(circuit.outputs())),
-        ("gates", format!("{and} AND, {xor} XOR")),
-        ("bootstraps", format!("{}, {} one after another", cost.bootstraps, cost.depth)),
-        ("waves", cost.waves.to_string()),
-    ];
+    lines.push(("bootstraps", format!("{}, {} one after another", cost.bootstraps, cost.depth)));
+    lines.push(("waves", cost.waves.to_string()));
     lines.extend(clocks.iter().flat_map(machine));
     print(&facts(&lines))
 }

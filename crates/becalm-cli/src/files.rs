@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 /// Arguments of every verb that reads a file of becalm.
 #[derive(clap::Args)]
-struct TrustArgs {
+pub struct TrustArgs {
     /// Accept toy and comparison sets below 128 bits.
     #[arg(long)]
     allow_insecure: bool,
 }
 
 impl TrustArgs {
-    fn trust(&self) -> Trust {
+    pub fn trust(&self) -> Trust {
         if self.allow_insecure { Trust::insecure() } else { Trust::default() }
     }
 }

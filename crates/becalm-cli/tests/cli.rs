@@ -209,3 +209,51 @@ fn applications_run_and_check_themselves() {
     }
     f.refuse("run --app uint64 --params tfhe_1_1");
 }
+
+/// A circuit from its file to a timeline of the processor; a program's cost from its own file; and what is refused.
+#[test]
+fn circuits_run_are_priced_and_refused() {
+    let folder = Folder::new("circuit");
+    let write = |name: &str, text: &[u8]| std::fs::write(folder.0.join(name), text).unwrap();
+    write("adder8.txt", include_bytes!("../../becalm/circuits/adder8.txt"));
+    let toy = "--params toy_2_2_p --allow-insecure --backend processor --trace time.json";
+    let run = format!("circuit run adder8.txt --inputs c8,64 {toy} --json");
+    let said: serde_json::Value = serde_json::from_str(&folder.succeed(&run)).unwrap();
+    assert_eq!(
+        (said["outputs"]["out0"].as_str(), said["wrong_bits"].as_u64()),
+        (Some("12c"), Some(0))
+    );
+    let line = std::fs::read_to_string(folder.0.join("time.json")).unwrap();
+    let line: Vec<serde_json::Value> = serde_json::from_str(&line).unwrap();
+    let ends = line.iter().map(|e| e["ts"].as_u64().unwrap() + e["dur"].as_u64().unwrap());
+    let clocks = said["processor"]["clocks"].as_u64().unwrap();
+    assert!(ends.max().unwrap() <= clocks + 1 && line.iter().all(|e| e["ph"] == "X"));
+    // The same from the program's file, which knows no gates.
+    folder.succeed("circuit compile adder8.txt --params toy_2_2_p -o adder8.becalm");
+    let cost = "--params toy_2_2_p --backend processor --allow-insecure --json";
+    let of = |file: &str| -> serde_json::Value {
+        serde_json::from_str(&folder.succeed(&format!("circuit cost {file} {cost}"))).unwrap()
+    };
+    let (circuit, program) = (of("adder8.txt"), of("adder8.becalm"));
+    assert_eq!(circuit["processor"], program["processor"]);
+    assert_eq!((circuit["xor"].as_u64(), program.get("xor")), (Some(29), None));
+
+    write("broken.txt", b"1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n");
+    write("bytes.txt", b"\xff\xfe");
+    write("module.v", b"module m(input a, output b); assign b = ~a; endmodule\n");
+    for (line, says) in [
+        ("run adder8.txt --inputs c8", "2 inputs, not 1"),
+        ("run adder8.txt --inputs c8,164", "does not fit in1 of 8 bits"),
+        ("run adder8.txt --inputs c8,xy", "not hexadecimal"),
+        ("run adder8.becalm --inputs c8,64", "a file of becalm's"),
+        ("cost broken.txt", "in line 4"),
+        ("cost bytes.txt", "bytes.txt"),
+        ("cost none.txt", "none.txt"),
+        ("cost adder8.txt --params tfhe_boolean", "tfhe_2_2"),
+        ("cost adder8.txt --params tfhe_2_2 --backend processor", "suffix _p"),
+        ("cost adder8.txt --backend processor --width 5", "2, 4, 8, 16 or 32"),
+    ] {
+        let said = folder.refuse(&format!("circuit {line}"));
+        assert!(said.contains(says), "{line}: {said}");
+    }
+}

@@ -7,6 +7,7 @@
 
 mod call;
 mod ciphertext;
+mod circuit;
 mod ckks;
 mod evaluate;
 mod integers;
@@ -26,6 +27,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::ciphertext::{Glwe, Lwe};
+    #[pymodule_export]
+    use crate::circuit::Circuit;
     #[pymodule_export]
     use crate::ckks::{
         CkksCiphertext, CkksContext, CkksKeys, CkksProgram, CkksPublicKey, CkksSecretKey,

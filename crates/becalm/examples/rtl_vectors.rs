@@ -3,7 +3,7 @@
 //! `rtl_vectors DIR UNIT key=value …` writes DIR/vectors.bin; the record of each unit stands at the function that writes it.
 //! Keys: n, N, T, k, level, base_log, count (records, or ciphertexts of a batch).
 
-use becalm::backend::processor::Machine;
+use becalm::backend::processor::{Machine, Unit};
 use becalm::backend::{Evaluator, by_name};
 use becalm::bootstrap::tfhe::Shape;
 use becalm::bootstrap::tfhe::classic::sample_extract;
@@ -292,7 +292,9 @@ fn image(
     let inputs_at = begin(memory);
     for ct in inputs {
         let Ciphertext::Lwe(ct) = ct else { return Err("a table".into()) };
-        memory.extend(machine_ciphertext(ct.words(), size, lanes));
+        for one in ct.words().chunks(params.big_dimension() + 1) {
+            memory.extend(machine_ciphertext(one, size, lanes));
+        }
     }
     let tables = begin(memory);
     for table in program.tables() {
@@ -310,9 +312,13 @@ fn image(
         machine_ggsw(ggsw.to_vec(), &shape, lanes, memory);
     }
     let outputs = begin(memory);
-    let results = program.outputs().len() * (params.big_dimension() + 1);
+    let side =
+        inputs.first().map_or(0, |ct| if let Ciphertext::Lwe(ct) = ct { ct.len() } else { 0 });
+    let results = side * program.outputs().len() * (params.big_dimension() + 1);
     memory.resize(memory.len() + results, 0);
-    Ok(Layout { inputs: inputs_at, outputs, tables, key_switch, bootstrap })
+    let spill = begin(memory);
+    let slots = Layout::MOST_SLOTS;
+    Ok(Layout { inputs: inputs_at, outputs, tables, key_switch, bootstrap, spill, slots })
 }
 
 /// Words of the program, the one that is changed and to what, status and offset. Instruction 0 loads: its words are 1 and 2.
@@ -331,9 +337,10 @@ fn damages(count: u64, magic: u64) -> [[u64; 5]; 10] {
     ]
 }
 
-/// An 8-bit adder, compiled. Byte address and words of the program, address of the slots, clocks that the model of the
-/// machine says; a count and the words of memory; a count and damages of the program (its words, the changed one and
-/// to what, the status and offset that are to be given); then results: address, count, words.
+/// Some 8-bit additions side by side, one program compiled. Byte address and words of the program, address of the slots;
+/// clocks that the model of the machine says, of the whole, of its two big units, and of both at once; a count and the words
+/// of memory; a count and damages of the program (its words, the changed one and to what, the status and offset that are to
+/// be given), none for several additions; then results: address, count, words.
 fn processor(s: &Sizes) -> Result<Vec<u64>, Box<dyn Error>> {
     let name = if s.get("FULL", 0) == 1 { "tfhe_2_2_p" } else { "toy_2_2_p" };
     let params = TfheParams::named(name)?;
@@ -342,18 +349,22 @@ fn processor(s: &Sizes) -> Result<Vec<u64>, Box<dyn Error>> {
     let params = Arc::new(params.clone());
     let circuit = Circuit::parse(include_str!("../circuits/adder8.txt"))?;
     let program = Arc::new(circuit.compile(&params, Goal::Depth)?.program);
-    let bits: Vec<u64> = (0..16).map(|i| (200 | 100 << 8) >> i & 1).collect();
-    let encrypt =
-        |bit: &u64| Ok(Ciphertext::Lwe(secret.encrypt_as(&[*bit], Encoding::of(&params), 2)?));
-    let inputs = bits.iter().map(encrypt).collect::<becalm::Result<Vec<_>>>()?;
+    let side = s.get("lanes", 1);
+    let pairs: Vec<u64> = (0..side as u64).map(|i| (200 + i) | (100 - 7 * i) << 8).collect();
+    let encrypt = |i: usize| {
+        let bits: Vec<u64> = pairs.iter().map(|pair| pair >> i & 1).collect();
+        Ok(Ciphertext::Lwe(secret.encrypt_as(&bits, Encoding::of(&params), 2)?))
+    };
+    let inputs = (0..16).map(encrypt).collect::<becalm::Result<Vec<_>>>()?;
     // Modulo p all backends agree bit for bit; the reference would take minutes at full size.
     let backend = by_name(if s.get("FULL", 0) == 1 { "cpu" } else { "reference" })?;
     let results = Evaluator::new(backend.as_ref(), &keys)?.evaluate(&program, &inputs)?;
-    let mut sum = vec![];
-    for result in &results {
-        sum.extend(secret.decrypt(result)?);
+    let mut sums = vec![0; side];
+    for (i, result) in results.iter().enumerate() {
+        let bits = secret.decrypt(result)?;
+        sums.iter_mut().zip(bits).for_each(|(sum, bit)| *sum |= bit << i);
     }
-    if sum.iter().rev().fold(0, |v, bit| 2 * v + bit) != 300 {
+    if sums != pairs.iter().map(|pair| (pair & 255) + (pair >> 8)).collect::<Vec<u64>>() {
         return Err("the reference adds wrongly".into());
     }
 
@@ -361,7 +372,8 @@ fn processor(s: &Sizes) -> Result<Vec<u64>, Box<dyn Error>> {
     let machine = Machine { lanes, batch: s.get("batch", 4), ..Machine::default() };
     let mut memory = vec![0; PROGRAM_WORDS];
     let layout = image(&program, &keys, &inputs, lanes, &mut memory)?;
-    let lowered = program.lower(&layout, 1, machine.batch)?;
+    let layout = Layout { slots: s.get("slots", layout.slots), ..layout };
+    let lowered = program.lower(&layout, side, machine.batch)?;
     let binary = encode(&lowered.code)?;
     let words = binary
         .chunks(8)
@@ -371,33 +383,43 @@ fn processor(s: &Sizes) -> Result<Vec<u64>, Box<dyn Error>> {
         return Err("the program is longer than its place".into());
     }
     memory[..words.len()].copy_from_slice(&words);
+    memory.resize(memory.len() + lowered.spilled as usize / 8, 0);
     let slots_at = 8 * memory.len() as u64;
     let stride = machine.stride(&params);
     memory.resize(memory.len() + lowered.slots * stride as usize / 8, 0);
-    let clocks = machine.simulate(&params, &lowered.code)?.clocks;
+    let report = machine.simulate(&params, &lowered.code)?;
+    let [switch, bootstrap] = [Unit::KeySwitch, Unit::Bootstrap];
+    let (busy, both) = (|unit| report.busy(unit), report.both(switch, bootstrap));
 
     let count = words.len() as u64;
-    let mut out = vec![0, count, slots_at, clocks, memory.len() as u64];
+    let mut out = vec![0, count, slots_at, report.clocks, busy(switch), busy(bootstrap), both];
+    out.push(memory.len() as u64);
     out.extend(memory);
-    let damages = damages(count, words[0]);
+    let damages = if side == 1 { &damages(count, words[0])[..] } else { &[] };
     out.push(damages.len() as u64);
     out.extend(damages.iter().flatten());
     let mut address = layout.outputs;
     for result in &results {
-        let ct = machine_ciphertext(result.words(), size, lanes);
-        out.extend([address, ct.len() as u64]);
-        address += 8 * ct.len() as u64;
-        out.extend(ct);
+        for one in result.words().chunks(params.big_dimension() + 1) {
+            let ct = machine_ciphertext(one, size, lanes);
+            out.extend([address, ct.len() as u64]);
+            address += 8 * ct.len() as u64;
+            out.extend(ct);
+        }
     }
     Ok(out)
 }
 
-/// Clocks of a batch of bootstraps and of one of key switches for the set of the paper's table 4.
+/// Clocks of a batch of bootstraps and of one of key switches, then of each of many, for the set of the paper's table 4 (5).
 fn clocks(s: &Sizes) -> Result<Vec<u64>, Box<dyn Error>> {
     let (lanes, batch) = (s.get("T", 2), s.get("batch", 4));
     let machine = Machine { lanes, batch, ..Machine::default() };
-    let (bootstrap, key_switch) = machine.batch_clocks(TfheParams::named("paper_n500_p")?)?;
-    Ok(vec![bootstrap, key_switch])
+    let name = if s.get("LARGE", 0) == 1 { "paper_n800_p" } else { "paper_n500_p" };
+    let p = TfheParams::named(name)?;
+    let (bootstraps, key_switches) = machine.batch_clocks(p)?;
+    let each = p.lwe_dimension * (p.glwe_dimension + 1) * p.polynomial_size / lanes;
+    let switch = p.big_dimension() * (p.lwe_dimension + 1).div_ceil(lanes);
+    Ok(vec![bootstraps, key_switches, each as u64, switch as u64])
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,6 +1,9 @@
 //! The processor's instructions: binary and text say the same, damage is refused with its place, and a lowered program
 //! computes what the program does.
 
+use becalm::backend::processor::{Machine, Unit};
+use becalm::backend::{Evaluator, Processor};
+use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::circuit::{Circuit, Goal};
 use becalm::program::isa::{
@@ -122,6 +125,8 @@ const LAYOUT: Layout = Layout {
     tables: 1 << 40,
     key_switch: 1 << 41,
     bootstrap: 1 << 42,
+    spill: 1 << 43,
+    slots: Layout::MOST_SLOTS,
 };
 
 /// Runs instructions on phases, as the program in the clear does; memory holds a phase at each address.
@@ -182,4 +187,102 @@ fn a_lowered_adder_adds() {
     // Slots are used again, the sooner the fewer are in flight.
     let slots = |batch| program.lower(&LAYOUT, 1, batch).unwrap().slots;
     assert!(slots(1) * 3 < program.registers() * 2 && slots(4) <= program.registers());
+}
+
+/// With fewer slots than values are alive some are stored and loaded again; the results are the same, and the fewer slots the
+/// more is stored, until one instruction needs more than there are.
+#[test]
+fn values_are_spilled_where_slots_run_out() {
+    let circuit = Circuit::parse(include_str!("../circuits/adder8.txt")).unwrap();
+    let params = Arc::new(TfheParams::named("toy_2_2_p").unwrap().clone());
+    let program = circuit.compile(&params, Goal::Depth).unwrap().program;
+    let stores = |code: &[Instruction]| {
+        code.iter().filter(|i| matches!(i, Instruction::Store { .. })).count()
+    };
+    let plain = program.lower(&LAYOUT, 1, 4).unwrap();
+    assert_eq!((plain.spilled, stores(&plain.code)), (0, program.outputs().len()));
+    let (mut least, mut before) = (usize::MAX, 0);
+    for slots in (1..=plain.slots).rev() {
+        let lowered = match program.lower(&Layout { slots, ..LAYOUT }, 1, 4) {
+            Ok(lowered) => lowered,
+            Err(refused) => {
+                assert_eq!(refused.kind(), "memory", "{refused}");
+                break;
+            }
+        };
+        let used = |i: &Instruction| match i {
+            Instruction::Load { dst, .. } | Instruction::KeySwitch { dst, .. } => dst.0 as usize,
+            Instruction::Bootstrap { dst, indices, .. } => dst.0 as usize + indices.len() - 1,
+            Instruction::MulAdd { dst, .. } => dst.0 as usize,
+            _ => 0,
+        };
+        assert!(lowered.code.iter().all(|i| used(i) < slots) && lowered.slots <= slots);
+        let stored = stores(&lowered.code) - program.outputs().len();
+        // Big ciphertexts have 513 words, small ones 65.
+        let words = lowered.spilled / 8;
+        assert!((stored as u64 * 65..=stored as u64 * 513).contains(&words), "{slots} slots");
+        for (a, b) in [(200u64, 100u64), (255, 255)] {
+            let bits: Vec<u64> = (0..16).map(|i| (a | b << 8) >> i & 1).collect();
+            let sum = execute(&program, &lowered.code, &bits);
+            assert_eq!(sum.iter().rev().fold(0, |v, bit| 2 * v + bit), a + b, "{slots} slots");
+        }
+        (least, before) = (slots, stored);
+    }
+    println!("{} slots without spilling, {least} with {before} stores", plain.slots);
+    // A sum of five, its result, and what else is alive at that time.
+    assert!(least <= 8 && before > 0);
+}
+
+/// The processor with few slots gives what the reference gives, on several lanes; and its clocks are soon known.
+#[test]
+fn a_processor_with_few_slots_computes_the_same() {
+    let circuit = Circuit::parse(include_str!("../circuits/adder8.txt")).unwrap();
+    let params = TfheParams::named("toy_2_2_p").unwrap();
+    let program =
+        Arc::new(circuit.compile(&Arc::new(params.clone()), Goal::Depth).unwrap().program);
+    let secret = SecretKey::generate(params, true).unwrap();
+    let keys = secret.evaluation_key().unwrap();
+    let bits = |i: usize| [200u64 | 100 << 8, 255 | 1 << 8].map(|pair| pair >> i & 1);
+    let encoding = Encoding::of(params);
+    let encrypt = |i| Ciphertext::Lwe(secret.encrypt_as(&bits(i), encoding, 2).unwrap());
+    let inputs: Vec<Ciphertext> = (0..16).map(encrypt).collect();
+    let roomy = Processor::default();
+    let tight = Processor { machine: Machine { slots: 20, ..Machine::default() } };
+    let run = |processor: &Processor| {
+        Evaluator::new(processor, &keys).unwrap().evaluate(&program, &inputs).unwrap()
+    };
+    let sums = run(&tight);
+    for (one, other) in sums.iter().zip(run(&roomy)) {
+        assert_eq!(one.words(), other.words());
+    }
+    let bit = |i: usize, lane: usize| secret.decrypt(&sums[i]).unwrap()[lane] << i;
+    let sum = |lane| (0..9).map(|i| bit(i, lane)).sum::<u64>();
+    assert_eq!([sum(0), sum(1)], [300, 256]);
+    let cost = |p: &Processor| p.machine.cost(&program, 2).unwrap();
+    assert!(cost(&tight).work(Unit::Linear).1 > cost(&roomy).work(Unit::Linear).1);
+}
+
+/// The model of the clocks takes less than 100 ms for each bootstrap of full size, by far.
+#[test]
+fn clocks_are_soon_known() {
+    let circuit = Circuit::parse(include_str!("../circuits/adder8.txt")).unwrap();
+    let params = Arc::new(TfheParams::named("tfhe_2_2_p").unwrap().clone());
+    let program = circuit.compile(&params, Goal::Depth).unwrap().program;
+    for lanes in [1, 64] {
+        let began = std::time::Instant::now();
+        let report = Machine::default().cost(&program, lanes).unwrap();
+        let (bootstraps, batches) = report.work(Unit::Bootstrap);
+        let each = began.elapsed().as_secs_f64() * 1e3 / bootstraps as f64;
+        println!("{bootstraps} bootstraps in {batches} batches: {each:.3} ms of modelling each");
+        assert_eq!(bootstraps, 8 * lanes);
+        assert!(each < 100.0);
+        if lanes == 64 {
+            // Full batches follow each other, and what is switched meanwhile is hidden.
+            let busy = report.busy(Unit::Bootstrap) as f64 / report.clocks as f64;
+            let hidden = report.both(Unit::KeySwitch, Unit::Bootstrap) as f64
+                / report.busy(Unit::KeySwitch) as f64;
+            println!("bootstrap busy {busy:.4}, key switches hidden {hidden:.4}");
+            assert!(busy > 0.95 && hidden > 0.95);
+        }
+    }
 }

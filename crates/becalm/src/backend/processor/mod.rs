@@ -41,6 +41,8 @@ pub struct Machine {
     pub switch_beats: usize,
     /// Beats of a row of the bootstrapping key (ℓ·(k + 1)·T words).
     pub bootstrap_beats: usize,
+    /// Slots for ciphertexts: as many as instructions can name, or fewer.
+    pub slots: usize,
     /// The clock that times are given for, assumed: no synthesis tool has confirmed it.
     pub megahertz: f64,
 }
@@ -55,6 +57,7 @@ impl Default for Machine {
             write_latency: 50,
             switch_beats: 2,
             bootstrap_beats: 2,
+            slots: Layout::MOST_SLOTS,
             megahertz: 450.0,
         }
     }
@@ -159,6 +162,21 @@ impl Report {
         self.spans.iter().filter(|s| s.unit == unit).map(|s| s.end + 1 - s.begin).sum()
     }
 
+    /// Clocks in which two units work at once.
+    pub fn both(&self, one: Unit, other: Unit) -> u64 {
+        let of = |unit| self.spans.iter().filter(move |s| s.unit == unit).peekable();
+        let (mut a, mut b, mut all) = (of(one), of(other), 0);
+        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+            all += (x.end.min(y.end) + 1).saturating_sub(x.begin.max(y.begin));
+            if x.end < y.end {
+                a.next()
+            } else {
+                b.next()
+            };
+        }
+        all
+    }
+
     /// Ciphertexts (terms) of a unit, and batches (instructions).
     pub fn work(&self, unit: Unit) -> (usize, usize) {
         let mine = self.spans.iter().filter(|s| s.unit == unit);
@@ -241,9 +259,11 @@ impl Machine {
     }
 
     fn lower(&self, program: &Program, lanes: usize) -> Result<Lowered> {
-        // A gigabyte of slots, then the rest: the model reads no memory.
-        let [inputs, outputs, tables, key_switch, bootstrap] = [1, 2, 3, 4, 5].map(|i| i << 40);
-        let layout = Layout { inputs, outputs, tables, key_switch, bootstrap };
+        // A terabyte for each part: the model keeps only what is written.
+        let [inputs, outputs, tables, key_switch, bootstrap, spill] =
+            [INPUTS, OUTPUTS, TABLES, 4 << 40, 5 << 40, 6 << 40];
+        let slots = self.slots;
+        let layout = Layout { inputs, outputs, tables, key_switch, bootstrap, spill, slots };
         program.lower(&layout, lanes, self.batch)
     }
 
@@ -262,6 +282,11 @@ impl Machine {
         ))
     }
 }
+
+/// Where arguments, results and tables begin.
+const INPUTS: u64 = 1 << 40;
+const OUTPUTS: u64 = 2 << 40;
+const TABLES: u64 = 3 << 40;
 
 /// The processor as a backend.
 #[derive(Debug, Default)]
@@ -373,27 +398,19 @@ impl Session for ProcessorSession {
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
-        let place = running.loaded.program.outputs().iter().position(|r| *r == at);
-        let slots = place.and_then(|i| {
-            let all = running.loaded.lanes;
-            running.lowered.outputs[i * all..(i + 1) * all].get(lanes.clone())
-        });
-        let mut out = vec![];
-        for (lane, slot) in lanes.clone().zip(slots.unwrap_or_default()) {
-            // What goes out as it came in needs no instruction, hence no wave.
-            let words = match &running.slots[slot.0 as usize] {
-                empty if empty.is_empty() => {
-                    let program = &running.loaded.program;
-                    let at = argument(program, running.loaded.lanes, at, lane);
-                    at.and_then(|at| running.memory.get(&at))
-                }
-                words => Some(words),
-            };
-            out.extend_from_slice(words.ok_or_else(unwritten)?);
-        }
-        if slots.is_none() {
+        let (program, all) = (&running.loaded.program, running.loaded.lanes);
+        let base = place(program.outputs(), program, all, at).filter(|_| lanes.end <= all);
+        let Some(base) = base else {
             let got = format!("{lanes:?} of register {}", at.0);
             return Err(Error::bad_input("read", "lanes of an output", got, "read outputs"));
+        };
+        let mut out = vec![];
+        for lane in lanes {
+            let offset = base + (8 * lane * program.width(at)) as u64;
+            // What goes out as it came in needs no instruction, hence no wave.
+            let untouched = || running.memory.get(&argument(program, all, at, lane)?);
+            let words = running.memory.get(&(OUTPUTS + offset)).or_else(untouched);
+            out.extend_from_slice(words.ok_or_else(unwritten)?);
         }
         Ok(out)
     }
@@ -501,7 +518,7 @@ impl ProcessorSession {
                 let Instruction::Bootstrap { dst, src, table, indices, .. } = instruction else {
                     return Err(not_loaded());
                 };
-                let table = (table - (3 << 40)) as usize / (8 * n);
+                let table = (table - TABLES) as usize / (8 * n);
                 let table = &shared.loaded.program.tables()[table];
                 let mut acc = vec![0; glwe];
                 acc[glwe - n..].copy_from_slice(table.polynomial());
@@ -521,11 +538,16 @@ impl ProcessorSession {
     }
 }
 
+/// Bytes before a register among `all`, each of so many lanes.
+fn place(all: &[Reg], program: &Program, lanes: usize, at: Reg) -> Option<u64> {
+    let place = all.iter().position(|r| *r == at)?;
+    Some(all[..place].iter().map(|r| (8 * program.width(*r) * lanes) as u64).sum())
+}
+
 /// Where a lane of an argument lies.
 fn argument(program: &Program, lanes: usize, at: Reg, lane: usize) -> Option<u64> {
-    let place = program.inputs().iter().position(|r| *r == at)?;
-    let before: usize = program.inputs()[..place].iter().map(|r| program.width(*r)).sum();
-    Some((1 << 40) + 8 * (before * lanes + lane * program.width(at)) as u64)
+    let before = place(program.inputs(), program, lanes, at)?;
+    Some(INPUTS + before + (8 * lane * program.width(at)) as u64)
 }
 
 /// Destination and source.

@@ -51,7 +51,11 @@ impl Circuit {
         }
         // Noise that the set has room for, in outputs of bootstraps.
         let norm = (params.max_norm2 * params.max_norm2) as i64;
-        let room = Room { values: values as i64, norm: norm.max(5) };
+        self.compile_within(params, goal, Room { values: values as i64, norm: norm.max(5) })
+    }
+
+    /// A cover within a room; the walk has the last word on the noise.
+    fn compile_within(&self, params: &Arc<TfheParams>, goal: Goal, room: Room) -> Result<Compiled> {
         let lookups = cover(self, room, goal == Goal::Depth);
         let program = Emitter::new(self, params).emit(&lookups)?;
         let fresh = noise::fresh(program.resting_role().fresh_noise(params), Modulus::LOG2);
@@ -145,6 +149,49 @@ impl<'a> Emitter<'a> {
             None => self.constant(wire.negated() as i64),
             Some(reg) if wire.negated() => self.program.linear(&[(-1, *reg)], 1),
             Some(reg) => Ok(*reg),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two layers of a function of four bits whose lightest form, (−5, 4, −2, 1), has Σ w² = 46; the sets have room for 25.
+    fn heavy() -> Circuit {
+        let ones = |f: u32| (0..16).filter(move |x| f >> x & 1 == 1);
+        let bit = |x: u32, i: u32| if x >> i & 1 == 1 { '1' } else { '0' };
+        let product = |x: u32| (0..4).map(|i| bit(x, i)).collect::<String>();
+        let rows: Vec<String> = ones(0xeb13).map(|x| format!("{} 1\n", product(x))).collect();
+        let table = |names: [String; 5]| format!(".names {}\n{}", names.join(" "), rows.concat());
+        let name = |layer: char, i: usize| format!("{layer}{i}");
+        let mut text: String = ".model heavy\n.inputs".to_string();
+        (0..16).for_each(|i| text += &format!(" x{i}"));
+        text += "\n.outputs z0\n";
+        for y in 0..4 {
+            let leaves = [0, 1, 2, 3].map(|i| name('x', 4 * y + i));
+            let [a, b, c, d] = leaves;
+            text += &table([a, b, c, d, name('y', y)]);
+        }
+        let [a, b, c, d] = [0, 1, 2, 3].map(|i| name('y', i));
+        text += &table([a, b, c, d, name('z', 0)]);
+        Circuit::parse(&text).unwrap()
+    }
+
+    /// A cover that believes in more room than the set has is found out by the walk, and nothing is emitted.
+    #[test]
+    fn a_cover_with_too_much_noise_is_refused() {
+        let circuit = heavy();
+        for set in ["tfhe_2_2", "tfhe_2_2_p"] {
+            let params = Arc::new(TfheParams::named(set).unwrap().clone());
+            let good = circuit.compile(&params, Goal::Depth).unwrap().program.cost();
+            let loud = Room { values: 16, norm: 46 };
+            let refused = circuit.compile_within(&params, Goal::Depth, loud).unwrap_err();
+            assert_eq!(refused.kind(), "too_noisy", "{refused}");
+            // The same room where it is true.
+            let quiet = circuit.compile_within(&params, Goal::Depth, Room { norm: 25, ..loud });
+            assert_eq!(quiet.unwrap().program.cost(), good);
+            assert!(good.depth > 2);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Boolean circuits: read from Bristol Fashion or BLIF, and compiled to programs.
+//! Boolean circuits: read from Bristol Fashion, BLIF or Verilog, and compiled to programs.
 //!
 //! A circuit is a graph of AND and XOR gates of two inputs whose edges may negate, hashed so that equal gates are one and
 //! constants vanish. [`Circuit::compile`] covers it with lookups: a lookup reads Σ w_i·x_i, so a function of several bits
@@ -8,6 +8,7 @@ mod blif;
 mod bristol;
 mod compile;
 mod cover;
+mod verilog;
 mod weights;
 
 pub use compile::{Compiled, Goal};
@@ -192,6 +193,6 @@ fn refused(line: usize, wanted: impl Into<String>, got: &str) -> Error {
         "circuit",
         format!("{} in line {line}", wanted.into()),
         format!("`{got}`"),
-        "give a combinational circuit in Bristol Fashion or BLIF",
+        "give a combinational circuit in Bristol Fashion, BLIF or Verilog (a file *.v or *.sv)",
     )
 }

@@ -1,0 +1,62 @@
+//! Boolean circuits: read, evaluated in the clear, compiled to programs. Tracing a function is Python's.
+
+use crate::call::{detached, guarded, raise};
+use crate::params::Params;
+use crate::program::Program;
+use becalm::program::circuit::{self, Goal, Port};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A circuit without memory.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct Circuit(circuit::Circuit);
+
+fn ports(ports: &[Port]) -> Vec<(String, usize)> {
+    ports.iter().map(|p| (p.name.clone(), p.width())).collect()
+}
+
+#[pymethods]
+impl Circuit {
+    /// Reads Bristol Fashion or BLIF.
+    #[staticmethod]
+    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
+        detached(py, || circuit::Circuit::parse(text)).map(Circuit)
+    }
+
+    /// Reads Verilog, through Yosys.
+    #[staticmethod]
+    fn verilog(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        detached(py, || circuit::Circuit::from_verilog(&path)).map(Circuit)
+    }
+
+    /// Names and widths of the inputs.
+    #[getter]
+    fn inputs(&self) -> Vec<(String, usize)> {
+        ports(self.0.inputs())
+    }
+
+    /// Names and widths of the outputs.
+    #[getter]
+    fn outputs(&self) -> Vec<(String, usize)> {
+        ports(self.0.outputs())
+    }
+
+    /// Numbers of AND and of XOR gates.
+    #[getter]
+    fn gates(&self) -> (usize, usize) {
+        self.0.gates()
+    }
+
+    /// The outputs in the clear: a word for each bit, each of its bits an evaluation.
+    fn evaluate(&self, bits: Vec<u64>) -> PyResult<Vec<u64>> {
+        guarded(|| self.0.evaluate(&bits).map_err(raise))
+    }
+
+    /// A program whose arguments and results are the bits; with the fewest bootstraps instead of the shortest path.
+    fn compile(&self, py: Python<'_>, params: &Params, fewest: bool) -> PyResult<Program> {
+        let goal = if fewest { Goal::Bootstraps } else { Goal::Depth };
+        let compiled = detached(py, || self.0.compile(&params.0, goal))?;
+        Ok(Program::of(Arc::new(compiled.program)))
+    }
+}

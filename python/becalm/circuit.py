@@ -1,0 +1,355 @@
+"""Boolean circuits: from files or from traced Python functions to programs on encrypted bits.
+
+>>> c = becalm.circuit.trace(lambda a, b: (a + b, a < b), 8, 8)
+>>> c(200, 100)
+(300, 0)
+>>> p = c.compile("tfhe_2_2")
+>>> sums = server.run(p, *c.encrypt(secret, 200, 100))
+>>> c.decrypt(secret, sums)
+(300, 0)
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from becalm import _native, _values
+from becalm.ciphertext import Ciphertext
+from becalm.errors import BadInput, IoError
+from becalm.keys import SecretKey
+from becalm.program import Program
+
+__all__ = ["Bits", "Circuit", "join", "load", "parse", "select", "trace"]
+
+
+class Circuit:
+    """A boolean circuit without memory; `load`, `parse` and `trace` make one.
+
+    Called with an integer for each input it is evaluated in the clear: an integer comes back, or a
+    tuple if there are several outputs.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.Circuit) -> None:
+        self._native = native
+
+    @property
+    def inputs(self) -> list[tuple[str, int]]:
+        """Name and width in bits of each input."""
+        return self._native.inputs
+
+    @property
+    def outputs(self) -> list[tuple[str, int]]:
+        """Name and width in bits of each output."""
+        return self._native.outputs
+
+    @property
+    def gates(self) -> tuple[int, int]:
+        """How many AND and how many XOR gates there are."""
+        return self._native.gates
+
+    def compile(self, params: Any = "tfhe_2_2", *, goal: str = "depth") -> Program:
+        """The circuit as a program: an argument and a result for each bit, least significant first.
+
+        `goal` is what there is to be least of: `"depth"`, bootstraps one after another, or
+        `"bootstraps"`. Raises `TooNoisy` rather than to give a program that could fail more often
+        than the set claims.
+        """
+        if goal not in ("depth", "bootstraps"):
+            raise BadInput("compile", "depth or bootstraps", str(goal), "choose one of these")
+        chosen = _values.set_of("compile", params)
+        return Program(self._native.compile(chosen, goal == "bootstraps"))
+
+    def encrypt(self, secret: SecretKey, *values: int) -> list[Ciphertext]:
+        """The arguments of the compiled program for these inputs: each bit encrypted."""
+        return [secret.encrypt(bit, below=2) for bit in self._bits(values)]
+
+    def decrypt(self, secret: SecretKey, results: Sequence[Ciphertext] | Ciphertext) -> Any:
+        """The outputs that the results of the compiled program are."""
+        found = [results] if isinstance(results, Ciphertext) else list(results)
+        return self._values([int(secret.decrypt(x)) for x in found])
+
+    def __call__(self, *values: int) -> Any:
+        return self._values(self._native.evaluate(self._bits(values)))
+
+    def __repr__(self) -> str:
+        names = [" ".join(f"{n}[{w}]" for n, w in ports) for ports in (self.inputs, self.outputs)]
+        both, one = self.gates
+        return f"<becalm.Circuit {names[0]} -> {names[1]}, {both} AND, {one} XOR>"
+
+    def _bits(self, values: Sequence[int]) -> list[int]:
+        if len(values) != len(self.inputs):
+            wanted = f"{len(self.inputs)} values, one for each input"
+            raise BadInput("circuit", wanted, str(len(values)), "see Circuit.inputs")
+        bits: list[int] = []
+        for (name, width), value in zip(self.inputs, values, strict=True):
+            number = _number("circuit", value)
+            if number >> width:
+                raise BadInput("circuit", f"{width} bits for {name}", str(value), "see inputs")
+            bits += [number >> i & 1 for i in range(width)]
+        return bits
+
+    def _values(self, bits: Sequence[int]) -> Any:
+        total = sum(width for _, width in self.outputs)
+        if len(bits) != total:
+            wanted = f"{total} results, one for each bit"
+            raise BadInput("circuit", wanted, str(len(bits)), "give what server.run gave")
+        found, at = [], 0
+        for _, width in self.outputs:
+            found.append(sum((bit & 1) << i for i, bit in enumerate(bits[at : at + width])))
+            at += width
+        return tuple(found) if len(found) > 1 else found[0]
+
+
+def parse(text: str) -> Circuit:
+    """A circuit from text in Bristol Fashion or BLIF."""
+    return Circuit(_native.Circuit.parse(text))
+
+
+def load(path: str | os.PathLike[str]) -> Circuit:
+    """A circuit from a file in Bristol Fashion or BLIF; in Verilog (`.v`, `.sv`) if Yosys is
+    installed, or the package pyosys.
+    """
+    path = Path(path)
+    if path.suffix in (".v", ".sv"):
+        return Circuit(_native.Circuit.verilog(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        remedy = "give Bristol Fashion, BLIF or Verilog"
+        raise BadInput("circuit", "a text", str(path), remedy) from None
+    except OSError as why:
+        raise IoError("circuit", f"to read {path}", str(why), "check the path") from None
+    return parse(text)
+
+
+class _Gates:
+    """Gates as tables of BLIF, recorded one by one."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.known: dict[tuple[str, str, str], str] = {}
+
+    def gate(self, table: str, a: str, b: str) -> str:
+        key = (table, *sorted((a, b)))
+        if key not in self.known:
+            name = f"$n{len(self.known)}"
+            self.lines.append(f".names {key[1]} {key[2]} {name}\n{table}")
+            self.known[key] = name
+        return self.known[key]
+
+
+_AND, _OR, _XOR = "11 1", "1- 1\n-1 1", "01 1\n10 1"
+
+
+class Bits:
+    """A number without sign while a function is traced: its bits, least significant first.
+
+    `&`, `|`, `^` and `~` work bit by bit; `+` and `*` give as many bits as the result can have,
+    `-` is modulo 2^width; comparisons give one bit; shifts are by clear numbers; `x[i]` and
+    `x[i:j]` choose bits. Operands may be clear integers. There is no branching on a bit: use
+    `becalm.circuit.select`.
+    """
+
+    __slots__ = ("_gates", "_names")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, gates: _Gates, names: list[str]) -> None:
+        self._gates, self._names = gates, names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, at: int | slice) -> Bits:
+        names = self._names[at] if isinstance(at, slice) else [self._names[at]]
+        if not names:
+            raise BadInput("trace", "some bits", "none", f"choose from the {len(self)} there are")
+        return Bits(self._gates, names)
+
+    def __and__(self, other: Bits | int) -> Bits:
+        return self._each(_AND, other)
+
+    def __or__(self, other: Bits | int) -> Bits:
+        return self._each(_OR, other)
+
+    def __xor__(self, other: Bits | int) -> Bits:
+        return self._each(_XOR, other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Bits:
+        return self ^ ((1 << len(self)) - 1)
+
+    def __lshift__(self, by: int) -> Bits:
+        return Bits(self._gates, ["$zero"] * _number("trace", by) + self._names)
+
+    def __rshift__(self, by: int) -> Bits:
+        return Bits(self._gates, self._names[_number("trace", by) :] or ["$zero"])
+
+    def __add__(self, other: Bits | int) -> Bits:
+        a, b = self._pair(other)
+        return Bits(self._gates, self._sum(a, b, "$zero"))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Bits | int) -> Bits:
+        a, b = self._pair(other)
+        return Bits(self._gates, self._sum(a, [self._not(x) for x in b], "$one")[:-1])
+
+    def __rsub__(self, other: int) -> Bits:
+        return self._of(other) - self
+
+    def __mul__(self, other: Bits | int) -> Bits:
+        b = self._of(other)
+        width, total = len(self) + len(b), self & Bits(self._gates, [b._names[0]] * len(self))
+        for i, bit in enumerate(b._names[1:], 1):
+            row = self & Bits(self._gates, [bit] * len(self))
+            # Below i nothing is added any more.
+            high = total[i:] + row if len(total) > i else row
+            low = total._names[:i] + ["$zero"] * (i - len(total))
+            total = Bits(self._gates, (low + high._names)[:width])
+        return Bits(self._gates, (total._names + ["$zero"] * width)[:width])
+
+    __rmul__ = __mul__
+
+    def __lt__(self, other: Bits | int) -> Bits:
+        return ~(self >= other)
+
+    def __ge__(self, other: Bits | int) -> Bits:
+        a, b = self._pair(other)
+        return Bits(self._gates, self._sum(a, [self._not(x) for x in b], "$one")[-1:])
+
+    def __gt__(self, other: Bits | int) -> Bits:
+        return self._of(other) < self
+
+    def __le__(self, other: Bits | int) -> Bits:
+        return self._of(other) >= self
+
+    def __eq__(self, other: object) -> Bits:  # type: ignore[override]
+        return ~(self != other)
+
+    def __ne__(self, other: object) -> Bits:  # type: ignore[override]
+        if not isinstance(other, (Bits, int)):
+            raise BadInput("trace", "bits or an integer", type(other).__name__, "compare these")
+        names = (self ^ other)._names
+        while len(names) > 1:
+            pairs = zip(names[::2], names[1::2], strict=False)
+            names = [self._gates.gate(_OR, a, b) for a, b in pairs] + names[len(names) & ~1 :]
+        return Bits(self._gates, names)
+
+    def __bool__(self) -> NoReturn:
+        remedy = "use becalm.circuit.select, or & and | instead of `and` and `or`"
+        raise BadInput("trace", "no decision on an encrypted bit", "`if`, `and`, `or`", remedy)
+
+    def __repr__(self) -> str:
+        return f"<becalm.Bits, {len(self)} of them>"
+
+    def _of(self, other: Bits | int) -> Bits:
+        if isinstance(other, Bits):
+            if other._gates is not self._gates:
+                raise BadInput("trace", "bits of this function", "others", "use its arguments")
+            return other
+        number = _number("trace", other)
+        width = max(number.bit_length(), 1)
+        return Bits(self._gates, ["$one" if number >> i & 1 else "$zero" for i in range(width)])
+
+    def _pair(self, other: Bits | int) -> tuple[list[str], list[str]]:
+        b = self._of(other)._names
+        width = max(len(self), len(b))
+        zeros = ["$zero"] * width
+        return (self._names + zeros)[:width], (b + zeros)[:width]
+
+    def _each(self, table: str, other: Bits | int) -> Bits:
+        pairs = zip(*self._pair(other), strict=True)
+        return Bits(self._gates, [self._gates.gate(table, a, b) for a, b in pairs])
+
+    def _not(self, name: str) -> str:
+        return self._gates.gate(_XOR, name, "$one")
+
+    def _sum(self, a: list[str], b: list[str], carry: str) -> list[str]:
+        """The bits of a sum, and the carry out of it."""
+        gate, names = self._gates.gate, []
+        for x, y in zip(a, b, strict=True):
+            half = gate(_XOR, x, y)
+            names.append(gate(_XOR, half, carry))
+            carry = gate(_XOR, x, gate(_AND, half, gate(_XOR, x, carry)))
+        return [*names, carry]
+
+
+def join(*parts: Bits) -> Bits:
+    """Bits one after another, the first part the least significant."""
+    if not parts or not all(isinstance(p, Bits) for p in parts):
+        raise BadInput("join", "bits", "something else", "use it inside a traced function")
+    return Bits(parts[0]._gates, [name for p in parts for name in parts[0]._of(p)._names])
+
+
+def select(bit: Bits, yes: Bits | int, no: Bits | int) -> Bits:
+    """`yes` where the bit is 1, else `no`."""
+    if not isinstance(bit, Bits) or len(bit) != 1:
+        raise BadInput("select", "one traced bit", repr(bit), "use it inside a traced function")
+    a, b = bit._of(yes)._pair(no)
+    first, second = Bits(bit._gates, a), Bits(bit._gates, b)
+    return second ^ ((first ^ second) & Bits(bit._gates, bit._names * len(a)))
+
+
+def trace(function: Callable[..., Any], *widths: int) -> Circuit:
+    """The circuit of a Python function of numbers without sign, which have these widths in bits.
+
+    The function is called once, with `Bits`; it returns one, a tuple or list of them, or a
+    dictionary whose keys name the outputs. Loops and branches on clear values are unrolled.
+    """
+    gates = _Gates()
+    names = _parameters(function, len(widths))
+    ports = [(n, _values.count("trace", "width", w)) for n, w in zip(names, widths, strict=True)]
+    if not ports or not all(width for _, width in ports):
+        raise BadInput("trace", "inputs of at least one bit", str(widths), "give their widths")
+    wires = [[f"{name}[{i}]" for i in range(width)] for name, width in ports]
+    found = function(*(Bits(gates, bits) for bits in wires))
+    if not isinstance(found, dict):
+        several = isinstance(found, (tuple, list))
+        found = {f"out{i}": x for i, x in enumerate(found if several else [found])}
+    outputs, lines = [], []
+    for name, value in found.items():
+        if not isinstance(value, Bits) or value._gates is not gates:
+            got = f"{type(value).__name__} as {name}"
+            raise BadInput("trace", "bits", got, "compute them from the arguments")
+        if not str(name).isidentifier() or name in names:
+            raise BadInput("trace", "a name for each output", str(name), "choose another name")
+        for i, wire in enumerate(value._names):
+            outputs.append(f"{name}[{i}]")
+            lines.append(f".names {wire} {name}[{i}]\n1 1")
+    inputs = " ".join(bit for bits in wires for bit in bits)
+    head = [".model traced", f".inputs {inputs}", ".outputs " + " ".join(outputs)]
+    constants = [".names $zero", ".names $one\n1"]
+    return parse("\n".join([*head, *constants, *gates.lines, *lines, ".end\n"]))
+
+
+def _parameters(function: Callable[..., Any], count: int) -> list[str]:
+    """Names of the inputs: those of the function's parameters, if it tells them."""
+    try:
+        inspect.signature(function).bind(*range(count))
+        kinds = inspect.signature(function).parameters.values()
+    except TypeError as why:
+        wanted = f"a function of {count} arguments, one for each width"
+        raise BadInput("trace", wanted, str(why), "give a width for each argument") from None
+    except ValueError:
+        return [f"in{i}" for i in range(count)]
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [p.name for p in kinds if p.kind in plain][:count]
+    return names + [f"in{i}" for i in range(len(names), count)]
+
+
+def _number(op: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise BadInput(op, "an integer", type(value).__name__, "pass an int") from None
+    if number < 0:
+        raise BadInput(op, "an integer from 0 up", str(number), "take it modulo a power of 2")
+    return number

@@ -1,0 +1,110 @@
+"""Circuits from Python: traced functions, files and Verilog, in the clear and encrypted."""
+
+import importlib.util
+import os
+import shutil
+import sys
+
+import pytest
+
+import becalm
+
+HAS_YOSYS = bool(shutil.which("yosys") or importlib.util.find_spec("pyosys"))
+
+OPERATIONS = [
+    (lambda a, b: a + b, lambda a, b: a + b),
+    (lambda a, b: a - b, lambda a, b: (a - b) % 64),
+    (lambda a, b: 45 - a, lambda a, b: (45 - a) % 64),
+    (lambda a, b: a * b, lambda a, b: a * b),
+    (lambda a, b: b * 5 + 3, lambda a, b: b * 5 + 3),
+    (lambda a, b: (a & b) | ~a, lambda a, b: (a & b) | (63 - a)),
+    (lambda a, b: a ^ 0b1010, lambda a, b: a ^ 0b1010),
+    (lambda a, b: (a < b, a <= b, a > b, a >= b), lambda a, b: (a < b, a <= b, a > b, a >= b)),
+    (lambda a, b: (a == b, a != b, a == 7), lambda a, b: (a == b, a != b, a == 7)),
+    (lambda a, b: (a << 2, a >> 2, a >> 9), lambda a, b: (a << 2, a >> 2, 0)),
+    (
+        lambda a, b: becalm.circuit.select(a > b, a, b),
+        max,
+    ),
+    (lambda a, b: becalm.circuit.join(b[1:3], a[5]), lambda a, b: (b >> 1 & 3) | (a >> 5) << 2),
+]
+
+
+@pytest.mark.parametrize("number", range(len(OPERATIONS)))
+def test_a_traced_function_is_the_function(number, rng):
+    traced, plain = OPERATIONS[number]
+    circuit = becalm.circuit.trace(traced, 6, 4)
+    assert circuit.inputs == [("a", 6), ("b", 4)]
+    for _ in range(20):
+        a, b = int(rng.integers(64)), int(rng.integers(16))
+        found, wanted = circuit(a, b), plain(a, b)
+        assert found == (tuple(map(int, wanted)) if isinstance(wanted, tuple) else int(wanted))
+
+
+def test_a_traced_function_runs_on_encrypted_bits(toy):
+    secret, server = toy
+    circuit = becalm.circuit.trace(lambda a, b: {"sum": a + b, "less": a < b}, 4, 4)
+    assert circuit.outputs == [("sum", 5), ("less", 1)]
+    program = circuit.compile("toy_2_2")
+    assert program.check() < -100
+    results = server.run(program, *circuit.encrypt(secret, 11, 13))
+    assert circuit.decrypt(secret, results) == (24, 1) == circuit(11, 13)
+    assert circuit.compile("toy_2_2", goal="bootstraps").cost.bootstraps <= program.cost.bootstraps
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: becalm.circuit.trace(lambda a: a if a > 1 else ~a, 4), "select"),
+        (lambda: becalm.circuit.trace(lambda a: 5, 4), "from the arguments"),
+        (lambda: becalm.circuit.trace(lambda a: {"a": ~a}, 4), "another name"),
+        (lambda: becalm.circuit.trace(lambda a, b: a, 4), "a width for each argument"),
+        (lambda: becalm.circuit.trace(lambda a: a, 0), "at least one bit"),
+        (lambda: becalm.circuit.trace(lambda a: a << -1, 4), "from 0 up"),
+        (lambda: becalm.circuit.trace(lambda a: a + 1.5, 4), "an integer"),
+        (lambda: becalm.circuit.trace(lambda a: ~a, 4)(16), "4 bits for a"),
+        (lambda: becalm.circuit.trace(lambda a: ~a, 4)(1, 2), "1 values"),
+        (
+            lambda: becalm.circuit.trace(lambda a: ~a, 4).compile(goal="least"),
+            "depth or bootstraps",
+        ),
+        (lambda: becalm.circuit.parse("1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n"), "line 4"),
+    ],
+)
+def test_what_is_refused(call, says):
+    with pytest.raises(becalm.BadInput, match=says):
+        call()
+
+
+ADDER = """module adder #(parameter W = 8) (input [W-1:0] a, b, output [W:0] sum, output zero);
+  assign sum = a + b;
+  assign zero = ~|sum;
+endmodule
+"""
+
+
+@pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
+def test_verilog_is_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")
+    file = tmp_path / "adder.v"
+    file.write_text(ADDER)
+    circuit = becalm.circuit.load(file)
+    assert circuit(200, 100) == (300, 0) and circuit(0, 0) == (0, 1)
+    assert circuit.inputs == [("a", 8), ("b", 8)]
+    for text, says in [
+        ("module m(input a, output b);\nassign b = ;\nendmodule\n", "ERROR"),
+        ("module m(input c, a, output reg b);\nalways @(posedge c) b <= a;\nendmodule\n", "memory"),
+    ]:
+        file.write_text(text)
+        with pytest.raises(becalm.BadInput, match=says):
+            becalm.circuit.load(file)
+
+
+def test_without_yosys_it_is_named(tmp_path, monkeypatch):
+    file = tmp_path / "adder.v"
+    file.write_text(ADDER)
+    monkeypatch.setenv("BECALM_YOSYS", str(tmp_path / "nothing"))
+    with pytest.raises(becalm.Unsupported, match="pip install pyosys"):
+        becalm.circuit.load(file)
+    with pytest.raises(becalm.IoError):
+        becalm.circuit.load(tmp_path / "none.txt")
