@@ -1,5 +1,5 @@
-"""What the workers of `becalm-bench -- ckks` say and hear: commands on standard input, a JSON object
-a line on standard output, the first one when the keys are made.
+"""What the workers of `becalm-bench -- ckks` say and hear: commands on standard input, a JSON
+object a line on standard output, the first one when the keys are made.
 
     threads N             from now on so many; the answer is empty
     bootstrap MESSAGE     one bootstrap

@@ -105,7 +105,7 @@ pub struct Row {
     pub ours: Option<Side>,
     /// The peer.
     pub peer: Option<Side>,
-    /// peer/ours.
+    /// peer/ours, in the same ring.
     pub ratio: Option<f64>,
     /// Why it was not measured.
     pub left_out: Option<String>,
@@ -257,7 +257,6 @@ fn measure(
             if !matches(&plan.pattern, &case) {
                 continue;
             }
-            eprintln!("  {case}");
             let bootstrap = command.starts_with("bootstrap");
             // Also the first run, which is the slowest and is not measured.
             if bootstrap && signs[0].is_none() {
@@ -265,6 +264,7 @@ fn measure(
                     *signs = Some(-side.ask("bootstrap signs")?.mean.log2());
                 }
             }
+            eprintln!("  {case}");
             let answers = by_turns(&mut sides, command, threads, plan.rounds)
                 .with_context(|| case.clone())?;
             let signs = if bootstrap { signs } else { [None; 2] };
@@ -371,7 +371,9 @@ fn row(group: &Group, case: String, threads: usize, command: &str, made: Vec<Sid
         "{case}: our own result is wrong, {:.1} bits in the mean",
         mine.bits_mean
     );
-    let ratio = peer.as_ref().map(|p| p.seconds.median / mine.seconds.median);
+    // desilofhe's smallest ring is larger than our toys: no ratio.
+    let same = peer.as_ref().filter(|p| p.log2_degree == mine.log2_degree);
+    let ratio = same.map(|p| p.seconds.median / mine.seconds.median);
     let desilo = matches!(group.peer, Some(Peer::Desilo(_)));
     Ok(Row {
         case,
