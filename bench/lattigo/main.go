@@ -239,7 +239,7 @@ func main() {
 	logN := flag.Int("log2-degree", 16, "log2 of the degree of the ring")
 	flag.Parse()
 	// Keys are most of the heap and hold no pointers: collecting often costs little and halves the peak.
-	debug.SetGCPercent(25)
+	debug.SetGCPercent(10)
 	out := json.NewEncoder(os.Stdout)
 	say := func(value any, err error) {
 		if err != nil {

@@ -119,7 +119,7 @@ impl Peer {
     /// Bytes that it takes at full size at the most, as measured, for the decision whether it fits.
     pub fn memory(self) -> u64 {
         match self {
-            Peer::Lattigo => 15_000_000_000,
+            Peer::Lattigo => 13_700_000_000,
             Peer::OpenFhe => 10_700_000_000,
             Peer::Desilo("14") => 16_300_000_000,
             Peer::Desilo("sparse") => 8_000_000_000,
