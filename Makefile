@@ -49,6 +49,7 @@ bench: .venv/.wheel ## becalm beside its peers in one run: a quick look, then th
 	$(CARGO) run --release -p becalm-bench -- tfhe --quick
 	$(CARGO) run --release -p becalm-bench -- tfhe --json bench/results/tfhe.json
 	$(CARGO) run --release -p becalm-bench -- tfhe --huge --json bench/results/tfhe-huge.json
+	$(CARGO) run --release -p becalm-bench -- ckks --json bench/results/ckks.json
 	$(PYTHON) bench/table.py
 	BECALM_BENCH=1 $(BIN)/pytest -q tests/test_readme.py
 

@@ -1,15 +1,17 @@
-"""Writes the rows of bench/results/tfhe*.json into the marked block of the README.
+"""Writes the rows of bench/results/tfhe*.json into the marked block of the README, and those of
+ckks.json into that of docs/performance/ckks.md.
 
-`make bench` makes the rows. `python bench/table.py --check` only says whether the block is theirs.
+`make bench` makes the rows. `python bench/table.py --check` only says whether the blocks are
+theirs.
 """
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench/results"
-README = ROOT / "README.md"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
 
@@ -43,16 +45,65 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
+HEAD = (
+    "case | becalm, s | peer, s | ratio | bits: mean, worst | ±1 | level "
+    "| keys, GB: stored, in memory | peak, GB | security | p_fail"
+)
+
+
+def ckks_cells(r: dict) -> list[str]:
+    """A row of CKKS: both sides of every figure."""
+    both = [side for side in (r["ours"], r["peer"]) if side]
+    bootstrap = both[0]["bits_signs"] is not None
+
+    def cells(show: Callable[[dict], str], when: bool = True) -> str:
+        return " / ".join(show(side) for side in both) if when else ""
+
+    seconds = [f"{side['seconds']['median']:.4g}" for side in both]
+    return [
+        r["case"].removeprefix("ckks/"),
+        *(seconds if r["peer"] else [seconds[0], ""]),
+        f"**{r['ratio']:.2f}**" if r["peer"] else "",
+        cells(lambda s: f"{s['bits_mean']:.1f}, {s['bits_worst']:.1f}"),
+        cells(lambda s: f"{s['bits_signs']:.1f}", bootstrap),
+        cells(lambda s: str(s["level"])),
+        cells(
+            lambda s: f"{s['stored_key_bytes'] / 1e9:.2f}, {s['key_bytes'] / 1e9:.2f}", bootstrap
+        ),
+        cells(lambda s: f"{(s['peak_bytes'] or 0) / 1e9:.1f}"),
+        cells(lambda s: f"{s['security_bits']:.1f}"),
+        cells(lambda s: s["pfail"]),
+    ]
+
+
+def ckks_table() -> str:
+    """The rows of CKKS as a Markdown table, and what was not measured."""
+    every = rows("ckks.json")
+    lines = [f"| {HEAD} |", "|---|--:|--:|--:|" + "---|" * 7]
+    lines += [f"| {' | '.join(ckks_cells(r))} |" for r in every if r["ours"]]
+    peers = [r["peer"] for r in every if r["peer"]]
+    names = sorted({f"{s['name']} {s['version']} ({s['params']})" for s in peers})
+    lines += ["", f"Medians of runs by turns; becalm / peer. Peers: {'; '.join(names)}."]
+    missing = [r for r in every if r["left_out"]]
+    lines += [f"Not measured: {r['case']}, because {r['left_out']}." for r in missing]
+    said = sorted({r["acknowledgement"] for r in every if r["acknowledgement"]})
+    return "\n".join([*lines, *(f"\n{line}." for line in said)]) + "\n"
+
+
 def main() -> int:
-    """Rewrites the block, or compares it."""
-    text = README.read_text(encoding="utf-8")
-    head, rest = text.split(BEGIN, 1)
-    _, tail = rest.split(END, 1)
-    wanted = head + BEGIN + table() + END + tail
-    if "--check" in sys.argv[1:]:
-        return int(text != wanted)
-    README.write_text(wanted, encoding="utf-8")
-    return 0
+    """Rewrites the blocks, or compares them."""
+    differ = 0
+    pages = (("README.md", table), ("docs/performance/ckks.md", ckks_table))
+    for page, made in pages:
+        path = ROOT / page
+        text = path.read_text(encoding="utf-8")
+        head, rest = text.split(BEGIN, 1)
+        _, tail = rest.split(END, 1)
+        wanted = head + BEGIN + made() + END + tail
+        differ |= text != wanted
+        if "--check" not in sys.argv[1:]:
+            path.write_text(wanted, encoding="utf-8")
+    return int(differ) if "--check" in sys.argv[1:] else 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 //!
 //! Every timed output is decrypted and checked.
 
-use crate::ckks;
 use crate::report::{self, median, table};
+use crate::{ckks, tables};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Evaluator};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
@@ -29,6 +29,10 @@ pub struct Args {
     /// Fewer repetitions.
     #[arg(long)]
     quick: bool,
+    /// CKKS: the tables of the DESILO document on CKKS bootstrapping, or those whose titles contain a text, row by row on 1
+    /// and 2 threads beside its own figures.
+    #[arg(long, value_name = "TITLE", num_args = 0..=1, default_missing_value = "")]
+    tables: Option<String>,
     /// Allow toy and comparison sets below 128 bits.
     #[arg(long)]
     allow_insecure: bool,
@@ -50,6 +54,12 @@ struct Row {
 
 /// Measures and reports.
 pub fn run(args: &Args) -> Result<()> {
+    if let Some(wanted) = &args.tables {
+        if args.scheme != "ckks" {
+            bail!("--tables is of `becalm bench ckks`");
+        }
+        return tables::run(wanted, args.quick, args.json.as_deref());
+    }
     if args.scheme == "ckks" {
         return ckks::bench(args.quick, args.threads, args.json.as_deref());
     }

@@ -39,6 +39,13 @@ pub struct Job {
     of: String,
 }
 
+impl Job {
+    /// The same by name, as the command line has it.
+    pub fn of(kind: &str, keys: &str, slots: usize, stage_count: Option<usize>, of: &str) -> Job {
+        Job { kind: kind.into(), keys: keys.into(), slots, stage_count, of: of.into() }
+    }
+}
+
 /// What a bootstrap was and how it went.
 #[derive(Serialize)]
 struct Report {
@@ -135,7 +142,7 @@ fn choose(
 }
 
 /// The program of a job.
-fn program(context: &Context, job: &Job) -> becalm::Result<CkksProgram> {
+pub fn program(context: &Context, job: &Job) -> becalm::Result<CkksProgram> {
     let baby = match job.keys.as_str() {
         "small" => 2,
         "large" => 8,
@@ -180,7 +187,7 @@ fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
 }
 
 /// The evaluation keys, with a progress bar.
-fn keys(context: &Context, secret: &CkksSecretKey, program: &CkksProgram) -> Result<CkksKeys> {
+pub fn keys(context: &Context, secret: &CkksSecretKey, program: &CkksProgram) -> Result<CkksKeys> {
     let bar = report::bar("keys", 1);
     let keys = context.keys_with(secret, &program.needs(), None, |done, of| {
         bar.set_length(of as u64);
@@ -213,20 +220,23 @@ fn bits<'a>(got: &[Complex], wanted: impl Iterator<Item = &'a Complex>) -> (f64,
 }
 
 /// What was encrypted, what came back, and how long each step took.
-struct Measured {
+pub struct Measured {
     encrypt: f64,
-    bootstrap: f64,
+    /// Seconds, the median.
+    pub bootstrap: f64,
     decrypt: f64,
     multiply: f64,
     fresh: (f64, f64),
-    after: (f64, f64),
+    /// Bits after the bootstrap, mean and worst.
+    pub after: (f64, f64),
     product: (f64, f64),
-    levels: [usize; 3],
+    /// Before and after it, and after the product.
+    pub levels: [usize; 3],
     values: usize,
 }
 
 /// Encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.
-fn measured(
+pub fn measured(
     secret: &CkksSecretKey,
     evaluator: &Evaluator<'_>,
     session: &CkksSession<'_>,
@@ -414,8 +424,7 @@ pub fn bench(quick: bool, threads: usize, json: Option<&std::path::Path>) -> Res
     let cpu = Cpu::new(threads)?;
     let mut rows = vec![];
     for (set, kind, of, keys) in cases {
-        let (kind, of, keys) = (kind.to_string(), of.to_string(), keys.to_string());
-        let job = Job { kind, keys, slots: 1024, stage_count: None, of };
+        let job = Job::of(kind, keys, 1024, None, of);
         let params = CkksParams::named(sets[set])?;
         let made =
             cpu.install(|| bootstrapped(params, &job, &cpu, if quick { 1 } else { 3 }, true))?;

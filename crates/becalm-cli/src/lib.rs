@@ -15,6 +15,7 @@ mod params;
 pub mod report;
 mod run;
 mod search;
+mod tables;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;

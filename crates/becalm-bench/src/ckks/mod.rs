@@ -1,0 +1,437 @@
+//! `ckks`: becalm's CKKS beside Lattigo, OpenFHE and desilofhe, each side a process, by turns.
+//!
+//! A group is one process of ours and one of a peer; both make their keys, then work by turns for every case of the group,
+//! and end before the next group begins: two sets of keys are all that is in memory. Ratios are of medians, peer/ours.
+
+pub mod child;
+pub mod ours;
+pub mod peers;
+
+use crate::cases::matches;
+use crate::rows::Times;
+use anyhow::{Context, Result};
+use becalm::math::buffer::available_memory;
+use becalm::security::{Instance, Secret, least_bits};
+use child::{Answer, Worker};
+use peers::{ACKNOWLEDGEMENT, Peer};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::process::Command;
+
+/// Bytes that becalm takes at full size, as measured, for the decision whether it fits.
+const OURS: u64 = 5_800_000_000;
+/// The same of one side on toys.
+const TOY: u64 = 800_000_000;
+/// Standard deviation of the noise of all sides.
+const NOISE_STD: f64 = 3.2;
+
+/// How to measure.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Only the cases whose name matches.
+    pub pattern: String,
+    /// Small rings.
+    pub toy: bool,
+    /// Measured runs of each side of a case.
+    pub rounds: usize,
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+    /// Bytes that both processes may take together.
+    pub memory: u64,
+}
+
+/// What one side is and did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Side {
+    /// The library and its version.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its set.
+    pub params: String,
+    /// log2 of the degree.
+    pub log2_degree: u32,
+    /// Values in a ciphertext.
+    pub slots: usize,
+    /// log2 of the largest modulus.
+    pub log2_modulus: f64,
+    /// Bits by becalm's strict estimate, the least over both secrets where the ephemeral one is known.
+    pub security_bits: f64,
+    /// Failures of the range of EvalMod: `"0"`, `"2^-138.7"`, `"not stated"`.
+    pub pfail: String,
+    /// Seconds of the runs.
+    pub seconds: Seconds,
+    /// Mean error of the runs, bits: the document's measure.
+    pub bits_mean: f64,
+    /// Largest error, bits.
+    pub bits_worst: f64,
+    /// Mean error of −1 and 1 by turns, which lies in few coefficients: bits. Bootstraps only.
+    pub bits_signs: Option<f64>,
+    /// Level of the results.
+    pub level: usize,
+    /// Keys of the bootstrap in memory.
+    pub key_bytes: u64,
+    /// The same, written.
+    pub stored_key_bytes: u64,
+    /// Seconds for them, all threads.
+    pub keygen_seconds: f64,
+    /// The most memory that the process has had until then.
+    pub peak_bytes: Option<u64>,
+}
+
+/// Seconds over the rounds of one side.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Seconds {
+    /// The middle.
+    pub median: f64,
+    /// The fastest.
+    pub min: f64,
+    /// The slowest.
+    pub max: f64,
+    /// How many.
+    pub rounds: usize,
+}
+
+/// A case measured, or why it was not.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// `"ckks/lattigo/regular/1"`: peer (or becalm alone), work, threads.
+    pub case: String,
+    /// Threads of each side.
+    pub threads: usize,
+    /// The message of the timed runs.
+    pub message: String,
+    /// becalm.
+    pub ours: Option<Side>,
+    /// The peer.
+    pub peer: Option<Side>,
+    /// peer/ours, in the same ring.
+    pub ratio: Option<f64>,
+    /// Why it was not measured.
+    pub left_out: Option<String>,
+    /// What the peer's licence asks to be said.
+    pub acknowledgement: Option<&'static str>,
+}
+
+/// Two processes, or one, and the cases that they serve.
+struct Group {
+    kind: &'static ours::Kind,
+    peer: Option<Peer>,
+    threads: Vec<usize>,
+    /// Names without threads, and the command.
+    cases: Vec<(String, String)>,
+}
+
+/// The operations at the highest level of each side.
+const BASIC: [&str; 4] = ["multiply", "rotate", "encrypt", "decrypt"];
+
+fn groups(plan: &Plan) -> Result<Vec<Group>> {
+    let (one, all) = (vec![plan.threads[0]], plan.threads.clone());
+    let mut groups = vec![];
+    let mut push = |peer: Option<Peer>, kind: &str, named: &str, threads: &[usize]| -> Result<()> {
+        let kind = ours::kind(kind)?;
+        let side = peer.map_or("becalm", Peer::name);
+        let mut cases = vec![];
+        // desilofhe has no bootstrap in a small ring.
+        if !(plan.toy && matches!(peer, Some(Peer::Desilo(_)))) {
+            cases.push((format!("ckks/{side}/{named}"), format!("bootstrap {}", kind.message)));
+        }
+        if kind.name == "regular" {
+            let basic = BASIC.map(|op| (format!("ckks/{side}/{op}"), op.to_string()));
+            cases.extend(basic);
+        }
+        // Where the peer's fresh ciphertexts are longer than what its bootstrap leaves: at equal levels too.
+        if matches!(peer, Some(Peer::Desilo("regular"))) && !plan.toy {
+            let at = |op: &str| (format!("ckks/{side}/{op}_level_10"), format!("{op} 10"));
+            cases.extend(BASIC.map(at));
+        }
+        groups.push(Group { kind, peer, threads: threads.to_vec(), cases });
+        Ok(())
+    };
+    push(Some(Peer::Lattigo), "regular", "regular", &all)?;
+    for threads in &all {
+        push(Some(Peer::OpenFhe), "regular", "regular", &[*threads])?;
+    }
+    push(Some(Peer::Desilo("regular")), "regular", "regular", &all)?;
+    let kinds = [
+        ("14", "14"),
+        ("17", "17"),
+        ("sparse", "sparse1024"),
+        ("lossy", "lossy"),
+        ("sign", "sign"),
+    ];
+    for (desilo, kind) in kinds.into_iter().filter(|_| !plan.toy) {
+        push(Some(Peer::Desilo(desilo)), kind, kind, &one)?;
+    }
+    for kind in ours::KINDS {
+        push(None, kind.name, kind.name, &all)?;
+    }
+    for group in &mut groups {
+        let wanted =
+            |threads: usize, name: &str| matches(&plan.pattern, &format!("{name}/{threads}"));
+        group.threads.retain(|t| group.cases.iter().any(|(name, _)| wanted(*t, name)));
+        group.cases.retain(|(name, _)| group.threads.iter().any(|t| wanted(*t, name)));
+    }
+    groups.retain(|g| !g.cases.is_empty());
+    Ok(groups)
+}
+
+/// Measures every case that matches; `done` is told after each.
+///
+/// # Errors
+/// A process that fails; a result that is wrong.
+pub fn run(plan: &Plan, mut done: impl FnMut(&[Row]) -> Result<()>) -> Result<Vec<Row>> {
+    let mut rows = vec![];
+    for group in groups(plan)? {
+        eprintln!("{} beside {} …", group.kind.name, group.peer.map_or("nothing", Peer::name));
+        let started = start(plan, &group);
+        match started {
+            Ok((ours, peer)) => measure(plan, &group, ours, peer, &mut rows, &mut done)?,
+            Err(reason) => {
+                eprintln!("  left out: {reason:#}");
+                rows.extend(left_out(&group, &format!("{reason:#}")));
+            }
+        }
+        done(&rows)?;
+    }
+    Ok(rows)
+}
+
+/// Rows that say why there is nothing in them.
+fn left_out(group: &Group, reason: &str) -> Vec<Row> {
+    let row = |(case, threads): (&String, usize)| Row {
+        case: format!("{case}/{threads}"),
+        threads,
+        message: String::new(),
+        ours: None,
+        peer: None,
+        ratio: None,
+        left_out: Some(reason.into()),
+        acknowledgement: None,
+    };
+    let threads = group.threads.iter();
+    threads.flat_map(|t| group.cases.iter().map(move |c| (&c.0, *t))).map(row).collect()
+}
+
+/// Both processes, the peer's first, whose keys take longer; refused where they do not fit.
+fn start(plan: &Plan, group: &Group) -> Result<(Worker, Option<Worker>)> {
+    let of = |full: u64| if plan.toy { TOY } else { full };
+    let needed = of(OURS) + group.peer.map_or(0, |p| of(p.memory()));
+    let free = available_memory().map_or(u64::MAX, |bytes| bytes as u64).min(plan.memory);
+    anyhow::ensure!(
+        needed <= free,
+        "it takes about {:.1} GB, and there are {:.1} GB (--memory, or other processes)",
+        needed as f64 / 1e9,
+        free as f64 / 1e9
+    );
+    let threads = group.threads[0];
+    let peer = match group.peer {
+        None => None,
+        Some(peer) => Some(Worker::start(peer.command(plan.toy, threads)?)?),
+    };
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["ckks-worker", group.kind.name]);
+    if plan.toy {
+        command.arg("--toy");
+    }
+    Ok((Worker::start(command)?, peer))
+}
+
+/// Every case of a group at every number of threads.
+fn measure(
+    plan: &Plan,
+    group: &Group,
+    mut ours: Worker,
+    mut peer: Option<Worker>,
+    rows: &mut Vec<Row>,
+    done: &mut impl FnMut(&[Row]) -> Result<()>,
+) -> Result<()> {
+    let mut signs = [None; 2];
+    for &threads in &group.threads {
+        let mut sides: Vec<&mut Worker> = std::iter::once(&mut ours).chain(&mut peer).collect();
+        for side in &mut sides {
+            side.threads(threads)?;
+        }
+        for (name, command) in &group.cases {
+            let case = format!("{name}/{threads}");
+            if !matches(&plan.pattern, &case) {
+                continue;
+            }
+            let bootstrap = command.starts_with("bootstrap");
+            // Also the first run, which is the slowest and is not measured.
+            if bootstrap && signs[0].is_none() {
+                for (side, signs) in sides.iter_mut().zip(&mut signs) {
+                    *signs = Some(-side.ask("bootstrap signs")?.mean.log2());
+                }
+            }
+            eprintln!("  {case}");
+            let answers = by_turns(&mut sides, command, threads, plan.rounds)
+                .with_context(|| case.clone())?;
+            let signs = if bootstrap { signs } else { [None; 2] };
+            let made: Vec<Side> = sides
+                .iter()
+                .zip(&answers)
+                .zip(signs)
+                .map(|((w, a), s)| side(w, a, s))
+                .collect::<Result<_>>()?;
+            rows.push(row(group, case, threads, command, made)?);
+            done(rows)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs by turns; who begins changes.
+fn by_turns(
+    sides: &mut [&mut Worker],
+    command: &str,
+    threads: usize,
+    rounds: usize,
+) -> Result<Vec<Vec<Answer>>> {
+    let mut answers = vec![vec![]; sides.len()];
+    let bootstrap = command.strip_prefix("bootstrap ");
+    // What takes milliseconds has its first run unmeasured, and more of them.
+    let rounds = if bootstrap.is_some() { rounds } else { 2 * rounds + 1 };
+    for round in 0..rounds + usize::from(bootstrap.is_none()) {
+        for turn in 0..sides.len() {
+            let i = (turn + round) % sides.len();
+            // Lattigo computes a bootstrap on one thread: as many at once as there are threads is its best use of them.
+            let line = match bootstrap {
+                Some(m) if threads > 1 && sides[i].ready.name == "lattigo" => {
+                    format!("together {threads} {m}")
+                }
+                _ => command.to_string(),
+            };
+            let answer = sides[i].ask(&line)?;
+            if bootstrap.is_some() || round > 0 {
+                answers[i].push(answer);
+            }
+        }
+    }
+    Ok(answers)
+}
+
+fn side(worker: &Worker, answers: &[Answer], bits_signs: Option<f64>) -> Result<Side> {
+    let r = &worker.ready;
+    let times = Times::of(answers.iter().map(|a| a.seconds * 1e3).collect());
+    let mean = answers.iter().map(|a| a.mean).sum::<f64>() / answers.len() as f64;
+    let max = answers.iter().map(|a| a.max).fold(0.0, f64::max);
+    let ours = r.name == "becalm";
+    Ok(Side {
+        name: r.name.clone(),
+        version: r.version.clone(),
+        params: r.params.clone(),
+        log2_degree: r.log2_degree,
+        slots: r.slots,
+        log2_modulus: r.log2_modulus,
+        security_bits: security(r)?,
+        pfail: match r.log2_pfail {
+            Some(p) => format!("2^{p}"),
+            None if ours => "0".into(),
+            None => "not stated".into(),
+        },
+        seconds: Seconds {
+            median: times.median_ms / 1e3,
+            min: times.min_ms / 1e3,
+            max: times.max_ms / 1e3,
+            rounds: times.rounds,
+        },
+        bits_mean: -mean.log2(),
+        bits_worst: -max.log2(),
+        bits_signs,
+        level: answers.last().context("nothing was run")?.level,
+        key_bytes: r.key_bytes,
+        stored_key_bytes: r.stored_key_bytes,
+        keygen_seconds: r.keygen_seconds,
+        peak_bytes: worker.peak_bytes(),
+    })
+}
+
+/// Bits by the strict estimate, here and now, the same way for all.
+fn security(r: &child::Ready) -> Result<f64> {
+    let instance = |log2_q, weight: Option<u32>| Instance {
+        n: 1 << r.log2_degree,
+        log2_q,
+        secret: weight.map_or(Secret::Ternary, |weight| Secret::Sparse { weight }),
+        noise_std: NOISE_STD,
+    };
+    let mut all = vec![instance(r.log2_modulus, r.weight)];
+    if let (Some(q), Some(_)) = (r.ephemeral_log2_modulus, r.ephemeral_weight) {
+        all.push(instance(q, r.ephemeral_weight));
+    }
+    Ok(least_bits(&all)?)
+}
+
+fn row(group: &Group, case: String, threads: usize, command: &str, made: Vec<Side>) -> Result<Row> {
+    let mut sides = made.into_iter();
+    let (ours, peer) = (sides.next(), sides.next());
+    let mine = ours.as_ref().context("our own side")?;
+    anyhow::ensure!(
+        mine.bits_mean > 15.0,
+        "{case}: our own result is wrong, {:.1} bits in the mean",
+        mine.bits_mean
+    );
+    // desilofhe's smallest ring is larger than our toys: no ratio.
+    let same = peer.as_ref().filter(|p| p.log2_degree == mine.log2_degree);
+    let ratio = same.map(|p| p.seconds.median / mine.seconds.median);
+    let desilo = matches!(group.peer, Some(Peer::Desilo(_)));
+    Ok(Row {
+        case,
+        threads,
+        message: command.strip_prefix("bootstrap ").unwrap_or("ramp").into(),
+        ours,
+        peer,
+        ratio,
+        left_out: None,
+        acknowledgement: desilo.then_some(ACKNOWLEDGEMENT),
+    })
+}
+
+/// The rows as a table to read.
+pub fn table(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<28} {:>9} {:>9} {:>6}  {:>11} {:>11} {:>5} {:>7} {:>7} {:>6}\n",
+        "case",
+        "ours s",
+        "peer s",
+        "ratio",
+        "bits mean",
+        "worst",
+        "level",
+        "keys GB",
+        "peak GB",
+        "secure"
+    );
+    for r in rows {
+        let _ = match (&r.ours, &r.left_out) {
+            (Some(ours), _) => writeln!(text, "{}", line(r, ours)),
+            (None, Some(why)) => writeln!(text, "{:<28} left out: {why}", r.case),
+            _ => Ok(()),
+        };
+    }
+    if rows.iter().any(|r| r.acknowledgement.is_some()) {
+        let _ = writeln!(text, "\n{ACKNOWLEDGEMENT}");
+    }
+    text
+}
+
+fn line(r: &Row, ours: &Side) -> String {
+    let both = |f: &dyn Fn(&Side) -> String| match &r.peer {
+        Some(peer) => format!("{} {}", f(ours), f(peer)),
+        None => f(ours),
+    };
+    let gigabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e9);
+    format!(
+        "{:<28} {:>9.4} {:>9} {:>6}  {:>11} {:>11} {:>5} {:>7} {:>7} {:>6}",
+        r.case,
+        ours.seconds.median,
+        r.peer.as_ref().map_or("-".into(), |p| format!("{:.4}", p.seconds.median)),
+        r.ratio.map_or("-".into(), |x| format!("{x:.2}")),
+        both(&|s| format!("{:.1}", s.bits_mean)),
+        both(&|s| format!("{:.1}", s.bits_worst)),
+        both(&|s| s.level.to_string()),
+        both(&|s| gigabytes(s.key_bytes)),
+        both(&|s| gigabytes(s.peak_bytes.unwrap_or(0))),
+        both(&|s| format!("{:.0}", s.security_bits)),
+    )
+}

@@ -1,0 +1,241 @@
+//! becalm's half: `becalm-bench ckks-worker KIND --toy` answers the commands of [`super::child`] as the peers' workers do.
+
+use super::child::{Answer, Ready};
+use anyhow::{Context as _, Result, bail};
+use becalm::backend::{CkksSession, Cpu};
+use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::cipher::{CkksSecretKey, Rlwe};
+use becalm::ckks::{Context, Evaluator};
+use becalm::math::complex::Complex;
+use becalm::params::CkksParams;
+use becalm::program::ckks::CkksProgram;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::time::Instant;
+
+/// What becalm is asked for: a name, the set and its toy, slots where they are few.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// Its name: `"regular"`.
+    pub name: &'static str,
+    /// The set at full size, and a small one.
+    pub sets: [&'static str; 2],
+    /// What the slots hold.
+    pub values: Values,
+    /// Baby steps.
+    pub baby: usize,
+    /// The message of the runs that are timed.
+    pub message: &'static str,
+}
+
+/// Every kind.
+pub const KINDS: &[Kind] = {
+    const REGULAR: [&str; 2] = ["ckks_regular", "ckks_toy_12"];
+    const FIRST: [&str; 2] = ["ckks_slots_first", "ckks_toy_slots_first"];
+    const fn kind(name: &'static str, sets: [&'static str; 2], values: Values) -> Kind {
+        Kind { name, sets, values, baby: 4, message: "ramp" }
+    }
+    &[
+        kind("regular", REGULAR, Values::Complex),
+        kind("real", REGULAR, Values::Real),
+        Kind { baby: 2, ..kind("small", REGULAR, Values::Complex) },
+        Kind { baby: 8, ..kind("large", REGULAR, Values::Complex) },
+        kind("14", ["ckks_14_levels", "ckks_toy_14_levels"], Values::Complex),
+        kind("17", ["ckks_17_levels", "ckks_toy_17_levels"], Values::Complex),
+        kind("sparse1024", REGULAR, Values::Complex),
+        kind("lossy", FIRST, Values::Real),
+        Kind { message: "signs", ..kind("sign", FIRST, Values::Real) },
+        Kind {
+            message: "signs",
+            ..kind("precise", ["ckks_precise", "ckks_toy_precise"], Values::Complex)
+        },
+    ]
+};
+
+/// The kind of this name.
+///
+/// # Errors
+/// That there is none.
+pub fn kind(name: &str) -> Result<&'static Kind> {
+    KINDS.iter().find(|k| k.name == name).with_context(|| format!("no kind {name}"))
+}
+
+/// The program of a kind.
+fn program(kind: &Kind, context: &Context) -> becalm::Result<CkksProgram> {
+    let settings = Settings { values: kind.values, baby: kind.baby, stage_count: None };
+    match kind.name {
+        "sparse1024" => sparse(context, 1024, &settings),
+        "lossy" => lossy(context, &settings),
+        "sign" => sign(context, &settings),
+        _ => regular(context, &settings),
+    }
+}
+
+/// The values that are encrypted; the peers' workers have the same.
+fn message(kind: &str, n: usize) -> Vec<Complex> {
+    let ramp = |j: usize| 2.0 * j as f64 / (n - 1) as f64 - 1.0;
+    let value = |j: usize| match kind {
+        "ones" => Complex::from(1.0),
+        "signs" => Complex::from((2 * (j % 2)) as f64 - 1.0),
+        "complex" => {
+            let turn = Complex::root(j * 7 % n, n);
+            Complex::new(ramp(j) * turn.re, ramp(j) * turn.im)
+        }
+        _ => Complex::from(ramp(j)),
+    };
+    (0..n).map(value).collect()
+}
+
+/// What the commands are done with.
+struct Ours<'a> {
+    context: &'a Context,
+    secret: &'a CkksSecretKey,
+    evaluator: &'a Evaluator<'a>,
+    session: &'a CkksSession<'a>,
+    program: &'a CkksProgram,
+}
+
+fn timed<T>(work: impl FnOnce() -> becalm::Result<T>) -> Result<(T, f64)> {
+    let start = Instant::now();
+    Ok((work()?, start.elapsed().as_secs_f64()))
+}
+
+fn compared(seconds: f64, got: &[Complex], wanted: &[Complex], level: usize) -> Answer {
+    let errors = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs());
+    let (sum, max) = errors.fold((0.0, 0.0), |(sum, max), e| (sum + e, f64::max(max, e)));
+    Answer { seconds, mean: sum / wanted.len() as f64, max, level }
+}
+
+impl Ours<'_> {
+    fn checked(&self, seconds: f64, y: &Rlwe, wanted: &[Complex]) -> Result<Answer> {
+        Ok(compared(seconds, &self.context.decrypt(y, self.secret)?, wanted, y.level()))
+    }
+
+    fn bootstrap(&self, kind: &str) -> Result<Answer> {
+        let input = self.program.inputs().first().and_then(|r| self.program.info(*r));
+        let input = input.context("a bootstrap has an input")?;
+        let m = message(kind, input.slots);
+        let x = self.context.encrypt(&m, input.level, self.secret)?;
+        let (y, seconds) = timed(|| self.session.run(&[&x]))?;
+        self.checked(seconds, &y[0], &m)
+    }
+
+    fn basic(&self, operation: &str, level: Option<usize>) -> Result<Answer> {
+        let params = self.context.params();
+        let level = level.unwrap_or(params.levels);
+        let m = message("ramp", params.slots());
+        let (x, encrypting) = timed(|| self.context.encrypt(&m, level, self.secret))?;
+        match operation {
+            "encrypt" => self.checked(encrypting, &x, &m),
+            "decrypt" => {
+                let (got, seconds) = timed(|| self.context.decrypt(&x, self.secret))?;
+                Ok(compared(seconds, &got, &m, level))
+            }
+            "rotate" => {
+                let (y, seconds) = timed(|| self.evaluator.rotate(&x, 1))?;
+                let mut wanted = m;
+                wanted.rotate_left(1);
+                self.checked(seconds, &y, &wanted)
+            }
+            _ => {
+                let (y, seconds) = timed(|| self.evaluator.multiply(&x, &x))?;
+                let wanted: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
+                self.checked(seconds, &y, &wanted)
+            }
+        }
+    }
+
+    fn answer(&self, words: &[&str]) -> Result<Answer> {
+        match *words {
+            ["bootstrap", kind] => self.bootstrap(kind),
+            // All threads work on one ciphertext: one after another is as many at once.
+            ["together", _, kind] => self.bootstrap(kind),
+            ["multiply" | "rotate" | "encrypt" | "decrypt"] => self.basic(words[0], None),
+            ["multiply" | "rotate" | "encrypt" | "decrypt", level] => {
+                self.basic(words[0], Some(level.parse()?))
+            }
+            _ => bail!("unknown command {words:?}"),
+        }
+    }
+}
+
+/// Makes the keys of the kind on all threads, and answers until the input ends.
+///
+/// # Errors
+/// What cannot be said to the other side.
+pub fn serve(name: &str, toy: bool) -> Result<()> {
+    let kind = kind(name)?;
+    let context = Context::new(CkksParams::named(kind.sets[usize::from(toy)])?, true)?;
+    let params = context.params();
+    let program = program(kind, &context)?;
+    let secret = context.secret_key()?;
+    let mut needs = program.needs();
+    let (key_bytes, stored) = (context.key_bytes(&needs), context.stored_key_bytes(&needs));
+    needs.rotations.insert(1);
+    let cpu = Cpu::new(0)?;
+    let start = Instant::now();
+    let keys = cpu.install(|| context.keys(&secret, &needs))?;
+    let keygen_seconds = start.elapsed().as_secs_f64();
+    let evaluator = Evaluator::new(&context, &keys)?;
+    let opened = || CkksSession::open(Evaluator::new(&context, &keys)?, &program);
+    let session = cpu.install(opened)?;
+    drop(cpu);
+    let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.slots);
+    let ready = Ready {
+        name: "becalm".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        params: params.name.into(),
+        log2_degree: params.log2_degree,
+        slots,
+        log2_modulus: params.log2_modulus(),
+        weight: None,
+        ephemeral_weight: params.bootstrap.map(|b| b.ephemeral_weight as u32),
+        ephemeral_log2_modulus: params
+            .bootstrap
+            .map(|b| params.base_bits + 50.0 * b.ephemeral_words as f64),
+        // Integers never leave the range of EvalMod: see docs/bootstrap/ckks_regular.md.
+        log2_pfail: None,
+        levels: params.levels,
+        top_level: None,
+        key_bytes: key_bytes as u64,
+        stored_key_bytes: stored as u64,
+        keygen_seconds,
+    };
+    let ours = Ours {
+        context: &context,
+        secret: &secret,
+        evaluator: &evaluator,
+        session: &session,
+        program: &program,
+    };
+    converse(&ours, &ready)
+}
+
+fn converse(ours: &Ours<'_>, ready: &Ready) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let mut say = |value: &Value| -> Result<()> {
+        writeln!(out, "{value}")?;
+        Ok(out.flush()?)
+    };
+    say(&serde_json::to_value(ready)?)?;
+    let mut cpu = Cpu::new(1)?;
+    for line in std::io::stdin().lines() {
+        let line = line?;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let answer = match *words {
+            ["threads", count] => match count.parse().map(Cpu::new) {
+                Ok(Ok(made)) => {
+                    cpu = made;
+                    json!({})
+                }
+                _ => json!({"error": format!("no number of threads: {count}")}),
+            },
+            _ => match cpu.install(|| ours.answer(&words)) {
+                Ok(answer) => serde_json::to_value(answer)?,
+                Err(e) => json!({"error": format!("{e:#}")}),
+            },
+        };
+        say(&answer)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! The whole path of `becalm-bench -- ckks` in small rings: processes, protocol, rows. Peers that are not to be had here are
+//! rows that say why; with `BECALM_PEERS=1` that is a failure.
+
+use serde_json::Value;
+use std::process::Command;
+
+/// The rows of the cases that match, and what was printed.
+fn rows(case: &str, more: &[&str]) -> (Vec<Value>, String) {
+    let name = format!("becalm-ckks-{}-{}.json", std::process::id(), case.replace(['*', '/'], "_"));
+    let path = std::env::temp_dir().join(name);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_becalm-bench"));
+    command.args(["ckks", "--quick", "--rounds", "1", "--case", case]).args(more);
+    let made = command.arg("--json").arg(&path).output().expect("it runs");
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{said}");
+    let text = std::fs::read_to_string(&path).expect("rows were written");
+    let _ = std::fs::remove_file(&path);
+    (serde_json::from_str(&text).expect("JSON"), String::from_utf8_lossy(&made.stdout).into_owned())
+}
+
+fn number(row: &Value, side: &str, field: &str) -> f64 {
+    row[side][field].as_f64().unwrap_or_else(|| panic!("no {side}.{field} in {row}"))
+}
+
+/// A side measured as it should be: what was decrypted was compared, `bits` of it are right.
+fn sound(row: &Value, side: &str, bits: f64) {
+    assert!(row[side]["seconds"]["median"].as_f64().is_some_and(|s| s > 0.0), "{row}");
+    assert!(number(row, side, "bits_mean") > bits, "{row}");
+    assert!(number(row, side, "bits_worst") <= number(row, side, "bits_mean"), "{row}");
+}
+
+#[test]
+fn becalm_alone_gives_every_kind() {
+    for (kind, levels, bits) in
+        [("regular", 10.0, 24.0), ("sign", 13.0, 29.0), ("precise", 8.0, 24.0)]
+    {
+        let (rows, table) = rows(&format!("ckks/becalm/{kind}/1"), &[]);
+        assert_eq!(rows.len(), 1, "{table}");
+        let row = &rows[0];
+        sound(row, "ours", bits);
+        assert_eq!(number(row, "ours", "level"), levels);
+        assert!(number(row, "ours", "stored_key_bytes") < number(row, "ours", "key_bytes") / 2.0);
+        assert!(row["ratio"].is_null() && row["left_out"].is_null() && table.contains(kind));
+    }
+}
+
+#[test]
+fn peers_run_by_turns_with_us_or_say_why_not() {
+    for (case, bits) in [
+        ("ckks/lattigo/*/1", 20.0),
+        ("ckks/openfhe/regular/1", 10.0),
+        ("ckks/desilo/multiply/1", 20.0),
+    ] {
+        let (rows, table) = rows(case, &[]);
+        assert!(!rows.is_empty());
+        for row in &rows {
+            if let Some(why) = row["left_out"].as_str() {
+                assert!(std::env::var_os("BECALM_PEERS").is_none(), "{why}");
+                assert!(table.contains("left out") && row["ours"].is_null(), "{row}");
+                continue;
+            }
+            sound(row, "ours", 20.0);
+            sound(row, "peer", bits);
+            let medians = [&row["ours"], &row["peer"]].map(|s| s["seconds"]["median"].as_f64());
+            let ratio = medians[1].zip(medians[0]).map(|(peer, ours)| peer / ours);
+            let same = row["ours"]["log2_degree"] == row["peer"]["log2_degree"];
+            assert_eq!(row["ratio"].as_f64(), ratio.filter(|_| same));
+            let named = row["acknowledgement"].as_str().is_some_and(|a| table.contains(a));
+            assert_eq!(case.contains("desilo"), named, "{row}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_with_the_reason() {
+    let (rows, table) = rows("ckks/becalm/r*/1", &["--memory", "0.1"]);
+    assert_eq!(rows.len(), 2, "{table}");
+    for row in &rows {
+        let why = row["left_out"].as_str().expect("a reason");
+        assert!(why.contains("--memory") && row["ours"].is_null(), "{why}");
+    }
+}
