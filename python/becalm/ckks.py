@@ -168,10 +168,11 @@ class Server:
     may be used from several threads.
     """
 
-    __slots__ = ("_keys", "_lock", "_plan", "_session")
+    __slots__ = ("_keys", "_lock", "_plan", "_session", "_streaming")
 
-    def __init__(self, plan: Plan, keys: _native.CkksKeys) -> None:
+    def __init__(self, plan: Plan, keys: _native.CkksKeys, streaming: bool = False) -> None:
         self._plan = plan
+        self._streaming = streaming
         self._keys = keys
         self._lock = threading.Lock()
         self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
@@ -199,7 +200,7 @@ class Server:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the keys in memory."""
+        """Bytes of the keys in memory; none where they stay in their file."""
         return self._keys.nbytes
 
     def multiply(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
@@ -315,7 +316,7 @@ class Server:
             if self._session is None or self._session[0] != which:
                 self._session = None
                 program = self._plan.record(*which)
-                self._session = (which, _native.CkksSession(self._keys, program))
+                self._session = (which, _native.CkksSession(self._keys, program, self._streaming))
             return self._session[1]
 
 
@@ -385,7 +386,7 @@ def keygen(
         allow_insecure=allow_insecure,
         threads=threads,
     )
-    needs = plan.needs(rotations, conjugate)
+    needs = plan.require_memory(rotations, conjugate)
     if progress is not False and sys.stderr:
         print(_announcement(plan.price(needs)), file=sys.stderr, flush=True)
     native = plan.context.secret_key()
@@ -433,8 +434,14 @@ def load_server(
     stage_count: int | None = None,
     allow_insecure: bool = False,
     threads: int = 0,
+    memory: str = "full",
 ) -> Server:
-    """Reads the keys of a server; the other arguments are those that `keygen` was called with."""
+    """Reads the keys of a server; the other arguments are those that `keygen` was called with.
+
+    With `memory="low"` keys stay in the file, which must not change, and matrices are encoded when
+    they are used: half of the memory, or less, for some more time.
+    """
+    low = known("memory", memory, ("full", "low")) == "low"
     plan = Plan(
         name,
         slots=slots,
@@ -445,4 +452,4 @@ def load_server(
         allow_insecure=allow_insecure,
         threads=threads,
     )
-    return Server(plan, plan.context.load_keys(path))
+    return Server(plan, plan.context.load_keys(path, low), low)

@@ -2,7 +2,7 @@
 //!
 //! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
-use crate::call::{guarded, raise, supervised};
+use crate::call::{Watch, guarded, raise, supervised};
 use crate::ciphertext::trust;
 use becalm::backend::{CkksSession as Session, Cpu};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
@@ -50,6 +50,23 @@ fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> Bound<'py, PyBytes> {
 
 fn interrupted(op: &'static str) -> Error {
     Error::interrupted(op, "to go on", "a request to stop", "call it again")
+}
+
+/// Writes until it is to stop.
+struct Watched<'a>(&'a mut dyn Write, &'a Watch);
+
+impl Write for Watched<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.1.step(0, 0) {
+            true => self.0.write(bytes),
+            // `Interrupted` is tried again.
+            false => Err(std::io::Error::other("a request to stop")),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Writes by way of a file beside it, so that nothing half-written takes the name.
@@ -133,9 +150,13 @@ impl CkksContext {
         Ok(CkksSecretKey(self.0.clone(), Arc::new(key)))
     }
 
-    /// Reads evaluation keys and draws their masks.
-    fn load_keys(&self, py: Python<'_>, path: PathBuf) -> PyResult<CkksKeys> {
+    /// Reads evaluation keys and draws their masks; or, `stored`, leaves them in their file until they are used.
+    #[pyo3(signature = (path, stored=false))]
+    fn load_keys(&self, py: Python<'_>, path: PathBuf, stored: bool) -> PyResult<CkksKeys> {
         let keys = supervised(py, None, |_| {
+            if stored {
+                return self.0.cpu.install(|| self.0.context.open_keys(&path));
+            }
             let file = std::fs::File::open(&path).map_err(|e| {
                 Error::io("load", "to read", e.to_string(), "check the name and the permissions")
             })?;
@@ -503,8 +524,9 @@ impl CkksKeys {
 
     /// Writes a file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        supervised(py, None, |_| {
-            let write = |out: &mut dyn Write| self.0.context.write_keys(&self.1, out);
+        supervised(py, None, |watch| {
+            let write =
+                |out: &mut dyn Write| self.0.context.write_keys(&self.1, Watched(out, watch));
             self.0.cpu.install(|| write_whole(&path, write))
         })
     }
@@ -559,19 +581,29 @@ pub struct CkksSession {
     on: Shared,
     keys: Arc<cipher::CkksKeys>,
     program: Arc<Program>,
-    maps: Arc<[LinearMap]>,
+    /// None where each is encoded when its turn comes.
+    maps: Option<Arc<[LinearMap]>>,
 }
 
 #[pymethods]
 impl CkksSession {
     /// Checks that the keys suffice and encodes the matrices.
     #[new]
-    fn new(py: Python<'_>, keys: &CkksKeys, program: &CkksProgram) -> PyResult<Self> {
+    #[pyo3(signature = (keys, program, streaming=false))]
+    fn new(
+        py: Python<'_>,
+        keys: &CkksKeys,
+        program: &CkksProgram,
+        streaming: bool,
+    ) -> PyResult<Self> {
         let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.0.clone());
         supervised(py, None, |_| {
             let maps = on.cpu.install(|| {
                 let evaluator = Evaluator::new(&on.context, &keys)?;
-                Ok(Session::open(evaluator, &program)?.maps())
+                Ok(match streaming {
+                    true => Session::streaming(evaluator, &program)?.maps(),
+                    false => Session::open(evaluator, &program)?.maps(),
+                })
             })?;
             Ok(CkksSession { on, keys, program, maps })
         })
@@ -580,7 +612,7 @@ impl CkksSession {
     /// Bytes of the encoded matrices.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.maps.iter().map(LinearMap::bytes).sum()
+        self.maps.iter().flat_map(|maps| maps.iter()).map(LinearMap::bytes).sum()
     }
 
     /// Runs on ciphertexts; calls `progress(done, total)` meanwhile.
@@ -596,7 +628,10 @@ impl CkksSession {
         let results = supervised(py, progress, |watch| {
             self.on.cpu.install(|| {
                 let evaluator = Evaluator::new(&self.on.context, &self.keys)?;
-                let session = Session::resume(evaluator, &self.program, Some(self.maps.clone()))?;
+                let session = match &self.maps {
+                    Some(maps) => Session::resume(evaluator, &self.program, Some(maps.clone()))?,
+                    None => Session::streaming(evaluator, &self.program)?,
+                };
                 let given: Vec<&cipher::Rlwe> = inputs.iter().collect();
                 session.run_with(&given, |done, _| match watch.step(done, total) {
                     true => Ok(()),

@@ -28,8 +28,8 @@ mod _native {
     use crate::ciphertext::{Glwe, Lwe};
     #[pymodule_export]
     use crate::ckks::{
-        CkksCiphertext, CkksContext, CkksKeys, CkksNeeds, CkksProgram, CkksPublicKey, CkksSecretKey,
-        CkksSession,
+        CkksCiphertext, CkksContext, CkksKeys, CkksNeeds, CkksProgram, CkksPublicKey,
+        CkksSecretKey, CkksSession,
     };
     #[pymodule_export]
     use crate::evaluate::Evaluator;
@@ -40,7 +40,7 @@ mod _native {
         record_aes_ecb, record_integers, save_integers, trivial_integers,
     };
     #[pymodule_export]
-    use crate::keys::{EvaluationKey, SecretKey, SlotKey, kind_of_file};
+    use crate::keys::{EvaluationKey, SecretKey, SlotKey, available_memory, kind_of_file};
     #[pymodule_export]
     use crate::params::Params;
     #[pymodule_export]

@@ -400,6 +400,28 @@ fn what_does_not_go_together_is_refused() {
     assert!(refusal(CkksSession::open(evaluator, &program)).starts_with("wrong_params"));
 }
 
+/// Keys in their file and matrices encoded one by one: the same ciphertext, to the bit.
+#[test]
+fn a_session_that_streams_computes_the_same() {
+    let c = toy();
+    let program = sparse(&c, 32, &Settings::default()).unwrap();
+    let secret = c.secret_key().unwrap();
+    let keys = c.keys(&secret, &program.needs()).unwrap();
+    let path = std::env::temp_dir().join(format!("becalm-test-stream-{}", std::process::id()));
+    c.write_keys(&keys, std::fs::File::create(&path).unwrap()).unwrap();
+    let stored = c.open_keys(&path).unwrap();
+    let x = c.encrypt(&Message::Ramp.values(32), 0, &secret).unwrap();
+    let all = CkksSession::open(Evaluator::new(&c, &keys).unwrap(), &program).unwrap();
+    let few = CkksSession::streaming(Evaluator::new(&c, &stored).unwrap(), &program).unwrap();
+    assert!(all.bytes() > 0 && few.bytes() == 0 && stored.bytes() == 0 && few.maps().is_none());
+    let [a, b] = [&all, &few].map(|s| c.ciphertext_to_bytes(&s.run(&[&x]).unwrap()[0]).unwrap());
+    assert!(a == b, "another result");
+    let other = c.keys(&secret, &Needs::default()).unwrap();
+    let opened = CkksSession::streaming(Evaluator::new(&c, &other).unwrap(), &program);
+    assert!(refusal(opened).starts_with("wrong_key"));
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// What two programs need is made once.
 #[test]
 fn needs_are_united() {

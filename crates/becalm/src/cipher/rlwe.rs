@@ -12,7 +12,8 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::fs::File;
+use std::sync::{Arc, Mutex};
 use zeroize::ZeroizeOnDrop;
 
 /// One ciphertext: up to N/2 complex values under one key.
@@ -139,13 +140,52 @@ impl SwitchKey {
     }
 }
 
+/// A switch key whose bodies stay in a file until they are used.
+pub(crate) struct StoredKey {
+    /// As in [`SwitchKey`].
+    pub(crate) count: usize,
+    /// As in [`SwitchKey`].
+    pub(crate) special: usize,
+    /// As in [`SwitchKey`].
+    pub(crate) seed: PublicSeed,
+    /// Where the bodies are, packed.
+    pub(crate) file: Arc<Mutex<File>>,
+    /// From which byte on.
+    pub(crate) at: u64,
+}
+
+/// A switch key, ready or in its file.
+#[derive(Clone)]
+pub(crate) enum Held {
+    Ready(Arc<SwitchKey>),
+    Stored(Arc<StoredKey>),
+}
+
+impl Held {
+    /// Words of the chain that it covers.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Held::Ready(key) => key.count,
+            Held::Stored(key) => key.count,
+        }
+    }
+
+    /// Bytes in memory.
+    fn bytes(&self) -> usize {
+        match self {
+            Held::Ready(key) => key.bytes(),
+            Held::Stored(_) => 0,
+        }
+    }
+}
+
 /// What a server needs to compute: no secret is in it. Clones and unions share the keys, they do not copy them.
 #[derive(Clone)]
 pub struct CkksKeys {
     pub(crate) params: &'static str,
     pub(crate) id: KeyId,
     /// That of multiplication is always there; those to and from an ephemeral secret come together.
-    pub(crate) switches: BTreeMap<Purpose, Arc<SwitchKey>>,
+    pub(crate) switches: BTreeMap<Purpose, Held>,
 }
 
 impl CkksKeys {
@@ -154,14 +194,14 @@ impl CkksKeys {
         self.id
     }
 
-    /// Bytes in memory.
+    /// Bytes in memory; keys that stay in their file take none.
     pub fn bytes(&self) -> usize {
-        self.switches.values().map(|key| key.bytes()).sum()
+        self.switches.values().map(Held::bytes).sum()
     }
 
     /// Words of the chain that the key for `purpose` covers, 0 where there is none.
     pub(crate) fn words(&self, purpose: Purpose) -> usize {
-        self.switches.get(&purpose).map_or(0, |key| key.count)
+        self.switches.get(&purpose).map_or(0, Held::count)
     }
 
     /// What either has; where both have it, the one for the higher level, or this one's.

@@ -5,21 +5,24 @@
 
 use super::encode::residue;
 use super::{Context, power_of_rotation};
-use crate::cipher::{CkksKeys, Purpose, Rlwe, SwitchKey};
+use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::math::complex::Complex;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Relative difference of two scales that counts as none.
 const SAME_SCALE: f64 = 1e-9;
 
-/// A context with keys: what a server computes with.
+/// A context with keys: what a server computes with. Keys that stay in their file are read when they are first used, no
+/// more of them than the level takes, and kept until the evaluator goes or a session lets go of them.
 pub struct Evaluator<'a> {
     context: &'a Context,
     keys: &'a CkksKeys,
+    read: Mutex<BTreeMap<Purpose, Arc<SwitchKey>>>,
 }
 
 /// Terms at one level and scale, before relinearization and rescaling.
@@ -391,7 +394,7 @@ impl<'a> Evaluator<'a> {
     /// `WrongParams` for keys of another set.
     pub fn new(context: &'a Context, keys: &'a CkksKeys) -> Result<Self> {
         context.check_set("evaluate", keys.params)?;
-        Ok(Evaluator { context, keys })
+        Ok(Evaluator { context, keys, read: Mutex::default() })
     }
 
     /// The context.
@@ -443,8 +446,10 @@ impl<'a> Evaluator<'a> {
         level: usize,
     ) -> Result<Arc<SwitchKey>> {
         let (held, wanted) = (self.keys.switches.get(&purpose), self.context.words(level));
-        if let Some(key) = held.filter(|k| k.count >= wanted) {
-            return Ok(key.clone());
+        match held.filter(|k| k.count() >= wanted) {
+            Some(Held::Ready(key)) => return Ok(key.clone()),
+            Some(Held::Stored(key)) => return self.read(purpose, key, wanted),
+            None => {}
         }
         let what = match purpose {
             Purpose::Multiply => "the key of multiplication".into(),
@@ -467,6 +472,25 @@ impl<'a> Evaluator<'a> {
         };
         let remedy = "declare it, with its level, in `Needs` when keys are made";
         Err(Error::wrong_key(op, format!("{what} up to level {level}"), got, remedy))
+    }
+
+    /// A key from its file, for the first `count` words.
+    fn read(&self, purpose: Purpose, key: &StoredKey, count: usize) -> Result<Arc<SwitchKey>> {
+        let read = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = read().get(&purpose).filter(|k| k.count >= count) {
+            return Ok(key.clone());
+        }
+        // Not both at once. Nothing is locked meanwhile: a thread that waits for a part of this may begin other work.
+        read().remove(&purpose);
+        let key = Arc::new(self.context.expand(key, count)?);
+        read().insert(purpose, key.clone());
+        Ok(key)
+    }
+
+    /// Lets go of the keys that were read from their file, but for these.
+    pub(crate) fn keep(&self, purposes: impl Fn(&Purpose) -> bool) {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.retain(|purpose, _| purposes(purpose));
     }
 
     /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.

@@ -1,8 +1,8 @@
 //! Keys of CKKS: secret, public, and what a server needs, made for declared needs.
 
 use super::Context;
-use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, KeyId, Purpose, SwitchKey};
-use crate::math::buffer::{Buffer, require_memory};
+use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyId, Purpose, SwitchKey};
+use crate::math::buffer::{Buffer, require_memory_or};
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::rns::{Scratch, centred, mul};
 use crate::math::sampling;
@@ -154,7 +154,7 @@ impl Context {
     }
 
     /// The keys for `needs`, each with the level that it is for; levels above the top are the top.
-    pub(super) fn key_plan(&self, needs: &Needs) -> BTreeMap<Purpose, usize> {
+    pub(crate) fn key_plan(&self, needs: &Needs) -> BTreeMap<Purpose, usize> {
         let (n, top) = (self.params().degree(), self.params().top_level());
         let mut plan =
             BTreeMap::from([(Purpose::Multiply, needs.multiply.max(self.params().levels))]);
@@ -227,7 +227,9 @@ impl Context {
         if missing.contains_key(&Purpose::FromEphemeral) {
             missing.insert(Purpose::ToEphemeral, 0);
         }
-        require_memory(op, self.planned_bytes(&missing))?;
+        let remedy = "make keys for fewer rotations (2 baby steps need the fewest), lower levels or fewer slots: \
+                      `Context::key_bytes` tells their size";
+        require_memory_or(op, self.planned_bytes(&missing), remedy)?;
         let words = self.words_of(self.words(self.params().top_level()), self.special());
         let s = self.secret_limbs(&secret.coefficients, &words);
         let weight = self.params().bootstrap.map(|b| b.ephemeral_weight);
@@ -251,7 +253,7 @@ impl Context {
                 Purpose::ToEphemeral => self.switch_key(&s, &sparse, count, special),
                 Purpose::FromEphemeral => self.switch_key(&sparse, &s, count, special),
             };
-            switches.insert(*purpose, Arc::new(key?));
+            switches.insert(*purpose, Held::Ready(Arc::new(key?)));
         }
         go_on(missing.len(), missing.len());
         Ok(CkksKeys { params: self.params().name, id: secret.id, switches })

@@ -12,9 +12,11 @@
 use super::key_switch::Raised;
 use super::{Context, Evaluator, power_of_rotation};
 use crate::cipher::{Purpose, Rlwe, SwitchKey};
+use crate::math::buffer::require_memory_or;
 use crate::math::complex::Complex;
-use crate::math::rns::{First, Scratch, TILE};
+use crate::math::rns::{First, Scratch};
 use crate::{Error, Result};
+use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -184,11 +186,11 @@ pub struct LinearMap {
 }
 
 impl LinearMap {
-    /// Encodes `matrix` for ciphertexts at `level`, with `baby` = n_1 baby steps (a power of two is best) and entries at
+    /// Encodes `matrix`, which acts on each of its number of slots alike, for ciphertexts at `level`, with `baby` = n_1 baby steps (a power of two is best) and entries at
     /// scale `scale`.
     ///
     /// # Errors
-    /// `BadInput` for a matrix of other than N/2 slots or with no diagonals, or a level of 0.
+    /// `BadInput` for a matrix of more than N/2 slots or with no diagonals, or a level of 0; `Memory` where it does not fit.
     pub fn new(
         context: &Context,
         matrix: &Matrix,
@@ -198,15 +200,12 @@ impl LinearMap {
     ) -> Result<LinearMap> {
         let op = "encode a linear map";
         let most = matrix.rotations().max();
-        let (Some(_), true) = (most, matrix.slots == context.params().slots()) else {
-            let wanted = format!("diagonals of {} slots", context.params().slots());
+        let slots = context.params().slots();
+        let (Some(_), true) = (most, matrix.slots <= slots && matrix.slots.is_power_of_two())
+        else {
+            let wanted = format!("diagonals of a power of two of at most {slots} slots");
             let got = format!("{} of {}", matrix.diagonals.len(), matrix.slots);
-            return Err(Error::bad_input(
-                op,
-                wanted,
-                got,
-                "repeat a map of fewer slots along the slots",
-            ));
+            return Err(Error::bad_input(op, wanted, got, "cut the map into smaller ones"));
         };
         if level == 0 || level > context.params().top_level() || baby == 0 {
             let wanted = format!(
@@ -221,16 +220,21 @@ impl LinearMap {
             ));
         }
         let (n, count) = (matrix.slots, context.words(level));
+        let limbs = (count + context.special()) * context.params().degree();
+        let kept = |d: &Vec<Complex>| if tiled(d, slots) { limbs } else { 8 * limbs };
+        let remedy = "take more stages or fewer slots, or a session that streams";
+        require_memory_or(op, matrix.diagonals.values().map(kept).sum(), remedy)?;
         let steps = matrix.steps(baby);
         let Steps { stride, middle, .. } = steps;
         let encode = |(k, diagonal): (&usize, &Vec<Complex>)| {
             let (step, i) = (k / stride / baby, k / stride % baby);
             let (j, l) = (step / middle, step % middle);
             let back = n - j * middle * baby * stride % n;
+            // Rotations by multiples of its own slots are none.
             let moved: Vec<Complex> = (0..n).map(|a| diagonal[(a + back) % n]).collect();
             ((l, j, i), Diagonal::new(context, &moved, scale, count))
         };
-        let diagonals = matrix.diagonals.iter().map(encode).collect();
+        let diagonals = matrix.diagonals.par_iter().map(encode).collect();
         let (params, keys) = (context.params().name, matrix.keys(baby));
         Ok(LinearMap { params, level, count, steps, keys, scale, diagonals })
     }
@@ -255,19 +259,19 @@ fn gcd(a: usize, b: usize) -> usize {
 
 impl Diagonal {
     fn new(context: &Context, values: &[Complex], scale: f64, count: usize) -> Diagonal {
-        let near = |a: Complex, b: Complex| (a - b).abs() <= 1e-13 * (a.abs() + b.abs());
-        let repeats = |d: usize| (d..values.len()).all(|i| near(values[i], values[i - d]));
-        let tiled = repeats(values.len() / 8);
-        let full = context.plain(values, scale, count, context.special());
-        if !tiled {
-            return Diagonal::Full(full);
+        if tiled(values, context.params().slots()) {
+            Diagonal::Tiled(context.plain_tiled(values, scale, count, context.special()))
+        } else {
+            Diagonal::Full(context.plain(values, scale, count, context.special()))
         }
-        let mut kept = context.ring().scratch(full.len() / 8);
-        kept.chunks_mut(8)
-            .zip(full.chunks(TILE))
-            .for_each(|(x, tile)| x.copy_from_slice(&tile[..8]));
-        Diagonal::Tiled(kept)
     }
+}
+
+/// Whether values, which stand repeated in `slots` slots, repeat after an eighth of them.
+fn tiled(values: &[Complex], slots: usize) -> bool {
+    let near = |a: Complex, b: Complex| (a - b).abs() <= 1e-13 * (a.abs() + b.abs());
+    let eighth = (slots / 8).max(1);
+    (eighth..values.len()).all(|i| near(values[i], values[i - eighth]))
 }
 
 /// What a rotation takes.

@@ -312,29 +312,30 @@ impl CkksProgram {
 
     /// The keys that it needs, each up to the highest level at which it is used.
     pub fn needs(&self) -> Needs {
+        self.ops.iter().fold(Needs::default(), |needs, op| needs.union(&self.needs_of(op)))
+    }
+
+    /// The keys that an instruction needs.
+    pub(crate) fn needs_of(&self, op: &CkksOp) -> Needs {
         let mut needs = Needs::default();
-        for op in &self.ops {
-            let level = op.sources().iter().map(|r| self.reg(*r).level).max().unwrap_or(0);
-            match op {
-                CkksOp::Linear { map, .. } => {
-                    let map = &self.maps[*map as usize];
-                    needs = needs.rotate(map.matrix.keys(map.baby), map.level);
-                }
-                CkksOp::Trace { dst, src } => {
-                    needs = needs.rotate(self.traced(*dst, *src).map(|k| k as i64), level);
-                }
-                CkksOp::Rotate { src, by, .. } => {
-                    needs = needs.rotate([by.rem_euclid(self.reg(*src).slots as i64)], level);
-                }
-                CkksOp::Conjugate { .. } => needs.conjugate = needs.conjugate.max(Some(level)),
-                CkksOp::RaiseModulus { dst, .. } => {
-                    needs.bootstrap = needs.bootstrap.max(Some(self.reg(*dst).level));
-                }
-                CkksOp::Multiply { .. }
-                | CkksOp::Polynomial { .. }
-                | CkksOp::DoubleAngle { .. } => needs.multiply = needs.multiply.max(level),
-                _ => {}
+        let level = op.sources().iter().map(|r| self.reg(*r).level).max().unwrap_or(0);
+        match op {
+            CkksOp::Linear { map, .. } => {
+                let map = &self.maps[*map as usize];
+                needs = needs.rotate(map.matrix.keys(map.baby), map.level);
             }
+            CkksOp::Trace { dst, src } => {
+                needs = needs.rotate(self.traced(*dst, *src).map(|k| k as i64), level);
+            }
+            CkksOp::Rotate { src, by, .. } => {
+                needs = needs.rotate([by.rem_euclid(self.reg(*src).slots as i64)], level);
+            }
+            CkksOp::Conjugate { .. } => needs.conjugate = Some(level),
+            CkksOp::RaiseModulus { dst, .. } => needs.bootstrap = Some(self.reg(*dst).level),
+            CkksOp::Multiply { .. } | CkksOp::Polynomial { .. } | CkksOp::DoubleAngle { .. } => {
+                needs.multiply = level;
+            }
+            _ => {}
         }
         needs.rotations.remove(&0);
         needs
