@@ -110,6 +110,23 @@ def test_prices_are_known_before_anything_is_made(keys):
     assert all(q.security_bits >= 128 for q in ckks.params() if q.standard)
 
 
+def test_keys_that_do_not_fit_are_refused_with_the_size_that_does(monkeypatch):
+    sizes = {b: ckks.price("ckks_toy_12", bootstrap=b).memory_bytes for b in ("small", "medium")}
+    options = {"bootstrap": "large", **TOY}
+    refused = [
+        (sizes["medium"] + 1, f'bootstrap="medium" takes {sizes["medium"] / 1e9:.2f} GB'),
+        (sizes["medium"] - 1, 'bootstrap="small"'),
+        (sizes["small"] - 1, "fewer slots"),
+    ]
+    for free, remedy in refused:
+        monkeypatch.setattr(becalm._native, "available_memory", lambda free=free: free)
+        with pytest.raises(becalm.OutOfMemory) as e:
+            becalm.keygen("ckks_toy_12", **options)
+        assert remedy in e.value.remedy and f"{free / 1e9:.2f} GB" in e.value.got
+    monkeypatch.setattr(becalm._native, "available_memory", lambda: None)
+    becalm.keygen("ckks_toy_12", bootstrap=None, **TOY)
+
+
 def test_files_come_back(keys, tmp_path):
     secret, server = keys
     x = secret.encrypt([0.5, 0.25], level=2)
@@ -125,6 +142,19 @@ def test_files_come_back(keys, tmp_path):
     z = there.multiply(y, there.from_bytes(x.to_bytes())).bootstrap()
     assert error(again.decrypt(z), [0.25, 0.0625]) < 2.0**-17
     assert secret.load(tmp_path / "x").level == 2
+    assert becalm.load(tmp_path / "secret", allow_insecure=True).key_id == secret.key_id
+    for name in ("x", "server"):
+        with pytest.raises(becalm.Unsupported, match="ckks_toy_12"):
+            becalm.load(tmp_path / name)
+    with pytest.raises(becalm.Insecure):
+        becalm.load(tmp_path / "secret")
+    options = {"allow_insecure": True, "memory": "low"}
+    low = ckks.load_server(tmp_path / "server", "ckks_toy_12", **options)
+    assert low.nbytes == 0 < there.nbytes
+    same = low.multiply(y, y).bootstrap()
+    assert same.to_bytes() == there.multiply(y, y).bootstrap().to_bytes()
+    with pytest.raises(becalm.BadInput, match="full or low"):
+        ckks.load_server(tmp_path / "server", "ckks_toy_12", allow_insecure=True, memory="less")
     (tmp_path / "x").write_bytes((tmp_path / "x").read_bytes()[:-9])
     with pytest.raises(becalm.BadFile):
         there.load(tmp_path / "x")

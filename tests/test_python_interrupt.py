@@ -64,8 +64,34 @@ def start(script):
             print("stopped", flush=True)
         assert abs(secret.decrypt(x.bootstrap())[0] - 0.5) < 1e-3
         """,
+        """
+        try:
+            print("ready", flush=True)
+            for _ in range(1000):
+                becalm.keygen("ckks_toy_13", allow_insecure=True, progress=False)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        secret, server = becalm.keygen("ckks_toy_12", allow_insecure=True, progress=False)
+        assert abs(secret.decrypt(secret.encrypt([0.5]))[0] - 0.5) < 1e-3
+        """,
+        """
+        import os, tempfile
+        secret, server = becalm.keygen("ckks_toy_13", allow_insecure=True, progress=False)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "keys")
+            server.save(path)
+            try:
+                print("ready", flush=True)
+                for _ in range(1000):
+                    server.save(path)
+            except KeyboardInterrupt:
+                print("stopped", flush=True)
+            assert os.listdir(folder) == ["keys"]
+            again = becalm.ckks.load_server(path, "ckks_toy_13", allow_insecure=True)
+        assert abs(secret.decrypt(again.bootstrap(secret.encrypt([0.5], level=0)))[0] - 0.5) < 1e-3
+        """,
     ],
-    ids=["keygen", "bootstrap", "ckks"],
+    ids=["keygen", "bootstrap", "ckks", "ckks_keygen", "ckks_save"],
 )
 def test_ctrl_c_stops_long_work_and_leaves_nothing_half_done(script):
     child = start(script)

@@ -187,6 +187,7 @@ def load(
     | EncryptedBytes
     | AesKey
     | Program
+    | ckks.SecretKey
 ):
     """Reads any file that becalm wrote.
 
@@ -195,7 +196,7 @@ def load(
     refused. Ciphertexts and integers come back flat. A server runs on `backend` with so many
     threads.
     """
-    kind = _native.kind_of_file(path)
+    kind, name = _native.kind_of_file(path)
     most = None if limit is None else count("load", "limit", limit)
     if kind == "becalm.secret_key":
         return SecretKey(_native.SecretKey.load(path, allow_insecure))
@@ -215,5 +216,12 @@ def load(
         return aes.loaded(_native.load_bits(path, allow_insecure, most))
     if kind == "becalm.program":
         return Program(_native.Program.load(path, allow_insecure, most))
+    if kind == "becalm.ckks_secret_key":
+        return ckks.load_secret_key(path, name, allow_insecure=allow_insecure, threads=threads)
+    if kind in ("becalm.rlwe", "becalm.ckks_evaluation_keys"):
+        remedy = (
+            f'use the server\'s load for ciphertexts, ckks.load_server(path, "{name}") for keys'
+        )
+        raise Unsupported("load", "a file that says all that its reader needs", kind, remedy)
     remedy = "use a newer version of becalm"
     raise BadFile("load", "a kind of file that this version knows", kind, remedy)

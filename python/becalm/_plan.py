@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from becalm import _native, _values
-from becalm.errors import BadInput
+from becalm.errors import BadInput, OutOfMemory
 
 #: Baby steps of the matrices for each size of the keys.
 SIZES = {"small": 2, "medium": 4, "large": 8}
@@ -118,28 +118,55 @@ class Plan:
         self.programs = {k: self.record(k) for k in self.kinds}
 
     def record(
-        self, kind: str, stage_count: int | None = None, values: str = "complex"
+        self,
+        kind: str,
+        stage_count: int | None = None,
+        values: str = "complex",
+        size: str | None = None,
     ) -> _native.CkksProgram:
         stages = self.stage_count if stage_count is None else stage_count
         stages = None if stages is None else _values.count("bootstrap", "stage_count", stages)
         kind = "regular" if known("kind", kind, KINDS) == "precise" else kind
-        return self.context.program(kind, self.slots, stages, SIZES[self.size], values)
+        baby = SIZES[size or self.size]
+        return self.context.program(kind, self.slots, stages, baby, values)
 
-    def needs(self, rotations: Iterable[int], conjugate: bool) -> tuple[list[int], bool, bool]:
-        """The rotations, conjugation, and whether the ephemeral secret is needed."""
-        turns = {turn(by) % self.slots for by in rotations} - {0}
-        needs = [p.needs() for p in self.programs.values()]
-        turns.update(*(n[0] for n in needs))
-        return sorted(turns), conjugate or any(n[1] for n in needs), any(n[2] for n in needs)
+    def needs(
+        self, rotations: Iterable[int], conjugate: bool, size: str | None = None
+    ) -> _native.CkksNeeds:
+        """The keys of the bootstraps, and those for what the user does at the user's levels."""
+        turns = sorted({turn(by) % self.slots for by in rotations} - {0})
+        level = params(self.name).levels
+        needs = _native.CkksNeeds(turns, level, level if conjugate else None)
+        for kind, program in self.programs.items():
+            needs = needs.union((self.record(kind, size=size) if size else program).needs())
+        return needs
 
-    def price(self, needs: tuple[list[int], bool, bool]) -> Price:
-        stored, memory = self.context.key_bytes(*needs)
+    def require_memory(self, rotations: Iterable[int], conjugate: bool) -> _native.CkksNeeds:
+        """The keys to make, unless they do not fit the memory there is: the refusal tells the size
+        that does.
+        """
+        turns, free = list(rotations), _native.available_memory()
+        needs = self.needs(turns, conjugate)
+        wanted = self.context.key_bytes(needs)[1]
+        if free is None or wanted <= free:
+            return needs
+        remedy = "free memory, or ask for fewer slots or rotations"
+        sizes = list(SIZES)
+        for size in reversed(sizes[: sizes.index(self.size)] if self.kinds else []):
+            least = self.context.key_bytes(self.needs(turns, conjugate, size))[1]
+            if least <= free:
+                remedy = f'bootstrap="{size}" takes {least / 1e9:.2f} GB'
+                break
+        raise OutOfMemory("keygen", f"{wanted / 1e9:.2f} GB", f"{free / 1e9:.2f} GB free", remedy)
+
+    def price(self, needs: _native.CkksNeeds) -> Price:
+        stored, memory = self.context.key_bytes(needs)
         each = self.programs.items()
         return Price(
             params=self.name,
             kinds=tuple(self.kinds),
             slots=self.slots,
-            rotations=len(needs[0]),
+            rotations=len(needs.rotations),
             stored_bytes=stored,
             memory_bytes=memory,
             levels={k: (p.inputs[0][0], p.level) for k, p in each},

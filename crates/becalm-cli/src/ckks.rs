@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use becalm::backend::{Backend, CkksSession, Cpu};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, Rlwe};
-use becalm::ckks::{Context, Evaluator};
+use becalm::ckks::{Context, Description, Evaluator};
 use becalm::math::buffer::require_memory;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
@@ -451,4 +451,34 @@ pub fn bench(quick: bool, threads: usize, json: Option<&std::path::Path>) -> Res
     };
     let head = ["case", "set", "keys", "s", "level", "bits", "worst", "stored", "in memory"];
     report::print(&table(&head, &rows.iter().map(cells).collect::<Vec<_>>()))
+}
+
+/// What a file holds.
+pub fn describe(found: &Description, json: bool) -> Result<()> {
+    if json {
+        return report::json(&serde_json::json!({
+            "kind": found.kind, "bytes": found.bytes, "params": found.params,
+            "in_table": found.in_table, "key": found.key.to_string(), "level": found.level,
+            "scale": found.scale, "slots": found.slots, "error": found.error,
+            "keys": found.switches,
+        }));
+    }
+    let known = if found.in_table { "" } else { " (not a set of this version)" };
+    let mut rows = vec![
+        ("holds", format!("{}, {}", found.kind, megabytes(found.bytes as usize))),
+        ("parameter set", format!("{}{known}", found.params)),
+        ("key id", found.key.to_string()),
+    ];
+    rows.extend(found.level.map(|l| ("level", l.to_string())));
+    rows.extend(found.slots.map(|n| ("values", n.to_string())));
+    rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
+    rows.extend(found.error.map(|e| ("error", format!("2^{:.2}", e.log2()))));
+    rows.extend(
+        found
+            .switches
+            .iter()
+            .map(|(what, words)| ("key", format!("{what}, up to {}", counted(*words, "word")))),
+    );
+    rows.push(("checked", "its form; all else is checked when the file is used".into()));
+    report::print(&facts(&rows))
 }

@@ -348,6 +348,11 @@ pub fn decrypt(args: &DecryptArgs) -> Result<()> {
 
 /// Says what a file holds.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
+    if args.input.is_file()
+        && let Some(found) = becalm::ckks::inspect(&args.input)?
+    {
+        return crate::ckks::describe(&found, args.json);
+    }
     let found = file::inspect(&args.input)
         .with_context(|| format!("cannot read {}", args.input.display()))?;
     if args.json {

@@ -160,6 +160,31 @@ fn an_interrupt_leaves_no_key_behind() {
 }
 
 #[test]
+fn files_of_ckks_are_described_and_not_mistaken() {
+    let f = Folder::new("ckks-files");
+    let set = becalm::params::CkksParams::named("ckks_toy_12").unwrap();
+    let context = becalm::ckks::Context::new(set, true).unwrap();
+    let secret = context.secret_key().unwrap();
+    let x = context.encrypt(&[becalm::math::complex::Complex::from(0.5)], 2, &secret).unwrap();
+    context.save_ciphertext(&x, f.0.join("x.becalm")).unwrap();
+    context.save_secret_key(&secret, f.0.join("secret.becalm")).unwrap();
+    let needs = becalm::ckks::Needs::default().rotate([3], 1);
+    let keys = context.keys(&secret, &needs).unwrap();
+    context.write_keys(&keys, std::fs::File::create(f.0.join("keys.becalm")).unwrap()).unwrap();
+    let says = f.succeed("inspect x.becalm");
+    assert!(says.contains("becalm.rlwe") && says.contains("ckks_toy_12"), "{says}");
+    let json: serde_json::Value =
+        serde_json::from_str(&f.succeed("inspect x.becalm --json")).unwrap();
+    assert_eq!((json["level"].as_u64(), json["slots"].as_u64()), (Some(2), Some(1)));
+    assert!(f.succeed("inspect secret.becalm").contains("becalm.ckks_secret_key"));
+    let says = f.succeed("inspect keys.becalm");
+    assert!(says.contains("products") && says.contains("rotation by 3, up to 2 words"), "{says}");
+    // What is not of TFHE is no key and no ciphertext to the other verbs.
+    let says = f.refuse("decrypt x.becalm --allow-insecure");
+    assert!(says.contains("got becalm.ckks_secret_key"), "{says}");
+}
+
+#[test]
 fn slots_from_keys_to_values() {
     let f = Folder::new("slots");
     std::fs::write(f.0.join("turn.json"), "[[0,1],[1,0]]").unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
-use crate::call::{guarded, raise, supervised};
+use crate::call::{Watch, guarded, raise, supervised};
 use crate::ciphertext::trust;
 use becalm::backend::{CkksSession as Session, Cpu};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
@@ -50,6 +50,23 @@ fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> Bound<'py, PyBytes> {
 
 fn interrupted(op: &'static str) -> Error {
     Error::interrupted(op, "to go on", "a request to stop", "call it again")
+}
+
+/// Writes until it is to stop.
+struct Watched<'a>(&'a mut dyn Write, &'a Watch);
+
+impl Write for Watched<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.1.step(0, 0) {
+            true => self.0.write(bytes),
+            // `Interrupted` is tried again.
+            false => Err(std::io::Error::other("a request to stop")),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Writes by way of a file beside it, so that nothing half-written takes the name.
@@ -115,6 +132,12 @@ impl CkksContext {
         self.0.context.params().name
     }
 
+    /// The level that a bootstrap raises to.
+    #[getter]
+    fn top_level(&self) -> usize {
+        self.0.context.params().top_level()
+    }
+
     /// Draws a secret key from the system's randomness.
     fn secret_key(&self, py: Python<'_>) -> PyResult<CkksSecretKey> {
         let key = brief(py, &self.0, |c| c.secret_key())?;
@@ -127,9 +150,13 @@ impl CkksContext {
         Ok(CkksSecretKey(self.0.clone(), Arc::new(key)))
     }
 
-    /// Reads evaluation keys and draws their masks.
-    fn load_keys(&self, py: Python<'_>, path: PathBuf) -> PyResult<CkksKeys> {
+    /// Reads evaluation keys and draws their masks; or, `stored`, leaves them in their file until they are used.
+    #[pyo3(signature = (path, stored=false))]
+    fn load_keys(&self, py: Python<'_>, path: PathBuf, stored: bool) -> PyResult<CkksKeys> {
         let keys = supervised(py, None, |_| {
+            if stored {
+                return self.0.cpu.install(|| self.0.context.open_keys(&path));
+            }
             let file = std::fs::File::open(&path).map_err(|e| {
                 Error::io("load", "to read", e.to_string(), "check the name and the permissions")
             })?;
@@ -155,17 +182,11 @@ impl CkksContext {
         Ok(CkksCiphertext(self.0.clone(), x))
     }
 
-    /// `(bytes as stored, bytes in memory)` of keys for rotations, conjugation and bootstraps.
-    fn key_bytes(
-        &self,
-        rotations: Vec<i64>,
-        conjugate: bool,
-        bootstrap: bool,
-    ) -> PyResult<(usize, usize)> {
+    /// `(bytes as stored, bytes in memory)` of keys.
+    fn key_bytes(&self, needs: &CkksNeeds) -> PyResult<(usize, usize)> {
         guarded(|| {
-            let needs = needs(rotations, conjugate, bootstrap);
             let c = &self.0.context;
-            Ok((c.stored_key_bytes(&needs), c.key_bytes(&needs)))
+            Ok((c.stored_key_bytes(&needs.0), c.key_bytes(&needs.0)))
         })
     }
 
@@ -197,8 +218,36 @@ impl CkksContext {
     }
 }
 
-fn needs(rotations: Vec<i64>, conjugate: bool, bootstrap: bool) -> Needs {
-    Needs { rotations: rotations.into_iter().collect(), conjugate, bootstrap }
+/// What keys are for, each up to a level.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksNeeds(Needs);
+
+#[pymethods]
+impl CkksNeeds {
+    /// Rotations up to `level`, and the levels of conjugation, products and bootstraps.
+    #[new]
+    #[pyo3(signature = (rotations, level, conjugate=None, multiply=0, bootstrap=None))]
+    fn new(
+        rotations: Vec<i64>,
+        level: usize,
+        conjugate: Option<usize>,
+        multiply: usize,
+        bootstrap: Option<usize>,
+    ) -> Self {
+        let needs = Needs { conjugate, multiply, bootstrap, ..Needs::default() };
+        CkksNeeds(needs.rotate(rotations, level))
+    }
+
+    /// What both need.
+    fn union(&self, other: &CkksNeeds) -> Self {
+        CkksNeeds(self.0.clone().union(&other.0))
+    }
+
+    /// The rotations and their levels.
+    #[getter]
+    fn rotations(&self) -> Vec<(i64, usize)> {
+        self.0.rotations.iter().map(|(by, level)| (*by, *level)).collect()
+    }
 }
 
 fn values_named(name: &str) -> Result<Values> {
@@ -257,22 +306,20 @@ impl CkksSecretKey {
     }
 
     /// Makes evaluation keys, but for those that are `known`; calls `progress(done, total)` meanwhile.
-    #[pyo3(signature = (rotations, conjugate, bootstrap, known=None, progress=None))]
+    #[pyo3(signature = (needs, known=None, progress=None))]
     fn keys(
         &self,
         py: Python<'_>,
-        rotations: Vec<i64>,
-        conjugate: bool,
-        bootstrap: bool,
+        needs: &CkksNeeds,
         known: Option<&CkksKeys>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<CkksKeys> {
-        let needs = needs(rotations, conjugate, bootstrap);
+        let needs = &needs.0;
         let known = known.map(|k| k.1.clone());
         let keys = supervised(py, progress, |watch| {
             self.0.cpu.install(|| {
                 let go_on = |done, all| watch.step(done, all);
-                self.0.context.keys_with(&self.1, &needs, known.as_deref(), go_on)
+                self.0.context.keys_with(&self.1, needs, known.as_deref(), go_on)
             })
         })?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
@@ -477,8 +524,9 @@ impl CkksKeys {
 
     /// Writes a file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        supervised(py, None, |_| {
-            let write = |out: &mut dyn Write| self.0.context.write_keys(&self.1, out);
+        supervised(py, None, |watch| {
+            let write =
+                |out: &mut dyn Write| self.0.context.write_keys(&self.1, Watched(out, watch));
             self.0.cpu.install(|| write_whole(&path, write))
         })
     }
@@ -490,10 +538,9 @@ pub struct CkksProgram(Arc<Program>);
 
 #[pymethods]
 impl CkksProgram {
-    /// Rotations, whether conjugation, and whether the ephemeral secret is needed.
-    fn needs(&self) -> (Vec<i64>, bool, bool) {
-        let needs = self.0.needs();
-        (needs.rotations.into_iter().collect(), needs.conjugate, needs.bootstrap)
+    /// The keys that it needs.
+    fn needs(&self) -> CkksNeeds {
+        CkksNeeds(self.0.needs())
     }
 
     /// Level and slots of each argument.
@@ -534,19 +581,29 @@ pub struct CkksSession {
     on: Shared,
     keys: Arc<cipher::CkksKeys>,
     program: Arc<Program>,
-    maps: Arc<[LinearMap]>,
+    /// None where each is encoded when its turn comes.
+    maps: Option<Arc<[LinearMap]>>,
 }
 
 #[pymethods]
 impl CkksSession {
     /// Checks that the keys suffice and encodes the matrices.
     #[new]
-    fn new(py: Python<'_>, keys: &CkksKeys, program: &CkksProgram) -> PyResult<Self> {
+    #[pyo3(signature = (keys, program, streaming=false))]
+    fn new(
+        py: Python<'_>,
+        keys: &CkksKeys,
+        program: &CkksProgram,
+        streaming: bool,
+    ) -> PyResult<Self> {
         let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.0.clone());
         supervised(py, None, |_| {
             let maps = on.cpu.install(|| {
                 let evaluator = Evaluator::new(&on.context, &keys)?;
-                Ok(Session::open(evaluator, &program)?.maps())
+                Ok(match streaming {
+                    true => Session::streaming(evaluator, &program)?.maps(),
+                    false => Session::open(evaluator, &program)?.maps(),
+                })
             })?;
             Ok(CkksSession { on, keys, program, maps })
         })
@@ -555,7 +612,7 @@ impl CkksSession {
     /// Bytes of the encoded matrices.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.maps.iter().map(LinearMap::bytes).sum()
+        self.maps.iter().flat_map(|maps| maps.iter()).map(LinearMap::bytes).sum()
     }
 
     /// Runs on ciphertexts; calls `progress(done, total)` meanwhile.
@@ -571,7 +628,10 @@ impl CkksSession {
         let results = supervised(py, progress, |watch| {
             self.on.cpu.install(|| {
                 let evaluator = Evaluator::new(&self.on.context, &self.keys)?;
-                let session = Session::resume(evaluator, &self.program, Some(self.maps.clone()))?;
+                let session = match &self.maps {
+                    Some(maps) => Session::resume(evaluator, &self.program, Some(maps.clone()))?,
+                    None => Session::streaming(evaluator, &self.program)?,
+                };
                 let given: Vec<&cipher::Rlwe> = inputs.iter().collect();
                 session.run_with(&given, |done, _| match watch.step(done, total) {
                     true => Ok(()),

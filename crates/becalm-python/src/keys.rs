@@ -206,8 +206,22 @@ impl SlotKey {
     }
 }
 
-/// What kind of file this is: `becalm.lwe`, `becalm.secret_key`, …
+/// Bytes that the system can still give without swapping, where it tells.
 #[pyfunction]
-pub fn kind_of_file(path: PathBuf) -> PyResult<&'static str> {
-    guarded(|| Ok(file::inspect(&path).map_err(raise)?.kind.name()))
+pub fn available_memory() -> Option<usize> {
+    becalm::math::buffer::available_memory()
+}
+
+/// What kind of file this is, `becalm.lwe`, `becalm.secret_key`, …, and the name of its parameter set.
+#[pyfunction]
+pub fn kind_of_file(path: PathBuf) -> PyResult<(&'static str, String)> {
+    guarded(|| {
+        if path.is_file()
+            && let Some(found) = becalm::ckks::inspect(&path).map_err(raise)?
+        {
+            return Ok((found.kind, found.params));
+        }
+        let found = file::inspect(&path).map_err(raise)?;
+        Ok((found.kind.name(), found.params.name.to_string()))
+    })
 }

@@ -31,8 +31,8 @@ mod _native {
     use crate::circuit::Circuit;
     #[pymodule_export]
     use crate::ckks::{
-        CkksCiphertext, CkksContext, CkksKeys, CkksProgram, CkksPublicKey, CkksSecretKey,
-        CkksSession,
+        CkksCiphertext, CkksContext, CkksKeys, CkksNeeds, CkksProgram, CkksPublicKey,
+        CkksSecretKey, CkksSession,
     };
     #[pymodule_export]
     use crate::evaluate::Evaluator;
@@ -44,7 +44,7 @@ mod _native {
         record_integers, save_bits, save_integers, trivial_integers,
     };
     #[pymodule_export]
-    use crate::keys::{EvaluationKey, SecretKey, SlotKey, kind_of_file};
+    use crate::keys::{EvaluationKey, SecretKey, SlotKey, available_memory, kind_of_file};
     #[pymodule_export]
     use crate::params::Params;
     #[pymodule_export]

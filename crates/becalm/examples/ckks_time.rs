@@ -1,12 +1,13 @@
 //! Times of CKKS on this machine:
-//! `cargo run --release -p becalm --example ckks_time -- [set] [baby steps] [runs] [kind] [stages] [slots] [signs]`.
+//! `cargo run --release -p becalm --example ckks_time -- [set] [baby steps] [runs] [kind] [stages] [slots] [signs] [low]`.
 //! Kinds: regular, real, merged, sparse, lossy, lossy_real, sign. One thread with RAYON_NUM_THREADS=1. Prints sizes; the median
 //! of the wall clock and of the processor time, and the best processor time, of each step over the runs; what each step
 //! computes, in limbs of N values (transforms, products in conversions between words, other products); precision and peak
-//! memory. Processor time changes less on a busy machine.
+//! memory. `low`: keys stay in a file and matrices are encoded when they are used; the peak is that of the server alone. Processor time changes less on a busy machine.
 
 use becalm::backend::CkksSession;
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::cipher::CkksKeys;
 use becalm::ckks::{Context, Evaluator, Work};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
@@ -125,12 +126,15 @@ fn bootstraps(
     let (mut needs, cost) = (program.needs(), program.cost());
     let (rotations, gigabytes) = (needs.rotations.len(), context.key_bytes(&needs) as f64 / 1e9);
     println!("{rotations} rotations, keys {gigabytes:.3} GB; {cost:?}");
-    needs.rotations.insert(1);
+    needs = needs.rotate([1], context.params().levels);
     let mut times = Times::default();
     let keys = times.add(context, "keys", || context.keys(&secret, &needs))?;
-    let evaluator = Evaluator::new(context, &keys)?;
-    let session = times.add(context, "encoded maps", || {
-        CkksSession::open(Evaluator::new(context, &keys)?, program)
+    let low = std::env::args().any(|a| a == "low");
+    let keys = if low { times.add(context, "stored", || stored(context, keys))? } else { keys };
+    let evaluator = || Evaluator::new(context, &keys);
+    let session = times.add(context, "encoded maps", || match low {
+        true => CkksSession::streaming(evaluator()?, program),
+        false => CkksSession::open(evaluator()?, program),
     })?;
     println!("maps {:.3} GB", session.bytes() as f64 / 1e9);
     let input = *program.info(program.inputs()[0]).expect("programs have their inputs");
@@ -140,8 +144,8 @@ fn bootstraps(
     for _ in 0..runs {
         let y = times.add(context, "encrypt", || context.encrypt(&m, top, &secret))?;
         times.add(context, "decrypt", || context.decrypt(&y, &secret))?;
-        times.add(context, "multiply", || evaluator.multiply(&y, &y))?;
-        times.add(context, "rotate", || evaluator.rotate(&y, 1))?;
+        times.add(context, "multiply", || evaluator()?.multiply(&y, &y))?;
+        times.add(context, "rotate", || evaluator()?.rotate(&y, 1))?;
         let mut began: Option<(String, Start)> = None;
         let whole = Start::now(context);
         let outputs = session.run_with(&inputs, |_, op| {
@@ -170,6 +174,20 @@ fn bootstraps(
         println!("peak memory {peak:.2} GB");
     }
     Ok(())
+}
+
+/// The same keys, in a file; the peak of memory is counted from here on (Linux).
+fn stored(context: &Context, keys: CkksKeys) -> becalm::Result<CkksKeys> {
+    let path = std::env::temp_dir().join(format!("becalm-keys-{}", std::process::id()));
+    let failed = |e: std::io::Error| becalm::Error::io("store keys", "to write", e.to_string(), "");
+    let file = std::fs::File::create(&path).map_err(failed)?;
+    context.write_keys(&keys, std::io::BufWriter::new(file))?;
+    drop(keys);
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    let keys = context.open_keys(&path);
+    // It stays as long as it is open.
+    let _ = std::fs::remove_file(&path);
+    keys
 }
 
 /// The most memory that the process has had, GB, where the system tells (Linux).

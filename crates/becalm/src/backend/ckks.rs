@@ -1,12 +1,13 @@
 //! The machine of CKKS programs: this processor, by [`Evaluator`]; every instruction uses all threads.
 //!
-//! [`CkksSession::open`] checks the keys and encodes the matrices, most of a program's memory; a session runs any number of
-//! ciphertexts. Levels, scales and slots of the results are those that the program has recorded.
+//! [`CkksSession::open`] checks the keys and encodes the matrices, most of a program's memory besides the keys; a session
+//! runs any number of ciphertexts. A session that is [streaming](CkksSession::streaming) encodes each matrix when its turn
+//! comes, and with keys that stay in their file no more of them is in memory than an instruction takes. Levels, scales and slots of the results are those that the program has recorded.
 
-use crate::cipher::Rlwe;
+use crate::cipher::{Purpose, Rlwe};
 use crate::ckks::{Evaluator, LinearMap};
 use crate::program::Reg;
-use crate::program::ckks::{CkksOp, CkksProgram, RlweInfo};
+use crate::program::ckks::{CkksOp, CkksProgram, MapSpec, RlweInfo};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use std::sync::Arc;
 pub struct CkksSession<'a> {
     evaluator: Evaluator<'a>,
     program: &'a CkksProgram,
-    maps: Arc<[LinearMap]>,
+    /// None where each is encoded when its turn comes.
+    maps: Option<Arc<[LinearMap]>>,
     dead: Vec<Vec<Reg>>,
 }
 
@@ -38,14 +40,7 @@ impl<'a> CkksSession<'a> {
         program: &'a CkksProgram,
         maps: Option<Arc<[LinearMap]>>,
     ) -> Result<CkksSession<'a>> {
-        let (context, keys) = (evaluator.context(), evaluator.keys());
-        context.check_set(OP, program.params().name)?;
-        let held = keys.galois.keys().copied().collect();
-        program.require(&held, keys.ephemeral.is_some())?;
-        let slots = context.params().slots();
-        let encode = |m: &crate::program::ckks::MapSpec| {
-            LinearMap::new(context, &m.matrix.repeated(slots), m.level, m.baby, m.scale)
-        };
+        let mut session = CkksSession::streaming(evaluator, program)?;
         let maps = match maps {
             Some(maps) if maps.len() == program.maps().len() => maps,
             Some(maps) => {
@@ -53,19 +48,39 @@ impl<'a> CkksSession<'a> {
                 let remedy = "take them from a session of the same program";
                 return Err(Error::bad_input(OP, format!("{wanted} matrices"), got, remedy));
             }
-            None => program.maps().iter().map(encode).collect::<Result<_>>()?,
+            None => program.maps().iter().map(|m| session.encoded(m)).collect::<Result<_>>()?,
         };
-        Ok(CkksSession { evaluator, program, maps, dead: program.last_uses() })
+        session.maps = Some(maps);
+        Ok(session)
     }
 
-    /// The encoded matrices, shared.
-    pub fn maps(&self) -> Arc<[LinearMap]> {
+    /// A session that takes less memory and more time: it encodes a matrix when its turn comes and drops it afterwards, and
+    /// so it does with keys that stay in their file ([`Context::open_keys`](crate::ckks::Context::open_keys)).
+    ///
+    /// # Errors
+    /// As [`CkksSession::open`].
+    pub fn streaming(
+        evaluator: Evaluator<'a>,
+        program: &'a CkksProgram,
+    ) -> Result<CkksSession<'a>> {
+        evaluator.context().check_set(OP, program.params().name)?;
+        program.require(evaluator.keys())?;
+        Ok(CkksSession { evaluator, program, maps: None, dead: program.last_uses() })
+    }
+
+    fn encoded(&self, map: &MapSpec) -> Result<LinearMap> {
+        let context = self.evaluator.context();
+        LinearMap::new(context, &map.matrix, map.level, map.baby, map.scale)
+    }
+
+    /// The encoded matrices, shared; none of a session that is streaming.
+    pub fn maps(&self) -> Option<Arc<[LinearMap]>> {
         self.maps.clone()
     }
 
     /// Bytes of the encoded matrices.
     pub fn bytes(&self) -> usize {
-        self.maps.iter().map(LinearMap::bytes).sum()
+        self.maps.iter().flat_map(|maps| maps.iter()).map(LinearMap::bytes).sum()
     }
 
     /// Runs the program on ciphertexts at the levels of its inputs or above.
@@ -91,6 +106,7 @@ impl<'a> CkksSession<'a> {
         self.write(inputs, &mut file)?;
         for (i, op) in self.program.ops().iter().enumerate() {
             before(i, op)?;
+            self.let_go(op);
             let made = self.step(op, &file)?;
             for reg in &self.dead[i] {
                 file[reg.0 as usize] = None;
@@ -109,6 +125,14 @@ impl<'a> CkksSession<'a> {
             Ok(Rlwe { slots, error, ..x })
         });
         outputs.collect()
+    }
+
+    /// Drops the keys read from their file that the instruction does not need.
+    fn let_go(&self, op: &CkksOp) {
+        let needs = self.program.needs_of(op);
+        let plan = self.evaluator.context().key_plan(&needs);
+        let idle = |p: &Purpose| *p == Purpose::Multiply && needs.multiply == 0;
+        self.evaluator.keep(|p| plan.contains_key(p) && !idle(p));
     }
 
     fn write(&self, inputs: &[&Rlwe], file: &mut [Option<Rlwe>]) -> Result<()> {
@@ -150,14 +174,18 @@ impl<'a> CkksSession<'a> {
         let get = |reg: &Reg| self.read(file, *reg);
         let info = self.program.reg(op.result());
         match op {
-            CkksOp::Linear { src, map, .. } => {
-                evaluator.linear(get(src)?, &self.maps[*map as usize])
-            }
+            CkksOp::Linear { src, map, .. } => match &self.maps {
+                Some(maps) => evaluator.linear(get(src)?, &maps[*map as usize]),
+                None => {
+                    let map = self.encoded(&self.program.maps()[*map as usize])?;
+                    evaluator.linear(get(src)?, &map)
+                }
+            },
             CkksOp::Polynomial { src, polynomial, .. } => {
                 let p = &self.program.polynomials()[*polynomial as usize];
                 evaluator.polynomial(get(src)?, p, info.scale)
             }
-            CkksOp::DoubleAngle { src, .. } => Ok(evaluator.doubled_angle(get(src)?)),
+            CkksOp::DoubleAngle { src, .. } => evaluator.doubled_angle(get(src)?),
             CkksOp::RaiseModulus { src, .. } => {
                 let sparse = evaluator.encapsulate(get(src)?, false)?;
                 let factor = (info.scale / context.step(0)).round();

@@ -9,9 +9,11 @@ use crate::math::buffer::Buffer;
 use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::fs::File;
+use std::sync::{Arc, Mutex};
 use zeroize::ZeroizeOnDrop;
 
 /// One ciphertext: up to N/2 complex values under one key.
@@ -104,9 +106,22 @@ pub struct CkksPublicKey {
     pub(crate) parts: [Scratch; 2],
 }
 
+/// What a switch key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Purpose {
+    /// From s² to s.
+    Multiply,
+    /// For X → X^g: from s to the image of s under the inverse.
+    Galois(u32),
+    /// From the secret to the ephemeral one, under the modulus of level 0.
+    ToEphemeral,
+    /// And back.
+    FromEphemeral,
+}
+
 /// Takes what is encrypted under one secret to another.
 pub struct SwitchKey {
-    /// Words of the chain that the key covers.
+    /// Words of the chain that the key covers: those of the highest level at which it is used.
     pub(crate) count: usize,
     /// Special words of the key.
     pub(crate) special: usize,
@@ -125,17 +140,52 @@ impl SwitchKey {
     }
 }
 
+/// A switch key whose bodies stay in a file until they are used.
+pub(crate) struct StoredKey {
+    /// As in [`SwitchKey`].
+    pub(crate) count: usize,
+    /// As in [`SwitchKey`].
+    pub(crate) special: usize,
+    /// As in [`SwitchKey`].
+    pub(crate) seed: PublicSeed,
+    /// Where the bodies are, packed.
+    pub(crate) file: Arc<Mutex<File>>,
+    /// From which byte on.
+    pub(crate) at: u64,
+}
+
+/// A switch key, ready or in its file.
+#[derive(Clone)]
+pub(crate) enum Held {
+    Ready(Arc<SwitchKey>),
+    Stored(Arc<StoredKey>),
+}
+
+impl Held {
+    /// Words of the chain that it covers.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Held::Ready(key) => key.count,
+            Held::Stored(key) => key.count,
+        }
+    }
+
+    /// Bytes in memory.
+    fn bytes(&self) -> usize {
+        match self {
+            Held::Ready(key) => key.bytes(),
+            Held::Stored(_) => 0,
+        }
+    }
+}
+
 /// What a server needs to compute: no secret is in it. Clones and unions share the keys, they do not copy them.
 #[derive(Clone)]
 pub struct CkksKeys {
     pub(crate) params: &'static str,
     pub(crate) id: KeyId,
-    /// From s² to s.
-    pub(crate) relinearize: Arc<SwitchKey>,
-    /// For X → X^g: from s to the image of s under the inverse.
-    pub(crate) galois: BTreeMap<usize, Arc<SwitchKey>>,
-    /// From the secret to the ephemeral one, under the modulus of level 0; and back.
-    pub(crate) ephemeral: Option<Arc<[SwitchKey; 2]>>,
+    /// That of multiplication is always there; those to and from an ephemeral secret come together.
+    pub(crate) switches: BTreeMap<Purpose, Held>,
 }
 
 impl CkksKeys {
@@ -144,14 +194,17 @@ impl CkksKeys {
         self.id
     }
 
-    /// Bytes in memory.
+    /// Bytes in memory; keys that stay in their file take none.
     pub fn bytes(&self) -> usize {
-        let ephemeral = self.ephemeral.iter().flat_map(|pair| pair.iter());
-        let galois = self.galois.values().map(|key| &**key);
-        ephemeral.chain([&*self.relinearize]).chain(galois).map(SwitchKey::bytes).sum()
+        self.switches.values().map(Held::bytes).sum()
     }
 
-    /// What either has; where both have it, this one's.
+    /// Words of the chain that the key for `purpose` covers, 0 where there is none.
+    pub(crate) fn words(&self, purpose: Purpose) -> usize {
+        self.switches.get(&purpose).map_or(0, Held::count)
+    }
+
+    /// What either has; where both have it, the one for the higher level, or this one's.
     ///
     /// # Errors
     /// `WrongParams` for keys of another set, `WrongKey` for those of another secret key.
@@ -172,10 +225,16 @@ impl CkksKeys {
             return Err(Error::wrong_key(op, wanted, got, remedy));
         }
         let mut all = self.clone();
-        for (power, key) in &other.galois {
-            all.galois.entry(*power).or_insert_with(|| key.clone());
+        for (purpose, key) in &other.switches {
+            // There and back again by one ephemeral secret.
+            let which = match purpose {
+                Purpose::ToEphemeral => Purpose::FromEphemeral,
+                which => *which,
+            };
+            if other.words(which) > self.words(which) {
+                all.switches.insert(*purpose, key.clone());
+            }
         }
-        all.ephemeral = all.ephemeral.or_else(|| other.ephemeral.clone());
         Ok(all)
     }
 }

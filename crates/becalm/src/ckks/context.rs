@@ -5,13 +5,14 @@
 //! kept exactly (to 2^-52), never assumed.
 
 use crate::math::fft::Plan;
-use crate::math::rns::{Converter, Ring, Work, inverse, mul, nearest};
+use crate::math::rns::{Converter, Ring, TILE, Work, inverse, mul, nearest};
 use crate::math::simd::Level;
 use crate::params::CkksParams;
 use crate::{Error, Result};
-use std::collections::BTreeMap;
+use rayon::prelude::*;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The largest prime, bits.
 const WORD_BITS: f64 = 50.0;
@@ -38,6 +39,13 @@ pub struct Context {
     slots: Vec<(usize, usize)>,
     converters: Mutex<Converters>,
     permutations: Mutex<BTreeMap<usize, Arc<Vec<u32>>>>,
+    eighth: OnceLock<Eighth>,
+}
+
+/// The ring of polynomials in X^8, and for each word where its values stand in the vectors of eight of the tiles.
+pub(super) struct Eighth {
+    pub(super) ring: Ring,
+    pub(super) order: Vec<Vec<u32>>,
 }
 
 /// The primes of a chain: words of each level from the bottom up, then special words.
@@ -111,6 +119,7 @@ impl Context {
             slots,
             converters: Mutex::default(),
             permutations: Mutex::default(),
+            eighth: OnceLock::new(),
         };
         context.scales = context.user_scales();
         Ok(context)
@@ -219,6 +228,34 @@ impl Context {
         let converter = Arc::new(Converter::new(&self.ring, key.0.clone(), key.1.clone()));
         made.insert(key, converter.clone());
         converter
+    }
+
+    /// The ring of polynomials in X^8, made once; none where it is too small.
+    pub(super) fn eighth(&self) -> Option<&Eighth> {
+        if let Some(made) = self.eighth.get() {
+            return Some(made);
+        }
+        let (n, words) = (self.params.degree(), self.chain + self.special);
+        let primes: Vec<u64> = (0..words).map(|i| self.ring.word(i).p).collect();
+        let ring = Ring::new(n / 8, &primes, Level::best()).ok()?;
+        let order = (0..words).into_par_iter().map(|i| {
+            // X^8 there and X here take the same values, each once.
+            let (mut there, mut here) = (self.ring.scratch(n), ring.scratch(n / 8));
+            there.fill(0.0);
+            here.fill(0.0);
+            (there[8], here[1]) = (1.0, 1.0);
+            self.ring.forward(i, &mut there);
+            self.ring.reduce(i, &mut there);
+            ring.forward(i, &mut here);
+            ring.reduce(i, &mut here);
+            let exact = |x: &f64| (*x as i64).rem_euclid(primes[i] as i64);
+            let places: HashMap<i64, u32> =
+                here.iter().enumerate().map(|(k, x)| (exact(x), k as u32)).collect();
+            let kept = there.chunks(TILE).flat_map(|tile| &tile[..8]);
+            kept.map(|x| places.get(&exact(x)).copied()).collect::<Option<Vec<u32>>>()
+        });
+        let order = order.collect::<Option<Vec<_>>>()?;
+        Some(self.eighth.get_or_init(|| Eighth { ring, order }))
     }
 
     /// The permutation of values that X → X^`power` is, made once.

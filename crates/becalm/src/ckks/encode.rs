@@ -4,8 +4,9 @@
 //! The transform is in doubles: relative error about 2^-50.
 
 use super::Context;
+use super::context::Eighth;
 use crate::math::complex::Complex;
-use crate::math::rns::{Scratch, centred, mul, pow};
+use crate::math::rns::{Ring, Scratch, TILE, centred, mul, pow};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -20,6 +21,24 @@ pub(crate) fn residue(x: f64, p: u64) -> f64 {
         mul(mantissa % p, pow(2, exponent as u64, p), p)
     };
     if x < 0.0 { -centred(magnitude, p) } else { centred(magnitude, p) }
+}
+
+/// Coefficients, rounded, as values modulo word `i` of a ring.
+fn transformed<'a>(
+    ring: &Ring,
+    i: usize,
+    coefficients: impl Iterator<Item = &'a f64>,
+    limb: &mut [f64],
+) {
+    let p = ring.word(i).p;
+    for (x, c) in limb.iter_mut().zip(coefficients) {
+        *x = c.round_ties_even();
+        if x.abs() >= 2f64.powi(70) {
+            *x = residue(*x, p);
+        }
+    }
+    ring.reduce(i, limb);
+    ring.forward(i, limb);
 }
 
 impl Context {
@@ -72,16 +91,35 @@ impl Context {
     pub(crate) fn limbs(&self, coefficients: &[f64], words: &[usize]) -> Scratch {
         let (ring, n) = (self.ring(), coefficients.len());
         let mut out = ring.scratch(words.len() * n);
-        out.par_chunks_mut(n).zip(words).for_each(|(limb, i)| {
-            let p = ring.word(*i).p;
-            for (x, c) in limb.iter_mut().zip(coefficients) {
-                *x = c.round_ties_even();
-                if x.abs() >= 2f64.powi(70) {
-                    *x = residue(*x, p);
-                }
+        let limbs = out.par_chunks_mut(n).zip(words);
+        limbs.for_each(|(limb, i)| transformed(ring, *i, coefficients.iter(), limb));
+        out
+    }
+
+    /// What [`Context::plain`] gives, of `values` that repeat after an eighth of the slots or sooner, so that the polynomial
+    /// is one in X^8: a vector of eight for each tile, of a transform of an eighth of the size.
+    pub(crate) fn plain_tiled(
+        &self,
+        values: &[Complex],
+        scale: f64,
+        count: usize,
+        special: usize,
+    ) -> Scratch {
+        let (n, words) = (self.params().degree(), self.words_of(count, special));
+        let coefficients = self.coefficients(values, scale);
+        let mut out = self.ring().scratch(words.len() * n / 8);
+        out.par_chunks_mut(n / 8).zip(&words).for_each(|(kept, i)| match self.eighth() {
+            Some(Eighth { ring, order }) => {
+                let mut limb = ring.scratch(n / 8);
+                transformed(ring, *i, coefficients.iter().step_by(8), &mut limb);
+                kept.iter_mut().zip(&order[*i]).for_each(|(x, k)| *x = limb[*k as usize]);
             }
-            ring.reduce(*i, limb);
-            ring.forward(*i, limb);
+            None => {
+                let mut limb = self.ring().scratch(n);
+                transformed(self.ring(), *i, coefficients.iter(), &mut limb);
+                let tiles = kept.chunks_mut(8).zip(limb.chunks(TILE));
+                tiles.for_each(|(x, tile)| x.copy_from_slice(&tile[..8]));
+            }
         });
         out
     }

@@ -11,10 +11,12 @@
 
 use super::key_switch::Raised;
 use super::{Context, Evaluator, power_of_rotation};
-use crate::cipher::{Rlwe, SwitchKey};
+use crate::cipher::{Purpose, Rlwe, SwitchKey};
+use crate::math::buffer::require_memory_or;
 use crate::math::complex::Complex;
-use crate::math::rns::{First, Scratch, TILE};
+use crate::math::rns::{First, Scratch};
 use crate::{Error, Result};
+use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -184,11 +186,11 @@ pub struct LinearMap {
 }
 
 impl LinearMap {
-    /// Encodes `matrix` for ciphertexts at `level`, with `baby` = n_1 baby steps (a power of two is best) and entries at
+    /// Encodes `matrix`, which acts on each of its number of slots alike, for ciphertexts at `level`, with `baby` = n_1 baby steps (a power of two is best) and entries at
     /// scale `scale`.
     ///
     /// # Errors
-    /// `BadInput` for a matrix of other than N/2 slots or with no diagonals, or a level of 0.
+    /// `BadInput` for a matrix of more than N/2 slots or with no diagonals, or a level of 0; `Memory` where it does not fit.
     pub fn new(
         context: &Context,
         matrix: &Matrix,
@@ -198,15 +200,12 @@ impl LinearMap {
     ) -> Result<LinearMap> {
         let op = "encode a linear map";
         let most = matrix.rotations().max();
-        let (Some(_), true) = (most, matrix.slots == context.params().slots()) else {
-            let wanted = format!("diagonals of {} slots", context.params().slots());
+        let slots = context.params().slots();
+        let (Some(_), true) = (most, matrix.slots <= slots && matrix.slots.is_power_of_two())
+        else {
+            let wanted = format!("diagonals of a power of two of at most {slots} slots");
             let got = format!("{} of {}", matrix.diagonals.len(), matrix.slots);
-            return Err(Error::bad_input(
-                op,
-                wanted,
-                got,
-                "repeat a map of fewer slots along the slots",
-            ));
+            return Err(Error::bad_input(op, wanted, got, "cut the map into smaller ones"));
         };
         if level == 0 || level > context.params().top_level() || baby == 0 {
             let wanted = format!(
@@ -221,16 +220,21 @@ impl LinearMap {
             ));
         }
         let (n, count) = (matrix.slots, context.words(level));
+        let limbs = (count + context.special()) * context.params().degree();
+        let kept = |d: &Vec<Complex>| if tiled(d, slots) { limbs } else { 8 * limbs };
+        let remedy = "take more stages or fewer slots, or a session that streams";
+        require_memory_or(op, matrix.diagonals.values().map(kept).sum(), remedy)?;
         let steps = matrix.steps(baby);
         let Steps { stride, middle, .. } = steps;
         let encode = |(k, diagonal): (&usize, &Vec<Complex>)| {
             let (step, i) = (k / stride / baby, k / stride % baby);
             let (j, l) = (step / middle, step % middle);
             let back = n - j * middle * baby * stride % n;
+            // Rotations by multiples of its own slots are none.
             let moved: Vec<Complex> = (0..n).map(|a| diagonal[(a + back) % n]).collect();
             ((l, j, i), Diagonal::new(context, &moved, scale, count))
         };
-        let diagonals = matrix.diagonals.iter().map(encode).collect();
+        let diagonals = matrix.diagonals.par_iter().map(encode).collect();
         let (params, keys) = (context.params().name, matrix.keys(baby));
         Ok(LinearMap { params, level, count, steps, keys, scale, diagonals })
     }
@@ -255,24 +259,24 @@ fn gcd(a: usize, b: usize) -> usize {
 
 impl Diagonal {
     fn new(context: &Context, values: &[Complex], scale: f64, count: usize) -> Diagonal {
-        let near = |a: Complex, b: Complex| (a - b).abs() <= 1e-13 * (a.abs() + b.abs());
-        let repeats = |d: usize| (d..values.len()).all(|i| near(values[i], values[i - d]));
-        let tiled = repeats(values.len() / 8);
-        let full = context.plain(values, scale, count, context.special());
-        if !tiled {
-            return Diagonal::Full(full);
+        if tiled(values, context.params().slots()) {
+            Diagonal::Tiled(context.plain_tiled(values, scale, count, context.special()))
+        } else {
+            Diagonal::Full(context.plain(values, scale, count, context.special()))
         }
-        let mut kept = context.ring().scratch(full.len() / 8);
-        kept.chunks_mut(8)
-            .zip(full.chunks(TILE))
-            .for_each(|(x, tile)| x.copy_from_slice(&tile[..8]));
-        Diagonal::Tiled(kept)
     }
 }
 
+/// Whether values, which stand repeated in `slots` slots, repeat after an eighth of them.
+fn tiled(values: &[Complex], slots: usize) -> bool {
+    let near = |a: Complex, b: Complex| (a - b).abs() <= 1e-13 * (a.abs() + b.abs());
+    let eighth = (slots / 8).max(1);
+    (eighth..values.len()).all(|i| near(values[i], values[i - eighth]))
+}
+
 /// What a rotation takes.
-struct Rotation<'a> {
-    key: &'a SwitchKey,
+struct Rotation {
+    key: Arc<SwitchKey>,
     permutation: Arc<Vec<u32>>,
 }
 
@@ -297,8 +301,9 @@ impl Evaluator<'_> {
         let mut terms = self.giants(x, map)?;
         // A map has one giant step at least.
         let Some(mut sum) = terms.pop() else { return Ok(x.clone()) };
+        let by = map.steps.middle * map.steps.baby * map.steps.stride;
         while let Some(next) = terms.pop() {
-            sum = self.turned(sum, map.steps.middle * map.steps.baby * map.steps.stride, next)?;
+            sum = self.turned(sum, &self.rotation(by, map.level)?, next);
         }
         let keep = context.words(map.level - 1);
         let parts = [0, 1].map(|k| context.divide(&sum.parts[k], count, keep, context.special()));
@@ -308,10 +313,10 @@ impl Evaluator<'_> {
         Ok(out)
     }
 
-    /// The key and the permutation of a rotation by `by`.
-    fn rotation(&self, by: usize) -> Result<Rotation<'_>> {
+    /// The key and the permutation of a rotation by `by` at `level`.
+    fn rotation(&self, by: usize, level: usize) -> Result<Rotation> {
         let power = power_of_rotation(by as i64, self.context().params().degree());
-        let key = self.galois_key("apply a linear map", power)?;
+        let key = self.key("apply a linear map", Purpose::Galois(power as u32), level)?;
         Ok(Rotation { key, permutation: self.context().permutation(power) })
     }
 
@@ -327,11 +332,11 @@ impl Evaluator<'_> {
         let (n, special) = (context.params().degree(), context.special());
         let steps: BTreeSet<usize> = map.diagonals.keys().map(|(_, _, i)| *i).collect();
         let babies = steps.iter().filter(|i| **i > 0);
-        let babies = babies.map(|i| Ok((*i, self.rotation(i * map.steps.stride)?)));
+        let babies = babies.map(|i| Ok((*i, self.rotation(i * map.steps.stride, map.level)?)));
         let babies: BTreeMap<usize, Rotation> = babies.collect::<Result<_>>()?;
         let onward = match map.steps.middle {
             1 => None,
-            _ => Some(self.rotation(map.steps.baby * map.steps.stride)?),
+            _ => Some(self.rotation(map.steps.baby * map.steps.stride, map.level)?),
         };
         let mut sums: Vec<Raised> = (0..map.steps.giant).map(|_| self.zeros(count)).collect();
         let mut raised = context.raise(&x.parts, count);
@@ -370,7 +375,7 @@ impl Evaluator<'_> {
         out: &mut [&mut [f64]; 2],
     ) {
         let (context, n) = (self.context(), first.len());
-        let [bodies, masks] = context.key_rows(rotation.key, count, rows.len(), i);
+        let [bodies, masks] = context.key_rows(&rotation.key, count, rows.len(), i);
         let mut product = context.ring().scratch(2 * n);
         let (a, b) = product.split_at_mut(n);
         let keys: [&[&[f64]]; 2] = [&bodies, &masks];
@@ -454,11 +459,11 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A sum modulo Q·P rotated by `by`, and `next` added.
-    fn turned(&self, sum: Raised, by: usize, mut next: Raised) -> Result<Raised> {
+    /// A sum modulo Q·P rotated, and `next` added.
+    fn turned(&self, sum: Raised, rotation: &Rotation, mut next: Raised) -> Raised {
         let (context, count) = (self.context(), sum.count);
         let (ring, n) = (context.ring(), context.params().degree());
-        let Rotation { key, permutation } = self.rotation(by)?;
+        let Rotation { key, permutation } = rotation;
         let linear = context.divide(&sum.parts[1], count, count, context.special());
         let digits = context.decompose(&linear, count, key.special);
         context.each_word(&digits, next.limbs(n), |i, rows, out| {
@@ -469,9 +474,9 @@ impl Evaluator<'_> {
             let first = [First::Other(&sum.parts[0][i * n..][..n]), First::Zero];
             ring.dot_pair(word, [a, b], rows, [&bodies, &masks], first);
             for (x, y) in out.into_iter().zip(product.chunks(n)) {
-                ring.add_permuted(word, x, y, &permutation);
+                ring.add_permuted(word, x, y, permutation);
             }
         });
-        Ok(next)
+        next
     }
 }

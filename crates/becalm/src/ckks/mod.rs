@@ -8,6 +8,7 @@ mod encode;
 mod encrypt;
 mod evaluate;
 mod file;
+mod inspect;
 mod key_switch;
 mod keygen;
 mod linear;
@@ -17,6 +18,7 @@ mod wire;
 
 pub use context::Context;
 pub use evaluate::Evaluator;
+pub use inspect::{Description, inspect};
 pub use keygen::{Needs, power_of_rotation};
 pub use linear::{LinearMap, Matrix, Steps};
 pub use polynomial::Chebyshev;

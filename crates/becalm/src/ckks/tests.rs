@@ -15,8 +15,7 @@ struct World {
 static WORLD: LazyLock<World> = LazyLock::new(|| {
     let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
     let secret = context.secret_key().unwrap();
-    let rotations = [1, 3, 4, 12].into_iter().collect();
-    let needs = Needs { rotations, conjugate: true, bootstrap: false };
+    let needs = Needs { conjugate: Some(3), ..Needs::default() }.rotate([1, 3, 4, 12], 5);
     let keys = context.keys(&secret, &needs).unwrap();
     World { context, secret, keys }
 });
@@ -117,8 +116,7 @@ fn linear_maps_are_those_of_their_matrix() {
     let x = context.encrypt(&m, 5, secret).unwrap();
     let missing = evaluator.linear(&x, &map).err().map(|e| e.kind());
     assert_eq!(missing, Some("wrong_key"), "the key of the rotation by 2 was not made");
-    let keys =
-        context.keys(secret, &Needs { rotations: map.rotations(), ..Needs::default() }).unwrap();
+    let keys = context.keys(secret, &Needs::default().rotate(map.rotations(), 5)).unwrap();
     let evaluator = Evaluator::new(context, &keys).unwrap();
     let y = evaluator.linear(&x, &map).unwrap();
     assert!(y.level() == 4 && bits(&y, &matrix.apply(&m)) > 23.0);
@@ -126,6 +124,31 @@ fn linear_maps_are_those_of_their_matrix() {
     let direct = matrix.apply(&matrix.apply(&m));
     let close = |(a, b): (&Complex, &Complex)| (*a - *b).abs() < 1e-10;
     assert!(twice.apply(&m).iter().zip(&direct).all(close));
+}
+
+/// The small transform of a polynomial in X^8 gives the values of the large one.
+#[test]
+fn tiles_are_those_of_the_whole_transform() {
+    let context = &WORLD.context;
+    let (n, ring) = (context.params().degree(), context.ring());
+    assert!(context.eighth().is_some());
+    for slots in [1, 32, n / 16] {
+        let m = message(slots, 0.6);
+        let (count, special) = (7, context.special());
+        let [whole, kept] = [
+            context.plain(&m, 2f64.powi(50), count, special),
+            context.plain_tiled(&m, 2f64.powi(50), count, special),
+        ];
+        assert_eq!(whole.len(), 8 * kept.len());
+        for (i, (whole, kept)) in whole.chunks(n).zip(kept.chunks(n / 8)).enumerate() {
+            let p = ring.word(context.word_of(i, count)).p as i64;
+            let differ = |(a, b): (&f64, &f64)| (*a as i64 - *b as i64) % p != 0;
+            for (tile, vector) in whole.chunks(64).zip(kept.chunks(8)) {
+                let vectors = tile.chunks(8).flat_map(|x| x.iter().zip(vector));
+                assert!(!vectors.into_iter().any(differ), "{slots} slots, limb {i}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -147,6 +170,24 @@ fn polynomials_are_those_of_their_coefficients() {
     for x in [-1.0, -0.3, 0.0, 0.7, 1.0f64] {
         let wanted: f64 = powers.iter().rev().fold(0.0, |sum, c| sum * x + c);
         assert!((p.value(x) - wanted).abs() < 1e-14);
+    }
+}
+
+/// Residues of every width come back; one that is not reduced is refused.
+#[test]
+fn residues_are_packed_in_as_many_bits_as_they_need() {
+    use super::wire::{packed, unpacked, width};
+    for p in [193, 65537, (1 << 31) - 1, (1 << 42) + 1, (1 << 50) - 27] {
+        let half = (p / 2) as i64;
+        let limb: Vec<f64> = (0..64).map(|i| ((i * 0x9e37_79b9_7f4a_i64) % half) as f64).collect();
+        let limb: Vec<f64> = limb.iter().enumerate().map(|(i, x)| x * [1.0, -1.0][i % 2]).collect();
+        let bytes = packed(&limb, p);
+        assert_eq!(bytes.len(), 8 * width(p) as usize);
+        let mut back = vec![0.0; 64];
+        unpacked(&bytes, p, &mut back).unwrap();
+        assert_eq!(back, limb, "{p}");
+        let full = vec![0xff; bytes.len()];
+        assert_eq!(unpacked(&full, p, &mut back).err().map(|e| e.kind()), Some("bad_file"));
     }
 }
 
@@ -176,6 +217,111 @@ fn keys_travel_as_seeds_and_bodies() {
         bytes[at] ^= 1;
         assert_eq!(kind(&bytes), Some("bad_file"), "byte {at}");
         bytes[at] ^= 1;
+    }
+}
+
+/// Keys that stay in their file do the same as those in memory and take none; a file that was altered is refused.
+#[test]
+fn keys_stay_in_their_file() {
+    let World { context, secret, keys } = &*WORLD;
+    let path = std::env::temp_dir().join(format!("becalm-test-keys-{}", std::process::id()));
+    let mut bytes = vec![];
+    context.write_keys(keys, &mut bytes).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    let stored = context.open_keys(&path).unwrap();
+    assert_eq!(stored.bytes(), 0);
+    let m = message(2048, 0.2);
+    for level in [5, 1] {
+        let x = context.encrypt(&m, level, secret).unwrap();
+        let run = |keys: &CkksKeys| {
+            let evaluator = Evaluator::new(context, keys).unwrap();
+            // Twice: the second time the key is there, for a level that is lower.
+            let once = evaluator.rotate(&x, 3).unwrap();
+            let square = evaluator.square(&once).unwrap();
+            context.ciphertext_to_bytes(&evaluator.rotate(&square, 3).unwrap()).unwrap()
+        };
+        assert_eq!(run(keys), run(&stored), "level {level}");
+    }
+    let mut again = vec![];
+    context.write_keys(&stored, &mut again).unwrap();
+    assert!(again == bytes, "written as it was");
+    let kind = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        context.open_keys(&path).err().map(|e| e.kind())
+    };
+    let end = bytes.len() - 1;
+    assert_eq!(kind(&bytes[..end]), Some("bad_file"));
+    for at in [3, 40, bytes.len() / 2, end] {
+        bytes[at] ^= 1;
+        assert_eq!(kind(&bytes), Some("bad_file"), "byte {at}");
+        bytes[at] ^= 1;
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(context.open_keys(&path).err().map(|e| e.kind()), Some("io"));
+}
+
+/// Files say what they hold, without a context.
+#[test]
+fn files_are_described() {
+    let World { context, secret, keys } = &*WORLD;
+    let path = std::env::temp_dir().join(format!("becalm-test-inspect-{}", std::process::id()));
+    let x = context.encrypt(&message(8, 0.0), 3, secret).unwrap();
+    context.save_ciphertext(&x, &path).unwrap();
+    let d = inspect(&path).unwrap().unwrap();
+    assert_eq!((d.kind, d.params.as_str(), d.in_table), ("becalm.rlwe", "ckks_toy_12", true));
+    assert_eq!((d.key, d.level, d.slots), (secret.id(), Some(3), Some(8)));
+    assert_eq!((d.scale, d.error), (Some(x.scale()), Some(x.error())));
+    assert_eq!(d.bytes, std::fs::metadata(&path).unwrap().len());
+    context.save_secret_key(secret, &path).unwrap();
+    let d = inspect(&path).unwrap().unwrap();
+    assert_eq!((d.kind, d.key, d.level), ("becalm.ckks_secret_key", secret.id(), None));
+    context.write_keys(keys, std::fs::File::create(&path).unwrap()).unwrap();
+    let d = inspect(&path).unwrap().unwrap();
+    assert_eq!((d.kind, d.in_table), ("becalm.ckks_evaluation_keys", true));
+    let words = |level| context.words(level);
+    let wanted =
+        [("products", 10), ("rotation by 1", 5), ("rotation by 12", 5), ("conjugation", 3)];
+    for (name, level) in wanted {
+        assert!(d.switches.contains(&(name.to_string(), words(level))), "{name}: {:?}", d.switches);
+    }
+    assert_eq!(d.switches.len(), 6);
+    std::fs::write(&path, &std::fs::read(&path).unwrap()[..30]).unwrap();
+    assert_eq!(inspect(&path).err().map(|e| e.kind()), Some("bad_file"));
+    std::fs::write(&path, "nothing").unwrap();
+    assert!(inspect(&path).unwrap().is_none());
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(inspect(&path).err().map(|e| e.kind()), Some("io"));
+}
+
+/// A key serves its level and those below, costs no more than they need, and is made again for a higher one alone.
+#[test]
+fn keys_reach_to_their_level() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let m = message(2048, 0.7);
+    let at = |level| context.encrypt(&m, level, secret).unwrap();
+    let turned: Vec<Complex> = (0..2048).map(|j| m[(j + 3) % 2048]).collect();
+    for level in [5, 4, 0] {
+        assert!(bits(&evaluator.rotate(&at(level), 3).unwrap(), &turned) > 24.0, "level {level}");
+    }
+    let says = evaluator.rotate(&at(6), 3).err().unwrap().to_string();
+    assert!(says.contains("up to level 6, got one up to level 5"), "{says}");
+    assert_eq!(evaluator.conjugate(&at(4)).err().map(|e| e.kind()), Some("wrong_key"));
+    let (low, high) = (Needs::default().rotate([3, 4], 5), Needs::default().rotate([3], 10));
+    let sizes = [&low, &low.clone().union(&high)].map(|n| context.key_bytes(n));
+    assert!(sizes[0] < sizes[1], "{sizes:?}");
+    let mut made = 0;
+    let both = context.keys_with(secret, &high, Some(keys), |_, all| {
+        made = all;
+        true
+    });
+    let both = both.unwrap();
+    assert_eq!(made, 1, "all else is there");
+    assert_eq!(both.bytes() - keys.bytes(), sizes[1] - sizes[0]);
+    for united in [keys.union(&both).unwrap(), both.union(keys).unwrap()] {
+        assert_eq!(united.bytes(), both.bytes(), "the higher of two");
+        let evaluator = Evaluator::new(context, &united).unwrap();
+        assert!(bits(&evaluator.rotate(&at(10), 3).unwrap(), &turned) > 28.0);
     }
 }
 

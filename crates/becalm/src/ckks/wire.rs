@@ -1,39 +1,51 @@
 //! Evaluation keys as bytes: seeds and bodies, no masks.
 //!
 //! A magic line, the length of a header (u32, little endian) and the header (postcard): set, key, and for each switch key
-//! what it is for, its words and the seed of its masks. Then the bodies: limb after limb, each residue 0 ≤ x < p in
+//! what it is for, how many words it covers and the seed of its masks. Then the bodies: limb after limb, each residue 0 ≤ x < p in
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
 use super::{Context, Needs};
-use crate::cipher::{CkksKeys, KeyId, SwitchKey};
+use crate::cipher::{CkksKeys, Held, KeyId, Purpose, StoredKey, SwitchKey};
 use crate::math::buffer::{Buffer, require_memory};
 use crate::math::random::PublicSeed;
 use crate::math::rns::centred;
 use crate::{Error, Result};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::sync::Arc;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-const MAGIC: &[u8; 16] = b"becalm ckks 0001";
+const MAGIC: &[u8; 16] = b"becalm ckks 0002";
 /// No header is longer.
 const LONGEST_HEADER: u32 = 1 << 16;
 
-/// What a switch key is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-enum Purpose {
-    Relinearize,
-    Galois(u32),
-    ToEphemeral,
-    FromEphemeral,
+#[derive(Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) set: String,
+    pub(super) key: KeyId,
+    /// What for, words of the chain, seed of the masks.
+    pub(super) switches: Vec<(Purpose, u32, PublicSeed)>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Header {
-    set: String,
-    key: KeyId,
-    switches: Vec<(Purpose, PublicSeed)>,
+/// The header of a file of evaluation keys and its length; none for another kind of file.
+pub(super) fn claims(path: &Path) -> Result<Option<(Header, u64)>> {
+    let mut file = File::open(path).map_err(unreadable)?;
+    let mut magic = [0; MAGIC.len()];
+    if file.read_exact(&mut magic).is_err() || &magic != MAGIC {
+        return Ok(None);
+    }
+    file.rewind().map_err(unreadable)?;
+    let bytes = file.metadata().map_err(unreadable)?.len();
+    let mut input = Hashed { inner: BufReader::new(file), digest: blake3::Hasher::new() };
+    Ok(Some((input.header()?.0, bytes)))
+}
+
+fn unreadable(e: std::io::Error) -> Error {
+    Error::io("read keys", "to read", e.to_string(), "check the name and the permissions")
 }
 
 fn broken(got: impl Into<String>) -> Error {
@@ -67,6 +79,28 @@ impl<T: Read> Hashed<T> {
         self.digest.update(bytes);
         Ok(())
     }
+
+    /// The header, after the magic line and its length; and the place behind it.
+    fn header(&mut self) -> Result<(Header, u64)> {
+        let (mut magic, mut length) = ([0; MAGIC.len()], [0; 4]);
+        self.take(&mut magic)?;
+        self.take(&mut length)?;
+        let length = u32::from_le_bytes(length);
+        if &magic != MAGIC || length > LONGEST_HEADER {
+            return Err(broken("another kind of file"));
+        }
+        let mut header = vec![0; length as usize];
+        self.take(&mut header)?;
+        let header = postcard::from_bytes(&header).map_err(|e| broken(e.to_string()))?;
+        Ok((header, (MAGIC.len() + 4) as u64 + u64::from(length)))
+    }
+
+    /// Refuses what does not end with the digest of all before.
+    fn finish(mut self) -> Result<()> {
+        let (wanted, mut digest) = (*self.digest.finalize().as_bytes(), [0; 32]);
+        self.take(&mut digest)?;
+        if wanted == digest { Ok(()) } else { Err(broken("a digest that does not match")) }
+    }
 }
 
 /// Bits of a residue modulo p.
@@ -74,63 +108,55 @@ pub(super) fn width(p: u64) -> u32 {
     u64::BITS - (p - 1).leading_zeros()
 }
 
+/// Residues of ⌈log2 p⌉ bits each, the least significant first. A multiple of eight of them.
 pub(super) fn packed(limb: &[f64], p: u64) -> Vec<u8> {
     let (mut out, mut held, mut bits) = (Vec::with_capacity(limb.len() * 7), 0u128, 0);
     for x in limb {
-        let residue = (*x as i64).rem_euclid(p as i64) as u128;
-        held |= residue << bits;
+        let residue = *x as i64 + if *x < 0.0 { p as i64 } else { 0 };
+        held |= u128::from(residue as u64) << bits;
         bits += width(p);
-        while bits >= 8 {
-            out.push(held as u8);
-            held >>= 8;
-            bits -= 8;
+        if bits >= u64::BITS {
+            out.extend((held as u64).to_le_bytes());
+            held >>= u64::BITS;
+            bits -= u64::BITS;
         }
     }
+    out.extend(&held.to_le_bytes()[..bits as usize / 8]);
     out
 }
 
+/// The inverse: `bytes` are as many as [`packed`] makes of so many residues.
 pub(super) fn unpacked(bytes: &[u8], p: u64, limb: &mut [f64]) -> Result<()> {
-    let (mut bytes, mut held, mut bits) = (bytes.iter(), 0u128, 0);
+    let (width, mut largest) = (width(p) as usize, 0);
+    let mut at = 0;
     for x in limb {
-        while bits < width(p) {
-            held |= u128::from(*bytes.next().unwrap_or(&0)) << bits;
-            bits += 8;
+        // At most 51 bits of a residue after 7 of the one before.
+        let mut word = [0; 8];
+        match bytes.get(at / 8..at / 8 + 8) {
+            Some(eight) => word.copy_from_slice(eight),
+            None => {
+                let rest = bytes.get(at / 8..).unwrap_or_default();
+                word[..rest.len()].copy_from_slice(rest);
+            }
         }
-        let residue = held as u64 & ((1 << width(p)) - 1);
-        if residue >= p {
-            return Err(broken("a residue that is not reduced"));
-        }
-        held >>= width(p);
-        bits -= width(p);
-        *x = centred(residue, p);
+        let residue = u64::from_le_bytes(word) >> (at % 8) & ((1 << width) - 1);
+        largest = largest.max(residue);
+        *x = centred(residue.min(p), p);
+        at += width;
     }
-    Ok(())
+    if largest >= p { Err(broken("a residue that is not reduced")) } else { Ok(()) }
 }
 
 impl Context {
-    /// Words and special words of a switch key.
-    fn shape(&self, purpose: Purpose) -> (usize, usize) {
-        match (purpose, self.params().bootstrap) {
-            (Purpose::ToEphemeral, Some(b)) => (self.words(0), b.ephemeral_words),
-            _ => (self.words(self.params().top_level()), self.special()),
-        }
-    }
-
     /// Bytes of the keys for `needs` as [`Context::write_keys`] writes them, but for the header.
     pub fn stored_key_bytes(&self, needs: &Needs) -> usize {
-        let one = |purpose| {
-            let (count, special) = self.shape(purpose);
-            let digits = self.digits().iter().take_while(|d| d.start < count).count();
+        let one = |(purpose, level): (&Purpose, &usize)| {
+            let (count, special) = self.key_shape(*purpose, *level);
             let words = self.words_of(count, special);
             let bits = words.iter().map(|i| width(self.ring().word(*i).p) as usize).sum::<usize>();
-            digits * bits * self.params().degree() / 8
+            self.key_digits(count) * bits * self.params().degree() / 8
         };
-        let whole = one(Purpose::Relinearize);
-        let ephemeral = match (needs.bootstrap, self.params().bootstrap) {
-            (true, Some(_)) => whole + one(Purpose::ToEphemeral),
-            _ => 0,
-        };
-        (1 + self.powers(needs).len()) * whole + ephemeral
+        self.key_plan(needs).iter().map(one).sum()
     }
 
     /// Writes keys: about three eighths of their size in memory.
@@ -139,12 +165,12 @@ impl Context {
     /// `WrongParams` for keys of another set, `Io` when writing fails.
     pub fn write_keys(&self, keys: &CkksKeys, out: impl Write) -> Result<()> {
         self.check_set("write keys", keys.params)?;
-        let mut all = vec![(Purpose::Relinearize, &*keys.relinearize)];
-        all.extend(keys.galois.iter().map(|(g, k)| (Purpose::Galois(*g as u32), &**k)));
-        if let Some([to, from]) = keys.ephemeral.as_deref() {
-            all.extend([(Purpose::ToEphemeral, to), (Purpose::FromEphemeral, from)]);
-        }
-        let switches = all.iter().map(|(p, k)| (*p, k.seed)).collect();
+        let all = &keys.switches;
+        let switches = all.iter().map(|(p, key)| match key {
+            Held::Ready(k) => (*p, k.count as u32, k.seed),
+            Held::Stored(k) => (*p, k.count as u32, k.seed),
+        });
+        let switches = switches.collect();
         let header = Header { set: keys.params.to_string(), key: keys.id, switches };
         let header = postcard::to_stdvec(&header).map_err(|e| broken(e.to_string()))?;
         let mut out = Hashed { inner: out, digest: blake3::Hasher::new() };
@@ -152,11 +178,20 @@ impl Context {
         out.put(&(header.len() as u32).to_le_bytes())?;
         out.put(&header)?;
         let n = self.params().degree();
-        for (_, key) in all {
-            let limbs = key.count + key.special;
-            for (i, limb) in key.bodies.as_slice().chunks(n).enumerate() {
-                let word = self.word_of(i % limbs, key.count);
-                out.put(&packed(limb, self.ring().word(word).p))?;
+        for key in all.values() {
+            match key {
+                Held::Ready(key) => {
+                    let limbs = key.bodies.as_slice().par_chunks(n).enumerate();
+                    let prime = |i| self.prime_of(i % (key.count + key.special), key.count);
+                    let limbs: Vec<_> = limbs.map(|(i, limb)| packed(limb, prime(i))).collect();
+                    limbs.iter().try_for_each(|limb| out.put(limb))?;
+                }
+                Held::Stored(key) => {
+                    let (row, _) = self.row_bytes(key.count, key.special);
+                    for j in 0..self.key_digits(key.count) {
+                        out.put(&read_at(key, (j * row) as u64, row)?)?;
+                    }
+                }
             }
         }
         let digest = *out.digest.finalize().as_bytes();
@@ -169,59 +204,85 @@ impl Context {
     /// `BadFile` for what is no such file or was altered, `WrongParams` for another set, `Memory` where they do not fit.
     pub fn read_keys(&self, input: impl Read) -> Result<CkksKeys> {
         let mut input = Hashed { inner: input, digest: blake3::Hasher::new() };
-        let (mut magic, mut length) = ([0; MAGIC.len()], [0; 4]);
-        input.take(&mut magic)?;
-        input.take(&mut length)?;
-        let length = u32::from_le_bytes(length);
-        if &magic != MAGIC || length > LONGEST_HEADER {
-            return Err(broken("another kind of file"));
+        let (header, _) = self.read_header(&mut input)?;
+        let mut switches = BTreeMap::new();
+        for (purpose, words, seed) in header.switches {
+            let shape = self.claimed_shape(purpose, words as usize)?;
+            let key = self.read_switch(shape, seed, &mut input)?;
+            switches.insert(purpose, Held::Ready(Arc::new(key)));
         }
-        let mut header = vec![0; length as usize];
-        input.take(&mut header)?;
-        let header: Header = postcard::from_bytes(&header).map_err(|e| broken(e.to_string()))?;
+        input.finish()?;
+        self.whole(header.key, switches)
+    }
+
+    /// Keys of a file that [`Context::write_keys`] wrote, which stay there: each is read, and its masks are drawn, when it is
+    /// used. The file is read once, to check it; whoever changes it afterwards changes the results. It must not be shortened.
+    ///
+    /// # Errors
+    /// As [`Context::read_keys`], and `Io`.
+    pub fn open_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
+        let file = File::open(path).map_err(unreadable)?;
+        let again = file.try_clone().map_err(unreadable)?;
+        let mut input = Hashed { inner: BufReader::new(again), digest: blake3::Hasher::new() };
+        let (header, mut at) = self.read_header(&mut input)?;
+        let (file, mut switches) = (Arc::new(Mutex::new(file)), BTreeMap::new());
+        let mut row = vec![];
+        for (purpose, words, seed) in header.switches {
+            let (count, special) = self.claimed_shape(purpose, words as usize)?;
+            let key = StoredKey { count, special, seed, file: file.clone(), at };
+            switches.insert(purpose, Held::Stored(Arc::new(key)));
+            row.resize(self.row_bytes(count, special).0, 0);
+            for _ in 0..self.key_digits(count) {
+                input.take(&mut row)?;
+                at += row.len() as u64;
+            }
+        }
+        input.finish()?;
+        self.whole(header.key, switches)
+    }
+
+    /// The header of keys of this set, and the place behind it.
+    fn read_header(&self, input: &mut Hashed<impl Read>) -> Result<(Header, u64)> {
+        let (header, at) = input.header()?;
         if header.set != self.params().name {
             let wanted = format!("keys of `{}`", self.params().name);
             let got = format!("`{}`", header.set);
             return Err(Error::wrong_params("read keys", wanted, got, "use one set throughout"));
         }
-        let mut read = BTreeMap::new();
-        for (purpose, seed) in header.switches {
-            read.insert(purpose, self.read_switch(purpose, seed, &mut input)?);
+        Ok((header, at))
+    }
+
+    /// Keys without which there is none, and pairs.
+    fn whole(&self, id: KeyId, switches: BTreeMap<Purpose, Held>) -> Result<CkksKeys> {
+        let pair =
+            [Purpose::ToEphemeral, Purpose::FromEphemeral].map(|p| switches.contains_key(&p));
+        if !switches.contains_key(&Purpose::Multiply) || pair[0] != pair[1] {
+            return Err(broken("keys of which some are missing"));
         }
-        let (wanted, mut digest) = (*input.digest.finalize().as_bytes(), [0; 32]);
-        input.take(&mut digest)?;
-        if wanted != digest {
-            return Err(broken("a digest that does not match"));
-        }
-        let missing = || broken("no key of multiplication");
-        let relinearize = Arc::new(read.remove(&Purpose::Relinearize).ok_or_else(missing)?);
-        let ends = [Purpose::ToEphemeral, Purpose::FromEphemeral].map(|p| read.remove(&p));
-        let ephemeral = match ends {
-            [Some(to), Some(from)] => Some(Arc::new([to, from])),
-            _ => None,
-        };
-        let galois = read.into_iter().filter_map(|(purpose, key)| match purpose {
-            Purpose::Galois(g) => Some((g as usize, Arc::new(key))),
-            _ => None,
-        });
-        let galois = galois.collect();
-        Ok(CkksKeys { params: self.params().name, id: header.key, relinearize, galois, ephemeral })
+        Ok(CkksKeys { params: self.params().name, id, switches })
+    }
+
+    /// Words and special words of a key that claims so many words: those of a level, and not below the user's for products.
+    fn claimed_shape(&self, purpose: Purpose, words: usize) -> Result<(usize, usize)> {
+        let least = if purpose == Purpose::Multiply { self.params().levels } else { 0 };
+        let level = (least..=self.params().top_level()).find(|l| self.words(*l) == words);
+        let shape = level.map(|l| self.key_shape(purpose, l)).filter(|s| s.0 == words);
+        shape.ok_or_else(|| broken(format!("a key for {words} words")))
     }
 
     fn read_switch(
         &self,
-        purpose: Purpose,
+        (count, special): (usize, usize),
         seed: PublicSeed,
         input: &mut Hashed<impl Read>,
     ) -> Result<SwitchKey> {
-        let ((count, special), n) = (self.shape(purpose), self.params().degree());
-        let digits = self.digits().iter().take_while(|d| d.start < count).count();
-        let len = digits * (count + special) * n;
+        let n = self.params().degree();
+        let len = self.key_digits(count) * (count + special) * n;
         require_memory("read keys", 16 * len)?;
         let mut key =
             SwitchKey { count, special, seed, bodies: Buffer::new(len)?, masks: Buffer::new(len)? };
         for (i, limb) in key.bodies.as_mut_slice().chunks_mut(n).enumerate() {
-            let p = self.ring().word(self.word_of(i % (count + special), count)).p;
+            let p = self.prime_of(i % (count + special), count);
             let mut bytes = vec![0; n * width(p) as usize / 8];
             input.take(&mut bytes)?;
             unpacked(&bytes, p, limb)?;
@@ -229,4 +290,52 @@ impl Context {
         self.draw_masks(&mut key);
         Ok(key)
     }
+
+    /// The prime of limb `i` of a key for `count` words.
+    fn prime_of(&self, i: usize, count: usize) -> u64 {
+        self.ring().word(self.word_of(i, count)).p
+    }
+
+    /// Bytes of the limbs of a digit, and of those of them that are words of the chain.
+    fn row_bytes(&self, count: usize, special: usize) -> (usize, usize) {
+        let n = self.params().degree();
+        let bytes = |i: usize| n * width(self.prime_of(i, count)) as usize / 8;
+        let chain = (0..count).map(bytes).sum();
+        ((count..count + special).map(bytes).sum::<usize>() + chain, chain)
+    }
+
+    /// A key from its file, cut to the first `count` words.
+    pub(crate) fn expand(&self, stored: &StoredKey, count: usize) -> Result<SwitchKey> {
+        let (n, special) = (self.params().degree(), stored.special);
+        let (digits, limbs) = (self.key_digits(count), count + special);
+        let len = digits * limbs * n;
+        let (bodies, masks) = (Buffer::new(len)?, Buffer::new(len)?);
+        let mut key = SwitchKey { count, special, seed: stored.seed, bodies, masks };
+        let (row, chain) = self.row_bytes(stored.count, special);
+        let own = self.row_bytes(count, 0).0;
+        for (j, bodies) in key.bodies.as_mut_slice().chunks_mut(limbs * n).enumerate() {
+            let mut bytes = read_at(stored, (j * row) as u64, own)?;
+            bytes.extend(read_at(stored, (j * row + chain) as u64, row - chain)?);
+            let (mut rest, mut pieces) = (&bytes[..], vec![]);
+            for i in 0..limbs {
+                let (piece, behind) =
+                    rest.split_at(n * width(self.prime_of(i, count)) as usize / 8);
+                pieces.push(piece);
+                rest = behind;
+            }
+            let limbs = bodies.par_chunks_mut(n).zip(pieces).enumerate();
+            limbs.try_for_each(|(i, (x, bytes))| unpacked(bytes, self.prime_of(i, count), x))?;
+        }
+        self.draw_masks(&mut key);
+        Ok(key)
+    }
+}
+
+/// Bytes of a stored key from `from` on.
+fn read_at(key: &StoredKey, from: u64, len: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    let mut file = key.file.lock().unwrap_or_else(PoisonError::into_inner);
+    let read = file.seek(SeekFrom::Start(key.at + from)).and_then(|_| file.read_exact(&mut bytes));
+    read.map_err(|e| broken(e.to_string()))?;
+    Ok(bytes)
 }

@@ -27,12 +27,22 @@ pub fn available_memory() -> Option<usize> {
 /// # Errors
 /// `Error::Memory` with the size wanted and the memory there is.
 pub fn require_memory(op: &'static str, bytes: usize) -> Result<()> {
+    let remedy =
+        "use a smaller batch or parameter set (`becalm params` lists key sizes), or free memory";
+    require_memory_or(op, bytes, remedy)
+}
+
+/// [`require_memory`] with a remedy of its own.
+///
+/// # Errors
+/// As [`require_memory`].
+pub(crate) fn require_memory_or(op: &'static str, bytes: usize, remedy: &str) -> Result<()> {
     match (bytes >= CHECKED).then(available_memory).flatten() {
         Some(free) if bytes > free => Err(Error::memory(
             op,
             format!("{:.2} GB", bytes as f64 / 1e9),
             format!("{:.2} GB free", free as f64 / 1e9),
-            "use a smaller batch or parameter set (`becalm params` lists key sizes), or free memory",
+            remedy,
         )),
         _ => Ok(()),
     }

@@ -58,6 +58,15 @@ pub(super) fn read_head(path: &Path) -> Result<(File, Vec<u8>, u64)> {
     Ok((file, head, total))
 }
 
+/// The header of a file of any size, and its length.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::BadFile`] for a header that is none.
+pub(crate) fn read_header(path: &Path) -> Result<(Header, u64)> {
+    let (_, head, bytes) = read_head(path)?;
+    Ok((Header::parse(&head, bytes)?, bytes))
+}
+
 /// A whole file, once `check` has accepted its header; wiped when dropped.
 ///
 /// # Errors

@@ -128,7 +128,7 @@ impl Header {
     }
 
     /// What the file says it is; also that its version and its entries are those that are read here.
-    pub(super) fn kind(&self) -> Result<Kind> {
+    pub(crate) fn kind(&self) -> Result<Kind> {
         let name = self.entry("format")?;
         let Some(kind) = Kind::ALL.into_iter().find(|k| k.name() == name) else {
             return Err(bad_but(

@@ -53,14 +53,13 @@ pub struct TensorShape {
 /// Reads the header of a file, of any size, and tells what it claims. The checksum is not computed.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Unsupported`] for files of CKKS; [`Error::BadFile`], [`Error::BadInput`] or
+/// [`Error::Io`]; [`Error::Unsupported`] for files of CKKS, which [`ckks::inspect`](crate::ckks::inspect) describes; [`Error::BadFile`], [`Error::BadInput`] or
 /// [`Error::WrongParams`] if becalm would not read it.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
-    let (_, head, bytes) = disk::read_head(path.as_ref())?;
-    let header = Header::parse(&head, bytes)?;
+    let (header, bytes) = disk::read_header(path.as_ref())?;
     let kind = header.kind()?;
     if matches!(kind, Kind::Rlwe | Kind::CkksSecretKey) {
-        let remedy = "load it with `ckks::Context`, which checks it against its set";
+        let remedy = "use `ckks::inspect`";
         return Err(Error::unsupported("inspect", "a file of TFHE", kind.name(), remedy));
     }
     let params = header.claimed_params()?;

@@ -16,7 +16,7 @@ mod slot_keys;
 mod write;
 
 pub(crate) use ciphertexts::Seeded;
-pub(crate) use disk::{read_file, require_limit};
+pub(crate) use disk::{read_file, read_header, require_limit};
 pub(crate) use header::{Dtype, Header};
 pub use inspect::{Description, TensorShape, inspect};
 pub(crate) use read::Reader;

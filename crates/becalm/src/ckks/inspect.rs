@@ -1,0 +1,109 @@
+//! What a file of CKKS claims, without its contents and without a context. Nothing here is secret, and nothing but its form
+//! was checked: whether level, scale and words are those of the set is for the [`Context`](super::Context) that loads it.
+
+use super::{power_of_rotation, wire};
+use crate::Result;
+use crate::cipher::file::{Header, Kind, bad, read_header};
+use crate::cipher::{KeyId, Purpose};
+use crate::params::CkksParams;
+use std::path::Path;
+use std::str::FromStr;
+
+/// What a file of CKKS claims of itself.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Description {
+    /// What it holds: `"becalm.rlwe"`, `"becalm.ckks_secret_key"` or `"becalm.ckks_evaluation_keys"`.
+    pub kind: &'static str,
+    /// Name of its parameter set.
+    pub params: String,
+    /// True if the table has this set under this name.
+    pub in_table: bool,
+    /// Identity of the secret key.
+    pub key: KeyId,
+    /// Multiplications that are left, for a ciphertext.
+    pub level: Option<usize>,
+    /// What its values are multiplied by.
+    pub scale: Option<f64>,
+    /// Number of its values.
+    pub slots: Option<usize>,
+    /// Standard deviation of their error.
+    pub error: Option<f64>,
+    /// What evaluation keys are for, and how many words of the chain each covers.
+    pub switches: Vec<(String, usize)>,
+    /// Length of the file.
+    pub bytes: u64,
+}
+
+/// Reads the header of a file of any size and tells what it claims; none for a file that is not of CKKS.
+///
+/// # Errors
+/// `Io`; `BadFile` for a header of CKKS that becalm would not read.
+pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
+    let path = path.as_ref();
+    if let Some((header, bytes)) = wire::claims(path)? {
+        let set = CkksParams::named(&header.set).ok();
+        let degree = set.map_or(0, CkksParams::degree);
+        let switch =
+            |(purpose, words, _): &(Purpose, u32, _)| (named(*purpose, degree), *words as usize);
+        return Ok(Some(Description {
+            kind: "becalm.ckks_evaluation_keys",
+            params: header.set.chars().take(32).collect(),
+            in_table: set.is_some(),
+            key: header.key,
+            level: None,
+            scale: None,
+            slots: None,
+            error: None,
+            switches: header.switches.iter().map(switch).collect(),
+            bytes,
+        }));
+    }
+    let Ok((header, bytes)) = read_header(path) else { return Ok(None) };
+    let kind = header.kind()?;
+    if !matches!(kind, Kind::Rlwe | Kind::CkksSecretKey) {
+        return Ok(None);
+    }
+    let row: serde_json::Value = serde_json::from_str(header.entry("params")?)
+        .map_err(|e| bad("a parameter set", e.to_string()))?;
+    let name = row.get("name").and_then(|n| n.as_str()).unwrap_or("");
+    let known = CkksParams::named(name).ok().and_then(|p| serde_json::to_value(p).ok());
+    Ok(Some(Description {
+        kind: kind.name(),
+        params: name.chars().take(32).collect(),
+        in_table: known.is_some_and(|known| known == row),
+        key: header.key()?,
+        level: claim(&header, "level")?,
+        scale: claim(&header, "scale")?,
+        slots: claim(&header, "slots")?,
+        error: claim(&header, "error")?,
+        switches: vec![],
+        bytes,
+    }))
+}
+
+/// An entry that secret keys do not have.
+fn claim<T: FromStr>(header: &Header, name: &str) -> Result<Option<T>> {
+    let Some(text) = header.metadata.get(name) else { return Ok(None) };
+    let read = text.parse().map_err(|_| bad(format!("a number as {name}"), format!("{text:.32}")));
+    read.map(Some)
+}
+
+fn named(purpose: Purpose, degree: usize) -> String {
+    match purpose {
+        Purpose::Multiply => "products".into(),
+        Purpose::Galois(g) if g as usize + 1 == 2 * degree => "conjugation".into(),
+        Purpose::Galois(g) => {
+            let mut power = 1;
+            for by in 0..degree / 2 {
+                if power == g as usize {
+                    return format!("rotation by {by}");
+                }
+                power = power * power_of_rotation(1, degree) % (2 * degree);
+            }
+            format!("X -> X^{g}")
+        }
+        Purpose::ToEphemeral => "to the ephemeral secret".into(),
+        Purpose::FromEphemeral => "from the ephemeral secret".into(),
+    }
+}
