@@ -2,7 +2,8 @@
 //
 // 2^64 ≡ 2^32 − 1 and 2^96 ≡ −1, so a product of 128 bits is reduced by a shift, a difference and a sum; 2 is a root of unity
 // of order 192, and multiplication by a power of it needs no product. ψ, the root of order 2N, is chosen such that
-// ψ^(N/32) = 8. Residues are always reduced. Ciphertexts are words modulo 2^64, or modulo p with PRIME; a word x modulo 2^64
+// ψ^(N/32) = 8. Within a transform residues are any words that stand for them, only what is added to one or taken from it is
+// reduced: so sums need one comparison, not two. Coefficients are reduced. Ciphertexts are words modulo 2^64, or modulo p with PRIME; a word x modulo 2^64
 // stands for x − ⌊x/2^32⌋ modulo p and comes back as y + ⌊y/2^32⌋, both to within two units. The gadget's factor is
 // 2^(64−βl) in either case, as in the library.
 #pragma once
@@ -36,7 +37,16 @@ INLINE_ON_GPU Word operator*(Word a, Word b) {
   const u64 more = (high & EPSILON) * EPSILON, sum = first + more;
   return reduced(sum < more ? sum + EPSILON : sum);
 }
-INLINE_ON_GPU Word multiply_add(Word a, Word b, Word c) { return c + a * b; }
+/// a ± b for any a and a reduced b, not reduced: beyond 2^64 or below 0 by less than p.
+INLINE_ON_GPU Word plus(Word a, Word b) {
+  const u64 sum = a.v + b.v;
+  return word(sum < b.v ? sum + EPSILON : sum);
+}
+INLINE_ON_GPU Word minus(Word a, Word b) {
+  const u64 difference = a.v - b.v;
+  return word(a.v < b.v ? difference - EPSILON : difference);
+}
+INLINE_ON_GPU Word multiply_add(Word a, Word b, Word c) { return plus(c, a * b); }
 INLINE_ON_GPU Word zero() { return word(0); }
 INLINE_ON_GPU Word read(const Word* at) { return word(__ldg(&at->v)); }
 INLINE_ON_GPU Word from_signed(i64 x) { return word(u64(x) + (x < 0 ? P : 0)); }
@@ -47,7 +57,7 @@ INLINE_ON_GPU i64 to_signed(Word a) { return i64(a.v > P / 2 ? a.v - P : a.v); }
 struct Power {
   int shift;
 };
-/// a·2^s, 0 <= s < 96, by words of 32 bits: a·2^(s mod 32) = y_0 + y_1·2^32 + y_2·2^64, times 2^(32·⌊s/32⌋).
+/// a·2^s reduced, any a, 0 <= s < 96, by words of 32 bits: a·2^(s mod 32) = y_0 + y_1·2^32 + y_2·2^64, times 2^(32·⌊s/32⌋).
 INLINE_ON_GPU Word shifted(Word a, int s) {
   const int bits = s % 32;
   const u64 low = a.v << bits, top = bits > 0 ? a.v >> (64 - bits) : 0;
@@ -63,11 +73,11 @@ INLINE_ON_GPU Power times_minus_i(Power a) { return Power{(a.shift + 144) % 192}
 /// (a + w·b, a − w·b)
 INLINE_ON_GPU void butterfly(Word& a, Word& b, Word w) {
   const Word turned = w * b;
-  b = a - turned;
-  a = a + turned;
+  b = minus(a, turned);
+  a = plus(a, turned);
 }
 INLINE_ON_GPU void butterfly(Word& a, Word& b, Power w) {
-  const Word turned = shifted(b, w.shift % 96), sum = a + turned, difference = a - turned;
+  const Word turned = shifted(b, w.shift % 96), sum = plus(a, turned), difference = minus(a, turned);
   a = w.shift < 96 ? sum : difference;
   b = w.shift < 96 ? difference : sum;
 }
