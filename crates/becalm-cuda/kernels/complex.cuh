@@ -102,7 +102,8 @@ __device__ __forceinline__ Rest difference(double2 turned, double2 a) {
 __device__ __forceinline__ Rest rounded(double2& a) { return a = make_double2(nearest(a.x), nearest(a.y)); }
 __device__ __forceinline__ double take_digit(double& rest, int l) {
   if (l == 0) return rest;
-  const double above = nearest(rest * (1.0 / (1u << BASE_LOG)));
+  // Halves up, as the library has them: half a unit of the last place makes that of the rounding to even.
+  const double above = nearest(fma(rest, 1.0 / (1u << BASE_LOG), 0.5 / (1u << BASE_LOG)));
   const double digit = fma(-double(1u << BASE_LOG), above, rest);
   rest = above;
   return digit;
