@@ -124,6 +124,13 @@ __forceinline__ T __ldg(const T* at) {
 __forceinline__ unsigned long long atomicAdd(unsigned long long* at, unsigned long long value) {
   return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
+__forceinline__ unsigned long long atomicCAS(unsigned long long* at, unsigned long long wanted, unsigned long long value) {
+  __atomic_compare_exchange_n(at, &wanted, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return wanted;
+}
+__forceinline__ unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
 __forceinline__ long long __double2ll_rn(double x) { return llrint(x); }
 __forceinline__ double __ll2double_rn(long long x) { return double(x); }
 

@@ -8,6 +8,7 @@ typedef unsigned u32;
 #define LOOP _Pragma("unroll 1")
 #define LOOP_4 _Pragma("unroll 4")
 #define KERNEL extern "C" __global__
+#define INLINE_ON_GPU __device__ __forceinline__
 
 template <class T>
 __device__ __forceinline__ T* shared_memory() {
@@ -56,6 +57,8 @@ typedef unsigned u32;
 #define LOOP
 #define LOOP_4
 #define KERNEL
+// The compiler of the emulator takes ten times as long over the exact kernels if it must inline every operation.
+#define INLINE_ON_GPU __attribute__((noinline))
 #endif
 
 // A barrier of this number is left out. The race check must then find the race; no other build defines it.

@@ -6,33 +6,39 @@
 #include "modulus_switch.cuh"
 #include "rotate.cuh"
 
-/// Blocks of `bytes` shared memory that an SM of 227 KiB takes, at most `most`.
-__device__ constexpr int blocks_for(int bytes, int most) { return 232448 / (bytes + 1024) < most ? 232448 / (bytes + 1024) : most; }
+/// Shared memory of an SM: 227 KiB, and 99 KiB where doubles are slow.
+constexpr int SM_BYTES = EXACT ? 101376 : 232448;
+/// Blocks of `bytes` shared memory that an SM takes, at most `most`, at least 1.
+__device__ constexpr int blocks_for(int bytes, int most) {
+  const int fit = SM_BYTES / (bytes + 1024);
+  return fit < 1 ? 1 : fit < most ? fit : most;
+}
 
 constexpr int ONE_THREADS = RotateLayout<1, 1>::BLOCK_THREADS, TWO_THREADS = RotateLayout<1, 2>::BLOCK_THREADS;
 
-KERNEL void __launch_bounds__(256) becalm_load_table(double* acc, const u64* table, u64 stride, const u32* exponents, u32 width) {
+KERNEL void __launch_bounds__(256) becalm_load_table(Coefficient* acc, const u64* table, u64 stride, const u32* exponents, u32 width) {
   load_table(acc, table, stride, exponents, width);
 }
 
-KERNEL void __launch_bounds__(256) becalm_sample_extract(u64* out, const double* acc, const u32* indices, u32 jobs) {
+KERNEL void __launch_bounds__(256) becalm_sample_extract(u64* out, const Coefficient* acc, const u32* indices, u32 jobs) {
   sample_extract(out, acc, indices, jobs);
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 /// A cluster of COLUMNS blocks for each ciphertext.
 KERNEL void __launch_bounds__(THREADS, 1)
-    becalm_rotate_cluster(double* acc, const double2* key, u64 job_stride, const u32* exponents, u32 width, u32 steps, u32 jobs,
-                          const double2* table) {
-  rotate_steps<COLUMNS, 1, true>(acc, key, job_stride, exponents, width, steps, jobs, table);
+    becalm_rotate_cluster(Coefficient* acc, const Value* key, u64 job_stride, const u32* exponents, u32 width, u32 steps, u32 jobs,
+                          const Value* table) {
+  // Residues leave no registers for the factors of the transforms.
+  rotate_steps<COLUMNS, 1, !EXACT>(acc, key, job_stride, exponents, width, steps, jobs, table);
 }
 #endif
 
 /// A block for each ciphertext.
 #if BECALM_BLOCKS >= 1
 KERNEL void __launch_bounds__(ONE_THREADS, blocks_for(RotateLayout<1, 1>::BYTES, 65536 / 128 / ONE_THREADS))
-    becalm_rotate_block(double* acc, const double2* key, u64 job_stride, const u32* exponents, u32 width, u32 steps, u32 jobs,
-                        const double2* table) {
+    becalm_rotate_block(Coefficient* acc, const Value* key, u64 job_stride, const u32* exponents, u32 width, u32 steps, u32 jobs,
+                        const Value* table) {
   rotate_steps<1, 1, false>(acc, key, job_stride, exponents, width, steps, jobs, table);
 }
 #endif
@@ -40,20 +46,20 @@ KERNEL void __launch_bounds__(ONE_THREADS, blocks_for(RotateLayout<1, 1>::BYTES,
 /// A block for two ciphertexts, which read the key together.
 #if BECALM_BLOCKS >= 2
 KERNEL void __launch_bounds__(TWO_THREADS, 1)
-    becalm_rotate_pair(double* acc, const double2* key, u64 job_stride, const u32* exponents, u32 width, u32 steps, u32 jobs,
-                       const double2* table) {
+    becalm_rotate_pair(Coefficient* acc, const Value* key, u64 job_stride, const u32* exponents, u32 width, u32 steps, u32 jobs,
+                       const Value* table) {
   rotate_steps<1, 2, false>(acc, key, job_stride, exponents, width, steps, jobs, table);
 }
 #endif
 
 #if BECALM_GROUP_GGSWS > 0
-KERNEL void __launch_bounds__(BUNDLE_THREADS) becalm_bundle_one(double2* bundle, const double2* key, const u32* exponents,
-                                                                    u32 width, u32 jobs, const double2* table) {
+KERNEL void __launch_bounds__(BUNDLE_THREADS) becalm_bundle_one(Value* bundle, const Value* key, const u32* exponents,
+                                                                    u32 width, u32 jobs, const Value* table) {
   make_bundles<1>(bundle, key, exponents, width, jobs, table);
 }
 
-KERNEL void __launch_bounds__(BUNDLE_THREADS) becalm_bundle_many(double2* bundle, const double2* key, const u32* exponents,
-                                                                     u32 width, u32 jobs, const double2* table) {
+KERNEL void __launch_bounds__(BUNDLE_THREADS) becalm_bundle_many(Value* bundle, const Value* key, const u32* exponents,
+                                                                     u32 width, u32 jobs, const Value* table) {
   make_bundles<BUNDLE_JOBS>(bundle, key, exponents, width, jobs, table);
 }
 #endif
@@ -93,11 +99,11 @@ KERNEL void __launch_bounds__(256)
 }
 
 KERNEL void __launch_bounds__(CONVERT_POLYNOMIALS * THREADS)
-    becalm_to_fourier(double2* out, const u64* in, u64 count, const double2* table) {
+    becalm_to_fourier(Value* out, const u64* in, u64 count, const Value* table) {
   to_fourier(out, in, count, table);
 }
 
 KERNEL void __launch_bounds__(CONVERT_POLYNOMIALS * THREADS)
-    becalm_from_fourier(double* out, const double2* in, u64 count, const double2* table) {
+    becalm_from_fourier(Coefficient* out, const Value* in, u64 count, const Value* table) {
   from_fourier(out, in, count, table);
 }

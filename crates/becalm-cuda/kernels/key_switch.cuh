@@ -1,11 +1,11 @@
-// Key switch of a batch: (0, …, b) − Σ_i Σ_l d_(i,l)·K_(i,l), the digits of a batch times the matrix K modulo 2^32 or 2^64.
+// Key switch of a batch: (0, …, b) − Σ_i Σ_l d_(i,l)·K_(i,l), the digits of a batch times the matrix K modulo 2^32, 2^64 or p.
 //
 // A thread has one column and KEY_SWITCH_JOBS ciphertexts: a word of the key is read once for these. The rows are cut into
-// slices, as many as fill the GPU, and the slices' sums are added by atomics: sums modulo 2^64 do not depend on the order.
+// slices, as many as fill the GPU, and the slices' sums are added by atomics: exact sums do not depend on the order.
 // Digits as in `math/gadget.rs`: round to a multiple of 2^(64−βℓ), halves up, then balanced digits in [−B/2, B/2) from the
 // last, the first taking what remains. Words of 32 bits are the upper halves of torus elements.
 #pragma once
-#include "device.cuh"
+#include "transform.cuh"
 
 constexpr int KEY_SWITCH_JOBS = 8, KEY_SWITCH_COLUMNS = 128;
 /// Mask elements whose digits lie in shared memory at once.
@@ -30,10 +30,37 @@ __device__ void key_switch_start(u64* out, const u64* in, KeySwitchShape s) {
   }
 }
 
+/// −Σ digit·word of one ciphertext, added to what lies in `out`.
+template <class WORD>
+struct KeySwitchSum {
+  WORD sum = 0;
+  __device__ __forceinline__ void add(int digit, WORD word) { sum += WORD(i64(digit)) * word; }
+  __device__ __forceinline__ void store(u64* out) const { atomicAdd(out, (0 - u64(sum)) << (64 - 8 * sizeof(WORD))); }
+};
+#if BECALM_ARITHMETIC == 2
+/// Modulo p: halves of the words apart, so that up to 2^15 products of digits of 16 bits cannot overflow.
+template <>
+struct KeySwitchSum<u64> {
+  i64 low = 0, high = 0;
+  __device__ __forceinline__ void add(int digit, u64 word) {
+    low += i64(digit) * i64(word & EPSILON);
+    high += i64(digit) * i64(word >> 32);
+  }
+  __device__ __forceinline__ void store(u64* out) const {
+    const Word sum = from_signed(low) + shifted(from_signed(high), 32);
+    u64 seen = *out, wanted;
+    do {
+      wanted = seen;
+      seen = atomicCAS(out, wanted, (word(wanted) - sum).v);
+    } while (seen != wanted);
+  }
+};
+#endif
+
 /// The digits of `a`, most significant first, `stride` apart.
 __device__ __forceinline__ void decompose(u64 a, u32 base_log, u32 level, int* digits, u32 stride) {
   const u32 dropped = 64 - base_log * level;
-  i64 rest = i64(a);
+  i64 rest = centered(a);
   if (dropped > 0) rest = (rest >> dropped) + (rest >> (dropped - 1) & 1);
   for (u32 l = level; l-- > 1;) {
     digits[l * stride] = int(i64(u64(rest) << (64 - base_log)) >> (64 - base_log));
@@ -49,8 +76,7 @@ __device__ __forceinline__ void key_switch_add(u64* out, const u64* in, const WO
   const u32 rows = s.input_dimension - s.shared, slice = (rows + gridDim.z - 1) / gridDim.z, first = blockIdx.y * KEY_SWITCH_JOBS;
   const u32 from = blockIdx.z * slice, to = from + slice < rows ? from + slice : rows;
   int* const digits = shared_memory<int>();
-  WORD sum[KEY_SWITCH_JOBS];
-  UNROLL for (int j = 0; j < KEY_SWITCH_JOBS; j++) sum[j] = 0;
+  KeySwitchSum<WORD> sum[KEY_SWITCH_JOBS];
   for (u32 at = from; at < to; at += KEY_SWITCH_ELEMENTS) {
     if (!planted<8>()) __syncthreads();
     // One element of one ciphertext for each thread; [element][level][job].
@@ -67,16 +93,16 @@ __device__ __forceinline__ void key_switch_add(u64* out, const u64* in, const WO
         const WORD value = __ldg(row);
         UNROLL for (int j = 0; j < KEY_SWITCH_JOBS; j += 4) {
           const int4 d = *reinterpret_cast<const int4*>(digits + i * KEY_SWITCH_JOBS + j);
-          sum[j] += WORD(i64(d.x)) * value;
-          sum[j + 1] += WORD(i64(d.y)) * value;
-          sum[j + 2] += WORD(i64(d.z)) * value;
-          sum[j + 3] += WORD(i64(d.w)) * value;
+          sum[j].add(d.x, value);
+          sum[j + 1].add(d.y, value);
+          sum[j + 2].add(d.z, value);
+          sum[j + 3].add(d.w, value);
         }
       }
     }
   }
   if (column >= columns) return;
   for (u32 j = 0; j < KEY_SWITCH_JOBS && first + j < jobs; j++) {
-    atomicAdd(&out[u64(first + j) * columns + column], (0 - u64(sum[j])) << (64 - 8 * sizeof(WORD)));
+    sum[j].store(&out[u64(first + j) * columns + column]);
   }
 }

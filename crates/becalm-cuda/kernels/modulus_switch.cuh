@@ -1,11 +1,10 @@
-// Modulus switch: an LWE ciphertext modulo 2^64 to exponents modulo 2N, GGSWS of them for a group of key bits, then those of
+// Modulus switch: an LWE ciphertext, lifted to 2^64 where it is modulo p, to exponents modulo 2N, GGSWS of them for a group of key bits, then those of
 // the bodies. A value v of a multi-bit group stands for the sum of the mask elements that its bits name, in a block for one.
 //
 // Exponents are the nearest cells, halves up. `centered`: the body moves by the mean over a group's values of their rounding
 // errors, summed over all groups, and is rounded down: b̂ = ⌊b + Σ e_v/(GGSWS + 1)⌋. The sum is exact, in 128 bits.
 #pragma once
-#include "device.cuh"
-#include "shape.cuh"
+#include "transform.cuh"
 
 constexpr int MODULUS_SWITCH_THREADS = 128;
 
@@ -24,11 +23,11 @@ __device__ void modulus_switch(u32* exponents, const u64* in, u32 dimension, u32
     UNROLL for (int v = 0; v < GGSWS; v++) {
       u64 sum;
       if (GGSWS == GROUP_BITS) {
-        sum = in[group * GROUP_BITS + v];
+        sum = lifted(in[group * GROUP_BITS + v]);
       } else {
         // Value v + 1 is v + 1 without its lowest bit, and the element of that bit.
         const int value = v + 1, lowest = value & -value, bit = lowest == 1 ? 0 : lowest == 2 ? 1 : lowest == 4 ? 2 : lowest == 8 ? 3 : 4;
-        sum = sums[value & v] + in[group * GROUP_BITS + bit];
+        sum = sums[value & v] + lifted(in[group * GROUP_BITS + bit]);
         sums[value] = sum;
       }
       exponents[group * GGSWS + v] = u32((sum + HALF) >> SHIFT);
@@ -48,7 +47,7 @@ __device__ void modulus_switch(u32* exponents, const u64* in, u32 dimension, u32
   }
   if (!planted<9>()) __syncthreads();
   for (u32 slot = threadIdx.x; slot < u32(BODIES); slot += MODULUS_SWITCH_THREADS) {
-    const u64 body = in[dimension + slot];
+    const u64 body = lifted(in[dimension + slot]);
     u64 cell = (body + HALF) >> SHIFT;
     if (centered) {
       __int128 total = __int128(body) * (GGSWS + 1);

@@ -1,47 +1,26 @@
 // Blind rotation: acc ← X^(−b̃)·T, then a step for each group of key bits, then coefficients out.
 //
-// Classic step: acc += ((X^e − 1)·acc) ⊡ GGSW. Step by a bundle: acc ← ⌊acc⌉ + ⌊acc⌉ ⊡ bundle (`bundle.cuh`). The accumulator
-// is held as doubles in units of the last digit, so nothing is converted or scaled on the way, and the key is in these units
-// too; digits are rounded by adding 1.5·2^52.
+// Classic step: acc += ((X^e − 1)·acc) ⊡ GGSW. Step by a bundle: acc ← ⌊acc⌉ + ⌊acc⌉ ⊡ bundle (`bundle.cuh`). Coefficients are
+// doubles (`complex.cuh`) or residues (`goldilocks.cuh`).
 // THREADS threads own a column (a polynomial) from the digits to the sum. A column publishes the transform of its digits in
 // a mailbox; after one barrier every column reads those of the others and the key. One launch for all steps of a chunk:
 // * latency: a cluster of COLUMNS blocks for one ciphertext, mailboxes read through distributed shared memory, twiddle
 //   factors kept in registers, one cluster barrier a step (two mailboxes, so that nobody overwrites what is being read);
 // * throughput: a block for all columns of JOBS ciphertexts, which ask for the same key at the same time.
 #pragma once
-#include "fft.cuh"
-
-/// The integer nearest to x, |x| < 2^51.
-__device__ __forceinline__ double nearest(double x) {
-  const double magic = 6755399441055744.0;
-  return (x + magic) - magic;
-}
-/// The torus in units of the last digit.
-constexpr double UNIT = double(u64(1) << (BASE_LOG * LEVEL));
-/// x modulo the torus, in [−UNIT/2, UNIT/2].
-__device__ __forceinline__ double wrap(double x) {
-  const double magic = 6755399441055744.0 * UNIT;
-  return x - ((x + magic) - magic);
-}
-
-/// A torus element in [−1/2, 1/2) in units of the last digit, and back, modulo 2^64.
-__device__ __forceinline__ double from_torus(u64 a) { return __ll2double_rn(i64(a)) * (UNIT * 0x1p-64); }
-__device__ __forceinline__ u64 to_torus(double x) {
-  const double scaled = x * (0x1p64 / UNIT);
-  return scaled >= 0x1p63 ? u64(1) << 63 : u64(__double2ll_rn(scaled));
-}
+#include "transform.cuh"
 
 /// Coefficient `j` of X^e·p, e in [0, 2N).
 template <class T, class F>
 __device__ __forceinline__ T rotated(int j, u32 e, F at) {
   u32 from = (u32(j) - e) & (2 * N - 1);
   T value = at(from & (N - 1));
-  return from < u32(N) ? value : T(0) - value;
+  return from < u32(N) ? value : opposite(value);
 }
 
 /// acc[job][column] = X^(−b̃)·T: grid (jobs), any block. `table`: COLUMNS polynomials modulo 2^64, `table_stride` words from
 /// one job's to the next's (0: one for all); `exponents`: `width` a job, the last BODIES those of the bodies.
-__device__ void load_table(double* acc, const u64* table, u64 table_stride, const u32* exponents, u32 width) {
+__device__ void load_table(Coefficient* acc, const u64* table, u64 table_stride, const u32* exponents, u32 width) {
   const u32 job = blockIdx.x;
   for (u32 i = threadIdx.x; i < u32(COLUMNS * N); i += blockDim.x) {
     const int column = i / N;
@@ -55,7 +34,7 @@ __device__ void load_table(double* acc, const u64* table, u64 table_stride, cons
 
 /// Coefficient `index` of the accumulator of `job` as an LWE ciphertext of K·N + BODIES words: grid (jobs, extractions).
 /// `out`: [extraction][job]; `indices`: of each extraction the polynomial's coefficient.
-__device__ void sample_extract(u64* out, const double* acc, const u32* indices, u32 jobs) {
+__device__ void sample_extract(u64* out, const Coefficient* acc, const u32* indices, u32 jobs) {
   const u32 job = blockIdx.x, index = indices[blockIdx.y], width = K * N + BODIES;
   acc += u64(job) * COLUMNS * N;
   out += (u64(blockIdx.y) * jobs + job) * width;
@@ -66,7 +45,7 @@ __device__ void sample_extract(u64* out, const double* acc, const u32* indices, 
     }
     const u32 j = i % N;
     const u64 a = to_torus(acc[i - j + ((index - j) & (N - 1))]);
-    out[i] = j <= index ? a : 0 - a;
+    out[i] = j <= index ? a : opposite(a);
   }
 }
 
@@ -81,36 +60,27 @@ struct RotateLayout {
   static constexpr int MAIL = LEVEL * M, EXCHANGE_AT = MAILBOXES * MAIL, KEEP_AT = EXCHANGE_AT + M;
   /// Whether the accumulator lies in shared memory: a classic step turns it, and a large block wants the registers.
   static constexpr bool KEPT = CLASSIC || CLUSTER == 1;
-  /// Complex values of a column.
-  static constexpr int COLUMN = KEEP_AT + (KEPT ? N / 2 : 0);
-  static constexpr int BYTES = COLUMNS_HERE * COLUMN * 16;
+  /// Values of a column.
+  static constexpr int COLUMN = KEEP_AT + (KEPT ? M : 0);
+  static constexpr int BYTES = COLUMNS_HERE * COLUMN * int(sizeof(Value));
   static_assert(CLUSTER == 1 || (CLUSTER == COLUMNS && JOBS == 1), "a block for a column, or for all");
 };
 
-/// The digits of level `l`, taken off `rest`: called from the last level to the first.
-__device__ __forceinline__ double take_digit(double& rest, int l) {
-  if (l == 0) return rest;
-  const double above = nearest(rest * (1.0 / (1u << BASE_LOG)));
-  const double digit = fma(-double(1u << BASE_LOG), above, rest);
-  rest = above;
-  return digit;
-}
-
 /// The coefficients of a thread to where its polynomial lies.
-__device__ __forceinline__ void keep(double* polynomial, const double2* a, int t) {
-  UNROLL for (int r = 0; r < POINTS; r++) {
-    polynomial[t + THREADS * r] = a[r].x;
-    polynomial[t + THREADS * r + M] = a[r].y;
-  }
+__device__ __forceinline__ void keep(Coefficient* polynomial, const Value* a, int t) {
+  UNROLL for (int r = 0; r < POINTS; r++) scatter(polynomial, t + THREADS * r, a[r]);
+}
+__device__ __forceinline__ Value kept_point(const Coefficient* polynomial, int j) {
+  return gather(j, [&](int at) { return polynomial[at]; });
 }
 
 /// Σ over rows of mail times key, for one column: rows of one column from its mailbox.
-__device__ __forceinline__ void multiply(double2* sum, const double2* mail, const double2* key, int row_column, int column,
+__device__ __forceinline__ void multiply(Value* sum, const Value* mail, const Value* key, int row_column, int column,
                                          int t) {
   UNROLL for (int l = 0; l < LEVEL; l++) {
-    const double2* polynomial = key + ((l * COLUMNS + row_column) * COLUMNS + column) * M + t;
+    const Value* polynomial = key + ((l * COLUMNS + row_column) * COLUMNS + column) * M + t;
     UNROLL for (int r = 0; r < POINTS; r++) {
-      sum[r] = multiply_add(mail[l * M + r * THREADS + t], __ldg(&polynomial[r * THREADS]), sum[r]);
+      sum[r] = multiply_add(mail[l * M + r * THREADS + t], read(&polynomial[r * THREADS]), sum[r]);
     }
   }
 }
@@ -119,8 +89,8 @@ __device__ __forceinline__ void multiply(double2* sum, const double2* mail, cons
 /// of a classic step or the job's bundle; `job_stride`: values between the keys of two jobs, 0 for classic. `exponents`: the
 /// first of these steps for job 0, `width` from job to job. Grid: ⌈jobs/JOBS⌉·CLUSTER blocks.
 template <int CLUSTER, int JOBS, bool KEEP>
-__device__ __forceinline__ void rotate_steps(double* acc, const double2* key, u64 job_stride, const u32* exponents, u32 width,
-                                             u32 steps, u32 jobs, const double2* table) {
+__device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key, u64 job_stride, const u32* exponents, u32 width,
+                                             u32 steps, u32 jobs, const Value* table) {
   using Layout = RotateLayout<CLUSTER, JOBS>;
   static_assert(Layout::BYTES <= 232448, "the shared memory of a block");
   static_assert(Layout::COLUMNS_HERE <= 15 || THREADS == 32, "a named barrier for each column");
@@ -129,54 +99,49 @@ __device__ __forceinline__ void rotate_steps(double* acc, const double2* key, u6
   if (CLUSTER > 1) column = cluster_rank();
   // A job too many repeats the last one and stores nothing: every thread takes part in every barrier.
   const u32 wanted = blockIdx.x / CLUSTER * JOBS + slot / COLUMNS, job = wanted < jobs ? wanted : jobs - 1;
-  double2* const block = shared_memory<double2>();
-  double2* const mine = block + slot * Layout::COLUMN;
-  double2* const exchange = mine + Layout::EXCHANGE_AT;
-  double* const kept = reinterpret_cast<double*>(mine + Layout::KEEP_AT);
-  double* const home = acc + (u64(job) * COLUMNS + column) * N;
+  Value* const block = shared_memory<Value>();
+  Value* const mine = block + slot * Layout::COLUMN;
+  Value* const exchange = mine + Layout::EXCHANGE_AT;
+  Coefficient* const kept = reinterpret_cast<Coefficient*>(mine + Layout::KEEP_AT);
+  Coefficient* const home = acc + (u64(job) * COLUMNS + column) * N;
   const Twiddles<KEEP> twiddles(table, t);
   key += job * job_stride;
   exponents += u64(job) * width;
 
-  // With KEEP the accumulator stays here, else it comes back from `kept` when the registers are free again.
-  double2 a[POINTS];
-  UNROLL for (int r = 0; r < POINTS; r++) a[r] = make_double2(home[t + THREADS * r], home[t + THREADS * r + M]);
+  // With KEEP the accumulator stays here, else it comes back from `kept`, where there is that, when the registers are free.
+  Value a[POINTS];
+  UNROLL for (int r = 0; r < POINTS; r++) a[r] = kept_point(home, t + THREADS * r);
   LOOP
   for (u32 step = 0; step < steps; step++, key += ROWS * COLUMNS * M) {
-    double2 rest[POINTS], sum[POINTS];
-    UNROLL for (int r = 0; r < POINTS; r++) sum[r] = make_double2(0.0, 0.0);
+    Rest rest[POINTS];
+    Value sum[POINTS];
+    UNROLL for (int r = 0; r < POINTS; r++) sum[r] = zero();
     if (CLASSIC) {
       keep(kept, a, t);
       if (!planted<4>()) column_barrier(slot);
       const u32 e = exponents[step];
-      auto turned = [&](int j) { return rotated<double>(j, e, [&](u32 at) { return kept[at]; }); };
-      UNROLL for (int r = 0; r < POINTS; r++) {
-        rest[r].x = nearest(wrap(turned(t + THREADS * r) - a[r].x));
-        rest[r].y = nearest(wrap(turned(t + THREADS * r + M) - a[r].y));
-      }
+      auto turned = [&](int j) { return rotated<Coefficient>(j, e, [&](u32 at) { return kept[at]; }); };
+      UNROLL for (int r = 0; r < POINTS; r++) rest[r] = difference(gather(t + THREADS * r, turned), a[r]);
     } else {
-      UNROLL for (int r = 0; r < POINTS; r++) a[r] = rest[r] = make_double2(nearest(a[r].x), nearest(a[r].y));
+      UNROLL for (int r = 0; r < POINTS; r++) rest[r] = rounded(a[r]);
       if (Layout::KEPT) keep(kept, a, t);
     }
     const int box = Layout::MAILBOXES == 2 ? (step & 1) * Layout::MAIL : 0;
-    double2* const mail = mine + box;
-    double2 z[POINTS];
+    Value* const mail = mine + box;
+    Value z[POINTS];
     UNROLL for (int l = LEVEL - 1; l >= 0; l--) {
-      UNROLL for (int r = 0; r < POINTS; r++) {
-        z[r].x = take_digit(rest[r].x, l);
-        z[r].y = take_digit(rest[r].y, l);
-      }
+      UNROLL for (int r = 0; r < POINTS; r++) z[r] = take_digit(rest[r], l);
       // The last transform's leaves were read from anywhere in `exchange`.
       if (l < LEVEL - 1) column_barrier(slot);
-      fft_forward(z, exchange, twiddles, t, slot);
+      transform(z, exchange, twiddles, t, slot);
       UNROLL for (int r = 0; r < POINTS; r++) mail[l * M + r * THREADS + t] = z[r];
     }
     // What a thread has written itself it may read before the others are there. The order is the same on every path, and so
     // are the sums.
     if (CLUSTER > 1) cluster_arrive();
     if (LEVEL == 1) {
-      const double2* polynomial = key + column * (COLUMNS + 1) * M + t;
-      UNROLL for (int r = 0; r < POINTS; r++) sum[r] = z[r] * __ldg(&polynomial[r * THREADS]);
+      const Value* polynomial = key + column * (COLUMNS + 1) * M + t;
+      UNROLL for (int r = 0; r < POINTS; r++) sum[r] = z[r] * read(&polynomial[r * THREADS]);
     } else {
       multiply(sum, mail, key, column, column, t);
     }
@@ -184,16 +149,16 @@ __device__ __forceinline__ void rotate_steps(double* acc, const double2* key, u6
     if (CLUSTER > 1 && !planted<5>()) cluster_wait();
     UNROLL for (int other = 1; other < COLUMNS; other++) {
       const int from = column + other < COLUMNS ? column + other : column + other - COLUMNS;
-      const double2* theirs = block + (CLUSTER > 1 ? 0 : slot - column + from) * Layout::COLUMN + box;
+      const Value* theirs = block + (CLUSTER > 1 ? 0 : slot - column + from) * Layout::COLUMN + box;
       if (CLUSTER > 1) theirs = map_shared(theirs, from);
       multiply(sum, theirs, key, from, column, t);
     }
     if (CLUSTER > 1 && planted<5>()) cluster_wait();
     // BLOCK_EXCHANGE: when a thread leaves this transform all have read the mail.
-    fft_inverse<Layout::BLOCK_EXCHANGE>(sum, exchange, twiddles, t, slot);
+    transform_back<Layout::BLOCK_EXCHANGE>(sum, exchange, twiddles, t, slot);
     UNROLL for (int r = 0; r < POINTS; r++) {
-      if (!KEEP) a[r] = make_double2(kept[t + THREADS * r], kept[t + THREADS * r + M]);
-      a[r] = make_double2(wrap(a[r].x + sum[r].x), wrap(a[r].y + sum[r].y));
+      if (!KEEP && Layout::KEPT) a[r] = kept_point(kept, t + THREADS * r);
+      a[r] = accumulate(a[r], sum[r]);
     }
   }
   if (wanted < jobs) keep(home, a, t);

@@ -117,7 +117,7 @@ impl Launch {
         let (kernel, here) =
             if jobs == 1 { ("becalm_bundle_one", 1) } else { ("becalm_bundle_many", most) };
         let grid = [ring.m() / BUNDLE_POINTS, groups, jobs.div_ceil(here)];
-        let shared = here * ring.group_ggsws * BUNDLE_POINTS * 16;
+        let shared = here * ring.group_ggsws * BUNDLE_POINTS * ring.point_bytes();
         Launch::of(kernel, grid, BUNDLE_POINTS * ring.level * ring.columns(), shared)
     }
 
@@ -167,7 +167,7 @@ impl Launch {
     fn convert(kernel: &'static str, ring: &Ring, count: u32) -> Self {
         let here = (128 / ring.threads()).max(1);
         let grid = [count.div_ceil(here), 1, 1];
-        Launch::of(kernel, grid, here * ring.threads(), here * ring.m() * 16)
+        Launch::of(kernel, grid, here * ring.threads(), here * ring.m() * ring.point_bytes())
     }
 }
 

@@ -11,5 +11,5 @@ pub mod launch;
 mod rings;
 mod tables;
 
-pub use rings::{RINGS, Ring, TEST_RINGS};
+pub use rings::{Arithmetic, RINGS, Ring, TEST_RINGS};
 pub use tables::table;

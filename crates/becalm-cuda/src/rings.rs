@@ -1,5 +1,16 @@
 //! The rings that kernels are compiled for, and the sizes that follow from them. Also read by `build.rs`.
 
+/// What the transforms of a ring compute with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// Doubles, for words modulo 2^64.
+    Double,
+    /// Residues modulo p = 2^64 − 2^32 + 1, for words modulo 2^64: exact, and fast where doubles are slow.
+    Exact,
+    /// Residues, for words modulo p.
+    Prime,
+}
+
 /// What a kernel is specialised for: the ring of a parameter set, its gadget and its steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ring {
@@ -17,17 +28,25 @@ pub struct Ring {
     pub group_bits: u32,
     /// GGSW ciphertexts of a step's bundle; 0 for a classic step, which multiplies by one GGSW itself.
     pub group_ggsws: u32,
+    /// What it computes with.
+    pub arithmetic: Arithmetic,
 }
 
 /// A ring of classic steps.
 const fn classic(log2_n: u32, k: u32, bodies: u32, base_log: u32, level: u32) -> Ring {
-    Ring { log2_n, k, bodies, base_log, level, group_bits: 1, group_ggsws: 0 }
+    let arithmetic = Arithmetic::Double;
+    Ring { log2_n, k, bodies, base_log, level, group_bits: 1, group_ggsws: 0, arithmetic }
 }
 
 /// A ring of steps of `grouping` key bits.
 const fn multi_bit(log2_n: u32, k: u32, base_log: u32, level: u32, grouping: u32) -> Ring {
     let group_ggsws = (1 << grouping) - 1;
-    Ring { log2_n, k, bodies: 1, base_log, level, group_bits: grouping, group_ggsws }
+    Ring { group_bits: grouping, group_ggsws, ..classic(log2_n, k, 1, base_log, level) }
+}
+
+/// The same ring in another arithmetic.
+const fn with(ring: Ring, arithmetic: Arithmetic) -> Ring {
+    Ring { arithmetic, ..ring }
 }
 
 /// Compiled ahead: what the standard sets of up to 2048 coefficients use.
@@ -46,6 +65,11 @@ pub const RINGS: &[Ring] = &[
     classic(9, 4, 4, 23, 1),
     classic(11, 1, 2, 23, 1),
     classic(11, 1, 4, 23, 1),
+    // tfhe_2_2, its multi-bit kin and tfhe_1_1 where doubles are slow; tfhe_2_2_p
+    with(classic(11, 1, 1, 23, 1), Arithmetic::Exact),
+    with(multi_bit(11, 1, 22, 1, 4), Arithmetic::Exact),
+    with(classic(9, 4, 1, 23, 1), Arithmetic::Exact),
+    with(classic(11, 1, 1, 23, 1), Arithmetic::Prime),
 ];
 
 /// Compiled for the emulator beside [`RINGS`]: those of toy sets, and more levels and groups than any set has.
@@ -57,6 +81,13 @@ pub const TEST_RINGS: &[Ring] = &[
     multi_bit(8, 2, 23, 1, 2),
     multi_bit(10, 1, 11, 3, 3),
     Ring { group_bits: 3, group_ggsws: 3, ..classic(9, 1, 1, 15, 2) },
+    with(classic(9, 1, 1, 23, 1), Arithmetic::Exact),
+    with(multi_bit(10, 1, 11, 3, 3), Arithmetic::Exact),
+    with(classic(9, 1, 1, 23, 1), Arithmetic::Prime),
+    with(classic(8, 1, 1, 17, 1), Arithmetic::Prime),
+    with(classic(8, 2, 3, 23, 1), Arithmetic::Prime),
+    with(multi_bit(8, 2, 23, 1, 3), Arithmetic::Prime),
+    with(Ring { group_bits: 3, group_ggsws: 3, ..classic(8, 2, 1, 23, 1) }, Arithmetic::Prime),
 ];
 
 impl Ring {
@@ -70,14 +101,24 @@ impl Ring {
         1 << self.log2_n
     }
 
-    /// Complex points of a transform, N/2.
+    /// Whether transforms are of residues.
+    pub const fn is_exact(&self) -> bool {
+        !matches!(self.arithmetic, Arithmetic::Double)
+    }
+
+    /// Points of a transform: N/2 complex numbers, or N residues.
     pub const fn m(&self) -> u32 {
-        self.n() / 2
+        if self.is_exact() { self.n() } else { self.n() / 2 }
+    }
+
+    /// Bytes of a point.
+    pub const fn point_bytes(&self) -> u32 {
+        if self.is_exact() { 8 } else { 16 }
     }
 
     /// log2 of the points that a thread holds in registers.
     const fn log2_points(&self) -> u32 {
-        if self.log2_n >= 9 { 3 } else { 2 }
+        (if self.log2_n >= 9 { 3 } else { 2 }) + self.is_exact() as u32
     }
 
     /// Points that a thread holds in registers.
@@ -95,7 +136,7 @@ impl Ring {
     pub const fn column_bytes(&self, together: bool) -> u32 {
         let mailboxes = if together && self.threads() > 32 { 1 } else { 2 };
         let kept = if together || self.group_ggsws == 0 { 1 } else { 0 };
-        16 * self.m() * (mailboxes * self.level + 1 + kept)
+        self.point_bytes() * self.m() * (mailboxes * self.level + 1 + kept)
     }
 
     /// How many ciphertexts a block can rotate that holds all their columns: 2, 1, or 0.
@@ -103,9 +144,10 @@ impl Ring {
         let (threads, bytes) =
             (self.columns() * self.threads(), self.columns() * self.column_bytes(true));
         let named = self.threads() > 32;
-        if 2 * bytes <= SHARED && 2 * threads <= 512 && (!named || 2 * self.columns() <= 15) {
+        let shared = if self.is_exact() { SHARED_WHERE_DOUBLES_ARE_SLOW } else { SHARED };
+        if 2 * bytes <= shared && 2 * threads <= 512 && (!named || 2 * self.columns() <= 15) {
             2
-        } else if bytes <= SHARED && threads <= 1024 {
+        } else if bytes <= shared && threads <= 1024 {
             1
         } else {
             0
@@ -113,7 +155,7 @@ impl Ring {
     }
 
     /// The macros of `kernels/shape.cuh`.
-    pub fn macros(&self) -> [(&'static str, u32); 8] {
+    pub fn macros(&self) -> [(&'static str, u32); 9] {
         [
             ("BECALM_LOG2_N", self.log2_n),
             ("BECALM_K", self.k),
@@ -122,16 +164,26 @@ impl Ring {
             ("BECALM_LEVEL", self.level),
             ("BECALM_GROUP_BITS", self.group_bits),
             ("BECALM_GROUP_GGSWS", self.group_ggsws),
+            ("BECALM_ARITHMETIC", self.arithmetic as u32),
             ("BECALM_BLOCKS", self.jobs_of_block()),
         ]
     }
 
-    /// A name for files: `n11_k1_w1_b22_l1_g4_15`.
+    /// A name for files: `n11_k1_w1_b22_l1_g4_15`, `…_exact`, `…_p`.
     pub fn name(&self) -> String {
-        let Ring { log2_n, k, bodies, base_log, level, group_bits, group_ggsws } = self;
-        format!("n{log2_n}_k{k}_w{bodies}_b{base_log}_l{level}_g{group_bits}_{group_ggsws}")
+        let Ring { log2_n, k, bodies, base_log, level, group_bits, group_ggsws, arithmetic } = self;
+        let arithmetic = match arithmetic {
+            Arithmetic::Double => "",
+            Arithmetic::Exact => "_exact",
+            Arithmetic::Prime => "_p",
+        };
+        format!(
+            "n{log2_n}_k{k}_w{bodies}_b{base_log}_l{level}_g{group_bits}_{group_ggsws}{arithmetic}"
+        )
     }
 }
 
 /// Shared memory that a block may have on compute capability 9.0 and 10.0: 227 KiB.
 const SHARED: u32 = 227 << 10;
+/// The same on 8.6, 8.9 and 12.0: 99 KiB.
+const SHARED_WHERE_DOUBLES_ARE_SLOW: u32 = 99 << 10;

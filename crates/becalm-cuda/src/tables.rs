@@ -1,7 +1,7 @@
-//! The table of roots of unity that the kernels of a ring read: `kernels/fft.cuh` says in what order.
+//! The table of roots of unity that the kernels of a ring read: `kernels/transform.cuh` says in what order.
 //!
-//! e^(iπx/N) for x < 2N; the factors of the forward transform, pass by pass from the second; those of the inverse transform,
-//! from its second pass; the twist e^(−iπj/N)/M. All are powers of e^(iπ/N), taken from one octant.
+//! ζ^x for x < 2N, ζ = e^(iπ/N) or ψ modulo p; the factors of the forward transform, pass by pass from the second; those of
+//! the inverse transform, from its second pass; the twist ζ^(−j)/M. Complex roots are taken from one octant.
 
 use crate::rings::Ring;
 use std::f64::consts::PI;
@@ -28,17 +28,19 @@ fn reversed(x: i64, bits: u32) -> i64 {
     (0..bits).map(|b| (x >> b & 1) << (bits - 1 - b)).sum()
 }
 
-/// The table of a ring, real and imaginary parts in turn.
-pub fn table(ring: &Ring) -> Vec<[f64; 2]> {
+/// The exponents x of the powers ζ^x in a ring's table, ζ of order 2N, and those of the twist behind them.
+fn exponents(ring: &Ring) -> (Vec<i64>, Vec<i64>) {
     let (n, m) = (i64::from(ring.n()), i64::from(ring.m()));
-    let (log2_m, log2_points) = (ring.log2_n - 1, ring.points().trailing_zeros());
+    let (log2_m, log2_points) = (ring.m().ilog2(), ring.points().ilog2());
     let passes = log2_m.div_ceil(log2_points);
     let factors = i64::from(ring.points()) / 2;
-    let mut table: Vec<[f64; 2]> = (0..2 * n).map(|x| root(x, n)).collect();
-    // Node q of level s is X^L − e^(iθ), θ = (π/2 + 2π·rev(q))/2^s; its butterflies take e^(iθ/2).
-    let node = |s: u32, q: i64| root(n / (1 << (s + 2)) * (1 + 4 * reversed(q, s)), n);
+    let mut table: Vec<i64> = (0..2 * n).collect();
+    // Node q of level s is X^L − ζ^e, e = (e_0 + 2N·rev(q))/2^s; its butterflies take ζ^(e/2). e_0 = N/2 for complex points,
+    // whose root is i, and N for residues.
+    let root = if ring.is_exact() { n } else { n / 2 };
+    let node = |s: u32, q: i64| (root + 2 * n * reversed(q, s)) >> (s + 1);
     // The factors that a pass of `levels` levels from level s on takes for block q: of each level those of even nodes.
-    let block = |s: u32, levels: u32, q: i64, out: &mut Vec<[f64; 2]>| {
+    let block = |s: u32, levels: u32, q: i64, out: &mut Vec<i64>| {
         for j in 0..levels {
             out.extend((0..1i64 << j).step_by(2).map(|v| node(s + j, (q << j) + v)));
         }
@@ -52,15 +54,54 @@ pub fn table(ring: &Ring) -> Vec<[f64; 2]> {
         let stride = m >> ((pass + 1) * log2_points);
         for u in 0..stride {
             for i in 0..factors {
-                // Factor 0 is of level 0, factor 2^(j−1) + ρ of level j: e^(−iπ(u + stride·ρ)/(stride·2^j)).
+                // Factor 0 is of level 0, factor 2^(j−1) + ρ of level j: a root of order 2^(j+1)·stride to the u + stride·ρ.
                 let j = if i == 0 { 0 } else { i.ilog2() + 1 };
                 let rho = if i == 0 { 0 } else { i - (1 << i.ilog2()) };
-                table.push(root(-(n / (stride << j)) * (u + stride * rho), n));
+                table.push(-(n / (stride << j)) * (u + stride * rho));
             }
         }
     }
-    table.extend((0..m).map(|j| root(-j, n).map(|x| x / m as f64)));
-    table
+    (table, (0..m).map(|j| -j).collect())
+}
+
+/// The table of a ring as it lies in memory: the bits of real and imaginary parts in turn, or residues modulo p.
+pub fn table(ring: &Ring) -> Vec<u64> {
+    let (powers, twist) = exponents(ring);
+    if ring.is_exact() {
+        let psi = power(ROOT, (1 << 31) / u64::from(ring.n()));
+        let all: Vec<u64> = std::iter::successors(Some(1), |x| Some(multiply(*x, psi)))
+            .take(2 * ring.n() as usize)
+            .collect();
+        let at = |x: &i64| all[x.rem_euclid(all.len() as i64) as usize];
+        // 1/N = −2^(96 − log2 N).
+        let inverse = P - power(2, 96 - u64::from(ring.log2_n));
+        return powers
+            .iter()
+            .map(at)
+            .chain(twist.iter().map(|x| multiply(at(x), inverse)))
+            .collect();
+    }
+    let (n, m) = (i64::from(ring.n()), f64::from(ring.m()));
+    let powers = powers.iter().map(|x| root(*x, n));
+    let twist = twist.iter().map(|x| root(*x, n).map(|part| part / m));
+    powers.chain(twist).flatten().map(f64::to_bits).collect()
+}
+
+/// p.
+const P: u64 = 0xFFFF_FFFF_0000_0001;
+/// A root of unity of order 2^32 modulo p whose 2^26-th power is 8, so that ψ^(N/32) = 8: the library's.
+const ROOT: u64 = 0xE2AF_7063_5744_FD26;
+
+fn multiply(a: u64, b: u64) -> u64 {
+    (u128::from(a) * u128::from(b) % u128::from(P)) as u64
+}
+
+fn power(base: u64, exponent: u64) -> u64 {
+    let bits = (0..64 - exponent.leading_zeros()).rev();
+    bits.fold(1, |x, bit| {
+        let square = multiply(x, x);
+        if exponent >> bit & 1 == 1 { multiply(square, base) } else { square }
+    })
 }
 
 #[cfg(test)]
@@ -76,5 +117,15 @@ mod tests {
             assert!((re.hypot(im) - 1.0).abs() < 3e-16, "{x}");
         }
         assert_eq!([root(0, 16), root(8, 16), root(-8, 16)], [[1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]);
+    }
+
+    /// What the kernels take for granted: factors of their first pass are powers of two.
+    #[test]
+    fn psi_is_a_root_of_eight() {
+        for n in [256u64, 512, 1024, 2048] {
+            let psi = power(ROOT, (1 << 31) / n);
+            assert_eq!((power(psi, n / 32), power(psi, n)), (8, P - 1));
+        }
+        assert_eq!(multiply(P - power(2, 96 - 11), 2048), 1);
     }
 }

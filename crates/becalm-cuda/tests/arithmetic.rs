@@ -9,7 +9,7 @@ use becalm::params::{ModulusSwitch, Rotation};
 use becalm::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use becalm::tfhe::modulus_switch::modulus_switch;
 use becalm_cuda::launch::KeySwitch;
-use becalm_cuda::{RINGS, Ring, TEST_RINGS};
+use becalm_cuda::{Arithmetic, RINGS, Ring, TEST_RINGS};
 use harness::Device;
 use proptest::prelude::*;
 
@@ -26,7 +26,8 @@ fn words(seed: u64, count: usize) -> Vec<u64> {
 
 /// One ring of each size and number of threads.
 fn sizes() -> Vec<Ring> {
-    let mut rings: Vec<Ring> = RINGS.iter().chain(TEST_RINGS).copied().collect();
+    let doubles = |r: &Ring| r.arithmetic == Arithmetic::Double;
+    let mut rings: Vec<Ring> = RINGS.iter().chain(TEST_RINGS).copied().filter(doubles).collect();
     rings.sort_by_key(|r| r.log2_n);
     rings.dedup_by_key(|r| r.log2_n);
     rings
@@ -40,7 +41,8 @@ fn transforms_are_evaluations_and_come_back() {
         let mut device = Device::new(ring);
         let polynomials = words(1, 3 * n);
         let values = device.to_fourier(&polynomials);
-        assert_eq!(values.len(), 3 * m);
+        let numbers: Vec<f64> = values.iter().map(|x| f64::from_bits(*x)).collect();
+        assert_eq!(numbers.len(), 2 * 3 * m);
         let fractions: Vec<f64> = polynomials
             .iter()
             .map(|x| *x as i64 as f64 / 2f64.powi(64 - (ring.base_log * ring.level) as i32))
@@ -56,7 +58,7 @@ fn transforms_are_evaluations_and_come_back() {
                     let angle = std::f64::consts::PI * (turn * j % (2 * n)) as f64 / n as f64;
                     sum = [sum[0] + a * angle.cos(), sum[1] + a * angle.sin()];
                 }
-                let got = values[p * m + at];
+                let got = &numbers[2 * (p * m + at)..][..2];
                 let error = (got[0] - sum[0]).hypot(got[1] - sum[1]);
                 assert!(
                     error < 1e-12 * unit,
@@ -66,7 +68,8 @@ fn transforms_are_evaluations_and_come_back() {
             }
         }
         let back = device.in_coefficients(&values);
-        let worst = back.iter().zip(&fractions).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let back_again = back.iter().map(|x| f64::from_bits(*x));
+        let worst = back_again.zip(&fractions).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(worst < 2e-15 * unit, "{}: {worst}", ring.name());
         // Whatever the order of the threads between barriers, the same bits.
         for seed in 1..4 {
@@ -74,6 +77,46 @@ fn transforms_are_evaluations_and_come_back() {
             assert!(device.to_fourier(&polynomials) == values, "{} order {seed}", ring.name());
             assert!(device.in_coefficients(&values) == back, "{} order {seed}", ring.name());
         }
+    }
+}
+
+/// A ring whose words are modulo this.
+fn any_ring(modulus: Modulus) -> Ring {
+    let prime = modulus == Modulus::Goldilocks;
+    *TEST_RINGS.iter().find(|r| (r.arithmetic == Arithmetic::Prime) == prime).unwrap()
+}
+
+/// What the words of a ring are modulo.
+fn modulus(ring: &Ring) -> Modulus {
+    if ring.arithmetic == Arithmetic::Prime { Modulus::Goldilocks } else { Modulus::Native }
+}
+
+/// Residues: values at the powers of ψ, and back, exactly.
+#[test]
+fn exact_transforms_are_evaluations_and_come_back() {
+    let p = Modulus::Goldilocks;
+    let exact = |r: &&Ring| r.is_exact();
+    for ring in RINGS.iter().chain(TEST_RINGS).filter(exact) {
+        let n = ring.n() as usize;
+        let mut device = Device::new(*ring);
+        let psi = device.table[1];
+        let polynomials: Vec<u64> = words(2, 2 * n).into_iter().map(|x| p.reduce(x)).collect();
+        let values = device.to_fourier(&polynomials);
+        let residue = |x: u64| if ring.arithmetic == Arithmetic::Prime { x } else { x - (x >> 32) };
+        let residues: Vec<u64> = polynomials.iter().map(|x| residue(*x)).collect();
+        for at in (0..n).step_by(n / 8 - 1) {
+            let threads = ring.threads() as usize;
+            let leaf = at % threads * ring.points() as usize + at / threads;
+            let turn = 2 * (leaf.reverse_bits() >> (usize::BITS - n.ilog2())) + 1;
+            let x = (0..turn).fold(1, |x, _| p.mul(x, psi));
+            for (q, polynomial) in residues.chunks(n).enumerate() {
+                let wanted = polynomial.iter().rev().fold(0, |sum, a| p.add(p.mul(sum, x), *a));
+                assert_eq!(p.reduce(values[q * n + at]), wanted, "{}: value {at}", ring.name());
+            }
+        }
+        assert!(device.in_coefficients(&values) == residues, "{}", ring.name());
+        device.seed = 3;
+        assert!(device.to_fourier(&polynomials) == values, "{}", ring.name());
     }
 }
 
@@ -86,6 +129,7 @@ fn check_key_switch(shape: KeySwitchShape, batch: usize, slices: u32, seed: u64)
     for (i, x) in input.iter_mut().enumerate().filter(|(i, _)| i % 5 == 0) {
         *x = [1 << 63, (1 << 63) - 1, u64::MAX, 1 << 62, 0][i / 5 % 5];
     }
+    key.iter_mut().chain(&mut input).for_each(|x| *x = shape.modulus.reduce(*x));
     if shape.modulus_log2 == 32 {
         key.iter_mut().for_each(|x| *x &= u64::MAX << 32);
     }
@@ -112,7 +156,7 @@ fn check_key_switch(shape: KeySwitchShape, batch: usize, slices: u32, seed: u64)
         .chunks(columns)
         .flat_map(|row| row.iter().copied().chain(std::iter::repeat_n(99 << 32, stride - columns)))
         .collect();
-    let device = Device { seed, ..Device::new(TEST_RINGS[0]) };
+    let device = Device { seed, ..Device::new(any_ring(shape.modulus)) };
     let got = if shape.modulus_log2 == 32 {
         let upper: Vec<u32> = padded.iter().map(|x| (x >> 32) as u32).collect();
         device.key_switch(device_shape, &upper, &input, slices)
@@ -121,6 +165,10 @@ fn check_key_switch(shape: KeySwitchShape, batch: usize, slices: u32, seed: u64)
     };
     assert!(got == wanted, "{shape:?} batch {batch} slices {slices}");
 }
+
+/// What a key switch computes modulo, and the bits of a word of its key.
+const MODULI: &[(Modulus, u32)] =
+    &[(Modulus::Native, 32), (Modulus::Native, 64), (Modulus::Goldilocks, 64)];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
@@ -132,14 +180,13 @@ proptest! {
         is_shared in any::<bool>(),
         base_log in 1u32..=9,
         level in 1u32..=9,
-        modulus_log2 in prop::sample::select(&[32u32, 64][..]),
+        (modulus, modulus_log2) in prop::sample::select(MODULI),
         batch in 1usize..=19,
         slices in 1u32..=7,
         seed in 0u64..1000,
     ) {
         let gadget = Gadget { base_log, level: level.min(modulus_log2 / base_log) };
         let shared = if is_shared { output_dimension.min(input_dimension - 1) } else { 0 };
-        let modulus = Modulus::Native;
         check_key_switch(
             KeySwitchShape { input_dimension, output_dimension, bodies, shared, gadget, modulus, modulus_log2 },
             batch, slices, seed,
@@ -162,6 +209,10 @@ fn key_switches_at_the_edges() {
         };
         for slices in [1, 3, 20, 33] {
             check_key_switch(shape, 9, slices, 5);
+            if modulus_log2 == 64 {
+                let modulus = Modulus::Goldilocks;
+                check_key_switch(KeySwitchShape { modulus, ..shape }, 9, slices, 5);
+            }
         }
     }
 }
@@ -185,11 +236,13 @@ fn modulus_switches_are_those_of_the_cpu() {
             for (i, x) in input.iter_mut().take(dimension + bodies).enumerate() {
                 *x = [half.wrapping_mul(*x | 1), u64::MAX, 0, half - 1][i % 4];
             }
+            let modulus = modulus(ring);
+            input.iter_mut().for_each(|x| *x = modulus.reduce(*x));
             let mut wanted = vec![0; 3 * (groups * rotation.group_ggsws() + bodies)];
             let all = (rotation, kind);
             modulus_switch(
                 all,
-                Modulus::Native,
+                modulus,
                 ring.n() as usize,
                 (dimension, bodies),
                 &input,
@@ -207,7 +260,7 @@ fn modulus_switches_are_those_of_the_cpu() {
 #[test]
 fn sums_of_rounding_errors_do_not_overflow() {
     for ring in TEST_RINGS {
-        if ring.group_ggsws > 0 {
+        if ring.group_ggsws > 0 || ring.arithmetic == Arithmetic::Prime {
             continue;
         }
         let dimension = 1100;
@@ -231,9 +284,15 @@ fn sums_of_rounding_errors_do_not_overflow() {
 
 #[test]
 fn linear_instructions_are_sums() {
-    let device = Device::new(TEST_RINGS[0]);
+    linear(Modulus::Native);
+    linear(Modulus::Goldilocks);
+}
+
+fn linear(q: Modulus) {
+    let device = Device::new(any_ring(q));
     let (width, bodies, lanes) = (23usize, 3usize, 29);
-    let batches: Vec<Vec<u64>> = (0..37).map(|i| words(i, width * lanes)).collect();
+    let batches: Vec<Vec<u64>> =
+        (0..37).map(|i| words(i, width * lanes).iter().map(|x| q.reduce(*x)).collect()).collect();
     let terms: Vec<(&[u64], i64)> =
         batches.iter().enumerate().map(|(i, b)| (&b[..], i as i64 * 77 - 1000)).collect();
     for count in [1, 2, 16, 17, 37] {
@@ -241,8 +300,8 @@ fn linear_instructions_are_sums() {
         let wanted = |i: usize| {
             let sum = terms[..count]
                 .iter()
-                .fold(0u64, |s, (b, f)| s.wrapping_add(b[i].wrapping_mul(*f as u64)));
-            sum.wrapping_add(if i % width >= width - bodies { 5 << 40 } else { 0 })
+                .fold(0u64, |s, (b, f)| q.add(s, q.mul(b[i], q.from_signed(*f))));
+            q.add(sum, if i % width >= width - bodies { 5 << 40 } else { 0 })
         };
         assert!(got.iter().enumerate().all(|(i, x)| *x == wanted(i)), "{count} terms");
     }
@@ -250,7 +309,7 @@ fn linear_instructions_are_sums() {
     let got = device.add_slots(&batches[0], &constants, width as u32);
     for (i, (got, was)) in got.iter().zip(&batches[0]).enumerate() {
         let slot = (i % width).checked_sub(width - bodies);
-        assert_eq!(*got, was.wrapping_add(slot.map_or(0, |s| constants[s])));
+        assert_eq!(*got, q.add(*was, slot.map_or(0, |s| constants[s])));
     }
     let mask = width - bodies;
     for slot in 0..bodies {

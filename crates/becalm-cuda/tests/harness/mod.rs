@@ -1,14 +1,15 @@
 //! A device whose memory is this process's: the kernels of one ring, with slices for pointers.
 #![allow(dead_code)]
 
+use becalm::math::Modulus;
 use becalm::params::{ModulusSwitch, Rotation, TfheParams};
 use becalm_cuda::launch::{KeySwitch, Launch, Path, TERMS, Terms};
-use becalm_cuda::{Ring, emulator, table};
+use becalm_cuda::{Arithmetic, Ring, emulator, table};
 use std::ffi::c_void;
 
 pub struct Device {
     pub ring: Ring,
-    pub table: Vec<[f64; 2]>,
+    pub table: Vec<u64>,
     /// Order of the threads; 0: as they are numbered.
     pub seed: u64,
 }
@@ -18,8 +19,12 @@ macro_rules! arguments {
     ($($argument:expr),* $(,)?) => { &mut [$(&raw const $argument as *mut c_void),*] };
 }
 
-/// The ring of a parameter set.
+/// The ring of a parameter set, in doubles where words are modulo 2^64.
 pub fn ring(p: &TfheParams) -> Ring {
+    let arithmetic = match p.modulus {
+        Modulus::Native => Arithmetic::Double,
+        Modulus::Goldilocks => Arithmetic::Prime,
+    };
     let grouped = matches!(p.rotation, Rotation::MultiBit { .. } | Rotation::Block { .. });
     Ring {
         log2_n: p.polynomial_size.ilog2(),
@@ -29,6 +34,7 @@ pub fn ring(p: &TfheParams) -> Ring {
         level: p.pbs.level,
         group_bits: p.rotation.group_bits() as u32,
         group_ggsws: if grouped { p.rotation.group_ggsws() as u32 } else { 0 },
+        arithmetic,
     }
 }
 
@@ -46,24 +52,28 @@ impl Device {
         (self.ring.columns() * self.ring.n()) as usize
     }
 
-    /// Values of one GGSW or bundle.
+    /// Words of one GGSW or bundle: a polynomial's transform takes N, whether of N/2 complex numbers or of N residues.
     pub fn ggsw_len(&self) -> usize {
-        (self.ring.level * self.ring.columns().pow(2) * self.ring.m()) as usize
+        (self.ring.level * self.ring.columns().pow(2) * self.ring.n()) as usize
     }
 
-    /// Polynomials of N words to transforms of M values.
-    pub fn to_fourier(&self, words: &[u64]) -> Vec<[f64; 2]> {
+    fn words_of_a_point(&self) -> usize {
+        self.ring.point_bytes() as usize / 8
+    }
+
+    /// Polynomials of N words to transforms, as they lie in memory.
+    pub fn to_fourier(&self, words: &[u64]) -> Vec<u64> {
         let count = words.len() as u64 / u64::from(self.ring.n());
-        let mut out = vec![[f64::NAN; 2]; words.len() / 2];
+        let mut out = vec![u64::MAX; words.len()];
         let launch = Launch::to_fourier(&self.ring, count as u32);
         let pointers = (out.as_mut_ptr(), words.as_ptr(), self.table.as_ptr());
         self.run(&launch, arguments![pointers.0, pointers.1, count, pointers.2]);
         out
     }
 
-    pub fn in_coefficients(&self, values: &[[f64; 2]]) -> Vec<f64> {
-        let count = values.len() as u64 / u64::from(self.ring.m());
-        let mut out = vec![f64::NAN; values.len() * 2];
+    pub fn in_coefficients(&self, values: &[u64]) -> Vec<u64> {
+        let count = values.len() as u64 / u64::from(self.ring.n());
+        let mut out = vec![u64::MAX; values.len()];
         let launch = Launch::from_fourier(&self.ring, count as u32);
         let pointers = (out.as_mut_ptr(), values.as_ptr(), self.table.as_ptr());
         self.run(&launch, arguments![pointers.0, pointers.1, count, pointers.2]);
@@ -103,12 +113,12 @@ impl Device {
     }
 
     /// Accumulators X^(−b̃)·T. `tables`: one for all jobs, or one for each.
-    pub fn load_table(&self, tables: &[u64], exponents: &[u32], jobs: usize) -> Vec<f64> {
+    pub fn load_table(&self, tables: &[u64], exponents: &[u32], jobs: usize) -> Vec<u64> {
         let len = self.accumulator_len();
         let stride = if tables.len() == len { 0 } else { len as u64 };
         assert!(stride == 0 || tables.len() == jobs * len);
         let width = (exponents.len() / jobs) as u32;
-        let mut acc = vec![f64::NAN; jobs * len];
+        let mut acc = vec![u64::MAX; jobs * len];
         let pointers = (acc.as_mut_ptr(), tables.as_ptr(), exponents.as_ptr());
         let launch = Launch::load_table(jobs as u32);
         self.run(&launch, arguments![pointers.0, pointers.1, stride, pointers.2, width]);
@@ -118,14 +128,14 @@ impl Device {
     /// Bundles of the groups from `first` on, `[job][group]`.
     pub fn bundle(
         &self,
-        key: &[[f64; 2]],
+        key: &[u64],
         exponents: &[u32],
         jobs: usize,
         groups: std::ops::Range<usize>,
-    ) -> Vec<[f64; 2]> {
+    ) -> Vec<u64> {
         let (width, count) = ((exponents.len() / jobs) as u32, groups.len());
         let ggsws = self.ring.group_ggsws as usize;
-        let mut out = vec![[f64::NAN; 2]; jobs * count * self.ggsw_len()];
+        let mut out = vec![u64::MAX; jobs * count * self.ggsw_len()];
         let key =
             &key[groups.start * ggsws * self.ggsw_len()..groups.end * ggsws * self.ggsw_len()];
         let exponents = &exponents[groups.start * ggsws..];
@@ -140,14 +150,17 @@ impl Device {
     pub fn rotate(
         &self,
         path: Path,
-        acc: &mut [f64],
-        key: &[[f64; 2]],
+        acc: &mut [u64],
+        key: &[u64],
         exponents: &[u32],
         steps: std::ops::Range<usize>,
     ) {
         let jobs = acc.len() / self.accumulator_len();
-        let stride =
-            if self.ring.group_ggsws == 0 { 0 } else { (steps.len() * self.ggsw_len()) as u64 };
+        let stride = if self.ring.group_ggsws == 0 {
+            0
+        } else {
+            (steps.len() * self.ggsw_len() / self.words_of_a_point()) as u64
+        };
         assert_eq!(key.len(), self.ggsw_len() * steps.len() * if stride == 0 { 1 } else { jobs });
         let width = (exponents.len() / jobs) as u32;
         let launch = Launch::rotate(&self.ring, path, jobs as u32).unwrap();
@@ -164,8 +177,8 @@ impl Device {
     pub fn rotate_all(
         &self,
         path: Path,
-        acc: &mut [f64],
-        key: &[[f64; 2]],
+        acc: &mut [u64],
+        key: &[u64],
         exponents: &[u32],
         chunk: usize,
     ) {
@@ -185,7 +198,7 @@ impl Device {
     }
 
     /// `[extraction][job]`.
-    pub fn sample_extract(&self, acc: &[f64], indices: &[u32]) -> Vec<u64> {
+    pub fn sample_extract(&self, acc: &[u64], indices: &[u32]) -> Vec<u64> {
         let jobs = (acc.len() / self.accumulator_len()) as u32;
         let width = self.ring.k * self.ring.n() + self.ring.bodies;
         let mut out = vec![7; indices.len() * (jobs * width) as usize];
