@@ -29,6 +29,7 @@ from becalm.doctor import Report, doctor
 from becalm.errors import (
     BadFile,
     BadInput,
+    DeviceError,
     Error,
     Insecure,
     Interrupted,
@@ -49,6 +50,7 @@ __all__ = [
     "BadInput",
     "Ciphertext",
     "Cost",
+    "DeviceError",
     "EncryptedBytes",
     "EncryptedTable",
     "Error",

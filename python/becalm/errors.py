@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = [
     "BadFile",
     "BadInput",
+    "DeviceError",
     "Error",
     "Insecure",
     "Interrupted",
@@ -70,6 +71,10 @@ class BadFile(Error, ValueError):
 
 class IoError(Error, OSError):
     """The operating system refused to read or write."""
+
+
+class DeviceError(Error, RuntimeError):
+    """A GPU that is not there, or does not answer any more."""
 
 
 class Unsupported(Error, NotImplementedError):
