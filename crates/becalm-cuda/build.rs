@@ -1,52 +1,24 @@
-//! With the feature `emulator`: compiles the kernels of every ring for this machine's CPU, and a list of them.
+//! Embeds the cubins and PTX of the folder `$BECALM_CUBINS`, which `make cuda` fills; none without it.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
-#[allow(dead_code)]
-#[path = "src/rings.rs"]
-mod rings;
-
 fn main() {
-    for folder in ["kernels", "emulator", "build.rs", "src/rings.rs"] {
-        println!("cargo:rerun-if-changed={folder}");
-    }
-    if std::env::var_os("CARGO_FEATURE_EMULATOR").is_none() {
-        return;
-    }
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
-    let all: Vec<_> = rings::RINGS.iter().chain(rings::TEST_RINGS).collect();
-    let (mut declared, mut listed) = (String::new(), String::new());
-    for ring in &all {
-        let name = format!("becalm_ring_{}", ring.name());
-        let mut build = compiler();
-        for (key, value) in ring.macros() {
-            build.define(key, value.to_string().as_str());
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=BECALM_CUBINS");
+    let mut list = String::from("&[\n");
+    if let Some(folder) = std::env::var_os("BECALM_CUBINS").map(PathBuf::from) {
+        println!("cargo:rerun-if-changed={}", folder.display());
+        let files = std::fs::read_dir(&folder).expect("BECALM_CUBINS names a folder");
+        let mut files: Vec<PathBuf> = files.flatten().map(|f| f.path()).collect();
+        files.retain(|f| f.extension().is_some_and(|e| e == "cubin" || e == "ptx"));
+        files.sort();
+        for file in files {
+            let name = file.file_name().unwrap_or_default();
+            let _ = writeln!(list, "    ({name:?}, include_bytes!({file:?})),");
         }
-        build.define("BECALM_RING", name.as_str()).file("emulator/ring.cpp");
-        // Objects of one source would overwrite each other.
-        build.out_dir(out.join(ring.name())).compile(&name);
-        let _ = writeln!(declared, "extern \"C\" Ring {name};");
-        let _ = writeln!(listed, "  {{\"{}\", {name}}},", ring.name());
     }
-    let registry = out.join("registry.inc");
-    let text = format!("{declared}static const Entry ENTRIES[] = {{\n{listed}}};\n");
-    std::fs::write(registry, text).expect("a writable OUT_DIR");
-    compiler()
-        .include(&out)
-        .file("emulator/emulator.cpp")
-        .file("emulator/registry.cpp")
-        .compile("becalm_emulator");
-}
-
-/// C++17, without contraction to fused operations, so that results are those of the GPU bit for bit.
-fn compiler() -> cc::Build {
-    let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").opt_level(2).debug(false).flag("-ffp-contract=off");
-    build.include("emulator");
-    #[cfg(target_arch = "x86_64")]
-    if std::env::var("HOST") == std::env::var("TARGET") && is_x86_feature_detected!("fma") {
-        build.flag("-mfma").flag("-mavx2");
-    }
-    build
+    list.push(']');
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    std::fs::write(out.join("images.rs"), list).expect("a writable OUT_DIR");
 }

@@ -11,6 +11,7 @@ __all__ = [
     "BadFile",
     "BadIndex",
     "BadInput",
+    "DeviceError",
     "Error",
     "Insecure",
     "Interrupted",
@@ -75,6 +76,10 @@ class BadFile(Error, ValueError):
 
 class IoError(Error, OSError):
     """The operating system refused to read or write."""
+
+
+class DeviceError(Error, RuntimeError):
+    """A GPU that is not there, or does not answer any more."""
 
 
 class Unsupported(Error, NotImplementedError):

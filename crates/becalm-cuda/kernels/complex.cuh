@@ -79,7 +79,7 @@ __device__ __forceinline__ double opposite(double a) { return 0.0 - a; }
 
 /// Words of ciphertexts, modulo 2^64.
 __device__ __forceinline__ u64 added(u64 a, u64 b) { return a + b; }
-__device__ __forceinline__ u64 scaled(u64 a, i64 factor) { return a * u64(factor); }
+__device__ __forceinline__ u64 scaled(u64 a, u64 factor) { return a * factor; }
 /// A word as an integer of least absolute value, and the nearest word modulo 2^64.
 __device__ __forceinline__ i64 centered(u64 a) { return i64(a); }
 __device__ __forceinline__ u64 lifted(u64 a) { return a; }

@@ -49,7 +49,7 @@ __device__ __forceinline__ T* map_shared(T* at, unsigned rank) {
 }
 #endif
 #else
-#include "../emulator/emulator.h"
+#include "emulator.h"
 typedef unsigned long long u64;
 typedef long long i64;
 typedef unsigned u32;
@@ -61,11 +61,15 @@ typedef unsigned u32;
 #define INLINE_ON_GPU __attribute__((noinline))
 #endif
 
-// A barrier of this number is left out. The race check must then find the race; no other build defines it.
-#ifndef BECALM_PLANT
-#define BECALM_PLANT 0
-#endif
+// Whether the barrier of this number is left out: the race check must then find the race. No other build has BECALM_PLANTS.
+#ifdef BECALM_PLANTS
+template <int NUMBER>
+inline bool planted() {
+  return emulator::plant == NUMBER;
+}
+#else
 template <int NUMBER>
 __device__ constexpr bool planted() {
-  return BECALM_PLANT == NUMBER;
+  return false;
 }
+#endif

@@ -101,9 +101,7 @@ INLINE_ON_GPU Word opposite(Word a) { return zero() - a; }
 
 /// Words of ciphertexts, modulo 2^64 or p.
 INLINE_ON_GPU u64 added(u64 a, u64 b) { return PRIME ? (word(a) + word(b)).v : a + b; }
-INLINE_ON_GPU u64 scaled(u64 a, i64 factor) {
-  return PRIME ? (word(a) * from_signed(factor)).v : a * u64(factor);
-}
+INLINE_ON_GPU u64 scaled(u64 a, u64 factor) { return PRIME ? (word(a) * word(factor)).v : a * factor; }
 /// A word as an integer of least absolute value, and the nearest word modulo 2^64.
 INLINE_ON_GPU i64 centered(u64 a) { return PRIME ? to_signed(word(a)) : i64(a); }
 INLINE_ON_GPU u64 lifted(u64 a) { return PRIME ? a + (a >> 32) : a; }

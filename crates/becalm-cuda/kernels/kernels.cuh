@@ -1,6 +1,7 @@
 // The kernels of one ring, by the names under which a host finds them. `src/launch.rs` has the shapes of their launches.
 #pragma once
 #include "bundle.cuh"
+#include "convert.cuh"
 #include "key_switch.cuh"
 #include "linear.cuh"
 #include "modulus_switch.cuh"
@@ -16,12 +17,12 @@ __device__ constexpr int blocks_for(int bytes, int most) {
 
 constexpr int ONE_THREADS = RotateLayout<1, 1>::BLOCK_THREADS, TWO_THREADS = RotateLayout<1, 2>::BLOCK_THREADS;
 
-KERNEL void __launch_bounds__(256) becalm_load_table(Coefficient* acc, const u64* table, u64 stride, const u32* exponents, u32 width) {
-  load_table(acc, table, stride, exponents, width);
+KERNEL void __launch_bounds__(256) becalm_load_table(Coefficient* acc, const u64* const* tables, const u32* exponents, u32 width) {
+  load_table(acc, tables, exponents, width);
 }
 
-KERNEL void __launch_bounds__(256) becalm_sample_extract(u64* out, const Coefficient* acc, const u32* indices, u32 jobs) {
-  sample_extract(out, acc, indices, jobs);
+KERNEL void __launch_bounds__(256) becalm_sample_extract(const Extraction* extractions, const Coefficient* acc) {
+  sample_extract(extractions, acc);
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -64,39 +65,26 @@ KERNEL void __launch_bounds__(BUNDLE_THREADS) becalm_bundle_many(Value* bundle, 
 }
 #endif
 
-KERNEL void __launch_bounds__(256) becalm_key_switch_start(u64* out, const u64* in, KeySwitchShape shape) {
-  key_switch_start(out, in, shape);
+KERNEL void __launch_bounds__(256) becalm_key_switch_start(u64* const* outputs, const u64* const* inputs, KeySwitchShape shape) {
+  key_switch_start(outputs, inputs, shape);
 }
 
 KERNEL void __launch_bounds__(KEY_SWITCH_COLUMNS)
-    becalm_key_switch_32(u64* out, const u64* in, const u32* key, KeySwitchShape shape, u32 jobs) {
-  key_switch_add<u32>(out, in, key, shape, jobs);
+    becalm_key_switch_32(u64* const* outputs, const u64* const* inputs, const u32* key, KeySwitchShape shape, u32 jobs) {
+  key_switch_add<u32>(outputs, inputs, key, shape, jobs);
 }
 
 KERNEL void __launch_bounds__(KEY_SWITCH_COLUMNS)
-    becalm_key_switch_64(u64* out, const u64* in, const u64* key, KeySwitchShape shape, u32 jobs) {
-  key_switch_add<u64>(out, in, key, shape, jobs);
+    becalm_key_switch_64(u64* const* outputs, const u64* const* inputs, const u64* key, KeySwitchShape shape, u32 jobs) {
+  key_switch_add<u64>(outputs, inputs, key, shape, jobs);
 }
 
 KERNEL void __launch_bounds__(MODULUS_SWITCH_THREADS)
-    becalm_modulus_switch(u32* exponents, const u64* in, u32 dimension, u32 centered) {
-  modulus_switch(exponents, in, dimension, centered);
+    becalm_modulus_switch(u32* exponents, const u64* const* inputs, u32 dimension, u32 centered) {
+  modulus_switch(exponents, inputs, dimension, centered);
 }
 
-KERNEL void __launch_bounds__(256)
-    becalm_multiply_add(u64* dst, Terms terms, u64 constant, u32 width, u32 bodies, u64 total, u32 more) {
-  multiply_add_words(dst, terms, constant, width, bodies, total, more);
-}
-
-KERNEL void __launch_bounds__(256)
-    becalm_add_slots(u64* dst, const u64* src, const u64* constants, u32 width, u32 bodies, u64 total) {
-  add_slots(dst, src, constants, width, bodies, total);
-}
-
-KERNEL void __launch_bounds__(256)
-    becalm_extract_slot(u64* dst, const u64* src, u32 mask, u32 bodies, u32 slot, u64 total) {
-  extract_slot(dst, src, mask, bodies, slot, total);
-}
+KERNEL void __launch_bounds__(256) becalm_linear(const LinearOp* ops, const LinearTerm* terms) { linear(ops, terms); }
 
 KERNEL void __launch_bounds__(CONVERT_POLYNOMIALS * THREADS)
     becalm_to_fourier(Value* out, const u64* in, u64 count, const Value* table) {

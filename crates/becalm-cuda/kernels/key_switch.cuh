@@ -17,10 +17,10 @@ struct KeySwitchShape {
   u32 input_dimension, output_dimension, bodies, shared, base_log, level, stride, word;
 };
 
-/// out = (a_1 … a_shared, 0, …, b_1 …), rounded to the key's modulus: grid (jobs), any block.
-__device__ void key_switch_start(u64* out, const u64* in, KeySwitchShape s) {
-  out += u64(blockIdx.x) * (s.output_dimension + s.bodies);
-  in += u64(blockIdx.x) * (s.input_dimension + s.bodies);
+/// out = (a_1 … a_shared, 0, …, b_1 …), rounded to the key's modulus: grid (jobs), any block. `outputs`, `inputs`: of each job.
+__device__ void key_switch_start(u64* const* outputs, const u64* const* inputs, KeySwitchShape s) {
+  u64* const out = outputs[blockIdx.x];
+  const u64* const in = inputs[blockIdx.x];
   for (u32 i = threadIdx.x; i < s.output_dimension + s.bodies; i += blockDim.x) {
     u64 kept = 0;
     if (i < s.shared) kept = in[i];
@@ -71,7 +71,8 @@ __device__ __forceinline__ void decompose(u64 a, u32 base_log, u32 level, int* d
 
 /// Grid (⌈columns/128⌉, ⌈jobs/KEY_SWITCH_JOBS⌉, slices), block 128, shared 512·level bytes.
 template <class WORD>
-__device__ __forceinline__ void key_switch_add(u64* out, const u64* in, const WORD* key, KeySwitchShape s, u32 jobs) {
+__device__ __forceinline__ void key_switch_add(u64* const* outputs, const u64* const* inputs, const WORD* key, KeySwitchShape s,
+                                               u32 jobs) {
   const u32 columns = s.output_dimension + s.bodies, column = blockIdx.x * KEY_SWITCH_COLUMNS + threadIdx.x;
   const u32 rows = s.input_dimension - s.shared, slice = (rows + gridDim.z - 1) / gridDim.z, first = blockIdx.y * KEY_SWITCH_JOBS;
   const u32 from = blockIdx.z * slice, to = from + slice < rows ? from + slice : rows;
@@ -82,9 +83,9 @@ __device__ __forceinline__ void key_switch_add(u64* out, const u64* in, const WO
     // One element of one ciphertext for each thread; [element][level][job].
     const u32 element = threadIdx.x / KEY_SWITCH_JOBS, job = threadIdx.x % KEY_SWITCH_JOBS;
     const bool there = at + element < to && first + job < jobs;
-    const u64 a = there ? in[u64(first + job) * (s.input_dimension + s.bodies) + s.shared + at + element] : 0;
+    const u64 a = there ? inputs[first + job][s.shared + at + element] : 0;
     decompose(a, s.base_log, s.level, digits + element * s.level * KEY_SWITCH_JOBS + job, KEY_SWITCH_JOBS);
-    __syncthreads();
+    if (!planted<11>()) __syncthreads();
     const u32 count = (to - at < u32(KEY_SWITCH_ELEMENTS) ? to - at : KEY_SWITCH_ELEMENTS) * s.level;
     if (column < columns) {
       const WORD* row = key + u64(at) * s.level * s.stride + column;
@@ -103,6 +104,6 @@ __device__ __forceinline__ void key_switch_add(u64* out, const u64* in, const WO
   }
   if (column >= columns) return;
   for (u32 j = 0; j < KEY_SWITCH_JOBS && first + j < jobs; j++) {
-    sum[j].store(&out[u64(first + j) * columns + column]);
+    sum[j].store(&outputs[first + j][column]);
   }
 }

@@ -8,12 +8,12 @@
 
 constexpr int MODULUS_SWITCH_THREADS = 128;
 
-/// Grid (jobs), block MODULUS_SWITCH_THREADS, shared 64 bytes. `in`: `dimension` + BODIES words a job.
-__device__ void modulus_switch(u32* exponents, const u64* in, u32 dimension, u32 centered) {
+/// Grid (jobs), block MODULUS_SWITCH_THREADS, shared 64 bytes. `inputs`: of each job, `dimension` + BODIES words.
+__device__ void modulus_switch(u32* exponents, const u64* const* inputs, u32 dimension, u32 centered) {
   constexpr int SHIFT = 63 - LOG2_N;
   constexpr u64 HALF = u64(1) << (SHIFT - 1);
   const u32 groups = dimension / GROUP_BITS, width = groups * GGSWS + BODIES;
-  in += u64(blockIdx.x) * (dimension + BODIES);
+  const u64* const in = inputs[blockIdx.x];
   exponents += u64(blockIdx.x) * width;
   // Errors are at most half a cell, 2^(SHIFT−1): a thread's sum stays below 2^63.
   i64 errors = 0;

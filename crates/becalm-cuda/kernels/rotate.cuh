@@ -18,26 +18,33 @@ __device__ __forceinline__ T rotated(int j, u32 e, F at) {
   return from < u32(N) ? value : opposite(value);
 }
 
-/// acc[job][column] = X^(−b̃)·T: grid (jobs), any block. `table`: COLUMNS polynomials modulo 2^64, `table_stride` words from
-/// one job's to the next's (0: one for all); `exponents`: `width` a job, the last BODIES those of the bodies.
-__device__ void load_table(Coefficient* acc, const u64* table, u64 table_stride, const u32* exponents, u32 width) {
+/// acc[job][column] = X^(−b̃)·T: grid (jobs), any block. `tables`: COLUMNS polynomials of words for each job, null for 0;
+/// `exponents`: `width` a job, the last BODIES those of the bodies.
+__device__ void load_table(Coefficient* acc, const u64* const* tables, const u32* exponents, u32 width) {
   const u32 job = blockIdx.x;
   for (u32 i = threadIdx.x; i < u32(COLUMNS * N); i += blockDim.x) {
     const int column = i / N;
     // A mask turns with the first body: with several bodies it is 0.
     const u32 body = exponents[u64(job) * width + width - BODIES + (column < K ? 0 : column - K)];
-    const u64* polynomial = table + job * table_stride + u64(column) * N;
-    const u64 value = rotated<u64>(i % N, (2 * N - body) & (2 * N - 1), [&](u32 at) { return polynomial[at]; });
+    const u64* polynomial = tables[u64(job) * COLUMNS + column];
+    u64 value = 0;
+    if (polynomial) value = rotated<u64>(i % N, (2 * N - body) & (2 * N - 1), [&](u32 at) { return polynomial[at]; });
     acc[u64(job) * COLUMNS * N + i] = from_torus(value);
   }
 }
 
-/// Coefficient `index` of the accumulator of `job` as an LWE ciphertext of K·N + BODIES words: grid (jobs, extractions).
-/// `out`: [extraction][job]; `indices`: of each extraction the polynomial's coefficient.
-__device__ void sample_extract(u64* out, const Coefficient* acc, const u32* indices, u32 jobs) {
-  const u32 job = blockIdx.x, index = indices[blockIdx.y], width = K * N + BODIES;
-  acc += u64(job) * COLUMNS * N;
-  out += (u64(blockIdx.y) * jobs + job) * width;
+/// What is taken out of an accumulator, and where it goes.
+struct Extraction {
+  u64* out;
+  u32 job, index;
+};
+
+/// Coefficient `index` of the accumulator of `job` as an LWE ciphertext of K·N + BODIES words: grid (extractions), any block.
+__device__ void sample_extract(const Extraction* extractions, const Coefficient* acc) {
+  const Extraction e = extractions[blockIdx.x];
+  const u32 index = e.index, width = K * N + BODIES;
+  u64* const out = e.out;
+  acc += u64(e.job) * COLUMNS * N;
   for (u32 i = threadIdx.x; i < width; i += blockDim.x) {
     if (i >= u32(K * N)) {
       out[i] = to_torus(acc[u64(K + i - K * N) * N + index]);
@@ -132,7 +139,7 @@ __device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key,
     UNROLL for (int l = LEVEL - 1; l >= 0; l--) {
       UNROLL for (int r = 0; r < POINTS; r++) z[r] = take_digit(rest[r], l);
       // The last transform's leaves were read from anywhere in `exchange`.
-      if (l < LEVEL - 1) column_barrier(slot);
+      if (l < LEVEL - 1 && !planted<10>()) column_barrier(slot);
       transform(z, exchange, twiddles, t, slot);
       UNROLL for (int r = 0; r < POINTS; r++) mail[l * M + r * THREADS + t] = z[r];
     }
@@ -165,6 +172,6 @@ __device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key,
   if (CLUSTER > 1) {
     // Nobody leaves while its mailbox is being read.
     cluster_arrive();
-    cluster_wait();
+    if (!planted<12>()) cluster_wait();
   }
 }

@@ -43,6 +43,17 @@ pub struct Resources {
     pub shared: u32,
 }
 
+/// A number that changes with the code that is compiled (not with its comments) and with the rings: a report of the compiler
+/// belongs to it.
+pub fn fingerprint() -> u64 {
+    // FNV-1a.
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
+    let code = crate::SOURCES.iter().flat_map(|(_, text)| text.lines());
+    let code = code.flat_map(|line| line.split("//").next().unwrap_or("").split_whitespace());
+    let rings = crate::RINGS.iter().map(Ring::name).collect::<String>();
+    code.flat_map(str::bytes).chain(rings.bytes()).fold(0xCBF2_9CE4_8422_2325, mix)
+}
+
 /// nvcc, if the machine has it.
 pub fn nvcc() -> Option<PathBuf> {
     let works = |path: &PathBuf| {

@@ -50,20 +50,54 @@ pub struct KeySwitch {
     pub word: u32,
 }
 
-/// Batches of up to [`TERMS`] ciphertexts and their factors, as the kernel takes them.
+/// What `kernels/linear.cuh` calls an operation.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct Terms {
-    /// Addresses on the device.
-    pub words: [u64; TERMS],
-    /// Integers modulo 2^64.
-    pub factors: [u64; TERMS],
-    /// How many there are.
-    pub count: u32,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinearOp {
+    /// Address of the results.
+    pub dst: u64,
+    /// Address of a constant for each body; 0 for none.
+    pub constants: u64,
+    /// Position of the first term in the launch's list.
+    pub first_term: u32,
+    /// How many terms.
+    pub terms: u32,
+    /// Ciphertexts.
+    pub rows: u32,
+    /// Words of a ciphertext that are written.
+    pub width: u32,
+    /// The last words of these, which are bodies.
+    pub bodies: u32,
+    /// Words from one result to the next.
+    pub dst_stride: u32,
+    /// Words from one source to the next.
+    pub src_stride: u32,
+    /// Body j is read from body `body_shift` + j.
+    pub body_shift: u32,
 }
 
-/// Terms of one `becalm_multiply_add`.
-pub const TERMS: usize = 16;
+/// A term of a [`LinearOp`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinearTerm {
+    /// Address of the ciphertexts.
+    pub src: u64,
+    /// An integer modulo 2^64.
+    pub factor: u64,
+}
+
+/// What `kernels/rotate.cuh` takes out of an accumulator, and where it goes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extraction {
+    /// Address of the ciphertext.
+    pub out: u64,
+    /// Whose accumulator, counted in the launch.
+    pub job: u32,
+    /// Which coefficient.
+    pub index: u32,
+}
+
 /// Ciphertexts for which a key switch reads a word of its key once.
 pub const KEY_SWITCH_JOBS: u32 = 8;
 /// Leaves of a transform in a block that makes bundles.
@@ -75,14 +109,14 @@ impl Launch {
         Launch { kernel, grid, block, cluster: 1, shared }
     }
 
-    /// acc, table, stride, exponents, width.
+    /// acc, tables, exponents, width.
     pub fn load_table(jobs: u32) -> Self {
         Launch::of("becalm_load_table", [jobs, 1, 1], 256, 0)
     }
 
-    /// out, acc, indices, jobs.
-    pub fn sample_extract(jobs: u32, extractions: u32) -> Self {
-        Launch::of("becalm_sample_extract", [jobs, extractions, 1], 256, 0)
+    /// extractions, acc.
+    pub fn sample_extract(extractions: u32) -> Self {
+        Launch::of("becalm_sample_extract", [extractions, 1, 1], 256, 0)
     }
 
     /// acc, key, job stride, exponents, width, steps, jobs, table. `None` where the ring has no such kernel.
@@ -121,12 +155,12 @@ impl Launch {
         Launch::of(kernel, grid, BUNDLE_POINTS * ring.level * ring.columns(), shared)
     }
 
-    /// out, in, shape.
+    /// outputs, inputs, shape.
     pub fn key_switch_start(jobs: u32) -> Self {
         Launch::of("becalm_key_switch_start", [jobs, 1, 1], 256, 0)
     }
 
-    /// out, in, key, shape, jobs; after [`Launch::key_switch_start`]. `slices`: into how many pieces the rows are cut.
+    /// outputs, inputs, key, shape, jobs; after [`Launch::key_switch_start`]. `slices`: into how many pieces the rows are cut.
     pub fn key_switch(shape: &KeySwitch, jobs: u32, slices: u32) -> Self {
         let kernel = if shape.word == 32 { "becalm_key_switch_32" } else { "becalm_key_switch_64" };
         let columns = (shape.output_dimension + shape.bodies).div_ceil(128);
@@ -134,24 +168,15 @@ impl Launch {
         Launch::of(kernel, grid, 128, 512 * shape.level)
     }
 
-    /// exponents, in, dimension, centered.
+    /// exponents, inputs, dimension, centered.
     pub fn modulus_switch(jobs: u32) -> Self {
         Launch::of("becalm_modulus_switch", [jobs, 1, 1], 128, 64)
     }
 
-    /// dst, terms, constant, width, bodies, total, more.
-    pub fn multiply_add(total: u64) -> Self {
-        Launch::of("becalm_multiply_add", [blocks(total), 1, 1], 256, 0)
-    }
-
-    /// dst, src, constants, width, bodies, total.
-    pub fn add_slots(total: u64) -> Self {
-        Launch::of("becalm_add_slots", [blocks(total), 1, 1], 256, 0)
-    }
-
-    /// dst, src, mask, bodies, slot, total.
-    pub fn extract_slot(total: u64) -> Self {
-        Launch::of("becalm_extract_slot", [blocks(total), 1, 1], 256, 0)
+    /// ops, terms: `ops` of them, the largest of `words` words.
+    pub fn linear(ops: u32, words: u64) -> Self {
+        let blocks = words.div_ceil(256).clamp(1, 1024) as u32;
+        Launch::of("becalm_linear", [blocks, ops, 1], 256, 0)
     }
 
     /// out, in, count, table: polynomials to the Fourier domain.
@@ -171,7 +196,35 @@ impl Launch {
     }
 }
 
-/// Enough blocks of 256 threads to fill a GPU; the threads go on from there.
-fn blocks(total: u64) -> u32 {
-    total.div_ceil(256).clamp(1, 4096) as u32
+/// Two words of 32 bits as they lie in one of 64.
+fn two(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+impl LinearOp {
+    /// As it lies in memory.
+    pub fn words(&self) -> [u64; 6] {
+        [
+            self.dst,
+            self.constants,
+            two(self.first_term, self.terms),
+            two(self.rows, self.width),
+            two(self.bodies, self.dst_stride),
+            two(self.src_stride, self.body_shift),
+        ]
+    }
+}
+
+impl LinearTerm {
+    /// As it lies in memory.
+    pub fn words(&self) -> [u64; 2] {
+        [self.src, self.factor]
+    }
+}
+
+impl Extraction {
+    /// As it lies in memory.
+    pub fn words(&self) -> [u64; 2] {
+        [self.out, two(self.job, self.index)]
+    }
 }

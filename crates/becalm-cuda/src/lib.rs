@@ -1,15 +1,16 @@
-//! CUDA kernels of becalm: their sources, the rings that they are compiled for, the tables that they read and the shapes of
-//! their launches. No arithmetic, no CUDA library: what calls them is the backend `cuda` of the library.
-//!
-//! With the feature `emulator` the same kernels run on the CPU, which is how the tests prove them.
+//! CUDA kernels of becalm: their sources, the rings that they are compiled for, the tables that they read, the shapes of
+//! their launches, and what a host needs of a device. No arithmetic, no CUDA library: what calls them is the backend `cuda`
+//! of the library, through the driver or, in tests, through the crate `becalm-emulator`.
 #![deny(missing_docs)]
 
 pub mod compile;
-#[cfg(feature = "emulator")]
-pub mod emulator;
+mod device;
+mod images;
 pub mod launch;
 mod rings;
 mod tables;
 
+pub use device::{Argument, Device, DeviceInfo, Fault, STREAMS};
+pub use images::{SOURCES, image, images, options};
 pub use rings::{Arithmetic, RINGS, Ring, TEST_RINGS};
 pub use tables::table;

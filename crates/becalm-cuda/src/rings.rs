@@ -1,4 +1,4 @@
-//! The rings that kernels are compiled for, and the sizes that follow from them. Also read by `build.rs`.
+//! The rings that kernels are compiled for, and the sizes that follow from them.
 
 /// What the transforms of a ring compute with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,10 +78,18 @@ pub const TEST_RINGS: &[Ring] = &[
     classic(8, 1, 1, 17, 1),
     classic(9, 1, 1, 23, 1),
     classic(8, 2, 2, 23, 1),
+    classic(11, 1, 1, 15, 2),
+    Ring { group_bits: 4, group_ggsws: 4, ..classic(8, 2, 1, 23, 1) },
     multi_bit(8, 2, 23, 1, 2),
     multi_bit(10, 1, 11, 3, 3),
     Ring { group_bits: 3, group_ggsws: 3, ..classic(9, 1, 1, 15, 2) },
     with(classic(9, 1, 1, 23, 1), Arithmetic::Exact),
+    with(classic(8, 2, 1, 23, 1), Arithmetic::Exact),
+    with(classic(8, 1, 1, 17, 1), Arithmetic::Exact),
+    with(classic(8, 2, 2, 23, 1), Arithmetic::Exact),
+    with(classic(8, 2, 1, 23, 1), Arithmetic::Prime),
+    with(Ring { group_bits: 4, group_ggsws: 4, ..classic(8, 2, 1, 23, 1) }, Arithmetic::Exact),
+    with(multi_bit(8, 2, 23, 1, 2), Arithmetic::Exact),
     with(multi_bit(10, 1, 11, 3, 3), Arithmetic::Exact),
     with(classic(9, 1, 1, 23, 1), Arithmetic::Prime),
     with(classic(8, 1, 1, 17, 1), Arithmetic::Prime),

@@ -8,7 +8,7 @@ use becalm::math::simd::Level;
 use becalm::params::{ModulusSwitch, Rotation};
 use becalm::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use becalm::tfhe::modulus_switch::modulus_switch;
-use becalm_cuda::launch::KeySwitch;
+use becalm_cuda::launch::{KeySwitch, LinearOp, LinearTerm};
 use becalm_cuda::{Arithmetic, RINGS, Ring, TEST_RINGS};
 use harness::Device;
 use proptest::prelude::*;
@@ -282,6 +282,7 @@ fn sums_of_rounding_errors_do_not_overflow() {
     }
 }
 
+/// Sums of many terms, constants in bodies, one body out of several, copies and zeros: all in one launch.
 #[test]
 fn linear_instructions_are_sums() {
     linear(Modulus::Native);
@@ -291,31 +292,55 @@ fn linear_instructions_are_sums() {
 fn linear(q: Modulus) {
     let device = Device::new(any_ring(q));
     let (width, bodies, lanes) = (23usize, 3usize, 29);
-    let batches: Vec<Vec<u64>> =
-        (0..37).map(|i| words(i, width * lanes).iter().map(|x| q.reduce(*x)).collect()).collect();
-    let terms: Vec<(&[u64], i64)> =
-        batches.iter().enumerate().map(|(i, b)| (&b[..], i as i64 * 77 - 1000)).collect();
-    for count in [1, 2, 16, 17, 37] {
-        let got = device.multiply_add(&terms[..count], 5 << 40, (width as u32, bodies as u32));
-        let wanted = |i: usize| {
-            let sum = terms[..count]
-                .iter()
-                .fold(0u64, |s, (b, f)| q.add(s, q.mul(b[i], q.from_signed(*f))));
-            q.add(sum, if i % width >= width - bodies { 5 << 40 } else { 0 })
-        };
-        assert!(got.iter().enumerate().all(|(i, x)| *x == wanted(i)), "{count} terms");
-    }
-    let constants = [1u64 << 63, 7, 1 << 20];
-    let got = device.add_slots(&batches[0], &constants, width as u32);
-    for (i, (got, was)) in got.iter().zip(&batches[0]).enumerate() {
-        let slot = (i % width).checked_sub(width - bodies);
-        assert_eq!(*got, q.add(*was, slot.map_or(0, |s| constants[s])));
-    }
     let mask = width - bodies;
-    for slot in 0..bodies {
-        let got = device.extract_slot(&batches[0], mask as u32, bodies as u32, slot as u32);
+    let reduced = |i| words(i, width * lanes).iter().map(|x| q.reduce(*x)).collect();
+    let batches: Vec<Vec<u64>> = (0..37).map(reduced).collect();
+    let constants = [1u64 << 63, 7, 1 << 20];
+    let factor = |i: usize| q.from_signed(i as i64 * 77 - 1000);
+    let terms: Vec<LinearTerm> = (0..37)
+        .map(|i| LinearTerm { src: batches[i].as_ptr() as u64, factor: factor(i) })
+        .chain([LinearTerm { src: batches[0].as_ptr() as u64, factor: 1 }])
+        .collect();
+    let shape = LinearOp {
+        rows: lanes as u32,
+        width: width as u32,
+        bodies: bodies as u32,
+        dst_stride: width as u32,
+        src_stride: width as u32,
+        ..LinearOp::default()
+    };
+    let counts = [0usize, 1, 2, 16, 37];
+    let mut sums = vec![vec![3u64; width * lanes]; counts.len()];
+    let mut slots = vec![vec![3u64; (mask + 1) * lanes]; bodies];
+    let sum = sums.iter_mut().zip(counts).enumerate().map(|(i, (dst, count))| LinearOp {
+        dst: dst.as_mut_ptr() as u64,
+        constants: if i % 2 == 0 { constants.as_ptr() as u64 } else { 0 },
+        terms: count as u32,
+        ..shape
+    });
+    let slot = slots.iter_mut().enumerate().map(|(slot, dst)| LinearOp {
+        dst: dst.as_mut_ptr() as u64,
+        first_term: 37,
+        terms: 1,
+        width: mask as u32 + 1,
+        bodies: 1,
+        dst_stride: mask as u32 + 1,
+        body_shift: slot as u32,
+        ..shape
+    });
+    let ops: Vec<LinearOp> = sum.chain(slot).collect();
+    device.linear(&ops, &terms, (width * lanes) as u64);
+    for (i, (sum, count)) in sums.iter().zip(counts).enumerate() {
+        for (at, got) in sum.iter().enumerate() {
+            let body = (at % width).checked_sub(mask).filter(|_| i % 2 == 0);
+            let terms = (0..count).map(|t| q.mul(batches[t][at], factor(t)));
+            let wanted = terms.fold(body.map_or(0, |b| constants[b]), |s, x| q.add(s, x));
+            assert_eq!(*got, wanted, "{count} terms, word {at}");
+        }
+    }
+    for (slot, got) in slots.iter().enumerate() {
         let wanted =
             batches[0].chunks(width).flat_map(|ct| [&ct[..mask], &ct[mask + slot..][..1]].concat());
-        assert!(got.iter().copied().eq(wanted));
+        assert!(got.iter().copied().eq(wanted), "slot {slot}");
     }
 }

@@ -23,6 +23,7 @@ pub fn raise(error: becalm::Error) -> PyErr {
         "memory" => "OutOfMemory",
         "bad_file" => "BadFile",
         "io" => "IoError",
+        "device" => "DeviceError",
         "unsupported" => "Unsupported",
         "interrupted" => "Interrupted",
         _ => "Error",

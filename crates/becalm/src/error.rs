@@ -51,6 +51,9 @@ pub enum Error {
     /// The operating system refused to read or write.
     #[error("input/output: {0}")]
     Io(Box<Detail>),
+    /// A GPU that is not there, or does not answer any more.
+    #[error("device: {0}")]
+    Device(Box<Detail>),
     /// An instruction or mode that this backend does not have.
     #[error("unsupported: {0}")]
     Unsupported(Box<Detail>),
@@ -99,6 +102,8 @@ constructors! {
     bad_file => BadFile,
     /// A refusal of the operating system.
     io => Io,
+    /// A GPU that is not there, or does not answer any more.
+    device => Device,
     /// An instruction or mode that a backend does not have.
     unsupported => Unsupported,
     /// The caller asked to stop.

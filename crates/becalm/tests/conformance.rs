@@ -4,13 +4,14 @@
 
 use becalm::Error;
 use becalm::backend::processor::Machine;
-use becalm::backend::{Backend, Cpu, Evaluator, Processor, Reference};
+use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Processor, Reference};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, SecretKey};
 use becalm::math::Modulus;
 use becalm::math::simd::Level;
 use becalm::params::{Kind, Order, TfheParams};
 use becalm::program::{Gate, Program, RegInfo, RegType};
 use becalm::tfhe::{Output, Table, noise};
+use becalm_emulator::Emulated;
 use std::sync::Arc;
 
 fn backends() -> Vec<(String, Box<dyn Backend>)> {
@@ -23,10 +24,23 @@ fn backends() -> Vec<(String, Box<dyn Backend>)> {
     }
     let machine = Machine { lanes: 4, ..Machine::default() };
     all.push(("processor".to_string(), Box::new(Processor { machine })));
+    // One GPU, one without clusters, one that computes with residues, and three that share the work; threads and streams in any order.
+    let gpu = |seed| Emulated::new(seed);
+    let old = gpu(1).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
+    let slow_doubles = gpu(5).with(|info| (info.capability, info.shared) = ((12, 0), 99 << 10));
+    for (name, gpus) in [
+        ("one GPU", vec![gpu(0)]),
+        ("an old GPU", vec![old]),
+        ("a GPU of slow doubles", vec![slow_doubles]),
+        ("three GPUs", vec![gpu(2), gpu(3), gpu(4)]),
+    ] {
+        let devices = gpus.into_iter().map(|gpu| Arc::new(gpu) as _).collect();
+        all.push((name.to_string(), Box::new(Cuda::with_devices(devices).unwrap())));
+    }
     all
 }
 
-/// The processor runs some sets and instructions only.
+/// The processor and GPUs run some sets and instructions only.
 fn runs(backend: &dyn Backend, program: &Program) -> bool {
     program.ops().iter().all(|op| backend.supports(op, program.params()))
 }
@@ -177,7 +191,10 @@ fn encrypted_tables_agree() {
             let values: Vec<u64> = (0..below).collect();
             let ct = keys.secret.encrypt_as(&values, encoding, below).unwrap();
             // The processor has no encrypted tables.
-            let others = backends().into_iter().filter(|b| b.1.info().name != "processor");
+            let others = backends().into_iter().filter(|(_, backend)| {
+                let gpu = backend.info().name == "cuda";
+                backend.info().name != "processor" && (!gpu || Cuda::runs(params).is_ok())
+            });
             for (name, backend) in others {
                 let evaluator = Evaluator::new(backend.as_ref(), &keys.evaluation).unwrap();
                 let got = evaluator.bootstrap_encrypted(&ct, &glwe).unwrap();

@@ -3,8 +3,9 @@
 
 use becalm::math::Modulus;
 use becalm::params::{ModulusSwitch, Rotation, TfheParams};
-use becalm_cuda::launch::{KeySwitch, Launch, Path, TERMS, Terms};
-use becalm_cuda::{Arithmetic, Ring, emulator, table};
+use becalm_cuda::launch::{Extraction, KeySwitch, Launch, LinearOp, LinearTerm, Path};
+use becalm_cuda::{Arithmetic, Ring, table};
+use becalm_emulator as emulator;
 use std::ffi::c_void;
 
 pub struct Device {
@@ -93,7 +94,9 @@ impl Device {
         assert_eq!(key.len(), (rows * shape.stride) as usize);
         let jobs = (input.len() as u32) / (shape.input_dimension + shape.bodies);
         let mut out = vec![7; (jobs * (shape.output_dimension + shape.bodies)) as usize];
-        let pointers = (out.as_mut_ptr(), input.as_ptr(), key.as_ptr());
+        let outputs = parts(out.as_mut_ptr(), out.len(), jobs);
+        let inputs = parts(input.as_ptr().cast_mut(), input.len(), jobs);
+        let pointers = (outputs.as_ptr(), inputs.as_ptr(), key.as_ptr());
         self.run(&Launch::key_switch_start(jobs), arguments![pointers.0, pointers.1, shape]);
         let launch = Launch::key_switch(&shape, jobs, slices);
         self.run(&launch, arguments![pointers.0, pointers.1, pointers.2, shape, jobs]);
@@ -106,22 +109,27 @@ impl Device {
         let ggsws = dimension / self.ring.group_bits * self.ring.group_ggsws.max(1);
         let mut out = vec![u32::MAX; (jobs * (ggsws + self.ring.bodies)) as usize];
         let centered = u32::from(kind == ModulusSwitch::Centered);
-        let pointers = (out.as_mut_ptr(), input.as_ptr());
+        let inputs = parts(input.as_ptr().cast_mut(), input.len(), jobs);
+        let pointers = (out.as_mut_ptr(), inputs.as_ptr());
         let launch = Launch::modulus_switch(jobs);
         self.run(&launch, arguments![pointers.0, pointers.1, dimension, centered]);
         out
     }
 
-    /// Accumulators X^(−b̃)·T. `tables`: one for all jobs, or one for each.
+    /// Accumulators X^(−b̃)·T. `tables`: one for all jobs, or one for each; a polynomial of zeros goes as no polynomial.
     pub fn load_table(&self, tables: &[u64], exponents: &[u32], jobs: usize) -> Vec<u64> {
         let len = self.accumulator_len();
-        let stride = if tables.len() == len { 0 } else { len as u64 };
-        assert!(stride == 0 || tables.len() == jobs * len);
+        assert!(tables.len() == len || tables.len() == jobs * len);
+        let n = self.ring.n() as usize;
+        let columns = tables.chunks(n).cycle().take(jobs * len / n);
+        let null = std::ptr::null();
+        let columns: Vec<*const u64> =
+            columns.map(|c| if c.iter().all(|x| *x == 0) { null } else { c.as_ptr() }).collect();
         let width = (exponents.len() / jobs) as u32;
         let mut acc = vec![u64::MAX; jobs * len];
-        let pointers = (acc.as_mut_ptr(), tables.as_ptr(), exponents.as_ptr());
+        let pointers = (acc.as_mut_ptr(), columns.as_ptr(), exponents.as_ptr());
         let launch = Launch::load_table(jobs as u32);
-        self.run(&launch, arguments![pointers.0, pointers.1, stride, pointers.2, width]);
+        self.run(&launch, arguments![pointers.0, pointers.1, pointers.2, width]);
         acc
     }
 
@@ -202,52 +210,31 @@ impl Device {
         let jobs = (acc.len() / self.accumulator_len()) as u32;
         let width = self.ring.k * self.ring.n() + self.ring.bodies;
         let mut out = vec![7; indices.len() * (jobs * width) as usize];
-        let pointers = (out.as_mut_ptr(), acc.as_ptr(), indices.as_ptr());
-        let launch = Launch::sample_extract(jobs, indices.len() as u32);
-        self.run(&launch, arguments![pointers.0, pointers.1, pointers.2, jobs]);
+        let outputs = parts(out.as_mut_ptr(), out.len(), jobs * indices.len() as u32);
+        let list: Vec<Extraction> = outputs
+            .iter()
+            .enumerate()
+            .map(|(i, out)| {
+                let (job, index) = (i as u32 % jobs, indices[i / jobs as usize]);
+                Extraction { out: *out as u64, job, index }
+            })
+            .collect();
+        let pointers = (list.as_ptr(), acc.as_ptr());
+        let launch = Launch::sample_extract(list.len() as u32);
+        self.run(&launch, arguments![pointers.0, pointers.1]);
         out
     }
 
-    /// Σ factor·words, and a constant to each body.
-    pub fn multiply_add(
-        &self,
-        terms: &[(&[u64], i64)],
-        constant: u64,
-        (width, bodies): (u32, u32),
-    ) -> Vec<u64> {
-        let total = terms[0].0.len() as u64;
-        let mut out = vec![7u64; total as usize];
-        for (i, chunk) in terms.chunks(TERMS).enumerate() {
-            let mut all =
-                Terms { words: [0; TERMS], factors: [0; TERMS], count: chunk.len() as u32 };
-            for (j, (words, factor)) in chunk.iter().enumerate() {
-                assert_eq!(words.len() as u64, total);
-                (all.words[j], all.factors[j]) = (words.as_ptr() as u64, *factor as u64);
-            }
-            let more = u32::from(i > 0);
-            let constant = if i > 0 { 0 } else { constant };
-            let pointer = out.as_mut_ptr();
-            let launch = Launch::multiply_add(total);
-            self.run(&launch, arguments![pointer, all, constant, width, bodies, total, more]);
-        }
-        out
+    /// Linear operations that do not wait for each other; `words`: those of the largest.
+    pub fn linear(&self, ops: &[LinearOp], terms: &[LinearTerm], words: u64) {
+        let pointers = (ops.as_ptr(), terms.as_ptr());
+        let launch = Launch::linear(ops.len() as u32, words);
+        self.run(&launch, arguments![pointers.0, pointers.1]);
     }
+}
 
-    pub fn add_slots(&self, src: &[u64], constants: &[u64], width: u32) -> Vec<u64> {
-        let (total, bodies) = (src.len() as u64, constants.len() as u32);
-        let mut out = vec![7u64; src.len()];
-        let pointers = (out.as_mut_ptr(), src.as_ptr(), constants.as_ptr());
-        let launch = Launch::add_slots(total);
-        self.run(&launch, arguments![pointers.0, pointers.1, pointers.2, width, bodies, total]);
-        out
-    }
-
-    pub fn extract_slot(&self, src: &[u64], mask: u32, bodies: u32, slot: u32) -> Vec<u64> {
-        let total = (src.len() as u64) / u64::from(mask + bodies) * u64::from(mask + 1);
-        let mut out = vec![7u64; total as usize];
-        let pointers = (out.as_mut_ptr(), src.as_ptr());
-        let launch = Launch::extract_slot(total);
-        self.run(&launch, arguments![pointers.0, pointers.1, mask, bodies, slot, total]);
-        out
-    }
+/// The beginnings of equal parts.
+fn parts(all: *mut u64, len: usize, count: u32) -> Vec<*mut u64> {
+    let width = len / count.max(1) as usize;
+    (0..count as usize).map(|i| all.wrapping_add(i * width)).collect()
 }

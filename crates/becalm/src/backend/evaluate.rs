@@ -53,13 +53,14 @@ impl Evaluator {
         keys: &EvaluationKey,
         needs: &BTreeSet<Need>,
     ) -> Result<Self> {
-        let session = Mutex::new(backend.open(keys, needs)?);
+        let session = backend.open(keys, needs)?;
         let sums = |key: &SlotKey| match key.kind() {
             SlotKeyKind::Map(sums) => Some(sums),
             SlotKeyKind::Pack => None,
         };
         let maps = keys.slot_maps().filter_map(sums).collect();
-        let (params, info) = (keys.params.clone(), backend.info());
+        let info = session.info().unwrap_or_else(|| backend.info());
+        let (params, session) = (keys.params.clone(), Mutex::new(session));
         Ok(Evaluator { params, key: keys.id, info, needs: needs.clone(), maps, session })
     }
 

@@ -5,6 +5,8 @@
 
 mod ckks;
 mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod evaluate;
 mod linear;
 pub mod processor;
@@ -13,6 +15,8 @@ mod registers;
 
 pub use ckks::CkksSession;
 pub use cpu::Cpu;
+#[cfg(feature = "cuda")]
+pub use cuda::{Cuda, gpus};
 pub use evaluate::{Evaluator, Progress};
 pub use processor::Processor;
 pub use reference::Reference;
@@ -64,6 +68,10 @@ pub struct Loaded {
 
 /// Keys on a machine, and memory to run in. One program is loaded at a time.
 pub trait Session: Send {
+    /// What the machine says of itself, where it knows more than [`Backend::info`].
+    fn info(&self) -> Option<Info> {
+        None
+    }
     /// Reserves registers for `lanes` ciphertexts each; what was loaded before is gone.
     ///
     /// # Errors
@@ -87,17 +95,57 @@ pub trait Session: Send {
     fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()>;
 }
 
-/// The backend of a name.
+/// A GPU if there is one that can, else the CPU.
+struct Auto {
+    #[cfg(feature = "cuda")]
+    gpu: Option<Cuda>,
+    cpu: Cpu,
+}
+
+impl Auto {
+    fn new() -> Result<Self> {
+        Ok(Auto {
+            #[cfg(feature = "cuda")]
+            gpu: Cuda::new().ok(),
+            cpu: Cpu::new(0)?,
+        })
+    }
+}
+
+impl Backend for Auto {
+    fn info(&self) -> Info {
+        self.cpu.info()
+    }
+
+    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
+        self.cpu.supports(op, params)
+    }
+
+    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+        // Whatever the GPU lacks (kernels for the set, memory, an answer) the CPU has.
+        #[cfg(feature = "cuda")]
+        if let Some(Ok(session)) = self.gpu.as_ref().map(|gpu| gpu.open(keys, needs)) {
+            return Ok(session);
+        }
+        self.cpu.open(keys, needs)
+    }
+}
+
+/// The backend of a name: `"cpu"`, `"cuda"`, `"processor"`, `"reference"`, or `"auto"`: a GPU if one is there and can run the
+/// key's parameter set, else the CPU.
 ///
 /// # Errors
-/// [`Error::BadInput`] for a name that this build does not have.
+/// [`Error::BadInput`] for a name that this build does not have; [`Error::Device`] for `"cuda"` without a GPU.
 pub fn by_name(name: &str) -> Result<Box<dyn Backend>> {
     match name {
-        "cpu" | "auto" => Ok(Box::new(Cpu::new(0)?)),
+        "cpu" => Ok(Box::new(Cpu::new(0)?)),
+        "auto" => Ok(Box::new(Auto::new()?)),
+        #[cfg(feature = "cuda")]
+        "cuda" => Ok(Box::new(Cuda::new()?)),
         "reference" => Ok(Box::new(Reference)),
         "processor" => Ok(Box::new(Processor::default())),
         other => {
-            let wanted = "cpu, processor, reference or auto";
+            let wanted = "cpu, cuda, processor, reference or auto";
             Err(Error::bad_input("backend", wanted, other, "choose one of these"))
         }
     }

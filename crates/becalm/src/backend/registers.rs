@@ -6,6 +6,66 @@ use crate::program::{Op, Reg, RegType};
 use crate::{Error, Result};
 use std::ops::Range;
 
+fn known_width(loaded: &Loaded, reg: Reg, op: &'static str) -> Result<usize> {
+    if loaded.program.info(reg).is_some() {
+        return Ok(loaded.program.width(reg));
+    }
+    Err(Error::bad_input(
+        op,
+        format!("a register below {}", loaded.program.registers()),
+        reg.0.to_string(),
+        "use registers of the loaded program",
+    ))
+}
+
+/// The words of ciphertexts that a register takes from `lane` on.
+pub(super) fn check_write<'a>(
+    loaded: &Loaded,
+    at: Reg,
+    lane: usize,
+    ct: &'a Ciphertext,
+) -> Result<&'a [u64]> {
+    let width = known_width(loaded, at, "write")?;
+    let (ty, words) = match ct {
+        Ciphertext::Lwe(c) => (RegType::Lwe(c.role), &c.data),
+        Ciphertext::Glwe(c) => (RegType::Glwe, &c.data),
+    };
+    let fits = words.len() % width == 0
+        && lane.checked_add(words.len() / width).is_some_and(|end| end <= loaded.lanes);
+    if loaded.program.info(at).map(|i| i.ty) == Some(ty) && fits {
+        return Ok(words);
+    }
+    Err(Error::bad_input(
+        "write",
+        match loaded.program.info(at) {
+            Some(info) => format!("{} in {} lanes", info.ty, loaded.lanes),
+            None => "a register of the program".into(),
+        },
+        format!("{ct:?} from lane {lane}"),
+        "write what the register holds",
+    ))
+}
+
+/// Refuses lanes that a register does not have, and registers that are not alive.
+pub(super) fn check_read(
+    loaded: &Loaded,
+    at: Reg,
+    alive: bool,
+    lanes: &Range<usize>,
+) -> Result<()> {
+    known_width(loaded, at, "read")?;
+    let there = if alive { loaded.lanes } else { 0 };
+    if lanes.start <= lanes.end && lanes.end <= there {
+        return Ok(());
+    }
+    Err(Error::bad_input(
+        "read",
+        format!("lanes of a live register of {there}"),
+        format!("{lanes:?} of register {}", at.0),
+        "read outputs after the last wave",
+    ))
+}
+
 /// The register file of one loaded program.
 pub(super) struct Registers {
     loaded: Loaded,
@@ -33,58 +93,20 @@ impl Registers {
         self.loaded.program.bodies(reg)
     }
 
-    fn known_width(&self, reg: Reg, op: &'static str) -> Result<usize> {
-        if self.loaded.program.info(reg).is_some() {
-            return Ok(self.loaded.program.width(reg));
-        }
-        Err(Error::bad_input(
-            op,
-            format!("a register below {}", self.words.len()),
-            reg.0.to_string(),
-            "use registers of the loaded program",
-        ))
-    }
-
     /// Puts ciphertexts into a register from `lane` on.
     pub fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
-        let width = self.known_width(at, "write")?;
-        let (ty, words) = match ct {
-            Ciphertext::Lwe(c) => (RegType::Lwe(c.role), &c.data),
-            Ciphertext::Glwe(c) => (RegType::Glwe, &c.data),
-        };
-        let fits = words.len() % width == 0
-            && lane.checked_add(words.len() / width).is_some_and(|end| end <= self.lanes());
-        if self.loaded.program.info(at).map(|i| i.ty) != Some(ty) || !fits {
-            return Err(Error::bad_input(
-                "write",
-                match self.loaded.program.info(at) {
-                    Some(info) => format!("{} in {} lanes", info.ty, self.lanes()),
-                    None => "a register of the program".into(),
-                },
-                format!("{ct:?} from lane {lane}"),
-                "write what the register holds",
-            ));
-        }
-        let start = lane * width;
+        let words = check_write(&self.loaded, at, lane, ct)?;
+        let start = lane * self.width(at);
         self.allocate(at)[start..start + words.len()].copy_from_slice(words);
         Ok(())
     }
 
     /// Copies lanes out.
     pub fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
-        let width = self.known_width(at, "read")?;
-        let words = &self.words[at.0 as usize];
-        words
-            .get(lanes.start.saturating_mul(width)..lanes.end.saturating_mul(width))
-            .map(<[u64]>::to_vec)
-            .ok_or_else(|| {
-                Error::bad_input(
-                    "read",
-                    format!("lanes of a live register of {}", words.len() / width),
-                    format!("{lanes:?} of register {}", at.0),
-                    "read outputs after the last wave",
-                )
-            })
+        let alive = self.words.get(at.0 as usize).is_some_and(|words| !words.is_empty());
+        check_read(&self.loaded, at, alive, &lanes)?;
+        let width = self.width(at);
+        Ok(self.words[at.0 as usize][lanes.start * width..lanes.end * width].to_vec())
     }
 
     /// The register's memory, zeroed when first asked for.

@@ -10,11 +10,11 @@
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
-#if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#define SANITIZER(call) call
+#if defined(BECALM_PLANTS)
+#include "races.h"
+#define RACES(call) races::call
 #else
-#define SANITIZER(call)
+#define RACES(call)
 #endif
 
 namespace emulator {
@@ -38,7 +38,6 @@ struct Scheduler {
   void (*body)(void*) = nullptr;
   void* context = nullptr;
   Fiber main;
-  char started = 0, ended = 0;  // addresses that the sanitizer orders launches by
 };
 thread_local Scheduler* scheduler;
 
@@ -95,11 +94,14 @@ EMULATOR_INTERNAL void change(Fiber& from, Fiber& to) {
 }
 #endif
 
+#if defined(BECALM_PLANTS)
+/// A thread's number in its cluster.
+unsigned number(const Fiber* fiber) { return fiber->block->rank * fiber->block->threads + fiber->thread; }
+#endif
+
 EMULATOR_INTERNAL void switch_to(Fiber* to) {
   Fiber* from = current;
   current = to;
-  // 1: the switch orders nothing.
-  SANITIZER(__tsan_switch_to_fiber(to->sanitizer, 1));
   change(*from, *to);
 }
 
@@ -118,10 +120,11 @@ EMULATOR_INTERNAL void yield() {
 
 EMULATOR_INTERNAL void entry() {
   Scheduler* s = scheduler;
-  SANITIZER(__tsan_acquire(&s->started));
   s->body(s->context);
   s = scheduler;
-  SANITIZER(__tsan_release(&s->ended));
+  Block* block = current->block;
+  block->left--;
+  RACES(done(block->shared, block->shared_bytes, number(current), block->left == 0));
   current->done = true;
   s->alive--;
   s->idle = 0;
@@ -132,7 +135,7 @@ EMULATOR_INTERNAL void entry() {
 }  // namespace
 
 EMULATOR_INTERNAL void arrive(Barrier& barrier, unsigned threads) {
-  SANITIZER(__tsan_release(&barrier));
+  RACES(arrive(&barrier, barrier.generation, number(current)));
   Scheduler& s = *scheduler;
   s.idle = 0;
   current->arrived = barrier.generation;
@@ -154,11 +157,11 @@ EMULATOR_INTERNAL void await(Barrier& barrier) {
     }
     yield();
   }
-  SANITIZER(__tsan_acquire(&barrier));
+  RACES(leave(&barrier, current->arrived, number(current)));
 }
 
 EMULATOR_INTERNAL void wait(Barrier& barrier, unsigned threads, bool ordered) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(BECALM_PLANTS)
   if (!ordered) {
     Scheduler& s = *scheduler;
     s.idle = 0;
@@ -192,34 +195,31 @@ EMULATOR_INTERNAL void run(const Launch& launch, void (*body)(void*), void* cont
   s.shuffled = launch.seed != 0;
   s.random.seed(launch.seed);
   unsigned threads = launch.block.x, count = threads * launch.cluster;
-  // To the sanitizer used memory is what its last user left: fibers and blocks get new memory each time.
-  bool reuse = true;
-  SANITIZER(reuse = false);
-  SANITIZER(s.main.sanitizer = __tsan_get_current_fiber());
+  RACES(launch());
   unsigned blocks = launch.grid.x * launch.grid.y * launch.grid.z;
   size_t bytes = (launch.shared + 255) / 128 * 128;
   std::vector<unsigned char*> memory;
   for (unsigned first = 0; first < blocks; first += launch.cluster) {
     std::vector<Block> cluster(launch.cluster);
     Barrier together;
+    RACES(cluster(count));
     s.fibers.assign(count, Fiber());
     s.order.clear();
     for (unsigned b = 0; b < launch.cluster; b++) {
       unsigned i = first + b, x = launch.grid.x, y = launch.grid.y;
       Block& block = cluster[b];
-      const bool fresh = !reuse || memory.size() < launch.cluster;
-      if (fresh) memory.push_back(static_cast<unsigned char*>(aligned_alloc(128, bytes)));
-      block.shared = fresh ? memory.back() : memory[b];
+      if (memory.size() < launch.cluster) memory.push_back(static_cast<unsigned char*>(aligned_alloc(128, bytes)));
+      block.shared = memory[b], block.shared_bytes = bytes, block.left = threads;
       memset(block.shared, 0xA5, bytes);
+      RACES(fresh(block.shared, bytes));
       block.cluster = &together, block.blocks = cluster.data();
       block.rank = b, block.threads = threads, block.cluster_threads = count;
       block.index = dim3(i % x, i / x % y, i / x / y), block.size = launch.block, block.grid = launch.grid;
       for (unsigned t = 0; t < threads; t++) {
         Fiber& fiber = s.fibers[b * threads + t];
         fiber.block = &block, fiber.thread = t;
-        if (!reuse || s.stacks.size() < count) s.stacks.push_back(static_cast<unsigned char*>(aligned_alloc(64, STACK)));
-        prepare(fiber, reuse ? s.stacks[b * threads + t] : s.stacks.back(), entry);
-        SANITIZER(fiber.sanitizer = __tsan_create_fiber(0));
+        if (s.stacks.size() < count) s.stacks.push_back(static_cast<unsigned char*>(aligned_alloc(64, STACK)));
+        prepare(fiber, s.stacks[b * threads + t], entry);
         s.order.push_back(b * threads + t);
       }
     }
@@ -227,12 +227,9 @@ EMULATOR_INTERNAL void run(const Launch& launch, void (*body)(void*), void* cont
     s.alive = count, s.position = 0, s.idle = 0;
     Fiber* outside = current;
     scheduler = &s, current = &s.main;
-    SANITIZER(__tsan_release(&s.started));
     switch_to(&s.fibers[s.order[0]]);
     current = outside;
-    SANITIZER(for (Fiber& fiber : s.fibers) __tsan_destroy_fiber(fiber.sanitizer));
   }
-  SANITIZER(__tsan_acquire(&s.ended));
   for (unsigned char* block : memory) free(block);
   for (unsigned char* stack : s.stacks) free(stack);
 }

@@ -2,9 +2,8 @@
 //
 // Fibers of a cluster take turns and switch only at barriers, so each runs undisturbed between two of them: the order within
 // such an interval can be drawn at random (`Launch::seed`). Shared memory comes fresh and full of 0xA5 for each block.
-// Threads that wait at different barriers for ever are found and end the process. Under ThreadSanitizer barriers, and
-// nothing else, order memory (not the switch, not a shuffle), and clusters are not ordered among each other: what the
-// sanitizer reports is a race on a GPU too. Not modelled: memory order inside an interval, several clusters at once.
+// Threads that wait at different barriers for ever are found and end the process. `races.h` finds what barriers do not
+// order. Not modelled: memory order inside an interval, several clusters at once.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -52,6 +51,8 @@ struct Block {
   Barrier* cluster;
   Block* blocks;
   unsigned rank, threads, cluster_threads;
+  unsigned left;  // threads that have not returned
+  size_t shared_bytes;
   dim3 index, size, grid;
 };
 
@@ -61,8 +62,10 @@ struct Fiber {
   unsigned exchanges = 0, arrived = 0;
   bool done = false;
   void* stack_pointer = nullptr;
-  void* sanitizer = nullptr;
 };
+
+/// Which barrier is left out of the kernels, by its number; 0: none. Only for the race check.
+extern int plant;
 
 /// The fiber that runs; one emulator for each thread of the process.
 extern __thread Fiber* current;

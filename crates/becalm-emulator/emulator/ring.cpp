@@ -6,7 +6,7 @@
 
 // One program holds several rings: what has the same name in each of them must not be merged.
 namespace {
-#include "../kernels/kernels.cuh"
+#include "kernels.cuh"
 
 template <class... A>
 struct Call {
@@ -48,9 +48,7 @@ extern "C" bool BECALM_RING(const char* name, const emulator::Launch* shape, voi
   CASE(becalm_key_switch_32)
   CASE(becalm_key_switch_64)
   CASE(becalm_modulus_switch)
-  CASE(becalm_multiply_add)
-  CASE(becalm_add_slots)
-  CASE(becalm_extract_slot)
+  CASE(becalm_linear)
   CASE(becalm_to_fourier)
   CASE(becalm_from_fourier)
   return false;

@@ -1,0 +1,141 @@
+//! What a host needs of a GPU: memory, copies, launches, and an order between them. The backend of the library is written
+//! against this alone, so that the driver and the emulator run the same code.
+//!
+//! Work is put on a device's *streams*: in order on each, in any order between them unless [`Device::follow`] says so.
+
+use crate::launch::{KeySwitch, Launch};
+use crate::rings::Ring;
+
+/// What a device is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// The vendor's name for it.
+    pub name: String,
+    /// Major and minor compute capability.
+    pub capability: (u32, u32),
+    /// Multiprocessors.
+    pub multiprocessors: u32,
+    /// Bytes of shared memory that a block may have.
+    pub shared: u32,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Bytes of the second-level cache.
+    pub cache: u64,
+}
+
+impl DeviceInfo {
+    /// Whether blocks form clusters.
+    pub fn clusters(&self) -> bool {
+        self.capability >= (9, 0)
+    }
+
+    /// Whether it computes in doubles half as fast as in floats (A100, H100, B200), and not a 32nd or 64th.
+    pub fn fast_doubles(&self) -> bool {
+        [(8, 0), (9, 0), (10, 0)].contains(&self.capability)
+    }
+}
+
+/// What a device refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// No memory for so many bytes.
+    Memory(u64),
+    /// There is no code of this ring for this device; what would help.
+    NoKernels(String, String),
+    /// The device fell off, or a kernel went wrong: nothing more runs on it in this process.
+    Lost(String),
+    /// Any other failure, in the driver's words.
+    Failed(String),
+}
+
+/// An argument of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Argument {
+    /// A place in the device's memory.
+    Address(u64),
+    /// A word of 32 bits.
+    U32(u32),
+    /// A word of 64 bits.
+    U64(u64),
+    /// A shape.
+    KeySwitch(KeySwitch),
+}
+
+/// Streams of a device, numbered from 0.
+pub const STREAMS: usize = 2;
+
+/// A GPU.
+pub trait Device: Send + Sync {
+    /// What it is.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Bytes that can still be allocated.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    fn free_memory(&self) -> Result<u64, Fault>;
+
+    /// Brings the kernels of a ring onto the device; launches of that ring need it.
+    ///
+    /// # Errors
+    /// [`Fault::NoKernels`] if there is no code for this device and none can be made.
+    fn prepare(&self, ring: &Ring) -> Result<(), Fault>;
+
+    /// Memory of so many bytes, aligned to 256, with anything in it.
+    ///
+    /// # Errors
+    /// [`Fault::Memory`] if there is none.
+    fn allocate(&self, bytes: u64) -> Result<u64, Fault>;
+
+    /// Gives memory back, after all work that was put on the device.
+    ///
+    /// # Safety
+    /// `at` came from [`Device::allocate`] of this device, and nothing uses it afterwards.
+    unsafe fn release(&self, at: u64);
+
+    /// Copies to the device. The source may be changed when the call returns.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    ///
+    /// # Safety
+    /// The place is allocated, and no work on another stream uses it meanwhile.
+    unsafe fn upload(&self, stream: usize, to: u64, from: &[u8]) -> Result<(), Fault>;
+
+    /// Copies from the device, after what is on the stream; waits for it.
+    ///
+    /// # Errors
+    /// If the device is lost, or a kernel before went wrong.
+    ///
+    /// # Safety
+    /// The place is allocated, and no work on another stream writes it meanwhile.
+    unsafe fn download(&self, stream: usize, from: u64, to: &mut [u8]) -> Result<(), Fault>;
+
+    /// Puts a kernel on a stream.
+    ///
+    /// # Errors
+    /// If the kernel does not exist or cannot have what the launch asks for, or the device is lost.
+    ///
+    /// # Safety
+    /// Arguments are the kernel's, in number and type; its addresses are allocated for what it reads and writes, and no work
+    /// on another stream touches these meanwhile but to read what it reads.
+    unsafe fn launch(
+        &self,
+        stream: usize,
+        ring: &Ring,
+        launch: &Launch,
+        arguments: &[Argument],
+    ) -> Result<(), Fault>;
+
+    /// What is put on `stream` from now on waits for what is on `after` now.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    fn follow(&self, stream: usize, after: usize) -> Result<(), Fault>;
+
+    /// Waits for all work.
+    ///
+    /// # Errors
+    /// If the device is lost, or a kernel went wrong.
+    fn wait(&self) -> Result<(), Fault>;
+}

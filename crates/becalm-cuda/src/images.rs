@@ -1,0 +1,100 @@
+//! What a driver loads: cubins and PTX compiled ahead, and the sources from which NVRTC makes the rest.
+
+use crate::rings::Ring;
+
+/// The sources by name; the first is what is compiled, the others are its headers.
+pub const SOURCES: &[(&str, &str)] = &[
+    ("kernels.cu", include_str!("../kernels/kernels.cu")),
+    ("kernels.cuh", include_str!("../kernels/kernels.cuh")),
+    ("bundle.cuh", include_str!("../kernels/bundle.cuh")),
+    ("complex.cuh", include_str!("../kernels/complex.cuh")),
+    ("convert.cuh", include_str!("../kernels/convert.cuh")),
+    ("device.cuh", include_str!("../kernels/device.cuh")),
+    ("goldilocks.cuh", include_str!("../kernels/goldilocks.cuh")),
+    ("key_switch.cuh", include_str!("../kernels/key_switch.cuh")),
+    ("linear.cuh", include_str!("../kernels/linear.cuh")),
+    ("modulus_switch.cuh", include_str!("../kernels/modulus_switch.cuh")),
+    ("rotate.cuh", include_str!("../kernels/rotate.cuh")),
+    ("shape.cuh", include_str!("../kernels/shape.cuh")),
+    ("transform.cuh", include_str!("../kernels/transform.cuh")),
+];
+
+/// Cubins and PTX of `$BECALM_CUBINS` when this crate was built, by file name.
+static IMAGES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/images.rs"));
+
+/// Names of the images that this build has.
+pub fn images() -> impl Iterator<Item = &'static str> {
+    IMAGES.iter().map(|(name, _)| *name)
+}
+
+/// The image of a ring for a device, if this build has one.
+pub fn image(ring: &Ring, capability: (u32, u32)) -> Option<&'static [u8]> {
+    pick(IMAGES, ring, capability)
+}
+
+fn pick<'a>(images: &[(&str, &'a [u8])], ring: &Ring, capability: (u32, u32)) -> Option<&'a [u8]> {
+    let of = |kind: &str| {
+        let name = format!("{}.{kind}", ring.name());
+        images.iter().find(|(n, _)| *n == name).map(|(_, bytes)| *bytes)
+    };
+    match capability {
+        // Code of 8.0 runs on every 8.x; code with an "a" on its own capability alone.
+        (8, _) => of("sm_80.cubin"),
+        (major, minor) if major >= 9 => {
+            of(&format!("sm_{major}{minor}a.cubin")).or_else(|| of("compute_90.ptx"))
+        }
+        _ => None,
+    }
+}
+
+/// The options of NVRTC for a ring and a capability.
+pub fn options(ring: &Ring, (major, minor): (u32, u32)) -> Vec<String> {
+    let mut options = vec![
+        format!("--gpu-architecture=sm_{major}{minor}{}", if major >= 9 { "a" } else { "" }),
+        "--std=c++17".to_string(),
+        // What is fused is written so, and results are those of the emulator bit for bit.
+        "--fmad=false".to_string(),
+        "--device-int128".to_string(),
+    ];
+    options.extend(ring.macros().map(|(name, value)| format!("-D{name}={value}")));
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RINGS;
+
+    #[test]
+    fn every_source_is_there() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .expect("the kernels")
+            .map(|f| f.expect("a file").file_name().to_string_lossy().into_owned())
+            .collect();
+        let mut names: Vec<&str> = SOURCES.iter().map(|(name, _)| *name).collect();
+        (files.sort(), names.sort_unstable());
+        assert_eq!(files, names);
+    }
+
+    #[test]
+    fn a_device_gets_code_that_runs_on_it() {
+        let ring = &RINGS[1];
+        let files = ["sm_80.cubin", "sm_90a.cubin", "sm_120a.cubin", "compute_90.ptx"]
+            .map(|kind| format!("{}.{kind}", ring.name()));
+        let images: Vec<(&str, &[u8])> = files.iter().map(|f| (f.as_str(), f.as_bytes())).collect();
+        let found = |capability| {
+            pick(&images, ring, capability).map(|bytes| {
+                let name = std::str::from_utf8(bytes).expect("a name");
+                name.split_once('.').expect("a kind").1
+            })
+        };
+        assert_eq!(found((8, 6)), Some("sm_80.cubin"));
+        assert_eq!(found((9, 0)), Some("sm_90a.cubin"));
+        assert_eq!(found((12, 0)), Some("sm_120a.cubin"));
+        assert_eq!(found((12, 1)), Some("compute_90.ptx"));
+        assert_eq!(found((10, 0)), Some("compute_90.ptx"));
+        assert_eq!(found((7, 5)), None);
+        assert_eq!(pick(&images, &RINGS[0], (9, 0)), None);
+    }
+}

@@ -1,0 +1,329 @@
+//! The driver: [`Device`] by `libcuda`, which is loaded when a GPU is asked for and not before.
+//!
+//! A device is its primary context and [`STREAMS`] streams. Memory is plain (`cuMemAlloc`), copies are in the order of a
+//! stream, clusters are an attribute of the launch. Nothing here was run on a GPU yet.
+
+use super::images;
+use crate::Error;
+use becalm_cuda::launch::Launch;
+use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
+use cudarc::driver::result::{self, DriverError, ctx, device, event, module, primary_ctx, stream};
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A GPU behind the driver.
+struct Gpu {
+    info: DeviceInfo,
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    streams: [sys::CUstream; STREAMS],
+    events: [sys::CUevent; STREAMS],
+    /// Modules of rings, and functions of them by name.
+    modules: Mutex<HashMap<Ring, (sys::CUmodule, HashMap<&'static str, sys::CUfunction>)>>,
+}
+
+// SAFETY: handles of the driver may be used from any thread that has made the context current, as every call here does.
+unsafe impl Send for Gpu {}
+// SAFETY: as above; the driver locks what calls share.
+unsafe impl Sync for Gpu {}
+
+/// What GPUs there are, for people: one line each.
+///
+/// # Errors
+/// [`Error::Device`] without a driver or a GPU.
+pub fn gpus() -> crate::Result<Vec<String>> {
+    let mut lines = vec![];
+    for device in found()? {
+        let info = describe(device).map_err(|e| failed(&e))?;
+        let (major, minor) = info.capability;
+        let usable = if usable(&info) { "" } else { ", too old for becalm" };
+        let gigabytes = info.memory as f64 / 1e9;
+        lines.push(format!(
+            "{}: compute capability {major}.{minor}, {} multiprocessors, {gigabytes:.1} GB{usable}",
+            info.name, info.multiprocessors
+        ));
+    }
+    Ok(lines)
+}
+
+/// Every GPU that the kernels run on.
+///
+/// # Errors
+/// [`Error::Device`] without a driver or a GPU; [`Error::Unsupported`] if all are too old.
+pub(super) fn open() -> crate::Result<Vec<Arc<dyn Device>>> {
+    let (mut open, mut old) = (Vec::<Arc<dyn Device>>::new(), vec![]);
+    for device in found()? {
+        let info = describe(device).map_err(|e| failed(&e))?;
+        if usable(&info) {
+            open.push(Arc::new(Gpu::new(device, info).map_err(|e| failed(&e))?));
+        } else {
+            old.push(format!("{} ({}.{})", info.name, info.capability.0, info.capability.1));
+        }
+    }
+    if open.is_empty() {
+        return Err(Error::unsupported(
+            "cuda",
+            "a GPU of compute capability 8.0 or later",
+            old.join(", "),
+            "use such a GPU, or compute with device=\"cpu\"",
+        ));
+    }
+    Ok(open)
+}
+
+fn usable(info: &DeviceInfo) -> bool {
+    info.capability >= (8, 0)
+}
+
+/// The devices of the driver, one at least.
+fn found() -> crate::Result<Vec<sys::CUdevice>> {
+    let none = |got: &str, remedy: &str| {
+        let remedy = format!("{remedy}, or compute with device=\"cpu\"");
+        Err(Error::device("cuda", "a GPU with NVIDIA's driver", got, remedy))
+    };
+    // SAFETY: loads a library by its name; asked before any other call, which would panic without it.
+    if !unsafe { sys::is_culib_present() } {
+        return none(
+            "no driver (libcuda.so.1) on this machine",
+            "install the driver, 580 or later",
+        );
+    }
+    if let Err(e) = result::init() {
+        return none(&format!("a driver that says {e}"), "see whether nvidia-smi works");
+    }
+    let count = device::get_count().map_err(|e| failed(&e))?;
+    if count == 0 {
+        return none("a driver without a GPU", "see CUDA_VISIBLE_DEVICES and nvidia-smi");
+    }
+    (0..count).map(|i| device::get(i).map_err(|e| failed(&e))).collect()
+}
+
+fn describe(device: sys::CUdevice) -> Result<DeviceInfo, DriverError> {
+    // SAFETY: the device came from the driver.
+    let attribute = |what| unsafe { device::get_attribute(device, what) };
+    let number = |what| attribute(what).map(|x| x.max(0) as u32);
+    Ok(DeviceInfo {
+        name: device::get_name(device)?,
+        capability: (
+            number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        multiprocessors: number(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        shared: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        // SAFETY: the device came from the driver.
+        memory: unsafe { device::total_mem(device)? } as u64,
+        cache: u64::from(number(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
+    })
+}
+
+fn failed(e: &DriverError) -> Error {
+    let remedy = "see whether nvidia-smi works, or compute with device=\"cpu\"";
+    Error::device("cuda", "the driver to answer", e.to_string(), remedy)
+}
+
+/// What a failure means: some codes say that nothing more runs in this process.
+fn fault(e: DriverError) -> Fault {
+    use sys::cudaError_enum as Code;
+    match e.0 {
+        Code::CUDA_ERROR_ILLEGAL_ADDRESS
+        | Code::CUDA_ERROR_LAUNCH_FAILED
+        | Code::CUDA_ERROR_LAUNCH_TIMEOUT
+        | Code::CUDA_ERROR_ILLEGAL_INSTRUCTION
+        | Code::CUDA_ERROR_MISALIGNED_ADDRESS
+        | Code::CUDA_ERROR_HARDWARE_STACK_ERROR
+        | Code::CUDA_ERROR_ECC_UNCORRECTABLE
+        | Code::CUDA_ERROR_NVLINK_UNCORRECTABLE
+        | Code::CUDA_ERROR_DEVICE_UNAVAILABLE
+        | Code::CUDA_ERROR_CONTEXT_IS_DESTROYED
+        | Code::CUDA_ERROR_DEINITIALIZED
+        | Code::CUDA_ERROR_NO_DEVICE => Fault::Lost(e.to_string()),
+        _ => Fault::Failed(e.to_string()),
+    }
+}
+
+impl Gpu {
+    fn new(device: sys::CUdevice, info: DeviceInfo) -> Result<Self, DriverError> {
+        // SAFETY: the device came from the driver; the context is released in `drop`.
+        let context = unsafe { primary_ctx::retain(device)? };
+        // SAFETY: the context was just made.
+        unsafe { ctx::set_current(context)? };
+        let apart = || stream::create(stream::StreamKind::NonBlocking);
+        let event = || event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING);
+        let (streams, events) = ([apart()?, apart()?], [event()?, event()?]);
+        Ok(Gpu { info, device, context, streams, events, modules: Mutex::default() })
+    }
+
+    /// Makes the context that of this thread.
+    fn enter(&self) -> Result<(), Fault> {
+        // SAFETY: the context lives as long as `self`.
+        unsafe { ctx::set_current(self.context) }.map_err(fault)
+    }
+
+    fn function(&self, ring: &Ring, launch: &Launch) -> Result<sys::CUfunction, Fault> {
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((module, functions)) = modules.get_mut(ring) else {
+            return Err(Fault::Failed(format!("{} was not prepared", ring.name())));
+        };
+        if let Some(function) = functions.get(launch.kernel) {
+            return Ok(*function);
+        }
+        let name = CString::new(launch.kernel).map_err(|e| Fault::Failed(e.to_string()))?;
+        // SAFETY: the module is loaded and never unloaded while `self` lives.
+        let function = unsafe { module::get_function(*module, name) }.map_err(fault)?;
+        let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function was just found.
+        unsafe {
+            result::function::set_function_attribute(function, most, self.info.shared as i32)
+        }
+        .map_err(fault)?;
+        functions.insert(launch.kernel, function);
+        Ok(function)
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        if self.enter().is_err() {
+            return;
+        }
+        for (stream, event) in self.streams.iter().zip(self.events) {
+            // SAFETY: made in `new`, destroyed once; a device that is lost refuses, which changes nothing.
+            unsafe {
+                _ = stream::synchronize(*stream);
+                _ = event::destroy(event);
+                _ = stream::destroy(*stream);
+            }
+        }
+        let modules = self.modules.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (module, _) in modules.values() {
+            // SAFETY: loaded in `prepare`, unloaded once, and nothing runs any more.
+            _ = unsafe { module::unload(*module) };
+        }
+        // SAFETY: retained in `new`.
+        _ = unsafe { primary_ctx::release(self.device) };
+    }
+}
+
+/// Where the value of an argument lies.
+fn pointer(argument: &Argument) -> *mut c_void {
+    match argument {
+        Argument::Address(x) | Argument::U64(x) => (&raw const *x).cast_mut().cast(),
+        Argument::U32(x) => (&raw const *x).cast_mut().cast(),
+        Argument::KeySwitch(x) => (&raw const *x).cast_mut().cast(),
+    }
+}
+
+impl Device for Gpu {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn free_memory(&self) -> Result<u64, Fault> {
+        self.enter()?;
+        result::mem_get_info().map(|(free, _)| free as u64).map_err(fault)
+    }
+
+    fn prepare(&self, ring: &Ring) -> Result<(), Fault> {
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if modules.contains_key(ring) {
+            return Ok(());
+        }
+        let code = images::code(ring, self.info.capability)?;
+        self.enter()?;
+        // SAFETY: a cubin, or PTX that ends in 0, as the driver wants it.
+        let module = unsafe { module::load_data(code.as_ptr().cast()) }.map_err(|e| {
+            let remedy = format!("update the driver to 580 or later (it says {e})");
+            Fault::NoKernels(ring.name(), remedy)
+        })?;
+        modules.insert(*ring, (module, HashMap::new()));
+        Ok(())
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64, Fault> {
+        self.enter()?;
+        // SAFETY: at least a byte; given back by `release`.
+        let made = unsafe { result::malloc_sync(bytes.max(1) as usize) };
+        made.map_err(|e| match e.0 {
+            sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY => Fault::Memory(bytes),
+            _ => fault(e),
+        })
+    }
+
+    unsafe fn release(&self, at: u64) {
+        if self.enter().is_ok() {
+            // SAFETY: promised by the caller. The driver waits for what runs; a device that is lost has freed all.
+            _ = unsafe { result::free_sync(at) };
+        }
+    }
+
+    unsafe fn upload(&self, stream: usize, to: u64, from: &[u8]) -> Result<(), Fault> {
+        self.enter()?;
+        // SAFETY: promised by the caller. Pageable memory is read before the call returns.
+        unsafe { result::memcpy_htod_async(to, from, self.streams[stream]) }.map_err(fault)
+    }
+
+    unsafe fn download(&self, stream: usize, from: u64, to: &mut [u8]) -> Result<(), Fault> {
+        self.enter()?;
+        // SAFETY: promised by the caller; `to` outlives the copy, for which the next call waits.
+        unsafe { result::memcpy_dtoh_async(to, from, self.streams[stream]) }.map_err(fault)?;
+        // SAFETY: a stream of this device.
+        unsafe { stream::synchronize(self.streams[stream]) }.map_err(fault)
+    }
+
+    unsafe fn launch(
+        &self,
+        stream: usize,
+        ring: &Ring,
+        launch: &Launch,
+        arguments: &[Argument],
+    ) -> Result<(), Fault> {
+        self.enter()?;
+        let function = self.function(ring, launch)?;
+        let mut pointers: Vec<*mut c_void> = arguments.iter().map(pointer).collect();
+        // SAFETY: all zeros is a value of this type.
+        let mut cluster: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
+        cluster.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        cluster.value.clusterDim.x = launch.cluster;
+        cluster.value.clusterDim.y = 1;
+        cluster.value.clusterDim.z = 1;
+        let config = sys::CUlaunchConfig {
+            gridDimX: launch.grid[0],
+            gridDimY: launch.grid[1],
+            gridDimZ: launch.grid[2],
+            blockDimX: launch.block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: launch.shared,
+            hStream: self.streams[stream],
+            attrs: &mut cluster,
+            numAttrs: u32::from(launch.cluster > 1),
+        };
+        let none = std::ptr::null_mut();
+        // SAFETY: function and stream are of this context; pointers are to arguments, which the call copies; the rest is
+        // promised by the caller.
+        unsafe { sys::cuLaunchKernelEx(&config, function, pointers.as_mut_ptr(), none) }
+            .result()
+            .map_err(fault)
+    }
+
+    fn follow(&self, stream: usize, after: usize) -> Result<(), Fault> {
+        self.enter()?;
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: event and streams are of this context. What waits for an event waits for its last record before.
+        unsafe {
+            event::record(self.events[after], self.streams[after]).map_err(fault)?;
+            stream::wait_event(self.streams[stream], self.events[after], flags).map_err(fault)
+        }
+    }
+
+    fn wait(&self) -> Result<(), Fault> {
+        self.enter()?;
+        for stream in self.streams {
+            // SAFETY: a stream of this device.
+            unsafe { stream::synchronize(stream) }.map_err(fault)?;
+        }
+        Ok(())
+    }
+}

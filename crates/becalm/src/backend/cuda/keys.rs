@@ -1,0 +1,217 @@
+//! Keys on a device: the bootstrapping key transformed, key switches as matrices of 32 or 64-bit words.
+//!
+//! A key is expanded on the host in pieces, sent to every device, and converted there; no device waits for another's.
+
+use super::memory::Block;
+use super::plan::bundle_bytes;
+use super::{launch, refused};
+use crate::cipher::EvaluationKey;
+use crate::params::TfheParams;
+use crate::program::Need;
+use crate::tfhe::key_switch::KeySwitchShape;
+use crate::{Error, Result};
+use becalm_cuda::launch::{KeySwitch, Launch};
+use becalm_cuda::{Argument, Device, Ring};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Bytes of a key that travel at once.
+const PIECE: u64 = 64 << 20;
+
+/// A key switch's matrix, and what it switches between.
+pub(super) struct Matrix {
+    pub words: Block,
+    pub shape: KeySwitch,
+}
+
+/// The opened parts of an evaluation key on one device.
+pub(super) struct DeviceKeys {
+    /// Roots of unity.
+    pub roots: Block,
+    /// `[group][GGSW][ℓ][row][column]`, a transform each.
+    pub bootstrap: Option<Block>,
+    pub switches: BTreeMap<Need, Matrix>,
+}
+
+/// What the kernels call this shape: rows begin at multiples of 4 words.
+fn shape(s: &KeySwitchShape) -> KeySwitch {
+    KeySwitch {
+        input_dimension: s.input_dimension as u32,
+        output_dimension: s.output_dimension as u32,
+        bodies: s.bodies as u32,
+        shared: s.shared as u32,
+        base_log: s.gadget.base_log,
+        level: s.gadget.level,
+        stride: (s.output_dimension + s.bodies).next_multiple_of(4) as u32,
+        word: s.modulus_log2,
+    }
+}
+
+fn matrix_bytes(s: &KeySwitch) -> u64 {
+    let rows = u64::from(s.input_dimension - s.shared) * u64::from(s.level);
+    rows * u64::from(s.stride) * u64::from(s.word / 8)
+}
+
+/// Shapes of the key switches among the needs.
+fn switches(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<BTreeMap<Need, KeySwitch>> {
+    let mut found = BTreeMap::new();
+    for need in needs {
+        match (need, need.slot_key(keys)?) {
+            (Need::KeySwitch, _) => {
+                found.insert(*need, shape(&KeySwitchShape::of(keys.params())));
+            }
+            (_, Some(key)) => {
+                found.insert(*need, shape(&key.shape()));
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Bytes that the parts of a key take on a device.
+///
+/// # Errors
+/// As [`Need::slot_key`].
+pub(super) fn bytes(keys: &EvaluationKey, needs: &BTreeSet<Need>, ring: &Ring) -> Result<u64> {
+    let mut total: u64 = switches(keys, needs)?.values().map(matrix_bytes).sum();
+    if needs.contains(&Need::Bootstrap) {
+        let key = bootstrap_bytes(keys.params(), ring);
+        total += key + key.min(PIECE.max(bundle_bytes(ring)));
+    }
+    Ok(total + 8 * becalm_cuda::table(ring).len() as u64)
+}
+
+fn bootstrap_bytes(p: &TfheParams, ring: &Ring) -> u64 {
+    p.ggsw_count() as u64 * bundle_bytes(ring)
+}
+
+/// Brings the parts of a key onto every device.
+///
+/// # Errors
+/// `Error::Memory` if they do not fit, what the device reports.
+pub(super) fn open(
+    devices: &[Arc<dyn Device>],
+    keys: &EvaluationKey,
+    needs: &BTreeSet<Need>,
+    ring: &Ring,
+) -> Result<Vec<DeviceKeys>> {
+    let roots = becalm_cuda::table(ring);
+    let mut opened = Vec::new();
+    for device in devices {
+        let roots = Block::of(device, "open", bytemuck::cast_slice(&roots))?;
+        opened.push(DeviceKeys { roots, bootstrap: None, switches: BTreeMap::new() });
+    }
+    if needs.contains(&Need::Bootstrap) {
+        bootstrap(devices, keys, ring, &mut opened)?;
+    }
+    for (need, shape) in switches(keys, needs)? {
+        let slot_key = need.slot_key(keys)?;
+        let fill = |i: usize, out: &mut [u64]| match slot_key {
+            Some(key) => key.expand(i, out),
+            None => keys.expand_key_switch(i, out),
+        };
+        matrix(devices, need, shape, &fill, &mut opened)?;
+    }
+    for device in devices {
+        device.wait().map_err(|f| refused("open", device.as_ref(), f))?;
+    }
+    Ok(opened)
+}
+
+fn bootstrap(
+    devices: &[Arc<dyn Device>],
+    keys: &EvaluationKey,
+    ring: &Ring,
+    opened: &mut [DeviceKeys],
+) -> Result<()> {
+    let (count, size) = (keys.params().ggsw_count(), bundle_bytes(ring));
+    let piece = (PIECE / size).clamp(1, count.max(1) as u64) as usize;
+    let mut words = vec![0u64; piece * size as usize / 8];
+    let staging = devices.iter().map(|d| Block::new(d, "open", piece as u64 * size));
+    let staging: Vec<Block> = staging.collect::<Result<_>>()?;
+    for (device, keys) in devices.iter().zip(opened.iter_mut()) {
+        keys.bootstrap = Some(Block::new(device, "open", count as u64 * size)?);
+    }
+    for first in (0..count).step_by(piece) {
+        let here = piece.min(count - first);
+        let words = &mut words[..here * size as usize / 8];
+        let ggsws = words.par_chunks_exact_mut(size as usize / 8).enumerate();
+        ggsws.for_each(|(i, out)| keys.expand_ggsw(first + i, out));
+        for ((device, staging), opened) in devices.iter().zip(&staging).zip(opened.iter()) {
+            let Some(key) = &opened.bootstrap else { continue };
+            staging.upload("open", 0, bytemuck::cast_slice(words))?;
+            let polynomials = words.len() as u64 / u64::from(ring.n());
+            let arguments = [
+                Argument::Address(key.at() + first as u64 * size),
+                Argument::Address(staging.at()),
+                Argument::U64(polynomials),
+                Argument::Address(opened.roots.at()),
+            ];
+            let shape = Launch::to_fourier(ring, polynomials as u32);
+            // SAFETY: reads as many polynomials as were uploaded and writes as many transforms of the same size.
+            unsafe { launch("open", device.as_ref(), 0, ring, &shape, &arguments)? };
+        }
+    }
+    for device in devices {
+        device.wait().map_err(|f| refused("open", device.as_ref(), f))?;
+    }
+    Ok(())
+}
+
+fn matrix(
+    devices: &[Arc<dyn Device>],
+    need: Need,
+    shape: KeySwitch,
+    fill: &(dyn Fn(usize, &mut [u64]) + Sync),
+    opened: &mut [DeviceKeys],
+) -> Result<()> {
+    let blocks = devices.iter().map(|d| Block::new(d, "open", matrix_bytes(&shape)));
+    let blocks: Vec<Block> = blocks.collect::<Result<_>>()?;
+    let columns = (shape.output_dimension + shape.bodies) as usize;
+    let (stride, level) = (shape.stride as usize, shape.level as usize);
+    let word = shape.word as usize / 8;
+    let rows = (shape.input_dimension - shape.shared) as usize;
+    let element = level * stride * word;
+    let piece = (PIECE as usize / element).clamp(1, rows.max(1));
+    let mut bytes = vec![0u8; piece * element];
+    for first in (0..rows).step_by(piece) {
+        let bytes = &mut bytes[..piece.min(rows - first) * element];
+        bytes.par_chunks_exact_mut(element).enumerate().for_each(|(i, out)| {
+            let mut words = vec![0u64; level * columns];
+            fill(first + i, &mut words);
+            for (row, out) in words.chunks_exact(columns).zip(out.chunks_exact_mut(stride * word)) {
+                for (x, out) in row.iter().zip(out.chunks_exact_mut(word)) {
+                    // The upper half of a torus element, or all of it.
+                    out.copy_from_slice(&x.to_le_bytes()[8 - word..]);
+                }
+            }
+        });
+        for block in &blocks {
+            block.upload("open", (first * element) as u64, bytes)?;
+        }
+    }
+    for (keys, words) in opened.iter_mut().zip(blocks) {
+        keys.switches.insert(need, Matrix { words, shape });
+    }
+    Ok(())
+}
+
+/// Refuses what would not fit, with the sizes, before anything is allocated.
+///
+/// # Errors
+/// `Error::Memory`.
+pub(super) fn require(op: &'static str, device: &dyn Device, bytes: u64) -> Result<()> {
+    let free = device.free_memory().map_err(|f| refused(op, device, f))?;
+    if bytes <= free {
+        return Ok(());
+    }
+    let gigabytes = |bytes: u64| format!("{:.3} GB", bytes as f64 / 1e9);
+    Err(Error::memory(
+        op,
+        format!("{} on {}", gigabytes(bytes), device.info().name),
+        format!("{} free", gigabytes(free)),
+        "use a smaller batch or parameter set, free the GPU's memory, or compute with device=\"cpu\"",
+    ))
+}

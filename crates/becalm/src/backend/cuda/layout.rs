@@ -1,0 +1,346 @@
+//! A program laid out on one device, once: where registers lie while they are alive, and what each wave launches on which
+//! addresses. Running a wave is then to put its launches on a stream.
+//!
+//! Registers are one space; places of those that nobody reads any more are used again. Kernels read and write registers
+//! where they lie, through lists of addresses; nothing is gathered but the inputs of key switches between slots.
+
+use super::memory::{Lists, Space};
+use crate::params::TfheParams;
+use crate::program::{Need, Op, Program, Reg, TableRef, Walk, WaveKind};
+use becalm_cuda::launch::{Extraction, LinearOp, LinearTerm};
+use std::collections::BTreeMap;
+
+/// Operations of one launch at most: blocks in the second dimension of a grid.
+const OPERATIONS: usize = 65535;
+
+/// What a wave puts on a stream. Bytes are places in the lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Operations that do not wait for each other, the largest of `words` words.
+    Linear { ops: u64, terms: u64, count: u32, words: u64 },
+    /// `jobs` key switches by one key.
+    KeySwitch { need: Need, inputs: u64, outputs: u64, jobs: u32 },
+    /// `jobs` bootstraps at once.
+    Bootstrap { inputs: u64, tables: u64, extractions: u64, count: u32, jobs: u32 },
+}
+
+/// Which lanes of which instructions a device runs.
+pub(super) struct Share<'a> {
+    /// Lanes of every register here.
+    pub lanes: usize,
+    /// Whether the instruction at a position of a wave is run here: (wave, position).
+    pub mine: &'a dyn Fn(usize, usize) -> bool,
+    /// Bootstraps at once.
+    pub tile: u32,
+}
+
+/// Where every register lies, and what is beside them.
+pub(super) struct Places {
+    /// Byte of each register; nothing for one that is never written.
+    pub registers: Vec<u64>,
+    /// Byte of the inputs of each wave's key switches between slots.
+    assembled: Vec<u64>,
+    /// Bytes of all.
+    pub bytes: u64,
+}
+
+/// Bytes of a register.
+pub(super) fn register_bytes(program: &Program, reg: Reg, lanes: usize) -> u64 {
+    (program.width(reg) * lanes * 8) as u64
+}
+
+/// Words of what a key switch between slots reads.
+fn assembled_width(params: &TfheParams, op: &Op) -> usize {
+    let big = params.big_dimension();
+    match op {
+        Op::Pack { .. } => params.slots * (big + 1),
+        Op::SlotMap { .. } => big + 2 * params.slots,
+        _ => 0,
+    }
+}
+
+/// Places for the registers of a program.
+pub(super) fn places(program: &Program, walk: &Walk, lanes: usize) -> Places {
+    let mut space = Space::default();
+    let mut registers = vec![0; program.registers()];
+    let bytes = |reg: &Reg| register_bytes(program, *reg, lanes);
+    for reg in program.inputs() {
+        registers[reg.0 as usize] = space.take(bytes(reg));
+    }
+    let mut assembled = vec![0; walk.waves.len()];
+    for (w, wave) in walk.waves.iter().enumerate() {
+        let ops = || wave.ops.iter().map(|i| &program.ops()[*i]);
+        for reg in ops().flat_map(Op::results) {
+            registers[reg.0 as usize] = space.take(bytes(reg));
+        }
+        let width: usize = ops().map(|op| assembled_width(program.params(), op)).sum();
+        assembled[w] = space.take((width * lanes * 8) as u64);
+        // Nothing that the wave reads is given back before all that it writes has its place.
+        space.give(assembled[w], (width * lanes * 8) as u64);
+        for reg in &walk.dead_after[w] {
+            space.give(registers[reg.0 as usize], bytes(reg));
+        }
+    }
+    Places { registers, assembled, bytes: space.peak() }
+}
+
+/// Builds the lists of a program.
+pub(super) struct Builder<'a> {
+    program: &'a Program,
+    walk: &'a Walk,
+    places: &'a Places,
+    /// Address of the space of the registers.
+    base: u64,
+    share: Share<'a>,
+    lists: Lists,
+    /// Where the polynomials of tables lie in the lists.
+    tables: BTreeMap<u32, u64>,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(
+        program: &'a Program,
+        walk: &'a Walk,
+        places: &'a Places,
+        base: u64,
+        share: Share<'a>,
+    ) -> Self {
+        let (lists, tables) = (Lists::default(), BTreeMap::new());
+        Builder { program, walk, places, base, share, lists, tables }
+    }
+
+    /// The lists, and the steps of every wave.
+    pub fn build(mut self) -> (Lists, Vec<Vec<Step>>) {
+        let walk = self.walk;
+        let steps = walk.waves.iter().enumerate().map(|(w, wave)| {
+            let linear = wave.kind == WaveKind::Linear;
+            let mine = wave.ops.iter().enumerate().filter(|(i, _)| (self.share.mine)(w, *i));
+            let all = wave.ops.iter().enumerate().filter(|_| linear);
+            let mine: Vec<usize> = match linear {
+                true => all.map(|(_, op)| *op).collect(),
+                false => mine.map(|(_, op)| *op).collect(),
+            };
+            let ops: Vec<&Op> = mine.iter().map(|i| &self.program.ops()[*i]).collect();
+            match wave.kind {
+                WaveKind::Linear => self.linear(&ops),
+                WaveKind::KeySwitch => self.key_switches(&ops),
+                WaveKind::Slots => self.between_slots(w, &ops),
+                WaveKind::Bootstrap => self.bootstraps(&ops),
+            }
+        });
+        let steps = steps.collect();
+        (self.lists, steps)
+    }
+
+    /// The address of a lane of a register.
+    fn lane(&self, reg: Reg, lane: usize) -> u64 {
+        let width = self.program.width(reg) * 8;
+        self.base + self.places.registers[reg.0 as usize] + (lane * width) as u64
+    }
+
+    /// Linear instructions in order: those that wait for each other in launches of their own.
+    fn linear(&mut self, ops: &[&Op]) -> Vec<Step> {
+        let mut depth: BTreeMap<Reg, usize> = BTreeMap::new();
+        let mut levels: Vec<Vec<&Op>> = vec![];
+        for op in ops {
+            let sources = op.sources();
+            let level = sources.iter().filter_map(|r| depth.get(r)).max().map_or(0, |l| l + 1);
+            op.results().iter().for_each(|r| _ = depth.insert(*r, level));
+            levels.resize(levels.len().max(level + 1), vec![]);
+            levels[level].push(op);
+        }
+        let mut steps = vec![];
+        for level in levels {
+            let mut batch = Batch::default();
+            for op in level {
+                self.linear_op(op, &mut batch);
+            }
+            steps.extend(self.launches(batch));
+        }
+        steps
+    }
+
+    fn linear_op(&mut self, op: &Op, batch: &mut Batch) {
+        let (dst, constants) = match op {
+            Op::MulAdd { dst, constant: 0, .. } | Op::Extract { dst, .. } => (*dst, vec![]),
+            Op::MulAdd { dst, constant, .. } => (*dst, vec![*constant; self.program.bodies(*dst)]),
+            Op::AddSlots { dst, constants, .. } => (*dst, constants.clone()),
+            _ => return,
+        };
+        let q = self.program.params().modulus;
+        let terms: Vec<(u64, Reg)> = match op {
+            Op::MulAdd { terms, .. } => {
+                terms.iter().map(|(f, r)| (q.from_signed(*f), *r)).collect()
+            }
+            _ => op.sources().iter().map(|r| (1, *r)).collect(),
+        };
+        let width = self.program.width(dst) as u32;
+        let shape = LinearOp {
+            dst: self.lane(dst, 0),
+            rows: self.share.lanes as u32,
+            width,
+            bodies: self.program.bodies(dst) as u32,
+            dst_stride: width,
+            src_stride: terms.first().map_or(width, |t| self.program.width(t.1) as u32),
+            body_shift: if let Op::Extract { slot, .. } = op { *slot } else { 0 },
+            ..LinearOp::default()
+        };
+        let terms = terms.iter().map(|(factor, r)| (self.lane(*r, 0), *factor));
+        let terms: Vec<(u64, u64)> = terms.collect();
+        let constants = (!constants.is_empty()).then(|| self.lists.push(constants));
+        batch.push(shape, constants, terms);
+    }
+
+    /// Launches of a batch of operations.
+    fn launches(&mut self, batch: Batch) -> Vec<Step> {
+        let terms = self.lists.push(batch.terms.iter().flat_map(LinearTerm::words));
+        let mut steps = vec![];
+        for ops in batch.ops.chunks(OPERATIONS) {
+            let at = self.lists.push(ops.iter().flat_map(|(op, _)| op.words()));
+            for (i, (_, constants)) in ops.iter().enumerate() {
+                if constants.is_some() {
+                    self.lists.relocate(at + 48 * i as u64 + 8);
+                }
+            }
+            let words = ops.iter().map(|(op, _)| u64::from(op.rows) * u64::from(op.width)).max();
+            let (count, words) = (ops.len() as u32, words.unwrap_or(0));
+            steps.push(Step::Linear { ops: at, terms, count, words });
+        }
+        steps
+    }
+
+    fn key_switches(&mut self, ops: &[&Op]) -> Vec<Step> {
+        let lanes = self.share.lanes;
+        let of = |regs: Vec<Reg>| -> Vec<u64> {
+            regs.iter().flat_map(|r| (0..lanes).map(|l| self.lane(*r, l))).collect()
+        };
+        let inputs = of(ops.iter().map(|op| op.sources()[0]).collect());
+        let outputs = of(ops.iter().map(|op| op.results()[0]).collect());
+        if inputs.is_empty() {
+            return vec![];
+        }
+        let jobs = inputs.len() as u32;
+        let (inputs, outputs) = (self.lists.push(inputs), self.lists.push(outputs));
+        vec![Step::KeySwitch { need: Need::KeySwitch, inputs, outputs, jobs }]
+    }
+
+    /// Packing and maps: inputs are put together first, then each has a key of its own.
+    fn between_slots(&mut self, w: usize, ops: &[&Op]) -> Vec<Step> {
+        let params = self.program.params().clone();
+        let (lanes, big, slots) =
+            (self.share.lanes, params.big_dimension() as u32, params.slots as u32);
+        let mut at = self.base + self.places.assembled[w];
+        let (mut batch, mut switches) = (Batch::default(), vec![]);
+        for op in ops {
+            let width = assembled_width(&params, op) as u32;
+            let mut copy = |to: u32, from: Option<u64>, words: u32, src_stride: u32| {
+                let shape = LinearOp {
+                    dst: at + u64::from(to) * 8,
+                    rows: lanes as u32,
+                    width: words,
+                    dst_stride: width,
+                    src_stride,
+                    ..LinearOp::default()
+                };
+                batch.push(shape, None, from.into_iter().map(|from| (from, 1)).collect());
+            };
+            for (t, src) in op.sources().iter().enumerate() {
+                let (t, src) = (t as u32, self.lane(*src, 0));
+                if let Op::SlotMap { .. } = op {
+                    copy(0, Some(src), big + slots, big + slots);
+                    copy(big + slots, None, slots, 0);
+                } else {
+                    copy(t * big, Some(src), big, big + 1);
+                    copy(slots * big + t, Some(src + u64::from(big) * 8), 1, big + 1);
+                }
+            }
+            let inputs: Vec<u64> =
+                (0..lanes).map(|l| at + l as u64 * u64::from(width) * 8).collect();
+            let outputs: Vec<u64> = (0..lanes).map(|l| self.lane(op.results()[0], l)).collect();
+            let (inputs, outputs) = (self.lists.push(inputs), self.lists.push(outputs));
+            if let Some(need) = op.need() {
+                switches.push(Step::KeySwitch { need, inputs, outputs, jobs: lanes as u32 });
+            }
+            at += lanes as u64 * u64::from(width) * 8;
+        }
+        let mut steps = self.launches(batch);
+        steps.extend(switches);
+        steps
+    }
+
+    fn bootstraps(&mut self, ops: &[&Op]) -> Vec<Step> {
+        let lanes = self.share.lanes;
+        let items: Vec<(&Op, usize)> =
+            ops.iter().flat_map(|op| (0..lanes).map(move |lane| (*op, lane))).collect();
+        let tiles = items.chunks(self.share.tile.max(1) as usize);
+        tiles.map(|tile| self.tile(tile)).collect()
+    }
+
+    fn tile(&mut self, items: &[(&Op, usize)]) -> Step {
+        let params = self.program.params().clone();
+        let (mut inputs, mut extractions, mut tables) = (vec![], vec![], vec![]);
+        for (job, (op, lane)) in items.iter().enumerate() {
+            let Op::Bootstrap { src, table, dst } = op else { continue };
+            inputs.push(self.lane(*src, *lane));
+            for column in 0..params.glwe_dimension + params.slots {
+                tables.push(self.polynomial(table, column, *lane));
+            }
+            let outputs = self.program.outputs_of(table);
+            for (dst, output) in dst.iter().zip(&*outputs) {
+                let (out, index) = (self.lane(*dst, *lane), output.index as u32);
+                extractions.push(Extraction { out, job: job as u32, index });
+            }
+        }
+        let (jobs, count) = (inputs.len() as u32, extractions.len() as u32);
+        let inputs = self.lists.push(inputs);
+        let at = self.lists.push(tables.iter().map(|(word, _)| *word));
+        for (i, (_, local)) in tables.iter().enumerate() {
+            if *local {
+                self.lists.relocate(at + 8 * i as u64);
+            }
+        }
+        let extractions = self.lists.push(extractions.iter().flat_map(Extraction::words));
+        Step::Bootstrap { inputs, tables: at, extractions, count, jobs }
+    }
+
+    /// The address of a column of a table, and whether it is one of the lists; 0 for a column of zeros.
+    fn polynomial(&mut self, table: &TableRef, column: usize, lane: usize) -> (u64, bool) {
+        let params = self.program.params();
+        let slot = column.checked_sub(params.glwe_dimension);
+        let index = match (table, slot) {
+            (TableRef::Encrypted(reg, _), _) => {
+                return (
+                    self.lane(*reg, lane) + (column * params.polynomial_size * 8) as u64,
+                    false,
+                );
+            }
+            (TableRef::Clear(t), Some(_)) => Some(*t),
+            (TableRef::Slots(all), Some(slot)) => all.get(slot).copied(),
+            _ => None,
+        };
+        let Some(index) = index else { return (0, false) };
+        if let Some(at) = self.tables.get(&index) {
+            return (*at, true);
+        }
+        let Some(table) = self.program.tables().get(index as usize) else { return (0, false) };
+        let at = self.lists.push(table.polynomial().iter().copied());
+        self.tables.insert(index, at);
+        (at, true)
+    }
+}
+
+/// Linear operations of one launch: each with the byte of its constants in the lists.
+#[derive(Default)]
+struct Batch {
+    ops: Vec<(LinearOp, Option<u64>)>,
+    terms: Vec<LinearTerm>,
+}
+
+impl Batch {
+    fn push(&mut self, op: LinearOp, constants: Option<u64>, terms: Vec<(u64, u64)>) {
+        let (first_term, count) = (self.terms.len() as u32, terms.len() as u32);
+        let op = LinearOp { first_term, terms: count, constants: constants.unwrap_or(0), ..op };
+        self.ops.push((op, constants));
+        self.terms.extend(terms.into_iter().map(|(src, factor)| LinearTerm { src, factor }));
+    }
+}

@@ -1,0 +1,242 @@
+//! The backend for GPUs of NVIDIA. The kernels and the shapes of their launches are those of the crate `becalm-cuda`, and so
+//! is [`Device`], which the driver ([`driver`]) and the emulator implement: everything here but the driver runs in tests.
+//!
+//! Keys are converted once and stay on the device, registers live there, a wave is a few launches. Arithmetic is that of the
+//! CPU backend: modulo 2^64, f64 FFT. Several GPUs share lanes, or the instructions of a wave where lanes are few.
+
+mod driver;
+mod images;
+mod keys;
+mod layout;
+mod memory;
+mod plan;
+mod session;
+
+pub use driver::gpus;
+
+use super::{Backend, Info, Session};
+use crate::cipher::EvaluationKey;
+use crate::math::Modulus;
+use crate::params::{Rotation, TfheParams};
+use crate::program::{Need, Op};
+use crate::{Error, Result};
+use becalm_cuda::launch::Launch;
+use becalm_cuda::{Argument, Arithmetic, Device, Fault, Ring};
+use session::CudaSession;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// One or more GPUs.
+pub struct Cuda {
+    devices: Vec<Arc<dyn Device>>,
+}
+
+impl Cuda {
+    /// All GPUs of this machine that have kernels.
+    ///
+    /// # Errors
+    /// [`Error::Device`] without a driver or a GPU; [`Error::Unsupported`] if no GPU is of compute capability 8.0 or later.
+    pub fn new() -> Result<Self> {
+        Cuda::with_devices(driver::open()?)
+    }
+
+    /// These devices.
+    ///
+    /// # Errors
+    /// [`Error::Device`] for none.
+    pub fn with_devices(devices: Vec<Arc<dyn Device>>) -> Result<Self> {
+        if devices.is_empty() {
+            let remedy = "compute with device=\"cpu\"";
+            return Err(Error::device("cuda", "at least one GPU", "none", remedy));
+        }
+        Ok(Cuda { devices })
+    }
+
+    /// Whether the kernels run a parameter set.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`] that says what they run.
+    pub fn runs(params: &TfheParams) -> Result<()> {
+        ring_of(params, true).map(drop)
+    }
+
+    /// Bytes of memory that the opened parts of a key take on each GPU.
+    ///
+    /// # Errors
+    /// As [`Cuda::runs`], and for keys between slots that are not there.
+    pub fn key_bytes(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<u64> {
+        // What it takes does not depend on the arithmetic.
+        keys::bytes(keys, needs, &ring_of(keys.params(), true)?)
+    }
+
+    /// The ring of a set on these devices.
+    ///
+    /// # Errors
+    /// As [`Cuda::runs`].
+    fn ring(&self, params: &TfheParams) -> Result<Ring> {
+        ring_of(params, self.devices.iter().all(|d| d.info().fast_doubles()))
+    }
+
+    fn information(&self) -> Info {
+        let names = self.devices.iter().map(|d| d.info().name.clone());
+        let free = self.devices.iter().map(|d| d.free_memory().unwrap_or(0)).min();
+        let multiprocessors: u32 = self.devices.iter().map(|d| d.info().multiprocessors).sum();
+        Info {
+            name: "cuda",
+            description: names.collect::<Vec<_>>().join(", "),
+            memory: free.unwrap_or(0),
+            best_batch: 2 * multiprocessors as usize,
+        }
+    }
+}
+
+impl Backend for Cuda {
+    fn info(&self) -> Info {
+        self.information()
+    }
+
+    fn supports(&self, _op: &Op, params: &TfheParams) -> bool {
+        self.ring(params).is_ok_and(|ring| {
+            let steps = params.lwe_dimension as u32;
+            self.devices.iter().all(|d| plan::plan(d.info(), &ring, 1, steps).is_some())
+        })
+    }
+
+    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+        let ring = self.ring(keys.params())?;
+        let bytes = keys::bytes(keys, needs, &ring)?;
+        for device in &self.devices {
+            let steps = keys.params().lwe_dimension as u32;
+            if plan::plan(device.info(), &ring, 1, steps).is_none() {
+                return Err(no_kernel("open", device.as_ref(), &ring));
+            }
+            device.prepare(&ring).map_err(|f| refused("open", device.as_ref(), f))?;
+            keys::require("open", device.as_ref(), bytes)?;
+        }
+        Ok(Box::new(CudaSession {
+            info: self.information(),
+            devices: self.devices.clone(),
+            keys: keys::open(&self.devices, keys, needs, &ring)?,
+            params: keys.params().clone(),
+            ring,
+            running: None,
+        }))
+    }
+}
+
+/// The ring that the kernels of a set are compiled for; without `fast_doubles` its transforms are exact.
+///
+/// # Errors
+/// [`Error::WrongParams`] for a set that they cannot run.
+fn ring_of(p: &TfheParams, fast_doubles: bool) -> Result<Ring> {
+    let arithmetic = match p.modulus {
+        Modulus::Native if fast_doubles => Arithmetic::Double,
+        Modulus::Native => Arithmetic::Exact,
+        Modulus::Goldilocks => Arithmetic::Prime,
+    };
+    let grouped = matches!(p.rotation, Rotation::MultiBit { .. } | Rotation::Block { .. });
+    let columns = p.glwe_dimension.saturating_add(p.slots);
+    let refusal = match () {
+        _ if p.modulus == Modulus::Goldilocks && p.ks_modulus_log2 != 64 => {
+            Some(format!("a key switch modulo 2^{} of words modulo p", p.ks_modulus_log2))
+        }
+        _ if matches!(p.rotation, Rotation::Extended { .. }) => {
+            Some("an extended rotation".to_string())
+        }
+        _ if !(256..=2048).contains(&p.polynomial_size) => {
+            Some(format!("polynomials of {} coefficients", p.polynomial_size))
+        }
+        _ if columns > 8 || p.pbs.level as usize * columns > 32 => {
+            Some(format!("{columns} polynomials, {} levels", p.pbs.level))
+        }
+        _ if p.pbs.base_log * p.pbs.level > 48 || p.rotation.group_bits() > 5 => {
+            Some(format!("{:?} and {:?}", p.pbs, p.rotation))
+        }
+        _ if p.lwe_dimension % p.rotation.group_bits() != 0 => {
+            Some(format!("{} key bits for {:?}", p.lwe_dimension, p.rotation))
+        }
+        _ => None,
+    };
+    if let Some(got) = refusal {
+        return Err(Error::wrong_params(
+            "cuda",
+            "a set of 256 to 2048 coefficients, at most 8 polynomials, with a classic, multi-bit or block rotation",
+            format!("{} with {got}", p.name),
+            "choose such a set (`becalm params`), or compute with device=\"cpu\"",
+        ));
+    }
+    Ok(Ring {
+        log2_n: p.polynomial_size.ilog2(),
+        k: p.glwe_dimension as u32,
+        bodies: p.slots as u32,
+        base_log: p.pbs.base_log,
+        level: p.pbs.level,
+        group_bits: p.rotation.group_bits() as u32,
+        group_ggsws: if grouped { p.rotation.group_ggsws() as u32 } else { 0 },
+        arithmetic,
+    })
+}
+
+/// A device's refusal as an error.
+fn refused(op: &'static str, device: &dyn Device, fault: Fault) -> Error {
+    let name = &device.info().name;
+    match fault {
+        Fault::Memory(bytes) => {
+            let free = device.free_memory().unwrap_or(0);
+            Error::memory(
+                op,
+                format!("{:.3} GB on {name}", bytes as f64 / 1e9),
+                format!("{:.3} GB free", free as f64 / 1e9),
+                "use a smaller batch, free the GPU's memory, or compute with device=\"cpu\"",
+            )
+        }
+        Fault::NoKernels(what, remedy) => {
+            let (major, minor) = device.info().capability;
+            let wanted = format!("kernels of {what} for compute capability {major}.{minor}");
+            Error::unsupported(op, wanted, "none in this build", remedy)
+        }
+        Fault::Lost(why) => Error::device(
+            op,
+            format!("an answer of {name}"),
+            why,
+            "start the program again; if it comes back, look at nvidia-smi and the system's log",
+        ),
+        Fault::Failed(why) => Error::device(
+            op,
+            format!("{name} to work"),
+            why,
+            "report this with the output of `becalm doctor`; device=\"cpu\" works meanwhile",
+        ),
+    }
+}
+
+/// The refusal of a device that has too little shared memory, or no clusters, for a ring.
+fn no_kernel(op: &'static str, device: &dyn Device, ring: &Ring) -> Error {
+    let info = device.info();
+    Error::unsupported(
+        op,
+        format!("a GPU that rotates {} (clusters, or more shared memory)", ring.name()),
+        format!("{} of compute capability {}.{}", info.name, info.capability.0, info.capability.1),
+        "use a GPU of compute capability 9.0 or 10.0, a smaller set, or device=\"cpu\"",
+    )
+}
+
+/// Puts a kernel on a stream.
+///
+/// # Errors
+/// What the device refuses.
+///
+/// # Safety
+/// As [`Device::launch`].
+unsafe fn launch(
+    op: &'static str,
+    device: &dyn Device,
+    stream: usize,
+    ring: &Ring,
+    shape: &Launch,
+    arguments: &[Argument],
+) -> Result<()> {
+    // SAFETY: promised by the caller.
+    unsafe { device.launch(stream, ring, shape, arguments) }
+        .map_err(|fault| refused(op, device, fault))
+}

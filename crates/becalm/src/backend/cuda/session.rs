@@ -1,0 +1,401 @@
+//! A program on devices: each with its share, everything in the order of its stream 0, bundles ahead on stream 1.
+//!
+//! With at least as many lanes as devices each device has lanes of its own and never hears of the others. With fewer, every
+//! device holds all registers, runs its part of each wide wave, and the results are passed on through the host.
+
+use super::keys::{DeviceKeys, require};
+use super::layout::{Builder, Places, Share, Step, places, register_bytes};
+use super::memory::Block;
+use super::plan::{Plan, bundle_bytes, plan, slices};
+use super::{launch, no_kernel, refused};
+use crate::backend::registers::{check_read, check_write};
+use crate::backend::{Info, Loaded, Session};
+use crate::cipher::Ciphertext;
+use crate::params::{ModulusSwitch, TfheParams};
+use crate::program::{Need, Program, Reg, Walk, WaveKind};
+use crate::{Error, Result};
+use becalm_cuda::launch::Launch;
+use becalm_cuda::{Argument, Device, Ring};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Keys on devices, and a program.
+pub(super) struct CudaSession {
+    pub info: Info,
+    pub devices: Vec<Arc<dyn Device>>,
+    pub keys: Vec<DeviceKeys>,
+    pub params: Arc<TfheParams>,
+    pub ring: Ring,
+    pub running: Option<Running>,
+}
+
+/// A loaded program.
+pub(super) struct Running {
+    loaded: Loaded,
+    alive: Vec<bool>,
+    seats: Vec<Seat>,
+    /// For each wave and position, which seat runs it; empty where every seat has its own lanes.
+    owners: Vec<Vec<usize>>,
+}
+
+/// A program's share on one device.
+struct Seat {
+    lanes: Range<usize>,
+    plan: Plan,
+    places: Places,
+    space: Block,
+    lists: Block,
+    scratch: Block,
+    steps: Vec<Vec<Step>>,
+}
+
+/// Where a bootstrap's intermediate values lie.
+struct Scratch {
+    exponents: u64,
+    accumulators: u64,
+    bundles: [u64; 2],
+    end: u64,
+}
+
+impl Session for CudaSession {
+    fn info(&self) -> Option<Info> {
+        Some(self.info.clone())
+    }
+
+    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+        for need in program.needs() {
+            let key = &self.keys[0];
+            let there = match need {
+                Need::Bootstrap => key.bootstrap.is_some(),
+                other => key.switches.contains_key(&other),
+            };
+            if !there {
+                return Err(Error::unsupported(
+                    "load",
+                    format!("{need} opened"),
+                    "a session without it",
+                    "open the session with Program::needs",
+                ));
+            }
+        }
+        let loaded = Loaded { program, walk, lanes };
+        // A program that is run again keeps its places.
+        let again = |r: &Running| {
+            Arc::ptr_eq(&r.loaded.program, &loaded.program) && r.loaded.lanes == lanes
+        };
+        let running = match self.running.take().filter(again) {
+            Some(r) => Running { loaded: loaded.clone(), alive: vec![false; r.alive.len()], ..r },
+            None => self.lay_out(loaded.clone())?,
+        };
+        self.running = Some(running);
+        Ok(loaded)
+    }
+
+    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
+        let running = self.running.as_mut().ok_or_else(not_loaded)?;
+        let words = check_write(&running.loaded, at, lane, ct)?;
+        let width = running.loaded.program.width(at);
+        let wanted = lane..lane + words.len() / width;
+        for seat in &running.seats {
+            let here = wanted.start.max(seat.lanes.start)..wanted.end.min(seat.lanes.end);
+            if here.is_empty() {
+                continue;
+            }
+            let words = &words[(here.start - lane) * width..(here.end - lane) * width];
+            let byte = (here.start - seat.lanes.start) * width * 8;
+            let place = seat.places.registers[at.0 as usize] + byte as u64;
+            seat.space.upload("write", place, bytemuck::cast_slice(words))?;
+        }
+        running.alive[at.0 as usize] = true;
+        Ok(())
+    }
+
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
+        let running = self.running.as_ref().ok_or_else(not_loaded)?;
+        let alive = running.alive.get(at.0 as usize).copied().unwrap_or(false);
+        check_read(&running.loaded, at, alive, &lanes)?;
+        let width = running.loaded.program.width(at);
+        let mut words = vec![0u64; lanes.len() * width];
+        for seat in &running.seats {
+            let here = lanes.start.max(seat.lanes.start)..lanes.end.min(seat.lanes.end);
+            if here.is_empty() {
+                continue;
+            }
+            let out = (here.start - lanes.start) * width..(here.end - lanes.start) * width;
+            let byte = (here.start - seat.lanes.start) * width * 8;
+            let place = seat.places.registers[at.0 as usize] + byte as u64;
+            seat.space.download("read", place, bytemuck::cast_slice_mut(&mut words[out]))?;
+        }
+        Ok(words)
+    }
+
+    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+        for w in waves {
+            let ops = loaded.walk.waves[w].ops.iter().map(|i| &loaded.program.ops()[*i]);
+            let running = self.running.as_mut().ok_or_else(not_loaded)?;
+            for op in ops.clone() {
+                running.require_alive(&op.sources())?;
+                op.results().iter().for_each(|r| running.alive[r.0 as usize] = true);
+            }
+            for s in 0..running.seats.len() {
+                self.wave(s, w)?;
+            }
+            self.pass_on(w)?;
+            let running = self.running.as_mut().ok_or_else(not_loaded)?;
+            for reg in &loaded.walk.dead_after[w] {
+                running.alive[reg.0 as usize] = false;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Running {
+    fn require_alive(&self, regs: &[Reg]) -> Result<()> {
+        match regs.iter().find(|r| !self.alive[r.0 as usize]) {
+            None => Ok(()),
+            Some(r) => Err(Error::bad_input(
+                "run",
+                "every input written and waves run in order",
+                format!("register {} empty", r.0),
+                "write the inputs, then run the waves from the first",
+            )),
+        }
+    }
+}
+
+impl CudaSession {
+    /// Steps of a rotation.
+    fn groups(&self) -> u32 {
+        (self.params.lwe_dimension / self.params.rotation.group_bits()) as u32
+    }
+
+    /// Shares a program out and lays it down on every device.
+    fn lay_out(&self, loaded: Loaded) -> Result<Running> {
+        let (count, lanes) = (self.devices.len(), loaded.lanes);
+        let apart = lanes >= count;
+        let seats = if apart { count.min(lanes.max(1)) } else { count };
+        let owners = if apart { vec![] } else { self.owners(&loaded) };
+        let widest = |kind: WaveKind| {
+            let waves = loaded.walk.waves.iter().filter(|wave| wave.kind == kind);
+            waves.map(|wave| wave.ops.len()).max().unwrap_or(0)
+        };
+        let bootstraps = widest(WaveKind::Bootstrap);
+        let mut laid = vec![];
+        for s in 0..seats {
+            let here = if apart { lanes * s / seats..lanes * (s + 1) / seats } else { 0..lanes };
+            laid.push(self.seat(&loaded, s, here, bootstraps, &owners)?);
+        }
+        let alive = vec![false; loaded.program.registers()];
+        Ok(Running { loaded, alive, seats: laid, owners })
+    }
+
+    /// Which device runs which instruction of each wave: as many devices as the wave fills.
+    fn owners(&self, loaded: &Loaded) -> Vec<Vec<usize>> {
+        let of = |wave: &crate::program::Wave| {
+            let (count, jobs) = (wave.ops.len(), wave.ops.len() * loaded.lanes);
+            let room = (self.info.best_batch / self.devices.len() / 4).max(1);
+            let used = jobs.div_ceil(room).clamp(1, self.devices.len()).min(count.max(1));
+            (0..count).map(|i| i * used / count).collect()
+        };
+        loaded.walk.waves.iter().map(of).collect()
+    }
+
+    fn seat(
+        &self,
+        loaded: &Loaded,
+        s: usize,
+        lanes: Range<usize>,
+        bootstraps: usize,
+        owners: &[Vec<usize>],
+    ) -> Result<Seat> {
+        let device = &self.devices[s];
+        let jobs = (bootstraps * lanes.len()).max(1) as u32;
+        let plan = plan(device.info(), &self.ring, jobs, self.groups())
+            .ok_or_else(|| no_kernel("load", device.as_ref(), &self.ring))?;
+        let (program, walk) = (&*loaded.program, &*loaded.walk);
+        let places = places(program, walk, lanes.len());
+        let scratch = if bootstraps == 0 { 0 } else { self.scratch(0, &plan).end };
+        require("load", device.as_ref(), places.bytes + scratch)?;
+        let space = Block::new(device, "load", places.bytes)?;
+        let scratch = Block::new(device, "load", scratch)?;
+        let mine = |w: usize, i: usize| owners.get(w).is_none_or(|owners| owners[i] == s);
+        let share = Share { lanes: lanes.len(), mine: &mine, tile: plan.tile };
+        let (lists, steps) = Builder::new(program, walk, &places, space.at(), share).build();
+        require("load", device.as_ref(), lists.bytes())?;
+        let lists = lists.place(device, "load")?;
+        Ok(Seat { lanes, plan, places, space, lists, scratch, steps })
+    }
+
+    /// Places in the scratch memory at an address.
+    fn scratch(&self, at: u64, plan: &Plan) -> Scratch {
+        let p = &self.params;
+        let place = |at: u64, bytes: usize| at + (bytes as u64).next_multiple_of(256);
+        let tile = plan.tile as usize;
+        let accumulators = place(at, tile * (p.ggsw_count() + p.slots) * 4);
+        let words = tile * (p.glwe_dimension + p.slots) * p.polynomial_size;
+        let first = place(accumulators, words * 8);
+        let chunk = match self.ring.group_ggsws {
+            0 => 0,
+            _ => tile * plan.chunk as usize * bundle_bytes(&self.ring) as usize,
+        };
+        let second = place(first, chunk);
+        let end = place(second, chunk);
+        Scratch { exponents: at, accumulators, bundles: [first, second], end }
+    }
+
+    /// Puts a wave on a seat's device.
+    fn wave(&self, s: usize, w: usize) -> Result<()> {
+        let running = self.running.as_ref().ok_or_else(not_loaded)?;
+        let seat = &running.seats[s];
+        let device = self.devices[s].as_ref();
+        let lists = seat.lists.at();
+        let at = |byte: u64| Argument::Address(lists + byte);
+        for step in &seat.steps[w] {
+            match step {
+                Step::Linear { ops, terms, count, words } => {
+                    let shape = Launch::linear(*count, *words);
+                    let arguments = [at(*ops), at(*terms)];
+                    // SAFETY: the lists hold `count` operations on registers of this seat.
+                    unsafe { launch("run", device, 0, &self.ring, &shape, &arguments)? };
+                }
+                Step::KeySwitch { need, inputs, outputs, jobs } => {
+                    let key = self.keys[s].switches.get(need).ok_or_else(not_loaded)?;
+                    let (inputs, outputs) = (at(*inputs), at(*outputs));
+                    let shape = Argument::KeySwitch(key.shape);
+                    let start = Launch::key_switch_start(*jobs);
+                    let slices = slices(device.info(), &key.shape, *jobs);
+                    let add = Launch::key_switch(&key.shape, *jobs, slices);
+                    let words = Argument::Address(key.words.at());
+                    let all = [outputs, inputs, words, shape, Argument::U32(*jobs)];
+                    // SAFETY: `jobs` addresses in each list, of ciphertexts of the key's shape.
+                    unsafe {
+                        launch("run", device, 0, &self.ring, &start, &[outputs, inputs, shape])?;
+                        launch("run", device, 0, &self.ring, &add, &all)?;
+                    }
+                }
+                Step::Bootstrap { .. } => self.tile(s, seat, step)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Modulus switch, tables, rotation, extraction of one tile.
+    fn tile(&self, s: usize, seat: &Seat, step: &Step) -> Result<()> {
+        let Step::Bootstrap { inputs, tables, extractions, count, jobs } = step else {
+            return Ok(());
+        };
+        let (device, ring, p) = (self.devices[s].as_ref(), &self.ring, &self.params);
+        let scratch = self.scratch(seat.scratch.at(), &seat.plan);
+        let at = |byte: u64| Argument::Address(seat.lists.at() + byte);
+        let (exponents, acc) =
+            (Argument::Address(scratch.exponents), Argument::Address(scratch.accumulators));
+        let centered = u32::from(p.modulus_switch == ModulusSwitch::Centered);
+        let (dimension, width) = (p.lwe_dimension as u32, (p.ggsw_count() + p.slots) as u32);
+        let switch = [exponents, at(*inputs), Argument::U32(dimension), Argument::U32(centered)];
+        let load = [acc, at(*tables), exponents, Argument::U32(width)];
+        // SAFETY: `jobs` addresses of small ciphertexts and of columns of tables; scratch holds a tile.
+        unsafe {
+            launch("run", device, 0, ring, &Launch::modulus_switch(*jobs), &switch)?;
+            launch("run", device, 0, ring, &Launch::load_table(*jobs), &load)?;
+        }
+        self.rotate(s, seat, &scratch, *jobs)?;
+        let extract = Launch::sample_extract(*count);
+        // SAFETY: `count` extractions of these accumulators into registers of this seat.
+        unsafe { launch("run", device, 0, ring, &extract, &[at(*extractions), acc]) }
+    }
+
+    /// Every step of a tile. While a chunk rotates on stream 0 the bundles of the next are made on stream 1.
+    fn rotate(&self, s: usize, seat: &Seat, scratch: &Scratch, jobs: u32) -> Result<()> {
+        let (device, ring) = (self.devices[s].as_ref(), &self.ring);
+        let key = self.keys[s].bootstrap.as_ref().ok_or_else(not_loaded)?.at();
+        let fail = |f| refused("run", device, f);
+        let roots = Argument::Address(self.keys[s].roots.at());
+        let width = (self.params.ggsw_count() + self.params.slots) as u32;
+        let (groups, chunk) = (self.groups(), seat.plan.chunk);
+        let ggsws = ring.group_ggsws.max(1);
+        let exponents =
+            |group: u32| Argument::Address(scratch.exponents + u64::from(group * ggsws) * 4);
+        let steps = |first: u32| chunk.min(groups - first);
+        let bundle = |c: u32| -> Result<()> {
+            let (first, slot) = (c * chunk, scratch.bundles[c as usize % 2]);
+            let key = key + u64::from(first * ggsws) * bundle_bytes(ring);
+            let arguments = [
+                Argument::Address(slot),
+                Argument::Address(key),
+                exponents(first),
+                Argument::U32(width),
+                Argument::U32(jobs),
+                roots,
+            ];
+            let shape = Launch::bundle(ring, steps(first), jobs);
+            // SAFETY: the GGSW of these groups, and room for a bundle of each job and group; stream 1 follows stream 0.
+            unsafe { launch("run", device, 1, ring, &shape, &arguments) }
+        };
+        let grouped = ring.group_ggsws > 0;
+        let shape = Launch::rotate(ring, seat.plan.path, jobs)
+            .ok_or_else(|| no_kernel("run", device, ring))?;
+        if grouped {
+            device.follow(1, 0).map_err(fail)?;
+            bundle(0)?;
+        }
+        for c in 0..groups.div_ceil(chunk) {
+            let first = c * chunk;
+            let (at, stride) = match grouped {
+                true => (
+                    scratch.bundles[c as usize % 2],
+                    u64::from(steps(first)) * bundle_bytes(ring) / u64::from(ring.point_bytes()),
+                ),
+                false => (key + u64::from(first) * bundle_bytes(ring), 0),
+            };
+            if grouped {
+                // Stream 1 waits for the rotation before this one, whose bundles it will overwrite, not for this one.
+                device.follow(1, 0).map_err(fail)?;
+                device.follow(0, 1).map_err(fail)?;
+            }
+            let arguments = [
+                Argument::Address(scratch.accumulators),
+                Argument::Address(at),
+                Argument::U64(stride),
+                exponents(first),
+                Argument::U32(width),
+                Argument::U32(steps(first)),
+                Argument::U32(jobs),
+                roots,
+            ];
+            // SAFETY: accumulators and exponents of `jobs`, the GGSW or bundles of these steps.
+            unsafe { launch("run", device, 0, ring, &shape, &arguments)? };
+            if grouped && (c + 1) * chunk < groups {
+                bundle(c + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings what one device has computed of a wave to the others.
+    fn pass_on(&self, w: usize) -> Result<()> {
+        let running = self.running.as_ref().ok_or_else(not_loaded)?;
+        let Some(owners) = running.owners.get(w) else { return Ok(()) };
+        let (program, wave) = (&running.loaded.program, &running.loaded.walk.waves[w]);
+        if wave.kind == WaveKind::Linear {
+            return Ok(());
+        }
+        for (i, owner) in wave.ops.iter().zip(owners) {
+            for reg in program.ops()[*i].results() {
+                let bytes = register_bytes(program, *reg, running.loaded.lanes) as usize;
+                let mut words = vec![0u8; bytes];
+                let from = &running.seats[*owner];
+                from.space.download("run", from.places.registers[reg.0 as usize], &mut words)?;
+                for (s, seat) in running.seats.iter().enumerate().filter(|(s, _)| s != owner) {
+                    debug_assert!(s < self.devices.len());
+                    seat.space.upload("run", seat.places.registers[reg.0 as usize], &words)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn not_loaded() -> Error {
+    Error::bad_input("run", "a loaded program", "none", "call load first")
+}
