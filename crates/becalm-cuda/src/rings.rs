@@ -84,6 +84,7 @@ pub const TEST_RINGS: &[Ring] = &[
     multi_bit(10, 1, 11, 3, 3),
     Ring { group_bits: 3, group_ggsws: 3, ..classic(9, 1, 1, 15, 2) },
     with(classic(9, 1, 1, 23, 1), Arithmetic::Exact),
+    with(classic(11, 1, 1, 15, 2), Arithmetic::Exact),
     with(classic(8, 2, 1, 23, 1), Arithmetic::Exact),
     with(classic(8, 1, 1, 17, 1), Arithmetic::Exact),
     with(classic(8, 2, 2, 23, 1), Arithmetic::Exact),
