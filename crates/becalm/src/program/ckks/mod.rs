@@ -234,7 +234,7 @@ pub struct CkksProgram {
     steps: Vec<f64>,
     /// Scale of each level of the user.
     scales: Vec<f64>,
-    /// Words of the chain at each level, special words, and where the digits begin.
+    /// Words and digits at each level, and special words.
     counts: Vec<usize>,
     special: usize,
     digits: Vec<usize>,
