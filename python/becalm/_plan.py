@@ -125,21 +125,23 @@ class Plan:
         kind = "regular" if known("kind", kind, KINDS) == "precise" else kind
         return self.context.program(kind, self.slots, stages, SIZES[self.size], values)
 
-    def needs(self, rotations: Iterable[int], conjugate: bool) -> tuple[list[int], bool, bool]:
-        """The rotations, conjugation, and whether the ephemeral secret is needed."""
-        turns = {turn(by) % self.slots for by in rotations} - {0}
-        needs = [p.needs() for p in self.programs.values()]
-        turns.update(*(n[0] for n in needs))
-        return sorted(turns), conjugate or any(n[1] for n in needs), any(n[2] for n in needs)
+    def needs(self, rotations: Iterable[int], conjugate: bool) -> _native.CkksNeeds:
+        """The keys of the bootstraps, and those for what the user does at the user's levels."""
+        turns = sorted({turn(by) % self.slots for by in rotations} - {0})
+        level = params(self.name).levels
+        needs = _native.CkksNeeds(turns, level, level if conjugate else None)
+        for program in self.programs.values():
+            needs = needs.union(program.needs())
+        return needs
 
-    def price(self, needs: tuple[list[int], bool, bool]) -> Price:
-        stored, memory = self.context.key_bytes(*needs)
+    def price(self, needs: _native.CkksNeeds) -> Price:
+        stored, memory = self.context.key_bytes(needs)
         each = self.programs.items()
         return Price(
             params=self.name,
             kinds=tuple(self.kinds),
             slots=self.slots,
-            rotations=len(needs[0]),
+            rotations=len(needs.rotations),
             stored_bytes=stored,
             memory_bytes=memory,
             levels={k: (p.inputs[0][0], p.level) for k, p in each},

@@ -23,12 +23,12 @@ import threading
 from collections.abc import Iterable
 from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _progress, _values
 from becalm._plan import KINDS, Params, Plan, Price, known, params, turn
 from becalm._progress import Progress
+from becalm._vectors import Ciphertext, array, require, vector
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
 
 __all__ = [
@@ -45,204 +45,6 @@ __all__ = [
     "params",
     "price",
 ]
-
-
-def _vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple[bytes, bool]:
-    """The bytes of a vector filled with zeros to `slots`, and whether it is real."""
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError) as e:
-        raise BadInput(op, "a vector of numbers", str(e), "make it flat") from None
-    if array.dtype.kind not in "biufc" and array.size:
-        raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
-    if array.ndim > 1 or (array.ndim == 0 and not single):
-        raise BadInput(op, "a vector", f"shape {array.shape}", "encrypt each row of its own")
-    if array.size > slots:
-        remedy = "split the vector, or make keys for more slots"
-        raise BadInput(op, f"at most {slots} values", str(array.size), remedy)
-    real = array.dtype.kind != "c" or not array.imag.any()
-    filled = np.zeros(1 if array.ndim == 0 else slots, dtype="<c16")
-    filled[: array.size] = array
-    return filled.tobytes(), bool(real)
-
-
-def _array(data: bytes, real: bool) -> npt.NDArray[Any]:
-    values = np.frombuffer(data, dtype="<c16")
-    return values.real.copy() if real else values.astype(np.complex128)
-
-
-class Ciphertext:
-    """A vector of numbers, encrypted: `+`, `-`, `*` with others and with numbers in the clear.
-
-    A product takes a level, of which `level` are left; sums take none. Products of two
-    ciphertexts, rotations and bootstraps need the server, which those made by `secret.encrypt` and
-    `server.load` know.
-    """
-
-    __slots__ = ("_native", "_real", "_server")
-    #: numpy leaves `array + ciphertext` to the ciphertext.
-    __array_ufunc__ = None
-
-    def __init__(
-        self, native: _native.CkksCiphertext, server: Server | None = None, real: bool = False
-    ) -> None:
-        if not isinstance(native, _native.CkksCiphertext):
-            remedy = "use SecretKey.encrypt or Server.load"
-            raise BadInput("ciphertext", "one that becalm made", type(native).__name__, remedy)
-        self._native = native
-        self._server = server
-        self._real = real
-
-    @property
-    def params(self) -> str:
-        """Name of the parameter set."""
-        return self._native.params
-
-    @property
-    def key_id(self) -> str:
-        """Identity of the secret key; public."""
-        return self._native.key_id
-
-    @property
-    def level(self) -> int:
-        """Multiplications that are left."""
-        return self._native.level
-
-    @property
-    def scale(self) -> float:
-        """What values are multiplied by before they are rounded to integers."""
-        return self._native.scale
-
-    @property
-    def slots(self) -> int:
-        """Number of values."""
-        return self._native.slots
-
-    @property
-    def real(self) -> bool:
-        """True if all values are known to be real."""
-        return self._real
-
-    @property
-    def error(self) -> float:
-        """Standard deviation of the error of a value by the formulas, for values up to 1."""
-        return self._native.error
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory."""
-        return self._native.nbytes
-
-    def __len__(self) -> int:
-        return self.slots
-
-    def __add__(self, other: Any) -> Ciphertext:
-        if isinstance(other, Ciphertext):
-            return self._made(self._native.add(other._native), other)
-        data, real = _vector("add", other, self.slots, single=True)
-        return self._made(self._native.add_plain(data), real=real)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Ciphertext:
-        if isinstance(other, Ciphertext):
-            return self._made(self._native.subtract(other._native), other)
-        return self + -_numbers("subtract", other)
-
-    def __rsub__(self, other: Any) -> Ciphertext:
-        return -self + other
-
-    def __neg__(self) -> Ciphertext:
-        return self._made(self._native.negate())
-
-    def __mul__(self, other: Any) -> Ciphertext:
-        if isinstance(other, Ciphertext):
-            return (self._server or other._of("multiply")).multiply(self, other)
-        data, real = _vector("multiply", other, self.slots, single=True)
-        if len(data) == 16 and real:
-            factor = float(np.frombuffer(data, dtype="<c16")[0].real)
-            return self._made(self._native.multiply_constant(factor))
-        return self._made(self._native.multiply_plain(data), real=real)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Ciphertext:
-        if isinstance(other, Ciphertext):
-            remedy = "approximate 1/x by a polynomial"
-            raise Unsupported("divide", "numbers in the clear", "a ciphertext", remedy)
-        divisor = _numbers("divide", other)
-        if not divisor.all():
-            raise BadInput("divide", "numbers other than 0", "0", "divide by something else")
-        return self * (1 / divisor)
-
-    def times_i(self) -> Ciphertext:
-        """i times the values: exact, and takes no level."""
-        return self._made(self._native.multiply_i(), real=False)
-
-    def level_down(self, level: int) -> Ciphertext:
-        """The same values at a lower level: smaller and faster."""
-        return self._made(self._native.level_down(_values.count("level_down", "level", level)))
-
-    def rotate(self, by: int) -> Ciphertext:
-        """The values moved to the left: slot j gets what was in slot j + `by`."""
-        return self._of("rotate").rotate(self, by)
-
-    def conjugate(self) -> Ciphertext:
-        """The complex conjugate of every value."""
-        return self._of("conjugate").conjugate(self)
-
-    def bootstrap(
-        self,
-        kind: str | None = None,
-        *,
-        stage_count: int | None = None,
-        progress: Progress = None,
-    ) -> Ciphertext:
-        """The same values with the levels of the set again; see `Server.bootstrap`."""
-        server = self._of("bootstrap")
-        return server.bootstrap(self, kind, stage_count=stage_count, progress=progress)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the ciphertext to a file, for `load` of the secret key or the server."""
-        self._native.save(path)
-
-    def to_bytes(self) -> bytes:
-        """The bytes of its file."""
-        return self._native.to_bytes()
-
-    def __repr__(self) -> str:
-        return (
-            f"<becalm.ckks.Ciphertext of {self.slots} {'real' if self.real else 'complex'} values, "
-            f"level {self.level}, scale 2^{np.log2(self.scale):.1f}, about "
-            f"{-np.log2(self.error):.1f} bits, {self.params}, key {self.key_id}>"
-        )
-
-    def _of(self, op: str) -> Server:
-        if self._server is None:
-            remedy = "call it of the server, or read the ciphertext with server.load"
-            raise WrongKey(op, "a ciphertext that knows its server", "one that does not", remedy)
-        return self._server
-
-    def _made(
-        self, native: _native.CkksCiphertext, other: Ciphertext | None = None, real: bool = True
-    ) -> Ciphertext:
-        server = self._server or (other._server if other else None)
-        real = self._real and real and (other is None or other._real)
-        return Ciphertext(native, server, real)
-
-
-def _numbers(op: str, value: Any) -> npt.NDArray[Any]:
-    array = np.asarray(value)
-    if array.dtype.kind not in "biufc":
-        raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
-def _require(x: object, op: str) -> Ciphertext:
-    if isinstance(x, Ciphertext):
-        return x
-    remedy = "encrypt it first"
-    raise BadInput(op, "a CKKS ciphertext", type(x).__name__, remedy)
 
 
 class _Encrypts:
@@ -273,7 +75,7 @@ class _Encrypts:
         A lower level makes a smaller ciphertext, on which everything is faster. Precision is
         claimed for values of absolute value up to 1.
         """
-        data, real = _vector("encrypt", values, self._slots, single=False)
+        data, real = vector("encrypt", values, self._slots, single=False)
         at = self._levels if level is None else _values.count("encrypt", "level", level)
         return Ciphertext(self._native.encrypt(data, at), self._server, real)
 
@@ -309,7 +111,7 @@ class SecretKey(_Encrypts):
         The error of CKKS depends on the secret key, and a decryption that others see tells them
         the key (Li–Micciancio 2021). Results to publish come from `decrypt_to_share`.
         """
-        return _array(self._native.decrypt(_require(x, "decrypt")._native), x.real)
+        return array(self._native.decrypt(require(x, "decrypt")._native), x.real)
 
     def decrypt_to_share(
         self, x: Ciphertext, *, precision_bits: float, queries: int
@@ -322,13 +124,13 @@ class SecretKey(_Encrypts):
         """
         bits = _values.real("decrypt_to_share", "precision_bits", precision_bits)
         times = _values.count("decrypt_to_share", "queries", queries)
-        native = _require(x, "decrypt_to_share")._native
-        return _array(self._native.decrypt_to_share(native, bits, times), x.real)
+        native = require(x, "decrypt_to_share")._native
+        return array(self._native.decrypt_to_share(native, bits, times), x.real)
 
     def bits_to_share(self, x: Ciphertext, *, queries: int) -> float:
         """Most `precision_bits` of `decrypt_to_share` for so many shared decryptions."""
         times = _values.count("bits_to_share", "queries", queries)
-        return _require(x, "bits_to_share")._native.bits_to_share(times)
+        return require(x, "bits_to_share")._native.bits_to_share(times)
 
     def public_key(self) -> PublicKey:
         """A key with which anyone encrypts."""
@@ -402,17 +204,17 @@ class Server:
 
     def multiply(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
         """`a * b`, one level below the lower of the two."""
-        x, y = _require(a, "multiply"), _require(b, "multiply")
+        x, y = require(a, "multiply"), require(b, "multiply")
         return Ciphertext(self._keys.multiply(x._native, y._native), self, a.real and b.real)
 
     def rotate(self, x: Ciphertext, by: int) -> Ciphertext:
         """The values moved to the left by `by` slots; needs the key of that rotation."""
-        native = _require(x, "rotate")._native
+        native = require(x, "rotate")._native
         return Ciphertext(self._keys.rotate(native, turn(by)), self, x.real)
 
     def conjugate(self, x: Ciphertext) -> Ciphertext:
         """The complex conjugate of every value."""
-        return Ciphertext(self._keys.conjugate(_require(x, "conjugate")._native), self, x.real)
+        return Ciphertext(self._keys.conjugate(require(x, "conjugate")._native), self, x.real)
 
     def bootstrap(
         self,
@@ -429,7 +231,7 @@ class Server:
         `sign` take `x` at the level of `stage_count` or above. Vectors known to be real take half
         the approximations.
         """
-        native = _require(x, "bootstrap")
+        native = require(x, "bootstrap")
         values = "real" if native.real else "complex"
         made = self._run(kind, stage_count, values, [native], progress)
         return Ciphertext(made[0], self, native.real)
@@ -444,7 +246,7 @@ class Server:
         progress: Progress = None,
     ) -> tuple[Ciphertext, Ciphertext]:
         """Two vectors of real numbers in the time of one complex one."""
-        pair = [_require(a, "bootstrap"), _require(b, "bootstrap")]
+        pair = [require(a, "bootstrap"), require(b, "bootstrap")]
         if not all(x.real for x in pair):
             remedy = "bootstrap them one by one"
             raise BadInput("bootstrap", "values known to be real", "others", remedy)
@@ -455,13 +257,13 @@ class Server:
         """Refuses values in the clear that a bootstrap would not bring back: the server cannot
         see them later.
         """
-        data, real = _vector("bootstrap", values, self.slots, single=False)
+        data, real = vector("bootstrap", values, self.slots, single=False)
         record = self._plan.record(self._kind(kind), None, "real" if real else "complex")
         record.check_values(data)
 
     def attach(self, x: Ciphertext) -> Ciphertext:
         """The ciphertext, knowing this server."""
-        return Ciphertext(_require(x, "attach")._native, self, x.real)
+        return Ciphertext(require(x, "attach")._native, self, x.real)
 
     def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
         """Reads a ciphertext of at most `limit` bytes (1 GiB by default)."""
@@ -588,7 +390,7 @@ def keygen(
         print(_announcement(plan.price(needs)), file=sys.stderr, flush=True)
     native = plan.context.secret_key()
     with _progress.shown(progress, "keys", 0.0) as callback:
-        keys = native.keys(*needs, None, callback)
+        keys = native.keys(needs, None, callback)
     server = Server(plan, keys)
     return Keys(SecretKey(plan.context, native, plan.slots, server), server)
 

@@ -202,22 +202,25 @@ class Engine:
 
     def create_relinearization_key(self, secret_key: SecretKey) -> Key:
         """For products of ciphertexts."""
-        return Key(_base(secret_key), "relinearization")
+        return Key(self._base(secret_key), "relinearization")
 
     def create_conjugation_key(self, secret_key: SecretKey) -> Key:
         """For the complex conjugate."""
-        return self._key(secret_key, "conjugation", [], True, False)
+        needs = _native.CkksNeeds([], 0, self._highest(rotations=False))
+        return self._key(secret_key, "conjugation", needs)
 
     def create_rotation_key(self, secret_key: SecretKey) -> Key:
         """For rotations by every power of two."""
         degree = ckks.params(self._context.name).log2_degree
         turns = [1 << i for i in range(degree - 1)]
-        return self._key(secret_key, "rotation", turns, False, False)
+        needs = _native.CkksNeeds(turns, self._highest(rotations=True))
+        return self._key(secret_key, "rotation", needs)
 
     def create_small_bootstrap_key(self, secret_key: SecretKey) -> Key:
         """For every bootstrap, together with a rotation key."""
         self._require_bootstrap("create_small_bootstrap_key")
-        return self._key(secret_key, "small_bootstrap", [], False, True)
+        needs = _native.CkksNeeds([], 0, bootstrap=self._context.top_level)
+        return self._key(secret_key, "small_bootstrap", needs)
 
     def create_bootstrap_key(
         self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
@@ -243,15 +246,30 @@ class Engine:
             remedy = "choose one of these"
             raise BadInput(f"create_{purpose}_key", f"a size of {list(SIZES)}", repr(size), remedy)
         stages = self._stages(stages)
-        rotations = self._program(kind, stages, SIZES[size], "complex").needs()[0]
-        made = self._key(secret, purpose, rotations, False, True)
+        needs = self._program(kind, stages, SIZES[size], "complex").needs()
+        made = self._key(secret, purpose, needs)
         return Key(made._native, purpose, stages, size)
 
-    def _key(
-        self, secret: SecretKey, purpose: str, rotations: list[int], conjugate: bool, raises: bool
-    ) -> Key:
-        base = _base(secret)
-        return Key(secret._native.keys(rotations, conjugate, raises, base), purpose)
+    def _key(self, secret: SecretKey, purpose: str, needs: _native.CkksNeeds) -> Key:
+        base = self._base(secret)
+        return Key(secret._native.keys(needs, base), purpose)
+
+    def _base(self, secret: SecretKey) -> _native.CkksKeys:
+        """The key of multiplication, made once."""
+        secret = _secret(secret)
+        if secret._base is None:
+            needs = _native.CkksNeeds([], 0, multiply=self._highest(rotations=False))
+            secret._base = secret._native.keys(needs)
+        return secret._base
+
+    def _highest(self, *, rotations: bool) -> int:
+        """The highest level of rotations, or of conjugation and products: a bootstrap does these
+        behind its first transform only.
+        """
+        if not self._bootstraps:
+            return self._max_level
+        top = self._context.top_level
+        return top if rotations else top - self._stage_count
 
     # Messages.
 
@@ -506,14 +524,6 @@ def _secret(key: object) -> SecretKey:
     if isinstance(key, SecretKey):
         return key
     raise WrongKey("keys", "a secret key", type(key).__name__, "use create_secret_key")
-
-
-def _base(secret: SecretKey) -> _native.CkksKeys:
-    """The key of multiplication, made once."""
-    secret = _secret(secret)
-    if secret._base is None:
-        secret._base = secret._native.keys([], False, False)
-    return secret._base
 
 
 def _key(op: str, key: object, purpose: str) -> Key:

@@ -115,6 +115,12 @@ impl CkksContext {
         self.0.context.params().name
     }
 
+    /// The level that a bootstrap raises to.
+    #[getter]
+    fn top_level(&self) -> usize {
+        self.0.context.params().top_level()
+    }
+
     /// Draws a secret key from the system's randomness.
     fn secret_key(&self, py: Python<'_>) -> PyResult<CkksSecretKey> {
         let key = brief(py, &self.0, |c| c.secret_key())?;
@@ -155,17 +161,11 @@ impl CkksContext {
         Ok(CkksCiphertext(self.0.clone(), x))
     }
 
-    /// `(bytes as stored, bytes in memory)` of keys for rotations, conjugation and bootstraps.
-    fn key_bytes(
-        &self,
-        rotations: Vec<i64>,
-        conjugate: bool,
-        bootstrap: bool,
-    ) -> PyResult<(usize, usize)> {
+    /// `(bytes as stored, bytes in memory)` of keys.
+    fn key_bytes(&self, needs: &CkksNeeds) -> PyResult<(usize, usize)> {
         guarded(|| {
-            let needs = needs(rotations, conjugate, bootstrap);
             let c = &self.0.context;
-            Ok((c.stored_key_bytes(&needs), c.key_bytes(&needs)))
+            Ok((c.stored_key_bytes(&needs.0), c.key_bytes(&needs.0)))
         })
     }
 
@@ -197,8 +197,36 @@ impl CkksContext {
     }
 }
 
-fn needs(rotations: Vec<i64>, conjugate: bool, bootstrap: bool) -> Needs {
-    Needs { rotations: rotations.into_iter().collect(), conjugate, bootstrap }
+/// What keys are for, each up to a level.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksNeeds(Needs);
+
+#[pymethods]
+impl CkksNeeds {
+    /// Rotations up to `level`, and the levels of conjugation, products and bootstraps.
+    #[new]
+    #[pyo3(signature = (rotations, level, conjugate=None, multiply=0, bootstrap=None))]
+    fn new(
+        rotations: Vec<i64>,
+        level: usize,
+        conjugate: Option<usize>,
+        multiply: usize,
+        bootstrap: Option<usize>,
+    ) -> Self {
+        let needs = Needs { conjugate, multiply, bootstrap, ..Needs::default() };
+        CkksNeeds(needs.rotate(rotations, level))
+    }
+
+    /// What both need.
+    fn union(&self, other: &CkksNeeds) -> Self {
+        CkksNeeds(self.0.clone().union(&other.0))
+    }
+
+    /// The rotations and their levels.
+    #[getter]
+    fn rotations(&self) -> Vec<(i64, usize)> {
+        self.0.rotations.iter().map(|(by, level)| (*by, *level)).collect()
+    }
 }
 
 fn values_named(name: &str) -> Result<Values> {
@@ -257,22 +285,20 @@ impl CkksSecretKey {
     }
 
     /// Makes evaluation keys, but for those that are `known`; calls `progress(done, total)` meanwhile.
-    #[pyo3(signature = (rotations, conjugate, bootstrap, known=None, progress=None))]
+    #[pyo3(signature = (needs, known=None, progress=None))]
     fn keys(
         &self,
         py: Python<'_>,
-        rotations: Vec<i64>,
-        conjugate: bool,
-        bootstrap: bool,
+        needs: &CkksNeeds,
         known: Option<&CkksKeys>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<CkksKeys> {
-        let needs = needs(rotations, conjugate, bootstrap);
+        let needs = &needs.0;
         let known = known.map(|k| k.1.clone());
         let keys = supervised(py, progress, |watch| {
             self.0.cpu.install(|| {
                 let go_on = |done, all| watch.step(done, all);
-                self.0.context.keys_with(&self.1, &needs, known.as_deref(), go_on)
+                self.0.context.keys_with(&self.1, needs, known.as_deref(), go_on)
             })
         })?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
@@ -490,10 +516,9 @@ pub struct CkksProgram(Arc<Program>);
 
 #[pymethods]
 impl CkksProgram {
-    /// Rotations, whether conjugation, and whether the ephemeral secret is needed.
-    fn needs(&self) -> (Vec<i64>, bool, bool) {
-        let needs = self.0.needs();
-        (needs.rotations.into_iter().collect(), needs.conjugate, needs.bootstrap)
+    /// The keys that it needs.
+    fn needs(&self) -> CkksNeeds {
+        CkksNeeds(self.0.needs())
     }
 
     /// Level and slots of each argument.

@@ -125,7 +125,7 @@ fn bootstraps(
     let (mut needs, cost) = (program.needs(), program.cost());
     let (rotations, gigabytes) = (needs.rotations.len(), context.key_bytes(&needs) as f64 / 1e9);
     println!("{rotations} rotations, keys {gigabytes:.3} GB; {cost:?}");
-    needs.rotations.insert(1);
+    needs = needs.rotate([1], context.params().levels);
     let mut times = Times::default();
     let keys = times.add(context, "keys", || context.keys(&secret, &needs))?;
     let evaluator = Evaluator::new(context, &keys)?;

@@ -346,8 +346,7 @@ fn what_does_not_go_together_is_refused() {
     let program = lossy(&c, &with(3, Values::Real)).unwrap();
     let (secret, other) = (c.secret_key().unwrap(), c.secret_key().unwrap());
     let mut needs = program.needs();
-    let missing = *needs.rotations.iter().next().unwrap();
-    needs.rotations.remove(&missing);
+    let (missing, level) = needs.rotations.pop_first().unwrap();
     let open = |needs: &Needs| {
         let keys = c.keys(&secret, needs).unwrap();
         let evaluator = Evaluator::new(&c, &keys).unwrap();
@@ -355,12 +354,22 @@ fn what_does_not_go_together_is_refused() {
     };
     let says = open(&needs);
     assert!(says.starts_with("wrong_key") && says.contains(&format!("[{missing}]")), "{says}");
-    needs.rotations.insert(missing);
-    needs.conjugate = false;
+    needs.rotations.insert(missing, level - 1);
+    let says = open(&needs);
+    assert!(says.contains(&format!("[{missing}] up to level {level}")), "{says}");
+    needs.rotations.insert(missing, level);
+    let conjugate = needs.conjugate.take();
     assert!(open(&needs).contains("conjugation"));
-    needs.conjugate = true;
-    needs.bootstrap = false;
+    needs.conjugate = conjugate.map(|level| level - 1);
+    assert!(open(&needs).contains("got one for lower levels"));
+    needs.conjugate = conjugate;
+    needs.multiply -= 1;
+    assert!(open(&needs).contains("multiplication"));
+    needs.multiply += 1;
+    needs.bootstrap = None;
     assert!(open(&needs).contains("ephemeral"));
+    needs.bootstrap = Some(c.params().top_level() + 1);
+    assert!(refusal(c.keys(&secret, &needs)).starts_with("bad_input"));
     let keys = c.keys(&secret, &program.needs()).unwrap();
     let session = CkksSession::open(Evaluator::new(&c, &keys).unwrap(), &program).unwrap();
     let m = [Complex::from(0.5); 4];
@@ -400,8 +409,15 @@ fn needs_are_united() {
         lossy(&c, &Settings::default()).unwrap().needs(),
     );
     let both = a.clone().union(&b);
-    assert!(both.rotations.is_superset(&a.rotations) && both.rotations.is_superset(&b.rotations));
-    assert_eq!(a.rotations, b.rotations, "the stages of both are the same");
+    for (by, level) in a.rotations.iter().chain(&b.rotations) {
+        assert!(both.rotations[by] >= *level);
+    }
+    assert!(a.rotations.keys().eq(b.rotations.keys()), "the stages of both are the same");
+    let united = [both.conjugate, Some(both.multiply), both.bootstrap];
+    assert_eq!(
+        united,
+        [a.conjugate.max(b.conjugate), Some(a.multiply.max(b.multiply)), a.bootstrap]
+    );
     let few = sparse(&c, 32, &Settings::default()).unwrap().needs();
     println!("{} rotations for 32 slots: {:?}", few.rotations.len(), few.rotations);
 }

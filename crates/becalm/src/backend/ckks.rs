@@ -40,8 +40,7 @@ impl<'a> CkksSession<'a> {
     ) -> Result<CkksSession<'a>> {
         let (context, keys) = (evaluator.context(), evaluator.keys());
         context.check_set(OP, program.params().name)?;
-        let held = keys.galois.keys().copied().collect();
-        program.require(&held, keys.ephemeral.is_some())?;
+        program.require(keys)?;
         let slots = context.params().slots();
         let encode = |m: &crate::program::ckks::MapSpec| {
             LinearMap::new(context, &m.matrix.repeated(slots), m.level, m.baby, m.scale)
@@ -157,7 +156,7 @@ impl<'a> CkksSession<'a> {
                 let p = &self.program.polynomials()[*polynomial as usize];
                 evaluator.polynomial(get(src)?, p, info.scale)
             }
-            CkksOp::DoubleAngle { src, .. } => Ok(evaluator.doubled_angle(get(src)?)),
+            CkksOp::DoubleAngle { src, .. } => evaluator.doubled_angle(get(src)?),
             CkksOp::RaiseModulus { src, .. } => {
                 let sparse = evaluator.encapsulate(get(src)?, false)?;
                 let factor = (info.scale / context.step(0)).round();

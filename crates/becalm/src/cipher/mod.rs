@@ -12,6 +12,7 @@ pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
 pub(crate) use key::check_structure;
 pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};
+pub(crate) use rlwe::Purpose;
 pub use rlwe::{CkksKeys, CkksPublicKey, CkksSecretKey, Rlwe, SwitchKey};
 pub(crate) use slot_key::slot_gadget;
 pub use slot_key::{RowSums, SlotKey, SlotKeyKind};

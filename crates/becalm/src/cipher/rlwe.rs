@@ -9,6 +9,7 @@ use crate::math::buffer::Buffer;
 use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -104,9 +105,22 @@ pub struct CkksPublicKey {
     pub(crate) parts: [Scratch; 2],
 }
 
+/// What a switch key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Purpose {
+    /// From s² to s.
+    Multiply,
+    /// For X → X^g: from s to the image of s under the inverse.
+    Galois(u32),
+    /// From the secret to the ephemeral one, under the modulus of level 0.
+    ToEphemeral,
+    /// And back.
+    FromEphemeral,
+}
+
 /// Takes what is encrypted under one secret to another.
 pub struct SwitchKey {
-    /// Words of the chain that the key covers.
+    /// Words of the chain that the key covers: those of the highest level at which it is used.
     pub(crate) count: usize,
     /// Special words of the key.
     pub(crate) special: usize,
@@ -130,12 +144,8 @@ impl SwitchKey {
 pub struct CkksKeys {
     pub(crate) params: &'static str,
     pub(crate) id: KeyId,
-    /// From s² to s.
-    pub(crate) relinearize: Arc<SwitchKey>,
-    /// For X → X^g: from s to the image of s under the inverse.
-    pub(crate) galois: BTreeMap<usize, Arc<SwitchKey>>,
-    /// From the secret to the ephemeral one, under the modulus of level 0; and back.
-    pub(crate) ephemeral: Option<Arc<[SwitchKey; 2]>>,
+    /// That of multiplication is always there; those to and from an ephemeral secret come together.
+    pub(crate) switches: BTreeMap<Purpose, Arc<SwitchKey>>,
 }
 
 impl CkksKeys {
@@ -146,12 +156,15 @@ impl CkksKeys {
 
     /// Bytes in memory.
     pub fn bytes(&self) -> usize {
-        let ephemeral = self.ephemeral.iter().flat_map(|pair| pair.iter());
-        let galois = self.galois.values().map(|key| &**key);
-        ephemeral.chain([&*self.relinearize]).chain(galois).map(SwitchKey::bytes).sum()
+        self.switches.values().map(|key| key.bytes()).sum()
     }
 
-    /// What either has; where both have it, this one's.
+    /// Words of the chain that the key for `purpose` covers, 0 where there is none.
+    pub(crate) fn words(&self, purpose: Purpose) -> usize {
+        self.switches.get(&purpose).map_or(0, |key| key.count)
+    }
+
+    /// What either has; where both have it, the one for the higher level, or this one's.
     ///
     /// # Errors
     /// `WrongParams` for keys of another set, `WrongKey` for those of another secret key.
@@ -172,10 +185,16 @@ impl CkksKeys {
             return Err(Error::wrong_key(op, wanted, got, remedy));
         }
         let mut all = self.clone();
-        for (power, key) in &other.galois {
-            all.galois.entry(*power).or_insert_with(|| key.clone());
+        for (purpose, key) in &other.switches {
+            // There and back again by one ephemeral secret.
+            let which = match purpose {
+                Purpose::ToEphemeral => Purpose::FromEphemeral,
+                which => *which,
+            };
+            if other.words(which) > self.words(which) {
+                all.switches.insert(*purpose, key.clone());
+            }
         }
-        all.ephemeral = all.ephemeral.or_else(|| other.ephemeral.clone());
         Ok(all)
     }
 }

@@ -5,12 +5,13 @@
 
 use super::encode::residue;
 use super::{Context, power_of_rotation};
-use crate::cipher::{CkksKeys, Rlwe, SwitchKey};
+use crate::cipher::{CkksKeys, Purpose, Rlwe, SwitchKey};
 use crate::math::complex::Complex;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Relative difference of two scales that counts as none.
 const SAME_SCALE: f64 = 1e-9;
@@ -422,7 +423,8 @@ impl<'a> Evaluator<'a> {
         self.context.level_below("multiply", &a)?;
         let mut sum = Sum::new(self.context, &a, a.level, a.scale * b.scale);
         sum.add_product(self.context, &a, &b, false);
-        Ok(sum.finish(self.context, &self.keys.relinearize, &a))
+        let key = self.key("multiply", Purpose::Multiply, a.level)?;
+        Ok(sum.finish(self.context, &key, &a))
     }
 
     /// `a·a`.
@@ -433,13 +435,38 @@ impl<'a> Evaluator<'a> {
         self.multiply(a, a)
     }
 
-    /// The key of X → X^`power`.
-    pub(crate) fn galois_key(&self, op: &'static str, power: usize) -> Result<&'a SwitchKey> {
-        self.keys.galois.get(&power).map(|key| &**key).ok_or_else(|| {
-            let wanted = format!("the key of X -> X^{power}");
-            let got = format!("keys of {:?}", self.keys.galois.keys().collect::<Vec<_>>());
-            Error::wrong_key(op, wanted, got, "declare the rotation in `Needs` when keys are made")
-        })
+    /// The key for a purpose, which is to reach up to `level`.
+    pub(crate) fn key(
+        &self,
+        op: &'static str,
+        purpose: Purpose,
+        level: usize,
+    ) -> Result<Arc<SwitchKey>> {
+        let (held, wanted) = (self.keys.switches.get(&purpose), self.context.words(level));
+        if let Some(key) = held.filter(|k| k.count >= wanted) {
+            return Ok(key.clone());
+        }
+        let what = match purpose {
+            Purpose::Multiply => "the key of multiplication".into(),
+            Purpose::Galois(g) => format!("the key of X -> X^{g}"),
+            Purpose::ToEphemeral | Purpose::FromEphemeral => {
+                "the keys to the ephemeral secret".into()
+            }
+        };
+        let covered =
+            (0..=level).rev().find(|l| self.context.words(*l) <= self.keys.words(purpose));
+        let got = match covered.filter(|_| held.is_some()) {
+            Some(level) => format!("one up to level {level}"),
+            None => {
+                let galois = self.keys.switches.keys().filter_map(|p| match p {
+                    Purpose::Galois(g) => Some(g),
+                    _ => None,
+                });
+                format!("keys of {:?}", galois.collect::<Vec<_>>())
+            }
+        };
+        let remedy = "declare it, with its level, in `Needs` when keys are made";
+        Err(Error::wrong_key(op, format!("{what} up to level {level}"), got, remedy))
     }
 
     /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.
@@ -451,8 +478,8 @@ impl<'a> Evaluator<'a> {
             if *power == 1 {
                 return Ok(x.clone());
             }
-            let key = self.galois_key(op, *power)?;
-            let raised = context.inner_product(&digits, key, [&x.parts[0], &[]]);
+            let key = self.key(op, Purpose::Galois(*power as u32), x.level)?;
+            let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
             let permutation = context.permutation(*power);
             let parts = [0, 1].map(|k| {
                 let part = context.divide(&raised.parts[k], count, count, key.special);
@@ -494,19 +521,11 @@ impl<'a> Evaluator<'a> {
 
     /// From the main secret to the ephemeral one, or back, at the level of `x`.
     pub(crate) fn encapsulate(&self, x: &Rlwe, back: bool) -> Result<Rlwe> {
-        let keys = self.keys.ephemeral.as_ref().ok_or_else(|| {
-            let remedy = "make keys with `Needs { bootstrap: true, .. }`";
-            Error::wrong_key(
-                "bootstrap",
-                "the keys to the ephemeral secret",
-                "keys without",
-                remedy,
-            )
-        })?;
-        let (context, key, count) =
-            (self.context, &keys[usize::from(back)], self.context.words(x.level));
+        let purpose = if back { Purpose::FromEphemeral } else { Purpose::ToEphemeral };
+        let key = self.key("bootstrap", purpose, x.level)?;
+        let (context, count) = (self.context, self.context.words(x.level));
         let digits = context.decompose(&x.parts[1], count, key.special);
-        let raised = context.inner_product(&digits, key, [&x.parts[0], &[]]);
+        let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
         let parts = [0, 1].map(|k| context.divide(&raised.parts[k], count, count, key.special));
         Ok(context.ciphertext(x, x.level, x.scale, parts))
     }

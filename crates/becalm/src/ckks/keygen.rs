@@ -1,7 +1,7 @@
 //! Keys of CKKS: secret, public, and what a server needs, made for declared needs.
 
 use super::Context;
-use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, KeyId, SwitchKey};
+use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, KeyId, Purpose, SwitchKey};
 use crate::math::buffer::{Buffer, require_memory};
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::rns::{Scratch, centred, mul};
@@ -9,28 +9,42 @@ use crate::math::sampling;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
-use std::collections::btree_map::Entry;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// What a server is to do, hence which keys it gets besides that of multiplication.
+/// What a server is to do, and up to which level: hence which keys it gets, and for how many words. That of multiplication
+/// at the levels of the user it always gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Rotations by these numbers of slots.
-    pub rotations: BTreeSet<i64>,
-    /// Complex conjugation.
-    pub conjugate: bool,
-    /// The switch to the ephemeral secret and back, for a bootstrap.
-    pub bootstrap: bool,
+    /// Rotations by these numbers of slots, each up to a level.
+    pub rotations: BTreeMap<i64, usize>,
+    /// Complex conjugation up to a level.
+    pub conjugate: Option<usize>,
+    /// Products up to this level, where it is above those of the user.
+    pub multiply: usize,
+    /// For a bootstrap: the switch to the ephemeral secret, and back at the level that ciphertexts are raised to.
+    pub bootstrap: Option<usize>,
 }
 
 impl Needs {
+    /// Rotations by these numbers of slots up to `level`, besides.
+    pub fn rotate(mut self, by: impl IntoIterator<Item = i64>, level: usize) -> Needs {
+        for by in by {
+            let most = self.rotations.entry(by).or_default();
+            *most = level.max(*most);
+        }
+        self
+    }
+
     /// What two programs need together.
     pub fn union(mut self, other: &Needs) -> Needs {
-        self.rotations.extend(&other.rotations);
-        self.conjugate |= other.conjugate;
-        self.bootstrap |= other.bootstrap;
+        for (by, level) in &other.rotations {
+            self = self.rotate([*by], *level);
+        }
+        self.conjugate = self.conjugate.max(other.conjugate);
+        self.multiply = self.multiply.max(other.multiply);
+        self.bootstrap = self.bootstrap.max(other.bootstrap);
         self
     }
 }
@@ -139,42 +153,62 @@ impl Context {
         Ok([b, a])
     }
 
-    /// Bytes in memory of the keys for `needs`, exactly: N doubles for two polynomials of every digit and word of Q·P.
-    pub fn key_bytes(&self, needs: &Needs) -> usize {
-        let one = |count: usize, special: usize| {
-            let digits = self.digits().iter().take_while(|d| d.start < count).count();
-            digits * (count + special) * self.params().degree() * 16
-        };
-        let rotations = self.powers(needs).len();
-        let whole = one(self.words(self.params().top_level()), self.special());
-        let ephemeral = match (needs.bootstrap, self.params().bootstrap) {
-            (true, Some(b)) => whole + one(self.words(0), b.ephemeral_words),
-            _ => 0,
-        };
-        (1 + rotations) * whole + ephemeral
+    /// The keys for `needs`, each with the level that it is for; levels above the top are the top.
+    pub(super) fn key_plan(&self, needs: &Needs) -> BTreeMap<Purpose, usize> {
+        let (n, top) = (self.params().degree(), self.params().top_level());
+        let mut plan =
+            BTreeMap::from([(Purpose::Multiply, needs.multiply.max(self.params().levels))]);
+        let rotations = needs.rotations.iter().map(|(k, level)| (power_of_rotation(*k, n), *level));
+        for (g, level) in rotations.chain(needs.conjugate.map(|level| (2 * n - 1, level))) {
+            if g != 1 {
+                let most = plan.entry(Purpose::Galois(g as u32)).or_default();
+                *most = level.max(*most);
+            }
+        }
+        if let (Some(level), Some(_)) = (needs.bootstrap, self.params().bootstrap) {
+            plan.extend([(Purpose::ToEphemeral, 0), (Purpose::FromEphemeral, level)]);
+        }
+        plan.values_mut().for_each(|level| *level = top.min(*level));
+        plan
     }
 
-    /// The g of X → X^g for rotations and conjugation.
-    pub(super) fn powers(&self, needs: &Needs) -> BTreeSet<usize> {
-        let n = self.params().degree();
-        let mut powers: BTreeSet<usize> =
-            needs.rotations.iter().map(|k| power_of_rotation(*k, n)).collect();
-        powers.extend(needs.conjugate.then_some(2 * n - 1));
-        powers.remove(&1);
-        powers
+    /// Words and special words of the key for a purpose at `level`.
+    pub(super) fn key_shape(&self, purpose: Purpose, level: usize) -> (usize, usize) {
+        match (purpose, self.params().bootstrap) {
+            (Purpose::ToEphemeral, Some(b)) => (self.words(0), b.ephemeral_words),
+            _ => (self.words(level), self.special()),
+        }
+    }
+
+    /// Digits of a key for `count` words of the chain.
+    pub(super) fn key_digits(&self, count: usize) -> usize {
+        self.digits().iter().take_while(|d| d.start < count).count()
+    }
+
+    /// Bytes in memory of the keys for `needs`, exactly: N doubles for two polynomials of every digit and word of Q·P.
+    pub fn key_bytes(&self, needs: &Needs) -> usize {
+        self.planned_bytes(&self.key_plan(needs))
+    }
+
+    fn planned_bytes(&self, plan: &BTreeMap<Purpose, usize>) -> usize {
+        let one = |(purpose, level): (&Purpose, &usize)| {
+            let (count, special) = self.key_shape(*purpose, *level);
+            self.key_digits(count) * (count + special) * self.params().degree() * 16
+        };
+        plan.iter().map(one).sum()
     }
 
     /// The keys that a server needs.
     ///
     /// # Errors
-    /// `WrongParams` for a secret of another set or a set without bootstrap that needs one, `Memory` where the keys do
-    /// not fit, `Io` when the system has no randomness.
+    /// `WrongParams` for a secret of another set or a set without bootstrap that needs one, `BadInput` for a level that the
+    /// set does not have, `Memory` where the keys do not fit, `Io` when the system has no randomness.
     pub fn keys(&self, secret: &CkksSecretKey, needs: &Needs) -> Result<CkksKeys> {
         self.keys_with(secret, needs, None, |_, _| true)
     }
 
-    /// [`Context::keys`], less those that are `known` already, which are shared and not made again. `go_on` is told how many
-    /// keys there are and will be in all; its `false` stops the work.
+    /// [`Context::keys`], less those that are `known` already for a level as high, which are shared and not made again.
+    /// `go_on` is told how many keys are made and will be in all; its `false` stops the work.
     ///
     /// # Errors
     /// As [`Context::keys`]; `WrongKey` where the known keys are those of another secret, `Interrupted` when stopped.
@@ -188,48 +222,48 @@ impl Context {
         let op = "make keys";
         self.check_set(op, secret.params)?;
         self.check_needs(op, secret, needs, known)?;
-        let held = known.map_or(0, CkksKeys::bytes);
-        require_memory(op, self.key_bytes(needs).saturating_sub(held))?;
-        let powers = self.powers(needs);
-        let (mut done, all) = (0, powers.len() + 1 + 2 * usize::from(needs.bootstrap));
-        let mut step = || {
-            done += 1;
-            let stopped = || Error::interrupted(op, "to go on", "a request to stop", "start again");
-            if go_on(done, all) { Ok(()) } else { Err(stopped()) }
-        };
-        let (n, count) = (self.params().degree(), self.words(self.params().top_level()));
-        let words = self.words_of(count, self.special());
+        let mut missing = self.key_plan(needs);
+        missing.retain(|p, level| known.is_none_or(|k| k.words(*p) < self.words(*level)));
+        if missing.contains_key(&Purpose::FromEphemeral) {
+            missing.insert(Purpose::ToEphemeral, 0);
+        }
+        require_memory(op, self.planned_bytes(&missing))?;
+        let words = self.words_of(self.words(self.params().top_level()), self.special());
         let s = self.secret_limbs(&secret.coefficients, &words);
-        let relinearize = match known {
-            Some(known) => known.relinearize.clone(),
-            None => {
-                let mut square = Zeroizing::new(vec![0.0; s.len()]);
-                square.par_chunks_mut(n).zip(&words).enumerate().for_each(|(at, (x, i))| {
-                    self.ring().mul(*i, x, &s[at * n..][..n], &s[at * n..][..n]);
-                });
-                Arc::new(self.switch_key(&square, &s, count, self.special())?)
-            }
+        let weight = self.params().bootstrap.map(|b| b.ephemeral_weight);
+        let sparse = match missing.contains_key(&Purpose::FromEphemeral) {
+            true => Zeroizing::new(self.ternary(&SecretSeed::from_system()?, weight)),
+            false => Zeroizing::default(),
         };
-        step()?;
-        let mut galois = known.map(|k| k.galois.clone()).unwrap_or_default();
-        for g in powers {
-            if let Entry::Vacant(place) = galois.entry(g) {
-                place.insert(Arc::new(self.galois_key_of(&s, g, count)?));
+        let sparse = match sparse.is_empty() {
+            true => Zeroizing::default(),
+            false => self.secret_limbs(&sparse, &words),
+        };
+        let mut switches = known.map(|k| k.switches.clone()).unwrap_or_default();
+        for (done, (purpose, level)) in missing.iter().enumerate() {
+            if !go_on(done, missing.len()) {
+                return Err(Error::interrupted(op, "to go on", "a request to stop", "start again"));
             }
-            step()?;
+            let (count, special) = self.key_shape(*purpose, *level);
+            let key = match purpose {
+                Purpose::Multiply => self.switch_key(&self.squared(&s, &words), &s, count, special),
+                Purpose::Galois(g) => self.galois_key_of(&s, *g as usize, count),
+                Purpose::ToEphemeral => self.switch_key(&s, &sparse, count, special),
+                Purpose::FromEphemeral => self.switch_key(&sparse, &s, count, special),
+            };
+            switches.insert(*purpose, Arc::new(key?));
         }
-        let mut ephemeral = known.and_then(|k| k.ephemeral.clone());
-        if let (true, None, Some(b)) = (needs.bootstrap, &ephemeral, self.params().bootstrap) {
-            let weight = Some(b.ephemeral_weight);
-            let sparse = Zeroizing::new(self.ternary(&SecretSeed::from_system()?, weight));
-            let sparse = self.secret_limbs(&sparse, &words);
-            let to = self.switch_key(&s, &sparse, self.words(0), b.ephemeral_words)?;
-            step()?;
-            let from = self.switch_key(&sparse, &s, count, self.special())?;
-            step()?;
-            ephemeral = Some(Arc::new([to, from]));
-        }
-        Ok(CkksKeys { params: self.params().name, id: secret.id, relinearize, galois, ephemeral })
+        go_on(missing.len(), missing.len());
+        Ok(CkksKeys { params: self.params().name, id: secret.id, switches })
+    }
+
+    /// Values of the square of a secret.
+    fn squared(&self, s: &[f64], words: &[usize]) -> Zeroizing<Vec<f64>> {
+        let n = self.params().degree();
+        let mut square = Zeroizing::new(vec![0.0; s.len()]);
+        let limbs = square.par_chunks_mut(n).zip(s.par_chunks(n)).zip(words);
+        limbs.for_each(|((x, s), i)| self.ring().mul(*i, x, s, s));
+        square
     }
 
     fn check_needs(
@@ -239,9 +273,17 @@ impl Context {
         needs: &Needs,
         known: Option<&CkksKeys>,
     ) -> Result<()> {
-        if needs.bootstrap && self.params().bootstrap.is_none() {
+        if needs.bootstrap.is_some() && self.params().bootstrap.is_none() {
             let (wanted, got) = ("a set with a bootstrap", self.params().name);
             return Err(Error::wrong_params(op, wanted, got, "use a set with a bootstrap"));
+        }
+        let (own, top) =
+            (needs.multiply.max(needs.bootstrap.unwrap_or(0)), self.params().top_level());
+        let levels = needs.rotations.values().copied().chain(needs.conjugate);
+        let highest = levels.fold(own, usize::max);
+        if highest > top {
+            let (wanted, got) = (format!("levels of at most {top}"), highest.to_string());
+            return Err(Error::bad_input(op, wanted, got, "no ciphertext has more levels"));
         }
         let Some(known) = known else { return Ok(()) };
         self.check_set(op, known.params)?;
@@ -276,7 +318,7 @@ impl Context {
         let (ring, n) = (self.ring(), self.params().degree());
         let chain = self.words(self.params().top_level());
         let limbs = count + special;
-        let digits = self.digits().iter().take_while(|d| d.start < count).count();
+        let digits = self.key_digits(count);
         let (bodies, masks) = (Buffer::new(digits * limbs * n)?, Buffer::new(digits * limbs * n)?);
         let (seed, hidden) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
         let mut key = SwitchKey { count, special, seed, bodies, masks };

@@ -11,7 +11,7 @@
 
 use super::key_switch::Raised;
 use super::{Context, Evaluator, power_of_rotation};
-use crate::cipher::{Rlwe, SwitchKey};
+use crate::cipher::{Purpose, Rlwe, SwitchKey};
 use crate::math::complex::Complex;
 use crate::math::rns::{First, Scratch, TILE};
 use crate::{Error, Result};
@@ -271,8 +271,8 @@ impl Diagonal {
 }
 
 /// What a rotation takes.
-struct Rotation<'a> {
-    key: &'a SwitchKey,
+struct Rotation {
+    key: Arc<SwitchKey>,
     permutation: Arc<Vec<u32>>,
 }
 
@@ -297,8 +297,9 @@ impl Evaluator<'_> {
         let mut terms = self.giants(x, map)?;
         // A map has one giant step at least.
         let Some(mut sum) = terms.pop() else { return Ok(x.clone()) };
+        let by = map.steps.middle * map.steps.baby * map.steps.stride;
         while let Some(next) = terms.pop() {
-            sum = self.turned(sum, map.steps.middle * map.steps.baby * map.steps.stride, next)?;
+            sum = self.turned(sum, &self.rotation(by, map.level)?, next);
         }
         let keep = context.words(map.level - 1);
         let parts = [0, 1].map(|k| context.divide(&sum.parts[k], count, keep, context.special()));
@@ -308,10 +309,10 @@ impl Evaluator<'_> {
         Ok(out)
     }
 
-    /// The key and the permutation of a rotation by `by`.
-    fn rotation(&self, by: usize) -> Result<Rotation<'_>> {
+    /// The key and the permutation of a rotation by `by` at `level`.
+    fn rotation(&self, by: usize, level: usize) -> Result<Rotation> {
         let power = power_of_rotation(by as i64, self.context().params().degree());
-        let key = self.galois_key("apply a linear map", power)?;
+        let key = self.key("apply a linear map", Purpose::Galois(power as u32), level)?;
         Ok(Rotation { key, permutation: self.context().permutation(power) })
     }
 
@@ -327,11 +328,11 @@ impl Evaluator<'_> {
         let (n, special) = (context.params().degree(), context.special());
         let steps: BTreeSet<usize> = map.diagonals.keys().map(|(_, _, i)| *i).collect();
         let babies = steps.iter().filter(|i| **i > 0);
-        let babies = babies.map(|i| Ok((*i, self.rotation(i * map.steps.stride)?)));
+        let babies = babies.map(|i| Ok((*i, self.rotation(i * map.steps.stride, map.level)?)));
         let babies: BTreeMap<usize, Rotation> = babies.collect::<Result<_>>()?;
         let onward = match map.steps.middle {
             1 => None,
-            _ => Some(self.rotation(map.steps.baby * map.steps.stride)?),
+            _ => Some(self.rotation(map.steps.baby * map.steps.stride, map.level)?),
         };
         let mut sums: Vec<Raised> = (0..map.steps.giant).map(|_| self.zeros(count)).collect();
         let mut raised = context.raise(&x.parts, count);
@@ -370,7 +371,7 @@ impl Evaluator<'_> {
         out: &mut [&mut [f64]; 2],
     ) {
         let (context, n) = (self.context(), first.len());
-        let [bodies, masks] = context.key_rows(rotation.key, count, rows.len(), i);
+        let [bodies, masks] = context.key_rows(&rotation.key, count, rows.len(), i);
         let mut product = context.ring().scratch(2 * n);
         let (a, b) = product.split_at_mut(n);
         let keys: [&[&[f64]]; 2] = [&bodies, &masks];
@@ -454,11 +455,11 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A sum modulo Q·P rotated by `by`, and `next` added.
-    fn turned(&self, sum: Raised, by: usize, mut next: Raised) -> Result<Raised> {
+    /// A sum modulo Q·P rotated, and `next` added.
+    fn turned(&self, sum: Raised, rotation: &Rotation, mut next: Raised) -> Raised {
         let (context, count) = (self.context(), sum.count);
         let (ring, n) = (context.ring(), context.params().degree());
-        let Rotation { key, permutation } = self.rotation(by)?;
+        let Rotation { key, permutation } = rotation;
         let linear = context.divide(&sum.parts[1], count, count, context.special());
         let digits = context.decompose(&linear, count, key.special);
         context.each_word(&digits, next.limbs(n), |i, rows, out| {
@@ -469,9 +470,9 @@ impl Evaluator<'_> {
             let first = [First::Other(&sum.parts[0][i * n..][..n]), First::Zero];
             ring.dot_pair(word, [a, b], rows, [&bodies, &masks], first);
             for (x, y) in out.into_iter().zip(product.chunks(n)) {
-                ring.add_permuted(word, x, y, &permutation);
+                ring.add_permuted(word, x, y, permutation);
             }
         });
-        Ok(next)
+        next
     }
 }

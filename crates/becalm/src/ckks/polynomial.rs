@@ -6,9 +6,10 @@
 
 use super::evaluate::Sum;
 use super::{Context, Evaluator};
-use crate::cipher::Rlwe;
+use crate::cipher::{Purpose, Rlwe, SwitchKey};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The greatest degree that is a plain linear combination of T_i.
 const LEAF: usize = 3;
@@ -89,32 +90,37 @@ impl Chebyshev {
 
 /// T_1, T_2, T_3 and T_(2^i) of a ciphertext.
 struct Basis<'a> {
-    evaluator: &'a Evaluator<'a>,
+    context: &'a Context,
+    /// The key of multiplication.
+    key: Arc<SwitchKey>,
     powers: BTreeMap<usize, Rlwe>,
 }
 
 impl Basis<'_> {
-    fn context(&self) -> &Context {
-        self.evaluator.context()
+    /// T_1 = x.
+    fn new<'a>(op: &'static str, evaluator: &'a Evaluator<'a>, x: &Rlwe) -> Result<Basis<'a>> {
+        let key = evaluator.key(op, Purpose::Multiply, x.level)?;
+        let powers = BTreeMap::from([(1, x.clone())]);
+        Ok(Basis { context: evaluator.context(), key, powers })
     }
 
     /// Makes T_k of T_a and T_(k−a).
     fn extend(&mut self, k: usize) {
         let a = if k.is_power_of_two() { k / 2 } else { 1 << k.ilog2() };
         let (x, y) = (&self.powers[&a], &self.powers[&(k - a)]);
-        let mut sum = Sum::new(self.context(), x, x.level.min(y.level), x.scale * y.scale);
-        sum.add_product(self.context(), x, y, true);
+        let mut sum = Sum::new(self.context, x, x.level.min(y.level), x.scale * y.scale);
+        sum.add_product(self.context, x, y, true);
         match a - (k - a) {
-            0 => sum.add_constant(self.context(), -1.0),
-            d => sum.add_multiple(self.context(), &self.powers[&d], -1.0),
+            0 => sum.add_constant(self.context, -1.0),
+            d => sum.add_multiple(self.context, &self.powers[&d], -1.0),
         }
-        let made = sum.finish(self.context(), &self.evaluator.keys().relinearize, x);
+        let made = sum.finish(self.context, &self.key, x);
         self.powers.insert(k, made);
     }
 
     /// p as a sum at `level` with the scale `scale`.
     fn sum(&self, p: &Chebyshev, level: usize, scale: f64) -> Sum {
-        let (context, degree) = (self.context(), p.degree());
+        let (context, degree) = (self.context, p.degree());
         let one = &self.powers[&1];
         let there = |i: usize| self.powers.get(&i).is_some_and(|t| t.level >= level);
         if degree <= 1 || degree <= LEAF && (1..=degree).all(there) {
@@ -134,7 +140,7 @@ impl Basis<'_> {
         } else {
             let inner = scale / factor.scale * context.step(level + 1);
             let inner = self.sum(&quotient, level + 1, inner);
-            let inner = inner.finish(context, &self.evaluator.keys().relinearize, one);
+            let inner = inner.finish(context, &self.key, one);
             sum.add_product(context, &inner, factor, false);
         }
         sum
@@ -157,7 +163,7 @@ impl Evaluator<'_> {
             let got = format!("degree {}, level {}", p.degree(), x.level);
             return Err(Error::bad_input(op, wanted, got, "bootstrap first, or lower the degree"));
         }
-        let mut basis = Basis { evaluator: self, powers: BTreeMap::from([(1, x.clone())]) };
+        let mut basis = Basis::new(op, self, x)?;
         let mut k = 2;
         while k <= p.degree() {
             basis.extend(k);
@@ -168,13 +174,16 @@ impl Evaluator<'_> {
         }
         let level = x.level + 1 - p.depth();
         let sum = basis.sum(p, level, scale * self.context().step(level));
-        Ok(sum.finish(self.context(), &self.keys().relinearize, x))
+        Ok(sum.finish(self.context(), &basis.key, x))
     }
 
     /// 2·x² − 1 in every slot, which is T_2: one level lower.
-    pub(crate) fn doubled_angle(&self, x: &Rlwe) -> Rlwe {
-        let mut basis = Basis { evaluator: self, powers: BTreeMap::from([(1, x.clone())]) };
+    ///
+    /// # Errors
+    /// `WrongKey` where the key of multiplication does not reach the level.
+    pub(crate) fn doubled_angle(&self, x: &Rlwe) -> Result<Rlwe> {
+        let mut basis = Basis::new("double the angle", self, x)?;
         basis.extend(2);
-        basis.powers.remove(&2).unwrap_or_else(|| x.clone())
+        Ok(basis.powers.remove(&2).unwrap_or_else(|| x.clone()))
     }
 }

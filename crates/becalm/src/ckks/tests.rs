@@ -15,8 +15,7 @@ struct World {
 static WORLD: LazyLock<World> = LazyLock::new(|| {
     let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
     let secret = context.secret_key().unwrap();
-    let rotations = [1, 3, 4, 12].into_iter().collect();
-    let needs = Needs { rotations, conjugate: true, bootstrap: false };
+    let needs = Needs { conjugate: Some(3), ..Needs::default() }.rotate([1, 3, 4, 12], 5);
     let keys = context.keys(&secret, &needs).unwrap();
     World { context, secret, keys }
 });
@@ -117,8 +116,7 @@ fn linear_maps_are_those_of_their_matrix() {
     let x = context.encrypt(&m, 5, secret).unwrap();
     let missing = evaluator.linear(&x, &map).err().map(|e| e.kind());
     assert_eq!(missing, Some("wrong_key"), "the key of the rotation by 2 was not made");
-    let keys =
-        context.keys(secret, &Needs { rotations: map.rotations(), ..Needs::default() }).unwrap();
+    let keys = context.keys(secret, &Needs::default().rotate(map.rotations(), 5)).unwrap();
     let evaluator = Evaluator::new(context, &keys).unwrap();
     let y = evaluator.linear(&x, &map).unwrap();
     assert!(y.level() == 4 && bits(&y, &matrix.apply(&m)) > 23.0);
@@ -176,6 +174,38 @@ fn keys_travel_as_seeds_and_bodies() {
         bytes[at] ^= 1;
         assert_eq!(kind(&bytes), Some("bad_file"), "byte {at}");
         bytes[at] ^= 1;
+    }
+}
+
+/// A key serves its level and those below, costs no more than they need, and is made again for a higher one alone.
+#[test]
+fn keys_reach_to_their_level() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let m = message(2048, 0.7);
+    let at = |level| context.encrypt(&m, level, secret).unwrap();
+    let turned: Vec<Complex> = (0..2048).map(|j| m[(j + 3) % 2048]).collect();
+    for level in [5, 4, 0] {
+        assert!(bits(&evaluator.rotate(&at(level), 3).unwrap(), &turned) > 24.0, "level {level}");
+    }
+    let says = evaluator.rotate(&at(6), 3).err().unwrap().to_string();
+    assert!(says.contains("up to level 6, got one up to level 5"), "{says}");
+    assert_eq!(evaluator.conjugate(&at(4)).err().map(|e| e.kind()), Some("wrong_key"));
+    let (low, high) = (Needs::default().rotate([3, 4], 5), Needs::default().rotate([3], 10));
+    let sizes = [&low, &low.clone().union(&high)].map(|n| context.key_bytes(n));
+    assert!(sizes[0] < sizes[1], "{sizes:?}");
+    let mut made = 0;
+    let both = context.keys_with(secret, &high, Some(keys), |_, all| {
+        made = all;
+        true
+    });
+    let both = both.unwrap();
+    assert_eq!(made, 1, "all else is there");
+    assert_eq!(both.bytes() - keys.bytes(), sizes[1] - sizes[0]);
+    for united in [keys.union(&both).unwrap(), both.union(keys).unwrap()] {
+        assert_eq!(united.bytes(), both.bytes(), "the higher of two");
+        let evaluator = Evaluator::new(context, &united).unwrap();
+        assert!(bits(&evaluator.rotate(&at(10), 3).unwrap(), &turned) > 28.0);
     }
 }
 

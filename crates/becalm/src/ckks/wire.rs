@@ -1,12 +1,12 @@
 //! Evaluation keys as bytes: seeds and bodies, no masks.
 //!
 //! A magic line, the length of a header (u32, little endian) and the header (postcard): set, key, and for each switch key
-//! what it is for, its words and the seed of its masks. Then the bodies: limb after limb, each residue 0 ≤ x < p in
+//! what it is for, how many words it covers and the seed of its masks. Then the bodies: limb after limb, each residue 0 ≤ x < p in
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
 use super::{Context, Needs};
-use crate::cipher::{CkksKeys, KeyId, SwitchKey};
+use crate::cipher::{CkksKeys, KeyId, Purpose, SwitchKey};
 use crate::math::buffer::{Buffer, require_memory};
 use crate::math::random::PublicSeed;
 use crate::math::rns::centred;
@@ -16,24 +16,16 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-const MAGIC: &[u8; 16] = b"becalm ckks 0001";
+const MAGIC: &[u8; 16] = b"becalm ckks 0002";
 /// No header is longer.
 const LONGEST_HEADER: u32 = 1 << 16;
-
-/// What a switch key is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-enum Purpose {
-    Relinearize,
-    Galois(u32),
-    ToEphemeral,
-    FromEphemeral,
-}
 
 #[derive(Serialize, Deserialize)]
 struct Header {
     set: String,
     key: KeyId,
-    switches: Vec<(Purpose, PublicSeed)>,
+    /// What for, words of the chain, seed of the masks.
+    switches: Vec<(Purpose, u32, PublicSeed)>,
 }
 
 fn broken(got: impl Into<String>) -> Error {
@@ -108,29 +100,15 @@ pub(super) fn unpacked(bytes: &[u8], p: u64, limb: &mut [f64]) -> Result<()> {
 }
 
 impl Context {
-    /// Words and special words of a switch key.
-    fn shape(&self, purpose: Purpose) -> (usize, usize) {
-        match (purpose, self.params().bootstrap) {
-            (Purpose::ToEphemeral, Some(b)) => (self.words(0), b.ephemeral_words),
-            _ => (self.words(self.params().top_level()), self.special()),
-        }
-    }
-
     /// Bytes of the keys for `needs` as [`Context::write_keys`] writes them, but for the header.
     pub fn stored_key_bytes(&self, needs: &Needs) -> usize {
-        let one = |purpose| {
-            let (count, special) = self.shape(purpose);
-            let digits = self.digits().iter().take_while(|d| d.start < count).count();
+        let one = |(purpose, level): (&Purpose, &usize)| {
+            let (count, special) = self.key_shape(*purpose, *level);
             let words = self.words_of(count, special);
             let bits = words.iter().map(|i| width(self.ring().word(*i).p) as usize).sum::<usize>();
-            digits * bits * self.params().degree() / 8
+            self.key_digits(count) * bits * self.params().degree() / 8
         };
-        let whole = one(Purpose::Relinearize);
-        let ephemeral = match (needs.bootstrap, self.params().bootstrap) {
-            (true, Some(_)) => whole + one(Purpose::ToEphemeral),
-            _ => 0,
-        };
-        (1 + self.powers(needs).len()) * whole + ephemeral
+        self.key_plan(needs).iter().map(one).sum()
     }
 
     /// Writes keys: about three eighths of their size in memory.
@@ -139,12 +117,8 @@ impl Context {
     /// `WrongParams` for keys of another set, `Io` when writing fails.
     pub fn write_keys(&self, keys: &CkksKeys, out: impl Write) -> Result<()> {
         self.check_set("write keys", keys.params)?;
-        let mut all = vec![(Purpose::Relinearize, &*keys.relinearize)];
-        all.extend(keys.galois.iter().map(|(g, k)| (Purpose::Galois(*g as u32), &**k)));
-        if let Some([to, from]) = keys.ephemeral.as_deref() {
-            all.extend([(Purpose::ToEphemeral, to), (Purpose::FromEphemeral, from)]);
-        }
-        let switches = all.iter().map(|(p, k)| (*p, k.seed)).collect();
+        let all = &keys.switches;
+        let switches = all.iter().map(|(p, k)| (*p, k.count as u32, k.seed)).collect();
         let header = Header { set: keys.params.to_string(), key: keys.id, switches };
         let header = postcard::to_stdvec(&header).map_err(|e| broken(e.to_string()))?;
         let mut out = Hashed { inner: out, digest: blake3::Hasher::new() };
@@ -152,7 +126,7 @@ impl Context {
         out.put(&(header.len() as u32).to_le_bytes())?;
         out.put(&header)?;
         let n = self.params().degree();
-        for (_, key) in all {
+        for key in all.values() {
             let limbs = key.count + key.special;
             for (i, limb) in key.bodies.as_slice().chunks(n).enumerate() {
                 let word = self.word_of(i % limbs, key.count);
@@ -184,39 +158,40 @@ impl Context {
             let got = format!("`{}`", header.set);
             return Err(Error::wrong_params("read keys", wanted, got, "use one set throughout"));
         }
-        let mut read = BTreeMap::new();
-        for (purpose, seed) in header.switches {
-            read.insert(purpose, self.read_switch(purpose, seed, &mut input)?);
+        let mut switches = BTreeMap::new();
+        for (purpose, words, seed) in header.switches {
+            let shape = self.claimed_shape(purpose, words as usize)?;
+            switches.insert(purpose, Arc::new(self.read_switch(shape, seed, &mut input)?));
         }
         let (wanted, mut digest) = (*input.digest.finalize().as_bytes(), [0; 32]);
         input.take(&mut digest)?;
         if wanted != digest {
             return Err(broken("a digest that does not match"));
         }
-        let missing = || broken("no key of multiplication");
-        let relinearize = Arc::new(read.remove(&Purpose::Relinearize).ok_or_else(missing)?);
-        let ends = [Purpose::ToEphemeral, Purpose::FromEphemeral].map(|p| read.remove(&p));
-        let ephemeral = match ends {
-            [Some(to), Some(from)] => Some(Arc::new([to, from])),
-            _ => None,
-        };
-        let galois = read.into_iter().filter_map(|(purpose, key)| match purpose {
-            Purpose::Galois(g) => Some((g as usize, Arc::new(key))),
-            _ => None,
-        });
-        let galois = galois.collect();
-        Ok(CkksKeys { params: self.params().name, id: header.key, relinearize, galois, ephemeral })
+        let pair =
+            [Purpose::ToEphemeral, Purpose::FromEphemeral].map(|p| switches.contains_key(&p));
+        if !switches.contains_key(&Purpose::Multiply) || pair[0] != pair[1] {
+            return Err(broken("keys of which some are missing"));
+        }
+        Ok(CkksKeys { params: self.params().name, id: header.key, switches })
+    }
+
+    /// Words and special words of a key that claims so many words: those of a level, and not below the user's for products.
+    fn claimed_shape(&self, purpose: Purpose, words: usize) -> Result<(usize, usize)> {
+        let least = if purpose == Purpose::Multiply { self.params().levels } else { 0 };
+        let level = (least..=self.params().top_level()).find(|l| self.words(*l) == words);
+        let shape = level.map(|l| self.key_shape(purpose, l)).filter(|s| s.0 == words);
+        shape.ok_or_else(|| broken(format!("a key for {words} words")))
     }
 
     fn read_switch(
         &self,
-        purpose: Purpose,
+        (count, special): (usize, usize),
         seed: PublicSeed,
         input: &mut Hashed<impl Read>,
     ) -> Result<SwitchKey> {
-        let ((count, special), n) = (self.shape(purpose), self.params().degree());
-        let digits = self.digits().iter().take_while(|d| d.start < count).count();
-        let len = digits * (count + special) * n;
+        let n = self.params().degree();
+        let len = self.key_digits(count) * (count + special) * n;
         require_memory("read keys", 16 * len)?;
         let mut key =
             SwitchKey { count, special, seed, bodies: Buffer::new(len)?, masks: Buffer::new(len)? };

@@ -13,11 +13,11 @@ mod record;
 pub use cost::CkksCost;
 
 use super::Reg;
+use crate::cipher::{CkksKeys, Purpose};
 use crate::ckks::{Chebyshev, Matrix, Needs};
 use crate::math::complex::Complex;
 use crate::params::CkksParams;
 use crate::{Error, Result};
-use std::collections::BTreeSet;
 
 /// What is known of a register before anything runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -310,23 +310,29 @@ impl CkksProgram {
         self.limits.error
     }
 
-    /// The keys that it needs, besides that of multiplication.
+    /// The keys that it needs, each up to the highest level at which it is used.
     pub fn needs(&self) -> Needs {
         let mut needs = Needs::default();
         for op in &self.ops {
+            let level = op.sources().iter().map(|r| self.reg(*r).level).max().unwrap_or(0);
             match op {
                 CkksOp::Linear { map, .. } => {
                     let map = &self.maps[*map as usize];
-                    needs.rotations.extend(map.matrix.keys(map.baby));
+                    needs = needs.rotate(map.matrix.keys(map.baby), map.level);
                 }
                 CkksOp::Trace { dst, src } => {
-                    needs.rotations.extend(self.traced(*dst, *src).map(|k| k as i64));
+                    needs = needs.rotate(self.traced(*dst, *src).map(|k| k as i64), level);
                 }
                 CkksOp::Rotate { src, by, .. } => {
-                    needs.rotations.insert(by.rem_euclid(self.reg(*src).slots as i64));
+                    needs = needs.rotate([by.rem_euclid(self.reg(*src).slots as i64)], level);
                 }
-                CkksOp::Conjugate { .. } => needs.conjugate = true,
-                CkksOp::RaiseModulus { .. } => needs.bootstrap = true,
+                CkksOp::Conjugate { .. } => needs.conjugate = needs.conjugate.max(Some(level)),
+                CkksOp::RaiseModulus { dst, .. } => {
+                    needs.bootstrap = needs.bootstrap.max(Some(self.reg(*dst).level));
+                }
+                CkksOp::Multiply { .. }
+                | CkksOp::Polynomial { .. }
+                | CkksOp::DoubleAngle { .. } => needs.multiply = needs.multiply.max(level),
                 _ => {}
             }
         }
@@ -390,24 +396,33 @@ impl CkksProgram {
     }
 
     /// Refuses keys that do not suffice, naming what is missing.
-    pub(crate) fn require(&self, held: &BTreeSet<usize>, ephemeral: bool) -> Result<()> {
-        let (needs, op) = (self.needs(), "bootstrap");
+    pub(crate) fn require(&self, keys: &CkksKeys) -> Result<()> {
+        let (needs, op, n) = (self.needs(), "bootstrap", self.params.degree());
         let remedy = "make keys for `needs()` of this program";
-        let power = |k: &i64| crate::ckks::power_of_rotation(*k, self.params.degree());
-        let missing: Vec<i64> =
-            needs.rotations.iter().copied().filter(|k| !held.contains(&power(k))).collect();
-        if !missing.is_empty() {
+        let power = |by: i64| Purpose::Galois(crate::ckks::power_of_rotation(by, n) as u32);
+        let lacks = |purpose, level: usize| keys.words(purpose) < self.counts[level];
+        let missing = needs.rotations.iter().filter(|(by, level)| lacks(power(**by), **level));
+        let missing: Vec<(i64, usize)> = missing.map(|(by, level)| (*by, *level)).collect();
+        let refuse = |wanted: String, got: String| Err(Error::wrong_key(op, wanted, got, remedy));
+        if let Some((_, level)) = missing.iter().max_by_key(|(_, level)| level) {
             let wanted = format!("keys of {} rotations", needs.rotations.len());
-            let got = format!("keys without the rotations by {missing:?}");
-            return Err(Error::wrong_key(op, wanted, got, remedy));
+            let by: Vec<i64> = missing.iter().map(|(by, _)| *by).collect();
+            return refuse(
+                wanted,
+                format!("keys without the rotations by {by:?} up to level {level}"),
+            );
         }
-        if needs.conjugate && !held.contains(&(2 * self.params.degree() - 1)) {
-            let wanted = "the key of conjugation";
-            return Err(Error::wrong_key(op, wanted, "keys without", remedy));
-        }
-        if needs.bootstrap && !ephemeral {
-            let wanted = "the keys to the ephemeral secret";
-            return Err(Error::wrong_key(op, wanted, "keys without", remedy));
+        let others = [
+            (needs.conjugate, Purpose::Galois(2 * n as u32 - 1), "the key of conjugation"),
+            (Some(needs.multiply), Purpose::Multiply, "the key of multiplication"),
+            (needs.bootstrap, Purpose::FromEphemeral, "the keys to the ephemeral secret"),
+        ];
+        for (level, purpose, what) in others {
+            if let Some(level) = level.filter(|level| lacks(purpose, *level)) {
+                let got =
+                    if keys.words(purpose) > 0 { "one for lower levels" } else { "keys without" };
+                return refuse(format!("{what} up to level {level}"), got.into());
+            }
         }
         Ok(())
     }
