@@ -28,8 +28,8 @@ mod _native {
     use crate::ciphertext::{Glwe, Lwe};
     #[pymodule_export]
     use crate::ckks::{
-        CkksCiphertext, CkksContext, CkksKeys, CkksNeeds, CkksProgram, CkksPublicKey, CkksSecretKey,
-        CkksSession,
+        CkksCiphertext, CkksContext, CkksKeys, CkksNeeds, CkksProgram, CkksPublicKey,
+        CkksSecretKey, CkksSession,
     };
     #[pymodule_export]
     use crate::evaluate::Evaluator;

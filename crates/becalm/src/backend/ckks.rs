@@ -158,9 +158,9 @@ impl<'a> CkksSession<'a> {
             }
             CkksOp::DoubleAngle { src, .. } => evaluator.doubled_angle(get(src)?),
             CkksOp::RaiseModulus { src, .. } => {
-                let sparse = evaluator.encapsulate(get(src)?, false)?;
+                let sparse = evaluator.encapsulate(get(src)?, info.level)?;
                 let factor = (info.scale / context.step(0)).round();
-                evaluator.encapsulate(&context.lift(&sparse, info.level, factor), true)
+                evaluator.encapsulate(&context.lift(&sparse, info.level, factor), info.level)
             }
             CkksOp::Trace { src, dst } => {
                 let mut sum = get(src)?.clone();

@@ -120,7 +120,9 @@ pub(crate) enum Purpose {
 
 /// Takes what is encrypted under one secret to another.
 pub struct SwitchKey {
-    /// Words of the chain that the key covers: those of the highest level at which it is used.
+    /// The highest level at which it is used.
+    pub(crate) level: usize,
+    /// Words of that level.
     pub(crate) count: usize,
     /// Special words of the key.
     pub(crate) special: usize,
@@ -145,7 +147,8 @@ pub struct CkksKeys {
     pub(crate) params: &'static str,
     pub(crate) id: KeyId,
     /// That of multiplication is always there; those to and from an ephemeral secret come together.
-    pub(crate) switches: BTreeMap<Purpose, Arc<SwitchKey>>,
+    /// What for, and in which tier of the chain; to an ephemeral secret, that in which the way back is.
+    pub(crate) switches: BTreeMap<(Purpose, usize), Arc<SwitchKey>>,
 }
 
 impl CkksKeys {
@@ -159,9 +162,9 @@ impl CkksKeys {
         self.switches.values().map(|key| key.bytes()).sum()
     }
 
-    /// Words of the chain that the key for `purpose` covers, 0 where there is none.
-    pub(crate) fn words(&self, purpose: Purpose) -> usize {
-        self.switches.get(&purpose).map_or(0, |key| key.count)
+    /// The level of the key for a purpose in a tier.
+    pub(crate) fn level(&self, which: (Purpose, usize)) -> Option<usize> {
+        self.switches.get(&which).map(|key| key.level)
     }
 
     /// What either has; where both have it, the one for the higher level, or this one's.
@@ -185,14 +188,15 @@ impl CkksKeys {
             return Err(Error::wrong_key(op, wanted, got, remedy));
         }
         let mut all = self.clone();
-        for (purpose, key) in &other.switches {
+        for (which, key) in &other.switches {
             // There and back again by one ephemeral secret.
-            let which = match purpose {
-                Purpose::ToEphemeral => Purpose::FromEphemeral,
-                which => *which,
+            let leading = match which.0 {
+                Purpose::ToEphemeral => (Purpose::FromEphemeral, which.1),
+                _ => *which,
             };
-            if other.words(which) > self.words(which) {
-                all.switches.insert(*purpose, key.clone());
+            let (held, theirs) = (self.level(leading), other.level(leading));
+            if theirs > held {
+                all.switches.insert(*which, key.clone());
             }
         }
         Ok(all)

@@ -128,7 +128,11 @@ impl Context {
                 counts.push(all.len() - first);
             }
             below = all[first..].to_vec();
-            let excess = if levels_of.start > params.levels && levels_of.end == levels.len() { HIGHEST_EXCESS } else { 0.0 };
+            let excess = if levels_of.start > params.levels && levels_of.end == levels.len() {
+                HIGHEST_EXCESS
+            } else {
+                0.0
+            };
             let digits = digits(&below, params.special_bits + excess);
             tiers.push(Tier { levels: levels_of, first, digits });
         }
@@ -218,8 +222,12 @@ impl Context {
     }
 
     fn tier(&self, level: usize) -> &Tier {
-        let own = self.tiers.iter().rev().find(|t| t.levels.start <= level);
-        own.unwrap_or(&self.tiers[0])
+        &self.tiers[self.tier_at(level)]
+    }
+
+    /// Which tier `level` is in, from the lowest up.
+    pub(crate) fn tier_at(&self, level: usize) -> usize {
+        self.tiers.iter().rposition(|t| t.levels.start <= level).unwrap_or(0)
     }
 
     /// The levels that have words in common with `level`, which are those of keys for it too.
@@ -355,7 +363,11 @@ mod tests {
                 assert!(modulus + special <= params.log2_modulus() + 0.1, "{modulus} bits");
                 let first = (bits[..=tier.levels.start].iter().sum::<f64>() / WORD_BITS).ceil();
                 if tier.levels.start > 0 {
-                    assert_eq!(context.words(tier.levels.start), first as usize, "no word is wasted");
+                    assert_eq!(
+                        context.words(tier.levels.start),
+                        first as usize,
+                        "no word is wasted"
+                    );
                 }
             }
         }

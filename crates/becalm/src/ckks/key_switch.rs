@@ -177,13 +177,7 @@ impl Context {
     /// Divides a polynomial at `level` with `special` special words by these and by the steps down to level `to`, and
     /// rounds. Words of `to` that `level` has not, all of them in another tier, count as a factor before: there the number
     /// is zero.
-    pub(crate) fn divide(
-        &self,
-        limbs: &[f64],
-        level: usize,
-        to: usize,
-        special: usize,
-    ) -> Scratch {
+    pub(crate) fn divide(&self, limbs: &[f64], level: usize, to: usize, special: usize) -> Scratch {
         let (ring, n) = (self.ring(), self.params().degree());
         let (words, into) = (self.words_of(level, special), self.words_of(to, 0));
         let keep = if self.tier_of(level).contains(&to) { into.len() } else { 0 };

@@ -1,7 +1,7 @@
 //! Evaluation keys as bytes: seeds and bodies, no masks.
 //!
 //! A magic line, the length of a header (u32, little endian) and the header (postcard): set, key, and for each switch key
-//! what it is for, how many words it covers and the seed of its masks. Then the bodies: limb after limb, each residue 0 ≤ x < p in
+//! what it is for, the level that it is for and the seed of its masks. Then the bodies: limb after limb, each residue 0 ≤ x < p in
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
@@ -24,8 +24,8 @@ const LONGEST_HEADER: u32 = 1 << 16;
 struct Header {
     set: String,
     key: KeyId,
-    /// What for, words of the chain, seed of the masks.
-    switches: Vec<(Purpose, u32, PublicSeed)>,
+    /// What for, in which tier, the level that it is for, seed of the masks.
+    switches: Vec<(Purpose, u32, u32, PublicSeed)>,
 }
 
 fn broken(got: impl Into<String>) -> Error {
@@ -102,11 +102,11 @@ pub(super) fn unpacked(bytes: &[u8], p: u64, limb: &mut [f64]) -> Result<()> {
 impl Context {
     /// Bytes of the keys for `needs` as [`Context::write_keys`] writes them, but for the header.
     pub fn stored_key_bytes(&self, needs: &Needs) -> usize {
-        let one = |(purpose, level): (&Purpose, &usize)| {
-            let (count, special) = self.key_shape(*purpose, *level);
-            let words = self.words_of(count, special);
+        let one = |((purpose, _), level): (&(Purpose, usize), &usize)| {
+            let (_, special) = self.key_shape(*purpose, *level);
+            let words = self.words_of(*level, special);
             let bits = words.iter().map(|i| width(self.ring().word(*i).p) as usize).sum::<usize>();
-            self.key_digits(count) * bits * self.params().degree() / 8
+            self.digits(*level).len() * bits * self.params().degree() / 8
         };
         self.key_plan(needs).iter().map(one).sum()
     }
@@ -118,7 +118,9 @@ impl Context {
     pub fn write_keys(&self, keys: &CkksKeys, out: impl Write) -> Result<()> {
         self.check_set("write keys", keys.params)?;
         let all = &keys.switches;
-        let switches = all.iter().map(|(p, k)| (*p, k.count as u32, k.seed)).collect();
+        let switches = all.iter();
+        let switches =
+            switches.map(|((p, t), k)| (*p, *t as u32, k.level as u32, k.seed)).collect();
         let header = Header { set: keys.params.to_string(), key: keys.id, switches };
         let header = postcard::to_stdvec(&header).map_err(|e| broken(e.to_string()))?;
         let mut out = Hashed { inner: out, digest: blake3::Hasher::new() };
@@ -127,10 +129,9 @@ impl Context {
         out.put(&header)?;
         let n = self.params().degree();
         for key in all.values() {
-            let limbs = key.count + key.special;
-            for (i, limb) in key.bodies.as_slice().chunks(n).enumerate() {
-                let word = self.word_of(i % limbs, key.count);
-                out.put(&packed(limb, self.ring().word(word).p))?;
+            let words = self.words_of(key.level, key.special);
+            for (limb, word) in key.bodies.as_slice().chunks(n).zip(words.iter().cycle()) {
+                out.put(&packed(limb, self.ring().word(*word).p))?;
             }
         }
         let digest = *out.digest.finalize().as_bytes();
@@ -159,44 +160,51 @@ impl Context {
             return Err(Error::wrong_params("read keys", wanted, got, "use one set throughout"));
         }
         let mut switches = BTreeMap::new();
-        for (purpose, words, seed) in header.switches {
-            let shape = self.claimed_shape(purpose, words as usize)?;
-            switches.insert(purpose, Arc::new(self.read_switch(shape, seed, &mut input)?));
+        for (purpose, tier, level, seed) in header.switches {
+            let (tier, level) = (tier as usize, level as usize);
+            self.check_claim(purpose, tier, level)?;
+            let key = self.read_switch(purpose, level, seed, &mut input)?;
+            switches.insert((purpose, tier), Arc::new(key));
         }
         let (wanted, mut digest) = (*input.digest.finalize().as_bytes(), [0; 32]);
         input.take(&mut digest)?;
         if wanted != digest {
             return Err(broken("a digest that does not match"));
         }
-        let pair =
-            [Purpose::ToEphemeral, Purpose::FromEphemeral].map(|p| switches.contains_key(&p));
-        if !switches.contains_key(&Purpose::Multiply) || pair[0] != pair[1] {
+        let held = |purpose, tier| switches.contains_key(&(purpose, tier));
+        let single = |tier| held(Purpose::ToEphemeral, tier) != held(Purpose::FromEphemeral, tier);
+        if !held(Purpose::Multiply, 0) || (0..self.params().tiers().len()).any(single) {
             return Err(broken("keys of which some are missing"));
         }
         Ok(CkksKeys { params: self.params().name, id: header.key, switches })
     }
 
-    /// Words and special words of a key that claims so many words: those of a level, and not below the user's for products.
-    fn claimed_shape(&self, purpose: Purpose, words: usize) -> Result<(usize, usize)> {
-        let least = if purpose == Purpose::Multiply { self.params().levels } else { 0 };
-        let level = (least..=self.params().top_level()).find(|l| self.words(*l) == words);
-        let shape = level.map(|l| self.key_shape(purpose, l)).filter(|s| s.0 == words);
-        shape.ok_or_else(|| broken(format!("a key for {words} words")))
+    /// Refuses a key that claims to be for a level that the set does not have in that tier, or below the user's for products.
+    fn check_claim(&self, purpose: Purpose, tier: usize, level: usize) -> Result<()> {
+        let tiers = self.params().tiers();
+        let fits = tiers.get(tier).is_some_and(|levels| match purpose {
+            Purpose::Multiply => levels.contains(&level) && level >= self.params().levels,
+            Purpose::ToEphemeral => level == 0,
+            Purpose::Galois(_) | Purpose::FromEphemeral => levels.contains(&level),
+        });
+        if fits { Ok(()) } else { Err(broken(format!("a key for level {level}"))) }
     }
 
     fn read_switch(
         &self,
-        (count, special): (usize, usize),
+        purpose: Purpose,
+        level: usize,
         seed: PublicSeed,
         input: &mut Hashed<impl Read>,
     ) -> Result<SwitchKey> {
-        let n = self.params().degree();
-        let len = self.key_digits(count) * (count + special) * n;
+        let ((count, special), n) = (self.key_shape(purpose, level), self.params().degree());
+        let (words, digits) = (self.words_of(level, special), self.digits(level).len());
+        let len = digits * (count + special) * n;
         require_memory("read keys", 16 * len)?;
-        let mut key =
-            SwitchKey { count, special, seed, bodies: Buffer::new(len)?, masks: Buffer::new(len)? };
-        for (i, limb) in key.bodies.as_mut_slice().chunks_mut(n).enumerate() {
-            let p = self.ring().word(self.word_of(i % (count + special), count)).p;
+        let (bodies, masks) = (Buffer::new(len)?, Buffer::new(len)?);
+        let mut key = SwitchKey { level, count, special, seed, bodies, masks };
+        for (limb, word) in key.bodies.as_mut_slice().chunks_mut(n).zip(words.iter().cycle()) {
+            let p = self.ring().word(*word).p;
             let mut bytes = vec![0; n * width(p) as usize / 8];
             input.take(&mut bytes)?;
             unpacked(&bytes, p, limb)?;
