@@ -130,6 +130,34 @@ def test_arithmetic_with_numbers_and_ciphertexts(engine, keys):
     assert close(again, a)
 
 
+def test_rotations_go_to_the_right(engine, keys):
+    secret = keys[0]
+    values = np.linspace(-1, 1, engine.slot_count)
+    x = engine.encrypt(values, secret, level=2)
+    every = engine.create_rotation_key(secret)
+    for delta in (1, -3, 700, engine.slot_count):
+        y = engine.rotate(x, every, delta=delta)
+        assert abs(engine.decrypt(y, secret) - np.roll(values, delta)).max() < 1e-6, delta
+    fixed = engine.create_fixed_rotation_key(secret, delta=5)
+    assert fixed.nbytes < every.nbytes
+    y = engine.level_down(engine.rotate(x, fixed), 1)
+    assert y.level == 1
+    assert abs(engine.decrypt(y, secret) - np.roll(values, 5)).max() < 1e-6
+    long = engine.encrypt(np.zeros(engine.slot_count + 1), secret)
+    refused = [
+        (becalm.BadInput, lambda: engine.rotate(x, every)),
+        (becalm.BadInput, lambda: engine.rotate(x, fixed, 4)),
+        (becalm.BadInput, lambda: engine.rotate(long, fixed)),
+        (becalm.BadInput, lambda: engine.rotate(x, every, 1.5)),
+        (becalm.WrongKey, lambda: engine.rotate(x, keys[1], 1)),
+        (becalm.BadInput, lambda: engine.level_down(x, 3)),
+    ]
+    for i, (kind, call) in enumerate(refused):
+        with pytest.raises(kind) as e:
+            call()
+        assert e.value.remedy, f"case {i}"
+
+
 def test_complex_messages_come_back(engine, keys):
     secret, relinearize, conjugation = keys
     rotation = engine.create_rotation_key(secret)
@@ -172,6 +200,9 @@ def test_bad_input_is_refused_with_a_remedy(engine, keys):
         (becalm.BadInput, lambda: engine.create_bootstrap_key(secret, size="huge")),
         (becalm.BadInput, lambda: engine.bootstrap(x, relinearize, conjugation)),
         (becalm.WrongKey, lambda: engine.bootstrap(x, relinearize, relinearize, rotation, small)),
+        (becalm.WrongKey, lambda: engine.bootstrap(x, conjugation, rotation, small)),
+        (becalm.WrongKey, lambda: engine.bootstrap(x, relinearize, bootstrap_key=small)),
+        (becalm.WrongKey, lambda: engine.bootstrap(x, relinearize, conjugation, "key")),
         (
             becalm.BadInput,
             lambda: engine.lossy_bootstrap(x, relinearize, conjugation, rotation, small),

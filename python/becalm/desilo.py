@@ -3,8 +3,8 @@
     from becalm.desilo import Engine
 
 Names, keywords and meaning are those of desilofhe 1.17 as far as its document on bootstrapping
-goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `square`, and the
-regular, small-key, sparse, lossy and sign bootstraps. What differs:
+goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `square`, `rotate`,
+`level_down`, and the regular, small-key, sparse, lossy and sign bootstraps. What differs:
 
 - parameter sets, hence levels: fresh ciphertexts have 13 with `use_bootstrap`, of which a regular
   bootstrap of 3 stages gives 10 back, a lossy or sign one all 13; the other flags say 14 and 17;
@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _values, ckks
-from becalm._plan import SIZES
+from becalm._plan import SIZES, turn
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 __all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
@@ -64,7 +64,7 @@ class PublicKey:
 class Key:
     """A key for one purpose; holds no secret."""
 
-    __slots__ = ("_native", "purpose", "size", "stage_count")
+    __slots__ = ("_native", "delta", "purpose", "size", "stage_count")
 
     def __init__(
         self,
@@ -72,8 +72,11 @@ class Key:
         purpose: str,
         stage_count: int | None = None,
         size: str | None = None,
+        delta: int | None = None,
     ) -> None:
         self._native = native
+        #: By how much a fixed rotation key moves to the right.
+        self.delta = delta
         #: What it is for: `"relinearization"`, `"conjugation"`, `"rotation"`, `"bootstrap"`, …
         self.purpose = purpose
         #: Stages of a bootstrap key.
@@ -216,6 +219,12 @@ class Engine:
         needs = _native.CkksNeeds(turns, self._highest(rotations=True))
         return self._key(secret_key, "rotation", needs)
 
+    def create_fixed_rotation_key(self, secret_key: SecretKey, delta: int) -> Key:
+        """For the rotation to the right by `delta`."""
+        needs = _native.CkksNeeds([-turn(delta) % self._slots], self._max_level)
+        made = self._key(secret_key, "fixed_rotation", needs)
+        return Key(made._native, "fixed_rotation", delta=turn(delta))
+
     def create_small_bootstrap_key(self, secret_key: SecretKey) -> Key:
         """For every bootstrap, together with a rotation key."""
         self._require_bootstrap("create_small_bootstrap_key")
@@ -343,6 +352,35 @@ class Engine:
         x = _cipher("conjugate", ciphertext)
         return Ciphertext([keys.conjugate(b) for b in x._blocks], x._real)
 
+    def rotate(
+        self, ciphertext: Ciphertext, rotation_key: Key, delta: int | None = None
+    ) -> Ciphertext:
+        """The values moved to the right by `delta`, [1, 2, 3, 4] by 1 to [4, 1, 2, 3]: by the key
+        for every power of two, or by a fixed rotation key, which has its own `delta`.
+        """
+        x = _cipher("rotate", ciphertext)
+        if len(x._blocks) != 1:
+            remedy = "encrypt at most slot_count values"
+            raise BadInput("rotate", "one block", f"{len(x._blocks)} blocks", remedy)
+        fixed = rotation_key.delta if isinstance(rotation_key, Key) else None
+        keys = _key("rotate", rotation_key, "rotation" if fixed is None else "fixed_rotation")
+        if fixed is None and delta is None:
+            raise BadInput("rotate", "delta", "none", "say by how many slots")
+        if fixed is not None and delta not in (None, fixed):
+            remedy = "leave delta out, or use a rotation key"
+            raise BadInput("rotate", f"the delta {fixed} of the key", repr(delta), remedy)
+        left = -turn(delta if fixed is None else fixed) % self._slots
+        single = [1 << i for i in range(left.bit_length()) if left >> i & 1]
+        block = x._blocks[0]
+        for by in single if fixed is None else [left]:
+            block = keys._native.rotate(block, by)
+        return Ciphertext([block], x._real)
+
+    def level_down(self, ciphertext: Ciphertext, level: int) -> Ciphertext:
+        """The same values at a lower level: smaller and faster."""
+        x, at = _cipher("level_down", ciphertext), _values.count("level_down", "level", level)
+        return Ciphertext([b.level_down(at) for b in x._blocks], x._real)
+
     def _with_plain(self, op: str, x: Any, values: Any, apply: Any) -> Ciphertext:
         x = _cipher(op, x)
         array = np.asarray(values)
@@ -363,89 +401,71 @@ class Engine:
     def bootstrap(
         self,
         ciphertext: Ciphertext,
-        relinearization_key: Key,
-        conjugation_key: Key,
         *keys: Key,
-        bootstrap_key: Key | None = None,
-        rotation_key: Key | None = None,
-        small_bootstrap_key: Key | None = None,
         stage_count: int | None = None,
+        **named: Key,
     ) -> Ciphertext:
         """The same values with the levels of the engine again, from any level.
 
-        Either with a bootstrap key, or with a rotation key, a small bootstrap key and any
-        `stage_count`.
+        Takes `relinearization_key`, `conjugation_key` and either `bootstrap_key`, or `rotation_key`
+        and `small_bootstrap_key` with any `stage_count`; in this order or by name.
         """
-        given = [*keys, bootstrap_key, rotation_key, small_bootstrap_key]
         kind = "regular" if self._full else "sparse"
-        x = _cipher("bootstrap", ciphertext)
-        own = (relinearization_key, conjugation_key)
-        return self._run("bootstrap", kind, "bootstrap", x, own, given, stage_count)
+        return self._run("bootstrap", kind, "bootstrap", ciphertext, keys, named, stage_count)
 
     def lossy_bootstrap(
         self,
         ciphertext: Ciphertext,
-        relinearization_key: Key,
-        conjugation_key: Key,
         *keys: Key,
-        lossy_bootstrap_key: Key | None = None,
-        rotation_key: Key | None = None,
-        small_bootstrap_key: Key | None = None,
         stage_count: int | None = None,
+        **named: Key,
     ) -> Ciphertext:
-        """As `bootstrap`, faster and less precise, from the level of `stage_count` or above."""
-        self._require_lossy("lossy_bootstrap")
-        given = [*keys, lossy_bootstrap_key, rotation_key, small_bootstrap_key]
-        x = _cipher("lossy_bootstrap", ciphertext)
-        own = (relinearization_key, conjugation_key)
-        return self._run("lossy_bootstrap", "lossy", "lossy_bootstrap", x, own, given, stage_count)
+        """As `bootstrap`, faster and less precise, from the level of `stage_count` or above; with
+        `lossy_bootstrap_key` for `bootstrap_key`.
+        """
+        op = "lossy_bootstrap"
+        return self._run(op, "lossy", op, ciphertext, keys, named, stage_count)
 
     def sign_bootstrap(
         self,
         ciphertext: Ciphertext,
-        relinearization_key: Key,
-        conjugation_key: Key,
         *keys: Key,
-        lossy_bootstrap_key: Key | None = None,
-        rotation_key: Key | None = None,
-        small_bootstrap_key: Key | None = None,
         stage_count: int | None = None,
+        **named: Key,
     ) -> Ciphertext:
         """As `lossy_bootstrap`, for values near −1 and 1, which come back nearer to them."""
-        self._require_lossy("sign_bootstrap")
-        given = [*keys, lossy_bootstrap_key, rotation_key, small_bootstrap_key]
-        x = _cipher("sign_bootstrap", ciphertext)
-        own = (relinearization_key, conjugation_key)
-        return self._run("sign_bootstrap", "sign", "lossy_bootstrap", x, own, given, stage_count)
+        op, purpose = "sign_bootstrap", "lossy_bootstrap"
+        return self._run(op, "sign", purpose, ciphertext, keys, named, stage_count)
 
     def _run(
         self,
         op: str,
         kind: str,
         purpose: str,
-        x: Ciphertext,
-        own: tuple[Key, Key],
-        given: list[Key | None],
+        ciphertext: Ciphertext,
+        keys: tuple[Key, ...],
+        named: dict[str, Key],
         stage_count: int | None,
     ) -> Ciphertext:
-        self._require_bootstrap(op)
-        rest = [k for k in given if k is not None]
-        keys = [_key(op, own[0], "relinearization"), _key(op, own[1], "conjugation")]
-        if len(rest) == 1:
-            key = _key(op, rest[0], purpose)
-            keys.append(key)
+        (self._require_lossy if purpose == "lossy_bootstrap" else self._require_bootstrap)(op)
+        x = _cipher(op, ciphertext)
+        held = _sorted(op, keys, named)
+        own = [_key(op, held.pop(p, None), p) for p in ("relinearization", "conjugation")]
+        if set(held) == {purpose}:
+            key = held[purpose]
             if stage_count not in (None, key.stage_count):
                 remedy = "make a key for as many stages, or use a small bootstrap key"
                 wanted = f"the {key.stage_count} stages of the key"
                 raise BadInput(op, wanted, str(stage_count), remedy)
             stages, baby = key.stage_count, SIZES[key.size or "medium"]
-        elif len(rest) == 2:
-            keys += [_key(op, rest[0], "rotation"), _key(op, rest[1], "small_bootstrap")]
+        elif set(held) == {"rotation", "small_bootstrap"}:
             stages, baby = self._stages(stage_count), SIZES["small"]
         else:
             wanted = f"a {purpose} key, or a rotation key and a small bootstrap key"
-            raise BadInput(op, wanted, f"{len(rest)} keys", "pass the one or the two")
-        session = self._opened(kind, stages, baby, "real" if x._real else "complex", keys)
+            got = " and ".join(sorted(held)) or "neither"
+            raise BadInput(op, wanted, got, "pass the one or the two")
+        values = "real" if x._real else "complex"
+        session = self._opened(kind, stages, baby, values, [*own, *held.values()])
         return Ciphertext([session.run([b])[0] for b in x._blocks], x._real)
 
     def _opened(
@@ -531,6 +551,19 @@ def _key(op: str, key: object, purpose: str) -> Key:
         return key
     got = f"one for {key.purpose}" if isinstance(key, Key) else type(key).__name__
     raise WrongKey(op, f"a key for {purpose}", got, f"use create_{purpose}_key")
+
+
+def _sorted(op: str, keys: tuple[Key, ...], named: dict[str, Key]) -> dict[str, Key]:
+    """Keys by what they are for."""
+    held: dict[str, Key] = {}
+    for name, key in [("", key) for key in keys] + list(named.items()):
+        purpose = key.purpose if isinstance(key, Key) else type(key).__name__
+        _key(op, key, name.removesuffix("_key") if name else purpose)
+        if purpose in held:
+            remedy = "pass each key once"
+            raise WrongKey(op, "keys for different purposes", f"two for {purpose}", remedy)
+        held[purpose] = key
+    return held
 
 
 def _cipher(op: str, x: object) -> Ciphertext:

@@ -1,0 +1,214 @@
+"""Vectors of numbers for CKKS: in the clear, as bytes that travel, and encrypted."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from becalm import _native, _values
+from becalm._progress import Progress
+from becalm.errors import BadInput, Unsupported, WrongKey
+
+if TYPE_CHECKING:
+    from becalm.ckks import Server
+
+
+def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple[bytes, bool]:
+    """The bytes of a vector filled with zeros to `slots`, and whether it is real."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as e:
+        raise BadInput(op, "a vector of numbers", str(e), "make it flat") from None
+    if array.dtype.kind not in "biufc" and array.size:
+        raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
+    if array.ndim > 1 or (array.ndim == 0 and not single):
+        raise BadInput(op, "a vector", f"shape {array.shape}", "encrypt each row of its own")
+    if array.size > slots:
+        remedy = "split the vector, or make keys for more slots"
+        raise BadInput(op, f"at most {slots} values", str(array.size), remedy)
+    real = array.dtype.kind != "c" or not array.imag.any()
+    filled = np.zeros(1 if array.ndim == 0 else slots, dtype="<c16")
+    filled[: array.size] = array
+    return filled.tobytes(), bool(real)
+
+
+def array(data: bytes, real: bool) -> npt.NDArray[Any]:
+    values = np.frombuffer(data, dtype="<c16")
+    return values.real.copy() if real else values.astype(np.complex128)
+
+
+class Ciphertext:
+    """A vector of numbers, encrypted: `+`, `-`, `*` with others and with numbers in the clear.
+
+    A product takes a level, of which `level` are left; sums take none. Products of two
+    ciphertexts, rotations and bootstraps need the server, which those made by `secret.encrypt` and
+    `server.load` know.
+    """
+
+    __slots__ = ("_native", "_real", "_server")
+    #: numpy leaves `array + ciphertext` to the ciphertext.
+    __array_ufunc__ = None
+
+    def __init__(
+        self, native: _native.CkksCiphertext, server: Server | None = None, real: bool = False
+    ) -> None:
+        if not isinstance(native, _native.CkksCiphertext):
+            remedy = "use SecretKey.encrypt or Server.load"
+            raise BadInput("ciphertext", "one that becalm made", type(native).__name__, remedy)
+        self._native = native
+        self._server = server
+        self._real = real
+
+    @property
+    def params(self) -> str:
+        """Name of the parameter set."""
+        return self._native.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._native.key_id
+
+    @property
+    def level(self) -> int:
+        """Multiplications that are left."""
+        return self._native.level
+
+    @property
+    def scale(self) -> float:
+        """What values are multiplied by before they are rounded to integers."""
+        return self._native.scale
+
+    @property
+    def slots(self) -> int:
+        """Number of values."""
+        return self._native.slots
+
+    @property
+    def real(self) -> bool:
+        """True if all values are known to be real."""
+        return self._real
+
+    @property
+    def error(self) -> float:
+        """Standard deviation of the error of a value by the formulas, for values up to 1."""
+        return self._native.error
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self._native.nbytes
+
+    def __len__(self) -> int:
+        return self.slots
+
+    def __add__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            return self._made(self._native.add(other._native), other)
+        data, real = vector("add", other, self.slots, single=True)
+        return self._made(self._native.add_plain(data), real=real)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            return self._made(self._native.subtract(other._native), other)
+        return self + -numbers("subtract", other)
+
+    def __rsub__(self, other: Any) -> Ciphertext:
+        return -self + other
+
+    def __neg__(self) -> Ciphertext:
+        return self._made(self._native.negate())
+
+    def __mul__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            return (self._server or other._of("multiply")).multiply(self, other)
+        data, real = vector("multiply", other, self.slots, single=True)
+        if len(data) == 16 and real:
+            factor = float(np.frombuffer(data, dtype="<c16")[0].real)
+            return self._made(self._native.multiply_constant(factor))
+        return self._made(self._native.multiply_plain(data), real=real)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Ciphertext:
+        if isinstance(other, Ciphertext):
+            remedy = "approximate 1/x by a polynomial"
+            raise Unsupported("divide", "numbers in the clear", "a ciphertext", remedy)
+        divisor = numbers("divide", other)
+        if not divisor.all():
+            raise BadInput("divide", "numbers other than 0", "0", "divide by something else")
+        return self * (1 / divisor)
+
+    def times_i(self) -> Ciphertext:
+        """i times the values: exact, and takes no level."""
+        return self._made(self._native.multiply_i(), real=False)
+
+    def level_down(self, level: int) -> Ciphertext:
+        """The same values at a lower level: smaller and faster."""
+        return self._made(self._native.level_down(_values.count("level_down", "level", level)))
+
+    def rotate(self, by: int) -> Ciphertext:
+        """The values moved to the left: slot j gets what was in slot j + `by`."""
+        return self._of("rotate").rotate(self, by)
+
+    def conjugate(self) -> Ciphertext:
+        """The complex conjugate of every value."""
+        return self._of("conjugate").conjugate(self)
+
+    def bootstrap(
+        self,
+        kind: str | None = None,
+        *,
+        stage_count: int | None = None,
+        progress: Progress = None,
+    ) -> Ciphertext:
+        """The same values with the levels of the set again; see `Server.bootstrap`."""
+        server = self._of("bootstrap")
+        return server.bootstrap(self, kind, stage_count=stage_count, progress=progress)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the ciphertext to a file, for `load` of the secret key or the server."""
+        self._native.save(path)
+
+    def to_bytes(self) -> bytes:
+        """The bytes of its file."""
+        return self._native.to_bytes()
+
+    def __repr__(self) -> str:
+        return (
+            f"<becalm.ckks.Ciphertext of {self.slots} {'real' if self.real else 'complex'} values, "
+            f"level {self.level}, scale 2^{np.log2(self.scale):.1f}, about "
+            f"{-np.log2(self.error):.1f} bits, {self.params}, key {self.key_id}>"
+        )
+
+    def _of(self, op: str) -> Server:
+        if self._server is None:
+            remedy = "call it of the server, or read the ciphertext with server.load"
+            raise WrongKey(op, "a ciphertext that knows its server", "one that does not", remedy)
+        return self._server
+
+    def _made(
+        self, native: _native.CkksCiphertext, other: Ciphertext | None = None, real: bool = True
+    ) -> Ciphertext:
+        server = self._server or (other._server if other else None)
+        real = self._real and real and (other is None or other._real)
+        return Ciphertext(native, server, real)
+
+
+def numbers(op: str, value: Any) -> npt.NDArray[Any]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def require(x: object, op: str) -> Ciphertext:
+    if isinstance(x, Ciphertext):
+        return x
+    remedy = "encrypt it first"
+    raise BadInput(op, "a CKKS ciphertext", type(x).__name__, remedy)
