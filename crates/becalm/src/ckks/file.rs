@@ -155,7 +155,8 @@ impl Context {
         self.check_set("save", x.params)?;
         let n = self.params().degree();
         Ok([0, 1].map(|k| {
-            let limbs = self.words_of(x.level, 0).into_iter().zip(x.parts[k].chunks(n));
+            let words = self.words_of(x.level.min(self.params().top_level()), 0);
+            let limbs = words.into_iter().zip(x.parts[k].chunks(n));
             limbs.flat_map(|(i, limb)| packed(limb, self.ring().word(i).p)).collect()
         }))
     }
