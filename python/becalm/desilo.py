@@ -209,14 +209,16 @@ class Engine:
 
     def create_conjugation_key(self, secret_key: SecretKey) -> Key:
         """For the complex conjugate."""
-        needs = _native.CkksNeeds([], 0, self._highest(rotations=False))
+        needs = _native.CkksNeeds([], 0, self._highest())
         return self._key(secret_key, "conjugation", needs)
 
     def create_rotation_key(self, secret_key: SecretKey) -> Key:
         """For rotations by every power of two."""
         degree = ckks.params(self._context.name).log2_degree
         turns = [1 << i for i in range(degree - 1)]
-        needs = _native.CkksNeeds(turns, self._highest(rotations=True))
+        needs = _native.CkksNeeds(turns, self._max_level)
+        for level in self._context.tier_tops if self._bootstraps else []:
+            needs = needs.union(_native.CkksNeeds(turns, level))
         return self._key(secret_key, "rotation", needs)
 
     def create_fixed_rotation_key(self, secret_key: SecretKey, delta: int) -> Key:
@@ -267,18 +269,15 @@ class Engine:
         """The key of multiplication, made once."""
         secret = _secret(secret)
         if secret._base is None:
-            needs = _native.CkksNeeds([], 0, multiply=self._highest(rotations=False))
+            needs = _native.CkksNeeds([], 0, multiply=self._highest())
             secret._base = secret._native.keys(needs)
         return secret._base
 
-    def _highest(self, *, rotations: bool) -> int:
-        """The highest level of rotations, or of conjugation and products: a bootstrap does these
-        behind its first transform only.
+    def _highest(self) -> int:
+        """The highest level of conjugation and products, which a bootstrap does behind its first
+        transform only.
         """
-        if not self._bootstraps:
-            return self._max_level
-        top = self._context.top_level
-        return top if rotations else top - self._stage_count
+        return self._context.top_level - self._stage_count if self._bootstraps else self._max_level
 
     # Messages.
 

@@ -474,10 +474,7 @@ pub fn describe(found: &Description, json: bool) -> Result<()> {
     rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
     rows.extend(found.error.map(|e| ("error", format!("2^{:.2}", e.log2()))));
     rows.extend(
-        found
-            .switches
-            .iter()
-            .map(|(what, words)| ("key", format!("{what}, up to {}", counted(*words, "word")))),
+        found.switches.iter().map(|(what, level)| ("key", format!("{what}, up to level {level}"))),
     );
     rows.push(("checked", "its form; all else is checked when the file is used".into()));
     report::print(&facts(&rows))

@@ -138,6 +138,12 @@ impl CkksContext {
         self.0.context.params().top_level()
     }
 
+    /// The highest level of each tier, below which its keys serve no other.
+    #[getter]
+    fn tier_tops(&self) -> Vec<usize> {
+        self.0.context.params().tiers().into_iter().map(|levels| levels.end - 1).collect()
+    }
+
     /// Draws a secret key from the system's randomness.
     fn secret_key(&self, py: Python<'_>) -> PyResult<CkksSecretKey> {
         let key = brief(py, &self.0, |c| c.secret_key())?;
@@ -218,13 +224,13 @@ impl CkksContext {
     }
 }
 
-/// What keys are for, each up to a level.
+/// What keys are for, and up to which level.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct CkksNeeds(Needs);
 
 #[pymethods]
 impl CkksNeeds {
-    /// Rotations up to `level`, and the levels of conjugation, products and bootstraps.
+    /// Rotations up to `level` in its tier, and the levels of conjugation, products and bootstraps.
     #[new]
     #[pyo3(signature = (rotations, level, conjugate=None, multiply=0, bootstrap=None))]
     fn new(
@@ -243,10 +249,10 @@ impl CkksNeeds {
         CkksNeeds(self.0.clone().union(&other.0))
     }
 
-    /// The rotations and their levels.
+    /// The rotations and the levels of each.
     #[getter]
-    fn rotations(&self) -> Vec<(i64, usize)> {
-        self.0.rotations.iter().map(|(by, level)| (*by, *level)).collect()
+    fn rotations(&self) -> Vec<(i64, Vec<usize>)> {
+        self.0.rotations.iter().map(|(by, at)| (*by, at.iter().copied().collect())).collect()
     }
 }
 

@@ -346,7 +346,7 @@ fn what_does_not_go_together_is_refused() {
     let program = lossy(&c, &with(3, Values::Real)).unwrap();
     let (secret, other) = (c.secret_key().unwrap(), c.secret_key().unwrap());
     let mut needs = program.needs();
-    let (missing, level) = needs.rotations.pop_first().unwrap();
+    let (missing, mut levels) = needs.rotations.pop_first().unwrap();
     let open = |needs: &Needs| {
         let keys = c.keys(&secret, needs).unwrap();
         let evaluator = Evaluator::new(&c, &keys).unwrap();
@@ -354,10 +354,13 @@ fn what_does_not_go_together_is_refused() {
     };
     let says = open(&needs);
     assert!(says.starts_with("wrong_key") && says.contains(&format!("[{missing}]")), "{says}");
-    needs.rotations.insert(missing, level - 1);
+    let all = levels.clone();
+    let level = levels.pop_last().unwrap();
+    levels.insert(level - 1);
+    needs.rotations.insert(missing, levels);
     let says = open(&needs);
     assert!(says.contains(&format!("[{missing}] up to level {level}")), "{says}");
-    needs.rotations.insert(missing, level);
+    needs.rotations.insert(missing, all);
     let conjugate = needs.conjugate.take();
     assert!(open(&needs).contains("conjugation"));
     needs.conjugate = conjugate.map(|level| level - 1);
@@ -431,8 +434,8 @@ fn needs_are_united() {
         lossy(&c, &Settings::default()).unwrap().needs(),
     );
     let both = a.clone().union(&b);
-    for (by, level) in a.rotations.iter().chain(&b.rotations) {
-        assert!(both.rotations[by] >= *level);
+    for (by, levels) in a.rotations.iter().chain(&b.rotations) {
+        assert!(both.rotations[by].is_superset(levels));
     }
     assert!(a.rotations.keys().eq(b.rotations.keys()), "the stages of both are the same");
     let united = [both.conjugate, Some(both.multiply), both.bootstrap];

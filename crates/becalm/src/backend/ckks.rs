@@ -131,8 +131,8 @@ impl<'a> CkksSession<'a> {
     fn let_go(&self, op: &CkksOp) {
         let needs = self.program.needs_of(op);
         let plan = self.evaluator.context().key_plan(&needs);
-        let idle = |p: &Purpose| *p == Purpose::Multiply && needs.multiply == 0;
-        self.evaluator.keep(|p| plan.contains_key(p) && !idle(p));
+        let idle = |p: Purpose| p == Purpose::Multiply && needs.multiply == 0;
+        self.evaluator.keep(|which| plan.contains_key(which) && !idle(which.0));
     }
 
     fn write(&self, inputs: &[&Rlwe], file: &mut [Option<Rlwe>]) -> Result<()> {
@@ -187,9 +187,9 @@ impl<'a> CkksSession<'a> {
             }
             CkksOp::DoubleAngle { src, .. } => evaluator.doubled_angle(get(src)?),
             CkksOp::RaiseModulus { src, .. } => {
-                let sparse = evaluator.encapsulate(get(src)?, false)?;
+                let sparse = evaluator.encapsulate(get(src)?, info.level)?;
                 let factor = (info.scale / context.step(0)).round();
-                evaluator.encapsulate(&context.lift(&sparse, info.level, factor), true)
+                evaluator.encapsulate(&context.lift(&sparse, info.level, factor), info.level)
             }
             CkksOp::Trace { src, dst } => {
                 let mut sum = get(src)?.clone();

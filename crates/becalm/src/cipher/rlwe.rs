@@ -121,7 +121,9 @@ pub(crate) enum Purpose {
 
 /// Takes what is encrypted under one secret to another.
 pub struct SwitchKey {
-    /// Words of the chain that the key covers: those of the highest level at which it is used.
+    /// The highest level at which it is used.
+    pub(crate) level: usize,
+    /// Words of that level.
     pub(crate) count: usize,
     /// Special words of the key.
     pub(crate) special: usize,
@@ -143,7 +145,7 @@ impl SwitchKey {
 /// A switch key whose bodies stay in a file until they are used.
 pub(crate) struct StoredKey {
     /// As in [`SwitchKey`].
-    pub(crate) count: usize,
+    pub(crate) level: usize,
     /// As in [`SwitchKey`].
     pub(crate) special: usize,
     /// As in [`SwitchKey`].
@@ -162,11 +164,11 @@ pub(crate) enum Held {
 }
 
 impl Held {
-    /// Words of the chain that it covers.
-    pub(crate) fn count(&self) -> usize {
+    /// The highest level at which it is used.
+    pub(crate) fn level(&self) -> usize {
         match self {
-            Held::Ready(key) => key.count,
-            Held::Stored(key) => key.count,
+            Held::Ready(key) => key.level,
+            Held::Stored(key) => key.level,
         }
     }
 
@@ -185,7 +187,8 @@ pub struct CkksKeys {
     pub(crate) params: &'static str,
     pub(crate) id: KeyId,
     /// That of multiplication is always there; those to and from an ephemeral secret come together.
-    pub(crate) switches: BTreeMap<Purpose, Held>,
+    /// What for, and in which tier of the chain; to an ephemeral secret, that in which the way back is.
+    pub(crate) switches: BTreeMap<(Purpose, usize), Held>,
 }
 
 impl CkksKeys {
@@ -199,9 +202,9 @@ impl CkksKeys {
         self.switches.values().map(Held::bytes).sum()
     }
 
-    /// Words of the chain that the key for `purpose` covers, 0 where there is none.
-    pub(crate) fn words(&self, purpose: Purpose) -> usize {
-        self.switches.get(&purpose).map_or(0, Held::count)
+    /// The level of the key for a purpose in a tier.
+    pub(crate) fn level(&self, which: (Purpose, usize)) -> Option<usize> {
+        self.switches.get(&which).map(Held::level)
     }
 
     /// What either has; where both have it, the one for the higher level, or this one's.
@@ -225,14 +228,15 @@ impl CkksKeys {
             return Err(Error::wrong_key(op, wanted, got, remedy));
         }
         let mut all = self.clone();
-        for (purpose, key) in &other.switches {
+        for (which, key) in &other.switches {
             // There and back again by one ephemeral secret.
-            let which = match purpose {
-                Purpose::ToEphemeral => Purpose::FromEphemeral,
-                which => *which,
+            let leading = match which.0 {
+                Purpose::ToEphemeral => (Purpose::FromEphemeral, which.1),
+                _ => *which,
             };
-            if other.words(which) > self.words(which) {
-                all.switches.insert(*purpose, key.clone());
+            let (held, theirs) = (self.level(leading), other.level(leading));
+            if theirs > held {
+                all.switches.insert(*which, key.clone());
             }
         }
         Ok(all)

@@ -2,7 +2,12 @@
 //!
 //! Primes are chosen from the top level down so that the scale of a product after rescaling, s²/q_i, comes back to what
 //! the chain says: a deviation of one level is undone by the prime of the next instead of doubling at each. Scales are
-//! kept exactly (to 2^-52), never assumed.
+//! kept exactly (to 2^-48), never assumed.
+//!
+//! The chain has tiers: the levels of the user and of SlotsToCoeffs, those of EvalMod, those of CoeffsToSlots. Each
+//! has words of its own, of which a level has the first few: at the lowest level of a tier as few as hold the whole
+//! modulus. A rescale to the tier below changes all words, and keys of a tier serve no other; the modulus of a key is
+//! that of a level, whatever its words.
 
 use crate::math::fft::Plan;
 use crate::math::rns::{Converter, Ring, TILE, Work, inverse, mul, nearest};
@@ -16,6 +21,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The largest prime, bits.
 const WORD_BITS: f64 = 50.0;
+/// What a digit may have more than P in CoeffsToSlots, bits: noise of 2^14.7 is little there, at scales of 2^64 and more.
+const HIGHEST_EXCESS: f64 = 6.0;
 
 /// Conversions by the words that they lead from and to.
 type Converters = BTreeMap<(Vec<usize>, Vec<usize>), Arc<Converter>>;
@@ -24,16 +31,16 @@ type Converters = BTreeMap<(Vec<usize>, Vec<usize>), Arc<Converter>>;
 pub struct Context {
     params: &'static CkksParams,
     ring: Ring,
-    /// Words of the chain at each level.
+    /// Words at each level.
     counts: Vec<usize>,
+    tiers: Vec<Tier>,
     /// q_i.
     steps: Vec<f64>,
     /// Scale of a fresh ciphertext at each level of the user.
     scales: Vec<f64>,
-    /// Words of the chain; special words follow.
+    /// Words of all tiers; special words follow.
     chain: usize,
     special: usize,
-    digits: Vec<Range<usize>>,
     fft: Arc<Plan>,
     /// For slot j, the positions of its real and imaginary part in a transform.
     slots: Vec<(usize, usize)>,
@@ -48,27 +55,43 @@ pub(super) struct Eighth {
     pub(super) order: Vec<Vec<u32>>,
 }
 
-/// The primes of a chain: words of each level from the bottom up, then special words.
+/// Levels with words of their own.
+struct Tier {
+    levels: Range<usize>,
+    /// Index of the first word.
+    first: usize,
+    /// The digits of key switching: ranges of the tier's words.
+    digits: Vec<Range<usize>>,
+}
+
+/// The primes of a chain: words that each level adds to those of its tier, from the bottom up, then special words.
 fn primes(params: &CkksParams) -> Option<(Vec<Vec<u64>>, Vec<u64>)> {
     let (bits, step) = (params.chain(), 2 * params.degree() as u64);
     let (mut taken, mut levels) = (vec![], vec![vec![]; bits.len()]);
-    let mut deviation = 0.0;
-    for i in (0..bits.len()).rev() {
-        // A run of equal steps begins at the exact scale, as the user's levels do; level 0 keeps its bits.
-        let first = i == params.levels || bits.get(i + 1).is_none_or(|b| *b != bits[i]);
-        if i == 0 || first && i != 1 {
-            deviation = 0.0;
+    let mut below = 0.0;
+    for tier in params.tiers() {
+        let mut deviation = 0.0;
+        let mut modulus = 0.0;
+        for i in tier.clone().rev() {
+            // A run of equal steps begins at the exact scale, as the user's levels do; level 0 keeps its bits.
+            let first = i == params.levels || bits.get(i + 1).is_none_or(|b| *b != bits[i]);
+            if i == 0 || first && i != 1 {
+                deviation = 0.0;
+            }
+            let whole = if i == tier.start { below } else { 0.0 };
+            let target = bits[i] + 2.0 * deviation + whole;
+            let words = ((bits[i] + whole) / WORD_BITS).ceil() as usize;
+            let mut left = target;
+            for k in 0..words {
+                let p = nearest((left / (words - k) as f64).exp2(), step, &taken)?;
+                left -= (p as f64).log2();
+                taken.push(p);
+                levels[i].push(p);
+            }
+            deviation = 2.0 * deviation - (target - left - whole - bits[i]);
+            modulus += target - left;
         }
-        let target = bits[i] + 2.0 * deviation;
-        let words = (bits[i] / WORD_BITS).ceil() as usize;
-        let mut left = target;
-        for k in 0..words {
-            let p = nearest((left / (words - k) as f64).exp2(), step, &taken)?;
-            left -= (p as f64).log2();
-            taken.push(p);
-            levels[i].push(p);
-        }
-        deviation = 2.0 * deviation - (target - left - bits[i]);
+        below = modulus;
     }
     let words = (params.special_bits / WORD_BITS).ceil() as usize;
     let special = (params.special_bits / words as f64).exp2();
@@ -77,6 +100,18 @@ fn primes(params: &CkksParams) -> Option<(Vec<Vec<u64>>, Vec<u64>)> {
     }
     let special = taken.split_off(taken.len() - words);
     Some((levels, special))
+}
+
+/// Π `up` / Π `down`, both of which may be beyond the range of a double.
+fn ratio(up: &[u64], down: &[u64]) -> f64 {
+    let (mut out, mut down) = (1.0, down.iter());
+    for p in up {
+        out *= *p as f64;
+        if out > 2f64.powi(500) {
+            out = down.by_ref().take(8).fold(out, |out, q| out / *q as f64);
+        }
+    }
+    down.fold(out, |out, q| out / *q as f64)
 }
 
 impl Context {
@@ -90,11 +125,26 @@ impl Context {
             let wanted = "enough primes of the sizes of the chain";
             Error::wrong_params("make a CKKS context", wanted, params.name, "use larger steps")
         })?;
-        let steps = levels.iter().map(|w| w.iter().map(|p| *p as f64).product()).collect();
-        let counts: Vec<usize> =
-            (0..levels.len()).map(|i| levels[..=i].iter().map(Vec::len).sum()).collect();
-        let words = [levels.concat(), special.clone()].concat();
-        let digits = digits(&words[..words.len() - special.len()], params.special_bits);
+        let (mut tiers, mut counts, mut steps) = (vec![], vec![], vec![]);
+        let (mut all, mut below) = (vec![], vec![]);
+        for levels_of in params.tiers() {
+            let first = all.len();
+            for i in levels_of.clone() {
+                let down = if i == levels_of.start { &below[..] } else { &[] };
+                steps.push(ratio(&levels[i], down));
+                all.extend(&levels[i]);
+                counts.push(all.len() - first);
+            }
+            below = all[first..].to_vec();
+            let excess = if levels_of.start > params.levels && levels_of.end == levels.len() {
+                HIGHEST_EXCESS
+            } else {
+                0.0
+            };
+            let digits = digits(&below, params.special_bits + excess);
+            tiers.push(Tier { levels: levels_of, first, digits });
+        }
+        let words = [all, special.clone()].concat();
         let ring = Ring::new(params.degree(), &words, Level::best())?;
         let fft = Plan::get(params.degree(), Level::best())?;
         let mut places = vec![0; params.slots()];
@@ -110,11 +160,11 @@ impl Context {
             params,
             ring,
             counts,
+            tiers,
             steps,
             scales: vec![],
             chain: words.len() - special.len(),
             special: special.len(),
-            digits,
             fft,
             slots,
             converters: Mutex::default(),
@@ -170,7 +220,7 @@ impl Context {
         &self.scales
     }
 
-    /// Words of the chain at `level`.
+    /// Number of words at `level`.
     pub(crate) fn words(&self, level: usize) -> usize {
         self.counts[level]
     }
@@ -180,9 +230,29 @@ impl Context {
         self.steps[level]
     }
 
-    /// Index of limb `i` of a polynomial with `count` words of the chain and special words behind them.
-    pub(crate) fn word_of(&self, i: usize, count: usize) -> usize {
-        if i < count { i } else { self.chain + i - count }
+    fn tier(&self, level: usize) -> &Tier {
+        &self.tiers[self.tier_at(level)]
+    }
+
+    /// Which tier `level` is in, from the lowest up.
+    pub(crate) fn tier_at(&self, level: usize) -> usize {
+        self.tiers.iter().rposition(|t| t.levels.start <= level).unwrap_or(0)
+    }
+
+    /// The levels that have words in common with `level`, which are those of keys for it too.
+    pub(crate) fn tier_of(&self, level: usize) -> Range<usize> {
+        self.tier(level).levels.clone()
+    }
+
+    /// Index of limb `i` of a polynomial at `level` with special words behind those of the level.
+    pub(crate) fn word_of(&self, level: usize, i: usize) -> usize {
+        let count = self.counts[level];
+        if i < count { self.tier(level).first + i } else { self.chain + i - count }
+    }
+
+    /// Indices of the words of `level` and of the first `special` special words.
+    pub(crate) fn words_of(&self, level: usize, special: usize) -> Vec<usize> {
+        (0..self.counts[level] + special).map(|i| self.word_of(level, i)).collect()
     }
 
     /// Number of special words.
@@ -190,9 +260,16 @@ impl Context {
         self.special
     }
 
-    /// The digits of key switching: ranges of words of the chain.
-    pub(crate) fn digits(&self) -> &[Range<usize>] {
-        &self.digits
+    /// Number of all words, the special ones included.
+    pub(crate) fn all_words(&self) -> usize {
+        self.chain + self.special
+    }
+
+    /// The digits of key switching at `level`: ranges of its words.
+    pub(crate) fn digits(&self, level: usize) -> Vec<Range<usize>> {
+        let (digits, count) = (&self.tier(level).digits, self.counts[level]);
+        let there = digits.iter().take_while(|d| d.start < count);
+        there.map(|d| d.start..d.end.min(count)).collect()
     }
 
     /// The transform between slots and coefficients.
@@ -212,10 +289,15 @@ impl Context {
         (0..special).fold(1, |a, k| mul(a, word(k), p))
     }
 
+    /// The product of words `of` modulo word `i`.
+    pub(crate) fn product(&self, of: &[usize], i: usize) -> u64 {
+        let p = self.ring.word(i).p;
+        of.iter().fold(1, |a, k| mul(a, self.ring.word(*k).p % p, p))
+    }
+
     /// The inverse of the product of words `from` modulo word `i`.
     pub(crate) fn inverse_product(&self, from: &[usize], i: usize) -> u64 {
-        let p = self.ring.word(i).p;
-        inverse(from.iter().fold(1, |a, k| mul(a, self.ring.word(*k).p % p, p)), p)
+        inverse(self.product(from, i), self.ring.word(i).p)
     }
 
     /// The conversion between words, made once.
@@ -303,13 +385,28 @@ mod tests {
                     params.name
                 );
             }
-            let largest = |d: &Range<usize>| {
-                d.clone().map(|i| (context.ring.word(i).p as f64).log2()).sum::<f64>()
-            };
-            let special: f64 = largest(&(context.chain..context.chain + context.special));
-            assert!(context.digits.iter().all(|d| largest(d) <= special + 0.1));
-            let total: f64 = context.steps.iter().map(|q| q.log2()).sum::<f64>() + special;
-            assert!(total <= params.log2_modulus() + 0.1, "{total} bits");
+            let log2 = |i: usize| (context.ring.word(i).p as f64).log2();
+            let special: f64 = (context.chain..context.all_words()).map(log2).sum();
+            for tier in &context.tiers {
+                let top = tier.levels.end - 1;
+                let sum = |d: &Range<usize>| d.clone().map(|i| log2(tier.first + i)).sum::<f64>();
+                let excess = if top == params.top_level() { HIGHEST_EXCESS } else { 0.0 };
+                assert!(tier.digits.iter().all(|d| sum(d) <= special + excess + 0.1));
+                // The modulus of the tier's keys is that of its highest level, and of no key above the claim.
+                let modulus = sum(&(0..context.words(top)));
+                let steps: f64 = (0..=top).map(|i| context.step(i).log2()).sum();
+                let chain: f64 = bits[..=top].iter().sum();
+                assert!((modulus - steps).abs() < 1e-6 && (modulus - chain).abs() < 0.1, "{steps}");
+                assert!(modulus + special <= params.log2_modulus() + 0.1, "{modulus} bits");
+                let first = (bits[..=tier.levels.start].iter().sum::<f64>() / WORD_BITS).ceil();
+                if tier.levels.start > 0 {
+                    assert_eq!(
+                        context.words(tier.levels.start),
+                        first as usize,
+                        "no word is wasted"
+                    );
+                }
+            }
         }
     }
 }

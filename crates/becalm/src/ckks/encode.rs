@@ -102,10 +102,10 @@ impl Context {
         &self,
         values: &[Complex],
         scale: f64,
-        count: usize,
+        level: usize,
         special: usize,
     ) -> Scratch {
-        let (n, words) = (self.params().degree(), self.words_of(count, special));
+        let (n, words) = (self.params().degree(), self.words_of(level, special));
         let coefficients = self.coefficients(values, scale);
         let mut out = self.ring().scratch(words.len() * n / 8);
         out.par_chunks_mut(n / 8).zip(&words).for_each(|(kept, i)| match self.eighth() {
@@ -124,34 +124,31 @@ impl Context {
         out
     }
 
-    /// `values` at `scale` as a polynomial modulo the first `count` words of the chain and `special` special ones.
+    /// `values` at `scale` as a polynomial modulo the words of `level` and `special` special ones.
     pub(crate) fn plain(
         &self,
         values: &[Complex],
         scale: f64,
-        count: usize,
+        level: usize,
         special: usize,
     ) -> Scratch {
-        self.limbs(&self.coefficients(values, scale), &self.words_of(count, special))
+        self.limbs(&self.coefficients(values, scale), &self.words_of(level, special))
     }
 
-    /// Indices of the first `count` words of the chain and of the first `special` special words.
-    pub(crate) fn words_of(&self, count: usize, special: usize) -> Vec<usize> {
-        (0..count + special).map(|i| self.word_of(i, count)).collect()
-    }
-
-    /// The coefficients of a polynomial given by limbs of values of the first words, as numbers nearest to zero.
+    /// The coefficients of a polynomial given by limbs of values of the first words of `level`, as numbers nearest to zero.
     /// Mixed radix over at most three words: right for coefficients below half their product.
-    pub(crate) fn integers(&self, limbs: &[f64]) -> Vec<f64> {
+    pub(crate) fn integers(&self, limbs: &[f64], level: usize) -> Vec<f64> {
         let (ring, n) = (self.ring(), self.params().degree());
         let count = (limbs.len() / n).min(3);
         let mut digits: Vec<Zeroizing<Vec<f64>>> = vec![];
+        let word = |i| self.word_of(level, i);
         for i in 0..count {
             let mut x = Zeroizing::new(limbs[i * n..][..n].to_vec());
+            let i = word(i);
             ring.backward(i, &mut x);
             for (k, digit) in digits.iter().enumerate() {
                 let p = ring.word(i).p;
-                let inverse = self.inverse_product(&[k], i);
+                let inverse = self.inverse_product(&[word(k)], i);
                 ring.sub_scale(i, &mut x, digit, centred(inverse, p));
             }
             ring.reduce(i, &mut x);
@@ -159,7 +156,7 @@ impl Context {
         }
         let mut out = vec![0.0; n];
         for (i, digit) in digits.iter().enumerate().rev() {
-            let p = ring.word(i).prime;
+            let p = ring.word(word(i)).prime;
             out.iter_mut().zip(digit.iter()).for_each(|(x, d)| *x = *x * p + d);
         }
         out

@@ -45,8 +45,7 @@ impl Context {
     ) -> Result<Rlwe> {
         self.check_set("encrypt", key.params)?;
         let message = self.message(values, level)?;
-        let (count, n) = (self.words(level), self.params().degree());
-        let words = self.words_of(count, 0);
+        let (words, n) = (self.words_of(level, 0), self.params().degree());
         let mut stream = NoiseStream::new(&SecretSeed::from_system()?, Domain::PublicKey, 1);
         let mut mask = Zeroizing::new(vec![0; n]);
         sampling::ternary(&mut stream, &mut mask);
@@ -55,7 +54,9 @@ impl Context {
         let parts = [0, 1].map(|k| {
             let mut part = self.limbs(&self.noise(&mut stream), &words);
             let limbs = part.par_chunks_mut(n).zip(mask.par_chunks(n)).enumerate();
-            limbs.for_each(|(i, (x, v))| self.ring().mul_add(i, x, v, &key.parts[k][i * n..][..n]));
+            limbs.for_each(|(i, (x, v))| {
+                self.ring().mul_add(words[i], x, v, &key.parts[k][i * n..][..n]);
+            });
             part
         });
         // e·v + e_0 + e_1·s: variance (1 + 2·2N/3)·σ² a coefficient.
@@ -89,10 +90,10 @@ impl Context {
         key: KeyId,
         error: f64,
     ) -> Result<Rlwe> {
-        let (count, n) = (self.words(level), self.params().degree());
-        let mut limbs = self.limbs(&message, &self.words_of(count, 0));
+        let (words, n) = (self.words_of(level, 0), self.params().degree());
+        let mut limbs = self.limbs(&message, &words);
         let pairs = parts[0].par_chunks_mut(n).zip(limbs.par_chunks(n)).enumerate();
-        pairs.for_each(|(i, (x, m))| self.ring().add(i, x, m));
+        pairs.for_each(|(i, (x, m))| self.ring().add(words[i], x, m));
         // It goes back to the pool of everybody's buffers.
         limbs.zeroize();
         let scale = self.scale(level)?;
@@ -118,14 +119,15 @@ impl Context {
             ));
         }
         let n = self.params().degree();
-        let count = self.words(ciphertext.level).min(3);
-        let s = self.secret_limbs(&secret.coefficients, &self.words_of(count, 0));
-        let mut phase = self.ring().scratch(count * n);
+        let mut words = self.words_of(ciphertext.level, 0);
+        words.truncate(3);
+        let s = self.secret_limbs(&secret.coefficients, &words);
+        let mut phase = self.ring().scratch(words.len() * n);
         phase.par_chunks_mut(n).enumerate().for_each(|(i, x)| {
             x.copy_from_slice(&ciphertext.parts[0][i * n..][..n]);
-            self.ring().mul_add(i, x, &ciphertext.parts[1][i * n..][..n], &s[i * n..][..n]);
+            self.ring().mul_add(words[i], x, &ciphertext.parts[1][i * n..][..n], &s[i * n..][..n]);
         });
-        let mut values = self.values(self.integers(&phase), ciphertext.scale);
+        let mut values = self.values(self.integers(&phase, ciphertext.level), ciphertext.scale);
         phase.zeroize();
         values.truncate(ciphertext.slots);
         Ok(values)

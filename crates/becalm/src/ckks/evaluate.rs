@@ -22,7 +22,8 @@ const SAME_SCALE: f64 = 1e-9;
 pub struct Evaluator<'a> {
     context: &'a Context,
     keys: &'a CkksKeys,
-    read: Mutex<BTreeMap<Purpose, Arc<SwitchKey>>>,
+    /// What was read, for which purpose and tier.
+    read: Mutex<BTreeMap<(Purpose, usize), Arc<SwitchKey>>>,
 }
 
 /// Terms at one level and scale, before relinearization and rescaling.
@@ -53,15 +54,33 @@ impl Context {
         (n / 12.0 * (1.0 + 2.0 * n / 3.0)).sqrt() / scale
     }
 
-    /// The first words of a ciphertext: a lower level at the same scale.
+    /// The same values at `level`, which is not above that of `x`, at the same scale. In the tier of `x` these are its first
+    /// words; into the tier below a step is undone by an integer factor before.
     pub(crate) fn truncate(&self, x: &Rlwe, level: usize) -> Rlwe {
-        let len = self.words(level) * self.params().degree();
+        let lowest = self.tier_of(x.level).start.max(level);
+        let len = self.words(lowest) * self.params().degree();
         let parts = [0, 1].map(|k| {
             let mut part = self.ring().scratch(len);
             part.copy_from_slice(&x.parts[k][..len]);
             part
         });
-        Rlwe { level, parts, ..x.empty() }
+        let x = Rlwe { level: lowest, parts, ..x.empty() };
+        if lowest == level {
+            return x;
+        }
+        let mut sum = Sum::new(self, &x, lowest, x.scale * self.step(lowest).round());
+        sum.add_multiple(self, &x, 1.0);
+        let scale = x.scale;
+        let x = Rlwe { scale, ..sum.rescale(self, &x) };
+        self.truncate(&x, level)
+    }
+
+    /// [`Context::truncate`] where the level or the words are others.
+    pub(crate) fn lowered<'a>(&self, x: &'a Rlwe, level: usize) -> Cow<'a, Rlwe> {
+        match self.tier_of(level).contains(&x.level) {
+            true => Cow::Borrowed(x),
+            false => Cow::Owned(self.truncate(x, level)),
+        }
     }
 
     /// The same values at a lower level, at the scale of that level.
@@ -144,9 +163,10 @@ impl Context {
             ));
         }
         let mut out = a.into_owned();
-        let n = self.params().degree();
+        let (n, words) = (self.params().degree(), self.words_of(out.level, 0));
         for (x, y) in out.parts.iter_mut().zip(&b.parts) {
             x.par_chunks_mut(n).zip(y.par_chunks(n)).enumerate().for_each(|(i, (x, y))| {
+                let i = words[i];
                 if subtract { self.ring().sub(i, x, y) } else { self.ring().add(i, x, y) }
             });
         }
@@ -184,10 +204,9 @@ impl Context {
     pub fn add_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
         self.check_plain("add", a, values)?;
         let mut out = a.clone();
-        let (n, plain) =
-            (self.params().degree(), self.plain(values, a.scale, self.words(a.level), 0));
+        let (n, plain) = (self.params().degree(), self.plain(values, a.scale, a.level, 0));
         let limbs = out.parts[0].par_chunks_mut(n).zip(plain.par_chunks(n)).enumerate();
-        limbs.for_each(|(i, (x, y))| self.ring().add(i, x, y));
+        limbs.for_each(|(i, (x, y))| self.ring().add(self.word_of(a.level, i), x, y));
         Ok(out)
     }
 
@@ -199,13 +218,14 @@ impl Context {
         self.check_plain("multiply", a, values)?;
         let level = self.level_below("multiply", a)?;
         let scale = self.scale(level)?;
-        let plain =
-            self.plain(values, scale * self.step(a.level) / a.scale, self.words(a.level), 0);
+        let plain = self.plain(values, scale * self.step(a.level) / a.scale, a.level, 0);
         let (n, mut sum) =
             (self.params().degree(), Sum::new(self, a, a.level, scale * self.step(a.level)));
         for (x, y) in sum.parts.iter_mut().zip(&a.parts) {
             let limbs = x.par_chunks_mut(n).zip(y.par_chunks(n)).zip(plain.par_chunks(n));
-            limbs.enumerate().for_each(|(i, ((x, y), p))| self.ring().mul(i, x, y, p));
+            limbs.enumerate().for_each(|(i, ((x, y), p))| {
+                self.ring().mul(self.word_of(a.level, i), x, y, p);
+            });
         }
         sum.error = a.error * values.iter().map(|v| v.abs()).fold(0.0, f64::max);
         Ok(sum.rescale(self, a))
@@ -227,7 +247,9 @@ impl Context {
     pub(crate) fn add_constant(&self, a: &mut Rlwe, c: f64) {
         let c = (c * a.scale).round();
         let n = self.params().degree();
+        let words = self.words_of(a.level, 0);
         a.parts[0].par_chunks_mut(n).enumerate().for_each(|(i, x)| {
+            let i = words[i];
             let c = residue(c, self.ring().word(i).p);
             x.iter_mut().for_each(|x| *x += c);
             self.ring().reduce(i, x);
@@ -245,6 +267,7 @@ impl Context {
             let mut part = self.ring().scratch(a.parts[k].len());
             part.par_chunks_mut(n).zip(a.parts[k].par_chunks(n)).enumerate().for_each(
                 |(i, (x, y))| {
+                    let i = self.word_of(a.level, i);
                     self.ring().mul(i, x, y, &self.ring().imaginary(i));
                 },
             );
@@ -264,6 +287,7 @@ impl Context {
             ring.reduce(0, &mut base);
             let mut part = ring.scratch(self.words(level) * n);
             part.par_chunks_mut(n).enumerate().for_each(|(i, limb)| {
+                let i = self.word_of(level, i);
                 limb.copy_from_slice(&base);
                 ring.reduce(i, limb);
                 ring.forward(i, limb);
@@ -319,9 +343,11 @@ impl Sum {
 
     /// Adds c·x, for x at this level or above.
     pub(crate) fn add_multiple(&mut self, context: &Context, x: &Rlwe, c: f64) {
+        let (x, words) = (context.lowered(x, self.level), context.words_of(self.level, 0));
         let (n, factor) = (context.params().degree(), (c * self.scale / x.scale).round());
         for (sum, x) in self.parts.iter_mut().zip(&x.parts) {
             sum.par_chunks_mut(n).zip(x.par_chunks(n)).enumerate().for_each(|(i, (sum, x))| {
+                let i = words[i];
                 let c = residue(factor, context.ring().word(i).p);
                 context.ring().scale_add(i, sum, x, c);
             });
@@ -332,7 +358,9 @@ impl Sum {
     /// Adds c to every slot.
     pub(crate) fn add_constant(&mut self, context: &Context, c: f64) {
         let (n, factor) = (context.params().degree(), (c * self.scale).round());
+        let words = context.words_of(self.level, 0);
         self.parts[0].par_chunks_mut(n).enumerate().for_each(|(i, x)| {
+            let i = words[i];
             let c = residue(factor, context.ring().word(i).p);
             x.iter_mut().for_each(|x| *x += c);
             context.ring().reduce(i, x);
@@ -341,10 +369,11 @@ impl Sum {
 
     /// Adds a·b, both at this level or above; the product of their scales is that of the sum. Twice if `twice`.
     pub(crate) fn add_product(&mut self, context: &Context, a: &Rlwe, b: &Rlwe, twice: bool) {
-        let (ring, n, count) =
-            (context.ring(), context.params().degree(), context.words(self.level));
+        let [a, b] = [a, b].map(|x| context.lowered(x, self.level));
+        let (ring, n, words) =
+            (context.ring(), context.params().degree(), context.words_of(self.level, 0));
         let mut square = self.square.take().unwrap_or_else(|| {
-            let mut fresh = ring.scratch(count * n);
+            let mut fresh = ring.scratch(words.len() * n);
             fresh.fill(0.0);
             fresh
         });
@@ -355,26 +384,30 @@ impl Sum {
         sums.enumerate().for_each(|(i, ((c, l), s))| {
             let [a0, a1] = [0, 1].map(|k| &a.parts[k][i * n..][..n]);
             let [b0, b1] = [0, 1].map(|k| &b.parts[k][i * n..][..n]);
-            ring.tensor(i, [c, l, s], [a0, a1], [b0, b1], factor);
+            ring.tensor(words[i], [c, l, s], [a0, a1], [b0, b1], factor);
         });
         self.square = Some(square);
         self.error = self.error.hypot(factor * a.error.hypot(b.error));
     }
 
+    /// The level of the terms.
+    pub(crate) fn level(&self) -> usize {
+        self.level
+    }
+
     /// The sum rescaled, if it has no products.
     pub(crate) fn rescale(self, context: &Context, like: &Rlwe) -> Rlwe {
-        let (count, keep) = (context.words(self.level), context.words(self.level - 1));
-        let parts = [0, 1].map(|k| context.divide(&self.parts[k], count, keep, 0));
+        let parts = [0, 1].map(|k| context.divide(&self.parts[k], self.level, self.level - 1, 0));
         self.stamped(context, like, parts)
     }
 
     /// The sum relinearized and rescaled.
     pub(crate) fn finish(mut self, context: &Context, key: &SwitchKey, like: &Rlwe) -> Rlwe {
         let Some(square) = self.square.take() else { return self.rescale(context, like) };
-        let (count, keep) = (context.words(self.level), context.words(self.level - 1));
-        let digits = context.decompose(&square, count, key.special);
+        let (from, to) = (self.level, self.level - 1);
+        let digits = context.decompose(&square, from, key.special);
         let raised = context.inner_product(&digits, key, [&self.parts[0], &self.parts[1]]);
-        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], count, keep, key.special));
+        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], from, to, key.special));
         self.stamped(context, like, parts)
     }
 
@@ -445,10 +478,13 @@ impl<'a> Evaluator<'a> {
         purpose: Purpose,
         level: usize,
     ) -> Result<Arc<SwitchKey>> {
-        let (held, wanted) = (self.keys.switches.get(&purpose), self.context.words(level));
-        match held.filter(|k| k.count() >= wanted) {
+        let which = (purpose, self.context.tier_at(level));
+        // To an ephemeral secret there is one level.
+        let level = if purpose == Purpose::ToEphemeral { 0 } else { level };
+        let held = self.keys.switches.get(&which);
+        match held.filter(|k| k.level() >= level) {
             Some(Held::Ready(key)) => return Ok(key.clone()),
-            Some(Held::Stored(key)) => return self.read(purpose, key, wanted),
+            Some(Held::Stored(key)) => return self.read(which, key, level),
             None => {}
         }
         let what = match purpose {
@@ -458,12 +494,10 @@ impl<'a> Evaluator<'a> {
                 "the keys to the ephemeral secret".into()
             }
         };
-        let covered =
-            (0..=level).rev().find(|l| self.context.words(*l) <= self.keys.words(purpose));
-        let got = match covered.filter(|_| held.is_some()) {
-            Some(level) => format!("one up to level {level}"),
+        let got = match held {
+            Some(key) => format!("one up to level {}", key.level()),
             None => {
-                let galois = self.keys.switches.keys().filter_map(|p| match p {
+                let galois = self.keys.switches.keys().filter_map(|(p, _)| match p {
                     Purpose::Galois(g) => Some(g),
                     _ => None,
                 });
@@ -474,30 +508,35 @@ impl<'a> Evaluator<'a> {
         Err(Error::wrong_key(op, format!("{what} up to level {level}"), got, remedy))
     }
 
-    /// A key from its file, for the first `count` words.
-    fn read(&self, purpose: Purpose, key: &StoredKey, count: usize) -> Result<Arc<SwitchKey>> {
+    /// A key from its file, up to `level`.
+    fn read(
+        &self,
+        which: (Purpose, usize),
+        key: &StoredKey,
+        level: usize,
+    ) -> Result<Arc<SwitchKey>> {
         let read = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = read().get(&purpose).filter(|k| k.count >= count) {
+        if let Some(key) = read().get(&which).filter(|k| k.level >= level) {
             return Ok(key.clone());
         }
         // Not both at once. Nothing is locked meanwhile: a thread that waits for a part of this may begin other work.
-        read().remove(&purpose);
-        let key = Arc::new(self.context.expand(key, count)?);
-        read().insert(purpose, key.clone());
+        read().remove(&which);
+        let key = Arc::new(self.context.expand(which.0, key, level)?);
+        read().insert(which, key.clone());
         Ok(key)
     }
 
     /// Lets go of the keys that were read from their file, but for these.
-    pub(crate) fn keep(&self, purposes: impl Fn(&Purpose) -> bool) {
+    pub(crate) fn keep(&self, needed: impl Fn(&(Purpose, usize)) -> bool) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.retain(|purpose, _| purposes(purpose));
+        read.retain(|which, _| needed(which));
     }
 
     /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.
     fn automorphisms(&self, op: &'static str, x: &Rlwe, powers: &[usize]) -> Result<Vec<Rlwe>> {
         self.check(op, x)?;
-        let (context, count) = (self.context, self.context.words(x.level));
-        let digits = context.decompose(&x.parts[1], count, context.special());
+        let (context, level) = (self.context, x.level);
+        let digits = context.decompose(&x.parts[1], level, context.special());
         let image = |power: &usize| {
             if *power == 1 {
                 return Ok(x.clone());
@@ -506,7 +545,7 @@ impl<'a> Evaluator<'a> {
             let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
             let permutation = context.permutation(*power);
             let parts = [0, 1].map(|k| {
-                let part = context.divide(&raised.parts[k], count, count, key.special);
+                let part = context.divide(&raised.parts[k], level, level, key.special);
                 context.permute(&part, &permutation)
             });
             let mut out = context.ciphertext(x, x.level, x.scale, parts);
@@ -543,14 +582,16 @@ impl<'a> Evaluator<'a> {
         Ok(self.automorphisms("conjugate", x, &[power])?.remove(0))
     }
 
-    /// From the main secret to the ephemeral one, or back, at the level of `x`.
-    pub(crate) fn encapsulate(&self, x: &Rlwe, back: bool) -> Result<Rlwe> {
-        let purpose = if back { Purpose::FromEphemeral } else { Purpose::ToEphemeral };
-        let key = self.key("bootstrap", purpose, x.level)?;
-        let (context, count) = (self.context, self.context.words(x.level));
-        let digits = context.decompose(&x.parts[1], count, key.special);
+    /// From the main secret at level 0 to the ephemeral one that is left at level `raised`, or there back.
+    pub(crate) fn encapsulate(&self, x: &Rlwe, raised: usize) -> Result<Rlwe> {
+        let key = match x.level == raised {
+            true => self.key("bootstrap", Purpose::FromEphemeral, raised)?,
+            false => self.key("bootstrap", Purpose::ToEphemeral, raised)?,
+        };
+        let (context, level) = (self.context, x.level);
+        let digits = context.decompose(&x.parts[1], level, key.special);
         let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
-        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], count, count, key.special));
+        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], level, level, key.special));
         Ok(context.ciphertext(x, x.level, x.scale, parts))
     }
 }

@@ -49,11 +49,11 @@ impl Context {
         let empty = self.ciphertext_claims(file.header())?;
         file.verify()?;
         let mut x = empty;
-        let (count, n) = (self.words(x.level), self.params().degree());
+        let (words, n) = (self.words_of(x.level, 0), self.params().degree());
         for (k, name) in ["c0", "c1"].into_iter().enumerate() {
-            let (mut bytes, mut part) = (file.bytes(name), self.ring().scratch(count * n));
-            for (i, limb) in part.chunks_mut(n).enumerate() {
-                let p = self.ring().word(i).p;
+            let (mut bytes, mut part) = (file.bytes(name), self.ring().scratch(words.len() * n));
+            for (i, limb) in words.iter().zip(part.chunks_mut(n)) {
+                let p = self.ring().word(*i).p;
                 let (own, rest) = bytes.split_at(n * width(p) as usize / 8);
                 unpacked(own, p, limb)?;
                 bytes = rest;
@@ -155,7 +155,8 @@ impl Context {
         self.check_set("save", x.params)?;
         let n = self.params().degree();
         Ok([0, 1].map(|k| {
-            let limbs = x.parts[k].chunks(n).enumerate();
+            let words = self.words_of(x.level.min(self.params().top_level()), 0);
+            let limbs = words.into_iter().zip(x.parts[k].chunks(n));
             limbs.flat_map(|(i, limb)| packed(limb, self.ring().word(i).p)).collect()
         }))
     }
@@ -183,8 +184,8 @@ impl Context {
         let scale = real(header, "scale", 1.0, LARGEST_SCALE)?;
         let error = real(header, "error", 0.0, f64::MAX)?;
         let n = self.params().degree();
-        let bits: u64 =
-            (0..self.words(level)).map(|i| u64::from(width(self.ring().word(i).p))).sum();
+        let words = self.words_of(level, 0);
+        let bits: u64 = words.iter().map(|i| u64::from(width(self.ring().word(*i).p))).sum();
         let bytes = [bits * n as u64 / 8];
         header.expect(&[("c0", Dtype::U8, &bytes), ("c1", Dtype::U8, &bytes)])?;
         let fresh = NOISE_STD * (n as f64).sqrt() / scale;

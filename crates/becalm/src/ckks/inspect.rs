@@ -5,6 +5,7 @@ use super::{power_of_rotation, wire};
 use crate::Result;
 use crate::cipher::file::{Header, Kind, bad, read_header};
 use crate::cipher::{KeyId, Purpose};
+use crate::math::random::PublicSeed;
 use crate::params::CkksParams;
 use std::path::Path;
 use std::str::FromStr;
@@ -29,7 +30,7 @@ pub struct Description {
     pub slots: Option<usize>,
     /// Standard deviation of their error.
     pub error: Option<f64>,
-    /// What evaluation keys are for, and how many words of the chain each covers.
+    /// What evaluation keys are for, and up to which level; one for each tier of the chain that it serves.
     pub switches: Vec<(String, usize)>,
     /// Length of the file.
     pub bytes: u64,
@@ -44,8 +45,9 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
     if let Some((header, bytes)) = wire::claims(path)? {
         let set = CkksParams::named(&header.set).ok();
         let degree = set.map_or(0, CkksParams::degree);
-        let switch =
-            |(purpose, words, _): &(Purpose, u32, _)| (named(*purpose, degree), *words as usize);
+        let switch = |(purpose, _, level, _): &(Purpose, u32, u32, PublicSeed)| {
+            (named(*purpose, degree), *level as usize)
+        };
         return Ok(Some(Description {
             kind: "becalm.ckks_evaluation_keys",
             params: header.set.chars().take(32).collect(),

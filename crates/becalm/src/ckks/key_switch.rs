@@ -4,13 +4,15 @@
 //! Σ_j [c]_(D_j)·(b_j, a_j) is an encryption of P·c·s, and is divided by P = Π special primes, |D_j| ≤ P. The lift is to
 //! the number nearest zero, so that the error is about √(digits·N/12)·σ·D/P, little beside that of the rounding.
 //! Cost at ℓ words, α special, β digits: β(ℓ + α) + 2α + 3ℓ transforms, 2β(ℓ + α) products. A decomposition serves many
-//! rotations (hoisting), and a division by P can take the next rescale with it.
+//! rotations (hoisting), and a division by P can take the next rescale with it. To another tier, where all words change,
+//! a rescale is ℓ transforms more for each of the two parts, in all.
 //! Source: Han–Ki 2019; Bossuat et al. 2021 (hoisting).
 
 use super::Context;
 use crate::cipher::SwitchKey;
 use crate::math::rns::{Converter, First, Prepared, Scratch, centred};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Words that are lifted together: their limbs stay in the last cache until they are used up.
@@ -18,17 +20,18 @@ const GROUP: usize = 4;
 
 /// The digits of a polynomial, ready to be lifted to all words of its level and the special words.
 pub(crate) struct Decomposed<'a> {
-    count: usize,
+    level: usize,
     special: usize,
     /// The values of the polynomial: each digit is known in its own words.
     limbs: &'a [f64],
-    digits: Vec<(Arc<Converter>, Prepared)>,
+    /// For each digit the words of the level that are its own.
+    digits: Vec<(Range<usize>, Arc<Converter>, Prepared)>,
 }
 
-/// A pair of polynomials modulo `count` words of the chain and special words, divided by P in the end.
+/// A pair of polynomials modulo the words of a level and special words, divided by P in the end.
 #[derive(Clone)]
 pub(crate) struct Raised {
-    pub(crate) count: usize,
+    pub(crate) level: usize,
     pub(crate) parts: [Scratch; 2],
 }
 
@@ -41,28 +44,28 @@ impl Raised {
 }
 
 impl Context {
-    /// Cuts a polynomial of `count` words into digits, for a key with `special` special words.
+    /// Cuts a polynomial at `level` into digits, for a key with `special` special words.
     pub(crate) fn decompose<'a>(
         &self,
         limbs: &'a [f64],
-        count: usize,
+        level: usize,
         special: usize,
     ) -> Decomposed<'a> {
         let (ring, n) = (self.ring(), self.params().degree());
-        let limbs = &limbs[..count * n];
-        let digits = self.digits().iter().take_while(|d| d.start < count).map(|digit| {
-            let own = digit.start..digit.end.min(count);
+        let (limbs, words) = (&limbs[..self.words(level) * n], self.words_of(level, special));
+        let digits = self.digits(level).into_iter().map(|own| {
             let mut coefficients = ring.scratch(own.len() * n);
             let values = limbs[own.start * n..own.end * n].par_chunks(n);
-            coefficients.par_chunks_mut(n).zip(values).zip(own.clone()).for_each(|((x, y), i)| {
+            let own_words = &words[own.clone()];
+            coefficients.par_chunks_mut(n).zip(values).zip(own_words).for_each(|((x, y), i)| {
                 x.copy_from_slice(y);
-                ring.backward(i, x);
+                ring.backward(*i, x);
             });
-            let converter = self.converter(own.collect(), self.words_of(count, special));
+            let converter = self.converter(own_words.to_vec(), words.clone());
             let prepared = converter.prepare(ring, &coefficients);
-            (converter, prepared)
+            (own, converter, prepared)
         });
-        Decomposed { count, special, limbs, digits: digits.collect() }
+        Decomposed { level, special, limbs, digits: digits.collect() }
     }
 
     /// For each limb i of the words of the level and the special words: `f(i, values of all digits there, out[i])`.
@@ -72,18 +75,17 @@ impl Context {
         out: Vec<T>,
         f: impl Fn(usize, &[&[f64]], T) + Sync,
     ) {
-        let (ring, n, count) = (self.ring(), self.params().degree(), digits.count);
+        let (ring, n) = (self.ring(), self.params().degree());
         let mut rest = out.into_iter();
         let groups = std::iter::from_fn(|| Some(rest.by_ref().take(GROUP).collect::<Vec<T>>()));
         let groups: Vec<Vec<T>> = groups.take_while(|g| !g.is_empty()).collect();
         groups.into_par_iter().enumerate().for_each(|(g, items)| {
             let (first, len) = (g * GROUP, items.len());
-            let own = |j: usize| self.digits()[j].start..self.digits()[j].end.min(count);
             let mut lifted = ring.scratch(digits.digits.len() * len * n);
             for (j, limbs) in lifted.chunks_mut(len * n).enumerate() {
-                let (converter, prepared) = &digits.digits[j];
+                let (own, converter, prepared) = &digits.digits[j];
                 // Words before the digit's own, and words behind.
-                for (start, end) in [(first, own(j).start), (own(j).end.max(first), first + len)] {
+                for (start, end) in [(first, own.start), (own.end.max(first), first + len)] {
                     let end = end.min(first + len);
                     if start < end {
                         let limbs = &mut limbs[(start - first) * n..(end - first) * n];
@@ -93,15 +95,16 @@ impl Context {
             }
             for (k, item) in items.into_iter().enumerate() {
                 let i = first + k;
-                for (j, limbs) in lifted.chunks_mut(len * n).enumerate() {
-                    if !own(j).contains(&i) {
-                        ring.forward(self.word_of(i, count), &mut limbs[k * n..][..n]);
+                let word = self.word_of(digits.level, i);
+                for (limbs, (own, _, _)) in lifted.chunks_mut(len * n).zip(&digits.digits) {
+                    if !own.contains(&i) {
+                        ring.forward(word, &mut limbs[k * n..][..n]);
                     }
                 }
                 let rows: Vec<&[f64]> = lifted
                     .chunks(len * n)
-                    .enumerate()
-                    .map(|(j, limbs)| match own(j).contains(&i) {
+                    .zip(&digits.digits)
+                    .map(|(limbs, (own, _, _))| match own.contains(&i) {
                         true => &digits.limbs[i * n..][..n],
                         false => &limbs[k * n..][..n],
                     })
@@ -111,15 +114,16 @@ impl Context {
         });
     }
 
-    /// The rows (b_j, a_j) of a key modulo limb `i` of a polynomial of `count` words.
+    /// The rows (b_j, a_j) of a key modulo limb `i` of a polynomial at `level`.
     pub(crate) fn key_rows<'a>(
         &self,
         key: &'a SwitchKey,
-        count: usize,
+        level: usize,
         digits: usize,
         i: usize,
     ) -> [Vec<&'a [f64]>; 2] {
         let (n, stored) = (self.params().degree(), key.count + key.special);
+        let count = self.words(level);
         let at = if i < count { i } else { key.count + i - count };
         [&key.bodies, &key.masks].map(|rows| {
             (0..digits).map(|j| &rows.as_slice()[(j * stored + at) * n..][..n]).collect()
@@ -133,12 +137,13 @@ impl Context {
         key: &SwitchKey,
         add: [&[f64]; 2],
     ) -> Raised {
-        let (ring, n, count) = (self.ring(), self.params().degree(), digits.count);
+        let (ring, n, level) = (self.ring(), self.params().degree(), digits.level);
+        let count = self.words(level);
         let parts = [0, 1].map(|_| ring.scratch((count + digits.special) * n));
-        let mut out = Raised { count, parts };
+        let mut out = Raised { level, parts };
         self.each_word(digits, out.limbs(n), |i, rows, [x, y]| {
-            let word = self.word_of(i, count);
-            let [bodies, masks] = self.key_rows(key, count, rows.len(), i);
+            let word = self.word_of(level, i);
+            let [bodies, masks] = self.key_rows(key, level, rows.len(), i);
             ring.dot_pair(word, [&mut *x, &mut *y], rows, [&bodies, &masks], [First::Zero; 2]);
             for (x, add) in [x, y].into_iter().zip(add) {
                 if i < count && !add.is_empty() {
@@ -150,52 +155,56 @@ impl Context {
         out
     }
 
-    /// P·x modulo the words of the chain and the special words, where it is zero.
-    pub(crate) fn raise(&self, parts: &[Scratch; 2], count: usize) -> Raised {
+    /// P·x modulo the words of `level` and the special words, where it is zero.
+    pub(crate) fn raise(&self, parts: &[Scratch; 2], level: usize) -> Raised {
         let (ring, n, special) = (self.ring(), self.params().degree(), self.special());
+        let count = self.words(level);
         let raise = |part: &Scratch| {
             let mut out = ring.scratch((count + special) * n);
             out.par_chunks_mut(n).enumerate().for_each(|(i, x)| {
                 x.fill(0.0);
                 if i < count {
-                    let p = centred(self.special_product(special, i), ring.word(i).p);
-                    ring.scale_add(i, x, &part[i * n..][..n], p);
+                    let word = self.word_of(level, i);
+                    let p = centred(self.special_product(special, word), ring.word(word).p);
+                    ring.scale_add(word, x, &part[i * n..][..n], p);
                 }
             });
             out
         };
-        Raised { count, parts: [raise(&parts[0]), raise(&parts[1])] }
+        Raised { level, parts: [raise(&parts[0]), raise(&parts[1])] }
     }
 
-    /// Divides a polynomial of `count` words of the chain and `special` special ones by the special words and those from
-    /// `keep` on, and rounds.
-    pub(crate) fn divide(
-        &self,
-        limbs: &[f64],
-        count: usize,
-        keep: usize,
-        special: usize,
-    ) -> Scratch {
+    /// Divides a polynomial at `level` with `special` special words by these and by the steps down to level `to`, and
+    /// rounds. Words of `to` that `level` has not, all of them in another tier, count as a factor before: there the number
+    /// is zero.
+    pub(crate) fn divide(&self, limbs: &[f64], level: usize, to: usize, special: usize) -> Scratch {
         let (ring, n) = (self.ring(), self.params().degree());
-        let words = self.words_of(count, special);
+        let (words, into) = (self.words_of(level, special), self.words_of(to, 0));
+        let keep = if self.tier_of(level).contains(&to) { into.len() } else { 0 };
         let from = words[keep..].to_vec();
         let mut source = ring.scratch(from.len() * n);
         let values = limbs[keep * n..words.len() * n].par_chunks(n);
         source.par_chunks_mut(n).zip(values).zip(&from).for_each(|((x, y), i)| {
             x.copy_from_slice(y);
             ring.backward(*i, x);
+            if keep == 0 {
+                ring.scale(*i, x, centred(self.product(&into, *i), ring.word(*i).p));
+            }
         });
-        let converter = self.converter(from.clone(), (0..keep).collect());
+        let converter = self.converter(from.clone(), into.clone());
         let prepared = converter.prepare(ring, &source);
-        let mut out = ring.scratch(keep * n);
+        let mut out = ring.scratch(into.len() * n);
         out.par_chunks_mut(GROUP * n).enumerate().for_each(|(g, x)| {
             converter.finish(ring, &prepared, g * GROUP, x);
             for (k, x) in x.chunks_mut(n).enumerate() {
-                let i = g * GROUP + k;
+                let (at, i) = (g * GROUP + k, into[g * GROUP + k]);
                 ring.forward(i, x);
                 // −1/P, for the lifted number less the limb.
                 let factor = -centred(self.inverse_product(&from, i), ring.word(i).p);
-                ring.sub_scale(i, x, &limbs[i * n..][..n], factor);
+                match keep {
+                    0 => ring.scale(i, x, factor),
+                    _ => ring.sub_scale(i, x, &limbs[at * n..][..n], factor),
+                }
             }
         });
         out

@@ -9,7 +9,7 @@ use crate::math::sampling;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -17,8 +17,9 @@ use zeroize::Zeroizing;
 /// at the levels of the user it always gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Rotations by these numbers of slots, each up to a level.
-    pub rotations: BTreeMap<i64, usize>,
+    /// Rotations by these numbers of slots, and at which levels. A key serves lower levels too, but those of its tier alone
+    /// ([`CkksParams::tiers`](crate::params::CkksParams::tiers)).
+    pub rotations: BTreeMap<i64, BTreeSet<usize>>,
     /// Complex conjugation up to a level.
     pub conjugate: Option<usize>,
     /// Products up to this level, where it is above those of the user.
@@ -28,19 +29,18 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Rotations by these numbers of slots up to `level`, besides.
+    /// Rotations by these numbers of slots at `level` and below in its tier, besides.
     pub fn rotate(mut self, by: impl IntoIterator<Item = i64>, level: usize) -> Needs {
         for by in by {
-            let most = self.rotations.entry(by).or_default();
-            *most = level.max(*most);
+            self.rotations.entry(by).or_default().insert(level);
         }
         self
     }
 
     /// What two programs need together.
     pub fn union(mut self, other: &Needs) -> Needs {
-        for (by, level) in &other.rotations {
-            self = self.rotate([*by], *level);
+        for (by, levels) in &other.rotations {
+            self.rotations.entry(*by).or_default().extend(levels);
         }
         self.conjugate = self.conjugate.max(other.conjugate);
         self.multiply = self.multiply.max(other.multiply);
@@ -137,38 +137,50 @@ impl Context {
         level: usize,
         domain: Domain,
     ) -> Result<[Scratch; 2]> {
-        let (count, n) = (self.words(level), self.params().degree());
-        let words = self.words_of(count, 0);
+        let (words, n) = (self.words_of(level, 0), self.params().degree());
         let s = self.secret_limbs(&secret.coefficients, &words);
         let mut noise = NoiseStream::new(&SecretSeed::from_system()?, domain, 0);
         let mut b = self.limbs(&self.noise(&mut noise), &words);
-        let mut a = self.ring().scratch(count * n);
+        let mut a = self.ring().scratch(words.len() * n);
         let seed = PublicSeed::from_system()?;
         a.par_chunks_mut(n).zip(b.par_chunks_mut(n)).enumerate().for_each(|(i, (a, b))| {
-            self.uniform(&mut MaskStream::new(&seed, domain, i as u32), i, a);
+            let word = words[i];
+            self.uniform(&mut MaskStream::new(&seed, domain, word as u32), word, a);
             let mut product = Zeroizing::new(vec![0.0; n]);
-            self.ring().mul(i, &mut product, a, &s[i * n..][..n]);
-            self.ring().sub(i, b, &product);
+            self.ring().mul(word, &mut product, a, &s[i * n..][..n]);
+            self.ring().sub(word, b, &product);
         });
         Ok([b, a])
     }
 
-    /// The keys for `needs`, each with the level that it is for; levels above the top are the top.
-    pub(crate) fn key_plan(&self, needs: &Needs) -> BTreeMap<Purpose, usize> {
-        let (n, top) = (self.params().degree(), self.params().top_level());
-        let mut plan =
-            BTreeMap::from([(Purpose::Multiply, needs.multiply.max(self.params().levels))]);
-        let rotations = needs.rotations.iter().map(|(k, level)| (power_of_rotation(*k, n), *level));
-        for (g, level) in rotations.chain(needs.conjugate.map(|level| (2 * n - 1, level))) {
-            if g != 1 {
-                let most = plan.entry(Purpose::Galois(g as u32)).or_default();
-                *most = level.max(*most);
-            }
+    /// The keys for `needs`: what for and in which tier, and the level that each is for.
+    pub(crate) fn key_plan(&self, needs: &Needs) -> BTreeMap<(Purpose, usize), usize> {
+        let (n, mut plan) = (self.params().degree(), BTreeMap::new());
+        let mut add = |purpose, level: usize| {
+            let most = plan.entry((purpose, self.tier_at(level))).or_default();
+            *most = level.max(*most);
+        };
+        // Up to a level: at the top of every tier below as well.
+        let up_to = |level: usize| {
+            let tops = self.params().tiers().into_iter().map(|t| t.end - 1);
+            tops.filter(move |top| *top < level).chain([level])
+        };
+        add(Purpose::Multiply, self.params().levels);
+        for level in up_to(needs.multiply) {
+            add(Purpose::Multiply, level);
+        }
+        let conjugate = needs.conjugate.into_iter().flat_map(|l| up_to(l).map(|l| (2 * n - 1, l)));
+        let rotations = needs.rotations.iter().flat_map(|(by, levels)| {
+            let g = power_of_rotation(*by, n);
+            levels.iter().map(move |level| (g, *level))
+        });
+        for (g, level) in rotations.chain(conjugate).filter(|(g, _)| *g != 1) {
+            add(Purpose::Galois(g as u32), level);
         }
         if let (Some(level), Some(_)) = (needs.bootstrap, self.params().bootstrap) {
-            plan.extend([(Purpose::ToEphemeral, 0), (Purpose::FromEphemeral, level)]);
+            add(Purpose::FromEphemeral, level);
+            plan.insert((Purpose::ToEphemeral, self.tier_at(level)), 0);
         }
-        plan.values_mut().for_each(|level| *level = top.min(*level));
         plan
     }
 
@@ -180,20 +192,15 @@ impl Context {
         }
     }
 
-    /// Digits of a key for `count` words of the chain.
-    pub(super) fn key_digits(&self, count: usize) -> usize {
-        self.digits().iter().take_while(|d| d.start < count).count()
-    }
-
     /// Bytes in memory of the keys for `needs`, exactly: N doubles for two polynomials of every digit and word of Q·P.
     pub fn key_bytes(&self, needs: &Needs) -> usize {
         self.planned_bytes(&self.key_plan(needs))
     }
 
-    fn planned_bytes(&self, plan: &BTreeMap<Purpose, usize>) -> usize {
-        let one = |(purpose, level): (&Purpose, &usize)| {
+    fn planned_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
+        let one = |((purpose, _), level): (&(Purpose, usize), &usize)| {
             let (count, special) = self.key_shape(*purpose, *level);
-            self.key_digits(count) * (count + special) * self.params().degree() * 16
+            self.digits(*level).len() * (count + special) * self.params().degree() * 16
         };
         plan.iter().map(one).sum()
     }
@@ -223,17 +230,19 @@ impl Context {
         self.check_set(op, secret.params)?;
         self.check_needs(op, secret, needs, known)?;
         let mut missing = self.key_plan(needs);
-        missing.retain(|p, level| known.is_none_or(|k| k.words(*p) < self.words(*level)));
-        if missing.contains_key(&Purpose::FromEphemeral) {
-            missing.insert(Purpose::ToEphemeral, 0);
+        missing.retain(|p, level| known.is_none_or(|k| k.level(*p) < Some(*level)));
+        let back = missing.keys().find(|(purpose, _)| *purpose == Purpose::FromEphemeral);
+        let ephemeral = back.map(|(_, tier)| *tier);
+        if let Some(tier) = ephemeral {
+            missing.insert((Purpose::ToEphemeral, tier), 0);
         }
         let remedy = "make keys for fewer rotations (2 baby steps need the fewest), lower levels or fewer slots: \
                       `Context::key_bytes` tells their size";
         require_memory_or(op, self.planned_bytes(&missing), remedy)?;
-        let words = self.words_of(self.words(self.params().top_level()), self.special());
+        let words: Vec<usize> = (0..self.all_words()).collect();
         let s = self.secret_limbs(&secret.coefficients, &words);
         let weight = self.params().bootstrap.map(|b| b.ephemeral_weight);
-        let sparse = match missing.contains_key(&Purpose::FromEphemeral) {
+        let sparse = match ephemeral.is_some() {
             true => Zeroizing::new(self.ternary(&SecretSeed::from_system()?, weight)),
             false => Zeroizing::default(),
         };
@@ -242,29 +251,29 @@ impl Context {
             false => self.secret_limbs(&sparse, &words),
         };
         let mut switches = known.map(|k| k.switches.clone()).unwrap_or_default();
-        for (done, (purpose, level)) in missing.iter().enumerate() {
+        for (done, ((purpose, tier), level)) in missing.iter().enumerate() {
             if !go_on(done, missing.len()) {
                 return Err(Error::interrupted(op, "to go on", "a request to stop", "start again"));
             }
-            let (count, special) = self.key_shape(*purpose, *level);
+            let (_, special) = self.key_shape(*purpose, *level);
             let key = match purpose {
-                Purpose::Multiply => self.switch_key(&self.squared(&s, &words), &s, count, special),
-                Purpose::Galois(g) => self.galois_key_of(&s, *g as usize, count),
-                Purpose::ToEphemeral => self.switch_key(&s, &sparse, count, special),
-                Purpose::FromEphemeral => self.switch_key(&sparse, &s, count, special),
+                Purpose::Multiply => self.switch_key(&self.squared(&s), &s, *level, special),
+                Purpose::Galois(g) => self.galois_key_of(&s, *g as usize, *level),
+                Purpose::ToEphemeral => self.switch_key(&s, &sparse, *level, special),
+                Purpose::FromEphemeral => self.switch_key(&sparse, &s, *level, special),
             };
-            switches.insert(*purpose, Held::Ready(Arc::new(key?)));
+            switches.insert((*purpose, *tier), Held::Ready(Arc::new(key?)));
         }
         go_on(missing.len(), missing.len());
         Ok(CkksKeys { params: self.params().name, id: secret.id, switches })
     }
 
     /// Values of the square of a secret.
-    fn squared(&self, s: &[f64], words: &[usize]) -> Zeroizing<Vec<f64>> {
+    fn squared(&self, s: &[f64]) -> Zeroizing<Vec<f64>> {
         let n = self.params().degree();
         let mut square = Zeroizing::new(vec![0.0; s.len()]);
-        let limbs = square.par_chunks_mut(n).zip(s.par_chunks(n)).zip(words);
-        limbs.for_each(|((x, s), i)| self.ring().mul(*i, x, s, s));
+        let limbs = square.par_chunks_mut(n).zip(s.par_chunks(n)).enumerate();
+        limbs.for_each(|(i, (x, s))| self.ring().mul(i, x, s, s));
         square
     }
 
@@ -281,7 +290,7 @@ impl Context {
         }
         let (own, top) =
             (needs.multiply.max(needs.bootstrap.unwrap_or(0)), self.params().top_level());
-        let levels = needs.rotations.values().copied().chain(needs.conjugate);
+        let levels = needs.rotations.values().flatten().copied().chain(needs.conjugate);
         let highest = levels.fold(own, usize::max);
         if highest > top {
             let (wanted, got) = (format!("levels of at most {top}"), highest.to_string());
@@ -297,7 +306,7 @@ impl Context {
     }
 
     /// The key of X → X^`g`.
-    fn galois_key_of(&self, s: &[f64], g: usize, count: usize) -> Result<SwitchKey> {
+    fn galois_key_of(&self, s: &[f64], g: usize, level: usize) -> Result<SwitchKey> {
         let n = self.params().degree();
         // Not by `permute`: its memory would go back to the pool with the secret in it.
         let permutation = self.permutation(inverse_power(g, n));
@@ -305,43 +314,41 @@ impl Context {
         for (x, y) in target.chunks_mut(n).zip(s.chunks(n)) {
             x.iter_mut().zip(permutation.iter()).for_each(|(x, i)| *x = y[*i as usize]);
         }
-        self.switch_key(s, &target, count, self.special())
+        self.switch_key(s, &target, level, self.special())
     }
 
-    /// The key from `from` to `to`, both modulo the whole chain and the special words, for the first `count` words and the
-    /// first `special` special words.
+    /// The key from `from` to `to`, both modulo all words, for those of `level` and the first `special` special words.
     fn switch_key(
         &self,
         from: &[f64],
         to: &[f64],
-        count: usize,
+        level: usize,
         special: usize,
     ) -> Result<SwitchKey> {
         let (ring, n) = (self.ring(), self.params().degree());
-        let chain = self.words(self.params().top_level());
-        let limbs = count + special;
-        let digits = self.key_digits(count);
-        let (bodies, masks) = (Buffer::new(digits * limbs * n)?, Buffer::new(digits * limbs * n)?);
+        let (words, digits) = (self.words_of(level, special), self.digits(level));
+        let (count, limbs) = (self.words(level), words.len());
+        let len = digits.len() * limbs * n;
+        let (bodies, masks) = (Buffer::new(len)?, Buffer::new(len)?);
         let (seed, hidden) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
-        let mut key = SwitchKey { count, special, seed, bodies, masks };
+        let mut key = SwitchKey { level, count, special, seed, bodies, masks };
         self.draw_masks(&mut key);
-        for j in 0..digits {
+        for (j, own) in digits.into_iter().enumerate() {
             let mut noise = NoiseStream::new(&hidden, Domain::Evaluation, j as u32);
             let noise = self.noise(&mut noise);
             let span = j * limbs * n..(j + 1) * limbs * n;
             let bodies = key.bodies.as_mut_slice()[span.clone()].par_chunks_mut(n);
             let masks = key.masks.as_slice()[span].par_chunks(n);
             bodies.zip(masks).enumerate().for_each(|(i, (b, a))| {
-                let word = self.word_of(i, count);
-                let at = if i < count { i } else { chain + i - count };
+                let word = words[i];
                 b.copy_from_slice(&noise);
                 ring.forward(word, b);
                 let mut product = Zeroizing::new(vec![0.0; n]);
-                ring.mul(word, &mut product, a, &to[at * n..][..n]);
+                ring.mul(word, &mut product, a, &to[word * n..][..n]);
                 ring.sub(word, b, &product);
-                if self.digits()[j].contains(&word) {
+                if own.contains(&i) {
                     let p = centred(self.special_product(special, word), ring.word(word).p);
-                    ring.scale_add(word, b, &from[at * n..][..n], p);
+                    ring.scale_add(word, b, &from[word * n..][..n], p);
                 }
             });
         }
@@ -350,10 +357,10 @@ impl Context {
 
     /// The masks of a switch key, from its seed: a stream for each digit and word.
     pub(crate) fn draw_masks(&self, key: &mut SwitchKey) {
-        let (n, limbs) = (self.params().degree(), key.count + key.special);
-        let all = self.words(self.params().top_level()) + self.special();
+        let (n, words) = (self.params().degree(), self.words_of(key.level, key.special));
+        let (limbs, all) = (words.len(), self.all_words());
         key.masks.as_mut_slice().par_chunks_mut(n).enumerate().for_each(|(i, a)| {
-            let word = self.word_of(i % limbs, key.count);
+            let word = words[i % limbs];
             let index = (i / limbs * all + word) as u32;
             self.uniform(&mut MaskStream::new(&key.seed, Domain::Evaluation, index), word, a);
         });

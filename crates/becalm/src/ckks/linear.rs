@@ -177,7 +177,6 @@ pub struct LinearMap {
     /// Name of the set that it was encoded for.
     params: &'static str,
     level: usize,
-    count: usize,
     steps: Steps,
     keys: BTreeSet<i64>,
     scale: f64,
@@ -219,8 +218,8 @@ impl LinearMap {
                 "choose another level",
             ));
         }
-        let (n, count) = (matrix.slots, context.words(level));
-        let limbs = (count + context.special()) * context.params().degree();
+        let n = matrix.slots;
+        let limbs = (context.words(level) + context.special()) * context.params().degree();
         let kept = |d: &Vec<Complex>| if tiled(d, slots) { limbs } else { 8 * limbs };
         let remedy = "take more stages or fewer slots, or a session that streams";
         require_memory_or(op, matrix.diagonals.values().map(kept).sum(), remedy)?;
@@ -232,11 +231,11 @@ impl LinearMap {
             let back = n - j * middle * baby * stride % n;
             // Rotations by multiples of its own slots are none.
             let moved: Vec<Complex> = (0..n).map(|a| diagonal[(a + back) % n]).collect();
-            ((l, j, i), Diagonal::new(context, &moved, scale, count))
+            ((l, j, i), Diagonal::new(context, &moved, scale, level))
         };
         let diagonals = matrix.diagonals.par_iter().map(encode).collect();
         let (params, keys) = (context.params().name, matrix.keys(baby));
-        Ok(LinearMap { params, level, count, steps, keys, scale, diagonals })
+        Ok(LinearMap { params, level, steps, keys, scale, diagonals })
     }
 
     /// The rotations that it needs keys for.
@@ -258,11 +257,11 @@ fn gcd(a: usize, b: usize) -> usize {
 }
 
 impl Diagonal {
-    fn new(context: &Context, values: &[Complex], scale: f64, count: usize) -> Diagonal {
+    fn new(context: &Context, values: &[Complex], scale: f64, level: usize) -> Diagonal {
         if tiled(values, context.params().slots()) {
-            Diagonal::Tiled(context.plain_tiled(values, scale, count, context.special()))
+            Diagonal::Tiled(context.plain_tiled(values, scale, level, context.special()))
         } else {
-            Diagonal::Full(context.plain(values, scale, count, context.special()))
+            Diagonal::Full(context.plain(values, scale, level, context.special()))
         }
     }
 }
@@ -297,18 +296,18 @@ impl Evaluator<'_> {
                 "encode the map at a lower level",
             ));
         }
-        let (context, count) = (self.context(), map.count);
-        let mut terms = self.giants(x, map)?;
+        let (context, x) = (self.context(), self.context().lowered(x, map.level));
+        let mut terms = self.giants(&x, map)?;
         // A map has one giant step at least.
-        let Some(mut sum) = terms.pop() else { return Ok(x.clone()) };
+        let Some(mut sum) = terms.pop() else { return Ok(x.into_owned()) };
         let by = map.steps.middle * map.steps.baby * map.steps.stride;
         while let Some(next) = terms.pop() {
             sum = self.turned(sum, &self.rotation(by, map.level)?, next);
         }
-        let keep = context.words(map.level - 1);
-        let parts = [0, 1].map(|k| context.divide(&sum.parts[k], count, keep, context.special()));
+        let parts = [0, 1]
+            .map(|k| context.divide(&sum.parts[k], map.level, map.level - 1, context.special()));
         let scale = x.scale * map.scale / context.step(map.level);
-        let mut out = context.ciphertext(x, map.level - 1, scale, parts);
+        let mut out = context.ciphertext(&x, map.level - 1, scale, parts);
         out.error = x.error.hypot(context.rounding(scale));
         Ok(out)
     }
@@ -320,15 +319,15 @@ impl Evaluator<'_> {
         Ok(Rotation { key, permutation: self.context().permutation(power) })
     }
 
-    fn zeros(&self, count: usize) -> Raised {
+    fn zeros(&self, level: usize) -> Raised {
         let n = self.context().params().degree();
-        let len = (count + self.context().special()) * n;
-        Raised { count, parts: [0, 1].map(|_| self.context().ring().scratch(len)) }
+        let len = (self.context().words(level) + self.context().special()) * n;
+        Raised { level, parts: [0, 1].map(|_| self.context().ring().scratch(len)) }
     }
 
     /// u_j for every j, modulo Q·P: word by word, so that the rotated x stay in the cache.
     fn giants(&self, x: &Rlwe, map: &LinearMap) -> Result<Vec<Raised>> {
-        let (context, count) = (self.context(), map.count);
+        let (context, level) = (self.context(), map.level);
         let (n, special) = (context.params().degree(), context.special());
         let steps: BTreeSet<usize> = map.diagonals.keys().map(|(_, _, i)| *i).collect();
         let babies = steps.iter().filter(|i| **i > 0);
@@ -338,29 +337,29 @@ impl Evaluator<'_> {
             1 => None,
             _ => Some(self.rotation(map.steps.baby * map.steps.stride, map.level)?),
         };
-        let mut sums: Vec<Raised> = (0..map.steps.giant).map(|_| self.zeros(count)).collect();
-        let mut raised = context.raise(&x.parts, count);
+        let mut sums: Vec<Raised> = (0..map.steps.giant).map(|_| self.zeros(level)).collect();
+        let mut raised = context.raise(&x.parts, level);
         let mut linear: Option<Scratch> = None;
         for l in 0..map.steps.middle {
             let digits =
-                context.decompose(linear.as_deref().unwrap_or(&x.parts[1]), count, special);
+                context.decompose(linear.as_deref().unwrap_or(&x.parts[1]), level, special);
             let mut next =
-                onward.as_ref().filter(|_| l + 1 < map.steps.middle).map(|_| self.zeros(count));
+                onward.as_ref().filter(|_| l + 1 < map.steps.middle).map(|_| self.zeros(level));
             let mut limbs: Vec<Vec<[&mut [f64]; 2]>> = Vec::new();
-            limbs.resize_with(count + special, Vec::new);
+            limbs.resize_with(context.words(level) + special, Vec::new);
             for sum in sums.iter_mut().chain(&mut next) {
                 limbs.iter_mut().zip(sum.limbs(n)).for_each(|(all, own)| all.push(own));
             }
             context.each_word(&digits, limbs, |i, rows, mut sums| {
                 let own = [0, 1].map(|k| &raised.parts[k][i * n..][..n]);
                 if let (Some(onward), Some(out)) = (&onward, sums.get_mut(map.steps.giant)) {
-                    self.rotated([i, count], rows, own[0], onward, out);
+                    self.rotated([i, level], rows, own[0], onward, out);
                 }
-                self.babies([i, count, l], map, rows, own, &babies, &mut sums[..map.steps.giant]);
+                self.babies([i, l], map, rows, own, &babies, &mut sums[..map.steps.giant]);
             });
             let Some(next) = next else { break };
             raised = next;
-            linear = Some(context.divide(&raised.parts[1], count, count, special));
+            linear = Some(context.divide(&raised.parts[1], level, level, special));
         }
         Ok(sums)
     }
@@ -368,18 +367,18 @@ impl Evaluator<'_> {
     /// Limb `i` of a ciphertext rotated: from its digits and its part without the secret.
     fn rotated(
         &self,
-        [i, count]: [usize; 2],
+        [i, level]: [usize; 2],
         rows: &[&[f64]],
         first: &[f64],
         rotation: &Rotation,
         out: &mut [&mut [f64]; 2],
     ) {
         let (context, n) = (self.context(), first.len());
-        let [bodies, masks] = context.key_rows(&rotation.key, count, rows.len(), i);
+        let [bodies, masks] = context.key_rows(&rotation.key, level, rows.len(), i);
         let mut product = context.ring().scratch(2 * n);
         let (a, b) = product.split_at_mut(n);
         let keys: [&[&[f64]]; 2] = [&bodies, &masks];
-        let word = context.word_of(i, count);
+        let word = context.word_of(level, i);
         context.ring().dot_pair(word, [a, b], rows, keys, [First::Other(first), First::Zero]);
         for (x, y) in out.iter_mut().zip(product.chunks(n)) {
             x.iter_mut().zip(rotation.permutation.iter()).for_each(|(x, i)| *x = y[*i as usize]);
@@ -389,7 +388,7 @@ impl Evaluator<'_> {
     /// What middle step l adds to limb `i` of all u_j.
     fn babies(
         &self,
-        [i, count, l]: [usize; 3],
+        [i, l]: [usize; 2],
         map: &LinearMap,
         rows: &[&[f64]],
         own: [&[f64]; 2],
@@ -401,7 +400,7 @@ impl Evaluator<'_> {
         for (baby, rotation) in keys {
             let mut out = ring.scratch(2 * n);
             let (a, b) = out.split_at_mut(n);
-            self.rotated([i, count], rows, own[0], rotation, &mut [a, b]);
+            self.rotated([i, map.level], rows, own[0], rotation, &mut [a, b]);
             turned.push((*baby, out));
         }
         let baby = |i: usize| match i {
@@ -416,7 +415,7 @@ impl Evaluator<'_> {
                 let row: Vec<([&[f64]; 2], &Diagonal)> =
                     row.filter_map(|((_, _, i), d)| Some((baby(*i)?, d))).collect();
                 let out = [&mut a[span.clone()], &mut b[span.clone()]];
-                self.weighted([i, count], &span, &row, out, l > 0);
+                self.weighted([i, map.level], &span, &row, out, l > 0);
             }
         }
     }
@@ -424,14 +423,14 @@ impl Evaluator<'_> {
     /// Σ diagonal ⊙ x of one limb in the values of `span`, added to what is there if `kept`.
     fn weighted(
         &self,
-        [limb, count]: [usize; 2],
+        [limb, level]: [usize; 2],
         span: &Range<usize>,
         row: &[([&[f64]; 2], &Diagonal)],
         out: [&mut [f64]; 2],
         kept: bool,
     ) {
         let (ring, n) = (self.context().ring(), self.context().params().degree());
-        let word = self.context().word_of(limb, count);
+        let word = self.context().word_of(level, limb);
         let first = if kept { First::Kept } else { First::Zero };
         let (mut full, mut tiled) = (vec![], vec![]);
         let (mut full_x, mut tiled_x) = ([vec![], vec![]], [vec![], vec![]]);
@@ -461,14 +460,14 @@ impl Evaluator<'_> {
 
     /// A sum modulo Q·P rotated, and `next` added.
     fn turned(&self, sum: Raised, rotation: &Rotation, mut next: Raised) -> Raised {
-        let (context, count) = (self.context(), sum.count);
+        let (context, level) = (self.context(), sum.level);
         let (ring, n) = (context.ring(), context.params().degree());
         let Rotation { key, permutation } = rotation;
-        let linear = context.divide(&sum.parts[1], count, count, context.special());
-        let digits = context.decompose(&linear, count, key.special);
+        let linear = context.divide(&sum.parts[1], level, level, context.special());
+        let digits = context.decompose(&linear, level, key.special);
         context.each_word(&digits, next.limbs(n), |i, rows, out| {
-            let word = context.word_of(i, count);
-            let [bodies, masks] = context.key_rows(key, count, rows.len(), i);
+            let word = context.word_of(level, i);
+            let [bodies, masks] = context.key_rows(key, level, rows.len(), i);
             let mut product = ring.scratch(2 * n);
             let (a, b) = product.split_at_mut(n);
             let first = [First::Other(&sum.parts[0][i * n..][..n]), First::Zero];

@@ -9,6 +9,7 @@ use super::{Context, Evaluator};
 use crate::cipher::{Purpose, Rlwe, SwitchKey};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 /// The greatest degree that is a plain linear combination of T_i.
@@ -91,17 +92,33 @@ impl Chebyshev {
 /// T_1, T_2, T_3 and T_(2^i) of a ciphertext.
 struct Basis<'a> {
     context: &'a Context,
-    /// The key of multiplication.
-    key: Arc<SwitchKey>,
+    /// The keys of multiplication, one for each tier that is passed.
+    keys: BTreeMap<usize, Arc<SwitchKey>>,
     powers: BTreeMap<usize, Rlwe>,
 }
 
 impl Basis<'_> {
-    /// T_1 = x.
-    fn new<'a>(op: &'static str, evaluator: &'a Evaluator<'a>, x: &Rlwe) -> Result<Basis<'a>> {
-        let key = evaluator.key(op, Purpose::Multiply, x.level)?;
+    /// T_1 = x, for `depth` levels.
+    fn new<'a>(
+        op: &'static str,
+        evaluator: &'a Evaluator<'a>,
+        x: &Rlwe,
+        depth: usize,
+    ) -> Result<Basis<'a>> {
+        let (context, mut keys) = (evaluator.context(), BTreeMap::new());
+        for level in (x.level + 1 - depth..=x.level).rev() {
+            if let Entry::Vacant(place) = keys.entry(context.tier_at(level)) {
+                place.insert(evaluator.key(op, Purpose::Multiply, level)?);
+            }
+        }
         let powers = BTreeMap::from([(1, x.clone())]);
-        Ok(Basis { context: evaluator.context(), key, powers })
+        Ok(Basis { context, keys, powers })
+    }
+
+    /// A sum relinearized and rescaled.
+    fn finish(&self, sum: Sum) -> Rlwe {
+        let tier = self.context.tier_at(sum.level());
+        sum.finish(self.context, &self.keys[&tier], &self.powers[&1])
     }
 
     /// Makes T_k of T_a and T_(k−a).
@@ -114,7 +131,7 @@ impl Basis<'_> {
             0 => sum.add_constant(self.context, -1.0),
             d => sum.add_multiple(self.context, &self.powers[&d], -1.0),
         }
-        let made = sum.finish(self.context, &self.key, x);
+        let made = self.finish(sum);
         self.powers.insert(k, made);
     }
 
@@ -140,7 +157,7 @@ impl Basis<'_> {
         } else {
             let inner = scale / factor.scale * context.step(level + 1);
             let inner = self.sum(&quotient, level + 1, inner);
-            let inner = inner.finish(context, &self.key, one);
+            let inner = self.finish(inner);
             sum.add_product(context, &inner, factor, false);
         }
         sum
@@ -163,7 +180,7 @@ impl Evaluator<'_> {
             let got = format!("degree {}, level {}", p.degree(), x.level);
             return Err(Error::bad_input(op, wanted, got, "bootstrap first, or lower the degree"));
         }
-        let mut basis = Basis::new(op, self, x)?;
+        let mut basis = Basis::new(op, self, x, p.depth())?;
         let mut k = 2;
         while k <= p.degree() {
             basis.extend(k);
@@ -174,7 +191,7 @@ impl Evaluator<'_> {
         }
         let level = x.level + 1 - p.depth();
         let sum = basis.sum(p, level, scale * self.context().step(level));
-        Ok(sum.finish(self.context(), &basis.key, x))
+        Ok(basis.finish(sum))
     }
 
     /// 2·x² − 1 in every slot, which is T_2: one level lower.
@@ -182,7 +199,7 @@ impl Evaluator<'_> {
     /// # Errors
     /// `WrongKey` where the key of multiplication does not reach the level.
     pub(crate) fn doubled_angle(&self, x: &Rlwe) -> Result<Rlwe> {
-        let mut basis = Basis::new("double the angle", self, x)?;
+        let mut basis = Basis::new("double the angle", self, x, 1)?;
         basis.extend(2);
         Ok(basis.powers.remove(&2).unwrap_or_else(|| x.clone()))
     }

@@ -325,6 +325,40 @@ fn keys_reach_to_their_level() {
     }
 }
 
+/// Into another tier all words change, and values stay what they are; a key of one tier does not serve another.
+#[test]
+fn values_pass_from_tier_to_tier() {
+    let World { context, secret, keys } = &*WORLD;
+    let tiers = context.params().tiers();
+    assert_eq!(tiers, [0..14, 14..22, 22..25]);
+    let x = context.encrypt(&message(2048, 0.2), 0, secret).unwrap();
+    let raised = context.lift(&x, 24, 2f64.powi(14));
+    let wanted = context.decrypt(&raised, secret).unwrap();
+    for level in [23, 22, 21, 18, 14, 13, 9] {
+        let low = context.truncate(&raised, level);
+        assert_eq!((low.level(), low.scale()), (level, raised.scale()));
+        assert!(bits(&low, &wanted) > 35.0, "level {level}");
+    }
+    let rescaled = context.rescale(&context.truncate(&raised, 22)).unwrap();
+    assert!(rescaled.level() == 21 && rescaled.scale() < 1.0, "a step of 68 bits");
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let missing = evaluator.rotate(&context.truncate(&raised, 14), 3).err().map(|e| e.kind());
+    assert_eq!(missing, Some("wrong_key"), "the keys there are of the tier below");
+    let needs = Needs::default().rotate([3], 5).rotate([3], 14).rotate([4], 5);
+    let two = context.keys_with(secret, &needs, Some(keys), |_, _| true).unwrap();
+    let evaluator = Evaluator::new(context, &two).unwrap();
+    let turned: Vec<Complex> = (0..2048).map(|j| wanted[(j + 3) % 2048]).collect();
+    for level in [14, 5] {
+        let y = evaluator.rotate(&context.truncate(&raised, level), 3).unwrap();
+        assert!(bits(&y, &turned) > 35.0, "level {level}");
+    }
+    let mut bytes = vec![];
+    context.write_keys(&two, &mut bytes).unwrap();
+    assert_eq!(context.read_keys(&bytes[..]).unwrap().bytes(), two.bytes());
+    let stored = context.stored_key_bytes(&needs);
+    assert!(stored < bytes.len() && bytes.len() < 3 * stored, "{stored} of {}", bytes.len());
+}
+
 #[test]
 fn bad_input_is_refused() {
     let World { context, secret, keys } = &*WORLD;

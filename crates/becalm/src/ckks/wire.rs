@@ -1,7 +1,7 @@
 //! Evaluation keys as bytes: seeds and bodies, no masks.
 //!
 //! A magic line, the length of a header (u32, little endian) and the header (postcard): set, key, and for each switch key
-//! what it is for, how many words it covers and the seed of its masks. Then the bodies: limb after limb, each residue 0 ≤ x < p in
+//! what it is for, the level that it is for and the seed of its masks. Then the bodies: limb after limb, each residue 0 ≤ x < p in
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
@@ -27,8 +27,8 @@ const LONGEST_HEADER: u32 = 1 << 16;
 pub(super) struct Header {
     pub(super) set: String,
     pub(super) key: KeyId,
-    /// What for, words of the chain, seed of the masks.
-    pub(super) switches: Vec<(Purpose, u32, PublicSeed)>,
+    /// What for, in which tier, the level that it is for, seed of the masks.
+    pub(super) switches: Vec<(Purpose, u32, u32, PublicSeed)>,
 }
 
 /// The header of a file of evaluation keys and its length; none for another kind of file.
@@ -150,11 +150,11 @@ pub(super) fn unpacked(bytes: &[u8], p: u64, limb: &mut [f64]) -> Result<()> {
 impl Context {
     /// Bytes of the keys for `needs` as [`Context::write_keys`] writes them, but for the header.
     pub fn stored_key_bytes(&self, needs: &Needs) -> usize {
-        let one = |(purpose, level): (&Purpose, &usize)| {
-            let (count, special) = self.key_shape(*purpose, *level);
-            let words = self.words_of(count, special);
+        let one = |((purpose, _), level): (&(Purpose, usize), &usize)| {
+            let (_, special) = self.key_shape(*purpose, *level);
+            let words = self.words_of(*level, special);
             let bits = words.iter().map(|i| width(self.ring().word(*i).p) as usize).sum::<usize>();
-            self.key_digits(count) * bits * self.params().degree() / 8
+            self.digits(*level).len() * bits * self.params().degree() / 8
         };
         self.key_plan(needs).iter().map(one).sum()
     }
@@ -166,9 +166,9 @@ impl Context {
     pub fn write_keys(&self, keys: &CkksKeys, out: impl Write) -> Result<()> {
         self.check_set("write keys", keys.params)?;
         let all = &keys.switches;
-        let switches = all.iter().map(|(p, key)| match key {
-            Held::Ready(k) => (*p, k.count as u32, k.seed),
-            Held::Stored(k) => (*p, k.count as u32, k.seed),
+        let switches = all.iter().map(|((p, t), key)| match key {
+            Held::Ready(k) => (*p, *t as u32, k.level as u32, k.seed),
+            Held::Stored(k) => (*p, *t as u32, k.level as u32, k.seed),
         });
         let switches = switches.collect();
         let header = Header { set: keys.params.to_string(), key: keys.id, switches };
@@ -181,14 +181,15 @@ impl Context {
         for key in all.values() {
             match key {
                 Held::Ready(key) => {
+                    let primes = self.primes_of(key.level, key.special);
                     let limbs = key.bodies.as_slice().par_chunks(n).enumerate();
-                    let prime = |i| self.prime_of(i % (key.count + key.special), key.count);
-                    let limbs: Vec<_> = limbs.map(|(i, limb)| packed(limb, prime(i))).collect();
+                    let packed = |(i, limb)| packed(limb, primes[i % primes.len()]);
+                    let limbs: Vec<_> = limbs.map(packed).collect();
                     limbs.iter().try_for_each(|limb| out.put(limb))?;
                 }
                 Held::Stored(key) => {
-                    let (row, _) = self.row_bytes(key.count, key.special);
-                    for j in 0..self.key_digits(key.count) {
+                    let (row, _) = self.row_bytes(key.level, key.special);
+                    for j in 0..self.digits(key.level).len() {
                         out.put(&read_at(key, (j * row) as u64, row)?)?;
                     }
                 }
@@ -206,10 +207,11 @@ impl Context {
         let mut input = Hashed { inner: input, digest: blake3::Hasher::new() };
         let (header, _) = self.read_header(&mut input)?;
         let mut switches = BTreeMap::new();
-        for (purpose, words, seed) in header.switches {
-            let shape = self.claimed_shape(purpose, words as usize)?;
-            let key = self.read_switch(shape, seed, &mut input)?;
-            switches.insert(purpose, Held::Ready(Arc::new(key)));
+        for (purpose, tier, level, seed) in header.switches {
+            let (tier, level) = (tier as usize, level as usize);
+            self.check_claim(purpose, tier, level)?;
+            let key = self.read_switch(purpose, level, seed, &mut input)?;
+            switches.insert((purpose, tier), Held::Ready(Arc::new(key)));
         }
         input.finish()?;
         self.whole(header.key, switches)
@@ -227,12 +229,14 @@ impl Context {
         let (header, mut at) = self.read_header(&mut input)?;
         let (file, mut switches) = (Arc::new(Mutex::new(file)), BTreeMap::new());
         let mut row = vec![];
-        for (purpose, words, seed) in header.switches {
-            let (count, special) = self.claimed_shape(purpose, words as usize)?;
-            let key = StoredKey { count, special, seed, file: file.clone(), at };
-            switches.insert(purpose, Held::Stored(Arc::new(key)));
-            row.resize(self.row_bytes(count, special).0, 0);
-            for _ in 0..self.key_digits(count) {
+        for (purpose, tier, level, seed) in header.switches {
+            let (tier, level) = (tier as usize, level as usize);
+            self.check_claim(purpose, tier, level)?;
+            let (_, special) = self.key_shape(purpose, level);
+            let key = StoredKey { level, special, seed, file: file.clone(), at };
+            switches.insert((purpose, tier), Held::Stored(Arc::new(key)));
+            row.resize(self.row_bytes(level, special).0, 0);
+            for _ in self.digits(level) {
                 input.take(&mut row)?;
                 at += row.len() as u64;
             }
@@ -253,36 +257,41 @@ impl Context {
     }
 
     /// Keys without which there is none, and pairs.
-    fn whole(&self, id: KeyId, switches: BTreeMap<Purpose, Held>) -> Result<CkksKeys> {
-        let pair =
-            [Purpose::ToEphemeral, Purpose::FromEphemeral].map(|p| switches.contains_key(&p));
-        if !switches.contains_key(&Purpose::Multiply) || pair[0] != pair[1] {
+    fn whole(&self, id: KeyId, switches: BTreeMap<(Purpose, usize), Held>) -> Result<CkksKeys> {
+        let held = |purpose, tier| switches.contains_key(&(purpose, tier));
+        let single = |tier| held(Purpose::ToEphemeral, tier) != held(Purpose::FromEphemeral, tier);
+        if !held(Purpose::Multiply, 0) || (0..self.params().tiers().len()).any(single) {
             return Err(broken("keys of which some are missing"));
         }
         Ok(CkksKeys { params: self.params().name, id, switches })
     }
 
-    /// Words and special words of a key that claims so many words: those of a level, and not below the user's for products.
-    fn claimed_shape(&self, purpose: Purpose, words: usize) -> Result<(usize, usize)> {
-        let least = if purpose == Purpose::Multiply { self.params().levels } else { 0 };
-        let level = (least..=self.params().top_level()).find(|l| self.words(*l) == words);
-        let shape = level.map(|l| self.key_shape(purpose, l)).filter(|s| s.0 == words);
-        shape.ok_or_else(|| broken(format!("a key for {words} words")))
+    /// Refuses a key that claims to be for a level that the set does not have in that tier, or below the user's for products.
+    fn check_claim(&self, purpose: Purpose, tier: usize, level: usize) -> Result<()> {
+        let tiers = self.params().tiers();
+        let fits = tiers.get(tier).is_some_and(|levels| match purpose {
+            Purpose::Multiply => levels.contains(&level) && level >= self.params().levels,
+            Purpose::ToEphemeral => level == 0,
+            Purpose::Galois(_) | Purpose::FromEphemeral => levels.contains(&level),
+        });
+        if fits { Ok(()) } else { Err(broken(format!("a key for level {level}"))) }
     }
 
     fn read_switch(
         &self,
-        (count, special): (usize, usize),
+        purpose: Purpose,
+        level: usize,
         seed: PublicSeed,
         input: &mut Hashed<impl Read>,
     ) -> Result<SwitchKey> {
-        let n = self.params().degree();
-        let len = self.key_digits(count) * (count + special) * n;
+        let ((count, special), n) = (self.key_shape(purpose, level), self.params().degree());
+        let (words, digits) = (self.words_of(level, special), self.digits(level).len());
+        let len = digits * (count + special) * n;
         require_memory("read keys", 16 * len)?;
-        let mut key =
-            SwitchKey { count, special, seed, bodies: Buffer::new(len)?, masks: Buffer::new(len)? };
-        for (i, limb) in key.bodies.as_mut_slice().chunks_mut(n).enumerate() {
-            let p = self.prime_of(i % (count + special), count);
+        let (bodies, masks) = (Buffer::new(len)?, Buffer::new(len)?);
+        let mut key = SwitchKey { level, count, special, seed, bodies, masks };
+        for (limb, word) in key.bodies.as_mut_slice().chunks_mut(n).zip(words.iter().cycle()) {
+            let p = self.ring().word(*word).p;
             let mut bytes = vec![0; n * width(p) as usize / 8];
             input.take(&mut bytes)?;
             unpacked(&bytes, p, limb)?;
@@ -291,40 +300,46 @@ impl Context {
         Ok(key)
     }
 
-    /// The prime of limb `i` of a key for `count` words.
-    fn prime_of(&self, i: usize, count: usize) -> u64 {
-        self.ring().word(self.word_of(i, count)).p
+    /// The primes of the limbs of a digit.
+    fn primes_of(&self, level: usize, special: usize) -> Vec<u64> {
+        self.words_of(level, special).into_iter().map(|i| self.ring().word(i).p).collect()
     }
 
     /// Bytes of the limbs of a digit, and of those of them that are words of the chain.
-    fn row_bytes(&self, count: usize, special: usize) -> (usize, usize) {
-        let n = self.params().degree();
-        let bytes = |i: usize| n * width(self.prime_of(i, count)) as usize / 8;
-        let chain = (0..count).map(bytes).sum();
-        ((count..count + special).map(bytes).sum::<usize>() + chain, chain)
+    fn row_bytes(&self, level: usize, special: usize) -> (usize, usize) {
+        let bytes = |p: &u64| self.params().degree() * width(*p) as usize / 8;
+        let all = self.primes_of(level, special);
+        let chain = all[..self.words(level)].iter().map(bytes).sum();
+        (all.iter().map(bytes).sum(), chain)
     }
 
-    /// A key from its file, cut to the first `count` words.
-    pub(crate) fn expand(&self, stored: &StoredKey, count: usize) -> Result<SwitchKey> {
+    /// A key from its file, cut to what a level of the same tier needs.
+    pub(crate) fn expand(
+        &self,
+        purpose: Purpose,
+        stored: &StoredKey,
+        level: usize,
+    ) -> Result<SwitchKey> {
         let (n, special) = (self.params().degree(), stored.special);
-        let (digits, limbs) = (self.key_digits(count), count + special);
+        let (count, _) = self.key_shape(purpose, level);
+        let (digits, limbs) = (self.digits(level).len(), count + special);
         let len = digits * limbs * n;
         let (bodies, masks) = (Buffer::new(len)?, Buffer::new(len)?);
-        let mut key = SwitchKey { count, special, seed: stored.seed, bodies, masks };
-        let (row, chain) = self.row_bytes(stored.count, special);
-        let own = self.row_bytes(count, 0).0;
+        let mut key = SwitchKey { level, count, special, seed: stored.seed, bodies, masks };
+        let (row, chain) = self.row_bytes(stored.level, special);
+        let (_, own) = self.row_bytes(level, special);
+        let primes = self.primes_of(level, special);
         for (j, bodies) in key.bodies.as_mut_slice().chunks_mut(limbs * n).enumerate() {
             let mut bytes = read_at(stored, (j * row) as u64, own)?;
             bytes.extend(read_at(stored, (j * row + chain) as u64, row - chain)?);
             let (mut rest, mut pieces) = (&bytes[..], vec![]);
-            for i in 0..limbs {
-                let (piece, behind) =
-                    rest.split_at(n * width(self.prime_of(i, count)) as usize / 8);
+            for p in &primes {
+                let (piece, behind) = rest.split_at(n * width(*p) as usize / 8);
                 pieces.push(piece);
                 rest = behind;
             }
-            let limbs = bodies.par_chunks_mut(n).zip(pieces).enumerate();
-            limbs.try_for_each(|(i, (x, bytes))| unpacked(bytes, self.prime_of(i, count), x))?;
+            let limbs = bodies.par_chunks_mut(n).zip(pieces).zip(&primes);
+            limbs.try_for_each(|((x, bytes), p)| unpacked(bytes, *p, x))?;
         }
         self.draw_masks(&mut key);
         Ok(key)

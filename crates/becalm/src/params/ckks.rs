@@ -19,7 +19,7 @@ pub const NOISE_STD: f64 = 3.19;
 pub struct CkksBootstrap {
     /// Factors of each of the two homomorphic Fourier transforms: levels that each consumes.
     pub stage_count: usize,
-    /// Bits of a level of CoeffsToSlots.
+    /// Bits of a level of CoeffsToSlots in the mean: those above the lowest have 50, the lowest has the rest.
     pub coeffs_to_slots_bits: f64,
     /// Bits of a level of EvalMod, and of the scale there.
     pub eval_mod_bits: f64,
@@ -227,9 +227,21 @@ impl CkksParams {
             }
             bits.push(b.last_bits);
             bits.extend(vec![b.eval_mod_bits; b.eval_mod_levels() - 1]);
-            bits.extend(vec![b.coeffs_to_slots_bits; b.stage_count]);
+            // One word each: what a step lacks the scale gains.
+            let above = b.stage_count - 1;
+            bits.push(b.coeffs_to_slots_bits * b.stage_count as f64 - 50.0 * above as f64);
+            bits.extend(vec![50.0; above]);
         }
         bits
+    }
+
+    /// Levels that have words in common: those of the user and of SlotsToCoeffs, of EvalMod, of CoeffsToSlots.
+    pub fn tiers(&self) -> Vec<std::ops::Range<usize>> {
+        let levels = self.chain().len();
+        let Some(b) = &self.bootstrap else { return vec![0..levels] };
+        let top = levels - b.stage_count;
+        let middle = top - b.eval_mod_levels();
+        vec![0..middle, middle..top, top..levels]
     }
 
     /// The highest level there is: where a raised ciphertext starts.

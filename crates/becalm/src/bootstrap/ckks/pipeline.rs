@@ -160,16 +160,16 @@ impl<'a> Pipeline<'a> {
         (1..=highest).rev().find(fits)
     }
 
-    /// Matrices from `src` on, a level each: the scale becomes `scale`, by the same share in each.
+    /// Matrices from `src` on, a level each: the scale becomes `scale` in the end, and entries have the same scale in all.
     fn maps(&mut self, src: Reg, maps: Vec<Matrix>, scale: f64) -> Result<Reg> {
-        let each = (scale / self.program.reg(src).scale).powf(1.0 / maps.len() as f64);
-        let baby = self.baby;
+        let (from, baby) = (*self.program.reg(src), self.baby);
+        let steps = self.bits_of_drops(from.level - maps.len(), from.level);
+        let each = (scale * steps / from.scale).powf(1.0 / maps.len() as f64);
         maps.into_iter().try_fold(src, |src, matrix| {
             let from = *self.program.reg(src);
-            let step = self.program.step(from.level);
             let matrix =
                 if matrix.slots() < from.slots { matrix.repeated(from.slots) } else { matrix };
-            self.program.linear(src, matrix, baby, step * each)
+            self.program.linear(src, matrix, baby, each)
         })
     }
 

@@ -9,6 +9,8 @@ mod ntt;
 mod pointwise;
 mod pool;
 mod prime;
+#[cfg(test)]
+mod short;
 
 pub(crate) use convert::{Converter, Prepared};
 pub(crate) use ntt::{Word, centred};

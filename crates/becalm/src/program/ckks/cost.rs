@@ -58,14 +58,9 @@ impl CkksProgram {
         dead
     }
 
-    fn digits_at(&self, words: usize) -> usize {
-        self.digits.iter().take_while(|start| **start < words).count()
-    }
-
     /// Transforms of a decomposition at `level`.
     fn decomposition(&self, level: usize) -> usize {
-        let words = self.counts[level];
-        self.digits_at(words) * (words + self.special)
+        self.digits[level] * (self.counts[level] + self.special)
     }
 
     fn key_switch(&self, level: usize) -> usize {

@@ -18,6 +18,7 @@ use crate::ckks::{Chebyshev, Matrix, Needs};
 use crate::math::complex::Complex;
 use crate::params::CkksParams;
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 
 /// What is known of a register before anything runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -234,7 +235,7 @@ pub struct CkksProgram {
     steps: Vec<f64>,
     /// Scale of each level of the user.
     scales: Vec<f64>,
-    /// Words of the chain at each level, special words, and where the digits begin.
+    /// Words and digits at each level, and special words.
     counts: Vec<usize>,
     special: usize,
     digits: Vec<usize>,
@@ -401,13 +402,18 @@ impl CkksProgram {
         let (needs, op, n) = (self.needs(), "bootstrap", self.params.degree());
         let remedy = "make keys for `needs()` of this program";
         let power = |by: i64| Purpose::Galois(crate::ckks::power_of_rotation(by, n) as u32);
-        let lacks = |purpose, level: usize| keys.words(purpose) < self.counts[level];
-        let missing = needs.rotations.iter().filter(|(by, level)| lacks(power(**by), **level));
-        let missing: Vec<(i64, usize)> = missing.map(|(by, level)| (*by, *level)).collect();
+        let tiers = self.params.tiers();
+        let tier = |level: usize| tiers.iter().rposition(|t| t.start <= level).unwrap_or(0);
+        let lacks = |purpose, level: usize| keys.level((purpose, tier(level))) < Some(level);
+        let each = needs.rotations.iter();
+        let each = each.flat_map(|(by, levels)| levels.iter().map(|level| (*by, *level)));
+        let missing: Vec<(i64, usize)> =
+            each.filter(|(by, level)| lacks(power(*by), *level)).collect();
         let refuse = |wanted: String, got: String| Err(Error::wrong_key(op, wanted, got, remedy));
         if let Some((_, level)) = missing.iter().max_by_key(|(_, level)| level) {
             let wanted = format!("keys of {} rotations", needs.rotations.len());
-            let by: Vec<i64> = missing.iter().map(|(by, _)| *by).collect();
+            let by: BTreeSet<i64> = missing.iter().map(|(by, _)| *by).collect();
+            let by = Vec::from_iter(by);
             return refuse(
                 wanted,
                 format!("keys without the rotations by {by:?} up to level {level}"),
@@ -420,8 +426,8 @@ impl CkksProgram {
         ];
         for (level, purpose, what) in others {
             if let Some(level) = level.filter(|level| lacks(purpose, *level)) {
-                let got =
-                    if keys.words(purpose) > 0 { "one for lower levels" } else { "keys without" };
+                let held = keys.switches.keys().any(|(p, _)| *p == purpose);
+                let got = if held { "one for lower levels" } else { "keys without" };
                 return refuse(format!("{what} up to level {level}"), got.into());
             }
         }
