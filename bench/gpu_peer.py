@@ -2,11 +2,12 @@
 """The peer on a GPU: crate tfhe with feature gpu, as one program to run beside ours.
 
     make cuda                                   # nvcc, into .venv
-    python3 bench/gpu_peer.py target/gpu-peer   # writes a project there and builds it (an hour or more on few cores)
-    target/gpu-peer/peer 8192                   # on the GPU: 4 bits, multi-bit 4, every result decrypted; JSON
+    python3 bench/gpu_peer.py target/gpu-peer   # writes a project there and builds it (long)
+    target/gpu-peer/peer 8192                   # on the GPU: 4 bits, multi-bit 4; JSON
 
-The program needs the driver and nothing else: CUDA's run time and C++'s library are linked in. The crate's build wants
-cmake 3.24 and a C++ compiler. How far this is proven: see `docs/performance/cuda.md`.
+The program decrypts every result. It is to need the driver and nothing else: CUDA's run time and
+C++'s library are linked in. The crate's build wants cmake 3.24 and a C++ compiler. Proven so far:
+that the crates are fetched and the sources patched; it was not built.
 """
 
 import glob
@@ -42,7 +43,9 @@ use tfhe::core_crypto::gpu::glwe_ciphertext_list::CudaGlweCiphertextList;
 use tfhe::core_crypto::gpu::lwe_ciphertext_list::CudaLweCiphertextList;
 use tfhe::core_crypto::gpu::lwe_multi_bit_bootstrap_key::CudaLweMultiBitBootstrapKey;
 use tfhe::core_crypto::gpu::vec::{CudaVec, GpuIndex};
-use tfhe::core_crypto::gpu::{cuda_multi_bit_programmable_bootstrap_lwe_ciphertext as bootstrap, CudaStreams};
+use tfhe::core_crypto::gpu::{
+    cuda_multi_bit_programmable_bootstrap_lwe_ciphertext as bootstrap, CudaStreams,
+};
 use tfhe::core_crypto::prelude::*;
 
 // The set of tfhe_2_2_multi_bit_4: N = 2048, n = 920, base 2^22, one level, groups of four.
@@ -70,14 +73,16 @@ fn main() {
     let big = big.into_lwe_secret_key();
     let delta = 1u64 << 59;
     let f = |m: u64| m * m % 16;
-    let table = generate_programmable_bootstrap_glwe_lut(size, glwe.to_glwe_size(), 16, modulus, delta, f);
+    let glwe = glwe.to_glwe_size();
+    let table = generate_programmable_bootstrap_glwe_lut(size, glwe, 16, modulus, delta, f);
     let table = CudaGlweCiphertextList::from_glwe_ciphertext(&table, &streams);
     println!("{{\"peer\": \"tfhe 1.8.2 gpu\", \"upload_seconds\": {upload:.3}, \"pbs\": [");
     let mut batch = 1;
     while batch <= largest {
         let count = LweCiphertextCount(batch);
         let mut inputs = LweCiphertextList::new(0u64, n.to_lwe_size(), count, modulus);
-        let messages = PlaintextList::from_container((0..batch as u64).map(|i| i % 16 * delta).collect::<Vec<_>>());
+        let messages: Vec<u64> = (0..batch as u64).map(|i| i % 16 * delta).collect();
+        let messages = PlaintextList::from_container(messages);
         encrypt_lwe_ciphertext_list(&small, &mut inputs, &messages, lwe_noise, &mut noise);
         let inputs = CudaLweCiphertextList::from_lwe_ciphertext_list(&inputs, &streams);
         let mut out = CudaLweCiphertextList::new(big.lwe_dimension(), count, modulus, &streams);
@@ -108,8 +113,8 @@ fn main() {
         let (wrong, median) = (wrong.count(), micros[runs / 2]);
         let end = if batch * 2 > largest { "" } else { "," };
         println!(
-            "{{\"batch\": {batch}, \"runs\": {runs}, \"wrong\": {wrong}, \"median_us\": {median:.1}, \
-             \"p99_us\": {:.1}, \"per_second\": {:.0}}}{end}",
+            "{{\"batch\": {batch}, \"runs\": {runs}, \"wrong\": {wrong}, \
+             \"median_us\": {median:.1}, \"p99_us\": {:.1}, \"per_second\": {:.0}}}{end}",
             micros[runs * 99 / 100], batch as f64 / median * 1e6
         );
         batch *= 2;
@@ -131,7 +136,7 @@ def toolkit() -> pathlib.Path:
 
 
 def backend(folder: pathlib.Path) -> None:
-    """The crate's CUDA sources, as the registry has them, told which GPU: without one it would guess an old one."""
+    """The crate's CUDA sources, told which GPU: where there is none it would guess an old one."""
     home = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
     found = sorted(home.glob(f"registry/src/*/{BACKEND}"))
     if not found:
@@ -161,7 +166,7 @@ def backend(folder: pathlib.Path) -> None:
 
 
 def environment(cuda: pathlib.Path, folder: pathlib.Path) -> dict[str, str]:
-    """What lets the crate's cmake find that toolkit, and the linker take archives instead of shared libraries."""
+    """What lets cmake find that toolkit, and the linker take archives, not shared libraries."""
     libraries = folder / "lib"
     libraries.mkdir(exist_ok=True)
     # A probe of cmake asks for -lcuda.

@@ -1,7 +1,8 @@
 """GPUs from Python on a machine that may have none: names, refusals, and the way to the CPU."""
 
-import becalm
 import pytest
+
+import becalm
 
 TOY = {"allow_insecure": True, "progress": False}
 

@@ -560,7 +560,9 @@ def _machine(backend: str, device: str | None) -> str:
         remedy = "name one of these, or a simulated machine as backend"
         raise BadInput("device", '"auto", "cpu" or "cuda"', repr(device), remedy)
     if backend not in ("auto", device):
-        raise BadInput("device", "a device or a backend", f"{device} and {backend}", "leave one out")
+        raise BadInput(
+            "device", "a device or a backend", f"{device} and {backend}", "leave one out"
+        )
     return device
 
 
