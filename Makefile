@@ -14,7 +14,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 $(addprefix
 OURS := --workspace --exclude becalm-bench
 # What the wheel is made of.
 WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md \
-	$(shell find crates/becalm crates/becalm-cli crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' 2>/dev/null)
+	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' 2>/dev/null)
 
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
@@ -65,7 +65,7 @@ rtl-report: .venv/.rtl ## Clocks and area of the processor for every width, besi
 	$(BIN)/python rtl/report.py
 
 cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, and what the compiler says of them (no GPU needed)
-	$(CARGO) run --release -p becalm-cuda --example cubins -- target/cuda
+	$(CARGO) run --release -p becalm-cuda --bin becalm-cubins -- target/cuda crates/becalm-cuda/report.json
 	$(CARGO) test --release -p becalm-cuda --test resources
 
 fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ compiler)
@@ -97,6 +97,6 @@ clean: ## Remove everything that was built
 
 .venv/.wheel: .venv/.ready $(WHEEL_SOURCES)
 	rm -f dist/becalm-*.whl
-	$(BIN)/maturin build --release --out dist
+	BECALM_CUBINS=$(wildcard $(CURDIR)/target/cuda) $(BIN)/maturin build --release --out dist
 	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/becalm-*.whl
 	@touch $@

@@ -10,6 +10,7 @@ import numpy as np
 
 from becalm import _native
 from becalm._native import Params
+from becalm.errors import DeviceError
 from becalm.keys import SecretKey, free_memory, megabytes
 
 __all__ = ["Report", "doctor"]
@@ -31,6 +32,7 @@ class Report(dict[str, Any]):
             "processor": f"{self['processor']}, {self['threads']} threads",
             "instructions": f"{', '.join(self['instructions'])} (the first is used)",
             "free memory": megabytes(self["memory"]) if self["memory"] else "unknown",
+            "GPUs": "; ".join(self["gpus"]),
         }
         lines = [f"{name:<14}{value}" for name, value in facts.items()]
         for c in self["checks"]:
@@ -57,11 +59,20 @@ def doctor(*, quiet: bool = False) -> Report:
         else os.cpu_count(),
         instructions=_native.instructions(),
         memory=free_memory(),
+        gpus=_gpus(),
         checks=[_check(i) for i in _native.instructions()],
     )
     if not quiet:
         print(report)
     return report
+
+
+def _gpus() -> list[str]:
+    """One line for each GPU, or why there is none."""
+    try:
+        return _native.gpus()
+    except DeviceError as e:
+        return [f"none: {e.got}"]
 
 
 def _processor() -> str:

@@ -149,12 +149,18 @@ class SecretKey:
         return _values.from_bytes(words, x.shape).astype(np.uint64)
 
     def server(
-        self, *, backend: str = "auto", threads: int = 0, progress: Progress = None
+        self,
+        *,
+        backend: str = "auto",
+        device: str | None = None,
+        threads: int = 0,
+        progress: Progress = None,
     ) -> Server:
         """Makes the evaluation key and a server that holds it."""
+        machine = _machine(backend, device)
         with _progress.shown(progress, "keys", 0.0) as callback:
             key = self._native.evaluation_key(callback)
-        return Server(key, backend=backend, threads=threads)
+        return Server(key, backend=machine, threads=threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the key to a file that only its owner can read, for `becalm.load`."""
@@ -211,13 +217,18 @@ class Server:
     __slots__ = ("_backend", "_evaluator", "_key", "_lock", "_seconds_each", "_threads")
 
     def __init__(
-        self, key: _native.EvaluationKey, *, backend: str = "auto", threads: int = 0
+        self,
+        key: _native.EvaluationKey,
+        *,
+        backend: str = "auto",
+        device: str | None = None,
+        threads: int = 0,
     ) -> None:
         if not isinstance(key, _native.EvaluationKey):
             remedy = "use becalm.keygen(), SecretKey.server() or becalm.load()"
             raise BadInput("server", "an evaluation key", type(key).__name__, remedy)
         self._key = key
-        self._backend = str(backend)
+        self._backend = _machine(str(backend), device)
         self._threads = _values.count("server", "threads", threads)
         self._evaluator: _native.Evaluator | None = None
         self._lock = threading.Lock()
@@ -478,6 +489,7 @@ def keygen(
     log2_pfail: float | None = None,
     allow_insecure: bool = False,
     backend: str = "auto",
+    device: str | None = None,
     threads: int = 0,
     progress: Progress = None,
     **of_ckks: Any,
@@ -490,6 +502,7 @@ def keygen(
     log2_pfail: float | None = None,
     allow_insecure: bool = False,
     backend: str = "auto",
+    device: str | None = None,
     threads: int = 0,
     progress: Progress = None,
     **of_ckks: Any,
@@ -504,14 +517,18 @@ def keygen(
     default), and log2 of the failure probability of one bootstrap (at most -128 by default).
     Sets below 128 bits of security are refused unless `allow_insecure`.
 
+    `device` is `"cpu"`, `"cuda"` or `"auto"` (the default): a GPU if there is one and its kernels
+    run the set, else the CPU. `backend` names the simulated machines too.
+
     What will be made, and how large, is printed to standard error before the work begins, and a
     bar shows how it goes if people are watching; `progress=False` silences both, `progress=True`
     shows the bar anywhere, and a function is called with steps done and in all.
     """
     if isinstance(params, str) and params.startswith("ckks"):
         unfit = [n for n, v in (("bits", bits), ("log2_pfail", log2_pfail)) if v is not None]
-        if unfit or backend not in ("auto", "cpu"):
-            got = ", ".join(unfit) or f"backend={backend!r}"
+        machine = _machine(backend, device)
+        if unfit or machine not in ("auto", "cpu"):
+            got = ", ".join(unfit) or f"backend={machine!r}"
             raise BadInput("keygen", "what becalm.ckks.keygen takes", got, "leave it out")
         same = {"slots": slots, "allow_insecure": allow_insecure, "threads": threads}
         return ckks.keygen(params, **same, progress=progress, **of_ckks)
@@ -531,7 +548,22 @@ def keygen(
     if progress is not False and sys.stderr:
         print(_announcement(chosen), file=sys.stderr, flush=True)
     secret = SecretKey.generate(chosen, allow_insecure=allow_insecure)
-    return Keys(secret, secret.server(backend=backend, threads=threads, progress=progress))
+    machine = _machine(backend, device)
+    return Keys(secret, secret.server(backend=machine, threads=threads, progress=progress))
+
+
+def _machine(backend: str, device: str | None) -> str:
+    """The backend that a device or a backend names, but not both."""
+    if device is None:
+        return backend
+    if device not in ("auto", "cpu", "cuda"):
+        remedy = "name one of these, or a simulated machine as backend"
+        raise BadInput("device", '"auto", "cpu" or "cuda"', repr(device), remedy)
+    if backend not in ("auto", device):
+        raise BadInput(
+            "device", "a device or a backend", f"{device} and {backend}", "leave one out"
+        )
+    return device
 
 
 def find(

@@ -3,9 +3,9 @@
 //! Every timed output is decrypted and checked.
 
 use crate::report::{self, median, table};
-use crate::{ckks, tables};
+use crate::{ckks, gpu, tables};
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Cpu, Evaluator};
+use becalm::backend::{Backend, Cpu, Evaluator, by_name};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Program, RegInfo, RegType};
@@ -20,9 +20,18 @@ pub struct Args {
     /// Which scheme.
     #[arg(default_value = "tfhe", value_parser = ["tfhe", "ckks"])]
     scheme: String,
-    /// Parameter sets; by default 1_1 and 2_2.
-    #[arg(long, value_delimiter = ',', default_value = "tfhe_1_1,tfhe_2_2")]
+    /// Parameter sets; by default 1_1 and 2_2, on a GPU all that it is meant for.
+    #[arg(long, value_delimiter = ',')]
     params: Vec<String>,
+    /// Which machine.
+    #[arg(long, default_value = "cpu", value_parser = ["cpu", "cuda"])]
+    device: String,
+    /// On a GPU: bootstraps that are decrypted before anything is timed.
+    #[arg(long, default_value_t = 10_000)]
+    bootstraps: usize,
+    /// On a GPU: the largest batch.
+    #[arg(long, default_value_t = 8192)]
+    batch: usize,
     /// Threads; 0 for all.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -63,9 +72,24 @@ pub fn run(args: &Args) -> Result<()> {
     if args.scheme == "ckks" {
         return ckks::bench(args.quick, args.threads, args.json.as_deref());
     }
+    let sets = |default: &[&str]| match args.params[..] {
+        [] => default.iter().map(ToString::to_string).collect(),
+        _ => args.params.clone(),
+    };
+    if args.device == "cuda" {
+        let plan = gpu::Plan {
+            sets: sets(gpu::SETS),
+            bootstraps: args.bootstraps,
+            batch: args.batch,
+            repetitions: if args.quick { 20 } else { 1000 },
+            allow_insecure: args.allow_insecure,
+        };
+        let found = gpu::measure(by_name("cuda")?.as_ref(), &plan)?;
+        return gpu::conclude(&found, args.json.as_deref());
+    }
     let cpu = Cpu::new(args.threads)?;
     let mut rows = Vec::new();
-    for name in &args.params {
+    for name in &sets(&["tfhe_1_1", "tfhe_2_2"]) {
         let params = TfheParams::named(name)?;
         params.require_secure(args.allow_insecure)?;
         measure(params, &cpu, args, &mut rows)?;
@@ -90,10 +114,10 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// A program under test, its arguments, and what it must give.
-struct Case {
-    name: &'static str,
-    program: Arc<Program>,
-    input: Lwe,
+pub(crate) struct Case {
+    pub name: &'static str,
+    pub program: Arc<Program>,
+    pub input: Lwe,
     wanted: Vec<u64>,
 }
 
@@ -155,7 +179,7 @@ fn time(
 }
 
 /// The bootstrap alone, the key switch alone, and both.
-fn cases(
+pub(crate) fn cases(
     secret: &SecretKey,
     keys: &EvaluationKey,
     evaluator: &Evaluator,

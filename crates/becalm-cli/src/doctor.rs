@@ -2,7 +2,7 @@
 
 use crate::report::{self, facts, megabytes};
 use anyhow::{Result, bail};
-use becalm::backend::{Cpu, Evaluator};
+use becalm::backend::{Cpu, Evaluator, gpus};
 use becalm::cipher::SecretKey;
 use becalm::math::simd::Level;
 use becalm::params::{Kind, TfheParams};
@@ -25,6 +25,8 @@ struct Report {
     instructions_used: &'static str,
     memory_bytes: Option<u64>,
     huge_pages: Option<String>,
+    /// One line each, or why there is none.
+    gpus: Vec<String>,
     checks: Vec<Check>,
 }
 
@@ -47,6 +49,7 @@ pub fn run(args: &Args) -> Result<()> {
         huge_pages: std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
             .ok()
             .map(|s| s.trim().to_string()),
+        gpus: gpus().unwrap_or_else(|e| vec![format!("none: {}", e.detail().got)]),
         checks: checks(),
     };
     if args.json {
@@ -105,6 +108,7 @@ fn print(r: &Report) -> Result<()> {
         ("instructions", format!("{} (used: {})", r.instructions.join(", "), r.instructions_used)),
         ("free memory", r.memory_bytes.map_or_else(unknown, |b| megabytes(b as usize))),
         ("huge pages", r.huge_pages.clone().unwrap_or_else(unknown)),
+        ("GPUs", r.gpus.join("; ")),
     ]))?;
     for c in &r.checks {
         report::print(&format!("  {} {}: {}", if c.ok { "✓" } else { "✗" }, c.what, c.detail))?;

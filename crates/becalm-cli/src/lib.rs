@@ -9,6 +9,7 @@ mod ckks;
 mod doctor;
 mod estimate;
 mod files;
+pub mod gpu;
 mod noise;
 mod paper;
 mod params;

@@ -1,6 +1,8 @@
 //! What a driver loads: cubins and PTX compiled ahead, and the sources from which NVRTC makes the rest.
 
+use crate::compile::fingerprint;
 use crate::rings::Ring;
+use std::sync::OnceLock;
 
 /// The sources by name; the first is what is compiled, the others are its headers.
 pub const SOURCES: &[(&str, &str)] = &[
@@ -27,9 +29,17 @@ pub fn images() -> impl Iterator<Item = &'static str> {
     IMAGES.iter().map(|(name, _)| *name)
 }
 
-/// The image of a ring for a device, if this build has one.
+/// The image of a ring for a device, if this build has one that was made of its sources.
 pub fn image(ring: &Ring, capability: (u32, u32)) -> Option<&'static [u8]> {
-    pick(IMAGES, ring, capability)
+    static CURRENT: OnceLock<bool> = OnceLock::new();
+    let current = CURRENT.get_or_init(|| made_of(IMAGES, fingerprint()));
+    pick(IMAGES, ring, capability).filter(|_| *current)
+}
+
+/// Whether images say that they were made of sources of this number.
+fn made_of(images: &[(&str, &[u8])], sources: u64) -> bool {
+    let wanted = format!("{sources:016x}");
+    images.iter().any(|(name, text)| *name == "kernels.sources" && *text == wanted.as_bytes())
 }
 
 fn pick<'a>(images: &[(&str, &'a [u8])], ring: &Ring, capability: (u32, u32)) -> Option<&'a [u8]> {
@@ -96,5 +106,10 @@ mod tests {
         assert_eq!(found((10, 0)), Some("compute_90.ptx"));
         assert_eq!(found((7, 5)), None);
         assert_eq!(pick(&images, &RINGS[0], (9, 0)), None);
+        // Images of other sources would be launched with other arguments.
+        assert!(made_of(&[("kernels.sources", b"00000000000000ff")], 255));
+        assert!(
+            !made_of(&[("kernels.sources", b"00000000000000ff")], 254) && !made_of(&images, 255)
+        );
     }
 }

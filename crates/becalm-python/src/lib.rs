@@ -73,6 +73,12 @@ mod _native {
         levels.iter().map(|l| l.name()).collect()
     }
 
+    /// What GPUs there are, a line each.
+    #[pyfunction]
+    fn gpus() -> PyResult<Vec<String>> {
+        call::guarded(|| becalm::backend::gpus().map_err(call::raise))
+    }
+
     /// Panics inside the boundary, on the calling thread or on a worker: a test that `becalm.Error` is all that arrives.
     #[pyfunction]
     fn _panic(py: Python<'_>, worker: bool) -> PyResult<()> {

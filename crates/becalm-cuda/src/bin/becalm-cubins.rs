@@ -35,10 +35,12 @@ fn main() -> Result<(), String> {
             }
         }
     }
+    // A build that embeds these files compares it with its own sources.
+    let sources = format!("{:016x}", fingerprint());
+    std::fs::write(folder.join("kernels.sources"), &sources).map_err(|e| e.to_string())?;
     if let Some(path) = arguments.next() {
         let text = format!(
-            "{{\n\"compiler\": \"nvcc 13.0.88\",\n\"sources\": \"{:016x}\",\n\"kernels\": [\n{}\n]\n}}\n",
-            fingerprint(),
+            "{{\n\"compiler\": \"nvcc 13.0.88\",\n\"sources\": \"{sources}\",\n\"kernels\": [\n{}\n]\n}}\n",
             rows.join(",\n")
         );
         std::fs::write(path, text).map_err(|e| e.to_string())?;
