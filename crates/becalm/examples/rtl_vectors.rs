@@ -8,7 +8,7 @@ use becalm::backend::{Evaluator, by_name};
 use becalm::bootstrap::tfhe::Shape;
 use becalm::bootstrap::tfhe::classic::sample_extract;
 use becalm::bootstrap::tfhe::ntt_rotate::NttBootstrapKey;
-use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, SecretKey};
+use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::math::Modulus;
 use becalm::math::gadget::{Gadget, decompose};
 use becalm::math::simd::Level;
@@ -337,6 +337,35 @@ fn damages(count: u64, magic: u64) -> [[u64; 5]; 10] {
     ]
 }
 
+/// The arguments of some additions, 200 + i and 100 − 7·i, and their results, which are checked.
+fn additions(
+    secret: &SecretKey,
+    keys: &EvaluationKey,
+    program: &Arc<Program>,
+    side: usize,
+    full: bool,
+) -> Result<(Vec<Ciphertext>, Vec<Lwe>), Box<dyn Error>> {
+    let pairs: Vec<u64> = (0..side as u64).map(|i| (200 + i) | (100 - 7 * i) << 8).collect();
+    let encrypt = |i: usize| {
+        let bits: Vec<u64> = pairs.iter().map(|pair| pair >> i & 1).collect();
+        Ok(Ciphertext::Lwe(secret.encrypt_as(&bits, Encoding::of(secret.params()), 2)?))
+    };
+    let inputs = (0..16).map(encrypt).collect::<becalm::Result<Vec<_>>>()?;
+    // Modulo p all backends agree bit for bit; the reference would take long for many.
+    let many = full || side > 1;
+    let backend = by_name(if many { "cpu" } else { "reference" })?;
+    let results = Evaluator::new(backend.as_ref(), keys)?.evaluate(program, &inputs)?;
+    let mut sums = vec![0; side];
+    for (i, result) in results.iter().enumerate() {
+        let bits = secret.decrypt(result)?;
+        sums.iter_mut().zip(bits).for_each(|(sum, bit)| *sum |= bit << i);
+    }
+    if sums != pairs.iter().map(|pair| (pair & 255) + (pair >> 8)).collect::<Vec<u64>>() {
+        return Err("the reference adds wrongly".into());
+    }
+    Ok((inputs, results))
+}
+
 /// Some 8-bit additions side by side, one program compiled. Byte address and words of the program, address of the slots;
 /// clocks that the model of the machine says, of the whole, of its two big units, and of both at once; a count and the words
 /// of memory; a count and damages of the program (its words, the changed one and to what, the status and offset that are to
@@ -349,26 +378,8 @@ fn processor(s: &Sizes) -> Result<Vec<u64>, Box<dyn Error>> {
     let params = Arc::new(params.clone());
     let circuit = Circuit::parse(include_str!("../circuits/adder8.txt"))?;
     let program = Arc::new(circuit.compile(&params, Goal::Depth)?.program);
-    let side = s.get("lanes", 1);
-    let pairs: Vec<u64> = (0..side as u64).map(|i| (200 + i) | (100 - 7 * i) << 8).collect();
-    let encrypt = |i: usize| {
-        let bits: Vec<u64> = pairs.iter().map(|pair| pair >> i & 1).collect();
-        Ok(Ciphertext::Lwe(secret.encrypt_as(&bits, Encoding::of(&params), 2)?))
-    };
-    let inputs = (0..16).map(encrypt).collect::<becalm::Result<Vec<_>>>()?;
-    // Modulo p all backends agree bit for bit; the reference would take long for many.
-    let many = s.get("FULL", 0) == 1 || side > 1;
-    let backend = by_name(if many { "cpu" } else { "reference" })?;
-    let results = Evaluator::new(backend.as_ref(), &keys)?.evaluate(&program, &inputs)?;
-    let mut sums = vec![0; side];
-    for (i, result) in results.iter().enumerate() {
-        let bits = secret.decrypt(result)?;
-        sums.iter_mut().zip(bits).for_each(|(sum, bit)| *sum |= bit << i);
-    }
-    if sums != pairs.iter().map(|pair| (pair & 255) + (pair >> 8)).collect::<Vec<u64>>() {
-        return Err("the reference adds wrongly".into());
-    }
-
+    let (side, full) = (s.get("lanes", 1), s.get("FULL", 0) == 1);
+    let (inputs, results) = additions(&secret, &keys, &program, side, full)?;
     let (size, lanes) = (params.polynomial_size, s.get("T", 2));
     let machine = Machine { lanes, batch: s.get("batch", 4), ..Machine::default() };
     let mut memory = vec![0; PROGRAM_WORDS];
