@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tuneinsight/lattigo/v6/circuits/ckks/bootstrapping"
@@ -39,9 +40,31 @@ type worker struct {
 
 type answer struct {
 	Seconds float64 `json:"seconds"`
-	Mean    float64 `json:"mean"`
-	Max     float64 `json:"max"`
-	Level   int     `json:"level"`
+	// Of the processor, all threads of the process together.
+	Processor float64 `json:"processor"`
+	Mean      float64 `json:"mean"`
+	Max       float64 `json:"max"`
+	Level     int     `json:"level"`
+}
+
+// stopwatch is the time on the wall and that of the processor.
+type stopwatch struct {
+	wall      time.Time
+	processor float64
+}
+
+func processor() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+func startWatch() stopwatch { return stopwatch{time.Now(), processor()} }
+
+func (s stopwatch) stop() answer {
+	return answer{Seconds: time.Since(s.wall).Seconds(), Processor: processor() - s.processor}
 }
 
 func message(kind string, n int) []complex128 {
@@ -75,17 +98,17 @@ func (w *worker) decrypt(x *rlwe.Ciphertext) ([]complex128, error) {
 	return m, w.encoder.Decode(w.decryptor.DecryptNew(x), m)
 }
 
-// check decrypts x and compares: seconds are since start, taken before.
-func (w *worker) check(seconds float64, x *rlwe.Ciphertext, wanted []complex128) (a answer, err error) {
+// check decrypts x and adds its errors to the times of a.
+func (w *worker) check(a answer, x *rlwe.Ciphertext, wanted []complex128) (answer, error) {
 	got, err := w.decrypt(x)
 	if err != nil {
 		return a, err
 	}
-	return errorsOf(seconds, got, wanted, x.Level()), nil
+	return errorsOf(a, got, wanted, x.Level()), nil
 }
 
-func errorsOf(seconds float64, got, wanted []complex128, level int) answer {
-	a := answer{Seconds: seconds, Level: level}
+func errorsOf(a answer, got, wanted []complex128, level int) answer {
+	a.Level = level
 	for j := range wanted {
 		e := cmplx.Abs(got[j] - wanted[j])
 		a.Mean += e / float64(len(wanted))
@@ -106,7 +129,7 @@ func (w *worker) together(count int, kind string) (answer, error) {
 	}
 	// What earlier runs left is collected before the clock starts.
 	runtime.GC()
-	start := time.Now()
+	start := startWatch()
 	var group sync.WaitGroup
 	for k := 1; k < count; k++ {
 		group.Add(1)
@@ -117,32 +140,33 @@ func (w *worker) together(count int, kind string) (answer, error) {
 	}
 	out[0], failed[0] = w.bootstrap.Bootstrap(in[0])
 	group.Wait()
-	seconds := time.Since(start).Seconds() / float64(count)
+	a := start.stop()
+	a.Seconds, a.Processor = a.Seconds/float64(count), a.Processor/float64(count)
 	for k := range out {
 		if failed[k] != nil {
 			return answer{}, failed[k]
 		}
 	}
-	return w.check(seconds, out[count-1], m)
+	return w.check(a, out[count-1], m)
 }
 
 func (w *worker) basic(operation string) (a answer, err error) {
 	m, top := message("ramp", w.params.MaxSlots()), w.params.MaxLevel()
-	start := time.Now()
+	start := startWatch()
 	x, err := w.encrypt(m, top)
-	seconds := time.Since(start).Seconds()
-	if err != nil || operation == "encrypt" {
-		if err == nil {
-			a, err = w.check(seconds, x, m)
-		}
+	a = start.stop()
+	if err != nil {
 		return a, err
 	}
+	if operation == "encrypt" {
+		return w.check(a, x, m)
+	}
 	wanted, y := make([]complex128, len(m)), x
-	start = time.Now()
+	start = startWatch()
 	switch operation {
 	case "decrypt":
 		got, err := w.decrypt(x)
-		return errorsOf(time.Since(start).Seconds(), got, m, top), err
+		return errorsOf(start.stop(), got, m, top), err
 	case "multiply":
 		if y, err = w.evaluator.MulRelinNew(x, x); err == nil {
 			err = w.evaluator.Rescale(y, y)
@@ -150,7 +174,7 @@ func (w *worker) basic(operation string) (a answer, err error) {
 	case "rotate":
 		y, err = w.evaluator.RotateNew(x, 1)
 	}
-	seconds = time.Since(start).Seconds()
+	a = start.stop()
 	for j := range m {
 		if wanted[j] = m[(j+1)%len(m)]; operation == "multiply" {
 			wanted[j] = m[j] * m[j]
@@ -159,7 +183,7 @@ func (w *worker) basic(operation string) (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	return w.check(seconds, y, wanted)
+	return w.check(a, y, wanted)
 }
 
 func (w *worker) run(line string) (any, error) {

@@ -1,12 +1,13 @@
 """desilofhe's half of `becalm-bench -- ckks`, where the user has installed it; see protocol.py.
 
-    python desilofhe_worker.py regular | 14 | 17 | sparse | lossy | sign | toy
+    python desilofhe_worker.py regular | 14 | 17 | sparse | lossy | sign | basic | toy
 
-Version 1.17, medium keys, three stages. `toy` has no bootstrap: the library has none in a small
-ring.
+Version 1.17, medium keys, three stages. `basic` has no key of a bootstrap; nor has `toy`: the
+library has none in a small ring.
 """
 
 import importlib.metadata
+import os
 import sys
 
 import desilofhe
@@ -30,7 +31,8 @@ class Worker:
         self.kind = kind
         self.first = kind in ("lossy", "sign")
         self.flags = flags = FLAGS.get(kind, {"use_bootstrap": True})
-        self.set_threads(1)
+        # Keys on all threads; the first command says how many from then on.
+        self.set_threads(os.cpu_count() or 1)
         engine = self.engine
         self.secret = engine.create_secret_key()
         self.relinearization = engine.create_relinearization_key(self.secret)
@@ -50,7 +52,7 @@ class Worker:
             "top_level": engine.max_level,
             "key_bytes": bytes_,
             "stored_key_bytes": bytes_,
-            "keygen_seconds": seconds,
+            "keygen_seconds": seconds[0],
         }
 
     def set_threads(self, count):
@@ -60,7 +62,7 @@ class Worker:
 
     def make_keys(self):
         """The keys of the bootstrap."""
-        if self.kind == "toy":
+        if self.kind in ("basic", "toy"):
             return []
         make = getattr(self.engine, f"create_{'lossy_' * self.first}bootstrap_key")
         conjugation = self.engine.create_conjugation_key(self.secret)
@@ -68,8 +70,8 @@ class Worker:
 
     def bootstrap(self, kind):
         """One bootstrap from level 0, or 3 where SlotsToCoeffs comes first."""
-        if self.kind == "toy":
-            raise ValueError("desilofhe has no bootstrap in a small ring")
+        if not self.keys:
+            raise ValueError(f"{self.kind} has no bootstrap")
         engine = self.engine
         values = message(kind, engine.slot_count)
         run = {"lossy": engine.lossy_bootstrap, "sign": engine.sign_bootstrap}

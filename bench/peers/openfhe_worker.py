@@ -53,7 +53,7 @@ class Worker:
             # Measured as memory: the wheel does not tell.
             "key_bytes": taken,
             "stored_key_bytes": taken,
-            "keygen_seconds": seconds,
+            "keygen_seconds": seconds[0],
         }
 
     def set_threads(self, count):

@@ -61,7 +61,7 @@ fn peers_run_by_turns_with_us_or_say_why_not() {
             }
             sound(row, "ours", 20.0);
             sound(row, "peer", bits);
-            let medians = [&row["ours"], &row["peer"]].map(|s| s["seconds"]["median"].as_f64());
+            let medians = [&row["ours"], &row["peer"]].map(|s| s["processor"].as_f64());
             let ratio = medians[1].zip(medians[0]).map(|(peer, ours)| peer / ours);
             let same = row["ours"]["log2_degree"] == row["peer"]["log2_degree"];
             assert_eq!(row["ratio"].as_f64(), ratio.filter(|_| same));

@@ -116,6 +116,34 @@ fn bench_and_doctor_report() {
 }
 
 #[test]
+fn bench_prints_the_tables_of_the_document() {
+    let f = Folder::new("tables");
+    let line = "bench ckks --quick --json - --tables";
+    let rows = |title| -> Vec<serde_json::Value> {
+        serde_json::from_str(&f.succeed(&format!("{line} {title}"))).unwrap()
+    };
+    // Signs: three ways to bootstrap them, of which the one made for them is the best by far.
+    let bits = |r: &serde_json::Value| -r["mean_error"].as_f64().unwrap().log2();
+    let errors = rows("signs");
+    assert!(errors.iter().all(|r| r["seconds"][0].as_f64() > Some(0.0)), "{errors:?}");
+    assert_eq!(errors.len(), 3);
+    assert!(bits(&errors[2]) > 29.0 && bits(&errors[2]) > bits(&errors[0]) + 5.0, "{errors:?}");
+    assert!(
+        errors[2]["document_mean_error"].as_f64().unwrap()
+            > errors[2]["mean_error"].as_f64().unwrap()
+    );
+    // A row that cannot be had says why, and where the figure is.
+    let compact = rows("compact");
+    assert_eq!(compact.len(), 3);
+    assert!(compact.iter().all(|r| r["left_out"].as_str().unwrap().contains("14 levels")));
+    assert_eq!(compact[1]["document_seconds"], 28.524);
+    let text = f.succeed("bench ckks --quick --tables compact");
+    assert!(text.contains("document (their machine)") && text.contains("28.524"), "{text}");
+    assert!(f.refuse("bench ckks --quick --tables nothing").contains("to 14 levels"));
+    f.refuse("bench --quick --tables regular");
+}
+
+#[test]
 fn refusals_name_the_remedy() {
     let f = Folder::new("refusals");
     assert!(f.refuse("run --params toy_2_2").contains("insecure"));

@@ -54,6 +54,8 @@ pub struct Ready {
 pub struct Answer {
     /// On the wall.
     pub seconds: f64,
+    /// Of the processor, all threads of the process together.
+    pub processor: f64,
     /// Mean of the absolute errors.
     pub mean: f64,
     /// The largest.
@@ -166,7 +168,7 @@ mod tests {
     #[test]
     fn answers_come_back_and_refusals_are_errors() {
         let script = format!(
-            r#"{READY}; read a; echo '{{"seconds":2,"mean":0.5,"max":1,"level":3}}'; read a; echo "{{\"error\":\"no $a\"}}""#
+            r#"{READY}; read a; echo '{{"seconds":2,"processor":1,"mean":0.5,"max":1,"level":3}}'; read a; echo "{{\"error\":\"no $a\"}}""#
         );
         let mut worker = Worker::start(shell(&script)).unwrap();
         assert_eq!((worker.ready.name.as_str(), worker.ready.weight), ("x", None));

@@ -1,7 +1,8 @@
 //! `ckks`: becalm's CKKS beside Lattigo, OpenFHE and desilofhe, each side a process, by turns.
 //!
 //! A group is one process of ours and one of a peer; both make their keys, then work by turns for every case of the group,
-//! and end before the next group begins: two sets of keys are all that is in memory. Ratios are of medians, peer/ours.
+//! and end before the next group begins: two sets of keys are all that is in memory. Ratios are of medians, peer/ours: of one
+//! thread by the time of the processor, which leaves out what other processes take, of several by that on the wall.
 
 pub mod child;
 pub mod ours;
@@ -59,8 +60,10 @@ pub struct Side {
     pub security_bits: f64,
     /// Failures of the range of EvalMod: `"0"`, `"2^-138.7"`, `"not stated"`.
     pub pfail: String,
-    /// Seconds of the runs.
+    /// Seconds of the runs, on the wall.
     pub seconds: Seconds,
+    /// Median of the seconds of the processor.
+    pub processor: f64,
     /// Mean error of the runs, bits: the document's measure.
     pub bits_mean: f64,
     /// Largest error, bits.
@@ -132,16 +135,16 @@ fn groups(plan: &Plan) -> Result<Vec<Group>> {
         let kind = ours::kind(kind)?;
         let side = peer.map_or("becalm", Peer::name);
         let mut cases = vec![];
-        // desilofhe has no bootstrap in a small ring.
-        if !(plan.toy && matches!(peer, Some(Peer::Desilo(_)))) {
+        if named != "basic" {
             cases.push((format!("ckks/{side}/{named}"), format!("bootstrap {}", kind.message)));
         }
-        if kind.name == "regular" {
-            let basic = BASIC.map(|op| (format!("ckks/{side}/{op}"), op.to_string()));
-            cases.extend(basic);
+        // Those of desilofhe have a group of their own, which takes few keys.
+        let basic = matches!(peer, Some(Peer::Desilo(_))) == (named == "basic");
+        if kind.name == "regular" && basic {
+            cases.extend(BASIC.map(|op| (format!("ckks/{side}/{op}"), op.to_string())));
         }
         // Where the peer's fresh ciphertexts are longer than what its bootstrap leaves: at equal levels too.
-        if matches!(peer, Some(Peer::Desilo("regular"))) && !plan.toy {
+        if named == "basic" && !plan.toy {
             let at = |op: &str| (format!("ckks/{side}/{op}_level_10"), format!("{op} 10"));
             cases.extend(BASIC.map(at));
         }
@@ -152,16 +155,19 @@ fn groups(plan: &Plan) -> Result<Vec<Group>> {
     for threads in &all {
         push(Some(Peer::OpenFhe), "regular", "regular", &[*threads])?;
     }
-    push(Some(Peer::Desilo("regular")), "regular", "regular", &all)?;
+    push(Some(Peer::Desilo("basic")), "regular", "basic", &all)?;
     let kinds = [
+        ("regular", "regular"),
         ("14", "14"),
         ("17", "17"),
         ("sparse", "sparse1024"),
         ("lossy", "lossy"),
         ("sign", "sign"),
     ];
+    // desilofhe has no bootstrap in a small ring.
     for (desilo, kind) in kinds.into_iter().filter(|_| !plan.toy) {
-        push(Some(Peer::Desilo(desilo)), kind, kind, &one)?;
+        let threads = if kind == "regular" { &all } else { &one };
+        push(Some(Peer::Desilo(desilo)), kind, kind, threads)?;
     }
     for kind in ours::KINDS {
         push(None, kind.name, kind.name, &all)?;
@@ -314,6 +320,7 @@ fn by_turns(
 fn side(worker: &Worker, answers: &[Answer], bits_signs: Option<f64>) -> Result<Side> {
     let r = &worker.ready;
     let times = Times::of(answers.iter().map(|a| a.seconds * 1e3).collect());
+    let processor = Times::of(answers.iter().map(|a| a.processor * 1e3).collect());
     let mean = answers.iter().map(|a| a.mean).sum::<f64>() / answers.len() as f64;
     let max = answers.iter().map(|a| a.max).fold(0.0, f64::max);
     let ours = r.name == "becalm";
@@ -336,6 +343,7 @@ fn side(worker: &Worker, answers: &[Answer], bits_signs: Option<f64>) -> Result<
             max: times.max_ms / 1e3,
             rounds: times.rounds,
         },
+        processor: processor.median_ms / 1e3,
         bits_mean: -mean.log2(),
         bits_worst: -max.log2(),
         bits_signs,
@@ -373,7 +381,7 @@ fn row(group: &Group, case: String, threads: usize, command: &str, made: Vec<Sid
     );
     // desilofhe's smallest ring is larger than our toys: no ratio.
     let same = peer.as_ref().filter(|p| p.log2_degree == mine.log2_degree);
-    let ratio = same.map(|p| p.seconds.median / mine.seconds.median);
+    let ratio = same.map(|p| time(p, threads) / time(mine, threads));
     let desilo = matches!(group.peer, Some(Peer::Desilo(_)));
     Ok(Row {
         case,
@@ -385,6 +393,11 @@ fn row(group: &Group, case: String, threads: usize, command: &str, made: Vec<Sid
         left_out: None,
         acknowledgement: desilo.then_some(ACKNOWLEDGEMENT),
     })
+}
+
+/// Seconds that a ratio is of.
+fn time(side: &Side, threads: usize) -> f64 {
+    if threads == 1 { side.processor } else { side.seconds.median }
 }
 
 /// The rows as a table to read.
@@ -424,8 +437,8 @@ fn line(r: &Row, ours: &Side) -> String {
     format!(
         "{:<28} {:>9.4} {:>9} {:>6}  {:>11} {:>11} {:>5} {:>7} {:>7} {:>6}",
         r.case,
-        ours.seconds.median,
-        r.peer.as_ref().map_or("-".into(), |p| format!("{:.4}", p.seconds.median)),
+        time(ours, r.threads),
+        r.peer.as_ref().map_or("-".into(), |p| format!("{:.4}", time(p, r.threads))),
         r.ratio.map_or("-".into(), |x| format!("{x:.2}")),
         both(&|s| format!("{:.1}", s.bits_mean)),
         both(&|s| format!("{:.1}", s.bits_worst)),

@@ -1,6 +1,7 @@
 //! becalm's half: `becalm-bench ckks-worker KIND --toy` answers the commands of [`super::child`] as the peers' workers do.
 
 use super::child::{Answer, Ready};
+use crate::rows::Clock;
 use anyhow::{Context as _, Result, bail};
 use becalm::backend::{CkksSession, Cpu};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
@@ -95,19 +96,30 @@ struct Ours<'a> {
     program: &'a CkksProgram,
 }
 
-fn timed<T>(work: impl FnOnce() -> becalm::Result<T>) -> Result<(T, f64)> {
-    let start = Instant::now();
-    Ok((work()?, start.elapsed().as_secs_f64()))
+/// Seconds on the wall, and of the processor.
+type Times = [f64; 2];
+
+fn timed<T>(work: impl FnOnce() -> becalm::Result<T>) -> Result<(T, Times)> {
+    let clocks = || [Clock::Wall, Clock::Cpu].map(Clock::seconds);
+    let start = clocks();
+    let made = work()?;
+    let end = clocks();
+    Ok((made, [end[0] - start[0], end[1] - start[1]]))
 }
 
-fn compared(seconds: f64, got: &[Complex], wanted: &[Complex], level: usize) -> Answer {
+fn compared(
+    [seconds, processor]: Times,
+    got: &[Complex],
+    wanted: &[Complex],
+    level: usize,
+) -> Answer {
     let errors = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs());
     let (sum, max) = errors.fold((0.0, 0.0), |(sum, max), e| (sum + e, f64::max(max, e)));
-    Answer { seconds, mean: sum / wanted.len() as f64, max, level }
+    Answer { seconds, processor, mean: sum / wanted.len() as f64, max, level }
 }
 
 impl Ours<'_> {
-    fn checked(&self, seconds: f64, y: &Rlwe, wanted: &[Complex]) -> Result<Answer> {
+    fn checked(&self, seconds: Times, y: &Rlwe, wanted: &[Complex]) -> Result<Answer> {
         Ok(compared(seconds, &self.context.decrypt(y, self.secret)?, wanted, y.level()))
     }
 

@@ -121,6 +121,7 @@ impl Peer {
         match self {
             Peer::Lattigo => 13_700_000_000,
             Peer::OpenFhe => 10_700_000_000,
+            Peer::Desilo("basic") => 2_500_000_000,
             Peer::Desilo("14") => 16_300_000_000,
             Peer::Desilo("sparse") => 8_000_000_000,
             Peer::Desilo("lossy" | "sign") => 12_800_000_000,
