@@ -4,7 +4,7 @@
 //! nvcc is found at `$NVCC`, in `.venv` where `make cuda` installs it, in `$CUDA_HOME/bin`, or on the path; without it nothing
 //! here runs and the rest of the crate does not miss it.
 
-use crate::rings::Ring;
+use crate::rings::{Arithmetic, Ring};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,6 +29,18 @@ pub const ARCHITECTURES: &[Architecture] = &[
     Architecture { name: "sm_100a", capability: (10, 0), clusters: true, shared: 227 << 10 },
     Architecture { name: "sm_120a", capability: (12, 0), clusters: true, shared: 99 << 10 },
 ];
+
+impl Architecture {
+    /// Whether a ring is compiled for it: exact transforms of words modulo 2^64 where doubles are slow, and 8.0, whose code
+    /// runs on 8.6 and 8.9; transforms in doubles where these are fast.
+    pub fn runs(&self, ring: &Ring) -> bool {
+        match ring.arithmetic {
+            Arithmetic::Double => self.capability < (12, 0),
+            Arithmetic::Exact => [(8, 0), (12, 0)].contains(&self.capability),
+            Arithmetic::Prime => true,
+        }
+    }
+}
 
 /// What ptxas reports of one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

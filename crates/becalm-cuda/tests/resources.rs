@@ -38,7 +38,12 @@ fn rotations(ring: &Ring, architecture: &Architecture) -> Vec<Launch> {
 fn allowed_spills(ring: &Ring, architecture: &str, kernel: &str) -> u32 {
     let of_block = ["becalm_rotate_block", "becalm_rotate_pair"].contains(&kernel);
     let headline = RINGS[..2].contains(ring) || !of_block;
-    if architecture == "sm_90a" && headline { 0 } else { 64 }
+    match architecture {
+        "sm_90a" if headline && !ring.is_exact() => 0,
+        // A polynomial of residues.
+        _ if ring.is_exact() => 128,
+        _ => 64,
+    }
 }
 
 #[test]
@@ -51,7 +56,7 @@ fn the_report_is_of_these_sources() {
 fn kernels_fit_every_gpu() {
     let report = report();
     for ring in RINGS {
-        for architecture in ARCHITECTURES {
+        for architecture in ARCHITECTURES.iter().filter(|a| a.runs(ring)) {
             let what = format!("{} {}", ring.name(), architecture.name);
             let found = kernels(&report, ring, architecture.name);
             assert!(found.len() >= 9, "{what}: {} kernels", found.len());
@@ -109,7 +114,7 @@ fn the_compiler_still_says_so() {
     let (rings, architectures) =
         if full { (RINGS, ARCHITECTURES) } else { (&RINGS[1..2], &ARCHITECTURES[1..2]) };
     for ring in rings {
-        for architecture in architectures {
+        for architecture in architectures.iter().filter(|a| a.runs(ring)) {
             let name = format!("{}.{}.cubin", ring.name(), architecture.name);
             let cubin = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
             let found = compile(&nvcc, ring, architecture.name, &cubin).expect("cubins");

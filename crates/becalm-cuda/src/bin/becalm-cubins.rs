@@ -18,7 +18,7 @@ fn main() -> Result<(), String> {
     println!("| ring | architecture | kernel | registers | spilled bytes | instructions a step |");
     println!("|---|---|---|---|---|---|");
     for ring in RINGS {
-        let names = ARCHITECTURES.iter().map(|a| a.name);
+        let names = ARCHITECTURES.iter().filter(|a| a.runs(ring)).map(|a| a.name);
         for architecture in names.chain(["compute_90"]) {
             let kind = if architecture.starts_with("sm_") { "cubin" } else { "ptx" };
             let out = folder.join(format!("{}.{architecture}.{kind}", ring.name()));

@@ -114,6 +114,30 @@ fn ratio(up: &[u64], down: &[u64]) -> f64 {
     down.fold(out, |out, q| out / *q as f64)
 }
 
+/// The tiers, the number of words of each level and what a rescale from it divides by.
+fn tiers(params: &CkksParams, levels: &[Vec<u64>]) -> (Vec<Tier>, Vec<usize>, Vec<f64>) {
+    let (mut tiers, mut counts, mut steps) = (vec![], vec![], vec![]);
+    let (mut all, mut below) = (vec![], vec![]);
+    for levels_of in params.tiers() {
+        let first = all.len();
+        for i in levels_of.clone() {
+            let down = if i == levels_of.start { &below[..] } else { &[] };
+            steps.push(ratio(&levels[i], down));
+            all.extend(&levels[i]);
+            counts.push(all.len() - first);
+        }
+        below = all[first..].to_vec();
+        let excess = if levels_of.start > params.levels && levels_of.end == levels.len() {
+            HIGHEST_EXCESS
+        } else {
+            0.0
+        };
+        let digits = digits(&below, params.special_bits + excess);
+        tiers.push(Tier { levels: levels_of, first, digits });
+    }
+    (tiers, counts, steps)
+}
+
 impl Context {
     /// Makes the set ready, on the best instructions of this processor: primes, tables, some tens of megabytes.
     ///
@@ -125,26 +149,8 @@ impl Context {
             let wanted = "enough primes of the sizes of the chain";
             Error::wrong_params("make a CKKS context", wanted, params.name, "use larger steps")
         })?;
-        let (mut tiers, mut counts, mut steps) = (vec![], vec![], vec![]);
-        let (mut all, mut below) = (vec![], vec![]);
-        for levels_of in params.tiers() {
-            let first = all.len();
-            for i in levels_of.clone() {
-                let down = if i == levels_of.start { &below[..] } else { &[] };
-                steps.push(ratio(&levels[i], down));
-                all.extend(&levels[i]);
-                counts.push(all.len() - first);
-            }
-            below = all[first..].to_vec();
-            let excess = if levels_of.start > params.levels && levels_of.end == levels.len() {
-                HIGHEST_EXCESS
-            } else {
-                0.0
-            };
-            let digits = digits(&below, params.special_bits + excess);
-            tiers.push(Tier { levels: levels_of, first, digits });
-        }
-        let words = [all, special.clone()].concat();
+        let (tiers, counts, steps) = tiers(params, &levels);
+        let words = [levels.concat(), special.clone()].concat();
         let ring = Ring::new(params.degree(), &words, Level::best())?;
         let fft = Plan::get(params.degree(), Level::best())?;
         let mut places = vec![0; params.slots()];

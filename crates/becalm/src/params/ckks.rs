@@ -238,10 +238,13 @@ impl CkksParams {
     /// Levels that have words in common: those of the user and of SlotsToCoeffs, of EvalMod, of CoeffsToSlots.
     pub fn tiers(&self) -> Vec<std::ops::Range<usize>> {
         let levels = self.chain().len();
-        let Some(b) = &self.bootstrap else { return vec![0..levels] };
-        let top = levels - b.stage_count;
-        let middle = top - b.eval_mod_levels();
-        vec![0..middle, middle..top, top..levels]
+        let mut ends = vec![levels];
+        if let Some(b) = &self.bootstrap {
+            let top = levels - b.stage_count;
+            ends = vec![top - b.eval_mod_levels(), top, levels];
+        }
+        let starts = [0].into_iter().chain(ends.clone());
+        starts.zip(ends).map(|(start, end)| start..end).collect()
     }
 
     /// The highest level there is: where a raised ciphertext starts.

@@ -291,7 +291,7 @@ fn short_words(level: Level) -> [f64; 3] {
 #[test]
 #[ignore = "a measurement"]
 fn words_of_30_bits() {
-    // The regular bootstrap with eight baby steps in words of 50 bits, by `ckks_time`: limbs of each kind of work.
+    // The regular bootstrap with eight baby steps in words of 50 bits: about the limbs of each kind of work.
     let counts = [6500.0, 33000.0, 40000.0];
     let ratio: f64 = 50.0 / 30.0;
     for &level in Level::available() {
