@@ -83,7 +83,8 @@ mod tests {
             .map(|f| f.expect("a file").file_name().to_string_lossy().into_owned())
             .collect();
         let mut names: Vec<&str> = SOURCES.iter().map(|(name, _)| *name).collect();
-        (files.sort(), names.sort_unstable());
+        files.sort();
+        names.sort_unstable();
         assert_eq!(files, names);
     }
 

@@ -2,7 +2,7 @@
 #![cfg(feature = "cuda")]
 
 use becalm::Error;
-use becalm::backend::{Backend, Cuda, Evaluator, Session, by_name};
+use becalm::backend::{Backend, Cuda, Evaluator, by_name};
 use becalm::cipher::{EvaluationKey, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Need, Program};
@@ -74,7 +74,7 @@ fn too_little_memory_is_said_before() {
     let needs = Need::all_of(&keys);
     let bytes = Cuda::key_bytes(&keys, &needs).unwrap();
     let small = Arc::new(Emulated::new(0).with(|info| info.memory = bytes - 1));
-    refused(cuda(&[small.clone()]).open(&keys, &needs), "memory", "GB free");
+    refused(cuda(std::slice::from_ref(&small)).open(&keys, &needs), "memory", "GB free");
     assert_eq!(small.work(), (0, 0), "something was sent before");
     // Room for the key but not for a large batch.
     let large = Arc::new(Emulated::new(0).with(|info| info.memory = 2 * bytes));
@@ -100,7 +100,7 @@ fn a_lost_gpu_is_a_typed_error() {
         "told",
     );
     let healthy = emulated(0);
-    let evaluator = Evaluator::new(&cuda(&[healthy.clone()]), &keys).unwrap();
+    let evaluator = Evaluator::new(&cuda(std::slice::from_ref(&healthy)), &keys).unwrap();
     let (opened, _) = healthy.work();
     evaluator.bootstrap(&ct, &table).unwrap();
     let (all, _) = healthy.work();

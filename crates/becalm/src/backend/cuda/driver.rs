@@ -13,6 +13,9 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// A module, and functions of it by name.
+type Module = (sys::CUmodule, HashMap<&'static str, sys::CUfunction>);
+
 /// A GPU behind the driver.
 struct Gpu {
     info: DeviceInfo,
@@ -20,8 +23,7 @@ struct Gpu {
     context: sys::CUcontext,
     streams: [sys::CUstream; STREAMS],
     events: [sys::CUevent; STREAMS],
-    /// Modules of rings, and functions of them by name.
-    modules: Mutex<HashMap<Ring, (sys::CUmodule, HashMap<&'static str, sys::CUfunction>)>>,
+    modules: Mutex<HashMap<Ring, Module>>,
 }
 
 // SAFETY: handles of the driver may be used from any thread that has made the context current, as every call here does.

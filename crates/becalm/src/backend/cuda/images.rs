@@ -111,7 +111,7 @@ fn compile(options: &[String]) -> Result<Vec<u8>, String> {
     };
     made.result().map_err(|e| format!("{e:?}"))?;
     // SAFETY: the program was made above and is destroyed below, once.
-    let code = unsafe {
+    unsafe {
         let code = result::compile_program(program, options).map_err(|e| {
             let log = result::get_program_log(program).unwrap_or_default();
             let log: Vec<u8> = log.iter().map(|c| *c as u8).collect();
@@ -120,8 +120,7 @@ fn compile(options: &[String]) -> Result<Vec<u8>, String> {
         let code = code.and_then(|()| cubin(program));
         _ = result::destroy_program(program);
         code
-    };
-    code
+    }
 }
 
 /// The machine code of a compiled program.

@@ -152,7 +152,7 @@ fn ring_of(p: &TfheParams, fast_doubles: bool) -> Result<Ring> {
         _ if p.pbs.base_log * p.pbs.level > 48 || p.rotation.group_bits() > 5 => {
             Some(format!("{:?} and {:?}", p.pbs, p.rotation))
         }
-        _ if p.lwe_dimension % p.rotation.group_bits() != 0 => {
+        _ if !p.lwe_dimension.is_multiple_of(p.rotation.group_bits()) => {
             Some(format!("{} key bits for {:?}", p.lwe_dimension, p.rotation))
         }
         _ => None,
