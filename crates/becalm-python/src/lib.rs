@@ -13,6 +13,7 @@ mod integers;
 mod keys;
 mod params;
 mod program;
+mod save;
 
 use pyo3::prelude::*;
 
@@ -28,8 +29,8 @@ mod _native {
     use crate::ciphertext::{Glwe, Lwe};
     #[pymodule_export]
     use crate::ckks::{
-        CkksCiphertext, CkksContext, CkksKeys, CkksNeeds, CkksProgram, CkksPublicKey,
-        CkksSecretKey, CkksSession,
+        CkksCiphertext, CkksContext, CkksKeys, CkksProgram, CkksPublicKey, CkksSecretKey,
+        CkksSession,
     };
     #[pymodule_export]
     use crate::evaluate::Evaluator;
@@ -40,7 +41,9 @@ mod _native {
         record_aes_ecb, record_integers, save_integers, trivial_integers,
     };
     #[pymodule_export]
-    use crate::keys::{EvaluationKey, SecretKey, SlotKey, available_memory, kind_of_file};
+    use crate::keys::{
+        CkksNeeds, EvaluationKey, SecretKey, SlotKey, available_memory, kind_of_file,
+    };
     #[pymodule_export]
     use crate::params::Params;
     #[pymodule_export]
