@@ -2,19 +2,21 @@
 //!
 //! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
-use crate::call::{Watch, guarded, raise, supervised};
+use crate::call::{guarded, raise, supervised};
 use crate::ciphertext::trust;
+use crate::keys::CkksNeeds;
+use crate::save::{Watched, write_whole};
 use becalm::backend::{CkksSession as Session, Cpu};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
-use becalm::ckks::{Context, Evaluator, LinearMap, Needs};
+use becalm::ckks::{Context, Evaluator, LinearMap};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
 use becalm::program::ckks::CkksProgram as Program;
 use becalm::{Error, Result, cipher};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::io::{BufReader, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A context and the threads that it computes with.
@@ -50,43 +52,6 @@ fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> Bound<'py, PyBytes> {
 
 fn interrupted(op: &'static str) -> Error {
     Error::interrupted(op, "to go on", "a request to stop", "call it again")
-}
-
-/// Writes until it is to stop.
-struct Watched<'a>(&'a mut dyn Write, &'a Watch);
-
-impl Write for Watched<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self.1.step(0, 0) {
-            true => self.0.write(bytes),
-            // `Interrupted` is tried again.
-            false => Err(std::io::Error::other("a request to stop")),
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
-    }
-}
-
-/// Writes by way of a file beside it, so that nothing half-written takes the name.
-fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let failed = |e: std::io::Error| {
-        Error::io("save", "to write", e.to_string(), "free space, or choose another place")
-    };
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.part", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let mut out = BufWriter::new(std::fs::File::create(&beside).map_err(failed)?);
-    let written = write(&mut out).and_then(|()| {
-        out.flush().map_err(failed)?;
-        std::fs::rename(&beside, path).map_err(failed)
-    });
-    if written.is_err() {
-        // The error that counts is the first.
-        let _ = std::fs::remove_file(&beside);
-    }
-    written
 }
 
 /// A CKKS parameter set made ready.
@@ -221,38 +186,6 @@ impl CkksContext {
             };
             program.map(|p| CkksProgram(Arc::new(p)))
         })
-    }
-}
-
-/// What keys are for, and up to which level.
-#[pyclass(frozen, module = "becalm._native")]
-pub struct CkksNeeds(Needs);
-
-#[pymethods]
-impl CkksNeeds {
-    /// Rotations up to `level` in its tier, and the levels of conjugation, products and bootstraps.
-    #[new]
-    #[pyo3(signature = (rotations, level, conjugate=None, multiply=0, bootstrap=None))]
-    fn new(
-        rotations: Vec<i64>,
-        level: usize,
-        conjugate: Option<usize>,
-        multiply: usize,
-        bootstrap: Option<usize>,
-    ) -> Self {
-        let needs = Needs { conjugate, multiply, bootstrap, ..Needs::default() };
-        CkksNeeds(needs.rotate(rotations, level))
-    }
-
-    /// What both need.
-    fn union(&self, other: &CkksNeeds) -> Self {
-        CkksNeeds(self.0.clone().union(&other.0))
-    }
-
-    /// The rotations and the levels of each.
-    #[getter]
-    fn rotations(&self) -> Vec<(i64, Vec<usize>)> {
-        self.0.rotations.iter().map(|(by, at)| (*by, at.iter().copied().collect())).collect()
     }
 }
 

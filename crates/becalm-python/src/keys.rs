@@ -5,6 +5,7 @@ use crate::ciphertext::{Glwe, Lwe, bytes, trust, words};
 use crate::params::Params;
 use crate::program::Table;
 use becalm::cipher::{self, Encoding, file};
+use becalm::ckks::Needs;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -224,4 +225,36 @@ pub fn kind_of_file(path: PathBuf) -> PyResult<(&'static str, String)> {
         let found = file::inspect(&path).map_err(raise)?;
         Ok((found.kind.name(), found.params.name.to_string()))
     })
+}
+
+/// What keys are for, each up to a level.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksNeeds(pub Needs);
+
+#[pymethods]
+impl CkksNeeds {
+    /// Rotations up to `level` in its tier, and the levels of conjugation, products and bootstraps.
+    #[new]
+    #[pyo3(signature = (rotations, level, conjugate=None, multiply=0, bootstrap=None))]
+    fn new(
+        rotations: Vec<i64>,
+        level: usize,
+        conjugate: Option<usize>,
+        multiply: usize,
+        bootstrap: Option<usize>,
+    ) -> Self {
+        let needs = Needs { conjugate, multiply, bootstrap, ..Needs::default() };
+        CkksNeeds(needs.rotate(rotations, level))
+    }
+
+    /// What both need.
+    fn union(&self, other: &CkksNeeds) -> Self {
+        CkksNeeds(self.0.clone().union(&other.0))
+    }
+
+    /// The rotations and the levels of each.
+    #[getter]
+    fn rotations(&self) -> Vec<(i64, Vec<usize>)> {
+        self.0.rotations.iter().map(|(by, at)| (*by, at.iter().copied().collect())).collect()
+    }
 }

@@ -14,6 +14,7 @@ mod integers;
 mod keys;
 mod params;
 mod program;
+mod save;
 
 use pyo3::prelude::*;
 
@@ -31,8 +32,8 @@ mod _native {
     use crate::circuit::Circuit;
     #[pymodule_export]
     use crate::ckks::{
-        CkksCiphertext, CkksContext, CkksKeys, CkksNeeds, CkksProgram, CkksPublicKey,
-        CkksSecretKey, CkksSession,
+        CkksCiphertext, CkksContext, CkksKeys, CkksProgram, CkksPublicKey, CkksSecretKey,
+        CkksSession,
     };
     #[pymodule_export]
     use crate::evaluate::Evaluator;
@@ -44,7 +45,9 @@ mod _native {
         record_integers, save_bits, save_integers, trivial_integers,
     };
     #[pymodule_export]
-    use crate::keys::{EvaluationKey, SecretKey, SlotKey, available_memory, kind_of_file};
+    use crate::keys::{
+        CkksNeeds, EvaluationKey, SecretKey, SlotKey, available_memory, kind_of_file,
+    };
     #[pymodule_export]
     use crate::params::Params;
     #[pymodule_export]
