@@ -41,8 +41,7 @@ fn allowed_spills(ring: &Ring, architecture: &str, kernel: &str) -> u32 {
     match architecture {
         "sm_90a" if headline && !ring.is_exact() => 0,
         // A polynomial of residues.
-        _ if ring.is_exact() => 128,
-        _ => 64,
+        _ => 128,
     }
 }
 

@@ -42,8 +42,8 @@ fn backends() -> Vec<(String, Box<dyn Backend>)> {
 
 /// The processor and GPUs run some sets and instructions only.
 fn runs(backend: &dyn Backend, program: &Program) -> bool {
-    // What the emulator of GPUs does in a second or so.
-    let small = program.cost().bootstraps as f64 * program.params().cost() < 1.5e7;
+    // What the emulators of GPUs do in a second or so together.
+    let small = program.cost().bootstraps as f64 * program.params().cost() < 4e6;
     let affordable = small || backend.info().name != "cuda";
     affordable && program.ops().iter().all(|op| backend.supports(op, program.params()))
 }

@@ -34,11 +34,7 @@ fn refused<T>(result: becalm::Result<T>, kind: &str, what: &str) {
 #[test]
 fn what_gpus_cannot_run_is_refused_by_name() {
     let backend = cuda(&[emulated(0)]);
-    for (name, what) in [
-        ("toy_2_2_p", "modulo p"),
-        ("toy_3_3_extended", "extended rotation"),
-        ("tfhe_4_4", "coefficients"),
-    ] {
+    for (name, what) in [("toy_3_3_extended", "extended rotation"), ("tfhe_4_4", "coefficients")] {
         let Ok(params) = TfheParams::named(name) else { continue };
         refused(Cuda::runs(params), "wrong_params", what);
         if params.kind == becalm::params::Kind::Toy {
