@@ -206,7 +206,7 @@ fn files_of_ckks_are_described_and_not_mistaken() {
     assert_eq!((json["level"].as_u64(), json["slots"].as_u64()), (Some(2), Some(1)));
     assert!(f.succeed("inspect secret.becalm").contains("becalm.ckks_secret_key"));
     let says = f.succeed("inspect keys.becalm");
-    assert!(says.contains("products") && says.contains("rotation by 3, up to 2 words"), "{says}");
+    assert!(says.contains("products") && says.contains("rotation by 3, up to level 1"), "{says}");
     // What is not of TFHE is no key and no ciphertext to the other verbs.
     let says = f.refuse("decrypt x.becalm --allow-insecure");
     assert!(says.contains("got becalm.ckks_secret_key"), "{says}");

@@ -391,7 +391,13 @@ fn what_does_not_go_together_is_refused() {
         if i == 2 { Err(stop) } else { Ok(()) }
     });
     assert!(refusal(stopped).starts_with("interrupted") && steps == 2);
-    // Few slots only: a ciphertext of more is refused.
+}
+
+/// A bootstrap of few slots refuses a ciphertext of more, and one of another set any key.
+#[test]
+fn other_slots_and_sets_are_refused() {
+    let c = toy();
+    let secret = c.secret_key().unwrap();
     let program = sparse(&c, 32, &Settings::default()).unwrap();
     let keys = c.keys(&secret, &program.needs()).unwrap();
     let session = CkksSession::open(Evaluator::new(&c, &keys).unwrap(), &program).unwrap();

@@ -313,31 +313,13 @@ impl CudaSession {
         let roots = Argument::Address(self.keys[s].roots.at());
         let width = (self.params.ggsw_count() + self.params.slots) as u32;
         let (groups, chunk) = (self.groups(), seat.plan.chunk);
-        let ggsws = ring.group_ggsws.max(1);
-        let exponents =
-            |group: u32| Argument::Address(scratch.exponents + u64::from(group * ggsws) * 4);
         let steps = |first: u32| chunk.min(groups - first);
-        let bundle = |c: u32| -> Result<()> {
-            let (first, slot) = (c * chunk, scratch.bundles[c as usize % 2]);
-            let key = key + u64::from(first * ggsws) * bundle_bytes(ring);
-            let arguments = [
-                Argument::Address(slot),
-                Argument::Address(key),
-                exponents(first),
-                Argument::U32(width),
-                Argument::U32(jobs),
-                roots,
-            ];
-            let shape = Launch::bundle(ring, steps(first), jobs);
-            // SAFETY: the GGSW of these groups, and room for a bundle of each job and group; stream 1 follows stream 0.
-            unsafe { launch("run", device, 1, ring, &shape, &arguments) }
-        };
         let grouped = ring.group_ggsws > 0;
         let shape = Launch::rotate(ring, seat.plan.path, jobs)
             .ok_or_else(|| no_kernel("run", device, ring))?;
         if grouped {
             device.follow(1, 0).map_err(fail)?;
-            bundle(0)?;
+            self.bundles(s, seat, scratch, jobs, 0)?;
         }
         for c in 0..groups.div_ceil(chunk) {
             let first = c * chunk;
@@ -357,7 +339,7 @@ impl CudaSession {
                 Argument::Address(scratch.accumulators),
                 Argument::Address(at),
                 Argument::U64(stride),
-                exponents(first),
+                self.exponents(scratch, first),
                 Argument::U32(width),
                 Argument::U32(steps(first)),
                 Argument::U32(jobs),
@@ -366,10 +348,35 @@ impl CudaSession {
             // SAFETY: accumulators and exponents of `jobs`, the GGSW or bundles of these steps.
             unsafe { launch("run", device, 0, ring, &shape, &arguments)? };
             if grouped && (c + 1) * chunk < groups {
-                bundle(c + 1)?;
+                self.bundles(s, seat, scratch, jobs, c + 1)?;
             }
         }
         Ok(())
+    }
+
+    /// Where the exponents of a group are.
+    fn exponents(&self, scratch: &Scratch, group: u32) -> Argument {
+        let values = group * self.ring.group_ggsws.max(1);
+        Argument::Address(scratch.exponents + u64::from(values) * 4)
+    }
+
+    /// The bundles of chunk `c`, on stream 1.
+    fn bundles(&self, s: usize, seat: &Seat, scratch: &Scratch, jobs: u32, c: u32) -> Result<()> {
+        let (device, ring) = (self.devices[s].as_ref(), &self.ring);
+        let (first, slot) = (c * seat.plan.chunk, scratch.bundles[c as usize % 2]);
+        let key = self.keys[s].bootstrap.as_ref().ok_or_else(not_loaded)?.at();
+        let key = key + u64::from(first * ring.group_ggsws) * bundle_bytes(ring);
+        let arguments = [
+            Argument::Address(slot),
+            Argument::Address(key),
+            self.exponents(scratch, first),
+            Argument::U32((self.params.ggsw_count() + self.params.slots) as u32),
+            Argument::U32(jobs),
+            Argument::Address(self.keys[s].roots.at()),
+        ];
+        let shape = Launch::bundle(ring, seat.plan.chunk.min(self.groups() - first), jobs);
+        // SAFETY: the GGSW of these groups, and room for a bundle of each job and group; stream 1 follows stream 0.
+        unsafe { launch("run", device, 1, ring, &shape, &arguments) }
     }
 
     /// Brings what one device has computed of a wave to the others.
