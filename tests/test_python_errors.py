@@ -11,6 +11,7 @@ import becalm
 KINDS = {
     becalm.BadInput: ValueError,
     becalm.BadIndex: IndexError,
+    becalm.DeviceError: RuntimeError,
     becalm.WrongKey: ValueError,
     becalm.WrongParams: ValueError,
     becalm.Insecure: ValueError,

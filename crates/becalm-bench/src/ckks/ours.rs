@@ -181,9 +181,9 @@ pub fn serve(name: &str, toy: bool) -> Result<()> {
     let params = context.params();
     let program = program(kind, &context)?;
     let secret = context.secret_key()?;
-    let mut needs = program.needs();
+    let needs = program.needs();
     let (key_bytes, stored) = (context.key_bytes(&needs), context.stored_key_bytes(&needs));
-    needs.rotations.insert(1);
+    let needs = needs.rotate([1], params.levels);
     let cpu = Cpu::new(0)?;
     let start = Instant::now();
     let keys = cpu.install(|| context.keys(&secret, &needs))?;
