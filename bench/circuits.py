@@ -82,18 +82,6 @@ def mapping(becalm: str, files: list[Path]) -> tuple[list[dict], bool]:
     return rows, good
 
 
-def two_blocks(folder: Path) -> Path | None:
-    """becalm's own AES-128: the key's expansion and two blocks of keystream, as a program."""
-    if importlib.util.find_spec("becalm") is None:
-        return None
-    from becalm import Params, Program, _native
-
-    counter = bytes(range(1, 17))
-    program = _native.record_aes_ctr(Params.named("tfhe_2_2_p"), counter, bytes(32), None)
-    Program(program).save(folder / "aes.becalm")
-    return folder / "aes.becalm"
-
-
 def processor(becalm: str, aes: Path) -> list[dict]:
     """AES-128 on the model of the processor, at the clocks that its paper reports."""
     print("\nAssumed clock, not measured.\n")
@@ -102,22 +90,17 @@ def processor(becalm: str, aes: Path) -> list[dict]:
         *("bootstrap unit busy", "key switches hidden", "ms of modelling a bootstrap"),
     )
     line(*["---"] * 11)
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        own = two_blocks(Path(folder))
-        programs = [("Bristol aes_128, one block", aes)]
-        programs += [("becalm's AES, key and two blocks", own)] if own else []
-        for name, file in programs:
-            for width in WIDTHS:
-                found = cost(becalm, file, "--backend", "processor", "--width", str(width))
-                p, count = found["processor"], found["bootstraps"]
-                each = round(1000 * found["seconds"] / count, 3)
-                line(
-                    *(name, width, count, found["depth"], found["waves"], p["clocks"]),
-                    *(round(p["megahertz"]), f"{p['seconds']:.2f}"),
-                    *(f"{p['bootstrap_busy']:.2%}", f"{p['key_switch_hidden']:.2%}", each),
-                )
-                rows.append({"program": name, "width": width, **found})
+    rows, name = [], "Bristol aes_128, one block"
+    for width in WIDTHS:
+        found = cost(becalm, aes, "--backend", "processor", "--width", str(width))
+        p, count = found["processor"], found["bootstraps"]
+        each = round(1000 * found["seconds"] / count, 3)
+        line(
+            *(name, width, count, found["depth"], found["waves"], p["clocks"]),
+            *(round(p["megahertz"]), f"{p['seconds']:.2f}"),
+            *(f"{p['bootstrap_busy']:.2%}", f"{p['key_switch_hidden']:.2%}", each),
+        )
+        rows.append({"program": name, "width": width, **found})
     return rows
 
 

@@ -117,7 +117,7 @@ RUNS += [
     (
         "processor",
         "processor",
-        {"LOGT": 3, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 1, "FULL": 0, "lanes": 4},
+        {"LOGT": 3, **TOY, **PROCESSOR, "STRIDE_LOG": 13, "STALLS": 1, "FULL": 0, "lanes": 12},
         False,
     ),
     (
