@@ -88,6 +88,9 @@ def ckks_table() -> str:
     peers = [r["peer"] for r in every if r["peer"]]
     names = sorted({f"{s['name']} {s['version']} ({s['params']})" for s in peers})
     lines += ["", f"Medians of runs by turns; becalm / peer. Peers: {'; '.join(names)}."]
+    apart = [r["case"] for r in every if r["peer"] and not r["by_turns"]]
+    if apart:
+        lines += [f"One after the other, because both together do not fit: {', '.join(apart)}."]
     missing = [r for r in every if r["left_out"]]
     lines += [f"Not measured: {r['case']}, because {r['left_out']}." for r in missing]
     said = sorted({r["acknowledgement"] for r in every if r["acknowledgement"]})

@@ -1,7 +1,8 @@
 //! `ckks`: becalm's CKKS beside Lattigo, OpenFHE and desilofhe, each side a process, by turns.
 //!
 //! A group is one process of ours and one of a peer; both make their keys, then work by turns for every case of the group,
-//! and end before the next group begins: two sets of keys are all that is in memory. Ratios are of medians, peer/ours: of one
+//! and end before the next group begins: two sets of keys are all that is in memory; where even these do not fit, one side ends
+//! before the other begins, and the row says so. Ratios are of medians, peer/ours: of one
 //! thread by the time of the processor, which leaves out what other processes take, of several by that on the wall.
 
 pub mod child;
@@ -10,7 +11,7 @@ pub mod peers;
 
 use crate::cases::matches;
 use crate::rows::Times;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use becalm::math::buffer::available_memory;
 use becalm::security::{Instance, Secret, least_bits};
 use child::{Answer, Worker};
@@ -19,9 +20,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::process::Command;
 
-/// Bytes that becalm takes at full size, as measured, for the decision whether it fits.
-const OURS: u64 = 5_800_000_000;
-/// The same of one side on toys.
+/// Bytes that one side takes on toys.
 const TOY: u64 = 800_000_000;
 /// Standard deviation of the noise of all sides.
 const NOISE_STD: f64 = 3.2;
@@ -110,6 +109,8 @@ pub struct Row {
     pub peer: Option<Side>,
     /// peer/ours, in the same ring.
     pub ratio: Option<f64>,
+    /// Both sides worked by turns; else one after the other, for want of memory.
+    pub by_turns: bool,
     /// Why it was not measured.
     pub left_out: Option<String>,
     /// What the peer's licence asks to be said.
@@ -190,13 +191,17 @@ pub fn run(plan: &Plan, mut done: impl FnMut(&[Row]) -> Result<()>) -> Result<Ve
     let mut rows = vec![];
     for group in groups(plan)? {
         eprintln!("{} beside {} …", group.kind.name, group.peer.map_or("nothing", Peer::name));
-        let started = start(plan, &group);
-        match started {
-            Ok((ours, peer)) => measure(plan, &group, ours, peer, &mut rows, &mut done)?,
-            Err(reason) => {
-                eprintln!("  left out: {reason:#}");
-                rows.extend(left_out(&group, &format!("{reason:#}")));
+        let measured = seating(plan, &group).and_then(|seating| match seating {
+            Seating::Together => together(plan, &group, &mut rows, &mut done),
+            Seating::Apart => apart(plan, &group, &mut rows),
+        });
+        if let Err(reason) = measured {
+            // What this machine lacks does not end the run; what goes wrong later does.
+            if !reason.is::<Lacking>() {
+                return Err(reason);
             }
+            eprintln!("  left out: {reason:#}");
+            rows.extend(left_out(&group, &format!("{reason:#}")));
         }
         done(&rows)?;
     }
@@ -212,6 +217,7 @@ fn left_out(group: &Group, reason: &str) -> Vec<Row> {
         ours: None,
         peer: None,
         ratio: None,
+        by_turns: false,
         left_out: Some(reason.into()),
         acknowledgement: None,
     };
@@ -219,43 +225,105 @@ fn left_out(group: &Group, reason: &str) -> Vec<Row> {
     threads.flat_map(|t| group.cases.iter().map(move |c| (&c.0, *t))).map(row).collect()
 }
 
-/// Both processes, the peer's first, whose keys take longer; refused where they do not fit.
-fn start(plan: &Plan, group: &Group) -> Result<(Worker, Option<Worker>)> {
+/// Whether the memory holds both sides.
+enum Seating {
+    /// Both wait in memory and work by turns.
+    Together,
+    /// One ends before the other begins.
+    Apart,
+}
+
+fn seating(plan: &Plan, group: &Group) -> Result<Seating> {
     let of = |full: u64| if plan.toy { TOY } else { full };
-    let needed = of(OURS) + group.peer.map_or(0, |p| of(p.memory()));
+    let (ours, peer) = (of(group.kind.memory), group.peer.map_or(0, |p| of(p.memory())));
     let free = available_memory().map_or(u64::MAX, |bytes| bytes as u64).min(plan.memory);
-    anyhow::ensure!(
-        needed <= free,
-        "it takes about {:.1} GB, and there are {:.1} GB (--memory, or other processes)",
-        needed as f64 / 1e9,
-        free as f64 / 1e9
-    );
-    let threads = group.threads[0];
-    let peer = match group.peer {
-        None => None,
-        Some(peer) => Some(Worker::start(peer.command(plan.toy, threads)?)?),
-    };
+    let (needed, there) = (ours.max(peer) as f64 / 1e9, free as f64 / 1e9);
+    if needed > there {
+        return Err(anyhow!("it takes about {needed:.1} GB, of {there:.1} (--memory)"))
+            .context(Lacking);
+    }
+    Ok(if ours + peer <= free { Seating::Together } else { Seating::Apart })
+}
+
+/// What a side needs is not on this machine.
+#[derive(Debug)]
+struct Lacking;
+
+impl std::fmt::Display for Lacking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("not to be had here")
+    }
+}
+
+fn start_ours(plan: &Plan, group: &Group) -> Result<Worker> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["ckks-worker", group.kind.name]);
     if plan.toy {
         command.arg("--toy");
     }
-    Ok((Worker::start(command)?, peer))
+    Worker::start(command).context(Lacking)
+}
+
+fn start_peer(plan: &Plan, group: &Group) -> Result<Option<Worker>> {
+    let command = group.peer.map(|peer| peer.command(plan.toy, group.threads[0]));
+    command.map(|c| Worker::start(c?)).transpose().context(Lacking)
+}
+
+/// Both in memory at once.
+fn together(
+    plan: &Plan,
+    group: &Group,
+    rows: &mut Vec<Row>,
+    done: &mut impl FnMut(&[Row]) -> Result<()>,
+) -> Result<()> {
+    // The peer's keys take longer, and more while they are made.
+    let peer = start_peer(plan, group)?;
+    let mut sides: Vec<Worker> = std::iter::once(start_ours(plan, group)?).chain(peer).collect();
+    measure(plan, group, &mut sides, &mut |measured| {
+        rows.push(row(group, measured, true)?);
+        done(rows)
+    })
+}
+
+/// One after the other.
+fn apart(plan: &Plan, group: &Group, rows: &mut Vec<Row>) -> Result<()> {
+    eprintln!("  one after the other: both together do not fit");
+    let alone = |worker: Result<Option<Worker>>| -> Result<Vec<Measured>> {
+        let mut all = vec![];
+        let mut sides: Vec<Worker> = worker?.into_iter().collect();
+        measure(plan, group, &mut sides, &mut |measured| {
+            all.push(measured);
+            Ok(())
+        })?;
+        Ok(all)
+    };
+    let ours = alone(start_ours(plan, group).map(Some))?;
+    let peer = alone(start_peer(plan, group))?;
+    for (mut measured, theirs) in ours.into_iter().zip(peer) {
+        measured.sides.extend(theirs.sides);
+        rows.push(row(group, measured, false)?);
+    }
+    Ok(())
+}
+
+/// A case at a number of threads, and its sides.
+struct Measured {
+    case: String,
+    threads: usize,
+    command: String,
+    sides: Vec<Side>,
 }
 
 /// Every case of a group at every number of threads.
 fn measure(
     plan: &Plan,
     group: &Group,
-    mut ours: Worker,
-    mut peer: Option<Worker>,
-    rows: &mut Vec<Row>,
-    done: &mut impl FnMut(&[Row]) -> Result<()>,
+    sides: &mut [Worker],
+    keep: &mut impl FnMut(Measured) -> Result<()>,
 ) -> Result<()> {
-    let mut signs = [None; 2];
+    let mut signs = vec![None; sides.len()];
     for &threads in &group.threads {
-        let mut sides: Vec<&mut Worker> = std::iter::once(&mut ours).chain(&mut peer).collect();
-        for side in &mut sides {
+        for side in sides.iter_mut() {
             side.threads(threads)?;
         }
         for (name, command) in &group.cases {
@@ -265,23 +333,18 @@ fn measure(
             }
             let bootstrap = command.starts_with("bootstrap");
             // Also the first run, which is the slowest and is not measured.
-            if bootstrap && signs[0].is_none() {
+            if bootstrap && signs.contains(&None) {
                 for (side, signs) in sides.iter_mut().zip(&mut signs) {
                     *signs = Some(-side.ask("bootstrap signs")?.mean.log2());
                 }
             }
             eprintln!("  {case}");
-            let answers = by_turns(&mut sides, command, threads, plan.rounds)
-                .with_context(|| case.clone())?;
-            let signs = if bootstrap { signs } else { [None; 2] };
-            let made: Vec<Side> = sides
-                .iter()
-                .zip(&answers)
-                .zip(signs)
-                .map(|((w, a), s)| side(w, a, s))
-                .collect::<Result<_>>()?;
-            rows.push(row(group, case, threads, command, made)?);
-            done(rows)?;
+            let answers =
+                by_turns(sides, command, threads, plan.rounds).with_context(|| case.clone())?;
+            let made = sides.iter().zip(&answers).zip(&signs);
+            let made = made.map(|((w, a), s)| side(w, a, s.filter(|_| bootstrap)));
+            let sides = made.collect::<Result<_>>()?;
+            keep(Measured { case, threads, command: command.clone(), sides })?;
         }
     }
     Ok(())
@@ -289,7 +352,7 @@ fn measure(
 
 /// Runs by turns; who begins changes.
 fn by_turns(
-    sides: &mut [&mut Worker],
+    sides: &mut [Worker],
     command: &str,
     threads: usize,
     rounds: usize,
@@ -370,8 +433,9 @@ fn security(r: &child::Ready) -> Result<f64> {
     Ok(least_bits(&all)?)
 }
 
-fn row(group: &Group, case: String, threads: usize, command: &str, made: Vec<Side>) -> Result<Row> {
-    let mut sides = made.into_iter();
+fn row(group: &Group, measured: Measured, by_turns: bool) -> Result<Row> {
+    let Measured { case, threads, command, sides } = measured;
+    let mut sides = sides.into_iter();
     let (ours, peer) = (sides.next(), sides.next());
     let mine = ours.as_ref().context("our own side")?;
     anyhow::ensure!(
@@ -390,6 +454,7 @@ fn row(group: &Group, case: String, threads: usize, command: &str, made: Vec<Sid
         ours,
         peer,
         ratio,
+        by_turns,
         left_out: None,
         acknowledgement: desilo.then_some(ACKNOWLEDGEMENT),
     })

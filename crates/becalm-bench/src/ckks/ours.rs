@@ -27,6 +27,8 @@ pub struct Kind {
     pub baby: usize,
     /// The message of the runs that are timed.
     pub message: &'static str,
+    /// Bytes that it takes at full size at the most, as measured, for the decision whether it fits.
+    pub memory: u64,
 }
 
 /// Every kind.
@@ -34,15 +36,21 @@ pub const KINDS: &[Kind] = {
     const REGULAR: [&str; 2] = ["ckks_regular", "ckks_toy_12"];
     const FIRST: [&str; 2] = ["ckks_slots_first", "ckks_toy_slots_first"];
     const fn kind(name: &'static str, sets: [&'static str; 2], values: Values) -> Kind {
-        Kind { name, sets, values, baby: 4, message: "ramp" }
+        Kind { name, sets, values, baby: 4, message: "ramp", memory: 5_800_000_000 }
     }
     &[
         kind("regular", REGULAR, Values::Complex),
         kind("real", REGULAR, Values::Real),
         Kind { baby: 2, ..kind("small", REGULAR, Values::Complex) },
-        Kind { baby: 8, ..kind("large", REGULAR, Values::Complex) },
-        kind("14", ["ckks_14_levels", "ckks_toy_14_levels"], Values::Complex),
-        kind("17", ["ckks_17_levels", "ckks_toy_17_levels"], Values::Complex),
+        Kind { baby: 8, memory: 8_000_000_000, ..kind("large", REGULAR, Values::Complex) },
+        Kind {
+            memory: 7_500_000_000,
+            ..kind("14", ["ckks_14_levels", "ckks_toy_14_levels"], Values::Complex)
+        },
+        Kind {
+            memory: 9_000_000_000,
+            ..kind("17", ["ckks_17_levels", "ckks_toy_17_levels"], Values::Complex)
+        },
         kind("sparse1024", REGULAR, Values::Complex),
         kind("lossy", FIRST, Values::Real),
         Kind { message: "signs", ..kind("sign", FIRST, Values::Real) },
