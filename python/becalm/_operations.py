@@ -39,8 +39,8 @@ _LISTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "table": (("entries",), ("to",)),
 }
 
-#: Digits, or products of digits, that one circuit takes at most: about a second to record.
-MOST = 1 << 18
+#: Digits, or products of digits, that one circuit takes at most: recording grows with its square.
+MOST = 1 << 16
 
 #: Elements of a table, and of an array with an encrypted index.
 MOST_ENTRIES = 256
