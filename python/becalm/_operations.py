@@ -39,8 +39,8 @@ _LISTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "table": (("entries",), ("to",)),
 }
 
-#: Digits, or products of digits, that one circuit takes at most: recording grows with its square.
-MOST = 1 << 16
+#: Digits that one circuit sums at most (recording grows with the square), and products of digits.
+MOST, MOST_PRODUCTS = 1 << 16, 1 << 18
 
 #: Elements of a table, and of an array with an encrypted index.
 MOST_ENTRIES = 256
@@ -193,9 +193,10 @@ def _power(product: Cost, exponent: Any) -> Cost:
 def require_count(operation: str, type_: IntegerType, count: int) -> None:
     """Refuses lists whose circuit would not fit into memory, or take minutes to record."""
     digits = (type_.bits + 1) // 2
-    each = digits * digits if operation in ("dot", "matmul") else digits
-    if count * each > MOST:
-        wanted = f"at most {MOST // each} elements of {type_.name}"
+    products = operation in ("dot", "matmul")
+    most = MOST_PRODUCTS // digits**2 if products else MOST // digits
+    if count > most:
+        wanted = f"at most {most} elements of {type_.name}"
         remedy = "split the array, and combine the parts' results"
         raise OutOfMemory(operation, wanted, str(count), remedy)
 
