@@ -93,13 +93,22 @@ def test_keys_and_bytes_travel(toy, stranger, tmp_path):
         pickle.loads(pickle.dumps(key.on(toy.server))).ctr(b"x", bytes(16))
 
 
+def test_no_data_is_data_too(toy):
+    key = becalm.aes128(toy.secret, bytes(16)).on(toy.server)
+    none = key.ctr(b"", bytes(16))
+    assert len(none) == 0 and none.decrypt(toy.secret) == b"" and len(none + none) == 0
+    words = key.transcipher(b"", bytes(16), becalm.uint(32))
+    assert words.shape == (0,) and words.decrypt(toy.secret).tolist() == []
+    assert (words + 1).sum().decrypt(toy.secret) == 0
+
+
 def test_aes_refuses(toy, stranger):
     secret, u32 = toy.secret, becalm.uint(32)
     key, block = becalm.aes128(secret, bytes(16)), becalm.encrypt_bytes(secret, bytes(16))
     with pytest.raises(becalm.Unsupported, match="on\\(server\\)"):
         key.ecb(block)
     with pytest.raises(becalm.WrongKey):
-        key.on(stranger.server).ctr(b"data", bytes(16))
+        key.on(stranger.server)
     with pytest.raises(becalm.BadIndex, match="shape \\(16"):
         block[16]
     key = key.on(toy.server)
@@ -115,7 +124,8 @@ def test_aes_refuses(toy, stranger):
         "fill the last block up": lambda: key.ecb(becalm.encrypt_bytes(secret, b"")),
         "encrypt_bytes": lambda: key.ecb(bytes(16)),
         "a counter of 16": lambda: key.ctr(bytes(16), bytes(15)),
-        "some data": lambda: key.ctr(b"", bytes(16)),
+        "a counter of 16 bytes, got 0": lambda: key.ctr(b"", b""),
+        "a width|integers of 8, 16": lambda: key.transcipher(b"", bytes(16), becalm.uint(24)),
         "got str": lambda: key.ctr("text", bytes(16)),
         "whole uint32, got 3 bytes": lambda: key.transcipher(bytes(3), bytes(16), u32),
         "8, 16, 32, 64": lambda: key.transcipher(bytes(6), bytes(16), becalm.uint(24)),

@@ -295,3 +295,210 @@ def test_costs_say_what_they_need():
         with pytest.raises(becalm.BadInput, match=told):
             run()
     assert i8.cost("shr", other=becalm.uint(3)).bootstraps < u8.cost("shr").bootstraps
+
+
+def test_what_moves_elements_is_numpys_own(toy, arrays):
+    a, x = arrays[0]
+    cube = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    y = becalm.uint(8).encrypt(toy.secret, cube).on(toy.server)
+    moves = [
+        *(lambda v: v.ravel(), lambda v: v.flatten(), lambda v: v.T, lambda v: v.copy()),
+        *(lambda v: v.transpose(), lambda v: v.transpose(2, 0, 1), lambda v: v.swapaxes(0, 2)),
+        *(lambda v: v.transpose((1, 0, 2)), lambda v: v[:1].squeeze(), lambda v: v[:1].squeeze(0)),
+        *(lambda v: np.transpose(v, (1, 2, 0)), lambda v: np.moveaxis(v, 0, -1), np.ravel),
+        *(lambda v: np.roll(v, 5), lambda v: np.flip(v, 1), np.fliplr, np.flipud, np.rot90),
+        *(lambda v: np.repeat(v, 2, axis=1), lambda v: np.tile(v, (2, 1, 1)), np.atleast_1d),
+        *(lambda v: np.expand_dims(v, 1), lambda v: np.squeeze(v[:, :1]), np.diagonal, np.copy),
+        *(lambda v: np.take(v, [2, 0], axis=1), lambda v: np.broadcast_to(v, (2, 2, 3, 4))),
+        *(lambda v: np.reshape(v, (4, 6), order="F"), lambda v: v.reshape((4, -1))),
+        *(lambda v: np.swapaxes(v, 0, 1), lambda v: v[..., ::2], lambda v: v[:, [0, 2]]),
+    ]
+    for move in moves:
+        assert same(toy, move(y), move(cube))
+    joins = [
+        *(np.vstack, np.hstack, np.dstack, lambda v: np.concatenate(v, axis=None)),
+        *(lambda v: np.stack(v, axis=-1), lambda v: np.concatenate(v, axis=1)),
+    ]
+    for join in joins:
+        assert same(toy, join([x, x[::-1]]), join([a, a[::-1]]))
+        assert same(toy, join([a, x]), join([a, a]))
+    for cut in (lambda v: np.split(v, 2), lambda v: np.array_split(v, 2, axis=2), np.vsplit):
+        parts = cut(y) if cut is not np.vsplit else cut(y, 2)
+        wanted = cut(cube) if cut is not np.vsplit else cut(cube, 2)
+        assert all(same(toy, p, w) for p, w in zip(parts, wanted, strict=True))
+    for run in (
+        lambda: y.transpose(0, 1),
+        lambda: y.swapaxes(0, 3),
+        lambda: y.squeeze(0),
+        lambda: np.split(y, 5),
+        lambda: np.broadcast_to(y, (3,)),
+        lambda: np.vstack([x, x[0, :2]]),
+    ):
+        with pytest.raises(becalm.BadInput, match="shape"):
+            run()
+    with pytest.raises(becalm.Unsupported, match=r"x\[at\]"):
+        np.take(y, x[0])
+    with pytest.raises(TypeError, match="single"):
+        iter(x[0, 0])
+
+
+def test_clip_products_and_types_of_numpy(toy, arrays):
+    for a, x in arrays[:2]:
+        assert same(toy, x.clip(3, 77), a.clip(3, 77))
+        assert same(toy, x.clip(max=9), a.clip(max=9))
+        assert same(toy, np.clip(x, 3, None), np.clip(a, 3, None))
+        assert same(toy, np.clip(x, min=a, max=100), np.minimum(a, 100))
+        for axis in (None, 0, 1):
+            assert same(toy, x.prod(axis), a.prod(axis, dtype=a.dtype))
+        assert same(toy, np.multiply.reduce(x), a.prod(0, dtype=a.dtype))
+        for dtype in (np.uint16, np.int32, np.dtype("uint8"), bool, np.bool_):
+            found = x.astype(dtype)
+            assert found.type.name == np.dtype(dtype).name and same(toy, found, a.astype(dtype))
+    x = arrays[0][1]
+    assert same(toy, x[:0].prod(), 1) and same(toy, x[:0].prod(0), [1, 1, 1])
+    assert same(toy, x[:0].all(), True) and same(toy, x[:0].any(), False)
+    assert same(toy, x.any(1), [True, True]) and same(toy, x.all(), False)
+    for dtype in (float, np.float32, int, "uint8"):
+        with pytest.raises(becalm.BadInput, match=r"becalm\.uint|uintN"):
+            x.astype(dtype)
+
+
+def test_encrypted_places_are_those_of_numpy(toy, arrays):
+    rng, u2 = np.random.default_rng(5), becalm.uint(2)
+    for shape in ((3,), (3, 2), (3, 2, 2)):
+        a = rng.integers(0, 256, shape, dtype=np.uint8)
+        x = becalm.uint(8).encrypt(toy.secret, a).on(toy.server)
+        for places in (2, [1], [0, 2, 1, 1], [[1, 0, 2], [2, 2, 0]]):
+            at = u2.encrypt(toy.secret, places)
+            assert same(toy, x[at], a[np.array(places)]), (shape, places)
+        # Past the end: 0, in the shape that there would be.
+        assert same(toy, x[u2.encrypt(toy.secret, [3, 0])], np.stack([0 * a[0], a[0]]))
+    at = u2.encrypt(toy.secret, 1)
+    assert same(toy, x[0][at], a[0, 1]) and same(toy, x.T[at], a.T[1])
+    for key in ((0, at), [at, at], (slice(None), at), (at, 0)):
+        with pytest.raises(becalm.BadInput, match=r"x\[0\]\[at\]"):
+            x[key]
+    many = becalm.boolean.encrypt(toy.secret, [True] * 257)
+    with pytest.raises(becalm.BadInput, match="256"):
+        many.on(toy.server)[at]
+
+
+def test_amounts_of_any_size(toy, arrays):
+    for a, x in arrays[:2]:
+        left, right = a.astype(object) * 0, a.astype(object) >> 300
+        for amount in (8, 300, 2**64, 2**70, 10**100):
+            assert same(toy, x << amount, left) and same(toy, x >> amount, right)
+            assert same(toy, x >> [amount] * 3, right)
+            turned = x.rotate_left(amount % 8).decrypt(toy.secret)
+            assert np.array_equal(x.rotate_left(amount).decrypt(toy.secret), turned)
+        with pytest.raises(becalm.BadInput, match="from 0, got -1"):
+            x << -1
+    assert becalm.uint(8).cost("shl", clear=2**70).bootstraps == 0
+
+
+def test_costs_of_reductions_and_powers(toy, monkeypatch):
+    """Of what runs in several programs: all of them, for one lane of the result."""
+    u8 = becalm.uint(8)
+    ran, results = [], becalm.Server._results
+
+    def watched(server, program, inputs, *rest):
+        lanes = np.broadcast_shapes(*(x._shape for x in inputs))
+        ran.append((program.cost, int(np.prod(lanes))))
+        return results(server, program, inputs, *rest)
+
+    monkeypatch.setattr(becalm.Server, "_results", watched)
+    for n in (1, 2, 5, 8):
+        x = u8.encrypt(toy.secret, list(range(n))).on(toy.server)
+        cases = [
+            ("min", {"count": n}, lambda x=x: x.min()),
+            ("max", {"count": n}, lambda x=x: x.max()),
+            ("prod", {"count": n}, lambda x=x: x.prod()),
+            ("any", {"count": n}, lambda x=x: x.any()),
+            ("all", {"count": n}, lambda x=x: x.all()),
+            ("matmul", {"count": n}, lambda x=x: x @ x),
+            ("matmul", {"clear": [3] * n}, lambda x=x, n=n: x @ ([3] * n)),
+            ("pow", {"clear": n}, lambda x=x, n=n: x[0] ** n),
+        ]
+        for name, more, run in cases:
+            ran.clear()
+            run()
+            told = u8.cost(name, params=toy.server, **more)
+            for each in ("bootstraps", "key_switches", "linear"):
+                found = sum(getattr(c, each) * lanes for c, lanes in ran)
+                assert found == getattr(told, each), (name, n)
+            if name != "pow":
+                assert told.depth == sum(c.depth for c, _ in ran)
+    assert u8.cost("pow", clear=0).bootstraps == u8.cost("pow", clear=1).bootstraps == 0
+    square, cube = (u8.cost("pow", clear=e) for e in (2, 3))
+    assert cube.bootstraps == 2 * square.bootstraps and cube.depth == 2 * square.depth
+    assert u8.cost("min", count=10**8).bootstraps == (10**8 - 1) * u8.cost("min").bootstraps
+
+
+def test_costs_are_bounded(toy):
+    u8, u64 = becalm.uint(8), becalm.uint(64)
+    for run in (
+        lambda: u64.cost("sum", count=10**8),
+        lambda: u8.cost("any", count=10**12),
+        lambda: u64.cost("dot", count=10**5),
+        lambda: u64.cost("matmul", clear=range(10**5)),
+        lambda: becalm.boolean.cost("sum", count=2**62),
+    ):
+        with pytest.raises(becalm.OutOfMemory, match=r"at most \d+ .* got \d+; split"):
+            run()
+    cases = {
+        "at least one element": lambda: u8.cost("sum", count=0),
+        "at most 256 elements": lambda: u8.cost("index", count=10**9, other=u8),
+        "256 elements, got 1000000000": lambda: u8.cost("table", entries=range(10**9)),
+        "1 to 1024 blocks, got 10": lambda: becalm.aes128(toy.secret, bytes(16)).cost(10**10),
+        "give `clear`": lambda: u8.cost("pow"),
+        "exponent from 0": lambda: u8.cost("pow", clear=-1),
+        "give `count`": lambda: u8.cost("any"),
+    }
+    for told, run in cases.items():
+        with pytest.raises(becalm.BadInput, match=told):
+            run()
+
+
+def test_ranges_are_told(toy):
+    u8, wide = becalm.uint(8), becalm.int_(100)
+    x = u8.encrypt(toy.secret, [1, 2]).on(toy.server)
+    y = wide.encrypt(toy.secret, 5).on(toy.server)
+    assert (u8.min, u8.max) == (0, 255) and (wide.min, wide.max) == (-(2**99), 2**99 - 1)
+    assert (becalm.boolean.min, becalm.boolean.max) == (0, 1)
+    cases = {
+        "values of uint8, 0 to 255, got 256;": lambda: x + 256,
+        "values of uint8, 0 to 255, got -1;": lambda: x > -1,
+        r"0 to 255, got 300 at \[1\]": lambda: x * [1, 300],
+        r"-2\^99 to 2\^99 - 1, got 2\^99;": lambda: y + 2**99,
+        r"got -2\^99 - 1;": lambda: y - (-(2**99) - 1),
+        # What is to be encrypted is a secret.
+        r"0 to 255, got one that is more at \[1, 0\];": lambda: u8.encrypt(
+            toy.secret, [[1, 2], [1234, 4]]
+        ),
+        "got one that is less;": lambda: u8.encrypt(toy.secret, -77),
+        "at most 128 bits, got uint256": lambda: becalm.uint(256).cost("overflowing_mul"),
+    }
+    for told, run in cases.items():
+        with pytest.raises(becalm.BadInput, match=told) as e:
+            run()
+        assert "1234" not in str(e.value) and "77" not in str(e.value)
+
+
+def test_another_key_or_set_is_refused_at_once(toy, stranger):
+    x = becalm.uint(8).encrypt(toy.secret, 1)
+    with pytest.raises(becalm.WrongKey, match="secret key"):
+        x.on(stranger.server)
+    with pytest.raises(becalm.WrongKey, match="secret key"):
+        becalm.aes128(toy.secret, bytes(16)).on(stranger.server)
+    secret, server = becalm.keygen("toy_1_1", allow_insecure=True, progress=False)
+    with pytest.raises(becalm.WrongParams, match="toy_2_2"):
+        x.on(server)
+    for run in (
+        lambda: becalm.uint(8).encrypt(secret, 1),
+        lambda: becalm.boolean.encrypt(secret, True),
+        lambda: becalm.uint(8).trivial(server, 1),
+        lambda: becalm.aes128(secret, bytes(16)),
+        lambda: becalm.uint(8).cost("add", params="toy_1_1"),
+    ):
+        with pytest.raises(becalm.WrongParams, match="tfhe_2_2 or a larger set"):
+            run()

@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from becalm import _native, aes, ciphertext, circuit, ckks, integers, keys
+from becalm import _arrays, _native, aes, ciphertext, circuit, ckks, integers, keys
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
 from becalm.aes import AesKey, EncryptedBytes, aes128, aes_ctr, encrypt_bytes
@@ -43,8 +43,9 @@ from becalm.errors import (
     WrongParams,
 )
 from becalm.integers import Integers, IntegerType, boolean, int_, uint
-from becalm.keys import Keys, SecretKey, Server, SlotKey, keygen
+from becalm.keys import Keys, SecretKey, keygen
 from becalm.program import Cost, Program, Register, Table, price
+from becalm.server import Server, SlotKey
 
 __all__ = [
     "AesKey",
@@ -168,7 +169,7 @@ def stack(parts: Sequence[Any], axis: int = 0) -> Any:
 
 def _joined(parts: list[Any], join: Callable[[list[Ciphertext]], Ciphertext]) -> Any:
     if any(isinstance(p, Integers) for p in parts):
-        return integers.joined(parts, join)
+        return _arrays.joined(parts, join)
     return join(parts)
 
 

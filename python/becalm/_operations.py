@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from becalm import _native, _values
 from becalm._native import Params
-from becalm.errors import BadInput
+from becalm.errors import BadInput, OutOfMemory
+from becalm.program import Cost
 
 if TYPE_CHECKING:
     from becalm.integers import IntegerType
@@ -25,13 +26,24 @@ Operands = list[tuple[str, bytes | None]]
 
 #: Operations on lists and with types: what a cost must be given, and what it may be.
 _LISTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "all": (("count",), ()),
+    "any": (("count",), ()),
     "cast": (("to",), ()),
     "dot": (("count",), ("clear",)),
     "index": (("count", "other"), ()),
+    "matmul": (("count",), ("clear",)),
     "parity": (("count",), ()),
+    "pow": (("clear",), ()),
+    "prod": (("count",), ()),
     "sum": (("count",), ()),
     "table": (("entries",), ("to",)),
 }
+
+#: Digits that one circuit sums at most (recording grows with the square), and products of digits.
+MOST, MOST_PRODUCTS = 1 << 16, 1 << 18
+
+#: Elements of a table, and of an array with an encrypted index.
+MOST_ENTRIES = 256
 
 
 def numbers(op: str, values: Any) -> npt.NDArray[Any]:
@@ -47,24 +59,48 @@ def numbers(op: str, values: Any) -> npt.NDArray[Any]:
     return array
 
 
-def words(op: str, type_: IntegerType, array: npt.NDArray[Any]) -> bytes:
+def words(op: str, type_: IntegerType, array: npt.NDArray[Any], secret: bool = False) -> bytes:
     """Clear integers as the library reads them."""
-    return b"".join(word(op, type_, v) for v in array.ravel())
+    flat = [as_number(op, v) for v in array.ravel()]
+    low, high = type_.min, type_.max
+    for at, number in enumerate(flat):
+        if not low <= number <= high:
+            # What is to be encrypted is told to nobody, only where it stands.
+            place = [int(i) for i in np.unravel_index(at, array.shape)]
+            where = f" at {place}" if array.ndim else ""
+            got = f"one that is {'less' if number < low else 'more'}" if secret else short(number)
+            raise out_of_range(op, type_, got + where)
+    return b"".join((n % (1 << 256)).to_bytes(32, "little") for n in flat)
 
 
 def word(op: str, type_: IntegerType, value: Any) -> bytes:
     """A clear integer as the library reads it: 32 bytes, least significant first."""
+    return words(op, type_, np.array(value, dtype=object))
+
+
+def as_number(op: str, value: Any) -> int:
+    """An element as Python's integer."""
     try:
-        number = int(value) if isinstance(value, np.bool_) else operator.index(value)
+        return int(value) if isinstance(value, np.bool_) else operator.index(value)
     except TypeError:
         got = type(value).__name__
         raise BadInput(op, "integers", got, "convert them with int()") from None
-    # What the 32 bytes hold; the library refuses what the type cannot.
-    low, high = (-(1 << 255), 1 << 255) if type_.signed else (0, 1 << 256)
-    if not low <= number < high:
-        remedy = "choose a wider or signed type, or reduce the value"
-        raise BadInput(op, f"values of {type_.name}", "one outside its range", remedy)
-    return (number % (1 << 256)).to_bytes(32, "little")
+
+
+def short(number: int) -> str:
+    """A number for people: a long one as a power of two, or by its length."""
+    if number.bit_length() <= 64:
+        return str(number)
+    for near, rest in ((number, ""), (number + 1, " - 1")):
+        if abs(near).bit_count() == 1:
+            return f"{'-' if near < 0 else ''}2^{near.bit_length() - 1}{rest}"
+    return f"a number of {number.bit_length()} bits"
+
+
+def out_of_range(op: str, type_: IntegerType, got: str) -> BadInput:
+    """The refusal of a number that a type cannot hold."""
+    wanted = f"values of {type_.name}, {short(type_.min)} to {short(type_.max)}"
+    return BadInput(op, wanted, got, "choose a wider or signed type, or reduce the value")
 
 
 def names() -> dict[str, int]:
@@ -82,14 +118,21 @@ def known(operation: str) -> None:
         raise BadInput("operation", wanted, operation, "choose one of these")
 
 
-def priced(type_: IntegerType, operation: str, given: dict[str, Any]) -> tuple[str, Operands]:
-    """The operation to record for a cost, and its operands; refuses what is missing or too much."""
+def priced(
+    type_: IntegerType,
+    operation: str,
+    given: dict[str, Any],
+    record: Callable[[str, Operands], Cost],
+) -> Cost:
+    """What an operation takes, by `record`ing it; refuses what is missing or too much."""
     known(operation)
     given = {name: value for name, value in given.items() if value is not None}
     arity = names().get(operation, 1)
     needed, possible = _LISTS.get(operation, ((), ("clear",) if arity > 1 else ()))
-    if operation == "dot" and "clear" in given:
+    if operation in ("dot", "matmul") and "clear" in given:
         needed = ()
+    if operation in ("min", "max") and "clear" not in given:
+        possible = ("clear", "count")
     if operation in SHIFTS:
         possible = ("clear", "other")
         needed = ("other",) if type_.signed and "clear" not in given else ()
@@ -98,19 +141,69 @@ def priced(type_: IntegerType, operation: str, given: dict[str, Any]) -> tuple[s
         hint = " or `clear`, an amount in the clear" if operation in SHIFTS else ""
         remedy = "; ".join(f"give {_HINTS[name]}" for name in missing) + hint
         raise BadInput(f"cost of {operation}", " and ".join(missing), "none", remedy)
-    spare = [name for name in given if name not in (*needed, *possible, "count")]
-    if spare or ("count" in given and operation not in ("dot", "index", "parity", "sum")):
-        spare = spare or ["count"]
+    both = ("count",) if operation in ("dot", "matmul") else ()
+    spare = [name for name in given if name not in (*needed, *possible, *both)]
+    if spare:
         wanted = ", ".join((*needed, *possible)) or "the type alone"
         raise BadInput(f"cost of {operation}", wanted, ", ".join(spare), "leave it out")
     for name in ("other", "to"):
         if name in given:
             type_of(f"cost of {operation}", given[name], name)
-    return _operands(type_, operation, arity, given)
+    count = given.get("count")
+    if count is not None:
+        count = _values.count(f"cost of {operation}", "count", count)
+        if not count:
+            remedy = "the empty array needs no circuit: its result is known"
+            raise BadInput(f"cost of {operation}", "at least one element", "none", remedy)
+    if count is not None and operation in ("prod", "min", "max"):
+        own: Operands = [(type_.name, None)] * 2
+        pair = record("mul" if operation == "prod" else operation, own)
+        # By halves: as many pairs side by side.
+        return _repeated(pair, count - 1, (count - 1).bit_length(), count // 2)
+    if operation == "pow":
+        return _power(record("mul", [(type_.name, None)] * 2), given["clear"])
+    return record(*_operands(type_, "dot" if operation == "matmul" else operation, arity, given))
+
+
+def _repeated(cost: Cost, times: int, levels: int, lanes: int) -> Cost:
+    """The same step so many times, in so many levels of at most so many lanes."""
+    return Cost(
+        bootstraps=times * cost.bootstraps,
+        key_switches=times * cost.key_switches,
+        linear=times * cost.linear,
+        depth=levels * cost.depth,
+        waves=levels * cost.waves,
+        bytes_per_lane=lanes * cost.bytes_per_lane,
+    )
+
+
+def _power(product: Cost, exponent: Any) -> Cost:
+    """Squares and products of `Integers.__pow__`."""
+    e = as_number("cost of pow", exponent)
+    if e < 0:
+        raise BadInput("cost of pow", "an exponent from 0", str(e), "there are no fractions")
+    level = 0
+    for i in (i for i in range(e.bit_length()) if e >> i & 1):
+        # A product waits for the last one and for the square, which takes i steps.
+        level = max(level, i) + (e & ((1 << i) - 1) != 0)
+    times = max(e.bit_length() - 1, 0) + max(e.bit_count() - 1, 0)
+    return _repeated(product, times, level, min(times, 1))
+
+
+def require_count(operation: str, type_: IntegerType, count: int) -> None:
+    """Refuses lists whose circuit would not fit into memory, or take minutes to record."""
+    digits = (type_.bits + 1) // 2
+    products = operation in ("dot", "matmul")
+    most = MOST_PRODUCTS // digits**2 if products else MOST // digits
+    if count > most:
+        wanted = f"at most {most} elements of {type_.name}"
+        remedy = "split the array, and combine the parts' results"
+        raise OutOfMemory(operation, wanted, str(count), remedy)
 
 
 #: What the arguments of a cost mean.
 _HINTS = {
+    "clear": "`clear`, the exponent",
     "count": "`count`, the number of elements",
     "entries": "`entries`, the list of entries",
     "other": "`other`, the type of the last operand",
@@ -130,13 +223,18 @@ def _operands(
         entries = entries_of(given["entries"])
         return "table", [own, *((to.name, word("table", to, v)) for v in entries)]
     if operation == "dot" and clear is not None:
+        if isinstance(clear, (Sequence, np.ndarray)):
+            require_count("dot", type_, len(clear))
         factors = numbers("dot", clear).ravel()
         if given.get("count", len(factors)) != len(factors):
             got = f"{given['count']} and {len(factors)}"
             raise BadInput("cost of dot", "one factor for each element", got, "leave count out")
         return "dot", [own] * len(factors) + [(type_.name, word("dot", type_, f)) for f in factors]
     if "count" in given:
-        count = _values.count("cost", "count", given["count"])
+        count = given["count"]
+        if operation == "index" and count > MOST_ENTRIES:
+            raise many_entries("index", count)
+        require_count(operation, type_, count)
         operands = [own] * (2 * count if operation == "dot" else count)
         return operation, [*operands, (other.name, None)] if other is not None else operands
     operands = [own] * arity
@@ -145,8 +243,10 @@ def _operands(
     if other is not None:
         operands[-1] = (other.name, None)
     if clear is not None:
-        amount = other or amounts(type_) if operation in SHIFTS else type_
-        operands[-1] = (amount.name, word("cost", amount, checked_amount(operation, 1, clear)))
+        amount = amounts(type_) if operation in SHIFTS else type_
+        if operation in SHIFTS:
+            clear = moved(operation, 1, clear, type_)
+        operands[-1] = (amount.name, word("cost", amount, clear))
     return operation, operands
 
 
@@ -162,13 +262,23 @@ def clear_type(operation: str, at: int, type_: IntegerType, bits: int) -> Intege
     return type(type_)("bool") if operation == "select" and not at else type_
 
 
-def checked_amount(operation: str, at: int, value: Any) -> Any:
-    """A clear operand; of shifts one that is not negative."""
-    each = np.asarray(value, dtype=object).ravel()
-    negative = any(isinstance(v, (int, np.integer)) and v < 0 for v in each)
-    if operation in SHIFTS and at and negative:
-        raise BadInput(operation, "an amount from 0", "a negative one", "move the other way")
-    return value
+def moved(operation: str, at: int, value: Any, type_: IntegerType) -> Any:
+    """A clear operand; amounts of shifts of a type not negative, and no more than moves all out."""
+    if operation not in SHIFTS or not at:
+        return value
+    turns = operation.startswith("rotate")
+
+    def one(v: Any) -> Any:
+        number = as_number(operation, v)
+        if number < 0:
+            raise BadInput(operation, "an amount from 0", str(number), "move the other way")
+        return number % type_.bits if turns else min(number, type_.bits)
+
+    if not isinstance(value, np.ndarray):
+        return one(value)
+    found = np.empty(value.shape, dtype=object)
+    found.ravel()[:] = [one(v) for v in value.ravel()]
+    return found
 
 
 @lru_cache(maxsize=256)
@@ -197,8 +307,16 @@ def width(amounts: npt.NDArray[Any]) -> int:
     return min(max([2, *each]), 256)
 
 
+def many_entries(op: str, count: int) -> BadInput:
+    """The refusal of too many elements for an encrypted index."""
+    remedy = "select between halves"
+    return BadInput(op, f"at most {MOST_ENTRIES} elements", str(count), remedy)
+
+
 def entries_of(entries: Sequence[int]) -> npt.NDArray[Any]:
     """The list of a table's entries."""
+    if isinstance(entries, (Sequence, np.ndarray)) and len(entries) > MOST_ENTRIES:
+        raise many_entries("table", len(entries))
     rows = numbers("table", entries)
     if rows.ndim != 1 or not rows.size:
         remedy = "list one entry for each value of the index: [f(i) for i in range(n)]"

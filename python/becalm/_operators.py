@@ -52,7 +52,27 @@ _FURTHER: dict[str, Callable[..., Any]] = {
 }
 
 #: Functions that an array is reduced by, `np.add.reduce(x, axis)`.
-_REDUCTIONS = {"add": "sum", "minimum": "min", "maximum": "max"}
+_REDUCTIONS = {
+    "add": "sum",
+    "logical_and": "all",
+    "logical_or": "any",
+    "maximum": "max",
+    "minimum": "min",
+    "multiply": "prod",
+}
+
+#: Functions that put the elements of one array elsewhere.
+_MOVES = (
+    *("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "diagonal", "expand_dims"),
+    *("flip", "fliplr", "flipud", "moveaxis", "ravel", "repeat", "reshape", "roll", "rollaxis"),
+    *("rot90", "squeeze", "swapaxes", "take", "tile", "transpose"),
+)
+
+#: Those that cut one array into a list of them.
+_CUTS = ("array_split", "dsplit", "hsplit", "split", "vsplit")
+
+#: Those that join a list of arrays.
+_JOINS = ("column_stack", "concatenate", "dstack", "hstack", "stack", "vstack")
 
 
 def _both(operation: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
@@ -197,23 +217,62 @@ def _dot(a: Any, b: Any) -> Any:
     return _plain(a) @ _plain(b)
 
 
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    if not isinstance(a, Operators):
+        remedy = "take np.minimum and np.maximum"
+        raise Unsupported("numpy", "an encrypted array", "encrypted bounds", remedy)
+    low, high = (new if old is None else old for old, new in ((a_min, min), (a_max, max)))
+    return a.clip(low, high)  # type: ignore[attr-defined]
+
+
+def _in_the_clear(name: str, *values: Any) -> None:
+    if any(isinstance(x, Operators) for x in values):
+        remedy = "index an array by encrypted places: x[at]"
+        raise Unsupported("numpy", "places in the clear", f"{name} with encrypted ones", remedy)
+
+
+def _move(f: Any) -> Callable[..., Any]:
+    def moved(a: Any, *args: Any, **kwargs: Any) -> Any:
+        _in_the_clear(f.__name__, *args, *kwargs.values())
+        return a._moved(f.__name__, lambda places: f(places, *args, **kwargs))
+
+    return moved
+
+
+def _cut(f: Any) -> Callable[..., Any]:
+    def cut(a: Any, *args: Any, **kwargs: Any) -> Any:
+        _in_the_clear(f.__name__, *args, *kwargs.values())
+        return a._cut(f.__name__, lambda places: f(places, *args, **kwargs))
+
+    return cut
+
+
+def _join(f: Any) -> Callable[..., Any]:
+    def join(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        first = _one_of(arrays)
+        return first._by_places(arrays, lambda places: f(places, *args, **kwargs))
+
+    return join
+
+
 #: Functions of whole arrays, with the arguments that they take here.
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    **{getattr(np, name): _move(getattr(np, name)) for name in _MOVES},
+    **{getattr(np, name): _cut(getattr(np, name)) for name in _CUTS},
+    **{getattr(np, name): _join(getattr(np, name)) for name in _JOINS},
     np.all: lambda a, axis=None: a.all(axis),
     np.any: lambda a, axis=None: a.any(axis),
-    np.concatenate: lambda arrays, axis=0: _one_of(arrays)._concatenated(arrays, axis),
+    np.clip: _clip,
+    np.copy: lambda a: a.copy(),
     np.count_nonzero: lambda a, axis=None: a._truth().sum(axis),
     np.dot: _dot,
     np.max: lambda a, axis=None: a.max(axis=axis),
     np.min: lambda a, axis=None: a.min(axis=axis),
     np.ndim: lambda a: a.ndim,
-    np.ravel: lambda a: a.reshape(-1),
-    np.reshape: lambda a, shape: a.reshape(shape),
+    np.prod: lambda a, axis=None: a.prod(axis),
     np.shape: lambda a: a.shape,
     np.size: lambda a: a.size,
-    np.stack: lambda arrays, axis=0: _one_of(arrays)._stacked(arrays, axis),
     np.sum: lambda a, axis=None: a.sum(axis),
-    np.transpose: lambda a: a.T,
     np.where: _where,
 }
 

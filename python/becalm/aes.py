@@ -11,13 +11,16 @@ from becalm._native import Lwe, Params
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput, Unsupported
 from becalm.integers import Integers, IntegerType
-from becalm.keys import SecretKey, Server
+from becalm.keys import SecretKey
 from becalm.program import Cost, Program
+from becalm.server import Server, server_for
 
 __all__ = ["AesKey", "EncryptedBytes", "aes128", "encrypt_bytes"]
 
 #: Bytes of a block, and of a key.
 BLOCK = 16
+#: Blocks that a circuit takes at most.
+MOST_BLOCKS = 1024
 
 
 class EncryptedBytes:
@@ -104,11 +107,11 @@ class AesKey:
         return _restored, (file, self.params.kind != "standard")
 
     def on(self, server: Server) -> AesKey:
-        """The same key, to be used on a server."""
-        if not isinstance(server, Server):
-            remedy = "becalm.keygen makes one, and becalm.load reads one"
-            raise BadInput("on", "a server", type(server).__name__, remedy)
-        return AesKey(self._bits, server)
+        """The same key, to be used on a server.
+
+        Raises `WrongParams` and `WrongKey` for a server of another set or key of becalm.
+        """
+        return AesKey(self._bits, server_for("on", server, self))
 
     def ecb(self, blocks: EncryptedBytes) -> EncryptedBytes:
         """Encrypts encrypted blocks of 16 bytes, each alone: the building block of other modes.
@@ -131,6 +134,8 @@ class AesKey:
         >>> stored = key.ctr(arrived, counter)
         """
         program = self._ctr("ctr", data, counter, None)
+        if not data:
+            return EncryptedBytes(Ciphertext(self._bits, (len(self._bits),))[:0])
         bits = self._run("ctr", program)[: 8 * len(data)]
         return EncryptedBytes(Lwe.concat(bits))
 
@@ -145,6 +150,8 @@ class AesKey:
         if len(data) * 8 % type_.bits:
             remedy = "fill the data up before it is encrypted"
             raise BadInput("transcipher", f"whole {type_.name}", f"{len(data)} bytes", remedy)
+        if not data:
+            return type_.trivial(self._machine("transcipher"), [])
         results = self._run("transcipher", program)
         n, count = (type_.bits + 1) // 2, len(data) * 8 // type_.bits
         digits = [Lwe.concat(results[i::n][:count]) for i in range(n)]
@@ -158,7 +165,11 @@ class AesKey:
         >>> key.cost().depth
         50
         """
-        size = BLOCK * _values.count("aes", "blocks", blocks)
+        number = _values.count("aes", "blocks", blocks)
+        if not 1 <= number <= MOST_BLOCKS:
+            got = str(number)
+            raise BadInput("aes", f"1 to {MOST_BLOCKS} blocks", got, "split the data")
+        size = BLOCK * number
         name = None if type_ is None else _operations.type_of("aes", type_).name
         params = self.params
         # Zeros would share whole S-boxes.
@@ -178,12 +189,10 @@ class AesKey:
     def _ctr(
         self, op: str, data: bytes, counter: bytes, type_: IntegerType | None
     ) -> _native.Program:
-        counter, data = _bytes(op, counter), _bytes(op, data)
-        if len(counter) != BLOCK or not data:
-            got = f"{len(counter)} and {len(data)} bytes"
-            remedy = "pass the first counter block, and what was encrypted from it on"
-            raise BadInput(op, f"a counter of {BLOCK} bytes and some data", got, remedy)
-        whole = data + bytes(-len(data) % BLOCK)
+        data = _bytes(op, data)
+        counter = _block(op, "counter", counter)
+        # No data is no block; one is recorded all the same, for what would be refused.
+        whole = data + bytes(-len(data) % BLOCK) if data else bytes(BLOCK)
         name = None if type_ is None else type_.name
         return _native.record_aes_ctr(self._machine(op).params, counter, whole, name)
 

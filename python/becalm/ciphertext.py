@@ -314,13 +314,13 @@ class EncryptedTable:
 def concatenate(parts: Sequence[Ciphertext], axis: int = 0) -> Ciphertext:
     """Ciphertexts joined along an axis they have, as numpy's `concatenate`; not that of slots."""
     parts = list(parts)
-    return _joined(parts, lambda lanes: np.concatenate(lanes, axis=_axis(parts, axis)))
+    return joined_by(parts, lambda lanes: np.concatenate(lanes, axis=_axis(parts, axis)))
 
 
 def stack(parts: Sequence[Ciphertext], axis: int = 0) -> Ciphertext:
     """Ciphertexts of one shape joined along a new axis, as numpy's `stack`; slots stay last."""
     parts = list(parts)
-    return _joined(parts, lambda lanes: np.stack(lanes, axis=_axis(parts, axis)))
+    return joined_by(parts, lambda lanes: np.stack(lanes, axis=_axis(parts, axis)))
 
 
 def _axis(parts: Sequence[Ciphertext], axis: int) -> int:
@@ -333,14 +333,15 @@ def _axis(parts: Sequence[Ciphertext], axis: int) -> int:
     return axis + 1
 
 
-def _joined(parts: list[Ciphertext], join: Callable[[list[Any]], Any]) -> Ciphertext:
+def joined_by(parts: list[Ciphertext], join: Callable[[list[Any]], Any]) -> Ciphertext:
+    """Ciphertexts in the places that `join` gives the numbers of their lanes."""
     for p in parts:
         require(p, "join")
     starts = np.cumsum([0, *(len(p._lwe) for p in parts)])
     all_of_them = Lwe.concat([p._lwe for p in parts])
     try:
         lanes = join([p._lanes() + s for p, s in zip(parts, starts[:-1], strict=True)])
-    except ValueError as e:
+    except (ValueError, TypeError) as e:
         shapes = ", ".join(str(p.shape) for p in parts)
         raise BadInput("join", "shapes that fit together", shapes, str(e)) from None
     return Ciphertext(all_of_them, (len(all_of_them),))._selected(lanes)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from becalm import _native, _operations, _operators, _values, ciphertext
+from becalm import _arrays, _native, _operations, _operators, _values
 from becalm._native import Lwe, Params
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput, Unsupported
-from becalm.keys import SecretKey, Server
+from becalm.keys import SecretKey
 from becalm.program import Cost, Program
+from becalm.server import Server, server_for
 
 __all__ = ["IntegerType", "Integers", "boolean", "int_", "uint"]
 
@@ -29,10 +30,25 @@ class IntegerType:
         #: Width in bits, and whether it is two's complement.
         self.bits, _, self.signed = _native.integer_type(name)
 
+    @property
+    def min(self) -> int:
+        """The least value."""
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def max(self) -> int:
+        """The greatest value.
+
+        >>> becalm.int_(16).max
+        32767
+        """
+        return (1 << (self.bits - self.signed)) - 1
+
     def encrypt(self, secret: SecretKey, values: Any) -> Integers:
         """An array of encrypted integers, in the shape of `values`; `on(server)` computes with it.
 
-        Raises `BadInput` for values that the type cannot hold, and rows of different lengths.
+        Raises `BadInput` for values that the type cannot hold, and rows of different lengths, and
+        `WrongParams` for keys of a set whose tables are too small for integers.
 
         >>> x = becalm.uint(8).encrypt(secret, [[200, 3], [77, 0]]).on(server)
         >>> x.shape
@@ -42,7 +58,7 @@ class IntegerType:
             remedy = "becalm.keygen makes one, beside the server's"
             raise BadInput("encrypt", "a secret key", type(secret).__name__, remedy)
         array = _operations.numbers("encrypt", values)
-        words = _operations.words("encrypt", self, array)
+        words = _operations.words("encrypt", self, array, secret=True)
         digits = _native.encrypt_integers(secret._native, self.name, words)
         return Integers(self, digits, array.shape, None)
 
@@ -55,7 +71,8 @@ class IntegerType:
         """
         array = _operations.numbers("trivial", values)
         words = _operations.words("trivial", self, array)
-        digits = _native.trivial_integers(_server("trivial", server)._key, self.name, words)
+        key = server_for("trivial", server)._key
+        digits = _native.trivial_integers(key, self.name, words)
         return Integers(self, digits, array.shape, server)
 
     def cost(
@@ -72,12 +89,14 @@ class IntegerType:
     ) -> Cost:
         """What an operation (`"add"`, `"mul"`, ...) on integers of this type takes, for each lane.
 
-        With `clear` its last operand is that number; for `"dot"` the list of factors. `other` is
-        the type of the last operand where it is another: of a shift's or rotation's amount, of an
-        index. Further, `"sum"`, `"parity"` and `"dot"` need `count`, the number of elements;
-        `"index"` needs `count` and `other`; `"table"`, whose index is of this type, needs
-        `entries`, and `to` if they are of another type; `"cast"` needs `to`. `deep` asks for the
-        shortest path instead of the fewest bootstraps. Raises `BadInput` for what is missing.
+        With `clear` its last operand is that number; for `"dot"` and `"matmul"` the list of
+        factors. `other` is the type of the last operand where it is another: of a shift's or
+        rotation's amount, of an index. Further, `"sum"`, `"any"`, `"all"`, `"parity"`, `"prod"`,
+        `"dot"` and `"matmul"` (for each element of the result) need `count`, the number of
+        elements, and `"min"` and `"max"` of many may have it; `"index"` needs `count` and `other`;
+        `"table"`, whose index is of this type, needs `entries`, and `to` if they are of another
+        type; `"cast"` needs `to`; `"pow"` needs `clear`. `deep` asks for the shortest path instead
+        of the fewest bootstraps. Raises `BadInput` for what is missing.
 
         >>> becalm.uint(64).cost("add").bootstraps
         32
@@ -88,11 +107,12 @@ class IntegerType:
         4
         """
         given = {"clear": clear, "count": count, "other": other, "to": to, "entries": entries}
-        name, operands = _operations.priced(self, operation, given)
-        found = _operations.record(
-            _values.set_of("cost", params), name, bool(deep), tuple(operands)
-        )
-        return Cost(**found[0].cost())
+        set_ = _values.set_of("cost", params)
+
+        def one(name: str, operands: _operations.Operands) -> Cost:
+            return Cost(**_operations.record(set_, name, bool(deep), tuple(operands))[0].cost())
+
+        return _operations.priced(self, operation, given, one)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, IntegerType) and self.name == other.name
@@ -114,11 +134,21 @@ def int_(bits: int) -> IntegerType:
     return IntegerType(f"int{_values.count('int_', 'bits', bits)}")
 
 
+#: How operations are written that take more than operands.
+_WRITTEN = {
+    "cast": "x.astype(type)",
+    "index": "x[i]",
+    "matmul": "x @ y",
+    "pow": "x ** 3",
+    "prod": "x.prod()",
+    "table": "i.table(entries)",
+}
+
 #: Booleans.
 boolean = IntegerType("bool")
 
 
-class Integers(_operators.Operators):
+class Integers(_arrays.Array):
     """An array of encrypted integers of one type, of any shape.
 
     Arithmetic wraps, as numpy's does, that of booleans modulo 2; `//` and `%` divide towards zero;
@@ -142,21 +172,6 @@ class Integers(_operators.Operators):
         self._server = server
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the array; `()` for a single integer."""
-        return self._shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self._shape)
-
-    @property
-    def size(self) -> int:
-        """Number of integers."""
-        return int(np.prod(self._shape))
-
-    @property
     def nbytes(self) -> int:
         """Bytes in memory."""
         return sum(d.nbytes for d in self._digits)
@@ -172,8 +187,12 @@ class Integers(_operators.Operators):
         return self._digits[0].key_id
 
     def on(self, server: Server) -> Integers:
-        """The same integers, to be computed with on a server."""
-        return Integers(self.type, self._digits, self._shape, _server("on", server))
+        """The same integers, to be computed with on a server.
+
+        Raises `WrongParams` and `WrongKey` for a server of another set or key.
+        """
+        machine = server_for("on", server, self)
+        return Integers(self.type, self._digits, self._shape, machine)
 
     def decrypt(self, secret: SecretKey) -> Any:
         """The values in the array's shape, as Python integers (or booleans), or a single one.
@@ -192,12 +211,15 @@ class Integers(_operators.Operators):
         array[:] = values
         return array.reshape(self._shape)[()]
 
-    def astype(self, type_: IntegerType) -> Integers:
-        """The values in another type: modulo 2^bits, or extended; to booleans: not zero.
+    def astype(self, type_: Any) -> Integers:
+        """The values in another type (or numpy's of that name): modulo 2^bits, or extended; to
+        booleans: not zero.
 
         >>> x.astype(becalm.int_(16)).type
         <becalm.int16>
         """
+        if type_ is bool or isinstance(type_, np.dtype) or _is_numpy(type_):
+            type_ = IntegerType(np.dtype(type_).name)
         return self.apply(f"cast {_operations.type_of('astype', type_).name}")
 
     def apply(self, operation: str, *others: Any, deep: bool = False) -> Any:
@@ -208,10 +230,9 @@ class Integers(_operators.Operators):
         `overflowing_add`). `deep` asks for the shortest path instead of the fewest bootstraps.
         """
         _operations.known(operation)
-        if operation in ("cast", "index", "table"):
-            remedy = {"cast": "x.astype(type)", "index": "x[i]", "table": "i.table(entries)"}
+        if operation in _WRITTEN:
             wanted = "an operation on operands alone"
-            raise BadInput("apply", wanted, operation, f"write {remedy[operation]}")
+            raise BadInput("apply", wanted, operation, f"write {_WRITTEN[operation]}")
         return _apply(operation, [self, *others], deep=deep)
 
     def select(self, when_true: Any, when_false: Any) -> Integers:
@@ -236,6 +257,15 @@ class Integers(_operators.Operators):
         element of all, or along an axis."""
         return self._least("max", other, axis)
 
+    def clip(self, min: Any = None, max: Any = None) -> Integers:
+        """What is below `min` as `min`, what is above `max` as `max`; either may be left out.
+
+        >>> x.clip(5, 100).decrypt(secret).tolist()
+        [[100, 5], [77, 5]]
+        """
+        above = self if min is None else self.max(min)
+        return above if max is None else above.min(max)
+
     def abs(self) -> Integers:
         """The absolute value; of the least value itself, as numpy's."""
         return self.apply("abs")
@@ -257,11 +287,15 @@ class Integers(_operators.Operators):
 
     def any(self, axis: int | None = None) -> Integers:
         """Whether any element is not zero, of all or along an axis."""
-        return self._truth().sum(axis) != 0
+        return self._over("any", axis)
 
     def all(self, axis: int | None = None) -> Integers:
         """Whether no element is zero, of all or along an axis."""
-        return (~self._truth()).sum(axis) == 0
+        return self._over("all", axis)
+
+    def prod(self, axis: int | None = None) -> Integers:
+        """The product of all elements, or along an axis, in this type: it wraps."""
+        return self._least("mul", None, axis)
 
     def dot(self, other: Any) -> Integers:
         """Sums of products, in this type; also `x @ y`: of two lists, a matrix and a list, or two
@@ -321,7 +355,12 @@ class Integers(_operators.Operators):
         return self.apply("trailing_ones")
 
     def ilog2(self) -> Integers:
-        """The place of the highest 1; all ones for 0."""
+        """The place of the highest 1, that of its sign for a negative number; all ones (of the
+        result's type) for 0.
+
+        >>> x.ilog2().decrypt(secret).tolist()
+        [[7, 1], [6, 15]]
+        """
         return self.apply("ilog2")
 
     def overflowing_add(self, other: Any) -> tuple[Integers, Integers]:
@@ -345,26 +384,23 @@ class Integers(_operators.Operators):
         """The same values with the noise of one bootstrap, for long sums of what only moved."""
         return self.apply("refresh")
 
-    def __len__(self) -> int:
-        if not self._shape:
-            raise TypeError("len() of a single encrypted integer")
-        return self._shape[0]
-
-    def __iter__(self) -> Iterator[Integers]:
-        return (self[i] for i in range(len(self)))
-
     def __getitem__(self, key: Any) -> Integers:
-        """Elements at clear places, as in numpy. With an encrypted index (unsigned, of at most 8
-        bits) the elements of the first axis, of at most 256, at that place, 0 past the end.
-        Raises `BadIndex`, which is also an `IndexError`, for clear places that there are not.
+        """Elements at clear places, as in numpy. With encrypted indices (unsigned, of at most 8
+        bits) elements of the first axis, of at most 256, as numpy has it: in the shape of the
+        indices, then of the elements; 0 past the end. Raises `BadIndex`, which is also an
+        `IndexError`, for clear places that there are not.
 
         >>> x[1:, 0].decrypt(secret).tolist()
         [77]
-        >>> at = becalm.uint(2).encrypt(secret, 1)
+        >>> at = becalm.uint(2).encrypt(secret, [1, 0, 1])
         >>> x[at].decrypt(secret).tolist()
-        [77, 0]
+        [[77, 0], [200, 3], [77, 0]]
         """
         if not isinstance(key, Integers):
+            if isinstance(key, (list, tuple)) and any(isinstance(k, Integers) for k in key):
+                got = f"a {type(key).__name__} with an encrypted index"
+                remedy = "index one axis after the other: x[0][at], x.T[at]; becalm.stack joins"
+                raise BadInput("index", "an encrypted index alone", got, remedy)
             return self._mapped(lambda c: c[key])
         if not self._shape:
             raise BadInput("index", "an array", "a single integer", "index an array of integers")
@@ -373,16 +409,10 @@ class Integers(_operators.Operators):
             raise BadInput("index", "an encrypted place", "an encrypted mask", remedy)
         if not len(self):
             raise BadInput("index", "at least one element", "none", "index a longer array")
-        return _apply("index", [*self, key])
-
-    def reshape(self, *shape: int | Sequence[int]) -> Integers:
-        """The same integers in another shape; one dimension may be -1."""
-        return self._mapped(lambda c: c.reshape(*shape))
-
-    @property
-    def T(self) -> Integers:
-        """The array with its axes in reverse order."""
-        return self.reshape(-1)[np.arange(self.size).reshape(self._shape).T]
+        if len(self) > _operations.MOST_ENTRIES:
+            raise _operations.many_entries("index", len(self))
+        places = key.reshape(*key._shape, *[1] * (self.ndim - 1))
+        return _apply("index", [*self, places])
 
     def __matmul__(self, other: Any) -> Any:
         return _matmul(self, other)
@@ -400,12 +430,14 @@ class Integers(_operators.Operators):
         if not isinstance(e, int) or e < 0:
             wanted, got = "an exponent in the clear, from 0", f"{type(exponent).__name__}"
             raise Unsupported("power", wanted, got, "multiply, or use x.table([...])")
+        if e == 0:
+            return _filled("power", self.type, self._shape, self._server, 1)
         result, square = None, self
         for i in range(e.bit_length()):
             square = square * square if i else square
             if e >> i & 1:
                 result = square if result is None else result * square
-        return self * 0 + 1 if result is None else result
+        return result
 
     def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
         """Writes type and integers to a file, flat: after `becalm.load`, `reshape` them.
@@ -434,13 +466,14 @@ class Integers(_operators.Operators):
         return self.astype(boolean) if self.type != boolean else self
 
     def _over(self, operation: str, axis: int | None) -> Integers:
-        """An operation on the list of all elements, or along an axis; 0 of none."""
-        rows = list(self.reshape(-1) if axis is None else self._first(axis))
-        if rows:
-            return _apply(operation, rows)
+        """An operation on the list of all elements, or along an axis; of none 0, or true of all."""
+        rows = self.reshape(-1) if axis is None else self._first(axis)
+        if len(rows):
+            _operations.require_count(operation, self.type, len(rows))
+            return _apply(operation, list(rows))
         ty = uint(2) if (operation, self.type) == ("sum", boolean) else self.type
-        shape = () if axis is None else np.empty(self._shape).sum(axis).shape
-        return _zeros(operation, ty, shape, self._server)
+        ty = boolean if operation in ("any", "all") else ty
+        return _filled(operation, ty, rows._shape[1:], self._server, int(operation == "all"))
 
     def _least(self, operation: str, other: Any, axis: int | None) -> Integers:
         """By halves where there is no other operand."""
@@ -450,48 +483,31 @@ class Integers(_operators.Operators):
             return self.apply(operation, other)
         rows = self.reshape(-1) if axis is None else self._first(axis)
         if not len(rows):
+            if operation == "mul":
+                return _filled(operation, self.type, rows._shape[1:], self._server, 1)
             raise BadInput(operation, "at least one element", "none", "pass an operand, or more")
         while len(rows) > 1:
             half = len(rows) // 2
             pairs = _apply(operation, [rows[:half], rows[half : 2 * half]])
-            rows = self._concatenated([pairs, rows[2 * half :]]) if len(rows) % 2 else pairs
+            odd = len(rows) % 2
+            rows = self._by_places([pairs, rows[2 * half :]], np.concatenate) if odd else pairs
         return rows[0]
-
-    @staticmethod
-    def _concatenated(parts: Sequence[Any], axis: int = 0) -> Integers:
-        return joined(list(parts), lambda p: ciphertext.concatenate(p, axis))
-
-    @staticmethod
-    def _stacked(parts: Sequence[Any], axis: int = 0) -> Integers:
-        return joined(list(parts), lambda p: ciphertext.stack(p, axis))
 
     def _mapped(self, f: Callable[[Ciphertext], Ciphertext]) -> Integers:
         digits = [f(Ciphertext(d, self._shape)) for d in self._digits]
         return Integers(self.type, [d._lwe for d in digits], digits[0]._shape, self._server)
 
-    def _first(self, axis: int) -> Integers:
-        """The same with an axis moved to the front."""
-        try:
-            order = np.moveaxis(np.arange(self.size).reshape(self._shape), axis, 0)
-        except (ValueError, TypeError):
-            got = f"axis {axis} of shape {self._shape}"
-            raise BadInput("axis", "an axis of the array", got, "choose one it has") from None
-        return self.reshape(-1)[order]
+
+def _is_numpy(type_: Any) -> bool:
+    return isinstance(type_, type) and issubclass(type_, np.generic)
 
 
-def _server(op: str, server: Any) -> Server:
-    if not isinstance(server, Server):
-        remedy = "becalm.keygen makes one, and becalm.load reads one"
-        raise BadInput(op, "a server", type(server).__name__, remedy)
-    return server
-
-
-def _zeros(
-    operation: str, ty: IntegerType, shape: tuple[int, ...], server: Server | None
+def _filled(
+    op: str, ty: IntegerType, shape: tuple[int, ...], server: Server | None, value: int
 ) -> Integers:
     if server is None:
-        raise Unsupported(operation, "integers on a server", "none", "call x.on(server) first")
-    return ty.trivial(server, np.zeros(shape, dtype=object))
+        raise Unsupported(op, "integers on a server", "none", "call x.on(server) first")
+    return ty.trivial(server, np.full(shape, value, dtype=object))
 
 
 def _matmul(a: Any, b: Any) -> Any:
@@ -512,7 +528,8 @@ def _matmul(a: Any, b: Any) -> Any:
     shape, inner = (*a.shape[:-1], *b.shape[1:]), range(a.shape[-1])
     server = next((v._server for v in (a, b) if isinstance(v, Integers) and v._server), None)
     if not inner or 0 in shape:
-        return _zeros("matmul", x.type, shape, server)
+        return _filled("matmul", x.type, shape, server, 0)
+    _operations.require_count("matmul", x.type, len(inner))
     a, b = a.reshape(-1, len(inner)), b.reshape(len(inner), -1)
     if isinstance(a, Integers) and isinstance(b, Integers):
         rows, columns = [a[:, i].reshape(-1, 1) for i in inner], [b[i] for i in inner]
@@ -521,7 +538,8 @@ def _matmul(a: Any, b: Any) -> Any:
     encrypted = [a[:, i] if isinstance(a, Integers) else b[i] for i in inner]
     clear = b.T if isinstance(a, Integers) else a
     parts = [_apply("dot", [*encrypted, *row]) for row in clear]
-    return x._stacked(parts, axis=1 if isinstance(a, Integers) else 0).reshape(shape)
+    axis = 1 if isinstance(a, Integers) else 0
+    return x._by_places(parts, lambda places: np.stack(places, axis)).reshape(shape)
 
 
 def _apply(
@@ -541,7 +559,8 @@ def _apply(
         raise BadInput(operation, "an encrypted value", "clear values only", remedy)
     for i, x in enumerate(operands):
         if isinstance(x, (list, tuple, np.ndarray)):
-            x = _operations.checked_amount(operation, i, _operations.numbers(operation, x))
+            x = _operations.numbers(operation, x)
+            x = _operations.moved(operation, i, x, values[0].type) if values else x
             bits = _operations.width(x)
             ty = clear or _operations.clear_type(operation, i, values[0].type, bits)
             _operations.words(operation, ty, x)
@@ -555,13 +574,10 @@ def _apply(
             kinds.append((x.type.name, None))
             inputs += [Ciphertext(d, x._shape) for d in x._digits]
         else:
+            if values:
+                x = _operations.moved(operation, i, x, values[0].type)
             ty = clear or _operations.clear_type(operation, i, values[0].type, 64)
-            kinds.append(
-                (
-                    ty.name,
-                    _operations.word(operation, ty, _operations.checked_amount(operation, i, x)),
-                )
-            )
+            kinds.append((ty.name, _operations.word(operation, ty, x)))
     program, types = _operations.record(server.params, operation, deep, tuple(kinds))
     digits = [c._lwe for c in server._results(Program(program), list(inputs), None)]
     results = []
@@ -570,24 +586,6 @@ def _apply(
         results.append(Integers(IntegerType(name), digits[:count], shape, server))
         digits = digits[count:]
     return tuple(results) if len(results) > 1 else results[0]
-
-
-def joined(parts: Sequence[Any], join: Callable[[list[Ciphertext]], Ciphertext]) -> Integers:
-    """Arrays of one type, joined digit by digit; arrays in the clear take part where there is a
-    server."""
-    first = next(x for x in parts if isinstance(x, Integers))
-    server = next((x._server for x in parts if isinstance(x, Integers) and x._server), None)
-    if server is not None:
-        clear = (list, tuple, np.ndarray)
-        parts = [first.type.trivial(server, x) if isinstance(x, clear) else x for x in parts]
-    for x in parts:
-        if not isinstance(x, Integers) or x.type != first.type:
-            got = x.type.name if isinstance(x, Integers) else type(x).__name__
-            wanted = f"arrays of {first.type.name}"
-            raise BadInput("join", wanted, got, "encrypt it, or cast it with astype")
-    count = range(len(first._digits))
-    digits = [join([Ciphertext(x._digits[i], x._shape) for x in parts]) for i in count]
-    return Integers(first.type, [d._lwe for d in digits], digits[0]._shape, server)
 
 
 def loaded(found: tuple[str, list[Lwe]]) -> Integers:

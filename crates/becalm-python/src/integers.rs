@@ -73,6 +73,8 @@ fn record(
         // Booleans are counted; whether their number is odd has a name of its own.
         ("sum", _) if words.iter().all(|w| w.ty() == Type::Bool) => vec![circuit.count(&words)?],
         ("sum" | "parity", _) => vec![circuit.sum(&words)?],
+        ("any", _) => vec![circuit.any(&words)?],
+        ("all", _) => vec![circuit.all(&words)?],
         // A list and as many factors; an array and the index after it; an index and the entries after it, clear ones.
         ("dot", _) => {
             let (a, b) = words.split_at(words.len() / 2);

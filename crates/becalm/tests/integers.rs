@@ -327,3 +327,25 @@ fn a_formula_tells_what_was_refused() {
     formula.input(Type::Uint(8));
     assert!(formula.finish(&[&theirs]).is_err());
 }
+
+#[test]
+fn any_and_all_of_words_of_any_types() {
+    for aim in [Aim::Work, Aim::Depth] {
+        for n in 1..8 {
+            let mut circuit = Circuit::new(params(), aim).unwrap();
+            let ty = |i: usize| [Type::Bool, Type::Uint(9), Type::Int(4)][i % 3];
+            let words: Vec<Word> = (0..n).map(|i| circuit.input(ty(i)).unwrap()).collect();
+            let (any, all) = (circuit.any(&words).unwrap(), circuit.all(&words).unwrap());
+            let inputs: Vec<&Word> = words.iter().collect();
+            let recorded = circuit.finish(&inputs, &[&any, &all]).unwrap();
+            for mask in 0..1usize << n {
+                let value = |i: usize| (mask >> i & 1) * [1, 256, 5][i % 3];
+                let values: Vec<usize> = (0..n).map(value).collect();
+                let given: Vec<Clear> = values.iter().map(|v| Clear::from(*v as u64)).collect();
+                let found = recorded.run_in_the_clear(&given).unwrap();
+                let wanted = [values.iter().any(|v| *v != 0), values.iter().all(|v| *v != 0)];
+                assert_eq!([found[0].low() == 1, found[1].low() == 1], wanted, "{values:?}");
+            }
+        }
+    }
+}

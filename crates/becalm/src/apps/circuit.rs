@@ -3,20 +3,24 @@
 //! A [`Sum`] is Σ c·register + constant with a known range. A table of at most 16 values costs one bootstrap, t tables of
 //! at most 16/t values together too ([`Circuit::lookup`]); on the whole torus there is room for 32 positions if the
 //! function is odd under half a turn ([`Circuit::circle`]). The unit is 1/32 of the torus; a sum that enters a table may
-//! have a 2-norm of 5 over fresh bootstraps, so tables put out values that are scaled already. Equal steps are recorded
-//! once.
+//! have a 2-norm of 5 over fresh bootstraps, so tables put out values that are scaled already, and where a sum is noisier
+//! (equal steps are recorded once, so that what is added may be the same register) terms are replaced by tables of them.
 
 use crate::cipher::Encoding;
 use crate::params::TfheParams;
-use crate::program::{Program, Reg};
+use crate::program::{Op, Program, Reg, TableRef};
 use crate::tfhe::Table;
 use crate::{Error, Result};
-use std::collections::{HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::ops::{Add, Neg, Sub};
 use std::sync::Arc;
 
 /// Values of a table: message · carry of the sets with two bits of each.
 pub(super) const ROOM: i64 = 16;
+
+/// 2-norm squared that a table may see, in variances of a bootstrap.
+pub(super) const NORM2: i64 = 25;
 
 /// What a circuit is recorded for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,8 +32,9 @@ pub enum Aim {
     Depth,
 }
 
-/// `Σ coefficient·register + half/2`, a value from `low` to `high` in units of 1/32 of the torus.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `Σ coefficient·register + half/2`, a value from `low` to `high` in units of 1/32 of the torus. Registers in order, each
+/// once: equal sums are recognised.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Sum {
     pub terms: Vec<(i64, Reg)>,
     /// The constant in half units.
@@ -51,6 +56,9 @@ impl Sum {
 
     /// `factor` times the sum.
     pub fn times(&self, factor: i64) -> Sum {
+        if factor == 0 {
+            return Sum::clear(0);
+        }
         let (a, b) = (self.low * factor, self.high * factor);
         Sum {
             terms: self.terms.iter().map(|(c, r)| (c * factor, *r)).collect(),
@@ -85,16 +93,28 @@ impl Sum {
 impl Add for &Sum {
     type Output = Sum;
     fn add(self, other: &Sum) -> Sum {
-        let mut terms = self.terms.clone();
-        for (c, r) in &other.terms {
-            match terms.iter_mut().find(|t| t.1 == *r) {
-                Some(t) => t.0 += c,
-                None => terms.push((*c, *r)),
-            }
+        let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
+        let (a, b) = (&self.terms, &other.terms);
+        let (mut i, mut j) = (0, 0);
+        while i < a.len() && j < b.len() {
+            let (x, y) = (a[i], b[j]);
+            terms.push(match x.1.cmp(&y.1) {
+                Ordering::Less => x,
+                Ordering::Equal => (x.0 + y.0, x.1),
+                Ordering::Greater => y,
+            });
+            i += usize::from(x.1 <= y.1);
+            j += usize::from(x.1 >= y.1);
         }
+        terms.extend(a[i..].iter().chain(&b[j..]));
         terms.retain(|t| t.0 != 0);
-        let (low, high) = (self.low + other.low, self.high + other.high);
-        Sum { terms, half: self.half + other.half, low, high }
+        let half = self.half + other.half;
+        // What cancels, x − x, is a constant.
+        let (low, high) = match terms.is_empty() && half % 2 == 0 {
+            true => (half / 2, half / 2),
+            false => (self.low + other.low, self.high + other.high),
+        };
+        Sum { terms, half, low, high }
     }
 }
 
@@ -132,12 +152,28 @@ pub(super) type Entry<'a> = &'a dyn Fn(i64) -> i64;
 /// What a step is recognised by: sources, half constant, entries, offsets of the outputs if it is on the circle.
 type Step = (Vec<(i64, Reg)>, i64, Vec<Vec<i64>>, Vec<usize>);
 
+/// Noise as a linear form: (source, coefficient), in order.
+type Form = Vec<(usize, i64)>;
+
+/// A register that is known.
+#[derive(Clone)]
+struct Origin {
+    /// What its noise comes from.
+    source: usize,
+    /// Its value alone.
+    value: Sum,
+}
+
 /// A program that is being recorded.
 #[derive(Clone)]
 pub struct Circuit {
     program: Program,
     aim: Aim,
-    arguments: HashSet<Reg>,
+    origins: HashMap<Reg, Origin>,
+    /// For each source of noise, whether it is an argument, which may be related to others.
+    sources: Vec<bool>,
+    /// Sources by what they come from: the same table of the same form adds the same noise, as the walk follows it.
+    tables: HashMap<(Form, u32), Vec<usize>>,
     steps: HashMap<Step, Vec<Sum>>,
 }
 
@@ -147,17 +183,17 @@ impl Circuit {
     /// # Errors
     /// [`Error::WrongParams`] for a set whose tables have not at least 16 values.
     pub fn new(params: Arc<TfheParams>, aim: Aim) -> Result<Self> {
-        params.require_one_slot("circuit")?;
-        if params.plaintext_modulus() < ROOM as u64 {
-            return Err(Error::wrong_params(
-                "circuit",
-                format!("a set with tables of {ROOM} values"),
-                format!("`{}` with {}", params.name, params.plaintext_modulus()),
-                "use tfhe_2_2 or a larger set",
-            ));
-        }
+        require_tables("circuit", &params)?;
         let program = Program::new(params);
-        Ok(Circuit { program, aim, arguments: HashSet::new(), steps: HashMap::new() })
+        let (origins, sources) = (HashMap::new(), vec![]);
+        Ok(Circuit {
+            program,
+            aim,
+            origins,
+            sources,
+            tables: HashMap::new(),
+            steps: HashMap::new(),
+        })
     }
 
     /// What it is recorded for.
@@ -185,21 +221,100 @@ impl Circuit {
         let ty = crate::program::RegType::Lwe(self.program.resting_role());
         let range = (0, high);
         let reg = self.program.input_as(crate::program::RegInfo { ty, encoding, range });
-        self.arguments.insert(reg);
-        Sum { terms: vec![(1, reg)], half: 0, low: 0, high }
+        let value = Sum { terms: vec![(1, reg)], half: 0, low: 0, high };
+        self.sources.push(true);
+        // No table takes a bit at half a torus as one of 16 values.
+        let seen = if encoding == Circuit::encoding() { high } else { ROOM };
+        let known = Origin { source: self.sources.len() - 1, value: value.clone().within(0, seen) };
+        self.origins.insert(reg, known);
+        value
     }
 
-    /// The noise of a sum in variances of a bootstrap: registers add as squares, arguments, which may be related to each
+    /// The noise of a sum.
+    fn form(&self, terms: &[(i64, Reg)]) -> Form {
+        // What is not known (sums that settled) counts as a source of its own.
+        let unknown = usize::MAX / 2;
+        let source = |r: &Reg| self.origins.get(r).map_or(unknown + r.0 as usize, |o| o.source);
+        let mut form: Form = terms.iter().map(|(c, r)| (source(r), *c)).collect();
+        form.sort_unstable();
+        form.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 += if same { next.1 } else { 0 };
+            same
+        });
+        form
+    }
+
+    /// The noise of a sum in variances of a bootstrap: sources add as squares, arguments, which may be related to each
     /// other (`x·x`, or what comes from a file), as deviations.
     pub(super) fn norm2(&self, sum: &Sum) -> i64 {
+        self.norm2_of(&sum.terms)
+    }
+
+    fn norm2_of(&self, terms: &[(i64, Reg)]) -> i64 {
         let (mut own, mut given) = (0, 0);
-        for (c, register) in &sum.terms {
-            match self.arguments.contains(register) {
-                true => given += c.abs(),
-                false => own += c * c,
+        for (source, c) in self.form(terms) {
+            match self.sources.get(source) {
+                Some(true) => given += c.abs(),
+                _ => own += c * c,
             }
         }
         own + given * given
+    }
+
+    /// The same value with a noise that a table takes: terms that add most of it are replaced by what tables of them put
+    /// out, with their coefficient already in it.
+    fn tamed(&mut self, v: &Sum) -> Result<Sum> {
+        let mut now = v.clone();
+        loop {
+            let norm = self.norm2(&now);
+            if norm <= NORM2 {
+                return Ok(now);
+            }
+            let small = |i: &usize| {
+                let known = self.origins.get(&now.terms[*i].1);
+                known.is_some_and(|o| o.value.high - o.value.low < ROOM)
+            };
+            let without = |i: usize| {
+                let mut fewer = now.terms.clone();
+                fewer.remove(i);
+                (self.norm2_of(&fewer), i)
+            };
+            let best = (0..now.terms.len()).filter(small).map(without).min();
+            let Some((left, i)) = best.filter(|(left, _)| left + 1 < norm) else {
+                return Err(too_noisy(norm));
+            };
+            let (c, reg) = now.terms[i];
+            let value = self.origins[&reg].value.clone();
+            let entries = (value.low..=value.high).map(|x| c * x).collect();
+            let weighed = self.step(&value, vec![entries])?.remove(0);
+            let (low, high) = (now.low, now.high);
+            now = (&(&now - &value.times(c)) + &weighed).within(low, high);
+            // Registers of one source give tables of one source.
+            if self.norm2(&now) > left + 1 {
+                return Err(too_noisy(norm));
+            }
+        }
+    }
+
+    /// Names the registers that a bootstrap of a sum put out, and the sources of their noise.
+    fn put_out(&mut self, v: &Sum, sums: &[Sum]) {
+        let last = self.program.ops().iter().rev().find_map(|op| match op {
+            Op::Bootstrap { table: TableRef::Clear(at), .. } => Some(*at),
+            _ => None,
+        });
+        let key = (self.form(&v.terms), last.unwrap_or(u32::MAX));
+        let first = self.sources.len();
+        let sources =
+            self.tables.entry(key).or_insert_with(|| (first..first + sums.len()).collect());
+        for (source, sum) in sources.iter().zip(sums) {
+            if let [(_, reg)] = sum.terms[..] {
+                self.origins.insert(reg, Origin { source: *source, value: sum.clone() });
+            }
+        }
+        if sources.first() == Some(&first) {
+            self.sources.resize(first + sums.len(), false);
+        }
     }
 
     /// Marks a sum as a result, in an encoding whose unit is `units` of this circuit's.
@@ -319,6 +434,7 @@ impl Circuit {
             let range = |least: Option<&i64>| least.copied().unwrap_or(0);
             outputs.push((i * part, (range(table.iter().min()), range(table.iter().max()))));
         }
+        let v = &self.tamed(v)?;
         let input = self.realize(v, -v.low, encoding, (0, v.high - v.low))?;
         let table = Table::circle(self.program.params(), encoding, encoding, &entries, &outputs);
         let regs = self.program.lookup_many(input, &table)?;
@@ -327,6 +443,7 @@ impl Circuit {
             .zip(outputs)
             .map(|(r, (_, (low, high)))| Sum { terms: vec![(1, r)], half: 0, low, high })
             .collect();
+        self.put_out(v, &sums);
         self.steps.insert(key, sums.clone());
         Ok(sums)
     }
@@ -360,6 +477,8 @@ impl Circuit {
         // A bit at half a torus, or a value on the grid: in units of this input.
         let unit = 2 * ROOM / input.values as i64;
         let range = (v.low.div_euclid(unit), v.high.div_euclid(unit));
+        // Fewer positions are farther apart: there only sums of thousands are too noisy.
+        let v = &if unit == 1 { self.tamed(v)? } else { v.clone() };
         let src = self.realize(v, 0, input, range)?;
         let most = entries.iter().map(|e| e.abs()).max().unwrap_or(0);
         let wanted: Vec<_> = outputs.iter().map(|o| (o.0, (-most, most))).collect();
@@ -375,9 +494,33 @@ impl Circuit {
                 high: *high,
             })
             .collect();
+        self.put_out(v, &sums);
         self.steps.insert(key, sums.clone());
         Ok(sums)
     }
+}
+
+/// Refuses a set that no circuit is recorded for.
+pub(super) fn require_tables(op: &'static str, params: &TfheParams) -> Result<()> {
+    params.require_one_slot(op)?;
+    if params.plaintext_modulus() >= ROOM as u64 {
+        return Ok(());
+    }
+    Err(Error::wrong_params(
+        op,
+        format!("a set with tables of {ROOM} values"),
+        format!("`{}` with {}", params.name, params.plaintext_modulus()),
+        "use tfhe_2_2 or a larger set: keygen(bits=4)",
+    ))
+}
+
+fn too_noisy(norm: i64) -> Error {
+    Error::too_noisy(
+        "circuit",
+        format!("a sum as noisy as {NORM2} bootstraps"),
+        format!("one as noisy as {norm}"),
+        "refresh the terms, or add them in parts",
+    )
 }
 
 /// The entry for a constant, which stands at `half` half units, and what is added to it, as a constant.

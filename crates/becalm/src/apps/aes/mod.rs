@@ -9,7 +9,7 @@ mod sbox;
 
 pub use file::Content;
 
-use super::circuit::{Circuit, ROOM, Sum, xor};
+use super::circuit::{Circuit, ROOM, Sum, require_tables, xor};
 use super::integer::{Integers, Type};
 use super::{Aim, bits};
 use crate::cipher::{Ciphertext, Encoding, Lwe, SecretKey};
@@ -167,7 +167,7 @@ impl Aes {
 /// # Errors
 /// What [`SecretKey::encrypt_as`] refuses.
 pub fn encrypt_bytes(secret: &SecretKey, bytes: &[u8]) -> Result<Lwe> {
-    secret.params().require_one_slot("aes")?;
+    require_tables("aes", secret.params())?;
     let bits: Zeroizing<Vec<u64>> = Zeroizing::new(bytes.iter().flat_map(|b| bits(*b)).collect());
     secret.encrypt_as(&bits, bit_encoding(), 2)
 }

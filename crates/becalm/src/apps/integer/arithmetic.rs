@@ -6,13 +6,16 @@
 
 use super::{Type, Word};
 use crate::Result;
-use crate::apps::circuit::{Aim, Circuit, Sum};
+use crate::apps::circuit::{Aim, Circuit, NORM2, Sum};
 use std::collections::VecDeque;
 
 /// Most that digit sums may reach before carries are propagated.
 const LOOSE: i64 = 6;
-/// 2-norm squared that a table may see.
-pub(super) const NORM2: i64 = 25;
+
+/// 4·high + low for two digits.
+pub(super) fn pack(high: &Sum, low: &Sum) -> Sum {
+    &high.times(4) + low
+}
 
 /// Digit and what goes to the next one, of a digit that holds 0 ..= `mask`.
 fn split(v: i64, mask: i64) -> (i64, i64) {
@@ -193,6 +196,9 @@ impl Circuit {
     /// # Errors
     /// What the recorder refuses.
     pub fn abs(&mut self, a: &Word) -> Result<Word> {
+        if !a.ty.signed() {
+            return Ok(a.clone());
+        }
         let sign = self.sign_bit(a)?;
         self.neg_if(a, &sign)
     }
@@ -256,16 +262,6 @@ impl Circuit {
         Ok(Word { ty: a.ty, digits })
     }
 
-    /// 4·high + low for two digits, refreshed first if they are too noisy for that.
-    pub(super) fn pack(&mut self, high: &Sum, low: &Sum) -> Result<Sum> {
-        let packed = &high.times(4) + low;
-        if self.norm2(&packed) <= NORM2 {
-            return Ok(packed);
-        }
-        let (high, low) = (self.map(high, |v| v)?, self.map(low, |v| v)?);
-        Ok(&high.times(4) + &low)
-    }
-
     fn bitwise(&mut self, a: &Word, b: &Word, f: impl Fn(i64, i64) -> i64) -> Result<Word> {
         a.require_like(b, "bitwise")?;
         let mut digits = vec![];
@@ -273,10 +269,7 @@ impl Circuit {
             digits.push(match (x.constant(), y.constant()) {
                 (Some(c), _) => self.map(y, |v| f(c, v))?,
                 (_, Some(c)) => self.map(x, |v| f(v, c))?,
-                _ => {
-                    let packed = self.pack(x, y)?;
-                    self.map(&packed, |v| f(v >> 2, v & 3))?
-                }
+                _ => self.map(&pack(x, y), |v| f(v >> 2, v & 3))?,
             });
         }
         Ok(Word { ty: a.ty, digits })
@@ -315,16 +308,24 @@ impl Circuit {
     /// Items from the front of a queue that one table can take together, and how many.
     fn chunk(&self, queue: &mut VecDeque<Sum>) -> (Sum, usize) {
         let (mut chunk, mut taken) = (Sum::clear(0), 0);
-        let mut rest = VecDeque::new();
+        let mut skipped = vec![];
         while let Some(item) = queue.pop_front() {
             let more = &chunk + &item;
             if taken == 0 || (more.high - more.low <= 15 && self.norm2(&more) <= NORM2) {
                 (chunk, taken) = (more, taken + 1);
             } else {
-                rest.push_back(item);
+                skipped.push(item);
+            }
+            // Full: only constants have room, and a long queue is not walked for them.
+            if chunk.high - chunk.low == 15 || self.norm2(&chunk) >= NORM2 {
+                while let Some(at) = queue.iter().position(|s| s.terms.is_empty()) {
+                    let constant = queue.remove(at).unwrap_or(Sum::clear(0));
+                    (chunk, taken) = (&chunk + &constant, taken + 1);
+                }
+                break;
             }
         }
-        *queue = rest;
+        skipped.into_iter().rev().for_each(|item| queue.push_front(item));
         (chunk, taken)
     }
 }

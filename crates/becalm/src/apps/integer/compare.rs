@@ -4,10 +4,11 @@
 //! four signs: odd functions of −15 ..= 15, which fill the torus without a padding bit. For n digits about n + n/6 + 1
 //! bootstraps, 3 + log₄(n/8) deep. Equality: differences that are not zero are flagged and flags are counted.
 
-use super::arithmetic::NORM2;
-use super::{Type, Word};
-use crate::Result;
+use super::arithmetic::pack;
+use super::{MAX_BITS, Type, Word};
 use crate::apps::circuit::{Circuit, ROOM, Sum};
+use crate::{Error, Result};
+use std::collections::HashSet;
 
 /// What is asked of a and b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Circuit {
         if a.ty.signed() {
             n -= 1;
             let half = (a.ty.mask(n) + 1) / 2;
-            let packed = self.pack(&a.digits[n], &b.digits[n])?;
+            let packed = pack(&a.digits[n], &b.digits[n]);
             // The highest bit counts negative: move it to the other end.
             let order = |d: i64| d ^ half;
             leaves.push((None, self.map(&packed, |v| order(v >> 2) - order(v & 3))?));
@@ -82,6 +83,13 @@ impl Circuit {
 
     /// 1 if every sum is 0; each lies within −3 ..= 6.
     pub(super) fn all_zero(&mut self, sums: &[Sum]) -> Result<Sum> {
+        // Each once, and no constant: the digits of a sign that was extended are all the same.
+        if sums.iter().any(|s| s.constant().is_some_and(|c| c != 0)) {
+            return Ok(Sum::clear(0));
+        }
+        let mut seen = HashSet::new();
+        let open = sums.iter().filter(|s| s.constant().is_none());
+        let sums: Vec<&Sum> = open.filter(|s| seen.insert(*s)).collect();
         // A third takes two flags of others along: 4 each, so that nothing cancels.
         let late = sums.len() / 3;
         let (alone, with) = sums.split_at(sums.len() - late);
@@ -92,7 +100,7 @@ impl Circuit {
         }
         let mut flags = early.split_off(2 * late);
         for (v, pair) in with.iter().zip(early.chunks(2)) {
-            let taken = v + &Sum::of(pair);
+            let taken = *v + &Sum::of(pair);
             flags.push(self.map(&taken, |x| i64::from(x != 0))?);
         }
         while flags.len() >= ROOM as usize {
@@ -185,31 +193,51 @@ impl Circuit {
 
     /// Whether the sign of the result is wrong: operands of one sign (or two, of a difference) and a result of another.
     fn sign_overflow(&mut self, a: &Word, b: &Word, r: &Word, differ: bool) -> Result<Sum> {
-        let (mut a, b, r) = (self.sign_bit(a)?, self.sign_bit(b)?, self.sign_bit(r)?);
-        let weigh = |a: &Sum| Sum::of(&[a.times(4), b.times(2), r.clone()]).within(0, 7);
-        if self.norm2(&weigh(&a)) > NORM2 {
-            a = self.refreshed(&a)?;
-        }
-        let bits = weigh(&a);
+        let (a, b, r) = (self.sign_bit(a)?, self.sign_bit(b)?, self.sign_bit(r)?);
+        let bits = Sum::of(&[a.times(4), b.times(2), r]).within(0, 7);
         self.map(&bits, |v| {
             let (a, b, r) = (v >> 2, v >> 1 & 1, v & 1);
             i64::from(((a != b) == differ) && r != a)
         })
     }
 
-    /// a · b modulo 2^bits, and whether it left the type: by the product of twice the width.
+    /// a · b modulo 2^bits, and whether it left the type: by the product of twice the width, whose upper half is then not all
+    /// zeros, or not all the sign.
     ///
     /// # Errors
-    /// As [`Circuit::add`]; [`Error::BadInput`](crate::Error::BadInput) above 128 bits.
+    /// As [`Circuit::add`]; [`Error::BadInput`] above 128 bits.
     pub fn overflowing_mul(&mut self, a: &Word, b: &Word) -> Result<(Word, Word)> {
         a.require_like(b, "mul")?;
-        let bits = 2 * a.ty.bits();
-        let wide = if a.ty.signed() { Type::Int(bits) } else { Type::Uint(bits) };
-        let (x, y) = (self.cast(a, wide.checked()?)?, self.cast(b, wide)?);
-        let product = self.mul(&x, &y)?;
-        let low = self.cast(&product, a.ty)?;
-        let back = self.cast(&low, wide)?;
-        let left = self.ne(&back, &product)?;
-        Ok((low, left))
+        let (bits, signed) = (a.ty.bits(), a.ty.signed());
+        if 2 * bits > MAX_BITS {
+            return Err(Error::bad_input(
+                "overflowing_mul",
+                format!("integers of at most {} bits", MAX_BITS / 2),
+                a.ty.to_string(),
+                "cast them, or compare with the greatest factor: x > max // y",
+            ));
+        }
+        let wide = if signed { Type::Int(2 * bits) } else { Type::Uint(2 * bits) };
+        let (x, y) = (self.cast(a, wide)?, self.cast(b, wide)?);
+        let mut low = self.mul(&x, &y)?;
+        let mut above = low.digits.split_off(bits.div_ceil(2) as usize);
+        let last = low.digits.len() - 1;
+        if bits % 2 == 1 {
+            // The digit in the middle has a bit of both halves.
+            let wrong = |v: i64| if signed { i64::from(v == 1 || v == 2) } else { v >> 1 };
+            let mut both = self.lookup(&low.digits[last], &[&|v| v & 1, &wrong])?;
+            above.push(both.remove(1));
+            low.digits[last] = both.remove(0);
+        }
+        low.ty = a.ty;
+        if signed {
+            let half = (a.ty.mask(last) + 1) / 2;
+            let fill = self.map(&low.digits[last], |d| 3 * (d / half))?;
+            let whole = bits as usize / 2 + bits as usize % 2;
+            let upper = wide.digits() - whole;
+            above[..upper].iter_mut().for_each(|d| *d = &*d - &fill);
+        }
+        let inside = self.all_zero(&above)?;
+        Ok((low, Word::bool((-&inside).plus(1))))
     }
 }

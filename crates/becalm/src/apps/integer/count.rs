@@ -31,6 +31,29 @@ impl Circuit {
         self.tally(a.ty, shares)
     }
 
+    /// Whether any of these words, of any types, is not zero; false of none.
+    ///
+    /// # Errors
+    /// What the recorder refuses.
+    pub fn any(&mut self, words: &[Word]) -> Result<Word> {
+        let digits: Vec<Sum> = words.iter().flat_map(|w| w.digits.clone()).collect();
+        let none = self.all_zero(&digits)?;
+        Ok(Word::bool((-&none).plus(1)))
+    }
+
+    /// Whether none of these words, of any types, is zero; true of none.
+    ///
+    /// # Errors
+    /// What the recorder refuses.
+    pub fn all(&mut self, words: &[Word]) -> Result<Word> {
+        let zero = |w: &Word| match w.ty {
+            Type::Bool => Ok((-&w.digits[0]).plus(1)),
+            _ => self.all_zero(&w.digits),
+        };
+        let zeros = words.iter().map(zero).collect::<Result<Vec<_>>>()?;
+        Ok(Word::bool(self.all_zero(&zeros)?))
+    }
+
     /// How many of these booleans are true, in an unsigned type just wide enough for all of them.
     ///
     /// # Errors

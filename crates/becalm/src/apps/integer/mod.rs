@@ -69,6 +69,20 @@ impl Type {
         }
     }
 
+    /// The least and the greatest value, for people: `0 to 255`, `-2^99 to 2^99 - 1`.
+    pub fn range(self) -> String {
+        match self {
+            Type::Bool => "0 or 1".into(),
+            Type::Uint(bits @ 0..=64) => format!("0 to {}", (1u128 << bits) - 1),
+            Type::Int(bits @ 1..=64) => {
+                let half = 1i128 << (bits - 1);
+                format!("{} to {}", -half, half - 1)
+            }
+            Type::Uint(bits) => format!("0 to 2^{bits} - 1"),
+            Type::Int(bits) => format!("-2^{0} to 2^{0} - 1", bits - 1),
+        }
+    }
+
     /// True for two's complement.
     pub fn signed(self) -> bool {
         matches!(self, Type::Int(_))

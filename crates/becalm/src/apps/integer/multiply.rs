@@ -6,6 +6,7 @@
 //! so 2AB = Σₖ 4ᵏ(Σλ + Ση − aₖ − bₖ) + constant with λ = (lo + 3)/2, η = (hi + 2)/2: n(n+1)/2 bootstraps for the products,
 //! about 5/6 of one for each product to sum them, and n to move the result by a bit. Column n counts by its parity only.
 
+use super::arithmetic::pack;
 use super::{Type, Word};
 use crate::Result;
 use crate::apps::circuit::{Circuit, ROOM, Sum, xor};
@@ -142,7 +143,7 @@ impl Circuit {
         for k in 0..n {
             let next = if k + 1 == n { top.clone() } else { twice.digits[k + 1].clone() };
             let mask = ty.mask(k);
-            let packed = self.pack(&next, &twice.digits[k])?;
+            let packed = pack(&next, &twice.digits[k]);
             digits.push(self.map(&packed, |v| ((v & 3) >> 1 | (v >> 2 & 1) << 1) & mask)?);
         }
         Ok(Word { ty, digits })

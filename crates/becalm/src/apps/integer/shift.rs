@@ -3,6 +3,7 @@
 //! By a clear amount each digit costs one bootstrap, or none if whole digits move. By an encrypted amount a stage for each
 //! of its bits chooses between moved and not moved, one bootstrap a digit and stage, and one to end with.
 
+use super::arithmetic::pack;
 use super::{Type, Word};
 use crate::Result;
 use crate::apps::circuit::{Circuit, Sum};
@@ -44,7 +45,7 @@ impl Circuit {
             (Some(l), Some(h)) if l + 1 == h && l % 2 == 0 => Ok(digit(l)),
             (Some(l), None) if l % 2 == 0 && digit(l).high <= 1 => Ok(digit(l)),
             (Some(l), Some(h)) if l / 2 != h / 2 => {
-                let packed = self.pack(&digit(h), &digit(l))?;
+                let packed = pack(&digit(h), &digit(l));
                 self.map(&packed, |v| pick(v & 3, low) + 2 * pick(v >> 2, high))
             }
             (Some(one), _) | (None, Some(one)) => {

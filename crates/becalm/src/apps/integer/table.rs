@@ -1,6 +1,7 @@
 //! Lookup in tables by an encrypted index: one flag for each place that an index digit pair can name, and sums of what the
 //! flags let through.
 
+use super::arithmetic::pack;
 use super::{Type, Word};
 use crate::apps::circuit::{Circuit, Sum};
 use crate::{Error, Result};
@@ -11,13 +12,13 @@ const MAX_ENTRIES: usize = 256;
 impl Circuit {
     /// Flags 0 or `weight`, one for each value below `count`: 1 where the index has it.
     fn one_hot(&mut self, index: &Word, count: usize, weight: i64) -> Result<Vec<Sum>> {
-        let low = self.pack(&index.digit(1), &index.digit(0))?;
+        let low = pack(&index.digit(1), &index.digit(0));
         // A longer index names places past the end, which no flag stands for.
         if count <= 16 && index.digits.len() <= 2 {
             let flag = |i| self.map(&low, |v| weight * i64::from(v == i));
             return (0..count as i64).map(flag).collect();
         }
-        let high = self.pack(&index.digit(3), &index.digit(2))?;
+        let high = pack(&index.digit(3), &index.digit(2));
         let mut flags = vec![];
         for i in 0..count as i64 {
             let (l, h) = (
@@ -85,7 +86,7 @@ impl Circuit {
         if words.len() > 16 || x.ty.bits() > 4 {
             return self.index(&words, x);
         }
-        let packed = self.pack(&x.digit(1), &x.digit(0))?;
+        let packed = pack(&x.digit(1), &x.digit(0));
         let entry = |k: usize, v: i64| {
             let word = words.get(v as usize);
             word.and_then(|w| w.digits[k].constant()).unwrap_or(0)

@@ -1,6 +1,7 @@
 //! Values outside circuits: 256-bit clear integers and batches of encrypted ones.
 
 use super::Type;
+use crate::apps::circuit::require_tables;
 use crate::cipher::{Encoding, KeyId, Lwe, SecretKey};
 use crate::params::TfheParams;
 use crate::program::Program;
@@ -71,7 +72,7 @@ impl Clear {
         if wrong != 0 {
             return Err(Error::bad_input(
                 "integer",
-                format!("values of {ty}"),
+                format!("values of {ty}, {}", ty.range()),
                 "one outside its range",
                 "choose a wider type, or reduce the value",
             ));
@@ -168,10 +169,11 @@ impl Integers {
     /// Encrypts values.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if the type cannot hold one of them; what [`SecretKey::encrypt_as`] refuses.
+    /// [`Error::BadInput`] if the type cannot hold one of them; [`Error::WrongParams`] for a set that has no circuits; what
+    /// [`SecretKey::encrypt_as`] refuses.
     pub fn encrypt(secret: &SecretKey, ty: Type, values: &[Clear]) -> Result<Self> {
         ty.checked()?;
-        secret.params().require_one_slot("integer")?;
+        require_tables("integer", secret.params())?;
         let rows = values.iter().map(|v| v.digits(ty)).collect::<Result<Vec<_>>>()?;
         let encoding = Encoding { values: 16, padding: true };
         let digits = (0..ty.digits()).flat_map(|i| rows.iter().map(move |r| r[i]));
@@ -183,7 +185,7 @@ impl Integers {
     /// Clear integers in the form of encrypted ones, for `key` of a parameter set: anyone can read them.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if the type cannot hold one of them.
+    /// As [`Integers::encrypt`].
     pub fn trivial(
         params: &Arc<TfheParams>,
         key: KeyId,
@@ -191,7 +193,7 @@ impl Integers {
         values: &[Clear],
     ) -> Result<Self> {
         ty.checked()?;
-        params.require_one_slot("integer")?;
+        require_tables("integer", params)?;
         let rows = values.iter().map(|v| v.digits(ty)).collect::<Result<Vec<_>>>()?;
         let empty = Lwe {
             params: params.clone(),

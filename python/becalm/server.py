@@ -1,0 +1,344 @@
+"""The side that computes: evaluation keys and the machines that they run on."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from becalm import _native, _progress, _values
+from becalm._native import Params
+from becalm._progress import Progress
+from becalm._values import TableSource
+from becalm.ciphertext import Ciphertext, EncryptedTable, require
+from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
+from becalm.program import Cost, Program, Register, Table, price
+
+__all__ = ["Server", "SlotKey"]
+
+
+class SlotKey:
+    """A key between the slots of a common-mask set, for `Server.add_key`; holds no secret."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.SlotKey) -> None:
+        self._native = native
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return self._native.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._native.key_id
+
+    @property
+    def sums(self) -> tuple[int, int] | None:
+        """Largest sums of positive and of negative entries of a map's rows; `None` for packing."""
+        return self._native.sums
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the key to a file, for `becalm.load`."""
+        self._native.save(path)
+
+    def __repr__(self) -> str:
+        what = "packing" if self.sums is None else f"a map of row sums {self.sums}"
+        return f"<becalm.SlotKey for {what}, {self.params.name}, key {self.key_id}>"
+
+
+class Server:
+    """The side that computes: an evaluation key, and the machine that it runs on.
+
+    The key is brought onto the machine by the first bootstrap, or by `open`. Long runs show a bar
+    when people are watching, and Ctrl-C stops them; the arguments stay as they were. A server may
+    be used from several threads; it computes one batch at a time with all its own threads.
+    """
+
+    __slots__ = ("_backend", "_evaluator", "_key", "_lock", "_seconds_each", "_threads")
+
+    def __init__(
+        self,
+        key: _native.EvaluationKey,
+        *,
+        backend: str = "auto",
+        device: str | None = None,
+        threads: int = 0,
+    ) -> None:
+        if not isinstance(key, _native.EvaluationKey):
+            remedy = "use becalm.keygen(), SecretKey.server() or becalm.load()"
+            raise BadInput("server", "an evaluation key", type(key).__name__, remedy)
+        self._key = key
+        self._backend = machine_of(str(backend), device)
+        self._threads = _values.count("server", "threads", threads)
+        self._evaluator: _native.Evaluator | None = None
+        self._lock = threading.Lock()
+        self._seconds_each: float | None = None
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return self._key.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._key.key_id
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the evaluation key as stored."""
+        return self._key.nbytes
+
+    @property
+    def seconds_per_bootstrap(self) -> float | None:
+        """Seconds for each bootstrap of the last run; `None` before the first."""
+        return self._seconds_each
+
+    def open(self) -> Server:
+        """Brings the key onto the machine now."""
+        with self._lock:
+            if self._evaluator is None:
+                self._evaluator = _native.Evaluator(self._key, self._backend, self._threads)
+        return self
+
+    def bootstrap(
+        self,
+        x: Ciphertext,
+        table: TableSource | Table | EncryptedTable,
+        *,
+        message: int | None = None,
+        progress: Progress = None,
+    ) -> Any:
+        """Looks every value of `x` up in a table and removes the noise.
+
+        `table` is a function of one value, the list of its entries, a `Table`, an
+        `EncryptedTable`, or a list of functions or lists: these are looked up together by one
+        rotation, and a tuple comes back (with t tables the values of `x` must lie below
+        `message` / t). Functions are asked only for values that `x` may have. Results are modulo
+        `message`, by default as `x`; those of an `EncryptedTable` as it says. In a common-mask set
+        a list of functions or lists is one table for each slot.
+        """
+        program = self._program_for("bootstrap", x)
+        reg = _like(program, x)
+        if not isinstance(table, EncryptedTable):
+            found = program.lookup(reg, table, message=message)
+            program.output(found)
+            results = self._results(program, [x], progress)
+            return tuple(results) if isinstance(found, tuple) else results[0]
+        if message not in (None, table.out):
+            remedy = "leave `message` out, or encrypt the table with another `out`"
+            raise BadInput("bootstrap", f"results modulo {table.out}", str(message), remedy)
+        encrypted = program.input_table(message=table.message, below=table.below)
+        for r in program._lookup_encrypted(reg, encrypted, table._glwe.outputs):
+            program._native.output(r)
+        results = self._results(program, [x, table], progress)
+        return tuple(results) if len(table) > 1 else results[0]
+
+    def add_key(self, key: SlotKey) -> Server:
+        """Gives the server a key between slots: the packing key, or one more private map."""
+        if not isinstance(key, SlotKey):
+            remedy = "use SecretKey.pack_key or SecretKey.slot_map_key"
+            raise BadInput("add_key", "a key between slots", type(key).__name__, remedy)
+        with self._lock:
+            self._key = self._key.with_slot_key(key._native)
+            self._evaluator = None
+        return self
+
+    def extract(self, x: Ciphertext, slot: int) -> Ciphertext:
+        """One slot of every ciphertext, as plain values under the slot's key; no bootstrap."""
+        return self._recorded("extract", (x,), lambda p, r: p.extract(r[0], slot), None)
+
+    def pack(self, x: Ciphertext) -> Ciphertext:
+        """Plain values of slot 0 (`encrypt(..., slot=0)`) whose last axis is slots, packed.
+
+        Needs the packing key; no bootstrap.
+        """
+        slots = self.params.slots
+        if require(x, "pack").shape[-1:] != (slots,) or x.slots > 1:
+            remedy = "encrypt with slot=0 in the shape (…, slots)"
+            wanted = f"plain values with a last axis of {slots}"
+            raise BadInput("pack", wanted, f"shape {x.shape}", remedy)
+        inputs = tuple(x._selected(x._lanes()[..., j]) for j in range(slots))
+        return self._recorded("pack", inputs, lambda p, r: p.pack(r), None)
+
+    def slot_map(self, x: Ciphertext, which: int = 0) -> Ciphertext:
+        """Applies private map number `which` of the server's key between the slots of `x`.
+
+        The sums must fit the encoding before a table takes them: encrypt with `below=`. No
+        bootstrap.
+        """
+        sums = self._key.slot_maps()
+        if not 0 <= _values.count("slot_map", "which", which) < len(sums):
+            remedy = "add_key(secret.slot_map_key(matrix)) first"
+            raise BadInput("slot_map", f"one of {len(sums)} maps", str(which), remedy)
+        return self._recorded(
+            "slot_map", (x,), lambda p, r: p.slot_map(r[0], which, sums[which]), None
+        )
+
+    def bootstrap2(
+        self,
+        a: Ciphertext,
+        b: Ciphertext,
+        f: Callable[[int, int], int],
+        *,
+        message: int | None = None,
+        progress: Progress = None,
+    ) -> Ciphertext:
+        """`f(a, b)` lane by lane, by one bootstrap each.
+
+        The two ranges together must fit the encoding: encrypt with `below=`.
+        """
+        return self._recorded(
+            "bootstrap2", (a, b), lambda p, r: p.lookup2(r[0], r[1], f, message=message), progress
+        )
+
+    def gate(self, name: str, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """A boolean gate lane by lane: `and`, `nand`, `or`, `nor`, `xor` or `xnor`."""
+        return self._recorded("gate", (a, b), lambda p, r: p.gate(name, *r), None)
+
+    def and_(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """Both, lane by lane."""
+        return self.gate("and", a, b)
+
+    def nand(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """Not both, lane by lane."""
+        return self.gate("nand", a, b)
+
+    def or_(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """At least one, lane by lane."""
+        return self.gate("or", a, b)
+
+    def nor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """None, lane by lane."""
+        return self.gate("nor", a, b)
+
+    def xor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """Exactly one, lane by lane."""
+        return self.gate("xor", a, b)
+
+    def xnor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
+        """Both or none, lane by lane."""
+        return self.gate("xnor", a, b)
+
+    def not_(self, a: Ciphertext) -> Ciphertext:
+        """The negation of booleans; no bootstrap. The same as `~a`."""
+        return ~require(a, "not")
+
+    def mux(self, s: Ciphertext, x: Ciphertext, y: Ciphertext) -> Ciphertext:
+        """`x` where `s`, else `y`, for booleans, lane by lane."""
+        return self._recorded("mux", (s, x, y), lambda p, r: p.mux(*r), None)
+
+    def run(
+        self, program: Program, *inputs: Ciphertext | EncryptedTable, progress: Progress = None
+    ) -> Any:
+        """Runs a program, each input one of its arguments, on every lane of their common shape.
+
+        A tuple comes back if the program has several outputs.
+        """
+        if not isinstance(program, Program):
+            remedy = "record a becalm.Program, or use bootstrap for one table"
+            raise BadInput("run", "a program", type(program).__name__, remedy)
+        if not program.outputs:
+            raise BadInput("run", "a program with outputs", "none", "mark results with output()")
+        results = self._results(program, list(inputs), progress)
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def cost(self, what: Program | TableSource | Table, *, lanes: int = 1) -> Cost:
+        """What a program, or one bootstrap through a table, takes on so many lanes."""
+        found = price(what, self.params, lanes)
+        if self._seconds_each is None:
+            return found
+        return replace(found, seconds=self._seconds_each * found.bootstraps * found.lanes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the evaluation key to a file, for `becalm.load` on the server."""
+        self._key.save(path)
+
+    def __repr__(self) -> str:
+        if self._evaluator is None:
+            where = f"not opened yet on {self._backend}"
+        else:
+            name, description, _ = self._evaluator.info
+            where = f"on {name} ({description})"
+        return f"<becalm.Server for key {self.key_id} of {self.params.name}, {where}>"
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "save() the key to a file and becalm.load() it there: the file is mapped"
+        raise Unsupported("copy", "something that can travel", "a machine", remedy)
+
+    def _program_for(self, op: str, *inputs: object) -> Program:
+        for x in inputs:
+            require(x, op)
+        return Program(self.params)
+
+    def _recorded(
+        self,
+        op: str,
+        inputs: tuple[Ciphertext, ...],
+        record: Callable[[Program, list[Any]], Any],
+        progress: Progress,
+    ) -> Ciphertext:
+        program = self._program_for(op, *inputs)
+        program.output(record(program, [_like(program, x) for x in inputs]))
+        return self._results(program, list(inputs), progress)[0]
+
+    def _results(
+        self,
+        program: Program,
+        inputs: list[Ciphertext | EncryptedTable],
+        progress: Progress,
+    ) -> list[Ciphertext]:
+        batches = [x for x in inputs if not isinstance(x, EncryptedTable)]
+        shape = _values.common_shape("run", *(require(x, "run")._shape for x in batches))
+        arguments = [
+            x._glwe if isinstance(x, EncryptedTable) else x._broadcast(shape)._lwe for x in inputs
+        ]
+        evaluator = self.open()._evaluator
+        assert evaluator is not None
+        began = time.perf_counter()
+        with _progress.shown(progress, "bootstraps", 1.0) as callback:
+            found = evaluator.evaluate(program._native, arguments, callback)
+        lanes = int(np.prod(shape))
+        bootstraps = program.cost.bootstraps * lanes
+        if bootstraps:
+            self._seconds_each = (time.perf_counter() - began) / bootstraps
+        return [Ciphertext(lwe, shape) for lwe in found]
+
+
+def machine_of(backend: str, device: str | None) -> str:
+    """The backend that a device or a backend names, but not both."""
+    if device is None:
+        return backend
+    if device not in ("auto", "cpu", "cuda"):
+        remedy = "name one of these, or a simulated machine as backend"
+        raise BadInput("device", '"auto", "cpu" or "cuda"', repr(device), remedy)
+    if backend not in ("auto", device):
+        raise BadInput(
+            "device", "a device or a backend", f"{device} and {backend}", "leave one out"
+        )
+    return device
+
+
+def server_for(op: str, server: Any, x: Any = None) -> Server:
+    """The server that `server` has to be; one of the set and key of `x`, if it is given."""
+    if not isinstance(server, Server):
+        remedy = "becalm.keygen makes one, and becalm.load reads one"
+        raise BadInput(op, "a server", type(server).__name__, remedy)
+    remedy = "use the server that was made with their secret key"
+    if x is not None and x.params != server.params:
+        raise WrongParams(op, f"a server of {x.params.name}", server.params.name, remedy)
+    if x is not None and x.key_id != server.key_id:
+        raise WrongKey(op, f"a server of key {x.key_id}", f"one of {server.key_id}", remedy)
+    return server
+
+
+def _like(program: Program, x: Ciphertext) -> Register:
+    return Register(program, program._native.input_like(x._lwe))
