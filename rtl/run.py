@@ -44,7 +44,7 @@ RUNS = [
     (
         "bootstrap",
         "bootstrap",
-        {"LOGN": 6, "LOGT": 1, "DIMENSION": 8, "count": 3, **BOOTSTRAP},
+        {"LOGN": 6, "LOGT": 1, "DIMENSION": 8, "count": 3, **BOOTSTRAP, "K": 2},
         True,
     ),
     (
