@@ -331,11 +331,12 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     params.require_secure(args.allow_insecure)?;
     let bits = bits(circuit.inputs(), &args.inputs)?;
     let wanted: Vec<u64> = circuit.evaluate(&bits)?.iter().map(|w| w & 1).collect();
+    // Before the keys, which take long.
+    let backend = by_name(&args.backend)?;
     let secret = SecretKey::generate(params, args.allow_insecure)?;
     let keys = crate::run::keygen(&secret)?;
     let simulated = args.backend == "processor";
     let clocks = simulated.then(|| simulate(&args.processor, &compiled.program)).transpose()?;
-    let backend = by_name(&args.backend)?;
     let evaluator = Evaluator::new(backend.as_ref(), &keys)?;
     let encoding = Encoding::of(params);
     let encrypt = |bit: &u64| Ok(Ciphertext::Lwe(secret.encrypt_as(&[*bit], encoding, 2)?));
