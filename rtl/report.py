@@ -28,21 +28,27 @@ import run
 
 RTL = run.RTL
 KEPT = run.ROOT / "bench" / "results" / "rtl.json"
-# Its table 4: clock in MHz, bootstraps a second, delay in ms, LUT and FF in thousands, DSP.
+# Its table 4: clock in MHz, bootstraps a second, delay in ms, LUT and FF in thousands, DSP, memory.
 PAPER = {
-    2: (575, 1123, 2.67, 61, 92, 342),
-    4: (525, 2050, 1.95, 112, 177, 684),
-    8: (450, 3516, 1.42, 201, 352, 1368),
-    16: (400, 6250, 0.96, 388, 697, 2736),
-    32: (325, 10156, 0.88, 781, 1391, 5472),
+    2: (575, 1123, 2.67, 61, 92, 342, "3 Mb"),
+    4: (525, 2050, 1.95, 112, 177, 684, "4 Mb"),
+    8: (450, 3516, 1.42, 201, 352, 1368, "6 Mb"),
+    16: (400, 6250, 0.96, 388, 697, 2736, "10 Mb"),
+    32: (325, 10156, 0.88, 781, 1391, 5472, "14 Mb"),
 }
 SET = {"LOGN": 10, "K": 1, "LEVEL": 2, "BASE_LOG": 10, "DIMENSION": 500}
 # Its table 5: n = 800, N = 16384, l = 5, log beta = 6, T = 8.
 LARGE = {"LOGN": 14, "LOGT": 3, "K": 1, "LEVEL": 5, "BASE_LOG": 6, "DIMENSION": 800, "BATCH": 4}
-PAPER_LARGE = (400, 122, 25, 529, 939, 3744)
-# Ciphertexts that keep the pipeline full.
+PAPER_LARGE = (400, 122, 25, 529, 939, 3744, "662 BRAM, 128 URAM")
+# Its table 3: clocks of a transform, N = 1024, T = 2.
+PAPER_NTT = 700
+# Batches that the synthesised units are built for, and the smallest that keep the pipeline full.
 BATCH = {2: 4, 4: 4, 8: 4, 16: 6, 32: 8}
+LATENT = {2: 3, 4: 3, 8: 4, 16: 4, 32: 6, "large": 3}
 KINDS = ("DSP48E2", "RAMB36E2", "RAMB18E2", "URAM288", "LUT", "FF", "LUTRAM")
+SPEED = """Clocks. `every` is the loop with a full pipeline, the paper's MHz by bootstraps a second;
+those of a batch include loading and writing. MHz, bootstraps/s, ms: assumed clock, not measured.
+"""
 
 
 class Kept:
@@ -53,15 +59,11 @@ class Kept:
         self.only = only
         if KEPT.exists() and not fresh:
             self.rows = json.loads(KEPT.read_text())["rows"]
-        digest = hashlib.sha256()
-        for path in sorted(RTL.glob("*/*.sv*")):
-            digest.update(path.read_bytes())
-        self.sources = digest.hexdigest()[:16]
 
-    def get(self, name, find):
+    def get(self, name, sources, find):
         """The figure, measured now if it is not kept for these sources."""
         row = self.rows.get(name)
-        if row is None or row["sources"] != self.sources:
+        if row is None or row["sources"] != sources:
             if self.only is None or self.only not in name:
                 return None
             print(f"{name} …", end=" ", file=sys.stderr, flush=True)
@@ -69,12 +71,35 @@ class Kept:
             found = find()
             seconds = round(time.monotonic() - began)
             print(f"{seconds} s", file=sys.stderr, flush=True)
-            row = {"sources": self.sources, "seconds": seconds, "found": found}
+            row = {"sources": sources, "seconds": seconds, "found": found}
             self.rows[name] = row
+            # Another report may have found some meanwhile.
+            rows = json.loads(KEPT.read_text())["rows"] if KEPT.exists() else {}
+            rows[name] = row
             about = "make rtl-report: clocks by Verilator and the model, cells by Yosys"
-            whole = {"command": about, "rows": dict(sorted(self.rows.items()))}
+            whole = {"command": about, "rows": dict(sorted(rows.items()))}
             KEPT.write_text(json.dumps(whole, indent=1) + "\n")
         return row["found"]
+
+
+@functools.cache
+def sources(top):
+    """A digest of the source of a module and of all below it, or of the model of the clocks."""
+    texts = {path: path.read_text() for path in sorted(RTL.glob("*/*.sv*"))}
+    homes = {
+        m: path for path, text in texts.items() for m in re.findall(r"^module (\w+)", text, re.M)
+    }
+    if top == "model":
+        paths = sorted((run.ROOT / "crates/becalm/src/backend/processor").glob("*.rs"))
+    else:
+        found, open_ones = set(), [homes[top], RTL / "ntt" / "plan.svh"]
+        while open_ones:
+            path = open_ones.pop()
+            found.add(path)
+            used = re.findall(r"^\s*(?:else )?(\w+) +(?:#\(|\w+ *\()", texts[path], re.M)
+            open_ones += {homes[m] for m in used if m in homes} - found
+        paths = sorted(found)
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
 def area(top, until=None, **parameters):
@@ -139,65 +164,65 @@ def head(*cells):
 
 def speed(kept, widths):
     """Clocks, and bootstraps a second at the paper's clock."""
-    print("Clocks; MHz, bootstraps a second and ms: assumed clock, not measured.\n")
-    head(
-        *(
-            "set",
-            "T",
-            "NTT latency",
-            "NTT every",
-            "bootstrap every",
-            "batch",
-            "batch of bootstraps",
-        ),
-        *("key switch every", "batch of key switches", "assumed MHz", "bootstraps/s", "delay ms"),
-        *("paper: bootstraps/s", "delay ms"),
-    )
-    rows = [("n = 500", "standard", 10, t, BATCH[t], PAPER[t]) for t in widths]
-    rows += [("n = 800", "large", 14, 8, LARGE["BATCH"], PAPER_LARGE)] if 8 in widths else []
+    print(SPEED)
+    names = "set, T, NTT latency, NTT every, paper: NTT, bootstrap every, paper: every, batch"
+    names += ", clocks of the batch, for each, key switch every, clocks of a batch, assumed MHz"
+    names += ", bootstraps/s, paper: bootstraps/s, ms of the batch, paper: ms"
+    head(*names.split(", "))
+    rows = [("n = 500", "standard", 10, t, LATENT[t], PAPER[t]) for t in widths]
+    rows += [("n = 800", "large", 14, 8, LATENT["large"], PAPER_LARGE)] if 8 in widths else []
     for name, params, logn, t, batch, (mhz, rate, delay, *_) in rows:
         measure = functools.partial(latency, logn, t)
         model = functools.partial(clocks, params, t, batch)
-        found = kept.get(f"latency, N = {1 << logn}, T = {t}", measure) or "-"
-        spent = kept.get(f"clocks, {params}, T = {t}", model)
+        found = kept.get(f"latency, N = {1 << logn}, T = {t}", sources("ntt"), measure) or "-"
+        spent = kept.get(f"clocks, {params}, T = {t}, batch = {batch}", sources("model"), model)
         if spent is None:
             continue
+        paper = PAPER_NTT if (params, t) == ("standard", 2) else "-"
         line(
-            *(name, t, found, (1 << logn) // t, spent["bootstrap"], batch, spent["bootstraps"]),
-            *(spent["switch"], spent["switches"], mhz, round(mhz * 1e6 / spent["bootstrap"])),
-            *(f"{spent['bootstraps'] / mhz / 1e3:.2f}", rate, delay),
+            *(name, t, found, (1 << logn) // t, paper, spent["bootstrap"], round(mhz * 1e6 / rate)),
+            *(batch, spent["bootstraps"], round(spent["bootstraps"] / batch)),
+            *(spent["switch"], spent["switches"], mhz, round(mhz * 1e6 / spent["bootstrap"]), rate),
+            *(f"{spent['bootstraps'] / mhz / 1e3:.2f}", delay),
         )
 
 
 def modules(widths):
-    """What is synthesised: name, until, top, parameters, the paper's DSP, LUT and FF."""
-    none, ntt = ("-",) * 3, {"LOGN": 10, "LOGT": 1}
-    yield "transform, N = 1024, T = 2", None, "ntt", ntt, (90, "12 K", "19 K")
+    """What is synthesised: name, until, top, parameters, the paper's DSP, LUT, FF and memory.
+
+    To LUT and FF it takes an hour at T = 2 and many more above, so there mapping ends before them.
+    """
+    none, ntt = ("-",) * 4, {"LOGN": 10, "LOGT": 1}
+    yield "transform, N = 1024, T = 2", None, "ntt", ntt, (90, "12 K", "19 K", "8 BRAM")
     switch = {**ntt, "DIMENSION": 500, "BATCH": 4, "LEVEL": 12, "BASE_LOG": 1}
     yield "key switch, T = 2 (l = 12, log beta = 1)", None, "key_switch", switch, none
     yield "sums, loads, stores, T = 2", None, "linear", {"LOGT": 1, "ROWS": 513}, none
     for t in widths:
-        _, _, _, lut, ff, dsp = PAPER[t]
+        _, _, _, lut, ff, dsp, memory = PAPER[t]
         sizes = {**SET, "LOGT": t.bit_length() - 1, "BATCH": BATCH[t]}
-        yield f"bootstrap, T = {t}", WHOLE[t], "bootstrap", sizes, (dsp, f"{lut} K", f"{ff} K")
+        paper = (dsp, f"{lut} K", f"{ff} K", memory)
+        yield f"bootstrap, T = {t}", "map_ffram", "bootstrap", sizes, paper
+        if t == 2:
+            yield "bootstrap, T = 2, to LUT and FF", None, "bootstrap", sizes, paper
     if 8 in widths:
-        _, _, _, lut, ff, dsp = PAPER_LARGE
-        paper = (dsp, f"{lut} K", f"{ff} K")
+        _, _, _, lut, ff, dsp, memory = PAPER_LARGE
+        paper = (dsp, f"{lut} K", f"{ff} K", memory)
         yield "bootstrap, N = 16384, l = 5, T = 8", "map_ffram", "bootstrap", LARGE, paper
-
-
-# Where mapping ends: LUT and FF of the wide ones take hours.
-WHOLE = {2: None, 4: "map_ffram", 8: "map_ffram", 16: "map_ffram", 32: "map_ffram"}
 
 
 def spaces(kept, widths):
     """Cells."""
     print("\nCells by Yosys (LUT and FF: its estimate), beside the paper's (Vivado).\n")
-    head("module", *KINDS, "paper: DSP", "LUT", "FF")
+    head("module", *KINDS, "Mb of blocks", "paper: DSP", "LUT", "FF", "memory")
     for name, until, top, sizes, paper in modules(widths):
-        cells = kept.get(f"area, {name}", functools.partial(area, top, until, **sizes))
+        cells = kept.get(
+            f"area, {name}", sources(top), functools.partial(area, top, until, **sizes)
+        )
         if cells is not None:
-            line(name, *(cells.get(k, "-") for k in KINDS), *paper)
+            # A block of each kind holds so many Kb.
+            kilobits = zip((36, 18, 288), KINDS[1:4], strict=True)
+            blocks = sum(size * cells[kind] for size, kind in kilobits) / 1024
+            line(name, *(cells.get(k, "-") for k in KINDS), f"{blocks:.1f}", *paper)
 
 
 def main():

@@ -54,17 +54,20 @@ class Circuit:
         """How many AND and how many XOR gates there are."""
         return self._native.gates
 
-    def compile(self, params: Any = "tfhe_2_2", *, goal: str = "depth") -> Program:
+    def compile(self, params: Any = "tfhe_2_2", *, goal: str | int = "depth") -> Program:
         """The circuit as a program: an argument and a result for each bit, least significant first.
 
         `goal` is what there is to be least of: `"depth"`, bootstraps one after another, or
-        `"bootstraps"`. Raises `TooNoisy` rather than to give a program that could fail more often
-        than the set claims.
+        `"bootstraps"`; a number is the fewest bootstraps of which so many may come one after
+        another. Raises `TooNoisy` rather than to give a program that could fail more often than
+        the set claims.
         """
-        if goal not in ("depth", "bootstraps"):
-            raise BadInput("compile", "depth or bootstraps", str(goal), "choose one of these")
-        chosen = _values.set_of("compile", params)
-        return Program(self._native.compile(chosen, goal == "bootstraps"))
+        number = isinstance(goal, int) and not isinstance(goal, bool) and 0 <= goal < 1 << 31
+        if not number and goal not in ("depth", "bootstraps"):
+            wanted = "depth, bootstraps or a number of bootstraps one after another"
+            raise BadInput("compile", wanted, str(goal), "choose one of these")
+        limit = {"depth": 0, "bootstraps": None}.get(goal, goal)
+        return Program(self._native.compile(_values.set_of("compile", params), limit))
 
     def encrypt(self, secret: SecretKey, *values: int) -> list[Ciphertext]:
         """The arguments of the compiled program for these inputs: each bit encrypted."""

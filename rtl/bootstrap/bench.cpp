@@ -38,10 +38,11 @@ int main(int, char **argv) {
             bool taken = top.in_valid && top.in_ready;
             // The memories answer one clock later.
             size_t table = top.table_poly * N + top.table_row, slot = top.table_slot;
+            bool asked = top.table_poly <= K && slot < batch;
             size_t at = (((size_t)top.key_used * (K + 1) + top.key_poly) * M + top.key_row) * row_words;
             b.clock();
             sent += taken;
-            for (size_t l = 0; l < T && top.table_poly <= K && slot < batch; l++) set(top.table_words, l, jobs[slot].table[table + l * M]);
+            for (size_t l = 0; l < T && asked; l++) set(top.table_words, l, jobs[slot].table[table + l * M]);
             for (size_t i = 0; i < row_words && at + row_words <= DIMENSION * (K + 1) * M * row_words; i++) set(top.key_words, i, key[at + i]);
             top.eval();
             if (!top.out_valid) continue;
@@ -50,7 +51,7 @@ int main(int, char **argv) {
             if (row == K * M) b.expect(get(top.out_words, 0), out.result[K * N], "body", received);
             for (size_t l = 0; l < T && row < K * M; l++) {
                 size_t word = row / M * N + l * M + row % M;
-                b.expect(get(top.out_words, l), out.result[word], "mask", word);
+                b.expect(get(top.out_words, l), out.result[word], "mask", received * K * N + word);
             }
             b.expect(top.out_last, row == K * M, "end", row);
             if (row++ == K * M) { row = 0; received++; }

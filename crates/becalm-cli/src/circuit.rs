@@ -1,4 +1,5 @@
-//! `becalm circuit compile | run | cost`: boolean circuits in Bristol Fashion, BLIF or Verilog on encrypted bits.
+//! `becalm circuit compile | run | cost`: boolean circuits in Bristol Fashion, BLIF or Verilog on encrypted bits; and
+//! `assemble | disassemble`, the processor's instructions as text and as what it runs.
 
 use crate::files::TrustArgs;
 use crate::report::{self, counted, facts, print};
@@ -9,6 +10,7 @@ use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::Program;
 use becalm::program::circuit::{Circuit, Compiled, Goal, Port};
+use becalm::program::isa::{assemble, decode, disassemble, encode};
 use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,22 @@ enum Verb {
     Run(RunArgs),
     /// Say what a circuit costs, or a program in a file of becalm's.
     Cost(CostArgs),
+    /// Make the processor's binary of its instructions as text.
+    Assemble(AssembleArgs),
+    /// Print the instructions of a binary of the processor.
+    Disassemble {
+        /// The binary.
+        binary: PathBuf,
+    },
+}
+
+#[derive(clap::Args)]
+struct AssembleArgs {
+    /// The text: an instruction a line.
+    text: PathBuf,
+    /// Where the binary goes.
+    #[arg(short, long)]
+    out: PathBuf,
 }
 
 #[derive(clap::Args)]
@@ -38,9 +56,10 @@ struct CircuitArgs {
     /// Which parameter set (see `becalm params`); tfhe_2_2, for the processor tfhe_2_2_p.
     #[arg(long)]
     params: Option<String>,
-    /// What there is to be least of: `depth`, bootstraps one after another, or `bootstraps`.
-    #[arg(long, default_value = "depth", value_parser = ["depth", "bootstraps"])]
-    goal: String,
+    /// What there is to be least of: `depth`, bootstraps one after another, or `bootstraps`; a number: bootstraps, of which
+    /// so many may come one after another.
+    #[arg(long, default_value = "depth", value_parser = goal)]
+    goal: Goal,
     /// Report as JSON.
     #[arg(long)]
     json: bool,
@@ -55,6 +74,9 @@ struct ProcessorArgs {
     /// Where the processor's timeline goes, in Chrome's trace format.
     #[arg(long)]
     trace: Option<PathBuf>,
+    /// Where the processor's instructions go: text, or the binary if the name ends in `.bin`.
+    #[arg(long)]
+    code: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -117,6 +139,28 @@ pub fn run(args: &Args) -> Result<()> {
             cost(&a.circuit, &circuit, &compiled, clocks)
         }
         Verb::Run(a) => evaluate(a),
+        Verb::Assemble(a) => {
+            let named = || a.text.display().to_string();
+            let text = std::fs::read_to_string(&a.text).with_context(named)?;
+            let binary = encode(&assemble(&text).with_context(named)?).with_context(named)?;
+            std::fs::write(&a.out, binary).with_context(|| a.out.display().to_string())
+        }
+        Verb::Disassemble { binary } => {
+            let named = || binary.display().to_string();
+            let bytes = std::fs::read(binary).with_context(named)?;
+            print(disassemble(&decode(&bytes).with_context(named)?).trim_end())
+        }
+    }
+}
+
+fn goal(text: &str) -> std::result::Result<Goal, String> {
+    match text {
+        "depth" => Ok(Goal::Depth),
+        "bootstraps" => Ok(Goal::Bootstraps),
+        number => {
+            let wanted = "wanted depth, bootstraps, or how many may come one after another";
+            number.parse().map(Goal::Within).map_err(|_| wanted.into())
+        }
     }
 }
 
@@ -144,16 +188,22 @@ fn read(path: &Path) -> Result<Circuit> {
 
 fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compiled)> {
     let circuit = read(&args.circuit)?;
-    let goal = if args.goal == "depth" { Goal::Depth } else { Goal::Bootstraps };
     let own = if backend == Some("processor") { "tfhe_2_2_p" } else { "tfhe_2_2" };
     let params = TfheParams::named(args.params.as_deref().unwrap_or(own))?;
-    let compiled = circuit.compile(&Arc::new(params.clone()), goal)?;
+    let compiled = circuit.compile(&Arc::new(params.clone()), args.goal)?;
     Ok((circuit, compiled))
 }
 
-/// What a program takes on the processor; its timeline goes where it is wanted.
+/// What a program takes on the processor; its timeline and its instructions go where they are wanted.
 fn simulate(args: &ProcessorArgs, program: &Program) -> Result<Report> {
-    let clocks = Machine::with_lanes(args.width)?.cost(program, 1)?;
+    let machine = Machine::with_lanes(args.width)?;
+    let clocks = machine.cost(program, 1)?;
+    if let Some(path) = &args.code {
+        let code = machine.code(program, 1)?;
+        let binary = path.extension().is_some_and(|e| e == "bin");
+        let bytes = if binary { encode(&code)? } else { disassemble(&code).into_bytes() };
+        std::fs::write(path, bytes).with_context(|| path.display().to_string())?;
+    }
     if let Some(path) = &args.trace {
         std::fs::write(path, clocks.trace()).with_context(|| path.display().to_string())?;
     }
@@ -281,11 +331,12 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     params.require_secure(args.allow_insecure)?;
     let bits = bits(circuit.inputs(), &args.inputs)?;
     let wanted: Vec<u64> = circuit.evaluate(&bits)?.iter().map(|w| w & 1).collect();
+    // Before the keys, which take long.
+    let backend = by_name(&args.backend)?;
     let secret = SecretKey::generate(params, args.allow_insecure)?;
     let keys = crate::run::keygen(&secret)?;
     let simulated = args.backend == "processor";
     let clocks = simulated.then(|| simulate(&args.processor, &compiled.program)).transpose()?;
-    let backend = by_name(&args.backend)?;
     let evaluator = Evaluator::new(backend.as_ref(), &keys)?;
     let encoding = Encoding::of(params);
     let encrypt = |bit: &u64| Ok(Ciphertext::Lwe(secret.encrypt_as(&[*bit], encoding, 2)?));

@@ -290,6 +290,19 @@ fn circuits_run_are_priced_and_refused() {
     let (circuit, program) = (of("adder8.txt"), of("adder8.becalm"));
     assert_eq!(circuit["processor"], program["processor"]);
     assert_eq!((circuit["xor"].as_u64(), program.get("xor")), (Some(29), None));
+    // Its instructions, as text and binary; a binary that ends early is refused with the place.
+    for name in ["adder8.s", "adder8.bin"] {
+        folder.succeed(&format!("circuit cost adder8.txt {cost} --code {name}"));
+    }
+    let read = |name: &str| std::fs::read(folder.0.join(name)).unwrap();
+    assert_eq!(folder.succeed("circuit disassemble adder8.bin").as_bytes(), read("adder8.s"));
+    folder.succeed("circuit assemble adder8.s -o again.bin");
+    assert_eq!(read("again.bin"), read("adder8.bin"));
+    write("short.bin", &read("adder8.bin")[..16]);
+    write("wrong.s", b"ld r1 0x10\nadd r1 r2\nhalt\n");
+    // A limit on the longest path that is met anyway.
+    let limited = of("adder8.txt --goal 9");
+    assert!(limited["depth"].as_u64() <= Some(9) && limited["bootstraps"].as_u64() <= Some(8));
 
     write("broken.txt", b"1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n");
     write("bytes.txt", b"\xff\xfe");
@@ -305,6 +318,8 @@ fn circuits_run_are_priced_and_refused() {
         ("cost adder8.txt --params tfhe_boolean", "tfhe_2_2"),
         ("cost adder8.txt --params tfhe_2_2 --backend processor", "suffix _p"),
         ("cost adder8.txt --backend processor --width 5", "2, 4, 8, 16 or 32"),
+        ("disassemble short.bin", "at byte 16"),
+        ("assemble wrong.s -o wrong.bin", "line 2"),
     ] {
         let said = folder.refuse(&format!("circuit {line}"));
         assert!(said.contains(says), "{line}: {said}");

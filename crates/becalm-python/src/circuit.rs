@@ -53,9 +53,11 @@ impl Circuit {
         guarded(|| self.0.evaluate(&bits).map_err(raise))
     }
 
-    /// A program whose arguments and results are the bits; with the fewest bootstraps instead of the shortest path.
-    fn compile(&self, py: Python<'_>, params: &Params, fewest: bool) -> PyResult<Program> {
-        let goal = if fewest { Goal::Bootstraps } else { Goal::Depth };
+    /// A program whose arguments and results are the bits, of the fewest bootstraps that go with `limit` of them one after
+    /// another, or with as many as must.
+    #[pyo3(signature = (params, limit))]
+    fn compile(&self, py: Python<'_>, params: &Params, limit: Option<u32>) -> PyResult<Program> {
+        let goal = limit.map_or(Goal::Bootstraps, Goal::Within);
         let compiled = detached(py, || self.0.compile(&params.0, goal))?;
         Ok(Program::of(Arc::new(compiled.program)))
     }

@@ -125,6 +125,13 @@ fn public_circuits_compute_what_their_files_say() {
         println!("{name}: {} bootstraps, depth {}", cost.bootstraps, cost.depth);
         println!("{name}: {} bootstraps, depth {} for the fewest", least.bootstraps, least.depth);
         assert!(cost.bootstraps <= and + xor && cost.depth <= least.depth, "{name}");
+        // Between the two: a path one longer costs no more bootstraps.
+        let within = Goal::Within(cost.depth as u32 + 1);
+        let between = circuit.compile(compiled.program.params(), within).unwrap();
+        agree(name, &circuit, &between, 1);
+        let between = between.program.cost();
+        println!("{name}: {} bootstraps, depth {}", between.bootstraps, between.depth);
+        assert!(between.depth <= cost.depth + 1 && between.bootstraps <= cost.bootstraps, "{name}");
     }
 }
 

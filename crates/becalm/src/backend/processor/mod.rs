@@ -245,6 +245,15 @@ impl Machine {
         self.simulate(program.params(), &lowered.code)
     }
 
+    /// The instructions that run a program on `lanes` ciphertexts in each register, with the addresses of the model's memory.
+    ///
+    /// # Errors
+    /// As [`Machine::cost`].
+    pub fn code(&self, program: &Program, lanes: usize) -> Result<Vec<Instruction>> {
+        self.check(program.params())?;
+        Ok(self.lower(program, lanes)?.code)
+    }
+
     /// Clocks of a full batch of bootstraps, and of one of key switches, alone: from taking the batch to the answer of the
     /// last write.
     ///

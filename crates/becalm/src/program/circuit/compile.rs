@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub enum Goal {
     /// Bootstraps one after another, then bootstraps: for machines that run many at once.
     Depth,
+    /// Bootstraps, of which so many may come one after another, or as many as must.
+    Within(u32),
     /// Bootstraps.
     Bootstraps,
 }
@@ -56,7 +58,12 @@ impl Circuit {
 
     /// A cover within a room; the walk has the last word on the noise.
     fn compile_within(&self, params: &Arc<TfheParams>, goal: Goal, room: Room) -> Result<Compiled> {
-        let lookups = cover(self, room, goal == Goal::Depth);
+        let limit = match goal {
+            Goal::Depth => Some(0),
+            Goal::Within(depth) => Some(depth.min(u32::MAX - 2)),
+            Goal::Bootstraps => None,
+        };
+        let lookups = cover(self, room, limit);
         let program = Emitter::new(self, params).emit(&lookups)?;
         let fresh = noise::fresh(program.resting_role().fresh_noise(params), Modulus::LOG2);
         program.walk(&vec![fresh; program.inputs().len()])?;

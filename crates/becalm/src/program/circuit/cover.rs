@@ -1,9 +1,9 @@
 //! Covering a circuit with lookups: which nodes are looked up, and from which others.
 //!
 //! Every node gets cuts, sets of at most six nodes that determine it, merged from the cuts of its inputs; those are kept whose
-//! function has a form in the room. First the fewest bootstraps on the longest path, then under that bound as few lookups as
-//! possible: by area flow, then by counting exactly what a choice adds. At last lookups of the same bits become one rotation
-//! with several results. Source: Mishchenko, Cho, Chatterjee, Brayton 2007 ("Combinational and sequential mapping with
+//! function has a form in the room. First the fewest bootstraps on the longest path, then under that bound or a wider one as
+//! few lookups as possible: by area flow, then by counting exactly what a choice adds. At last lookups of the same bits become
+//! one rotation with several results. Source: Mishchenko, Cho, Chatterjee, Brayton 2007 ("Combinational and sequential mapping with
 //! priority cuts").
 
 use super::weights::{Form, MAX_INPUTS, Room, find};
@@ -34,7 +34,8 @@ pub(super) struct Lookup {
 struct Mapper<'a> {
     circuit: &'a Circuit,
     room: Room,
-    shallow: bool,
+    /// How long the longest path may be, if it cannot be shorter; `None`: as long as it likes.
+    limit: Option<u32>,
     /// For each node its cuts; none for inputs and constants.
     cuts: Vec<Vec<Cut>>,
     /// The chosen one.
@@ -47,14 +48,14 @@ struct Mapper<'a> {
     forms: HashMap<(Vec<u64>, usize, i64), Option<Form>>,
 }
 
-/// The lookups that give every output of the circuit, in an order in which they can run. Without `shallow` the longest path
-/// is free, and only the number of lookups counts.
-pub(super) fn cover(circuit: &Circuit, room: Room, shallow: bool) -> Vec<Lookup> {
+/// The lookups that give every output of the circuit, in an order in which they can run: as few as go with `limit` of them
+/// one after another, or with as many as the shortest longest path has. Without `limit` only their number counts.
+pub(super) fn cover(circuit: &Circuit, room: Room, limit: Option<u32>) -> Vec<Lookup> {
     let size = circuit.nodes.len();
     let mut mapper = Mapper {
         circuit,
         room,
-        shallow,
+        limit,
         cuts: vec![vec![]; size],
         choice: vec![0; size],
         arrival: vec![0; size],
@@ -199,8 +200,8 @@ impl Mapper<'_> {
         self.required.fill(u32::MAX);
         self.uses.fill(0);
         for node in roots {
-            let bound = goal.unwrap_or(longest).max(longest);
-            self.required[node] = if self.shallow { bound } else { u32::MAX - 1 };
+            let bound = |limit: u32| goal.unwrap_or(longest).max(longest).max(limit);
+            self.required[node] = self.limit.map_or(u32::MAX - 1, bound);
             self.uses[node] += 1;
         }
         for node in (1..self.cuts.len()).rev() {
