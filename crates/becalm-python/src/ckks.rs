@@ -6,7 +6,7 @@ use crate::call::{guarded, raise, supervised};
 use crate::ciphertext::trust;
 use crate::keys::CkksNeeds;
 use crate::save::{Watched, write_whole};
-use becalm::backend::{CkksSession as Session, Cpu};
+use becalm::backend::{CkksMaps, CkksSession as Session, Cpu, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::ckks::{Context, Evaluator, LinearMap};
 use becalm::math::complex::Complex;
@@ -244,21 +244,26 @@ impl CkksSecretKey {
         Ok(CkksPublicKey(self.0.clone(), key, self.key_id()))
     }
 
-    /// Makes evaluation keys, but for those that are `known`; calls `progress(done, total)` meanwhile.
-    #[pyo3(signature = (needs, known=None, progress=None))]
+    /// Makes evaluation keys, but for those that are `known`; calls `progress(done, total)` meanwhile. `compact` ones are
+    /// packed as in a file and expanded when they are used.
+    #[pyo3(signature = (needs, known=None, progress=None, compact=false))]
     fn keys(
         &self,
         py: Python<'_>,
         needs: &CkksNeeds,
         known: Option<&CkksKeys>,
         progress: Option<Py<PyAny>>,
+        compact: bool,
     ) -> PyResult<CkksKeys> {
-        let needs = &needs.0;
+        let (needs, context) = (&needs.0, &self.0.context);
         let known = known.map(|k| k.1.clone());
         let keys = supervised(py, progress, |watch| {
             self.0.cpu.install(|| {
                 let go_on = |done, all| watch.step(done, all);
-                self.0.context.keys_with(&self.1, needs, known.as_deref(), go_on)
+                match compact {
+                    true => context.compact_keys(&self.1, needs, known.as_deref(), go_on),
+                    false => context.keys_with(&self.1, needs, known.as_deref(), go_on),
+                }
             })
         })?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
@@ -348,6 +353,12 @@ impl CkksCiphertext {
         self.1.bytes()
     }
 
+    /// Bytes in a file, but for the header.
+    #[getter]
+    fn stored_nbytes(&self) -> usize {
+        self.0.context.stored_ciphertext_bytes(&self.1)
+    }
+
     /// Bits that can be shared when so many decryptions are shared in all.
     fn bits_to_share(&self, queries: u64) -> PyResult<f64> {
         guarded(|| Ok(self.0.context.bits_to_share(&self.1, queries)))
@@ -435,6 +446,26 @@ impl CkksKeys {
         self.1.bytes()
     }
 
+    /// Bytes in a file, but for the header.
+    #[getter]
+    fn stored_nbytes(&self) -> usize {
+        self.0.context.stored_bytes(&self.1)
+    }
+
+    /// Of `budget` bytes for these keys and the matrices of a bootstrap, those for matrices and those for keys.
+    fn shares(&self, program: &CkksProgram, budget: usize) -> PyResult<(usize, usize)> {
+        guarded(|| Shares::of(&self.0.context, &program.0, &self.1, budget).map_err(raise))
+            .map(|s| (s.matrices, s.keys))
+    }
+
+    /// The same keys, of which as many are ready as fit so many bytes.
+    fn ready(&self, py: Python<'_>, budget: usize) -> PyResult<Self> {
+        let keys = supervised(py, None, |_| {
+            self.0.cpu.install(|| self.0.context.ready_keys(&self.1, budget))
+        })?;
+        Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
+    }
+
     /// These keys and others of the same secret.
     fn union(&self, other: &CkksKeys) -> PyResult<Self> {
         guarded(|| self.1.union(&other.1).map_err(raise))
@@ -520,29 +551,25 @@ pub struct CkksSession {
     on: Shared,
     keys: Arc<cipher::CkksKeys>,
     program: Arc<Program>,
-    /// None where each is encoded when its turn comes.
-    maps: Option<Arc<[LinearMap]>>,
+    maps: CkksMaps,
 }
 
 #[pymethods]
 impl CkksSession {
-    /// Checks that the keys suffice and encodes the matrices.
+    /// Checks that the keys suffice and encodes the matrices, or those of them that fit so many bytes.
     #[new]
-    #[pyo3(signature = (keys, program, streaming=false))]
+    #[pyo3(signature = (keys, program, budget=None))]
     fn new(
         py: Python<'_>,
         keys: &CkksKeys,
         program: &CkksProgram,
-        streaming: bool,
+        budget: Option<usize>,
     ) -> PyResult<Self> {
         let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.0.clone());
         supervised(py, None, |_| {
             let maps = on.cpu.install(|| {
                 let evaluator = Evaluator::new(&on.context, &keys)?;
-                Ok(match streaming {
-                    true => Session::streaming(evaluator, &program)?.maps(),
-                    false => Session::open(evaluator, &program)?.maps(),
-                })
+                Ok(Session::within(evaluator, &program, budget.unwrap_or(usize::MAX))?.maps())
             })?;
             Ok(CkksSession { on, keys, program, maps })
         })
@@ -551,7 +578,7 @@ impl CkksSession {
     /// Bytes of the encoded matrices.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.maps.iter().flat_map(|maps| maps.iter()).map(LinearMap::bytes).sum()
+        self.maps.iter().flatten().map(LinearMap::bytes).sum()
     }
 
     /// Runs on ciphertexts; calls `progress(done, total)` meanwhile.
@@ -567,10 +594,7 @@ impl CkksSession {
         let results = supervised(py, progress, |watch| {
             self.on.cpu.install(|| {
                 let evaluator = Evaluator::new(&self.on.context, &self.keys)?;
-                let session = match &self.maps {
-                    Some(maps) => Session::resume(evaluator, &self.program, Some(maps.clone()))?,
-                    None => Session::streaming(evaluator, &self.program)?,
-                };
+                let session = Session::resume(evaluator, &self.program, self.maps.clone())?;
                 let given: Vec<&cipher::Rlwe> = inputs.iter().collect();
                 session.run_with(&given, |done, _| match watch.step(done, total) {
                     true => Ok(()),
