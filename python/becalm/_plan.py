@@ -189,7 +189,7 @@ def recorded(
     baby: int,
     values: str,
 ) -> _native.CkksProgram:
-    """The program of a bootstrap. A count of stages that cannot be is refused with those that can."""
+    """A bootstrap recorded. What cannot be a count of stages is refused with those that can."""
     try:
         negative = stage_count is not None and stage_count < 0
     except TypeError:

@@ -39,7 +39,7 @@ pub struct Job {
     of: String,
     /// CKKS: keys packed in memory as in a file, and expanded when they are used.
     #[arg(long)]
-    pub compact: bool,
+    compact: bool,
 }
 
 impl Job {

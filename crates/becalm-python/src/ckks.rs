@@ -15,7 +15,7 @@ use becalm::program::ckks::CkksProgram as Program;
 use becalm::{Error, Result, cipher};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::io::{BufReader, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -84,9 +84,9 @@ impl CkksContext {
         guarded(|| {
             let p = CkksParams::named(name).map_err(raise)?;
             let stages = p.bootstrap.map_or(0, |b| b.stage_count);
-            let (size, bits) = (p.log2_degree, p.log2_modulus());
+            let (size, bits, standard) =
+                (p.log2_degree, p.log2_modulus(), p.kind == Kind::Standard);
             let claim = (p.security_bits, p.security_source);
-            let standard = p.kind == Kind::Standard;
             Ok((standard, size, p.levels, p.scale_bits, stages, bits, claim.0, claim.1))
         })
     }
@@ -125,13 +125,10 @@ impl CkksContext {
     #[pyo3(signature = (path, stored=false))]
     fn load_keys(&self, py: Python<'_>, path: PathBuf, stored: bool) -> PyResult<CkksKeys> {
         let keys = supervised(py, None, |_| {
-            if stored {
-                return self.0.cpu.install(|| self.0.context.open_keys(&path));
-            }
-            let file = std::fs::File::open(&path).map_err(|e| {
-                Error::io("load", "to read", e.to_string(), "check the name and the permissions")
-            })?;
-            self.0.cpu.install(|| self.0.context.read_keys(BufReader::new(file)))
+            self.0.cpu.install(|| {
+                let keys = self.0.context.open_keys(&path)?;
+                if stored { Ok(keys) } else { self.0.context.ready_keys(&keys, usize::MAX) }
+            })
         })?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
     }
@@ -244,8 +241,7 @@ impl CkksSecretKey {
         Ok(CkksPublicKey(self.0.clone(), key, self.key_id()))
     }
 
-    /// Makes evaluation keys, but for those that are `known`; calls `progress(done, total)` meanwhile. `compact` ones are
-    /// packed as in a file and expanded when they are used.
+    /// Makes evaluation keys, but for those that are `known`, packed if `compact`; calls `progress(done, total)`.
     #[pyo3(signature = (needs, known=None, progress=None, compact=false))]
     fn keys(
         &self,
@@ -454,15 +450,14 @@ impl CkksKeys {
 
     /// Of `budget` bytes for these keys and the matrices of a bootstrap, those for matrices and those for keys.
     fn shares(&self, program: &CkksProgram, budget: usize) -> PyResult<(usize, usize)> {
-        guarded(|| Shares::of(&self.0.context, &program.0, &self.1, budget).map_err(raise))
-            .map(|s| (s.matrices, s.keys))
+        let of = || Shares::of(&self.0.context, &program.0, &self.1, budget).map_err(raise);
+        guarded(of).map(|s| (s.matrices, s.keys))
     }
 
     /// The same keys, of which as many are ready as fit so many bytes.
     fn ready(&self, py: Python<'_>, budget: usize) -> PyResult<Self> {
-        let keys = supervised(py, None, |_| {
-            self.0.cpu.install(|| self.0.context.ready_keys(&self.1, budget))
-        })?;
+        let ready = || self.0.context.ready_keys(&self.1, budget);
+        let keys = supervised(py, None, |_| self.0.cpu.install(ready))?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
     }
 
@@ -566,13 +561,12 @@ impl CkksSession {
         budget: Option<usize>,
     ) -> PyResult<Self> {
         let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.0.clone());
-        supervised(py, None, |_| {
-            let maps = on.cpu.install(|| {
-                let evaluator = Evaluator::new(&on.context, &keys)?;
-                Ok(Session::within(evaluator, &program, budget.unwrap_or(usize::MAX))?.maps())
-            })?;
-            Ok(CkksSession { on, keys, program, maps })
-        })
+        let open = || {
+            let evaluator = Evaluator::new(&on.context, &keys)?;
+            Ok(Session::within(evaluator, &program, budget.unwrap_or(usize::MAX))?.maps())
+        };
+        let maps = supervised(py, None, |_| on.cpu.install(open))?;
+        Ok(CkksSession { on, keys, program, maps })
     }
 
     /// Bytes of the encoded matrices.

@@ -8,8 +8,8 @@
 
 use becalm::backend::{CkksSession, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
-use becalm::cipher::CkksKeys;
-use becalm::ckks::{Context, Evaluator, Work};
+use becalm::cipher::{CkksKeys, CkksSecretKey};
+use becalm::ckks::{Context, Evaluator, Needs, Work};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::ckks::CkksProgram;
@@ -117,6 +117,35 @@ fn bits(errors: &[f64]) -> (f64, f64) {
     (-mean.log2(), -errors.iter().copied().fold(0.0, f64::max).log2())
 }
 
+/// The keys in the form asked for, and how memory is shared.
+fn made(
+    context: &Context,
+    program: &CkksProgram,
+    secret: &CkksSecretKey,
+    needs: &Needs,
+    times: &mut Times,
+) -> becalm::Result<(CkksKeys, Shares)> {
+    let all = Shares { matrices: usize::MAX, keys: usize::MAX };
+    let named = |a: &String| *a == "low" || *a == "compact" || a.starts_with("budget=");
+    let form = std::env::args().find(named).unwrap_or_default();
+    if form == "compact" {
+        let make = || context.compact_keys(secret, needs, None, |_, _| true);
+        return Ok((times.add(context, "compact keys", make)?, all));
+    }
+    let keys = times.add(context, "keys", || context.keys(secret, needs))?;
+    if form.is_empty() {
+        return Ok((keys, all));
+    }
+    let keys = times.add(context, "stored", || stored(context, keys))?;
+    let gigabytes: f64 = form.trim_start_matches("budget=").parse().unwrap_or(0.0);
+    let shares = match form.as_str() {
+        "low" => Shares { matrices: 0, keys: 0 },
+        _ => Shares::of(context, program, &keys, (gigabytes * 1e9) as usize)?,
+    };
+    Ok((context.ready_keys(&keys, shares.keys)?, shares))
+}
+
+/// Runs it, and every operation of the user.
 fn bootstraps(
     context: &Context,
     program: &CkksProgram,
@@ -129,28 +158,7 @@ fn bootstraps(
     println!("{rotations} rotations, keys {gigabytes:.3} GB; {cost:?}");
     needs = needs.rotate([1], context.params().levels);
     let mut times = Times::default();
-    let keys = times.add(context, "keys", || context.keys(&secret, &needs))?;
-    let form =
-        std::env::args().find(|a| *a == "low" || *a == "compact" || a.starts_with("budget="));
-    let mut shares = Shares { matrices: usize::MAX, keys: usize::MAX };
-    let keys = match form.as_deref() {
-        Some("compact") => {
-            drop(keys);
-            times.add(context, "compact keys", || {
-                context.compact_keys(&secret, &needs, None, |_, _| true)
-            })?
-        }
-        Some(form) => {
-            let keys = times.add(context, "stored", || stored(context, keys))?;
-            let gigabytes: f64 = form.trim_start_matches("budget=").parse().unwrap_or(0.0);
-            shares = match form {
-                "low" => Shares { matrices: 0, keys: 0 },
-                _ => Shares::of(context, program, &keys, (gigabytes * 1e9) as usize)?,
-            };
-            context.ready_keys(&keys, shares.keys)?
-        }
-        None => keys,
-    };
+    let (keys, shares) = made(context, program, &secret, &needs, &mut times)?;
     println!("keys {:.3} GB in memory", keys.bytes() as f64 / 1e9);
     let evaluator = || Evaluator::new(context, &keys);
     let session = times.add(context, "encoded maps", || {
