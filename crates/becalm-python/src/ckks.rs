@@ -212,8 +212,7 @@ impl CkksSecretKey {
 
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
-        let data = values(data);
-        let x = brief(py, &self.0, |c| c.encrypt(&data, level, &self.1))?;
+        let x = brief(py, &self.0, |c| c.encrypt(&values(data), level, &self.1))?;
         Ok(CkksCiphertext(self.0.clone(), x))
     }
 
@@ -285,8 +284,7 @@ impl CkksPublicKey {
 
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
-        let data = values(data);
-        let x = brief(py, &self.0, |c| c.encrypt_public(&data, level, &self.1))?;
+        let x = brief(py, &self.0, |c| c.encrypt_public(&values(data), level, &self.1))?;
         Ok(CkksCiphertext(self.0.clone(), x))
     }
 }
