@@ -196,6 +196,16 @@ def test_bad_input_is_refused_with_a_remedy(engine, keys):
             lambda: engine.multiply(x, x, engine.create_relinearization_key(other)),
         ),
         (becalm.BadInput, lambda: engine.create_bootstrap_key(secret, stage_count=0)),
+        (becalm.BadInput, lambda: engine.create_bootstrap_key(secret, stage_count=-3)),
+        (becalm.BadInput, lambda: engine.deserialize_ciphertext(b"bytes")),
+        (
+            becalm.BadInput,
+            lambda: engine.bootstrap(x, relinearize, conjugation, other_key=small),
+        ),
+        (
+            becalm.WrongParams,
+            lambda: ToyEngine(use_bootstrap_to_14_levels=True).create_bootstrap_key(secret),
+        ),
         (becalm.BadInput, lambda: engine.create_bootstrap_key(secret, stage_count=9)),
         (becalm.BadInput, lambda: engine.create_bootstrap_key(secret, size="huge")),
         (becalm.BadInput, lambda: engine.bootstrap(x, relinearize, conjugation)),
@@ -234,3 +244,22 @@ def test_slot_counts_are_rounded_and_levels_follow_the_flags():
     assert ToyEngine(max_level=3).max_level == 3 and ToyEngine(max_level=17).max_level == 17
     assert ToyEngine(use_bootstrap=True).max_level == 13
     assert set(desilo.__all__) >= {"Engine", "ToyEngine"}
+
+
+def test_compact_keys_are_a_third_and_what_is_serialized_is_smaller():
+    engine = ToyEngine(slot_count=32, use_bootstrap=True, compact=True)
+    secret = engine.create_secret_key()
+    keys = [
+        engine.create_relinearization_key(secret),
+        engine.create_conjugation_key(secret),
+        engine.create_bootstrap_key(secret),
+    ]
+    usual = ToyEngine(slot_count=32, use_bootstrap=True)
+    large = usual.create_bootstrap_key(usual.create_secret_key())
+    assert keys[2].nbytes < 0.45 * large.nbytes
+    assert keys[2].serialized_nbytes == large.serialized_nbytes <= keys[2].nbytes
+    x = engine.encrypt(np.linspace(-1, 1, 32), secret, level=0)
+    assert x.serialized_nbytes < 0.8 * x.nbytes
+    assert x.serialized_nbytes < len(engine.serialize_ciphertext(x)[0])
+    y = engine.decrypt(engine.bootstrap(x, *keys), secret)
+    assert abs(y - np.linspace(-1, 1, 32)).mean() < 2.0**-15

@@ -117,13 +117,17 @@ def test_keys_that_do_not_fit_are_refused_with_the_size_that_does(monkeypatch):
     refused = [
         (sizes["medium"] + 1, f'bootstrap="medium" takes {sizes["medium"] / 1e9:.2f} GB'),
         (sizes["medium"] - 1, 'bootstrap="small"'),
-        (sizes["small"] - 1, "fewer slots"),
+        (sizes["small"] - 1, "compact=True"),
+        (1000, "fewer slots"),
     ]
     for free, remedy in refused:
         monkeypatch.setattr(becalm._native, "available_memory", lambda free=free: free)
         with pytest.raises(becalm.OutOfMemory) as e:
             becalm.keygen("ckks_toy_12", **options)
         assert remedy in e.value.remedy and f"{free / 1e9:.2f} GB" in e.value.got
+    compact = {"compact": True, **options}
+    with pytest.raises(becalm.OutOfMemory, match="fewer slots"):
+        becalm.keygen("ckks_toy_12", **compact)
     monkeypatch.setattr(becalm._native, "available_memory", lambda: None)
     becalm.keygen("ckks_toy_12", bootstrap=None, **TOY)
 
@@ -154,8 +158,18 @@ def test_files_come_back(keys, tmp_path):
     assert low.nbytes == 0 < there.nbytes
     same = low.multiply(y, y).bootstrap()
     assert same.to_bytes() == there.multiply(y, y).bootstrap().to_bytes()
-    with pytest.raises(becalm.BadInput, match="full or low"):
-        ckks.load_server(tmp_path / "server", "ckks_toy_12", allow_insecure=True, memory="less")
+    for gigabytes, share in ((1.0, 1.0), (0.1, 0.5)):
+        within = ckks.load_server(
+            tmp_path / "server", "ckks_toy_12", **{**options, "memory": gigabytes}
+        )
+        assert within.nbytes <= share * there.nbytes
+        assert within.multiply(y, y).bootstrap().to_bytes() == same.to_bytes()
+    assert within.stored_nbytes == there.stored_nbytes == p.stored_bytes
+    for memory in ("less", -1, float("nan"), None):
+        with pytest.raises(becalm.BadInput, match="memory"):
+            ckks.load_server(tmp_path / "server", "ckks_toy_12", **{**options, "memory": memory})
+    with pytest.raises(becalm.OutOfMemory, match="GB for keys and matrices"):
+        ckks.load_server(tmp_path / "server", "ckks_toy_12", **{**options, "memory": 1e-3})
     (tmp_path / "x").write_bytes((tmp_path / "x").read_bytes()[:-9])
     with pytest.raises(becalm.BadFile):
         there.load(tmp_path / "x")
@@ -166,6 +180,19 @@ def test_files_come_back(keys, tmp_path):
     with pytest.raises(becalm.Insecure):
         ckks.load_server(tmp_path / "server", "ckks_toy_12")
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_compact_keys_are_a_third_and_compute_the_same(rng):
+    values = rng.uniform(-1, 1, 32)
+    secret, server = becalm.keygen("ckks_toy_12", slots=32, compact=True, rotations=[5], **TOY)
+    p = ckks.price("ckks_toy_12", slots=32, rotations=[5])
+    assert p.stored_bytes == server.stored_nbytes <= server.nbytes < 0.45 * p.memory_bytes
+    x = secret.encrypt(values, level=0)
+    assert error(secret.decrypt(x.bootstrap()), values) < 2.0**-14
+    assert error(secret.decrypt(secret.encrypt(values).rotate(5)), np.roll(values, -5)) < 1e-6
+    y = secret.encrypt(values)
+    assert y.stored_nbytes < 0.8 * y.nbytes
+    assert y.stored_nbytes < len(y.to_bytes()) < y.stored_nbytes + 2048
 
 
 def test_decryptions_to_share_have_noise(keys):
@@ -198,6 +225,8 @@ def test_bad_input_is_refused_with_a_remedy(keys):
         (becalm.BadInput, lambda: becalm.keygen("ckks_regular", levels=10)),
         (becalm.BadInput, lambda: becalm.keygen("ckks", bits=4)),
         (becalm.BadInput, lambda: becalm.keygen("ckks", stage_count=9)),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", stage_count=-1)),
+        (becalm.BadInput, lambda: becalm.keygen("ckks_toy_12", rotations=3, **TOY)),
         (becalm.BadInput, lambda: becalm.keygen("toy_2_2", bootstrap="medium")),
         (becalm.BadInput, lambda: secret.encrypt([float("nan")])),
         (becalm.BadInput, lambda: secret.encrypt([float("-inf"), 0])),
@@ -237,6 +266,22 @@ def test_bad_input_is_refused_with_a_remedy(keys):
             call()
         assert type(e.value) is kind and e.value.remedy, f"case {i}: {e.value!r}"
     server.check(np.linspace(-1, 1, 2048))
+    # What newcomers meet first, word by word.
+    texts = [
+        ("rotation by 77 up to level 10", lambda: x.rotate(77)),
+        ("got -1; choose", lambda: x.bootstrap(stage_count=-1)),
+        ("[2, 3, 4, 5]", lambda: x.bootstrap(stage_count=-1)),
+        ("encrypt: wanted a level from 0 to 10, got 11", lambda: secret.encrypt([0.5], level=11)),
+        ("encrypt: wanted a level from 0 to 10, got -1", lambda: secret.encrypt([0.5], level=-1)),
+        ("got NaN at position 1", lambda: secret.encrypt([0.5, float("nan")])),
+        ("got inf at position 0", lambda: secret.encrypt([float("inf")])),
+    ]
+    for words, call in texts:
+        with pytest.raises(becalm.Error) as e:
+            call()
+        assert words in str(e.value), str(e.value)
+    # Doubles lose 2^-50 of the largest value: a ciphertext does not claim more.
+    assert secret.encrypt([1e30]).error > 1e14 > 1 > x.error
 
 
 def test_a_callback_is_told_and_stops(keys):

@@ -125,38 +125,44 @@ class Plan:
         size: str | None = None,
     ) -> _native.CkksProgram:
         stages = self.stage_count if stage_count is None else stage_count
-        stages = None if stages is None else _values.count("bootstrap", "stage_count", stages)
         kind = "regular" if known("kind", kind, KINDS) == "precise" else kind
         baby = SIZES[size or self.size]
-        return self.context.program(kind, self.slots, stages, baby, values)
+        return recorded(self.context, kind, self.slots, stages, baby, values)
 
     def needs(
         self, rotations: Iterable[int], conjugate: bool, size: str | None = None
     ) -> _native.CkksNeeds:
         """The keys of the bootstraps, and those for what the user does at the user's levels."""
-        turns = sorted({turn(by) % self.slots for by in rotations} - {0})
+        turns = sorted({turn(by) % self.slots for by in _listed(rotations)} - {0})
         level = params(self.name).levels
         needs = _native.CkksNeeds(turns, level, level if conjugate else None)
         for kind, program in self.programs.items():
             needs = needs.union((self.record(kind, size=size) if size else program).needs())
         return needs
 
-    def require_memory(self, rotations: Iterable[int], conjugate: bool) -> _native.CkksNeeds:
+    def require_memory(
+        self, rotations: Iterable[int], conjugate: bool, compact: bool = False
+    ) -> _native.CkksNeeds:
         """The keys to make, unless they do not fit the memory there is: the refusal tells the size
         that does.
         """
-        turns, free = list(rotations), _native.available_memory()
+        free, form = _native.available_memory(), 0 if compact else 1
+        turns = _listed(rotations)
         needs = self.needs(turns, conjugate)
-        wanted = self.context.key_bytes(needs)[1]
+        wanted = self.context.key_bytes(needs)[form]
         if free is None or wanted <= free:
             return needs
         remedy = "free memory, or ask for fewer slots or rotations"
         sizes = list(SIZES)
         for size in reversed(sizes[: sizes.index(self.size)] if self.kinds else []):
-            least = self.context.key_bytes(self.needs(turns, conjugate, size))[1]
+            least = self.context.key_bytes(self.needs(turns, conjugate, size))[form]
             if least <= free:
                 remedy = f'bootstrap="{size}" takes {least / 1e9:.2f} GB'
                 break
+        else:
+            stored = self.context.key_bytes(needs)[0]
+            if stored <= free and not compact:
+                remedy = f"compact=True takes {stored / 1e9:.2f} GB"
         raise OutOfMemory("keygen", f"{wanted / 1e9:.2f} GB", f"{free / 1e9:.2f} GB free", remedy)
 
     def price(self, needs: _native.CkksNeeds) -> Price:
@@ -173,6 +179,50 @@ class Plan:
             bits={k: -float(np.log2(p.error)) for k, p in each if p.error},
             key_switches={k: p.cost()[1] for k, p in each},
         )
+
+
+def recorded(
+    context: _native.CkksContext,
+    kind: str,
+    slots: int,
+    stage_count: Any,
+    baby: int,
+    values: str,
+) -> _native.CkksProgram:
+    """A bootstrap recorded. What cannot be a count of stages is refused with those that can."""
+    try:
+        negative = stage_count is not None and stage_count < 0
+    except TypeError:
+        negative = False
+    if negative:
+        try:
+            context.program(kind, slots, 0, baby, values)
+        except BadInput as e:
+            raise BadInput(e.op, e.wanted, str(stage_count), e.remedy) from None
+    if stage_count is not None:
+        stage_count = _values.count("bootstrap", "stage_count", stage_count)
+    return context.program(kind, slots, stage_count, baby, values)
+
+
+def _listed(rotations: Iterable[int]) -> list[int]:
+    try:
+        return list(rotations)
+    except TypeError:
+        got, remedy = type(rotations).__name__, "as in rotations=[1, 2]"
+        raise BadInput("keygen", "a list of rotations", got, remedy) from None
+
+
+def at_level(op: str, level: Any, most: int) -> int:
+    """A level that a user's ciphertext can have."""
+    try:
+        at = int(level.__index__())
+    except AttributeError:
+        got = type(level).__name__
+        raise BadInput(op, "an integer as level", got, "pass an int") from None
+    if not 0 <= at <= most:
+        remedy = "choose one of these; the levels above belong to bootstraps"
+        raise BadInput(op, f"a level from 0 to {most}", str(at), remedy)
+    return at
 
 
 def known(what: str, name: object, names: tuple[str, ...]) -> str:

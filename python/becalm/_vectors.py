@@ -102,6 +102,11 @@ class Ciphertext:
         """Bytes in memory."""
         return self._native.nbytes
 
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes in a file, but for the header: a residue takes as many bits as its prime."""
+        return self._native.stored_nbytes
+
     def __len__(self) -> int:
         return self.slots
 

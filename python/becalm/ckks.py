@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy.typing as npt
 
 from becalm import _native, _progress, _values
-from becalm._plan import KINDS, Params, Plan, Price, known, params, turn
+from becalm._plan import KINDS, Params, Plan, Price, at_level, known, params, turn
 from becalm._progress import Progress
 from becalm._vectors import Ciphertext, array, require, vector
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
@@ -76,7 +76,7 @@ class _Encrypts:
         claimed for values of absolute value up to 1.
         """
         data, real = vector("encrypt", values, self._slots, single=False)
-        at = self._levels if level is None else _values.count("encrypt", "level", level)
+        at = self._levels if level is None else at_level("encrypt", level, self._levels)
         return Ciphertext(self._native.encrypt(data, at), self._server, real)
 
 
@@ -168,11 +168,11 @@ class Server:
     may be used from several threads.
     """
 
-    __slots__ = ("_keys", "_lock", "_plan", "_session", "_streaming")
+    __slots__ = ("_keys", "_lock", "_matrices", "_plan", "_session")
 
-    def __init__(self, plan: Plan, keys: _native.CkksKeys, streaming: bool = False) -> None:
+    def __init__(self, plan: Plan, keys: _native.CkksKeys, matrices: int | None = None) -> None:
         self._plan = plan
-        self._streaming = streaming
+        self._matrices = matrices
         self._keys = keys
         self._lock = threading.Lock()
         self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
@@ -200,8 +200,13 @@ class Server:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the keys in memory; none where they stay in their file."""
+        """Bytes of the keys in memory; none of those that stay in their file."""
         return self._keys.nbytes
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes of the keys in a file, but for the header."""
+        return self._keys.stored_nbytes
 
     def multiply(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
         """`a * b`, one level below the lower of the two."""
@@ -316,7 +321,7 @@ class Server:
             if self._session is None or self._session[0] != which:
                 self._session = None
                 program = self._plan.record(*which)
-                self._session = (which, _native.CkksSession(self._keys, program, self._streaming))
+                self._session = (which, _native.CkksSession(self._keys, program, self._matrices))
             return self._session[1]
 
 
@@ -364,6 +369,7 @@ def keygen(
     stage_count: int | None = None,
     rotations: Iterable[int] = (),
     conjugate: bool = True,
+    compact: bool = False,
     allow_insecure: bool = False,
     threads: int = 0,
     progress: Progress = None,
@@ -374,7 +380,9 @@ def keygen(
     bootstrap leaves (10, 14 or 17), and the `kinds` of bootstrap. `bootstrap` is the size of its
     keys, `"small"`, `"medium"` or `"large"` (larger is faster), or `None` for arithmetic alone.
     Vectors have `slots` values, by default all that fit; few slots take less time. `rotations`
-    lists those that the server may do besides. `stage_count` as in `Server.bootstrap`.
+    lists those that the server may do besides. `stage_count` as in `Server.bootstrap`. `compact`
+    keys stay packed in memory as they are in a file, a third of the size, and are expanded whenever
+    they are used.
     """
     plan = Plan(
         name,
@@ -386,24 +394,24 @@ def keygen(
         allow_insecure=allow_insecure,
         threads=threads,
     )
-    needs = plan.require_memory(rotations, conjugate)
+    needs = plan.require_memory(rotations, conjugate, bool(compact))
     if progress is not False and sys.stderr:
-        print(_announcement(plan.price(needs)), file=sys.stderr, flush=True)
+        print(_announcement(plan.price(needs), bool(compact)), file=sys.stderr, flush=True)
     native = plan.context.secret_key()
     with _progress.shown(progress, "keys", 0.0) as callback:
-        keys = native.keys(needs, None, callback)
+        keys = native.keys(needs, None, callback, bool(compact))
     server = Server(plan, keys)
     return Keys(SecretKey(plan.context, native, plan.slots, server), server)
 
 
-def _announcement(p: Price) -> str:
+def _announcement(p: Price, compact: bool) -> str:
     from becalm.keys import megabytes  # it imports this module
 
     claims = params(p.params)
     return (
         f"becalm: {p.params}, {claims.security_bits:.1f} bits of security, {p.slots} slots\n"
         f"becalm: making evaluation keys of {megabytes(p.stored_bytes)} "
-        f"({megabytes(p.memory_bytes)} in memory)"
+        f"({'compact' if compact else megabytes(p.memory_bytes)} in memory)"
     )
 
 
@@ -434,14 +442,16 @@ def load_server(
     stage_count: int | None = None,
     allow_insecure: bool = False,
     threads: int = 0,
-    memory: str = "full",
+    memory: str | float = "full",
 ) -> Server:
     """Reads the keys of a server; the other arguments are those that `keygen` was called with.
 
-    With `memory="low"` keys stay in the file, which must not change, and matrices are encoded when
-    they are used: half of the memory, or less, for some more time.
+    `memory` is what keys and encoded matrices of a bootstrap may take in all: gigabytes, `"full"`,
+    or `"low"`, which is as little as a bootstrap needs. What does not fit stays in the file, which
+    must not change, and is made when it is used, for some more time. Ciphertexts and the work on
+    them take more besides.
     """
-    low = known("memory", memory, ("full", "low")) == "low"
+    budget = _budget(memory)
     plan = Plan(
         name,
         slots=slots,
@@ -452,4 +462,22 @@ def load_server(
         allow_insecure=allow_insecure,
         threads=threads,
     )
-    return Server(plan, plan.context.load_keys(path, low), low)
+    keys = plan.context.load_keys(path, budget is not None)
+    if budget is None:
+        return Server(plan, keys)
+    if not budget:
+        return Server(plan, keys, 0)
+    shares = [keys.shares(program, budget) for program in plan.programs.values()]
+    least = min(shares, key=lambda s: s[1], default=(0, budget))
+    return Server(plan, keys.ready(least[1]), least[0])
+
+
+def _budget(memory: str | float) -> int | None:
+    """Bytes for keys and matrices; none means as many as there are."""
+    if isinstance(memory, str):
+        return 0 if known("memory", memory, ("full", "low")) == "low" else None
+    gigabytes = _values.real("load", "memory", memory)
+    if not 0 < gigabytes < 1e6:
+        remedy = 'as in memory=4.0; or "full" or "low"'
+        raise BadInput("load", "memory in gigabytes", str(memory), remedy)
+    return int(gigabytes * 1e9)

@@ -10,7 +10,8 @@ goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `squa
   bootstrap of 3 stages gives 10 back, a lossy or sign one all 13; the other flags say 14 and 17;
 - NaN, infinities, keys that do not belong together, levels and stage counts that cannot be raise a
   `becalm.Error` instead of giving garbage or hanging;
-- `compact` changes nothing: files are always compact.
+- `compact=True` keeps keys packed in memory, a third of the size, and expands them when they are
+  used; ciphertexts compute in 64-bit words either way. What is serialized is always compact.
 
 `ToyEngine` is the same in a ring of 2048 slots, too small to protect anything: for tests.
 desilofhe is a product of DESILO Inc.; becalm contains none of its code.
@@ -25,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _values, ckks
-from becalm._plan import SIZES, turn
-from becalm.errors import BadInput, Unsupported, WrongKey
+from becalm._plan import SIZES, at_level, recorded, turn
+from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
 
 __all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
 
@@ -34,10 +35,11 @@ __all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
 class SecretKey:
     """A secret key; it cannot be copied or pickled."""
 
-    __slots__ = ("_base", "_native")
+    __slots__ = ("_base", "_native", "_params")
 
-    def __init__(self, native: _native.CkksSecretKey) -> None:
+    def __init__(self, native: _native.CkksSecretKey, params: str) -> None:
         self._native = native
+        self._params = params
         #: The key of multiplication, which all others of this secret share; public.
         self._base: _native.CkksKeys | None = None
 
@@ -89,6 +91,11 @@ class Key:
         """Bytes in memory, those shared with other keys of the secret included."""
         return self._native.nbytes
 
+    @property
+    def serialized_nbytes(self) -> int:
+        """Bytes in a file, but for its header."""
+        return self._native.stored_nbytes
+
     def __repr__(self) -> str:
         return f"<becalm.desilo.Key for {self.purpose}, key {self._native.key_id}>"
 
@@ -111,6 +118,11 @@ class Ciphertext:
     def nbytes(self) -> int:
         """Bytes in memory."""
         return sum(x.nbytes for x in self._blocks)
+
+    @property
+    def serialized_nbytes(self) -> int:
+        """Bytes in files, but for their headers."""
+        return sum(x.stored_nbytes for x in self._blocks)
 
     def __repr__(self) -> str:
         kind = "real" if self._real else "complex"
@@ -171,6 +183,7 @@ class Engine:
             remedy = "bootstrap to get levels back"
             raise BadInput("engine", f"max_level of at most {known.levels}", str(wanted), remedy)
         self._max_level: int = known.levels if max_level is None else wanted
+        self._compact = bool(compact)
         most = known.slots
         count = most if slot_count is None else _values.count("engine", "slot_count", slot_count)
         if not 1 <= count <= most:
@@ -197,11 +210,11 @@ class Engine:
 
     def create_secret_key(self) -> SecretKey:
         """Draws a secret key from the system's randomness."""
-        return SecretKey(self._context.secret_key())
+        return SecretKey(self._context.secret_key(), self._context.name)
 
     def create_public_key(self, secret_key: SecretKey) -> PublicKey:
         """A key with which anyone encrypts."""
-        return PublicKey(_secret(secret_key)._native.public_key())
+        return PublicKey(self._secret(secret_key)._native.public_key())
 
     def create_relinearization_key(self, secret_key: SecretKey) -> Key:
         """For products of ciphertexts."""
@@ -263,15 +276,24 @@ class Engine:
 
     def _key(self, secret: SecretKey, purpose: str, needs: _native.CkksNeeds) -> Key:
         base = self._base(secret)
-        return Key(secret._native.keys(needs, base), purpose)
+        return Key(secret._native.keys(needs, base, None, self._compact), purpose)
 
     def _base(self, secret: SecretKey) -> _native.CkksKeys:
         """The key of multiplication, made once."""
-        secret = _secret(secret)
+        secret = self._secret(secret)
         if secret._base is None:
             needs = _native.CkksNeeds([], 0, multiply=self._highest())
-            secret._base = secret._native.keys(needs)
+            secret._base = secret._native.keys(needs, None, None, self._compact)
         return secret._base
+
+    def _secret(self, key: object) -> SecretKey:
+        if not isinstance(key, SecretKey):
+            raise WrongKey("keys", "a secret key", type(key).__name__, "use create_secret_key")
+        if key._params != self._context.name:
+            remedy = "use a secret key of an engine with the same flags"
+            got = f"one of `{key._params}`"
+            raise WrongParams("keys", f"a secret key of `{self._context.name}`", got, remedy)
+        return key
 
     def _highest(self) -> int:
         """The highest level of conjugation and products, which a bootstrap does behind its first
@@ -288,13 +310,14 @@ class Engine:
         if not isinstance(key, (SecretKey, PublicKey)):
             remedy = "use create_secret_key or create_public_key"
             raise WrongKey("encrypt", "a secret or a public key", type(key).__name__, remedy)
-        at = self._max_level if level is None else _values.count("encrypt", "level", level)
+        most = ckks.params(self._context.name).levels
+        at = self._max_level if level is None else at_level("encrypt", level, most)
         blocks, real = self._split("encrypt", message)
         return Ciphertext([key._native.encrypt(b, at) for b in blocks], real)
 
     def decrypt(self, ciphertext: Ciphertext, secret_key: SecretKey) -> npt.NDArray[Any]:
         """The numbers, `float64` or `complex128`. For the owner of the key alone: see SECURITY."""
-        x, native = _cipher("decrypt", ciphertext), _secret(secret_key)._native
+        x, native = _cipher("decrypt", ciphertext), self._secret(secret_key)._native
         parts = [np.frombuffer(native.decrypt(b), dtype="<c16") for b in x._blocks]
         values = np.concatenate(parts)
         return values.real.copy() if x._real else values.astype(np.complex128)
@@ -484,12 +507,12 @@ class Engine:
     def _program(
         self, kind: str, stages: int | None, baby: int, values: str
     ) -> _native.CkksProgram:
-        return self._context.program(kind, self._slots, stages, baby, values)
+        return recorded(self._context, kind, self._slots, stages, baby, values)
 
     def _stages(self, stage_count: int | None) -> int:
         if stage_count is None:
             return min(self._stage_count, max(self._slots.bit_length() - 1, 1))
-        return _values.count("bootstrap", "stage_count", stage_count)
+        return stage_count
 
     def _require_bootstrap(self, op: str) -> None:
         if not self._bootstraps:
@@ -510,6 +533,10 @@ class Engine:
 
     def deserialize_ciphertext(self, blocks: list[bytes]) -> Ciphertext:
         """What `serialize_ciphertext` gave."""
+        if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, bytes) for b in blocks):
+            remedy = "pass what serialize_ciphertext gave"
+            got = type(blocks).__name__
+            raise BadInput("deserialize_ciphertext", "a list of bytes", got, remedy)
         return Ciphertext([self._context.ciphertext_from_bytes(b) for b in blocks], False)
 
     def write_ciphertext(self, ciphertext: Ciphertext, path: str | os.PathLike[str]) -> None:
@@ -539,12 +566,6 @@ class ToyEngine(Engine):
     _TOY = True
 
 
-def _secret(key: object) -> SecretKey:
-    if isinstance(key, SecretKey):
-        return key
-    raise WrongKey("keys", "a secret key", type(key).__name__, "use create_secret_key")
-
-
 def _key(op: str, key: object, purpose: str) -> Key:
     if isinstance(key, Key) and key.purpose == purpose:
         return key
@@ -552,9 +573,23 @@ def _key(op: str, key: object, purpose: str) -> Key:
     raise WrongKey(op, f"a key for {purpose}", got, f"use create_{purpose}_key")
 
 
+#: Keys that bootstraps take by name.
+_KEYWORDS = (
+    "relinearization_key",
+    "conjugation_key",
+    "bootstrap_key",
+    "lossy_bootstrap_key",
+    "rotation_key",
+    "small_bootstrap_key",
+)
+
+
 def _sorted(op: str, keys: tuple[Key, ...], named: dict[str, Key]) -> dict[str, Key]:
     """Keys by what they are for."""
     held: dict[str, Key] = {}
+    for name in named:
+        if name not in _KEYWORDS:
+            raise BadInput(op, f"keywords of {', '.join(_KEYWORDS)}", name, "use one of these")
     for name, key in [("", key) for key in keys] + list(named.items()):
         purpose = key.purpose if isinstance(key, Key) else type(key).__name__
         _key(op, key, name.removesuffix("_key") if name else purpose)

@@ -37,12 +37,16 @@ pub struct Job {
     /// CKKS: what the slots hold.
     #[arg(long, default_value = "complex", value_parser = ["complex", "real", "merged"])]
     of: String,
+    /// CKKS: keys packed in memory as in a file, and expanded when they are used.
+    #[arg(long)]
+    compact: bool,
 }
 
 impl Job {
     /// The same by name, as the command line has it.
     pub fn of(kind: &str, keys: &str, slots: usize, stage_count: Option<usize>, of: &str) -> Job {
-        Job { kind: kind.into(), keys: keys.into(), slots, stage_count, of: of.into() }
+        let (kind, keys, of) = (kind.into(), keys.into(), of.into());
+        Job { kind, keys, slots, stage_count, of, compact: false }
     }
 }
 
@@ -187,13 +191,22 @@ fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
 }
 
 /// The evaluation keys, with a progress bar.
-pub fn keys(context: &Context, secret: &CkksSecretKey, program: &CkksProgram) -> Result<CkksKeys> {
-    let bar = report::bar("keys", 1);
-    let keys = context.keys_with(secret, &program.needs(), None, |done, of| {
+pub fn keys(
+    context: &Context,
+    secret: &CkksSecretKey,
+    program: &CkksProgram,
+    compact: bool,
+) -> Result<CkksKeys> {
+    let (bar, needs) = (report::bar("keys", 1), program.needs());
+    let go_on = |done, of| {
         bar.set_length(of as u64);
         bar.set_position(done as u64);
         !report::stopped()
-    })?;
+    };
+    let keys = match compact {
+        true => context.compact_keys(secret, &needs, None, go_on)?,
+        false => context.keys_with(secret, &needs, None, go_on)?,
+    };
     bar.finish_and_clear();
     Ok(keys)
 }
@@ -288,12 +301,13 @@ fn bootstrapped(
     let program = program(&context, job)?;
     let needs = program.needs();
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
-    let (stored, memory) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));
+    let stored = context.stored_key_bytes(&needs);
+    let memory = if job.compact { stored } else { context.key_bytes(&needs) };
     if !quiet {
         announce(params, slots, needs.rotations.len(), stored, memory)?;
     }
     let secret = context.secret_key()?;
-    let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program))?;
+    let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program, job.compact))?;
     let evaluator = Evaluator::new(&context, &keys)?;
     let (session, prepare_seconds) =
         timed(|| Ok(CkksSession::open(Evaluator::new(&context, &keys)?, &program)?))?;

@@ -132,13 +132,10 @@ fn bench_prints_the_tables_of_the_document() {
         errors[2]["document_mean_error"].as_f64().unwrap()
             > errors[2]["mean_error"].as_f64().unwrap()
     );
-    // A row that cannot be had says why, and where the figure is.
-    let compact = rows("compact");
-    assert_eq!(compact.len(), 3);
-    assert!(compact.iter().all(|r| r["left_out"].as_str().unwrap().contains("14 levels")));
-    assert_eq!(compact[1]["document_seconds"], 28.524);
+    // Compact keys compute as well as others, and the document's figure stands beside.
     let text = f.succeed("bench ckks --quick --tables compact");
     assert!(text.contains("document (their machine)") && text.contains("28.524"), "{text}");
+    assert_eq!(text.matches(" bits)").count(), 3, "{text}");
     assert!(f.refuse("bench ckks --quick --tables nothing").contains("to 14 levels"));
     f.refuse("bench --quick --tables regular");
 }

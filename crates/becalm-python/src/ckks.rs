@@ -6,7 +6,7 @@ use crate::call::{guarded, raise, supervised};
 use crate::ciphertext::trust;
 use crate::keys::CkksNeeds;
 use crate::save::{Watched, write_whole};
-use becalm::backend::{CkksSession as Session, Cpu};
+use becalm::backend::{CkksMaps, CkksSession as Session, Cpu, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::ckks::{Context, Evaluator, LinearMap};
 use becalm::math::complex::Complex;
@@ -15,7 +15,7 @@ use becalm::program::ckks::CkksProgram as Program;
 use becalm::{Error, Result, cipher};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::io::{BufReader, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -84,9 +84,9 @@ impl CkksContext {
         guarded(|| {
             let p = CkksParams::named(name).map_err(raise)?;
             let stages = p.bootstrap.map_or(0, |b| b.stage_count);
-            let (size, bits) = (p.log2_degree, p.log2_modulus());
+            let (size, bits, standard) =
+                (p.log2_degree, p.log2_modulus(), p.kind == Kind::Standard);
             let claim = (p.security_bits, p.security_source);
-            let standard = p.kind == Kind::Standard;
             Ok((standard, size, p.levels, p.scale_bits, stages, bits, claim.0, claim.1))
         })
     }
@@ -125,13 +125,10 @@ impl CkksContext {
     #[pyo3(signature = (path, stored=false))]
     fn load_keys(&self, py: Python<'_>, path: PathBuf, stored: bool) -> PyResult<CkksKeys> {
         let keys = supervised(py, None, |_| {
-            if stored {
-                return self.0.cpu.install(|| self.0.context.open_keys(&path));
-            }
-            let file = std::fs::File::open(&path).map_err(|e| {
-                Error::io("load", "to read", e.to_string(), "check the name and the permissions")
-            })?;
-            self.0.cpu.install(|| self.0.context.read_keys(BufReader::new(file)))
+            self.0.cpu.install(|| {
+                let keys = self.0.context.open_keys(&path)?;
+                if stored { Ok(keys) } else { self.0.context.ready_keys(&keys, usize::MAX) }
+            })
         })?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
     }
@@ -215,8 +212,7 @@ impl CkksSecretKey {
 
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
-        let data = values(data);
-        let x = brief(py, &self.0, |c| c.encrypt(&data, level, &self.1))?;
+        let x = brief(py, &self.0, |c| c.encrypt(&values(data), level, &self.1))?;
         Ok(CkksCiphertext(self.0.clone(), x))
     }
 
@@ -244,21 +240,25 @@ impl CkksSecretKey {
         Ok(CkksPublicKey(self.0.clone(), key, self.key_id()))
     }
 
-    /// Makes evaluation keys, but for those that are `known`; calls `progress(done, total)` meanwhile.
-    #[pyo3(signature = (needs, known=None, progress=None))]
+    /// Makes evaluation keys, but for those that are `known`, packed if `compact`; calls `progress(done, total)`.
+    #[pyo3(signature = (needs, known=None, progress=None, compact=false))]
     fn keys(
         &self,
         py: Python<'_>,
         needs: &CkksNeeds,
         known: Option<&CkksKeys>,
         progress: Option<Py<PyAny>>,
+        compact: bool,
     ) -> PyResult<CkksKeys> {
-        let needs = &needs.0;
+        let (needs, context) = (&needs.0, &self.0.context);
         let known = known.map(|k| k.1.clone());
         let keys = supervised(py, progress, |watch| {
             self.0.cpu.install(|| {
                 let go_on = |done, all| watch.step(done, all);
-                self.0.context.keys_with(&self.1, needs, known.as_deref(), go_on)
+                match compact {
+                    true => context.compact_keys(&self.1, needs, known.as_deref(), go_on),
+                    false => context.keys_with(&self.1, needs, known.as_deref(), go_on),
+                }
             })
         })?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
@@ -284,8 +284,7 @@ impl CkksPublicKey {
 
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
-        let data = values(data);
-        let x = brief(py, &self.0, |c| c.encrypt_public(&data, level, &self.1))?;
+        let x = brief(py, &self.0, |c| c.encrypt_public(&values(data), level, &self.1))?;
         Ok(CkksCiphertext(self.0.clone(), x))
     }
 }
@@ -346,6 +345,12 @@ impl CkksCiphertext {
     #[getter]
     fn nbytes(&self) -> usize {
         self.1.bytes()
+    }
+
+    /// Bytes in a file, but for the header.
+    #[getter]
+    fn stored_nbytes(&self) -> usize {
+        self.0.context.stored_ciphertext_bytes(&self.1)
     }
 
     /// Bits that can be shared when so many decryptions are shared in all.
@@ -435,6 +440,25 @@ impl CkksKeys {
         self.1.bytes()
     }
 
+    /// Bytes in a file, but for the header.
+    #[getter]
+    fn stored_nbytes(&self) -> usize {
+        self.0.context.stored_bytes(&self.1)
+    }
+
+    /// Of `budget` bytes for these keys and the matrices of a bootstrap, those for matrices and those for keys.
+    fn shares(&self, program: &CkksProgram, budget: usize) -> PyResult<(usize, usize)> {
+        let of = || Shares::of(&self.0.context, &program.0, &self.1, budget).map_err(raise);
+        guarded(of).map(|s| (s.matrices, s.keys))
+    }
+
+    /// The same keys, of which as many are ready as fit so many bytes.
+    fn ready(&self, py: Python<'_>, budget: usize) -> PyResult<Self> {
+        let ready = || self.0.context.ready_keys(&self.1, budget);
+        let keys = supervised(py, None, |_| self.0.cpu.install(ready))?;
+        Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
+    }
+
     /// These keys and others of the same secret.
     fn union(&self, other: &CkksKeys) -> PyResult<Self> {
         guarded(|| self.1.union(&other.1).map_err(raise))
@@ -520,38 +544,33 @@ pub struct CkksSession {
     on: Shared,
     keys: Arc<cipher::CkksKeys>,
     program: Arc<Program>,
-    /// None where each is encoded when its turn comes.
-    maps: Option<Arc<[LinearMap]>>,
+    maps: CkksMaps,
 }
 
 #[pymethods]
 impl CkksSession {
-    /// Checks that the keys suffice and encodes the matrices.
+    /// Checks that the keys suffice and encodes the matrices, or those of them that fit so many bytes.
     #[new]
-    #[pyo3(signature = (keys, program, streaming=false))]
+    #[pyo3(signature = (keys, program, budget=None))]
     fn new(
         py: Python<'_>,
         keys: &CkksKeys,
         program: &CkksProgram,
-        streaming: bool,
+        budget: Option<usize>,
     ) -> PyResult<Self> {
         let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.0.clone());
-        supervised(py, None, |_| {
-            let maps = on.cpu.install(|| {
-                let evaluator = Evaluator::new(&on.context, &keys)?;
-                Ok(match streaming {
-                    true => Session::streaming(evaluator, &program)?.maps(),
-                    false => Session::open(evaluator, &program)?.maps(),
-                })
-            })?;
-            Ok(CkksSession { on, keys, program, maps })
-        })
+        let open = || {
+            let evaluator = Evaluator::new(&on.context, &keys)?;
+            Ok(Session::within(evaluator, &program, budget.unwrap_or(usize::MAX))?.maps())
+        };
+        let maps = supervised(py, None, |_| on.cpu.install(open))?;
+        Ok(CkksSession { on, keys, program, maps })
     }
 
     /// Bytes of the encoded matrices.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.maps.iter().flat_map(|maps| maps.iter()).map(LinearMap::bytes).sum()
+        self.maps.iter().flatten().map(LinearMap::bytes).sum()
     }
 
     /// Runs on ciphertexts; calls `progress(done, total)` meanwhile.
@@ -567,10 +586,7 @@ impl CkksSession {
         let results = supervised(py, progress, |watch| {
             self.on.cpu.install(|| {
                 let evaluator = Evaluator::new(&self.on.context, &self.keys)?;
-                let session = match &self.maps {
-                    Some(maps) => Session::resume(evaluator, &self.program, Some(maps.clone()))?,
-                    None => Session::streaming(evaluator, &self.program)?,
-                };
+                let session = Session::resume(evaluator, &self.program, self.maps.clone())?;
                 let given: Vec<&cipher::Rlwe> = inputs.iter().collect();
                 session.run_with(&given, |done, _| match watch.step(done, total) {
                     true => Ok(()),

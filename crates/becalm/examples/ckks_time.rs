@@ -1,14 +1,15 @@
 //! Times of CKKS on this machine:
-//! `cargo run --release -p becalm --example ckks_time -- [set] [baby steps] [runs] [kind] [stages] [slots] [signs] [low]`.
+//! `cargo run --release -p becalm --example ckks_time -- [set] [baby steps] [runs] [kind] [stages] [slots] [signs] [FORM]`.
 //! Kinds: regular, real, merged, sparse, lossy, lossy_real, sign. One thread with RAYON_NUM_THREADS=1. Prints sizes; the median
 //! of the wall clock and of the processor time, and the best processor time, of each step over the runs; what each step
 //! computes, in limbs of N values (transforms, products in conversions between words, other products); precision and peak
-//! memory. `low`: keys stay in a file and matrices are encoded when they are used; the peak is that of the server alone. Processor time changes less on a busy machine.
+//! memory. FORM: `low`, keys stay in a file and matrices are encoded when they are used; `budget=G`, so many GB for both;
+//! `compact`, keys are packed; the peak is that of the server alone. Processor time changes less on a busy machine.
 
-use becalm::backend::CkksSession;
+use becalm::backend::{CkksSession, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
-use becalm::cipher::CkksKeys;
-use becalm::ckks::{Context, Evaluator, Work};
+use becalm::cipher::{CkksKeys, CkksSecretKey};
+use becalm::ckks::{Context, Evaluator, Needs, Work};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::ckks::CkksProgram;
@@ -116,6 +117,35 @@ fn bits(errors: &[f64]) -> (f64, f64) {
     (-mean.log2(), -errors.iter().copied().fold(0.0, f64::max).log2())
 }
 
+/// The keys in the form asked for, and how memory is shared.
+fn made(
+    context: &Context,
+    program: &CkksProgram,
+    secret: &CkksSecretKey,
+    needs: &Needs,
+    times: &mut Times,
+) -> becalm::Result<(CkksKeys, Shares)> {
+    let all = Shares { matrices: usize::MAX, keys: usize::MAX };
+    let named = |a: &String| *a == "low" || *a == "compact" || a.starts_with("budget=");
+    let form = std::env::args().find(named).unwrap_or_default();
+    if form == "compact" {
+        let make = || context.compact_keys(secret, needs, None, |_, _| true);
+        return Ok((times.add(context, "compact keys", make)?, all));
+    }
+    let keys = times.add(context, "keys", || context.keys(secret, needs))?;
+    if form.is_empty() {
+        return Ok((keys, all));
+    }
+    let keys = times.add(context, "stored", || stored(context, keys))?;
+    let gigabytes: f64 = form.trim_start_matches("budget=").parse().unwrap_or(0.0);
+    let shares = match form.as_str() {
+        "low" => Shares { matrices: 0, keys: 0 },
+        _ => Shares::of(context, program, &keys, (gigabytes * 1e9) as usize)?,
+    };
+    Ok((context.ready_keys(&keys, shares.keys)?, shares))
+}
+
+/// Runs it, and every operation of the user.
 fn bootstraps(
     context: &Context,
     program: &CkksProgram,
@@ -128,14 +158,13 @@ fn bootstraps(
     println!("{rotations} rotations, keys {gigabytes:.3} GB; {cost:?}");
     needs = needs.rotate([1], context.params().levels);
     let mut times = Times::default();
-    let keys = times.add(context, "keys", || context.keys(&secret, &needs))?;
-    let low = std::env::args().any(|a| a == "low");
-    let keys = if low { times.add(context, "stored", || stored(context, keys))? } else { keys };
+    let (keys, shares) = made(context, program, &secret, &needs, &mut times)?;
+    println!("keys {:.3} GB in memory", keys.bytes() as f64 / 1e9);
     let evaluator = || Evaluator::new(context, &keys);
-    let session = times.add(context, "encoded maps", || match low {
-        true => CkksSession::streaming(evaluator()?, program),
-        false => CkksSession::open(evaluator()?, program),
+    let session = times.add(context, "encoded maps", || {
+        CkksSession::within(evaluator()?, program, shares.matrices)
     })?;
+    count_peak_from_here();
     println!("maps {:.3} GB", session.bytes() as f64 / 1e9);
     let input = *program.info(program.inputs()[0]).expect("programs have their inputs");
     let (m, top) = (message(kind, input.slots), context.params().levels);
@@ -176,14 +205,18 @@ fn bootstraps(
     Ok(())
 }
 
-/// The same keys, in a file; the peak of memory is counted from here on (Linux).
+/// The peak of memory is counted from here on (Linux).
+fn count_peak_from_here() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The same keys, in a file.
 fn stored(context: &Context, keys: CkksKeys) -> becalm::Result<CkksKeys> {
     let path = std::env::temp_dir().join(format!("becalm-keys-{}", std::process::id()));
     let failed = |e: std::io::Error| becalm::Error::io("store keys", "to write", e.to_string(), "");
     let file = std::fs::File::create(&path).map_err(failed)?;
     context.write_keys(&keys, std::io::BufWriter::new(file))?;
     drop(keys);
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
     let keys = context.open_keys(&path);
     // It stays as long as it is open.
     let _ = std::fs::remove_file(&path);

@@ -2,7 +2,7 @@
 //! `--nocapture` prints mean and worst bits of every case, keys, levels and processor time.
 
 use becalm::Result;
-use becalm::backend::CkksSession;
+use becalm::backend::{CkksSession, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::Rlwe;
 use becalm::ckks::{Context, Evaluator, Needs};
@@ -409,25 +409,46 @@ fn other_slots_and_sets_are_refused() {
     assert!(refusal(CkksSession::open(evaluator, &program)).starts_with("wrong_params"));
 }
 
-/// Keys in their file and matrices encoded one by one: the same ciphertext, to the bit.
+/// Keys in their file or packed, matrices encoded one by one or some of them: the same ciphertext, to the bit.
 #[test]
-fn a_session_that_streams_computes_the_same() {
+fn a_session_in_less_memory_computes_the_same() {
     let c = toy();
     let program = sparse(&c, 32, &Settings::default()).unwrap();
     let secret = c.secret_key().unwrap();
-    let keys = c.keys(&secret, &program.needs()).unwrap();
+    let compact = c.compact_keys(&secret, &program.needs(), None, |_, _| true).unwrap();
     let path = std::env::temp_dir().join(format!("becalm-test-stream-{}", std::process::id()));
-    c.write_keys(&keys, std::fs::File::create(&path).unwrap()).unwrap();
+    c.write_keys(&compact, std::fs::File::create(&path).unwrap()).unwrap();
     let stored = c.open_keys(&path).unwrap();
+    let keys = c.ready_keys(&compact, usize::MAX).unwrap();
+    let (ready, half) = (keys.bytes(), c.ready_keys(&stored, keys.bytes() / 2).unwrap());
+    assert_eq!((ready, stored.bytes()), (c.ready_bytes(&compact), 0));
+    assert!(ready / 4 < half.bytes() && half.bytes() <= ready / 2, "{} of {ready}", half.bytes());
+    assert_eq!(c.stored_bytes(&compact), c.stored_key_bytes(&program.needs()));
+    assert!(compact.bytes() < ready * 2 / 5, "{} of {ready}", compact.bytes());
+    let open = |keys, bytes| {
+        CkksSession::within(Evaluator::new(&c, keys).unwrap(), &program, bytes).unwrap()
+    };
+    let all = open(&keys, usize::MAX);
+    let matrices = all.bytes();
+    let sessions = [all, open(&stored, 0), open(&compact, 0), open(&half, matrices / 2)];
+    assert!(sessions[1].bytes() == 0 && sessions[3].bytes() <= matrices / 2);
+    assert!(sessions[3].bytes() > 0 && matrices > 0);
     let x = c.encrypt(&Message::Ramp.values(32), 0, &secret).unwrap();
-    let all = CkksSession::open(Evaluator::new(&c, &keys).unwrap(), &program).unwrap();
-    let few = CkksSession::streaming(Evaluator::new(&c, &stored).unwrap(), &program).unwrap();
-    assert!(all.bytes() > 0 && few.bytes() == 0 && stored.bytes() == 0 && few.maps().is_none());
-    let [a, b] = [&all, &few].map(|s| c.ciphertext_to_bytes(&s.run(&[&x]).unwrap()[0]).unwrap());
-    assert!(a == b, "another result");
+    let [a, rest @ ..] =
+        sessions.each_ref().map(|s| c.ciphertext_to_bytes(&s.run(&[&x]).unwrap()[0]).unwrap());
+    assert!(rest.iter().all(|b| *b == a), "another result");
     let other = c.keys(&secret, &Needs::default()).unwrap();
-    let opened = CkksSession::streaming(Evaluator::new(&c, &other).unwrap(), &program);
+    let opened = CkksSession::within(Evaluator::new(&c, &other).unwrap(), &program, 0);
     assert!(refusal(opened).starts_with("wrong_key"));
+    // A budget is spent on matrices first, then on keys; less than an instruction takes is refused with what it takes.
+    let share = |bytes| Shares::of(&c, &program, &stored, bytes);
+    let whole = Shares { matrices: usize::MAX, keys: usize::MAX };
+    assert_eq!(share(ready + matrices).unwrap(), whole);
+    let refused = refusal(share(ready / 100));
+    assert!(refused.starts_with("memory") && refused.contains("GB for keys and matrices"));
+    let some = share(ready * 3 / 4).unwrap();
+    assert!(some.matrices <= matrices && some.matrices + some.keys < ready * 3 / 4, "{some:?}");
+    assert!(some.matrices == matrices || some.keys == 0, "{some:?}");
     std::fs::remove_file(&path).unwrap();
 }
 

@@ -1,26 +1,81 @@
 //! The machine of CKKS programs: this processor, by [`Evaluator`]; every instruction uses all threads.
 //!
 //! [`CkksSession::open`] checks the keys and encodes the matrices, most of a program's memory besides the keys; a session
-//! runs any number of ciphertexts. A session that is [streaming](CkksSession::streaming) encodes each matrix when its turn
-//! comes, and with keys that stay in their file no more of them is in memory than an instruction takes. Levels, scales and slots of the results are those that the program has recorded.
+//! runs any number of ciphertexts. A session [within](CkksSession::within) less memory encodes those that do not fit whenever
+//! their turn comes, and so it expands keys that are packed or in their file: no more of either is in memory than what is
+//! kept and what an instruction takes. A byte of a matrix is dearer to make again than one of a key, two to three times:
+//! [`Shares`] spends a budget on matrices first. Levels, scales and slots of the results are those that the program has recorded.
 
-use crate::cipher::{Purpose, Rlwe};
-use crate::ckks::{Evaluator, LinearMap};
+use crate::cipher::{CkksKeys, Purpose, Rlwe};
+use crate::ckks::{Context, Evaluator, LinearMap};
 use crate::program::Reg;
 use crate::program::ckks::{CkksOp, CkksProgram, MapSpec, RlweInfo};
 use crate::{Error, Result};
 use std::sync::Arc;
 
+/// The matrices of a program that a session keeps encoded, in their order; none where it is encoded when its turn comes.
+pub type CkksMaps = Arc<[Option<LinearMap>]>;
+
 /// A program made ready for keys.
 pub struct CkksSession<'a> {
     evaluator: Evaluator<'a>,
     program: &'a CkksProgram,
-    /// None where each is encoded when its turn comes.
-    maps: Option<Arc<[LinearMap]>>,
+    maps: CkksMaps,
     dead: Vec<Vec<Reg>>,
 }
 
+/// How memory for keys and matrices is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shares {
+    /// Bytes for encoded matrices that are kept: [`CkksSession::within`].
+    pub matrices: usize,
+    /// Bytes for keys that are kept ready: [`Context::ready_keys`].
+    pub keys: usize,
+}
+
 const OP: &str = "bootstrap";
+
+impl Shares {
+    /// Spends `bytes` on the keys and matrices of a program: first on those of the largest instruction, which may have to
+    /// be made when its turn comes, then on matrices to be kept, then on keys. What a run takes besides is its
+    /// ciphertexts and work space.
+    ///
+    /// # Errors
+    /// `Memory` where that is less than an instruction takes.
+    pub fn of(
+        context: &Context,
+        program: &CkksProgram,
+        keys: &CkksKeys,
+        bytes: usize,
+    ) -> Result<Shares> {
+        let own = |op: &CkksOp| {
+            let map = match op {
+                CkksOp::Linear { map, .. } => {
+                    encoded_bytes(context, &program.maps()[*map as usize])
+                }
+                _ => 0,
+            };
+            map + context.key_bytes(&program.needs_of(op))
+        };
+        let least = program.ops().iter().map(own).max().unwrap_or(0);
+        let all = program.maps().iter().map(|m| encoded_bytes(context, m)).sum::<usize>();
+        if bytes >= all + context.ready_bytes(keys) {
+            return Ok(Shares { matrices: usize::MAX, keys: usize::MAX });
+        }
+        let Some(spare) = bytes.checked_sub(least) else {
+            let gigabytes =
+                |bytes: usize| format!("{:.2} GB for keys and matrices", bytes as f64 / 1e9);
+            let remedy = "allow more memory, or make keys of fewer baby steps or for more stages";
+            return Err(Error::memory(OP, gigabytes(least), gigabytes(bytes), remedy));
+        };
+        let matrices = spare.min(all);
+        Ok(Shares { matrices, keys: spare - matrices })
+    }
+}
+
+fn encoded_bytes(context: &Context, map: &MapSpec) -> usize {
+    LinearMap::bytes_of(context, &map.matrix, map.level)
+}
 
 impl<'a> CkksSession<'a> {
     /// Checks that the keys suffice and encodes the matrices.
@@ -28,44 +83,56 @@ impl<'a> CkksSession<'a> {
     /// # Errors
     /// `WrongParams` for a program of another set, `WrongKey` naming what is missing.
     pub fn open(evaluator: Evaluator<'a>, program: &'a CkksProgram) -> Result<CkksSession<'a>> {
-        CkksSession::resume(evaluator, program, None)
+        CkksSession::within(evaluator, program, usize::MAX)
     }
 
-    /// [`CkksSession::open`] with the matrices that another session of an equal program has encoded ([`CkksSession::maps`]).
-    ///
-    /// # Errors
-    /// As [`CkksSession::open`]; `BadInput` where the matrices are not those of the program, as far as sizes tell.
-    pub fn resume(
-        evaluator: Evaluator<'a>,
-        program: &'a CkksProgram,
-        maps: Option<Arc<[LinearMap]>>,
-    ) -> Result<CkksSession<'a>> {
-        let mut session = CkksSession::streaming(evaluator, program)?;
-        let maps = match maps {
-            Some(maps) if maps.len() == program.maps().len() => maps,
-            Some(maps) => {
-                let (wanted, got) = (program.maps().len().to_string(), maps.len().to_string());
-                let remedy = "take them from a session of the same program";
-                return Err(Error::bad_input(OP, format!("{wanted} matrices"), got, remedy));
-            }
-            None => program.maps().iter().map(|m| session.encoded(m)).collect::<Result<_>>()?,
-        };
-        session.maps = Some(maps);
-        Ok(session)
-    }
-
-    /// A session that takes less memory and more time: it encodes a matrix when its turn comes and drops it afterwards, and
-    /// so it does with keys that stay in their file ([`Context::open_keys`](crate::ckks::Context::open_keys)).
+    /// A session that takes less memory and more time: it keeps encoded matrices of at most `bytes` together, the largest
+    /// first, and encodes the others when their turn comes.
     ///
     /// # Errors
     /// As [`CkksSession::open`].
-    pub fn streaming(
+    pub fn within(
         evaluator: Evaluator<'a>,
         program: &'a CkksProgram,
+        bytes: usize,
+    ) -> Result<CkksSession<'a>> {
+        let maps = program.maps().iter().map(|_| None).collect();
+        let session = CkksSession::resume(evaluator, program, maps)?;
+        let context = session.evaluator.context();
+        let size =
+            |map: &MapSpec| if bytes == usize::MAX { 0 } else { encoded_bytes(context, map) };
+        let mut sizes: Vec<(usize, usize)> =
+            program.maps().iter().map(size).enumerate().map(|(i, s)| (s, i)).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut left, mut kept) = (bytes, vec![false; sizes.len()]);
+        for (size, i) in sizes {
+            if size <= left {
+                left -= size;
+                kept[i] = true;
+            }
+        }
+        let encode = |(map, kept): (&MapSpec, bool)| kept.then(|| session.encoded(map)).transpose();
+        let maps = program.maps().iter().zip(kept).map(encode).collect::<Result<_>>()?;
+        Ok(CkksSession { maps, ..session })
+    }
+
+    /// A session with the matrices that another session of an equal program has encoded ([`CkksSession::maps`]).
+    ///
+    /// # Errors
+    /// As [`CkksSession::open`]; `BadInput` where the matrices are not those of the program, as far as their number tells.
+    pub fn resume(
+        evaluator: Evaluator<'a>,
+        program: &'a CkksProgram,
+        maps: CkksMaps,
     ) -> Result<CkksSession<'a>> {
         evaluator.context().check_set(OP, program.params().name)?;
         program.require(evaluator.keys())?;
-        Ok(CkksSession { evaluator, program, maps: None, dead: program.last_uses() })
+        if maps.len() != program.maps().len() {
+            let (wanted, got) = (program.maps().len().to_string(), maps.len().to_string());
+            let remedy = "take them from a session of the same program";
+            return Err(Error::bad_input(OP, format!("{wanted} matrices"), got, remedy));
+        }
+        Ok(CkksSession { evaluator, program, maps, dead: program.last_uses() })
     }
 
     fn encoded(&self, map: &MapSpec) -> Result<LinearMap> {
@@ -73,14 +140,14 @@ impl<'a> CkksSession<'a> {
         LinearMap::new(context, &map.matrix, map.level, map.baby, map.scale)
     }
 
-    /// The encoded matrices, shared; none of a session that is streaming.
-    pub fn maps(&self) -> Option<Arc<[LinearMap]>> {
+    /// The encoded matrices, shared.
+    pub fn maps(&self) -> CkksMaps {
         self.maps.clone()
     }
 
     /// Bytes of the encoded matrices.
     pub fn bytes(&self) -> usize {
-        self.maps.iter().flat_map(|maps| maps.iter()).map(LinearMap::bytes).sum()
+        self.maps.iter().flatten().map(LinearMap::bytes).sum()
     }
 
     /// Runs the program on ciphertexts at the levels of its inputs or above.
@@ -127,7 +194,7 @@ impl<'a> CkksSession<'a> {
         outputs.collect()
     }
 
-    /// Drops the keys read from their file that the instruction does not need.
+    /// Drops the expanded keys that the instruction does not need.
     fn let_go(&self, op: &CkksOp) {
         let needs = self.program.needs_of(op);
         let plan = self.evaluator.context().key_plan(&needs);
@@ -174,8 +241,8 @@ impl<'a> CkksSession<'a> {
         let get = |reg: &Reg| self.read(file, *reg);
         let info = self.program.reg(op.result());
         match op {
-            CkksOp::Linear { src, map, .. } => match &self.maps {
-                Some(maps) => evaluator.linear(get(src)?, &maps[*map as usize]),
+            CkksOp::Linear { src, map, .. } => match &self.maps[*map as usize] {
+                Some(map) => evaluator.linear(get(src)?, map),
                 None => {
                     let map = self.encoded(&self.program.maps()[*map as usize])?;
                     evaluator.linear(get(src)?, &map)

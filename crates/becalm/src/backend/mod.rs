@@ -13,7 +13,7 @@ pub mod processor;
 mod reference;
 mod registers;
 
-pub use ckks::CkksSession;
+pub use ckks::{CkksMaps, CkksSession, Shares};
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, gpus};

@@ -5,7 +5,6 @@
 //! (b_j, a_j) with b_j + a_j·s' = e_j + P·s modulo the primes of the digit, e_j modulo the others.
 
 use super::KeyId;
-use crate::math::buffer::Buffer;
 use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
@@ -13,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::sync::{Arc, Mutex};
-use zeroize::ZeroizeOnDrop;
+use std::sync::{Arc, Mutex, OnceLock};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// One ciphertext: up to N/2 complex values under one key.
 #[derive(Clone)]
@@ -89,9 +88,17 @@ pub struct CkksSecretKey {
     pub(crate) id: KeyId,
     /// N coefficients in {−1, 0, 1}.
     pub(crate) coefficients: Vec<f64>,
+    /// Their values modulo the words of the lowest tier, made when first used; they wipe themselves.
+    #[zeroize(skip)]
+    pub(crate) values: OnceLock<Zeroizing<Vec<f64>>>,
 }
 
 impl CkksSecretKey {
+    /// A key of these coefficients.
+    pub(crate) fn new(params: &'static str, id: KeyId, coefficients: Vec<f64>) -> CkksSecretKey {
+        CkksSecretKey { params, id, coefficients, values: OnceLock::new() }
+    }
+
     /// Identity of the key.
     pub fn id(&self) -> KeyId {
         self.id
@@ -130,19 +137,19 @@ pub struct SwitchKey {
     /// What the masks are drawn from.
     pub(crate) seed: PublicSeed,
     /// b_j: [digit][word of the chain, then special][N].
-    pub(crate) bodies: Buffer<f64>,
+    pub(crate) bodies: Scratch,
     /// a_j, likewise.
-    pub(crate) masks: Buffer<f64>,
+    pub(crate) masks: Scratch,
 }
 
 impl SwitchKey {
     /// Bytes in memory.
     pub fn bytes(&self) -> usize {
-        (self.bodies.as_slice().len() + self.masks.as_slice().len()) * 8
+        (self.bodies.len() + self.masks.len()) * 8
     }
 }
 
-/// A switch key whose bodies stay in a file until they are used.
+/// A switch key of which there are the seed and the bodies, packed, until it is used.
 pub(crate) struct StoredKey {
     /// As in [`SwitchKey`].
     pub(crate) level: usize,
@@ -150,13 +157,17 @@ pub(crate) struct StoredKey {
     pub(crate) special: usize,
     /// As in [`SwitchKey`].
     pub(crate) seed: PublicSeed,
-    /// Where the bodies are, packed.
-    pub(crate) file: Arc<Mutex<File>>,
-    /// From which byte on.
-    pub(crate) at: u64,
+    pub(crate) bodies: Packed,
 }
 
-/// A switch key, ready or in its file.
+/// Where packed bodies are.
+pub(crate) enum Packed {
+    Memory(Vec<u8>),
+    /// From which byte on.
+    File(Arc<Mutex<File>>, u64),
+}
+
+/// A switch key, ready or packed.
 #[derive(Clone)]
 pub(crate) enum Held {
     Ready(Arc<SwitchKey>),
@@ -176,7 +187,10 @@ impl Held {
     fn bytes(&self) -> usize {
         match self {
             Held::Ready(key) => key.bytes(),
-            Held::Stored(_) => 0,
+            Held::Stored(key) => match &key.bodies {
+                Packed::Memory(bytes) => bytes.len(),
+                Packed::File(..) => 0,
+            },
         }
     }
 }
@@ -197,7 +211,7 @@ impl CkksKeys {
         self.id
     }
 
-    /// Bytes in memory; keys that stay in their file take none.
+    /// Bytes in memory; keys that stay in their file take none, compact ones what they take in a file.
     pub fn bytes(&self) -> usize {
         self.switches.values().map(Held::bytes).sum()
     }

@@ -52,6 +52,8 @@ pub struct Context {
 /// The ring of polynomials in X^8, and for each word where its values stand in the vectors of eight of the tiles.
 pub(super) struct Eighth {
     pub(super) ring: Ring,
+    pub(super) fft: Arc<Plan>,
+    pub(super) slots: Vec<(usize, usize)>,
     pub(super) order: Vec<Vec<u32>>,
 }
 
@@ -153,15 +155,7 @@ impl Context {
         let words = [levels.concat(), special.clone()].concat();
         let ring = Ring::new(params.degree(), &words, Level::best())?;
         let fft = Plan::get(params.degree(), Level::best())?;
-        let mut places = vec![0; params.slots()];
-        fft.exponents().iter().enumerate().for_each(|(i, u)| places[*u as usize] = i);
-        let mut power = 1;
-        let slots = (0..params.slots()).map(|_| {
-            let at = fft.position(places[power / 4]);
-            power = power * 5 % (2 * params.degree());
-            at
-        });
-        let slots = slots.collect();
+        let slots = slots_of(&fft);
         let mut context = Context {
             params,
             ring,
@@ -326,6 +320,7 @@ impl Context {
         let (n, words) = (self.params.degree(), self.chain + self.special);
         let primes: Vec<u64> = (0..words).map(|i| self.ring.word(i).p).collect();
         let ring = Ring::new(n / 8, &primes, Level::best()).ok()?;
+        let fft = Plan::get(n / 8, Level::best()).ok()?;
         let order = (0..words).into_par_iter().map(|i| {
             // X^8 there and X here take the same values, each once.
             let (mut there, mut here) = (self.ring.scratch(n), ring.scratch(n / 8));
@@ -343,7 +338,8 @@ impl Context {
             kept.map(|x| places.get(&exact(x)).copied()).collect::<Option<Vec<u32>>>()
         });
         let order = order.collect::<Option<Vec<_>>>()?;
-        Some(self.eighth.get_or_init(|| Eighth { ring, order }))
+        let slots = slots_of(&fft);
+        Some(self.eighth.get_or_init(|| Eighth { ring, fft, slots, order }))
     }
 
     /// The permutation of values that X → X^`power` is, made once.
@@ -351,6 +347,19 @@ impl Context {
         let mut made = self.permutations.lock().unwrap_or_else(PoisonError::into_inner);
         made.entry(power).or_insert_with(|| Arc::new(self.ring.permutation(power))).clone()
     }
+}
+
+/// For slot j, the value at ζ^(5^j), the positions of its real and imaginary part in a transform.
+fn slots_of(fft: &Plan) -> Vec<(usize, usize)> {
+    let mut places = vec![0; fft.size() / 2];
+    fft.exponents().iter().enumerate().for_each(|(i, u)| places[*u as usize] = i);
+    let mut power = 1;
+    let slots = (0..fft.size() / 2).map(|_| {
+        let at = fft.position(places[power / 4]);
+        power = power * 5 % (2 * fft.size());
+        at
+    });
+    slots.collect()
 }
 
 /// Cuts words into ranges of at most `bits`.

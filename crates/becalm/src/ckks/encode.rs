@@ -6,6 +6,7 @@
 use super::Context;
 use super::context::Eighth;
 use crate::math::complex::Complex;
+use crate::math::fft::Plan;
 use crate::math::rns::{Ring, Scratch, TILE, centred, mul, pow};
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -23,22 +24,43 @@ pub(crate) fn residue(x: f64, p: u64) -> f64 {
     if x < 0.0 { -centred(magnitude, p) } else { centred(magnitude, p) }
 }
 
-/// Coefficients, rounded, as values modulo word `i` of a ring.
-fn transformed<'a>(
+/// Whether the vectors' way of rounding does for these: all below 2^70.
+fn small(coefficients: &[f64]) -> bool {
+    coefficients.iter().all(|c| c.abs() < 2f64.powi(70))
+}
+
+/// Coefficients, rounded, and `noise`, modulo word `i` of a ring, as values.
+fn transformed(
     ring: &Ring,
     i: usize,
-    coefficients: impl Iterator<Item = &'a f64>,
+    (coefficients, small): (&[f64], bool),
+    noise: Option<&[f64]>,
     limb: &mut [f64],
 ) {
-    let p = ring.word(i).p;
-    for (x, c) in limb.iter_mut().zip(coefficients) {
-        *x = c.round_ties_even();
-        if x.abs() >= 2f64.powi(70) {
-            *x = residue(*x, p);
-        }
+    if small {
+        ring.round(i, limb, coefficients);
+    } else {
+        let p = ring.word(i).p;
+        let limb = limb.iter_mut().zip(coefficients);
+        limb.for_each(|(x, c)| *x = residue(c.round_ties_even(), p));
     }
-    ring.reduce(i, limb);
+    if let Some(noise) = noise {
+        ring.add(i, limb, noise);
+    }
     ring.forward(i, limb);
+}
+
+/// The real coefficients of the polynomial that has `values`, a power of two of them, in its slots, again and again, times
+/// `scale`; not rounded.
+fn embedded(plan: &Plan, slots: &[(usize, usize)], values: &[Complex], scale: f64) -> Vec<f64> {
+    let mut data = vec![0.0; 2 * slots.len()];
+    for ((re, im), v) in slots.iter().zip(values.iter().cycle()) {
+        (data[*re], data[*im]) = (v.re, v.im);
+    }
+    plan.inverse(&mut data);
+    let factor = scale / slots.len() as f64;
+    data.iter_mut().for_each(|x| *x *= factor);
+    data
 }
 
 impl Context {
@@ -57,7 +79,9 @@ impl Context {
         }
         match values.iter().position(|v| !v.re.is_finite() || !v.im.is_finite()) {
             Some(at) => {
-                let got = format!("{:?} at position {at}", values[at]);
+                let Complex { re, im } = values[at];
+                let value = if im == 0.0 { format!("{re}") } else { format!("{re} + {im}i") };
+                let got = format!("{value} at position {at}");
                 Err(Error::bad_input(op, "finite values", got, "remove NaN and infinities"))
             }
             None => Ok(()),
@@ -66,15 +90,7 @@ impl Context {
 
     /// The N real coefficients of the polynomial that has `values` in its slots, times `scale`; not rounded.
     pub(crate) fn coefficients(&self, values: &[Complex], scale: f64) -> Vec<f64> {
-        let mut data = vec![0.0; self.params().degree()];
-        for (j, (re, im)) in self.slots().iter().enumerate() {
-            let v = values[j % values.len()];
-            (data[*re], data[*im]) = (v.re, v.im);
-        }
-        self.fft().inverse(&mut data);
-        let factor = scale / self.params().slots() as f64;
-        data.iter_mut().for_each(|x| *x *= factor);
-        data
+        embedded(self.fft(), self.slots(), values, scale)
     }
 
     /// The values in all N/2 slots of a polynomial with real coefficients, divided by `scale`.
@@ -89,10 +105,25 @@ impl Context {
 
     /// Coefficients, rounded, as values modulo the given words: a limb each.
     pub(crate) fn limbs(&self, coefficients: &[f64], words: &[usize]) -> Scratch {
+        self.values_of(coefficients, None, words)
+    }
+
+    /// Coefficients, rounded, plus noise of small integers.
+    pub(crate) fn noisy_limbs(
+        &self,
+        coefficients: &[f64],
+        noise: &[f64],
+        words: &[usize],
+    ) -> Scratch {
+        self.values_of(coefficients, Some(noise), words)
+    }
+
+    fn values_of(&self, coefficients: &[f64], noise: Option<&[f64]>, words: &[usize]) -> Scratch {
         let (ring, n) = (self.ring(), coefficients.len());
-        let mut out = ring.scratch(words.len() * n);
+        let (mut out, coefficients) =
+            (ring.scratch(words.len() * n), (coefficients, small(coefficients)));
         let limbs = out.par_chunks_mut(n).zip(words);
-        limbs.for_each(|(limb, i)| transformed(ring, *i, coefficients.iter(), limb));
+        limbs.for_each(|(limb, i)| transformed(ring, *i, coefficients, noise, limb));
         out
     }
 
@@ -106,21 +137,22 @@ impl Context {
         special: usize,
     ) -> Scratch {
         let (n, words) = (self.params().degree(), self.words_of(level, special));
-        let coefficients = self.coefficients(values, scale);
         let mut out = self.ring().scratch(words.len() * n / 8);
-        out.par_chunks_mut(n / 8).zip(&words).for_each(|(kept, i)| match self.eighth() {
-            Some(Eighth { ring, order }) => {
+        if let Some(Eighth { ring, fft, slots, order }) = self.eighth() {
+            let values = &values[..values.len().min(slots.len())];
+            let coefficients = embedded(fft, slots, values, scale);
+            let coefficients = (&coefficients[..], small(&coefficients));
+            out.par_chunks_mut(n / 8).zip(&words).for_each(|(kept, i)| {
                 let mut limb = ring.scratch(n / 8);
-                transformed(ring, *i, coefficients.iter().step_by(8), &mut limb);
+                transformed(ring, *i, coefficients, None, &mut limb);
                 kept.iter_mut().zip(&order[*i]).for_each(|(x, k)| *x = limb[*k as usize]);
-            }
-            None => {
-                let mut limb = self.ring().scratch(n);
-                transformed(self.ring(), *i, coefficients.iter(), &mut limb);
-                let tiles = kept.chunks_mut(8).zip(limb.chunks(TILE));
-                tiles.for_each(|(x, tile)| x.copy_from_slice(&tile[..8]));
-            }
-        });
+            });
+            return out;
+        }
+        let whole = self.plain(values, scale, level, special);
+        for (x, tile) in out.chunks_mut(8).zip(whole.chunks(TILE)) {
+            x.copy_from_slice(&tile[..8]);
+        }
         out
     }
 

@@ -13,6 +13,9 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
+/// What the transform in doubles loses of the largest value.
+const ENCODING_ERROR: f64 = 1.0 / (1u64 << 50) as f64;
+
 impl Context {
     /// Encrypts a power of two of values, at most N/2, at `level` (at most the set's `levels`) under the secret key.
     /// Values of absolute value up to about 1 keep the precision that the set claims.
@@ -27,10 +30,10 @@ impl Context {
         secret: &CkksSecretKey,
     ) -> Result<Rlwe> {
         self.check_set("encrypt", secret.params)?;
-        let message = self.message(values, level)?;
-        let parts = self.zero(secret, level, Domain::Ciphertext)?;
-        let n = self.params().degree() as f64;
-        self.sealed(message, parts, values.len(), level, secret.id, NOISE_STD * n.sqrt())
+        let (message, rounding) = self.message(values, level)?;
+        let parts = self.sealed(secret, level, Domain::Ciphertext, Some(&message))?;
+        let error = NOISE_STD * (self.params().degree() as f64).sqrt() / self.scale(level)?;
+        self.fresh(parts, values.len(), level, secret.id, error.hypot(rounding))
     }
 
     /// As [`Context::encrypt`], with a public key.
@@ -44,7 +47,7 @@ impl Context {
         key: &CkksPublicKey,
     ) -> Result<Rlwe> {
         self.check_set("encrypt", key.params)?;
-        let message = self.message(values, level)?;
+        let (message, rounding) = self.message(values, level)?;
         let (words, n) = (self.words_of(level, 0), self.params().degree());
         let mut stream = NoiseStream::new(&SecretSeed::from_system()?, Domain::PublicKey, 1);
         let mut mask = Zeroizing::new(vec![0; n]);
@@ -52,7 +55,11 @@ impl Context {
         let mask = Zeroizing::new(mask.iter().map(|x| *x as f64).collect::<Vec<_>>());
         let mask = self.secret_limbs(&mask, &words);
         let parts = [0, 1].map(|k| {
-            let mut part = self.limbs(&self.noise(&mut stream), &words);
+            let noise = self.noise(&mut stream);
+            let mut part = match k {
+                0 => self.noisy_limbs(&message, &noise, &words),
+                _ => self.limbs(&noise, &words),
+            };
             let limbs = part.par_chunks_mut(n).zip(mask.par_chunks(n)).enumerate();
             limbs.for_each(|(i, (x, v))| {
                 self.ring().mul_add(words[i], x, v, &key.parts[k][i * n..][..n]);
@@ -61,44 +68,47 @@ impl Context {
         });
         // e·v + e_0 + e_1·s: variance (1 + 2·2N/3)·σ² a coefficient.
         let n = n as f64;
-        let error = NOISE_STD * (n * (1.0 + 4.0 / 3.0 * n)).sqrt();
-        self.sealed(message, parts, values.len(), level, key.id, error)
+        let error = NOISE_STD * (n * (1.0 + 4.0 / 3.0 * n)).sqrt() / self.scale(level)?;
+        self.fresh(parts, values.len(), level, key.id, error.hypot(rounding))
     }
 
-    fn message(&self, values: &[Complex], level: usize) -> Result<Zeroizing<Vec<f64>>> {
-        self.check_values("encrypt", values)?;
-        let scale = self.scale(level)?;
-        let coefficients = Zeroizing::new(self.coefficients(values, scale));
-        let modulus: f64 = (0..=level.min(3)).map(|i| self.step(i)).product();
-        match coefficients.iter().map(|x| x.abs()).fold(0.0, f64::max) {
-            largest if largest < modulus / 4.0 => Ok(coefficients),
-            largest => Err(Error::bad_input(
-                "encrypt",
-                format!("values whose encoding stays below 2^{:.0}", (modulus / 4.0).log2()),
-                format!("2^{:.1}", largest.log2()),
-                "scale the values down, or encrypt at a higher level",
-            )),
+    /// The coefficients of a message, and the standard deviation of what doubles lose of its largest value.
+    fn message(&self, values: &[Complex], level: usize) -> Result<(Zeroizing<Vec<f64>>, f64)> {
+        let (op, most) = ("encrypt", self.params().levels);
+        self.check_values(op, values)?;
+        if level > most {
+            let remedy = "choose one of these; the levels above belong to bootstraps";
+            let wanted = format!("a level from 0 to {most}");
+            return Err(Error::bad_input(op, wanted, level.to_string(), remedy));
         }
+        let coefficients = Zeroizing::new(self.coefficients(values, self.scale(level)?));
+        let largest = coefficients.iter().map(|x| x.abs()).fold(0.0, f64::max);
+        // As many words as are decrypted.
+        let modulus: f64 =
+            self.words_of(level, 0).iter().take(3).map(|i| self.ring().word(*i).prime).product();
+        if largest < modulus / 4.0 {
+            let value = values.iter().map(|v| v.abs()).fold(0.0, f64::max);
+            return Ok((coefficients, value * ENCODING_ERROR));
+        }
+        let wanted = format!("values whose encoding stays below 2^{:.0}", (modulus / 4.0).log2());
+        let got = match largest.is_finite() {
+            true => format!("2^{:.1}", largest.log2()),
+            false => "one beyond all numbers".into(),
+        };
+        let remedy = "scale the values down, or encrypt at a higher level";
+        Err(Error::bad_input(op, wanted, got, remedy))
     }
 
-    fn sealed(
+    fn fresh(
         &self,
-        message: Zeroizing<Vec<f64>>,
-        mut parts: [Scratch; 2],
+        parts: [Scratch; 2],
         slots: usize,
         level: usize,
         key: KeyId,
         error: f64,
     ) -> Result<Rlwe> {
-        let (words, n) = (self.words_of(level, 0), self.params().degree());
-        let mut limbs = self.limbs(&message, &words);
-        let pairs = parts[0].par_chunks_mut(n).zip(limbs.par_chunks(n)).enumerate();
-        pairs.for_each(|(i, (x, m))| self.ring().add(words[i], x, m));
-        // It goes back to the pool of everybody's buffers.
-        limbs.zeroize();
-        let scale = self.scale(level)?;
-        let params = self.params().name;
-        Ok(Rlwe { params, key, level, scale, slots, error: error / scale, parts })
+        let (scale, params) = (self.scale(level)?, self.params().name);
+        Ok(Rlwe { params, key, level, scale, slots, error, parts })
     }
 
     /// Decrypts to the values in the slots. The error of CKKS depends on the secret: do not publish what this returns
@@ -121,7 +131,7 @@ impl Context {
         let n = self.params().degree();
         let mut words = self.words_of(ciphertext.level, 0);
         words.truncate(3);
-        let s = self.secret_limbs(&secret.coefficients, &words);
+        let s = self.secret_values(secret, ciphertext.level);
         let mut phase = self.ring().scratch(words.len() * n);
         phase.par_chunks_mut(n).enumerate().for_each(|(i, x)| {
             x.copy_from_slice(&ciphertext.parts[0][i * n..][..n]);

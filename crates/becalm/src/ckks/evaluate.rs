@@ -4,6 +4,7 @@
 //! rescaled once, in one division, however many terms it has.
 
 use super::encode::residue;
+use super::inspect::{self, named};
 use super::{Context, power_of_rotation};
 use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::math::complex::Complex;
@@ -17,12 +18,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Relative difference of two scales that counts as none.
 const SAME_SCALE: f64 = 1e-9;
 
-/// A context with keys: what a server computes with. Keys that stay in their file are read when they are first used, no
+/// A context with keys: what a server computes with. Keys that are packed or in their file are expanded when they are first used, no
 /// more of them than the level takes, and kept until the evaluator goes or a session lets go of them.
 pub struct Evaluator<'a> {
     context: &'a Context,
     keys: &'a CkksKeys,
-    /// What was read, for which purpose and tier.
+    /// What was expanded, for which purpose and tier.
     read: Mutex<BTreeMap<(Purpose, usize), Arc<SwitchKey>>>,
 }
 
@@ -487,28 +488,17 @@ impl<'a> Evaluator<'a> {
             Some(Held::Stored(key)) => return self.read(which, key, level),
             None => {}
         }
-        let what = match purpose {
-            Purpose::Multiply => "the key of multiplication".into(),
-            Purpose::Galois(g) => format!("the key of X -> X^{g}"),
-            Purpose::ToEphemeral | Purpose::FromEphemeral => {
-                "the keys to the ephemeral secret".into()
-            }
-        };
+        let degree = self.context.params().degree();
+        let what = named(purpose, degree);
         let got = match held {
             Some(key) => format!("one up to level {}", key.level()),
-            None => {
-                let galois = self.keys.switches.keys().filter_map(|(p, _)| match p {
-                    Purpose::Galois(g) => Some(g),
-                    _ => None,
-                });
-                format!("keys of {:?}", galois.collect::<Vec<_>>())
-            }
+            None => inspect::held(self.keys, degree),
         };
-        let remedy = "declare it, with its level, in `Needs` when keys are made";
-        Err(Error::wrong_key(op, format!("{what} up to level {level}"), got, remedy))
+        let remedy = "declare it when keys are made: `rotations` and `conjugate` of `keygen` in Python, `Needs` in Rust";
+        Err(Error::wrong_key(op, format!("a key for {what} up to level {level}"), got, remedy))
     }
 
-    /// A key from its file, up to `level`.
+    /// A key that was packed, up to `level`.
     fn read(
         &self,
         which: (Purpose, usize),
@@ -521,12 +511,12 @@ impl<'a> Evaluator<'a> {
         }
         // Not both at once. Nothing is locked meanwhile: a thread that waits for a part of this may begin other work.
         read().remove(&which);
-        let key = Arc::new(self.context.expand(which.0, key, level)?);
+        let key = Arc::new(self.context.expand(which.0, key, level, false)?);
         read().insert(which, key.clone());
         Ok(key)
     }
 
-    /// Lets go of the keys that were read from their file, but for these.
+    /// Lets go of the keys that were expanded, but for these.
     pub(crate) fn keep(&self, needed: impl Fn(&(Purpose, usize)) -> bool) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         read.retain(|which, _| needed(which));

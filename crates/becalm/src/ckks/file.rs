@@ -5,7 +5,6 @@
 //! of a fresh encryption is raised to it: one that is too small would have too little noise added to what is shared.
 
 use super::Context;
-use super::wire::{packed, unpacked, width};
 use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Reader, Trust, bad, hex, read_file, require_limit,
 };
@@ -38,6 +37,12 @@ impl Context {
         self.ciphertext_draft(x, &parts)?.save(path.as_ref(), false)
     }
 
+    /// Bytes of a ciphertext of this set in a file, but for the header.
+    pub fn stored_ciphertext_bytes(&self, x: &Rlwe) -> usize {
+        let words = self.words_of(x.level.min(self.params().top_level()), 0);
+        2 * words.into_iter().map(|i| self.limb_bytes(i)).sum::<usize>()
+    }
+
     /// A ciphertext from a file in memory.
     ///
     /// # Errors
@@ -53,9 +58,8 @@ impl Context {
         for (k, name) in ["c0", "c1"].into_iter().enumerate() {
             let (mut bytes, mut part) = (file.bytes(name), self.ring().scratch(words.len() * n));
             for (i, limb) in words.iter().zip(part.chunks_mut(n)) {
-                let p = self.ring().word(*i).p;
-                let (own, rest) = bytes.split_at(n * width(p) as usize / 8);
-                unpacked(own, p, limb)?;
+                let (own, rest) = bytes.split_at(self.limb_bytes(*i));
+                self.unpack(*i, own, limb)?;
                 bytes = rest;
             }
             x.parts[k] = part;
@@ -108,7 +112,7 @@ impl Context {
             return Err(bad("coefficients of −1, 0 or 1", "another one"));
         }
         let coefficients = std::mem::take(&mut *coefficients);
-        Ok(CkksSecretKey { params: self.params().name, id, coefficients })
+        Ok(CkksSecretKey::new(self.params().name, id, coefficients))
     }
 
     /// Reads a secret key from a file.
@@ -157,7 +161,7 @@ impl Context {
         Ok([0, 1].map(|k| {
             let words = self.words_of(x.level.min(self.params().top_level()), 0);
             let limbs = words.into_iter().zip(x.parts[k].chunks(n));
-            limbs.flat_map(|(i, limb)| packed(limb, self.ring().word(i).p)).collect()
+            limbs.flat_map(|(i, limb)| self.ring().packed(i, limb)).collect()
         }))
     }
 
@@ -185,8 +189,7 @@ impl Context {
         let error = real(header, "error", 0.0, f64::MAX)?;
         let n = self.params().degree();
         let words = self.words_of(level, 0);
-        let bits: u64 = words.iter().map(|i| u64::from(width(self.ring().word(*i).p))).sum();
-        let bytes = [bits * n as u64 / 8];
+        let bytes = [words.iter().map(|i| self.limb_bytes(*i) as u64).sum::<u64>()];
         header.expect(&[("c0", Dtype::U8, &bytes), ("c1", Dtype::U8, &bytes)])?;
         let fresh = NOISE_STD * (n as f64).sqrt() / scale;
         let parts = [self.ring().scratch(0), self.ring().scratch(0)];

@@ -4,9 +4,10 @@
 use super::{power_of_rotation, wire};
 use crate::Result;
 use crate::cipher::file::{Header, Kind, bad, read_header};
-use crate::cipher::{KeyId, Purpose};
+use crate::cipher::{CkksKeys, KeyId, Purpose};
 use crate::math::random::PublicSeed;
 use crate::params::CkksParams;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -91,7 +92,21 @@ fn claim<T: FromStr>(header: &Header, name: &str) -> Result<Option<T>> {
     read.map(Some)
 }
 
-fn named(purpose: Purpose, degree: usize) -> String {
+/// What keys are for, those for one purpose in several tiers once: a few of them, and how many there are.
+pub(super) fn held(keys: &CkksKeys, degree: usize) -> String {
+    const FEW: usize = 8;
+    let purposes: BTreeSet<Purpose> = keys.switches.keys().map(|(purpose, _)| *purpose).collect();
+    let few: Vec<String> = purposes.iter().take(FEW).map(|p| named(*p, degree)).collect();
+    let more = if purposes.len() > FEW {
+        format!(" and {} more", purposes.len() - FEW)
+    } else {
+        String::new()
+    };
+    format!("keys for {}{more}", few.join(", "))
+}
+
+/// What a key is for.
+pub(super) fn named(purpose: Purpose, degree: usize) -> String {
     match purpose {
         Purpose::Multiply => "products".into(),
         Purpose::Galois(g) if g as usize + 1 == 2 * degree => "conjugation".into(),

@@ -125,9 +125,8 @@ impl Context {
         let (n, stored) = (self.params().degree(), key.count + key.special);
         let count = self.words(level);
         let at = if i < count { i } else { key.count + i - count };
-        [&key.bodies, &key.masks].map(|rows| {
-            (0..digits).map(|j| &rows.as_slice()[(j * stored + at) * n..][..n]).collect()
-        })
+        [&key.bodies, &key.masks]
+            .map(|rows| (0..digits).map(|j| &rows[(j * stored + at) * n..][..n]).collect())
     }
 
     /// Σ_j digit_j·(b_j, a_j) + P·(`add_0`, `add_1`), where they are not empty.

@@ -2,13 +2,14 @@
 
 use super::Context;
 use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyId, Purpose, SwitchKey};
-use crate::math::buffer::{Buffer, require_memory_or};
+use crate::math::buffer::require_memory_or;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::rns::{Scratch, centred, mul};
 use crate::math::sampling;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -65,7 +66,7 @@ impl Context {
         let mut id = [0; 16];
         id.copy_from_slice(&PublicSeed::from_system()?.0[..16]);
         let coefficients = self.ternary(&seed, None);
-        Ok(CkksSecretKey { params: self.params().name, id: KeyId(id), coefficients })
+        Ok(CkksSecretKey::new(self.params().name, KeyId(id), coefficients))
     }
 
     fn ternary(&self, seed: &SecretSeed, weight: Option<usize>) -> Vec<f64> {
@@ -80,9 +81,9 @@ impl Context {
 
     /// N coefficients of fresh noise.
     pub(crate) fn noise(&self, stream: &mut NoiseStream) -> Zeroizing<Vec<f64>> {
-        let mut e = Zeroizing::new(vec![0; self.params().degree()]);
-        sampling::gaussian(stream, NOISE_STD, &mut e);
-        Zeroizing::new(e.iter().map(|e| *e as f64).collect())
+        let mut e = Zeroizing::new(vec![0.0; self.params().degree()]);
+        sampling::rounded_gaussian(stream, NOISE_STD, &mut e);
+        e
     }
 
     /// Values of a secret polynomial modulo words, wiped when dropped.
@@ -100,24 +101,27 @@ impl Context {
         out
     }
 
-    /// Uniform residues modulo word `i`: the low bits of a word of the stream, drawn again until they are below p.
-    pub(crate) fn uniform(&self, stream: &mut MaskStream, i: usize, out: &mut [f64]) {
-        let p = self.ring().word(i).p;
-        let mask = p.next_power_of_two() - 1;
-        let (mut words, mut left) = ([0; 256], 0);
-        for x in out {
-            *x = loop {
-                if left == 0 {
-                    stream.fill_u64(&mut words);
-                    left = words.len();
-                }
-                left -= 1;
-                let candidate = words[words.len() - 1 - left] & mask;
-                if candidate < p {
-                    break centred(candidate, p);
-                }
-            };
+    /// Values of a secret key modulo the words of `level`, at the least.
+    pub(crate) fn secret_values<'a>(
+        &self,
+        secret: &'a CkksSecretKey,
+        level: usize,
+    ) -> Cow<'a, Zeroizing<Vec<f64>>> {
+        if self.tier_at(level) > 0 {
+            return Cow::Owned(self.secret_limbs(&secret.coefficients, &self.words_of(level, 0)));
         }
+        if let Some(made) = secret.values.get() {
+            return Cow::Borrowed(made);
+        }
+        // Not inside of the lock: a thread that waits for a part of this may begin another encryption.
+        let words = self.words_of(self.tier_of(0).end - 1, 0);
+        let made = self.secret_limbs(&secret.coefficients, &words);
+        Cow::Borrowed(secret.values.get_or_init(|| made))
+    }
+
+    /// Uniform residues modulo word `i`.
+    fn uniform(&self, mut stream: MaskStream, i: usize, out: &mut [f64]) {
+        self.ring().draw(i, |words| stream.fill_u64(words), out);
     }
 
     /// A key for encryption by anyone, at the highest level of the user.
@@ -126,29 +130,31 @@ impl Context {
     /// `WrongParams` for a secret of another set, `Io` when the system has no randomness.
     pub fn public_key(&self, secret: &CkksSecretKey) -> Result<CkksPublicKey> {
         self.check_set("make a public key", secret.params)?;
-        let parts = self.zero(secret, self.params().levels, Domain::PublicKey)?;
+        let parts = self.sealed(secret, self.params().levels, Domain::PublicKey, None)?;
         Ok(CkksPublicKey { params: self.params().name, id: secret.id, parts })
     }
 
-    /// An encryption of zero at `level`: b = e − a·s.
-    pub(crate) fn zero(
+    /// An encryption at `level` of a polynomial, or of zero: b = m + e − a·s.
+    pub(crate) fn sealed(
         &self,
         secret: &CkksSecretKey,
         level: usize,
         domain: Domain,
+        message: Option<&[f64]>,
     ) -> Result<[Scratch; 2]> {
         let (words, n) = (self.words_of(level, 0), self.params().degree());
-        let s = self.secret_limbs(&secret.coefficients, &words);
-        let mut noise = NoiseStream::new(&SecretSeed::from_system()?, domain, 0);
-        let mut b = self.limbs(&self.noise(&mut noise), &words);
+        let s = self.secret_values(secret, level);
+        let noise = self.noise(&mut NoiseStream::new(&SecretSeed::from_system()?, domain, 0));
+        let mut b = match message {
+            Some(m) => self.noisy_limbs(m, &noise, &words),
+            None => self.limbs(&noise, &words),
+        };
         let mut a = self.ring().scratch(words.len() * n);
         let seed = PublicSeed::from_system()?;
         a.par_chunks_mut(n).zip(b.par_chunks_mut(n)).enumerate().for_each(|(i, (a, b))| {
             let word = words[i];
-            self.uniform(&mut MaskStream::new(&seed, domain, word as u32), word, a);
-            let mut product = Zeroizing::new(vec![0.0; n]);
-            self.ring().mul(word, &mut product, a, &s[i * n..][..n]);
-            self.ring().sub(word, b, &product);
+            self.uniform(MaskStream::new(&seed, domain, word as u32), word, a);
+            self.ring().mul_sub(word, b, a, &s[i * n..][..n]);
         });
         Ok([b, a])
     }
@@ -198,11 +204,21 @@ impl Context {
     }
 
     fn planned_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
-        let one = |((purpose, _), level): (&(Purpose, usize), &usize)| {
-            let (count, special) = self.key_shape(*purpose, *level);
-            self.digits(*level).len() * (count + special) * self.params().degree() * 16
+        plan.iter().map(|((purpose, _), level)| self.ready_size(*purpose, *level)).sum()
+    }
+
+    /// Bytes in memory of the key for a purpose at `level`, expanded.
+    pub(super) fn ready_size(&self, purpose: Purpose, level: usize) -> usize {
+        let (count, special) = self.key_shape(purpose, level);
+        self.digits(level).len() * (count + special) * self.params().degree() * 16
+    }
+
+    /// Bytes of keys in memory when all of them are ready ([`Context::ready_keys`]).
+    pub fn ready_bytes(&self, keys: &CkksKeys) -> usize {
+        let size = |((purpose, _), key): (&(Purpose, usize), &Held)| {
+            self.ready_size(*purpose, key.level())
         };
-        plan.iter().map(one).sum()
+        keys.switches.iter().map(size).sum()
     }
 
     /// The keys that a server needs.
@@ -224,7 +240,33 @@ impl Context {
         secret: &CkksSecretKey,
         needs: &Needs,
         known: Option<&CkksKeys>,
+        go_on: impl FnMut(usize, usize) -> bool,
+    ) -> Result<CkksKeys> {
+        self.made_keys(secret, needs, known, go_on, false)
+    }
+
+    /// [`Context::keys_with`], packed as in their file: about 30 % of the memory. Each is expanded whenever it is used; only
+    /// that of the user's products, which is used most, is ready.
+    ///
+    /// # Errors
+    /// As [`Context::keys_with`].
+    pub fn compact_keys(
+        &self,
+        secret: &CkksSecretKey,
+        needs: &Needs,
+        known: Option<&CkksKeys>,
+        go_on: impl FnMut(usize, usize) -> bool,
+    ) -> Result<CkksKeys> {
+        self.made_keys(secret, needs, known, go_on, true)
+    }
+
+    fn made_keys(
+        &self,
+        secret: &CkksSecretKey,
+        needs: &Needs,
+        known: Option<&CkksKeys>,
         mut go_on: impl FnMut(usize, usize) -> bool,
+        compact: bool,
     ) -> Result<CkksKeys> {
         let op = "make keys";
         self.check_set(op, secret.params)?;
@@ -238,17 +280,16 @@ impl Context {
         }
         let remedy = "make keys for fewer rotations (2 baby steps need the fewest), lower levels or fewer slots: \
                       `Context::key_bytes` tells their size";
-        require_memory_or(op, self.planned_bytes(&missing), remedy)?;
+        let bytes = match compact {
+            true => self.packed_bytes(&missing),
+            false => self.planned_bytes(&missing),
+        };
+        require_memory_or(op, bytes, remedy)?;
         let words: Vec<usize> = (0..self.all_words()).collect();
         let s = self.secret_limbs(&secret.coefficients, &words);
-        let weight = self.params().bootstrap.map(|b| b.ephemeral_weight);
-        let sparse = match ephemeral.is_some() {
-            true => Zeroizing::new(self.ternary(&SecretSeed::from_system()?, weight)),
-            false => Zeroizing::default(),
-        };
-        let sparse = match sparse.is_empty() {
-            true => Zeroizing::default(),
-            false => self.secret_limbs(&sparse, &words),
+        let sparse = match ephemeral {
+            Some(_) => self.ephemeral_limbs(&words)?,
+            None => Zeroizing::default(),
         };
         let mut switches = known.map(|k| k.switches.clone()).unwrap_or_default();
         for (done, ((purpose, tier), level)) in missing.iter().enumerate() {
@@ -262,10 +303,21 @@ impl Context {
                 Purpose::ToEphemeral => self.switch_key(&s, &sparse, *level, special),
                 Purpose::FromEphemeral => self.switch_key(&sparse, &s, *level, special),
             };
-            switches.insert((*purpose, *tier), Held::Ready(Arc::new(key?)));
+            let held = match compact && (*purpose, *tier) != (Purpose::Multiply, 0) {
+                true => Held::Stored(Arc::new(self.stored(&key?))),
+                false => Held::Ready(Arc::new(key?)),
+            };
+            switches.insert((*purpose, *tier), held);
         }
         go_on(missing.len(), missing.len());
         Ok(CkksKeys { params: self.params().name, id: secret.id, switches })
+    }
+
+    /// Values of a fresh ephemeral secret, modulo words.
+    fn ephemeral_limbs(&self, words: &[usize]) -> Result<Zeroizing<Vec<f64>>> {
+        let weight = self.params().bootstrap.map(|b| b.ephemeral_weight);
+        let sparse = Zeroizing::new(self.ternary(&SecretSeed::from_system()?, weight));
+        Ok(self.secret_limbs(&sparse, words))
     }
 
     /// Values of the square of a secret.
@@ -329,23 +381,21 @@ impl Context {
         let (words, digits) = (self.words_of(level, special), self.digits(level));
         let (count, limbs) = (self.words(level), words.len());
         let len = digits.len() * limbs * n;
-        let (bodies, masks) = (Buffer::new(len)?, Buffer::new(len)?);
         let (seed, hidden) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
+        let (bodies, masks) = (Scratch::apart(len)?, Scratch::apart(len)?);
         let mut key = SwitchKey { level, count, special, seed, bodies, masks };
         self.draw_masks(&mut key);
         for (j, own) in digits.into_iter().enumerate() {
             let mut noise = NoiseStream::new(&hidden, Domain::Evaluation, j as u32);
             let noise = self.noise(&mut noise);
             let span = j * limbs * n..(j + 1) * limbs * n;
-            let bodies = key.bodies.as_mut_slice()[span.clone()].par_chunks_mut(n);
-            let masks = key.masks.as_slice()[span].par_chunks(n);
+            let bodies = key.bodies[span.clone()].par_chunks_mut(n);
+            let masks = key.masks[span].par_chunks(n);
             bodies.zip(masks).enumerate().for_each(|(i, (b, a))| {
                 let word = words[i];
                 b.copy_from_slice(&noise);
                 ring.forward(word, b);
-                let mut product = Zeroizing::new(vec![0.0; n]);
-                ring.mul(word, &mut product, a, &to[word * n..][..n]);
-                ring.sub(word, b, &product);
+                ring.mul_sub(word, b, a, &to[word * n..][..n]);
                 if own.contains(&i) {
                     let p = centred(self.special_product(special, word), ring.word(word).p);
                     ring.scale_add(word, b, &from[word * n..][..n], p);
@@ -359,10 +409,10 @@ impl Context {
     pub(crate) fn draw_masks(&self, key: &mut SwitchKey) {
         let (n, words) = (self.params().degree(), self.words_of(key.level, key.special));
         let (limbs, all) = (words.len(), self.all_words());
-        key.masks.as_mut_slice().par_chunks_mut(n).enumerate().for_each(|(i, a)| {
+        key.masks.par_chunks_mut(n).enumerate().for_each(|(i, a)| {
             let word = words[i % limbs];
             let index = (i / limbs * all + word) as u32;
-            self.uniform(&mut MaskStream::new(&key.seed, Domain::Evaluation, index), word, a);
+            self.uniform(MaskStream::new(&key.seed, Domain::Evaluation, index), word, a);
         });
     }
 

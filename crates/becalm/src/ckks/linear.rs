@@ -94,6 +94,11 @@ impl Matrix {
         self
     }
 
+    /// Which diagonals repeat after an eighth of so many slots.
+    fn forms(&self, slots: usize) -> Vec<(usize, bool)> {
+        self.diagonals.par_iter().map(|(k, d)| (*k, tiled(d, slots))).collect()
+    }
+
     /// Numbers of the diagonals there are.
     pub fn rotations(&self) -> impl Iterator<Item = usize> + '_ {
         self.diagonals.keys().copied()
@@ -219,23 +224,35 @@ impl LinearMap {
             ));
         }
         let n = matrix.slots;
-        let limbs = (context.words(level) + context.special()) * context.params().degree();
-        let kept = |d: &Vec<Complex>| if tiled(d, slots) { limbs } else { 8 * limbs };
-        let remedy = "take more stages or fewer slots, or a session that streams";
-        require_memory_or(op, matrix.diagonals.values().map(kept).sum(), remedy)?;
+        let forms = matrix.forms(slots);
+        let remedy = "take more stages or fewer slots, or a session within less memory";
+        require_memory_or(op, LinearMap::bytes_of(context, matrix, level), remedy)?;
         let steps = matrix.steps(baby);
         let Steps { stride, middle, .. } = steps;
-        let encode = |(k, diagonal): (&usize, &Vec<Complex>)| {
+        let encode = |(k, tiled): (usize, bool)| {
             let (step, i) = (k / stride / baby, k / stride % baby);
             let (j, l) = (step / middle, step % middle);
             let back = n - j * middle * baby * stride % n;
             // Rotations by multiples of its own slots are none.
-            let moved: Vec<Complex> = (0..n).map(|a| diagonal[(a + back) % n]).collect();
-            ((l, j, i), Diagonal::new(context, &moved, scale, level))
+            let mut moved = matrix.diagonals[&k].clone();
+            moved.rotate_left(back % n);
+            let special = context.special();
+            let diagonal = match tiled {
+                true => Diagonal::Tiled(context.plain_tiled(&moved, scale, level, special)),
+                false => Diagonal::Full(context.plain(&moved, scale, level, special)),
+            };
+            ((l, j, i), diagonal)
         };
-        let diagonals = matrix.diagonals.par_iter().map(encode).collect();
+        let diagonals = forms.into_par_iter().map(encode).collect();
         let (params, keys) = (context.params().name, matrix.keys(baby));
         Ok(LinearMap { params, level, steps, keys, scale, diagonals })
+    }
+
+    /// Bytes that `matrix` takes when it is encoded at `level`.
+    pub fn bytes_of(context: &Context, matrix: &Matrix, level: usize) -> usize {
+        let limbs = (context.words(level) + context.special()) * context.params().degree();
+        let forms = matrix.forms(context.params().slots());
+        forms.iter().map(|(_, tiled)| if *tiled { limbs } else { 8 * limbs }).sum()
     }
 
     /// The rotations that it needs keys for.
@@ -256,19 +273,10 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-impl Diagonal {
-    fn new(context: &Context, values: &[Complex], scale: f64, level: usize) -> Diagonal {
-        if tiled(values, context.params().slots()) {
-            Diagonal::Tiled(context.plain_tiled(values, scale, level, context.special()))
-        } else {
-            Diagonal::Full(context.plain(values, scale, level, context.special()))
-        }
-    }
-}
-
 /// Whether values, which stand repeated in `slots` slots, repeat after an eighth of them.
 fn tiled(values: &[Complex], slots: usize) -> bool {
-    let near = |a: Complex, b: Complex| (a - b).abs() <= 1e-13 * (a.abs() + b.abs());
+    let size = |a: Complex| a.re.abs() + a.im.abs();
+    let near = |a: Complex, b: Complex| size(a - b) <= 1e-13 * (size(a) + size(b));
     let eighth = (slots / 8).max(1);
     (eighth..values.len()).all(|i| near(values[i], values[i - eighth]))
 }

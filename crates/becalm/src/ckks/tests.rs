@@ -173,24 +173,6 @@ fn polynomials_are_those_of_their_coefficients() {
     }
 }
 
-/// Residues of every width come back; one that is not reduced is refused.
-#[test]
-fn residues_are_packed_in_as_many_bits_as_they_need() {
-    use super::wire::{packed, unpacked, width};
-    for p in [193, 65537, (1 << 31) - 1, (1 << 42) + 1, (1 << 50) - 27] {
-        let half = (p / 2) as i64;
-        let limb: Vec<f64> = (0..64).map(|i| ((i * 0x9e37_79b9_7f4a_i64) % half) as f64).collect();
-        let limb: Vec<f64> = limb.iter().enumerate().map(|(i, x)| x * [1.0, -1.0][i % 2]).collect();
-        let bytes = packed(&limb, p);
-        assert_eq!(bytes.len(), 8 * width(p) as usize);
-        let mut back = vec![0.0; 64];
-        unpacked(&bytes, p, &mut back).unwrap();
-        assert_eq!(back, limb, "{p}");
-        let full = vec![0xff; bytes.len()];
-        assert_eq!(unpacked(&full, p, &mut back).err().map(|e| e.kind()), Some("bad_file"));
-    }
-}
-
 /// Keys come back from their bytes, in at most 45 % of their memory; altered and foreign bytes do not.
 #[test]
 fn keys_travel_as_seeds_and_bodies() {

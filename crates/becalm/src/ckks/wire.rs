@@ -6,13 +6,14 @@
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
 use super::{Context, Needs};
-use crate::cipher::{CkksKeys, Held, KeyId, Purpose, StoredKey, SwitchKey};
-use crate::math::buffer::{Buffer, require_memory};
+use crate::cipher::{CkksKeys, Held, KeyId, Packed, Purpose, StoredKey, SwitchKey};
+use crate::math::buffer::require_memory;
 use crate::math::random::PublicSeed;
-use crate::math::rns::centred;
+use crate::math::rns::{Scratch, width};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
@@ -103,60 +104,24 @@ impl<T: Read> Hashed<T> {
     }
 }
 
-/// Bits of a residue modulo p.
-pub(super) fn width(p: u64) -> u32 {
-    u64::BITS - (p - 1).leading_zeros()
-}
-
-/// Residues of ⌈log2 p⌉ bits each, the least significant first. A multiple of eight of them.
-pub(super) fn packed(limb: &[f64], p: u64) -> Vec<u8> {
-    let (mut out, mut held, mut bits) = (Vec::with_capacity(limb.len() * 7), 0u128, 0);
-    for x in limb {
-        let residue = *x as i64 + if *x < 0.0 { p as i64 } else { 0 };
-        held |= u128::from(residue as u64) << bits;
-        bits += width(p);
-        if bits >= u64::BITS {
-            out.extend((held as u64).to_le_bytes());
-            held >>= u64::BITS;
-            bits -= u64::BITS;
-        }
-    }
-    out.extend(&held.to_le_bytes()[..bits as usize / 8]);
-    out
-}
-
-/// The inverse: `bytes` are as many as [`packed`] makes of so many residues.
-pub(super) fn unpacked(bytes: &[u8], p: u64, limb: &mut [f64]) -> Result<()> {
-    let (width, mut largest) = (width(p) as usize, 0);
-    let mut at = 0;
-    for x in limb {
-        // At most 51 bits of a residue after 7 of the one before.
-        let mut word = [0; 8];
-        match bytes.get(at / 8..at / 8 + 8) {
-            Some(eight) => word.copy_from_slice(eight),
-            None => {
-                let rest = bytes.get(at / 8..).unwrap_or_default();
-                word[..rest.len()].copy_from_slice(rest);
-            }
-        }
-        let residue = u64::from_le_bytes(word) >> (at % 8) & ((1 << width) - 1);
-        largest = largest.max(residue);
-        *x = centred(residue.min(p), p);
-        at += width;
-    }
-    if largest >= p { Err(broken("a residue that is not reduced")) } else { Ok(()) }
-}
-
 impl Context {
     /// Bytes of the keys for `needs` as [`Context::write_keys`] writes them, but for the header.
     pub fn stored_key_bytes(&self, needs: &Needs) -> usize {
+        self.packed_bytes(&self.key_plan(needs))
+    }
+
+    /// Bytes of these keys in a file, but for the header.
+    pub fn stored_bytes(&self, keys: &CkksKeys) -> usize {
+        self.packed_bytes(&keys.switches.iter().map(|(which, key)| (*which, key.level())).collect())
+    }
+
+    /// Bytes of the packed bodies of planned keys.
+    pub(super) fn packed_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
         let one = |((purpose, _), level): (&(Purpose, usize), &usize)| {
             let (_, special) = self.key_shape(*purpose, *level);
-            let words = self.words_of(*level, special);
-            let bits = words.iter().map(|i| width(self.ring().word(*i).p) as usize).sum::<usize>();
-            self.digits(*level).len() * bits * self.params().degree() / 8
+            self.digits(*level).len() * self.row_bytes(*level, special).0
         };
-        self.key_plan(needs).iter().map(one).sum()
+        plan.iter().map(one).sum()
     }
 
     /// Writes keys: about three eighths of their size in memory.
@@ -177,26 +142,54 @@ impl Context {
         out.put(MAGIC)?;
         out.put(&(header.len() as u32).to_le_bytes())?;
         out.put(&header)?;
-        let n = self.params().degree();
         for key in all.values() {
             match key {
                 Held::Ready(key) => {
-                    let primes = self.primes_of(key.level, key.special);
-                    let limbs = key.bodies.as_slice().par_chunks(n).enumerate();
-                    let packed = |(i, limb)| packed(limb, primes[i % primes.len()]);
-                    let limbs: Vec<_> = limbs.map(packed).collect();
-                    limbs.iter().try_for_each(|limb| out.put(limb))?;
+                    self.packed_limbs(key).iter().try_for_each(|limb| out.put(limb))?;
                 }
                 Held::Stored(key) => {
                     let (row, _) = self.row_bytes(key.level, key.special);
                     for j in 0..self.digits(key.level).len() {
-                        out.put(&read_at(key, (j * row) as u64, row)?)?;
+                        out.put(&key.read(j * row, row)?)?;
                     }
                 }
             }
         }
         let digest = *out.digest.finalize().as_bytes();
         out.put(&digest)
+    }
+
+    /// The bodies of a key, limb by limb.
+    fn packed_limbs(&self, key: &SwitchKey) -> Vec<Vec<u8>> {
+        let words = self.words_of(key.level, key.special);
+        let limbs = key.bodies.par_chunks(self.params().degree()).enumerate();
+        limbs.map(|(i, limb)| self.ring().packed(words[i % words.len()], limb)).collect()
+    }
+
+    /// A key as it is stored, in memory.
+    pub(super) fn stored(&self, key: &SwitchKey) -> StoredKey {
+        let SwitchKey { level, special, seed, .. } = *key;
+        StoredKey { level, special, seed, bodies: Packed::Memory(self.packed_limbs(key).concat()) }
+    }
+
+    /// The same keys; of those that are packed or in a file as many are made ready as fit `bytes` with those that are ready,
+    /// so that using them takes less time.
+    ///
+    /// # Errors
+    /// `WrongParams` for keys of another set, `Memory` where they do not fit, `Io` and `BadFile` when reading fails.
+    pub fn ready_keys(&self, keys: &CkksKeys, bytes: usize) -> Result<CkksKeys> {
+        self.check_set("make keys ready", keys.params)?;
+        let mut out = keys.clone();
+        let mut left = bytes.saturating_sub(keys.bytes());
+        for ((purpose, _), held) in &mut out.switches {
+            let Held::Stored(key) = held else { continue };
+            let size = self.ready_size(*purpose, key.level);
+            if size <= left {
+                left -= size;
+                *held = Held::Ready(Arc::new(self.expand(*purpose, key, key.level, true)?));
+            }
+        }
+        Ok(out)
     }
 
     /// Reads keys that [`Context::write_keys`] wrote, and draws their masks.
@@ -233,7 +226,8 @@ impl Context {
             let (tier, level) = (tier as usize, level as usize);
             self.check_claim(purpose, tier, level)?;
             let (_, special) = self.key_shape(purpose, level);
-            let key = StoredKey { level, special, seed, file: file.clone(), at };
+            let bodies = Packed::File(file.clone(), at);
+            let key = StoredKey { level, special, seed, bodies };
             switches.insert((purpose, tier), Held::Stored(Arc::new(key)));
             row.resize(self.row_bytes(level, special).0, 0);
             for _ in self.digits(level) {
@@ -288,69 +282,94 @@ impl Context {
         let (words, digits) = (self.words_of(level, special), self.digits(level).len());
         let len = digits * (count + special) * n;
         require_memory("read keys", 16 * len)?;
-        let (bodies, masks) = (Buffer::new(len)?, Buffer::new(len)?);
+        let (bodies, masks) = (Scratch::apart(len)?, Scratch::apart(len)?);
         let mut key = SwitchKey { level, count, special, seed, bodies, masks };
-        for (limb, word) in key.bodies.as_mut_slice().chunks_mut(n).zip(words.iter().cycle()) {
-            let p = self.ring().word(*word).p;
-            let mut bytes = vec![0; n * width(p) as usize / 8];
+        for (limb, word) in key.bodies.chunks_mut(n).zip(words.iter().cycle()) {
+            let mut bytes = vec![0; self.limb_bytes(*word)];
             input.take(&mut bytes)?;
-            unpacked(&bytes, p, limb)?;
+            self.unpack(*word, &bytes, limb)?;
         }
         self.draw_masks(&mut key);
         Ok(key)
     }
 
-    /// The primes of the limbs of a digit.
-    fn primes_of(&self, level: usize, special: usize) -> Vec<u64> {
-        self.words_of(level, special).into_iter().map(|i| self.ring().word(i).p).collect()
+    /// Bytes of a limb, packed.
+    pub(super) fn limb_bytes(&self, word: usize) -> usize {
+        self.params().degree() * width(self.ring().word(word).p) as usize / 8
+    }
+
+    /// A limb from its bytes, which are as many.
+    ///
+    /// # Errors
+    /// `BadFile` for a residue that is not below its prime.
+    pub(super) fn unpack(&self, word: usize, bytes: &[u8], limb: &mut [f64]) -> Result<()> {
+        match self.ring().unpack(word, bytes, limb) {
+            true => Ok(()),
+            false => Err(broken("a residue that is not reduced")),
+        }
     }
 
     /// Bytes of the limbs of a digit, and of those of them that are words of the chain.
     fn row_bytes(&self, level: usize, special: usize) -> (usize, usize) {
-        let bytes = |p: &u64| self.params().degree() * width(*p) as usize / 8;
-        let all = self.primes_of(level, special);
-        let chain = all[..self.words(level)].iter().map(bytes).sum();
-        (all.iter().map(bytes).sum(), chain)
+        let all = self.words_of(level, special);
+        let bytes = |words: &[usize]| words.iter().map(|i| self.limb_bytes(*i)).sum();
+        (bytes(&all), bytes(&all[..self.words(level)]))
     }
 
-    /// A key from its file, cut to what a level of the same tier needs.
+    /// A key that was packed, cut to what a level of the same tier needs; in memory of its own if `lasting`.
     pub(crate) fn expand(
         &self,
         purpose: Purpose,
         stored: &StoredKey,
         level: usize,
+        lasting: bool,
     ) -> Result<SwitchKey> {
         let (n, special) = (self.params().degree(), stored.special);
         let (count, _) = self.key_shape(purpose, level);
         let (digits, limbs) = (self.digits(level).len(), count + special);
         let len = digits * limbs * n;
-        let (bodies, masks) = (Buffer::new(len)?, Buffer::new(len)?);
+        require_memory("read keys", 16 * len)?;
+        // Those of the pool are warm: new pages would take as long as what is written to them.
+        let (bodies, masks) = match lasting {
+            true => (Scratch::apart(len)?, Scratch::apart(len)?),
+            false => (self.ring().scratch(len), self.ring().scratch(len)),
+        };
         let mut key = SwitchKey { level, count, special, seed: stored.seed, bodies, masks };
         let (row, chain) = self.row_bytes(stored.level, special);
         let (_, own) = self.row_bytes(level, special);
-        let primes = self.primes_of(level, special);
-        for (j, bodies) in key.bodies.as_mut_slice().chunks_mut(limbs * n).enumerate() {
-            let mut bytes = read_at(stored, (j * row) as u64, own)?;
-            bytes.extend(read_at(stored, (j * row + chain) as u64, row - chain)?);
-            let (mut rest, mut pieces) = (&bytes[..], vec![]);
-            for p in &primes {
-                let (piece, behind) = rest.split_at(n * width(*p) as usize / 8);
-                pieces.push(piece);
-                rest = behind;
+        let words = self.words_of(level, special);
+        for (j, bodies) in key.bodies.chunks_mut(limbs * n).enumerate() {
+            let (chain_bytes, special_bytes) =
+                (stored.read(j * row, own)?, stored.read(j * row + chain, row - chain)?);
+            let mut pieces = vec![];
+            for (words, mut rest) in
+                [(&words[..count], &chain_bytes[..]), (&words[count..], &special_bytes[..])]
+            {
+                for i in words {
+                    let (piece, behind) = rest.split_at(self.limb_bytes(*i));
+                    pieces.push(piece);
+                    rest = behind;
+                }
             }
-            let limbs = bodies.par_chunks_mut(n).zip(pieces).zip(&primes);
-            limbs.try_for_each(|((x, bytes), p)| unpacked(bytes, *p, x))?;
+            let limbs = bodies.par_chunks_mut(n).zip(pieces).zip(&words);
+            limbs.try_for_each(|((x, bytes), i)| self.unpack(*i, bytes, x))?;
         }
         self.draw_masks(&mut key);
         Ok(key)
     }
 }
 
-/// Bytes of a stored key from `from` on.
-fn read_at(key: &StoredKey, from: u64, len: usize) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; len];
-    let mut file = key.file.lock().unwrap_or_else(PoisonError::into_inner);
-    let read = file.seek(SeekFrom::Start(key.at + from)).and_then(|_| file.read_exact(&mut bytes));
-    read.map_err(|e| broken(e.to_string()))?;
-    Ok(bytes)
+impl StoredKey {
+    /// Bytes of the packed bodies from `from` on.
+    fn read(&self, from: usize, len: usize) -> Result<Cow<'_, [u8]>> {
+        let (file, at) = match &self.bodies {
+            Packed::Memory(bytes) => return Ok(Cow::Borrowed(&bytes[from..from + len])),
+            Packed::File(file, at) => (file, at + from as u64),
+        };
+        let mut bytes = vec![0; len];
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut bytes));
+        read.map_err(|e| broken(e.to_string()))?;
+        Ok(Cow::Owned(bytes))
+    }
 }

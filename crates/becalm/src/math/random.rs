@@ -5,15 +5,13 @@
 //! encryptions of different blocks, so they never overlap, and any number of them may be drawn in parallel.
 //! What becomes public (masks, by [`PublicSeed`]) and what must not (secrets and noise, by [`SecretSeed`]) differ in
 //! type and in context: no expanded mask tells anything about noise, even were the two seeds equal.
-//! Everything secret is wiped when dropped. Cost: about 1.3 ns a word with AES instructions (6 GB/s), 0.3 µs a stream.
+//! Everything secret is wiped when dropped. Cost: about 1.3 ns a word with AES instructions (6 GB/s), less where they come
+//! in vectors; 0.3 µs a stream.
 //! Source: NIST SP 800-38A §6.5 (CTR).
 
 use crate::{Error, Result};
 use aes::Aes128;
-use ctr::CtrCore;
-use ctr::cipher::inout::InOutBuf;
-use ctr::cipher::{InnerIvInit, KeyInit, StreamCipherCore, consts::U16};
-use ctr::flavors::Ctr64BE;
+use aes::cipher::{Block, BlockCipherEncrypt, KeyInit};
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -97,7 +95,10 @@ pub enum Hidden {}
 /// The words of one (seed, domain, index). `Kind` keeps masks and noise apart: use [`MaskStream`] and
 /// [`NoiseStream`].
 pub struct Stream<Kind> {
-    cipher: CtrCore<Aes128, Ctr64BE>,
+    cipher: Aes128,
+    /// The first half of every block, and the second of the next.
+    place: [u8; 8],
+    counter: u64,
     /// The second word of a block of which one word has been given out.
     pending: Option<u64>,
     kind: PhantomData<Kind>,
@@ -135,11 +136,11 @@ impl<Kind> Stream<Kind> {
 
     /// AES in counter mode from a first counter block, of which the last 64 bits count.
     fn from_key(key: &[u8; 16], block: &[u8; 16]) -> Self {
-        Stream {
-            cipher: CtrCore::inner_iv_init(Aes128::new(key.into()), block.into()),
-            pending: None,
-            kind: PhantomData,
-        }
+        let (mut place, mut counter) = ([0; 8], [0; 8]);
+        place.copy_from_slice(&block[..8]);
+        counter.copy_from_slice(&block[8..]);
+        let (cipher, counter) = (Aes128::new(key.into()), u64::from_be_bytes(counter));
+        Stream { cipher, place, counter, pending: None, kind: PhantomData }
     }
 
     /// The next `out.len()` words. The words do not depend on how they are divided into calls; long calls are fast.
@@ -169,11 +170,13 @@ impl<Kind> Stream<Kind> {
     }
 
     fn fill_blocks(&mut self, words: &mut [u64]) {
-        // The cipher adds its key stream to what is there.
-        words.fill(0);
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut *words);
-        let (blocks, _) = InOutBuf::from(bytes).into_chunks::<U16>();
-        self.cipher.apply_keystream_blocks_inout(blocks);
+        let place = u64::from_ne_bytes(self.place);
+        for block in words.chunks_exact_mut(2) {
+            (block[0], block[1]) = (place, self.counter.to_be());
+            self.counter = self.counter.wrapping_add(1);
+        }
+        let (blocks, _) = Block::<Aes128>::slice_as_chunks_mut(bytemuck::cast_slice_mut(words));
+        self.cipher.encrypt_blocks(blocks);
         if cfg!(target_endian = "big") {
             words.iter_mut().for_each(|w| *w = u64::from_le(*w));
         }

@@ -9,6 +9,7 @@
 use super::Modulus;
 use super::modulus::reduce128;
 use super::random::{NoiseStream, Stream};
+use super::simd::Level;
 use std::f64::consts::{LN_2, TAU};
 use zeroize::Zeroize;
 
@@ -140,37 +141,93 @@ pub fn t_uniform(stream: &mut NoiseStream, bound_log2: u32, out: &mut [i64]) {
 /// Tail: no sample beyond 9.42·`std`, where a Gaussian has probability 2^-67.7. Above 2^53 grid units the last bits are
 /// those of an f64.
 pub fn gaussian(stream: &mut NoiseStream, std: f64, out: &mut [i64]) {
-    assert!((0.0..=2f64.powi(59)).contains(&std), "the Gaussian needs 0 <= std <= 2^59");
     let mut x = [0.0; CHUNK];
     for chunk in out.chunks_mut(CHUNK) {
         let x = &mut x[..chunk.len()];
-        normal(stream, x);
-        for (e, x) in chunk.iter_mut().zip(x) {
-            let y = *x * std;
-            // Rust's conversion drops the fraction, hence the half.
-            *e = (y + 0.5f64.copysign(y)) as i64;
-        }
+        rounded_gaussian(stream, std, x);
+        chunk.iter_mut().zip(x).for_each(|(e, x)| *e = *x as i64);
     }
     x.zeroize();
+}
+
+/// [`gaussian`] as doubles.
+pub fn rounded_gaussian(stream: &mut NoiseStream, std: f64, out: &mut [f64]) {
+    assert!((0.0..=2f64.powi(59)).contains(&std), "the Gaussian needs 0 <= std <= 2^59");
+    normal(stream, out);
+    for x in out {
+        let y = *x * std;
+        *x = (y + 0.5f64.copysign(y)).trunc();
+    }
 }
 
 /// Standard normal samples by Box and Muller: √(−2 ln u)·(cos 2πv, sin 2πv), u in (0, 1], two words to two samples.
 /// Error of a sample below 1e-13.
 pub fn normal(stream: &mut NoiseStream, out: &mut [f64]) {
-    let mut words = [0; CHUNK];
+    let (mut words, mut work) = ([0; CHUNK], Work::default());
+    let level = Level::best();
     for chunk in out.chunks_mut(CHUNK) {
-        let words = &mut words[..chunk.len().next_multiple_of(2)];
-        stream.fill_u64(words);
-        for (pair, w) in chunk.chunks_mut(2).zip(words.chunks_exact(2)) {
-            let radius = (-2.0 * ln_fraction(w[0])).sqrt();
-            let (sin, cos) = sin_cos_turn(w[1]);
-            pair[0] = radius * cos;
+        stream.fill_u64(&mut words[..chunk.len().next_multiple_of(2)]);
+        box_muller(level, &words, &mut work);
+        for (pair, i) in chunk.chunks_mut(2).zip(0..) {
+            pair[0] = work.radius[i] * work.cosines[i];
             if let Some(second) = pair.get_mut(1) {
-                *second = radius * sin;
+                *second = work.radius[i] * work.sines[i];
             }
         }
     }
     words.zeroize();
+    work.zeroize();
+}
+
+/// What pairs of words give.
+#[derive(Zeroize)]
+struct Work {
+    radius: [f64; CHUNK / 2],
+    sines: [f64; CHUNK / 2],
+    cosines: [f64; CHUNK / 2],
+}
+
+impl Default for Work {
+    fn default() -> Work {
+        let zeros = [0.0; CHUNK / 2];
+        Work { radius: zeros, sines: zeros, cosines: zeros }
+    }
+}
+
+/// [`polar`], compiled for the instructions of `level`, which the processor must have. Nothing is contracted: the results
+/// are the same on all.
+fn box_muller(level: Level, words: &[u64; CHUNK], work: &mut Work) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn avx2(words: &[u64; CHUNK], work: &mut Work) {
+            polar(words, work);
+        }
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
+        fn avx512(words: &[u64; CHUNK], work: &mut Work) {
+            polar(words, work);
+        }
+        match level {
+            // SAFETY: the best level is one of this processor.
+            Level::Avx512 => return unsafe { avx512(words, work) },
+            // SAFETY: as above.
+            Level::Avx2 => return unsafe { avx2(words, work) },
+            Level::Portable => (),
+        }
+    }
+    let _ = level;
+    polar(words, work);
+}
+
+/// The radius of each pair of words, and sine and cosine of its angle; a loop each, of which the compiler makes vectors.
+#[inline(always)]
+fn polar(words: &[u64; CHUNK], work: &mut Work) {
+    for i in 0..CHUNK / 2 {
+        work.radius[i] = (-2.0 * ln_fraction(words[2 * i])).sqrt();
+    }
+    for i in 0..CHUNK / 2 {
+        (work.sines[i], work.cosines[i]) = sin_cos_turn(words[2 * i + 1]);
+    }
 }
 
 /// ln((w + 1)/2^64), in −64 ln 2 ..= 0; relative error below 1e-14.
@@ -182,7 +239,7 @@ fn ln_fraction(w: u64) -> f64 {
     const SQRT_HALF: u64 = 0x3FE6_A09E_667F_3BCD;
     let above = x.to_bits().wrapping_sub(SQRT_HALF);
     let e = (above as i64) >> 52;
-    let m = f64::from_bits(x.to_bits() - ((e as u64) << 52));
+    let m = f64::from_bits(x.to_bits().wrapping_sub((e as u64) << 52));
     // ln m = 2 artanh s = 2 Σ s^(2i+1)/(2i+1), |s| <= 0.1716.
     let s = (m - 1.0) / (m + 1.0);
     let z = s * s;
@@ -190,7 +247,7 @@ fn ln_fraction(w: u64) -> f64 {
     for i in (0..10).rev() {
         sum = sum * z + 1.0 / (2 * i + 1) as f64;
     }
-    (e - 64) as f64 * LN_2 + 2.0 * s * sum
+    e.wrapping_sub(64) as f64 * LN_2 + 2.0 * s * sum
 }
 
 /// (sin 2πv, cos 2πv) for v = w/2^64, error below 1e-14.

@@ -17,8 +17,7 @@ use crate::params::TfheParams;
 use crate::program::Program;
 use crate::{Error, Result};
 use ::aes::Aes128;
-use ctr::Ctr128BE;
-use ctr::cipher::{KeyIvInit, StreamCipher};
+use ::aes::cipher::{Block, BlockCipherEncrypt, KeyInit};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -181,7 +180,13 @@ fn bit_encoding() -> Encoding {
 /// [`Aes::ctr`] to turn into ciphertexts; applied again it decrypts. The counter is one number of 128 bits, most significant
 /// byte first (SP 800-38A); none may be used for two blocks under one key.
 pub fn ctr_in_the_clear(key: &[u8; BLOCK], counter: &[u8; BLOCK], data: &mut [u8]) {
-    Ctr128BE::<Aes128>::new(key.into(), counter.into()).apply_keystream(data);
+    let (cipher, mut counter) = (Aes128::new(key.into()), u128::from_be_bytes(*counter));
+    for chunk in data.chunks_mut(BLOCK) {
+        let mut block = Block::<Aes128>::from(counter.to_be_bytes());
+        cipher.encrypt_block(&mut block);
+        chunk.iter_mut().zip(block).for_each(|(x, k)| *x ^= k);
+        counter = counter.wrapping_add(1);
+    }
 }
 
 /// Decrypts what [`encrypt_bytes`] or [`Aes::bits`] made.

@@ -31,8 +31,54 @@ pub(crate) trait Eight: Copy {
     fn neg_mul_add(self, b: Self, c: Self) -> Self;
     /// The nearest integer, ties to even.
     fn round(self) -> Self;
+    /// The larger of both.
+    fn max(self, b: Self) -> Self;
     /// The transpose of the matrix with these rows.
     fn transpose(rows: [Self; 8]) -> [Self; 8];
+    /// The eight fields of a group.
+    /// # Safety
+    /// As `splat`, and `p` is valid for reading 64 bytes.
+    unsafe fn fields(p: *const u8, fields: &Fields) -> Self;
+    /// The low bits (`mask`, below 2^52) of eight words: those below `p`, in order, go to `out`; how many they are.
+    /// # Safety
+    /// As `splat`; `words` is valid for reading eight, `out` for writing eight, of which the last have no meaning.
+    unsafe fn keep_below(words: *const u64, mask: u64, p: f64, out: *mut f64) -> usize;
+}
+
+/// Where eight fields of `width` bits stand that follow each other, the least significant first: each in the 64 bits that
+/// begin at a multiple of 16 (15 + 49 or 14 + 50 bits at most).
+pub(crate) struct Fields {
+    /// For each 16 bits of eight words, which of the group's they are.
+    halves: [u16; 32],
+    /// How far a field is from the lowest of its bits.
+    shifts: [u64; 8],
+    mask: u64,
+}
+
+/// The double 2^52 has no fraction: its low bits are an integer's.
+const INTEGER: f64 = 4_503_599_627_370_496.0;
+
+impl Fields {
+    /// `width` is at most 50.
+    pub(crate) fn new(width: usize) -> Fields {
+        assert!((1..=50).contains(&width), "fields of at most 50 bits");
+        Fields {
+            halves: std::array::from_fn(|i| (i / 4 * width / 16 + i % 4) as u16),
+            shifts: std::array::from_fn(|i| (i * width % 16) as u64),
+            mask: (1 << width) - 1,
+        }
+    }
+
+    /// # Safety
+    /// `p` is valid for reading 64 bytes.
+    #[inline(always)]
+    unsafe fn words(&self, p: *const u8) -> [u64; 8] {
+        std::array::from_fn(|i| {
+            let at = 2 * self.halves[4 * i] as usize;
+            // SAFETY: eight bytes from at most 2·⌊7·50/16⌋ = 42 on.
+            u64::from_le(unsafe { p.add(at).cast::<u64>().read_unaligned() })
+        })
+    }
 }
 
 /// Eight doubles in plain Rust.
@@ -104,6 +150,11 @@ impl Eight for Portable {
         each!(|a| a.round_ties_even())
     }
     #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        let a = self;
+        each!(|a, b| a.max(b))
+    }
+    #[inline(always)]
     fn transpose(rows: [Self; 8]) -> [Self; 8] {
         let mut out = rows;
         for (i, row) in rows.iter().enumerate() {
@@ -113,6 +164,27 @@ impl Eight for Portable {
         }
         out
     }
+    #[inline(always)]
+    unsafe fn fields(p: *const u8, fields: &Fields) -> Self {
+        // SAFETY: promised by the caller.
+        let words = unsafe { fields.words(p) };
+        Portable(std::array::from_fn(|i| {
+            (words[i] >> fields.shifts[i] & fields.mask) as i64 as f64
+        }))
+    }
+    #[inline(always)]
+    unsafe fn keep_below(words: *const u64, mask: u64, p: f64, out: *mut f64) -> usize {
+        let mut kept = 0;
+        for i in 0..8 {
+            // SAFETY: promised by the caller; not more are kept than looked at.
+            unsafe {
+                let x = (*words.add(i) & mask) as i64 as f64;
+                *out.add(kept) = x;
+                kept += usize::from(x < p);
+            }
+        }
+        kept
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -120,7 +192,7 @@ pub(crate) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Eight;
+    use super::{Eight, Fields, INTEGER};
     use std::arch::x86_64::*;
 
     const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -194,6 +266,40 @@ mod x86 {
                 _mm256_storeu_pd(p.add(4), self.1);
             }
         }
+        #[inline(always)]
+        fn max(self, b: Self) -> Self {
+            both!(_mm256_max_pd; self, b)
+        }
+        #[inline(always)]
+        unsafe fn fields(p: *const u8, fields: &Fields) -> Self {
+            // SAFETY: promised by the caller.
+            unsafe {
+                let (words, mask) = (fields.words(p), _mm256_set1_epi64x(fields.mask as i64));
+                let four = |i: usize| {
+                    let x = _mm256_loadu_si256(words.as_ptr().add(i).cast());
+                    let shifts = _mm256_loadu_si256(fields.shifts.as_ptr().add(i).cast());
+                    double(_mm256_and_si256(_mm256_srlv_epi64(x, shifts), mask))
+                };
+                Avx2(four(0), four(4))
+            }
+        }
+        #[inline(always)]
+        unsafe fn keep_below(words: *const u64, mask: u64, p: f64, out: *mut f64) -> usize {
+            // SAFETY: promised by the caller; the second four go behind what is kept of the first.
+            unsafe {
+                let (mask, p) = (_mm256_set1_epi64x(mask as i64), _mm256_set1_pd(p));
+                let four = |i: usize, kept: usize| {
+                    let x = _mm256_and_si256(_mm256_loadu_si256(words.add(i).cast()), mask);
+                    let x = double(x);
+                    let below = _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_LT_OQ>(x, p)) as usize;
+                    let places = _mm256_loadu_si256(FRONT[below & 15].as_ptr().cast());
+                    let x = _mm256_permutevar8x32_epi32(_mm256_castpd_si256(x), places);
+                    _mm256_storeu_pd(out.add(kept), _mm256_castsi256_pd(x));
+                    kept + below.count_ones() as usize
+                };
+                four(4, four(0, 0))
+            }
+        }
         arithmetic!(both; _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_fmsub_pd _mm256_fnmadd_pd);
         #[inline(always)]
         fn round(self) -> Self {
@@ -215,6 +321,46 @@ mod x86 {
                 }
             }
             out
+        }
+    }
+
+    /// For each set of four lanes, the halves of these lanes in order, then any.
+    const FRONT: [[i32; 8]; 16] = {
+        let (mut out, mut set) = ([[0; 8]; 16], 0);
+        while set < 16 {
+            let (mut lane, mut kept) = (0, 0);
+            while lane < 4 {
+                if set >> lane & 1 == 1 {
+                    out[set][2 * kept] = 2 * lane;
+                    out[set][2 * kept + 1] = 2 * lane + 1;
+                    kept += 1;
+                }
+                lane += 1;
+            }
+            set += 1;
+        }
+        out
+    };
+
+    /// Integers below 2^52 as doubles.
+    #[inline(always)]
+    fn double(x: __m256i) -> __m256d {
+        // SAFETY: the argument exists, hence the instructions.
+        unsafe {
+            let two52 = _mm256_set1_pd(INTEGER);
+            let x = _mm256_or_si256(x, _mm256_castpd_si256(two52));
+            _mm256_sub_pd(_mm256_castsi256_pd(x), two52)
+        }
+    }
+
+    /// Integers below 2^52 as doubles.
+    #[inline(always)]
+    fn double_wide(x: __m512i) -> __m512d {
+        // SAFETY: the argument exists, hence the instructions.
+        unsafe {
+            let two52 = _mm512_set1_pd(INTEGER);
+            let x = _mm512_or_si512(x, _mm512_castpd_si512(two52));
+            _mm512_sub_pd(_mm512_castsi512_pd(x), two52)
         }
     }
 
@@ -249,6 +395,32 @@ mod x86 {
         unsafe fn store(self, p: *mut f64) {
             // SAFETY: promised by the caller.
             unsafe { _mm512_storeu_pd(p, self.0) }
+        }
+        #[inline(always)]
+        fn max(self, b: Self) -> Self {
+            wide!(_mm512_max_pd; self, b)
+        }
+        #[inline(always)]
+        unsafe fn fields(p: *const u8, fields: &Fields) -> Self {
+            // SAFETY: promised by the caller.
+            unsafe {
+                let halves = _mm512_loadu_si512(fields.halves.as_ptr().cast());
+                let shifts = _mm512_loadu_si512(fields.shifts.as_ptr().cast());
+                let x = _mm512_permutexvar_epi16(halves, _mm512_loadu_si512(p.cast()));
+                let mask = _mm512_set1_epi64(fields.mask as i64);
+                Avx512(double_wide(_mm512_and_si512(_mm512_srlv_epi64(x, shifts), mask)))
+            }
+        }
+        #[inline(always)]
+        unsafe fn keep_below(words: *const u64, mask: u64, p: f64, out: *mut f64) -> usize {
+            // SAFETY: promised by the caller.
+            unsafe {
+                let words = _mm512_loadu_si512(words.cast());
+                let x = double_wide(_mm512_and_si512(words, _mm512_set1_epi64(mask as i64)));
+                let below = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(x, _mm512_set1_pd(p));
+                _mm512_storeu_pd(out, _mm512_maskz_compress_pd(below, x));
+                below.count_ones() as usize
+            }
         }
         arithmetic!(wide; _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_fmsub_pd _mm512_fnmadd_pd);
         #[inline(always)]

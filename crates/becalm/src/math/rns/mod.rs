@@ -6,6 +6,7 @@
 mod convert;
 mod eight;
 mod ntt;
+mod pack;
 mod pointwise;
 mod pool;
 mod prime;
@@ -14,6 +15,7 @@ mod short;
 
 pub(crate) use convert::{Converter, Prepared};
 pub(crate) use ntt::{Word, centred};
+pub(crate) use pack::width;
 pub(crate) use pointwise::{First, TILE};
 pub(crate) use pool::Scratch;
 pub(crate) use prime::{inverse, mul, nearest, pow};
@@ -168,6 +170,10 @@ on_words! {
     mul_add(out: &mut [f64], a: &[f64], b: &[f64]);
     /// `a ← c·a`, |c| ≤ p/2.
     scale(a: &mut [f64], c: f64);
+    /// `out ← out − a·b`.
+    mul_sub(out: &mut [f64], a: &[f64], b: &[f64]);
+    /// `out ← a` rounded to integers and brought near zero, from |a| < 2^70.
+    round(out: &mut [f64], a: &[f64]);
     /// `out ← out + c·a`, |c| ≤ p/2.
     scale_add(out: &mut [f64], a: &[f64], c: f64);
     /// `a ← c·(a − b)`, |c| ≤ p/2.

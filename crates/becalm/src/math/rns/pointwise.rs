@@ -53,6 +53,14 @@ leveled! {
     mul_add(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) = mul_add_all
 }
 leveled! {
+    /// `out ← out − a·b`.
+    mul_sub(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) = mul_sub_all
+}
+leveled! {
+    /// `out ← a` rounded and brought near zero, from |a| < 2^70.
+    round(word: &Word, out: &mut [f64], a: &[f64]) = round_all
+}
+leveled! {
     /// `a ← c·a`, |c| ≤ p/2.
     scale(word: &Word, a: &mut [f64], c: f64) = scale_all
 }
@@ -115,10 +123,24 @@ loops! {
     add_all(a, b;) |k| k.reduce(a.add(b));
     sub_all(a, b;) |k| k.reduce(a.sub(b));
     mul_add_all(out, a, b;) |k| k.reduce(out.add(k.mul(a, b)));
+    mul_sub_all(out, a, b;) |k| k.reduce(out.sub(k.mul(a, b)));
     scale_all(a; c) |k| k.mul(a, c);
     scale_add_all(out, a; c) |k| k.reduce(out.add(k.mul(a, c)));
     sub_scale_all(a, b; c) |k| k.mul(a.sub(b), c);
     reduce_all(a;) |k| k.reduce(a);
+}
+
+#[inline(always)]
+unsafe fn round_all<V: Eight>(word: &Word, out: &mut [f64], a: &[f64]) {
+    let n = out.len();
+    assert!(n.is_multiple_of(8) && a.len() >= n, "whole vectors, equal lengths");
+    // SAFETY: the caller has the instructions; the lengths were compared.
+    unsafe {
+        let k = Modulo::<V>::new(word);
+        for j in (0..n).step_by(8) {
+            k.reduce(V::load(a.as_ptr().add(j)).round()).store(out.as_mut_ptr().add(j));
+        }
+    }
 }
 
 #[inline(always)]

@@ -1,5 +1,6 @@
 //! Memory for limbs that is used again: a page that the system zeroes for the first time costs more than a transform.
 
+use crate::Result;
 use crate::math::buffer::Buffer;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,6 +54,14 @@ impl Pool {
 }
 
 impl Scratch {
+    /// `len` zeros of no pool, which go back to the system when dropped.
+    ///
+    /// # Errors
+    /// `Memory` when the system refuses.
+    pub(crate) fn apart(len: usize) -> Result<Scratch> {
+        Ok(Scratch { data: Memory::Large(Buffer::new(len)?), len, pool: Arc::default() })
+    }
+
     /// No doubles, of the same pool.
     pub(crate) fn nothing(&self) -> Scratch {
         Scratch { data: Memory::Small(vec![]), len: 0, pool: self.pool.clone() }
