@@ -1,5 +1,7 @@
 """GPUs from Python on a machine that may have none: names, refusals, and the way to the CPU."""
 
+import importlib.metadata
+
 import pytest
 
 import becalm
@@ -40,3 +42,19 @@ def test_doctor_tells_of_gpus() -> None:
     lines = becalm.doctor(quiet=True)["gpus"]
     assert lines
     assert has_gpu() or lines[0].startswith("none: ")
+
+
+def test_doctor_tells_of_kernels_and_their_compiler() -> None:
+    report = becalm.doctor(quiet=True)
+    images = report["gpu_images"]
+    assert all(name.endswith((".cubin", ".ptx")) and size > 0 for name, size in images)
+    assert "GPU kernels" in str(report)
+    assert ("none in this build" in str(report)) == (not images)
+
+
+def test_nvrtc_is_found_where_pip_puts_it() -> None:
+    try:
+        importlib.metadata.version("nvidia-cuda-nvrtc")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("no wheel nvidia-cuda-nvrtc here")
+    assert becalm.doctor(quiet=True)["nvrtc"].startswith("NVRTC 13")

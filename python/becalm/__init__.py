@@ -17,7 +17,9 @@ that can go wrong is a `becalm.Error` that says what to do.
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -94,6 +96,17 @@ __all__ = [
     "stack",
     "uint",
 ]
+
+
+def _look_for_nvrtc() -> None:
+    """Tells where NVRTC may be: the wheel nvidia-cuda-nvrtc puts it into a folder of its own."""
+    found = importlib.util.find_spec("nvidia")
+    for place in (found and found.submodule_search_locations) or ():
+        for folder in pathlib.Path(place).glob("cu*/lib"):
+            _native.look_for_nvrtc(folder)
+
+
+_look_for_nvrtc()
 
 
 def __dir__() -> list[str]:

@@ -33,6 +33,8 @@ class Report(dict[str, Any]):
             "instructions": f"{', '.join(self['instructions'])} (the first is used)",
             "free memory": megabytes(self["memory"]) if self["memory"] else "unknown",
             "GPUs": "; ".join(self["gpus"]),
+            "GPU kernels": _kernels(self["gpu_images"]),
+            "NVRTC": self["nvrtc"] or "none",
         }
         lines = [f"{name:<14}{value}" for name, value in facts.items()]
         for c in self["checks"]:
@@ -60,6 +62,8 @@ def doctor(*, quiet: bool = False) -> Report:
         instructions=_native.instructions(),
         memory=free_memory(),
         gpus=_gpus(),
+        gpu_images=_native.gpu_images(),
+        nvrtc=_native.nvrtc(),
         checks=[_check(i) for i in _native.instructions()],
     )
     if not quiet:
@@ -73,6 +77,16 @@ def _gpus() -> list[str]:
         return _native.gpus()
     except DeviceError as e:
         return [f"none: {e.got}"]
+
+
+def _kernels(images: list[tuple[str, int]]) -> str:
+    """Of how many rings, for which GPUs, how large."""
+    if not images:
+        return "none in this build"
+    names = [name.split(".") for name, _ in images]
+    rings, kinds = {parts[0] for parts in names}, sorted({parts[1] for parts in names})
+    size = megabytes(sum(size for _, size in images))
+    return f"{len(images)} of {len(rings)} rings for {', '.join(kinds)}, {size}"
 
 
 def _processor() -> str:

@@ -5,7 +5,7 @@
 use crate::report::{self, median, table};
 use crate::{ckks, gpu, tables};
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Cpu, Evaluator, by_name};
+use becalm::backend::{Backend, Cpu, Cuda, Evaluator, by_name};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Program, RegInfo, RegType};
@@ -32,6 +32,9 @@ pub struct Args {
     /// On a GPU: the largest batch.
     #[arg(long, default_value_t = 8192)]
     batch: usize,
+    /// On a GPU: instead of bootstraps, what their design rests on: barriers, arithmetic, caches, launches.
+    #[arg(long)]
+    micro: bool,
     /// Threads; 0 for all.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -76,6 +79,11 @@ pub fn run(args: &Args) -> Result<()> {
         [] => default.iter().map(ToString::to_string).collect(),
         _ => args.params.clone(),
     };
+    if args.micro {
+        let gpu = Cuda::new()?;
+        let found = gpu.micro(if args.quick { 1000 } else { 100_000 })?;
+        return gpu::tell(&gpu.info().description, &found, args.json.as_deref());
+    }
     if args.device == "cuda" {
         let plan = gpu::Plan {
             sets: sets(gpu::SETS),

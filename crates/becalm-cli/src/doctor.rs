@@ -2,12 +2,13 @@
 
 use crate::report::{self, facts, megabytes};
 use anyhow::{Result, bail};
-use becalm::backend::{Cpu, Evaluator, gpus};
+use becalm::backend::{Cpu, Evaluator, gpus, images, nvrtc};
 use becalm::cipher::SecretKey;
 use becalm::math::simd::Level;
 use becalm::params::{Kind, TfheParams};
 use becalm::tfhe::Table;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -27,6 +28,10 @@ struct Report {
     huge_pages: Option<String>,
     /// One line each, or why there is none.
     gpus: Vec<String>,
+    /// Code for GPUs in this build, with its bytes.
+    kernels: Vec<(&'static str, usize)>,
+    /// What compiles other code, if it is there.
+    nvrtc: Option<String>,
     checks: Vec<Check>,
 }
 
@@ -50,6 +55,8 @@ pub fn run(args: &Args) -> Result<()> {
             .ok()
             .map(|s| s.trim().to_string()),
         gpus: gpus().unwrap_or_else(|e| vec![format!("none: {}", e.detail().got)]),
+        kernels: images().collect(),
+        nvrtc: nvrtc(),
         checks: checks(),
     };
     if args.json {
@@ -61,6 +68,20 @@ pub fn run(args: &Args) -> Result<()> {
         bail!("a check failed: results on this machine cannot be trusted");
     }
     Ok(())
+}
+
+/// Of how many rings, for which GPUs, how large.
+fn kernels(images: &[(&'static str, usize)]) -> String {
+    let parts = || images.iter().filter_map(|(name, _)| name.split_once('.'));
+    let rings: BTreeSet<&str> = parts().map(|(ring, _)| ring).collect();
+    let kinds: BTreeSet<&str> = parts().filter_map(|(_, kind)| kind.split('.').next()).collect();
+    match images.iter().map(|(_, bytes)| bytes).sum() {
+        0 => "none in this build".to_string(),
+        bytes => {
+            let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
+            format!("{} of {} rings for {kinds}, {}", images.len(), rings.len(), megabytes(bytes))
+        }
+    }
 }
 
 fn first_value(path: &str, key: &str) -> Option<String> {
@@ -109,6 +130,8 @@ fn print(r: &Report) -> Result<()> {
         ("free memory", r.memory_bytes.map_or_else(unknown, |b| megabytes(b as usize))),
         ("huge pages", r.huge_pages.clone().unwrap_or_else(unknown)),
         ("GPUs", r.gpus.join("; ")),
+        ("GPU kernels", kernels(&r.kernels)),
+        ("NVRTC", r.nvrtc.clone().unwrap_or_else(|| "none".into())),
     ]))?;
     for c in &r.checks {
         report::print(&format!("  {} {}: {}", if c.ok { "✓" } else { "✗" }, c.what, c.detail))?;

@@ -6,7 +6,7 @@
 use crate::bench::{Case, cases};
 use crate::report::{self, table};
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Evaluator, Session};
+use becalm::backend::{Backend, Evaluator, Figure, Session};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::{Kind, TfheParams};
 use becalm::program::Need;
@@ -258,6 +258,42 @@ pub fn conclude(found: &Report, json: Option<&Path>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Writes and prints what `Cuda::micro` found.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn tell(device: &str, found: &[Figure], json: Option<&Path>) -> Result<()> {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        device: &'a str,
+        what: &'a str,
+        value: f64,
+        unit: &'a str,
+        expected_of_an_h100: &'a str,
+    }
+    let rows: Vec<Row> = found
+        .iter()
+        .map(|Figure { what, value, unit, expected }| Row {
+            device,
+            what,
+            value: *value,
+            unit,
+            expected_of_an_h100: expected,
+        })
+        .collect();
+    match json {
+        Some(path) if path.as_os_str() == "-" => return report::json(&rows),
+        Some(path) => std::fs::write(path, serde_json::to_string_pretty(&rows)? + "\n")?,
+        None => {}
+    }
+    let cells = |f: &Figure| {
+        vec![f.what.clone(), format!("{:.2}", f.value), f.unit.into(), f.expected.into()]
+    };
+    let rows: Vec<Vec<String>> = found.iter().map(cells).collect();
+    report::print(device)?;
+    report::print(&table(&["what", "measured", "unit", "expected of an H100"], &rows))
 }
 
 fn print(found: &Report) -> Result<()> {

@@ -1,9 +1,30 @@
 //! `becalm bench --device cuda` on an emulated GPU: all that it measures and reports, in small.
 
 use becalm::backend::Cuda;
-use becalm_cli::gpu::{Plan, conclude, measure};
+use becalm_cli::gpu::{Plan, conclude, measure, tell};
 use becalm_emulator::Emulated;
 use std::sync::Arc;
+
+/// Every microbenchmark runs and is told of; what it measures of an emulated GPU means nothing.
+#[test]
+fn what_the_design_rests_on_is_measured() {
+    let gpu = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
+    let found = gpu.micro(3).unwrap();
+    assert!(found.iter().all(|f| f.value.is_finite() && f.value > 0.0), "{found:?}");
+    for what in ["cluster of 8", "shared memory", "waits for another", "tensor", "KB", "recording"]
+    {
+        assert!(found.iter().any(|f| f.what.contains(what)), "{what}: {found:?}");
+    }
+    let path = std::env::temp_dir().join(format!("becalm-micro-{}.json", std::process::id()));
+    tell("emulator", &found, Some(&path)).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), found.len());
+    let desktop = Emulated::new(0).with(|info| info.capability = (12, 0));
+    let refusal = Cuda::with_devices(vec![Arc::new(desktop) as _]).unwrap().micro(3).unwrap_err();
+    assert_eq!(refusal.kind(), "unsupported");
+}
 
 #[test]
 fn a_gpu_is_checked_then_measured() {

@@ -19,6 +19,25 @@ __device__ __forceinline__ T* shared_memory() {
 __device__ __forceinline__ void named_barrier(unsigned id, unsigned threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+/// d += a·b, 8×4 times 4×8, by the tensor cores and all lanes of a warp: lane 4i + q has a[i][q], b[q][i], d[i][2q] and
+/// d[i][2q + 1]. Fused multiply-adds; the emulator takes them in the order of k.
+__device__ __forceinline__ void multiply_8x8x4(double& d0, double& d1, double a, double b) {
+  asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+      : "+d"(d0), "+d"(d1)
+      : "d"(a), "d"(b));
+}
+/// 16 bytes from global to shared memory, there when `await_copies` of this thread has returned.
+__device__ __forceinline__ void copy_async(double2* to, const double2* from) {
+  const u32 at = u32(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+}
+__device__ __forceinline__ void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+/// The clock of the multiprocessor.
+__device__ __forceinline__ u64 clocks() {
+  u64 now;
+  asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");
+  return now;
+}
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 // No clusters: what would use them is not compiled to a kernel.
 __device__ __forceinline__ unsigned cluster_rank() { return 0; }

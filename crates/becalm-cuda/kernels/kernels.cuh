@@ -4,6 +4,7 @@
 #include "convert.cuh"
 #include "key_switch.cuh"
 #include "linear.cuh"
+#include "micro.cuh"
 #include "modulus_switch.cuh"
 #include "rotate.cuh"
 
@@ -65,6 +66,13 @@ KERNEL void __launch_bounds__(BUNDLE_THREADS) becalm_bundle_many(Value* bundle, 
 }
 #endif
 
+#if BECALM_GROUP_GGSWS > 0 && BECALM_ARITHMETIC == 0
+KERNEL void __launch_bounds__(TENSOR_THREADS, 2) becalm_bundle_tensor(Value* bundle, const Value* key, const u32* exponents,
+                                                                      u32 width, u32 jobs, const Value* table) {
+  make_bundles_by_tensor(bundle, key, exponents, width, jobs, table);
+}
+#endif
+
 KERNEL void __launch_bounds__(256) becalm_key_switch_start(u64* const* outputs, const u64* const* inputs, KeySwitchShape shape) {
   key_switch_start(outputs, inputs, shape);
 }
@@ -95,3 +103,21 @@ KERNEL void __launch_bounds__(CONVERT_POLYNOMIALS * THREADS)
     becalm_from_fourier(Coefficient* out, const Value* in, u64 count, const Value* table) {
   from_fourier(out, in, count, table);
 }
+
+// The microbenchmarks are in the code of one ring, that of tfhe_2_2_multi_bit_4.
+#if BECALM_ARITHMETIC == 0 && (defined(BECALM_PLANTS) || (BECALM_LOG2_N == 11 && BECALM_GROUP_GGSWS == 15))
+#define BECALM_MICRO
+KERNEL void __launch_bounds__(1024) becalm_micro_fp64(u64* out, double* sums, u32 rounds, u32 kind) {
+  micro_fp64(out, sums, rounds, kind);
+}
+
+KERNEL void __launch_bounds__(1024) becalm_micro_read(u64* out, double* sums, const double2* data, u32 count, u32 rounds) {
+  micro_read(out, sums, data, count, rounds);
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+KERNEL void __launch_bounds__(1024) becalm_micro_barrier(u64* out, u32 rounds) { micro_barrier(out, rounds); }
+
+KERNEL void __launch_bounds__(1024) becalm_micro_remote(u64* out, u32* last, u32 rounds) { micro_remote(out, last, rounds); }
+#endif
+#endif

@@ -138,4 +138,33 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// If the device is lost, or a kernel went wrong.
     fn wait(&self) -> Result<(), Fault>;
+
+    /// From now on launches and orders are not run but recorded, until [`Device::recorded`]; all streams begin behind stream 0
+    /// and are joined to it at the end. Nothing else may be asked of the device meanwhile but from other threads: no memory,
+    /// no copy, no wait. Kernels must have been launched before.
+    ///
+    /// # Errors
+    /// If the device records already, or is lost.
+    fn record(&self) -> Result<(), Fault>;
+
+    /// Ends a recording, whatever has happened in it; a number for [`Device::replay`] and [`Device::forget`].
+    ///
+    /// # Errors
+    /// If something was asked that cannot be recorded.
+    fn recorded(&self) -> Result<u64, Fault>;
+
+    /// Puts all that was recorded on stream 0, as one launch.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    ///
+    /// # Safety
+    /// As for each of the launches that were recorded.
+    unsafe fn replay(&self, recording: u64) -> Result<(), Fault>;
+
+    /// Gives a recording up, after all work that was put on the device.
+    ///
+    /// # Safety
+    /// It came from [`Device::recorded`] of this device, and is not used afterwards.
+    unsafe fn forget(&self, recording: u64);
 }

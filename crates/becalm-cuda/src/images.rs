@@ -15,6 +15,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("goldilocks.cuh", include_str!("../kernels/goldilocks.cuh")),
     ("key_switch.cuh", include_str!("../kernels/key_switch.cuh")),
     ("linear.cuh", include_str!("../kernels/linear.cuh")),
+    ("micro.cuh", include_str!("../kernels/micro.cuh")),
     ("modulus_switch.cuh", include_str!("../kernels/modulus_switch.cuh")),
     ("rotate.cuh", include_str!("../kernels/rotate.cuh")),
     ("shape.cuh", include_str!("../kernels/shape.cuh")),
@@ -24,16 +25,21 @@ pub const SOURCES: &[(&str, &str)] = &[
 /// Cubins and PTX of `$BECALM_CUBINS` when this crate was built, by file name.
 static IMAGES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
-/// Names of the images that this build has.
-pub fn images() -> impl Iterator<Item = &'static str> {
-    IMAGES.iter().map(|(name, _)| *name)
+/// Names and bytes of the images that this build has and uses: none that were made of other sources.
+pub fn images() -> impl Iterator<Item = (&'static str, usize)> {
+    let images = IMAGES.iter().filter(|(name, _)| *name != "kernels.sources" && current());
+    images.map(|(name, bytes)| (*name, bytes.len()))
+}
+
+/// Whether the images were made of these sources.
+fn current() -> bool {
+    static CURRENT: OnceLock<bool> = OnceLock::new();
+    *CURRENT.get_or_init(|| made_of(IMAGES, fingerprint()))
 }
 
 /// The image of a ring for a device, if this build has one that was made of its sources.
 pub fn image(ring: &Ring, capability: (u32, u32)) -> Option<&'static [u8]> {
-    static CURRENT: OnceLock<bool> = OnceLock::new();
-    let current = CURRENT.get_or_init(|| made_of(IMAGES, fingerprint()));
-    pick(IMAGES, ring, capability).filter(|_| *current)
+    pick(IMAGES, ring, capability).filter(|_| current())
 }
 
 /// Whether images say that they were made of sources of this number.

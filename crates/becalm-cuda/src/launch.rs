@@ -100,6 +100,8 @@ pub struct Extraction {
 
 /// Ciphertexts for which a key switch reads a word of its key once.
 pub const KEY_SWITCH_JOBS: u32 = 8;
+/// Ciphertexts for which a block makes bundles by the tensor cores.
+const TENSOR_JOBS: u32 = 64;
 /// Leaves of a transform in a block that makes bundles.
 const BUNDLE_POINTS: u32 = 32;
 
@@ -153,6 +155,40 @@ impl Launch {
         let grid = [ring.m() / BUNDLE_POINTS, groups, jobs.div_ceil(here)];
         let shared = here * ring.group_ggsws * BUNDLE_POINTS * ring.point_bytes();
         Launch::of(kernel, grid, BUNDLE_POINTS * ring.level * ring.columns(), shared)
+    }
+
+    /// As [`Launch::bundle`], by the tensor cores; `None` where values are residues or steps classic. Shared memory:
+    /// a quarter of the roots, the key's values of 32 leaves and 4 polynomials, twice as many results of 8 jobs, exponents.
+    pub fn bundle_tensor(ring: &Ring, groups: u32, jobs: u32) -> Option<Self> {
+        if ring.group_ggsws == 0 || ring.is_exact() {
+            return None;
+        }
+        let (pairs, stride) = (ring.group_ggsws.div_ceil(2), BUNDLE_POINTS + 1);
+        let tiles = (ring.level * ring.columns() * ring.columns()).div_ceil(4);
+        let values = ring.m() + (2 * pairs * 4 + 2 * 8 * 4) * stride;
+        let shared = values * ring.point_bytes() + TENSOR_JOBS * (2 * pairs + 1) * 4;
+        let grid = [ring.m() / BUNDLE_POINTS, groups * tiles, jobs.div_ceil(TENSOR_JOBS)];
+        Some(Launch::of("becalm_bundle_tensor", grid, 256, shared))
+    }
+
+    /// out, sums, rounds, kind: `kernels/micro.cuh`, as all of these.
+    pub fn micro_fp64(blocks: u32, threads: u32) -> Self {
+        Launch::of("becalm_micro_fp64", [blocks, 1, 1], threads, 0)
+    }
+
+    /// out, sums, data, count, rounds.
+    pub fn micro_read(blocks: u32, threads: u32) -> Self {
+        Launch::of("becalm_micro_read", [blocks, 1, 1], threads, 0)
+    }
+
+    /// out, rounds: one cluster of so many blocks.
+    pub fn micro_barrier(cluster: u32, threads: u32) -> Self {
+        Launch { cluster, ..Launch::of("becalm_micro_barrier", [cluster, 1, 1], threads, 0) }
+    }
+
+    /// out, last, rounds.
+    pub fn micro_remote() -> Self {
+        Launch { cluster: 2, ..Launch::of("becalm_micro_remote", [2, 1, 1], 128, 1024) }
     }
 
     /// outputs, inputs, shape.

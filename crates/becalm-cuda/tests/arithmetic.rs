@@ -8,7 +8,7 @@ use becalm::math::simd::Level;
 use becalm::params::{ModulusSwitch, Rotation};
 use becalm::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use becalm::tfhe::modulus_switch::modulus_switch;
-use becalm_cuda::launch::{KeySwitch, LinearOp, LinearTerm};
+use becalm_cuda::launch::{KeySwitch, Launch, LinearOp, LinearTerm};
 use becalm_cuda::{Arithmetic, RINGS, Ring, TEST_RINGS};
 use harness::Device;
 use proptest::prelude::*;
@@ -342,5 +342,31 @@ fn linear(q: Modulus) {
         let wanted =
             batches[0].chunks(width).flat_map(|ct| [&ct[..mask], &ct[mask + slot..][..1]].concat());
         assert!(got.iter().copied().eq(wanted), "slot {slot}");
+    }
+}
+
+/// Bundles by the tensor cores: the words of the kernel for vector units, for few and for many ciphertexts, groups and leaves.
+#[test]
+fn bundles_by_tensor_cores_have_the_same_words() {
+    let all = RINGS.iter().chain(TEST_RINGS);
+    let rings: Vec<_> = all.filter(|r| Launch::bundle_tensor(r, 1, 1).is_some()).collect();
+    assert!(rings.len() >= 5);
+    for ring in rings {
+        let small = ring.log2_n < 10;
+        for (jobs, seed) in [(1usize, 0), (if small { 139 } else { 11 }, 7)] {
+            let device = Device { seed, ..Device::new(*ring) };
+            let (groups, ggsws) = (3usize, ring.group_ggsws as usize);
+            // Any values of a transform of a key.
+            let value = |x: &u64| ((*x as i64) as f64 * 2f64.powi(-60)).to_bits();
+            let key: Vec<u64> =
+                words(1, groups * ggsws * device.ggsw_len()).iter().map(value).collect();
+            let width = groups * ggsws + ring.bodies as usize;
+            let turns = words(2, jobs * width);
+            let exponents: Vec<u32> = turns.iter().map(|x| *x as u32 % (2 * ring.n())).collect();
+            let wanted = device.bundle(&key, &exponents, jobs, 1..3);
+            let launch = Launch::bundle_tensor(ring, 2, jobs as u32).unwrap();
+            let got = device.bundle_by(&launch, &key, &exponents, jobs, 1..3);
+            assert!(got == wanted, "{} {jobs} jobs", ring.name());
+        }
     }
 }

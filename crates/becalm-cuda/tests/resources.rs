@@ -87,6 +87,7 @@ fn a_step_has_the_instructions_that_the_page_says() {
         (&RINGS[1], "becalm_rotate_pair", 956, 664),
         (&RINGS[0], "becalm_rotate_cluster", 1133, 744),
         (&RINGS[0], "becalm_rotate_pair", 1182, 744),
+        (&RINGS[1], "becalm_bundle_tensor", 334, 64),
     ] {
         let found = kernels(&report, ring, "sm_90a").into_iter().find(|k| k["kernel"] == kernel);
         let step = found.expect("the kernel")["step"].as_object().expect("a step");
@@ -97,7 +98,7 @@ fn a_step_has_the_instructions_that_the_page_says() {
                 .sum()
         };
         let total: u64 = step.values().filter_map(Value::as_u64).sum();
-        let counted = (total, of(&["DFMA", "DADD", "DMUL"]), of(&["LDL", "STL"]));
+        let counted = (total, of(&["DFMA", "DADD", "DMUL", "DMMA"]), of(&["LDL", "STL"]));
         assert_eq!(counted, (all, fp64, 0), "{} {kernel}", ring.name());
     }
 }

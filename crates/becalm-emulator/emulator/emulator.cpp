@@ -1,6 +1,7 @@
 // The scheduler of the fibers: round robin over the threads of one cluster, one cluster after another.
 #include "emulator.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -24,11 +25,14 @@ __thread Fiber* current;
 namespace {
 
 constexpr size_t STACK = 64 << 10;
+/// Asynchronous copies that a thread may have under way.
+constexpr unsigned COPIES = 64;
 
 struct Scheduler {
   std::vector<Fiber> fibers;
   std::vector<unsigned> order;
   std::vector<unsigned char*> stacks;
+  std::vector<Copy> copying;
   std::mt19937_64 random;
   // Where `fibers` and `order` lie: what runs in a fiber calls nothing that the sanitizer watches.
   Fiber* first = nullptr;
@@ -123,6 +127,7 @@ EMULATOR_INTERNAL void entry() {
   s->body(s->context);
   s = scheduler;
   Block* block = current->block;
+  for (unsigned i = 0; i < current->copies; i++) *copy(i).to = *copy(i).from;
   block->left--;
   RACES(done(block->shared, block->shared_bytes, number(current), block->left == 0));
   current->done = true;
@@ -134,22 +139,23 @@ EMULATOR_INTERNAL void entry() {
 
 }  // namespace
 
-EMULATOR_INTERNAL void arrive(Barrier& barrier, unsigned threads) {
-  RACES(arrive(&barrier, barrier.generation, number(current)));
+EMULATOR_INTERNAL unsigned arrive(Barrier& barrier, unsigned threads) {
+  const unsigned generation = barrier.generation;
+  RACES(arrive(&barrier, generation, number(current)));
   Scheduler& s = *scheduler;
   s.idle = 0;
-  current->arrived = barrier.generation;
-  if (++barrier.waiting < threads) return;
+  if (++barrier.waiting < threads) return generation;
   barrier.waiting = 0;
   barrier.generation++;
   if (s.shuffled && threads > 32) {
     for (size_t i = s.count - 1; i > 0; i--) std::swap(s.sequence[i], s.sequence[s.random() % (i + 1)]);
   }
+  return generation;
 }
 
-EMULATOR_INTERNAL void await(Barrier& barrier) {
+EMULATOR_INTERNAL void await(Barrier& barrier, unsigned generation) {
   Scheduler& s = *scheduler;
-  while (barrier.generation == current->arrived) {
+  while (barrier.generation == generation) {
     if (++s.idle > 4 * s.count) {
       fprintf(stderr, "emulator: thread %u of block %u waits at a barrier that others do not reach\n",
               current->thread, current->block->index.x);
@@ -157,7 +163,7 @@ EMULATOR_INTERNAL void await(Barrier& barrier) {
     }
     yield();
   }
-  RACES(leave(&barrier, current->arrived, number(current)));
+  RACES(leave(&barrier, generation, number(current)));
 }
 
 EMULATOR_INTERNAL void wait(Barrier& barrier, unsigned threads, bool ordered) {
@@ -175,18 +181,36 @@ EMULATOR_INTERNAL void wait(Barrier& barrier, unsigned threads, bool ordered) {
   }
 #endif
   (void)ordered;
-  arrive(barrier, threads);
-  await(barrier);
+  await(barrier, arrive(barrier, threads));
 }
 
-EMULATOR_INTERNAL uint64_t shuffle(uint64_t word, unsigned lane) {
+EMULATOR_INTERNAL const uint64_t* exchange(uint64_t word) {
   Fiber* fiber = current;
   Warp& warp = fiber->block->warps[fiber->thread / 32];
   // Two sets of words: nobody writes the set that a slow lane still reads before that lane has come again.
   uint64_t* words = warp.words[fiber->exchanges++ % 2];
   words[fiber->thread % 32] = word;
   wait(warp.barrier, 32, false);
-  return words[lane];
+  return words;
+}
+
+EMULATOR_INTERNAL void begin_copy(double2* to, const double2* from) {
+  Scheduler& s = *scheduler;
+  Fiber& fiber = *current;
+  if (s.copying.empty()) s.copying.resize(s.count * COPIES);
+  if (fiber.copies == COPIES) {
+    fprintf(stderr, "emulator: more asynchronous copies of a thread than it keeps\n");
+    abort();
+  }
+  RACES(begun(to, sizeof(double2)));
+  s.copying[(&fiber - s.first) * COPIES + fiber.copies++] = {to, from};
+}
+EMULATOR_INTERNAL Copy copy(unsigned i) { return scheduler->copying[(current - scheduler->first) * COPIES + i]; }
+EMULATOR_INTERNAL unsigned copies() { return current->copies; }
+EMULATOR_INTERNAL void end_copies() { current->copies = 0; }
+
+uint64_t clocks() {
+  return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
 EMULATOR_INTERNAL void run(const Launch& launch, void (*body)(void*), void* context) {

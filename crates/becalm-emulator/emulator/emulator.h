@@ -56,10 +56,15 @@ struct Block {
   dim3 index, size, grid;
 };
 
+/// An asynchronous copy of 16 bytes that is under way.
+struct Copy {
+  double2* to;
+  const double2* from;
+};
 struct Fiber {
   Block* block;
   unsigned thread;
-  unsigned exchanges = 0, arrived = 0;
+  unsigned exchanges = 0, arrived = 0, copies = 0;
   bool done = false;
   void* stack_pointer = nullptr;
 };
@@ -80,13 +85,21 @@ struct Launch {
 
 /// Runs `body(context)` as every thread of a grid.
 void run(const Launch& launch, void (*body)(void*), void* context);
-/// Arrives at a barrier of `threads` fibers.
-void arrive(Barrier& barrier, unsigned threads);
+/// Arrives at a barrier of `threads` fibers; its generation.
+unsigned arrive(Barrier& barrier, unsigned threads);
 /// Waits until all have arrived that `arrive` counted this fiber with.
-void await(Barrier& barrier);
+void await(Barrier& barrier, unsigned generation);
 /// Both; `ordered` says whether memory is ordered by it.
 void wait(Barrier& barrier, unsigned threads, bool ordered = true);
-uint64_t shuffle(uint64_t word, unsigned lane);
+/// The words of all lanes of a warp. They stay until this lane has come here twice more.
+const uint64_t* exchange(uint64_t word);
+/// An asynchronous copy is begun; the `i`-th that this thread began; none is left.
+void begin_copy(double2* to, const double2* from);
+Copy copy(unsigned i);
+unsigned copies();
+void end_copies();
+/// Some clock.
+uint64_t clocks();
 
 // Reads of the emulator's own state, kept from the sanitizer.
 EMULATOR_INTERNAL inline dim3 thread_index() { return dim3(current->thread); }
@@ -95,6 +108,7 @@ EMULATOR_INTERNAL inline dim3 block_size() { return current->block->size; }
 EMULATOR_INTERNAL inline dim3 grid_size() { return current->block->grid; }
 EMULATOR_INTERNAL inline unsigned char* shared() { return current->block->shared; }
 EMULATOR_INTERNAL inline unsigned rank() { return current->block->rank; }
+EMULATOR_INTERNAL inline uint64_t exchanged(uint64_t word, unsigned lane) { return exchange(word)[lane]; }
 
 }  // namespace emulator
 
@@ -116,12 +130,16 @@ template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
   uint64_t word = 0;
   memcpy(&word, &value, sizeof value);
-  word = emulator::shuffle(word, (emulator::thread_index().x ^ mask) % 32);
+  word = emulator::exchanged(word, (emulator::thread_index().x ^ mask) % 32);
   memcpy(&value, &word, sizeof value);
   return value;
 }
 template <class T>
 __forceinline__ T __ldg(const T* at) {
+  return *at;
+}
+template <class T>
+__forceinline__ T __ldcg(const T* at) {
   return *at;
 }
 __forceinline__ unsigned long long atomicAdd(unsigned long long* at, unsigned long long value) {
@@ -134,6 +152,16 @@ __forceinline__ unsigned long long atomicCAS(unsigned long long* at, unsigned lo
 __forceinline__ unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
+__forceinline__ long long __double_as_longlong(double x) {
+  long long bits;
+  memcpy(&bits, &x, 8);
+  return bits;
+}
+__forceinline__ double __longlong_as_double(long long bits) {
+  double x;
+  memcpy(&x, &bits, 8);
+  return x;
+}
 __forceinline__ long long __double2ll_rn(double x) { return llrint(x); }
 __forceinline__ double __ll2double_rn(long long x) { return double(x); }
 
@@ -145,14 +173,35 @@ __forceinline__ T* shared_memory() {
 __forceinline__ unsigned cluster_rank() { return emulator::rank(); }
 EMULATOR_INTERNAL inline void cluster_arrive() {
   emulator::Block* block = emulator::current->block;
-  emulator::arrive(*block->cluster, block->cluster_threads);
+  emulator::current->arrived = emulator::arrive(*block->cluster, block->cluster_threads);
 }
 EMULATOR_INTERNAL inline void cluster_wait() {
-  emulator::await(*emulator::current->block->cluster);
+  emulator::await(*emulator::current->block->cluster, emulator::current->arrived);
 }
 EMULATOR_INTERNAL inline void named_barrier(unsigned id, unsigned threads) {
   emulator::wait(emulator::current->block->barriers[id], threads);
 }
+/// Lane 4i + q has a[i][q], b[q][i], d[i][2q] and d[i][2q + 1]; sums in the order of k.
+EMULATOR_INTERNAL inline void multiply_8x8x4(double& d0, double& d1, double a, double b) {
+  const unsigned lane = emulator::current->thread % 32, i = lane / 4, q = lane % 4;
+  double row[4], columns[2][4];
+  uint64_t word;
+  memcpy(&word, &a, 8);
+  memcpy(row, emulator::exchange(word) + 4 * i, 32);
+  memcpy(&word, &b, 8);
+  memcpy(columns, emulator::exchange(word) + 8 * q, 64);
+  for (int k = 0; k < 4; k++) d0 = fma(row[k], columns[0][k], d0), d1 = fma(row[k], columns[1][k], d1);
+}
+/// Copied when it is waited for, at the latest when the thread is done: whoever reads before sees that.
+inline void copy_async(double2* to, const double2* from) { emulator::begin_copy(to, from); }
+inline void await_copies() {
+  for (unsigned i = 0; i < emulator::copies(); i++) {
+    const emulator::Copy copy = emulator::copy(i);
+    *copy.to = *copy.from;
+  }
+  emulator::end_copies();
+}
+inline uint64_t clocks() { return emulator::clocks(); }
 template <class T>
 EMULATOR_INTERNAL T* map_shared(T* at, unsigned rank) {
   emulator::Block* block = emulator::current->block;

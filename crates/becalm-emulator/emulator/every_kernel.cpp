@@ -89,6 +89,14 @@ void rotations(const Value* table) {
   launch("bundle_many", dim3(M / BUNDLE_POINTS, steps, (jobs + BUNDLE_JOBS - 1) / BUNDLE_JOBS), BUNDLE_THREADS, 1,
          BUNDLE_JOBS * GGSWS * BUNDLE_POINTS * sizeof(Value),
          [&] { becalm_bundle_many(bundles.data(), key.data(), exponents.data(), width, jobs, table); });
+#if BECALM_ARITHMETIC == 0
+  // Three times eight jobs use the first box of the results again.
+  const u32 many = 20;
+  const std::vector<u32> turns(many * width, 3);
+  std::vector<Value> out_of_tensor(many * stride);
+  launch("bundle_tensor", dim3(M / BUNDLE_POINTS, steps * TENSOR_TILES, 1), TENSOR_THREADS, 1, TENSOR_BYTES,
+         [&] { becalm_bundle_tensor(out_of_tensor.data(), key.data(), turns.data(), width, many, table); });
+#endif
   key = bundles;
 #endif
   auto rotate = [&](const char* name, Kernel* kernel, unsigned grid, unsigned block, unsigned cluster, size_t shared) {
@@ -118,6 +126,21 @@ void linear() {
   launch("linear", dim3(2, 2), 256, 1, 0, [&] { becalm_linear(ops.data(), terms.data()); });
 }
 
+#ifdef BECALM_MICRO
+void micro() {
+  std::vector<u64> out(4);
+  std::vector<double> sums(4 * 64);
+  const std::vector<double2> data(512);
+  std::vector<u32> last(4);
+  for (u32 kind = 0; kind < 4; kind++) {
+    launch("micro_fp64", dim3(2), 64, 1, 0, [&] { becalm_micro_fp64(out.data(), sums.data(), 2, kind); });
+  }
+  launch("micro_read", dim3(4), 64, 1, 0, [&] { becalm_micro_read(out.data(), sums.data(), data.data(), 512, 2); });
+  launch("micro_barrier", dim3(4), 64, 4, 0, [&] { becalm_micro_barrier(out.data(), 3); });
+  launch("micro_remote", dim3(4), 64, 2, CHAIN * 4, [&] { becalm_micro_remote(out.data(), last.data(), 9); });
+}
+#endif
+
 }  // namespace
 
 int main() {
@@ -129,6 +152,9 @@ int main() {
     switches();
     rotations(table.data());
     linear();
+#ifdef BECALM_MICRO
+    micro();
+#endif
     printf(" %lu races", races::found);
     if (races::first_place) printf(", the first at %p", races::first_place);
     races::first_place = nullptr;

@@ -29,6 +29,8 @@ struct Cell {
   bool several = false;  // clusters have read
   Clock* readers = nullptr;
 };
+/// The clock of a write that is under way: no thread's clock comes so far.
+constexpr uint32_t UNDER_WAY = ~0u;
 constexpr size_t PAGE = 1024;  // cells of four bytes
 struct Page {
   Cell cells[PAGE];
@@ -103,7 +105,8 @@ void on_read(Cell& c, unsigned thread, const void* place) {
 
 void on_write(Cell& c, unsigned thread, bool atomic, const void* place) {
   const Clock& now = clocks[thread];
-  if (!(atomic && c.atomic) && !before(c.write, now)) report(place);
+  const bool landed = c.write.clock == UNDER_WAY && c.write.thread == thread && c.write.cluster == clusters;
+  if (!(atomic && c.atomic) && !landed && !before(c.write, now)) report(place);
   if (!read_before(c, now)) report(place);
   c.write = {launches, clusters, thread, now[thread]};
   c.atomic = atomic;
@@ -121,6 +124,16 @@ void access(const void* at, size_t bytes, bool write, bool atomic, const void* p
   for (uintptr_t a = from / 4 * 4; a < from + bytes; a += 4) {
     if (write) on_write(cell(a), thread, atomic, place);
     else on_read(cell(a), thread, place);
+  }
+}
+
+void begun(const void* at, size_t bytes) {
+  const emulator::Fiber* fiber = emulator::current;
+  const unsigned thread = fiber->block->rank * fiber->block->threads + fiber->thread;
+  for (uintptr_t a = reinterpret_cast<uintptr_t>(at) / 4 * 4, end = reinterpret_cast<uintptr_t>(at) + bytes; a < end; a += 4) {
+    Cell& c = cell(a);
+    on_write(c, thread, false, nullptr);
+    c.write.clock = UNDER_WAY;
   }
 }
 

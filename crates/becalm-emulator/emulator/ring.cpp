@@ -44,6 +44,15 @@ extern "C" bool BECALM_RING(const char* name, const emulator::Launch* shape, voi
   CASE(becalm_bundle_one)
   CASE(becalm_bundle_many)
 #endif
+#if BECALM_GROUP_GGSWS > 0 && BECALM_ARITHMETIC == 0
+  CASE(becalm_bundle_tensor)
+#endif
+#ifdef BECALM_MICRO
+  CASE(becalm_micro_fp64)
+  CASE(becalm_micro_read)
+  CASE(becalm_micro_barrier)
+  CASE(becalm_micro_remote)
+#endif
   CASE(becalm_key_switch_start)
   CASE(becalm_key_switch_32)
   CASE(becalm_key_switch_64)

@@ -8,7 +8,7 @@
 
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -64,6 +64,7 @@ pub unsafe fn run(
 }
 
 /// Something that waits on a stream.
+#[derive(Clone)]
 enum Task {
     Launch(Ring, Launch, Vec<Argument>),
     Upload(u64, Vec<u8>),
@@ -76,13 +77,27 @@ struct State {
     /// Bytes of each allocation by address, and its memory.
     memory: BTreeMap<u64, (u64, Vec<[u64; 32]>)>,
     used: u64,
-    waiting: [VecDeque<Task>; STREAMS],
-    /// Tasks that were put on each stream, and those done.
-    put: [u64; STREAMS],
-    done: [u64; STREAMS],
+    /// The device's streams, and behind them those of replayed recordings.
+    streams: Vec<Stream>,
+    /// What is being recorded: tasks in the order in which they were put, with their streams.
+    recording: Option<Vec<(usize, Task)>>,
+    /// Whether something was asked meanwhile that cannot be recorded.
+    spoilt: Option<&'static str>,
+    recordings: BTreeMap<u64, Vec<(usize, Task)>>,
+    /// Kernels that were launched: the driver may have to load another, which a recording cannot hold.
+    kernels: HashSet<(Ring, &'static str)>,
     random: u64,
     launches: u64,
+    replays: u64,
     copied: u64,
+}
+
+/// What waits, and how many tasks were put on it and done.
+#[derive(Default)]
+struct Stream {
+    waiting: VecDeque<Task>,
+    put: u64,
+    done: u64,
 }
 
 /// A device of the emulator.
@@ -107,7 +122,11 @@ impl Emulated {
         Emulated {
             info,
             life: u64::MAX,
-            state: Mutex::new(State { random: seed, ..State::default() }),
+            state: Mutex::new(State {
+                random: seed,
+                streams: (0..STREAMS).map(|_| Stream::default()).collect(),
+                ..State::default()
+            }),
         }
     }
 
@@ -129,6 +148,12 @@ impl Emulated {
         (state.launches, state.copied)
     }
 
+    /// Recordings that were replayed, and those that are kept.
+    pub fn recordings(&self) -> (u64, usize) {
+        let state = self.state();
+        (state.replays, state.recordings.len())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,27 +161,29 @@ impl Emulated {
     /// Runs what waits, streams in any order.
     fn serve(&self, state: &mut State) -> Result<(), Fault> {
         loop {
-            let ready = |s: &usize| match state.waiting[*s].front() {
-                Some(Task::After(other, count)) => state.done[*other] >= *count,
+            let ready = |s: &usize| match state.streams[*s].waiting.front() {
+                Some(Task::After(other, count)) => state.streams[*other].done >= *count,
                 Some(_) => true,
                 None => false,
             };
-            let ready: Vec<usize> = (0..STREAMS).filter(ready).collect();
+            let ready: Vec<usize> = (0..state.streams.len()).filter(ready).collect();
             if ready.is_empty() {
-                let stuck = state.waiting.iter().any(|w| !w.is_empty());
-                let why = "streams that wait for each other".to_string();
-                return if stuck { Err(Fault::Failed(why)) } else { Ok(()) };
+                if state.streams.iter().any(|s| !s.waiting.is_empty()) {
+                    return Err(Fault::Failed("streams that wait for each other".to_string()));
+                }
+                state.streams.truncate(STREAMS);
+                return Ok(());
             }
             let draw = state.draw();
             let stream = ready[draw as usize % ready.len()];
-            match state.waiting[stream].pop_front() {
+            match state.streams[stream].waiting.pop_front() {
                 Some(Task::Launch(ring, launch, arguments)) => {
                     self.run(state, &ring, &launch, &arguments)?
                 }
                 Some(Task::Upload(to, bytes)) => state.place(to, &bytes)?,
                 _ => {}
             }
-            state.done[stream] += 1;
+            state.streams[stream].done += 1;
         }
     }
 
@@ -226,8 +253,28 @@ impl State {
     }
 
     fn push(&mut self, stream: usize, task: Task) {
-        self.put[stream] += 1;
-        self.waiting[stream].push_back(task);
+        match &mut self.recording {
+            Some(tasks) => tasks.push((stream, task)),
+            None => {
+                self.streams[stream].put += 1;
+                self.streams[stream].waiting.push_back(task);
+            }
+        }
+    }
+
+    /// What is put on a stream from now on waits for what is on another now.
+    fn order(&mut self, stream: usize, after: usize) {
+        let count = self.streams[after].put;
+        self.push(stream, Task::After(after, count));
+    }
+
+    /// Refuses what a recording cannot hold, which spoils it.
+    fn live(&mut self, what: &'static str) -> Result<(), Fault> {
+        if self.recording.is_none() {
+            return Ok(());
+        }
+        self.spoilt = Some(what);
+        Err(Fault::Failed(format!("{what} while launches are recorded")))
     }
 }
 
@@ -248,6 +295,7 @@ impl Device for Emulated {
 
     fn allocate(&self, bytes: u64) -> Result<u64, Fault> {
         let mut state = self.state();
+        state.live("memory")?;
         let size = bytes.next_multiple_of(256).max(256);
         if state.used + size > self.info.memory {
             return Err(Fault::Memory(bytes));
@@ -261,9 +309,10 @@ impl Device for Emulated {
 
     unsafe fn release(&self, at: u64) {
         let mut state = self.state();
+        _ = state.live("memory given back");
         // A device that is lost frees too.
         if self.serve(&mut state).is_err() {
-            state.waiting.iter_mut().for_each(VecDeque::clear);
+            state.streams.iter_mut().for_each(|s| s.waiting.clear());
         }
         if let Some((size, _)) = state.memory.remove(&at) {
             state.used -= size.next_multiple_of(256).max(256);
@@ -272,6 +321,7 @@ impl Device for Emulated {
 
     unsafe fn upload(&self, stream: usize, to: u64, from: &[u8]) -> Result<(), Fault> {
         let mut state = self.state();
+        state.live("a copy")?;
         state.find(to, from.len() as u64)?;
         state.copied += from.len() as u64;
         state.push(stream, Task::Upload(to, from.to_vec()));
@@ -280,6 +330,7 @@ impl Device for Emulated {
 
     unsafe fn download(&self, _stream: usize, from: u64, to: &mut [u8]) -> Result<(), Fault> {
         let mut state = self.state();
+        state.live("a copy")?;
         self.serve(&mut state)?;
         let at = state.find(from, to.len() as u64)?;
         // SAFETY: `find` has checked that the bytes lie in one allocation; the lock keeps others away.
@@ -294,18 +345,69 @@ impl Device for Emulated {
         launch: &Launch,
         arguments: &[Argument],
     ) -> Result<(), Fault> {
-        self.state().push(stream, Task::Launch(*ring, *launch, arguments.to_vec()));
+        let mut state = self.state();
+        if state.kernels.insert((*ring, launch.kernel)) {
+            state.live("the first launch of a kernel")?;
+        }
+        state.push(stream, Task::Launch(*ring, *launch, arguments.to_vec()));
         Ok(())
     }
 
     fn follow(&self, stream: usize, after: usize) -> Result<(), Fault> {
         let mut state = self.state();
-        let count = state.put[after];
-        state.push(stream, Task::After(after, count));
+        state.order(stream, after);
         Ok(())
     }
 
     fn wait(&self) -> Result<(), Fault> {
-        self.serve(&mut self.state())
+        let mut state = self.state();
+        state.live("a wait")?;
+        self.serve(&mut state)
+    }
+
+    fn record(&self) -> Result<(), Fault> {
+        let mut state = self.state();
+        state.live("another recording")?;
+        state.recording = Some(vec![]);
+        (1..STREAMS).for_each(|s| state.order(s, 0));
+        Ok(())
+    }
+
+    fn recorded(&self) -> Result<u64, Fault> {
+        let mut state = self.state();
+        (1..STREAMS).for_each(|s| state.order(0, s));
+        let Some(tasks) = state.recording.take() else {
+            return Err(Fault::Failed("the end of a recording that never began".to_string()));
+        };
+        if let Some(what) = state.spoilt.take() {
+            return Err(Fault::Failed(format!("{what} while launches were recorded")));
+        }
+        let number = state.recordings.keys().next_back().map_or(1, |last| last + 1);
+        state.recordings.insert(number, tasks);
+        Ok(number)
+    }
+
+    unsafe fn replay(&self, recording: u64) -> Result<(), Fault> {
+        let mut state = self.state();
+        state.live("a replay")?;
+        let Some(tasks) = state.recordings.get(&recording).cloned() else {
+            return Err(Fault::Failed(format!("no recording {recording}")));
+        };
+        state.replays += 1;
+        // A graph has streams of its own beside stream 0, in no order with those of the device.
+        let own = state.streams.len();
+        state.streams.extend((1..STREAMS).map(|_| Stream::default()));
+        let place = |stream: usize| if stream == 0 { 0 } else { own + stream - 1 };
+        for (stream, task) in tasks {
+            match task {
+                Task::After(after, _) => state.order(place(stream), place(after)),
+                task => state.push(place(stream), task),
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn forget(&self, recording: u64) {
+        self.state().recordings.remove(&recording);
     }
 }

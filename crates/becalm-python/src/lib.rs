@@ -82,6 +82,24 @@ mod _native {
         call::guarded(|| becalm::backend::gpus().map_err(call::raise))
     }
 
+    /// Names and bytes of the code for GPUs in this build.
+    #[pyfunction]
+    fn gpu_images() -> Vec<(&'static str, usize)> {
+        becalm::backend::images().collect()
+    }
+
+    /// What compiles other code for GPUs and where it is, if it is there.
+    #[pyfunction]
+    fn nvrtc() -> PyResult<Option<String>> {
+        call::guarded(|| Ok(becalm::backend::nvrtc()))
+    }
+
+    /// Names a folder in which that may be.
+    #[pyfunction]
+    fn look_for_nvrtc(folder: std::path::PathBuf) {
+        becalm::backend::look_for_nvrtc(&folder);
+    }
+
     /// Panics inside the boundary, on the calling thread or on a worker: a test that `becalm.Error` is all that arrives.
     #[pyfunction]
     fn _panic(py: Python<'_>, worker: bool) -> PyResult<()> {

@@ -46,6 +46,25 @@ fn what_gpus_cannot_run_is_refused_by_name() {
     refused(Cuda::with_devices(vec![]), "device", "at least one GPU");
 }
 
+/// The sets that the page names.
+#[test]
+fn the_page_says_which_sets_run() {
+    let page = include_str!("../../../docs/performance/cuda.md");
+    for name in ["tfhe_boolean…", "tfhe_1_1…", "tfhe_2_2…", "fast_…", "paper_n500", "paper_n800"] {
+        assert!(page.contains(name), "{name}");
+    }
+    for p in TfheParams::all() {
+        let begins = |beginnings: &[&str]| beginnings.iter().any(|b| p.name.starts_with(b));
+        let runs = Cuda::runs(p).is_ok();
+        if begins(&["tfhe_boolean", "tfhe_1_1", "tfhe_2_2", "fast_", "paper_n500"]) {
+            assert!(runs || p.name.ends_with("_extended"), "{}: {:?}", p.name, Cuda::runs(p));
+        }
+        if begins(&["tfhe_3", "tfhe_4", "tfhe_5", "paper_n800"]) || p.polynomial_size > 2048 {
+            assert!(!runs, "{} runs", p.name);
+        }
+    }
+}
+
 #[test]
 fn without_a_gpu_auto_is_the_cpu() {
     let (secret, keys) = keys("toy_1_1");
@@ -162,4 +181,66 @@ fn devices_share_lanes_and_waves() {
             assert!(bytes - before.1 < before.1, "{lanes} lanes: a key was sent twice");
         }
     }
+}
+
+/// A wave of many launches that comes again is recorded, then replayed: the same words, and nothing is left behind.
+#[test]
+fn what_comes_again_is_recorded() {
+    let (secret, keys) = keys("toy_1_1_multi_bit_2");
+    let params = secret.params();
+    let table = Table::from_fn(params, |m| (3 * m + 1) % 4).unwrap();
+    let mut program = Program::new(params.clone());
+    let x = program.input(becalm::cipher::Encoding::of(params));
+    let y = program.lookup(x, &table).unwrap();
+    program.output(y).unwrap();
+    let program = Arc::new(program);
+    // As many at once as tensor cores make bundles for.
+    for lanes in [5u64, 40] {
+        let values: Vec<u64> = (0..lanes).map(|l| l % 4).collect();
+        let ct = secret.encrypt(&values).unwrap().into();
+        for seed in [0, 11] {
+            let gpu = emulated(seed);
+            let evaluator = Evaluator::new(&cuda(std::slice::from_ref(&gpu)), &keys).unwrap();
+            let mut first = None;
+            for run in 0..4u64 {
+                let got = evaluator.evaluate(&program, std::slice::from_ref(&ct)).unwrap();
+                let words = got[0].words().to_vec();
+                let wanted = first.get_or_insert_with(|| words.clone());
+                assert!(words == *wanted, "{lanes} lanes, seed {seed}, run {run}");
+                // Waves of a key switch are too few launches; the first bootstrap is launched as it is.
+                assert_eq!(gpu.recordings(), (run, usize::from(run > 0)), "{lanes} lanes");
+            }
+            let clear: Vec<u64> = values.iter().map(|m| (3 * m + 1) % 4).collect();
+            let result = evaluator.evaluate(&program, std::slice::from_ref(&ct)).unwrap();
+            assert_eq!(secret.decrypt(&result[0]).unwrap(), clear);
+            drop(evaluator);
+            assert_eq!(gpu.recordings().1, 0, "a recording is left");
+        }
+    }
+}
+
+/// What a recording cannot hold is refused while it is made.
+#[test]
+fn recordings_hold_launches_alone() {
+    use becalm_cuda::Device;
+    let gpu = Emulated::new(0);
+    let at = gpu.allocate(256).unwrap();
+    gpu.record().unwrap();
+    gpu.follow(1, 0).unwrap();
+    let one = gpu.recorded().unwrap();
+    gpu.record().unwrap();
+    assert!(gpu.record().is_err() && gpu.allocate(256).is_err() && gpu.wait().is_err());
+    assert!(gpu.recorded().is_err());
+    // SAFETY: the place is allocated; what is refused does nothing.
+    unsafe {
+        gpu.record().unwrap();
+        assert!(gpu.upload(0, at, &[1]).is_err() && gpu.download(0, at, &mut [0]).is_err());
+        assert!(gpu.replay(one).is_err() && gpu.recorded().is_err());
+        assert!(gpu.replay(one + 7).is_err());
+        gpu.replay(one).unwrap();
+        gpu.forget(one);
+        assert!(gpu.replay(one).is_err());
+    }
+    assert!(gpu.recorded().is_err());
+    gpu.wait().unwrap();
 }

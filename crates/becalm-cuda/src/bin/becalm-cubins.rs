@@ -2,39 +2,46 @@
 //!
 //! Prints what the compiler says of the rotations and the instructions of one step, and writes all of it as JSON.
 
-use becalm_cuda::RINGS;
 use becalm_cuda::compile::{
     ARCHITECTURES, Resources, compile, fingerprint, nvcc, step_instructions,
 };
+use becalm_cuda::{RINGS, Ring};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn main() -> Result<(), String> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "target/cuda".to_string()));
     std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let nvcc = nvcc().ok_or("no nvcc: `make cuda` installs it into .venv")?;
-    let mut rows = Vec::new();
     println!("| ring | architecture | kernel | registers | spilled bytes | instructions a step |");
     println!("|---|---|---|---|---|---|");
-    for ring in RINGS {
+    let names = |ring: &Ring| {
         let names = ARCHITECTURES.iter().filter(|a| a.runs(ring)).map(|a| a.name);
-        for architecture in names.chain(["compute_90"]) {
-            let kind = if architecture.starts_with("sm_") { "cubin" } else { "ptx" };
-            let out = folder.join(format!("{}.{architecture}.{kind}", ring.name()));
-            let report = compile(&nvcc, ring, architecture, &out)?;
-            for (kernel, found) in &report {
-                let step = match kernel.contains("rotate") {
-                    true => step_instructions(&nvcc, &out, kernel).unwrap_or_default(),
-                    false => BTreeMap::new(),
-                };
-                if !step.is_empty() {
-                    println!("{}", line(&ring.name(), architecture, kernel, found, &step));
-                }
-                rows.push(row(&ring.name(), architecture, kernel, found, &step));
+        names.chain(["compute_90"]).collect::<Vec<_>>()
+    };
+    let all: Vec<(&Ring, &str)> = RINGS
+        .iter()
+        .flat_map(|ring| names(ring).into_iter().map(move |name| (ring, name)))
+        .collect();
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(vec![vec![]; all.len()]));
+    std::thread::scope(|scope| {
+        let work = || -> Result<(), String> {
+            while let Some((i, (ring, name))) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, *all.get(i)?)))
+            {
+                let rows = one(&nvcc, &folder, ring, name)?;
+                found.lock().map_err(|e| e.to_string())?[i] = rows;
             }
-        }
-    }
+            Ok(())
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|w| w.join().map_err(|_| "a thread died".to_string())?)
+    })?;
+    let rows = found.into_inner().map_err(|e| e.to_string())?.concat();
     // A build that embeds these files compares it with its own sources.
     let sources = format!("{:016x}", fingerprint());
     std::fs::write(folder.join("kernels.sources"), &sources).map_err(|e| e.to_string())?;
@@ -48,6 +55,25 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
+/// Compiles a ring for one architecture; the rows of its kernels.
+fn one(nvcc: &Path, folder: &Path, ring: &Ring, name: &str) -> Result<Vec<String>, String> {
+    let kind = if name.starts_with("sm_") { "cubin" } else { "ptx" };
+    let out = folder.join(format!("{}.{name}.{kind}", ring.name()));
+    let report = compile(nvcc, ring, name, &out)?;
+    let mut rows = vec![];
+    for (kernel, found) in &report {
+        let step = match kernel.contains("rotate") || kernel.contains("tensor") {
+            true => step_instructions(nvcc, &out, kernel).unwrap_or_default(),
+            false => BTreeMap::new(),
+        };
+        if !step.is_empty() {
+            println!("{}", line(&ring.name(), name, kernel, found, &step));
+        }
+        rows.push(row(&ring.name(), name, kernel, found, &step));
+    }
+    Ok(rows)
+}
+
 /// A row of the table: instructions by what they use.
 fn line(
     ring: &str,
@@ -59,11 +85,11 @@ fn line(
     let of = |names: &[&str]| names.iter().filter_map(|n| step.get(*n)).sum::<usize>();
     format!(
         "| {ring} | {architecture} | {} | {} | {} | {}: {} FP64, {} shared, {} global, {} barriers |",
-        kernel.trim_start_matches("becalm_rotate_"),
+        kernel.trim_start_matches("becalm_"),
         found.registers,
         found.spills,
         step.values().sum::<usize>(),
-        of(&["DFMA", "DADD", "DMUL"]),
+        of(&["DFMA", "DADD", "DMUL", "DMMA"]),
         of(&["LDS", "STS", "LD"]),
         of(&["LDG"]),
         of(&["BAR", "WARPSYNC", "UCGABAR_ARV"]),

@@ -141,6 +141,19 @@ impl Device {
         jobs: usize,
         groups: std::ops::Range<usize>,
     ) -> Vec<u64> {
+        let launch = Launch::bundle(&self.ring, groups.len() as u32, jobs as u32);
+        self.bundle_by(&launch, key, exponents, jobs, groups)
+    }
+
+    /// The same by one of its kernels.
+    pub fn bundle_by(
+        &self,
+        launch: &Launch,
+        key: &[u64],
+        exponents: &[u32],
+        jobs: usize,
+        groups: std::ops::Range<usize>,
+    ) -> Vec<u64> {
         let (width, count) = ((exponents.len() / jobs) as u32, groups.len());
         let ggsws = self.ring.group_ggsws as usize;
         let mut out = vec![u64::MAX; jobs * count * self.ggsw_len()];
@@ -148,9 +161,8 @@ impl Device {
             &key[groups.start * ggsws * self.ggsw_len()..groups.end * ggsws * self.ggsw_len()];
         let exponents = &exponents[groups.start * ggsws..];
         let pointers = (out.as_mut_ptr(), key.as_ptr(), exponents.as_ptr(), self.table.as_ptr());
-        let launch = Launch::bundle(&self.ring, count as u32, jobs as u32);
         let jobs = jobs as u32;
-        self.run(&launch, arguments![pointers.0, pointers.1, pointers.2, width, jobs, pointers.3]);
+        self.run(launch, arguments![pointers.0, pointers.1, pointers.2, width, jobs, pointers.3]);
         out
     }
 

@@ -16,7 +16,7 @@ mod registers;
 pub use ckks::{CkksMaps, CkksSession, Shares};
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
-pub use cuda::{Cuda, gpus};
+pub use cuda::{Cuda, Figure, gpus, images, look_for_nvrtc, nvrtc};
 pub use evaluate::{Evaluator, Progress};
 pub use processor::Processor;
 pub use reference::Reference;

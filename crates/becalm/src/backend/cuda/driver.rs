@@ -7,7 +7,9 @@ use super::images;
 use crate::Error;
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
-use cudarc::driver::result::{self, DriverError, ctx, device, event, module, primary_ctx, stream};
+use cudarc::driver::result::{
+    self, DriverError, ctx, device, event, graph, module, primary_ctx, stream,
+};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -327,5 +329,42 @@ impl Device for Gpu {
             unsafe { stream::synchronize(stream) }.map_err(fault)?;
         }
         Ok(())
+    }
+
+    fn record(&self) -> Result<(), Fault> {
+        self.enter()?;
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: a stream of this device.
+        unsafe { stream::begin_capture(self.streams[0], mode) }.map_err(fault)?;
+        (1..STREAMS).try_for_each(|s| self.follow(s, 0))
+    }
+
+    fn recorded(&self) -> Result<u64, Fault> {
+        self.enter()?;
+        let joined = (1..STREAMS).try_for_each(|s| self.follow(0, s));
+        // SAFETY: a stream of this device. Whatever went wrong, this ends the capture.
+        let made = unsafe { stream::end_capture(self.streams[0]) }.map_err(fault)?;
+        joined?;
+        // SAFETY: the graph was just made, is used once, and destroyed.
+        unsafe {
+            let exec = graph::instantiate(made, sys::CUgraphInstantiate_flags(0));
+            _ = graph::destroy(made);
+            let exec = exec.map_err(fault)?;
+            graph::upload(exec, self.streams[0]).map_err(fault)?;
+            Ok(exec as u64)
+        }
+    }
+
+    unsafe fn replay(&self, recording: u64) -> Result<(), Fault> {
+        self.enter()?;
+        // SAFETY: it came from `recorded`; the rest is promised by the caller.
+        unsafe { graph::launch(recording as sys::CUgraphExec, self.streams[0]) }.map_err(fault)
+    }
+
+    unsafe fn forget(&self, recording: u64) {
+        if self.enter().is_ok() {
+            // SAFETY: promised by the caller. The driver keeps what still runs.
+            _ = unsafe { graph::exec_destroy(recording as sys::CUgraphExec) };
+        }
     }
 }

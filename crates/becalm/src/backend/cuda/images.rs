@@ -3,6 +3,7 @@
 //! The cache is a folder of cubins: `$BECALM_CACHE`, else `becalm` in `$XDG_CACHE_HOME`, else in `~/.cache`. A name is the hash
 //! of sources, options and compiler: what was made for others is never found.
 
+use super::nvrtc::version;
 use becalm_cuda::{Fault, Ring, SOURCES, image, options};
 use cudarc::nvrtc::{result, sys};
 use std::ffi::{CString, c_char};
@@ -19,8 +20,8 @@ pub(super) fn code(ring: &Ring, capability: (u32, u32)) -> Result<Vec<u8>, Fault
     let Some(version) = version() else {
         return Err(Fault::NoKernels(
             ring.name(),
-            "install NVRTC 13 (`pip install nvidia-cuda-nvrtc`) and put its folder on LD_LIBRARY_PATH, use a \
-             standard set of a build with kernels, or compute with device=\"cpu\""
+            "install NVRTC 13 beside becalm (`pip install nvidia-cuda-nvrtc`; from Rust name its folder in \
+             BECALM_NVRTC), use a standard set of a build with kernels, or compute with device=\"cpu\""
                 .to_string(),
         ));
     };
@@ -70,18 +71,6 @@ fn keep(file: &Path, code: &[u8]) -> std::io::Result<()> {
     out.write_all(code).and_then(|()| std::fs::rename(&half, file)).inspect_err(|_| {
         _ = std::fs::remove_file(&half);
     })
-}
-
-/// The version of NVRTC, if it can be loaded.
-pub(super) fn version() -> Option<(i32, i32)> {
-    // SAFETY: loads a library by its name; asked before any other call, which would panic without it.
-    if !unsafe { sys::is_culib_present() } {
-        return None;
-    }
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: writes two numbers.
-    let done = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
-    (done == sys::nvrtcResult::NVRTC_SUCCESS && major >= 12).then_some((major, minor))
 }
 
 /// A cubin, or what the compiler said.
@@ -179,17 +168,33 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    /// The whole way where NVRTC is there; without it, the refusal that says how to get it.
+    /// The architecture that the header of a cubin names; `None` for what is no cubin.
+    fn architecture(code: &[u8]) -> Option<u32> {
+        let flags = u32::from_le_bytes(code.get(48..52)?.try_into().ok()?);
+        (code.starts_with(b"\x7fELF") && code[18..20] == [190, 0]).then_some(flags >> 8 & 0xFF)
+    }
+
+    /// The whole way where NVRTC is there (`make cuda` installs it); without it, the refusal that says how to get it.
     #[test]
     fn other_rings_are_compiled_or_refused() {
-        let found = code(&TEST_RINGS[0], (9, 0));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
+        for python in std::fs::read_dir(root).into_iter().flatten().flatten() {
+            crate::backend::look_for_nvrtc(&python.path().join("site-packages/nvidia/cu13/lib"));
+        }
         if version().is_none() {
+            let found = code(&TEST_RINGS[0], (9, 0));
             let Err(Fault::NoKernels(what, remedy)) = found else { panic!("{found:?}") };
             assert!(what == TEST_RINGS[0].name() && remedy.contains("nvidia-cuda-nvrtc"));
-            println!("no NVRTC here: only its refusal was tested");
+            println!("skipped: no NVRTC here, so only its refusal was tested");
             return;
         }
-        let code = found.unwrap();
-        assert_eq!(&code[..4], b"\x7fELF");
+        println!("{}", crate::backend::nvrtc().unwrap());
+        // Of each arithmetic, one that clusters rotate and one for a GPU that has none; not from the cache.
+        for (ring, capability) in [(&TEST_RINGS[6], (9, 0)), (&TEST_RINGS[11], (8, 6))] {
+            let code = compile(&options(ring, capability)).unwrap();
+            assert_eq!(architecture(&code), Some(10 * capability.0 + capability.1));
+        }
+        let log = compile(&["--gpu-architecture=sm_90".to_string()]).unwrap_err();
+        assert!(log.contains("BECALM_"), "{log}");
     }
 }

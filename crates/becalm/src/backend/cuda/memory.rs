@@ -67,6 +67,48 @@ impl Drop for Block {
     }
 }
 
+/// Launches of a device as one, given up when dropped. It holds addresses: it goes before the memory that they are in.
+pub(super) struct Recording {
+    device: Arc<dyn Device>,
+    number: u64,
+}
+
+impl Recording {
+    /// Records what `put` puts on a device.
+    ///
+    /// # Errors
+    /// Those of `put`, and if the device is lost.
+    pub fn of(
+        device: &Arc<dyn Device>,
+        op: &'static str,
+        put: impl FnOnce() -> Result<()>,
+    ) -> Result<Self> {
+        let fail = |f| refused(op, device.as_ref(), f);
+        device.record().map_err(fail)?;
+        let done = put();
+        // A recording that failed ends too.
+        let number = device.recorded();
+        done?;
+        Ok(Recording { device: device.clone(), number: number.map_err(fail)? })
+    }
+
+    /// Puts it on stream 0.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    pub fn replay(&self, op: &'static str) -> Result<()> {
+        // SAFETY: what its launches read and write is owned by what owns it.
+        unsafe { self.device.replay(self.number) }.map_err(|f| refused(op, self.device.as_ref(), f))
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // SAFETY: it came from `recorded` of this device and its owner is going.
+        unsafe { self.device.forget(self.number) };
+    }
+}
+
 /// Words that go to a device at once; some are addresses of others of them, known when they have a place.
 #[derive(Default)]
 pub(super) struct Lists {

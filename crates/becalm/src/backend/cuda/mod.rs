@@ -9,10 +9,15 @@ mod images;
 mod keys;
 mod layout;
 mod memory;
+mod micro;
+mod nvrtc;
 mod plan;
 mod session;
 
+pub use becalm_cuda::images;
 pub use driver::gpus;
+pub use micro::Figure;
+pub use nvrtc::{look_for_nvrtc, nvrtc};
 
 use super::{Backend, Info, Session};
 use crate::cipher::EvaluationKey;
@@ -29,6 +34,7 @@ use std::sync::Arc;
 /// One or more GPUs.
 pub struct Cuda {
     devices: Vec<Arc<dyn Device>>,
+    tuning: plan::Tuning,
 }
 
 impl Cuda {
@@ -43,13 +49,14 @@ impl Cuda {
     /// These devices.
     ///
     /// # Errors
-    /// [`Error::Device`] for none.
+    /// [`Error::Device`] for none; [`Error::BadInput`] if `$BECALM_CUDA_TUNE` is not understood.
     pub fn with_devices(devices: Vec<Arc<dyn Device>>) -> Result<Self> {
         if devices.is_empty() {
             let remedy = "compute with device=\"cpu\"";
             return Err(Error::device("cuda", "at least one GPU", "none", remedy));
         }
-        Ok(Cuda { devices })
+        let tuning = plan::Tuning::from_environment()?;
+        Ok(Cuda { devices, tuning })
     }
 
     /// Whether the kernels run a parameter set.
@@ -98,7 +105,8 @@ impl Backend for Cuda {
     fn supports(&self, _op: &Op, params: &TfheParams) -> bool {
         self.ring(params).is_ok_and(|ring| {
             let steps = params.lwe_dimension as u32;
-            self.devices.iter().all(|d| plan::plan(d.info(), &ring, 1, steps).is_some())
+            let plan = |d: &Arc<dyn Device>| plan::plan(d.info(), &ring, 1, steps, &self.tuning);
+            self.devices.iter().all(|d| plan(d).is_some())
         })
     }
 
@@ -107,7 +115,7 @@ impl Backend for Cuda {
         let bytes = keys::bytes(keys, needs, &ring)?;
         for device in &self.devices {
             let steps = keys.params().lwe_dimension as u32;
-            if plan::plan(device.info(), &ring, 1, steps).is_none() {
+            if plan::plan(device.info(), &ring, 1, steps, &self.tuning).is_none() {
                 return Err(no_kernel("open", device.as_ref(), &ring));
             }
             device.prepare(&ring).map_err(|f| refused("open", device.as_ref(), f))?;
@@ -119,6 +127,7 @@ impl Backend for Cuda {
             keys: keys::open(&self.devices, keys, needs, &ring)?,
             params: keys.params().clone(),
             ring,
+            tuning: self.tuning,
             running: None,
         }))
     }

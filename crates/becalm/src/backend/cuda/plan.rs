@@ -2,13 +2,62 @@
 //!
 //! Few ciphertexts take a cluster of blocks each, many a block for two. As many go at once as the device has room for. The
 //! bundles of a multi-bit rotation are made in chunks of steps, two chunks in turn, which together stay in the second-level
-//! cache. The constants are guesses from the machine's sizes: none was measured.
+//! cache. The numbers of [`Tuning`] are guesses from the machine's sizes: none was measured.
 
+use crate::{Error, Result};
 use becalm_cuda::launch::{KeySwitch, Launch, Path};
 use becalm_cuda::{DeviceInfo, Ring};
 
-/// Steps of a chunk at most: bundles of the next chunk are made beside the rotation of this one, so the first alone delays.
-const STEPS: u32 = 16;
+/// What a first measurement is to settle; `BECALM_CUDA_TUNE="chunk=8 tensor=0"` sets some of it, for that measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tuning {
+    /// Steps of a chunk at most: bundles of the next chunk are made beside the rotation of this one, so the first alone delays.
+    pub chunk: u32,
+    /// Ciphertexts at once from which bundles are made on tensor cores, where the ring has that kernel; 0 for never. A product
+    /// takes eight; below a few of these the key's way into shared memory is not shared by enough.
+    pub tensor: u32,
+    /// Launches from which a wave that comes again is recorded and replayed as one.
+    pub recorded: u32,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Tuning { chunk: 16, tensor: 32, recorded: 8 }
+    }
+}
+
+impl Tuning {
+    /// What `$BECALM_CUDA_TUNE` says, and the defaults.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for another name, or no number.
+    pub fn from_environment() -> Result<Self> {
+        Tuning::parse(&std::env::var("BECALM_CUDA_TUNE").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let mut tuning = Tuning::default();
+        for word in text.split_whitespace() {
+            let place = match word.split_once('=').map_or(word, |(name, _)| name) {
+                "chunk" => Some(&mut tuning.chunk),
+                "tensor" => Some(&mut tuning.tensor),
+                "recorded" => Some(&mut tuning.recorded),
+                _ => None,
+            };
+            let value = word.split_once('=').and_then(|(_, value)| value.parse().ok());
+            match (place, value) {
+                (Some(place), Some(value)) => *place = value,
+                _ => {
+                    let wanted = "chunk=N, tensor=N or recorded=N";
+                    let remedy = "write it so, or unset BECALM_CUDA_TUNE";
+                    return Err(Error::bad_input("BECALM_CUDA_TUNE", wanted, word, remedy));
+                }
+            }
+        }
+        Ok(tuning)
+    }
+}
+
 /// Blocks of a cluster that every GPU with clusters can have.
 const CLUSTER: u32 = 8;
 
@@ -20,10 +69,18 @@ pub(super) struct Plan {
     pub tile: u32,
     /// Steps of a launch.
     pub chunk: u32,
+    /// Whether bundles are products of the tensor cores.
+    pub tensor: bool,
 }
 
 /// The plan for `jobs` ciphertexts and a rotation of `steps` steps; `None` if no kernel of the ring fits the device.
-pub(super) fn plan(info: &DeviceInfo, ring: &Ring, jobs: u32, steps: u32) -> Option<Plan> {
+pub(super) fn plan(
+    info: &DeviceInfo,
+    ring: &Ring,
+    jobs: u32,
+    steps: u32,
+    tuning: &Tuning,
+) -> Option<Plan> {
     let fits = |path: Path| {
         let launch = Launch::rotate(ring, path, 2)?;
         let cluster = launch.cluster == 1 || (info.clusters() && launch.cluster <= CLUSTER);
@@ -42,10 +99,13 @@ pub(super) fn plan(info: &DeviceInfo, ring: &Ring, jobs: u32, steps: u32) -> Opt
         0 => steps,
         _ => {
             let bundles = info.cache / 4 / (u64::from(tile) * bundle_bytes(ring));
-            bundles.clamp(1, u64::from(STEPS)) as u32
+            bundles.clamp(1, u64::from(tuning.chunk.max(1))) as u32
         }
     };
-    Some(Plan { path, tile, chunk: chunk.clamp(1, steps.max(1)) })
+    let fits = |launch: Launch| launch.shared <= info.shared;
+    let tensor = (1..=tile).contains(&tuning.tensor)
+        && Launch::bundle_tensor(ring, chunk, tile).is_some_and(fits);
+    Some(Plan { path, tile, chunk: chunk.clamp(1, steps.max(1)), tensor })
 }
 
 /// Blocks of so much shared memory that run at once.
@@ -84,20 +144,37 @@ mod tests {
 
     #[test]
     fn few_take_clusters_and_many_share_blocks() {
-        let of = |jobs| plan(&h100(), &RINGS[1], jobs, 230).unwrap();
-        assert_eq!(of(1), Plan { path: Path::Cluster, tile: 1, chunk: 16 });
+        let tuning = Tuning::default();
+        let of = |jobs| plan(&h100(), &RINGS[1], jobs, 230, &tuning).unwrap();
+        assert_eq!(of(1), Plan { path: Path::Cluster, tile: 1, chunk: 16, tensor: false });
         assert_eq!((of(66).path, of(66).tile), (Path::Cluster, 66));
         assert_eq!((of(67).path, of(67).tile), (Path::Pair, 67));
         // 264 bundles of 64 KiB are more than a quarter of the cache.
-        assert_eq!(of(8192), Plan { path: Path::Pair, tile: 264, chunk: 1 });
-        let classic = plan(&h100(), &RINGS[0], 8192, 918).unwrap();
-        assert_eq!((classic.path, classic.chunk), (Path::Pair, 918));
+        assert_eq!(of(8192), Plan { path: Path::Pair, tile: 264, chunk: 1, tensor: true });
+        assert!(!of(tuning.tensor - 1).tensor && of(tuning.tensor).tensor);
+        let classic = plan(&h100(), &RINGS[0], 8192, 918, &tuning).unwrap();
+        assert_eq!((classic.path, classic.chunk, classic.tensor), (Path::Pair, 918, false));
+    }
+
+    #[test]
+    fn measurements_may_set_it() {
+        let of = Tuning::parse;
+        assert_eq!(of("").unwrap(), Tuning::default());
+        let other = Tuning { chunk: 4, tensor: 0, ..Tuning::default() };
+        assert_eq!(of("tensor=0  chunk=4").unwrap(), other);
+        assert!(!plan(&h100(), &RINGS[1], 8192, 230, &other).unwrap().tensor);
+        for wrong in ["chunk", "chunk=", "chunk=x", "tile=3"] {
+            assert!(of(wrong).unwrap_err().to_string().contains("chunk=N"), "{wrong}");
+        }
     }
 
     #[test]
     fn what_a_device_lacks_is_not_planned() {
         // A100: no clusters, and a pair of N = 2048 needs more shared memory than it has.
         let a100 = DeviceInfo { capability: (8, 0), shared: 163 << 10, ..h100() };
+        let tuning = Tuning::default();
+        let plan =
+            |info: &DeviceInfo, ring: &Ring, jobs, steps| plan(info, ring, jobs, steps, &tuning);
         assert_eq!(plan(&a100, &RINGS[1], 1, 230).unwrap().path, Path::Block);
         assert_eq!(plan(&a100, &RINGS[1], 500, 230).unwrap().path, Path::Block);
         // cm_2_2_w4 has five columns of 2048 coefficients, which only a cluster holds.

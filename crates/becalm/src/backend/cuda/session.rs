@@ -5,8 +5,8 @@
 
 use super::keys::{DeviceKeys, require};
 use super::layout::{Builder, Places, Share, Step, places, register_bytes};
-use super::memory::Block;
-use super::plan::{Plan, bundle_bytes, plan, slices};
+use super::memory::{Block, Recording};
+use super::plan::{Plan, Tuning, bundle_bytes, plan, slices};
 use super::{launch, no_kernel, refused};
 use crate::backend::registers::{check_read, check_write};
 use crate::backend::{Info, Loaded, Session};
@@ -26,6 +26,7 @@ pub(super) struct CudaSession {
     pub keys: Vec<DeviceKeys>,
     pub params: Arc<TfheParams>,
     pub ring: Ring,
+    pub tuning: Tuning,
     pub running: Option<Running>,
 }
 
@@ -38,8 +39,18 @@ pub(super) struct Running {
     owners: Vec<Vec<usize>>,
 }
 
+/// How a wave was put on a device so far. Kernels are loaded as they are launched for the first time, and most programs run
+/// once: a wave that comes again is recorded, and then replayed.
+enum Wave {
+    New,
+    Known,
+    Recorded(Recording),
+}
+
 /// A program's share on one device.
 struct Seat {
+    // Before the memory that they know.
+    waves: Vec<Wave>,
     lanes: Range<usize>,
     plan: Plan,
     places: Places,
@@ -138,7 +149,7 @@ impl Session for CudaSession {
                 op.results().iter().for_each(|r| running.alive[r.0 as usize] = true);
             }
             for s in 0..running.seats.len() {
-                self.wave(s, w)?;
+                self.again(s, w)?;
             }
             self.pass_on(w)?;
             let running = self.running.as_mut().ok_or_else(not_loaded)?;
@@ -211,7 +222,7 @@ impl CudaSession {
     ) -> Result<Seat> {
         let device = &self.devices[s];
         let jobs = (bootstraps * lanes.len()).max(1) as u32;
-        let plan = plan(device.info(), &self.ring, jobs, self.groups())
+        let plan = plan(device.info(), &self.ring, jobs, self.groups(), &self.tuning)
             .ok_or_else(|| no_kernel("load", device.as_ref(), &self.ring))?;
         let (program, walk) = (&*loaded.program, &*loaded.walk);
         let places = places(program, walk, lanes.len());
@@ -224,7 +235,8 @@ impl CudaSession {
         let (lists, steps) = Builder::new(program, walk, &places, space.at(), share).build();
         require("load", device.as_ref(), lists.bytes())?;
         let lists = lists.place(device, "load")?;
-        Ok(Seat { lanes, plan, places, space, lists, scratch, steps })
+        let waves = steps.iter().map(|_| Wave::New).collect();
+        Ok(Seat { waves, lanes, plan, places, space, lists, scratch, steps })
     }
 
     /// Places in the scratch memory at an address.
@@ -242,6 +254,41 @@ impl CudaSession {
         let second = place(first, chunk);
         let end = place(second, chunk);
         Scratch { exponents: at, accumulators, bundles: [first, second], end }
+    }
+
+    /// Puts a wave on a seat's device, as one launch if it has many and came before.
+    fn again(&mut self, s: usize, w: usize) -> Result<()> {
+        let running = self.running.as_ref().ok_or_else(not_loaded)?;
+        let now = match &running.seats[s].waves[w] {
+            Wave::Recorded(recording) => return recording.replay("run"),
+            _ if self.launches(&running.seats[s], w) < self.tuning.recorded => {
+                return self.wave(s, w);
+            }
+            Wave::New => {
+                self.wave(s, w)?;
+                Wave::Known
+            }
+            Wave::Known => {
+                let recording = Recording::of(&self.devices[s], "run", || self.wave(s, w))?;
+                recording.replay("run")?;
+                Wave::Recorded(recording)
+            }
+        };
+        if let Some(running) = &mut self.running {
+            running.seats[s].waves[w] = now;
+        }
+        Ok(())
+    }
+
+    /// Launches of a wave on a seat's device.
+    fn launches(&self, seat: &Seat, w: usize) -> u32 {
+        let of = |step: &Step| match step {
+            Step::Linear { .. } => 1,
+            Step::KeySwitch { .. } => 2,
+            Step::Bootstrap { .. } if self.ring.group_ggsws == 0 => 4,
+            Step::Bootstrap { .. } => 3 + 2 * self.groups().div_ceil(seat.plan.chunk),
+        };
+        seat.steps[w].iter().map(of).sum()
     }
 
     /// Puts a wave on a seat's device.
@@ -374,7 +421,9 @@ impl CudaSession {
             Argument::U32(jobs),
             Argument::Address(self.keys[s].roots.at()),
         ];
-        let shape = Launch::bundle(ring, seat.plan.chunk.min(self.groups() - first), jobs);
+        let groups = seat.plan.chunk.min(self.groups() - first);
+        let tensor = seat.plan.tensor.then(|| Launch::bundle_tensor(ring, groups, jobs)).flatten();
+        let shape = tensor.unwrap_or_else(|| Launch::bundle(ring, groups, jobs));
         // SAFETY: the GGSW of these groups, and room for a bundle of each job and group; stream 1 follows stream 0.
         unsafe { launch("run", device, 1, ring, &shape, &arguments) }
     }
