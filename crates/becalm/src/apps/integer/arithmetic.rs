@@ -115,11 +115,21 @@ impl Circuit {
         let mut sums = vec![];
         for k in 0..n {
             let mask = ty.mask(k);
+            // One constant in front, which costs the first table nothing.
+            let (clear, rest): (VecDeque<Sum>, _) =
+                queues[k].drain(..).partition(|s| s.terms.is_empty());
+            queues[k] = rest;
+            if !clear.is_empty() {
+                queues[k].push_front(Sum::of(&clear));
+            }
             loop {
-                let total = Sum::of(&queues[k]);
-                if total.high <= LOOSE && self.norm2(&total) < NORM2 {
-                    sums.push(total);
-                    break;
+                // Every item of a long queue is at least 1 at its largest.
+                if queues[k].len() <= LOOSE as usize + 1 {
+                    let total = Sum::of(&queues[k]);
+                    if total.high <= LOOSE && self.norm2(&total) < NORM2 {
+                        sums.push(total);
+                        break;
+                    }
                 }
                 let (chunk, taken) = self.chunk(&mut queues[k]);
                 let (digit, carry) = (|v| split(v, mask).0, |v| split(v, mask).1);
@@ -316,12 +326,9 @@ impl Circuit {
             } else {
                 skipped.push(item);
             }
-            // Full: only constants have room, and a long queue is not walked for them.
-            if chunk.high - chunk.low == 15 || self.norm2(&chunk) >= NORM2 {
-                while let Some(at) = queue.iter().position(|s| s.terms.is_empty()) {
-                    let constant = queue.remove(at).unwrap_or(Sum::clear(0));
-                    (chunk, taken) = (&chunk + &constant, taken + 1);
-                }
+            // Full; and a long queue is not walked to its end for the last place.
+            let full = chunk.high - chunk.low == 15 || self.norm2(&chunk) >= NORM2;
+            if full || skipped.len() == 64 {
                 break;
             }
         }
