@@ -252,7 +252,7 @@ def test_every_refusal_says_what_to_do(words, toy, stranger):
         "reshape or cut": lambda: x.dot(flat),
         "2 to 256 bits": lambda: becalm.int_(257),
         "values of uint8": lambda: x + 256,
-        "wider type": lambda: u8.trivial(toy.server, [1, 1 << 200]),
+        "a wider": lambda: u8.trivial(toy.server, [1, 1 << 200]),
         "integers": lambda: u8.encrypt(secret, ["one"]),
         "an axis": lambda: x.sum(2),
         "broadcast": lambda: x + flat[:3],
@@ -261,7 +261,7 @@ def test_every_refusal_says_what_to_do(words, toy, stranger):
         "unsigned amount": lambda: x << x.astype(becalm.int_(8)),
         "becalm.uint": lambda: x.astype("uint8"),
         "choose one of these": lambda: x.apply("square"),
-        "1 to 128|2 to 256": lambda: becalm.uint(129).cost("overflowing_mul"),
+        "at most 128 bits": lambda: becalm.uint(129).cost("overflowing_mul"),
         "arrays of uint8": lambda: becalm.stack([x, x > 1]),
         "array of integers": lambda: x[0, 0][at],
     }
