@@ -3,8 +3,8 @@
 //! [`CkksSession::open`] checks the keys and encodes the matrices, most of a program's memory besides the keys; a session
 //! runs any number of ciphertexts. A session [within](CkksSession::within) less memory encodes those that do not fit whenever
 //! their turn comes, and so it expands keys that are packed or in their file: no more of either is in memory than what is
-//! kept and what an instruction takes. A byte of a matrix is dearer to make again than one of a key, two to three times:
-//! [`Shares`] spends a budget on matrices first. Levels, scales and slots of the results are those that the program has recorded.
+//! kept and what an instruction takes. A limb of a matrix takes a transform to make again, a limb of a key an unpacking or its
+//! words of AES, which is less: [`Shares`] spends a budget on matrices first. Levels, scales and slots of the results are those that the program has recorded.
 
 use crate::cipher::{CkksKeys, Purpose, Rlwe};
 use crate::ckks::{Context, Evaluator, LinearMap};
