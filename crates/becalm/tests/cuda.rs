@@ -50,7 +50,8 @@ fn what_gpus_cannot_run_is_refused_by_name() {
 #[test]
 fn the_page_says_which_sets_run() {
     let page = include_str!("../../../docs/performance/cuda.md");
-    for name in ["tfhe_boolean…", "tfhe_1_1…", "tfhe_2_2…", "fast_…", "paper_n500", "paper_n800"] {
+    for name in ["tfhe_boolean…", "tfhe_1_1…", "tfhe_2_2…", "fast_…", "paper_n500", "paper_n800"]
+    {
         assert!(page.contains(name), "{name}");
     }
     for p in TfheParams::all() {
