@@ -148,6 +148,11 @@ impl Emulated {
         (state.launches, state.copied)
     }
 
+    /// Whether a kernel was launched, of any ring.
+    pub fn has_launched(&self, kernel: &str) -> bool {
+        self.state().kernels.iter().any(|(_, name)| *name == kernel)
+    }
+
     /// Recordings that were replayed, and those that are kept.
     pub fn recordings(&self) -> (u64, usize) {
         let state = self.state();

@@ -195,8 +195,8 @@ fn what_comes_again_is_recorded() {
     let y = program.lookup(x, &table).unwrap();
     program.output(y).unwrap();
     let program = Arc::new(program);
-    // As many at once as tensor cores make bundles for.
-    for lanes in [5u64, 40] {
+    // Tensor cores make bundles for 32.
+    for lanes in [5u64, 32] {
         let values: Vec<u64> = (0..lanes).map(|l| l % 4).collect();
         let ct = secret.encrypt(&values).unwrap().into();
         for seed in [0, 11] {
@@ -211,6 +211,7 @@ fn what_comes_again_is_recorded() {
                 // Waves of a key switch are too few launches; the first bootstrap is launched as it is.
                 assert_eq!(gpu.recordings(), (run, usize::from(run > 0)), "{lanes} lanes");
             }
+            assert_eq!(gpu.has_launched("becalm_bundle_tensor"), lanes == 32);
             let clear: Vec<u64> = values.iter().map(|m| (3 * m + 1) % 4).collect();
             let result = evaluator.evaluate(&program, std::slice::from_ref(&ct)).unwrap();
             assert_eq!(secret.decrypt(&result[0]).unwrap(), clear);
