@@ -39,8 +39,8 @@ _LISTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "table": (("entries",), ("to",)),
 }
 
-#: Digits that one circuit sums at most (recording grows with the square), and products of digits.
-MOST, MOST_PRODUCTS = 1 << 16, 1 << 18
+#: Digits that one circuit sums at most (16 KB of registers for each), and products of digits.
+MOST, MOST_PRODUCTS = 1 << 18, 1 << 18
 
 #: Elements of a table, and of an array with an encrypted index.
 MOST_ENTRIES = 256
