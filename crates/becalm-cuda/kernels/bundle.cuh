@@ -46,8 +46,11 @@ __device__ __forceinline__ void make_bundles(Value* bundle, const Value* key, co
     UNROLL for (int c = 0; c < COLUMNS; c++) values[c] = read(&key[c * M]);
     UNROLL for (int j = 0; j < JOBS; j++) {
       const Value factor = factors[(j * GGSWS + v) * BUNDLE_POINTS + lane];
-      // In this order the tensor cores add too: the imaginary part of the factor first.
-      UNROLL for (int c = 0; c < COLUMNS; c++) sum[j][c] = multiply_add(factor, values[c], sum[j][c]);
+      UNROLL for (int c = 0; c < COLUMNS; c++) {
+        // The tensor cores add in this order too: the imaginary part of the factor first. Residues take fewer instructions
+        // the other way.
+        sum[j][c] = EXACT ? multiply_add(values[c], factor, sum[j][c]) : multiply_add(factor, values[c], sum[j][c]);
+      }
     }
   }
   UNROLL for (int j = 0; j < JOBS; j++) {
