@@ -34,6 +34,8 @@ fn files() -> &'static [Vec<u8>; 8] {
     FILES.get_or_init(|| {
         let key = SecretKey::generate(&tiny(), true).unwrap();
         let table = Table::from_fn(&tiny(), |m| 1 - m).unwrap();
+        // Integers want tables of 16 values.
+        let wide = SecretKey::generate(TfheParams::named("toy_2_2").unwrap(), true).unwrap();
         [
             key.to_bytes().unwrap().to_vec(),
             key.evaluation_key().unwrap().to_bytes().unwrap(),
@@ -41,8 +43,8 @@ fn files() -> &'static [Vec<u8>; 8] {
             key.encrypt_table(&table).unwrap().to_bytes().unwrap(),
             program(&tiny()).to_bytes().unwrap(),
             key.encrypt(&[1, 0, 1]).unwrap().to_bytes_seeded().unwrap(),
-            integers(&key).to_bytes(true).unwrap(),
-            Content::Bytes.to_bytes(&encrypt_bytes(&key, b"two").unwrap(), true).unwrap(),
+            integers(&wide).to_bytes(true).unwrap(),
+            Content::Bytes.to_bytes(&encrypt_bytes(&wide, b"two").unwrap(), true).unwrap(),
         ]
     })
 }
