@@ -207,7 +207,10 @@ EMULATOR_INTERNAL void begin_copy(double2* to, const double2* from) {
 }
 EMULATOR_INTERNAL Copy copy(unsigned i) { return scheduler->copying[(current - scheduler->first) * COPIES + i]; }
 EMULATOR_INTERNAL unsigned copies() { return current->copies; }
-EMULATOR_INTERNAL void end_copies() { current->copies = 0; }
+EMULATOR_INTERNAL void end_copies() {
+  for (unsigned i = 0; i < current->copies; i++) RACES(landed(copy(i).to, sizeof(double2)));
+  current->copies = 0;
+}
 
 uint64_t clocks() {
   return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());

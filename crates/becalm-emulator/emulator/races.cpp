@@ -72,6 +72,12 @@ void report(const void* place) {
   if (found++ == 0) first_place = place;
 }
 
+/// The number of the thread that runs in its cluster.
+unsigned number() {
+  const emulator::Fiber* fiber = emulator::current;
+  return fiber->block->rank * fiber->block->threads + fiber->thread;
+}
+
 /// Whether all readers of a cell are ordered before.
 bool read_before(const Cell& c, const Clock& now) {
   if (c.read.launch != launches) return true;
@@ -120,7 +126,7 @@ void access(const void* at, size_t bytes, bool write, bool atomic, const void* p
   const uintptr_t from = reinterpret_cast<uintptr_t>(at), frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   // A thread's own stack.
   if (from - frame + 65536 < 2 * 65536) return;
-  const unsigned thread = fiber->block->rank * fiber->block->threads + fiber->thread;
+  const unsigned thread = number();
   for (uintptr_t a = from / 4 * 4; a < from + bytes; a += 4) {
     if (write) on_write(cell(a), thread, atomic, place);
     else on_read(cell(a), thread, place);
@@ -128,12 +134,19 @@ void access(const void* at, size_t bytes, bool write, bool atomic, const void* p
 }
 
 void begun(const void* at, size_t bytes) {
-  const emulator::Fiber* fiber = emulator::current;
-  const unsigned thread = fiber->block->rank * fiber->block->threads + fiber->thread;
+  const unsigned thread = number();
   for (uintptr_t a = reinterpret_cast<uintptr_t>(at) / 4 * 4, end = reinterpret_cast<uintptr_t>(at) + bytes; a < end; a += 4) {
     Cell& c = cell(a);
     on_write(c, thread, false, nullptr);
     c.write.clock = UNDER_WAY;
+  }
+}
+
+void landed(const void* at, size_t bytes) {
+  const unsigned thread = number();
+  for (uintptr_t a = reinterpret_cast<uintptr_t>(at) / 4 * 4, end = reinterpret_cast<uintptr_t>(at) + bytes; a < end; a += 4) {
+    Access& write = cell(a).write;
+    if (write.clock == UNDER_WAY && write.thread == thread) write.clock = clocks[thread][thread];
   }
 }
 

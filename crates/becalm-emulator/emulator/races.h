@@ -12,9 +12,9 @@ namespace races {
 /// Races found so far, and where the first of them was.
 extern unsigned long found;
 extern const void* first_place;
-/// The thread that runs begins an asynchronous copy to here: a write that nothing is ordered behind until the same thread,
-/// which has waited for it, writes there.
+/// The thread that runs begins an asynchronous copy to here, a write that nothing is ordered behind; has waited for it.
 void begun(const void* at, size_t bytes);
+void landed(const void* at, size_t bytes);
 /// A launch begins; its threads are unordered but for barriers.
 void launch();
 /// `threads` threads of the next cluster are there, with clocks of their own.
