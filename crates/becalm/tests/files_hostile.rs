@@ -430,7 +430,8 @@ fn seeds_and_types_that_are_none_are_refused() {
     let narrow = edit(file, |h, _| h["__metadata__"]["type"] = json!("int6"));
     assert_eq!(read(&narrow, 1 << 20).unwrap(), Type::Int(6));
     // Six ciphertexts of the big key: the masks count, not the file.
-    let whole = 6 * 8 * (tiny().big_dimension() as u64 + 1);
+    let wide = TfheParams::named("toy_2_2").unwrap();
+    let whole = 6 * 8 * (wide.big_dimension() as u64 + 1);
     assert!(read(file, whole).is_ok());
     assert!(read(file, whole - 1).unwrap_err().to_string().contains("at most"));
     // Past the last ciphertext that a seed has.
