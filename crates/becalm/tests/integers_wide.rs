@@ -337,3 +337,45 @@ fn no_clear_operand_is_too_noisy() {
         assert_eq!(got, model(op.name, ty, &x), "{} {given:?}", told());
     }
 }
+
+/// Amounts of any width move values of any width, those of the value's own type among them.
+#[test]
+fn amounts_may_be_as_wide_as_values() {
+    let (params, mut random) = (params(), Random(11));
+    let noise = becalm::tfhe::noise::bootstrap_output(&params);
+    let moves = OPERATIONS
+        .iter()
+        .filter(|op| ["shl", "shr"].contains(&op.name) || op.name.starts_with("rotate"));
+    let moves: Vec<&Operation> = moves.collect();
+    let widths = [2u32, 3, 5, 8, 12, 13, 24, 25, 32, 33, 64, 100, 256];
+    for case in 0..260 {
+        let (op, n) = (moves[case % moves.len()], widths[random.below(widths.len())]);
+        let wide = if case < 52 { widths[case / 4] } else { n };
+        let ty = if random.below(2) == 0 { Type::Uint(n) } else { Type::Int(n) };
+        let aim = if random.below(2) == 0 { Aim::Work } else { Aim::Depth };
+        let types = [ty, Type::Uint(wide)];
+        let recorded = op.circuit(params.clone(), aim, &types);
+        let recorded = recorded.unwrap_or_else(|e| panic!("{} {types:?} {aim:?}: {e}", op.name));
+        let program = recorded.program();
+        let given = program.inputs().len();
+        program.walk_related(&vec![noise; given], &vec![true; given]).unwrap();
+        for _ in 0..3 {
+            let [x, by] = types.map(|t| random.operand(t));
+            // As an amount that a machine's number holds: a rest of turns, or more than any width.
+            let rotates = op.name.starts_with("rotate");
+            let fold = |v: usize, b: &bool| match 2 * v + usize::from(*b) {
+                twice if rotates => twice % n as usize,
+                twice => twice.min(1000),
+            };
+            let small = constant(10, by.iter().rev().fold(0, fold) as u64);
+            let got = recorded.run_in_the_clear(&[clear(ty, &x), clear(types[1], &by)]).unwrap();
+            let wanted = model(op.name, ty, &[x.clone(), small]);
+            assert_eq!(
+                bits_of(ty, got[0]),
+                wanted[0],
+                "{} {types:?} {aim:?} {x:?} {by:?}",
+                op.name
+            );
+        }
+    }
+}

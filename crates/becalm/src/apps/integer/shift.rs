@@ -6,7 +6,7 @@
 use super::arithmetic::pack;
 use super::{Type, Word};
 use crate::Result;
-use crate::apps::circuit::{Circuit, Sum};
+use crate::apps::circuit::{Circuit, NORM2, Sum};
 
 /// A way to move bits. A shift by the width or more leaves 0, or the sign of a signed integer moved to the right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,15 +102,22 @@ impl Circuit {
         // Further bits of the amount shift everything out.
         let stages =
             if rotates { bits } else { bits.min(u32::BITS - (a.ty.bits() - 1).leading_zeros()) };
-        let mut now = a.clone();
+        let (mut now, mut by) = (a.clone(), 1u64);
         for k in 0..stages {
+            if k > 0 {
+                by = by * 2 % if rotates { u64::from(a.ty.bits()) } else { u64::MAX };
+            }
+            // A whole turn, as all further bits of the amount are.
+            if by == 0 {
+                break;
+            }
+            // Every stage adds a table's noise to each digit, and the next one takes the difference of two of them.
+            if now.digits.iter().any(|d| 2 * self.norm2(d) + 3 > NORM2) {
+                now = self.fresh(&now)?;
+            }
             let digit = amount.digit(k as usize / 2);
             let (low, high) = (|v: i64| 7 * (v & 1), |v: i64| 7 * (v >> 1 & 1));
             let both = self.lookup(&digit, &[&low, &high])?;
-            let mut by = 1u64;
-            (0..k).for_each(|_| {
-                by = by * 2 % if rotates { u64::from(a.ty.bits()) } else { u64::MAX }
-            });
             let moved = self.shift(how, &now, by)?;
             let pairs = moved.digits.iter().zip(&now.digits);
             let digits = pairs.map(|(m, n)| self.choose(&both[k as usize % 2], m, n));
