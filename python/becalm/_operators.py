@@ -180,7 +180,8 @@ class Operators:
             inspect.signature(known).bind(*args, **kwargs)
         except TypeError as e:
             wanted = f"{name}{inspect.signature(known)}"
-            raise Unsupported("numpy", wanted, str(e), "leave further arguments out") from None
+            got = str(e).removeprefix("got ")
+            raise Unsupported("numpy", wanted, got, "leave further arguments out") from None
         return known(*args, **kwargs)
 
 
