@@ -100,7 +100,10 @@ __all__ = [
 
 def _look_for_nvrtc() -> None:
     """Tells where NVRTC may be: the wheel nvidia-cuda-nvrtc puts it into a folder of its own."""
-    found = importlib.util.find_spec("nvidia")
+    try:
+        found = importlib.util.find_spec("nvidia")
+    except ValueError:  # A module of that name that somebody made by hand.
+        return
     for place in (found and found.submodule_search_locations) or ():
         for folder in pathlib.Path(place).glob("cu*/lib"):
             _native.look_for_nvrtc(folder)

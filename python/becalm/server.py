@@ -104,10 +104,14 @@ class Server:
 
     def open(self) -> Server:
         """Brings the key onto the machine now."""
+        self._opened()
+        return self
+
+    def _opened(self) -> _native.Evaluator:
         with self._lock:
             if self._evaluator is None:
                 self._evaluator = _native.Evaluator(self._key, self._backend, self._threads)
-        return self
+            return self._evaluator
 
     def bootstrap(
         self,
@@ -301,8 +305,7 @@ class Server:
         arguments = [
             x._glwe if isinstance(x, EncryptedTable) else x._broadcast(shape)._lwe for x in inputs
         ]
-        evaluator = self.open()._evaluator
-        assert evaluator is not None
+        evaluator = self._opened()
         began = time.perf_counter()
         with _progress.shown(progress, "bootstraps", 1.0) as callback:
             found = evaluator.evaluate(program._native, arguments, callback)

@@ -72,6 +72,9 @@ pub fn run(args: &Args) -> Result<()> {
         }
         return tables::run(wanted, args.quick, args.json.as_deref());
     }
+    if args.micro && (args.scheme == "ckks" || args.device != "cuda") {
+        bail!("--micro is of GPUs: `becalm bench --device cuda --micro`");
+    }
     if args.scheme == "ckks" {
         return ckks::bench(args.quick, args.threads, args.json.as_deref());
     }

@@ -209,14 +209,20 @@ fn timed(
     let waves = walk.waves.len();
     let loaded = session.load(case.program.clone(), walk, input.len())?;
     let (at, out) = (case.program.inputs()[0], case.program.outputs()[0]);
+    let lanes = input.len();
     let input = Ciphertext::from(input);
     let mut micros = Vec::with_capacity(runs);
+    // A lane of every GPU, of sixteen at most: only what is read was waited for.
+    let settle = |session: &dyn Session, at| {
+        let some = (0..lanes.min(16)).map(|k| k * lanes / lanes.min(16));
+        some.into_iter().try_for_each(|lane| session.read(at, lane..lane + 1).map(drop))
+    };
     for run in 0..=runs {
         session.write(at, 0, &input)?;
-        session.read(at, 0..1)?;
+        settle(session, at)?;
         let began = Instant::now();
         session.run(&loaded, 0..waves)?;
-        session.read(out, 0..1)?;
+        settle(session, out)?;
         // The first run warms up.
         if run > 0 {
             micros.push(began.elapsed().as_secs_f64() * 1e6);

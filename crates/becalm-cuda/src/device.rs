@@ -140,7 +140,7 @@ pub trait Device: Send + Sync {
     fn wait(&self) -> Result<(), Fault>;
 
     /// From now on launches and orders are not run but recorded, until [`Device::recorded`]; all streams begin behind stream 0
-    /// and are joined to it at the end. Nothing else may be asked of the device meanwhile but from other threads: no memory,
+    /// and are joined to it at the end. Nothing else may be asked of the device meanwhile, from no thread: no memory,
     /// no copy, no wait. Kernels must have been launched before.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub(crate) fn residue(x: f64, p: u64) -> f64 {
 
 /// Whether the vectors' way of rounding does for these: all below 2^70.
 fn small(coefficients: &[f64]) -> bool {
-    coefficients.iter().all(|c| c.abs() < 2f64.powi(70))
+    coefficients.iter().fold(0.0, |most, c| f64::max(most, c.abs())) < 2f64.powi(70)
 }
 
 /// Coefficients, rounded, and `noise`, modulo word `i` of a ring, as values.
@@ -79,9 +79,9 @@ impl Context {
         }
         match values.iter().position(|v| !v.re.is_finite() || !v.im.is_finite()) {
             Some(at) => {
-                let Complex { re, im } = values[at];
-                let value = if im == 0.0 { format!("{re}") } else { format!("{re} + {im}i") };
-                let got = format!("{value} at position {at}");
+                // Not the value: its other part may be finite, and secret.
+                let nan = values[at].re.is_nan() || values[at].im.is_nan();
+                let got = format!("{} at position {at}", if nan { "NaN" } else { "an infinity" });
                 Err(Error::bad_input(op, "finite values", got, "remove NaN and infinities"))
             }
             None => Ok(()),

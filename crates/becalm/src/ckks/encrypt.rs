@@ -13,9 +13,6 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
-/// What the transform in doubles loses of the largest value.
-const ENCODING_ERROR: f64 = 1.0 / (1u64 << 50) as f64;
-
 impl Context {
     /// Encrypts a power of two of values, at most N/2, at `level` (at most the set's `levels`) under the secret key.
     /// Values of absolute value up to about 1 keep the precision that the set claims.
@@ -30,10 +27,10 @@ impl Context {
         secret: &CkksSecretKey,
     ) -> Result<Rlwe> {
         self.check_set("encrypt", secret.params)?;
-        let (message, rounding) = self.message(values, level)?;
+        let message = self.message(values, level)?;
         let parts = self.sealed(secret, level, Domain::Ciphertext, Some(&message))?;
         let error = NOISE_STD * (self.params().degree() as f64).sqrt() / self.scale(level)?;
-        self.fresh(parts, values.len(), level, secret.id, error.hypot(rounding))
+        self.fresh(parts, values.len(), level, secret.id, error)
     }
 
     /// As [`Context::encrypt`], with a public key.
@@ -47,7 +44,7 @@ impl Context {
         key: &CkksPublicKey,
     ) -> Result<Rlwe> {
         self.check_set("encrypt", key.params)?;
-        let (message, rounding) = self.message(values, level)?;
+        let message = self.message(values, level)?;
         let (words, n) = (self.words_of(level, 0), self.params().degree());
         let mut stream = NoiseStream::new(&SecretSeed::from_system()?, Domain::PublicKey, 1);
         let mut mask = Zeroizing::new(vec![0; n]);
@@ -69,11 +66,11 @@ impl Context {
         // e·v + e_0 + e_1·s: variance (1 + 2·2N/3)·σ² a coefficient.
         let n = n as f64;
         let error = NOISE_STD * (n * (1.0 + 4.0 / 3.0 * n)).sqrt() / self.scale(level)?;
-        self.fresh(parts, values.len(), level, key.id, error.hypot(rounding))
+        self.fresh(parts, values.len(), level, key.id, error)
     }
 
-    /// The coefficients of a message, and the standard deviation of what doubles lose of its largest value.
-    fn message(&self, values: &[Complex], level: usize) -> Result<(Zeroizing<Vec<f64>>, f64)> {
+    /// The coefficients of a message. What a ciphertext claims of its error is public, so that no part of it may depend on them.
+    fn message(&self, values: &[Complex], level: usize) -> Result<Zeroizing<Vec<f64>>> {
         let (op, most) = ("encrypt", self.params().levels);
         self.check_values(op, values)?;
         if level > most {
@@ -87,14 +84,10 @@ impl Context {
         let modulus: f64 =
             self.words_of(level, 0).iter().take(3).map(|i| self.ring().word(*i).prime).product();
         if largest < modulus / 4.0 {
-            let value = values.iter().map(|v| v.abs()).fold(0.0, f64::max);
-            return Ok((coefficients, value * ENCODING_ERROR));
+            return Ok(coefficients);
         }
         let wanted = format!("values whose encoding stays below 2^{:.0}", (modulus / 4.0).log2());
-        let got = match largest.is_finite() {
-            true => format!("2^{:.1}", largest.log2()),
-            false => "one beyond all numbers".into(),
-        };
+        let got = "a larger one".to_string();
         let remedy = "scale the values down, or encrypt at a higher level";
         Err(Error::bad_input(op, wanted, got, remedy))
     }

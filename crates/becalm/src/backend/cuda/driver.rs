@@ -30,7 +30,7 @@ struct Gpu {
 
 // SAFETY: handles of the driver may be used from any thread that has made the context current, as every call here does.
 unsafe impl Send for Gpu {}
-// SAFETY: as above; the driver locks what calls share.
+// SAFETY: as above; the driver locks what calls share, and sessions ask by turns, so that a recording holds one's launches only.
 unsafe impl Sync for Gpu {}
 
 /// What GPUs there are, for people: one line each.
@@ -142,7 +142,11 @@ fn fault(e: DriverError) -> Fault {
         | Code::CUDA_ERROR_DEVICE_UNAVAILABLE
         | Code::CUDA_ERROR_CONTEXT_IS_DESTROYED
         | Code::CUDA_ERROR_DEINITIALIZED
-        | Code::CUDA_ERROR_NO_DEVICE => Fault::Lost(e.to_string()),
+        | Code::CUDA_ERROR_NO_DEVICE
+        | Code::CUDA_ERROR_ASSERT
+        | Code::CUDA_ERROR_INVALID_ADDRESS_SPACE
+        | Code::CUDA_ERROR_INVALID_PC
+        | Code::CUDA_ERROR_UNKNOWN => Fault::Lost(e.to_string()),
         _ => Fault::Failed(e.to_string()),
     }
 }
@@ -336,7 +340,12 @@ impl Device for Gpu {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: a stream of this device.
         unsafe { stream::begin_capture(self.streams[0], mode) }.map_err(fault)?;
-        (1..STREAMS).try_for_each(|s| self.follow(s, 0))
+        let begun = (1..STREAMS).try_for_each(|s| self.follow(s, 0));
+        if begun.is_err() {
+            // SAFETY: the capture of this stream, which nothing else ends.
+            _ = unsafe { stream::end_capture(self.streams[0]) };
+        }
+        begun
     }
 
     fn recorded(&self) -> Result<u64, Fault> {

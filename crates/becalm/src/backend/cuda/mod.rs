@@ -27,7 +27,7 @@ use crate::program::{Need, Op};
 use crate::{Error, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Arithmetic, Device, Fault, Ring};
-use session::CudaSession;
+use session::{CudaSession, Turn, taken};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ use std::sync::Arc;
 pub struct Cuda {
     devices: Vec<Arc<dyn Device>>,
     tuning: plan::Tuning,
+    turn: Turn,
 }
 
 impl Cuda {
@@ -56,7 +57,7 @@ impl Cuda {
             return Err(Error::device("cuda", "at least one GPU", "none", remedy));
         }
         let tuning = plan::Tuning::from_environment()?;
-        Ok(Cuda { devices, tuning })
+        Ok(Cuda { devices, tuning, turn: Turn::default() })
     }
 
     /// Whether the kernels run a parameter set.
@@ -113,6 +114,7 @@ impl Backend for Cuda {
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
         let ring = self.ring(keys.params())?;
         let bytes = keys::bytes(keys, needs, &ring)?;
+        let _turn = taken(&self.turn);
         for device in &self.devices {
             let steps = keys.params().lwe_dimension as u32;
             if plan::plan(device.info(), &ring, 1, steps, &self.tuning).is_none() {
@@ -128,6 +130,7 @@ impl Backend for Cuda {
             params: keys.params().clone(),
             ring,
             tuning: self.tuning,
+            turn: self.turn.clone(),
             running: None,
         }))
     }

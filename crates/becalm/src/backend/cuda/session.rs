@@ -17,7 +17,15 @@ use crate::{Error, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Ring};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Sessions of one backend have the same streams, and what one records must be its own: they ask the devices by turns.
+pub(super) type Turn = Arc<Mutex<()>>;
+
+/// Waits until no other session asks.
+pub(super) fn taken(turn: &Turn) -> MutexGuard<'_, ()> {
+    turn.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Keys on devices, and a program.
 pub(super) struct CudaSession {
@@ -27,6 +35,7 @@ pub(super) struct CudaSession {
     pub params: Arc<TfheParams>,
     pub ring: Ring,
     pub tuning: Tuning,
+    pub turn: Turn,
     pub running: Option<Running>,
 }
 
@@ -90,6 +99,8 @@ impl Session for CudaSession {
             }
         }
         let loaded = Loaded { program, walk, lanes };
+        let turn = self.turn.clone();
+        let _turn = taken(&turn);
         // A program that is run again keeps its places.
         let again = |r: &Running| {
             Arc::ptr_eq(&r.loaded.program, &loaded.program) && r.loaded.lanes == lanes
@@ -103,6 +114,7 @@ impl Session for CudaSession {
     }
 
     fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
+        let _turn = taken(&self.turn);
         let running = self.running.as_mut().ok_or_else(not_loaded)?;
         let words = check_write(&running.loaded, at, lane, ct)?;
         let width = running.loaded.program.width(at);
@@ -122,6 +134,7 @@ impl Session for CudaSession {
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
+        let _turn = taken(&self.turn);
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         let alive = running.alive.get(at.0 as usize).copied().unwrap_or(false);
         check_read(&running.loaded, at, alive, &lanes)?;
@@ -141,6 +154,8 @@ impl Session for CudaSession {
     }
 
     fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+        let turn = self.turn.clone();
+        let _turn = taken(&turn);
         for w in waves {
             let ops = loaded.walk.waves[w].ops.iter().map(|i| &loaded.program.ops()[*i]);
             let running = self.running.as_mut().ok_or_else(not_loaded)?;
@@ -158,6 +173,15 @@ impl Session for CudaSession {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for CudaSession {
+    fn drop(&mut self) {
+        let turn = self.turn.clone();
+        let _turn = taken(&turn);
+        self.running = None;
+        self.keys.clear();
     }
 }
 
