@@ -280,6 +280,11 @@ def test_bad_input_is_refused_with_a_remedy(keys):
         with pytest.raises(becalm.Error) as e:
             call()
         assert words in str(e.value), str(e.value)
+    for call in (lambda: secret.encrypt([0.5], level=0) + 200, lambda: x + 1e40, lambda: x * 1e40):
+        with pytest.raises(becalm.BadInput, match="values below"):
+            call()
+    with pytest.raises(becalm.BadInput, match="leave 14 levels"):
+        becalm.ckks.price("ckks", levels=14, kinds="lossy")
     # What a ciphertext claims is public, and so the same for every message.
     assert secret.encrypt([1e3]).error == secret.encrypt([1e-3]).error
 

@@ -243,6 +243,10 @@ def set_for(name: str, kinds: tuple[str, ...], levels: int | None) -> str:
         wanted = f"one of {sorted(SET_OF_LEVELS)} levels"
         raise BadInput("keygen", wanted, str(levels), "choose one of these")
     sets = {SET_OF_KIND.get(k, SET_OF_LEVELS[10 if levels is None else levels]) for k in kinds}
+    if levels is not None and sets and SET_OF_LEVELS[levels] not in sets:
+        wanted, got = f"kinds of bootstrap that leave {levels} levels", ", ".join(kinds)
+        remedy = "leave `levels` out: these kinds have a set of their own"
+        raise BadInput("keygen", wanted, got, remedy)
     if sets == {"ckks_regular", "ckks_slots_first"}:
         return "ckks_slots_first"
     if len(sets) > 1:

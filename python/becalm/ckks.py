@@ -23,6 +23,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _progress, _values
@@ -264,6 +265,11 @@ class Server:
         see them later.
         """
         data, real = vector("bootstrap", values, self.slots, single=False)
+        if self._kind(kind) == "sign":
+            # Slots that are only filled up may hold anything.
+            given = np.asarray(values)
+            filled = np.concatenate([given, np.ones(self.slots - given.size)])
+            data, real = vector("bootstrap", filled, self.slots, single=False)
         record = self._plan.record(self._kind(kind), None, "real" if real else "complex")
         record.check_values(data)
 
@@ -271,13 +277,17 @@ class Server:
         """The ciphertext, knowing this server."""
         return Ciphertext(require(x, "attach")._native, self, x.real)
 
-    def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
-        """Reads a ciphertext of at most `limit` bytes (1 GiB by default)."""
-        return Ciphertext(self._plan.context.load_ciphertext(path, limit), self)
+    def load(
+        self, path: str | os.PathLike[str], *, limit: int | None = None, real: bool = False
+    ) -> Ciphertext:
+        """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Files do not say whether
+        values are `real`; who knows it saves half of a bootstrap's work.
+        """
+        return Ciphertext(self._plan.context.load_ciphertext(path, limit), self, real)
 
-    def from_bytes(self, file: bytes) -> Ciphertext:
-        """The ciphertext of `to_bytes`."""
-        return Ciphertext(self._plan.context.ciphertext_from_bytes(file), self)
+    def from_bytes(self, file: bytes, *, real: bool = False) -> Ciphertext:
+        """The ciphertext of `to_bytes`, as `load`."""
+        return Ciphertext(self._plan.context.ciphertext_from_bytes(file), self, real)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the keys to a file, for `load_server`."""

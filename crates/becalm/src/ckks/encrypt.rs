@@ -80,16 +80,20 @@ impl Context {
         }
         let coefficients = Zeroizing::new(self.coefficients(values, self.scale(level)?));
         let largest = coefficients.iter().map(|x| x.abs()).fold(0.0, f64::max);
-        // As many words as are decrypted.
-        let modulus: f64 =
-            self.words_of(level, 0).iter().take(3).map(|i| self.ring().word(*i).prime).product();
-        if largest < modulus / 4.0 {
+        let room = self.room(level);
+        if largest < room {
             return Ok(coefficients);
         }
-        let wanted = format!("values whose encoding stays below 2^{:.0}", (modulus / 4.0).log2());
+        let wanted = format!("values whose encoding stays below 2^{:.0}", room.log2());
         let got = "a larger one".to_string();
         let remedy = "scale the values down, or encrypt at a higher level";
         Err(Error::bad_input(op, wanted, got, remedy))
+    }
+
+    /// What the coefficients of a message stay below: a quarter of the words that are decrypted.
+    pub(crate) fn room(&self, level: usize) -> f64 {
+        let words = self.words_of(level, 0);
+        words.iter().take(3).map(|i| self.ring().word(*i).prime).product::<f64>() / 4.0
     }
 
     fn fresh(

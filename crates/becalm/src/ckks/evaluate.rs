@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Relative difference of two scales that counts as none.
-const SAME_SCALE: f64 = 1e-9;
+const SAME_SCALE: f64 = 1e-12;
 
 /// A context with keys: what a server computes with. Keys that are packed or in their file are expanded when they are first used, no
 /// more of them than the level takes, and kept until the evaluator goes or a session lets go of them.
@@ -203,7 +203,7 @@ impl Context {
     /// # Errors
     /// `BadInput` for values that cannot be encoded.
     pub fn add_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-        self.check_plain("add", a, values)?;
+        self.check_plain("add", a, values, a.level)?;
         let mut out = a.clone();
         let (n, plain) = (self.params().degree(), self.plain(values, a.scale, a.level, 0));
         let limbs = out.parts[0].par_chunks_mut(n).zip(plain.par_chunks(n)).enumerate();
@@ -216,8 +216,8 @@ impl Context {
     /// # Errors
     /// `BadInput` at level 0 or for values that cannot be encoded.
     pub fn multiply_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-        self.check_plain("multiply", a, values)?;
         let level = self.level_below("multiply", a)?;
+        self.check_plain("multiply", a, values, level)?;
         let scale = self.scale(level)?;
         let plain = self.plain(values, scale * self.step(a.level) / a.scale, a.level, 0);
         let (n, mut sum) =
@@ -237,8 +237,8 @@ impl Context {
     /// # Errors
     /// `BadInput` at level 0 or for a number that is not finite.
     pub fn multiply_constant(&self, a: &Rlwe, c: f64) -> Result<Rlwe> {
-        self.check_plain("multiply", a, &[Complex::from(c)])?;
         let level = self.level_below("multiply", a)?;
+        self.check_plain("multiply", a, &[Complex::from(c)], level)?;
         let mut sum = Sum::new(self, a, a.level, self.scale(level)? * self.step(a.level));
         sum.add_multiple(self, a, c);
         Ok(sum.rescale(self, a))
@@ -299,9 +299,24 @@ impl Context {
         Rlwe { level, scale: self.step(0) * factor, parts, ..x.empty() }
     }
 
-    fn check_plain(&self, op: &'static str, a: &Rlwe, values: &[Complex]) -> Result<()> {
+    /// Values in the clear that fit `a`, and for which the result, at `level`, has room.
+    fn check_plain(
+        &self,
+        op: &'static str,
+        a: &Rlwe,
+        values: &[Complex],
+        level: usize,
+    ) -> Result<()> {
         self.check_set(op, a.params)?;
         self.check_values(op, values)?;
+        let (most, scale) = (self.room(level), self.scale(level)?);
+        let largest = values.iter().map(|v| v.abs()).fold(0.0, f64::max);
+        if largest * scale >= most {
+            let wanted = format!("values below 2^{:.0}", (most / scale).log2());
+            let got = format!("2^{:.1}", largest.log2());
+            let remedy = "scale the values down, or work at a higher level";
+            return Err(Error::bad_input(op, wanted, got, remedy));
+        }
         if values.len() == a.slots || values.len() == 1 {
             return Ok(());
         }
