@@ -79,6 +79,18 @@ struct ProcessorArgs {
     code: Option<PathBuf>,
 }
 
+impl ProcessorArgs {
+    /// Refuses files that nobody would write.
+    fn require(&self, processor: bool) -> Result<()> {
+        for (flag, path) in [("--trace", &self.trace), ("--code", &self.code)] {
+            if path.is_some() && !processor {
+                bail!("{flag} is of the simulated processor; add --backend processor");
+            }
+        }
+        Ok(())
+    }
+}
+
 #[derive(clap::Args)]
 struct CostArgs {
     #[command(flatten)]
@@ -127,6 +139,7 @@ pub fn run(args: &Args) -> Result<()> {
             cost(&a.circuit, &circuit, &compiled, None)
         }
         Verb::Cost(a) => {
+            a.processor.require(a.backend.is_some())?;
             let clocks = |program: &Program| {
                 a.backend.as_ref().map(|_| simulate(&a.processor, program)).transpose()
             };
@@ -326,6 +339,7 @@ fn hexadecimal(bits: &[u64]) -> String {
 }
 
 fn evaluate(args: &RunArgs) -> Result<()> {
+    args.processor.require(args.backend == "processor")?;
     let (circuit, compiled) = compile(&args.circuit, Some(&args.backend))?;
     let params = compiled.program.params();
     params.require_secure(args.allow_insecure)?;

@@ -315,6 +315,7 @@ fn circuits_run_are_priced_and_refused() {
         ("cost adder8.txt --params tfhe_boolean", "tfhe_2_2"),
         ("cost adder8.txt --params tfhe_2_2 --backend processor", "suffix _p"),
         ("cost adder8.txt --backend processor --width 5", "2, 4, 8, 16 or 32"),
+        ("cost adder8.txt --code nope.bin", "--backend processor"),
         ("disassemble short.bin", "at byte 16"),
         ("assemble wrong.s -o wrong.bin", "line 2"),
     ] {
