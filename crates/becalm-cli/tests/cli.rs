@@ -300,7 +300,6 @@ fn circuits_run_are_priced_and_refused() {
     // A limit on the longest path that is met anyway.
     let limited = of("adder8.txt --goal 9");
     assert!(limited["depth"].as_u64() <= Some(9) && limited["bootstraps"].as_u64() <= Some(8));
-
     write("broken.txt", b"1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n");
     write("bytes.txt", b"\xff\xfe");
     write("module.v", b"module m(input a, output b); assign b = ~a; endmodule\n");

@@ -92,12 +92,8 @@ impl Context {
         self.check_set("level down", x.params)?;
         if level > x.level {
             let (wanted, got) = (format!("a level of at most {}", x.level), level.to_string());
-            return Err(Error::bad_input(
-                "level down",
-                wanted,
-                got,
-                "bootstrap to get levels back",
-            ));
+            let remedy = "bootstrap to get levels back";
+            return Err(Error::bad_input("level down", wanted, got, remedy));
         }
         let scale = self.scale(level)?;
         if level == x.level || (x.scale / scale - 1.0).abs() < SAME_SCALE {
@@ -313,9 +309,8 @@ impl Context {
         let largest = values.iter().map(|v| v.abs()).fold(0.0, f64::max);
         if largest * scale >= most {
             let wanted = format!("values below 2^{:.0}", (most / scale).log2());
-            let got = format!("2^{:.1}", largest.log2());
             let remedy = "scale the values down, or work at a higher level";
-            return Err(Error::bad_input(op, wanted, got, remedy));
+            return Err(Error::bad_input(op, wanted, format!("2^{:.1}", largest.log2()), remedy));
         }
         if values.len() == a.slots || values.len() == 1 {
             return Ok(());
