@@ -22,6 +22,9 @@ use std::sync::Arc;
 
 const KEYS: usize = 64;
 const SAMPLES_PER_KEY: usize = 64;
+/// Keys for one of the others where slots share a mask: most of the noise of a key switch is common to the samples of one key there, its
+/// square is far from a normal law, and Student's interval wants that many more groups. Samples are as many.
+const MORE_KEYS: usize = 4;
 /// Bits of the small key in a short run.
 const SHORT: usize = 48;
 
@@ -125,7 +128,7 @@ fn measure_key(
     let q = p.modulus;
     let (program, table) = program(p);
     let each = table.input();
-    let count = (SAMPLES_PER_KEY * p.slots) as u64;
+    let count = (SAMPLES_PER_KEY / more_keys(p) * p.slots) as u64;
     let values: Vec<u64> = (0..count).map(|i| i * 37 % each.values).collect();
     let input = secret.encrypt_as(&values, each, each.values).unwrap();
     let evaluator = Evaluator::new(&Cpu::with_level(0, level).unwrap(), keys).unwrap();
@@ -153,10 +156,14 @@ fn measure_key(
     all[2].push(of_slot(&mut rotated.map(|(x, e)| difference(q, x, entry(*e)))));
 }
 
+fn more_keys(p: &TfheParams) -> usize {
+    if p.slots > 1 { MORE_KEYS } else { 1 }
+}
+
 /// Samples of every step at every given level.
 fn measure(p: &TfheParams, levels: &[Level]) -> Vec<Samples> {
     let mut all: Vec<Samples> = levels.iter().map(|_| Samples::default()).collect();
-    for key in 0..KEYS {
+    for key in 0..KEYS * more_keys(p) {
         let secret = SecretKey::generate(p, true).unwrap();
         let keys = secret.evaluation_key().unwrap();
         for (samples, level) in all.iter_mut().zip(levels) {

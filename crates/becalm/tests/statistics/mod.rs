@@ -6,9 +6,8 @@ pub mod sets;
 
 pub use becalm::math::statistics::*;
 
-/// Independent measurements that must all miss before a formula is refused. One of slots that share a mask misses up to one time in
-/// ten, because its samples are related: four miss one time in ten thousand, all others far more seldom.
-pub const TRIES: usize = 4;
+/// Independent measurements that must all miss before a formula is refused: one time in a million.
+pub const TRIES: usize = 3;
 
 /// Measures again, up to [`TRIES`] times, until `accept` takes what was measured; panics with the last refusal.
 #[track_caller]
