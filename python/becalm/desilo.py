@@ -20,114 +20,26 @@ desilofhe is a product of DESILO Inc.; becalm contains none of its code.
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _values, ckks
+from becalm._desilo import (
+    Ciphertext,
+    Key,
+    PublicKey,
+    SecretKey,
+    by_purpose,
+    cipher,
+    key_for,
+    paired,
+)
 from becalm._plan import SIZES, at_level, recorded, turn
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
 
 __all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
-
-
-class SecretKey:
-    """A secret key; it cannot be copied or pickled."""
-
-    __slots__ = ("_base", "_native", "_params")
-
-    def __init__(self, native: _native.CkksSecretKey, params: str) -> None:
-        self._native = native
-        self._params = params
-        #: The key of multiplication, which all others of this secret share; public.
-        self._base: _native.CkksKeys | None = None
-
-    def __repr__(self) -> str:
-        return f"<becalm.desilo.SecretKey {self._native.key_id}>"
-
-    def __reduce__(self) -> NoReturn:
-        remedy = "make it where it is used"
-        raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
-
-
-class PublicKey:
-    """Encrypts, and holds no secret."""
-
-    __slots__ = ("_native",)
-
-    def __init__(self, native: _native.CkksPublicKey) -> None:
-        self._native = native
-
-    def __repr__(self) -> str:
-        return f"<becalm.desilo.PublicKey of key {self._native.key_id}>"
-
-
-class Key:
-    """A key for one purpose; holds no secret."""
-
-    __slots__ = ("_native", "delta", "purpose", "size", "stage_count")
-
-    def __init__(
-        self,
-        native: _native.CkksKeys,
-        purpose: str,
-        stage_count: int | None = None,
-        size: str | None = None,
-        delta: int | None = None,
-    ) -> None:
-        self._native = native
-        #: By how much a fixed rotation key moves to the right.
-        self.delta = delta
-        #: What it is for: `"relinearization"`, `"conjugation"`, `"rotation"`, `"bootstrap"`, …
-        self.purpose = purpose
-        #: Stages of a bootstrap key.
-        self.stage_count = stage_count
-        #: Size of a bootstrap key.
-        self.size = size
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory, those shared with other keys of the secret included."""
-        return self._native.nbytes
-
-    @property
-    def serialized_nbytes(self) -> int:
-        """Bytes in a file, but for its header."""
-        return self._native.stored_nbytes
-
-    def __repr__(self) -> str:
-        return f"<becalm.desilo.Key for {self.purpose}, key {self._native.key_id}>"
-
-
-class Ciphertext:
-    """An encrypted message of any length: a CKKS ciphertext for each `slot_count` values."""
-
-    __slots__ = ("_blocks", "_real")
-
-    def __init__(self, blocks: list[_native.CkksCiphertext], real: bool) -> None:
-        self._blocks = blocks
-        self._real = real
-
-    @property
-    def level(self) -> int:
-        """Multiplications that are left."""
-        return min(x.level for x in self._blocks)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory."""
-        return sum(x.nbytes for x in self._blocks)
-
-    @property
-    def serialized_nbytes(self) -> int:
-        """Bytes in files, but for their headers."""
-        return sum(x.stored_nbytes for x in self._blocks)
-
-    def __repr__(self) -> str:
-        kind = "real" if self._real else "complex"
-        values = sum(x.slots for x in self._blocks)
-        return f"<becalm.desilo.Ciphertext of {values} {kind} values, level {self.level}>"
 
 
 class Engine:
@@ -317,7 +229,7 @@ class Engine:
 
     def decrypt(self, ciphertext: Ciphertext, secret_key: SecretKey) -> npt.NDArray[Any]:
         """The numbers, `float64` or `complex128`. For the owner of the key alone: see SECURITY."""
-        x, native = _cipher("decrypt", ciphertext), self._secret(secret_key)._native
+        x, native = cipher("decrypt", ciphertext), self._secret(secret_key)._native
         parts = [np.frombuffer(native.decrypt(b), dtype="<c16") for b in x._blocks]
         values = np.concatenate(parts)
         return values.real.copy() if x._real else values.astype(np.complex128)
@@ -339,20 +251,20 @@ class Engine:
         if not isinstance(x, Ciphertext):
             x, y = y, x
         if isinstance(y, Ciphertext):
-            return _paired("add", x, y, lambda a, b: a.add(b))
+            return paired("add", x, y, lambda a, b: a.add(b))
         return self._with_plain("add", x, y, lambda a, b: a.add_plain(b))
 
     def subtract(self, x: Any, y: Any) -> Ciphertext:
         """x − y: ciphertexts, or one and numbers."""
         if isinstance(x, Ciphertext) and isinstance(y, Ciphertext):
-            return _paired("subtract", x, y, lambda a, b: a.subtract(b))
+            return paired("subtract", x, y, lambda a, b: a.subtract(b))
         if isinstance(x, Ciphertext):
             return self.add(x, -np.asarray(y))
         return self.add(self.negate(y), x)
 
     def negate(self, ciphertext: Ciphertext) -> Ciphertext:
         """−x."""
-        x = _cipher("negate", ciphertext)
+        x = cipher("negate", ciphertext)
         return Ciphertext([b.negate() for b in x._blocks], x._real)
 
     def multiply(self, x: Any, y: Any, relinearization_key: Key | None = None) -> Ciphertext:
@@ -361,8 +273,8 @@ class Engine:
             x, y = y, x
         if not isinstance(y, Ciphertext):
             return self._with_plain("multiply", x, y, lambda a, b: a.multiply_plain(b))
-        keys = _key("multiply", relinearization_key, "relinearization")._native
-        return _paired("multiply", x, y, keys.multiply)
+        keys = key_for("multiply", relinearization_key, "relinearization")._native
+        return paired("multiply", x, y, keys.multiply)
 
     def square(self, ciphertext: Ciphertext, relinearization_key: Key) -> Ciphertext:
         """x², one level lower."""
@@ -370,8 +282,8 @@ class Engine:
 
     def conjugate(self, ciphertext: Ciphertext, conjugation_key: Key) -> Ciphertext:
         """The complex conjugate."""
-        keys = _key("conjugate", conjugation_key, "conjugation")._native
-        x = _cipher("conjugate", ciphertext)
+        keys = key_for("conjugate", conjugation_key, "conjugation")._native
+        x = cipher("conjugate", ciphertext)
         return Ciphertext([keys.conjugate(b) for b in x._blocks], x._real)
 
     def rotate(
@@ -380,12 +292,12 @@ class Engine:
         """The values moved to the right by `delta`, [1, 2, 3, 4] by 1 to [4, 1, 2, 3]: by the key
         for every power of two, or by a fixed rotation key, which has its own `delta`.
         """
-        x = _cipher("rotate", ciphertext)
+        x = cipher("rotate", ciphertext)
         if len(x._blocks) != 1:
             remedy = "encrypt at most slot_count values"
             raise BadInput("rotate", "one block", f"{len(x._blocks)} blocks", remedy)
         fixed = rotation_key.delta if isinstance(rotation_key, Key) else None
-        keys = _key("rotate", rotation_key, "rotation" if fixed is None else "fixed_rotation")
+        keys = key_for("rotate", rotation_key, "rotation" if fixed is None else "fixed_rotation")
         if fixed is None and delta is None:
             raise BadInput("rotate", "delta", "none", "say by how many slots")
         if fixed is not None and delta not in (None, fixed):
@@ -400,11 +312,11 @@ class Engine:
 
     def level_down(self, ciphertext: Ciphertext, level: int) -> Ciphertext:
         """The same values at a lower level: smaller and faster."""
-        x, at = _cipher("level_down", ciphertext), _values.count("level_down", "level", level)
+        x, at = cipher("level_down", ciphertext), _values.count("level_down", "level", level)
         return Ciphertext([b.level_down(at) for b in x._blocks], x._real)
 
     def _with_plain(self, op: str, x: Any, values: Any, apply: Any) -> Ciphertext:
-        x = _cipher(op, x)
+        x = cipher(op, x)
         array = np.asarray(values)
         if array.ndim == 0 and array.dtype.kind in "biufc":
             blocks, real = [array.astype("<c16").tobytes()], array.dtype.kind != "c"
@@ -470,9 +382,9 @@ class Engine:
         stage_count: int | None,
     ) -> Ciphertext:
         (self._require_lossy if purpose == "lossy_bootstrap" else self._require_bootstrap)(op)
-        x = _cipher(op, ciphertext)
-        held = _sorted(op, keys, named)
-        own = [_key(op, held.pop(p, None), p) for p in ("relinearization", "conjugation")]
+        x = cipher(op, ciphertext)
+        held = by_purpose(op, keys, named)
+        own = [key_for(op, held.pop(p, None), p) for p in ("relinearization", "conjugation")]
         if set(held) == {purpose}:
             key = held[purpose]
             if stage_count not in (None, key.stage_count):
@@ -529,7 +441,7 @@ class Engine:
 
     def serialize_ciphertext(self, ciphertext: Ciphertext) -> list[bytes]:
         """The bytes of a file for each block; they do not tell that values are real."""
-        return [b.to_bytes() for b in _cipher("serialize_ciphertext", ciphertext)._blocks]
+        return [b.to_bytes() for b in cipher("serialize_ciphertext", ciphertext)._blocks]
 
     def deserialize_ciphertext(self, blocks: list[bytes]) -> Ciphertext:
         """What `serialize_ciphertext` gave."""
@@ -541,7 +453,7 @@ class Engine:
 
     def write_ciphertext(self, ciphertext: Ciphertext, path: str | os.PathLike[str]) -> None:
         """Writes a ciphertext of one block to a file."""
-        x = _cipher("write_ciphertext", ciphertext)
+        x = cipher("write_ciphertext", ciphertext)
         if len(x._blocks) != 1:
             got = f"{len(x._blocks)} blocks"
             raise BadInput("write_ciphertext", "one block", got, "write parts of the message")
@@ -564,51 +476,3 @@ class ToyEngine(Engine):
         "17": "ckks_toy_17_levels",
     }
     _TOY = True
-
-
-def _key(op: str, key: object, purpose: str) -> Key:
-    if isinstance(key, Key) and key.purpose == purpose:
-        return key
-    got = f"one for {key.purpose}" if isinstance(key, Key) else type(key).__name__
-    raise WrongKey(op, f"a key for {purpose}", got, f"use create_{purpose}_key")
-
-
-#: Keys that bootstraps take by name.
-_KEYWORDS = (
-    "relinearization_key",
-    "conjugation_key",
-    "bootstrap_key",
-    "lossy_bootstrap_key",
-    "rotation_key",
-    "small_bootstrap_key",
-)
-
-
-def _sorted(op: str, keys: tuple[Key, ...], named: dict[str, Key]) -> dict[str, Key]:
-    """Keys by what they are for."""
-    held: dict[str, Key] = {}
-    for name in named:
-        if name not in _KEYWORDS:
-            raise BadInput(op, f"keywords of {', '.join(_KEYWORDS)}", name, "use one of these")
-    for name, key in [("", key) for key in keys] + list(named.items()):
-        purpose = key.purpose if isinstance(key, Key) else type(key).__name__
-        _key(op, key, name.removesuffix("_key") if name else purpose)
-        if purpose in held:
-            remedy = "pass each key once"
-            raise WrongKey(op, "keys for different purposes", f"two for {purpose}", remedy)
-        held[purpose] = key
-    return held
-
-
-def _cipher(op: str, x: object) -> Ciphertext:
-    if isinstance(x, Ciphertext):
-        return x
-    raise BadInput(op, "a ciphertext", type(x).__name__, "encrypt it first")
-
-
-def _paired(op: str, x: Ciphertext, y: Ciphertext, apply: Any) -> Ciphertext:
-    if len(x._blocks) != len(y._blocks):
-        got = f"{len(x._blocks)} and {len(y._blocks)} blocks"
-        raise BadInput(op, "messages of one length", got, "fill the shorter with zeros")
-    blocks = [apply(a, b) for a, b in zip(x._blocks, y._blocks, strict=True)]
-    return Ciphertext(blocks, x._real and y._real)

@@ -245,7 +245,7 @@ impl Context {
         self.made_keys(secret, needs, known, go_on, false)
     }
 
-    /// [`Context::keys_with`], packed as in their file: about 30 % of the memory. Each is expanded whenever it is used; only
+    /// [`Context::keys_with`], packed as in their file: 38 % of the memory at full size. Each is expanded whenever it is used; only
     /// that of the user's products, which is used most, is ready.
     ///
     /// # Errors
