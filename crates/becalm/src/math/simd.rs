@@ -61,3 +61,15 @@ impl Level {
         }
     }
 }
+
+/// Asks for the cache line at `p`, into the second-level cache. Any address will do.
+#[inline(always)]
+pub(crate) fn prefetch(p: *const f64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, and SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}

@@ -8,7 +8,8 @@
 // Iterator adaptors and their closures would not be inlined into the kernels.
 #![allow(clippy::needless_range_loop)]
 
-use super::vector::{Vector, prefetch};
+use super::vector::Vector;
+use crate::math::simd::prefetch;
 
 /// `LANES` complex numbers.
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@
 use super::eight::{Eight, leveled};
 use super::ntt::{Modulo, Word, centred};
 use super::{Ring, Scratch, prime};
-use crate::math::simd::Level;
+use crate::math::simd::{Level, prefetch};
 use rayon::prelude::*;
 
 /// Coefficients whose residues lie together: rows that are a power of two apart would push each other out of the cache.
@@ -202,6 +202,10 @@ unsafe fn combine_some<V: Eight, const T: usize>(
             k[t] = Modulo::<V>::new(words[t]).with_magic(magic);
         }
         for j in (0..chunk).step_by(8) {
+            // The next chunk lies behind this one; rows are too short for the processor to see them coming.
+            for i in 0..=rows {
+                prefetch(source.wrapping_add((rows + 1 + i) * chunk + j));
+            }
             let v = V::load(source.add(rows * chunk + j));
             let mut sums = [k[0].lazy(v); T];
             for t in 0..T {

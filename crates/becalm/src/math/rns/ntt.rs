@@ -1,8 +1,9 @@
 //! Negacyclic transform modulo a prime p < 2^50 in doubles: the N values at the odd powers of ψ, ψ^N = −1.
 //!
-//! a·b mod p = fma(−q, p, h) + l with h = a·b rounded, l = fma(a, b, −h), q = round(h/p): exact while |a| < 8p and
-//! |b| ≤ p/2, with a result below p/2 + 3/16·|a|. Residues are signed and bounded by p between operations; sums grow
-//! by at most that per layer and are reduced in every second pass.
+//! a·b mod p = fma(−q, p, h) + l with h = a·b rounded, l = fma(a, b, −h) and q an integer within 1/2 of h/p but for its
+//! rounding: exact while |a·b| < 2^51·p, hence for |a| < 4p and |b| ≤ p/2. The result is below p/2 + |l| + |a|/16 where
+//! |l| ≤ |a|/16 is half the last bit of h. Residues are signed and bounded by p between operations; sums grow by at most
+//! that per layer and are reduced after four layers at most (`sums_stay_below_four_primes`).
 //! Passes of radix 4 over what does not fit the first cache, then block by block; the last six layers are done in
 //! tiles of 8×8 values that stay transposed: value 64t + 8c + r is that of leaf 64t + 8r + c of the binary tree.
 //! Cost: N/2·log2 N butterflies of nine operations. Source: Longa–Naehrig 2016 (merged ψ), radix and layout own.
@@ -13,6 +14,8 @@ use crate::math::simd::Level;
 
 /// Values of a block that stays in the first cache: 32 KiB.
 const BLOCK: usize = 4096;
+/// Sums with it have no fraction.
+const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
 /// Doubles of a tile's record of twiddles: 1 + 2 + 4 scalars, one unused, then 1 + 2 + 4 vectors.
 const RECORD: usize = 64;
 
@@ -123,6 +126,7 @@ pub(crate) struct Modulo<V> {
     p: V,
     inverse: V,
     magic: V,
+    whole: V,
 }
 
 /// A sum of products that is reduced once: `high − magic + low`. The magic number 3·2^(k−1) keeps the last bit of
@@ -150,7 +154,7 @@ impl<V: Eight> Modulo<V> {
         // SAFETY: promised by the caller.
         unsafe {
             let (p, inverse) = (V::splat(word.prime), V::splat(word.inverse));
-            Modulo { p, inverse, magic: V::splat(word.magic) }
+            Modulo { p, inverse, magic: V::splat(word.magic), whole: V::splat(WHOLE) }
         }
     }
     /// The same with another magic number for lazy sums.
@@ -179,20 +183,26 @@ impl<V: Eight> Modulo<V> {
     #[inline(always)]
     pub(crate) fn settle(self, sum: Lazy<V>) -> V {
         let high = sum.high.sub(self.magic);
+        // This quotient may have more than 51 bits.
         self.reduce(high.mul(self.inverse).round().neg_mul_add(self.p, high).add(sum.low))
     }
-    /// `a·b`, within p/2 + 3/16·max(|a|, |b|) where the other is at most p/2.
+    /// The integer nearest to `a/p`, which is below 2^51: two operations, where an instruction that rounds is two by itself
+    /// on some processors.
+    #[inline(always)]
+    fn quotient(self, a: V) -> V {
+        a.mul_add(self.inverse, self.whole).sub(self.whole)
+    }
+    /// `a·b`, below 2^51·p, within p/2 + max(|a|, |b|)/8 where the other is at most p/2.
     #[inline(always)]
     pub(crate) fn mul(self, a: V, b: V) -> V {
         let high = a.mul(b);
         let low = a.mul_sub(b, high);
-        let q = high.mul(self.inverse).round();
-        q.neg_mul_add(self.p, high).add(low)
+        self.quotient(high).neg_mul_add(self.p, high).add(low)
     }
     /// `a` brought to p/2 in absolute value, for |a| < 8p.
     #[inline(always)]
     pub(crate) fn reduce(self, a: V) -> V {
-        a.mul(self.inverse).round().neg_mul_add(self.p, a)
+        self.quotient(a).neg_mul_add(self.p, a)
     }
 }
 
@@ -201,8 +211,11 @@ unsafe fn forward_all<V: Eight>(word: &Word, data: &mut [f64]) {
     // SAFETY: the caller has the instructions; every index below is within `size` values and the tables of that size.
     unsafe {
         let (k, size, x) = (Modulo::<V>::new(word), word.size, data.as_mut_ptr());
+        let odd = size.trailing_zeros() % 2 == 1;
+        // Every second pass reduces, the first of them after three layers or four.
+        let reduces = |pass: usize| pass > 0 && pass % 2 == usize::from(odd);
         let (mut m, mut pass) = (1, 0);
-        if size.trailing_zeros() % 2 == 1 {
+        if odd {
             let w = V::splat(word.forward.head[1]);
             for j in (0..size / 2).step_by(8) {
                 let (p, q) = (x.add(j), x.add(j + size / 2));
@@ -214,7 +227,7 @@ unsafe fn forward_all<V: Eight>(word: &Word, data: &mut [f64]) {
         }
         while size / m > BLOCK {
             for node in 0..m {
-                forward_pass(k, &word.forward, m, node, size, x, pass % 2 == 0 && pass > 0);
+                forward_pass(k, &word.forward, m, node, size, x, reduces(pass));
             }
             (m, pass) = (4 * m, pass + 1);
         }
@@ -223,7 +236,7 @@ unsafe fn forward_all<V: Eight>(word: &Word, data: &mut [f64]) {
             while size / layer > 64 {
                 let nodes = layer / m;
                 for node in block * nodes..(block + 1) * nodes {
-                    forward_pass(k, &word.forward, layer, node, size, x, pass % 2 == 0 && pass > 0);
+                    forward_pass(k, &word.forward, layer, node, size, x, reduces(pass));
                 }
                 (layer, pass) = (4 * layer, pass + 1);
             }
@@ -453,6 +466,29 @@ mod tests {
                     assert_eq!(residue(*value, p), x.iter().rev().fold(0, horner));
                 }
             }
+        }
+    }
+
+    /// What a product takes is below 4p, by the recurrence of the head of this file, for the largest primes: from p before the first
+    /// pass and from p/2 in a tile, over as many layers as are not reduced.
+    #[test]
+    fn sums_stay_below_four_primes() {
+        let grown = |x: f64, scale: f64| {
+            // h < x/2·p²: its last bit is 2^-52 of the power of two below that.
+            let below = (x / 2.0 * scale * scale).log2().ceil() - 1.0;
+            x + 0.5 + f64::exp2(below - 3.0) / scale + x / 16.0
+        };
+        let after =
+            |first: f64, layers: usize, scale: f64| (0..layers).fold(first, |x, _| grown(x, scale));
+        for scale in (900..=1000).map(|i| f64::from(i) / 1000.0) {
+            // p = scale·2^50, and |a|·p/2 < 2^51·p.
+            let most = 4.0 / scale;
+            let start = after(1.0, 4, scale);
+            assert!(start < most && after(1.0, 5, scale) > 4.0);
+            // The halves that a reducing pass multiplies are not reduced.
+            let first = 0.5 + (grown(start, scale) - start);
+            assert!(after(first, 3, scale) < most);
+            assert!(after(0.5, 5, scale) < most, "the sixth product of a tile");
         }
     }
 

@@ -14,9 +14,10 @@ use crate::math::fft::butterfly::{self, Complex, Fetch, fetch_steps};
 use crate::math::fft::passes::{self, leaf_stride};
 #[cfg(target_arch = "x86_64")]
 use crate::math::fft::vector::{Avx2, Avx512};
-use crate::math::fft::vector::{Portable, Round, Vector, prefetch};
+use crate::math::fft::vector::{Portable, Round, Vector};
 use crate::math::gadget::Gadget;
 use crate::math::simd::Level;
+use crate::math::simd::prefetch;
 use std::ops::Range;
 use std::sync::Arc;
 
