@@ -14,7 +14,8 @@ FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 $(addprefix
 OURS := --workspace --exclude becalm-bench
 # What the wheel is made of.
 WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md \
-	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' 2>/dev/null)
+	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name '*.cu*' 2>/dev/null) \
+	$(wildcard target/cuda/kernels.sources)
 
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:

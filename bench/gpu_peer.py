@@ -13,6 +13,7 @@ The program needs the driver and glibc: CUDA's run time and C++'s library are li
 
 import argparse
 import concurrent.futures
+import hashlib
 import os
 import pathlib
 import shutil
@@ -22,6 +23,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 BACKEND, COMMON = "tfhe-cuda-backend-0.16.0", "tfhe-cuda-common-0.1.1"
+HEADERS = "nvidia-cuda-cccl==13.0.85"
 SOURCES = [
     "pbs/programmable_bootstrap.cu",
     "pbs/programmable_bootstrap_classic.cu",
@@ -51,22 +53,45 @@ def registry(name: str) -> pathlib.Path:
     home = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
     found = sorted(home.glob(f"registry/src/*/{name}"))
     if not found:
-        sys.exit(f"no {name} in cargo's registry")
+        sys.exit(f"no {name} in cargo's registry: run this again with --fetch")
     return found[0]
+
+
+def compiler(nvcc: str) -> str:
+    """What compiles: nvcc's version, and that of the C++ compiler behind it."""
+    asked = [[nvcc, "--version"], [os.environ.get("CXX", "c++"), "--version"]]
+    answers = [subprocess.run(a, check=True, capture_output=True, text=True) for a in asked]
+    return "".join(answer.stdout for answer in answers)
+
+
+def key(parts: list[str], files: list[pathlib.Path]) -> str:
+    """A name for what is made of these words and of these files, whose places do not matter."""
+    digest = hashlib.sha256()
+    for part in [*parts, *(file.name for file in files)]:
+        digest.update(part.encode() + b"\0")
+    for file in files:
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
 
 
 def headers(folder: pathlib.Path) -> pathlib.Path:
     """CUDA's C++ headers, which our kernels do without, of the toolkit's version."""
-    out = folder / "cccl"
+    out = folder / HEADERS
     if not out.exists():
+        half = out.with_suffix(".part")
+        shutil.rmtree(half, ignore_errors=True)
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-        subprocess.run([*pip, "--target", str(out), "nvidia-cuda-cccl==13.0.85"], check=True)
+        subprocess.run([*pip, "--target", str(half), HEADERS], check=True)
+        half.rename(out)
     found = sorted(out.glob("nvidia/*/include/cccl")) + sorted(out.glob("nvidia/*/include"))
-    return next(place for place in found if (place / "nv/target").exists())
+    for place in found:
+        if (place / "nv/target").exists():
+            return place
+    sys.exit(f"no headers in {out}: remove it and run this again")
 
 
 def objects(cuda: pathlib.Path, folder: pathlib.Path, capability: str, jobs: int) -> list[str]:
-    """Compiles what is not compiled yet."""
+    """Compiles what is not compiled yet of these very sources, headers, options and compilers."""
     backend, common = registry(BACKEND) / "cuda", registry(COMMON) / "cuda"
     options = [
         str(cuda / "bin/nvcc"),
@@ -88,8 +113,14 @@ def objects(cuda: pathlib.Path, folder: pathlib.Path, capability: str, jobs: int
         f"-I{headers(folder)}",
     ]
 
+    # Any header may be in any of them. Places are no part of it: folders may move.
+    near = [file for root in (backend, common) for file in sorted(root.rglob("*.[ch]*"))]
+    told = [option for option in options[1:] if not option.startswith("-I")]
+    common_key = key([compiler(options[0]), HEADERS, *told], near)
+
     def build(source: pathlib.Path) -> str:
-        out = folder / f"{source.parent.name}_{source.stem}.{capability}.o"
+        digest = key([common_key], [source])
+        out = folder / f"{source.parent.name}_{source.stem}.{capability}.{digest}.o"
         if not out.exists():
             began = time.monotonic()
             half = out.with_suffix(".part.o")
@@ -133,9 +164,9 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("Cargo.toml", "main.rs", "build.rs"):
+    for name in ("Cargo.toml", "Cargo.lock", "main.rs", "build.rs"):
         shutil.copy2(HERE / "gpu_peer" / name, folder / name)
-    subprocess.run(["cargo", "fetch"], cwd=folder, check=True)
+    subprocess.run(["cargo", "fetch", "--locked"], cwd=folder, check=True)
     if arguments.fetch:
         return
     cuda = toolkit()
@@ -145,7 +176,9 @@ def main() -> None:
         "PEER_LIBRARIES": str(libraries(cuda, folder, made)),
         "CARGO_TARGET_DIR": str(folder / "target"),
     }
-    subprocess.run(["cargo", "build", "--release"], cwd=folder, env=variables, check=True)
+    subprocess.run(
+        ["cargo", "build", "--release", "--locked"], cwd=folder, env=variables, check=True
+    )
     shutil.copy2(folder / "target/release/peer", folder / "peer")
     print(folder / "peer")
     subprocess.run(["ldd", str(folder / "peer")], check=False)

@@ -6,9 +6,10 @@
 
 Fails if the wheel is not one for every Python from 3.10 on, wants glibc later than 2.36 or another
 library than glibc's and gcc's, or has not the code of every ring that target/cuda has. It is
-unpacked beside itself and asked, without being installed.
+unpacked into a folder that goes afterwards, and asked there, without being installed.
 """
 
+import argparse
 import pathlib
 import re
 import subprocess
@@ -23,17 +24,38 @@ LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthrea
 LIBRARIES |= {"librt.so.1", "ld-linux-x86-64.so.2"}
 
 
+class NotAsPromised(Exception):
+    """The wheel is not what the documentation says of it."""
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """Fails with what is not as it was promised; also where Python leaves assertions out."""
+    if not holds:
+        raise NotAsPromised(otherwise)
+
+
+def dotted(version: tuple[int, int]) -> str:
+    """A version as people write it."""
+    return ".".join(map(str, version))
+
+
 def tags(wheel: pathlib.Path) -> None:
     """The file's name: abi3, and an old enough Python and glibc."""
-    _, _, python, abi, platform = wheel.stem.rsplit("-", 4)
-    assert abi == "abi3", f"the wheel is for one Python: {abi}"
-    version = (int(python[2]), int(python[3:]))
-    assert version <= PYTHON, f"the wheel is for Python {version} and later"
-    found = re.search(r"manylinux_(\d+)_(\d+)", platform)
-    assert found, f"the wheel is for {platform}, and says nothing of glibc"
-    glibc = (int(found[1]), int(found[2]))
-    assert glibc <= GLIBC, f"the wheel is for glibc {glibc} and later"
-    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, Python {version}, glibc {glibc}")
+    parts = wheel.stem.rsplit("-", 4)
+    require(wheel.suffix == ".whl" and len(parts) == 5, f"{wheel.name} is no name of a wheel")
+    python, abi, platform = parts[2:]
+    require(abi == "abi3", f"the wheel is for one Python: {abi}")
+    named = re.fullmatch(r"cp(\d)(\d+)", python)
+    require(named is not None, f"the wheel is for {python}, which is no CPython")
+    version = (int(named[1]), int(named[2]))
+    require(version <= PYTHON, f"the wheel is for Python {dotted(version)} and later")
+    # Of several names the least demanding one counts.
+    found = [(int(a), int(b)) for a, b in re.findall(r"manylinux_(\d+)_(\d+)", platform)]
+    require(bool(found), f"the wheel is for {platform}, and says nothing of glibc")
+    glibc = min(found)
+    require(glibc <= GLIBC, f"the wheel is for glibc {dotted(glibc)} and later")
+    size = wheel.stat().st_size / 1e6
+    print(f"{wheel.name}: {size:.1f} MB, Python {dotted(version)}, glibc {dotted(glibc)}")
 
 
 def symbols(library: pathlib.Path) -> None:
@@ -45,10 +67,12 @@ def symbols(library: pathlib.Path) -> None:
         text=True,
     ).stdout
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", asked))
-    assert needed <= LIBRARIES, f"{needed - LIBRARIES} are not on every machine"
+    foreign = ", ".join(sorted(needed - LIBRARIES))
+    require(not foreign, f"{library.name} needs {foreign}, which not every machine has")
     versions = {(int(a), int(b)) for a, b in re.findall(r"GLIBC_(\d+)\.(\d+)", asked)}
-    assert max(versions) <= GLIBC, f"symbols of glibc {max(versions)}"
-    print(f"{library.name}: glibc {max(versions)}, needs {', '.join(sorted(needed))}")
+    newest = max(versions, default=(0, 0))
+    require(newest <= GLIBC, f"{library.name} has symbols of glibc {dotted(newest)}")
+    print(f"{library.name}: glibc {dotted(newest)}, needs {', '.join(sorted(needed))}")
 
 
 def kernels(folder: pathlib.Path) -> None:
@@ -60,19 +84,35 @@ def kernels(folder: pathlib.Path) -> None:
     found = {line.split()[0]: int(line.split()[1]) for line in asked.splitlines() if line}
     files = (HERE.parent / "target/cuda").glob("*.*")
     made = {file.name: file.stat().st_size for file in files if file.suffix != ".sources"}
-    assert made, "no target/cuda: run `make cuda`"
-    assert found == made, f"not those of target/cuda: {sorted(found.items() ^ made.items())[:5]}"
+    require(bool(made), "no target/cuda: run `make cuda`")
+    others = [name for name, _ in sorted(found.items() ^ made.items())]
+    require(not others, f"the wheel's kernels are not those of target/cuda: {others[:5]}")
     print(f"{len(found)} images, {sum(found.values()) / 1e6:.2f} MB, those of target/cuda")
 
 
 def main() -> None:
     """Checks one wheel."""
-    wheel = pathlib.Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("wheel", type=pathlib.Path)
+    wheel = parser.parse_args().wheel
+    try:
+        check(wheel)
+    except NotAsPromised as e:
+        sys.exit(f"{wheel}: {e}")
+    except (OSError, zipfile.BadZipFile, subprocess.CalledProcessError) as e:
+        said = (getattr(e, "stderr", None) or "").strip()
+        sys.exit(f"{wheel}: cannot be checked: {e}\n{said}".strip())
+
+
+def check(wheel: pathlib.Path) -> None:
+    """Everything, in turn."""
     tags(wheel)
     with tempfile.TemporaryDirectory() as name, zipfile.ZipFile(wheel) as packed:
         packed.extractall(name)
         folder = pathlib.Path(name)
-        for library in folder.rglob("*.so"):
+        libraries = sorted(folder.rglob("*.so"))
+        require(bool(libraries), "the wheel has no library")
+        for library in libraries:
             symbols(library)
         kernels(folder)
 

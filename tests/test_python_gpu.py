@@ -1,12 +1,28 @@
 """GPUs from Python on a machine that may have none: names, refusals, and the way to the CPU."""
 
 import importlib.metadata
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import types
+import warnings
 
 import pytest
 
 import becalm
 
 TOY = {"allow_insecure": True, "progress": False}
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def script(name: str) -> types.ModuleType:
+    """A script of bench/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"bench/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def has_gpu() -> bool:
@@ -22,20 +38,122 @@ def test_auto_is_a_gpu_or_the_cpu() -> None:
     assert secret.decrypt(server.bootstrap(secret.encrypt([1, 2]), [3, 2, 1, 0])).tolist() == [2, 1]
 
 
-def test_a_gpu_that_is_not_there_is_a_typed_error() -> None:
-    _, server = becalm.keygen("toy_1_1", device="cuda", **TOY)
+def test_a_gpu_that_is_not_there_is_refused_before_keys_are_made(monkeypatch) -> None:
+    secret, server = becalm.keygen("toy_1_1", **TOY)
     if has_gpu():
         pytest.skip("this machine has a GPU")
+
+    def never(*_, **__):
+        raise AssertionError("a key was made")
+
+    monkeypatch.setattr(becalm.SecretKey, "generate", never)
     with pytest.raises(becalm.DeviceError, match="driver") as refusal:
-        server.open()
+        becalm.keygen("toy_1_1", device="cuda", **TOY)
     assert isinstance(refusal.value, RuntimeError)
+    with pytest.raises(becalm.DeviceError, match="driver"):
+        secret.server(device="cuda", progress=never)
+    with pytest.raises(becalm.DeviceError, match="driver"):
+        becalm.Server(server._key, device="cuda")
+    # A machine that does not run the set, too.
+    with pytest.raises(becalm.WrongParams):
+        becalm.keygen("toy_1_1", backend="processor", **TOY)
 
 
 def test_devices_have_names() -> None:
     with pytest.raises(becalm.BadInput, match="cuda"):
         becalm.keygen("toy_1_1", device="gpu", **TOY)
+    for name in ("cuda:1", "cuda:x", "gpu0"):
+        with pytest.raises(becalm.BadInput, match="CUDA_VISIBLE_DEVICES"):
+            becalm.keygen("toy_1_1", device=name, **TOY)
+        with pytest.raises(becalm.BadInput, match="CUDA_VISIBLE_DEVICES"):
+            becalm.keygen("toy_1_1", backend=name, **TOY)
+    with pytest.raises(becalm.BadInput):
+        becalm.keygen("toy_1_1", device=1, **TOY)
     with pytest.raises(becalm.BadInput, match="leave one out"):
         becalm.keygen("toy_1_1", device="cuda", backend="processor", **TOY)
+
+
+def test_ckks_says_on_what_it_runs() -> None:
+    with pytest.raises(becalm.Unsupported, match='CKKS runs on: "cpu", got cuda'):
+        becalm.keygen("ckks", device="cuda", progress=False)
+    with pytest.raises(becalm.BadInput, match=r"ckks\.keygen takes"):
+        becalm.keygen("ckks", bits=4, progress=False)
+
+
+def test_the_cpu_says_why_it_is_no_gpu() -> None:
+    _, server = becalm.keygen("toy_1_1", **TOY)
+    if has_gpu():
+        pytest.skip("this machine has a GPU")
+    with warnings.catch_warnings():
+        # Where there is none nobody is told with every server.
+        warnings.simplefilter("error")
+        server.open()
+    assert "on cpu" in repr(server) and "no GPU: " in repr(server)
+    _, server = becalm.keygen("toy_1_1", device="cpu", **TOY)
+    assert "no GPU" not in repr(server.open())
+
+
+def test_a_gpu_that_is_not_taken_is_a_warning() -> None:
+    class Small:
+        fallback = ("wanted 9.000 GB on a GPU, got 8.000 GB free", True)
+
+    _, server = becalm.keygen("toy_1_1", **TOY)
+    server._evaluator = Small()
+    with pytest.warns(RuntimeWarning, match=r"not the GPU: wanted 9\.000 GB"):
+        server._tell(None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        server._tell(Small.fallback)
+
+
+def test_the_bench_without_a_gpu_says_so(tmp_path) -> None:
+    if has_gpu():
+        pytest.skip("this machine has a GPU")
+    out = tmp_path / "out.json"
+    asked = [sys.executable, "-m", "becalm.bench", "--device", "cuda", "--json", str(out)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and not out.exists()
+    assert done.stderr.startswith("becalm: device: cuda: wanted a GPU with NVIDIA's driver")
+    assert "--device cpu" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_page_has_what_the_model_says() -> None:
+    asked = [sys.executable, str(ROOT / "bench/cuda_model.py"), "--check"]
+    assert subprocess.run(asked, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("becalm-1-cp310-cp310-manylinux_2_34_x86_64.whl", "for one Python"),
+        ("becalm-1-cp311-abi3-manylinux_2_34_x86_64.whl", "Python 3.11"),
+        ("becalm-1-cp310-abi3-manylinux_2_39_x86_64.whl", "glibc 2.39"),
+        ("becalm-1-cp310-abi3-linux_x86_64.whl", "nothing of glibc"),
+        ("becalm-1-py3-abi3-manylinux_2_34_x86_64.whl", "no CPython"),
+        ("becalm.whl", "no name"),
+        ("becalm-1-cp310-abi3-manylinux_2_34_x86_64.whl", "cannot be checked"),
+    ],
+)
+def test_a_wheel_that_is_not_as_promised_is_refused(name, why, tmp_path) -> None:
+    wheel = tmp_path / name
+    wheel.write_bytes(b"no archive")
+    # As Python without assertions.
+    asked = [sys.executable, "-O", str(ROOT / "bench/wheel.py"), str(wheel)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and why in done.stderr and "Traceback" not in done.stderr
+
+
+def test_objects_of_the_peer_are_named_by_what_they_are_made_of(tmp_path) -> None:
+    peer = script("gpu_peer")
+    source, header = tmp_path / "a.cu", tmp_path / "a.h"
+    source.write_text("one")
+    header.write_text("two")
+    before = peer.key(["nvcc 13.0", "-O3"], [source, header])
+    assert before == peer.key(["nvcc 13.0", "-O3"], [source, header])
+    assert before != peer.key(["nvcc 13.1", "-O3"], [source, header])
+    assert before != peer.key(["nvcc 13.0", "-O2"], [source, header])
+    header.write_text("three")
+    assert before != peer.key(["nvcc 13.0", "-O3"], [source, header])
 
 
 def test_doctor_tells_of_gpus() -> None:

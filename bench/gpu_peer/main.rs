@@ -1,12 +1,13 @@
 //! tfhe-rs on a GPU: its kernels, called as its own integer layer calls them, on keys that its own CPU code makes.
 //!
-//!     peer [LARGEST_BATCH] [SET]      JSON on standard output; every result is decrypted, in full
+//!     peer [LARGEST_BATCH] [SET]      JSON on standard output; every result is decrypted, in full: a batch of which one is
+//!                                     wrong has no times, and the program fails
 //!
 //! Inputs and outputs stay on the GPU, scratch memory is allocated once, and a time is from the launch to the stream's end:
 //! the median over the runs, which are as many as `becalm bench --device cuda` makes.
 
 use std::ffi::c_void;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::time::Instant;
 use tfhe::core_crypto::prelude::*;
 use tfhe::shortint::parameters::v1_8::*;
@@ -74,40 +75,35 @@ struct Set {
     centered: bool,
 }
 
-fn multi_bit(name: &'static str, p: MultiBitPBSParameters) -> Set {
-    Set {
-        name,
-        n: p.lwe_dimension.0,
-        k: p.glwe_dimension.0,
-        size: p.polynomial_size.0,
-        base_log: p.pbs_base_log.0,
-        level: p.pbs_level.0,
-        ks: (p.ks_base_log.0, p.ks_level.0),
-        noise: (p.lwe_noise_distribution, p.glwe_noise_distribution),
-        values: p.message_modulus.0 * p.carry_modulus.0,
-        group: p.grouping_factor.0,
-        centered: false,
-    }
+/// A set of the crate, by the name of the same set in becalm. Its two types of parameters have the same fields but for these.
+macro_rules! set {
+    ($name:expr, $p:expr, $group:expr, $centered:expr) => {{
+        let p = $p;
+        Set {
+            name: $name,
+            n: p.lwe_dimension.0,
+            k: p.glwe_dimension.0,
+            size: p.polynomial_size.0,
+            base_log: p.pbs_base_log.0,
+            level: p.pbs_level.0,
+            ks: (p.ks_base_log.0, p.ks_level.0),
+            noise: (p.lwe_noise_distribution, p.glwe_noise_distribution),
+            values: p.message_modulus.0 * p.carry_modulus.0,
+            group: $group(&p),
+            centered: $centered(&p),
+        }
+    }};
 }
 
-fn classic(name: &'static str, p: ClassicPBSParameters) -> Set {
-    Set {
-        name,
-        n: p.lwe_dimension.0,
-        k: p.glwe_dimension.0,
-        size: p.polynomial_size.0,
-        base_log: p.pbs_base_log.0,
-        level: p.pbs_level.0,
-        ks: (p.ks_base_log.0, p.ks_level.0),
-        noise: (p.lwe_noise_distribution, p.glwe_noise_distribution),
-        values: p.message_modulus.0 * p.carry_modulus.0,
-        group: 0,
-        centered: p.modulus_switch_noise_reduction_params == ModulusSwitchType::CenteredMeanNoiseReduction,
-    }
-}
-
-/// By the names of the same sets in becalm.
 fn sets() -> [Set; 8] {
+    let multi_bit = |name, p: MultiBitPBSParameters| {
+        set!(name, p, |p: &MultiBitPBSParameters| p.grouping_factor.0, |_: &MultiBitPBSParameters| false)
+    };
+    let classic = |name, p: ClassicPBSParameters| {
+        set!(name, p, |_: &ClassicPBSParameters| 0, |p: &ClassicPBSParameters| {
+            p.modulus_switch_noise_reduction_params == ModulusSwitchType::CenteredMeanNoiseReduction
+        })
+    };
     [
         multi_bit("tfhe_2_2_multi_bit_4", V1_8_PARAM_GPU_MULTI_BIT_GROUP_4_MESSAGE_2_CARRY_2_KS_PBS_TUNIFORM_2M128),
         multi_bit(
@@ -164,7 +160,6 @@ impl Drop for OnGpu {
 struct Keys {
     set: Set,
     stream: Stream,
-    small: LweSecretKeyOwned<u64>,
     big: LweSecretKeyOwned<u64>,
     bootstrap: OnGpu,
     switch: OnGpu,
@@ -226,7 +221,7 @@ fn keys(set: Set, noise: &mut EncryptionRandomGenerator<DefaultRandomGenerator>)
     let switch = OnGpu::of(stream, switch.as_ref());
     let upload = began.elapsed().as_secs_f64();
     let table = OnGpu::of(stream, table.as_ref());
-    Keys { set, stream, small, big, bootstrap, switch, table, delta, upload }
+    Keys { set, stream, big, bootstrap, switch, table, delta, upload }
 }
 
 /// Ciphertexts on the GPU, and where all goes.
@@ -350,10 +345,20 @@ impl Keys {
     }
 }
 
+fn usage() -> ! {
+    let names = sets().map(|s| s.name).join(", ");
+    eprintln!("peer [LARGEST_BATCH] [SET]: a batch from 1 on, and one of {names}");
+    std::process::exit(2)
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let largest: usize = arguments.next().and_then(|s| s.parse().ok()).unwrap_or(8192);
+    let largest = arguments.next().map_or(Ok(8192), |s| s.parse::<usize>());
+    let Ok(largest @ 1..) = largest else { usage() };
     let only = arguments.next();
+    if only.as_ref().is_some_and(|name| sets().iter().all(|s| s.name != name)) {
+        usage();
+    }
     let gpus = unsafe { cuda_get_number_of_gpus() };
     if gpus < 1 {
         eprintln!("no GPU, or no driver for it");
@@ -362,11 +367,10 @@ fn main() {
     let mut seeder = new_seeder();
     let seed = seeder.seed();
     let mut noise = EncryptionRandomGenerator::<DefaultRandomGenerator>::new(seed, seeder.as_mut());
-    let mut rows = vec![];
+    let (mut rows, mut failed) = (vec![], 0);
     for set in sets().into_iter().filter(|s| only.as_ref().is_none_or(|name| name == s.name)) {
         let keys = keys(set, &mut noise);
         let (name, upload) = (keys.set.name, keys.upload);
-        let _ = (&keys.small, null::<u8>());
         for batch in (0..).map(|log| 1usize << log).take_while(|b| *b <= largest) {
             let mut b = keys.batch(batch, &mut noise);
             let runs = (1000 / batch).clamp(5, 1000);
@@ -378,8 +382,14 @@ fn main() {
             });
             let wrong = keys.wrong(&b);
             keys.release(&mut b);
+            if wrong > 0 {
+                eprintln!("{name} {batch}: {wrong} WRONG, no times");
+                failed += 1;
+                rows.push(format!("{{\"params\": \"{name}\", \"batch\": {batch}, \"wrong\": {wrong}}}"));
+                continue;
+            }
             for (case, (median, p99)) in [("ks", ks), ("pbs", pbs), ("ks_pbs", both)] {
-                eprintln!("{name} {case} {batch}: {median:.1} us, {wrong} wrong");
+                eprintln!("{name} {case} {batch}: {median:.1} us");
                 rows.push(format!(
                     "{{\"params\": \"{name}\", \"case\": \"{case}\", \"batch\": {batch}, \"runs\": {runs}, \
                      \"wrong\": {wrong}, \"median_us\": {median:.1}, \"p99_us\": {p99:.1}, \
@@ -390,4 +400,8 @@ fn main() {
         }
     }
     println!("{{\"peer\": \"tfhe 1.8.2, tfhe-cuda-backend 0.16.0\", \"rows\": [\n{}\n]}}", rows.join(",\n"));
+    if failed > 0 {
+        eprintln!("{failed} batches with wrong results");
+        std::process::exit(1);
+    }
 }

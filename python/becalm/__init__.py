@@ -104,8 +104,9 @@ def _look_for_nvrtc() -> None:
         found = importlib.util.find_spec("nvidia")
     except ValueError:  # A module of that name that somebody made by hand.
         return
+    # Which of them has the right version the library says; of equals the first.
     for place in (found and found.submodule_search_locations) or ():
-        for folder in pathlib.Path(place).glob("cu*/lib"):
+        for folder in sorted(pathlib.Path(place).glob("cu*/lib")):
             _native.look_for_nvrtc(folder)
 
 

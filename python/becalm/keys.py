@@ -155,7 +155,7 @@ class SecretKey:
         progress: Progress = None,
     ) -> Server:
         """Makes the evaluation key and a server that holds it."""
-        machine = machine_of(backend, device)
+        machine = machine_of(backend, device, self.params)
         with _progress.shown(progress, "keys", 0.0) as callback:
             key = self._native.evaluation_key(callback)
         return Server(key, backend=machine, threads=threads)
@@ -225,7 +225,9 @@ def keygen(
     Sets below 128 bits of security are refused unless `allow_insecure`.
 
     `device` is `"cpu"`, `"cuda"` or `"auto"` (the default): a GPU if there is one and its kernels
-    run the set, else the CPU. `backend` names the simulated machines too.
+    run the set, else the CPU; a `RuntimeWarning` says why a GPU that is there is not taken, and the
+    server's `repr` why there is none. With `threads` `"auto"` is the CPU. `backend` names the
+    simulated machines too. A machine that is not there is refused before any key is made.
 
     What will be made, and how large, is printed to standard error before the work begins, and a
     bar shows how it goes if people are watching; `progress=False` silences both, `progress=True`
@@ -234,8 +236,11 @@ def keygen(
     if isinstance(params, str) and params.startswith("ckks"):
         unfit = [n for n, v in (("bits", bits), ("log2_pfail", log2_pfail)) if v is not None]
         machine = machine_of(backend, device)
-        if unfit or machine not in ("auto", "cpu"):
-            got = ", ".join(unfit) or f"backend={machine!r}"
+        if machine not in ("auto", "cpu"):
+            remedy = 'leave it out, or choose a TFHE set, which "cuda" runs too'
+            raise Unsupported("keygen", 'a machine that CKKS runs on: "cpu"', machine, remedy)
+        if unfit:
+            got = ", ".join(unfit)
             raise BadInput("keygen", "what becalm.ckks.keygen takes", got, "leave it out")
         same = {"slots": slots, "allow_insecure": allow_insecure, "threads": threads}
         return ckks.keygen(params, **same, progress=progress, **of_ckks)
@@ -251,11 +256,11 @@ def keygen(
         remedy = "leave one of them out"
         raise BadInput("keygen", "a set by name or by need", "both", remedy)
     chosen.require_secure(allow_insecure)
+    machine = machine_of(backend, device, chosen)
     _require_memory(chosen)
     if progress is not False and sys.stderr:
         print(_announcement(chosen), file=sys.stderr, flush=True)
     secret = SecretKey.generate(chosen, allow_insecure=allow_insecure)
-    machine = machine_of(backend, device)
     return Keys(secret, secret.server(backend=machine, threads=threads, progress=progress))
 
 

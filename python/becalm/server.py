@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -76,7 +77,7 @@ class Server:
             remedy = "use becalm.keygen(), SecretKey.server() or becalm.load()"
             raise BadInput("server", "an evaluation key", type(key).__name__, remedy)
         self._key = key
-        self._backend = machine_of(str(backend), device)
+        self._backend = machine_of(backend, device, key.params)
         self._threads = _values.count("server", "threads", threads)
         self._evaluator: _native.Evaluator | None = None
         self._lock = threading.Lock()
@@ -111,7 +112,16 @@ class Server:
         with self._lock:
             if self._evaluator is None:
                 self._evaluator = _native.Evaluator(self._key, self._backend, self._threads)
+                self._tell(None)
             return self._evaluator
+
+    def _tell(self, before: Any) -> None:
+        """Warns when a GPU that is there is not taken, or not any more."""
+        fallback = self._evaluator.fallback if self._evaluator else None
+        if fallback and fallback[1] and fallback != before:
+            remedy = 'device="cpu" says that this is meant'
+            said = f"becalm computes on the CPU, not the GPU: {fallback[0]}; {remedy}"
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
 
     def bootstrap(
         self,
@@ -271,7 +281,8 @@ class Server:
             where = f"not opened yet on {self._backend}"
         else:
             name, description, _ = self._evaluator.info
-            where = f"on {name} ({description})"
+            fallback = self._evaluator.fallback
+            where = f"on {name} ({description}{f'; no GPU: {fallback[0]}' if fallback else ''})"
         return f"<becalm.Server for key {self.key_id} of {self.params.name}, {where}>"
 
     def __reduce__(self) -> NoReturn:
@@ -306,9 +317,11 @@ class Server:
             x._glwe if isinstance(x, EncryptedTable) else x._broadcast(shape)._lwe for x in inputs
         ]
         evaluator = self._opened()
+        before = evaluator.fallback
         began = time.perf_counter()
         with _progress.shown(progress, "bootstraps", 1.0) as callback:
             found = evaluator.evaluate(program._native, arguments, callback)
+        self._tell(before)
         lanes = int(np.prod(shape))
         bootstraps = program.cost.bootstraps * lanes
         if bootstraps:
@@ -316,18 +329,25 @@ class Server:
         return [Ciphertext(lwe, shape) for lwe in found]
 
 
-def machine_of(backend: str, device: str | None) -> str:
-    """The backend that a device or a backend names, but not both."""
-    if device is None:
-        return backend
-    if device not in ("auto", "cpu", "cuda"):
-        remedy = "name one of these, or a simulated machine as backend"
-        raise BadInput("device", '"auto", "cpu" or "cuda"', repr(device), remedy)
-    if backend not in ("auto", device):
-        raise BadInput(
-            "device", "a device or a backend", f"{device} and {backend}", "leave one out"
-        )
-    return device
+def machine_of(backend: str, device: str | None, params: Params | None = None) -> str:
+    """The backend that a device or a backend names, but not both.
+
+    With `params` it is there and runs that set: asked before keys are made, which takes long.
+    """
+    machine = str(backend)
+    if device is not None:
+        if device not in ("auto", "cpu", "cuda"):
+            remedy = "name one of these, or a simulated machine as backend"
+            if str(device).startswith(("cuda", "gpu")):
+                remedy = "name all GPUs as cuda; CUDA_VISIBLE_DEVICES=1 makes that the second only"
+            raise BadInput("device", '"auto", "cpu" or "cuda"', repr(device), remedy)
+        if machine not in ("auto", device):
+            got = f"{device} and {machine}"
+            raise BadInput("device", "a device or a backend", got, "leave one out")
+        machine = device
+    if params is not None:
+        _native.require_machine(machine, params)
+    return machine
 
 
 def server_for(op: str, server: Any, x: Any = None) -> Server:

@@ -27,10 +27,10 @@ pub struct Args {
     #[arg(long, default_value = "cpu", value_parser = ["cpu", "cuda"])]
     device: String,
     /// On a GPU: bootstraps that are decrypted before anything is timed.
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = report::some)]
     bootstraps: usize,
     /// On a GPU: the largest batch.
-    #[arg(long, default_value_t = 8192)]
+    #[arg(long, default_value_t = 8192, value_parser = report::some)]
     batch: usize,
     /// On a GPU: instead of bootstraps, what their design rests on: barriers, arithmetic, caches, launches.
     #[arg(long)]
@@ -75,32 +75,19 @@ pub fn run(args: &Args) -> Result<()> {
     if args.micro && (args.scheme == "ckks" || args.device != "cuda") {
         bail!("--micro is of GPUs: `becalm bench --device cuda --micro`");
     }
+    if args.scheme == "ckks" && args.device != "cpu" {
+        bail!("CKKS runs on the CPU alone: leave --device {} out", args.device);
+    }
+    report::require_folder(args.json.as_deref())?;
     if args.scheme == "ckks" {
         return ckks::bench(args.quick, args.threads, args.json.as_deref());
     }
-    let sets = |default: &[&str]| match args.params[..] {
-        [] => default.iter().map(ToString::to_string).collect(),
-        _ => args.params.clone(),
-    };
-    if args.micro {
-        let gpu = Cuda::new()?;
-        let found = gpu.micro(if args.quick { 1000 } else { 100_000 })?;
-        return gpu::tell(&gpu.info().description, &found, args.json.as_deref());
-    }
     if args.device == "cuda" {
-        let plan = gpu::Plan {
-            sets: sets(gpu::SETS),
-            bootstraps: args.bootstraps,
-            batch: args.batch,
-            repetitions: if args.quick { 20 } else { 1000 },
-            allow_insecure: args.allow_insecure,
-        };
-        let found = gpu::measure(by_name("cuda")?.as_ref(), &plan)?;
-        return gpu::conclude(&found, args.json.as_deref());
+        return on_gpu(args);
     }
     let cpu = Cpu::new(args.threads)?;
     let mut rows = Vec::new();
-    for name in &sets(&["tfhe_1_1", "tfhe_2_2"]) {
+    for name in &sets(args, &["tfhe_1_1", "tfhe_2_2"]) {
         let params = TfheParams::named(name)?;
         params.require_secure(args.allow_insecure)?;
         measure(params, &cpu, args, &mut rows)?;
@@ -124,12 +111,38 @@ pub fn run(args: &Args) -> Result<()> {
     report::print(&table(&["case", "ms", "backend", "security", "log2 p_fail"], &rows))
 }
 
+/// The sets that were named, or others.
+fn sets(args: &Args, default: &[&str]) -> Vec<String> {
+    match args.params[..] {
+        [] => default.iter().map(ToString::to_string).collect(),
+        _ => args.params.clone(),
+    }
+}
+
+/// Bootstraps on a GPU, or what their design rests on.
+fn on_gpu(args: &Args) -> Result<()> {
+    if args.micro {
+        let gpu = Cuda::new()?;
+        let found = gpu.micro(if args.quick { 1000 } else { 100_000 })?;
+        return gpu::tell(&gpu.info().description, &found, args.json.as_deref());
+    }
+    let plan = gpu::Plan {
+        sets: sets(args, gpu::SETS),
+        bootstraps: args.bootstraps,
+        batch: args.batch,
+        repetitions: if args.quick { 20 } else { 1000 },
+        allow_insecure: args.allow_insecure,
+    };
+    let found = gpu::measure(by_name("cuda")?.as_ref(), &plan)?;
+    gpu::conclude(&found, args.json.as_deref())
+}
+
 /// A program under test, its arguments, and what it must give.
 pub(crate) struct Case {
     pub name: &'static str,
     pub program: Arc<Program>,
     pub input: Lwe,
-    wanted: Vec<u64>,
+    pub wanted: Vec<u64>,
 }
 
 fn measure(params: &TfheParams, cpu: &Cpu, args: &Args, rows: &mut Vec<Row>) -> Result<()> {

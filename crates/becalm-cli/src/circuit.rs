@@ -347,6 +347,7 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     let wanted: Vec<u64> = circuit.evaluate(&bits)?.iter().map(|w| w & 1).collect();
     // Before the keys, which take long.
     let backend = by_name(&args.backend)?;
+    backend.accepts(params)?;
     let secret = SecretKey::generate(params, args.allow_insecure)?;
     let keys = crate::run::keygen(&secret)?;
     let simulated = args.backend == "processor";
@@ -359,6 +360,7 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     let started = Instant::now();
     let results = evaluator.evaluate(&program, &inputs)?;
     let seconds = started.elapsed().as_secs_f64();
+    crate::report::tell_fallback(&evaluator);
     let mut got = vec![];
     for result in &results {
         got.extend(secret.decrypt(result)?);

@@ -2,7 +2,7 @@
 
 use crate::report::{self, counted, facts, megabytes};
 use anyhow::{Context, Result, bail};
-use becalm::backend::{Evaluator, by_name};
+use becalm::backend::{self, Evaluator, by_name};
 use becalm::cipher::file::{self, Kind, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
 use becalm::params::TfheParams;
@@ -248,6 +248,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         bail!("nothing to do: give --table, --program or --slot-key");
     }
     let mut keys = EvaluationKey::load(&args.evaluation, args.trust.trust())?;
+    backend::require(&args.backend, keys.params())?;
     let mut between = vec![];
     for path in &args.slot_keys {
         let key = SlotKey::load(path, args.trust.trust())?;
@@ -277,6 +278,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     let results =
         evaluator.evaluate_with(&Arc::new(program), &inputs, &mut report::follow(&bar))?;
     bar.finish_and_clear();
+    report::tell_fallback(&evaluator);
     let mut rows = vec![];
     for (path, ct) in args.out.iter().zip(results) {
         ct.save(path)?;

@@ -1,13 +1,13 @@
 //! `becalm bench --device cuda`: a GPU, in this order: whether every bootstrap is right, whether its noise is that of the
-//! formula, and only then how fast it is.
+//! formula, and only then how fast it is. What fails in either has no times, nor has a set of which a timed batch is wrong.
 //!
 //! Times are from the launch of a program on ciphertexts that are already on the device to its first result on the host.
 
 use crate::bench::{Case, cases};
 use crate::report::{self, table};
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Evaluator, Figure, Session};
-use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
+use becalm::backend::{Backend, Evaluator, Figure, Session, batch_of};
+use becalm::cipher::{Ciphertext, Encoding, Lwe, SecretKey};
 use becalm::params::{Kind, TfheParams};
 use becalm::program::Need;
 use becalm::tfhe::{Table, noise};
@@ -29,6 +29,9 @@ pub const SETS: &[&str] = &[
     "paper_n500",
     "paper_n800",
 ];
+
+/// What `becalm bench` calls the CPU.
+pub(crate) const FLAG: &str = "--device cpu";
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -65,8 +68,10 @@ pub struct Report {
 pub struct Set {
     /// Its name.
     pub params: String,
-    /// Why it was not measured.
+    /// Why it was not measured: it does not run on GPUs.
     pub refused: Option<String>,
+    /// What went wrong. There are no times then.
+    pub failed: Option<String>,
     /// Bootstraps decrypted, and how many of them were wrong.
     pub bootstraps: usize,
     /// These.
@@ -81,7 +86,7 @@ pub struct Set {
     pub open_seconds: f64,
     /// Bytes of the evaluation key on each device.
     pub key_bytes: u64,
-    /// Times.
+    /// Times, of batches whose results were all decrypted afterwards and right.
     pub rows: Vec<Row>,
 }
 
@@ -105,7 +110,7 @@ pub struct Row {
 /// Measures every set.
 ///
 /// # Errors
-/// A set of no such name; what fails on the device. A refused set is part of the report.
+/// A set of no such name, or below 128 bits, before anything is measured. A refused or failed set is part of the report.
 pub fn measure(backend: &dyn Backend, plan: &Plan) -> Result<Report> {
     let info = backend.info();
     let mut report = Report {
@@ -115,14 +120,23 @@ pub fn measure(backend: &dyn Backend, plan: &Plan) -> Result<Report> {
         memory_bytes: info.memory,
         sets: vec![],
     };
-    for name in &plan.sets {
+    let sets = plan.sets.iter().map(|name| -> Result<(&TfheParams, bool)> {
         let params = TfheParams::named(name)?;
         let allowed = plan.allow_insecure || params.kind == Kind::Comparison;
         params.require_secure(allowed)?;
-        let mut set = Set { params: name.clone(), ..Set::default() };
+        Ok((params, allowed))
+    });
+    let sets: Vec<(&TfheParams, bool)> = sets.collect::<Result<_>>()?;
+    for (params, allowed) in sets {
+        let mut set = Set { params: params.name.to_string(), ..Set::default() };
         match becalm::backend::Cuda::runs(params) {
-            Err(e) => set.refused = Some(e.to_string()),
-            Ok(()) => of_set(backend, params, allowed, plan, &mut set)?,
+            Err(e) => set.refused = Some(report::spoken(&e.to_string(), FLAG)),
+            Ok(()) => {
+                if let Err(e) = of_set(backend, params, allowed, plan, &mut set) {
+                    set.failed = Some(report::spoken(&format!("{e:#}"), FLAG));
+                    set.rows.clear();
+                }
+            }
         }
         report.sets.push(set);
     }
@@ -144,9 +158,15 @@ fn of_set(
     let evaluator = Evaluator::new(backend, &keys)?;
     set.open_seconds = began.elapsed().as_secs_f64();
     correct(&secret, &evaluator, plan.bootstraps, set)?;
-    if set.wrong > 0 {
+    if set.wrong > 0 || !set.noise_agrees {
         // Nothing that computes wrongly is fast.
-        return Ok(());
+        bail!(
+            "{} of {} bootstraps wrong, noise 2^{:.2}, formula 2^{:.2}",
+            set.wrong,
+            set.bootstraps,
+            set.noise_log2,
+            set.formula_log2
+        );
     }
     let largest = plan.batch.max(1);
     let cases = cases(&secret, &keys, &evaluator, largest)?;
@@ -155,7 +175,7 @@ fn of_set(
     for case in &cases {
         for batch in (0..).map(|log| 1 << log).take_while(|b| *b <= largest) {
             let runs = (plan.repetitions / batch).clamp(plan.repetitions.min(5), plan.repetitions);
-            set.rows.push(timed(session.as_mut(), &keys, case, batch, runs)?);
+            set.rows.push(timed(session.as_mut(), &secret, case, batch, runs)?);
         }
     }
     Ok(())
@@ -196,10 +216,10 @@ fn correct(
     Ok(())
 }
 
-/// A program on a batch that lies on the device.
+/// A program on a batch that lies on the device; fails if a result of the last run is wrong.
 fn timed(
     session: &mut dyn Session,
-    keys: &EvaluationKey,
+    secret: &SecretKey,
     case: &Case,
     batch: usize,
     runs: usize,
@@ -230,18 +250,48 @@ fn timed(
     }
     micros.sort_by(f64::total_cmp);
     if micros.is_empty() {
-        bail!("{}: nothing to measure for {}", keys.params().name, case.name);
+        bail!("nothing to measure for {}", case.name);
     }
+    let results = batch_of(&loaded, case.input.key_id(), out, session.read(out, 0..lanes)?)?;
+    right(secret, case, &results)?;
     let median = micros[micros.len() / 2];
     let p99 = micros[(micros.len() * 99 / 100).min(micros.len() - 1)];
     let per_second = batch as f64 / median * 1e6;
     Ok(Row { case: case.name, batch, runs, median_us: median, p99_us: p99, per_second })
 }
 
-/// Writes and prints; fails if something was wrong.
+/// Ciphertexts from which the noise of a batch tells something.
+const MANY: usize = 256;
+
+/// Every result of a timed batch, decrypted; and its noise, of many.
+fn right(secret: &SecretKey, case: &Case, results: &Lwe) -> Result<()> {
+    let (lanes, encoding) = (results.len(), results.encoding());
+    let phases = secret.phases(results)?;
+    let q = secret.params().modulus;
+    let (mut wrong, mut sum) = (0, 0.0);
+    for (phase, wanted) in phases.iter().zip(&case.wanted) {
+        wrong += usize::from(encoding.decode(q, *phase) != *wanted);
+        let error = phase.wrapping_sub(encoding.encode(q, *wanted as i64)) as i64;
+        sum += (error as f64 / 2f64.powi(64)).powi(2);
+    }
+    let (measured, formula) = (sum / lanes as f64, results.noise_variance());
+    // As in `correct`; the formula is that of the worst of a batch.
+    let noisy = lanes >= MANY && measured > formula * (1.0 + 5.0 * (2.0 / lanes as f64).sqrt());
+    if wrong > 0 || noisy {
+        bail!(
+            "{} of a batch of {lanes}: {wrong} wrong, noise 2^{:.2}, formula 2^{:.2}",
+            case.name,
+            measured.log2() / 2.0,
+            formula.log2() / 2.0
+        );
+    }
+    Ok(())
+}
+
+/// Writes and prints; fails if something was wrong, or nothing was measured.
 ///
 /// # Errors
-/// When the file cannot be written, or a bootstrap was wrong, or noise is not the formula's.
+/// When the file cannot be written, a set failed, or GPUs run none.
 pub fn conclude(found: &Report, json: Option<&Path>) -> Result<()> {
     match json {
         Some(path) if path.as_os_str() == "-" => report::json(found)?,
@@ -251,17 +301,13 @@ pub fn conclude(found: &Report, json: Option<&Path>) -> Result<()> {
     if json.is_none_or(|path| path.as_os_str() != "-") {
         print(found)?;
     }
-    for set in &found.sets {
-        if set.wrong > 0 || (set.bootstraps > 0 && !set.noise_agrees) {
-            bail!(
-                "{}: {} of {} bootstraps wrong, noise 2^{:.2}, formula 2^{:.2}",
-                set.params,
-                set.wrong,
-                set.bootstraps,
-                set.noise_log2,
-                set.formula_log2
-            );
-        }
+    let failed = found.sets.iter().filter_map(|set| Some((&set.params, set.failed.as_ref()?)));
+    let failed: Vec<String> = failed.map(|(name, why)| format!("{name}: {why}")).collect();
+    if !failed.is_empty() {
+        bail!("{}", failed.join("\n"));
+    }
+    if found.sets.iter().all(|set| set.refused.is_some()) {
+        bail!("nothing was measured: GPUs run none of these sets");
     }
     Ok(())
 }
@@ -307,6 +353,10 @@ fn print(found: &Report) -> Result<()> {
     for set in &found.sets {
         if let Some(why) = &set.refused {
             report::print(&format!("{}: {why}", set.params))?;
+            continue;
+        }
+        if let Some(why) = &set.failed {
+            report::print(&format!("{}: FAILED, no times: {why}", set.params))?;
             continue;
         }
         report::print(&format!(

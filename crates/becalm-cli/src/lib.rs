@@ -74,6 +74,7 @@ where
         }
     };
     report::listen();
+    let flag = if let Verb::Bench(_) = cli.verb { gpu::FLAG } else { "--backend cpu" };
     let done = match cli.verb {
         Verb::Run(a) => run::run(&a),
         Verb::Params(a) => params::run(&a),
@@ -91,7 +92,7 @@ where
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("becalm: {e:#}");
+            eprintln!("becalm: {}", report::spoken(&format!("{e:#}"), flag));
             if let Some(becalm::Error::Insecure(_)) = e.downcast_ref() {
                 eprintln!("the word that allows it is --allow-insecure");
             }

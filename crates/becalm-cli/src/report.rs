@@ -1,10 +1,12 @@
 //! Figures as a table for people or as JSON for programs, and progress bars.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use becalm::backend::{Evaluator, Fallback};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints to standard output; a reader that has gone away is not an error.
@@ -21,6 +23,38 @@ pub fn print(text: &str) -> Result<()> {
 /// When standard output cannot be written.
 pub fn json(value: &impl Serialize) -> Result<()> {
     print(&serde_json::to_string_pretty(value)?)
+}
+
+/// Refuses a file in a folder that is not there: before the measurement that it is for.
+///
+/// # Errors
+/// That.
+pub fn require_folder(file: Option<&Path>) -> Result<()> {
+    let folder = file.and_then(Path::parent).filter(|folder| *folder != Path::new(""));
+    match folder.filter(|folder| !folder.is_dir()) {
+        Some(folder) => bail!("--json: no folder {}; make it first", folder.display()),
+        None => Ok(()),
+    }
+}
+
+/// A number from 1 on.
+///
+/// # Errors
+/// For others, in the words of the command line.
+pub fn some(text: &str) -> std::result::Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number from 1 on is wanted".to_string())
+}
+
+/// What the library says, in the words of the command: the library speaks Python where it names the CPU.
+pub fn spoken(text: &str, flag: &str) -> String {
+    text.replace("device=\"cpu\"", flag)
+}
+
+/// Says why a GPU that is there was not taken.
+pub fn tell_fallback(evaluator: &Evaluator) {
+    if let Some(Fallback { why, gpu: true }) = evaluator.fallback() {
+        eprintln!("becalm: computed on the CPU, not the GPU: {why}");
+    }
 }
 
 /// Rows under a head, columns as wide as they need; numbers to the right.

@@ -18,7 +18,7 @@ __device__ __forceinline__ void to_fourier(Value* out, const u64* in, u64 count,
   UNROLL for (int r = 0; r < POINTS; r++) out[index * M + r * THREADS + t] = z[r];
 }
 
-/// The inverse, to coefficients, not reduced modulo the torus; the same launch. For tests: no bootstrap needs it.
+/// The inverse, to coefficients, not reduced modulo the torus; the same launch. For tests on the emulator: GPUs have no kernel of it.
 __device__ __forceinline__ void from_fourier(Coefficient* out, const Value* in, u64 count, const Value* table) {
   const int t = threadIdx.x % THREADS, slot = threadIdx.x / THREADS;
   const u64 wanted = u64(blockIdx.x) * CONVERT_POLYNOMIALS + slot, index = wanted < count ? wanted : count - 1;

@@ -99,10 +99,13 @@ KERNEL void __launch_bounds__(CONVERT_POLYNOMIALS * THREADS)
   to_fourier(out, in, count, table);
 }
 
+// For the emulator's tests alone: no bootstrap needs it.
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 KERNEL void __launch_bounds__(CONVERT_POLYNOMIALS * THREADS)
     becalm_from_fourier(Coefficient* out, const Value* in, u64 count, const Value* table) {
   from_fourier(out, in, count, table);
 }
+#endif
 
 // The microbenchmarks are in the code of one ring, that of tfhe_2_2_multi_bit_4.
 #if BECALM_ARITHMETIC == 0 && (defined(BECALM_PLANTS) || (BECALM_LOG2_N == 11 && BECALM_GROUP_GGSWS == 15))

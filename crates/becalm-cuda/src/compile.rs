@@ -55,15 +55,40 @@ pub struct Resources {
     pub shared: u32,
 }
 
-/// A number that changes with the code that is compiled (not with its comments) and with the rings: a report of the compiler
-/// belongs to it.
-pub fn fingerprint() -> u64 {
+/// What nvcc is told of every ring. No contraction: what is fused is written so, and results are those of the emulator bit
+/// for bit.
+const OPTIONS: [&str; 4] = ["-std=c++17", "--fmad=false", "-Xptxas", "-v"];
+
+/// A number that changes with the code that is compiled (not with its comments), with the rings, with what the compiler is
+/// told, and with the compiler, which is named as by [`compiler`]: images and a report belong to it.
+pub fn fingerprint(compiler: &str) -> u64 {
     // FNV-1a.
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
     let code = crate::SOURCES.iter().flat_map(|(_, text)| text.lines());
     let code = code.flat_map(|line| line.split("//").next().unwrap_or("").split_whitespace());
     let rings = crate::RINGS.iter().map(Ring::name).collect::<String>();
-    code.flat_map(str::bytes).chain(rings.bytes()).fold(0xCBF2_9CE4_8422_2325, mix)
+    let parts = code.chain([&*rings]).chain(OPTIONS).chain([compiler]);
+    parts.flat_map(str::bytes).fold(0xCBF2_9CE4_8422_2325, mix)
+}
+
+/// The compiler by name and version: `nvcc 13.0.88`.
+///
+/// # Errors
+/// If it does not start, or says no version.
+pub fn compiler(nvcc: &Path) -> Result<String, String> {
+    let done = Command::new(nvcc).arg("--version").output();
+    let done = done.map_err(|e| format!("{}: {e}", nvcc.display()))?;
+    version(&String::from_utf8_lossy(&done.stdout))
+        .ok_or_else(|| format!("{} --version tells no version", nvcc.display()))
+}
+
+/// `Cuda compilation tools, release 13.0, V13.0.88` → `nvcc 13.0.88`.
+fn version(text: &str) -> Option<String> {
+    let words =
+        text.lines().filter(|line| line.contains("release")).flat_map(str::split_whitespace);
+    let numbers = words.filter_map(|word| word.strip_prefix('V'));
+    let mut numbers = numbers.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    numbers.next().map(|number| format!("nvcc {number}"))
 }
 
 /// nvcc, if the machine has it.
@@ -94,8 +119,7 @@ pub fn compile(
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/kernels.cu");
     let virtual_name = architecture.replace("sm_", "compute_");
     let mut command = Command::new(nvcc);
-    // No contraction: what is fused is written so, and results are those of the emulator bit for bit.
-    command.args(["-std=c++17", "--fmad=false", "-Xptxas", "-v"]);
+    command.args(OPTIONS);
     if architecture.starts_with("sm_") {
         command.arg("-cubin").arg(format!("-gencode=arch={virtual_name},code={architecture}"));
     } else {
@@ -202,6 +226,18 @@ ptxas info    : Used 9 registers";
         let found = report(text);
         let one = Resources { registers: 72, stack: 16, spills: 12, shared: 128 };
         assert_eq!((found["one"], found["two"].registers, found.len()), (one, 9, 2));
+    }
+
+    #[test]
+    fn the_compiler_names_itself() {
+        let text = "nvcc: NVIDIA (R) Cuda compiler driver
+Copyright (c) 2005-2025 NVIDIA Corporation
+Built on Wed_Aug_20_01:58:59_PM_PDT_2025
+Cuda compilation tools, release 13.0, V13.0.88
+Build cuda_13.0.r13.0/compiler.36424714_0";
+        assert_eq!(version(text).as_deref(), Some("nvcc 13.0.88"));
+        assert_eq!(version("Volta release"), None);
+        assert_ne!(fingerprint("nvcc 13.0.88"), fingerprint("nvcc 13.0.89"));
     }
 
     #[test]

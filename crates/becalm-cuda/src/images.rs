@@ -34,7 +34,7 @@ pub fn images() -> impl Iterator<Item = (&'static str, usize)> {
 /// Whether the images were made of these sources.
 fn current() -> bool {
     static CURRENT: OnceLock<bool> = OnceLock::new();
-    *CURRENT.get_or_init(|| made_of(IMAGES, fingerprint()))
+    *CURRENT.get_or_init(|| made_of(IMAGES, fingerprint))
 }
 
 /// The image of a ring for a device, if this build has one that was made of its sources.
@@ -42,10 +42,11 @@ pub fn image(ring: &Ring, capability: (u32, u32)) -> Option<&'static [u8]> {
     pick(IMAGES, ring, capability).filter(|_| current())
 }
 
-/// Whether images say that they were made of sources of this number.
-fn made_of(images: &[(&str, &[u8])], sources: u64) -> bool {
-    let wanted = format!("{sources:016x}");
-    images.iter().any(|(name, text)| *name == "kernels.sources" && *text == wanted.as_bytes())
+/// Whether images say that they were made of what has this number: `kernels.sources` holds it and the compiler's name.
+fn made_of(images: &[(&str, &[u8])], number: impl Fn(&str) -> u64) -> bool {
+    let text = images.iter().find(|(name, _)| *name == "kernels.sources").map(|(_, text)| *text);
+    let text = text.and_then(|text| std::str::from_utf8(text).ok()).and_then(|t| t.split_once(' '));
+    text.is_some_and(|(found, compiler)| found == format!("{:016x}", number(compiler)))
 }
 
 fn pick<'a>(images: &[(&str, &'a [u8])], ring: &Ring, capability: (u32, u32)) -> Option<&'a [u8]> {
@@ -114,9 +115,10 @@ mod tests {
         assert_eq!(found((7, 5)), None);
         assert_eq!(pick(&images, &RINGS[0], (9, 0)), None);
         // Images of other sources would be launched with other arguments.
-        assert!(made_of(&[("kernels.sources", b"00000000000000ff")], 255));
-        assert!(
-            !made_of(&[("kernels.sources", b"00000000000000ff")], 254) && !made_of(&images, 255)
-        );
+        let made =
+            |text: &str| made_of(&[("kernels.sources", text.as_bytes())], |c| c.len() as u64);
+        assert!(made("0000000000000004 nvcc"));
+        assert!(!made("0000000000000004 nvcc 13") && !made("0000000000000004") && !made(""));
+        assert!(!made_of(&images, |_| 4));
     }
 }

@@ -1,5 +1,6 @@
 //! The launches of the kernels: which grid, block, cluster and shared memory each wants. Arguments are in the kernels' order.
 
+use crate::device::DeviceInfo;
 use crate::rings::Ring;
 
 /// The shape of one launch.
@@ -98,6 +99,15 @@ pub struct Extraction {
     pub index: u32,
 }
 
+/// Blocks that a grid may have along each dimension.
+pub const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
+/// Threads that a block may have.
+pub const THREADS: u32 = 1024;
+/// Blocks of a cluster that every GPU with clusters can have.
+pub const CLUSTER: u32 = 8;
+/// Key switches of one launch at most: they are the second dimension of its grid.
+pub const KEY_SWITCHES: usize = (GRID[1] * KEY_SWITCH_JOBS) as usize;
+
 /// Ciphertexts for which a key switch reads a word of its key once.
 pub const KEY_SWITCH_JOBS: u32 = 8;
 /// Ciphertexts for which a block makes bundles by the tensor cores.
@@ -106,6 +116,25 @@ const TENSOR_JOBS: u32 = 64;
 const BUNDLE_POINTS: u32 = 32;
 
 impl Launch {
+    /// What a driver would refuse of this launch, whatever the kernel.
+    ///
+    /// # Errors
+    /// What is too much, or none at all.
+    pub fn check(&self, info: &DeviceInfo) -> Result<(), String> {
+        let no = |what: &str| Err(format!("{}: {what}: {self:?}", self.kernel));
+        match () {
+            _ if self.grid.iter().zip(GRID).any(|(n, most)| *n == 0 || *n > most) => {
+                no(&format!("a grid of 1 to {GRID:?} blocks is wanted"))
+            }
+            _ if self.block == 0 || self.block > THREADS => no("a block has 1 to 1024 threads"),
+            _ if self.cluster == 0 || self.cluster > CLUSTER => no("a cluster has 1 to 8 blocks"),
+            _ if !self.grid[0].is_multiple_of(self.cluster) => no("clusters fill a grid"),
+            _ if self.cluster > 1 && !info.clusters() => no("the device has no clusters"),
+            _ if self.shared > info.shared => no("shared memory that the device has not"),
+            _ => Ok(()),
+        }
+    }
+
     /// `grid` blocks of `block` threads, `shared` bytes each, no clusters.
     fn of(kernel: &'static str, grid: [u32; 3], block: u32, shared: u32) -> Self {
         Launch { kernel, grid, block, cluster: 1, shared }
@@ -220,7 +249,7 @@ impl Launch {
         Launch::convert("becalm_to_fourier", ring, count)
     }
 
-    /// out, in, count, table: and back.
+    /// out, in, count, table: and back, which the emulator alone has, for tests.
     pub fn from_fourier(ring: &Ring, count: u32) -> Self {
         Launch::convert("becalm_from_fourier", ring, count)
     }
@@ -262,5 +291,55 @@ impl Extraction {
     /// As it lies in memory.
     pub fn words(&self) -> [u64; 2] {
         [self.out, two(self.job, self.index)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn h100() -> DeviceInfo {
+        DeviceInfo {
+            name: "H100".into(),
+            capability: (9, 0),
+            multiprocessors: 132,
+            shared: 227 << 10,
+            memory: 80 << 30,
+            cache: 50 << 20,
+        }
+    }
+
+    #[test]
+    fn what_a_driver_refuses_is_refused() {
+        let shape = KeySwitch {
+            input_dimension: 2048,
+            output_dimension: 920,
+            bodies: 1,
+            shared: 0,
+            base_log: 3,
+            level: 5,
+            stride: 924,
+            word: 32,
+        };
+        let most = KEY_SWITCHES as u32;
+        assert_eq!(most, 524_280);
+        assert_eq!(Launch::key_switch(&shape, most, 1).check(&h100()), Ok(()));
+        assert!(Launch::key_switch(&shape, most + 1, 1).check(&h100()).is_err());
+        let good = Launch { cluster: 2, ..Launch::of("kernel", [GRID[0] - 1, 1, 1], 1024, 0) };
+        assert_eq!(good.check(&h100()), Ok(()));
+        for (bad, why) in [
+            (Launch { grid: [2, 65536, 1], ..good }, "65535"),
+            (Launch { grid: [2, 1, 65536], ..good }, "65535"),
+            (Launch { grid: [GRID[0] + 1, 1, 1], ..good }, "65535"),
+            (Launch { grid: [2, 0, 1], ..good }, "65535"),
+            (Launch { block: 1025, ..good }, "1024"),
+            (Launch { block: 0, ..good }, "1024"),
+            (Launch { cluster: 16, grid: [16, 1, 1], ..good }, "1 to 8"),
+            (Launch { grid: [3, 1, 1], ..good }, "fill"),
+            (Launch { shared: (227 << 10) + 1, ..good }, "shared"),
+        ] {
+            assert!(bad.check(&h100()).is_err_and(|e| e.contains(why)), "{bad:?}");
+        }
+        assert!(good.check(&DeviceInfo { capability: (8, 6), ..h100() }).is_err());
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Work that is put on a stream waits there until somebody waits for it, and then streams are served in an order drawn at
 //! random: an order between two streams that nobody asked for shows. Memory comes full of 0xA5, addresses are checked against
-//! what was allocated, and a device can be told to lose its contact, or to be small.
+//! what was allocated, launches against what a driver allows, and a device can be told to lose its contact, to refuse one
+//! launch, or to be small.
 #![deny(missing_docs)]
 
 use becalm_cuda::launch::Launch;
@@ -29,7 +30,7 @@ unsafe extern "C" {
 /// order, else draws their order.
 ///
 /// # Errors
-/// The name that the emulator does not have.
+/// The name that the emulator does not have, or what no driver would take.
 ///
 /// # Safety
 /// Arguments are those of the kernel, in number and type, and its pointers are valid for what it reads and writes.
@@ -39,6 +40,7 @@ pub unsafe fn run(
     seed: u64,
     arguments: &mut [*mut c_void],
 ) -> Result<(), String> {
+    launch.check(&Emulated::new(0).info)?;
     let (name, kernel) = (CString::new(ring.name()), CString::new(launch.kernel));
     let (Ok(name), Ok(kernel)) = (name, kernel) else {
         return Err("a name with a zero byte".to_string());
@@ -87,6 +89,8 @@ struct State {
     /// Kernels that were launched: the driver may have to load another, which a recording cannot hold.
     kernels: HashSet<(Ring, &'static str)>,
     random: u64,
+    allocations: u64,
+    put: u64,
     launches: u64,
     replays: u64,
     copied: u64,
@@ -105,6 +109,8 @@ pub struct Emulated {
     info: DeviceInfo,
     /// Launches after which the device is lost.
     life: u64,
+    /// Which launch is refused as it is put, counted from 1; 0 for none.
+    refused: u64,
     state: Mutex<State>,
 }
 
@@ -122,6 +128,7 @@ impl Emulated {
         Emulated {
             info,
             life: u64::MAX,
+            refused: 0,
             state: Mutex::new(State {
                 random: seed,
                 streams: (0..STREAMS).map(|_| Stream::default()).collect(),
@@ -140,6 +147,22 @@ impl Emulated {
     pub fn mortal(mut self, launches: u64) -> Self {
         self.life = launches;
         self
+    }
+
+    /// The same, which refuses the launch of this number, counted from 1, when it is put, and none other.
+    pub fn refusing(mut self, launch: u64) -> Self {
+        self.refused = launch;
+        self
+    }
+
+    /// Pieces of memory that were ever given out.
+    pub fn allocations(&self) -> u64 {
+        self.state().allocations
+    }
+
+    /// Launches that were put, refused ones among them.
+    pub fn put(&self) -> u64 {
+        self.state().put
     }
 
     /// Launches so far, and bytes copied to the device.
@@ -202,9 +225,6 @@ impl Emulated {
         state.launches += 1;
         if state.launches > self.life {
             return Err(Fault::Lost("the emulated device was told to go".to_string()));
-        }
-        if launch.shared > self.info.shared || (launch.cluster > 1 && !self.info.clusters()) {
-            return Err(Fault::Failed(format!("{launch:?} on {:?}", self.info)));
         }
         for argument in arguments {
             if let Argument::Address(at) = argument {
@@ -308,6 +328,7 @@ impl Device for Emulated {
         let memory = vec![[0xA5A5_A5A5_A5A5_A5A5u64; 32]; (size / 256) as usize];
         let at = memory.as_ptr() as u64;
         state.memory.insert(at, (bytes.max(1), memory));
+        state.allocations += 1;
         state.used += size;
         Ok(at)
     }
@@ -351,6 +372,16 @@ impl Device for Emulated {
         arguments: &[Argument],
     ) -> Result<(), Fault> {
         let mut state = self.state();
+        state.put += 1;
+        let refused = launch.check(&self.info).err();
+        let told = (state.put == self.refused).then(|| "a launch was told to fail".to_string());
+        if let Some(why) = refused.or(told) {
+            // What a driver refuses spoils a capture.
+            if state.recording.is_some() {
+                state.spoilt = Some("a launch that was refused");
+            }
+            return Err(Fault::Failed(why));
+        }
         if state.kernels.insert((*ring, launch.kernel)) {
             state.live("the first launch of a kernel")?;
         }

@@ -43,7 +43,13 @@ impl Evaluator {
     #[getter]
     fn info(&self) -> (&'static str, String, usize) {
         let info = self.0.info();
-        (info.name, info.description.clone(), info.best_batch)
+        (info.name, info.description, info.best_batch)
+    }
+
+    /// Why the machine is not a GPU, and whether there is one, where `"auto"` was asked for.
+    #[getter]
+    fn fallback(&self) -> Option<(String, bool)> {
+        self.0.fallback().map(|f| (f.why, f.gpu))
     }
 
     /// Runs a program on batches; calls `progress(done, total)` meanwhile.
@@ -65,6 +71,12 @@ impl Evaluator {
         })?;
         Ok(results.into_iter().map(Lwe).collect())
     }
+}
+
+/// Refuses a machine that is not there, or does not run a parameter set; for work before it that takes long.
+#[pyfunction]
+pub fn require_machine(py: Python<'_>, name: &str, params: &Params) -> PyResult<()> {
+    supervised(py, None, |_| backend::require(name, &params.0))
 }
 
 fn machine(

@@ -36,7 +36,7 @@ mod _native {
         CkksSession,
     };
     #[pymodule_export]
-    use crate::evaluate::Evaluator;
+    use crate::evaluate::{Evaluator, require_machine};
     #[pymodule_export]
     use crate::integers::{
         aes_ctr, bits_from_bytes, bits_to_bytes, check_bits, decrypt_bits, decrypt_integers,

@@ -2,11 +2,13 @@
 #![cfg(feature = "cuda")]
 
 use becalm::Error;
-use becalm::backend::{Backend, Cuda, Evaluator, by_name};
+use becalm::backend::{self, Auto, Backend, Cuda, Evaluator, by_name};
 use becalm::cipher::{EvaluationKey, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Need, Program};
 use becalm::tfhe::Table;
+use becalm_cuda::launch::Launch;
+use becalm_cuda::{Argument, Device, Fault, TEST_RINGS};
 use becalm_emulator::Emulated;
 use std::sync::Arc;
 
@@ -102,6 +104,189 @@ fn too_little_memory_is_said_before() {
     let walk = Arc::new(program.walk(&[0.0]).unwrap());
     let lanes = (bytes / 1000) as usize;
     refused(session.load(Arc::new(program), walk, lanes), "memory", "GB free");
+}
+
+/// A program of one lookup.
+fn lookup(params: &Arc<TfheParams>, f: impl Fn(u64) -> u64) -> Arc<Program> {
+    let mut program = Program::new(params.clone());
+    let x = program.input(becalm::cipher::Encoding::of(params));
+    let y = program.lookup(x, &Table::from_fn(params, f).unwrap()).unwrap();
+    program.output(y).unwrap();
+    Arc::new(program)
+}
+
+/// Lists of addresses count too, before registers are allocated.
+#[test]
+fn all_that_a_program_takes_is_asked_for_at_once() {
+    let (_, keys) = keys("toy_1_1");
+    let (program, needs) = (lookup(keys.params(), |m| m), Need::all_of(&keys));
+    let walk = Arc::new(program.walk(&[0.0]).unwrap());
+    let lanes = 40;
+    let of = || Arc::new(Emulated::new(0).with(|info| info.memory = 16 << 20));
+    let roomy = of();
+    let mut session = cuda(std::slice::from_ref(&roomy)).open(&keys, &needs).unwrap();
+    let before = roomy.free_memory().unwrap();
+    session.load(program.clone(), walk.clone(), lanes).unwrap();
+    let (key, all) = (roomy.info().memory - before, before - roomy.free_memory().unwrap());
+    // What is allocated is counted in pieces of 256 bytes, and the last of three pieces is one of them too much. The key needs
+    // some more while it is converted, so the rest of the memory is taken away afterwards.
+    let small = of();
+    let mut session = cuda(std::slice::from_ref(&small)).open(&keys, &needs).unwrap();
+    let away = small.info().memory - key - (all - 256);
+    small.allocate(away).unwrap();
+    let pieces = small.allocations();
+    refused(session.load(program.clone(), walk.clone(), lanes), "memory", "GB free");
+    assert_eq!(small.allocations(), pieces, "something was allocated before");
+    session.load(program, walk, lanes / 2).unwrap();
+}
+
+/// A launch that the driver refuses leaves registers that nobody can read, and the wave can be run again.
+#[test]
+fn a_refused_launch_leaves_no_result() {
+    let (secret, keys) = keys("toy_1_1_multi_bit_2");
+    let (program, needs) = (lookup(keys.params(), |m| 3 - m), Need::all_of(&keys));
+    let input = secret.encrypt(&[1, 2]).unwrap();
+    let walk = Arc::new(program.walk(&[input.noise_variance()]).unwrap());
+    let out = program.outputs()[0];
+    // As it is, then recorded, then replayed.
+    let run = |gpu: Arc<Emulated>| {
+        let mut session = cuda(std::slice::from_ref(&gpu)).open(&keys, &needs).unwrap();
+        let (opened, mut failures, mut words) = (gpu.put(), 0, vec![]);
+        for _ in 0..3 {
+            let loaded = session.load(program.clone(), walk.clone(), 2).unwrap();
+            session.write(program.inputs()[0], 0, &input.clone().into()).unwrap();
+            for (w, wave) in walk.waves.iter().enumerate() {
+                if let Err(e) = session.run(&loaded, w..w + 1) {
+                    assert_eq!(e.kind(), "device", "{e}");
+                    failures += 1;
+                    let ops = wave.ops.iter().map(|i| &program.ops()[*i]);
+                    for reg in ops.flat_map(|op| op.results()) {
+                        refused(session.read(*reg, 0..1), "bad_input", "");
+                    }
+                    session.run(&loaded, w..w + 1).unwrap();
+                }
+            }
+            words.push(session.read(out, 0..2).unwrap());
+        }
+        assert!(words.windows(2).all(|w| w[0] == w[1]));
+        (opened, gpu.put(), failures, words.remove(0))
+    };
+    let (opened, all, failures, wanted) = run(emulated(0));
+    assert!(failures == 0 && all > opened + 8);
+    for launch in opened + 1..=all {
+        let (_, _, failures, words) = run(Arc::new(Emulated::new(0).refusing(launch)));
+        assert!(failures == 1 && words == wanted, "launch {launch} of {all}");
+    }
+}
+
+/// What a driver refuses is refused as it is put, by the emulator too.
+#[test]
+fn launches_have_limits() {
+    let gpu = Emulated::new(0);
+    let ring = &TEST_RINGS[0];
+    gpu.prepare(ring).unwrap();
+    let good = Launch::load_table(1);
+    let shared = gpu.info().shared + 1;
+    for bad in [
+        Launch { grid: [1, 65536, 1], ..good },
+        Launch { grid: [1, 1, 65536], ..good },
+        Launch { grid: [1 << 31, 1, 1], ..good },
+        Launch { grid: [0, 1, 1], ..good },
+        Launch { block: 1056, ..good },
+        Launch { cluster: 9, grid: [9, 1, 1], ..good },
+        Launch { cluster: 2, ..good },
+        Launch { shared, ..good },
+    ] {
+        // SAFETY: nothing of it is run.
+        let found = unsafe { gpu.launch(0, ring, &bad, &[Argument::U32(0)]) };
+        assert!(matches!(found, Err(Fault::Failed(_))), "{bad:?}");
+    }
+    gpu.wait().unwrap();
+    assert_eq!(gpu.work().0, 0);
+}
+
+fn auto(gpu: Emulated) -> Auto {
+    Auto::with(Ok(cuda(&[Arc::new(gpu)]))).unwrap()
+}
+
+/// What a GPU lacks the CPU has, and says so.
+#[test]
+fn auto_takes_the_cpu_for_what_a_gpu_lacks_and_says_why() {
+    let (secret, keys) = keys("toy_1_1");
+    let table = Table::from_fn(secret.params(), |m| (m + 1) % 4).unwrap();
+    let ct = secret.encrypt(&[1, 3]).unwrap();
+    let bytes = Cuda::key_bytes(&keys, &Need::all_of(&keys)).unwrap();
+    let works = |backend: &Auto, name: &str, why: Option<(&str, bool)>| {
+        let evaluator = Evaluator::new(backend, &keys).unwrap();
+        let result = evaluator.bootstrap(&ct, &table).unwrap();
+        assert_eq!(secret.decrypt(&result).unwrap(), [2, 0]);
+        assert_eq!(evaluator.info().name, name);
+        let found = evaluator.fallback();
+        let fits = found.as_ref().map(|f| why.is_some_and(|w| f.why.contains(w.0) && f.gpu == w.1));
+        assert_eq!(fits, why.map(|_| true), "{found:?}");
+    };
+    works(&auto(Emulated::new(0)), "cuda", None);
+    let none = Error::device("cuda", "a GPU", "a driver without a GPU", "buy one");
+    works(&Auto::with(Err(none)).unwrap(), "cpu", Some(("without a GPU", false)));
+    let old = Error::unsupported("cuda", "8.0", "Tesla (7.0)", "buy one");
+    works(&Auto::with(Err(old)).unwrap(), "cpu", Some(("Tesla", false)));
+    // Too small for the key; for the key and not for a batch, which is known when a program is loaded.
+    let small = |memory| {
+        auto(Emulated::new(0).with(|info| (info.memory, info.multiprocessors) = (memory, 64)))
+    };
+    works(&small(bytes / 2), "cpu", Some(("GB free", true)));
+    let evaluator = Evaluator::new(&small(bytes + 4096), &keys).unwrap();
+    assert_eq!((evaluator.info().name, evaluator.fallback()), ("cuda", None));
+    let many: Vec<u64> = (0..512).map(|i| i % 4).collect();
+    let result = evaluator.bootstrap(&secret.encrypt(&many).unwrap(), &table).unwrap();
+    let wanted: Vec<u64> = many.iter().map(|m| (m + 1) % 4).collect();
+    assert_eq!((secret.decrypt(&result).unwrap(), evaluator.info().name), (wanted, "cpu"));
+    assert!(evaluator.fallback().is_some_and(|f| f.gpu && f.why.contains("GB free")));
+    let large = SecretKey::generate(TfheParams::named("toy_3_3_extended").unwrap(), true).unwrap();
+    let large = large.evaluation_key().unwrap();
+    let evaluator = Evaluator::new(&auto(Emulated::new(0)), &large).unwrap();
+    assert!(evaluator.fallback().is_some_and(|f| f.gpu && f.why.contains("extended")));
+}
+
+/// What goes wrong on a GPU is no reason to compute elsewhere in silence.
+#[test]
+fn auto_hides_no_defect() {
+    let (secret, keys) = keys("toy_1_1");
+    let table = Table::from_fn(secret.params(), |m| m).unwrap();
+    let ct = secret.encrypt(&[1]).unwrap();
+    let tune = Error::bad_input("BECALM_CUDA_TUNE", "chunk=N", "chunk=x", "write it so");
+    refused(Auto::with(Err(tune)).map(drop), "bad_input", "chunk=N");
+    refused(Evaluator::new(&auto(Emulated::new(0).mortal(0)), &keys), "device", "told to go");
+    refused(Evaluator::new(&auto(Emulated::new(0).refusing(1)), &keys), "device", "told to fail");
+    let healthy = emulated(0);
+    Evaluator::new(&cuda(std::slice::from_ref(&healthy)), &keys).unwrap();
+    let (opened, _) = healthy.work();
+    let evaluator = Evaluator::new(&auto(Emulated::new(0).mortal(opened)), &keys).unwrap();
+    refused(evaluator.bootstrap(&ct, &table), "device", "told to go");
+    let missing = [Need::SlotMap(0)].into_iter().collect();
+    refused(auto(Emulated::new(0)).open(&keys, &missing), "wrong_key", "");
+}
+
+/// Before keys are made, and without opening anything.
+#[test]
+fn machines_are_asked_for_before_keys_are_made() {
+    let params = |name: &str| TfheParams::named(name).unwrap();
+    for name in ["auto", "cpu", "reference"] {
+        backend::require(name, params("toy_1_1")).unwrap();
+    }
+    for name in ["cuda:1", "gpu"] {
+        refused(backend::require(name, params("toy_1_1")), "bad_input", "CUDA_VISIBLE_DEVICES");
+        refused(by_name(name).map(drop), "bad_input", "CUDA_VISIBLE_DEVICES");
+    }
+    refused(backend::require("abacus", params("toy_1_1")), "bad_input", "reference or auto");
+    refused(backend::require("processor", params("toy_1_1")), "wrong_params", "");
+    let gpu = cuda(&[emulated(0)]);
+    gpu.accepts(params("toy_1_1")).unwrap();
+    refused(gpu.accepts(params("toy_3_3_extended")), "wrong_params", "extended");
+    if by_name("cuda").is_err() {
+        let Err(e) = backend::require("cuda", params("toy_1_1")) else { panic!("no GPU") };
+        assert!(["device", "unsupported"].contains(&e.kind()), "{e}");
+    }
 }
 
 #[test]
@@ -224,7 +409,6 @@ fn what_comes_again_is_recorded() {
 /// What a recording cannot hold is refused while it is made.
 #[test]
 fn recordings_hold_launches_alone() {
-    use becalm_cuda::Device;
     let gpu = Emulated::new(0);
     let at = gpu.allocate(256).unwrap();
     gpu.record().unwrap();

@@ -3,10 +3,10 @@
 //! Prints what the compiler says of the rotations and the instructions of one step, and writes all of it as JSON.
 
 use becalm_cuda::compile::{
-    ARCHITECTURES, Resources, compile, fingerprint, nvcc, step_instructions,
+    ARCHITECTURES, Resources, compile, compiler, fingerprint, nvcc, step_instructions,
 };
 use becalm_cuda::{RINGS, Ring};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +16,10 @@ fn main() -> Result<(), String> {
     let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "target/cuda".to_string()));
     std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let nvcc = nvcc().ok_or("no nvcc: `make cuda` installs it into .venv")?;
+    let compiler = compiler(&nvcc)?;
+    // Written last: what is not all there belongs to nothing.
+    let marker = folder.join("kernels.sources");
+    remove(&marker)?;
     println!("| ring | architecture | kernel | registers | spilled bytes | instructions a step |");
     println!("|---|---|---|---|---|---|");
     let names = |ring: &Ring| {
@@ -42,12 +46,22 @@ fn main() -> Result<(), String> {
         workers.into_iter().try_for_each(|w| w.join().map_err(|_| "a thread died".to_string())?)
     })?;
     let rows = found.into_inner().map_err(|e| e.to_string())?.concat();
+    let made: BTreeSet<PathBuf> =
+        all.iter().map(|(ring, name)| image(&folder, ring, name)).collect();
+    for file in std::fs::read_dir(&folder).map_err(|e| e.to_string())?.flatten() {
+        let path = file.path();
+        let kind = path.extension().is_some_and(|e| e == "cubin" || e == "ptx");
+        if kind && !made.contains(&path) {
+            // Of a ring that is no more.
+            remove(&path)?;
+        }
+    }
     // A build that embeds these files compares it with its own sources.
-    let sources = format!("{:016x}", fingerprint());
-    std::fs::write(folder.join("kernels.sources"), &sources).map_err(|e| e.to_string())?;
+    let sources = format!("{:016x}", fingerprint(&compiler));
+    std::fs::write(&marker, format!("{sources} {compiler}")).map_err(|e| e.to_string())?;
     if let Some(path) = arguments.next() {
         let text = format!(
-            "{{\n\"compiler\": \"nvcc 13.0.88\",\n\"sources\": \"{sources}\",\n\"kernels\": [\n{}\n]\n}}\n",
+            "{{\n\"compiler\": \"{compiler}\",\n\"sources\": \"{sources}\",\n\"kernels\": [\n{}\n]\n}}\n",
             rows.join(",\n")
         );
         std::fs::write(path, text).map_err(|e| e.to_string())?;
@@ -55,14 +69,31 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> Result<(), String> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{}: {e}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The file of a ring's code for an architecture.
+fn image(folder: &Path, ring: &Ring, name: &str) -> PathBuf {
+    let kind = if name.starts_with("sm_") { "cubin" } else { "ptx" };
+    folder.join(format!("{}.{name}.{kind}", ring.name()))
+}
+
 /// Compiles a ring for one architecture; the rows of its kernels.
 fn one(nvcc: &Path, folder: &Path, ring: &Ring, name: &str) -> Result<Vec<String>, String> {
-    let kind = if name.starts_with("sm_") { "cubin" } else { "ptx" };
-    let out = folder.join(format!("{}.{name}.{kind}", ring.name()));
+    let out = image(folder, ring, name);
     let report = compile(nvcc, ring, name, &out)?;
     let mut rows = vec![];
     for (kernel, found) in &report {
-        let step = match kernel.contains("rotate") || kernel.contains("tensor") {
+        // In doubles the longest loop of a bundle is not that of its products, which the formulas count.
+        let bundle = kernel.contains("bundle_many") && ring.is_exact();
+        let step = match kernel.contains("rotate") || kernel.contains("tensor") || bundle {
             true => step_instructions(nvcc, &out, kernel).unwrap_or_default(),
             false => BTreeMap::new(),
         };

@@ -30,6 +30,7 @@ const ROTATION_TILE: usize = 8;
 const MAX_THREADS: usize = 1024;
 
 /// The processor that the program runs on.
+#[derive(Clone)]
 pub struct Cpu {
     pool: Arc<rayon::ThreadPool>,
     level: Level,

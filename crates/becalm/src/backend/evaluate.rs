@@ -3,7 +3,7 @@
 //! Everything that can be refused is refused before the first instruction runs. Noise, encoding and range of the results
 //! are stamped from the walk over the program, never asked from the machine.
 
-use super::{Backend, Info, Session};
+use super::{Backend, Fallback, Info, Loaded, Session};
 use crate::cipher::{
     Ciphertext, EvaluationKey, Glwe, KeyId, Lwe, Output, RowSums, SlotKey, SlotKeyKind,
 };
@@ -14,7 +14,7 @@ use crate::tfhe::Table;
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Called between waves with how many of how many steps are done; `Break` stops the run with
 /// [`Error::Interrupted`](crate::Error::Interrupted).
@@ -27,7 +27,8 @@ const CHUNK_COST: f64 = 5e8;
 pub struct Evaluator {
     params: Arc<TfheParams>,
     key: KeyId,
-    info: Info,
+    /// The machine, and why it is not a GPU; it may change when a program is loaded.
+    machine: Mutex<(Info, Option<Fallback>)>,
     /// The parts of the key that were opened.
     needs: BTreeSet<Need>,
     /// What is public of the private maps between slots.
@@ -60,8 +61,9 @@ impl Evaluator {
         };
         let maps = keys.slot_maps().filter_map(sums).collect();
         let info = session.info().unwrap_or_else(|| backend.info());
+        let machine = Mutex::new((info, session.fallback()));
         let (params, session) = (keys.params.clone(), Mutex::new(session));
-        Ok(Evaluator { params, key: keys.id, info, needs: needs.clone(), maps, session })
+        Ok(Evaluator { params, key: keys.id, machine, needs: needs.clone(), maps, session })
     }
 
     /// The parameter set.
@@ -70,8 +72,17 @@ impl Evaluator {
     }
 
     /// The machine.
-    pub fn info(&self) -> &Info {
-        &self.info
+    pub fn info(&self) -> Info {
+        self.machine().0.clone()
+    }
+
+    /// Why the machine is not a GPU, where [`by_name`](super::by_name) was asked for `"auto"`.
+    pub fn fallback(&self) -> Option<Fallback> {
+        self.machine().1.clone()
+    }
+
+    fn machine(&self) -> MutexGuard<'_, (Info, Option<Fallback>)> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a program on batches, one for each input, all of one length (an encrypted table serves every lane).
@@ -101,6 +112,7 @@ impl Evaluator {
         let results: usize = program.outputs().iter().map(|r| program.width(*r) * 8 * lanes).sum();
         require_memory("evaluate", (walk.cost.bytes_per_lane * chunk).saturating_add(results))?;
         let mut results = vec![Vec::new(); program.outputs().len()];
+        let whole = Loaded { program: program.clone(), walk: walk.clone(), lanes };
         let steps = lanes.div_ceil(chunk.max(1)) * walk.waves.len();
         let mut done = 0;
         // A panic inside a session leaves nothing that a fresh `load` does not reset.
@@ -108,6 +120,9 @@ impl Evaluator {
         for from in (0..lanes).step_by(chunk.max(1)) {
             let to = lanes.min(from + chunk);
             let loaded = session.load(program.clone(), walk.clone(), to - from)?;
+            if let Some(info) = session.info() {
+                *self.machine() = (info, session.fallback());
+            }
             for (reg, ct) in program.inputs().iter().zip(inputs) {
                 write(session.as_mut(), *reg, ct, from..to)?;
             }
@@ -133,7 +148,7 @@ impl Evaluator {
             .zip(&walk.independent)
             .zip(results)
             .map(|((reg, alone), data)| {
-                let batch = self.stamp(program, &walk, *reg, data)?;
+                let batch = batch_of(&whole, self.key, *reg, data)?;
                 Ok(Lwe { independent: *alone, ..batch })
             })
             .collect()
@@ -143,8 +158,9 @@ impl Evaluator {
     fn chunk(&self, walk: &Walk, lanes: usize) -> usize {
         let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
         // Small sets fill the machine four times over; with large ones a chunk would take minutes, and nobody could stop it.
-        let affordable = (CHUNK_COST * self.info.best_batch as f64 / self.params.cost()) as usize;
-        let items = affordable.clamp(self.info.best_batch.div_ceil(8), 4 * self.info.best_batch);
+        let best = self.machine().0.best_batch;
+        let affordable = (CHUNK_COST * best as f64 / self.params.cost()) as usize;
+        let items = affordable.clamp(best.div_ceil(8), 4 * best);
         items.div_ceil(widest).clamp(1, lanes.max(1))
     }
 
@@ -228,36 +244,39 @@ impl Evaluator {
         }
         Ok(())
     }
+}
 
-    fn stamp(&self, program: &Program, walk: &Walk, reg: Reg, data: Vec<u64>) -> Result<Lwe> {
-        match program.info(reg) {
-            Some(info) => match info.ty {
-                RegType::Lwe(role) => Ok(Lwe {
-                    params: self.params.clone(),
-                    key: self.key,
-                    role,
-                    encoding: info.encoding,
-                    range: info.range,
-                    noise: walk.noise[reg.0 as usize],
-                    independent: false,
-                    seed: None,
-                    data,
-                }),
-                RegType::Glwe => Err(Error::unsupported(
-                    "evaluate",
-                    "LWE results",
-                    "a table as a result",
-                    "return what is looked up instead",
-                )),
-            },
-            None => Err(Error::bad_input(
-                "evaluate",
-                "a valid program",
-                "an unknown output register",
-                "record the program again",
-            )),
-        }
+/// Words that a session has read of an output of a loaded program, as the batch that they are: its encoding, range and noise are
+/// those of the walk.
+///
+/// # Errors
+/// [`Error::BadInput`] for a register that does not exist or words that do not fill it; [`Error::Unsupported`] for a table.
+pub fn batch_of(loaded: &Loaded, key: KeyId, reg: Reg, data: Vec<u64>) -> Result<Lwe> {
+    let (program, walk) = (&loaded.program, &loaded.walk);
+    let bad = |wanted: String, got: String| {
+        Error::bad_input("evaluate", wanted, got, "record the program again")
+    };
+    let unknown = || bad("a valid program".into(), "an unknown output register".into());
+    let info = program.info(reg).ok_or_else(unknown)?;
+    let RegType::Lwe(role) = info.ty else {
+        let remedy = "return what is looked up instead";
+        return Err(Error::unsupported("evaluate", "LWE results", "a table as a result", remedy));
+    };
+    if !data.len().is_multiple_of(program.width(reg)) {
+        let wanted = format!("ciphertexts of {} words", program.width(reg));
+        return Err(bad(wanted, format!("{} words", data.len())));
     }
+    Ok(Lwe {
+        params: program.params().clone(),
+        key,
+        role,
+        encoding: info.encoding,
+        range: info.range,
+        noise: *walk.noise.get(reg.0 as usize).ok_or_else(unknown)?,
+        independent: false,
+        seed: None,
+        data,
+    })
 }
 
 /// One bootstrap or gate on a batch: programs of one instruction, recorded on the spot.

@@ -3,6 +3,8 @@
 //! The boundary is a program, not a polynomial: a GPU wants a wave as one launch, a processor wants it as a batch, a CPU
 //! spreads it over threads. Inside a backend anything may be fused; outside nothing is generic over it.
 
+#[cfg(feature = "cuda")]
+mod auto;
 mod ckks;
 mod cpu;
 #[cfg(feature = "cuda")]
@@ -13,11 +15,13 @@ pub mod processor;
 mod reference;
 mod registers;
 
+#[cfg(feature = "cuda")]
+pub use auto::Auto;
 pub use ckks::{CkksMaps, CkksSession, Shares};
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, Figure, gpus, images, look_for_nvrtc, nvrtc};
-pub use evaluate::{Evaluator, Progress};
+pub use evaluate::{Evaluator, Progress, batch_of};
 pub use processor::Processor;
 pub use reference::Reference;
 
@@ -42,12 +46,28 @@ pub struct Info {
     pub best_batch: usize,
 }
 
+/// Why the CPU computes where [`by_name`] was asked for `"auto"`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fallback {
+    /// What the GPU lacks, or why there is none.
+    pub why: String,
+    /// Whether there is one: people will want to know.
+    pub gpu: bool,
+}
+
 /// A kind of machine.
 pub trait Backend: Send + Sync {
     /// What the machine says of itself.
     fn info(&self) -> Info;
     /// Whether the machine runs this instruction natively for this parameter set.
     fn supports(&self, op: &Op, params: &TfheParams) -> bool;
+    /// Whether the machine runs a parameter set at all; asked before keys are made.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`] that says which it runs.
+    fn accepts(&self, _params: &TfheParams) -> Result<()> {
+        Ok(())
+    }
     /// Brings the needed parts of a key onto the machine.
     ///
     /// # Errors
@@ -70,6 +90,10 @@ pub struct Loaded {
 pub trait Session: Send {
     /// What the machine says of itself, where it knows more than [`Backend::info`].
     fn info(&self) -> Option<Info> {
+        None
+    }
+    /// Why it is not a GPU, if it might have been.
+    fn fallback(&self) -> Option<Fallback> {
         None
     }
     /// Reserves registers for `lanes` ciphertexts each; what was loaded before is gone.
@@ -95,42 +119,6 @@ pub trait Session: Send {
     fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()>;
 }
 
-/// A GPU if there is one that can, else the CPU.
-struct Auto {
-    #[cfg(feature = "cuda")]
-    gpu: Option<Cuda>,
-    cpu: Cpu,
-}
-
-impl Auto {
-    fn new() -> Result<Self> {
-        Ok(Auto {
-            #[cfg(feature = "cuda")]
-            gpu: Cuda::new().ok(),
-            cpu: Cpu::new(0)?,
-        })
-    }
-}
-
-impl Backend for Auto {
-    fn info(&self) -> Info {
-        self.cpu.info()
-    }
-
-    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
-        self.cpu.supports(op, params)
-    }
-
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        // Whatever the GPU lacks (kernels for the set, memory, an answer) the CPU has.
-        #[cfg(feature = "cuda")]
-        if let Some(Ok(session)) = self.gpu.as_ref().map(|gpu| gpu.open(keys, needs)) {
-            return Ok(session);
-        }
-        self.cpu.open(keys, needs)
-    }
-}
-
 /// The backend of a name: `"cpu"`, `"cuda"`, `"processor"`, `"reference"`, or `"auto"`: a GPU if one is there and can run the
 /// key's parameter set, else the CPU.
 ///
@@ -139,14 +127,35 @@ impl Backend for Auto {
 pub fn by_name(name: &str) -> Result<Box<dyn Backend>> {
     match name {
         "cpu" => Ok(Box::new(Cpu::new(0)?)),
+        #[cfg(feature = "cuda")]
         "auto" => Ok(Box::new(Auto::new()?)),
+        #[cfg(not(feature = "cuda"))]
+        "auto" => Ok(Box::new(Cpu::new(0)?)),
         #[cfg(feature = "cuda")]
         "cuda" => Ok(Box::new(Cuda::new()?)),
         "reference" => Ok(Box::new(Reference)),
         "processor" => Ok(Box::new(Processor::default())),
         other => {
             let wanted = "cpu, cuda, processor, reference or auto";
-            Err(Error::bad_input("backend", wanted, other, "choose one of these"))
+            let remedy = match other.starts_with("cuda") || other.starts_with("gpu") {
+                true => "name all GPUs as cuda; CUDA_VISIBLE_DEVICES=1 makes that the second only",
+                false => "choose one of these",
+            };
+            Err(Error::bad_input("backend", wanted, other, remedy))
         }
+    }
+}
+
+/// Refuses a machine that is not there, or does not run a parameter set: before keys are made, which takes long. The GPU is
+/// looked for and not opened; what `"auto"` finds is never refused.
+///
+/// # Errors
+/// As [`by_name`] and [`Backend::accepts`].
+pub fn require(name: &str, params: &TfheParams) -> Result<()> {
+    match name {
+        "auto" | "cpu" | "reference" => Ok(()),
+        #[cfg(feature = "cuda")]
+        "cuda" => Cuda::require(params),
+        name => by_name(name)?.accepts(params),
     }
 }

@@ -57,16 +57,32 @@ pub fn gpus() -> crate::Result<Vec<String>> {
 /// # Errors
 /// [`Error::Device`] without a driver or a GPU; [`Error::Unsupported`] if all are too old.
 pub(super) fn open() -> crate::Result<Vec<Arc<dyn Device>>> {
-    let (mut open, mut old) = (Vec::<Arc<dyn Device>>::new(), vec![]);
+    let open = |(device, info)| -> crate::Result<Arc<dyn Device>> {
+        Ok(Arc::new(Gpu::new(device, info).map_err(|e| failed(&e))?))
+    };
+    good()?.into_iter().map(open).collect()
+}
+
+/// Refuses as [`open`] does, and opens none.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn require() -> crate::Result<()> {
+    good().map(drop)
+}
+
+/// The devices that the kernels run on, one at least.
+fn good() -> crate::Result<Vec<(sys::CUdevice, DeviceInfo)>> {
+    let (mut good, mut old) = (vec![], vec![]);
     for device in found()? {
         let info = describe(device).map_err(|e| failed(&e))?;
         if usable(&info) {
-            open.push(Arc::new(Gpu::new(device, info).map_err(|e| failed(&e))?));
+            good.push((device, info));
         } else {
             old.push(format!("{} ({}.{})", info.name, info.capability.0, info.capability.1));
         }
     }
-    if open.is_empty() {
+    if good.is_empty() {
         return Err(Error::unsupported(
             "cuda",
             "a GPU of compute capability 8.0 or later",
@@ -74,7 +90,7 @@ pub(super) fn open() -> crate::Result<Vec<Arc<dyn Device>>> {
             "use such a GPU, or compute with device=\"cpu\"",
         ));
     }
-    Ok(open)
+    Ok(good)
 }
 
 fn usable(info: &DeviceInfo) -> bool {

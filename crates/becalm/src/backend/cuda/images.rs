@@ -1,14 +1,17 @@
 //! The code of a ring for a device: compiled ahead and in this build, else made by NVRTC once and kept in a cache.
 //!
 //! The cache is a folder of cubins: `$BECALM_CACHE`, else `becalm` in `$XDG_CACHE_HOME`, else in `~/.cache`. A name is the hash
-//! of sources, options and compiler: what was made for others is never found.
+//! of sources, options and compiler: what was made for others is never found. A file ends in the hash of the code in it: what
+//! is damaged is made anew.
 
-use super::nvrtc::version;
+use super::nvrtc::Nvrtc;
+use crate::cipher::file::replace;
 use becalm_cuda::{Fault, Ring, SOURCES, image, options};
-use cudarc::nvrtc::{result, sys};
-use std::ffi::{CString, c_char};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// Bytes of a hash.
+const HASH: usize = blake3::OUT_LEN;
 
 /// Code that the driver loads: a cubin, or PTX that ends in 0.
 pub(super) fn code(ring: &Ring, capability: (u32, u32)) -> Result<Vec<u8>, Fault> {
@@ -17,28 +20,46 @@ pub(super) fn code(ring: &Ring, capability: (u32, u32)) -> Result<Vec<u8>, Fault
         code.push(0);
         return Ok(code);
     }
-    let Some(version) = version() else {
-        return Err(Fault::NoKernels(
+    let nvrtc = Nvrtc::loaded().map_err(|instead| {
+        let instead = if instead.is_empty() { instead } else { format!(" ({instead})") };
+        Fault::NoKernels(
             ring.name(),
-            "install NVRTC 13 beside becalm (`pip install nvidia-cuda-nvrtc`; from Rust name its folder in \
-             BECALM_NVRTC), use a standard set of a build with kernels, or compute with device=\"cpu\""
-                .to_string(),
-        ));
-    };
+            format!(
+                "install NVRTC 13 beside becalm (`pip install nvidia-cuda-nvrtc`; from Rust name its folder in \
+                 BECALM_NVRTC){instead}, use a standard set of a build with kernels, or compute with device=\"cpu\""
+            ),
+        )
+    })?;
     let options = options(ring, capability);
-    let file = folder().map(|folder| folder.join(name(&options, version)));
-    if let Some(code) = file.as_ref().and_then(|file| std::fs::read(file).ok()) {
+    let file = folder().map(|folder| folder.join(name(&options, nvrtc.version)));
+    cached(file.as_deref(), || {
+        nvrtc.compile(SOURCES, &options).map_err(|log| {
+            Fault::Failed(format!("the kernels of {} do not compile: {log}", ring.name()))
+        })
+    })
+}
+
+/// What a file keeps, or what is made and kept there.
+fn cached(
+    file: Option<&Path>,
+    make: impl FnOnce() -> Result<Vec<u8>, Fault>,
+) -> Result<Vec<u8>, Fault> {
+    if let Some(code) = file.and_then(kept) {
         return Ok(code);
     }
-    let code = compile(&options).map_err(|log| {
-        let remedy = format!("report this with what the compiler says: {log}");
-        Fault::NoKernels(ring.name(), remedy)
-    })?;
+    let code = make()?;
     // A cache that cannot be written costs the next start a second or two, and nothing else.
     if let Some(file) = file {
-        _ = keep(&file, &code);
+        _ = keep(file, &code);
     }
     Ok(code)
+}
+
+/// The code of a file, if it is there and whole.
+fn kept(file: &Path) -> Option<Vec<u8>> {
+    let mut code = std::fs::read(file).ok()?;
+    let hash = code.split_off(code.len().checked_sub(HASH)?);
+    (blake3::hash(&code).as_bytes() == &hash[..]).then_some(code)
 }
 
 /// Where compiled code is kept.
@@ -63,68 +84,14 @@ fn name(options: &[String], (major, minor): (i32, i32)) -> String {
 }
 
 /// Writes a file whole or not at all.
-fn keep(file: &Path, code: &[u8]) -> std::io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let half = file.with_extension(format!("{}.part", std::process::id()));
-    let mut out = std::fs::File::create(&half)?;
-    out.write_all(code).and_then(|()| std::fs::rename(&half, file)).inspect_err(|_| {
-        _ = std::fs::remove_file(&half);
-    })
-}
-
-/// A cubin, or what the compiler said.
-fn compile(options: &[String]) -> Result<Vec<u8>, String> {
-    let texts = |texts: Vec<&str>| -> Vec<CString> {
-        texts.iter().filter_map(|text| CString::new(*text).ok()).collect()
-    };
-    let (names, bodies) = (
-        texts(SOURCES.iter().map(|s| s.0).collect()),
-        texts(SOURCES.iter().map(|s| s.1).collect()),
-    );
-    let pointers = |all: &[CString]| -> Vec<*const c_char> {
-        all[1..].iter().map(|text| text.as_ptr()).collect()
-    };
-    let (include_names, headers) = (pointers(&names), pointers(&bodies));
-    let mut program = std::ptr::null_mut();
-    // SAFETY: strings end in 0 and live through the call, which copies them; as many headers as names.
-    let made = unsafe {
-        sys::nvrtcCreateProgram(
-            &mut program,
-            bodies[0].as_ptr(),
-            names[0].as_ptr(),
-            headers.len() as i32,
-            headers.as_ptr(),
-            include_names.as_ptr(),
-        )
-    };
-    made.result().map_err(|e| format!("{e:?}"))?;
-    // SAFETY: the program was made above and is destroyed below, once.
-    unsafe {
-        let code = result::compile_program(program, options).map_err(|e| {
-            let log = result::get_program_log(program).unwrap_or_default();
-            let log: Vec<u8> = log.iter().map(|c| *c as u8).collect();
-            format!("{e:?} {}", String::from_utf8_lossy(&log).trim_end_matches('\0'))
-        });
-        let code = code.and_then(|()| cubin(program));
-        _ = result::destroy_program(program);
-        code
+fn keep(file: &Path, code: &[u8]) -> crate::Result<()> {
+    if let Some(folder) = file.parent() {
+        _ = std::fs::create_dir_all(folder);
     }
-}
-
-/// The machine code of a compiled program.
-///
-/// # Safety
-/// The program is alive and compiled.
-unsafe fn cubin(program: sys::nvrtcProgram) -> Result<Vec<u8>, String> {
-    let mut size = 0;
-    // SAFETY: the program is alive; writes a number.
-    unsafe { sys::nvrtcGetCUBINSize(program, &mut size) }.result().map_err(|e| format!("{e:?}"))?;
-    let mut code = vec![0u8; size];
-    // SAFETY: as many bytes as were asked for.
-    let done = unsafe { sys::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()) };
-    done.result().map_err(|e| format!("{e:?}"))?;
-    Ok(code)
+    replace(file, false, |out| {
+        out.write_all(code)?;
+        out.write_all(blake3::hash(code).as_bytes())
+    })
 }
 
 #[cfg(test)]
@@ -158,13 +125,35 @@ mod tests {
     }
 
     #[test]
-    fn files_are_whole() {
+    fn what_is_damaged_is_made_anew() {
         let folder = std::env::temp_dir().join(format!("becalm-images-{}", std::process::id()));
         let file = folder.join("a.cubin");
-        keep(&file, b"code").unwrap();
-        keep(&file, b"again").unwrap();
-        assert_eq!(std::fs::read(&file).unwrap(), b"again");
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        let asked = |file: Option<&Path>, makes: &str| {
+            let mut made = false;
+            let code = cached(file, || {
+                made = true;
+                Ok(makes.as_bytes().to_vec())
+            });
+            (code.unwrap(), made)
+        };
+        assert_eq!(asked(Some(&file), "code"), (b"code".to_vec(), true));
+        assert_eq!(asked(Some(&file), "other"), (b"code".to_vec(), false));
+        let whole = std::fs::read(&file).unwrap();
+        let mut flipped = whole.clone();
+        flipped[2] ^= 1;
+        // Altered, cut short, shorter than a hash, empty, and longer.
+        let longer = [&whole[..], b"x"].concat();
+        for damaged in [&flipped[..], &whole[..whole.len() - 1], &whole[..5], &[], &longer] {
+            std::fs::write(&file, damaged).unwrap();
+            assert_eq!(asked(Some(&file), "code"), (b"code".to_vec(), true));
+            assert_eq!(std::fs::read(&file).unwrap(), whole, "it was not replaced");
+        }
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "a draft was left");
+        // Where nothing can be kept all works the same.
+        assert_eq!(asked(Some(&file.join("below")), "code"), (b"code".to_vec(), true));
+        assert_eq!(asked(None, "code"), (b"code".to_vec(), true));
+        let failing = cached(Some(&folder.join("b")), || Err(Fault::Failed("no".into())));
+        assert!(failing.is_err() && !folder.join("b").exists());
         std::fs::remove_dir_all(folder).unwrap();
     }
 
@@ -181,20 +170,20 @@ mod tests {
         for python in std::fs::read_dir(root).into_iter().flatten().flatten() {
             crate::backend::look_for_nvrtc(&python.path().join("site-packages/nvidia/cu13/lib"));
         }
-        if version().is_none() {
+        let Ok(nvrtc) = Nvrtc::loaded() else {
             let found = code(&TEST_RINGS[0], (9, 0));
             let Err(Fault::NoKernels(what, remedy)) = found else { panic!("{found:?}") };
             assert!(what == TEST_RINGS[0].name() && remedy.contains("nvidia-cuda-nvrtc"));
             println!("skipped: no NVRTC here, so only its refusal was tested");
             return;
-        }
+        };
         println!("{}", crate::backend::nvrtc().unwrap());
         // Of each arithmetic, one that clusters rotate and one for a GPU that has none; not from the cache.
         for (ring, capability) in [(&TEST_RINGS[6], (9, 0)), (&TEST_RINGS[11], (8, 6))] {
-            let code = compile(&options(ring, capability)).unwrap();
+            let code = nvrtc.compile(SOURCES, &options(ring, capability)).unwrap();
             assert_eq!(architecture(&code), Some(10 * capability.0 + capability.1));
         }
-        let log = compile(&["--gpu-architecture=sm_90".to_string()]).unwrap_err();
+        let log = nvrtc.compile(SOURCES, &["--gpu-architecture=sm_90".to_string()]).unwrap_err();
         assert!(log.contains("BECALM_"), "{log}");
     }
 }

@@ -7,11 +7,11 @@
 use super::memory::{Lists, Space};
 use crate::params::TfheParams;
 use crate::program::{Need, Op, Program, Reg, TableRef, Walk, WaveKind};
-use becalm_cuda::launch::{Extraction, LinearOp, LinearTerm};
+use becalm_cuda::launch::{Extraction, GRID, KEY_SWITCHES, LinearOp, LinearTerm};
 use std::collections::BTreeMap;
 
 /// Operations of one launch at most: blocks in the second dimension of a grid.
-const OPERATIONS: usize = 65535;
+const OPERATIONS: usize = GRID[1] as usize;
 
 /// What a wave puts on a stream. Bytes are places in the lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,13 +84,11 @@ pub(super) fn places(program: &Program, walk: &Walk, lanes: usize) -> Places {
     Places { registers, assembled, bytes: space.peak() }
 }
 
-/// Builds the lists of a program.
+/// Builds the lists of a program. Registers are bytes of their space until the lists are placed.
 pub(super) struct Builder<'a> {
     program: &'a Program,
     walk: &'a Walk,
     places: &'a Places,
-    /// Address of the space of the registers.
-    base: u64,
     share: Share<'a>,
     lists: Lists,
     /// Where the polynomials of tables lie in the lists.
@@ -98,15 +96,9 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub fn new(
-        program: &'a Program,
-        walk: &'a Walk,
-        places: &'a Places,
-        base: u64,
-        share: Share<'a>,
-    ) -> Self {
+    pub fn new(program: &'a Program, walk: &'a Walk, places: &'a Places, share: Share<'a>) -> Self {
         let (lists, tables) = (Lists::default(), BTreeMap::new());
-        Builder { program, walk, places, base, share, lists, tables }
+        Builder { program, walk, places, share, lists, tables }
     }
 
     /// The lists, and the steps of every wave.
@@ -132,10 +124,18 @@ impl<'a> Builder<'a> {
         (self.lists, steps)
     }
 
-    /// The address of a lane of a register.
+    /// The byte of a lane of a register.
     fn lane(&self, reg: Reg, lane: usize) -> u64 {
         let width = self.program.width(reg) * 8;
-        self.base + self.places.registers[reg.0 as usize] + (lane * width) as u64
+        self.places.registers[reg.0 as usize] + (lane * width) as u64
+    }
+
+    /// Appends addresses in the space of registers.
+    fn push_places(&mut self, places: Vec<u64>) -> u64 {
+        let count = places.len();
+        let at = self.lists.push(places);
+        self.lists.relocate_registers(at, 1, count);
+        at
     }
 
     /// Linear instructions in order: those that wait for each other in launches of their own.
@@ -194,9 +194,11 @@ impl<'a> Builder<'a> {
     /// Launches of a batch of operations.
     fn launches(&mut self, batch: Batch) -> Vec<Step> {
         let terms = self.lists.push(batch.terms.iter().flat_map(LinearTerm::words));
+        self.lists.relocate_registers(terms, 2, batch.terms.len());
         let mut steps = vec![];
         for ops in batch.ops.chunks(OPERATIONS) {
             let at = self.lists.push(ops.iter().flat_map(|(op, _)| op.words()));
+            self.lists.relocate_registers(at, 6, ops.len());
             for (i, (_, constants)) in ops.iter().enumerate() {
                 if constants.is_some() {
                     self.lists.relocate(at + 48 * i as u64 + 8);
@@ -216,12 +218,19 @@ impl<'a> Builder<'a> {
         };
         let inputs = of(ops.iter().map(|op| op.sources()[0]).collect());
         let outputs = of(ops.iter().map(|op| op.results()[0]).collect());
-        if inputs.is_empty() {
-            return vec![];
-        }
-        let jobs = inputs.len() as u32;
-        let (inputs, outputs) = (self.lists.push(inputs), self.lists.push(outputs));
-        vec![Step::KeySwitch { need: Need::KeySwitch, inputs, outputs, jobs }]
+        self.switch(Need::KeySwitch, &inputs, &outputs)
+    }
+
+    /// Key switches by one key, as many at once as a grid holds.
+    fn switch(&mut self, need: Need, inputs: &[u64], outputs: &[u64]) -> Vec<Step> {
+        let parts = inputs.chunks(KEY_SWITCHES).zip(outputs.chunks(KEY_SWITCHES));
+        let steps = parts.map(|(inputs, outputs)| {
+            let jobs = inputs.len() as u32;
+            let inputs = self.push_places(inputs.to_vec());
+            let outputs = self.push_places(outputs.to_vec());
+            Step::KeySwitch { need, inputs, outputs, jobs }
+        });
+        steps.collect()
     }
 
     /// Packing and maps: inputs are put together first, then each has a key of its own.
@@ -229,7 +238,7 @@ impl<'a> Builder<'a> {
         let params = self.program.params().clone();
         let (lanes, big, slots) =
             (self.share.lanes, params.big_dimension() as u32, params.slots as u32);
-        let mut at = self.base + self.places.assembled[w];
+        let mut at = self.places.assembled[w];
         let (mut batch, mut switches) = (Batch::default(), vec![]);
         for op in ops {
             let width = assembled_width(&params, op) as u32;
@@ -257,9 +266,8 @@ impl<'a> Builder<'a> {
             let inputs: Vec<u64> =
                 (0..lanes).map(|l| at + l as u64 * u64::from(width) * 8).collect();
             let outputs: Vec<u64> = (0..lanes).map(|l| self.lane(op.results()[0], l)).collect();
-            let (inputs, outputs) = (self.lists.push(inputs), self.lists.push(outputs));
             if let Some(need) = op.need() {
-                switches.push(Step::KeySwitch { need, inputs, outputs, jobs: lanes as u32 });
+                switches.extend(self.switch(need, &inputs, &outputs));
             }
             at += lanes as u64 * u64::from(width) * 8;
         }
@@ -292,40 +300,59 @@ impl<'a> Builder<'a> {
             }
         }
         let (jobs, count) = (inputs.len() as u32, extractions.len() as u32);
-        let inputs = self.lists.push(inputs);
-        let at = self.lists.push(tables.iter().map(|(word, _)| *word));
-        for (i, (_, local)) in tables.iter().enumerate() {
-            if *local {
-                self.lists.relocate(at + 8 * i as u64);
+        let inputs = self.push_places(inputs);
+        let at = self.lists.push(tables.iter().map(|column| column.byte()));
+        for (i, column) in tables.iter().enumerate() {
+            let place = at + 8 * i as u64;
+            match column {
+                Column::Zeros => {}
+                Column::Listed(_) => self.lists.relocate(place),
+                Column::Register(_) => self.lists.relocate_registers(place, 1, 1),
             }
         }
         let extractions = self.lists.push(extractions.iter().flat_map(Extraction::words));
+        self.lists.relocate_registers(extractions, 2, count as usize);
         Step::Bootstrap { inputs, tables: at, extractions, count, jobs }
     }
 
-    /// The address of a column of a table, and whether it is one of the lists; 0 for a column of zeros.
-    fn polynomial(&mut self, table: &TableRef, column: usize, lane: usize) -> (u64, bool) {
+    /// Where a column of a table lies.
+    fn polynomial(&mut self, table: &TableRef, column: usize, lane: usize) -> Column {
         let params = self.program.params();
         let slot = column.checked_sub(params.glwe_dimension);
         let index = match (table, slot) {
             (TableRef::Encrypted(reg, _), _) => {
-                return (
-                    self.lane(*reg, lane) + (column * params.polynomial_size * 8) as u64,
-                    false,
-                );
+                let byte = (column * params.polynomial_size * 8) as u64;
+                return Column::Register(self.lane(*reg, lane) + byte);
             }
             (TableRef::Clear(t), Some(_)) => Some(*t),
             (TableRef::Slots(all), Some(slot)) => all.get(slot).copied(),
             _ => None,
         };
-        let Some(index) = index else { return (0, false) };
+        let Some(index) = index else { return Column::Zeros };
         if let Some(at) = self.tables.get(&index) {
-            return (*at, true);
+            return Column::Listed(*at);
         }
-        let Some(table) = self.program.tables().get(index as usize) else { return (0, false) };
+        let Some(table) = self.program.tables().get(index as usize) else { return Column::Zeros };
         let at = self.lists.push(table.polynomial().iter().copied());
         self.tables.insert(index, at);
-        (at, true)
+        Column::Listed(at)
+    }
+}
+
+/// A polynomial of a table: none, or a byte of the lists or of the space of registers.
+enum Column {
+    Zeros,
+    Listed(u64),
+    Register(u64),
+}
+
+impl Column {
+    /// What stands in the list before it is placed.
+    fn byte(&self) -> u64 {
+        match self {
+            Column::Zeros => 0,
+            Column::Listed(byte) | Column::Register(byte) => *byte,
+        }
     }
 }
 
@@ -342,5 +369,36 @@ impl Batch {
         let op = LinearOp { first_term, terms: count, constants: constants.unwrap_or(0), ..op };
         self.ops.push((op, constants));
         self.terms.extend(terms.into_iter().map(|(src, factor)| LinearTerm { src, factor }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cipher::Encoding;
+    use std::sync::Arc;
+
+    /// A batch of more key switches than a grid has blocks for becomes several launches.
+    #[test]
+    fn key_switches_are_cut_where_a_grid_ends() {
+        let params = Arc::new(TfheParams::named("toy_1_1").unwrap().clone());
+        let mut program = Program::new(params.clone());
+        let x = program.input(Encoding::of(&params));
+        let y = program.key_switch(x).unwrap();
+        program.output(y).unwrap();
+        let walk = program.walk(&[0.0]).unwrap();
+        let lanes = 2 * KEY_SWITCHES + 3;
+        let places = places(&program, &walk, lanes);
+        let share = Share { lanes, mine: &|_, _| true, tile: 1 };
+        let (lists, steps) = Builder::new(&program, &walk, &places, share).build();
+        let jobs = steps.iter().flatten().map(|step| match step {
+            Step::KeySwitch { jobs, .. } => *jobs,
+            other => panic!("{other:?}"),
+        });
+        let jobs: Vec<u32> = jobs.collect();
+        assert_eq!(jobs, [KEY_SWITCHES as u32, KEY_SWITCHES as u32, 3]);
+        assert!(jobs.iter().all(|jobs| jobs.div_ceil(8) <= GRID[1]));
+        // An address for the input and one for the output of each.
+        assert_eq!(lists.bytes(), lanes as u64 * 16);
     }
 }

@@ -109,11 +109,13 @@ impl Drop for Recording {
     }
 }
 
-/// Words that go to a device at once; some are addresses of others of them, known when they have a place.
+/// Words that go to a device at once; some are addresses of others of them or in the space of registers, both known when
+/// these have a place: so the size of all is known before anything is allocated.
 #[derive(Default)]
 pub(super) struct Lists {
     words: Vec<u64>,
     local: Vec<usize>,
+    registers: Vec<usize>,
 }
 
 impl Lists {
@@ -129,18 +131,30 @@ impl Lists {
         self.local.push(byte as usize / 8);
     }
 
-    /// Bytes so far.
-    pub fn bytes(&self) -> u64 {
-        self.words.len() as u64 * 8
+    /// Makes `count` words, every `stride`-th from a byte on, which are bytes of the space of registers, addresses.
+    pub fn relocate_registers(&mut self, byte: u64, stride: usize, count: usize) {
+        let first = byte as usize / 8;
+        self.registers.extend((0..count).map(|i| first + i * stride));
     }
 
-    /// Onto a device.
+    /// Bytes that they take.
+    pub fn bytes(&self) -> u64 {
+        (self.words.len() as u64 * 8).max(8)
+    }
+
+    /// Onto a device where the registers are at `registers`.
     ///
     /// # Errors
     /// As [`Block::of`].
-    pub fn place(mut self, device: &Arc<dyn Device>, op: &'static str) -> Result<Block> {
-        let block = Block::new(device, op, self.bytes().max(8))?;
+    pub fn place(
+        mut self,
+        device: &Arc<dyn Device>,
+        op: &'static str,
+        registers: u64,
+    ) -> Result<Block> {
+        let block = Block::new(device, op, self.bytes())?;
         self.local.iter().for_each(|i| self.words[*i] += block.at());
+        self.registers.iter().for_each(|i| self.words[*i] += registers);
         block.upload(op, 0, bytemuck::cast_slice(&self.words))?;
         Ok(block)
     }

@@ -68,6 +68,16 @@ impl Cuda {
         ring_of(params, true).map(drop)
     }
 
+    /// Refuses what [`Cuda::new`] and [`Cuda::runs`] would, without opening a GPU.
+    ///
+    /// # Errors
+    /// As these.
+    pub fn require(params: &TfheParams) -> Result<()> {
+        driver::require()?;
+        plan::Tuning::from_environment()?;
+        Cuda::runs(params)
+    }
+
     /// Bytes of memory that the opened parts of a key take on each GPU.
     ///
     /// # Errors
@@ -109,6 +119,10 @@ impl Backend for Cuda {
             let plan = |d: &Arc<dyn Device>| plan::plan(d.info(), &ring, 1, steps, &self.tuning);
             self.devices.iter().all(|d| plan(d).is_some())
         })
+    }
+
+    fn accepts(&self, params: &TfheParams) -> Result<()> {
+        self.ring(params).map(drop)
     }
 
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {

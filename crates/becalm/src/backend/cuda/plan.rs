@@ -5,7 +5,7 @@
 //! cache. The numbers of [`Tuning`] are guesses from the machine's sizes: none was measured.
 
 use crate::{Error, Result};
-use becalm_cuda::launch::{KeySwitch, Launch, Path};
+use becalm_cuda::launch::{CLUSTER, KeySwitch, Launch, Path};
 use becalm_cuda::{DeviceInfo, Ring};
 
 /// What a first measurement is to settle; `BECALM_CUDA_TUNE="chunk=8 tensor=0"` sets some of it, for that measurement.
@@ -32,7 +32,9 @@ impl Tuning {
     /// # Errors
     /// [`Error::BadInput`] for another name, or no number.
     pub fn from_environment() -> Result<Self> {
-        Tuning::parse(&std::env::var("BECALM_CUDA_TUNE").unwrap_or_default())
+        let text = std::env::var_os("BECALM_CUDA_TUNE").unwrap_or_default();
+        // What is no Unicode is no such word either, and is refused with what can be shown of it.
+        Tuning::parse(&text.to_string_lossy())
     }
 
     fn parse(text: &str) -> Result<Self> {
@@ -46,9 +48,11 @@ impl Tuning {
             };
             let value = word.split_once('=').and_then(|(_, value)| value.parse().ok());
             match (place, value) {
-                (Some(place), Some(value)) => *place = value,
+                (Some(place), Some(value)) if value > 0 || !word.starts_with("chunk") => {
+                    *place = value
+                }
                 _ => {
-                    let wanted = "chunk=N, tensor=N or recorded=N";
+                    let wanted = "chunk=N from 1 on, tensor=N or recorded=N";
                     let remedy = "write it so, or unset BECALM_CUDA_TUNE";
                     return Err(Error::bad_input("BECALM_CUDA_TUNE", wanted, word, remedy));
                 }
@@ -57,9 +61,6 @@ impl Tuning {
         Ok(tuning)
     }
 }
-
-/// Blocks of a cluster that every GPU with clusters can have.
-const CLUSTER: u32 = 8;
 
 /// How bootstraps run on one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +100,7 @@ pub(super) fn plan(
         0 => steps,
         _ => {
             let bundles = info.cache / 4 / (u64::from(tile) * bundle_bytes(ring));
-            bundles.clamp(1, u64::from(tuning.chunk.max(1))) as u32
+            bundles.clamp(1, u64::from(tuning.chunk)) as u32
         }
     };
     let fits = |launch: Launch| launch.shared <= info.shared;
@@ -163,7 +164,9 @@ mod tests {
         let other = Tuning { chunk: 4, tensor: 0, ..Tuning::default() };
         assert_eq!(of("tensor=0  chunk=4").unwrap(), other);
         assert!(!plan(&h100(), &RINGS[1], 8192, 230, &other).unwrap().tensor);
-        for wrong in ["chunk", "chunk=", "chunk=x", "tile=3"] {
+        for wrong in
+            ["chunk", "chunk=", "chunk=x", "chunk=0", "chunk=-1", "tile=3", "tensor=99999999999"]
+        {
             assert!(of(wrong).unwrap_err().to_string().contains("chunk=N"), "{wrong}");
         }
     }

@@ -16,6 +16,7 @@ use crate::program::{Need, Program, Reg, Walk, WaveKind};
 use crate::{Error, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Ring};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -124,6 +125,8 @@ impl Session for CudaSession {
             if here.is_empty() {
                 continue;
             }
+            // Until all of it is there.
+            running.alive[at.0 as usize] = false;
             let words = &words[(here.start - lane) * width..(here.end - lane) * width];
             let byte = (here.start - seat.lanes.start) * width * 8;
             let place = seat.places.registers[at.0 as usize] + byte as u64;
@@ -156,23 +159,7 @@ impl Session for CudaSession {
     fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
         let turn = self.turn.clone();
         let _turn = taken(&turn);
-        for w in waves {
-            let ops = loaded.walk.waves[w].ops.iter().map(|i| &loaded.program.ops()[*i]);
-            let running = self.running.as_mut().ok_or_else(not_loaded)?;
-            for op in ops.clone() {
-                running.require_alive(&op.sources())?;
-                op.results().iter().for_each(|r| running.alive[r.0 as usize] = true);
-            }
-            for s in 0..running.seats.len() {
-                self.again(s, w)?;
-            }
-            self.pass_on(w)?;
-            let running = self.running.as_mut().ok_or_else(not_loaded)?;
-            for reg in &loaded.walk.dead_after[w] {
-                running.alive[reg.0 as usize] = false;
-            }
-        }
-        Ok(())
+        waves.into_iter().try_for_each(|w| self.run_wave(loaded, w))
     }
 }
 
@@ -200,6 +187,29 @@ impl Running {
 }
 
 impl CudaSession {
+    /// One wave on every device. Its results are alive when all of it was put on them, and not before.
+    fn run_wave(&mut self, loaded: &Loaded, w: usize) -> Result<()> {
+        let ops = loaded.walk.waves[w].ops.iter().map(|i| &loaded.program.ops()[*i]);
+        let running = self.running.as_mut().ok_or_else(not_loaded)?;
+        let mut made: BTreeSet<Reg> = BTreeSet::new();
+        for op in ops {
+            let before: Vec<Reg> = op.sources().into_iter().filter(|r| !made.contains(r)).collect();
+            running.require_alive(&before)?;
+            made.extend(op.results());
+        }
+        made.iter().for_each(|r| running.alive[r.0 as usize] = false);
+        for s in 0..running.seats.len() {
+            self.again(s, w)?;
+        }
+        self.pass_on(w)?;
+        let running = self.running.as_mut().ok_or_else(not_loaded)?;
+        made.iter().for_each(|r| running.alive[r.0 as usize] = true);
+        for reg in &loaded.walk.dead_after[w] {
+            running.alive[reg.0 as usize] = false;
+        }
+        Ok(())
+    }
+
     /// Steps of a rotation.
     fn groups(&self) -> u32 {
         (self.params.lwe_dimension / self.params.rotation.group_bits()) as u32
@@ -251,14 +261,15 @@ impl CudaSession {
         let (program, walk) = (&*loaded.program, &*loaded.walk);
         let places = places(program, walk, lanes.len());
         let scratch = if bootstraps == 0 { 0 } else { self.scratch(0, &plan).end };
+        // Before the lists, which take as long to build as the batch is large.
         require("load", device.as_ref(), places.bytes + scratch)?;
-        let space = Block::new(device, "load", places.bytes)?;
-        let scratch = Block::new(device, "load", scratch)?;
         let mine = |w: usize, i: usize| owners.get(w).is_none_or(|owners| owners[i] == s);
         let share = Share { lanes: lanes.len(), mine: &mine, tile: plan.tile };
-        let (lists, steps) = Builder::new(program, walk, &places, space.at(), share).build();
-        require("load", device.as_ref(), lists.bytes())?;
-        let lists = lists.place(device, "load")?;
+        let (lists, steps) = Builder::new(program, walk, &places, share).build();
+        require("load", device.as_ref(), places.bytes + scratch + lists.bytes())?;
+        let space = Block::new(device, "load", places.bytes)?;
+        let scratch = Block::new(device, "load", scratch)?;
+        let lists = lists.place(device, "load", space.at())?;
         let waves = steps.iter().map(|_| Wave::New).collect();
         Ok(Seat { waves, lanes, plan, places, space, lists, scratch, steps })
     }

@@ -283,12 +283,8 @@ impl Machine {
             return Ok(());
         }
         let wanted = "a classic set modulo p, such as tfhe_2_2_p";
-        Err(Error::wrong_params(
-            "processor",
-            wanted,
-            p.name.to_string(),
-            "choose a set with suffix _p",
-        ))
+        let remedy = "choose a set with suffix _p";
+        Err(Error::wrong_params("processor", wanted, p.name.to_string(), remedy))
     }
 }
 
@@ -322,6 +318,10 @@ impl Backend for Processor {
             _ => false,
         };
         known && self.machine.check(params).is_ok()
+    }
+
+    fn accepts(&self, params: &TfheParams) -> Result<()> {
+        self.machine.check(params)
     }
 
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {

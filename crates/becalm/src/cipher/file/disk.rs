@@ -120,7 +120,7 @@ impl Drop for Unfinished {
 }
 
 /// Puts a new file at `path` in one step: who reads the path finds the old file or the new one, never a part.
-pub(super) fn replace(
+pub(crate) fn replace(
     path: &Path,
     private: bool,
     write: impl FnOnce(&mut File) -> io::Result<()>,

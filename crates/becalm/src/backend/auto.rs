@@ -1,0 +1,145 @@
+//! A GPU if there is one that can, else the CPU, and why.
+//!
+//! What sends work to the CPU is what a GPU lacks: itself, its driver, kernels for the set, memory. Any other error is one.
+
+use super::{Backend, Cpu, Cuda, Fallback, Info, Loaded, Session};
+use crate::cipher::{Ciphertext, EvaluationKey};
+use crate::params::TfheParams;
+use crate::program::{Need, Op, Program, Reg, Walk};
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A GPU, and the CPU for what it lacks.
+pub struct Auto {
+    /// Or why there is none.
+    gpu: std::result::Result<Cuda, String>,
+    cpu: Cpu,
+}
+
+impl Auto {
+    /// With all GPUs of this machine, if it has any.
+    ///
+    /// # Errors
+    /// As [`Cuda::new`], but for machines without a GPU that can be used.
+    pub fn new() -> Result<Self> {
+        Auto::with(Cuda::new())
+    }
+
+    /// With these GPUs, or without for what an error says.
+    ///
+    /// # Errors
+    /// That error, if it does not say that there is no GPU.
+    pub fn with(gpu: Result<Cuda>) -> Result<Self> {
+        let gpu = match gpu {
+            Ok(gpu) => Ok(gpu),
+            Err(Error::Device(e) | Error::Unsupported(e)) => Err(e.got),
+            Err(e) => return Err(e),
+        };
+        Ok(Auto { gpu, cpu: Cpu::new(0)? })
+    }
+
+    /// The CPU, for what a GPU said.
+    fn instead(
+        &self,
+        e: &Error,
+        keys: &EvaluationKey,
+        needs: &BTreeSet<Need>,
+    ) -> Result<AutoSession> {
+        let session = self.cpu.open(keys, needs)?;
+        let fallback = Some(Fallback { why: why(e), gpu: true });
+        Ok(AutoSession { info: self.cpu.info(), session, fallback, spare: None })
+    }
+}
+
+/// What a GPU lacks, in short.
+fn why(e: &Error) -> String {
+    let detail = e.detail();
+    format!("wanted {}, got {}", detail.wanted, detail.got)
+}
+
+impl Backend for Auto {
+    fn info(&self) -> Info {
+        self.cpu.info()
+    }
+
+    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
+        self.cpu.supports(op, params)
+    }
+
+    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+        let gpu = match &self.gpu {
+            Ok(gpu) => gpu,
+            Err(none) => {
+                let (session, info) = (self.cpu.open(keys, needs)?, self.cpu.info());
+                let fallback = Some(Fallback { why: none.clone(), gpu: false });
+                return Ok(Box::new(AutoSession { info, session, fallback, spare: None }));
+            }
+        };
+        let session = match gpu.open(keys, needs) {
+            Ok(session) => session,
+            Err(e @ (Error::Memory(_) | Error::Unsupported(_))) => {
+                return Ok(Box::new(self.instead(&e, keys, needs)?));
+            }
+            // The set is the GPU's limit and no mistake of the caller's.
+            Err(e @ Error::WrongParams(_)) if gpu.accepts(keys.params()).is_err() => {
+                return Ok(Box::new(self.instead(&e, keys, needs)?));
+            }
+            Err(e) => return Err(e),
+        };
+        let spare = Spare { cpu: self.cpu.clone(), keys: keys.clone(), needs: needs.clone() };
+        let info = gpu.info();
+        Ok(Box::new(AutoSession { info, session, fallback: None, spare: Some(spare) }))
+    }
+}
+
+/// What it takes to go on with the CPU. Keys share their words with those of the caller.
+struct Spare {
+    cpu: Cpu,
+    keys: EvaluationKey,
+    needs: BTreeSet<Need>,
+}
+
+/// A session of the one or the other.
+struct AutoSession {
+    info: Info,
+    session: Box<dyn Session>,
+    fallback: Option<Fallback>,
+    /// Beside a GPU.
+    spare: Option<Spare>,
+}
+
+impl Session for AutoSession {
+    fn info(&self) -> Option<Info> {
+        Some(self.session.info().unwrap_or_else(|| self.info.clone()))
+    }
+
+    fn fallback(&self) -> Option<Fallback> {
+        self.fallback.clone()
+    }
+
+    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+        let refused = match self.session.load(program.clone(), walk.clone(), lanes) {
+            Err(e @ Error::Memory(_)) => e,
+            other => return other,
+        };
+        let Some(Spare { cpu, keys, needs }) = self.spare.take() else { return Err(refused) };
+        self.session = cpu.open(&keys, &needs)?;
+        self.info = cpu.info();
+        self.fallback = Some(Fallback { why: why(&refused), gpu: true });
+        self.session.load(program, walk, lanes)
+    }
+
+    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
+        self.session.write(at, lane, ct)
+    }
+
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
+        self.session.read(at, lanes)
+    }
+
+    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+        self.session.run(loaded, waves)
+    }
+}
