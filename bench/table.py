@@ -92,7 +92,9 @@ def ckks_table() -> str:
     if apart:
         lines += [f"One after the other, because both together do not fit: {', '.join(apart)}."]
     missing = [r for r in every if r["left_out"]]
-    lines += [f"Not measured: {r['case']}, because {r['left_out']}." for r in missing]
+    for r in missing:
+        what = f"{r['case']} beside its peer" if r["ours"] else r["case"]
+        lines.append(f"Not measured: {what}, because {r['left_out']}.")
     said = sorted({r["acknowledgement"] for r in every if r["acknowledgement"]})
     return "\n".join([*lines, *(f"\n{line}." for line in said)]) + "\n"
 

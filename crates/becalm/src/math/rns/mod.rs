@@ -15,7 +15,7 @@ mod short;
 
 pub(crate) use convert::{Converter, Prepared};
 pub(crate) use ntt::{Word, centred};
-pub(crate) use pack::width;
+pub(crate) use pack::{Uniform, width};
 pub(crate) use pointwise::{First, TILE};
 pub(crate) use pool::Scratch;
 pub(crate) use prime::{inverse, mul, nearest, pow};
@@ -174,6 +174,8 @@ on_words! {
     mul_sub(out: &mut [f64], a: &[f64], b: &[f64]);
     /// `out ← a` rounded to integers and brought near zero, from |a| < 2^70.
     round(out: &mut [f64], a: &[f64]);
+    /// `out ← out + a`, rounded as in [`Ring::round`].
+    add_rounded(out: &mut [f64], a: &[f64]);
     /// `out ← out + c·a`, |c| ≤ p/2.
     scale_add(out: &mut [f64], a: &[f64], c: f64);
     /// `a ← c·(a − b)`, |c| ≤ p/2.

@@ -16,6 +16,16 @@ pub(crate) enum First<'a> {
     Other(&'a [f64]),
 }
 
+impl<'a> First<'a> {
+    /// What stands at `len` values from `from` on.
+    pub(crate) fn part(self, from: usize, len: usize) -> First<'a> {
+        match self {
+            First::Other(x) => First::Other(&x[from..from + len]),
+            same => same,
+        }
+    }
+}
+
 impl First<'_> {
     /// # Safety
     /// The processor has the instructions; `out` and what is named have eight values from `j` on.
@@ -59,6 +69,10 @@ leveled! {
 leveled! {
     /// `out ← a` rounded and brought near zero, from |a| < 2^70.
     round(word: &Word, out: &mut [f64], a: &[f64]) = round_all
+}
+leveled! {
+    /// `out ← out + a`, a rounded, from |a| < 2^70.
+    add_rounded(word: &Word, out: &mut [f64], a: &[f64]) = add_rounded_all
 }
 leveled! {
     /// `a ← c·a`, |c| ≤ p/2.
@@ -122,6 +136,7 @@ macro_rules! loops {
 loops! {
     add_all(a, b;) |k| k.reduce(a.add(b));
     sub_all(a, b;) |k| k.reduce(a.sub(b));
+    add_rounded_all(out, a;) |k| k.reduce(k.reduce(a.round()).add(out));
     mul_add_all(out, a, b;) |k| k.reduce(out.add(k.mul(a, b)));
     mul_sub_all(out, a, b;) |k| k.reduce(out.sub(k.mul(a, b)));
     scale_all(a; c) |k| k.mul(a, c);
