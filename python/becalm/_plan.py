@@ -18,8 +18,9 @@ SIZES = {"small": 2, "medium": 4, "large": 8}
 KINDS = ("regular", "sparse", "lossy", "sign", "precise")
 #: What stands for the size of the keys in their file.
 AS_MADE = "as made"
-#: Bytes of work space and ciphertexts of a bootstrap for each byte of its registers.
-WORK = 2
+#: Bytes that a bootstrap takes beside keys and matrices, for each coefficient of the ring: its
+#: ciphertexts, work space and tables, at the most of what was measured at N = 2^16.
+WORK = 22_000
 #: The standard set for a kind, or for so many levels.
 SET_OF_KIND = {"lossy": "ckks_slots_first", "sign": "ckks_slots_first", "precise": "ckks_precise"}
 SET_OF_LEVELS = {10: "ckks_regular", 14: "ckks_14_levels", 17: "ckks_17_levels"}
@@ -188,8 +189,10 @@ class Plan:
         """Bytes that the largest bootstrap takes beside its keys, about: its matrices, which do not
         depend on the size of the keys, its ciphertexts and its work space.
         """
-        each = self.programs.values()
-        return max((self.context.matrix_bytes(p) + WORK * p.cost()[4] for p in each), default=0)
+        # Those of real values may be larger: they do not repeat along the slots.
+        real = [self.record(k, values="real") for k in self.kinds if k in ("regular", "precise")]
+        each = [self.context.matrix_bytes(p) for p in (*self.programs.values(), *real)]
+        return max(each) + WORK * 2 * params(self.name).slots if each else 0
 
     def note(self) -> str:
         """What the keys are for, to be written into their file."""
