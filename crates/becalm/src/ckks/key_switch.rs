@@ -172,21 +172,14 @@ impl Context {
         let (ring, n) = (self.ring(), self.params().degree());
         let (block, each) = (BLOCK.min(n), self.limb_bytes(word) / (n / BLOCK.min(n)));
         let bytes: Vec<&[u8]> = (0..rows.len()).map(|j| self.packed_limb(key, j, at)).collect();
-        let mut bodies = ring.scratch(rows.len() * block);
         let mut masks: Vec<Uniform> =
             (0..rows.len()).map(|j| self.mask_row(&key.seed, j, word, block)).collect();
-        let outs = x.chunks_mut(block).zip(y.chunks_mut(block));
-        for (b, (x, y)) in outs.enumerate() {
-            for (body, bytes) in bodies.chunks_mut(block).zip(&bytes) {
-                // They were packed here.
-                let reduced = ring.unpack(word, &bytes[b * each..][..each], body);
-                debug_assert!(reduced, "residues below their prime");
-            }
-            let bodies: Vec<&[f64]> = bodies.chunks(block).collect();
+        for (b, (x, y)) in x.chunks_mut(block).zip(y.chunks_mut(block)).enumerate() {
+            let bodies: Vec<&[u8]> = bytes.iter().map(|bytes| &bytes[b * each..]).collect();
             let masks: Vec<&[f64]> = masks.iter_mut().map(|m| m.next(ring)).collect();
             let rows: Vec<&[f64]> = rows.iter().map(|r| &r[b * block..][..block]).collect();
             let first = first.map(|f| f.part(b * block, block));
-            ring.dot_pair(word, [x, y], &rows, [&bodies, &masks], first);
+            ring.dot_packed(word, [x, y], &rows, &bodies, &masks, first);
         }
     }
 

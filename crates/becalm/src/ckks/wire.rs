@@ -342,13 +342,13 @@ impl Context {
         }
     }
 
-    /// Limb `at` of digit `j` of a key that is packed in memory; nothing of one in a file.
+    /// Limb `at` of digit `j` of a key that is packed in memory, and what follows; nothing of one in a file.
     pub(super) fn packed_limb<'a>(&self, key: &'a StoredKey, j: usize, at: usize) -> &'a [u8] {
         let Packed::Memory(bytes) = &key.bodies else { return &[] };
         let words = self.words_of(key.level, key.special);
         let size = |words: &[usize]| words.iter().map(|i| self.limb_bytes(*i)).sum::<usize>();
         let from = j * size(&words) + size(&words[..at]);
-        &bytes[from..from + self.limb_bytes(words[at])]
+        &bytes[from..]
     }
 
     /// Bytes of the limbs of a digit, and of those of them that are words of the chain.

@@ -52,7 +52,7 @@ impl Ring {
     }
 }
 
-/// The residues that [`Ring::draw`] gives, block by block.
+/// The residues that [`Ring::draw`] gives, in 0 .. p, block by block.
 pub(crate) struct Uniform {
     word: usize,
     stream: MaskStream,
@@ -85,9 +85,7 @@ impl Uniform {
             self.stream.fill_u64(&mut words);
             keep(ring.level, &ring.words[self.word], &words, &mut self.values, &mut self.filled);
         }
-        let values = &mut self.values[..self.block];
-        ring.reduce(self.word, values);
-        values
+        &self.values[..self.block]
     }
 }
 
@@ -110,13 +108,7 @@ unsafe fn unpack_all<V: Eight>(word: &Word, bytes: &[u8], limb: &mut [f64], larg
         let (k, mut most) = (Modulo::<V>::new(word), V::splat(0.0));
         for (group, out) in limb.chunks_exact_mut(8).enumerate() {
             let rest = &bytes[group * width..];
-            let x = if rest.len() >= 64 {
-                V::fields(rest.as_ptr(), &fields)
-            } else {
-                let mut last = [0; 64];
-                last[..rest.len()].copy_from_slice(rest);
-                V::fields(last.as_ptr(), &fields)
-            };
+            let x = group_of::<V>(rest, &fields);
             most = most.max(x);
             k.reduce(x).store(out.as_mut_ptr());
         }
@@ -124,6 +116,23 @@ unsafe fn unpack_all<V: Eight>(word: &Word, bytes: &[u8], limb: &mut [f64], larg
         most.store(all.as_mut_ptr());
         *largest = all.into_iter().fold(0.0, f64::max);
     }
+}
+
+/// The eight fields at the beginning of `bytes`, which may be fewer than are read.
+///
+/// # Safety
+/// The processor has the instructions.
+#[inline(always)]
+pub(super) unsafe fn group_of<V: Eight>(bytes: &[u8], fields: &Fields) -> V {
+    let mut last = [0; 64];
+    let from = if bytes.len() >= 64 {
+        bytes.as_ptr()
+    } else {
+        last[..bytes.len()].copy_from_slice(bytes);
+        last.as_ptr()
+    };
+    // SAFETY: the caller has the instructions; 64 bytes are there.
+    unsafe { V::fields(from, fields) }
 }
 
 #[inline(always)]
@@ -204,7 +213,9 @@ mod tests {
             let stream = MaskStream::new(&PublicSeed([3; 32]), Domain::Test, 0);
             let mut row = Uniform::new(ring, 0, stream, N / 8);
             for block in limb.chunks(N / 8) {
-                assert_eq!(row.next(ring), block, "{p} on {:?}", ring.level());
+                let mut next = row.next(ring).to_vec();
+                ring.reduce(0, &mut next);
+                assert_eq!(next, block, "{p} on {:?}", ring.level());
             }
         });
     }
