@@ -331,11 +331,7 @@ fn bootstrapped(
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
     let (stored, expanded) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));
     if !quiet {
-        let memory = match job.compact {
-            true => format!("{} in memory instead of {}", megabytes(stored), megabytes(expanded)),
-            false => format!("{} in memory", megabytes(expanded)),
-        };
-        announce(params, slots, needs.rotations.len(), stored, &memory)?;
+        announce(params, slots, needs.rotations.len(), [stored, expanded], job.compact)?;
     }
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program, job.compact))?;
@@ -384,9 +380,13 @@ fn announce(
     p: &CkksParams,
     slots: usize,
     rotations: usize,
-    stored: usize,
-    memory: &str,
+    [stored, expanded]: [usize; 2],
+    compact: bool,
 ) -> Result<()> {
+    let memory = match compact {
+        true => format!("{} in memory instead of {}", megabytes(stored), megabytes(expanded)),
+        false => format!("{} in memory", megabytes(expanded)),
+    };
     let toy = if p.kind == Kind::Standard { "" } else { " (a toy)" };
     report::print(&format!(
         "{}: N = 2^{}, {slots} slots, {:.1} bits of security{toy}\nkeys to make: {}, {} stored, {memory}",
