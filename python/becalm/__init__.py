@@ -208,13 +208,16 @@ def load(
     | AesKey
     | Program
     | ckks.SecretKey
+    | ckks.Server
+    | ckks.Ciphertext
 ):
     """Reads any file that becalm wrote.
 
     What a file says of itself is checked, not trusted. Sets below 128 bits are refused unless
     `allow_insecure`; batches and programs of more than `limit` bytes (1 GiB by default) are
     refused. Ciphertexts and integers come back flat. A server runs on `backend` with so many
-    threads.
+    threads. A ciphertext of CKKS comes back without its server: `server.load` knows it, and
+    `server.attach` tells it.
     """
     kind, name = _native.kind_of_file(path)
     most = None if limit is None else count("load", "limit", limit)
@@ -238,10 +241,10 @@ def load(
         return Program(_native.Program.load(path, allow_insecure, most))
     if kind == "becalm.ckks_secret_key":
         return ckks.load_secret_key(path, name, allow_insecure=allow_insecure, threads=threads)
-    if kind in ("becalm.rlwe", "becalm.ckks_evaluation_keys"):
-        remedy = (
-            f'use the server\'s load for ciphertexts, ckks.load_server(path, "{name}") for keys'
-        )
-        raise Unsupported("load", "a file that says all that its reader needs", kind, remedy)
+    if kind == "becalm.ckks_evaluation_keys":
+        return ckks.load_server(path, allow_insecure=allow_insecure, threads=threads)
+    if kind == "becalm.rlwe":
+        context = _native.CkksContext(name, allow_insecure, threads)
+        return ckks.Ciphertext(context.load_ciphertext(path, most))
     remedy = "use a newer version of becalm"
     raise BadFile("load", "a kind of file that this version knows", kind, remedy)

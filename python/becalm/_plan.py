@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,11 @@ from becalm.errors import BadInput, OutOfMemory
 SIZES = {"small": 2, "medium": 4, "large": 8}
 #: Bootstraps; `precise` is the regular one of a set with the arcsine.
 KINDS = ("regular", "sparse", "lossy", "sign", "precise")
+#: What stands for the size of the keys in their file.
+AS_MADE = "as made"
+#: Bytes that a bootstrap takes beside keys and matrices, for each coefficient of the ring: its
+#: ciphertexts, work space and tables, at the most of what was measured at N = 2^16.
+WORK = 22_000
 #: The standard set for a kind, or for so many levels.
 SET_OF_KIND = {"lossy": "ckks_slots_first", "sign": "ckks_slots_first", "precise": "ckks_precise"}
 SET_OF_LEVELS = {10: "ckks_regular", 14: "ckks_14_levels", 17: "ckks_17_levels"}
@@ -73,6 +79,8 @@ class Price:
     stored_bytes: int
     #: Bytes of the server's keys in memory.
     memory_bytes: int
+    #: Bytes that the server takes at the most, about: keys, matrices and the work of a bootstrap.
+    peak_bytes: int
     #: Level at which each kind takes a ciphertext, and the one that it leaves.
     levels: dict[str, tuple[int, int]]
     #: Precision of each kind in bits, by the formulas, for values without structure.
@@ -97,7 +105,14 @@ class Plan:
         threads: int,
     ) -> None:
         op = "keygen"
-        listed = (kinds,) if isinstance(kinds, str) else tuple(kinds or ())
+        try:
+            listed = (kinds,) if isinstance(kinds, str) else tuple(kinds or ())
+        except TypeError:
+            got, remedy = (
+                type(kinds).__name__,
+                'as in kinds="regular" or kinds=("regular", "lossy")',
+            )
+            raise BadInput(op, "a kind of bootstrap, or several", got, remedy) from None
         for kind in listed:
             known("kind", kind, KINDS)
         if bootstrap is not None:
@@ -149,21 +164,51 @@ class Plan:
         free, form = _native.available_memory(), 0 if compact else 1
         turns = _listed(rotations)
         needs = self.needs(turns, conjugate)
-        wanted = self.context.key_bytes(needs)[form]
-        if free is None or wanted <= free:
+        if free is None:
+            return needs
+        beside = self.beside()
+        wanted = self.context.key_bytes(needs)[form] + beside
+        if wanted <= free:
             return needs
         remedy = "free memory, or ask for fewer slots or rotations"
         sizes = list(SIZES)
         for size in reversed(sizes[: sizes.index(self.size)] if self.kinds else []):
-            least = self.context.key_bytes(self.needs(turns, conjugate, size))[form]
+            least = self.context.key_bytes(self.needs(turns, conjugate, size))[form] + beside
             if least <= free:
                 remedy = f'bootstrap="{size}" takes {least / 1e9:.2f} GB'
                 break
         else:
-            stored = self.context.key_bytes(needs)[0]
-            if stored <= free and not compact:
-                remedy = f"compact=True takes {stored / 1e9:.2f} GB"
-        raise OutOfMemory("keygen", f"{wanted / 1e9:.2f} GB", f"{free / 1e9:.2f} GB free", remedy)
+            packed = self.context.key_bytes(needs)[0] + beside
+            if packed <= free and not compact:
+                remedy = f"compact=True takes {packed / 1e9:.2f} GB"
+        got = f"{free / 1e9:.2f} GB free"
+        what = f"{wanted / 1e9:.2f} GB for keys, matrices and the work of a bootstrap"
+        raise OutOfMemory("keygen", what if beside else f"{wanted / 1e9:.2f} GB", got, remedy)
+
+    def beside(self) -> int:
+        """Bytes that the largest bootstrap takes beside its keys, about: its matrices, which do not
+        depend on the size of the keys, its ciphertexts and its work space.
+        """
+        # Those of real values may be larger: they do not repeat along the slots.
+        real = [self.record(k, values="real") for k in self.kinds if k in ("regular", "precise")]
+        each = [self.context.matrix_bytes(p) for p in (*self.programs.values(), *real)]
+        return max(each) + WORK * 2 * params(self.name).slots if each else 0
+
+    def note(self) -> str:
+        """What the keys are for, to be written into their file."""
+        size = self.size if self.kinds else None
+        note = {"slots": self.slots, "kinds": self.kinds, "bootstrap": size}
+        return json.dumps({**note, "stage_count": self.stage_count})
+
+    def remedy(self, kind: str, stage_count: int | None) -> str:
+        """The arguments of `keygen` that make the keys of a bootstrap."""
+        words = [f'kinds="{kind}"', f'bootstrap="{self.size}"']
+        if kind == "sparse":
+            words.append(f"slots={self.slots}")
+        stages = self.stage_count if stage_count is None else stage_count
+        if stages is not None:
+            words.append(f"stage_count={stages}")
+        return f"make keys with {', '.join(words)}"
 
     def price(self, needs: _native.CkksNeeds) -> Price:
         stored, memory = self.context.key_bytes(needs)
@@ -175,10 +220,27 @@ class Plan:
             rotations=len(needs.rotations),
             stored_bytes=stored,
             memory_bytes=memory,
+            peak_bytes=memory + self.beside(),
             levels={k: (p.inputs[0][0], p.level) for k, p in each},
             bits={k: -float(np.log2(p.error)) for k, p in each if p.error},
             key_switches={k: p.cost()[1] for k, p in each},
         )
+
+
+def noted(note: str) -> dict[str, Any]:
+    """What `Plan.note` says, as far as it is of the right types; a plan checks the rest."""
+    try:
+        found = json.loads(note or "{}")
+    except ValueError:
+        return {}
+    kinds = found.get("kinds", []) if isinstance(found, dict) else None
+    if not isinstance(kinds, list) or not all(isinstance(k, str) for k in kinds):
+        return {}
+    whole = {k: found[k] for k in ("slots", "stage_count") if type(found.get(k)) is int}
+    size = found.get("bootstrap", "medium")
+    if not (size is None or isinstance(size, str)):
+        return {}
+    return {**whole, "kinds": kinds, "bootstrap": size}
 
 
 def recorded(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -149,6 +150,74 @@ class Ciphertext:
             raise BadInput("divide", "numbers other than 0", "0", "divide by something else")
         return self * (1 / divisor)
 
+    def __pow__(self, exponent: Any) -> Ciphertext:
+        """A power of 1 or above by squares and products: takes ⌈log2⌉ of it in levels."""
+        if isinstance(exponent, (float, np.floating)) and float(exponent).is_integer():
+            exponent = int(exponent)
+        try:
+            power = int(exponent.__index__())
+        except AttributeError:
+            remedy = "approximate other powers by a polynomial of products and sums"
+            got = type(exponent).__name__
+            raise Unsupported("power", "an integer as the exponent", got, remedy) from None
+        if power < 1:
+            remedy = "approximate 1/x by a polynomial of products and sums"
+            raise Unsupported("power", "an exponent of 1 or above", str(power), remedy)
+        depth = (power - 1).bit_length()
+        if depth > self.level:
+            wanted = f"a ciphertext at level {depth} or above for the power {power}"
+            raise BadInput("power", wanted, f"level {self.level}", "bootstrap it first")
+        return self._power(power, {1: self})
+
+    def _power(self, power: int, made: dict[int, Ciphertext]) -> Ciphertext:
+        if power not in made:
+            # The largest power of two below it is no deeper than all of it.
+            high = 1 << ((power - 1).bit_length() - 1)
+            made[power] = self._power(high, made) * self._power(power - high, made)
+        return made[power]
+
+    def __rtruediv__(self, other: Any) -> NoReturn:
+        remedy = "approximate 1/x by a polynomial of products and sums"
+        raise Unsupported("divide", "numbers in the clear to divide by", "a ciphertext", remedy)
+
+    def __eq__(self, other: object) -> NoReturn:
+        remedy = "decrypt it, or approximate the comparison: the sign bootstrap sharpens signs"
+        raise Unsupported("compare", "numbers in the clear", "a ciphertext", remedy)
+
+    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> NoReturn:
+        remedy = "decrypt it; a program cannot branch on what it does not see"
+        raise Unsupported("truth", "numbers in the clear", "a ciphertext", remedy)
+
+    def __float__(self) -> NoReturn:
+        raise Unsupported("convert", "numbers in the clear", "a ciphertext", "decrypt it first")
+
+    __int__ = __complex__ = __round__ = __abs__ = __float__
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise Unsupported("array", "numbers in the clear", "a ciphertext", "decrypt it first")
+
+    def __getitem__(self, key: object) -> NoReturn:
+        remedy = "multiply by a vector of zeros and ones, and rotate"
+        raise Unsupported("index", "numbers in the clear", "a ciphertext", remedy)
+
+    def __iter__(self) -> NoReturn:
+        return self[0]
+
+    def __matmul__(self, other: object) -> NoReturn:
+        remedy = "multiply by diagonals and add rotations"
+        raise Unsupported("matrix product", "products slot by slot", "@", remedy)
+
+    __rmatmul__ = __matmul__
+
+    def __floordiv__(self, other: object) -> NoReturn:
+        remedy = "approximate it by a polynomial of products and sums"
+        raise Unsupported("compute", "sums, products and powers", "another operator", remedy)
+
+    __rfloordiv__ = __mod__ = __rmod__ = __rpow__ = __floordiv__
+
     def times_i(self) -> Ciphertext:
         """i times the values: exact, and takes no level."""
         return self._made(self._native.multiply_i(), real=False)
@@ -184,6 +253,10 @@ class Ciphertext:
         """The bytes of its file."""
         return self._native.to_bytes()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travels as the bytes of its file; it comes back without its server: `server.attach`."""
+        return _restored, (self.params, self.to_bytes(), self._real)
+
     def __repr__(self) -> str:
         return (
             f"<becalm.ckks.Ciphertext of {self.slots} {'real' if self.real else 'complex'} values, "
@@ -193,7 +266,7 @@ class Ciphertext:
 
     def _of(self, op: str) -> Server:
         if self._server is None:
-            remedy = "call it of the server, or read the ciphertext with server.load"
+            remedy = "server.attach(x) tells it, and so does reading it with server.load"
             raise WrongKey(op, "a ciphertext that knows its server", "one that does not", remedy)
         return self._server
 
@@ -203,6 +276,16 @@ class Ciphertext:
         server = self._server or (other._server if other else None)
         real = self._real and real and (other is None or other._real)
         return Ciphertext(native, server, real)
+
+
+def _restored(name: str, file: bytes, real: bool) -> Ciphertext:
+    return Ciphertext(_context(name).ciphertext_from_bytes(file), None, real)
+
+
+@lru_cache(maxsize=1)
+def _context(name: str) -> _native.CkksContext:
+    """For ciphertexts that travel: a toy is allowed, as it was when they were made."""
+    return _native.CkksContext(name, True, 0)
 
 
 def numbers(op: str, value: Any) -> npt.NDArray[Any]:

@@ -17,20 +17,21 @@ others may see come from `decrypt_to_share`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _progress, _values
-from becalm._plan import KINDS, Params, Plan, Price, at_level, known, params, turn
+from becalm._plan import AS_MADE, KINDS, Params, Plan, Price, at_level, known, noted, params, turn
 from becalm._progress import Progress
 from becalm._vectors import Ciphertext, array, require, vector
-from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
+from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
 __all__ = [
     "Ciphertext",
@@ -115,23 +116,30 @@ class SecretKey(_Encrypts):
         return array(self._native.decrypt(require(x, "decrypt")._native), x.real)
 
     def decrypt_to_share(
-        self, x: Ciphertext, *, precision_bits: float, queries: int
+        self, x: Ciphertext, *, precision_bits: float, queries: int, bound: float = 1.0
     ) -> npt.NDArray[Any]:
         """The values with noise of standard deviation 2^-`precision_bits`, fit to be published.
 
         The noise hides the error of the ciphertext. `queries` is how many decryptions under this
         key will be shared in all; it is you who counts them. Asking for more bits than that
         allows is refused with the number that can be had.
-        """
-        bits = _values.real("decrypt_to_share", "precision_bits", precision_bits)
-        times = _values.count("decrypt_to_share", "queries", queries)
-        native = require(x, "decrypt_to_share")._native
-        return array(self._native.decrypt_to_share(native, bits, times), x.real)
 
-    def bits_to_share(self, x: Ciphertext, *, queries: int) -> float:
+        What a ciphertext claims of its error supposes that no value was larger than 1 when it was
+        multiplied, and results beyond `bound` are refused. Where they may be larger, `bound` says
+        by how many times, once for each product in a row, and the noise grows with it.
+        """
+        op = "decrypt_to_share"
+        bits = _values.real(op, "precision_bits", precision_bits)
+        times = _values.count(op, "queries", queries)
+        most = _values.real(op, "bound", bound)
+        native = require(x, op)._native
+        return array(self._native.decrypt_to_share(native, bits, times, most), x.real)
+
+    def bits_to_share(self, x: Ciphertext, *, queries: int, bound: float = 1.0) -> float:
         """Most `precision_bits` of `decrypt_to_share` for so many shared decryptions."""
         times = _values.count("bits_to_share", "queries", queries)
-        return require(x, "bits_to_share")._native.bits_to_share(times)
+        most = _values.real("bits_to_share", "bound", bound)
+        return require(x, "bits_to_share")._native.bits_to_share(times, most)
 
     def public_key(self) -> PublicKey:
         """A key with which anyone encrypts."""
@@ -217,11 +225,14 @@ class Server:
     def rotate(self, x: Ciphertext, by: int) -> Ciphertext:
         """The values moved to the left by `by` slots; needs the key of that rotation."""
         native = require(x, "rotate")._native
-        return Ciphertext(self._keys.rotate(native, turn(by)), self, x.real)
+        with _named(f"make keys with rotations=[{turn(by)}]"):
+            return Ciphertext(self._keys.rotate(native, turn(by)), self, x.real)
 
     def conjugate(self, x: Ciphertext) -> Ciphertext:
         """The complex conjugate of every value."""
-        return Ciphertext(self._keys.conjugate(require(x, "conjugate")._native), self, x.real)
+        native = require(x, "conjugate")._native
+        with _named("make keys with conjugate=True"):
+            return Ciphertext(self._keys.conjugate(native), self, x.real)
 
     def bootstrap(
         self,
@@ -290,8 +301,8 @@ class Server:
         return Ciphertext(self._plan.context.ciphertext_from_bytes(file), self, real)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the keys to a file, for `load_server`."""
-        self._keys.save(path)
+        """Writes the keys to a file, for `load_server`; what they were made for stands in it."""
+        self._keys.save(path, self._plan.note())
 
     def __repr__(self) -> str:
         kinds = ", ".join(self.kinds) or "no"
@@ -322,6 +333,9 @@ class Server:
             remedy = 'make keys with kinds="precise"'
             got = f"`{self._plan.name}`"
             raise WrongParams("bootstrap", "a precise set", got, remedy)
+        if inputs[0].slots > self.slots:
+            wanted, got = f"a ciphertext of at most {self.slots} slots", str(inputs[0].slots)
+            raise BadInput("bootstrap", wanted, got, f"make keys with slots={got}")
         session = self._opened(which)
         with _progress.shown(progress, "bootstrap", 1.0) as callback:
             return session.run([x._native for x in inputs], callback)
@@ -331,8 +345,26 @@ class Server:
             if self._session is None or self._session[0] != which:
                 self._session = None
                 program = self._plan.record(*which)
-                self._session = (which, _native.CkksSession(self._keys, program, self._matrices))
+                with _named(self._plan.remedy(*which[:2])):
+                    session = _native.CkksSession(self._keys, program, self._matrices)
+                self._session = (which, session)
             return self._session[1]
+
+
+@contextlib.contextmanager
+def _named(remedy: str) -> Iterator[None]:
+    """What is missing among the keys, or does not fit, is refused with the remedy as Python says
+    it.
+    """
+    try:
+        yield
+    except WrongKey as e:
+        # Not a ciphertext of another secret key, which no keys that are made here would help.
+        own = e.wanted.startswith("key ")
+        raise WrongKey(e.op, e.wanted, e.got, e.remedy if own else remedy) from None
+    except OutOfMemory as e:
+        least = 'ckks.load_server(path, memory="low") takes the least; or more stages, fewer slots'
+        raise OutOfMemory(e.op, e.wanted, e.got, least) from None
 
 
 class Keys(NamedTuple):
@@ -444,31 +476,37 @@ def load_secret_key(
 
 def load_server(
     path: str | os.PathLike[str],
-    name: str = "ckks_regular",
+    name: str | None = None,
     *,
     slots: int | None = None,
-    bootstrap: str | None = "medium",
+    bootstrap: str | None = AS_MADE,
     kinds: Iterable[str] | str | None = None,
     stage_count: int | None = None,
     allow_insecure: bool = False,
     threads: int = 0,
     memory: str | float = "full",
 ) -> Server:
-    """Reads the keys of a server; the other arguments are those that `keygen` was called with.
+    """Reads the keys of a server, and what they were made for; so does `becalm.load`.
+
+    `name`, `slots`, `bootstrap`, `kinds` and `stage_count` stand in the file: arguments are for
+    keys that suffice for something else besides.
 
     `memory` is what keys and encoded matrices of a bootstrap may take in all: gigabytes, `"full"`,
-    or `"low"`, which is as little as a bootstrap needs. What does not fit stays in the file, which
-    must not change, and is made when it is used, for some more time. Ciphertexts and the work on
-    them take more besides.
+    or `"low"`, which is as little as a bootstrap needs. Gigabytes go to what the largest step
+    takes, then to matrices that are kept, the largest first, for these take longer to make again,
+    then to keys. What does not fit stays in the file, which must not change, and is made when it
+    is used, for some more time. Ciphertexts and the work on them take more besides.
     """
     budget = _budget(memory)
+    found, note = _native.ckks_keys_of_file(path)
+    made = noted(note)
     plan = Plan(
-        name,
-        slots=slots,
-        bootstrap=bootstrap,
-        kinds=kinds,
+        found if name is None else name,
+        slots=made.get("slots") if slots is None else slots,
+        bootstrap=made.get("bootstrap", "medium") if bootstrap == AS_MADE else bootstrap,
+        kinds=made.get("kinds") if kinds is None else kinds,
         levels=None,
-        stage_count=stage_count,
+        stage_count=made.get("stage_count") if stage_count is None else stage_count,
         allow_insecure=allow_insecure,
         threads=threads,
     )
@@ -477,9 +515,14 @@ def load_server(
         return Server(plan, keys)
     if not budget:
         return Server(plan, keys, 0)
-    shares = [keys.shares(program, budget) for program in plan.programs.values()]
-    least = min(shares, key=lambda s: s[1], default=(0, budget))
-    return Server(plan, keys.ready(least[1]), least[0])
+    try:
+        shares = [keys.shares(program, budget) for program in plan.programs.values()]
+    except OutOfMemory as e:
+        remedy = 'allow more memory, "low", or keys of bootstrap="small" or of more stages'
+        raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
+    # Any of the bootstraps may run next: what each of them has room for.
+    matrices, ready = (min(s[k] for s in shares) if shares else budget for k in (0, 1))
+    return Server(plan, keys.ready(ready), matrices)
 
 
 def _budget(memory: str | float) -> int | None:

@@ -207,7 +207,7 @@ impl Contender {
             ms: times.median_ms * self.scale,
             times,
             scale: self.scale,
-            security_bits: p.estimated_bits()?,
+            security_bits: becalm::security::claimed(p.estimated_bits()?),
             log2_pfail: NoiseReport::of(p).log2_pfail,
             key_bytes: key_bytes(p),
             read_ms: sequential_read_ms(p.bootstrap_key_bytes()),

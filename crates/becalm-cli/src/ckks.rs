@@ -3,6 +3,7 @@
 use crate::report::{self, counted, facts, median, megabytes, table};
 use crate::run::peak_memory;
 use anyhow::{Result, bail};
+use becalm::Error;
 use becalm::backend::{Backend, CkksSession, Cpu};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, Rlwe};
@@ -16,6 +17,8 @@ use std::time::Instant;
 
 /// Memory that a regular bootstrap at N = 2^16 takes with its keys, and some to spare.
 const FULL_MEMORY: usize = 6_000_000_000;
+/// Values of the sparse bootstrap, unless others are asked for.
+const SPARSE: usize = 1024;
 /// By how many bits results may miss the precision of the formulas before they are wrong: the mean, and the worst slot.
 const TOLERANCE: (f64, f64) = (2.0, 5.0);
 
@@ -23,14 +26,14 @@ const TOLERANCE: (f64, f64) = (2.0, 5.0);
 #[derive(clap::Args, Clone)]
 pub struct Job {
     /// CKKS: which bootstrap.
-    #[arg(long, default_value = "regular", value_parser = ["regular", "sparse", "lossy", "sign"])]
+    #[arg(long, default_value = "regular", value_parser = ["regular", "sparse", "lossy", "sign", "precise"])]
     kind: String,
     /// CKKS: size of the keys; larger ones are faster.
     #[arg(long, default_value = "medium", value_parser = ["small", "medium", "large"])]
     keys: String,
-    /// CKKS: values in a ciphertext of the sparse bootstrap.
-    #[arg(long, default_value_t = 1024)]
-    slots: usize,
+    /// CKKS: values in a ciphertext of the sparse bootstrap, a power of two; 1024 if not given.
+    #[arg(long)]
+    slots: Option<usize>,
     /// CKKS: matrices of each transform, if not as many as the set has.
     #[arg(long)]
     stage_count: Option<usize>,
@@ -45,8 +48,26 @@ pub struct Job {
 impl Job {
     /// The same by name, as the command line has it.
     pub fn of(kind: &str, keys: &str, slots: usize, stage_count: Option<usize>, of: &str) -> Job {
+        let slots = (kind == "sparse").then_some(slots);
         let (kind, keys, of) = (kind.into(), keys.into(), of.into());
         Job { kind, keys, slots, stage_count, of, compact: false }
+    }
+
+    /// Refuses what the kind has no use for.
+    fn check(&self) -> becalm::Result<()> {
+        let Some(slots) = self.slots.filter(|_| self.kind != "sparse") else { return Ok(()) };
+        let got = format!("--slots {slots} beside --kind {}", self.kind);
+        let remedy = "leave --slots out, as every other kind takes all slots; --kind sparse takes a power of two from 2 to N/4";
+        Err(Error::bad_input("run", "--slots beside --kind sparse", got, remedy))
+    }
+
+    /// The standard set of the kind, and a toy like it.
+    fn sets(&self) -> (&'static str, &'static str) {
+        match self.kind.as_str() {
+            "lossy" | "sign" => ("ckks_slots_first", "ckks_toy_slots_first"),
+            "precise" => ("ckks_precise", "ckks_toy_precise"),
+            _ => ("ckks_regular", "ckks_toy_13"),
+        }
     }
 }
 
@@ -66,6 +87,7 @@ struct Report {
     backend: String,
     stored_key_bytes: usize,
     key_bytes: usize,
+    expanded_key_bytes: usize,
     matrix_bytes: usize,
     keygen_seconds: f64,
     prepare_seconds: f64,
@@ -95,6 +117,7 @@ pub fn run(
     threads: usize,
     json: bool,
 ) -> Result<()> {
+    job.check()?;
     let (params, why) = choose(job, name, full)?;
     params.require_secure(insecure || why.is_some())?;
     if let (Some(why), false) = (&why, json) {
@@ -129,14 +152,19 @@ fn choose(
     full: bool,
 ) -> Result<(&'static CkksParams, Option<String>)> {
     if let Some(name) = name {
-        return Ok((CkksParams::named(name)?, None));
+        let params = CkksParams::named(name)?;
+        if job.kind == "precise" && !params.bootstrap.is_some_and(|b| b.arcsine) {
+            let (wanted, got) = ("a set with the arcsine for --kind precise", format!("`{name}`"));
+            let remedy = "use --params ckks_precise, or ckks_toy_precise";
+            return Err(Error::wrong_params("run", wanted, got, remedy).into());
+        }
+        return Ok((params, None));
     }
-    let first = matches!(job.kind.as_str(), "lossy" | "sign");
+    let (standard, toy) = job.sets();
     if full || require_memory("run", FULL_MEMORY).is_ok() {
-        let name = if first { "ckks_slots_first" } else { "ckks_regular" };
-        return Ok((CkksParams::named(name)?, None));
+        return Ok((CkksParams::named(standard)?, None));
     }
-    let params = CkksParams::named(if first { "ckks_toy_slots_first" } else { "ckks_toy_13" })?;
+    let params = CkksParams::named(toy)?;
     let why = format!(
         "N = 2^16 takes {} of memory, more than is free: N = 2^{} instead, which protects nothing (--full insists)",
         megabytes(FULL_MEMORY),
@@ -159,19 +187,19 @@ pub fn program(context: &Context, job: &Job) -> becalm::Result<CkksProgram> {
     };
     let settings = Settings { stage_count: job.stage_count, baby, values };
     match job.kind.as_str() {
-        "sparse" => sparse(context, job.slots, &settings),
+        "sparse" => sparse(context, job.slots.unwrap_or(SPARSE), &settings),
         "lossy" => lossy(context, &settings),
         "sign" => sign(context, &settings),
         _ => regular(context, &settings),
     }
 }
 
-/// Values in reach of every kind: signs, or points of a disc or of −1 ..= 1.
+/// Values in reach of every kind: signs, which are what a precise one is for too, or points of a disc or of −1 ..= 1.
 fn message(job: &Job, slots: usize) -> Vec<Complex> {
     let ramp = |j: usize| 2.0 * j as f64 / slots as f64 - 1.0;
     let value = |j: usize| match (job.kind.as_str(), job.of.as_str()) {
         ("sign", "complex") => Complex::new(sign_of(j), sign_of(j / 2)),
-        ("sign", _) => Complex::from(sign_of(j)),
+        ("sign" | "precise", _) => Complex::from(sign_of(j)),
         (_, "complex") => {
             let turn = Complex::root(j * 7 % slots, slots);
             Complex::new(ramp(j) * turn.re, ramp(j) * turn.im)
@@ -217,7 +245,7 @@ fn run_session(session: &CkksSession<'_>, inputs: &[&Rlwe], steps: usize) -> Res
         bar.set_position(done as u64);
         let (wanted, got) = ("to go on", "Ctrl-C");
         match report::stopped() {
-            true => Err(becalm::Error::interrupted("bootstrap", wanted, got, "run it again")),
+            true => Err(Error::interrupted("bootstrap", wanted, got, "run it again")),
             false => Ok(()),
         }
     })?;
@@ -301,10 +329,9 @@ fn bootstrapped(
     let program = program(&context, job)?;
     let needs = program.needs();
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
-    let stored = context.stored_key_bytes(&needs);
-    let memory = if job.compact { stored } else { context.key_bytes(&needs) };
+    let (stored, expanded) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));
     if !quiet {
-        announce(params, slots, needs.rotations.len(), stored, memory)?;
+        announce(params, slots, needs.rotations.len(), [stored, expanded], job.compact)?;
     }
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program, job.compact))?;
@@ -326,7 +353,8 @@ fn bootstrapped(
         security_source: params.security_source,
         backend: format!("{} ({})", cpu.info().name, cpu.info().description),
         stored_key_bytes: stored,
-        key_bytes: memory,
+        key_bytes: keys.bytes(),
+        expanded_key_bytes: expanded,
         matrix_bytes: session.bytes(),
         keygen_seconds,
         prepare_seconds,
@@ -352,18 +380,21 @@ fn announce(
     p: &CkksParams,
     slots: usize,
     rotations: usize,
-    stored: usize,
-    memory: usize,
+    [stored, expanded]: [usize; 2],
+    compact: bool,
 ) -> Result<()> {
+    let memory = match compact {
+        true => format!("{} in memory instead of {}", megabytes(stored), megabytes(expanded)),
+        false => format!("{} in memory", megabytes(expanded)),
+    };
     let toy = if p.kind == Kind::Standard { "" } else { " (a toy)" };
     report::print(&format!(
-        "{}: N = 2^{}, {slots} slots, {:.1} bits of security{toy}\nkeys to make: {}, {} stored, {} in memory",
+        "{}: N = 2^{}, {slots} slots, {:.1} bits of security{toy}\nkeys to make: {}, {} stored, {memory}",
         p.name,
         p.log2_degree,
         p.security_bits,
         counted(rotations, "rotation"),
         megabytes(stored),
-        megabytes(memory),
     ))
 }
 
@@ -382,10 +413,16 @@ fn levels(r: &Report) -> String {
 
 fn print(r: &Report) -> Result<()> {
     let seconds = |s: f64| format!("{s:.3} s");
+    let compact = r.key_bytes < r.expanded_key_bytes;
     let keys = format!(
-        "{} stored, {} in memory, made in {}",
+        "{} stored, {} in memory{}, made in {}",
         megabytes(r.stored_key_bytes),
         megabytes(r.key_bytes),
+        if compact {
+            format!(" of {} expanded", megabytes(r.expanded_key_bytes))
+        } else {
+            String::new()
+        },
         seconds(r.keygen_seconds)
     );
     let encryption = format!("{}, {}", seconds(r.encrypt_seconds), seconds(r.decrypt_seconds));

@@ -98,6 +98,17 @@ fn run_bootstraps_ckks() {
     for wanted in ["keys to make", "after it", "all right"] {
         assert!(text.contains(wanted), "{text}");
     }
+    let precise = "run --scheme ckks --kind precise --allow-insecure --json --params";
+    let report = f.succeed(&format!("{precise} ckks_toy_precise --compact"));
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert!(report["bits_mean"].as_f64() > Some(25.0) && report["level_after"] == 8, "{report}");
+    let bytes = ["key_bytes", "expanded_key_bytes"].map(|name| report[name].as_f64().unwrap());
+    assert!(bytes[0] < 0.6 * bytes[1], "{bytes:?}");
+    assert!(f.refuse(&format!("{precise} ckks_toy_12")).contains("ckks_toy_precise"));
+    let says = f.refuse(&format!("run --scheme ckks {toy} --slots 33"));
+    assert!(says.contains("--slots 33") && says.contains("--kind sparse"), "{says}");
+    let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots 33"));
+    assert!(says.contains("power of two of 2 to"), "{says}");
     f.refuse("run --scheme ckks --params ckks_toy_12");
     assert!(f.refuse(&format!("run --scheme ckks {toy} --stage-count 9")).contains("[2, 3, 4, 5]"));
     assert!(f.refuse("run --scheme ckks --params tfhe_2_2").contains("ckks_regular"));

@@ -1,17 +1,17 @@
-//! CKKS: a context, keys, ciphertexts, programs of bootstraps and the sessions that run them.
+//! CKKS: a context, keys and ciphertexts.
 //!
 //! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
 use crate::call::{guarded, raise, supervised};
 use crate::ciphertext::trust;
+use crate::ckks_session::{CkksProgram, CkksSession};
 use crate::keys::CkksNeeds;
 use crate::save::{Watched, write_whole};
-use becalm::backend::{CkksMaps, CkksSession as Session, Cpu, Shares};
+use becalm::backend::{Cpu, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
-use becalm::ckks::{Context, Evaluator, LinearMap};
+use becalm::ckks::{Context, Evaluator};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
-use becalm::program::ckks::CkksProgram as Program;
 use becalm::{Error, Result, cipher};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -20,12 +20,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A context and the threads that it computes with.
-struct Machine {
-    context: Context,
-    cpu: Cpu,
+pub struct Machine {
+    pub(crate) context: Context,
+    pub(crate) cpu: Cpu,
 }
 
-type Shared = Arc<Machine>;
+pub(crate) type Shared = Arc<Machine>;
 
 /// The fields of [`CkksContext::describe`].
 type Claims = (bool, u32, usize, f64, usize, f64, f64, &'static str);
@@ -39,7 +39,7 @@ fn brief<T: Send>(
     guarded(|| py.detach(|| on.cpu.install(|| work(&on.context))).map_err(raise))
 }
 
-fn values(bytes: &[u8]) -> Vec<Complex> {
+pub(crate) fn values(bytes: &[u8]) -> Vec<Complex> {
     let (pairs, _) = bytes.as_chunks::<16>();
     let real = |b: &[u8]| b.try_into().map_or(f64::NAN, f64::from_le_bytes);
     pairs.iter().map(|p| Complex::new(real(&p[..8]), real(&p[8..]))).collect()
@@ -48,10 +48,6 @@ fn values(bytes: &[u8]) -> Vec<Complex> {
 fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> Bound<'py, PyBytes> {
     let flat = values.iter().flat_map(|v| [v.re.to_le_bytes(), v.im.to_le_bytes()]).flatten();
     PyBytes::new(py, &flat.collect::<Vec<u8>>())
-}
-
-fn interrupted(op: &'static str) -> Error {
-    Error::interrupted(op, "to go on", "a request to stop", "call it again")
 }
 
 /// A CKKS parameter set made ready.
@@ -126,8 +122,8 @@ impl CkksContext {
     fn load_keys(&self, py: Python<'_>, path: PathBuf, stored: bool) -> PyResult<CkksKeys> {
         let keys = supervised(py, None, |_| {
             self.0.cpu.install(|| {
-                let keys = self.0.context.open_keys(&path)?;
-                if stored { Ok(keys) } else { self.0.context.ready_keys(&keys, usize::MAX) }
+                let context = &self.0.context;
+                if stored { context.open_keys(&path) } else { context.load_keys(&path) }
             })
         })?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
@@ -184,6 +180,11 @@ impl CkksContext {
             program.map(|p| CkksProgram(Arc::new(p)))
         })
     }
+
+    /// Bytes of the matrices of a bootstrap, encoded.
+    fn matrix_bytes(&self, py: Python<'_>, program: &CkksProgram) -> PyResult<usize> {
+        brief(py, &self.0, |c| Ok(CkksSession::matrix_bytes(c, program)))
+    }
 }
 
 fn values_named(name: &str) -> Result<Values> {
@@ -221,16 +222,17 @@ impl CkksSecretKey {
         Ok(bytes_of(py, &brief(py, &self.0, |c| c.decrypt(&x.1, &self.1))?))
     }
 
-    /// Decrypts with noise of 2^-`precision_bits`, fit to be shared.
+    /// Decrypts values within `bound` with noise of 2^-`precision_bits`, fit to be shared.
     fn decrypt_to_share<'py>(
         &self,
         py: Python<'py>,
         x: &CkksCiphertext,
         precision_bits: f64,
         queries: u64,
+        bound: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let shared =
-            brief(py, &self.0, |c| c.decrypt_to_share(&x.1, &self.1, precision_bits, queries))?;
+        let share = |c: &Context| c.decrypt_to_share(&x.1, &self.1, precision_bits, queries, bound);
+        let shared = brief(py, &self.0, share)?;
         Ok(bytes_of(py, &shared))
     }
 
@@ -291,7 +293,7 @@ impl CkksPublicKey {
 
 /// A vector of complex numbers, encrypted.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksCiphertext(Shared, cipher::Rlwe);
+pub struct CkksCiphertext(pub(crate) Shared, pub(crate) cipher::Rlwe);
 
 impl CkksCiphertext {
     fn make(
@@ -353,9 +355,9 @@ impl CkksCiphertext {
         self.0.context.stored_ciphertext_bytes(&self.1)
     }
 
-    /// Bits that can be shared when so many decryptions are shared in all.
-    fn bits_to_share(&self, queries: u64) -> PyResult<f64> {
-        guarded(|| Ok(self.0.context.bits_to_share(&self.1, queries)))
+    /// Bits that can be shared of values within `bound` when so many decryptions are shared in all.
+    fn bits_to_share(&self, queries: u64, bound: f64) -> PyResult<f64> {
+        guarded(|| Ok(self.0.context.bits_to_share(&self.1, queries, bound)))
     }
 
     /// `self + other`.
@@ -413,7 +415,7 @@ impl CkksCiphertext {
 
 /// Evaluation keys; no secret is in them.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksKeys(Shared, Arc<cipher::CkksKeys>);
+pub struct CkksKeys(pub(crate) Shared, pub(crate) Arc<cipher::CkksKeys>);
 
 impl CkksKeys {
     fn make(
@@ -485,115 +487,14 @@ impl CkksKeys {
         self.make(py, |e| e.conjugate(&x.1))
     }
 
-    /// Writes a file.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    /// Writes a file, with a note for whoever reads it.
+    #[pyo3(signature = (path, note=""))]
+    fn save(&self, py: Python<'_>, path: PathBuf, note: &str) -> PyResult<()> {
         supervised(py, None, |watch| {
+            let context = &self.0.context;
             let write =
-                |out: &mut dyn Write| self.0.context.write_keys(&self.1, Watched(out, watch));
+                |out: &mut dyn Write| context.write_noted_keys(&self.1, note, Watched(out, watch));
             self.0.cpu.install(|| write_whole(&path, write))
         })
-    }
-}
-
-/// A recorded bootstrap.
-#[pyclass(frozen, module = "becalm._native")]
-pub struct CkksProgram(Arc<Program>);
-
-#[pymethods]
-impl CkksProgram {
-    /// The keys that it needs.
-    fn needs(&self) -> CkksNeeds {
-        CkksNeeds(self.0.needs())
-    }
-
-    /// Level and slots of each argument.
-    #[getter]
-    fn inputs(&self) -> Vec<(usize, usize)> {
-        let info = self.0.inputs().iter().filter_map(|r| self.0.info(*r));
-        info.map(|i| (i.level, i.slots)).collect()
-    }
-
-    /// Level of the results.
-    #[getter]
-    fn level(&self) -> usize {
-        self.0.outputs().first().and_then(|r| self.0.info(*r)).map_or(0, |i| i.level)
-    }
-
-    /// Standard deviation of the error that it adds to a slot, by the formulas.
-    #[getter]
-    fn error(&self) -> Option<f64> {
-        self.0.error()
-    }
-
-    /// Instructions, key switches, transforms and products that it takes, and bytes of its registers.
-    fn cost(&self) -> (usize, usize, usize, usize, usize) {
-        let c = self.0.cost();
-        (self.0.ops().len(), c.key_switches, c.transforms, c.products, c.bytes)
-    }
-
-    /// Refuses values that the approximations are not made for.
-    fn check_values(&self, data: &[u8]) -> PyResult<()> {
-        let data = values(data);
-        guarded(|| self.0.check_values(&data).map_err(raise))
-    }
-}
-
-/// A bootstrap made ready for keys: its matrices encoded.
-#[pyclass(frozen, module = "becalm._native")]
-pub struct CkksSession {
-    on: Shared,
-    keys: Arc<cipher::CkksKeys>,
-    program: Arc<Program>,
-    maps: CkksMaps,
-}
-
-#[pymethods]
-impl CkksSession {
-    /// Checks that the keys suffice and encodes the matrices, or those of them that fit so many bytes.
-    #[new]
-    #[pyo3(signature = (keys, program, budget=None))]
-    fn new(
-        py: Python<'_>,
-        keys: &CkksKeys,
-        program: &CkksProgram,
-        budget: Option<usize>,
-    ) -> PyResult<Self> {
-        let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.0.clone());
-        let open = || {
-            let evaluator = Evaluator::new(&on.context, &keys)?;
-            Ok(Session::within(evaluator, &program, budget.unwrap_or(usize::MAX))?.maps())
-        };
-        let maps = supervised(py, None, |_| on.cpu.install(open))?;
-        Ok(CkksSession { on, keys, program, maps })
-    }
-
-    /// Bytes of the encoded matrices.
-    #[getter]
-    fn nbytes(&self) -> usize {
-        self.maps.iter().flatten().map(LinearMap::bytes).sum()
-    }
-
-    /// Runs on ciphertexts; calls `progress(done, total)` meanwhile.
-    #[pyo3(signature = (inputs, progress=None))]
-    fn run(
-        &self,
-        py: Python<'_>,
-        inputs: Vec<Bound<'_, CkksCiphertext>>,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Vec<CkksCiphertext>> {
-        let inputs: Vec<cipher::Rlwe> = inputs.iter().map(|x| x.get().1.clone()).collect();
-        let total = self.program.ops().len();
-        let results = supervised(py, progress, |watch| {
-            self.on.cpu.install(|| {
-                let evaluator = Evaluator::new(&self.on.context, &self.keys)?;
-                let session = Session::resume(evaluator, &self.program, self.maps.clone())?;
-                let given: Vec<&cipher::Rlwe> = inputs.iter().collect();
-                session.run_with(&given, |done, _| match watch.step(done, total) {
-                    true => Ok(()),
-                    false => Err(interrupted("bootstrap")),
-                })
-            })
-        })?;
-        Ok(results.into_iter().map(|x| CkksCiphertext(self.on.clone(), x)).collect())
     }
 }

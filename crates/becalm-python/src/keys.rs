@@ -227,6 +227,21 @@ pub fn kind_of_file(path: PathBuf) -> PyResult<(&'static str, String)> {
     })
 }
 
+/// The parameter set of a file of evaluation keys of CKKS, and the note in it.
+#[pyfunction]
+pub fn ckks_keys_of_file(path: PathBuf) -> PyResult<(String, String)> {
+    guarded(|| match becalm::ckks::inspect(&path).map_err(raise)? {
+        Some(found) if found.kind == "becalm.ckks_evaluation_keys" => {
+            Ok((found.params, found.note))
+        }
+        other => {
+            let got = other.map_or("another file", |found| found.kind);
+            let (wanted, remedy) = ("evaluation keys of CKKS", "choose what server.save wrote");
+            Err(raise(becalm::Error::bad_file("load", wanted, got, remedy)))
+        }
+    })
+}
+
 /// What keys are for, each up to a level.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct CkksNeeds(pub Needs);

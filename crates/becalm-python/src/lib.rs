@@ -9,6 +9,7 @@ mod call;
 mod ciphertext;
 mod circuit;
 mod ckks;
+mod ckks_session;
 mod evaluate;
 mod integers;
 mod keys;
@@ -31,10 +32,9 @@ mod _native {
     #[pymodule_export]
     use crate::circuit::Circuit;
     #[pymodule_export]
-    use crate::ckks::{
-        CkksCiphertext, CkksContext, CkksKeys, CkksProgram, CkksPublicKey, CkksSecretKey,
-        CkksSession,
-    };
+    use crate::ckks::{CkksCiphertext, CkksContext, CkksKeys, CkksPublicKey, CkksSecretKey};
+    #[pymodule_export]
+    use crate::ckks_session::{CkksProgram, CkksSession};
     #[pymodule_export]
     use crate::evaluate::{Evaluator, require_machine};
     #[pymodule_export]
@@ -46,7 +46,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::keys::{
-        CkksNeeds, EvaluationKey, SecretKey, SlotKey, available_memory, kind_of_file,
+        CkksNeeds, EvaluationKey, SecretKey, SlotKey, available_memory, ckks_keys_of_file,
+        kind_of_file,
     };
     #[pymodule_export]
     use crate::params::Params;

@@ -13,7 +13,7 @@ use crate::cases::matches;
 use crate::rows::Times;
 use anyhow::{Context, Result, anyhow};
 use becalm::math::buffer::available_memory;
-use becalm::security::{Instance, Secret, least_bits};
+use becalm::security::{Instance, Secret, claimed, least_bits};
 use child::{Answer, Worker};
 use peers::{ACKNOWLEDGEMENT, Peer};
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub struct Side {
     pub slots: usize,
     /// log2 of the largest modulus.
     pub log2_modulus: f64,
-    /// Bits by becalm's strict estimate, the least over both secrets where the ephemeral one is known.
+    /// Bits by becalm's strict estimate, the least over both secrets where the ephemeral one is known; rounded down to a tenth.
     pub security_bits: f64,
     /// Failures of the range of EvalMod: `"0"`, `"2^-138.7"`, `"not stated"`.
     pub pfail: String,
@@ -111,7 +111,7 @@ pub struct Row {
     pub ratio: Option<f64>,
     /// Both sides worked by turns; else one after the other, for want of memory.
     pub by_turns: bool,
-    /// Why it was not measured.
+    /// Why it was not measured, or, where `ours` was, why the peer was not.
     pub left_out: Option<String>,
     /// What the peer's licence asks to be said.
     pub acknowledgement: Option<&'static str>,
@@ -298,10 +298,29 @@ fn apart(plan: &Plan, group: &Group, rows: &mut Vec<Row>) -> Result<()> {
         Ok(all)
     };
     let ours = alone(start_ours(plan, group).map(Some))?;
-    let peer = alone(start_peer(plan, group))?;
+    let peer = alone(start_peer(plan, group));
+    let peer = match peer {
+        Err(why) if why.is::<Lacking>() => return ours_alone(group, ours, &why, rows),
+        other => other?,
+    };
     for (mut measured, theirs) in ours.into_iter().zip(peer) {
         measured.sides.extend(theirs.sides);
         rows.push(row(group, measured, false)?);
+    }
+    Ok(())
+}
+
+/// Our side is measured already: it stays, with the reason why nothing stands beside it.
+fn ours_alone(
+    group: &Group,
+    ours: Vec<Measured>,
+    why: &anyhow::Error,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    eprintln!("  without the peer: {why:#}");
+    for measured in ours {
+        let left_out = Some(format!("{why:#}"));
+        rows.push(Row { left_out, acknowledgement: None, ..row(group, measured, false)? });
     }
     Ok(())
 }
@@ -418,7 +437,7 @@ fn side(worker: &Worker, answers: &[Answer], bits_signs: Option<f64>) -> Result<
     })
 }
 
-/// Bits by the strict estimate, here and now, the same way for all.
+/// Bits by the strict estimate, here and now, the same way for all, as claims are shown.
 fn security(r: &child::Ready) -> Result<f64> {
     let instance = |log2_q, weight: Option<u32>| Instance {
         n: 1 << r.log2_degree,
@@ -430,7 +449,7 @@ fn security(r: &child::Ready) -> Result<f64> {
     if let (Some(q), Some(_)) = (r.ephemeral_log2_modulus, r.ephemeral_weight) {
         all.push(instance(q, r.ephemeral_weight));
     }
-    Ok(least_bits(&all)?)
+    Ok(claimed(least_bits(&all)?))
 }
 
 fn row(group: &Group, measured: Measured, by_turns: bool) -> Result<Row> {
@@ -468,7 +487,7 @@ fn time(side: &Side, threads: usize) -> f64 {
 /// The rows as a table to read.
 pub fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<28} {:>9} {:>9} {:>6}  {:>11} {:>11} {:>5} {:>7} {:>7} {:>6}\n",
+        "{:<28} {:>9} {:>9} {:>6}  {:>11} {:>11} {:>5} {:>7} {:>7} {:>11}\n",
         "case",
         "ours s",
         "peer s",
@@ -482,7 +501,10 @@ pub fn table(rows: &[Row]) -> String {
     );
     for r in rows {
         let _ = match (&r.ours, &r.left_out) {
-            (Some(ours), _) => writeln!(text, "{}", line(r, ours)),
+            (Some(ours), why) => {
+                let why = why.as_ref().map_or(String::new(), |why| format!("  no peer: {why}"));
+                writeln!(text, "{}{why}", line(r, ours))
+            }
             (None, Some(why)) => writeln!(text, "{:<28} left out: {why}", r.case),
             _ => Ok(()),
         };
@@ -500,7 +522,7 @@ fn line(r: &Row, ours: &Side) -> String {
     };
     let gigabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e9);
     format!(
-        "{:<28} {:>9.4} {:>9} {:>6}  {:>11} {:>11} {:>5} {:>7} {:>7} {:>6}",
+        "{:<28} {:>9.4} {:>9} {:>6}  {:>11} {:>11} {:>5} {:>7} {:>7} {:>11}",
         r.case,
         time(ours, r.threads),
         r.peer.as_ref().map_or("-".into(), |p| format!("{:.4}", time(p, r.threads))),
@@ -510,6 +532,51 @@ fn line(r: &Row, ours: &Side) -> String {
         both(&|s| s.level.to_string()),
         both(&|s| gigabytes(s.key_bytes)),
         both(&|s| gigabytes(s.peak_bytes.unwrap_or(0))),
-        both(&|s| format!("{:.0}", s.security_bits)),
+        both(&|s| format!("{:.1}", s.security_bits)),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side() -> Side {
+        let seconds = Seconds { median: 2.0, min: 1.0, max: 3.0, rounds: 3 };
+        Side {
+            name: "becalm".into(),
+            version: "1".into(),
+            params: "p".into(),
+            log2_degree: 12,
+            slots: 2048,
+            log2_modulus: 1000.0,
+            security_bits: 0.0,
+            pfail: "0".into(),
+            seconds,
+            processor: 2.0,
+            bits_mean: 25.0,
+            bits_worst: 24.0,
+            bits_signs: None,
+            level: 10,
+            key_bytes: 2,
+            stored_key_bytes: 1,
+            keygen_seconds: 1.0,
+            peak_bytes: None,
+        }
+    }
+
+    /// A peer that does not start after our side has run takes nothing of it away.
+    #[test]
+    fn our_side_stays_without_the_peer() {
+        let kind = ours::kind("regular").unwrap();
+        let (peer, case) = (Some(Peer::Lattigo), "ckks/lattigo/regular/1".to_string());
+        let group = Group { kind, peer, threads: vec![1], cases: vec![] };
+        let command = "bootstrap ramp".to_string();
+        let measured = Measured { case, threads: 1, command, sides: vec![side()] };
+        let (why, mut rows) = (anyhow!("no Go").context(Lacking), vec![]);
+        ours_alone(&group, vec![measured], &why, &mut rows).unwrap();
+        assert!(rows[0].ours.is_some() && rows[0].peer.is_none() && rows[0].ratio.is_none());
+        assert!(rows[0].left_out.as_ref().is_some_and(|w| w.contains("no Go")), "{rows:?}");
+        let text = table(&rows);
+        assert!(text.contains("2.0000") && text.contains("no peer: ") && text.contains("no Go"));
+    }
 }

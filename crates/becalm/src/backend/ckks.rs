@@ -58,7 +58,7 @@ impl Shares {
             map + context.key_bytes(&program.needs_of(op))
         };
         let least = program.ops().iter().map(own).max().unwrap_or(0);
-        let all = program.maps().iter().map(|m| encoded_bytes(context, m)).sum::<usize>();
+        let all = CkksSession::matrix_bytes(context, program);
         if bytes >= all + context.ready_bytes(keys) {
             return Ok(Shares { matrices: usize::MAX, keys: usize::MAX });
         }
@@ -148,6 +148,11 @@ impl<'a> CkksSession<'a> {
     /// Bytes of the encoded matrices.
     pub fn bytes(&self) -> usize {
         self.maps.iter().flatten().map(LinearMap::bytes).sum()
+    }
+
+    /// Bytes of the matrices of a program when all are encoded.
+    pub fn matrix_bytes(context: &Context, program: &CkksProgram) -> usize {
+        program.maps().iter().map(|m| encoded_bytes(context, m)).sum()
     }
 
     /// Runs the program on ciphertexts at the levels of its inputs or above.

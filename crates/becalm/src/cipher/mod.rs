@@ -13,6 +13,6 @@ pub use encoding::Encoding;
 pub(crate) use key::check_structure;
 pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};
 pub use rlwe::{CkksKeys, CkksPublicKey, CkksSecretKey, Rlwe, SwitchKey};
-pub(crate) use rlwe::{Held, Packed, Purpose, StoredKey};
+pub(crate) use rlwe::{Held, KeyFile, Packed, Purpose, StoredKey};
 pub(crate) use slot_key::slot_gadget;
 pub use slot_key::{RowSums, SlotKey, SlotKeyKind};

@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// One ciphertext: up to N/2 complex values under one key.
@@ -160,11 +162,48 @@ pub(crate) struct StoredKey {
     pub(crate) bodies: Packed,
 }
 
+impl StoredKey {
+    /// Whether its bodies are in memory, where they were packed from a key that was ready.
+    pub(crate) fn in_memory(&self) -> bool {
+        matches!(self.bodies, Packed::Memory(_))
+    }
+}
+
 /// Where packed bodies are.
 pub(crate) enum Packed {
     Memory(Vec<u8>),
     /// From which byte on.
-    File(Arc<Mutex<File>>, u64),
+    File(Arc<KeyFile>, u64),
+}
+
+/// A file of keys that stays open, and its length and time of change when its digest was checked.
+pub(crate) struct KeyFile {
+    file: Mutex<File>,
+    state: (u64, SystemTime),
+}
+
+impl KeyFile {
+    /// To be called before the digest is checked.
+    pub(crate) fn new(file: File) -> io::Result<KeyFile> {
+        let state = KeyFile::state(&file)?;
+        Ok(KeyFile { file: Mutex::new(file), state })
+    }
+
+    fn state(file: &File) -> io::Result<(u64, SystemTime)> {
+        let found = file.metadata()?;
+        Ok((found.len(), found.modified().unwrap_or(SystemTime::UNIX_EPOCH)))
+    }
+
+    /// Fills `bytes` from byte `at` on; an error if the file was written to since.
+    pub(crate) fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(at))?;
+        file.read_exact(bytes)?;
+        if KeyFile::state(&file)? == self.state {
+            return Ok(());
+        }
+        Err(io::Error::other("a file that was changed since it was opened"))
+    }
 }
 
 /// A switch key, ready or packed.

@@ -24,28 +24,23 @@ pub(crate) fn residue(x: f64, p: u64) -> f64 {
     if x < 0.0 { -centred(magnitude, p) } else { centred(magnitude, p) }
 }
 
-/// Whether the vectors' way of rounding does for these: all below 2^70.
+/// What the vectors' way of rounding takes stays below this, log2.
+const ROUNDED_BITS: i32 = 70;
+
+/// Whether the vectors' way of rounding does for these. Not for secret ones: what is done then takes its time by their size.
 fn small(coefficients: &[f64]) -> bool {
-    coefficients.iter().fold(0.0, |most, c| f64::max(most, c.abs())) < 2f64.powi(70)
+    let largest = coefficients.iter().fold(0.0, |most, c| f64::max(most, c.abs()));
+    largest < 2f64.powi(ROUNDED_BITS)
 }
 
-/// Coefficients, rounded, and `noise`, modulo word `i` of a ring, as values.
-fn transformed(
-    ring: &Ring,
-    i: usize,
-    (coefficients, small): (&[f64], bool),
-    noise: Option<&[f64]>,
-    limb: &mut [f64],
-) {
+/// Coefficients, rounded, modulo word `i` of a ring, as values.
+fn transformed(ring: &Ring, i: usize, (coefficients, small): (&[f64], bool), limb: &mut [f64]) {
     if small {
         ring.round(i, limb, coefficients);
     } else {
         let p = ring.word(i).p;
         let limb = limb.iter_mut().zip(coefficients);
         limb.for_each(|(x, c)| *x = residue(c.round_ties_even(), p));
-    }
-    if let Some(noise) = noise {
-        ring.add(i, limb, noise);
     }
     ring.forward(i, limb);
 }
@@ -62,6 +57,9 @@ fn embedded(plan: &Plan, slots: &[(usize, usize)], values: &[Complex], scale: f6
     data.iter_mut().for_each(|x| *x *= factor);
     data
 }
+
+/// What the coefficients of a message that is encrypted stay below, log2.
+pub(crate) const MESSAGE_BITS: i32 = 2 * ROUNDED_BITS - 1;
 
 impl Context {
     /// Refuses what cannot be encoded: more values than slots, a number that is no power of two, values that are not
@@ -105,25 +103,35 @@ impl Context {
 
     /// Coefficients, rounded, as values modulo the given words: a limb each.
     pub(crate) fn limbs(&self, coefficients: &[f64], words: &[usize]) -> Scratch {
-        self.values_of(coefficients, None, words)
+        let (ring, n) = (self.ring(), coefficients.len());
+        let (mut out, coefficients) =
+            (ring.scratch(words.len() * n), (coefficients, small(coefficients)));
+        let limbs = out.par_chunks_mut(n).zip(words);
+        limbs.for_each(|(limb, i)| transformed(ring, *i, coefficients, limb));
+        out
     }
 
-    /// Coefficients, rounded, plus noise of small integers.
+    /// Coefficients of a secret message below 2^[`MESSAGE_BITS`], rounded, plus noise of small integers. What is done does not
+    /// depend on them: x = low + 2^70·high, |low| ≤ 2^69, both for every coefficient of any size.
     pub(crate) fn noisy_limbs(
         &self,
         coefficients: &[f64],
         noise: &[f64],
         words: &[usize],
     ) -> Scratch {
-        self.values_of(coefficients, Some(noise), words)
-    }
-
-    fn values_of(&self, coefficients: &[f64], noise: Option<&[f64]>, words: &[usize]) -> Scratch {
-        let (ring, n) = (self.ring(), coefficients.len());
-        let (mut out, coefficients) =
-            (ring.scratch(words.len() * n), (coefficients, small(coefficients)));
-        let limbs = out.par_chunks_mut(n).zip(words);
-        limbs.for_each(|(limb, i)| transformed(ring, *i, coefficients, noise, limb));
+        let (ring, n, unit) = (self.ring(), coefficients.len(), 2f64.powi(ROUNDED_BITS));
+        let high = coefficients.iter().map(|x| (x / unit).round_ties_even());
+        let high = Zeroizing::new(high.collect::<Vec<f64>>());
+        let low = coefficients.iter().zip(high.iter()).map(|(x, h)| x - h * unit);
+        let low = Zeroizing::new(low.collect::<Vec<f64>>());
+        let mut out = ring.scratch(words.len() * n);
+        out.par_chunks_mut(n).zip(words).for_each(|(limb, i)| {
+            ring.round(*i, limb, &high);
+            ring.scale(*i, limb, residue(unit, ring.word(*i).p));
+            ring.add_rounded(*i, limb, &low);
+            ring.add(*i, limb, noise);
+            ring.forward(*i, limb);
+        });
         out
     }
 
@@ -144,7 +152,7 @@ impl Context {
             let coefficients = (&coefficients[..], small(&coefficients));
             out.par_chunks_mut(n / 8).zip(&words).for_each(|(kept, i)| {
                 let mut limb = ring.scratch(n / 8);
-                transformed(ring, *i, coefficients, None, &mut limb);
+                transformed(ring, *i, coefficients, &mut limb);
                 kept.iter_mut().zip(&order[*i]).for_each(|(x, k)| *x = limb[*k as usize]);
             });
             return out;
@@ -192,5 +200,32 @@ impl Context {
             out.iter_mut().zip(digit.iter()).for_each(|(x, d)| *x = *x * p + d);
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::CkksParams;
+
+    /// Messages of all sizes are encoded by the same steps, and rightly.
+    #[test]
+    fn large_messages_are_encoded_as_small_ones_are() {
+        let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
+        let (ring, n) = (context.ring(), context.params().degree());
+        let size = |j: usize| 2f64.powi((j % (MESSAGE_BITS as usize + 1)) as i32) * 0.999;
+        let message: Vec<f64> =
+            (0..n).map(|j| size(j) * if j % 3 == 0 { -1.0 } else { 1.0 }).collect();
+        let noise: Vec<f64> = (0..n).map(|j| (j % 9) as f64 - 4.0).collect();
+        let words = context.words_of(3, 0);
+        let mut limbs = context.noisy_limbs(&message, &noise, &words);
+        for (limb, i) in limbs.chunks_mut(n).zip(&words) {
+            let p = ring.word(*i).p;
+            ring.backward(*i, limb);
+            for (j, x) in limb.iter().enumerate() {
+                let wanted = residue(message[j].round_ties_even(), p) + noise[j];
+                assert_eq!((x - wanted) % p as f64, 0.0, "{} modulo {p}", message[j]);
+            }
+        }
     }
 }

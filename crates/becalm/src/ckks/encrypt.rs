@@ -3,6 +3,7 @@
 //! (b + m, a) with b = e − a·s; public: (v·b + e_0 + m, v·a + e_1), v ternary.
 
 use super::Context;
+use super::encode::MESSAGE_BITS;
 use crate::cipher::{CkksPublicKey, CkksSecretKey, KeyId, Rlwe};
 use crate::math::complex::Complex;
 use crate::math::random::{Domain, NoiseStream, SecretSeed};
@@ -80,7 +81,7 @@ impl Context {
         }
         let coefficients = Zeroizing::new(self.coefficients(values, self.scale(level)?));
         let largest = coefficients.iter().map(|x| x.abs()).fold(0.0, f64::max);
-        let room = self.room(level);
+        let room = self.room(level).min(2f64.powi(MESSAGE_BITS));
         if largest < room {
             return Ok(coefficients);
         }

@@ -5,6 +5,7 @@
 
 use super::encode::residue;
 use super::inspect::{self, named};
+use super::key_switch::KeyInUse;
 use super::{Context, power_of_rotation};
 use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::math::complex::Complex;
@@ -18,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Relative difference of two scales that counts as none.
 const SAME_SCALE: f64 = 1e-12;
 
-/// A context with keys: what a server computes with. Keys that are packed or in their file are expanded when they are first used, no
-/// more of them than the level takes, and kept until the evaluator goes or a session lets go of them.
+/// A context with keys: what a server computes with. Keys that are packed are expanded block by block; those in their file are read
+/// when they are first used, no more of them than the level takes, and kept until the evaluator goes or a session lets go of them.
 pub struct Evaluator<'a> {
     context: &'a Context,
     keys: &'a CkksKeys,
@@ -413,12 +414,12 @@ impl Sum {
     }
 
     /// The sum relinearized and rescaled.
-    pub(crate) fn finish(mut self, context: &Context, key: &SwitchKey, like: &Rlwe) -> Rlwe {
+    pub(crate) fn finish(mut self, context: &Context, key: &KeyInUse, like: &Rlwe) -> Rlwe {
         let Some(square) = self.square.take() else { return self.rescale(context, like) };
         let (from, to) = (self.level, self.level - 1);
-        let digits = context.decompose(&square, from, key.special);
+        let digits = context.decompose(&square, from, key.special());
         let raised = context.inner_product(&digits, key, [&self.parts[0], &self.parts[1]]);
-        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], from, to, key.special));
+        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], from, to, key.special()));
         self.stamped(context, like, parts)
     }
 
@@ -483,19 +484,15 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The key for a purpose, which is to reach up to `level`.
-    pub(crate) fn key(
-        &self,
-        op: &'static str,
-        purpose: Purpose,
-        level: usize,
-    ) -> Result<Arc<SwitchKey>> {
+    pub(crate) fn key(&self, op: &'static str, purpose: Purpose, level: usize) -> Result<KeyInUse> {
         let which = (purpose, self.context.tier_at(level));
         // To an ephemeral secret there is one level.
         let level = if purpose == Purpose::ToEphemeral { 0 } else { level };
         let held = self.keys.switches.get(&which);
         match held.filter(|k| k.level() >= level) {
-            Some(Held::Ready(key)) => return Ok(key.clone()),
-            Some(Held::Stored(key)) => return self.read(which, key, level),
+            Some(Held::Ready(key)) => return Ok(KeyInUse::Ready(key.clone())),
+            Some(Held::Stored(key)) if key.in_memory() => return Ok(KeyInUse::Packed(key.clone())),
+            Some(Held::Stored(key)) => return self.read(which, key, level).map(KeyInUse::Ready),
             None => {}
         }
         let degree = self.context.params().degree();
@@ -508,7 +505,7 @@ impl<'a> Evaluator<'a> {
         Err(Error::wrong_key(op, format!("a key for {what} up to level {level}"), got, remedy))
     }
 
-    /// A key that was packed, up to `level`.
+    /// A key that is in a file, up to `level`.
     fn read(
         &self,
         which: (Purpose, usize),
@@ -545,7 +542,7 @@ impl<'a> Evaluator<'a> {
             let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
             let permutation = context.permutation(*power);
             let parts = [0, 1].map(|k| {
-                let part = context.divide(&raised.parts[k], level, level, key.special);
+                let part = context.divide(&raised.parts[k], level, level, key.special());
                 context.permute(&part, &permutation)
             });
             let mut out = context.ciphertext(x, x.level, x.scale, parts);
@@ -589,9 +586,9 @@ impl<'a> Evaluator<'a> {
             false => self.key("bootstrap", Purpose::ToEphemeral, raised)?,
         };
         let (context, level) = (self.context, x.level);
-        let digits = context.decompose(&x.parts[1], level, key.special);
+        let digits = context.decompose(&x.parts[1], level, key.special());
         let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
-        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], level, level, key.special));
+        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], level, level, key.special()));
         Ok(context.ciphertext(x, x.level, x.scale, parts))
     }
 }

@@ -33,6 +33,8 @@ pub struct Description {
     pub error: Option<f64>,
     /// What evaluation keys are for, and up to which level; one for each tier of the chain that it serves.
     pub switches: Vec<(String, usize)>,
+    /// What whoever made the keys noted ([`Context::write_noted_keys`](super::Context::write_noted_keys)).
+    pub note: String,
     /// Length of the file.
     pub bytes: u64,
 }
@@ -43,7 +45,7 @@ pub struct Description {
 /// `Io`; `BadFile` for a header of CKKS that becalm would not read.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
     let path = path.as_ref();
-    if let Some((header, bytes)) = wire::claims(path)? {
+    if let Some((header, note, bytes)) = wire::claims(path)? {
         let set = CkksParams::named(&header.set).ok();
         let degree = set.map_or(0, CkksParams::degree);
         let switch = |(purpose, _, level, _): &(Purpose, u32, u32, PublicSeed)| {
@@ -59,6 +61,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
             slots: None,
             error: None,
             switches: header.switches.iter().map(switch).collect(),
+            note,
             bytes,
         }));
     }
@@ -81,6 +84,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
         slots: claim(&header, "slots")?,
         error: claim(&header, "error")?,
         switches: vec![],
+        note: String::new(),
         bytes,
     }))
 }

@@ -9,14 +9,34 @@
 //! Source: Han–Ki 2019; Bossuat et al. 2021 (hoisting).
 
 use super::Context;
-use crate::cipher::SwitchKey;
-use crate::math::rns::{Converter, First, Prepared, Scratch, centred};
+use crate::cipher::{StoredKey, SwitchKey};
+use crate::math::rns::{Converter, First, Prepared, Scratch, Uniform, centred};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Words that are lifted together: their limbs stay in the last cache until they are used up.
 const GROUP: usize = 4;
+
+/// Values of each digit of a packed key that are expanded at a time: they stay in the second cache.
+const BLOCK: usize = 2048;
+
+/// A key as it is used: ready, or packed in memory, of which a block is expanded when its turn comes. Less is read from memory
+/// then, which takes about as long as expanding it.
+pub(crate) enum KeyInUse {
+    Ready(Arc<SwitchKey>),
+    Packed(Arc<StoredKey>),
+}
+
+impl KeyInUse {
+    /// Special words of the key.
+    pub(crate) fn special(&self) -> usize {
+        match self {
+            KeyInUse::Ready(key) => key.special,
+            KeyInUse::Packed(key) => key.special,
+        }
+    }
+}
 
 /// The digits of a polynomial, ready to be lifted to all words of its level and the special words.
 pub(crate) struct Decomposed<'a> {
@@ -114,26 +134,60 @@ impl Context {
         });
     }
 
-    /// The rows (b_j, a_j) of a key modulo limb `i` of a polynomial at `level`.
-    pub(crate) fn key_rows<'a>(
+    /// `out ← first + Σ_j rows_j·(b_j, a_j)` modulo limb `i` of a polynomial at `level`, for the digits `rows` of it.
+    pub(crate) fn key_product(
         &self,
-        key: &'a SwitchKey,
-        level: usize,
-        digits: usize,
-        i: usize,
-    ) -> [Vec<&'a [f64]>; 2] {
-        let (n, stored) = (self.params().degree(), key.count + key.special);
-        let count = self.words(level);
-        let at = if i < count { i } else { key.count + i - count };
-        [&key.bodies, &key.masks]
-            .map(|rows| (0..digits).map(|j| &rows[(j * stored + at) * n..][..n]).collect())
+        key: &KeyInUse,
+        [i, level]: [usize; 2],
+        rows: &[&[f64]],
+        out: [&mut [f64]; 2],
+        first: [First; 2],
+    ) {
+        let (n, word, count) = (self.params().degree(), self.word_of(level, i), self.words(level));
+        let place = |whole: usize| if i < count { i } else { whole + i - count };
+        match key {
+            KeyInUse::Ready(key) => {
+                let (stored, at) = (key.count + key.special, place(key.count));
+                let [bodies, masks]: [Vec<&[f64]>; 2] = [&key.bodies, &key.masks].map(|all| {
+                    (0..rows.len()).map(|j| &all[(j * stored + at) * n..][..n]).collect()
+                });
+                self.ring().dot_pair(word, out, rows, [&bodies, &masks], first);
+            }
+            KeyInUse::Packed(key) => {
+                let at = place(self.words(key.level));
+                self.packed_product(key, [at, word], rows, out, first);
+            }
+        }
+    }
+
+    /// [`Context::key_product`] with limb `at` of a packed key, modulo word `word`.
+    fn packed_product(
+        &self,
+        key: &StoredKey,
+        [at, word]: [usize; 2],
+        rows: &[&[f64]],
+        [x, y]: [&mut [f64]; 2],
+        first: [First; 2],
+    ) {
+        let (ring, n) = (self.ring(), self.params().degree());
+        let (block, each) = (BLOCK.min(n), self.limb_bytes(word) / (n / BLOCK.min(n)));
+        let bytes: Vec<&[u8]> = (0..rows.len()).map(|j| self.packed_limb(key, j, at)).collect();
+        let mut masks: Vec<Uniform> =
+            (0..rows.len()).map(|j| self.mask_row(&key.seed, j, word, block)).collect();
+        for (b, (x, y)) in x.chunks_mut(block).zip(y.chunks_mut(block)).enumerate() {
+            let bodies: Vec<&[u8]> = bytes.iter().map(|bytes| &bytes[b * each..]).collect();
+            let masks: Vec<&[f64]> = masks.iter_mut().map(|m| m.next(ring)).collect();
+            let rows: Vec<&[f64]> = rows.iter().map(|r| &r[b * block..][..block]).collect();
+            let first = first.map(|f| f.part(b * block, block));
+            ring.dot_packed(word, [x, y], &rows, &bodies, &masks, first);
+        }
     }
 
     /// Σ_j digit_j·(b_j, a_j) + P·(`add_0`, `add_1`), where they are not empty.
     pub(crate) fn inner_product(
         &self,
         digits: &Decomposed,
-        key: &SwitchKey,
+        key: &KeyInUse,
         add: [&[f64]; 2],
     ) -> Raised {
         let (ring, n, level) = (self.ring(), self.params().degree(), digits.level);
@@ -142,8 +196,7 @@ impl Context {
         let mut out = Raised { level, parts };
         self.each_word(digits, out.limbs(n), |i, rows, [x, y]| {
             let word = self.word_of(level, i);
-            let [bodies, masks] = self.key_rows(key, level, rows.len(), i);
-            ring.dot_pair(word, [&mut *x, &mut *y], rows, [&bodies, &masks], [First::Zero; 2]);
+            self.key_product(key, [i, level], rows, [&mut *x, &mut *y], [First::Zero; 2]);
             for (x, add) in [x, y].into_iter().zip(add) {
                 if i < count && !add.is_empty() {
                     let p = self.special_product(digits.special, word);

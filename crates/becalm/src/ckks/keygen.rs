@@ -4,7 +4,7 @@ use super::Context;
 use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyId, Purpose, SwitchKey};
 use crate::math::buffer::require_memory_or;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
-use crate::math::rns::{Scratch, centred, mul};
+use crate::math::rns::{Scratch, Uniform, centred, mul};
 use crate::math::sampling;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
@@ -245,8 +245,8 @@ impl Context {
         self.made_keys(secret, needs, known, go_on, false)
     }
 
-    /// [`Context::keys_with`], packed as in their file: 38 % of the memory at full size. Each is expanded whenever it is used; only
-    /// that of the user's products, which is used most, is ready.
+    /// [`Context::keys_with`], packed as in their file: 38 % of the memory at full size. Each is expanded block by block whenever it is
+    /// used; only that of the user's products, which is used most, is ready.
     ///
     /// # Errors
     /// As [`Context::keys_with`].
@@ -278,8 +278,7 @@ impl Context {
         if let Some(tier) = ephemeral {
             missing.insert((Purpose::ToEphemeral, tier), 0);
         }
-        let remedy = "make keys for fewer rotations (2 baby steps need the fewest), lower levels or fewer slots: \
-                      `Context::key_bytes` tells their size";
+        let remedy = "make keys for fewer rotations (small ones need the fewest), lower levels or fewer slots, or compact ones";
         let bytes = match compact {
             true => self.packed_bytes(&missing),
             false => self.planned_bytes(&missing),
@@ -405,14 +404,28 @@ impl Context {
         Ok(key)
     }
 
+    /// The mask of digit `j` modulo word `word`, in blocks of so many values.
+    pub(super) fn mask_row(
+        &self,
+        seed: &PublicSeed,
+        j: usize,
+        word: usize,
+        block: usize,
+    ) -> Uniform {
+        Uniform::new(self.ring(), word, self.mask_stream(seed, j, word), block)
+    }
+
+    fn mask_stream(&self, seed: &PublicSeed, j: usize, word: usize) -> MaskStream {
+        MaskStream::new(seed, Domain::Evaluation, (j * self.all_words() + word) as u32)
+    }
+
     /// The masks of a switch key, from its seed: a stream for each digit and word.
     pub(crate) fn draw_masks(&self, key: &mut SwitchKey) {
         let (n, words) = (self.params().degree(), self.words_of(key.level, key.special));
-        let (limbs, all) = (words.len(), self.all_words());
+        let limbs = words.len();
         key.masks.par_chunks_mut(n).enumerate().for_each(|(i, a)| {
             let word = words[i % limbs];
-            let index = (i / limbs * all + word) as u32;
-            self.uniform(MaskStream::new(&key.seed, Domain::Evaluation, index), word, a);
+            self.uniform(self.mask_stream(&key.seed, i / limbs, word), word, a);
         });
     }
 

@@ -9,9 +9,9 @@
 //! of 64 is all that is kept of them if N/2d ≥ 8. Source: Halevi–Shoup 2018 (baby and giant steps), Bossuat et al. 2021
 //! (double hoisting); the rule of Horner for the giant steps costs no more than a key for each.
 
-use super::key_switch::Raised;
+use super::key_switch::{KeyInUse, Raised};
 use super::{Context, Evaluator, power_of_rotation};
-use crate::cipher::{Purpose, Rlwe, SwitchKey};
+use crate::cipher::{Purpose, Rlwe};
 use crate::math::buffer::require_memory_or;
 use crate::math::complex::Complex;
 use crate::math::rns::{First, Scratch};
@@ -283,7 +283,7 @@ fn tiled(values: &[Complex], slots: usize) -> bool {
 
 /// What a rotation takes.
 struct Rotation {
-    key: Arc<SwitchKey>,
+    key: KeyInUse,
     permutation: Arc<Vec<u32>>,
 }
 
@@ -382,12 +382,10 @@ impl Evaluator<'_> {
         out: &mut [&mut [f64]; 2],
     ) {
         let (context, n) = (self.context(), first.len());
-        let [bodies, masks] = context.key_rows(&rotation.key, level, rows.len(), i);
         let mut product = context.ring().scratch(2 * n);
         let (a, b) = product.split_at_mut(n);
-        let keys: [&[&[f64]]; 2] = [&bodies, &masks];
-        let word = context.word_of(level, i);
-        context.ring().dot_pair(word, [a, b], rows, keys, [First::Other(first), First::Zero]);
+        let first = [First::Other(first), First::Zero];
+        context.key_product(&rotation.key, [i, level], rows, [a, b], first);
         for (x, y) in out.iter_mut().zip(product.chunks(n)) {
             x.iter_mut().zip(rotation.permutation.iter()).for_each(|(x, i)| *x = y[*i as usize]);
         }
@@ -472,14 +470,13 @@ impl Evaluator<'_> {
         let (ring, n) = (context.ring(), context.params().degree());
         let Rotation { key, permutation } = rotation;
         let linear = context.divide(&sum.parts[1], level, level, context.special());
-        let digits = context.decompose(&linear, level, key.special);
+        let digits = context.decompose(&linear, level, key.special());
         context.each_word(&digits, next.limbs(n), |i, rows, out| {
             let word = context.word_of(level, i);
-            let [bodies, masks] = context.key_rows(key, level, rows.len(), i);
             let mut product = ring.scratch(2 * n);
             let (a, b) = product.split_at_mut(n);
             let first = [First::Other(&sum.parts[0][i * n..][..n]), First::Zero];
-            ring.dot_pair(word, [a, b], rows, [&bodies, &masks], first);
+            context.key_product(key, [i, level], rows, [a, b], first);
             for (x, y) in out.into_iter().zip(product.chunks(n)) {
                 ring.add_permuted(word, x, y, permutation);
             }

@@ -5,12 +5,12 @@
 //! constants that multiply the T_i make it so. Every node is one [`Sum`]: one relinearization and one division.
 
 use super::evaluate::Sum;
+use super::key_switch::KeyInUse;
 use super::{Context, Evaluator};
-use crate::cipher::{Purpose, Rlwe, SwitchKey};
+use crate::cipher::{Purpose, Rlwe};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
 
 /// The greatest degree that is a plain linear combination of T_i.
 const LEAF: usize = 3;
@@ -93,7 +93,7 @@ impl Chebyshev {
 struct Basis<'a> {
     context: &'a Context,
     /// The keys of multiplication, one for each tier that is passed.
-    keys: BTreeMap<usize, Arc<SwitchKey>>,
+    keys: BTreeMap<usize, KeyInUse>,
     powers: BTreeMap<usize, Rlwe>,
 }
 

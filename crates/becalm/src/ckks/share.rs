@@ -8,6 +8,9 @@
 //!
 //! E the bound on the error of a number (Li–Micciancio–Schultz–Sorrell 2022, ia.cr/2022/816). The noise is integer, on a grid
 //! of σ/2^20, and the values are rounded to that grid first, so that no low bits of a double tell anything.
+//!
+//! What a ciphertext claims of its error holds for values of at most 1 in every product, where the error of one factor is
+//! multiplied by the other. The results are checked against that; for larger ones the caller names the bound, and E grows with it.
 
 use super::Context;
 use crate::cipher::{CkksSecretKey, Rlwe};
@@ -26,29 +29,34 @@ const GRID: f64 = (1 << 20) as f64;
 
 impl Context {
     /// Bits that [`Context::decrypt_to_share`] can give of a ciphertext when `queries` decryptions under its key are
-    /// shared in all.
-    pub fn bits_to_share(&self, ciphertext: &Rlwe, queries: u64) -> f64 {
+    /// shared in all, of values within `bound`.
+    pub fn bits_to_share(&self, ciphertext: &Rlwe, queries: u64, bound: f64) -> f64 {
         let numbers = 2.0 * ciphertext.slots as f64;
         let flood =
             (24.0 * numbers * queries.max(1) as f64).sqrt() * (STATISTICAL_BITS / 2.0).exp2();
         // Of a slot: two numbers with √2 of the standard deviation of each.
-        -(flood * BOUND * ciphertext.error * std::f64::consts::SQRT_2).log2()
+        -(flood * BOUND * bound.max(1.0) * ciphertext.error * std::f64::consts::SQRT_2).log2()
     }
 
     /// Decrypts to values that others may see: with errors of standard deviation 2^-`precision_bits`, which hide the error of the
     /// ciphertext. `queries` is the number of decryptions under this key that will be shared in all, this one included:
     /// it is the caller who counts them.
     ///
+    /// `bound` is how many times as large as 1 the results may be, and the error as what the ciphertext claims: 1 where every
+    /// value that was multiplied was at most 1; B where the results or the factors of one product were up to B, B^k for k
+    /// products in a row. The noise must grow with it. Results are held against it; what came before them only the caller knows.
+    ///
     /// # Errors
     /// As [`Context::decrypt`]; `TooNoisy`, with the bits that can be had, where the noise asked for is too little to hide
-    /// anything; `BadInput` for no queries or a precision that is not in −60 ..= 60; `Io` when the system has no
-    /// randomness.
+    /// anything; `BadInput` for no queries, a precision that is not in −60 ..= 60, a bound that is not in 1 ..= 2^60, and for
+    /// results beyond the bound, without them; `Io` when the system has no randomness.
     pub fn decrypt_to_share(
         &self,
         ciphertext: &Rlwe,
         secret: &CkksSecretKey,
         precision_bits: f64,
         queries: u64,
+        bound: f64,
     ) -> Result<Vec<Complex>> {
         let op = "decrypt to share";
         if !(-60.0..=60.0).contains(&precision_bits) || queries == 0 {
@@ -56,7 +64,12 @@ impl Context {
             let got = format!("{precision_bits} bits, {queries} queries");
             return Err(Error::bad_input(op, wanted, got, "count the decryptions that are shared"));
         }
-        let most = self.bits_to_share(ciphertext, queries);
+        if !(1.0..=60f64.exp2()).contains(&bound) {
+            let wanted = "a bound of 1 to 2^60 on the absolute values";
+            let remedy = "leave it at 1 for values of at most 1";
+            return Err(Error::bad_input(op, wanted, bound.to_string(), remedy));
+        }
+        let most = self.bits_to_share(ciphertext, queries, bound);
         // A comparison that also refuses an error that is not a number.
         if !matches!(precision_bits.partial_cmp(&most), Some(o) if o.is_le()) {
             let (wanted, got) =
@@ -65,6 +78,7 @@ impl Context {
             return Err(Error::too_noisy(op, wanted, got, remedy));
         }
         let values = Zeroizing::new(flat(&self.decrypt(ciphertext, secret)?));
+        within(&values, bound, ciphertext.error)?;
         let step = (-precision_bits - 0.5).exp2() / GRID;
         let mut noise = Zeroizing::new(vec![0i64; values.len()]);
         let mut stream = NoiseStream::new(&SecretSeed::from_system()?, Domain::Share, 0);
@@ -76,6 +90,20 @@ impl Context {
         let shared: Vec<f64> = shared.collect();
         Ok(shared.chunks(2).map(|c| Complex::new(c[0], c[1])).collect())
     }
+}
+
+/// Refuses results beyond `bound` and what the error may add to them; says nothing of their size.
+fn within(values: &[f64], bound: f64, error: f64) -> Result<()> {
+    let size = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>();
+    let largest = values.chunks(2).map(size).fold(0.0, f64::max).sqrt();
+    if largest <= bound * (1.0 + 2.0 * BOUND * error) + f64::EPSILON {
+        return Ok(());
+    }
+    let wanted =
+        format!("results of absolute value {bound} at most, as the claim of their error supposes");
+    let remedy =
+        "scale values down before they are multiplied, or give `bound`: the noise grows with it";
+    Err(Error::bad_input("decrypt to share", wanted, "a larger one", remedy))
 }
 
 fn flat(values: &[Complex]) -> Vec<f64> {
@@ -121,16 +149,16 @@ mod tests {
         let x = context.encrypt(&m, 3, &secret).unwrap();
         let raw = context.decrypt(&x, &secret).unwrap();
         assert_eq!(recovered(&context, &x, &raw, &secret), n, "the attack works");
-        let most = context.bits_to_share(&x, 16);
+        let most = context.bits_to_share(&x, 16, 1.0);
         println!("{most:.2} bits can be shared of 16 decryptions");
-        let shared = context.decrypt_to_share(&x, &secret, most, 16).unwrap();
+        let shared = context.decrypt_to_share(&x, &secret, most, 16, 1.0).unwrap();
         let right = recovered(&context, &x, &shared, &secret);
         println!("{right} of {n} coefficients from a shared decryption");
         assert!(right < n / 100, "{right} of {n} coefficients");
         // Nor in the mean of all that may be shared.
         let mut sum = flat(&shared);
         for _ in 1..16 {
-            let next = context.decrypt_to_share(&x, &secret, most, 16).unwrap();
+            let next = context.decrypt_to_share(&x, &secret, most, 16, 1.0).unwrap();
             sum.iter_mut().zip(flat(&next)).for_each(|(a, b)| *a += b);
         }
         let mean: Vec<Complex> =
@@ -153,10 +181,10 @@ mod tests {
         let secret = context.secret_key().unwrap();
         let x = context.encrypt(&[Complex::from(0.5); 8], 3, &secret).unwrap();
         let kind = |bits, queries| {
-            let shared = context.decrypt_to_share(&x, &secret, bits, queries);
+            let shared = context.decrypt_to_share(&x, &secret, bits, queries, 1.0);
             shared.err().map(|e| e.kind())
         };
-        let most = context.bits_to_share(&x, 1);
+        let most = context.bits_to_share(&x, 1, 1.0);
         assert_eq!(kind(most, 1), None);
         assert_eq!(kind(most, 2), Some("too_noisy"), "half a bit fewer for twice the queries");
         assert_eq!(kind(most + 0.1, 1), Some("too_noisy"));
@@ -165,7 +193,46 @@ mod tests {
         }
         assert_eq!(kind(2.0, 0), Some("bad_input"));
         let other = context.secret_key().unwrap();
-        let wrong = context.decrypt_to_share(&x, &other, 1.0, 1);
+        let wrong = context.decrypt_to_share(&x, &other, 1.0, 1, 1.0);
         assert_eq!(wrong.err().map(|e| e.kind()), Some("wrong_key"));
+    }
+    /// The claim of error supposes values of at most 1: larger results are refused, or have as much more noise.
+    #[test]
+    fn results_beyond_the_bound_are_refused_without_being_told() {
+        let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
+        let secret = context.secret_key().unwrap();
+        let of = |v: Complex| context.encrypt(&[v; 4], 3, &secret).unwrap();
+        let share = |x: &Rlwe, bound| context.decrypt_to_share(x, &secret, 1.0, 1, bound);
+        for ok in [Complex::from(1.0), Complex::from(-1.0), Complex::new(0.6, -0.8)] {
+            share(&of(ok), 1.0).unwrap();
+        }
+        for (large, bound) in [
+            (Complex::from(37.125), 1.0),
+            (Complex::new(0.8, 0.8), 1.0),
+            (Complex::from(37.125), 37.0),
+        ] {
+            let error = share(&of(large), bound).err().unwrap();
+            let says = error.to_string();
+            assert_eq!(error.kind(), "bad_input");
+            assert!(
+                says.contains(&format!("value {bound} at most")) && says.contains("`bound`"),
+                "{says}"
+            );
+            assert!(!says.contains("37.1") && !says.contains("0.8"), "{says}");
+        }
+        let x = of(Complex::from(37.125));
+        let (one, more) = (context.bits_to_share(&x, 1, 1.0), context.bits_to_share(&x, 1, 64.0));
+        assert!(
+            (one - more - 6.0).abs() < 1e-9,
+            "64 times the noise takes six bits: {one}, {more}"
+        );
+        assert!((share(&x, 64.0).unwrap()[0].re - 37.125).abs() < 4.0);
+        let kind = |bits, bound| {
+            context.decrypt_to_share(&x, &secret, bits, 1, bound).err().map(|e| e.kind())
+        };
+        assert_eq!(kind(one, 64.0), Some("too_noisy"));
+        for bound in [0.5, f64::NAN, f64::INFINITY] {
+            assert_eq!(kind(1.0, bound), Some("bad_input"), "{bound}");
+        }
     }
 }

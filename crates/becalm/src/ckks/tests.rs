@@ -227,6 +227,13 @@ fn keys_stay_in_their_file() {
     let mut again = vec![];
     context.write_keys(&stored, &mut again).unwrap();
     assert!(again == bytes, "written as it was");
+    // Written to since it was opened and checked: refused when it is used.
+    std::fs::write(&path, &bytes).unwrap();
+    let evaluator = Evaluator::new(context, &stored).unwrap();
+    let x = context.encrypt(&m, 5, secret).unwrap();
+    let says = evaluator.rotate(&x, 3).err().unwrap().to_string();
+    assert!(says.contains("changed since it was opened"), "{says}");
+    assert_eq!(context.load_keys(&path).unwrap().bytes(), keys.bytes());
     let kind = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
         context.open_keys(&path).err().map(|e| e.kind())
@@ -266,6 +273,14 @@ fn files_are_described() {
         assert!(d.switches.contains(&(name.to_string(), level)), "{name}: {:?}", d.switches);
     }
     assert_eq!(d.switches.len(), 6);
+    assert_eq!(d.note, "");
+    let file = || std::fs::File::create(&path).unwrap();
+    context.write_noted_keys(keys, "for tests", file()).unwrap();
+    assert_eq!(inspect(&path).unwrap().unwrap().note, "for tests");
+    assert_eq!(context.load_keys(&path).unwrap().bytes(), keys.bytes());
+    let long = context.write_noted_keys(keys, &"x".repeat(5000), file());
+    assert_eq!(long.err().map(|e| e.kind()), Some("bad_input"));
+    context.write_keys(keys, file()).unwrap();
     std::fs::write(&path, &std::fs::read(&path).unwrap()[..30]).unwrap();
     assert_eq!(inspect(&path).err().map(|e| e.kind()), Some("bad_file"));
     std::fs::write(&path, "nothing").unwrap();

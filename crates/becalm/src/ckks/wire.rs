@@ -1,12 +1,13 @@
 //! Evaluation keys as bytes: seeds and bodies, no masks.
 //!
 //! A magic line, the length of a header (u32, little endian) and the header (postcard): set, key, and for each switch key
-//! what it is for, the level that it is for and the seed of its masks. Then the bodies: limb after limb, each residue 0 ≤ x < p in
+//! what it is for, the level that it is for and the seed of its masks; behind it, to the end of that length, a note of whoever
+//! made the keys. Then the bodies: limb after limb, each residue 0 ≤ x < p in
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
 use super::{Context, Needs};
-use crate::cipher::{CkksKeys, Held, KeyId, Packed, Purpose, StoredKey, SwitchKey};
+use crate::cipher::{CkksKeys, Held, KeyFile, KeyId, Packed, Purpose, StoredKey, SwitchKey};
 use crate::math::buffer::require_memory;
 use crate::math::random::PublicSeed;
 use crate::math::rns::{Scratch, width};
@@ -16,13 +17,15 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, Read, Seek, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 const MAGIC: &[u8; 16] = b"becalm ckks 0002";
 /// No header is longer.
 const LONGEST_HEADER: u32 = 1 << 16;
+/// No note is longer.
+const LONGEST_NOTE: usize = 4096;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Header {
@@ -32,8 +35,8 @@ pub(super) struct Header {
     pub(super) switches: Vec<(Purpose, u32, u32, PublicSeed)>,
 }
 
-/// The header of a file of evaluation keys and its length; none for another kind of file.
-pub(super) fn claims(path: &Path) -> Result<Option<(Header, u64)>> {
+/// The header of a file of evaluation keys, its note and the length of the file; none for another kind of file.
+pub(super) fn claims(path: &Path) -> Result<Option<(Header, String, u64)>> {
     let mut file = File::open(path).map_err(unreadable)?;
     let mut magic = [0; MAGIC.len()];
     if file.read_exact(&mut magic).is_err() || &magic != MAGIC {
@@ -42,7 +45,8 @@ pub(super) fn claims(path: &Path) -> Result<Option<(Header, u64)>> {
     file.rewind().map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();
     let mut input = Hashed { inner: BufReader::new(file), digest: blake3::Hasher::new() };
-    Ok(Some((input.header()?.0, bytes)))
+    let (header, note, _) = input.header()?;
+    Ok(Some((header, note, bytes)))
 }
 
 fn unreadable(e: std::io::Error) -> Error {
@@ -81,8 +85,8 @@ impl<T: Read> Hashed<T> {
         Ok(())
     }
 
-    /// The header, after the magic line and its length; and the place behind it.
-    fn header(&mut self) -> Result<(Header, u64)> {
+    /// The header, after the magic line and its length; the note; and the place behind both.
+    fn header(&mut self) -> Result<(Header, String, u64)> {
         let (mut magic, mut length) = ([0; MAGIC.len()], [0; 4]);
         self.take(&mut magic)?;
         self.take(&mut length)?;
@@ -92,8 +96,10 @@ impl<T: Read> Hashed<T> {
         }
         let mut header = vec![0; length as usize];
         self.take(&mut header)?;
-        let header = postcard::from_bytes(&header).map_err(|e| broken(e.to_string()))?;
-        Ok((header, (MAGIC.len() + 4) as u64 + u64::from(length)))
+        let (header, note) =
+            postcard::take_from_bytes(&header).map_err(|e| broken(e.to_string()))?;
+        let note = String::from_utf8(note.to_vec()).map_err(|e| broken(e.to_string()))?;
+        Ok((header, note, (MAGIC.len() + 4) as u64 + u64::from(length)))
     }
 
     /// Refuses what does not end with the digest of all before.
@@ -129,7 +135,19 @@ impl Context {
     /// # Errors
     /// `WrongParams` for keys of another set, `Io` when writing fails.
     pub fn write_keys(&self, keys: &CkksKeys, out: impl Write) -> Result<()> {
+        self.write_noted_keys(keys, "", out)
+    }
+
+    /// [`Context::write_keys`] with a note for whoever reads them ([`inspect`](super::inspect())): what they are for.
+    ///
+    /// # Errors
+    /// As [`Context::write_keys`]; `BadInput` for a note of more than 4096 bytes.
+    pub fn write_noted_keys(&self, keys: &CkksKeys, note: &str, out: impl Write) -> Result<()> {
         self.check_set("write keys", keys.params)?;
+        if note.len() > LONGEST_NOTE {
+            let (wanted, got) = (format!("a note of {LONGEST_NOTE} bytes"), note.len().to_string());
+            return Err(Error::bad_input("write keys", wanted, got, "say less"));
+        }
         let all = &keys.switches;
         let switches = all.iter().map(|((p, t), key)| match key {
             Held::Ready(k) => (*p, *t as u32, k.level as u32, k.seed),
@@ -137,7 +155,8 @@ impl Context {
         });
         let switches = switches.collect();
         let header = Header { set: keys.params.to_string(), key: keys.id, switches };
-        let header = postcard::to_stdvec(&header).map_err(|e| broken(e.to_string()))?;
+        let mut header = postcard::to_stdvec(&header).map_err(|e| broken(e.to_string()))?;
+        header.extend(note.as_bytes());
         let mut out = Hashed { inner: out, digest: blake3::Hasher::new() };
         out.put(MAGIC)?;
         out.put(&(header.len() as u32).to_le_bytes())?;
@@ -199,10 +218,14 @@ impl Context {
     pub fn read_keys(&self, input: impl Read) -> Result<CkksKeys> {
         let mut input = Hashed { inner: input, digest: blake3::Hasher::new() };
         let (header, _) = self.read_header(&mut input)?;
-        let mut switches = BTreeMap::new();
+        let (mut switches, mut bytes) = (BTreeMap::new(), 0);
+        for (purpose, tier, level, _) in &header.switches {
+            self.check_claim(*purpose, *tier as usize, *level as usize)?;
+            bytes += self.ready_size(*purpose, *level as usize);
+        }
+        require_memory("read keys", bytes)?;
         for (purpose, tier, level, seed) in header.switches {
             let (tier, level) = (tier as usize, level as usize);
-            self.check_claim(purpose, tier, level)?;
             let key = self.read_switch(purpose, level, seed, &mut input)?;
             switches.insert((purpose, tier), Held::Ready(Arc::new(key)));
         }
@@ -210,17 +233,27 @@ impl Context {
         self.whole(header.key, switches)
     }
 
+    /// [`Context::read_keys`] of a file.
+    ///
+    /// # Errors
+    /// As [`Context::read_keys`], and `Io`.
+    pub fn load_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
+        self.read_keys(BufReader::with_capacity(1 << 20, File::open(path).map_err(unreadable)?))
+    }
+
     /// Keys of a file that [`Context::write_keys`] wrote, which stay there: each is read, and its masks are drawn, when it is
-    /// used. The file is read once, to check it; whoever changes it afterwards changes the results. It must not be shortened.
+    /// used. The file is read once, to check it. It must not be changed afterwards: its use is refused where length or time of
+    /// change tell that it was, but whoever can write to it can hide that.
     ///
     /// # Errors
     /// As [`Context::read_keys`], and `Io`.
     pub fn open_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
         let file = File::open(path).map_err(unreadable)?;
         let again = file.try_clone().map_err(unreadable)?;
+        let file = Arc::new(KeyFile::new(file).map_err(unreadable)?);
         let mut input = Hashed { inner: BufReader::new(again), digest: blake3::Hasher::new() };
         let (header, mut at) = self.read_header(&mut input)?;
-        let (file, mut switches) = (Arc::new(Mutex::new(file)), BTreeMap::new());
+        let mut switches = BTreeMap::new();
         let mut row = vec![];
         for (purpose, tier, level, seed) in header.switches {
             let (tier, level) = (tier as usize, level as usize);
@@ -241,7 +274,7 @@ impl Context {
 
     /// The header of keys of this set, and the place behind it.
     fn read_header(&self, input: &mut Hashed<impl Read>) -> Result<(Header, u64)> {
-        let (header, at) = input.header()?;
+        let (header, _, at) = input.header()?;
         if header.set != self.params().name {
             let wanted = format!("keys of `{}`", self.params().name);
             let got = format!("`{}`", header.set);
@@ -309,6 +342,15 @@ impl Context {
         }
     }
 
+    /// Limb `at` of digit `j` of a key that is packed in memory, and what follows; nothing of one in a file.
+    pub(super) fn packed_limb<'a>(&self, key: &'a StoredKey, j: usize, at: usize) -> &'a [u8] {
+        let Packed::Memory(bytes) = &key.bodies else { return &[] };
+        let words = self.words_of(key.level, key.special);
+        let size = |words: &[usize]| words.iter().map(|i| self.limb_bytes(*i)).sum::<usize>();
+        let from = j * size(&words) + size(&words[..at]);
+        &bytes[from..]
+    }
+
     /// Bytes of the limbs of a digit, and of those of them that are words of the chain.
     fn row_bytes(&self, level: usize, special: usize) -> (usize, usize) {
         let all = self.words_of(level, special);
@@ -367,9 +409,7 @@ impl StoredKey {
             Packed::File(file, at) => (file, at + from as u64),
         };
         let mut bytes = vec![0; len];
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut bytes));
-        read.map_err(|e| broken(e.to_string()))?;
+        file.read(at, &mut bytes).map_err(|e| broken(e.to_string()))?;
         Ok(Cow::Owned(bytes))
     }
 }

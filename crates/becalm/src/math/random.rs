@@ -171,10 +171,11 @@ impl<Kind> Stream<Kind> {
 
     fn fill_blocks(&mut self, words: &mut [u64]) {
         let place = u64::from_ne_bytes(self.place);
-        for block in words.chunks_exact_mut(2) {
-            (block[0], block[1]) = (place, self.counter.to_be());
-            self.counter = self.counter.wrapping_add(1);
+        let first = self.counter;
+        for (block, i) in words.chunks_exact_mut(2).zip(0..) {
+            (block[0], block[1]) = (place, first.wrapping_add(i).to_be());
         }
+        self.counter = first.wrapping_add(words.len() as u64 / 2);
         let (blocks, _) = Block::<Aes128>::slice_as_chunks_mut(bytemuck::cast_slice_mut(words));
         self.cipher.encrypt_blocks(blocks);
         if cfg!(target_endian = "big") {

@@ -164,10 +164,9 @@ pub fn rounded_gaussian(stream: &mut NoiseStream, std: f64, out: &mut [f64]) {
 /// Error of a sample below 1e-13.
 pub fn normal(stream: &mut NoiseStream, out: &mut [f64]) {
     let (mut words, mut work) = ([0; CHUNK], Work::default());
-    let level = Level::best();
     for chunk in out.chunks_mut(CHUNK) {
         stream.fill_u64(&mut words[..chunk.len().next_multiple_of(2)]);
-        box_muller(level, &words, &mut work);
+        box_muller(&words, &mut work);
         for (pair, i) in chunk.chunks_mut(2).zip(0..) {
             pair[0] = work.radius[i] * work.cosines[i];
             if let Some(second) = pair.get_mut(1) {
@@ -194,9 +193,8 @@ impl Default for Work {
     }
 }
 
-/// [`polar`], compiled for the instructions of `level`, which the processor must have. Nothing is contracted: the results
-/// are the same on all.
-fn box_muller(level: Level, words: &[u64; CHUNK], work: &mut Work) {
+/// [`polar`], compiled for the best instructions of this processor. Nothing is contracted: the results are the same on all.
+fn box_muller(words: &[u64; CHUNK], work: &mut Work) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,fma")]
@@ -207,7 +205,7 @@ fn box_muller(level: Level, words: &[u64; CHUNK], work: &mut Work) {
         fn avx512(words: &[u64; CHUNK], work: &mut Work) {
             polar(words, work);
         }
-        match level {
+        match Level::best() {
             // SAFETY: the best level is one of this processor.
             Level::Avx512 => return unsafe { avx512(words, work) },
             // SAFETY: as above.
@@ -215,7 +213,6 @@ fn box_muller(level: Level, words: &[u64; CHUNK], work: &mut Work) {
             Level::Portable => (),
         }
     }
-    let _ = level;
     polar(words, work);
 }
 

@@ -312,11 +312,30 @@ mod tests {
         for p in CkksParams::all().iter().filter(|p| p.kind == Kind::Standard) {
             let (found, claim) = (p.estimated_bits().unwrap(), p.security_bits);
             println!("{} claims {claim}, found {found:.2}, log QP {}", p.name, p.log2_modulus());
-            if !(128.0..=found).contains(&claim) || found >= claim + 0.1 + 1e-9 {
+            let exact = claim == security::claimed(found);
+            if !(128.0..=found).contains(&claim) || !exact {
                 wrong.push(format!("{} claims {claim}, found {found:.2}", p.name));
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("; "));
+    }
+
+    #[test]
+    fn claims_are_never_rounded_up() {
+        let cases = [
+            (129.3658, 129.3),
+            (128.4886, 128.4),
+            (128.0, 128.0),
+            (127.999, 127.9),
+            (128.4, 128.4),
+        ];
+        for (bits, shown) in cases {
+            assert_eq!(security::claimed(bits), shown);
+        }
+        for p in CkksParams::all() {
+            let text = format!("{:.1}", p.security_bits);
+            assert_eq!(text.parse::<f64>().unwrap(), p.security_bits, "{}", p.name);
+        }
     }
 
     #[test]

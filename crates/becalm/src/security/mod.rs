@@ -186,6 +186,12 @@ impl Candidate {
     }
 }
 
+/// Bits as they are claimed and shown, everywhere: rounded down to a tenth, never up. What is a tenth already stays.
+pub fn claimed(bits: f64) -> f64 {
+    // A figure of tenths may be a double just below it.
+    (bits * 10.0 + 1e-9).floor() / 10.0
+}
+
 /// Bits of security of a secret that shows itself in several instances: the least over them, by the strict search for the
 /// attacks that matter to each.
 ///

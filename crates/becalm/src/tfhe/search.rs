@@ -11,7 +11,7 @@ use crate::math::Modulus;
 use crate::params::{
     Gadget, Kind, ModulusSwitch, Noise, Order, Rotation, TfheParams, rounding_law,
 };
-use crate::security::{Attack, Instance, Search, Secret, estimate};
+use crate::security::{self, Attack, Instance, Search, Secret, estimate};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -476,7 +476,7 @@ fn settle(goal: &Goal, found: TfheParams) -> Result<TfheParams> {
         })?;
     }
     // A claim is rounded to what holds: down to a tenth of a bit, up to a thousandth of log2.
-    p.security_bits = (p.estimated_bits()? * 10.0).floor() / 10.0;
+    p.security_bits = security::claimed(p.estimated_bits()?);
     p.log2_pfail = (NoiseReport::of(&p).log2_pfail * 1e3).ceil() / 1e3;
     Ok(p)
 }

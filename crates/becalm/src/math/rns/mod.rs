@@ -15,7 +15,7 @@ mod short;
 
 pub(crate) use convert::{Converter, Prepared};
 pub(crate) use ntt::{Word, centred};
-pub(crate) use pack::width;
+pub(crate) use pack::{Uniform, width};
 pub(crate) use pointwise::{First, TILE};
 pub(crate) use pool::Scratch;
 pub(crate) use prime::{inverse, mul, nearest, pow};
@@ -174,6 +174,8 @@ on_words! {
     mul_sub(out: &mut [f64], a: &[f64], b: &[f64]);
     /// `out ← a` rounded to integers and brought near zero, from |a| < 2^70.
     round(out: &mut [f64], a: &[f64]);
+    /// `out ← out + a`, rounded as in [`Ring::round`].
+    add_rounded(out: &mut [f64], a: &[f64]);
     /// `out ← out + c·a`, |c| ≤ p/2.
     scale_add(out: &mut [f64], a: &[f64], c: f64);
     /// `a ← c·(a − b)`, |c| ≤ p/2.
@@ -183,6 +185,14 @@ on_words! {
     /// `out[k] ← first[k] + Σ a·b[k]` for both k.
     dot_pair(out: [&mut [f64]; 2], a: &[&[f64]], b: [&[&[f64]]; 2], first: [First; 2])
         counts 2 * a.len() * out[0].len();
+    /// [`Ring::dot_pair`] where the first of the factors are packed, each from its first byte on.
+    dot_packed(
+        out: [&mut [f64]; 2],
+        a: &[&[f64]],
+        packed: &[&[u8]],
+        b: &[&[f64]],
+        first: [First; 2]
+    ) counts 2 * a.len() * out[0].len();
     /// `out ← out + f·(a_0 + a_1·s)·(b_0 + b_1·s)`, the coefficients of 1, s, s²; f is 1 or 2.
     tensor(out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64) counts 4 * a[0].len();
     /// `a_i ← a_i + b_(places i)`, places modulo the length, a power of two.

@@ -4,9 +4,10 @@
 //! Eight residues take w bytes, and a field stands at the same place of each such group: a permutation of 16-bit halves and
 //! a shift bring eight of them to their lanes. Cost: a fraction of a nanosecond a residue either way with AVX-512.
 
-use super::Ring;
 use super::eight::{Eight, Fields, leveled};
 use super::ntt::{Modulo, Word};
+use super::{Ring, Scratch};
+use crate::math::random::MaskStream;
 use crate::math::simd::Level;
 
 /// Bits of a residue modulo p.
@@ -42,12 +43,49 @@ impl Ring {
 
     /// Uniform residues of word `i`, near zero, from words of a stream that `next` draws: the low bits of each, if below p.
     pub(crate) fn draw(&self, i: usize, mut next: impl FnMut(&mut [u64]), limb: &mut [f64]) {
-        let (mut words, mut filled) = ([0; 512], 0);
+        let (mut words, mut filled) = ([0; DRAWN], 0);
         while filled < limb.len() {
             next(&mut words);
             keep(self.level, &self.words[i], &words, limb, &mut filled);
         }
         self.reduce(i, limb);
+    }
+}
+
+/// The residues that [`Ring::draw`] gives, in 0 .. p, block by block.
+pub(crate) struct Uniform {
+    word: usize,
+    stream: MaskStream,
+    block: usize,
+    /// A block, then those drawn already of the next.
+    values: Scratch,
+    filled: usize,
+    begun: bool,
+}
+
+/// Words of a stream that are drawn at a time.
+const DRAWN: usize = 512;
+
+impl Uniform {
+    /// Residues of word `word`, in blocks of `block`, a multiple of eight.
+    pub(crate) fn new(ring: &Ring, word: usize, stream: MaskStream, block: usize) -> Uniform {
+        let values = ring.scratch(block + DRAWN + 8);
+        Uniform { word, stream, block, values, filled: 0, begun: false }
+    }
+
+    /// The next block.
+    pub(crate) fn next(&mut self, ring: &Ring) -> &[f64] {
+        if self.begun {
+            self.values.copy_within(self.block..self.filled, 0);
+            self.filled -= self.block;
+        }
+        self.begun = true;
+        let mut words = [0; DRAWN];
+        while self.filled < self.block {
+            self.stream.fill_u64(&mut words);
+            keep(ring.level, &ring.words[self.word], &words, &mut self.values, &mut self.filled);
+        }
+        &self.values[..self.block]
     }
 }
 
@@ -70,13 +108,7 @@ unsafe fn unpack_all<V: Eight>(word: &Word, bytes: &[u8], limb: &mut [f64], larg
         let (k, mut most) = (Modulo::<V>::new(word), V::splat(0.0));
         for (group, out) in limb.chunks_exact_mut(8).enumerate() {
             let rest = &bytes[group * width..];
-            let x = if rest.len() >= 64 {
-                V::fields(rest.as_ptr(), &fields)
-            } else {
-                let mut last = [0; 64];
-                last[..rest.len()].copy_from_slice(rest);
-                V::fields(last.as_ptr(), &fields)
-            };
+            let x = group_of::<V>(rest, &fields);
             most = most.max(x);
             k.reduce(x).store(out.as_mut_ptr());
         }
@@ -84,6 +116,23 @@ unsafe fn unpack_all<V: Eight>(word: &Word, bytes: &[u8], limb: &mut [f64], larg
         most.store(all.as_mut_ptr());
         *largest = all.into_iter().fold(0.0, f64::max);
     }
+}
+
+/// The eight fields at the beginning of `bytes`, which may be fewer than are read.
+///
+/// # Safety
+/// The processor has the instructions.
+#[inline(always)]
+pub(super) unsafe fn group_of<V: Eight>(bytes: &[u8], fields: &Fields) -> V {
+    let mut last = [0; 64];
+    let from = if bytes.len() >= 64 {
+        bytes.as_ptr()
+    } else {
+        last[..bytes.len()].copy_from_slice(bytes);
+        last.as_ptr()
+    };
+    // SAFETY: the caller has the instructions; 64 bytes are there.
+    unsafe { V::fields(from, fields) }
 }
 
 #[inline(always)]
@@ -160,6 +209,14 @@ mod tests {
             let low = words(8 * N).into_iter().map(|x| x & ((1 << width(p)) - 1));
             let wanted: Vec<f64> = low.filter(|x| *x < p).map(|x| centred(x, p)).collect();
             assert_eq!(limb, wanted[..N], "{p} on {:?}", ring.level());
+            // The same in blocks.
+            let stream = MaskStream::new(&PublicSeed([3; 32]), Domain::Test, 0);
+            let mut row = Uniform::new(ring, 0, stream, N / 8);
+            for block in limb.chunks(N / 8) {
+                let mut next = row.next(ring).to_vec();
+                ring.reduce(0, &mut next);
+                assert_eq!(next, block, "{p} on {:?}", ring.level());
+            }
         });
     }
 }

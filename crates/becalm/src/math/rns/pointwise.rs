@@ -1,7 +1,8 @@
 //! Arithmetic on the residues of one prime, value by value: operands and results are bounded by p.
 
-use super::eight::{Eight, leveled};
+use super::eight::{Eight, Fields, leveled};
 use super::ntt::{Modulo, Word};
+use super::pack::{group_of, width};
 use crate::math::simd::Level;
 
 /// Values of a tile: a multiplier of [`dot_tiled`] has one vector of eight for each.
@@ -14,6 +15,16 @@ pub(crate) enum First<'a> {
     /// What is in its place already.
     Kept,
     Other(&'a [f64]),
+}
+
+impl<'a> First<'a> {
+    /// What stands at `len` values from `from` on.
+    pub(crate) fn part(self, from: usize, len: usize) -> First<'a> {
+        match self {
+            First::Other(x) => First::Other(&x[from..from + len]),
+            same => same,
+        }
+    }
 }
 
 impl First<'_> {
@@ -61,6 +72,10 @@ leveled! {
     round(word: &Word, out: &mut [f64], a: &[f64]) = round_all
 }
 leveled! {
+    /// `out ← out + a`, a rounded, from |a| < 2^70.
+    add_rounded(word: &Word, out: &mut [f64], a: &[f64]) = add_rounded_all
+}
+leveled! {
     /// `a ← c·a`, |c| ≤ p/2.
     scale(word: &Word, a: &mut [f64], c: f64) = scale_all
 }
@@ -85,6 +100,17 @@ leveled! {
         b: [&[&[f64]]; 2],
         first: [First; 2],
     ) = dot_pair_all
+}
+leveled! {
+    /// [`dot_pair`] where the first of the factors are packed, each from its first byte on.
+    dot_packed(
+        word: &Word,
+        out: [&mut [f64]; 2],
+        a: &[&[f64]],
+        packed: &[&[u8]],
+        b: &[&[f64]],
+        first: [First; 2],
+    ) = dot_packed_all
 }
 leveled! {
     /// `c + l·s + s²·q ← f·(a_0 + a_1·s)·(b_0 + b_1·s)`, added to what is there: `out` is c, l and q.
@@ -122,6 +148,7 @@ macro_rules! loops {
 loops! {
     add_all(a, b;) |k| k.reduce(a.add(b));
     sub_all(a, b;) |k| k.reduce(a.sub(b));
+    add_rounded_all(out, a;) |k| k.reduce(k.reduce(a.round()).add(out));
     mul_add_all(out, a, b;) |k| k.reduce(out.add(k.mul(a, b)));
     mul_sub_all(out, a, b;) |k| k.reduce(out.sub(k.mul(a, b)));
     scale_all(a; c) |k| k.mul(a, c);
@@ -186,6 +213,44 @@ unsafe fn dot_pair_all<V: Eight>(
                 let a = V::load(a.as_ptr().add(j));
                 sums[0] = k.gather(sums[0], a, V::load(b.as_ptr().add(j)));
                 sums[1] = k.gather(sums[1], a, V::load(c.as_ptr().add(j)));
+            }
+            k.settle(sums[0]).store(out[0].as_mut_ptr().add(j));
+            k.settle(sums[1]).store(out[1].as_mut_ptr().add(j));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn dot_packed_all<V: Eight>(
+    word: &Word,
+    out: [&mut [f64]; 2],
+    a: &[&[f64]],
+    packed: &[&[u8]],
+    b: &[&[f64]],
+    first: [First; 2],
+) {
+    let (n, width) = (out[0].len(), width(word.p) as usize);
+    assert!(n.is_multiple_of(8) && out[1].len() == n, "whole vectors");
+    assert!(first[0].fits(n) && first[1].fits(n), "as much to begin with");
+    assert!(a.len() == packed.len() && a.len() == b.len(), "a factor for each");
+    assert!(a.iter().chain(b).all(|x| x.len() >= n), "equal lengths");
+    assert!(packed.iter().all(|x| x.len() >= n / 8 * width), "a field for each");
+    let fields = Fields::new(width);
+    // SAFETY: the caller has the instructions; the lengths were compared.
+    unsafe {
+        let k = Modulo::<V>::new(word);
+        for j in (0..n).step_by(8) {
+            let mut sums = [k.lazy(V::splat(0.0)); 2];
+            for part in 0..2 {
+                sums[part] = k.lazy(first[part].load(out[part].as_ptr(), j));
+            }
+            for (i, (a, (x, b))) in a.iter().zip(packed.iter().zip(b)).enumerate() {
+                if i % word.terms == 0 && i > 0 {
+                    sums = [k.lazy(k.settle(sums[0])), k.lazy(k.settle(sums[1]))];
+                }
+                let a = V::load(a.as_ptr().add(j));
+                sums[0] = k.gather(sums[0], a, group_of::<V>(&x[j / 8 * width..], &fields));
+                sums[1] = k.gather(sums[1], a, V::load(b.as_ptr().add(j)));
             }
             k.settle(sums[0]).store(out[0].as_mut_ptr().add(j));
             k.settle(sums[1]).store(out[1].as_mut_ptr().add(j));
@@ -341,6 +406,15 @@ mod tests {
             ring.dot_pair(0, [x, y], a, [b, c], [First::Other(rest[0]), First::Kept]);
             check(&out[0], p, |j| dot_of(a, b, p, |_| [j, j]) + residue(rest[0][j], p));
             check(&out[1], p, |j| dot_of(a, c, p, |_| [j, j]) + residue(rest[2][j], p));
+            let reduced: Vec<Vec<f64>> =
+                b.iter().map(|b| b.iter().map(|x| residue(*x, p) as f64).collect()).collect();
+            let packed: Vec<Vec<u8>> = reduced.iter().map(|b| ring.packed(0, b)).collect();
+            let packed: Vec<&[u8]> = packed.iter().map(|b| &b[..]).collect();
+            let mut same = [rest[1].to_vec(), rest[2].to_vec()];
+            let [x, y] = &mut same;
+            let first = [First::Other(rest[0]), First::Kept];
+            ring.dot_packed(0, [x, y], a, &packed, c, first);
+            assert_eq!(same, out, "{terms} terms modulo {p}");
             let short: Vec<&[f64]> = b.iter().map(|b| &b[..N / 8]).collect();
             let repeated = |j: usize| [j, j / TILE * 8 + j % 8];
             for (first, with) in
