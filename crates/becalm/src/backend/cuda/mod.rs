@@ -60,6 +60,11 @@ impl Cuda {
         Ok(Cuda { devices, tuning, turn: Turn::default() })
     }
 
+    /// Whether this machine has no driver, or a driver and no GPU.
+    pub(super) fn absent() -> bool {
+        driver::absent()
+    }
+
     /// Whether the kernels run a parameter set.
     ///
     /// # Errors
