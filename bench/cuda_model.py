@@ -98,7 +98,7 @@ class Ring:
     @property
     def switch_key(self) -> int:
         """Bytes of the key switch's matrix: rows of whole 4 words."""
-        return self.k * self.size * self.ks_level * (self.n + 4) // 4 * 4 * self.word // 8
+        return self.k * self.size * self.ks_level * ((self.n + 4) // 4 * 4) * self.word // 8
 
     @property
     def switch_clocks(self) -> float:
@@ -126,8 +126,10 @@ class Ring:
         """Seconds of one rotation by the instructions of its steps alone."""
         alone = self.machine.clusters
         kernel = "becalm_rotate_cluster" if alone else "becalm_rotate_block"
-        warps = self.threads / 32 * (1 if alone else self.columns)
-        return self.steps * self.clocks(kernel, warps) / self.machine.ghz / 1e9
+        warps = self.threads // 32 * (1 if alone else self.columns)
+        # A quarter of a multiprocessor has whole warps, and one warp has no more than a quarter.
+        whole = 4 * math.ceil(warps / 4)
+        return self.steps * self.clocks(kernel, whole) / self.machine.ghz / 1e9
 
     def together(self) -> tuple[float, float]:
         """Clocks for a step of one of many: rotation, and bundle on vector units."""

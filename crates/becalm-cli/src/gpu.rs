@@ -1,7 +1,8 @@
 //! `becalm bench --device cuda`: a GPU, in this order: whether every bootstrap is right, whether its noise is that of the
 //! formula, and only then how fast it is. What fails in either has no times, nor has a set of which a timed batch is wrong.
 //!
-//! Times are from the launch of a program on ciphertexts that are already on the device to its first result on the host.
+//! Times are from the launch of a program on ciphertexts that are already on the device to results of sixteen lanes at most on
+//! the host. These copies, one after the other, are part of the time.
 
 use crate::bench::{Case, cases};
 use crate::report::{self, table};
@@ -84,7 +85,7 @@ pub struct Set {
     pub noise_agrees: bool,
     /// Seconds from the evaluation key on the host to the device ready.
     pub open_seconds: f64,
-    /// Bytes of the evaluation key on each device.
+    /// Bytes that opening the evaluation key takes on each device: the key, and room to convert it, given back afterwards.
     pub key_bytes: u64,
     /// Times, of batches whose results were all decrypted afterwards and right.
     pub rows: Vec<Row>,

@@ -229,7 +229,7 @@ fn auto_takes_the_cpu_for_what_a_gpu_lacks_and_says_why() {
     let none = Error::device("cuda", "a GPU", "a driver without a GPU", "buy one");
     works(&Auto::with(Err(none)).unwrap(), "cpu", Some(("without a GPU", false)));
     let old = Error::unsupported("cuda", "8.0", "Tesla (7.0)", "buy one");
-    works(&Auto::with(Err(old)).unwrap(), "cpu", Some(("Tesla", false)));
+    works(&Auto::with(Err(old)).unwrap(), "cpu", Some(("Tesla (7.0) (buy one)", true)));
     // Too small for the key; for the key and not for a batch, which is known when a program is loaded.
     let small = |memory| {
         auto(Emulated::new(0).with(|info| (info.memory, info.multiprocessors) = (memory, 64)))

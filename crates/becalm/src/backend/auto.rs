@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// A GPU, and the CPU for what it lacks.
 pub struct Auto {
     /// Or why there is none.
-    gpu: std::result::Result<Cuda, String>,
+    gpu: std::result::Result<Cuda, Fallback>,
     cpu: Cpu,
 }
 
@@ -24,7 +24,12 @@ impl Auto {
     /// # Errors
     /// As [`Cuda::new`], but for machines without a GPU that can be used.
     pub fn new() -> Result<Self> {
-        Auto::with(Cuda::new())
+        let mut auto = Auto::with(Cuda::new())?;
+        if let Err(fallback) = &mut auto.gpu {
+            // A driver or a GPU that does not work is not the same as none.
+            fallback.gpu |= !Cuda::absent();
+        }
+        Ok(auto)
     }
 
     /// With these GPUs, or without for what an error says.
@@ -34,7 +39,8 @@ impl Auto {
     pub fn with(gpu: Result<Cuda>) -> Result<Self> {
         let gpu = match gpu {
             Ok(gpu) => Ok(gpu),
-            Err(Error::Device(e) | Error::Unsupported(e)) => Err(e.got),
+            Err(Error::Device(e)) => Err(Fallback { why: e.got, gpu: false }),
+            Err(e @ Error::Unsupported(_)) => Err(Fallback { why: why(&e), gpu: true }),
             Err(e) => return Err(e),
         };
         Ok(Auto { gpu, cpu: Cpu::new(0)? })
@@ -53,10 +59,10 @@ impl Auto {
     }
 }
 
-/// What a GPU lacks, in short.
+/// What a GPU lacks, and what would help.
 fn why(e: &Error) -> String {
     let detail = e.detail();
-    format!("wanted {}, got {}", detail.wanted, detail.got)
+    format!("wanted {}, got {} ({})", detail.wanted, detail.got, detail.remedy)
 }
 
 impl Backend for Auto {
@@ -73,7 +79,7 @@ impl Backend for Auto {
             Ok(gpu) => gpu,
             Err(none) => {
                 let (session, info) = (self.cpu.open(keys, needs)?, self.cpu.info());
-                let fallback = Some(Fallback { why: none.clone(), gpu: false });
+                let fallback = Some(none.clone());
                 return Ok(Box::new(AutoSession { info, session, fallback, spare: None }));
             }
         };

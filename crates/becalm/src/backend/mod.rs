@@ -51,7 +51,7 @@ pub struct Info {
 pub struct Fallback {
     /// What the GPU lacks, or why there is none.
     pub why: String,
-    /// Whether there is one: people will want to know.
+    /// Whether there is one, or a driver that does not work: people will want to know.
     pub gpu: bool,
 }
 

@@ -71,6 +71,18 @@ pub(super) fn require() -> crate::Result<()> {
     good().map(drop)
 }
 
+/// Whether there is no driver, or a driver and no GPU.
+pub(super) fn absent() -> bool {
+    // SAFETY: loads a library by its name; asked before any other call, which would panic without it.
+    if !unsafe { sys::is_culib_present() } {
+        return true;
+    }
+    match result::init() {
+        Ok(()) => device::get_count().is_ok_and(|count| count == 0),
+        Err(e) => e.0 == sys::cudaError_enum::CUDA_ERROR_NO_DEVICE,
+    }
+}
+
 /// The devices that the kernels run on, one at least.
 fn good() -> crate::Result<Vec<(sys::CUdevice, DeviceInfo)>> {
     let (mut good, mut old) = (vec![], vec![]);
@@ -258,8 +270,16 @@ impl Device for Gpu {
         self.enter()?;
         // SAFETY: a cubin, or PTX that ends in 0, as the driver wants it.
         let module = unsafe { module::load_data(code.as_ptr().cast()) }.map_err(|e| {
-            let remedy = format!("update the driver to 580 or later (it says {e})");
-            Fault::NoKernels(ring.name(), remedy)
+            if e.0 == sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
+                return Fault::Memory(code.len() as u64);
+            }
+            match fault(e) {
+                lost @ Fault::Lost(_) => lost,
+                _ => {
+                    let remedy = format!("update the driver to 580 or later (it says {e})");
+                    Fault::NoKernels(ring.name(), remedy)
+                }
+            }
         })?;
         modules.insert(*ring, (module, HashMap::new()));
         Ok(())

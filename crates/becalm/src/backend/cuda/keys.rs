@@ -70,7 +70,7 @@ fn switches(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<BTreeMap<Nee
     Ok(found)
 }
 
-/// Bytes that the parts of a key take on a device.
+/// Bytes that it takes on a device to open parts of a key: the parts, and a piece of the bootstrapping key while it is converted.
 ///
 /// # Errors
 /// As [`Need::slot_key`].

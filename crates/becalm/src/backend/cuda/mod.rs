@@ -60,6 +60,11 @@ impl Cuda {
         Ok(Cuda { devices, tuning, turn: Turn::default() })
     }
 
+    /// Whether this machine has no driver, or a driver and no GPU.
+    pub(super) fn absent() -> bool {
+        driver::absent()
+    }
+
     /// Whether the kernels run a parameter set.
     ///
     /// # Errors
@@ -78,7 +83,7 @@ impl Cuda {
         Cuda::runs(params)
     }
 
-    /// Bytes of memory that the opened parts of a key take on each GPU.
+    /// Bytes of memory that opening parts of a key takes on each GPU: these, and room to convert them, given back afterwards.
     ///
     /// # Errors
     /// As [`Cuda::runs`], and for keys between slots that are not there.
