@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import becalm
-from becalm import ckks
+from becalm import _vectors, ckks
 from becalm._plan import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -225,6 +225,9 @@ def test_a_file_of_keys_says_what_they_are_for(keys, tmp_path):
     assert (again.params.name, again.kinds, again.slots) == ("ckks_toy_12", server.kinds, 2048)
     secret.encrypt([0.5], level=3).save(tmp_path / "x")
     x = becalm.load(tmp_path / "x", allow_insecure=True)
+    made = _vectors.context.cache_info().misses
+    becalm.load(tmp_path / "x", allow_insecure=True)
+    assert _vectors.context.cache_info().misses == made, "tables and threads for each file"
     with pytest.raises(becalm.WrongKey, match="attach"):
         x.bootstrap()
     assert error(secret.decrypt(again.attach(x).bootstrap("lossy")), [0.5]) < 2.0**-17
@@ -239,7 +242,7 @@ def test_a_file_of_keys_says_what_they_are_for(keys, tmp_path):
         assert error(few.secret.decrypt(one.bootstrap(y)), [0.25] * 32) < 2.0**-14
     # A note is read, not trusted: what cannot be is refused, what is none is left out.
     native = few.server._keys
-    for note in ("", "[]", "{", '{"kinds": 3}', '{"kinds": [3]}', '{"bootstrap": 7}'):
+    for note in ("", "[]", "{", "[" * 4000, '{"kinds": 3}', '{"kinds": [3]}', '{"bootstrap": 7}'):
         native.save(tmp_path / "noted", note)
         assert ckks.load_server(tmp_path / "noted", allow_insecure=True).slots == 2048
     for note in ('{"slots": 33}', '{"kinds": ["other"]}', '{"bootstrap": "huge"}'):
@@ -288,6 +291,9 @@ def test_powers_and_what_cannot_be_computed(keys):
     assert {x: 1}[x] == 1
     for thing in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
         assert thing.real and thing.level == 10 and error(secret.decrypt(thing), a) < 1e-6
+    # Copies know their server.
+    for thing in (copy.copy(x), copy.deepcopy([x])[0]):
+        assert error(secret.decrypt(thing * thing), a * a) < 1e-6
 
 
 def test_compact_keys_are_a_third_and_compute_the_same(rng):

@@ -23,7 +23,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from becalm import _arrays, _native, aes, ciphertext, circuit, ckks, integers, keys
+from becalm import _arrays, _native, _vectors, aes, ciphertext, circuit, ckks, integers, keys
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
 from becalm.aes import AesKey, EncryptedBytes, aes128, aes_ctr, encrypt_bytes
@@ -244,7 +244,7 @@ def load(
     if kind == "becalm.ckks_evaluation_keys":
         return ckks.load_server(path, allow_insecure=allow_insecure, threads=threads)
     if kind == "becalm.rlwe":
-        context = _native.CkksContext(name, allow_insecure, threads)
+        context = _vectors.context(name, bool(allow_insecure), count("load", "threads", threads))
         return ckks.Ciphertext(context.load_ciphertext(path, most))
     remedy = "use a newer version of becalm"
     raise BadFile("load", "a kind of file that this version knows", kind, remedy)

@@ -231,7 +231,7 @@ def noted(note: str) -> dict[str, Any]:
     """What `Plan.note` says, as far as it is of the right types; a plan checks the rest."""
     try:
         found = json.loads(note or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     kinds = found.get("kinds", []) if isinstance(found, dict) else None
     if not isinstance(kinds, list) or not all(isinstance(k, str) for k in kinds):

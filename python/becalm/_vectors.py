@@ -253,6 +253,13 @@ class Ciphertext:
         """The bytes of its file."""
         return self._native.to_bytes()
 
+    def __copy__(self) -> Ciphertext:
+        """Itself, for nothing changes it: a copy knows its server."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Ciphertext:
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file; it comes back without its server: `server.attach`."""
         return _restored, (self.params, self.to_bytes(), self._real)
@@ -279,13 +286,14 @@ class Ciphertext:
 
 
 def _restored(name: str, file: bytes, real: bool) -> Ciphertext:
-    return Ciphertext(_context(name).ciphertext_from_bytes(file), None, real)
+    # A toy is allowed, as it was when it was made.
+    return Ciphertext(context(name, True, 0).ciphertext_from_bytes(file), None, real)
 
 
-@lru_cache(maxsize=1)
-def _context(name: str) -> _native.CkksContext:
-    """For ciphertexts that travel: a toy is allowed, as it was when they were made."""
-    return _native.CkksContext(name, True, 0)
+@lru_cache(maxsize=2)
+def context(name: str, allow_insecure: bool, threads: int) -> _native.CkksContext:
+    """For ciphertexts that travel: one for many of them, for it has tables and threads."""
+    return _native.CkksContext(name, allow_insecure, threads)
 
 
 def numbers(op: str, value: Any) -> npt.NDArray[Any]:

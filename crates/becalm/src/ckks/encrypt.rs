@@ -137,7 +137,18 @@ impl Context {
         });
         let mut values = self.values(self.integers(&phase, ciphertext.level), ciphertext.scale);
         phase.zeroize();
+        if let Some(rest) = values.get_mut(ciphertext.slots..) {
+            wipe(rest);
+        }
         values.truncate(ciphertext.slots);
         Ok(values)
+    }
+}
+
+/// Writes zeros over what was decrypted.
+pub(super) fn wipe(values: &mut [Complex]) {
+    for v in values {
+        v.re.zeroize();
+        v.im.zeroize();
     }
 }

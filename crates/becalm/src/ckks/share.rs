@@ -13,6 +13,7 @@
 //! multiplied by the other. The results are checked against that; for larger ones the caller names the bound, and E grows with it.
 
 use super::Context;
+use super::encrypt::wipe;
 use crate::cipher::{CkksSecretKey, Rlwe};
 use crate::math::complex::Complex;
 use crate::math::random::{Domain, NoiseStream, SecretSeed};
@@ -77,7 +78,9 @@ impl Context {
             let remedy = "ask for fewer bits, share fewer values or results, or use a set with a larger scale";
             return Err(Error::too_noisy(op, wanted, got, remedy));
         }
-        let values = Zeroizing::new(flat(&self.decrypt(ciphertext, secret)?));
+        let mut raw = self.decrypt(ciphertext, secret)?;
+        let values = Zeroizing::new(flat(&raw));
+        wipe(&mut raw);
         within(&values, bound, ciphertext.error)?;
         let step = (-precision_bits - 0.5).exp2() / GRID;
         let mut noise = Zeroizing::new(vec![0i64; values.len()]);

@@ -141,7 +141,7 @@ impl Context {
     /// [`Context::write_keys`] with a note for whoever reads them ([`inspect`](super::inspect())): what they are for.
     ///
     /// # Errors
-    /// As [`Context::write_keys`]; `BadInput` for a note of more than 4096 bytes.
+    /// As [`Context::write_keys`]; `BadInput` for a note of more than 4096 bytes, and for more keys than a reader takes.
     pub fn write_noted_keys(&self, keys: &CkksKeys, note: &str, out: impl Write) -> Result<()> {
         self.check_set("write keys", keys.params)?;
         if note.len() > LONGEST_NOTE {
@@ -157,6 +157,11 @@ impl Context {
         let header = Header { set: keys.params.to_string(), key: keys.id, switches };
         let mut header = postcard::to_stdvec(&header).map_err(|e| broken(e.to_string()))?;
         header.extend(note.as_bytes());
+        if header.len() > LONGEST_HEADER as usize {
+            let wanted = format!("a header of {LONGEST_HEADER} bytes");
+            let remedy = "make keys for fewer rotations";
+            return Err(Error::bad_input("write keys", wanted, header.len().to_string(), remedy));
+        }
         let mut out = Hashed { inner: out, digest: blake3::Hasher::new() };
         out.put(MAGIC)?;
         out.put(&(header.len() as u32).to_le_bytes())?;

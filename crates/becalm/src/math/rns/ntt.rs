@@ -199,7 +199,7 @@ impl<V: Eight> Modulo<V> {
         let low = a.mul_sub(b, high);
         self.quotient(high).neg_mul_add(self.p, high).add(low)
     }
-    /// `a` brought to p/2 in absolute value, for |a| < 8p.
+    /// `a`, below 2^51·p, brought to p/2 + |a|/2^53 in absolute value.
     #[inline(always)]
     pub(crate) fn reduce(self, a: V) -> V {
         self.quotient(a).neg_mul_add(self.p, a)

@@ -68,11 +68,11 @@ leveled! {
     mul_sub(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) = mul_sub_all
 }
 leveled! {
-    /// `out ← a` rounded and brought near zero, from |a| < 2^70.
+    /// `out ← a` rounded and brought near zero, from |a| < 2^70 and for p > 2^19: a quotient is below 2^51.
     round(word: &Word, out: &mut [f64], a: &[f64]) = round_all
 }
 leveled! {
-    /// `out ← out + a`, a rounded, from |a| < 2^70.
+    /// `out ← out + a`, a rounded, as in [`round`].
     add_rounded(word: &Word, out: &mut [f64], a: &[f64]) = add_rounded_all
 }
 leveled! {
