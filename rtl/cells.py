@@ -1,5 +1,5 @@
-"""Cells of a module by Yosys, unit by unit: every distinct module is mapped once, in a design of its
-own in which the modules that it uses are black boxes, and counted as often as it stands.
+"""Cells of a module by Yosys, unit by unit: every distinct module is mapped once, in a small design
+in which the modules that it uses are black boxes, and counted as often as it stands.
 
 That is what mapping the whole design does too, because nothing is flattened; but abc9 and its
 neighbours walk over the whole design for each of its modules, which takes hours at T = 32. What was
@@ -19,8 +19,8 @@ from pathlib import Path
 import run
 
 PRIME, ROOT = 2**64 - 2**32 + 1, 0xE2AF70635744FD26
-PLACE = """{{"{folder}/", 8'(48 + LOGN / 10), 8'(48 + LOGN % 10), 8'(48 + LOGT), 8'(48 + LAYER / 10),
-          8'(48 + LAYER % 10), 8'(48 + INVERSE), 8'(48 + l / 10), 8'(48 + l % 10)}}"""
+PLACE = """{{"{folder}/", 8'(48 + LOGN / 10), 8'(48 + LOGN % 10), 8'(48 + LOGT),
+          8'(48 + LAYER / 10), 8'(48 + LAYER % 10), 8'(48 + INVERSE), 8'(48 + l / 10), 8'(48 + l % 10)}}"""
 TABLE = "      localparam [64*M-1:0] FACTORS = factors_of(l);\n"
 FILL = "      initial for (t = 0; t < M; t = t + 1) factors[t] = FACTORS[64*t+:64];\n"
 
@@ -63,7 +63,9 @@ def with_tables(folder, logn, logt):
         if text.count(TABLE) != 1 or text.count(FILL) != 1:
             raise ValueError(f"{path} no longer fills its tables as cells.py expects")
         place = PLACE.format(folder=folder)
-        text = text.replace(TABLE, "").replace(FILL, f"      initial $readmemh({place}, factors);\n")
+        text = text.replace(TABLE, "").replace(
+            FILL, f"      initial $readmemh({place}, factors);\n"
+        )
         (folder / "barrier.sv").write_text(text)
         paths.append(str(folder / "barrier.sv"))
         for layer in groups(logn)[1:]:
@@ -88,6 +90,7 @@ class Units:
         self.design, self.top, self.until = libyosys.Design(), top, until
         self.parameters, self.digest = parameters, digest
         self.kept = run.BUILD / "units.json"
+        self.log = run.BUILD / "yosys.log"  # of the last command
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             sizes = parameters.get("LOGN"), parameters.get("LOGT")
@@ -106,7 +109,7 @@ class Units:
         self.run("design -save boxes")
 
     def run(self, command):
-        self.design.run_pass(f"tee -q {command}")
+        self.design.run_pass(f"tee -q -o {self.log} {command}")
 
     def stat(self):
         """Of every module its cells by type."""

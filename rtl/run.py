@@ -1,7 +1,8 @@
 """Test benches of the processor: vectors from the library, Verilator, bit for bit.
 
 python rtl/run.py [--quick | --full] [unit ...]
-A tool that is not installed skips its part with one printed reason.
+A tool that is not installed skips its part with one printed reason. Cargo comes first: what writes
+the vectors is an example of the crate, and is built again if the library has changed.
 """
 
 import argparse
