@@ -20,7 +20,8 @@ import run
 
 PRIME, ROOT = 2**64 - 2**32 + 1, 0xE2AF70635744FD26
 PLACE = """{{"{folder}/", 8'(48 + LOGN / 10), 8'(48 + LOGN % 10), 8'(48 + LOGT),
-          8'(48 + LAYER / 10), 8'(48 + LAYER % 10), 8'(48 + INVERSE), 8'(48 + l / 10), 8'(48 + l % 10)}}"""
+          8'(48 + LAYER / 10), 8'(48 + LAYER % 10), 8'(48 + INVERSE),
+          8'(48 + l / 10), 8'(48 + l % 10)}}"""
 TABLE = "      localparam [64*M-1:0] FACTORS = factors_of(l);\n"
 FILL = "      initial for (t = 0; t < M; t = t + 1) factors[t] = FACTORS[64*t+:64];\n"
 
