@@ -137,7 +137,10 @@ class Units:
         for module in modules:
             self.run(f"delete {module}")
             self.run(f"design -copy-from all -as {module} {module}")
-        self.run(f"synth_xilinx -family xcup -noiopad -run prepare:{self.until or 'finalize'}")
+        # For a delay of 2048 rows Yosys 0.70 chooses a LUTRAM that its own map refuses.
+        blocks = "-nolutram" if any(self.size(m) >= LARGE for m in modules) else ""
+        part = f"prepare:{self.until or 'finalize'}"
+        self.run(f"synth_xilinx -family xcup -noiopad {blocks} -run {part}")
         self.run("clean")
         found = self.stat()
         known = json.loads(self.kept.read_text()) if self.kept.exists() else {}
