@@ -335,7 +335,6 @@ fn circuits_are_refused(folder: &Folder) {
         ("cost adder8.txt --params tfhe_2_2 --backend processor", "suffix _p"),
         ("cost adder8.txt --backend processor --width 5", "2, 4, 8, 16 or 32"),
         ("cost adder8.txt --code nope.bin", "--backend processor"),
-        ("cost adder8.txt --goal 0", "1 or more"),
         ("cost adder8.bin", "is a binary of the processor"),
         ("run adder8.bin --inputs c8,64", "is a binary of the processor"),
         (
@@ -348,4 +347,8 @@ fn circuits_are_refused(folder: &Folder) {
         let said = folder.refuse(&format!("circuit {line}"));
         assert!(said.contains(says), "{line}: {said}");
     }
+    // A value that its option cannot have ends as an unknown option does.
+    let none = folder.run("circuit cost adder8.txt --goal 0");
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8(none.stderr).unwrap().contains("1 or more"));
 }
