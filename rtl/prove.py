@@ -4,6 +4,7 @@ A unit is a pipeline without feedback: its registers become wires, and what is l
 python rtl/prove.py
 """
 
+import argparse
 import importlib.util
 import sys
 import tempfile
@@ -147,6 +148,9 @@ def rotation():
 
 
 def main():
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     for module in ("pyosys", "z3"):
         if importlib.util.find_spec(module) is None:
             print(f"proofs: skipped, no {module} (`make rtl` installs it into .venv)")

@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import cells
 import run
 
 RTL = run.RTL
@@ -104,24 +105,9 @@ def sources(top):
 
 def area(top, until=None, **parameters):
     """Cells of a module and all below it; with `until` mapping stops there, before LUT and FF."""
-    from pyosys import libyosys
-
-    with tempfile.TemporaryDirectory() as folder:
-        stat = Path(folder) / "stat.json"
-        design = libyosys.Design()
-        sources = " ".join(run.sources())
-        set_all = " ".join(f"-chparam {k} {v}" for k, v in parameters.items())
-        part = f" -run begin:{until}" if until else ""
-        for command in (
-            f"read_verilog -sv -defer -I{RTL / 'ntt'} {sources}",
-            f"hierarchy -check -top {top} {set_all}",
-            f"synth_xilinx -family xcup -noiopad{part}",
-        ):
-            design.run_pass(f"tee -q {command}")
-        design.run_pass(f"tee -q -o {stat} stat -json -hierarchy")
-        cells = json.loads(stat.read_text())["design"]["num_cells_by_type"]
+    found = cells.Units(top, parameters, sources(top), until).count()
     count = dict.fromkeys(KINDS[:4] if until else KINDS, 0)
-    for name, many in cells.items():
+    for name, many in found.items():
         kind = name
         if name.startswith("LUT") and name[3:].isdigit():
             kind = "LUT"
@@ -130,7 +116,7 @@ def area(top, until=None, **parameters):
         elif name.startswith(("RAM32", "RAM64", "RAM128", "RAM256", "RAM512", "SRL")):
             kind = "LUTRAM"
         if kind in count:
-            count[kind] += int(many["count"] if isinstance(many, dict) else many)
+            count[kind] += many
     return count
 
 
@@ -190,7 +176,7 @@ def speed(kept, widths):
 def modules(widths):
     """What is synthesised: name, until, top, parameters, the paper's DSP, LUT, FF and memory.
 
-    To LUT and FF it takes an hour at T = 2 and many more above, so there mapping ends before them.
+    A bootstrap is mapped twice: DSP and blocks are known long before LUT and FF.
     """
     none, ntt = ("-",) * 4, {"LOGN": 10, "LOGT": 1}
     yield "transform, N = 1024, T = 2", None, "ntt", ntt, (90, "12 K", "19 K", "8 BRAM")
@@ -202,8 +188,7 @@ def modules(widths):
         sizes = {**SET, "LOGT": t.bit_length() - 1, "BATCH": BATCH[t]}
         paper = (dsp, f"{lut} K", f"{ff} K", memory)
         yield f"bootstrap, T = {t}", "map_ffram", "bootstrap", sizes, paper
-        if t == 2:
-            yield "bootstrap, T = 2, to LUT and FF", None, "bootstrap", sizes, paper
+        yield f"bootstrap, T = {t}, to LUT and FF", None, "bootstrap", sizes, paper
     if 8 in widths:
         _, _, _, lut, ff, dsp, memory = PAPER_LARGE
         paper = (dsp, f"{lut} K", f"{ff} K", memory)
@@ -215,14 +200,14 @@ def spaces(kept, widths):
     print("\nCells by Yosys (LUT and FF: its estimate), beside the paper's (Vivado).\n")
     head("module", *KINDS, "Mb of blocks", "paper: DSP", "LUT", "FF", "memory")
     for name, until, top, sizes, paper in modules(widths):
-        cells = kept.get(
+        found = kept.get(
             f"area, {name}", sources(top), functools.partial(area, top, until, **sizes)
         )
-        if cells is not None:
+        if found is not None:
             # A block of each kind holds so many Kb.
             kilobits = zip((36, 18, 288), KINDS[1:4], strict=True)
-            blocks = sum(size * cells[kind] for size, kind in kilobits) / 1024
-            line(name, *(cells.get(k, "-") for k in KINDS), f"{blocks:.1f}", *paper)
+            blocks = sum(size * found[kind] for size, kind in kilobits) / 1024
+            line(name, *(found.get(k, "-") for k in KINDS), f"{blocks:.1f}", *paper)
 
 
 def main():

@@ -71,7 +71,7 @@ struct ProcessorArgs {
     /// Coefficients that the processor takes a clock: 2, 4, 8, 16 or 32.
     #[arg(long, default_value = "8")]
     width: usize,
-    /// Where the processor's timeline goes, in Chrome's trace format.
+    /// Where the processor's timeline goes, in Chrome's trace format; a microsecond of the viewer is a clock.
     #[arg(long)]
     trace: Option<PathBuf>,
     /// Where the processor's instructions go: text, or the binary if the name ends in `.bin`.
@@ -100,14 +100,18 @@ struct CostArgs {
     backend: Option<String>,
     #[command(flatten)]
     processor: ProcessorArgs,
-    #[command(flatten)]
-    trust: TrustArgs,
+    /// Accept a file's program for a set below 128 bits. A circuit needs no such leave: nothing is encrypted.
+    #[arg(long)]
+    allow_insecure: bool,
 }
 
 #[derive(clap::Args)]
 struct CompileArgs {
     #[command(flatten)]
     circuit: CircuitArgs,
+    /// Which machine it is for: with `processor` the set is tfhe_2_2_p unless --params says otherwise.
+    #[arg(long, value_parser = ["cpu", "cuda", "processor"])]
+    backend: Option<String>,
     /// Where the program goes.
     #[arg(short, long)]
     out: PathBuf,
@@ -134,7 +138,7 @@ struct RunArgs {
 pub fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Verb::Compile(a) => {
-            let (circuit, compiled) = compile(&a.circuit, None)?;
+            let (circuit, compiled) = compile(&a.circuit, a.backend.as_deref())?;
             compiled.program.save(&a.out)?;
             cost(&a.circuit, &circuit, &compiled, None)
         }
@@ -144,7 +148,8 @@ pub fn run(args: &Args) -> Result<()> {
                 a.backend.as_ref().map(|_| simulate(&a.processor, program)).transpose()
             };
             if is_program(&a.circuit.circuit)? {
-                let program = Program::load(&a.circuit.circuit, a.trust.trust())?;
+                let program =
+                    Program::load(&a.circuit.circuit, TrustArgs::of(a.allow_insecure).trust())?;
                 return priced(&a.circuit, vec![], json!({}), &program, clocks(&program)?);
             }
             let (circuit, compiled) = compile(&a.circuit, a.backend.as_deref())?;
@@ -171,17 +176,24 @@ fn goal(text: &str) -> std::result::Result<Goal, String> {
         "depth" => Ok(Goal::Depth),
         "bootstraps" => Ok(Goal::Bootstraps),
         number => {
-            let wanted = "wanted depth, bootstraps, or how many may come one after another";
-            number.parse().map(Goal::Within).map_err(|_| wanted.into())
+            let wanted =
+                "wanted depth, bootstraps, or how many may come one after another, 1 or more";
+            let least = number.parse().ok().filter(|n| *n > 0);
+            least.map(Goal::Within).ok_or_else(|| wanted.into())
         }
     }
 }
 
-/// A file of becalm's begins with the length of its header, in which bytes are 0; a text has none.
+/// A file of becalm's begins with the length of its header, in which bytes are 0; a text has none. A binary of the processor,
+/// which begins with a word of its own, is refused.
 fn is_program(path: &Path) -> Result<bool> {
     let mut head = vec![];
     let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
     file.take(8).read_to_end(&mut head)?;
+    if head == b"becalm01" {
+        let way = "`becalm circuit disassemble` prints it; give the circuit or program that it was made of";
+        bail!("{} is a binary of the processor; {way}", path.display());
+    }
     Ok(head.contains(&0))
 }
 
@@ -235,7 +247,10 @@ fn machine(clocks: &Report) -> Vec<(&'static str, String)> {
         .map(|(name, bytes)| format!("{name} {:.2}", *bytes as f64 / clocks.seconds() / 1e9));
     vec![
         ("clocks", clocks.clocks.to_string()),
-        ("time", format!("{:.4} s at {} MHz (assumed)", clocks.seconds(), clocks.megahertz)),
+        (
+            "time",
+            format!("{} at {} MHz (assumed)", report::duration(clocks.seconds()), clocks.megahertz),
+        ),
         (
             "bootstrap unit",
             format!("{} busy, {bootstraps} in {batches} batches", share(Unit::Bootstrap)),

@@ -21,6 +21,10 @@ pub struct TrustArgs {
 }
 
 impl TrustArgs {
+    pub fn of(allow_insecure: bool) -> Self {
+        TrustArgs { allow_insecure }
+    }
+
     pub fn trust(&self) -> Trust {
         if self.allow_insecure { Trust::insecure() } else { Trust::default() }
     }

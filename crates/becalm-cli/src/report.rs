@@ -139,6 +139,15 @@ pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
+/// Seconds in the unit that suits them: `21.59 s`, `3.565 ms`, `12.345 µs`.
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s if s >= 1e-3 => milliseconds(s),
+        s => format!("{:.3} µs", s * 1e6),
+    }
+}
+
 /// Seconds as milliseconds with three digits.
 pub fn milliseconds(seconds: f64) -> String {
     format!("{:.3} ms", seconds * 1e3)

@@ -271,6 +271,19 @@ fn applications_run_and_check_themselves() {
     f.refuse("run --app uint64 --params tfhe_1_1");
 }
 
+/// What is compiled for the processor has its set, and times of any size can be read.
+#[test]
+fn circuits_for_the_processor() {
+    let folder = Folder::new("machine");
+    let adder = include_bytes!("../../becalm/circuits/adder8.txt");
+    std::fs::write(folder.0.join("adder8.txt"), adder).unwrap();
+    let line = "circuit compile adder8.txt --backend processor --json -o p.becalm";
+    let said = folder.succeed(line);
+    assert!(said.contains("tfhe_2_2_p"), "{said}");
+    let text = folder.succeed("circuit cost adder8.txt --params toy_2_2_p --backend processor");
+    assert!(text.contains(" µs at 450 MHz"), "{text}");
+}
+
 /// A circuit from its file to a timeline of the processor; a program's cost from its own file; and what is refused.
 #[test]
 fn circuits_run_are_priced_and_refused() {
@@ -311,6 +324,13 @@ fn circuits_run_are_priced_and_refused() {
     // A limit on the longest path that is met anyway.
     let limited = of("adder8.txt --goal 9");
     assert!(limited["depth"].as_u64() <= Some(9) && limited["bootstraps"].as_u64() <= Some(8));
+    circuits_are_refused(&folder);
+}
+
+/// What is refused where `circuits_run_are_priced_and_refused` left its files.
+fn circuits_are_refused(folder: &Folder) {
+    let write = |name: &str, text: &[u8]| std::fs::write(folder.0.join(name), text).unwrap();
+    write("empty.s", b"# nothing\n");
     write("broken.txt", b"1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n");
     write("bytes.txt", b"\xff\xfe");
     write("module.v", b"module m(input a, output b); assign b = ~a; endmodule\n");
@@ -326,10 +346,20 @@ fn circuits_run_are_priced_and_refused() {
         ("cost adder8.txt --params tfhe_2_2 --backend processor", "suffix _p"),
         ("cost adder8.txt --backend processor --width 5", "2, 4, 8, 16 or 32"),
         ("cost adder8.txt --code nope.bin", "--backend processor"),
+        ("cost adder8.bin", "is a binary of the processor"),
+        ("run adder8.bin --inputs c8,64", "is a binary of the processor"),
+        (
+            "assemble empty.s -o empty.bin",
+            "`halt` at the end and nowhere else, got no instructions",
+        ),
         ("disassemble short.bin", "at byte 16"),
         ("assemble wrong.s -o wrong.bin", "line 2"),
     ] {
         let said = folder.refuse(&format!("circuit {line}"));
         assert!(said.contains(says), "{line}: {said}");
     }
+    // A value that its option cannot have ends as an unknown option does.
+    let none = folder.run("circuit cost adder8.txt --goal 0");
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8(none.stderr).unwrap().contains("1 or more"));
 }

@@ -82,7 +82,8 @@ fn bad_files_are_refused_with_the_line() {
         (".model m\n.inputs a\n.outputs b\n.latch a b\n.end\n", "4"),
         (".model m\n.inputs a\n.outputs b\n.names a b\n11 1\n.end\n", "5"),
         (".model m\n.inputs a\n.outputs b\n.names c b\n1 1\n.names b c\n1 1\n.end\n", "4"),
-        (".model m\n.inputs a\n.outputs b\n.end\n", "0"),
+        (".model m\n.inputs a\n.outputs b\n.end\n", "3"),
+        (".model m\n.inputs a\n.outputs b\n.names a c b\n11 1\n.end\n", "4"),
         (".model m\n.inputs a a\n.outputs a\n.end\n", "1"),
         (".model m\n.inputs a b\n.outputs b\n.names a b\n1 1\n.end\n", "4"),
     ] {

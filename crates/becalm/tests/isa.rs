@@ -115,7 +115,14 @@ fn malformed_binaries_name_the_offset() {
         small: false,
     };
     assert_eq!(encode(&[big, Instruction::Halt]).unwrap_err().kind(), "bad_input");
-    assert_eq!(encode(&[Instruction::Sync]).unwrap_err().kind(), "bad_file");
+    for (program, got) in [
+        (vec![], "no instructions"),
+        (vec![Instruction::Sync], "1 without one"),
+        (vec![Instruction::Halt, Instruction::Sync], "one as number 1 of 2"),
+    ] {
+        let refused = encode(&program).unwrap_err();
+        assert!(refused.kind() == "bad_input" && refused.to_string().contains(got), "{refused}");
+    }
     assert!(assemble("halt\nld r1 17").unwrap_err().to_string().contains("line 2"));
 }
 

@@ -147,6 +147,16 @@ fn counted(count: usize, what: &str) -> Result<u64> {
 /// # Errors
 /// [`Error::BadInput`] for a count, coefficient or slot that does not fit its field, or another end.
 pub fn encode(program: &[Instruction]) -> Result<Vec<u8>> {
+    let last = program.len().checked_sub(1);
+    let halt = program.iter().position(|i| *i == Instruction::Halt);
+    if halt.is_none() || halt != last {
+        let got = match halt {
+            _ if program.is_empty() => "no instructions".to_string(),
+            None => format!("{} without one", program.len()),
+            Some(at) => format!("one as number {} of {}", at + 1, program.len()),
+        };
+        return Err(unencodable("`halt` at the end and nowhere else", got, "see docs/isa.md"));
+    }
     let mut words = vec![MAGIC];
     for instruction in program {
         instruction.words(&mut words)?;

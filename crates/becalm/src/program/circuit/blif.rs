@@ -18,6 +18,8 @@ struct Table<'a> {
 struct Model<'a> {
     inputs: Vec<&'a str>,
     outputs: Vec<&'a str>,
+    /// The line of the first of each output.
+    wanted: HashMap<&'a str, usize>,
     tables: HashMap<&'a str, Table<'a>>,
 }
 
@@ -57,7 +59,10 @@ fn read(text: &str) -> Result<Model<'_>> {
         match key {
             "" | ".model" | ".end" => {}
             ".inputs" => model.inputs.extend(words),
-            ".outputs" => model.outputs.extend(words),
+            ".outputs" => {
+                words.iter().for_each(|name| _ = model.wanted.entry(name).or_insert(at));
+                model.outputs.extend(words);
+            }
             ".names" => {
                 if goes_on || continued {
                     return Err(refused(at, "a table's names on one line", line));
@@ -147,14 +152,19 @@ fn build<'a>(
     wires: &mut HashMap<&'a str, Wire>,
     name: &'a str,
 ) -> Result<()> {
-    let mut todo = vec![(name, false)];
+    // A name, whether its inputs are built, and the line that asks for it.
+    let mut todo = vec![(name, false, model.wanted[name])];
     let mut open = std::collections::HashSet::new();
-    while let Some((name, ready)) = todo.pop() {
+    while let Some((name, ready, line)) = todo.pop() {
         if wires.contains_key(name) {
             continue;
         }
         let Some(table) = model.tables.get(name) else {
-            return Err(refused(0, format!("a table or an input called {name}"), "none"));
+            return Err(refused(
+                line,
+                format!("a table or an input for {name}, which is read"),
+                "none",
+            ));
         };
         if ready {
             wires.insert(name, table.wire(circuit, wires));
@@ -163,8 +173,9 @@ fn build<'a>(
         if !open.insert(name) {
             return Err(refused(table.line, "no loop", name));
         }
-        todo.push((name, true));
-        todo.extend(table.inputs.iter().filter(|i| !wires.contains_key(*i)).map(|i| (*i, false)));
+        todo.push((name, true, line));
+        let missing = table.inputs.iter().filter(|i| !wires.contains_key(*i));
+        todo.extend(missing.map(|i| (*i, false, table.line)));
     }
     Ok(())
 }

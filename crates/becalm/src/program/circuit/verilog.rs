@@ -25,11 +25,14 @@ impl Circuit {
         let folder = Folder::new()?;
         folder.write("input.sv", &text)?;
         folder.write("script.ys", SCRIPT.as_bytes())?;
-        let done = yosys(&folder)?;
+        let (binary, done) = yosys(&folder)?;
         let Some(blif) = std::fs::read_to_string(folder.0.join("output.blif")).ok() else {
             let said = [done.stdout, done.stderr].concat();
             let said = String::from_utf8_lossy(&said);
-            let why = said.lines().rev().find(|l| l.contains("ERROR")).unwrap_or("no circuit");
+            let Some(why) = said.lines().rev().find(|l| l.contains("ERROR")) else {
+                let got = format!("`{binary}`, which ended with {} and no circuit", done.status);
+                return Err(missing(got));
+            };
             let why: String = why.trim().chars().take(200).collect();
             let remedy = "give one synthesisable module, and all that it contains, in one file";
             return Err(Error::bad_input("circuit", "Verilog that Yosys reads", why, remedy));
@@ -49,7 +52,7 @@ const SCRIPT: &str = "read_verilog -sv input.sv\nhierarchy -check -auto-top\npro
     memory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
 
 /// Runs the first Yosys that starts.
-fn yosys(folder: &Folder) -> Result<Output> {
+fn yosys(folder: &Folder) -> Result<(String, Output)> {
     let own = std::env::var("BECALM_YOSYS").ok();
     let script = ["-q", "-s", "script.ys"];
     let mut tries: Vec<(&str, [&str; 3])> = match &own {
@@ -64,12 +67,18 @@ fn yosys(folder: &Folder) -> Result<Output> {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(failed("start", Path::new(binary), &e)),
             Ok(done) if String::from_utf8_lossy(&done.stderr).contains("No module named") => {}
-            Ok(done) => return Ok(done),
+            Ok(done) => return Ok((binary.to_string(), done)),
         }
     }
-    let got = own.unwrap_or("no `yosys`, and no Python with `pyosys`".to_string());
-    let remedy = "`pip install pyosys`, or turn the file into BLIF where Yosys is";
-    Err(Error::unsupported("circuit", "Yosys, which reads Verilog", got, remedy))
+    let none = "no `yosys`, and no Python with `pyosys`";
+    Err(missing(
+        own.map_or(none.to_string(), |own| format!("BECALM_YOSYS=`{own}`, which is not there")),
+    ))
+}
+
+fn missing(got: String) -> Error {
+    let remedy = "`pip install pyosys`, name a Yosys in BECALM_YOSYS, or turn the file into BLIF where Yosys is";
+    Error::unsupported("circuit", "Yosys, which reads Verilog", got, remedy)
 }
 
 fn failed(what: &str, path: &Path, why: &std::io::Error) -> Error {
