@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from becalm import _native, _values
-from becalm.errors import BadInput, OutOfMemory
+from becalm.errors import BadInput, OutOfMemory, WrongParams
 
 #: Baby steps of the matrices for each size of the keys.
 SIZES = {"small": 2, "medium": 4, "large": 8}
@@ -140,7 +140,11 @@ class Plan:
         size: str | None = None,
     ) -> _native.CkksProgram:
         stages = self.stage_count if stage_count is None else stage_count
-        kind = "regular" if known("kind", kind, KINDS) == "precise" else kind
+        if known("kind", kind, KINDS) == "precise":
+            if "precise" not in self.name:
+                remedy = 'make keys with kinds="precise" and no other set than `ckks_precise`'
+                raise WrongParams("bootstrap", "a precise set", f"`{self.name}`", remedy)
+            kind = "regular"
         baby = SIZES[size or self.size]
         return recorded(self.context, kind, self.slots, stages, baby, values)
 

@@ -31,7 +31,7 @@ from becalm import _native, _progress, _values
 from becalm._plan import AS_MADE, KINDS, Params, Plan, Price, at_level, known, noted, params, turn
 from becalm._progress import Progress
 from becalm._vectors import Ciphertext, array, require, vector
-from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
+from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey
 
 __all__ = [
     "Ciphertext",
@@ -329,10 +329,6 @@ class Server:
         progress: Progress,
     ) -> list[_native.CkksCiphertext]:
         which = (self._kind(kind), stage_count, values)
-        if which[0] == "precise" and "precise" not in self._plan.name:
-            remedy = 'make keys with kinds="precise"'
-            got = f"`{self._plan.name}`"
-            raise WrongParams("bootstrap", "a precise set", got, remedy)
         if inputs[0].slots > self.slots:
             wanted, got = f"a ciphertext of at most {self.slots} slots", str(inputs[0].slots)
             raise BadInput("bootstrap", wanted, got, f"make keys with slots={got}")

@@ -53,6 +53,15 @@ impl Job {
         Job { kind, keys, slots, stage_count, of, compact: false }
     }
 
+    /// Whether anything differs from what is done without options.
+    pub fn is_given(&self) -> bool {
+        let usual = (self.kind.as_str(), self.keys.as_str(), self.of.as_str());
+        usual != ("regular", "medium", "complex")
+            || self.slots.is_some()
+            || self.stage_count.is_some()
+            || self.compact
+    }
+
     /// Refuses what the kind has no use for.
     fn check(&self) -> becalm::Result<()> {
         let Some(slots) = self.slots.filter(|_| self.kind != "sparse") else { return Ok(()) };

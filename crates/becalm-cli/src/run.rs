@@ -86,6 +86,11 @@ pub fn run(args: &Args) -> Result<()> {
     if args.scheme == "ckks" {
         return run_ckks(args);
     }
+    if args.scheme == "tfhe" && (args.ckks.is_given() || args.full) {
+        bail!(
+            "--kind, --keys, --slots, --stage-count, --of, --compact and --full are of CKKS: leave them out, or use --scheme ckks"
+        );
+    }
     let params = TfheParams::named(args.params.as_deref().unwrap_or("tfhe_2_2"))?;
     params.require_secure(args.allow_insecure)?;
     match &args.app {

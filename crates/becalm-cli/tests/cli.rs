@@ -105,6 +105,7 @@ fn run_bootstraps_ckks() {
     let bytes = ["key_bytes", "expanded_key_bytes"].map(|name| report[name].as_f64().unwrap());
     assert!(bytes[0] < 0.6 * bytes[1], "{bytes:?}");
     assert!(f.refuse(&format!("{precise} ckks_toy_12")).contains("ckks_toy_precise"));
+    assert!(f.refuse("run --kind precise").contains("--scheme ckks"));
     let says = f.refuse(&format!("run --scheme ckks {toy} --slots 33"));
     assert!(says.contains("--slots 33") && says.contains("--kind sparse"), "{says}");
     let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots 33"));

@@ -129,6 +129,14 @@ pub(crate) fn replace(
     if path.file_name().is_none() {
         return Err(refused(io::ErrorKind::InvalidFilename.into()));
     }
+    if let Ok(found) = fs::metadata(path)
+        && !found.is_file()
+    {
+        // A name is replaced: of a device or a folder nothing would be left.
+        let wanted = format!("{} to be a file or a new name", path.display());
+        let got = if found.is_dir() { "a folder" } else { "a device, a pipe or a socket" };
+        return Err(Error::bad_input("save", wanted, got, "save under the name of a file"));
+    }
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
