@@ -3,6 +3,7 @@
 import copy
 import doctest
 import inspect
+import os
 import pickle
 import re
 from pathlib import Path
