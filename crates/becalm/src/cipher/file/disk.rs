@@ -129,13 +129,11 @@ pub(crate) fn replace(
     if path.file_name().is_none() {
         return Err(refused(io::ErrorKind::InvalidFilename.into()));
     }
-    if let Ok(found) = fs::metadata(path)
-        && !found.is_file()
-    {
-        // A name is replaced: of a device or a folder nothing would be left.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        // The name is given to another file: of a device nothing would be left.
         let wanted = format!("{} to be a file or a new name", path.display());
-        let got = if found.is_dir() { "a folder" } else { "a device, a pipe or a socket" };
-        return Err(Error::bad_input("save", wanted, got, "save under the name of a file"));
+        let got = "a device, a pipe or a socket";
+        return Err(Error::io("save", wanted, got, "save under the name of a file"));
     }
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
