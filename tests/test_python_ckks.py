@@ -5,6 +5,7 @@ import doctest
 import inspect
 import pickle
 import re
+import socket
 from pathlib import Path
 
 import numpy as np
@@ -253,6 +254,21 @@ def test_a_file_of_keys_says_what_they_are_for(keys, tmp_path):
         native.save(tmp_path / "noted", "x" * 5000)
     with pytest.raises(becalm.BadFile, match="evaluation keys"):
         ckks.load_server(tmp_path / "x", allow_insecure=True)
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="no sockets with a name here")
+def test_only_files_are_replaced(keys, tmp_path, monkeypatch):
+    """A new file takes a name: of a device or a socket that had it nothing would be left."""
+    secret, server = keys
+    path = tmp_path / "socket"
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listener:
+        # A short name: these have at most a hundred characters.
+        listener.bind("socket")
+        for one in (secret, server, secret.encrypt([0.5])):
+            with pytest.raises(becalm.IoError, match="socket"):
+                one.save(path)
+        assert path.is_socket() and list(tmp_path.iterdir()) == [path]
 
 
 def test_powers_and_what_cannot_be_computed(keys):

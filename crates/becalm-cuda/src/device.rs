@@ -24,6 +24,18 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
+    /// An H100 SXM, as its data sheet has it: for plans without a device.
+    pub fn h100() -> DeviceInfo {
+        DeviceInfo {
+            name: "H100".into(),
+            capability: (9, 0),
+            multiprocessors: 132,
+            shared: 227 << 10,
+            memory: 80 << 30,
+            cache: 50 << 20,
+        }
+    }
+
     /// Whether blocks form clusters.
     pub fn clusters(&self) -> bool {
         self.capability >= (9, 0)

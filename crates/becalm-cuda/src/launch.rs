@@ -298,17 +298,6 @@ impl Extraction {
 mod tests {
     use super::*;
 
-    fn h100() -> DeviceInfo {
-        DeviceInfo {
-            name: "H100".into(),
-            capability: (9, 0),
-            multiprocessors: 132,
-            shared: 227 << 10,
-            memory: 80 << 30,
-            cache: 50 << 20,
-        }
-    }
-
     #[test]
     fn what_a_driver_refuses_is_refused() {
         let shape = KeySwitch {
@@ -323,10 +312,10 @@ mod tests {
         };
         let most = KEY_SWITCHES as u32;
         assert_eq!(most, 524_280);
-        assert_eq!(Launch::key_switch(&shape, most, 1).check(&h100()), Ok(()));
-        assert!(Launch::key_switch(&shape, most + 1, 1).check(&h100()).is_err());
+        assert_eq!(Launch::key_switch(&shape, most, 1).check(&DeviceInfo::h100()), Ok(()));
+        assert!(Launch::key_switch(&shape, most + 1, 1).check(&DeviceInfo::h100()).is_err());
         let good = Launch { cluster: 2, ..Launch::of("kernel", [GRID[0] - 1, 1, 1], 1024, 0) };
-        assert_eq!(good.check(&h100()), Ok(()));
+        assert_eq!(good.check(&DeviceInfo::h100()), Ok(()));
         for (bad, why) in [
             (Launch { grid: [2, 65536, 1], ..good }, "65535"),
             (Launch { grid: [2, 1, 65536], ..good }, "65535"),
@@ -338,8 +327,8 @@ mod tests {
             (Launch { grid: [3, 1, 1], ..good }, "fill"),
             (Launch { shared: (227 << 10) + 1, ..good }, "shared"),
         ] {
-            assert!(bad.check(&h100()).is_err_and(|e| e.contains(why)), "{bad:?}");
+            assert!(bad.check(&DeviceInfo::h100()).is_err_and(|e| e.contains(why)), "{bad:?}");
         }
-        assert!(good.check(&DeviceInfo { capability: (8, 6), ..h100() }).is_err());
+        assert!(good.check(&DeviceInfo { capability: (8, 6), ..DeviceInfo::h100() }).is_err());
     }
 }

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::any::Any;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -99,6 +100,23 @@ impl Watch {
             self.stop.store(true, Ordering::Relaxed);
         }
         Ok(())
+    }
+}
+
+/// Writes until it is to stop.
+pub struct Watched<'a, W>(pub W, pub &'a Watch);
+
+impl<W: Write> Write for Watched<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.1.step(0, 0) {
+            true => self.0.write(bytes),
+            // `Interrupted` is tried again.
+            false => Err(std::io::Error::other("a request to stop")),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
     }
 }
 

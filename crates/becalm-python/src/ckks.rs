@@ -2,20 +2,21 @@
 //!
 //! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
-use crate::call::{guarded, raise, supervised};
+use crate::call::{Watched, guarded, raise, supervised};
 use crate::ciphertext::trust;
 use crate::ckks_session::{CkksProgram, CkksSession};
 use crate::keys::CkksNeeds;
-use crate::save::{Watched, write_whole};
 use becalm::backend::{Cpu, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::cipher::file::replace;
 use becalm::ckks::{Context, Evaluator};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
 use becalm::{Error, Result, cipher};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::io::Write;
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -491,10 +492,11 @@ impl CkksKeys {
     #[pyo3(signature = (path, note=""))]
     fn save(&self, py: Python<'_>, path: PathBuf, note: &str) -> PyResult<()> {
         supervised(py, None, |watch| {
-            let context = &self.0.context;
-            let write =
-                |out: &mut dyn Write| context.write_noted_keys(&self.1, note, Watched(out, watch));
-            self.0.cpu.install(|| write_whole(&path, write))
+            let write = |file: &mut File| {
+                let out = BufWriter::new(Watched(file, watch));
+                self.0.context.write_noted_keys(&self.1, note, out)
+            };
+            self.0.cpu.install(|| replace(&path, false, write))
         })
     }
 }

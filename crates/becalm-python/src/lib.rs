@@ -15,7 +15,6 @@ mod integers;
 mod keys;
 mod params;
 mod program;
-mod save;
 
 use pyo3::prelude::*;
 

@@ -68,6 +68,22 @@ fn a_secret_key_is_its_owners_alone() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
+/// A new file takes a name; of what else has that name nothing would be left.
+#[cfg(unix)]
+#[test]
+fn only_files_are_replaced() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = Folder::new("socket");
+    let path = folder.at("socket");
+    let _listens = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let ct = toy_key().encrypt(&[1]).unwrap();
+    let refused = ct.save(&path).unwrap_err();
+    assert!(matches!(refused, Error::Io(_)), "{refused}");
+    assert!(refused.to_string().contains("socket"), "{refused}");
+    assert!(fs::metadata(&path).unwrap().file_type().is_socket());
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "nothing is left beside it");
+}
+
 #[test]
 fn an_evaluation_key_survives_in_memory_and_mapped() {
     let folder = Folder::new("evaluation");

@@ -71,11 +71,12 @@ struct Hashed<T> {
 impl<T: Write> Hashed<T> {
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.digest.update(bytes);
-        self.inner.write_all(bytes).map_err(|e| {
-            let remedy = "free space, or choose another place";
-            Error::io("write keys", "to write", e.to_string(), remedy)
-        })
+        self.inner.write_all(bytes).map_err(unwritten)
     }
+}
+
+fn unwritten(e: std::io::Error) -> Error {
+    Error::io("write keys", "to write", e.to_string(), "free space, or choose another place")
 }
 
 impl<T: Read> Hashed<T> {
@@ -180,7 +181,8 @@ impl Context {
             }
         }
         let digest = *out.digest.finalize().as_bytes();
-        out.put(&digest)
+        out.put(&digest)?;
+        out.inner.flush().map_err(unwritten)
     }
 
     /// The bodies of a key, limb by limb.

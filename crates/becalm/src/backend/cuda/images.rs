@@ -5,7 +5,7 @@
 //! is damaged is made anew.
 
 use super::nvrtc::Nvrtc;
-use crate::cipher::file::replace;
+use crate::cipher::file::{replace, write_error};
 use becalm_cuda::{Fault, Ring, SOURCES, image, options};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -89,8 +89,9 @@ fn keep(file: &Path, code: &[u8]) -> crate::Result<()> {
         _ = std::fs::create_dir_all(folder);
     }
     replace(file, false, |out| {
-        out.write_all(code)?;
-        out.write_all(blake3::hash(code).as_bytes())
+        out.write_all(code)
+            .and_then(|()| out.write_all(blake3::hash(code).as_bytes()))
+            .map_err(|e| write_error(file, &e))
     })
 }
 

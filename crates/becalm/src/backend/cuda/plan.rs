@@ -132,28 +132,17 @@ mod tests {
     use super::*;
     use becalm_cuda::RINGS;
 
-    fn h100() -> DeviceInfo {
-        DeviceInfo {
-            name: "H100".into(),
-            capability: (9, 0),
-            multiprocessors: 132,
-            shared: 227 << 10,
-            memory: 80 << 30,
-            cache: 50 << 20,
-        }
-    }
-
     #[test]
     fn few_take_clusters_and_many_share_blocks() {
         let tuning = Tuning::default();
-        let of = |jobs| plan(&h100(), &RINGS[1], jobs, 230, &tuning).unwrap();
+        let of = |jobs| plan(&DeviceInfo::h100(), &RINGS[1], jobs, 230, &tuning).unwrap();
         assert_eq!(of(1), Plan { path: Path::Cluster, tile: 1, chunk: 16, tensor: false });
         assert_eq!((of(66).path, of(66).tile), (Path::Cluster, 66));
         assert_eq!((of(67).path, of(67).tile), (Path::Pair, 67));
         // 264 bundles of 64 KiB are more than a quarter of the cache.
         assert_eq!(of(8192), Plan { path: Path::Pair, tile: 264, chunk: 1, tensor: true });
         assert!(!of(tuning.tensor - 1).tensor && of(tuning.tensor).tensor);
-        let classic = plan(&h100(), &RINGS[0], 8192, 918, &tuning).unwrap();
+        let classic = plan(&DeviceInfo::h100(), &RINGS[0], 8192, 918, &tuning).unwrap();
         assert_eq!((classic.path, classic.chunk, classic.tensor), (Path::Pair, 918, false));
     }
 
@@ -163,7 +152,7 @@ mod tests {
         assert_eq!(of("").unwrap(), Tuning::default());
         let other = Tuning { chunk: 4, tensor: 0, ..Tuning::default() };
         assert_eq!(of("tensor=0  chunk=4").unwrap(), other);
-        assert!(!plan(&h100(), &RINGS[1], 8192, 230, &other).unwrap().tensor);
+        assert!(!plan(&DeviceInfo::h100(), &RINGS[1], 8192, 230, &other).unwrap().tensor);
         for wrong in
             ["chunk", "chunk=", "chunk=x", "chunk=0", "chunk=-1", "tile=3", "tensor=99999999999"]
         {
@@ -174,7 +163,7 @@ mod tests {
     #[test]
     fn what_a_device_lacks_is_not_planned() {
         // A100: no clusters, and a pair of N = 2048 needs more shared memory than it has.
-        let a100 = DeviceInfo { capability: (8, 0), shared: 163 << 10, ..h100() };
+        let a100 = DeviceInfo { capability: (8, 0), shared: 163 << 10, ..DeviceInfo::h100() };
         let tuning = Tuning::default();
         let plan =
             |info: &DeviceInfo, ring: &Ring, jobs, steps| plan(info, ring, jobs, steps, &tuning);
@@ -182,7 +171,7 @@ mod tests {
         assert_eq!(plan(&a100, &RINGS[1], 500, 230).unwrap().path, Path::Block);
         // cm_2_2_w4 has five columns of 2048 coefficients, which only a cluster holds.
         let last = RINGS.iter().find(|r| r.bodies == 4 && r.k == 1).unwrap();
-        assert_eq!(plan(&h100(), last, 500, 900).unwrap().path, Path::Cluster);
+        assert_eq!(plan(&DeviceInfo::h100(), last, 500, 900).unwrap().path, Path::Cluster);
         assert_eq!(plan(&a100, last, 500, 900), None);
     }
 
@@ -198,7 +187,7 @@ mod tests {
             stride: 924,
             word: 32,
         };
-        assert!(slices(&h100(), &shape, 1) > 20);
-        assert_eq!(slices(&h100(), &shape, 8192), 1);
+        assert!(slices(&DeviceInfo::h100(), &shape, 1) > 20);
+        assert_eq!(slices(&DeviceInfo::h100(), &shape, 8192), 1);
     }
 }

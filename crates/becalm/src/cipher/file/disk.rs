@@ -119,13 +119,22 @@ impl Drop for Unfinished {
     }
 }
 
-/// Puts a new file at `path` in one step: who reads the path finds the old file or the new one, never a part.
-pub(crate) fn replace(
+/// That a file cannot be written.
+pub(crate) fn write_error(path: &Path, e: &io::Error) -> Error {
+    io_error("save", format!("to write {}", path.display()), e)
+}
+
+/// Puts a new file at `path` in one step: who reads the path finds the old file or the new one, never a part. A private one
+/// can be read by its owner only.
+///
+/// # Errors
+/// Those of `write`; [`Error::Io`] for what the operating system refuses, and for a device, a pipe or a socket at `path`.
+pub fn replace(
     path: &Path,
     private: bool,
-    write: impl FnOnce(&mut File) -> io::Result<()>,
+    write: impl FnOnce(&mut File) -> Result<()>,
 ) -> Result<()> {
-    let refused = |e| io_error("save", format!("to write {}", path.display()), &e);
+    let refused = |e| write_error(path, &e);
     if path.file_name().is_none() {
         return Err(refused(io::ErrorKind::InvalidFilename.into()));
     }
@@ -143,7 +152,7 @@ pub(crate) fn replace(
     let draft = folder.join(format!(".becalm-{tag}.tmp"));
     let mut file = create(&draft, private).map_err(refused)?;
     let draft = Unfinished(draft);
-    write(&mut file).map_err(refused)?;
+    write(&mut file)?;
     file.sync_all().map_err(refused)?;
     drop(file);
     fs::rename(&draft.0, path).map_err(refused)?;

@@ -16,8 +16,9 @@ mod slot_keys;
 mod write;
 
 pub(crate) use ciphertexts::Seeded;
+pub use disk::replace;
 #[cfg(feature = "cuda")]
-pub(crate) use disk::replace;
+pub(crate) use disk::write_error;
 pub(crate) use disk::{read_file, read_header, require_limit};
 pub(crate) use header::{Dtype, Header};
 pub use inspect::{Description, TensorShape, inspect};

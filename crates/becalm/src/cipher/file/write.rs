@@ -135,9 +135,10 @@ impl<'a> Draft<'a> {
     pub(crate) fn save(&self, path: &Path, private: bool) -> Result<()> {
         let head = self.finish()?.encode()?;
         disk::replace(path, private, |file| {
-            file.write_all(&head)?;
             let mut tensors = self.tensors.values();
-            tensors.try_for_each(|data| data.each(|part| file.write_all(part)))
+            file.write_all(&head)
+                .and_then(|()| tensors.try_for_each(|data| data.each(|part| file.write_all(part))))
+                .map_err(|e| disk::write_error(path, &e))
         })
     }
 }

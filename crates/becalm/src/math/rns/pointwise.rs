@@ -185,6 +185,48 @@ unsafe fn mul_all<V: Eight>(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) 
     }
 }
 
+/// Factors of a sum of products, as rows of doubles or packed.
+trait Factors {
+    /// Whether there are `count` of them with `len` values each.
+    fn fit(&self, count: usize, len: usize) -> bool;
+
+    /// Values j to j + 7 of factor i.
+    ///
+    /// # Safety
+    /// The processor has the instructions; more than i factors with at least j + 8 values [fit](Factors::fit).
+    unsafe fn load<V: Eight>(&self, i: usize, j: usize) -> V;
+}
+
+impl Factors for &[&[f64]] {
+    fn fit(&self, count: usize, len: usize) -> bool {
+        self.len() == count && self.iter().all(|x| x.len() >= len)
+    }
+
+    #[inline(always)]
+    unsafe fn load<V: Eight>(&self, i: usize, j: usize) -> V {
+        // SAFETY: promised by the caller.
+        unsafe { V::load(self.get_unchecked(i).as_ptr().add(j)) }
+    }
+}
+
+struct Packed<'a> {
+    rows: &'a [&'a [u8]],
+    width: usize,
+    fields: Fields,
+}
+
+impl Factors for Packed<'_> {
+    fn fit(&self, count: usize, len: usize) -> bool {
+        self.rows.len() == count && self.rows.iter().all(|x| x.len() >= len / 8 * self.width)
+    }
+
+    #[inline(always)]
+    unsafe fn load<V: Eight>(&self, i: usize, j: usize) -> V {
+        // SAFETY: promised by the caller; the bytes of the group are asked for in full.
+        unsafe { group_of::<V>(&self.rows[i][j / 8 * self.width..], &self.fields) }
+    }
+}
+
 #[inline(always)]
 unsafe fn dot_pair_all<V: Eight>(
     word: &Word,
@@ -193,31 +235,8 @@ unsafe fn dot_pair_all<V: Eight>(
     b: [&[&[f64]]; 2],
     first: [First; 2],
 ) {
-    let n = out[0].len();
-    assert!(n.is_multiple_of(8) && out[1].len() == n, "whole vectors");
-    assert!(first[0].fits(n) && first[1].fits(n), "as much to begin with");
-    assert!(a.len() == b[0].len() && a.len() == b[1].len(), "a factor for each");
-    assert!(a.iter().chain(b[0]).chain(b[1]).all(|x| x.len() >= n), "equal lengths");
-    // SAFETY: the caller has the instructions; the lengths were compared.
-    unsafe {
-        let k = Modulo::<V>::new(word);
-        for j in (0..n).step_by(8) {
-            let mut sums = [k.lazy(V::splat(0.0)); 2];
-            for part in 0..2 {
-                sums[part] = k.lazy(first[part].load(out[part].as_ptr(), j));
-            }
-            for (i, (a, (b, c))) in a.iter().zip(b[0].iter().zip(b[1])).enumerate() {
-                if i % word.terms == 0 && i > 0 {
-                    sums = [k.lazy(k.settle(sums[0])), k.lazy(k.settle(sums[1]))];
-                }
-                let a = V::load(a.as_ptr().add(j));
-                sums[0] = k.gather(sums[0], a, V::load(b.as_ptr().add(j)));
-                sums[1] = k.gather(sums[1], a, V::load(c.as_ptr().add(j)));
-            }
-            k.settle(sums[0]).store(out[0].as_mut_ptr().add(j));
-            k.settle(sums[1]).store(out[1].as_mut_ptr().add(j));
-        }
-    }
+    // SAFETY: the caller has the instructions.
+    unsafe { sums_of_products::<V>(word, out, a, b[0], b[1], first) }
 }
 
 #[inline(always)]
@@ -229,13 +248,27 @@ unsafe fn dot_packed_all<V: Eight>(
     b: &[&[f64]],
     first: [First; 2],
 ) {
-    let (n, width) = (out[0].len(), width(word.p) as usize);
+    let width = width(word.p) as usize;
+    let packed = Packed { rows: packed, width, fields: Fields::new(width) };
+    // SAFETY: the caller has the instructions.
+    unsafe { sums_of_products::<V>(word, out, a, packed, b, first) }
+}
+
+/// `out[0] ← first[0] + Σ_i a_i·b_i`, `out[1] ← first[1] + Σ_i a_i·c_i`.
+#[inline(always)]
+unsafe fn sums_of_products<V: Eight>(
+    word: &Word,
+    out: [&mut [f64]; 2],
+    a: &[&[f64]],
+    b: impl Factors,
+    c: &[&[f64]],
+    first: [First; 2],
+) {
+    let n = out[0].len();
     assert!(n.is_multiple_of(8) && out[1].len() == n, "whole vectors");
     assert!(first[0].fits(n) && first[1].fits(n), "as much to begin with");
-    assert!(a.len() == packed.len() && a.len() == b.len(), "a factor for each");
-    assert!(a.iter().chain(b).all(|x| x.len() >= n), "equal lengths");
-    assert!(packed.iter().all(|x| x.len() >= n / 8 * width), "a field for each");
-    let fields = Fields::new(width);
+    assert!(a.iter().all(|x| x.len() >= n), "equal lengths");
+    assert!(b.fit(a.len(), n) && c.fit(a.len(), n), "a factor for each, as long");
     // SAFETY: the caller has the instructions; the lengths were compared.
     unsafe {
         let k = Modulo::<V>::new(word);
@@ -244,13 +277,13 @@ unsafe fn dot_packed_all<V: Eight>(
             for part in 0..2 {
                 sums[part] = k.lazy(first[part].load(out[part].as_ptr(), j));
             }
-            for (i, (a, (x, b))) in a.iter().zip(packed.iter().zip(b)).enumerate() {
+            for (i, (a, c)) in a.iter().zip(c).enumerate() {
                 if i % word.terms == 0 && i > 0 {
                     sums = [k.lazy(k.settle(sums[0])), k.lazy(k.settle(sums[1]))];
                 }
                 let a = V::load(a.as_ptr().add(j));
-                sums[0] = k.gather(sums[0], a, group_of::<V>(&x[j / 8 * width..], &fields));
-                sums[1] = k.gather(sums[1], a, V::load(b.as_ptr().add(j)));
+                sums[0] = k.gather(sums[0], a, b.load(i, j));
+                sums[1] = k.gather(sums[1], a, V::load(c.as_ptr().add(j)));
             }
             k.settle(sums[0]).store(out[0].as_mut_ptr().add(j));
             k.settle(sums[1]).store(out[1].as_mut_ptr().add(j));
