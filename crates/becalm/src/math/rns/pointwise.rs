@@ -403,7 +403,7 @@ unsafe fn dot_tiled_all<V: Eight>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::math::rns::{Ring, prime};
+    use crate::math::rns::{Ring, centred, prime};
 
     const N: usize = 128;
 
