@@ -9,6 +9,7 @@ _Output: TypeAlias = tuple[int, int, bool, int, int]
 _Progress: TypeAlias = Callable[[int, int], object] | None
 
 __version__: str
+KEY_SIZES: list[tuple[str, int]]
 
 def main(argv: Sequence[str]) -> int: ...
 def instructions() -> list[str]: ...

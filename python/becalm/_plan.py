@@ -13,7 +13,7 @@ from becalm import _native, _values
 from becalm.errors import BadInput, OutOfMemory, WrongParams
 
 #: Baby steps of the matrices for each size of the keys.
-SIZES = {"small": 2, "medium": 4, "large": 8}
+SIZES = dict(_native.KEY_SIZES)
 #: Bootstraps; `precise` is the regular one of a set with the arcsine.
 KINDS = ("regular", "sparse", "lossy", "sign", "precise")
 #: What stands for the size of the keys in their file.

@@ -416,7 +416,8 @@ def keygen(
 
     `name` is that of a parameter set, or `"ckks"` for the standard set of a need: `levels` that a
     bootstrap leaves (10, 14 or 17), and the `kinds` of bootstrap. `bootstrap` is the size of its
-    keys, `"small"`, `"medium"` or `"large"` (larger is faster), or `None` for arithmetic alone.
+    keys, `"small"`, `"medium"` or `"large"` (small is slower; large is faster only
+    where memory is fast), or `None` for arithmetic alone.
     Vectors have `slots` values, by default all that fit; few slots take less time. `rotations`
     lists those that the server may do besides. `stage_count` as in `Server.bootstrap`. `compact`
     keys stay packed in memory as they are in a file, a third of the size, and are expanded whenever

@@ -5,7 +5,7 @@ use crate::run::peak_memory;
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, CkksSession, Cpu};
-use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, Rlwe};
 use becalm::ckks::{Context, Description, Evaluator};
 use becalm::math::buffer::require_memory;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::time::Instant;
 
 /// Memory that a regular bootstrap at N = 2^16 takes with its keys, and some to spare.
-const FULL_MEMORY: usize = 6_000_000_000;
+const FULL_MEMORY: usize = 8_000_000_000;
 /// Values of the sparse bootstrap, unless others are asked for.
 const SPARSE: usize = 1024;
 /// By how many bits results may miss the precision of the formulas before they are wrong: the mean, and the worst slot.
@@ -28,8 +28,8 @@ pub struct Job {
     /// CKKS: which bootstrap.
     #[arg(long, default_value = "regular", value_parser = ["regular", "sparse", "lossy", "sign", "precise"])]
     kind: String,
-    /// CKKS: size of the keys; larger ones are faster.
-    #[arg(long, default_value = "medium", value_parser = ["small", "medium", "large"])]
+    /// CKKS: size of the keys; small ones are slower, large ones faster where memory is.
+    #[arg(long, default_value = "medium", value_parser = KEY_SIZES.map(|s| s.0))]
     keys: String,
     /// CKKS: values in a ciphertext of the sparse bootstrap, a power of two; 1024 if not given.
     #[arg(long)]
@@ -184,11 +184,8 @@ fn choose(
 
 /// The program of a job.
 pub fn program(context: &Context, job: &Job) -> becalm::Result<CkksProgram> {
-    let baby = match job.keys.as_str() {
-        "small" => 2,
-        "large" => 8,
-        _ => 4,
-    };
+    let usual = Settings::default();
+    let baby = KEY_SIZES.iter().find(|(name, _)| *name == job.keys).map_or(usual.baby, |s| s.1);
     let values = match job.of.as_str() {
         "real" => Values::Real,
         "merged" => Values::Merged,

@@ -57,6 +57,10 @@ mod _native {
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
+    /// Sizes of bootstrapping keys of CKKS by name, as baby steps.
+    #[pymodule_export]
+    const KEY_SIZES: [(&str, usize); 3] = becalm::bootstrap::ckks::KEY_SIZES;
+
     /// Runs the `becalm` command; its exit status. The first argument is the name of the command.
     #[pyfunction]
     fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<i32> {

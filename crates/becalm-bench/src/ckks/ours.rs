@@ -4,7 +4,7 @@ use super::child::{Answer, Ready};
 use crate::rows::Clock;
 use anyhow::{Context as _, Result, bail};
 use becalm::backend::{CkksSession, Cpu};
-use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksSecretKey, Rlwe};
 use becalm::ckks::{Context, Evaluator};
 use becalm::math::complex::Complex;
@@ -36,19 +36,28 @@ pub const KINDS: &[Kind] = {
     const REGULAR: [&str; 2] = ["ckks_regular", "ckks_toy_12"];
     const FIRST: [&str; 2] = ["ckks_slots_first", "ckks_toy_slots_first"];
     const fn kind(name: &'static str, sets: [&'static str; 2], values: Values) -> Kind {
-        Kind { name, sets, values, baby: 4, message: "ramp", memory: 5_800_000_000 }
+        let [_, (_, baby), _] = KEY_SIZES;
+        Kind { name, sets, values, baby, message: "ramp", memory: 8_000_000_000 }
     }
     &[
         kind("regular", REGULAR, Values::Complex),
         kind("real", REGULAR, Values::Real),
-        Kind { baby: 2, ..kind("small", REGULAR, Values::Complex) },
-        Kind { baby: 8, memory: 8_000_000_000, ..kind("large", REGULAR, Values::Complex) },
         Kind {
-            memory: 7_500_000_000,
+            baby: KEY_SIZES[0].1,
+            memory: 5_000_000_000,
+            ..kind("small", REGULAR, Values::Complex)
+        },
+        Kind {
+            baby: KEY_SIZES[2].1,
+            memory: 11_200_000_000,
+            ..kind("large", REGULAR, Values::Complex)
+        },
+        Kind {
+            memory: 11_000_000_000,
             ..kind("14", ["ckks_14_levels", "ckks_toy_14_levels"], Values::Complex)
         },
         Kind {
-            memory: 9_000_000_000,
+            memory: 13_500_000_000,
             ..kind("17", ["ckks_17_levels", "ckks_toy_17_levels"], Values::Complex)
         },
         kind("sparse1024", REGULAR, Values::Complex),
@@ -56,6 +65,7 @@ pub const KINDS: &[Kind] = {
         Kind { message: "signs", ..kind("sign", FIRST, Values::Real) },
         Kind {
             message: "signs",
+            memory: 8_600_000_000,
             ..kind("precise", ["ckks_precise", "ckks_toy_precise"], Values::Complex)
         },
     ]

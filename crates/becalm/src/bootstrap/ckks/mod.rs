@@ -30,7 +30,7 @@ mod sign;
 mod sparse;
 
 pub use lossy::lossy;
-pub use pipeline::{Settings, Values};
+pub use pipeline::{KEY_SIZES, Settings, Values};
 pub use regular::regular;
 pub use sign::sign;
 pub use sparse::sparse;

@@ -113,16 +113,6 @@ leveled! {
     ) = dot_packed_all
 }
 leveled! {
-    /// [`dot_pair`] where all second factors are packed, each from its first byte on.
-    dot_both_packed(
-        word: &Word,
-        out: [&mut [f64]; 2],
-        a: &[&[f64]],
-        packed: [&[&[u8]]; 2],
-        first: [First; 2],
-    ) = dot_both_packed_all
-}
-leveled! {
     /// `c + l·s + s²·q ← f·(a_0 + a_1·s)·(b_0 + b_1·s)`, added to what is there: `out` is c, l and q.
     tensor(word: &Word, out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64) = tensor_all
 }
@@ -264,20 +254,6 @@ unsafe fn dot_packed_all<V: Eight>(
     unsafe { sums_of_products::<V>(word, out, a, packed, b, first) }
 }
 
-#[inline(always)]
-unsafe fn dot_both_packed_all<V: Eight>(
-    word: &Word,
-    out: [&mut [f64]; 2],
-    a: &[&[f64]],
-    packed: [&[&[u8]]; 2],
-    first: [First; 2],
-) {
-    let width = width(word.p) as usize;
-    let [b, c] = packed.map(|rows| Packed { rows, width, fields: Fields::new(width) });
-    // SAFETY: the caller has the instructions.
-    unsafe { sums_of_products::<V>(word, out, a, b, c, first) }
-}
-
 /// `out[0] ← first[0] + Σ_i a_i·b_i`, `out[1] ← first[1] + Σ_i a_i·c_i`.
 #[inline(always)]
 unsafe fn sums_of_products<V: Eight>(
@@ -285,7 +261,7 @@ unsafe fn sums_of_products<V: Eight>(
     out: [&mut [f64]; 2],
     a: &[&[f64]],
     b: impl Factors,
-    c: impl Factors,
+    c: &[&[f64]],
     first: [First; 2],
 ) {
     let n = out[0].len();
@@ -301,13 +277,13 @@ unsafe fn sums_of_products<V: Eight>(
             for part in 0..2 {
                 sums[part] = k.lazy(first[part].load(out[part].as_ptr(), j));
             }
-            for (i, a) in a.iter().enumerate() {
+            for (i, (a, c)) in a.iter().zip(c).enumerate() {
                 if i % word.terms == 0 && i > 0 {
                     sums = [k.lazy(k.settle(sums[0])), k.lazy(k.settle(sums[1]))];
                 }
                 let a = V::load(a.as_ptr().add(j));
                 sums[0] = k.gather(sums[0], a, b.load(i, j));
-                sums[1] = k.gather(sums[1], a, c.load(i, j));
+                sums[1] = k.gather(sums[1], a, V::load(c.as_ptr().add(j)));
             }
             k.settle(sums[0]).store(out[0].as_mut_ptr().add(j));
             k.settle(sums[1]).store(out[1].as_mut_ptr().add(j));
@@ -403,7 +379,7 @@ unsafe fn dot_tiled_all<V: Eight>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::math::rns::{Ring, centred, prime};
+    use crate::math::rns::{Ring, prime};
 
     const N: usize = 128;
 
@@ -486,39 +462,6 @@ mod tests {
                 check(&out, p, |j| dot_of(a, &short, p, |_| repeated(j)) + begin(j));
             }
         });
-    }
-
-    /// What keys cost, packed or not, that come from memory.
-    #[test]
-    #[ignore = "a measurement"]
-    fn packed_keys_measured() {
-        let n = 1 << 16;
-        let p = prime::nearest(f64::exp2(49.9), 2 * n as u64, &[]).unwrap();
-        for &level in Level::available() {
-            let ring = Ring::new(n, &[p], level).unwrap();
-            let limb: Vec<f64> = (0..n as u64).map(|i| centred(i * 0x9e37_79b9_7f4a % p, p)).collect();
-            let packed = ring.packed(0, &limb);
-            let rows = 400;
-            let keys: Vec<Vec<f64>> = (0..rows).map(|_| limb.clone()).collect();
-            let short: Vec<Vec<u8>> = (0..rows).map(|_| packed.clone()).collect();
-            let (a, mut x, mut y) = ([&limb[..]; 3], vec![0.0; n], vec![0.0; n]);
-            let clock = std::time::Instant::now;
-            for _ in 0..3 {
-                let start = clock();
-                for six in keys.chunks_exact(6) {
-                    let six: Vec<&[f64]> = six.iter().map(|k| &k[..]).collect();
-                    ring.dot_pair(0, [&mut x, &mut y], &a, [&six[..3], &six[3..]], [First::Zero; 2]);
-                }
-                let plain = start.elapsed().as_secs_f64() / (rows / 6) as f64;
-                let start = clock();
-                for six in short.chunks_exact(6) {
-                    let six: Vec<&[u8]> = six.iter().map(|k| &k[..]).collect();
-                    dot_both_packed(ring.level(), ring.word(0), [&mut x, &mut y], &a, [&six[..3], &six[3..]], [First::Zero; 2]);
-                }
-                let other = start.elapsed().as_secs_f64() / (rows / 6) as f64;
-                println!("{level:?}: {:.1} us, packed {:.1} us", plain * 1e6, other * 1e6);
-            }
-        }
     }
 
     #[test]
