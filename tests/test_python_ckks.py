@@ -106,7 +106,9 @@ def test_prices_are_known_before_anything_is_made(keys):
     assert sizes[0].memory_bytes < sizes[1].memory_bytes < sizes[2].memory_bytes
     assert sizes[0].stored_bytes < min(1e9, 0.5 * sizes[0].memory_bytes)
     assert sizes[0].memory_bytes < 2e9 and sizes[0].peak_bytes < 6e9
-    assert sizes[1].stored_bytes < 1.8e9 and sizes[1].memory_bytes < 5e9 and sizes[1].peak_bytes < 1e10
+    assert (
+        sizes[1].stored_bytes < 1.8e9 and sizes[1].memory_bytes < 5e9 and sizes[1].peak_bytes < 1e10
+    )
     assert ckks.price("ckks", levels=17).params == "ckks_17_levels"
     assert ckks.price("ckks", kinds="sign").levels["sign"] == (3, 13)
     both = ckks.price("ckks", kinds=("regular", "lossy"))
@@ -120,6 +122,7 @@ def test_prices_are_known_before_anything_is_made(keys):
 
 def test_keys_that_do_not_fit_are_refused_with_the_size_that_does(monkeypatch):
     sizes = {b: ckks.price("ckks_toy_12", bootstrap=b).peak_bytes for b in ("small", "medium")}
+    packed = {"small": ckks.price("ckks_toy_12", bootstrap="small", compact=True).peak_bytes}
     keys = ckks.price("ckks_toy_12", bootstrap="medium")
     # Matrices do not depend on the size of the keys; ciphertexts and work space come besides.
     assert keys.peak_bytes > 1.3 * keys.memory_bytes
@@ -128,7 +131,12 @@ def test_keys_that_do_not_fit_are_refused_with_the_size_that_does(monkeypatch):
     refused = [
         (sizes["medium"] + 1, f'bootstrap="medium" takes {sizes["medium"] / 1e9:.2f} GB'),
         (sizes["medium"] - 1, 'bootstrap="small"'),
-        (sizes["small"] - 1, "compact=True"),
+        (sizes["small"] - 1, 'bootstrap="medium", compact=True'),
+        (
+            packed["small"] + 1,
+            f'bootstrap="small", compact=True takes {packed["small"] / 1e9:.2f} GB',
+        ),
+        (packed["small"] - 1, "fewer slots"),
         (1000, "fewer slots"),
     ]
     for free, remedy in refused:
