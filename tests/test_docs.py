@@ -62,11 +62,11 @@ def test_the_readme_shows_the_measured_rows():
 
 
 def cells(page, head):
-    """The rows of a table below a head, each by its first two cells, numbers without spaces."""
+    """The rows of the table with this head: their cells, without spaces."""
     lines = page.partition(head)[2].splitlines()[2:]
     end = next((i for i, line in enumerate(lines) if not line.startswith("|")), len(lines))
-    rows = [[c.strip().replace(" ", "") for c in line.strip("|").split("|")] for line in lines[:end]]
-    return [row for row in rows if row]
+    plain = (line.replace(" ", "") for line in lines[:end])
+    return [line.strip("|").split("|") for line in plain]
 
 
 def test_the_page_of_the_processor_shows_what_was_measured():
