@@ -126,14 +126,20 @@ pub(super) fn named(name: &str) -> Result<&'static TfheParams> {
     let offered = TABLE.iter().filter(|p| toys == (p.kind == Kind::Toy));
     let mut near: Vec<(usize, &str)> = offered.map(|p| (edits(name, &p.name), &*p.name)).collect();
     near.sort();
+    let unlike = near.first().is_none_or(|(edits, _)| *edits >= name.chars().count());
     let near: Vec<String> = near.iter().take(3).map(|(_, n)| format!("`{n}`")).collect();
+    let remedy = match super::CkksParams::named(name) {
+        Ok(_) => "that is a set of CKKS; the default of TFHE is `tfhe_2_2`".into(),
+        Err(_) if unlike => "no name is like it; the default is `tfhe_2_2`".into(),
+        Err(_) => format!("did you mean {}?", near.join(", ")),
+    };
     // A name may come from a file: no more of it is repeated than a person would read.
     let got: String = name.chars().take(64).collect();
     Err(Error::wrong_params(
         "choose parameters",
         "the name of a parameter set",
         format!("`{got}`"),
-        format!("did you mean {}?", near.join(", ")),
+        remedy,
     ))
 }
 
