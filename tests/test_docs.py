@@ -1,5 +1,7 @@
-"""The pages hold together: every link leads somewhere, every `make` target in them exists."""
+"""The pages hold together: every link leads somewhere, every `make` target in them exists, and
+tables show what was measured."""
 
+import json
 import re
 import subprocess
 import sys
@@ -57,3 +59,44 @@ def test_every_page_of_docs_is_reachable():
 def test_the_readme_shows_the_measured_rows():
     script = ROOT / "bench" / "table.py"
     assert subprocess.run([sys.executable, str(script), "--check"], check=False).returncode == 0
+
+
+def cells(page, head):
+    """The rows of the table with this head: their cells, without spaces."""
+    lines = page.partition(head)[2].splitlines()[2:]
+    end = next((i for i, line in enumerate(lines) if not line.startswith("|")), len(lines))
+    plain = (line.replace(" ", "") for line in lines[:end])
+    return [line.strip("|").split("|") for line in plain]
+
+
+def test_the_page_of_the_processor_shows_what_was_measured():
+    kept = json.loads((ROOT / "bench/results/rtl.json").read_text(encoding="utf-8"))["rows"]
+    page = (ROOT / "docs/processor.md").read_text(encoding="utf-8")
+    speed = cells(page, "| set | T | transform: latency ")
+    assert len(speed) == 6
+    for name, t, latency, every, bootstrap, _, batch, clocks, each, switch, *_ in speed:
+        size, params = {"n=500": (1024, "standard"), "n=800": (16384, "large")}[name]
+        found = kept.get(f"latency, N = {size}, T = {t}", {"found": ""})["found"]
+        assert latency == str(found), f"latency at T = {t}"
+        assert every == str(size // int(t))
+        model = kept[f"clocks, {params}, T = {t}, batch = {batch}"]["found"]
+        shown = [bootstrap, clocks, switch]
+        assert shown == [str(model[k]) for k in ("bootstrap", "bootstraps", "switch")]
+        assert each == str(round(model["bootstraps"] / int(batch)))
+    area = cells(page, "| module | DSP48E2 | RAMB36 | RAMB18 ")
+    assert len(area) == 9
+    for name, *shown in area:
+        found = next(
+            row["found"]
+            for key, row in reversed(kept.items())
+            if key.startswith("area, ") and same_module(name, key.removeprefix("area, "))
+        )
+        kinds = ("DSP48E2", "RAMB36E2", "RAMB18E2", "LUT", "FF")
+        wanted = [str(found.get(k, "")) for k in kinds]
+        assert [*shown[:3], *shown[4:6]] == wanted, name
+
+
+def same_module(shown, key):
+    """Whether a row of the page is a kept figure's; the page leaves the usual dimension out."""
+    plain = key.replace(" ", "").replace(",toLUTandFF", "").replace("l=", "ℓ=")
+    return plain.replace("logbeta", "logβ") == re.sub(r",n=\d+", "", shown)

@@ -58,13 +58,13 @@ class Circuit:
         """The circuit as a program: an argument and a result for each bit, least significant first.
 
         `goal` is what there is to be least of: `"depth"`, bootstraps one after another, or
-        `"bootstraps"`; a number is the fewest bootstraps of which so many may come one after
-        another. Raises `TooNoisy` rather than to give a program that could fail more often than
-        the set claims.
+        `"bootstraps"`; a number from 1 on is the fewest bootstraps of which so many may come one
+        after another, `BadInput` if more must. Raises `TooNoisy` rather than to give a program that
+        could fail more often than the set claims.
         """
-        number = isinstance(goal, int) and not isinstance(goal, bool) and 0 <= goal < 1 << 31
+        number = isinstance(goal, int) and not isinstance(goal, bool) and 0 < goal < 1 << 31
         if not number and goal not in ("depth", "bootstraps"):
-            wanted = "depth, bootstraps or a number of bootstraps one after another"
+            wanted = "depth, bootstraps or a number of bootstraps one after another, 1 or more"
             raise BadInput("compile", wanted, str(goal), "choose one of these")
         limit = {"depth": 0, "bootstraps": None}.get(goal, goal)
         return Program(self._native.compile(_values.set_of("compile", params), limit))

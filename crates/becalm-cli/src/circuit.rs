@@ -5,12 +5,12 @@ use crate::files::TrustArgs;
 use crate::report::{self, counted, facts, print};
 use anyhow::{Context, Result, bail};
 use becalm::backend::processor::{Machine, Report, Unit};
-use becalm::backend::{Evaluator, by_name};
+use becalm::backend::{Backend, Evaluator, Processor, by_name};
 use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::Program;
 use becalm::program::circuit::{Circuit, Compiled, Goal, Port};
-use becalm::program::isa::{assemble, decode, disassemble, encode};
+use becalm::program::isa::{MAGIC, assemble, decode, disassemble, encode};
 use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -56,21 +56,33 @@ struct CircuitArgs {
     /// Which parameter set (see `becalm params`); tfhe_2_2, for the processor tfhe_2_2_p.
     #[arg(long)]
     params: Option<String>,
-    /// What there is to be least of: `depth`, bootstraps one after another, or `bootstraps`; a number: bootstraps, of which
-    /// so many may come one after another.
-    #[arg(long, default_value = "depth", value_parser = goal)]
-    goal: Goal,
+    /// What there is to be least of: `depth`, bootstraps one after another (the default), or `bootstraps`; a number:
+    /// bootstraps, of which so many may come one after another.
+    #[arg(long, value_parser = goal)]
+    goal: Option<Goal>,
     /// Report as JSON.
     #[arg(long)]
     json: bool,
 }
 
+impl CircuitArgs {
+    /// Refuses what only a circuit has a use for.
+    fn require_unused(&self) -> Result<()> {
+        let given = [("--params", self.params.is_some()), ("--goal", self.goal.is_some())];
+        for (flag, _) in given.iter().filter(|(_, given)| *given) {
+            let file = self.circuit.display();
+            bail!("{file} is compiled, for one set: leave {flag} out, or give the circuit");
+        }
+        Ok(())
+    }
+}
+
 /// The simulated processor, where it is the backend.
 #[derive(clap::Args)]
 struct ProcessorArgs {
-    /// Coefficients that the processor takes a clock: 2, 4, 8, 16 or 32.
-    #[arg(long, default_value = "8")]
-    width: usize,
+    /// Coefficients that the processor takes a clock: 2, 4, 8 (the default), 16 or 32.
+    #[arg(long)]
+    width: Option<usize>,
     /// Where the processor's timeline goes, in Chrome's trace format; a microsecond of the viewer is a clock.
     #[arg(long)]
     trace: Option<PathBuf>,
@@ -80,10 +92,15 @@ struct ProcessorArgs {
 }
 
 impl ProcessorArgs {
-    /// Refuses files that nobody would write.
+    /// Refuses what nobody would heed.
     fn require(&self, processor: bool) -> Result<()> {
-        for (flag, path) in [("--trace", &self.trace), ("--code", &self.code)] {
-            if path.is_some() && !processor {
+        let given = [
+            ("--width", self.width.is_some()),
+            ("--trace", self.trace.is_some()),
+            ("--code", self.code.is_some()),
+        ];
+        for (flag, given) in given {
+            if given && !processor {
                 bail!("{flag} is of the simulated processor; add --backend processor");
             }
         }
@@ -148,6 +165,7 @@ pub fn run(args: &Args) -> Result<()> {
                 a.backend.as_ref().map(|_| simulate(&a.processor, program)).transpose()
             };
             if is_program(&a.circuit.circuit)? {
+                a.circuit.require_unused()?;
                 let program =
                     Program::load(&a.circuit.circuit, TrustArgs::of(a.allow_insecure).trust())?;
                 return priced(&a.circuit, vec![], json!({}), &program, clocks(&program)?);
@@ -159,12 +177,20 @@ pub fn run(args: &Args) -> Result<()> {
         Verb::Run(a) => evaluate(a),
         Verb::Assemble(a) => {
             let named = || a.text.display().to_string();
-            let text = std::fs::read_to_string(&a.text).with_context(named)?;
-            let binary = encode(&assemble(&text).with_context(named)?).with_context(named)?;
+            if begins(&a.text, 8)? == MAGIC.to_le_bytes() {
+                let way = "`becalm circuit disassemble` prints it as text";
+                bail!("{} is a binary already; {way}", named());
+            }
+            let code = assemble(&text(&a.text, "instructions as text")?).with_context(named)?;
+            let binary = encode(&code).with_context(named)?;
             std::fs::write(&a.out, binary).with_context(|| a.out.display().to_string())
         }
         Verb::Disassemble { binary } => {
             let named = || binary.display().to_string();
+            if begins(binary, 8)? != MAGIC.to_le_bytes() {
+                let way = "which begins with becalm01; `becalm circuit assemble` makes one of text";
+                bail!("{} is no binary of the processor, {way}", named());
+            }
             let bytes = std::fs::read(binary).with_context(named)?;
             print(disassemble(&decode(&bytes).with_context(named)?).trim_end())
         }
@@ -184,44 +210,68 @@ fn goal(text: &str) -> std::result::Result<Goal, String> {
     }
 }
 
-/// A file of becalm's begins with the length of its header, in which bytes are 0; a text has none. A binary of the processor,
-/// which begins with a word of its own, is refused.
-fn is_program(path: &Path) -> Result<bool> {
+/// The first bytes of a file.
+fn begins(path: &Path, count: u64) -> Result<Vec<u8>> {
+    let named = || path.display().to_string();
+    if path.is_dir() {
+        bail!("{} is a folder; name a file in it", named());
+    }
     let mut head = vec![];
-    let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
-    file.take(8).read_to_end(&mut head)?;
-    if head == b"becalm01" {
+    let file = std::fs::File::open(path).with_context(named)?;
+    file.take(count).read_to_end(&mut head).with_context(named)?;
+    Ok(head)
+}
+
+/// A file that must be text.
+fn text(path: &Path, what: &str) -> Result<String> {
+    begins(path, 1)?;
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    text.with_context(|| format!("{} is no text; give {what}", path.display()))
+}
+
+/// A file of becalm's begins with the length of its header in eight bytes, and `{`. A binary of the processor, which begins
+/// with a word of its own, is refused.
+fn is_program(path: &Path) -> Result<bool> {
+    let head = begins(path, 9)?;
+    if head.starts_with(&MAGIC.to_le_bytes()) {
         let way = "`becalm circuit disassemble` prints it; give the circuit or program that it was made of";
         bail!("{} is a binary of the processor; {way}", path.display());
     }
-    Ok(head.contains(&0))
+    // No header is so long that its length is a text.
+    Ok(matches!(head[..], [.., 0, 0, b'{']))
 }
 
 fn read(path: &Path) -> Result<Circuit> {
-    if path.extension().is_some_and(|e| e == "v" || e == "sv") {
-        return Ok(Circuit::from_verilog(path)?);
-    }
     if is_program(path)? {
         bail!(
             "{} is a file of becalm's; `cost` takes programs, the others a circuit",
             path.display()
         );
     }
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    if path.extension().is_some_and(|e| e == "v" || e == "sv") {
+        return Ok(Circuit::from_verilog(path)?);
+    }
+    let text =
+        text(path, "a circuit in Bristol Fashion, BLIF or Verilog, or a program of becalm's")?;
     Circuit::parse(&text).with_context(|| path.display().to_string())
 }
 
 fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compiled)> {
     let circuit = read(&args.circuit)?;
-    let own = if backend == Some("processor") { "tfhe_2_2_p" } else { "tfhe_2_2" };
+    let processor = (backend == Some("processor")).then(Processor::default);
+    let own = if processor.is_some() { "tfhe_2_2_p" } else { "tfhe_2_2" };
     let params = TfheParams::named(args.params.as_deref().unwrap_or(own))?;
-    let compiled = circuit.compile(&Arc::new(params.clone()), args.goal)?;
+    // What the machine will not run is refused before it is compiled for it.
+    processor.iter().try_for_each(|p| p.accepts(params))?;
+    let compiled = circuit.compile(&Arc::new(params.clone()), args.goal.unwrap_or(Goal::Depth))?;
+    processor.iter().try_for_each(|p| p.machine.require(&compiled.program))?;
     Ok((circuit, compiled))
 }
 
 /// What a program takes on the processor; its timeline and its instructions go where they are wanted.
 fn simulate(args: &ProcessorArgs, program: &Program) -> Result<Report> {
-    let machine = Machine::with_lanes(args.width)?;
+    let machine = Machine::with_lanes(args.width.unwrap_or(8))?;
     let clocks = machine.cost(program, 1)?;
     if let Some(path) = &args.code {
         let code = machine.code(program, 1)?;
@@ -237,7 +287,10 @@ fn simulate(args: &ProcessorArgs, program: &Program) -> Result<Report> {
 
 /// The processor's lines of a report.
 fn machine(clocks: &Report) -> Vec<(&'static str, String)> {
-    let share = |unit| format!("{:.1} %", 100.0 * clocks.busy(unit) as f64 / clocks.clocks as f64);
+    let percent = |part: u64| format!("{:.1} %", 100.0 * part as f64 / clocks.clocks as f64);
+    let share = |unit| percent(clocks.busy(unit));
+    let waits = percent(clocks.waiting(Unit::Linear));
+    let linear = format!("{} busy, waits for results {waits}", share(Unit::Linear));
     let (bootstraps, batches) = clocks.work(Unit::Bootstrap);
     let hidden = 100.0 * hidden(clocks);
     let traffic = clocks
@@ -256,7 +309,7 @@ fn machine(clocks: &Report) -> Vec<(&'static str, String)> {
             format!("{} busy, {bootstraps} in {batches} batches", share(Unit::Bootstrap)),
         ),
         ("key switch unit", format!("{} busy, {hidden:.1} % of it hidden", share(Unit::KeySwitch))),
-        ("linear unit", format!("{} busy", share(Unit::Linear))),
+        ("linear unit", linear),
         ("GB/s", traffic.collect::<Vec<_>>().join(", ")),
     ]
 }
@@ -276,6 +329,7 @@ fn machine_json(clocks: &Report) -> serde_json::Value {
         "batches": clocks.work(Unit::Bootstrap).1, "bootstrap_busy": busy(Unit::Bootstrap),
         "key_switch_busy": busy(Unit::KeySwitch), "key_switch_hidden": hidden(clocks),
         "linear_busy": busy(Unit::Linear),
+        "linear_waiting": clocks.waiting(Unit::Linear) as f64 / clocks.clocks as f64,
         "bytes": bytes,
     })
 }
@@ -333,10 +387,16 @@ fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
     }
     let mut bits = vec![];
     for (port, value) in ports.iter().zip(values) {
-        let digits = value.trim_start_matches("0x");
-        let all = digits.chars().rev().map(|c| c.to_digit(16));
-        let all: Option<Vec<u32>> = all.collect();
-        let all = all.with_context(|| format!("{value} is not hexadecimal"))?;
+        let digits = value.strip_prefix("0x").unwrap_or(value);
+        let all: Option<Vec<u32>> = digits.chars().rev().map(|c| c.to_digit(16)).collect();
+        let Some(all) = all.filter(|all| !all.is_empty()) else {
+            let (name, width) = (&port.name, counted(port.width(), "bit"));
+            let got = if value.is_empty() { "nothing".into() } else { format!("`{value}`") };
+            bail!(
+                "--inputs gives {got} for {name}, which is not hexadecimal; \
+                 give a number of {width}, such as 0 or 0x1"
+            );
+        };
         let mut these: Vec<u64> =
             all.iter().flat_map(|d| (0..4).map(move |i| u64::from(d >> i & 1))).collect();
         if these.iter().skip(port.width()).any(|b| *b == 1) {
@@ -355,18 +415,18 @@ fn hexadecimal(bits: &[u64]) -> String {
 
 fn evaluate(args: &RunArgs) -> Result<()> {
     args.processor.require(args.backend == "processor")?;
+    // Whatever can be refused is, before the circuit is compiled and keys are made, which take long.
+    let backend = by_name(&args.backend)?;
     let (circuit, compiled) = compile(&args.circuit, Some(&args.backend))?;
     let params = compiled.program.params();
     params.require_secure(args.allow_insecure)?;
     let bits = bits(circuit.inputs(), &args.inputs)?;
     let wanted: Vec<u64> = circuit.evaluate(&bits)?.iter().map(|w| w & 1).collect();
-    // Before the keys, which take long.
-    let backend = by_name(&args.backend)?;
     backend.accepts(params)?;
-    let secret = SecretKey::generate(params, args.allow_insecure)?;
-    let keys = crate::run::keygen(&secret)?;
     let simulated = args.backend == "processor";
     let clocks = simulated.then(|| simulate(&args.processor, &compiled.program)).transpose()?;
+    let secret = SecretKey::generate(params, args.allow_insecure)?;
+    let keys = crate::run::keygen(&secret)?;
     let evaluator = Evaluator::new(backend.as_ref(), &keys)?;
     let encoding = Encoding::of(params);
     let encrypt = |bit: &u64| Ok(Ciphertext::Lwe(secret.encrypt_as(&[*bit], encoding, 2)?));

@@ -317,7 +317,15 @@ fn circuits_for_the_processor() {
     let said = folder.succeed(line);
     assert!(said.contains("tfhe_2_2_p"), "{said}");
     let text = folder.succeed("circuit cost adder8.txt --params toy_2_2_p --backend processor");
-    assert!(text.contains(" µs at 450 MHz"), "{text}");
+    assert!(text.contains(" µs at 450 MHz") && text.contains("waits for results"), "{text}");
+    // What it would not run is not compiled for it.
+    for (set, instead) in
+        [("tfhe_2_2", "tfhe_2_2_p, "), ("toy_2_2", "toy_2_2_p, "), ("fast_2_2", "_p")]
+    {
+        let line = format!("circuit compile adder8.txt --backend processor --params {set} -o q");
+        assert!(folder.refuse(&line).contains(instead) && !folder.0.join("q").exists(), "{set}");
+    }
+    folder.succeed("circuit compile adder8.txt --backend cpu --params tfhe_2_2 -o q");
 }
 
 /// A circuit from its file to a timeline of the processor; a program's cost from its own file; and what is refused.
@@ -335,21 +343,27 @@ fn circuits_run_are_priced_and_refused() {
     );
     let line = std::fs::read_to_string(folder.0.join("time.json")).unwrap();
     let line: Vec<serde_json::Value> = serde_json::from_str(&line).unwrap();
+    let (names, line): (Vec<_>, Vec<_>) = line.into_iter().partition(|e| e["ph"] == "M");
+    let named = |e: &serde_json::Value| e["name"] == "thread_name" && e["args"]["name"].is_string();
+    for event in &line {
+        assert!(names.iter().any(|n| named(n) && n["tid"] == event["tid"]), "{event} has no row");
+    }
     let ends = line.iter().map(|e| e["ts"].as_u64().unwrap() + e["dur"].as_u64().unwrap());
     let clocks = said["processor"]["clocks"].as_u64().unwrap();
     assert!(ends.max().unwrap() <= clocks + 1 && line.iter().all(|e| e["ph"] == "X"));
     // The same from the program's file, which knows no gates.
     folder.succeed("circuit compile adder8.txt --params toy_2_2_p -o adder8.becalm");
-    let cost = "--params toy_2_2_p --backend processor --allow-insecure --json";
+    let cost = "--backend processor --allow-insecure --json";
     let of = |file: &str| -> serde_json::Value {
         serde_json::from_str(&folder.succeed(&format!("circuit cost {file} {cost}"))).unwrap()
     };
-    let (circuit, program) = (of("adder8.txt"), of("adder8.becalm"));
+    let cost_of = "adder8.txt --params toy_2_2_p";
+    let (circuit, program) = (of(cost_of), of("adder8.becalm"));
     assert_eq!(circuit["processor"], program["processor"]);
     assert_eq!((circuit["xor"].as_u64(), program.get("xor")), (Some(29), None));
     // Its instructions, as text and binary; a binary that ends early is refused with the place.
     for name in ["adder8.s", "adder8.bin"] {
-        folder.succeed(&format!("circuit cost adder8.txt {cost} --code {name}"));
+        folder.succeed(&format!("circuit cost {cost_of} {cost} --code {name}"));
     }
     let read = |name: &str| std::fs::read(folder.0.join(name)).unwrap();
     assert_eq!(folder.succeed("circuit disassemble adder8.bin").as_bytes(), read("adder8.s"));
@@ -358,7 +372,7 @@ fn circuits_run_are_priced_and_refused() {
     write("short.bin", &read("adder8.bin")[..16]);
     write("wrong.s", b"ld r1 0x10\nadd r1 r2\nhalt\n");
     // A limit on the longest path that is met anyway.
-    let limited = of("adder8.txt --goal 9");
+    let limited = of(&format!("{cost_of} --goal 9"));
     assert!(limited["depth"].as_u64() <= Some(9) && limited["bootstraps"].as_u64() <= Some(8));
     circuits_are_refused(&folder);
 }
@@ -369,11 +383,32 @@ fn circuits_are_refused(folder: &Folder) {
     write("empty.s", b"# nothing\n");
     write("broken.txt", b"1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n");
     write("bytes.txt", b"\xff\xfe");
+    write("elf", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0");
     write("module.v", b"module m(input a, output b); assign b = ~a; endmodule\n");
     for (line, says) in [
         ("run adder8.txt --inputs c8", "2 inputs, not 1"),
         ("run adder8.txt --inputs c8,164", "does not fit in1 of 8 bits"),
         ("run adder8.txt --inputs c8,xy", "not hexadecimal"),
+        ("run adder8.txt --inputs none,1", "`none` for in0, which is not hexadecimal"),
+        ("run adder8.txt --inputs c8,", "nothing for in1"),
+        ("run adder8.txt --inputs ,64", "nothing for in0"),
+        ("run adder8.txt --inputs 0x,64", "`0x` for in0"),
+        ("run adder8.txt --inputs 0x0x8,64", "`0x0x8` for in0"),
+        ("run adder8.txt --inputs c8,64 --backend cpu --width 4", "--width is of the simulated"),
+        ("run adder8.txt --inputs c8,64 --backend cup", "cpu, cuda"),
+        ("cost adder8.txt --width 4", "--width is of the simulated"),
+        ("cost adder8.becalm --params tfhe_2_2", "leave --params out"),
+        ("cost adder8.becalm --goal depth", "leave --goal out"),
+        ("cost adder8.txt --goal 3", "4, the fewest"),
+        ("cost adder8.txt --params tfhe_22", "did you mean `tfhe_2_2`"),
+        ("cost elf", "elf is no text; give a circuit in Bristol"),
+        ("run elf --inputs 1", "elf is no text; give a circuit in Bristol"),
+        ("cost .", ". is a folder"),
+        ("assemble . -o x.bin", ". is a folder"),
+        ("assemble adder8.bin -o x.bin", "a binary already; `becalm circuit disassemble`"),
+        ("assemble elf -o x.bin", "elf is no text; give instructions"),
+        ("disassemble adder8.s", "no binary of the processor"),
+        ("disassemble .", ". is a folder"),
         ("run adder8.becalm --inputs c8,64", "a file of becalm's"),
         ("cost broken.txt", "in line 4"),
         ("cost bytes.txt", "bytes.txt"),

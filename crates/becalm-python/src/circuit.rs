@@ -53,11 +53,15 @@ impl Circuit {
         guarded(|| self.0.evaluate(&bits).map_err(raise))
     }
 
-    /// A program whose arguments and results are the bits, of the fewest bootstraps that go with `limit` of them one after
-    /// another, or with as many as must.
+    /// A program whose arguments and results are the bits, of the fewest bootstraps of which `limit` come one after another;
+    /// with 0, of the fewest one after another.
     #[pyo3(signature = (params, limit))]
     fn compile(&self, py: Python<'_>, params: &Params, limit: Option<u32>) -> PyResult<Program> {
-        let goal = limit.map_or(Goal::Bootstraps, Goal::Within);
+        let goal = match limit {
+            None => Goal::Bootstraps,
+            Some(0) => Goal::Depth,
+            Some(most) => Goal::Within(most),
+        };
         let compiled = detached(py, || self.0.compile(&params.0, goal))?;
         Ok(Program::of(Arc::new(compiled.program)))
     }

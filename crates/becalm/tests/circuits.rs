@@ -84,16 +84,91 @@ fn bad_files_are_refused_with_the_line() {
         (".model m\n.inputs a\n.outputs b\n.names c b\n1 1\n.names b c\n1 1\n.end\n", "4"),
         (".model m\n.inputs a\n.outputs b\n.end\n", "3"),
         (".model m\n.inputs a\n.outputs b\n.names a c b\n11 1\n.end\n", "4"),
-        (".model m\n.inputs a a\n.outputs a\n.end\n", "1"),
+        (".model m\n.inputs a a\n.outputs a\n.end\n", "2"),
         (".model m\n.inputs a b\n.outputs b\n.names a b\n1 1\n.end\n", "4"),
     ] {
         let refused = Circuit::parse(text).unwrap_err();
         assert_eq!(refused.kind(), "bad_input");
         assert!(refused.to_string().contains(&format!("line {line}")), "{text:?}: {refused}");
     }
-    let params = Arc::new(TfheParams::named("tfhe_boolean").unwrap().clone());
-    let adder = Circuit::parse(ADDER).unwrap();
-    assert_eq!(adder.compile(&params, Goal::Depth).unwrap_err().kind(), "unsupported");
+    for (set, instead) in [("tfhe_boolean", "tfhe_2_2 "), ("tfhe_boolean_p", "tfhe_2_2_p")] {
+        let params = Arc::new(TfheParams::named(set).unwrap().clone());
+        let refused = Circuit::parse(ADDER).unwrap().compile(&params, Goal::Depth).unwrap_err();
+        assert!(refused.kind() == "unsupported" && refused.to_string().contains(instead));
+    }
+}
+
+/// What other tools write and becalm does not read, and what would be read as something else: with the line, what came, and
+/// what to do about it.
+#[test]
+fn what_would_be_misread_is_refused() {
+    let blif = |lines: &str| format!(".model m\n{lines}\n");
+    let and = ".inputs a b\n.outputs c\n.names a b c\n11 1";
+    for (lines, line, got, remedy) in [
+        (&*format!("{and}\n.end\n.model n\n{and}\n.end"), 7, "`.model n`", "flatten"),
+        (&format!("{and}\n.model n\n{and}"), 6, "`.model n`", "flatten"),
+        (&format!("{and}\n.end\n.names a c\n1 1"), 7, "`.names a c`", "take the `.end` out"),
+        (&format!("{and}\n.end\n11 1"), 7, "`11 1`", "end the file there"),
+        (".inputs a\n.outputs b\n.latch a b", 4, "`.latch a b`", "cut it at its registers"),
+        (".inputs a\n.outputs b\n.subckt n x=a y=b", 4, "`.subckt n x=a y=b`", "flatten"),
+        (".inputs a\n.outputs b\n.gate inv A=a Y=b", 4, "`.gate inv A=a Y=b`", "library"),
+        (".inputs a\n.outputs b\n.exdc", 4, "`.exdc`", "BLIF"),
+        (".inputs a\n.outputs b\n.end", 3, "neither", "add `.names` for it"),
+        (".inputs a[0] a[2]\n.outputs c\n.names c\n1", 2, "none", "every bit of a port"),
+        (
+            ".inputs a\n.outputs c[3]\n.outputs c[1]\n.names a c[3]\n1 1\n.names a c[1]\n1 1",
+            3,
+            "none",
+            "every bit of a port",
+        ),
+        (".inputs a a[0]\n.outputs c\n.names c\n1", 2, "`a[0]`", "differ before the brackets"),
+        (".inputs a[1] a[01]\n.outputs c\n.names c\n1", 2, "`a[01]`", "differ"),
+        (".inputs a\n.outputs c c\n.names a c\n1 1", 3, "`c`", "circuit"),
+        (".inputs a\n.names a c\n1 1\n.end", 5, "none", "`.outputs`"),
+    ] {
+        says(&blif(lines), line, got, remedy);
+    }
+    for (text, line, got, remedy) in [
+        ("1 3\n2 1 1\n1 1\n2 1 0 1 2 MAND\n", 4, "`MAND`", "write other gates with these"),
+        ("1 3\n2 1 1\n1 1\n2 1 0 2 AND\n", 4, "`2 1 0 2 AND`", "Bristol"),
+        ("1 3\n2 1 1\n0\n2 1 0 1 2 AND\n", 3, "`0`", "Bristol"),
+        ("1 3\n2 1 1\n2 1 0\n2 1 0 1 2 AND\n", 3, "`2 1 0`", "Bristol"),
+        ("1 3\n2 1 1\n", 2, "the end of the file", "Bristol"),
+        ("", 1, "nothing", "Bristol"),
+    ] {
+        says(text, line, got, remedy);
+    }
+    let said = Circuit::parse("1 3\n2 1 1\n1 1\n2 1 0 1 2 NAND\n").unwrap_err().to_string();
+    assert!(said.contains("AND, XOR, INV, NOT, EQW, EQ"), "{said}");
+    // A port may begin where it likes, and tables need no `.model`.
+    let shifted = ".inputs a[8] a[7]\n.outputs c\n.names a[7] a[8] c\n10 1\n";
+    let circuit = Circuit::parse(shifted).unwrap();
+    assert_eq!((circuit.inputs()[0].width(), circuit.evaluate(&[1, 0]).unwrap()), (2, vec![1]));
+}
+
+fn says(text: &str, line: usize, got: &str, remedy: &str) {
+    let refused = Circuit::parse(text).unwrap_err();
+    assert_eq!(refused.kind(), "bad_input");
+    let detail = refused.detail();
+    assert!(detail.wanted.ends_with(&format!("in line {line}")), "{text}: {refused}");
+    assert!(detail.got == got && detail.remedy.contains(remedy), "{text}: {refused}");
+}
+
+/// A longest path that the compiler does not reach is refused with the one that it reaches, and nothing longer is emitted.
+#[test]
+fn a_goal_out_of_reach_is_refused() {
+    let circuit = Circuit::parse(ADDER).unwrap();
+    let params = Arc::new(TfheParams::named("tfhe_2_2").unwrap().clone());
+    for most in [0, 1, 3] {
+        let refused = circuit.compile(&params, Goal::Within(most)).unwrap_err();
+        assert_eq!(refused.kind(), "bad_input");
+        let (wanted, got) = (&refused.detail().wanted, &refused.detail().got);
+        assert!(wanted.contains(&format!("at most {most} ")) && got.starts_with("4,"), "{refused}");
+    }
+    for most in [4, 5, u32::MAX] {
+        let cost = circuit.compile(&params, Goal::Within(most)).unwrap().program.cost();
+        assert!(cost.depth <= most as usize && cost.bootstraps <= 8);
+    }
 }
 
 fn shared() -> Option<PathBuf> {
@@ -126,6 +201,7 @@ fn public_circuits_compute_what_their_files_say() {
         println!("{name}: {} bootstraps, depth {}", cost.bootstraps, cost.depth);
         println!("{name}: {} bootstraps, depth {} for the fewest", least.bootstraps, least.depth);
         assert!(cost.bootstraps <= and + xor && cost.depth <= least.depth, "{name}");
+        assert!(least.bootstraps <= cost.bootstraps, "{name}");
         // Between the two: a path one longer costs no more bootstraps.
         let within = Goal::Within(cost.depth as u32 + 1);
         let between = circuit.compile(compiled.program.params(), within).unwrap();

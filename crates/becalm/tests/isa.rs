@@ -1,7 +1,7 @@
 //! The processor's instructions: binary and text say the same, damage is refused with its place, and a lowered program
 //! computes what the program does.
 
-use becalm::backend::processor::{Machine, Unit};
+use becalm::backend::processor::{Job, Machine, Unit};
 use becalm::backend::{Evaluator, Processor};
 use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::params::TfheParams;
@@ -123,7 +123,10 @@ fn malformed_binaries_name_the_offset() {
         let refused = encode(&program).unwrap_err();
         assert!(refused.kind() == "bad_input" && refused.to_string().contains(got), "{refused}");
     }
-    assert!(assemble("halt\nld r1 17").unwrap_err().to_string().contains("line 2"));
+    for line in ["ld r1 17", "ld r+1 0x11", "ld r1 0x+11", "ld 1 0x11", "muladd r1 0x0 0x2*r1"] {
+        let refused = assemble(&format!("halt # the end\n{line}")).unwrap_err().to_string();
+        assert!(refused.contains("line 2") && refused.contains("hexadecimal (0x100)"), "{refused}");
+    }
 }
 
 const LAYOUT: Layout = Layout {
@@ -267,6 +270,71 @@ fn a_processor_with_few_slots_computes_the_same() {
     assert_eq!([sum(0), sum(1)], [300, 256]);
     let cost = |p: &Processor| p.machine.cost(&program, 2).unwrap();
     assert!(cost(&tight).work(Unit::Linear).1 > cost(&roomy).work(Unit::Linear).1);
+}
+
+/// A sum that waits for a bootstrap is as much work as one that does not; the wait is told apart, in the timeline too.
+#[test]
+fn waiting_for_operands_is_no_work() {
+    let params = TfheParams::named("toy_2_2_p").unwrap();
+    let machine = Machine::default();
+    let cost = |terms: &str| {
+        let text = format!(
+            "ld r0 0x0\nld r1 0x2000\nks r2 r0 0x10000\npbs r3 r2 0x20000 0x30000 0x0\n\
+             muladd r4 0x0 {terms}\nst r4 0x4000\nhalt\n"
+        );
+        machine.simulate(params, &assemble(&text).unwrap()).unwrap()
+    };
+    let (free, late, early) = (cost("1*r0 1*r1"), cost("1*r0 1*r3"), cost("1*r3 1*r0"));
+    let bootstrap = free.busy(Unit::Bootstrap);
+    // The batch begins when its result is asked for. The other term is worked on meanwhile, if it comes first.
+    for (report, least) in [(&late, bootstrap - 300), (&early, bootstrap)] {
+        let (busy, waiting) = (report.busy(Unit::Linear), report.waiting(Unit::Linear));
+        assert!(
+            waiting > least && waiting + busy < report.clocks,
+            "{waiting} of {}",
+            report.clocks
+        );
+        // But for the way of the second term's words from memory, which is not hidden behind the first.
+        assert!(busy.abs_diff(free.busy(Unit::Linear)) <= machine.latency + 10, "{busy}");
+        assert_eq!(report.work(Unit::Linear), (5, 4));
+        let waits = report.spans.iter().filter(|s| s.job == Job::Wait);
+        assert_eq!(waits.map(|s| s.end + 1 - s.begin).sum::<u64>(), waiting);
+    }
+    assert_eq!(free.waiting(Unit::Linear), 0);
+    let trace = late.trace();
+    for name in ["load", "store", "sum of 2", "wait", "key switch of 1", "bootstrap of 1"] {
+        assert!(trace.contains(&format!(r#"{{"name":"{name}","ph":"X""#)), "{name}: {trace}");
+    }
+}
+
+/// The sets that the machine refuses are answered with those that it runs, and so are programs of too many results.
+#[test]
+fn a_refused_set_is_answered_with_those_that_run() {
+    let circuit = Circuit::parse(include_str!("../circuits/adder8.txt")).unwrap();
+    for (set, runs) in [("tfhe_2_2", "tfhe_2_2_p, tfhe_1_1_p"), ("toy_2_2", "toy_2_2_p, toy_1_1_p")]
+    {
+        let params = Arc::new(TfheParams::named(set).unwrap().clone());
+        let program = circuit.compile(&params, Goal::Depth).unwrap().program;
+        let refused = Machine::default().require(&program).unwrap_err();
+        assert!(
+            refused.kind() == "wrong_params" && refused.to_string().contains(runs),
+            "{refused}"
+        );
+    }
+    let params = Arc::new(TfheParams::named("toy_2_2_p").unwrap().clone());
+    Machine::default().require(&circuit.compile(&params, Goal::Depth).unwrap().program).unwrap();
+    let mut many = Program::new(params.clone());
+    let encoding = Encoding::of(&params);
+    let x = many.input(encoding);
+    let x = many.linear(&[(0, x)], 1).unwrap();
+    let table = [0u64, 1];
+    let table = Table::many(&params, encoding, encoding, &[&table[..]; 8]).unwrap();
+    many.lookup_many(x, &table).unwrap();
+    let refused = Machine::default().require(&many).unwrap_err();
+    assert!(
+        refused.kind() == "unsupported" && refused.to_string().contains("8 results"),
+        "{refused}"
+    );
 }
 
 /// The model of the clocks takes less than 100 ms for each bootstrap of full size, by far.

@@ -38,7 +38,13 @@ fn id_is_pinned_and_ignores_claims() {
 fn an_unknown_name_is_answered_with_near_ones() {
     let error = TfheParams::named("tfhe_22").unwrap_err();
     assert!(matches!(error, Error::WrongParams(_)));
-    assert!(error.detail().remedy.contains("`tfhe_2_2`"), "{error}");
+    assert!(error.detail().remedy.contains("did you mean `tfhe_2_2`"), "{error}");
+    // A name of the other scheme, or of none, is like no name of this one.
+    for (name, says) in [("ckks_regular", "a set of CKKS"), ("none", "no name is like it")] {
+        let refused = TfheParams::named(name).unwrap_err();
+        let remedy = &refused.detail().remedy;
+        assert!(remedy.contains(says) && remedy.contains("`tfhe_2_2`"), "{remedy}");
+    }
     let long = TfheParams::named(&"é".repeat(1 << 20)).unwrap_err();
     assert!(long.to_string().len() < 1000);
 }

@@ -139,14 +139,19 @@ pub(super) fn unknown(name: &str) -> Error {
     let offered = all.filter(|(kind, _)| toy == (*kind == Kind::Toy));
     let mut near: Vec<(usize, &str)> = offered.map(|(_, n)| (edits(name, n), n)).collect();
     near.sort();
+    let unlike = near.first().is_none_or(|(edits, _)| *edits >= name.chars().count());
     let near: Vec<String> = near.iter().take(3).map(|(_, n)| format!("`{n}`")).collect();
+    let remedy = match unlike {
+        true => "no name is like it, the default is `tfhe_2_2`;".into(),
+        false => format!("did you mean {}?", near.join(", ")),
+    };
     // A name may come from a file: no more of it is repeated than a person would read.
     let got: String = name.chars().take(64).collect();
     Error::wrong_params(
         "choose parameters",
         "the name of a parameter set of TFHE or CKKS",
         format!("`{got}`"),
-        format!("did you mean {}? `becalm params` lists them all", near.join(", ")),
+        format!("{remedy} `becalm params` lists them all"),
     )
 }
 

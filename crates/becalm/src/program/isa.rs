@@ -316,6 +316,10 @@ pub fn disassemble(program: &[Instruction]) -> String {
     })
 }
 
+/// How a text is written, for who wrote it otherwise.
+const TEXT: &str =
+    "numbers are hexadecimal (0x100), slots r0 to r65535, terms 2*r1; see docs/isa.md";
+
 /// The instructions of a text; `#` begins a comment.
 ///
 /// # Errors
@@ -331,15 +335,17 @@ pub fn assemble(text: &str) -> Result<Vec<Instruction>> {
         program.push(parse(&words).ok_or_else(|| {
             let wanted = format!("an instruction with its operands in line {}", i + 1);
             let got: String = line.trim().chars().take(60).collect();
-            unencodable(&wanted, format!("`{got}`"), "see docs/isa.md")
+            unencodable(&wanted, format!("`{got}`"), TEXT)
         })?);
     }
     Ok(program)
 }
 
 fn parse(words: &[&str]) -> Option<Instruction> {
-    let slot = |w: &str| w.strip_prefix('r')?.parse().ok().map(Slot);
-    let number = |w: &&str| u64::from_str_radix(w.strip_prefix("0x")?, 16).ok();
+    // Neither has a sign.
+    let digits = |w: &&str| w.chars().all(|c| c.is_ascii_hexdigit());
+    let slot = |w: &str| w.strip_prefix('r').filter(digits)?.parse().ok().map(Slot);
+    let number = |w: &&str| u64::from_str_radix(w.strip_prefix("0x").filter(digits)?, 16).ok();
     Some(match words {
         ["halt"] => Instruction::Halt,
         ["sync"] => Instruction::Sync,

@@ -2,10 +2,10 @@
 //! big units by what a batch takes ([`units`](super::units)). Clocks in which nothing changes are skipped.
 
 use super::units::{Sizes, bootstrap, key_switch};
-use super::{Machine, Report, Unit};
+use super::{Job, Machine, Report, Unit, require_bootstrap};
+use crate::Result;
 use crate::params::TfheParams;
 use crate::program::isa::{Instruction, encode};
-use crate::{Error, Result};
 use std::collections::VecDeque;
 
 /// `rtl/arith/fifo.sv`: what is stored, and whether a word is at the exit.
@@ -152,12 +152,12 @@ struct Clocks<'a> {
     rows: u64,
     sums: u64,
     linear_done: u64,
+    /// When a sum began, its last term ended, and it began to wait for the next one.
     began: u64,
+    ended: u64,
+    waits: Option<u64>,
     report: Report,
 }
-
-/// Results of a bootstrap, at most.
-const MANY: usize = 4;
 
 /// Runs a program's clocks.
 pub(super) fn run(machine: &Machine, params: &TfheParams, code: &[Instruction]) -> Result<Report> {
@@ -182,15 +182,13 @@ pub(super) fn run(machine: &Machine, params: &TfheParams, code: &[Instruction]) 
         sums: 0,
         linear_done: u64::MAX,
         began: 0,
+        ended: 0,
+        waits: None,
         report: Report::new(machine, params, words),
     };
     for instruction in code {
-        if let Instruction::Bootstrap { encrypted, indices, .. } = instruction
-            && (*encrypted || indices.len() > MANY)
-        {
-            let got = format!("{} results, encrypted: {encrypted}", indices.len());
-            let wanted = format!("a table in the clear and at most {MANY} results");
-            return Err(Error::unsupported("processor", wanted, got, "use the CPU backend"));
+        if let Instruction::Bootstrap { encrypted, indices, .. } = instruction {
+            require_bootstrap(indices.len(), *encrypted)?;
         }
     }
     let mut magic = true;
@@ -281,14 +279,21 @@ impl Clocks<'_> {
                     Instruction::MulAdd { terms, .. } => terms.len(),
                     _ => 1,
                 };
-                if self.sent == 0 {
-                    self.began = self.now;
-                }
+                self.begin_term();
                 self.sent += 1;
                 if self.sent == count { State::Linear } else { State::Term }
             }
+            State::Send if hit => {
+                self.waits.get_or_insert(self.now);
+                State::Send
+            }
             State::Linear if self.linear_done == self.now => {
-                self.report.span(Unit::Linear, self.began, self.now, self.sent);
+                let job = match instruction {
+                    Instruction::Load { .. } => Job::Load,
+                    Instruction::Store { .. } => Job::Store,
+                    _ => Job::Sum,
+                };
+                self.report.linear(job, self.began, self.now, self.sent);
                 self.linear_done = u64::MAX;
                 self.at += 1;
                 State::Head
@@ -309,6 +314,23 @@ impl Clocks<'_> {
                 State::Head
             }
             same => same,
+        }
+    }
+
+    /// A term goes to the linear unit: since when it had nothing to do though its instruction was there, and the beginning of
+    /// a sum.
+    fn begin_term(&mut self) {
+        let waits = self.waits.take();
+        let idle = match self.sent {
+            0 => waits.unwrap_or(self.now),
+            sent if self.sums == sent as u64 => self.ended + 1,
+            _ => self.now,
+        };
+        if idle < self.now {
+            self.report.linear(Job::Wait, idle, self.now - 1, self.sent);
+        }
+        if self.sent == 0 {
+            self.began = self.now;
         }
     }
 
@@ -351,7 +373,7 @@ impl Clocks<'_> {
         let before = self.terms.clone();
         self.terms.step(term, ends);
         if ends {
-            self.sums += 1;
+            (self.sums, self.ended) = (self.sums + 1, self.now);
             // Through multiplier and adder, out of the queue, and the memory's answer.
             if self.state == State::Linear && self.sums == self.sent as u64 {
                 self.linear_done = self.now + 16 + self.machine.write_latency;
@@ -398,7 +420,7 @@ impl Clocks<'_> {
                     worker.pops.push_back(self.now + last);
                 }
                 let end = worker.pops.back().copied().unwrap_or(self.now);
-                self.report.span(worker.unit, self.now + 1, end, count as usize);
+                self.report.batch(worker.unit, self.now + 1, end, count as usize);
                 changed = true;
             }
             if let Some(entry) = pushed {

@@ -6,7 +6,10 @@
 //! Cost: the arithmetic of the CPU backend, and for the clocks of a batch size once n·batch steps.
 
 mod clocks;
+mod report;
 mod units;
+
+pub use report::{Job, Report, Span, Unit};
 
 use super::{Backend, Info, Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
@@ -15,13 +18,12 @@ use crate::cipher::{Ciphertext, EvaluationKey, KeyRole, Lwe};
 use crate::math::Modulus;
 use crate::math::buffer::available_memory;
 use crate::math::simd::Level;
-use crate::params::{Rotation, TfheParams};
+use crate::params::{Kind, Rotation, TfheParams};
 use crate::program::isa::{Instruction, Slot, decode, encode};
-use crate::program::{Layout, Lowered, Need, Op, Program, Reg, RegType, Walk};
+use crate::program::{Layout, Lowered, Need, Op, Program, Reg, RegType, TableRef, Walk};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use crate::{Error, Result};
 use rayon::prelude::*;
-use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -60,142 +62,6 @@ impl Default for Machine {
             slots: Layout::MOST_SLOTS,
             megahertz: 450.0,
         }
-    }
-}
-
-/// A part of the machine that works by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Unit {
-    /// Loads, stores, linear combinations.
-    Linear,
-    /// Key switches.
-    KeySwitch,
-    /// Bootstraps.
-    Bootstrap,
-}
-
-/// Work of a unit: clocks `begin..=end`, `count` ciphertexts (terms, for the linear unit).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Span {
-    /// Which unit.
-    pub unit: Unit,
-    /// First clock.
-    pub begin: u64,
-    /// Last clock.
-    pub end: u64,
-    /// How many ciphertexts or terms.
-    pub count: usize,
-}
-
-/// What a program takes on the machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
-    /// Clocks from start to the end of the last store.
-    pub clocks: u64,
-    /// What the units did, in order of beginning.
-    pub spans: Vec<Span>,
-    /// Bytes over each memory channel.
-    pub bytes: Vec<(&'static str, u64)>,
-    /// The clock, MHz.
-    pub megahertz: f64,
-    #[serde(skip)]
-    sizes: [u64; 8],
-}
-
-impl Report {
-    fn new(machine: &Machine, p: &TfheParams, words: u64) -> Self {
-        let s = units::Sizes::of(machine, p);
-        let (word, t) = (8u64, 8 * machine.lanes as u64);
-        let switch_key = p.big_dimension() as u64 * s.small * u64::from(p.ks.level) * t;
-        let bootstrap_key = s.n * s.level * (s.k + 1) * (s.k + 1) * s.rows * t;
-        let sizes =
-            [s.big * t, s.small * t, (s.n + 1) * word, s.rows * t, switch_key, bootstrap_key, t, 0];
-        let names = [
-            "program",
-            "linear",
-            "linear write",
-            "switch",
-            "switch key",
-            "switch write",
-            "table",
-            "bootstrap",
-            "bootstrap key",
-            "bootstrap write",
-        ];
-        let mut bytes: Vec<(&'static str, u64)> = names.iter().map(|n| (*n, 0)).collect();
-        bytes[0].1 = words * word;
-        Report { clocks: 0, spans: vec![], bytes, megahertz: machine.megahertz, sizes }
-    }
-
-    /// Of a sum that is done, what it wrote; of a batch, all of its traffic.
-    fn span(&mut self, unit: Unit, begin: u64, end: u64, count: usize) {
-        let (big, small, ct, table) = (self.sizes[0], self.sizes[1], self.sizes[2], self.sizes[3]);
-        let many = count as u64;
-        match unit {
-            Unit::Linear => self.bytes[2].1 += big,
-            Unit::KeySwitch => {
-                self.bytes[3].1 += many * big;
-                self.bytes[4].1 += self.sizes[4];
-                self.bytes[5].1 += many * small;
-            }
-            Unit::Bootstrap => {
-                self.bytes[6].1 += many * table;
-                self.bytes[7].1 += many * ct;
-                self.bytes[8].1 += self.sizes[5];
-                self.bytes[9].1 += many * big;
-            }
-        }
-        self.spans.push(Span { unit, begin, end, count });
-    }
-
-    fn linear_rows(&mut self, rows: u64) {
-        self.bytes[1].1 += rows * self.sizes[6];
-    }
-
-    /// Seconds at the machine's clock.
-    pub fn seconds(&self) -> f64 {
-        self.clocks as f64 / (self.megahertz * 1e6)
-    }
-
-    /// Clocks in which a unit works.
-    pub fn busy(&self, unit: Unit) -> u64 {
-        self.spans.iter().filter(|s| s.unit == unit).map(|s| s.end + 1 - s.begin).sum()
-    }
-
-    /// Clocks in which two units work at once.
-    pub fn both(&self, one: Unit, other: Unit) -> u64 {
-        let of = |unit| self.spans.iter().filter(move |s| s.unit == unit).peekable();
-        let (mut a, mut b, mut all) = (of(one), of(other), 0);
-        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
-            all += (x.end.min(y.end) + 1).saturating_sub(x.begin.max(y.begin));
-            if x.end < y.end {
-                a.next()
-            } else {
-                b.next()
-            };
-        }
-        all
-    }
-
-    /// Ciphertexts (terms) of a unit, and batches (instructions).
-    pub fn work(&self, unit: Unit) -> (usize, usize) {
-        let mine = self.spans.iter().filter(|s| s.unit == unit);
-        mine.fold((0, 0), |(all, batches), s| (all + s.count, batches + 1))
-    }
-
-    /// The timeline in Chrome's trace format (JSON), a microsecond of which is a clock.
-    pub fn trace(&self) -> String {
-        let events = self.spans.iter().map(|s| {
-            format!(
-                r#"{{"name":"{:?} of {}","ph":"X","pid":1,"tid":{},"ts":{},"dur":{}}}"#,
-                s.unit,
-                s.count,
-                s.unit as usize + 1,
-                s.begin,
-                s.end + 1 - s.begin
-            )
-        });
-        format!("[{}]\n", events.collect::<Vec<_>>().join(",\n"))
     }
 }
 
@@ -276,16 +142,65 @@ impl Machine {
         program.lower(&layout, lanes, self.batch)
     }
 
+    /// Whether the machine runs a program, asked before keys are made.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`] for a set that it cannot have, with those that it can; [`Error::Unsupported`] for an instruction
+    /// that it lacks, and for bootstraps of more than four results or with an encrypted table.
+    pub fn require(&self, program: &Program) -> Result<()> {
+        self.check(program.params())?;
+        for op in program.ops() {
+            match op {
+                Op::MulAdd { .. } | Op::KeySwitch { .. } => {}
+                Op::Bootstrap { dst, table, .. } => {
+                    require_bootstrap(dst.len(), !matches!(table, TableRef::Clear(_)))?;
+                }
+                _ => {
+                    let (wanted, got) = ("sums, key switches and bootstraps", "another one");
+                    let remedy = "use the CPU backend";
+                    return Err(Error::unsupported("processor", wanted, got, remedy));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn check(&self, p: &TfheParams) -> Result<()> {
-        let classic = p.rotation == Rotation::Classic && p.slots == 1 && !p.shared_key;
-        let fits = p.modulus == Modulus::Goldilocks && p.polynomial_size >= 16 * self.lanes;
-        if classic && fits && p.ks_modulus_log2 == 64 && self.batch > 0 {
+        if self.fits(p) {
             return Ok(());
         }
-        let wanted = "a classic set modulo p, such as tfhe_2_2_p";
-        let remedy = "choose a set with suffix _p";
+        let toy = p.kind == Kind::Toy;
+        let like = |set: &&TfheParams| match set.kind {
+            Kind::Toy => toy,
+            Kind::Standard => !toy,
+            _ => false,
+        };
+        let sets = TfheParams::all().iter().filter(like).filter(|set| self.fits(set));
+        let names: Vec<&str> = sets.map(|set| &*set.name).collect();
+        let remedy = format!("choose one of the sets with suffix _p that do: {}", names.join(", "));
+        let wanted = format!("a classic set modulo p with N of {} or more", 16 * self.lanes);
         Err(Error::wrong_params("processor", wanted, p.name.to_string(), remedy))
     }
+
+    fn fits(&self, p: &TfheParams) -> bool {
+        let classic = p.rotation == Rotation::Classic && p.slots == 1 && !p.shared_key;
+        let fits = p.modulus == Modulus::Goldilocks && p.polynomial_size >= 16 * self.lanes;
+        classic && fits && p.ks_modulus_log2 == 64 && self.batch > 0
+    }
+}
+
+/// Results of a bootstrap, at most: the RTL refuses more.
+const MANY: usize = 4;
+
+fn require_bootstrap(results: usize, encrypted: bool) -> Result<()> {
+    if results <= MANY && !encrypted {
+        return Ok(());
+    }
+    let table = if encrypted { "an encrypted table" } else { "a table in the clear" };
+    let wanted = format!("bootstraps of tables in the clear and of at most {MANY} results");
+    let got = format!("{table} and {results} results");
+    let remedy = "use the CPU backend, or a set of fewer values";
+    Err(Error::unsupported("processor", wanted, got, remedy))
 }
 
 /// Where arguments, results and tables begin.
@@ -314,7 +229,7 @@ impl Backend for Processor {
     fn supports(&self, op: &Op, params: &TfheParams) -> bool {
         let known = match op {
             Op::MulAdd { .. } | Op::KeySwitch { .. } => true,
-            Op::Bootstrap { table, .. } => matches!(table, crate::program::TableRef::Clear(_)),
+            Op::Bootstrap { table, .. } => matches!(table, TableRef::Clear(_)),
             _ => false,
         };
         known && self.machine.check(params).is_ok()

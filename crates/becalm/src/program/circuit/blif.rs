@@ -1,9 +1,13 @@
-//! BLIF, the combinational part: `.model`, `.inputs`, `.outputs`, `.names` with a cover of products, `.end`. Names such as
-//! `a[3]` make port `a` with bit 3; other names are ports of one bit. Source: Berkeley Logic Interchange Format, 1992.
+//! BLIF, the combinational part: one `.model` of `.inputs`, `.outputs`, `.names` with a cover of products, and `.end`. Names
+//! such as `a[3]` make port `a` with bit 3; the least bit that is named comes first, and none may be missing after it. Other
+//! names are ports of one bit. Source: Berkeley Logic Interchange Format, 1992.
 
-use super::{Circuit, Port, Wire, refused};
-use crate::Result;
-use std::collections::{BTreeMap, HashMap};
+use super::{Circuit, FORMATS, Port, Wire, quoted, refused, refused_with};
+use crate::{Error, Result};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+const FLATTEN: &str = "make one model of it first: \
+    `yosys -p 'read_blif FILE; hierarchy -auto-top; flatten; write_blif FLAT'`";
 
 /// A `.names` table.
 struct Table<'a> {
@@ -14,12 +18,13 @@ struct Table<'a> {
     ones: bool,
 }
 
+/// A name, and the line that it stands in.
+type Name<'a> = (&'a str, usize);
+
 #[derive(Default)]
 struct Model<'a> {
-    inputs: Vec<&'a str>,
-    outputs: Vec<&'a str>,
-    /// The line of the first of each output.
-    wanted: HashMap<&'a str, usize>,
+    inputs: Vec<Name<'a>>,
+    outputs: Vec<Name<'a>>,
     tables: HashMap<&'a str, Table<'a>>,
 }
 
@@ -27,22 +32,31 @@ pub(super) fn parse(text: &str) -> Result<Circuit> {
     let model = read(text)?;
     let mut circuit = Circuit::empty();
     let mut wires = HashMap::new();
-    for name in &model.inputs {
+    for (name, line) in &model.inputs {
         let table = model.tables.get(name).map(|table| table.line);
         if wires.insert(*name, circuit.input()).is_some() || table.is_some() {
-            return Err(refused(table.unwrap_or(1), "one source for each name", name));
+            return Err(refused(table.unwrap_or(*line), "one source for each name", name));
         }
     }
-    for name in &model.outputs {
-        build(&mut circuit, &model, &mut wires, name)?;
+    let mut seen = HashSet::new();
+    for output in &model.outputs {
+        if !seen.insert(output.0) {
+            return Err(refused(output.1, "each output once", output.0));
+        }
+        build(&mut circuit, &model, &mut wires, *output)?;
     }
-    circuit.inputs = ports(&model.inputs, &wires);
-    circuit.outputs = ports(&model.outputs, &wires);
+    if seen.is_empty() {
+        let line = text.lines().count().max(1);
+        return Err(refused_with(line, "an output up to here", "none", "name it in `.outputs`"));
+    }
+    circuit.inputs = ports(&model.inputs, &wires)?;
+    circuit.outputs = ports(&model.outputs, &wires)?;
     Ok(circuit)
 }
 
 fn read(text: &str) -> Result<Model<'_>> {
     let mut model = Model::default();
+    let (mut begun, mut ended) = (false, false);
     let mut current: Option<&str> = None;
     // A backslash at the end continues a line; only lists of names are that long.
     let mut list = "";
@@ -57,12 +71,19 @@ fn read(text: &str) -> Result<Model<'_>> {
             current = None;
         }
         match key {
-            "" | ".model" | ".end" => {}
-            ".inputs" => model.inputs.extend(words),
-            ".outputs" => {
-                words.iter().for_each(|name| _ = model.wanted.entry(name).or_insert(at));
-                model.outputs.extend(words);
+            "" => {}
+            ".model" | ".end" if continued => {}
+            ".model" if begun => {
+                return Err(refused_with(at, "one model, not another", quoted(line), FLATTEN));
             }
+            ".model" => begun = true,
+            _ if ended => {
+                let remedy = "end the file there, or take the `.end` out";
+                return Err(refused_with(at, "nothing after `.end`", quoted(line), remedy));
+            }
+            ".end" => ended = true,
+            ".inputs" => model.inputs.extend(words.iter().map(|name| (*name, at))),
+            ".outputs" => model.outputs.extend(words.iter().map(|name| (*name, at))),
             ".names" => {
                 if goes_on || continued {
                     return Err(refused(at, "a table's names on one line", line));
@@ -74,9 +95,7 @@ fn read(text: &str) -> Result<Model<'_>> {
                 }
                 current = Some(name);
             }
-            _ if key.starts_with('.') => {
-                return Err(refused(at, "a combinational circuit", line));
-            }
+            _ if key.starts_with('.') => return Err(foreign(at, key, line)),
             _ => {
                 let table = current.and_then(|name| model.tables.get_mut(name));
                 table
@@ -87,6 +106,24 @@ fn read(text: &str) -> Result<Model<'_>> {
         list = if goes_on { key } else { "" };
     }
     Ok(model)
+}
+
+/// Why a line that other tools know is not read, and what to do about it.
+fn foreign(at: usize, key: &str, line: &str) -> Error {
+    let (wanted, remedy) = match key {
+        ".latch" | ".mlatch" => (
+            "a circuit without memory",
+            "cut it at its registers: what they hold becomes inputs, what they will hold outputs, \
+             and a run is one clock",
+        ),
+        ".subckt" | ".search" => ("one model without parts", FLATTEN),
+        ".gate" => (
+            "tables, not the cells of a library",
+            "write the circuit as it was before it was mapped to the library",
+        ),
+        _ => ("`.inputs`, `.outputs` or `.names`", FORMATS),
+    };
+    refused_with(at, wanted, quoted(line), remedy)
 }
 
 impl<'a> Table<'a> {
@@ -150,21 +187,19 @@ fn build<'a>(
     circuit: &mut Circuit,
     model: &Model<'a>,
     wires: &mut HashMap<&'a str, Wire>,
-    name: &'a str,
+    (name, line): Name<'a>,
 ) -> Result<()> {
     // A name, whether its inputs are built, and the line that asks for it.
-    let mut todo = vec![(name, false, model.wanted[name])];
-    let mut open = std::collections::HashSet::new();
+    let mut todo = vec![(name, false, line)];
+    let mut open = HashSet::new();
     while let Some((name, ready, line)) = todo.pop() {
         if wires.contains_key(name) {
             continue;
         }
         let Some(table) = model.tables.get(name) else {
-            return Err(refused(
-                line,
-                format!("a table or an input for {name}, which is read"),
-                "none",
-            ));
+            let wanted = format!("a table or an input for {}, which is read", quoted(name));
+            let remedy = "add `.names` for it, or name it in `.inputs`";
+            return Err(refused_with(line, wanted, "neither", remedy));
         };
         if ready {
             wires.insert(name, table.wire(circuit, wires));
@@ -180,23 +215,44 @@ fn build<'a>(
     Ok(())
 }
 
+/// The bits of a port, each with its line.
+type Bits = BTreeMap<usize, (Wire, usize)>;
+
 /// Names grouped into ports, in the order of their first bit.
-fn ports(names: &[&str], wires: &HashMap<&str, Wire>) -> Vec<Port> {
+fn ports(names: &[Name], wires: &HashMap<&str, Wire>) -> Result<Vec<Port>> {
     let mut order: Vec<&str> = vec![];
-    let mut bits: HashMap<&str, BTreeMap<usize, Wire>> = HashMap::new();
-    for name in names {
-        let indexed = name.strip_suffix(']').and_then(|n| n.split_once('['));
-        let (base, bit) = match indexed.map(|(base, bit)| (base, bit.parse())) {
-            Some((base, Ok(bit))) => (base, bit),
-            _ => (*name, 0),
-        };
-        let port = bits.entry(base).or_insert_with(|| {
+    let mut ports: HashMap<&str, Bits> = HashMap::new();
+    for (name, line) in names {
+        let (base, bit) = indexed(name).unwrap_or((name, 0));
+        let bits = ports.entry(base).or_insert_with(|| {
             order.push(base);
             BTreeMap::new()
         });
-        port.insert(bit, wires[name]);
+        if bits.insert(bit, (wires[name], *line)).is_some() {
+            let wanted = format!("one name for bit {bit} of port {}", quoted(base));
+            let remedy = "give ports names that differ before the brackets";
+            return Err(refused_with(*line, wanted, quoted(name), remedy));
+        }
     }
-    let port =
-        |base: &str| Port { name: base.to_string(), wires: bits[base].values().copied().collect() };
-    order.into_iter().map(port).collect()
+    order.into_iter().map(|base| port(base, &ports[base])).collect()
+}
+
+/// `a[3]` as `a` and 3.
+fn indexed(name: &str) -> Option<(&str, usize)> {
+    let (base, bit) = name.strip_suffix(']')?.split_once('[')?;
+    let digits = bit.chars().all(|c| c.is_ascii_digit());
+    Some((base, bit.parse().ok().filter(|_| digits)?))
+}
+
+/// A port without holes: what comes after one would move to another place.
+fn port(base: &str, bits: &Bits) -> Result<Port> {
+    let after = bits.iter().skip(1);
+    let hole = bits.keys().zip(after).find(|(low, (high, _))| **high - **low > 1);
+    if let Some((low, (high, (_, line)))) = hole {
+        let (missing, name) = (quoted(&format!("{base}[{}]", low + 1)), format!("{base}[{high}]"));
+        let wanted = format!("{missing} beside {}", quoted(&name));
+        let remedy = "name every bit of a port, or name bits without brackets";
+        return Err(refused_with(*line, wanted, "none", remedy));
+    }
+    Ok(Port { name: base.to_string(), wires: bits.values().map(|(wire, _)| *wire).collect() })
 }

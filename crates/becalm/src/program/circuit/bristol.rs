@@ -1,11 +1,21 @@
 //! Bristol Fashion: counts of gates and wires, widths of inputs and outputs, then one gate a line; the outputs are the last
 //! wires. Source: <https://nigelsmart.github.io/MPC-Circuits/>. Bit 0 of a port is its first wire.
 
-use super::{Circuit, Port, Wire, refused};
-use crate::Result;
+use super::{Circuit, FORMATS, Port, Wire, quoted, refused, refused_with};
+use crate::{Error, Result};
 
 /// Most wires that a file may declare.
 const MAX_WIRES: usize = 1 << 22;
+
+/// The gates, and how they are written.
+const GATES: [(&str, &str); 6] = [
+    ("AND", "2 1 A B OUT AND"),
+    ("XOR", "2 1 A B OUT XOR"),
+    ("INV", "1 1 A OUT INV"),
+    ("NOT", "1 1 A OUT NOT"),
+    ("EQW", "1 1 A OUT EQW"),
+    ("EQ", "1 1 0 OUT EQ or 1 1 1 OUT EQ"),
+];
 
 /// Lines that say something, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -18,30 +28,38 @@ fn numbers(line: usize, text: &str) -> Result<Vec<usize>> {
 }
 
 /// A line of a count and so many widths.
-fn widths(line: Option<(usize, &str)>, what: &str) -> Result<Vec<usize>> {
-    let (at, text) = line.ok_or_else(|| refused(0, what, "the end of the file"))?;
+fn widths(line: Option<(usize, &str)>, what: &str, end: usize) -> Result<Vec<usize>> {
+    let wanted = format!("a number of {what} and their widths, 1 or more");
+    let (at, text) =
+        line.ok_or_else(|| refused_with(end, &*wanted, "the end of the file", FORMATS))?;
     let all = numbers(at, text)?;
     match all.split_first() {
         Some((count, widths))
-            if *count == widths.len() && widths.iter().all(|w| *w <= MAX_WIRES) =>
+            if *count == widths.len() && widths.iter().all(|w| (1..=MAX_WIRES).contains(w)) =>
         {
             Ok(widths.to_vec())
         }
-        _ => Err(refused(at, what, text)),
+        _ => Err(refused(at, wanted, text)),
     }
 }
 
 pub(super) fn parse(text: &str) -> Result<Circuit> {
+    let end = text.lines().count().max(1);
     let mut lines = lines(text);
-    let (at, head) = lines.next().ok_or_else(|| refused(1, "counts", "nothing"))?;
+    let (at, head) = lines.next().ok_or_else(|| refused_with(1, "counts", "nothing", FORMATS))?;
     let &[gates, total] = &numbers(at, head)?[..] else {
         return Err(refused(at, "a number of gates and a number of wires", head));
     };
-    let inputs = widths(lines.next(), "a number of inputs and their widths")?;
-    let outputs = widths(lines.next(), "a number of outputs and their widths")?;
+    let inputs = widths(lines.next(), "inputs", end)?;
+    let line = lines.next();
+    let outputs = widths(line, "outputs", end)?;
+    if let ([], Some((at, text))) = (&outputs[..], line) {
+        return Err(refused(at, "one output or more", text));
+    }
     let (width_in, width_out) = (inputs.iter().sum::<usize>(), outputs.iter().sum::<usize>());
     if total > MAX_WIRES || width_in > total || width_out > total {
-        return Err(refused(at, "enough wires for inputs and outputs, at most 2^26", head));
+        let wanted = format!("enough wires for inputs and outputs, at most {MAX_WIRES}");
+        return Err(refused(at, wanted, head));
     }
     let mut circuit = Circuit::empty();
     let mut wires: Vec<Option<Wire>> = Vec::new();
@@ -84,11 +102,24 @@ fn gate(circuit: &mut Circuit, wires: &mut [Option<Wire>], at: usize, line: &str
         ("EQW", [1, 1, a, to]) => (known(a)?, *to),
         ("EQ", [1, 1, 0, to]) => (Wire::ZERO, *to),
         ("EQ", [1, 1, 1, to]) => (Wire::ONE, *to),
-        _ => return Err(refused(at, "AND, XOR, INV, EQW or EQ with its wires", line)),
+        _ => return Err(no_gate(at, kind, line)),
     };
     match wires.get_mut(to) {
         Some(slot @ None) => *slot = Some(result),
         _ => return Err(refused(at, format!("wire {to} to exist and be free"), line)),
     }
     Ok(())
+}
+
+/// Why a line is no gate: another kind, or other numbers than its kind has.
+fn no_gate(at: usize, kind: &str, line: &str) -> Error {
+    match GATES.iter().find(|(name, _)| *name == kind) {
+        Some((_, form)) => refused(at, format!("a gate written {form}"), line),
+        None => {
+            let names: Vec<&str> = GATES.iter().map(|(name, _)| *name).collect();
+            let wanted = format!("one of the gates {}", names.join(", "));
+            let remedy = "write other gates with these: a OR b is INV of AND of INV a and INV b";
+            refused_with(at, wanted, quoted(kind), remedy)
+        }
+    }
 }

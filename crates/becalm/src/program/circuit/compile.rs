@@ -17,9 +17,9 @@ use std::sync::Arc;
 pub enum Goal {
     /// Bootstraps one after another, then bootstraps: for machines that run many at once.
     Depth,
-    /// Bootstraps, of which so many may come one after another, or as many as must.
+    /// Bootstraps, of which so many may come one after another.
     Within(u32),
-    /// Bootstraps.
+    /// Bootstraps; where that costs none more, also those one after another.
     Bootstraps,
 }
 
@@ -38,8 +38,8 @@ impl Circuit {
     /// The circuit as a program for a parameter set. Its failure probability for freshly encrypted bits is checked.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a set of fewer than four values; [`Error::TooNoisy`] if a bootstrap would fail more often
-    /// than the set claims.
+    /// [`Error::Unsupported`] for a set of fewer than four values; [`Error::BadInput`] for a [`Goal::Within`] that is not
+    /// reached, with the number that is; [`Error::TooNoisy`] if a bootstrap would fail more often than the set claims.
     pub fn compile(&self, params: &Arc<TfheParams>, goal: Goal) -> Result<Compiled> {
         params.require_one_slot("circuit")?;
         let values = params.plaintext_modulus();
@@ -48,7 +48,10 @@ impl Circuit {
                 "circuit",
                 "a parameter set of four values or more",
                 format!("{} with {values}", params.name),
-                "choose tfhe_1_1, tfhe_2_2 or larger",
+                match params.modulus {
+                    Modulus::Goldilocks => "choose tfhe_1_1_p, tfhe_2_2_p or larger",
+                    _ => "choose tfhe_1_1, tfhe_2_2 or larger",
+                },
             ));
         }
         // Noise that the set has room for, in outputs of bootstraps.
@@ -58,13 +61,26 @@ impl Circuit {
 
     /// A cover within a room; the walk has the last word on the noise.
     fn compile_within(&self, params: &Arc<TfheParams>, goal: Goal, room: Room) -> Result<Compiled> {
-        let limit = match goal {
-            Goal::Depth => Some(0),
-            Goal::Within(depth) => Some(depth.min(u32::MAX - 2)),
-            Goal::Bootstraps => None,
+        let emit = |limit| Emitter::new(self, params).emit(&cover(self, room, limit));
+        // The shortest path: it says what can be reached, and covers without its bound are larger now and then.
+        let shortest = emit(Some(0))?;
+        let depth = shortest.cost().depth;
+        let other = match goal {
+            Goal::Depth => None,
+            Goal::Within(most) if (most as usize) < depth => {
+                return Err(Error::bad_input(
+                    "circuit",
+                    format!("at most {most} bootstraps one after another"),
+                    format!("{depth}, the fewest that are found for this circuit"),
+                    format!("ask for {depth} or more, or for the goal `depth`"),
+                ));
+            }
+            Goal::Within(most) if most as usize == depth => None,
+            Goal::Within(most) => Some(emit(Some(most.min(u32::MAX - 2)))?),
+            Goal::Bootstraps => Some(emit(None)?),
         };
-        let lookups = cover(self, room, limit);
-        let program = Emitter::new(self, params).emit(&lookups)?;
+        let fewer = |other: &Program| other.cost().bootstraps < shortest.cost().bootstraps;
+        let program = other.filter(fewer).unwrap_or(shortest);
         let fresh = noise::fresh(program.resting_role().fresh_noise(params), Modulus::LOG2);
         program.walk(&vec![fresh; program.inputs().len()])?;
         let (inputs, outputs) = (self.inputs.clone(), self.outputs.clone());
@@ -200,5 +216,45 @@ mod tests {
             assert_eq!(quiet.unwrap().program.cost(), good);
             assert!(good.depth > 2);
         }
+    }
+
+    /// Some gates on eight inputs, of which the last sixteen are outputs.
+    fn arbitrary(seed: u64) -> Circuit {
+        let mut state = seed;
+        let mut below = |n: usize| {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            (state >> 33) as usize % n
+        };
+        let mut text = "120 128\n1 8\n1 16\n".to_string();
+        for to in 8..128 {
+            let kind = ["AND", "XOR"][below(2)];
+            // Mostly of what came just before, so that there are paths of some length.
+            let (a, b) = (to - 1 - below(8), to - 1 - below(to.min(30)));
+            text += &format!("2 1 {a} {b} {to} {kind}\n");
+        }
+        Circuit::parse(&text).unwrap()
+    }
+
+    /// Without a bound on the path a cover is larger now and then; the goal of the fewest bootstraps never takes that one.
+    #[test]
+    fn the_fewest_bootstraps_are_never_more_than_the_shortest_path_has() {
+        let params = Arc::new(TfheParams::named("toy_2_2").unwrap().clone());
+        let room = Room { values: 16, norm: 25 };
+        let mut larger = 0;
+        for seed in 0..60 {
+            let circuit = arbitrary(seed);
+            let size = |limit| cover(&circuit, room, limit).len();
+            let (bounded, free) = (size(Some(0)), size(None));
+            let cost = |goal| circuit.compile(&params, goal).unwrap().program.cost();
+            let (short, few) = (cost(Goal::Depth), cost(Goal::Bootstraps));
+            larger += usize::from(free > bounded);
+            assert!(few.bootstraps <= short.bootstraps, "{seed}");
+            // For nothing the path is not made longer either.
+            assert!(few.bootstraps < short.bootstraps || few.depth == short.depth, "{seed}");
+            let within = cost(Goal::Within(short.depth as u32 + 1));
+            assert!(within.bootstraps <= short.bootstraps, "{seed}");
+        }
+        println!("{larger} covers without a bound are larger");
+        assert!(larger > 0);
     }
 }

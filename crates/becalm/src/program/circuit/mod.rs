@@ -83,12 +83,13 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// Reads a circuit: Bristol Fashion, or BLIF if a line begins with `.model`.
+    /// Reads a circuit: Bristol Fashion, or BLIF if a line begins with `.model`, `.inputs` or `.names`.
     ///
     /// # Errors
     /// [`Error::BadInput`] with the line and what was wanted.
     pub fn parse(text: &str) -> Result<Self> {
-        let blif = text.lines().any(|l| l.trim_start().starts_with(".model"));
+        let keys = [".model", ".inputs", ".names"];
+        let blif = text.lines().any(|l| keys.iter().any(|k| l.trim_start().starts_with(k)));
         if blif { blif::parse(text) } else { bristol::parse(text) }
     }
 
@@ -186,13 +187,27 @@ impl Circuit {
     }
 }
 
-/// What a reader of circuits says of a bad line, counted from 1.
+/// What to give instead of a text that is no circuit.
+const FORMATS: &str =
+    "give a combinational circuit in Bristol Fashion, BLIF or Verilog (a file *.v or *.sv)";
+
+/// What a reader of circuits says of a bad line, counted from 1, of which it quotes what came.
 fn refused(line: usize, wanted: impl Into<String>, got: &str) -> Error {
-    let got: String = got.chars().take(60).collect();
-    Error::bad_input(
-        "circuit",
-        format!("{} in line {line}", wanted.into()),
-        format!("`{got}`"),
-        "give a combinational circuit in Bristol Fashion, BLIF or Verilog (a file *.v or *.sv)",
-    )
+    refused_with(line, wanted, quoted(got), FORMATS)
+}
+
+/// [`refused`] in words of its own for what came, and with another remedy.
+fn refused_with(
+    line: usize,
+    wanted: impl Into<String>,
+    got: impl Into<String>,
+    remedy: &str,
+) -> Error {
+    Error::bad_input("circuit", format!("{} in line {line}", wanted.into()), got, remedy)
+}
+
+/// No more of a file than a person would read.
+fn quoted(text: &str) -> String {
+    let text: String = text.chars().take(60).collect();
+    format!("`{text}`")
 }
