@@ -5,11 +5,15 @@
     python3 bench/wheel.py dist/becalm-*.whl
 
 Fails if the wheel is not one for every Python from 3.10 on, wants glibc later than 2.36 or another
-library than glibc's and gcc's, or has not the code of every ring that target/cuda has. It is
-unpacked into a folder that goes afterwards, and asked there, without being installed.
+library than glibc's and gcc's, has not the code of every ring that target/cuda has, or does not
+bootstrap by it. It is unpacked into a folder that goes afterwards, and asked there, without being
+installed. For the last it gets an emulated driver, which knows the code by target/cuda and computes
+with the same kernels on the CPU; `cargo test --release -p becalm --no-run` builds that.
 """
 
 import argparse
+import json
+import os
 import pathlib
 import re
 import subprocess
@@ -22,6 +26,12 @@ GLIBC = (2, 36)
 PYTHON = (3, 10)
 LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0"}
 LIBRARIES |= {"librt.so.1", "ld-linux-x86-64.so.2"}
+
+
+#: Compiled ahead for every GPU, and small enough for an emulator.
+SET = "tfhe_boolean"
+#: What the emulated driver is called by those who look for a driver.
+DRIVER = "libcuda.so"
 
 
 class NotAsPromised(Exception):
@@ -90,13 +100,45 @@ def kernels(folder: pathlib.Path) -> None:
     print(f"{len(found)} images, {sum(found.values()) / 1e6:.2f} MB, those of target/cuda")
 
 
+def bootstraps(folder: pathlib.Path, emulator: pathlib.Path) -> None:
+    """The command of a machine with a GPU, without NVRTC: embedded code, loaded and launched."""
+    driver, out = folder / "driver", folder / "out.json"
+    driver.mkdir()
+    (driver / DRIVER).symlink_to(emulator.resolve())
+    variables = {name: value for name, value in os.environ.items() if name != "BECALM_NVRTC"}
+    variables["LD_LIBRARY_PATH"] = str(driver)
+    variables["BECALM_CACHE"] = str(folder / "cache")
+    variables["BECALM_EMULATOR_IMAGES"] = str(HERE.parent / "target/cuda")
+    asked = [sys.executable, "-m", "becalm.bench", "--device", "cuda", "--params", SET]
+    # The time is up before anything is timed: an emulator's times say nothing.
+    asked += ["--bootstraps", "4", "--batch", "1", "--quick", "--minutes", "0.001"]
+    subprocess.run(
+        [*asked, "--json", str(out)],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=variables,
+    )
+    found = json.loads(out.read_text(encoding="utf-8"))
+    (of_set,) = found["sets"]
+    right = of_set["bootstraps"] == 4 and of_set["wrong"] == 0 and of_set["failed"] is None
+    require(right and found["device"] == "emulator", f"{SET} on the emulator: {of_set}")
+    require(not (folder / "cache").exists(), "code was compiled that should have been embedded")
+    print(f"{SET}: 4 bootstraps by the embedded code on an emulated driver, all right")
+
+
 def main() -> None:
     """Checks one wheel."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("wheel", type=pathlib.Path)
-    wheel = parser.parse_args().wheel
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
+    emulator = target / "release/deps/libbecalm_emulator.so"
+    parser.add_argument("--emulator", type=pathlib.Path, default=emulator, help="its library")
+    arguments = parser.parse_args()
+    wheel = arguments.wheel
     try:
-        check(wheel)
+        check(wheel, arguments.emulator)
     except NotAsPromised as e:
         sys.exit(f"{wheel}: {e}")
     except (OSError, zipfile.BadZipFile, subprocess.CalledProcessError) as e:
@@ -104,7 +146,7 @@ def main() -> None:
         sys.exit(f"{wheel}: cannot be checked: {e}\n{said}".strip())
 
 
-def check(wheel: pathlib.Path) -> None:
+def check(wheel: pathlib.Path, emulator: pathlib.Path) -> None:
     """Everything, in turn."""
     tags(wheel)
     with tempfile.TemporaryDirectory() as name, zipfile.ZipFile(wheel) as packed:
@@ -115,6 +157,9 @@ def check(wheel: pathlib.Path) -> None:
         for library in libraries:
             symbols(library)
         kernels(folder)
+        no = f"no {emulator}: `cargo test --release -p becalm --no-run` builds it"
+        require(emulator.exists(), no)
+        bootstraps(folder, emulator)
 
 
 if __name__ == "__main__":

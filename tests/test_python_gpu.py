@@ -2,6 +2,8 @@
 
 import importlib.metadata
 import importlib.util
+import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -106,6 +108,31 @@ def test_a_gpu_that_is_not_taken_is_a_warning() -> None:
         server._tell(Small.fallback)
 
 
+def test_the_warning_is_of_the_line_that_asked(monkeypatch) -> None:
+    class Leaving:
+        """An evaluator that leaves the GPU for the CPU with the first program."""
+
+        def __init__(self, evaluator, fallback) -> None:
+            self.evaluator, self.fallback = evaluator, fallback
+
+        def evaluate(self, *arguments):
+            self.fallback = ("wanted 9.000 GB on a GPU, got 8.000 GB free", True)
+            return self.evaluator.evaluate(*arguments)
+
+    secret, server = becalm.keygen("toy_1_1", device="cpu", **TOY)
+    other = becalm.Server(server._key, device="cpu")
+    server._evaluator = Leaving(server._opened(), None)
+    x = secret.encrypt([1, 2])
+    with pytest.warns(RuntimeWarning, match="not the GPU") as told:
+        server.bootstrap(x, [3, 2, 1, 0])
+    assert [warning.filename for warning in told] == [__file__]
+    small = Leaving(None, ("wanted 9.000 GB on a GPU, got 8.000 GB free", True))
+    monkeypatch.setattr(becalm._native, "Evaluator", lambda *_: small)
+    with pytest.warns(RuntimeWarning, match="not the GPU") as told:
+        other.open()
+    assert [warning.filename for warning in told] == [__file__]
+
+
 def test_the_bench_without_a_gpu_says_so(tmp_path) -> None:
     if has_gpu():
         pytest.skip("this machine has a GPU")
@@ -117,9 +144,51 @@ def test_the_bench_without_a_gpu_says_so(tmp_path) -> None:
     assert "--device cpu" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_the_page_has_what_the_model_says() -> None:
+def test_the_page_has_what_the_compiler_and_the_model_say() -> None:
     asked = [sys.executable, str(ROOT / "bench/cuda_model.py"), "--check"]
     assert subprocess.run(asked, check=False).returncode == 0
+
+
+def test_every_kernel_of_the_tables_is_held_to_the_report() -> None:
+    model = script("cuda_model")
+    kernels = model.report()
+    whole = model.blocks(kernels)
+    rotations = [
+        (kernel, ring, code)
+        for (ring, code), named in kernels.items()
+        for name, kernel in named.items()
+        if "rotate" in name and ring.removesuffix("_exact") in model.RINGS
+        # Exact kernels stand there for one GPU alone.
+        if ring.endswith("_exact") == (code == "sm_120a") and code != "compute_90"
+    ]
+    assert len(rotations) == 38
+    for kernel, ring, code in rotations:
+        kernel["registers"] += 1
+        assert model.blocks(kernels)["compiler"] != whole["compiler"], (ring, code)
+        kernel["registers"] -= 1
+        kernel["step"]["NOP"] = kernel["step"].get("NOP", 0) + 1
+        assert model.blocks(kernels)["compiler"] != whole["compiler"], (ring, code)
+        kernel["step"]["NOP"] -= 1
+        kernel["step"]["LDS"] += 1
+        assert (model.blocks(kernels)["beside"] != whole["beside"]) == (code == "sm_90a")
+        kernel["step"]["LDS"] -= 1
+    assert model.blocks(kernels) == whole
+    # A page that says another number in a table or in words is not the page.
+    page = model.PAGE.read_text(encoding="utf-8")
+    altered = page.replace("/ 887", "/ 888")
+    assert model.page(page, kernels) == page != altered != model.page(altered, kernels)
+    tensor = kernels["n11_k1_w1_b22_l1_g4_15", "sm_90a"]["becalm_bundle_tensor"]
+    tensor["registers"] += 1
+    assert not all(sentence in " ".join(page.split()) for sentence in model.sentences(kernels))
+
+
+def test_the_model_counts_every_launch() -> None:
+    model = script("cuda_model")
+    ring = model.Ring("tfhe_2_2_multi_bit_4", model.H100, model.report())
+    # 230 steps are 15 chunks of 16; beside them exponents, tables, the first bundles, extraction.
+    assert (ring.steps, ring.chunk_of(1), ring.launches) == (230, 16, 19)
+    assert model.Ring("tfhe_2_2", model.H100, model.report()).launches == 4
+    assert model.predicted(100e-6, 19) == "219–289"
 
 
 @pytest.mark.parametrize(
@@ -141,6 +210,56 @@ def test_a_wheel_that_is_not_as_promised_is_refused(name, why, tmp_path) -> None
     asked = [sys.executable, "-O", str(ROOT / "bench/wheel.py"), str(wheel)]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and why in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def driver(tmp_path) -> dict[str, str]:
+    """The environment of a machine whose driver and NVRTC are the emulator."""
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    emulator = target / "release/deps/libbecalm_emulator.so"
+    if not emulator.exists():
+        pytest.skip("no emulator: `cargo test --release -p becalm --no-run` builds it")
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    for name in ("libcuda.so", "libnvrtc.so.13", "libnvrtc-builtins.so.13.9999"):
+        (folder / name).symlink_to(emulator)
+    own = {"LD_LIBRARY_PATH": folder, "BECALM_NVRTC": folder, "BECALM_CACHE": tmp_path / "cache"}
+    return {**os.environ, **{name: str(place) for name, place in own.items()}}
+
+
+def test_the_installed_wheel_runs_on_a_driver(driver, tmp_path) -> None:
+    out = tmp_path / "out.json"
+    sets = ["--params", "toy_1_1,toy_1_1_multi_bit_2", "--allow-insecure"]
+    asked = [sys.executable, "-m", "becalm.bench", "--device", "cuda", *sets]
+    asked += ["--bootstraps", "32", "--batch", "2", "--quick", "--json", str(out)]
+    subprocess.run(asked, check=True, capture_output=True, env=driver, cwd=tmp_path)
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["device"] == "emulator" and len(found["micro"]) > 8 and not found["micro_failed"]
+    for of_set in found["sets"]:
+        assert (of_set["bootstraps"], of_set["wrong"], of_set["failed"]) == (32, 0, None)
+        assert len(of_set["rows"]) == 6
+
+
+def test_python_computes_on_a_driver(driver, tmp_path) -> None:
+    code = """
+import becalm
+for device in ("cuda", "auto"):
+    secret, server = becalm.keygen("toy_1_1", device=device, allow_insecure=True, progress=False)
+    found = server.bootstrap(secret.encrypt([1, 2]), [3, 2, 1, 0])
+    assert secret.decrypt(found).tolist() == [2, 1]
+    assert "cuda" in repr(server), repr(server)
+"""
+    asked = [sys.executable, "-W", "error", "-c", code]
+    subprocess.run(asked, check=True, env=driver, cwd=tmp_path)
+
+
+@pytest.mark.skipif(not os.environ.get("BECALM_FULL"), reason="minutes: BECALM_FULL=1")
+def test_a_wheel_with_kernels_runs_alone(driver) -> None:
+    wheels = sorted((ROOT / "dist").glob("becalm-*.whl"))
+    if not wheels or not (ROOT / "target/cuda/kernels.sources").exists():
+        pytest.skip("no wheel with kernels: `make cuda wheel`")
+    asked = [sys.executable, str(ROOT / "bench/wheel.py"), str(wheels[-1])]
+    subprocess.run(asked, check=True)
 
 
 def test_objects_of_the_peer_are_named_by_what_they_are_made_of(tmp_path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import warnings
@@ -121,7 +122,7 @@ class Server:
         if fallback and fallback[1] and fallback != before:
             remedy = 'device="cpu" says that this is meant'
             said = f"becalm computes on the CPU, not the GPU: {fallback[0]}; {remedy}"
-            warnings.warn(said, RuntimeWarning, stacklevel=2)
+            warnings.warn(said, RuntimeWarning, stacklevel=_outside())
 
     def bootstrap(
         self,
@@ -327,6 +328,14 @@ class Server:
         if bootstraps:
             self._seconds_each = (time.perf_counter() - began) / bootstraps
         return [Ciphertext(lwe, shape) for lwe in found]
+
+
+def _outside() -> int:
+    """The level, for a warning of the caller, of the first line that is not of this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_globals.get("__name__", "").partition(".")[0] == "becalm" and frame.f_back:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def machine_of(backend: str, device: str | None, params: Params | None = None) -> str:

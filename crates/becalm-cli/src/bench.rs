@@ -5,7 +5,7 @@
 use crate::report::{self, median, table};
 use crate::{ckks, gpu, tables};
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Cpu, Cuda, Evaluator, by_name};
+use becalm::backend::{Backend, Cpu, Cuda, Evaluator};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Program, RegInfo, RegType};
@@ -13,7 +13,7 @@ use becalm::tfhe::Table;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -32,9 +32,12 @@ pub struct Args {
     /// On a GPU: the largest batch.
     #[arg(long, default_value_t = 8192, value_parser = report::some)]
     batch: usize,
-    /// On a GPU: instead of bootstraps, what their design rests on: barriers, arithmetic, caches, launches.
+    /// On a GPU: only what the design of bootstraps rests on: barriers, arithmetic, caches, launches.
     #[arg(long)]
     micro: bool,
+    /// On a GPU: minutes after which nothing more is begun; what was measured until then is the report.
+    #[arg(long, default_value_t = 8.0, value_parser = report::positive)]
+    minutes: f64,
     /// Threads; 0 for all.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -119,12 +122,13 @@ fn sets(args: &Args, default: &[&str]) -> Vec<String> {
     }
 }
 
-/// Bootstraps on a GPU, or what their design rests on.
+/// Bootstraps on a GPU, and what their design rests on.
 fn on_gpu(args: &Args) -> Result<()> {
+    let until = gpu::clock() + Duration::from_secs_f64(args.minutes * 60.0);
+    let machine = Cuda::new()?;
+    let micro = || machine.micro(if args.quick { 1000 } else { 100_000 });
     if args.micro {
-        let gpu = Cuda::new()?;
-        let found = gpu.micro(if args.quick { 1000 } else { 100_000 })?;
-        return gpu::tell(&gpu.info().description, &found, args.json.as_deref());
+        return gpu::tell(&machine.info().description, &micro()?, args.json.as_deref());
     }
     let plan = gpu::Plan {
         sets: sets(args, gpu::SETS),
@@ -132,9 +136,12 @@ fn on_gpu(args: &Args) -> Result<()> {
         batch: args.batch,
         repetitions: if args.quick { 20 } else { 1000 },
         allow_insecure: args.allow_insecure,
+        until,
+        clock: gpu::clock,
     };
-    let found = gpu::measure(by_name("cuda")?.as_ref(), &plan)?;
-    gpu::conclude(&found, args.json.as_deref())
+    let found = gpu::measure(&machine, &plan, &mut gpu::saving(args.json.as_deref()))?;
+    // Seconds, whatever the time is; and last, for the least that they tell is of the product.
+    gpu::conclude(&found.with_micro(micro()), args.json.as_deref())
 }
 
 /// A program under test, its arguments, and what it must give.

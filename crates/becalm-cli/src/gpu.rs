@@ -1,21 +1,21 @@
-//! `becalm bench --device cuda`: a GPU, in this order: whether every bootstrap is right, whether its noise is that of the
-//! formula, and only then how fast it is. What fails in either has no times, nor has a set of which a timed batch is wrong.
+//! `becalm bench --device cuda`: a GPU, in this order: of each set whether every bootstrap is right, whether its noise is that of the
+//! formula, and only then how fast it is; at last what the kernels' design rests on. What fails in either has no times, nor has a set of
+//! which a timed batch is wrong.
 //!
-//! Times are from the launch of a program on ciphertexts that are already on the device to results of sixteen lanes at most on
-//! the host. These copies, one after the other, are part of the time.
+//! What was found so far is written after every row, and nothing is begun when the time is up: a run that is cut leaves a report.
 
 use crate::bench::{Case, cases};
 use crate::report::{self, table};
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Evaluator, Figure, Session, batch_of};
+use becalm::backend::{Backend, Evaluator, Figure, Micro, Session, batch_of};
 use becalm::cipher::{Ciphertext, Encoding, Lwe, SecretKey};
 use becalm::params::{Kind, TfheParams};
 use becalm::program::Need;
 use becalm::tfhe::{Table, noise};
 use serde::Serialize;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Booleans and four bits, TUniform and Gaussian, multi-bit and classic, and the sets of the processor's paper.
 pub const SETS: &[&str] = &[
@@ -47,7 +47,31 @@ pub struct Plan {
     pub repetitions: usize,
     /// Allow toy sets too.
     pub allow_insecure: bool,
+    /// When nothing more is begun, by the clock.
+    pub until: Duration,
+    /// What tells the time.
+    pub clock: Clock,
 }
+
+/// The time since some moment that is the same for all calls.
+pub type Clock = fn() -> Duration;
+
+/// The time since the first call.
+pub fn clock() -> Duration {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    BEGAN.get_or_init(Instant::now).elapsed()
+}
+
+impl Plan {
+    fn is_over(&self) -> bool {
+        (self.clock)() >= self.until
+    }
+}
+
+/// What a time is of.
+const TIMES: &str = "from the launch of a program on ciphertexts that are on the device until the device is done; no copies";
+/// What is said of what was not begun.
+const OVER: &str = "the time was up (--minutes)";
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -60,8 +84,65 @@ pub struct Report {
     pub device: String,
     /// Bytes that were free on the smallest of them.
     pub memory_bytes: u64,
+    /// `$BECALM_CUDA_TUNE`.
+    pub tune: String,
+    /// What the times below are of.
+    pub times: &'static str,
+    /// What was not measured for want of time: so much of the report is missing.
+    pub unfinished: Option<String>,
+    /// What the kernels' design rests on, if that was asked for.
+    pub micro: Vec<MicroRow>,
+    /// What of it could not be measured.
+    pub micro_failed: Vec<String>,
     /// One for each set.
     pub sets: Vec<Set>,
+}
+
+/// A microbenchmark.
+#[derive(Debug, Serialize)]
+pub struct MicroRow {
+    what: String,
+    value: f64,
+    unit: &'static str,
+    expected_of_an_h100: &'static str,
+}
+
+impl From<&Figure> for MicroRow {
+    fn from(Figure { what, value, unit, expected }: &Figure) -> Self {
+        let (what, expected_of_an_h100) = (what.clone(), *expected);
+        MicroRow { what, value: *value, unit, expected_of_an_h100 }
+    }
+}
+
+impl Report {
+    /// Of a machine on which nothing was measured yet.
+    pub fn of(backend: &dyn Backend) -> Self {
+        let info = backend.info();
+        Report {
+            version: env!("CARGO_PKG_VERSION"),
+            backend: info.name,
+            device: info.description,
+            memory_bytes: info.memory,
+            tune: std::env::var("BECALM_CUDA_TUNE").unwrap_or_default(),
+            times: TIMES,
+            unfinished: None,
+            micro: vec![],
+            micro_failed: vec![],
+            sets: vec![],
+        }
+    }
+
+    /// With what `Cuda::micro` found, or why it found nothing.
+    pub fn with_micro(mut self, found: becalm::Result<Micro>) -> Self {
+        match found {
+            Ok(found) => {
+                self.micro = found.figures.iter().map(MicroRow::from).collect();
+                self.micro_failed = found.failed;
+            }
+            Err(e) => self.micro_failed = vec![report::spoken(&e.to_string(), FLAG)],
+        }
+        self
+    }
 }
 
 /// A parameter set.
@@ -85,8 +166,10 @@ pub struct Set {
     pub noise_agrees: bool,
     /// Seconds from the evaluation key on the host to the device ready.
     pub open_seconds: f64,
-    /// Bytes that opening the evaluation key takes on each device: the key, and room to convert it, given back afterwards.
+    /// Bytes of the opened evaluation key on each device.
     pub key_bytes: u64,
+    /// Bytes of room to convert it, given back before anything runs.
+    pub conversion_bytes: u64,
     /// Times, of batches whose results were all decrypted afterwards and right.
     pub rows: Vec<Row>,
 }
@@ -108,19 +191,15 @@ pub struct Row {
     pub per_second: f64,
 }
 
-/// Measures every set.
+/// Where a report is written while it grows.
+pub type Save<'a> = &'a mut dyn FnMut(&Report) -> Result<()>;
+
+/// Measures every set; the report is saved with each row.
 ///
 /// # Errors
-/// A set of no such name, or below 128 bits, before anything is measured. A refused or failed set is part of the report.
-pub fn measure(backend: &dyn Backend, plan: &Plan) -> Result<Report> {
-    let info = backend.info();
-    let mut report = Report {
-        version: env!("CARGO_PKG_VERSION"),
-        backend: info.name,
-        device: info.description,
-        memory_bytes: info.memory,
-        sets: vec![],
-    };
+/// A set of no such name, or below 128 bits, before anything is measured; what saving says. A refused or failed set is part of
+/// the report.
+pub fn measure(backend: &dyn Backend, plan: &Plan, save: Save) -> Result<Report> {
     let sets = plan.sets.iter().map(|name| -> Result<(&TfheParams, bool)> {
         let params = TfheParams::named(name)?;
         let allowed = plan.allow_insecure || params.kind == Kind::Comparison;
@@ -128,20 +207,28 @@ pub fn measure(backend: &dyn Backend, plan: &Plan) -> Result<Report> {
         Ok((params, allowed))
     });
     let sets: Vec<(&TfheParams, bool)> = sets.collect::<Result<_>>()?;
+    let mut report = Report::of(backend);
+    save(&report)?;
     for (params, allowed) in sets {
         let mut set = Set { params: params.name.to_string(), ..Set::default() };
-        match becalm::backend::Cuda::runs(params) {
-            Err(e) => set.refused = Some(report::spoken(&e.to_string(), FLAG)),
-            Ok(()) => {
-                if let Err(e) = of_set(backend, params, allowed, plan, &mut set) {
-                    set.failed = Some(report::spoken(&format!("{e:#}"), FLAG));
-                    set.rows.clear();
-                }
-            }
-        }
+        let refusal = becalm::backend::Cuda::runs(params).err();
+        set.refused = refusal.map(|e| report::spoken(&e.to_string(), FLAG));
+        let wanted = set.refused.is_none();
         report.sets.push(set);
+        if wanted && let Err(e) = of_set(backend, params, allowed, plan, &mut report, save) {
+            let set = last(&mut report);
+            set.failed = Some(report::spoken(&format!("{e:#}"), FLAG));
+            set.rows.clear();
+        }
+        save(&report)?;
     }
     Ok(report)
+}
+
+/// The set that is being measured.
+fn last(report: &mut Report) -> &mut Set {
+    let last = report.sets.len() - 1;
+    &mut report.sets[last]
 }
 
 fn of_set(
@@ -149,16 +236,25 @@ fn of_set(
     params: &TfheParams,
     allowed: bool,
     plan: &Plan,
-    set: &mut Set,
+    report: &mut Report,
+    save: Save,
 ) -> Result<()> {
+    if plan.is_over() {
+        report
+            .unfinished
+            .get_or_insert_with(|| format!("{} and what follows: {OVER}", params.name));
+        return Ok(());
+    }
     let secret = SecretKey::generate(params, allowed)?;
     let keys = secret.evaluation_key()?;
     let needs = Need::all_of(&keys);
-    set.key_bytes = becalm::backend::Cuda::key_bytes(&keys, &needs)?;
-    let began = Instant::now();
+    let memory = becalm::backend::Cuda::key_memory(&keys, &needs)?;
+    let set = last(report);
+    (set.key_bytes, set.conversion_bytes) = (memory.key, memory.room);
+    let began = (plan.clock)();
     let evaluator = Evaluator::new(backend, &keys)?;
-    set.open_seconds = began.elapsed().as_secs_f64();
-    correct(&secret, &evaluator, plan.bootstraps, set)?;
+    set.open_seconds = ((plan.clock)() - began).as_secs_f64();
+    correct(&secret, &evaluator, plan, set)?;
     if set.wrong > 0 || !set.noise_agrees {
         // Nothing that computes wrongly is fast.
         bail!(
@@ -169,31 +265,33 @@ fn of_set(
             set.formula_log2
         );
     }
+    save(report)?;
     let largest = plan.batch.max(1);
     let cases = cases(&secret, &keys, &evaluator, largest)?;
     drop(evaluator);
     let mut session = backend.open(&keys, &needs)?;
     for case in &cases {
         for batch in (0..).map(|log| 1 << log).take_while(|b| *b <= largest) {
-            let runs = (plan.repetitions / batch).clamp(plan.repetitions.min(5), plan.repetitions);
-            set.rows.push(timed(session.as_mut(), &secret, case, batch, runs)?);
+            if plan.is_over() {
+                let from = format!("{}, {} of {batch}, and what follows", params.name, case.name);
+                report.unfinished.get_or_insert_with(|| format!("{from}: {OVER}"));
+                return Ok(());
+            }
+            let row = timed(session.as_mut(), &secret, case, batch, plan)?;
+            last(report).rows.push(row);
+            save(report)?;
         }
     }
     Ok(())
 }
 
 /// Every message many times, decrypted, and their noise beside the formula's.
-fn correct(
-    secret: &SecretKey,
-    evaluator: &Evaluator,
-    bootstraps: usize,
-    set: &mut Set,
-) -> Result<()> {
+fn correct(secret: &SecretKey, evaluator: &Evaluator, plan: &Plan, set: &mut Set) -> Result<()> {
     let params = secret.params().clone();
     let encoding = Encoding::of(&params);
     let p = encoding.values;
     let square = Table::from_fn(&params, |m| m * m % p)?;
-    let (mut sum, mut left) = (0.0, bootstraps);
+    let (mut sum, mut left) = (0.0, plan.bootstraps);
     while left > 0 {
         let values: Vec<u64> =
             (0..left.min(1024) as u64).map(|i| (i * 7 + left as u64) % p).collect();
@@ -217,13 +315,16 @@ fn correct(
     Ok(())
 }
 
+/// Runs that are not counted: kernels are loaded by the first, and what is replayed later is recorded by the second.
+const WARM: usize = 2;
+
 /// A program on a batch that lies on the device; fails if a result of the last run is wrong.
 fn timed(
     session: &mut dyn Session,
     secret: &SecretKey,
     case: &Case,
     batch: usize,
-    runs: usize,
+    plan: &Plan,
 ) -> Result<Row> {
     let input: Lwe = case.input.slice(0..batch.min(case.input.len()))?;
     let walk = Arc::new(case.program.walk(&[input.noise_variance()])?);
@@ -232,31 +333,28 @@ fn timed(
     let (at, out) = (case.program.inputs()[0], case.program.outputs()[0]);
     let lanes = input.len();
     let input = Ciphertext::from(input);
+    let most = plan.repetitions.max(1);
+    let runs = (most / batch).clamp(most.min(5), most);
     let mut micros = Vec::with_capacity(runs);
-    // A lane of every GPU, of sixteen at most: only what is read was waited for.
-    let settle = |session: &dyn Session, at| {
-        let some = (0..lanes.min(16)).map(|k| k * lanes / lanes.min(16));
-        some.into_iter().try_for_each(|lane| session.read(at, lane..lane + 1).map(drop))
-    };
-    for run in 0..=runs {
+    for run in 0..runs + WARM {
         session.write(at, 0, &input)?;
-        settle(session, at)?;
-        let began = Instant::now();
+        session.wait()?;
+        let began = (plan.clock)();
         session.run(&loaded, 0..waves)?;
-        settle(session, out)?;
-        // The first run warms up.
-        if run > 0 {
-            micros.push(began.elapsed().as_secs_f64() * 1e6);
+        session.wait()?;
+        let took = (plan.clock)() - began;
+        if run >= WARM {
+            micros.push(took.as_secs_f64() * 1e6);
+        }
+        if !micros.is_empty() && plan.is_over() {
+            break;
         }
     }
     micros.sort_by(f64::total_cmp);
-    if micros.is_empty() {
-        bail!("nothing to measure for {}", case.name);
-    }
     let results = batch_of(&loaded, case.input.key_id(), out, session.read(out, 0..lanes)?)?;
     right(secret, case, &results)?;
-    let median = micros[micros.len() / 2];
-    let p99 = micros[(micros.len() * 99 / 100).min(micros.len() - 1)];
+    let (runs, median) = (micros.len(), micros[micros.len() / 2]);
+    let p99 = micros[(runs * 99 / 100).min(runs - 1)];
     let per_second = batch as f64 / median * 1e6;
     Ok(Row { case: case.name, batch, runs, median_us: median, p99_us: p99, per_second })
 }
@@ -289,6 +387,19 @@ fn right(secret: &SecretKey, case: &Case, results: &Lwe) -> Result<()> {
     Ok(())
 }
 
+/// Writes a report into a file, whole or not at all, whenever it has grown; nothing without a file, or for `-`.
+pub fn saving(json: Option<&Path>) -> impl FnMut(&Report) -> Result<()> {
+    // What is no file, or is not there yet to be known as none, is written at the end.
+    let file = json.filter(|path| path.as_os_str() != "-" && (path.is_file() || !path.exists()));
+    move |found| {
+        let Some(path) = file else { return Ok(()) };
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        std::fs::write(&part, serde_json::to_string_pretty(found)? + "\n")?;
+        Ok(std::fs::rename(&part, path)?)
+    }
+}
+
 /// Writes and prints; fails if something was wrong, or nothing was measured.
 ///
 /// # Errors
@@ -310,48 +421,60 @@ pub fn conclude(found: &Report, json: Option<&Path>) -> Result<()> {
     if found.sets.iter().all(|set| set.refused.is_some()) {
         bail!("nothing was measured: GPUs run none of these sets");
     }
+    if let Some(what) = &found.unfinished {
+        eprintln!("becalm: not measured: {what}");
+    }
     Ok(())
 }
 
-/// Writes and prints what `Cuda::micro` found.
+/// Writes and prints what `Cuda::micro` found, alone; fails if something of it could not be measured.
 ///
 /// # Errors
-/// When the file cannot be written.
-pub fn tell(device: &str, found: &[Figure], json: Option<&Path>) -> Result<()> {
+/// That, and when the file cannot be written.
+pub fn tell(device: &str, found: &Micro, json: Option<&Path>) -> Result<()> {
     #[derive(Serialize)]
     struct Row<'a> {
         device: &'a str,
-        what: &'a str,
-        value: f64,
-        unit: &'a str,
-        expected_of_an_h100: &'a str,
+        #[serde(flatten)]
+        row: MicroRow,
     }
-    let rows: Vec<Row> = found
-        .iter()
-        .map(|Figure { what, value, unit, expected }| Row {
-            device,
-            what,
-            value: *value,
-            unit,
-            expected_of_an_h100: expected,
-        })
-        .collect();
+    let rows: Vec<Row> =
+        found.figures.iter().map(|f| Row { device, row: MicroRow::from(f) }).collect();
     match json {
-        Some(path) if path.as_os_str() == "-" => return report::json(&rows),
+        Some(path) if path.as_os_str() == "-" => report::json(&rows)?,
         Some(path) => std::fs::write(path, serde_json::to_string_pretty(&rows)? + "\n")?,
         None => {}
     }
-    let cells = |f: &Figure| {
-        vec![f.what.clone(), format!("{:.2}", f.value), f.unit.into(), f.expected.into()]
+    if json.is_none_or(|path| path.as_os_str() != "-") {
+        report::print(device)?;
+        let rows: Vec<MicroRow> = rows.into_iter().map(|row| row.row).collect();
+        report::print(&micro_table(&rows))?;
+    }
+    if !found.failed.is_empty() {
+        bail!("{}", report::spoken(&found.failed.join("\n"), FLAG));
+    }
+    Ok(())
+}
+
+fn micro_table(rows: &[MicroRow]) -> String {
+    let cells = |r: &MicroRow| {
+        let value = format!("{:.2}", r.value);
+        vec![r.what.clone(), value, r.unit.into(), r.expected_of_an_h100.into()]
     };
-    let rows: Vec<Vec<String>> = found.iter().map(cells).collect();
-    report::print(device)?;
-    report::print(&table(&["what", "measured", "unit", "expected of an H100"], &rows))
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    table(&["what", "measured", "unit", "expected of an H100"], &rows)
 }
 
 fn print(found: &Report) -> Result<()> {
     report::print(&format!("{} ({})", found.device, found.backend))?;
-    for set in &found.sets {
+    if !found.micro.is_empty() {
+        report::print(&micro_table(&found.micro))?;
+    }
+    for why in &found.micro_failed {
+        report::print(&format!("microbenchmarks: FAILED: {why}"))?;
+    }
+    let begun = |set: &&Set| set.refused.is_some() || set.failed.is_some() || set.bootstraps > 0;
+    for set in found.sets.iter().filter(begun) {
         if let Some(why) = &set.refused {
             report::print(&format!("{}: {why}", set.params))?;
             continue;

@@ -45,6 +45,15 @@ pub fn some(text: &str) -> std::result::Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number from 1 on is wanted".to_string())
 }
 
+/// A number above 0, and small enough to be a time.
+///
+/// # Errors
+/// For others, in the words of the command line.
+pub fn positive(text: &str) -> std::result::Result<f64, String> {
+    let number = text.parse().ok().filter(|n: &f64| *n > 0.0 && *n <= 1e6);
+    number.ok_or_else(|| "a number above 0, at most a million, is wanted".to_string())
+}
+
 /// What the library says, in the words of the command: the library speaks Python where it names the CPU.
 pub fn spoken(text: &str, flag: &str) -> String {
     text.replace("device=\"cpu\"", flag)

@@ -5,28 +5,49 @@ use becalm::backend::{Backend, Cuda, Info, Loaded, Session};
 use becalm::cipher::{Ciphertext, EvaluationKey};
 use becalm::params::TfheParams;
 use becalm::program::{Need, Op, Program, Reg, Walk};
-use becalm_cli::gpu::{Plan, conclude, measure, tell};
-use becalm_emulator::Emulated;
+use becalm_cli::gpu::{Plan, Report, clock, conclude, measure, saving, tell};
+use becalm_emulator::{Emulated, Recordings, driver_folder};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// These sets, without an end.
+fn plan(sets: &[&str], bootstraps: usize, batch: usize, repetitions: usize) -> Plan {
+    let sets = sets.iter().map(ToString::to_string).collect();
+    let until = Duration::MAX;
+    Plan { sets, bootstraps, batch, repetitions, allow_insecure: true, until, clock }
+}
+
+/// Keeps nothing while it grows.
+fn forget(_: &Report) -> anyhow::Result<()> {
+    Ok(())
+}
 
 /// Every microbenchmark runs and is told of; what it measures of an emulated GPU means nothing.
 #[test]
 fn what_the_design_rests_on_is_measured() {
     let gpu = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
-    let found = gpu.micro(3).unwrap();
+    let micro = gpu.micro(3).unwrap();
+    assert_eq!(micro.failed, [""; 0]);
+    let found = &micro.figures;
     assert!(found.iter().all(|f| f.value.is_finite() && f.value > 0.0), "{found:?}");
     for what in ["cluster of 8", "shared memory", "waits for another", "tensor", "KB", "recording"]
     {
         assert!(found.iter().any(|f| f.what.contains(what)), "{what}: {found:?}");
     }
     let path = std::env::temp_dir().join(format!("becalm-micro-{}.json", std::process::id()));
-    tell("emulator", &found, Some(&path)).unwrap();
+    tell("emulator", &micro, Some(&path)).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json.as_array().unwrap().len(), found.len());
+    // What a device does not record is said, and the others stay.
+    let plain = Emulated::new(0).without(Recordings::End);
+    let some = Cuda::with_devices(vec![Arc::new(plain) as _]).unwrap().micro(3).unwrap();
+    assert_eq!((some.figures.len(), some.failed.len()), (found.len() - 1, 1));
+    assert!(tell("emulator", &some, None).unwrap_err().to_string().contains("told to fail"));
     let desktop = Emulated::new(0).with(|info| info.capability = (12, 0));
     let refusal = Cuda::with_devices(vec![Arc::new(desktop) as _]).unwrap().micro(3).unwrap_err();
     assert_eq!(refusal.kind(), "unsupported");
@@ -35,14 +56,8 @@ fn what_the_design_rests_on_is_measured() {
 #[test]
 fn a_gpu_is_checked_then_measured() {
     let gpu = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
-    let plan = Plan {
-        sets: ["toy_1_1_multi_bit_2", "toy_boolean", "paper_n800"].map(String::from).to_vec(),
-        bootstraps: 300,
-        batch: 4,
-        repetitions: 3,
-        allow_insecure: true,
-    };
-    let found = measure(&gpu, &plan).unwrap();
+    let plan = plan(&["toy_1_1_multi_bit_2", "toy_boolean", "paper_n800"], 300, 4, 3);
+    let found = measure(&gpu, &plan, &mut forget).unwrap().with_micro(gpu.micro(3));
     let path = std::env::temp_dir().join(format!("becalm-gpu-{}.json", std::process::id()));
     conclude(&found, Some(&path)).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
@@ -70,6 +85,8 @@ fn a_gpu_is_checked_then_measured() {
     // The command names its own flags.
     assert!(sets[2]["refused"].as_str().unwrap().contains("--device cpu"), "{}", sets[2]);
     assert_eq!(sets[0]["failed"], serde_json::Value::Null);
+    assert_eq!(json["unfinished"], serde_json::Value::Null);
+    assert!(json["micro"].as_array().unwrap().len() > 8 && json["times"].is_string(), "{json}");
 }
 
 /// A GPU that computes something else: what is read of it is not what it should be.
@@ -136,14 +153,8 @@ fn what_is_wrong_has_no_times() {
     for (lie, why) in [(wrong, "64 of 64"), (noisy, "0 of 64"), (late, "of a batch of 2: 2 wrong")]
     {
         let gpu = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
-        let plan = Plan {
-            sets: vec!["toy_1_1".into()],
-            bootstraps: 64,
-            batch: 4,
-            repetitions: 1,
-            allow_insecure: true,
-        };
-        let found = measure(&Lying { gpu, lie }, &plan).unwrap();
+        let plan = plan(&["toy_1_1"], 64, 4, 1);
+        let found = measure(&Lying { gpu, lie }, &plan, &mut forget).unwrap();
         let set = &found.sets[0];
         assert!(set.rows.is_empty(), "{set:?}");
         assert!(set.failed.as_ref().is_some_and(|e| e.contains(why)), "{set:?}");
@@ -157,9 +168,7 @@ fn what_is_wrong_has_no_times() {
 fn a_set_that_fails_leaves_the_others() {
     let measured = |gpu: Emulated, sets: [&str; 2]| {
         let gpu = Cuda::with_devices(vec![Arc::new(gpu) as _]).unwrap();
-        let sets = sets.map(String::from).to_vec();
-        let plan = Plan { sets, bootstraps: 8, batch: 1, repetitions: 1, allow_insecure: true };
-        measure(&gpu, &plan)
+        measure(&gpu, &plan(&sets, 8, 1, 1), &mut forget)
     };
     let found = measured(Emulated::new(0).mortal(20), ["toy_1_1", "toy_1_1_multi_bit_2"]).unwrap();
     let failed = found.sets.iter().filter(|set| set.failed.is_some()).count();
@@ -169,6 +178,133 @@ fn a_set_that_fails_leaves_the_others() {
     assert!(conclude(&none, None).unwrap_err().to_string().contains("nothing was measured"));
     // A name that is none is said before anything is measured.
     assert!(measured(Emulated::new(0), ["toy_1_1", "toy_9_9"]).is_err());
+}
+
+/// A machine whose clock is moved by what is asked of it.
+struct Slow(Cuda);
+
+static TIME: AtomicU64 = AtomicU64::new(0);
+
+/// Microseconds of what is asked.
+fn takes(micros: u64) {
+    TIME.fetch_add(micros, Ordering::Relaxed);
+}
+
+fn slow_clock() -> Duration {
+    Duration::from_micros(TIME.load(Ordering::Relaxed))
+}
+
+impl Backend for Slow {
+    fn info(&self) -> Info {
+        self.0.info()
+    }
+
+    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
+        self.0.supports(op, params)
+    }
+
+    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+        takes(50_000_000);
+        Ok(Box::new(SlowSession(self.0.open(keys, needs)?)))
+    }
+}
+
+struct SlowSession(Box<dyn Session>);
+
+impl Session for SlowSession {
+    fn load(&mut self, p: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+        self.0.load(p, walk, lanes)
+    }
+
+    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
+        takes(1_000_000);
+        self.0.write(at, lane, ct)
+    }
+
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
+        takes(10_000_000);
+        self.0.read(at, lanes)
+    }
+
+    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+        takes(300);
+        self.0.run(loaded, waves)
+    }
+
+    fn wait(&self) -> Result<()> {
+        takes(20);
+        self.0.wait()
+    }
+}
+
+/// Times are of launches and the wait for them, not of copies; and a run that is out of time keeps what it has.
+#[test]
+fn times_hold_no_copies_and_end_in_time() {
+    let slow = || Slow(Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap());
+    let mut wanted = Plan { clock: slow_clock, ..plan(&["toy_1_1", "toy_boolean"], 8, 2, 5) };
+    let whole = measure(&slow(), &wanted, &mut forget).unwrap();
+    for row in whole.sets.iter().flat_map(|set| &set.rows) {
+        assert_eq!((row.median_us, row.p99_us, row.runs), (320.0, 320.0, 5), "{row:?}");
+    }
+    assert_eq!((whole.sets[0].rows.len(), whole.sets[0].open_seconds), (6, 50.0));
+    let (all, room) = (whole.sets[0].key_bytes, whole.sets[0].conversion_bytes);
+    // The bootstrapping key is less than a piece, so there is room for all of it again.
+    assert!(room > 0 && room < all, "{room} {all}");
+    // Four runs of the last row but one are begun: 17 s a row, of which a run takes one and the copy at its end ten.
+    let path = std::env::temp_dir().join(format!("becalm-cut-{}.json", std::process::id()));
+    let read = || -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
+    };
+    let began = slow_clock();
+    measure(&slow(), &Plan { sets: vec!["toy_1_1".into()], ..wanted.clone() }, &mut forget)
+        .unwrap();
+    let of_a_set = slow_clock() - began;
+    wanted.until = slow_clock() + of_a_set - Duration::from_secs(2 * 17 - 4);
+    let (mut save, mut saved) = (saving(Some(&path)), vec![]);
+    let cut = measure(&slow(), &wanted, &mut |found| {
+        save(found)?;
+        saved.push(read()["sets"].as_array().unwrap().len());
+        Ok(())
+    });
+    let cut = cut.unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(saved.len() > 4 && saved[0] == 0, "{saved:?}");
+    let rows: Vec<usize> = cut.sets[0].rows.iter().map(|row| row.runs).collect();
+    assert!(rows.len() == 5 && rows[..4] == [5; 4] && (1..5).contains(&rows[4]), "{rows:?}");
+    assert!(cut.sets[1].rows.is_empty() && cut.sets[1].failed.is_none());
+    assert!(cut.unfinished.as_ref().is_some_and(|why| why.contains("ks_pbs of 2")), "{cut:?}");
+    conclude(&cut, None).unwrap();
+}
+
+/// The command itself, on a driver that is not there: it finds it as it would find the real one.
+#[test]
+#[cfg(target_os = "linux")]
+fn one_command_measures_a_gpu() {
+    let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("driver");
+    driver_folder(&folder).unwrap();
+    let json = folder.join("out.json");
+    let becalm = |arguments: &[&str]| {
+        let done = std::process::Command::new(env!("CARGO_BIN_EXE_becalm"))
+            .args(arguments)
+            .env("LD_LIBRARY_PATH", &folder)
+            .env("BECALM_NVRTC", &folder)
+            .env("BECALM_CACHE", folder.join("cache"))
+            .output()
+            .unwrap();
+        let said = [done.stdout, done.stderr].map(|s| String::from_utf8_lossy(&s).into_owned());
+        assert!(done.status.success(), "{}\n{}", said[0], said[1]);
+        said[0].clone()
+    };
+    assert!(becalm(&["doctor"]).contains("emulator: compute capability 9.0"));
+    let sets = ["--params", "toy_1_1,toy_1_1_multi_bit_2", "--allow-insecure"];
+    let much = ["--bootstraps", "40", "--batch", "2", "--quick", "--json", json.to_str().unwrap()];
+    let said = becalm(&[&["bench", "--device", "cuda"], &sets[..], &much].concat());
+    assert!(said.contains("0 of 40 wrong") && said.contains("a launch of a recording"), "{said}");
+    let text = std::fs::read_to_string(&json).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let sets = found["sets"].as_array().unwrap();
+    assert!(sets.len() == 2 && sets.iter().all(|set| set["rows"].as_array().unwrap().len() == 6));
+    assert!(found["micro"].as_array().unwrap().len() > 8 && found["unfinished"].is_null());
 }
 
 /// The command as a user without a GPU has it.

@@ -131,6 +131,24 @@ pub fn compile(
     if done.status.success() { Ok(report(&text)) } else { Err(text) }
 }
 
+/// Whether a file has the name of an image of some ring, of one that there is or that there was: `n11_…_15.sm_90a.cubin`.
+pub fn is_image(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('.').collect();
+    let &[ring, architecture, kind] = &parts[..] else { return false };
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let for_it = |begins: &str| {
+        let rest = architecture.strip_prefix(begins);
+        rest.is_some_and(|rest| number(rest.trim_end_matches('a')))
+    };
+    let ring = ring.strip_suffix("_exact").or(ring.strip_suffix("_p")).unwrap_or(ring);
+    // As `Ring::name` writes it: a letter and a number each, and the last without a letter.
+    let fields: Vec<&str> = ring.split('_').collect();
+    let letters = ["n", "k", "w", "b", "l", "g", ""];
+    let fits = |(field, letter): (&&str, &&str)| field.strip_prefix(letter).is_some_and(number);
+    let named = fields.len() == letters.len() && fields.iter().zip(&letters).all(fits);
+    named && (kind == "cubin" && for_it("sm_") || kind == "ptx" && for_it("compute_"))
+}
+
 /// The report of ptxas, by kernel.
 fn report(text: &str) -> BTreeMap<String, Resources> {
     let mut all: BTreeMap<String, Resources> = BTreeMap::new();
@@ -238,6 +256,29 @@ Build cuda_13.0.r13.0/compiler.36424714_0";
         assert_eq!(version(text).as_deref(), Some("nvcc 13.0.88"));
         assert_eq!(version("Volta release"), None);
         assert_ne!(fingerprint("nvcc 13.0.88"), fingerprint("nvcc 13.0.89"));
+    }
+
+    /// A folder may hold somebody else's code.
+    #[test]
+    fn images_are_known_by_their_names() {
+        for ring in crate::RINGS.iter().chain(crate::TEST_RINGS) {
+            for kind in ["sm_80.cubin", "sm_90a.cubin", "sm_120a.cubin", "compute_90.ptx"] {
+                assert!(is_image(&format!("{}.{kind}", ring.name())), "{} {kind}", ring.name());
+            }
+        }
+        assert!(is_image("n12_k1_w1_b1_l1_g1_0.sm_70.cubin"));
+        let ours = "n11_k1_w1_b22_l1_g4_15";
+        for name in ["gemm.cubin", "gemm.sm_90a.cubin", "kernels.sources", "a.ptx", ".cubin", ""]
+            .map(String::from)
+            .into_iter()
+            .chain(
+                ["cubin", "ptx", "sm_90a", "sm_90a.cubin.bak", "sm_90a.ptx", "sm_.cubin"]
+                    .map(|kind| format!("{ours}.{kind}")),
+            )
+            .chain([format!("my_{ours}.sm_90a.cubin"), format!("{ours}_2.sm_90a.cubin")])
+        {
+            assert!(!is_image(&name), "{name}");
+        }
     }
 
     #[test]

@@ -5,13 +5,43 @@
 //! random: an order between two streams that nobody asked for shows. Memory comes full of 0xA5, addresses are checked against
 //! what was allocated, launches against what a driver allows, and a device can be told to lose its contact, to refuse one
 //! launch, or to be small.
+//!
+//! Its `cdylib` is the same behind the calls of `libcuda` and of NVRTC ([`driver_folder`]).
 #![deny(missing_docs)]
+
+mod driver;
+mod libcuda;
+mod nvrtc;
 
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Puts `libcuda` and NVRTC into a folder: links to this crate's `cdylib`, which lies where cargo builds tests. A process with
+/// this folder first in `LD_LIBRARY_PATH` and in `BECALM_NVRTC` has an emulated GPU behind the driver's own calls.
+///
+/// # Errors
+/// If there is no such library, or no such folder can be made.
+pub fn driver_folder(folder: &Path) -> std::io::Result<()> {
+    let program = std::env::current_exe()?;
+    let name = concat!("lib", env!("CARGO_CRATE_NAME"), ".so");
+    // Tests lie beside it, programs above.
+    let places =
+        program.parent().into_iter().flat_map(|p| [p.join(name), p.join("deps").join(name)]);
+    let library = places.into_iter().find(|place| place.exists());
+    let library = library.ok_or_else(|| std::io::Error::other(format!("no {name}")))?;
+    std::fs::create_dir_all(folder)?;
+    for name in ["libcuda.so", "libnvrtc.so.13", "libnvrtc-builtins.so.13.9999"] {
+        match std::os::unix::fs::symlink(&library, folder.join(name)) {
+            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(())
+}
 
 unsafe extern "C" {
     fn becalm_emulator_run(
@@ -92,6 +122,7 @@ struct State {
     allocations: u64,
     put: u64,
     launches: u64,
+    begun: u64,
     replays: u64,
     copied: u64,
 }
@@ -104,6 +135,17 @@ struct Stream {
     done: u64,
 }
 
+/// What of a recording a device can be told to refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recordings {
+    /// That it begins.
+    Begin,
+    /// That it ends.
+    End,
+    /// That it is replayed so many times and once more.
+    Replay(u64),
+}
+
 /// A device of the emulator.
 pub struct Emulated {
     info: DeviceInfo,
@@ -111,6 +153,7 @@ pub struct Emulated {
     life: u64,
     /// Which launch is refused as it is put, counted from 1; 0 for none.
     refused: u64,
+    unrecorded: Option<Recordings>,
     state: Mutex<State>,
 }
 
@@ -129,6 +172,7 @@ impl Emulated {
             info,
             life: u64::MAX,
             refused: 0,
+            unrecorded: None,
             state: Mutex::new(State {
                 random: seed,
                 streams: (0..STREAMS).map(|_| Stream::default()).collect(),
@@ -155,6 +199,12 @@ impl Emulated {
         self
     }
 
+    /// The same, which refuses this of every recording.
+    pub fn without(mut self, what: Recordings) -> Self {
+        self.unrecorded = Some(what);
+        self
+    }
+
     /// Pieces of memory that were ever given out.
     pub fn allocations(&self) -> u64 {
         self.state().allocations
@@ -176,10 +226,23 @@ impl Emulated {
         self.state().kernels.iter().any(|(_, name)| *name == kernel)
     }
 
+    /// Recordings that were asked for, refused ones among them.
+    pub fn begun(&self) -> u64 {
+        self.state().begun
+    }
+
     /// Recordings that were replayed, and those that are kept.
     pub fn recordings(&self) -> (u64, usize) {
         let state = self.state();
         (state.replays, state.recordings.len())
+    }
+
+    /// Refuses what it was told to refuse of recordings.
+    fn told(&self, what: Recordings) -> Result<(), Fault> {
+        match self.unrecorded == Some(what) {
+            true => Err(Fault::Failed("a recording was told to fail".to_string())),
+            false => Ok(()),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -403,7 +466,9 @@ impl Device for Emulated {
 
     fn record(&self) -> Result<(), Fault> {
         let mut state = self.state();
+        state.begun += 1;
         state.live("another recording")?;
+        self.told(Recordings::Begin)?;
         state.recording = Some(vec![]);
         (1..STREAMS).for_each(|s| state.order(s, 0));
         Ok(())
@@ -415,7 +480,9 @@ impl Device for Emulated {
         let Some(tasks) = state.recording.take() else {
             return Err(Fault::Failed("the end of a recording that never began".to_string()));
         };
-        if let Some(what) = state.spoilt.take() {
+        let spoilt = state.spoilt.take();
+        self.told(Recordings::End)?;
+        if let Some(what) = spoilt {
             return Err(Fault::Failed(format!("{what} while launches were recorded")));
         }
         let number = state.recordings.keys().next_back().map_or(1, |last| last + 1);
@@ -429,6 +496,7 @@ impl Device for Emulated {
         let Some(tasks) = state.recordings.get(&recording).cloned() else {
             return Err(Fault::Failed(format!("no recording {recording}")));
         };
+        self.told(Recordings::Replay(state.replays))?;
         state.replays += 1;
         // A graph has streams of its own beside stream 0, in no order with those of the device.
         let own = state.streams.len();

@@ -9,7 +9,7 @@ use becalm::program::{Need, Program};
 use becalm::tfhe::Table;
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Fault, TEST_RINGS};
-use becalm_emulator::Emulated;
+use becalm_emulator::{Emulated, Recordings};
 use std::sync::Arc;
 
 fn keys(name: &str) -> (SecretKey, EvaluationKey) {
@@ -90,7 +90,7 @@ fn without_a_gpu_auto_is_the_cpu() {
 fn too_little_memory_is_said_before() {
     let (_, keys) = keys("toy_1_1");
     let needs = Need::all_of(&keys);
-    let bytes = Cuda::key_bytes(&keys, &needs).unwrap();
+    let bytes = Cuda::key_memory(&keys, &needs).unwrap().total();
     let small = Arc::new(Emulated::new(0).with(|info| info.memory = bytes - 1));
     refused(cuda(std::slice::from_ref(&small)).open(&keys, &needs), "memory", "GB free");
     assert_eq!(small.work(), (0, 0), "something was sent before");
@@ -140,22 +140,25 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     session.load(program, walk, lanes / 2).unwrap();
 }
 
-/// A launch that the driver refuses leaves registers that nobody can read, and the wave can be run again.
+/// A launch that the driver refuses leaves registers that nobody can read, and the wave can be run again; one that it refuses
+/// while launches are recorded leaves a wave that is launched as it was before.
 #[test]
 fn a_refused_launch_leaves_no_result() {
     let (secret, keys) = keys("toy_1_1_multi_bit_2");
     let (program, needs) = (lookup(keys.params(), |m| 3 - m), Need::all_of(&keys));
-    let input = secret.encrypt(&[1, 2]).unwrap();
+    // So many that a bootstrap has launches enough to be recorded.
+    let input = secret.encrypt(&[1, 2, 3, 0, 1]).unwrap();
     let walk = Arc::new(program.walk(&[input.noise_variance()]).unwrap());
     let out = program.outputs()[0];
     // As it is, then recorded, then replayed.
     let run = |gpu: Arc<Emulated>| {
         let mut session = cuda(std::slice::from_ref(&gpu)).open(&keys, &needs).unwrap();
-        let (opened, mut failures, mut words) = (gpu.put(), 0, vec![]);
+        let (opened, mut failures, mut words, mut recorded) = (gpu.put(), 0, vec![], 0..0);
         for _ in 0..3 {
-            let loaded = session.load(program.clone(), walk.clone(), 2).unwrap();
+            let loaded = session.load(program.clone(), walk.clone(), 5).unwrap();
             session.write(program.inputs()[0], 0, &input.clone().into()).unwrap();
             for (w, wave) in walk.waves.iter().enumerate() {
+                let (before, begun) = (gpu.put(), gpu.begun());
                 if let Err(e) = session.run(&loaded, w..w + 1) {
                     assert_eq!(e.kind(), "device", "{e}");
                     failures += 1;
@@ -165,17 +168,56 @@ fn a_refused_launch_leaves_no_result() {
                     }
                     session.run(&loaded, w..w + 1).unwrap();
                 }
+                if gpu.begun() > begun {
+                    recorded = before + 1..gpu.put() + 1;
+                }
             }
-            words.push(session.read(out, 0..2).unwrap());
+            words.push(session.read(out, 0..5).unwrap());
         }
         assert!(words.windows(2).all(|w| w[0] == w[1]));
-        (opened, gpu.put(), failures, words.remove(0))
+        (opened..gpu.put(), recorded, failures, words.remove(0))
     };
-    let (opened, all, failures, wanted) = run(emulated(0));
-    assert!(failures == 0 && all > opened + 8);
-    for launch in opened + 1..=all {
+    let (all, recorded, failures, wanted) = run(emulated(0));
+    assert!(failures == 0 && recorded.end - recorded.start >= 8);
+    for launch in all.start + 1..=all.end {
         let (_, _, failures, words) = run(Arc::new(Emulated::new(0).refusing(launch)));
-        assert!(failures == 1 && words == wanted, "launch {launch} of {all}");
+        let wanted_failures = i32::from(!recorded.contains(&launch));
+        assert!(failures == wanted_failures && words == wanted, "launch {launch} of {all:?}");
+    }
+}
+
+/// A device that records nothing, or what it has recorded cannot replay, has the launches: the same words, and no second try.
+#[test]
+fn what_cannot_be_recorded_is_launched() {
+    let (secret, keys) = keys("toy_1_1_multi_bit_2");
+    let program = lookup(keys.params(), |m| 3 - m);
+    let ct = secret.encrypt(&[1, 2, 3, 0, 1]).unwrap().into();
+    let words = |gpu: &Arc<Emulated>| -> Vec<Vec<u64>> {
+        let evaluator = Evaluator::new(&cuda(std::slice::from_ref(gpu)), &keys).unwrap();
+        let run = |_| {
+            let results = evaluator.evaluate(&program, std::slice::from_ref(&ct)).unwrap();
+            assert_eq!(secret.decrypt(&results[0]).unwrap(), [2, 1, 0, 3, 2]);
+            results[0].words().to_vec()
+        };
+        let words = (0..5).map(run).collect();
+        // Given up at once.
+        assert_eq!(gpu.recordings().1, usize::from(gpu.recordings().0 == 4));
+        words
+    };
+    let healthy = emulated(0);
+    let wanted = words(&healthy);
+    assert_eq!((healthy.begun(), healthy.recordings()), (1, (4, 0)));
+    for (what, replays) in [
+        (Recordings::Begin, 0),
+        (Recordings::End, 0),
+        (Recordings::Replay(0), 0),
+        (Recordings::Replay(2), 2),
+    ] {
+        for seed in [0, 7] {
+            let gpu = Arc::new(Emulated::new(seed).without(what));
+            assert!(words(&gpu) == wanted, "{what:?}");
+            assert_eq!((gpu.begun(), gpu.recordings()), (1, (replays, 0)), "{what:?}");
+        }
     }
 }
 
@@ -215,7 +257,7 @@ fn auto_takes_the_cpu_for_what_a_gpu_lacks_and_says_why() {
     let (secret, keys) = keys("toy_1_1");
     let table = Table::from_fn(secret.params(), |m| (m + 1) % 4).unwrap();
     let ct = secret.encrypt(&[1, 3]).unwrap();
-    let bytes = Cuda::key_bytes(&keys, &Need::all_of(&keys)).unwrap();
+    let bytes = Cuda::key_memory(&keys, &Need::all_of(&keys)).unwrap().total();
     let works = |backend: &Auto, name: &str, why: Option<(&str, bool)>| {
         let evaluator = Evaluator::new(backend, &keys).unwrap();
         let result = evaluator.bootstrap(&ct, &table).unwrap();
@@ -283,6 +325,22 @@ fn machines_are_asked_for_before_keys_are_made() {
     let gpu = cuda(&[emulated(0)]);
     gpu.accepts(params("toy_1_1")).unwrap();
     refused(gpu.accepts(params("toy_3_3_extended")), "wrong_params", "extended");
+    // What it lacks for a set that it could run: shared memory, code, room for the key.
+    let old = Emulated::new(0).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
+    refused(cuda(&[Arc::new(old)]).accepts(params("cm_2_2_w4")), "unsupported", "clusters");
+    let mut unknown = params("toy_1_1").clone();
+    unknown.pbs.base_log = 19;
+    refused(gpu.accepts(&unknown), "unsupported", "kernels of n8_k2_w1_b19");
+    for name in ["toy_1_1", "toy_1_1_multi_bit_2", "toy_cm_1_1_w2", "toy_1_1_p"] {
+        let (_, keys) = keys(name);
+        let all = [Need::KeySwitch, Need::Bootstrap].into_iter().collect();
+        let bytes = Cuda::key_memory(&keys, &all).unwrap().total();
+        let of = |memory| Arc::new(Emulated::new(0).with(|info| info.memory = memory));
+        let (small, enough) = (of(bytes - 1), of(bytes));
+        refused(cuda(std::slice::from_ref(&small)).accepts(params(name)), "memory", "GB free");
+        cuda(&[enough]).accepts(params(name)).unwrap();
+        assert_eq!((small.work(), small.allocations()), ((0, 0), 0), "something was sent");
+    }
     if by_name("cuda").is_err() {
         let Err(e) = backend::require("cuda", params("toy_1_1")) else { panic!("no GPU") };
         assert!(["device", "unsupported"].contains(&e.kind()), "{e}");
@@ -429,4 +487,32 @@ fn recordings_hold_launches_alone() {
     }
     assert!(gpu.recorded().is_err());
     gpu.wait().unwrap();
+}
+
+/// For a machine with a GPU: the words of a bootstrap are those of the emulator, or by how much they are not.
+#[test]
+#[ignore = "wants a GPU: cargo test --release -p becalm --test cuda -- --ignored"]
+fn words_of_a_gpu_are_the_emulators() {
+    let mut different = vec![];
+    for name in ["tfhe_boolean", "paper_n500", "tfhe_2_2_multi_bit_4"] {
+        let (secret, keys) = keys(name);
+        let params = secret.params();
+        let table = Table::from_fn(params, |m| m).unwrap();
+        let input = secret.encrypt(&[1, 0]).unwrap();
+        let words = |backend: &Cuda| {
+            let evaluator = Evaluator::new(backend, &keys).unwrap();
+            evaluator.bootstrap(&input, &table).unwrap().words().to_vec()
+        };
+        let found = words(&Cuda::new().unwrap());
+        let wanted = words(&cuda(&[emulated(0)]));
+        let pairs = || found.iter().zip(&wanted);
+        let apart = pairs().map(|(a, b)| a.wrapping_sub(*b) as i64).map(i64::unsigned_abs).max();
+        let unequal = pairs().filter(|(a, b)| a != b).count();
+        let log2 = apart.unwrap_or(0).max(1).ilog2();
+        println!("{name}: {unequal} of {} words differ, by 2^{log2} at most", found.len());
+        if unequal > 0 {
+            different.push(name);
+        }
+    }
+    assert!(different.is_empty(), "words differ in {different:?}");
 }

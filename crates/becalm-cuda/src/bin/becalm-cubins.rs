@@ -3,7 +3,7 @@
 //! Prints what the compiler says of the rotations and the instructions of one step, and writes all of it as JSON.
 
 use becalm_cuda::compile::{
-    ARCHITECTURES, Resources, compile, compiler, fingerprint, nvcc, step_instructions,
+    ARCHITECTURES, Resources, compile, compiler, fingerprint, is_image, nvcc, step_instructions,
 };
 use becalm_cuda::{RINGS, Ring};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,9 +49,8 @@ fn main() -> Result<(), String> {
     let made: BTreeSet<PathBuf> =
         all.iter().map(|(ring, name)| image(&folder, ring, name)).collect();
     for file in std::fs::read_dir(&folder).map_err(|e| e.to_string())?.flatten() {
-        let path = file.path();
-        let kind = path.extension().is_some_and(|e| e == "cubin" || e == "ptx");
-        if kind && !made.contains(&path) {
+        let (path, name) = (file.path(), file.file_name());
+        if name.to_str().is_some_and(is_image) && !made.contains(&path) {
             // Of a ring that is no more.
             remove(&path)?;
         }

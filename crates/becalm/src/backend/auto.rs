@@ -89,7 +89,7 @@ impl Backend for Auto {
                 return Ok(Box::new(self.instead(&e, keys, needs)?));
             }
             // The set is the GPU's limit and no mistake of the caller's.
-            Err(e @ Error::WrongParams(_)) if gpu.accepts(keys.params()).is_err() => {
+            Err(e @ Error::WrongParams(_)) if Cuda::runs(keys.params()).is_err() => {
                 return Ok(Box::new(self.instead(&e, keys, needs)?));
             }
             Err(e) => return Err(e),
@@ -147,5 +147,8 @@ impl Session for AutoSession {
 
     fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
         self.session.run(loaded, waves)
+    }
+    fn wait(&self) -> Result<()> {
+        self.session.wait()
     }
 }

@@ -21,7 +21,7 @@ pub use auto::Auto;
 pub use ckks::{CkksMaps, CkksSession, Shares};
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
-pub use cuda::{Cuda, Figure, gpus, images, look_for_nvrtc, nvrtc};
+pub use cuda::{Cuda, Figure, KeyMemory, Micro, gpus, images, look_for_nvrtc, nvrtc};
 pub use evaluate::{Evaluator, Progress, batch_of};
 pub use processor::Processor;
 pub use reference::Reference;
@@ -65,7 +65,7 @@ pub trait Backend: Send + Sync {
     /// Whether the machine runs a parameter set at all; asked before keys are made.
     ///
     /// # Errors
-    /// [`Error::WrongParams`] that says which it runs.
+    /// [`Error::WrongParams`] that says which it runs; of a GPU also what it lacks for this one.
     fn accepts(&self, _params: &TfheParams) -> Result<()> {
         Ok(())
     }
@@ -118,6 +118,13 @@ pub trait Session: Send {
     /// # Errors
     /// What the machine reports.
     fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()>;
+    /// Waits for what was written and run: a machine may put it off until somebody reads. Only measurements need this.
+    ///
+    /// # Errors
+    /// What the machine reports.
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The backend of a name: `"cpu"`, `"cuda"`, `"processor"`, `"reference"`, or `"auto"`: a GPU if one is there and can run the
@@ -147,8 +154,8 @@ pub fn by_name(name: &str) -> Result<Box<dyn Backend>> {
     }
 }
 
-/// Refuses a machine that is not there, or does not run a parameter set: before keys are made, which takes long. The GPU is
-/// looked for and not opened; what `"auto"` finds is never refused.
+/// Refuses a machine that is not there, does not run a parameter set, or has no room for its key: before keys are made, which
+/// takes long. What `"auto"` finds is never refused.
 ///
 /// # Errors
 /// As [`by_name`] and [`Backend::accepts`].

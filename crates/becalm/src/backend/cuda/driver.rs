@@ -1,31 +1,27 @@
 //! The driver: [`Device`] by `libcuda`, which is loaded when a GPU is asked for and not before.
 //!
 //! A device is its primary context and [`STREAMS`] streams. Memory is plain (`cuMemAlloc`), copies are in the order of a
-//! stream, clusters are an attribute of the launch. Nothing here was run on a GPU yet.
+//! stream, clusters are an attribute of the launch. Nothing here was run on a GPU yet: the tests' driver computes with the
+//! emulator.
 
+use super::handles::{Context, Event, Executable, Graph, Module, Stream};
 use super::images;
 use crate::Error;
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
-use cudarc::driver::result::{
-    self, DriverError, ctx, device, event, graph, module, primary_ctx, stream,
-};
+use cudarc::driver::result::{self, DriverError, device, event, graph, module, stream};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A module, and functions of it by name.
-type Module = (sys::CUmodule, HashMap<&'static str, sys::CUfunction>);
-
-/// A GPU behind the driver.
+/// A GPU behind the driver. Handles go before the context that they are in.
 struct Gpu {
     info: DeviceInfo,
-    device: sys::CUdevice,
-    context: sys::CUcontext,
-    streams: [sys::CUstream; STREAMS],
-    events: [sys::CUevent; STREAMS],
     modules: Mutex<HashMap<Ring, Module>>,
+    events: [Event; STREAMS],
+    streams: [Stream; STREAMS],
+    context: Context,
 }
 
 // SAFETY: handles of the driver may be used from any thread that has made the context current, as every call here does.
@@ -52,23 +48,29 @@ pub fn gpus() -> crate::Result<Vec<String>> {
     Ok(lines)
 }
 
+/// GPUs that were opened to be asked, for whoever opens them next: a context takes a good part of a second.
+static KEPT: Mutex<Vec<Arc<dyn Device>>> = Mutex::new(vec![]);
+
+/// Keeps GPUs open for the next [`open`].
+pub(super) fn keep(devices: Vec<Arc<dyn Device>>) {
+    *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = devices;
+}
+
 /// Every GPU that the kernels run on.
 ///
 /// # Errors
 /// [`Error::Device`] without a driver or a GPU; [`Error::Unsupported`] if all are too old.
 pub(super) fn open() -> crate::Result<Vec<Arc<dyn Device>>> {
+    let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));
+    // One that was lost meanwhile is opened anew.
+    if !kept.is_empty() && kept.iter().all(|device| device.wait().is_ok()) {
+        return Ok(kept);
+    }
+    drop(kept);
     let open = |(device, info)| -> crate::Result<Arc<dyn Device>> {
         Ok(Arc::new(Gpu::new(device, info).map_err(|e| failed(&e))?))
     };
     good()?.into_iter().map(open).collect()
-}
-
-/// Refuses as [`open`] does, and opens none.
-///
-/// # Errors
-/// As [`open`].
-pub(super) fn require() -> crate::Result<()> {
-    good().map(drop)
 }
 
 /// Whether there is no driver, or a driver and no GPU.
@@ -109,6 +111,9 @@ fn usable(info: &DeviceInfo) -> bool {
     info.capability >= (8, 0)
 }
 
+/// The latest of the driver's calls that is used here.
+const NEWEST_CALL: &[u8] = b"cuLaunchKernelEx\0";
+
 /// The devices of the driver, one at least.
 fn found() -> crate::Result<Vec<sys::CUdevice>> {
     let none = |got: &str, remedy: &str| {
@@ -121,6 +126,10 @@ fn found() -> crate::Result<Vec<sys::CUdevice>> {
             "no driver (libcuda.so.1) on this machine",
             "install the driver, 580 or later",
         );
+    }
+    // SAFETY: the library is there. Without this a call that an old driver lacks would panic.
+    if unsafe { sys::culib().get::<*const c_void>(NEWEST_CALL).is_err() } {
+        return none("a driver of before 2022", "install the driver, 580 or later");
     }
     if let Err(e) = result::init() {
         return none(&format!("a driver that says {e}"), "see whether nvidia-smi works");
@@ -181,25 +190,20 @@ fn fault(e: DriverError) -> Fault {
 
 impl Gpu {
     fn new(device: sys::CUdevice, info: DeviceInfo) -> Result<Self, DriverError> {
-        // SAFETY: the device came from the driver; the context is released in `drop`.
-        let context = unsafe { primary_ctx::retain(device)? };
-        // SAFETY: the context was just made.
-        unsafe { ctx::set_current(context)? };
-        let apart = || stream::create(stream::StreamKind::NonBlocking);
-        let event = || event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING);
-        let (streams, events) = ([apart()?, apart()?], [event()?, event()?]);
-        Ok(Gpu { info, device, context, streams, events, modules: Mutex::default() })
+        let context = Context::retain(device)?;
+        let streams = [Stream::new()?, Stream::new()?];
+        let events = [Event::new()?, Event::new()?];
+        Ok(Gpu { info, modules: Mutex::default(), events, streams, context })
     }
 
     /// Makes the context that of this thread.
     fn enter(&self) -> Result<(), Fault> {
-        // SAFETY: the context lives as long as `self`.
-        unsafe { ctx::set_current(self.context) }.map_err(fault)
+        self.context.enter().map_err(fault)
     }
 
     fn function(&self, ring: &Ring, launch: &Launch) -> Result<sys::CUfunction, Fault> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((module, functions)) = modules.get_mut(ring) else {
+        let Some(Module { module, functions }) = modules.get_mut(ring) else {
             return Err(Fault::Failed(format!("{} was not prepared", ring.name())));
         };
         if let Some(function) = functions.get(launch.kernel) {
@@ -221,24 +225,11 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        if self.enter().is_err() {
-            return;
+        // What the fields destroy is in this context, and nothing of it runs any more. A device that is lost refuses.
+        _ = self.enter();
+        for stream in &self.streams {
+            _ = stream.wait();
         }
-        for (stream, event) in self.streams.iter().zip(self.events) {
-            // SAFETY: made in `new`, destroyed once; a device that is lost refuses, which changes nothing.
-            unsafe {
-                _ = stream::synchronize(*stream);
-                _ = event::destroy(event);
-                _ = stream::destroy(*stream);
-            }
-        }
-        let modules = self.modules.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (module, _) in modules.values() {
-            // SAFETY: loaded in `prepare`, unloaded once, and nothing runs any more.
-            _ = unsafe { module::unload(*module) };
-        }
-        // SAFETY: retained in `new`.
-        _ = unsafe { primary_ctx::release(self.device) };
     }
 }
 
@@ -268,8 +259,7 @@ impl Device for Gpu {
         }
         let code = images::code(ring, self.info.capability)?;
         self.enter()?;
-        // SAFETY: a cubin, or PTX that ends in 0, as the driver wants it.
-        let module = unsafe { module::load_data(code.as_ptr().cast()) }.map_err(|e| {
+        let module = Module::load(&code).map_err(|e| {
             if e.0 == sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
                 return Fault::Memory(code.len() as u64);
             }
@@ -281,7 +271,7 @@ impl Device for Gpu {
                 }
             }
         })?;
-        modules.insert(*ring, (module, HashMap::new()));
+        modules.insert(*ring, module);
         Ok(())
     }
 
@@ -305,15 +295,14 @@ impl Device for Gpu {
     unsafe fn upload(&self, stream: usize, to: u64, from: &[u8]) -> Result<(), Fault> {
         self.enter()?;
         // SAFETY: promised by the caller. Pageable memory is read before the call returns.
-        unsafe { result::memcpy_htod_async(to, from, self.streams[stream]) }.map_err(fault)
+        unsafe { result::memcpy_htod_async(to, from, self.streams[stream].0) }.map_err(fault)
     }
 
     unsafe fn download(&self, stream: usize, from: u64, to: &mut [u8]) -> Result<(), Fault> {
         self.enter()?;
         // SAFETY: promised by the caller; `to` outlives the copy, for which the next call waits.
-        unsafe { result::memcpy_dtoh_async(to, from, self.streams[stream]) }.map_err(fault)?;
-        // SAFETY: a stream of this device.
-        unsafe { stream::synchronize(self.streams[stream]) }.map_err(fault)
+        unsafe { result::memcpy_dtoh_async(to, from, self.streams[stream].0) }.map_err(fault)?;
+        self.streams[stream].wait().map_err(fault)
     }
 
     unsafe fn launch(
@@ -340,7 +329,7 @@ impl Device for Gpu {
             blockDimY: 1,
             blockDimZ: 1,
             sharedMemBytes: launch.shared,
-            hStream: self.streams[stream],
+            hStream: self.streams[stream].0,
             attrs: &mut cluster,
             numAttrs: u32::from(launch.cluster > 1),
         };
@@ -357,29 +346,25 @@ impl Device for Gpu {
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: event and streams are of this context. What waits for an event waits for its last record before.
         unsafe {
-            event::record(self.events[after], self.streams[after]).map_err(fault)?;
-            stream::wait_event(self.streams[stream], self.events[after], flags).map_err(fault)
+            event::record(self.events[after].0, self.streams[after].0).map_err(fault)?;
+            stream::wait_event(self.streams[stream].0, self.events[after].0, flags).map_err(fault)
         }
     }
 
     fn wait(&self) -> Result<(), Fault> {
         self.enter()?;
-        for stream in self.streams {
-            // SAFETY: a stream of this device.
-            unsafe { stream::synchronize(stream) }.map_err(fault)?;
-        }
-        Ok(())
+        self.streams.iter().try_for_each(|stream| stream.wait().map_err(fault))
     }
 
     fn record(&self) -> Result<(), Fault> {
         self.enter()?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: a stream of this device.
-        unsafe { stream::begin_capture(self.streams[0], mode) }.map_err(fault)?;
+        unsafe { stream::begin_capture(self.streams[0].0, mode) }.map_err(fault)?;
         let begun = (1..STREAMS).try_for_each(|s| self.follow(s, 0));
         if begun.is_err() {
-            // SAFETY: the capture of this stream, which nothing else ends.
-            _ = unsafe { stream::end_capture(self.streams[0]) };
+            // The capture of this stream, which nothing else ends.
+            _ = Graph::captured(&self.streams[0]);
         }
         begun
     }
@@ -387,29 +372,23 @@ impl Device for Gpu {
     fn recorded(&self) -> Result<u64, Fault> {
         self.enter()?;
         let joined = (1..STREAMS).try_for_each(|s| self.follow(0, s));
-        // SAFETY: a stream of this device. Whatever went wrong, this ends the capture.
-        let made = unsafe { stream::end_capture(self.streams[0]) }.map_err(fault)?;
+        // Whatever went wrong, this ends the capture.
+        let graph = Graph::captured(&self.streams[0]).map_err(fault)?;
         joined?;
-        // SAFETY: the graph was just made, is used once, and destroyed.
-        unsafe {
-            let exec = graph::instantiate(made, sys::CUgraphInstantiate_flags(0));
-            _ = graph::destroy(made);
-            let exec = exec.map_err(fault)?;
-            graph::upload(exec, self.streams[0]).map_err(fault)?;
-            Ok(exec as u64)
-        }
+        let executable = graph.instantiate(&self.streams[0]).map_err(fault)?;
+        Ok(executable.into_number())
     }
 
     unsafe fn replay(&self, recording: u64) -> Result<(), Fault> {
         self.enter()?;
         // SAFETY: it came from `recorded`; the rest is promised by the caller.
-        unsafe { graph::launch(recording as sys::CUgraphExec, self.streams[0]) }.map_err(fault)
+        unsafe { graph::launch(recording as sys::CUgraphExec, self.streams[0].0) }.map_err(fault)
     }
 
     unsafe fn forget(&self, recording: u64) {
         if self.enter().is_ok() {
             // SAFETY: promised by the caller. The driver keeps what still runs.
-            _ = unsafe { graph::exec_destroy(recording as sys::CUgraphExec) };
+            drop(unsafe { Executable::of(recording) });
         }
     }
 }

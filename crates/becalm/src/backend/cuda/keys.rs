@@ -4,7 +4,7 @@
 
 use super::memory::Block;
 use super::plan::bundle_bytes;
-use super::{launch, refused};
+use super::{KeyMemory, launch, refused};
 use crate::cipher::EvaluationKey;
 use crate::params::TfheParams;
 use crate::program::Need;
@@ -70,17 +70,34 @@ fn switches(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<BTreeMap<Nee
     Ok(found)
 }
 
-/// Bytes that it takes on a device to open parts of a key: the parts, and a piece of the bootstrapping key while it is converted.
+/// What it takes on a device to open parts of a key: the parts, and a piece of the bootstrapping key while it is converted.
 ///
 /// # Errors
 /// As [`Need::slot_key`].
-pub(super) fn bytes(keys: &EvaluationKey, needs: &BTreeSet<Need>, ring: &Ring) -> Result<u64> {
-    let mut total: u64 = switches(keys, needs)?.values().map(matrix_bytes).sum();
-    if needs.contains(&Need::Bootstrap) {
-        let key = bootstrap_bytes(keys.params(), ring);
-        total += key + key.min(PIECE.max(bundle_bytes(ring)));
-    }
-    Ok(total + 8 * becalm_cuda::table(ring).len() as u64)
+pub(super) fn memory(
+    keys: &EvaluationKey,
+    needs: &BTreeSet<Need>,
+    ring: &Ring,
+) -> Result<KeyMemory> {
+    let matrices = switches(keys, needs)?.values().map(matrix_bytes).sum();
+    Ok(sizes(keys.params(), needs.contains(&Need::Bootstrap), matrices, ring))
+}
+
+/// The same of what every key of a set has, before there is one.
+pub(super) fn memory_of(params: &TfheParams, ring: &Ring) -> KeyMemory {
+    sizes(params, true, matrix_bytes(&shape(&KeySwitchShape::of(params))), ring)
+}
+
+fn sizes(params: &TfheParams, bootstrap: bool, matrices: u64, ring: &Ring) -> KeyMemory {
+    let key = if bootstrap { bootstrap_bytes(params, ring) } else { 0 };
+    let room = key.min(piece_bytes(params, ring));
+    KeyMemory { key: key + matrices + 8 * becalm_cuda::table(ring).len() as u64, room }
+}
+
+/// Bytes of the GGSW that travel at once.
+fn piece_bytes(params: &TfheParams, ring: &Ring) -> u64 {
+    let size = bundle_bytes(ring);
+    (PIECE / size).clamp(1, params.ggsw_count().max(1) as u64) * size
 }
 
 fn bootstrap_bytes(p: &TfheParams, ring: &Ring) -> u64 {
@@ -127,9 +144,10 @@ fn bootstrap(
     opened: &mut [DeviceKeys],
 ) -> Result<()> {
     let (count, size) = (keys.params().ggsw_count(), bundle_bytes(ring));
-    let piece = (PIECE / size).clamp(1, count.max(1) as u64) as usize;
-    let mut words = vec![0u64; piece * size as usize / 8];
-    let staging = devices.iter().map(|d| Block::new(d, "open", piece as u64 * size));
+    let room = piece_bytes(keys.params(), ring);
+    let piece = (room / size) as usize;
+    let mut words = vec![0u64; room as usize / 8];
+    let staging = devices.iter().map(|d| Block::new(d, "open", room));
     let staging: Vec<Block> = staging.collect::<Result<_>>()?;
     for (device, keys) in devices.iter().zip(opened.iter_mut()) {
         keys.bootstrap = Some(Block::new(device, "open", count as u64 * size)?);

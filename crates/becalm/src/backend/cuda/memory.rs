@@ -86,10 +86,11 @@ impl Recording {
         let fail = |f| refused(op, device.as_ref(), f);
         device.record().map_err(fail)?;
         let done = put();
-        // A recording that failed ends too.
-        let number = device.recorded();
+        // A recording that failed ends too, and is given up.
+        let recorded = device.recorded().map_err(fail);
+        let recording = recorded.map(|number| Recording { device: device.clone(), number });
         done?;
-        Ok(Recording { device: device.clone(), number: number.map_err(fail)? })
+        recording
     }
 
     /// Puts it on stream 0.

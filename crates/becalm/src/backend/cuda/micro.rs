@@ -24,6 +24,15 @@ pub struct Figure {
     pub expected: &'static str,
 }
 
+/// What [`Cuda::micro`] found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Micro {
+    /// What was measured.
+    pub figures: Vec<Figure>,
+    /// What could not be, and why; the rest was measured all the same.
+    pub failed: Vec<String>,
+}
+
 /// The ring whose code has the microbenchmarks.
 const RING: &Ring = &RINGS[1];
 
@@ -37,6 +46,15 @@ struct Bench {
 
 /// Threads of a launch at most.
 const THREADS: u32 = 1024;
+/// Launches that are measured together.
+const LAUNCHES: u32 = 64;
+
+impl Figure {
+    fn of_a_launch(what: &str, seconds_of_all: f64, expected: &'static str) -> Self {
+        let value = seconds_of_all / f64::from(LAUNCHES) * 1e6;
+        Figure { what: what.into(), value, unit: "µs", expected }
+    }
+}
 
 impl Bench {
     /// Launches, and the clocks of the slowest block.
@@ -131,29 +149,29 @@ impl Bench {
         Ok(())
     }
 
-    /// Launches of next to nothing, one by one and recorded.
+    /// Launches of next to nothing, one by one.
     fn launches(&self, figures: &mut Vec<Figure>) -> Result<()> {
-        const LAUNCHES: u32 = 64;
+        let single = self.seconds(|| self.put())?;
+        figures.push(Figure::of_a_launch("a launch of a stream", single, "2-3"));
+        Ok(())
+    }
+
+    /// The same launches, recorded.
+    fn recording(&self, figures: &mut Vec<Figure>) -> Result<()> {
+        let recording = Recording::of(&self.device, "micro", || self.put())?;
+        let recorded = self.seconds(|| recording.replay("micro"))?;
+        figures.push(Figure::of_a_launch("a launch of a recording", recorded, "about 1"));
+        Ok(())
+    }
+
+    fn put(&self) -> Result<()> {
         let shape = Launch::micro_fp64(1, 32);
         let out = Argument::Address(self.out.at());
         let arguments = [out, self.sums(), Argument::U32(1), Argument::U32(0)];
-        let put = || -> Result<()> {
-            (0..LAUNCHES).try_for_each(|_| {
-                // SAFETY: room for a word of each block and thread.
-                unsafe { launch("micro", self.device.as_ref(), 0, RING, &shape, &arguments) }
-            })
-        };
-        let single = self.seconds(put)?;
-        let recording = Recording::of(&self.device, "micro", put)?;
-        let recorded = self.seconds(|| recording.replay("micro"))?;
-        for (what, seconds, expected) in [
-            ("a launch of a stream", single, "2-3"),
-            ("a launch of a recording", recorded, "about 1"),
-        ] {
-            let value = seconds / f64::from(LAUNCHES) * 1e6;
-            figures.push(Figure { what: what.into(), value, unit: "µs", expected });
-        }
-        Ok(())
+        (0..LAUNCHES).try_for_each(|_| {
+            // SAFETY: room for a word of each block and thread.
+            unsafe { launch("micro", self.device.as_ref(), 0, RING, &shape, &arguments) }
+        })
     }
 
     /// The best of three, to the end of the work.
@@ -170,11 +188,11 @@ impl Bench {
 }
 
 impl Cuda {
-    /// Measures what the kernels' design rests on, on the first device: `rounds` of each loop.
+    /// Measures what the kernels' design rests on, on the first device: `rounds` of each loop. What fails leaves the others.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a device without clusters or fast doubles; what fails on it.
-    pub fn micro(&self, rounds: u32) -> Result<Vec<Figure>> {
+    /// [`Error::Unsupported`] for a device without clusters or fast doubles, or without kernels.
+    pub fn micro(&self, rounds: u32) -> Result<Micro> {
         let device = self.devices.first().cloned().ok_or_else(|| {
             Error::device("micro", "a GPU", "none", "look at the list of `becalm doctor`")
         })?;
@@ -190,11 +208,14 @@ impl Cuda {
         let out = Block::new(&device, "micro", words * 8)?;
         let sums = Block::new(&device, "micro", words * 8)?;
         let bench = Bench { device, out, sums, rounds: rounds.max(1) };
-        let mut figures = vec![];
-        bench.barriers(&mut figures)?;
-        bench.arithmetic(&mut figures)?;
-        bench.cache(&mut figures)?;
-        bench.launches(&mut figures)?;
-        Ok(figures)
+        let mut found = Micro::default();
+        let parts: [fn(&Bench, &mut Vec<Figure>) -> Result<()>; 5] =
+            [Bench::barriers, Bench::arithmetic, Bench::cache, Bench::launches, Bench::recording];
+        for part in parts {
+            if let Err(e) = part(&bench, &mut found.figures) {
+                found.failed.push(e.to_string());
+            }
+        }
+        Ok(found)
     }
 }

@@ -5,6 +5,7 @@
 //! CPU backend: modulo 2^64, f64 FFT. Several GPUs share lanes, or the instructions of a wave where lanes are few.
 
 mod driver;
+mod handles;
 mod images;
 mod keys;
 mod layout;
@@ -16,7 +17,7 @@ mod session;
 
 pub use becalm_cuda::images;
 pub use driver::gpus;
-pub use micro::Figure;
+pub use micro::{Figure, Micro};
 pub use nvrtc::{look_for_nvrtc, nvrtc};
 
 use super::{Backend, Info, Session};
@@ -30,6 +31,22 @@ use becalm_cuda::{Argument, Arithmetic, Device, Fault, Ring};
 use session::{CudaSession, Turn, taken};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Bytes of a GPU's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyMemory {
+    /// Of the opened parts of a key, as long as they are open.
+    pub key: u64,
+    /// Of room to convert them, given back before anything runs.
+    pub room: u64,
+}
+
+impl KeyMemory {
+    /// Bytes that are free before, if all goes well.
+    pub fn total(self) -> u64 {
+        self.key + self.room
+    }
+}
 
 /// One or more GPUs.
 pub struct Cuda {
@@ -73,23 +90,25 @@ impl Cuda {
         ring_of(params, true).map(drop)
     }
 
-    /// Refuses what [`Cuda::new`] and [`Cuda::runs`] would, without opening a GPU.
+    /// Refuses what can be refused before keys are made: [`Cuda::new`], and what these GPUs say of the set. They stay open for
+    /// whoever opens them next.
     ///
     /// # Errors
-    /// As these.
+    /// Those of [`Cuda::new`] and [`Backend::accepts`].
     pub fn require(params: &TfheParams) -> Result<()> {
-        driver::require()?;
-        plan::Tuning::from_environment()?;
-        Cuda::runs(params)
+        let cuda = Cuda::new()?;
+        cuda.accepts(params)?;
+        driver::keep(cuda.devices);
+        Ok(())
     }
 
-    /// Bytes of memory that opening parts of a key takes on each GPU: these, and room to convert them, given back afterwards.
+    /// Memory that opening parts of a key takes on each GPU.
     ///
     /// # Errors
     /// As [`Cuda::runs`], and for keys between slots that are not there.
-    pub fn key_bytes(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<u64> {
+    pub fn key_memory(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<KeyMemory> {
         // What it takes does not depend on the arithmetic.
-        keys::bytes(keys, needs, &ring_of(keys.params(), true)?)
+        keys::memory(keys, needs, &ring_of(keys.params(), true)?)
     }
 
     /// The ring of a set on these devices.
@@ -98,6 +117,25 @@ impl Cuda {
     /// As [`Cuda::runs`].
     fn ring(&self, params: &TfheParams) -> Result<Ring> {
         ring_of(params, self.devices.iter().all(|d| d.info().fast_doubles()))
+    }
+
+    /// Whether every device can rotate a set, gets its kernels, and has room for a key.
+    fn ready(
+        &self,
+        op: &'static str,
+        params: &TfheParams,
+        ring: &Ring,
+        memory: KeyMemory,
+    ) -> Result<()> {
+        for device in &self.devices {
+            let steps = params.lwe_dimension as u32;
+            if plan::plan(device.info(), ring, 1, steps, &self.tuning).is_none() {
+                return Err(no_kernel(op, device.as_ref(), ring));
+            }
+            device.prepare(ring).map_err(|f| refused(op, device.as_ref(), f))?;
+            keys::require(op, device.as_ref(), memory.total())?;
+        }
+        Ok(())
     }
 
     fn information(&self) -> Info {
@@ -126,22 +164,21 @@ impl Backend for Cuda {
         })
     }
 
+    /// Also whether there are kernels for the set, and room for its key.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`], [`Error::Unsupported`], [`Error::Memory`].
     fn accepts(&self, params: &TfheParams) -> Result<()> {
-        self.ring(params).map(drop)
+        let ring = self.ring(params)?;
+        let _turn = taken(&self.turn);
+        self.ready("cuda", params, &ring, keys::memory_of(params, &ring))
     }
 
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
         let ring = self.ring(keys.params())?;
-        let bytes = keys::bytes(keys, needs, &ring)?;
+        let memory = keys::memory(keys, needs, &ring)?;
         let _turn = taken(&self.turn);
-        for device in &self.devices {
-            let steps = keys.params().lwe_dimension as u32;
-            if plan::plan(device.info(), &ring, 1, steps, &self.tuning).is_none() {
-                return Err(no_kernel("open", device.as_ref(), &ring));
-            }
-            device.prepare(&ring).map_err(|f| refused("open", device.as_ref(), f))?;
-            keys::require("open", device.as_ref(), bytes)?;
-        }
+        self.ready("open", keys.params(), &ring, memory)?;
         Ok(Box::new(CudaSession {
             info: self.information(),
             devices: self.devices.clone(),

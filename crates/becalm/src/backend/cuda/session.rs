@@ -55,6 +55,8 @@ enum Wave {
     New,
     Known,
     Recorded(Recording),
+    /// What could not be recorded or replayed is launched from then on, and not tried again.
+    Plain,
 }
 
 /// A program's share on one device.
@@ -160,6 +162,12 @@ impl Session for CudaSession {
         let turn = self.turn.clone();
         let _turn = taken(&turn);
         waves.into_iter().try_for_each(|w| self.run_wave(loaded, w))
+    }
+
+    fn wait(&self) -> Result<()> {
+        let _turn = taken(&self.turn);
+        let wait = |d: &Arc<dyn Device>| d.wait().map_err(|f| refused("run", d.as_ref(), f));
+        self.devices.iter().try_for_each(wait)
     }
 }
 
@@ -291,28 +299,39 @@ impl CudaSession {
         Scratch { exponents: at, accumulators, bundles: [first, second], end }
     }
 
-    /// Puts a wave on a seat's device, as one launch if it has many and came before.
+    /// Puts a wave on a seat's device, as one launch if it has many and came before. A recording saves time and no more: a
+    /// device that refuses one has the launches of it, which say what is wrong if the device is.
     fn again(&mut self, s: usize, w: usize) -> Result<()> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
-        let now = match &running.seats[s].waves[w] {
-            Wave::Recorded(recording) => return recording.replay("run"),
-            _ if self.launches(&running.seats[s], w) < self.tuning.recorded => {
-                return self.wave(s, w);
-            }
-            Wave::New => {
+        let seat = &running.seats[s];
+        let few = self.launches(seat, w) < self.tuning.recorded;
+        let now = match &seat.waves[w] {
+            Wave::Recorded(recording) => match recording.replay("run") {
+                Ok(()) => return Ok(()),
+                Err(_) => Wave::Plain,
+            },
+            Wave::Known => match self.recorded(s, w) {
+                Ok(recording) => Wave::Recorded(recording),
+                Err(_) => Wave::Plain,
+            },
+            Wave::New if !few => {
                 self.wave(s, w)?;
                 Wave::Known
             }
-            Wave::Known => {
-                let recording = Recording::of(&self.devices[s], "run", || self.wave(s, w))?;
-                recording.replay("run")?;
-                Wave::Recorded(recording)
-            }
+            Wave::New | Wave::Plain => return self.wave(s, w),
         };
+        let plain = matches!(now, Wave::Plain);
         if let Some(running) = &mut self.running {
             running.seats[s].waves[w] = now;
         }
-        Ok(())
+        if plain { self.wave(s, w) } else { Ok(()) }
+    }
+
+    /// A wave of a seat, recorded and replayed once.
+    fn recorded(&self, s: usize, w: usize) -> Result<Recording> {
+        let recording = Recording::of(&self.devices[s], "run", || self.wave(s, w))?;
+        recording.replay("run")?;
+        Ok(recording)
     }
 
     /// Launches of a wave on a seat's device.

@@ -1,0 +1,155 @@
+//! What the driver makes, given back when dropped, whatever went wrong after it was made.
+//!
+//! A handle is destroyed in its context, which its owner makes current before. A device that is lost refuses, which changes
+//! nothing: it has freed all.
+
+use cudarc::driver::result::{DriverError, ctx, event, graph, module, primary_ctx, stream};
+use cudarc::driver::sys;
+use std::collections::HashMap;
+use std::ffi::c_void;
+
+type Result<T> = std::result::Result<T, DriverError>;
+
+/// The primary context of a device.
+pub(super) struct Context {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+}
+
+impl Context {
+    /// Retained, and made that of this thread.
+    pub fn retain(device: sys::CUdevice) -> Result<Self> {
+        // SAFETY: the device came from the driver; the context is released in `drop`.
+        let context = Context { device, context: unsafe { primary_ctx::retain(device)? } };
+        context.enter()?;
+        Ok(context)
+    }
+
+    /// Makes it that of this thread.
+    pub fn enter(&self) -> Result<()> {
+        // SAFETY: the context lives as long as `self`.
+        unsafe { ctx::set_current(self.context) }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: retained in `retain`, released once.
+        _ = unsafe { primary_ctx::release(self.device) };
+    }
+}
+
+/// A stream of the current context that waits for no other unless it is told to.
+pub(super) struct Stream(pub sys::CUstream);
+
+impl Stream {
+    pub fn new() -> Result<Self> {
+        stream::create(stream::StreamKind::NonBlocking).map(Stream)
+    }
+
+    /// Waits for all that was put on it.
+    pub fn wait(&self) -> Result<()> {
+        // SAFETY: the stream lives as long as `self`.
+        unsafe { stream::synchronize(self.0) }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, destroyed once.
+        _ = unsafe { stream::destroy(self.0) };
+    }
+}
+
+/// An event of the current context that measures no time.
+pub(super) struct Event(pub sys::CUevent);
+
+impl Event {
+    pub fn new() -> Result<Self> {
+        event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map(Event)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, destroyed once.
+        _ = unsafe { event::destroy(self.0) };
+    }
+}
+
+/// Code in the current context, and functions of it that were looked up.
+pub(super) struct Module {
+    pub module: sys::CUmodule,
+    pub functions: HashMap<&'static str, sys::CUfunction>,
+}
+
+impl Module {
+    /// Of a cubin, or of PTX that ends in 0.
+    pub fn load(code: &[u8]) -> Result<Self> {
+        // SAFETY: the driver reads as much as a cubin's head says, or up to the 0.
+        let module = unsafe { module::load_data(code.as_ptr().cast::<c_void>())? };
+        Ok(Module { module, functions: HashMap::new() })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: loaded in `load`, unloaded once, when nothing of it runs any more.
+        _ = unsafe { module::unload(self.module) };
+    }
+}
+
+/// Launches that were captured, and what they become.
+pub(super) struct Graph(sys::CUgraph);
+
+impl Graph {
+    /// What a stream captured; this ends the capture.
+    pub fn captured(stream: &Stream) -> Result<Self> {
+        // SAFETY: the stream lives as long as its owner.
+        unsafe { stream::end_capture(stream.0) }.map(Graph)
+    }
+
+    /// A graph that can be launched, on the device before it is.
+    pub fn instantiate(&self, stream: &Stream) -> Result<Executable> {
+        // SAFETY: the graph lives as long as `self`.
+        let executable =
+            unsafe { Executable(graph::instantiate(self.0, sys::CUgraphInstantiate_flags(0))?) };
+        // SAFETY: both were made by the driver and live.
+        unsafe { graph::upload(executable.0, stream.0)? };
+        Ok(executable)
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: made by `captured`, destroyed once.
+        _ = unsafe { graph::destroy(self.0) };
+    }
+}
+
+/// A graph that can be launched.
+pub(super) struct Executable(sys::CUgraphExec);
+
+impl Executable {
+    /// As a number, which whoever has it gives back to [`Executable::of`].
+    pub fn into_number(self) -> u64 {
+        let number = self.0 as u64;
+        std::mem::forget(self);
+        number
+    }
+
+    /// Of such a number.
+    ///
+    /// # Safety
+    /// It came from [`Executable::into_number`], and nobody else makes one of it.
+    pub unsafe fn of(number: u64) -> Self {
+        Executable(number as sys::CUgraphExec)
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        // SAFETY: made by `instantiate`, destroyed once. The driver keeps what still runs.
+        _ = unsafe { graph::exec_destroy(self.0) };
+    }
+}
