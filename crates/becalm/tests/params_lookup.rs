@@ -41,9 +41,8 @@ fn an_unknown_name_is_answered_with_near_ones() {
     assert!(error.detail().remedy.contains("did you mean `tfhe_2_2`"), "{error}");
     // A name of the other scheme, or of none, is like no name of this one.
     for (name, says) in [("ckks_regular", "a set of CKKS"), ("none", "no name is like it")] {
-        let refused = TfheParams::named(name).unwrap_err();
-        let remedy = &refused.detail().remedy;
-        assert!(remedy.contains(says) && remedy.contains("`tfhe_2_2`"), "{remedy}");
+        let refused = TfheParams::named(name).unwrap_err().to_string();
+        assert!(refused.contains(says) && refused.contains("becalm params"), "{refused}");
     }
     let long = TfheParams::named(&"é".repeat(1 << 20)).unwrap_err();
     assert!(long.to_string().len() < 1000);
