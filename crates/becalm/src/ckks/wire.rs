@@ -39,9 +39,18 @@ pub(super) struct Header {
     pub(super) switches: Vec<(Purpose, u32, u32, PublicSeed)>,
 }
 
-/// The header of a file of evaluation keys, its note, the length of the file, and that which the header asks for, if the set is
-/// known here; none for another kind of file.
-pub(super) fn claims(path: &Path) -> Result<Option<(Header, String, u64, Option<u64>)>> {
+/// What a file of evaluation keys claims.
+pub(super) struct Claims {
+    pub(super) header: Header,
+    pub(super) note: String,
+    /// Length of the file.
+    pub(super) bytes: u64,
+    /// That which the header asks for, if the set is known here.
+    pub(super) whole: Option<u64>,
+}
+
+/// What a file of evaluation keys claims; none for another kind of file.
+pub(super) fn claims(path: &Path) -> Result<Option<Claims>> {
     let mut file = File::open(path).map_err(unreadable)?;
     let mut magic = [0; MAGIC.len()];
     if file.read_exact(&mut magic).is_err() || &magic != MAGIC {
@@ -53,8 +62,8 @@ pub(super) fn claims(path: &Path) -> Result<Option<(Header, String, u64, Option<
     let (header, note, at) = input.header()?;
     let keys: Vec<_> = header.switches.iter().map(|(p, _, l, _)| (*p, *l as usize)).collect();
     let bodies = CkksParams::named(&header.set).ok().and_then(|set| stored_length(set, &keys));
-    let wanted = bodies.map(|bodies| at + bodies + DIGEST);
-    Ok(Some((header, note, bytes, wanted)))
+    let whole = bodies.map(|bodies| at + bodies + DIGEST);
+    Ok(Some(Claims { header, note, bytes, whole }))
 }
 
 /// A file to be read from the front, and its length if it has one: a pipe has none.
