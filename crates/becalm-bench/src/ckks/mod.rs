@@ -8,6 +8,7 @@
 pub mod child;
 pub mod ours;
 pub mod peers;
+mod table;
 
 use crate::cases::matches;
 use crate::rows::Times;
@@ -17,8 +18,8 @@ use becalm::security::{Instance, Secret, claimed, least_bits};
 use child::{Answer, Worker};
 use peers::{ACKNOWLEDGEMENT, Peer};
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::process::Command;
+pub use table::table;
 
 /// Bytes that one side takes on toys.
 const TOY: u64 = 800_000_000;
@@ -255,6 +256,16 @@ impl std::fmt::Display for Lacking {
     }
 }
 
+/// What is on this machine and does not start.
+#[derive(Debug)]
+struct Failed;
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it did not start")
+    }
+}
+
 fn start_ours(plan: &Plan, group: &Group) -> Result<Worker> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["ckks-worker", group.kind.name]);
@@ -265,8 +276,9 @@ fn start_ours(plan: &Plan, group: &Group) -> Result<Worker> {
 }
 
 fn start_peer(plan: &Plan, group: &Group) -> Result<Option<Worker>> {
-    let command = group.peer.map(|peer| peer.command(plan.toy, group.threads[0]));
-    command.map(|c| Worker::start(c?)).transpose().context(Lacking)
+    let Some(peer) = group.peer else { return Ok(None) };
+    let command = peer.command(plan.toy, group.threads[0]).context(Lacking)?;
+    Worker::start(command).context(Failed).context(Lacking).map(Some)
 }
 
 /// Both in memory at once.
@@ -277,12 +289,25 @@ fn together(
     done: &mut impl FnMut(&[Row]) -> Result<()>,
 ) -> Result<()> {
     // The peer's keys take longer, and more while they are made.
-    let peer = start_peer(plan, group)?;
+    let (peer, missing) = present(start_peer(plan, group))?;
     let mut sides: Vec<Worker> = std::iter::once(start_ours(plan, group)?).chain(peer).collect();
     measure(plan, group, &mut sides, &mut |measured| {
-        rows.push(row(group, measured, true)?);
+        match &missing {
+            Some(why) => ours_alone(group, vec![measured], why, rows)?,
+            None => rows.push(row(group, measured, true)?),
+        }
         done(rows)
     })
+}
+
+/// The peer, or why it did not start: our side is measured all the same. One that is not installed is no reason to measure ours once
+/// more.
+fn present(peer: Result<Option<Worker>>) -> Result<(Option<Worker>, Option<anyhow::Error>)> {
+    match peer {
+        Ok(peer) => Ok((peer, None)),
+        Err(why) if why.is::<Failed>() => Ok((None, Some(why))),
+        Err(why) => Err(why),
+    }
 }
 
 /// One after the other.
@@ -484,58 +509,6 @@ fn time(side: &Side, threads: usize) -> f64 {
     if threads == 1 { side.processor } else { side.seconds.median }
 }
 
-/// The rows as a table to read.
-pub fn table(rows: &[Row]) -> String {
-    let mut text = format!(
-        "{:<28} {:>9} {:>9} {:>6}  {:>11} {:>11} {:>5} {:>7} {:>7} {:>11}\n",
-        "case",
-        "ours s",
-        "peer s",
-        "ratio",
-        "bits mean",
-        "worst",
-        "level",
-        "keys GB",
-        "peak GB",
-        "secure"
-    );
-    for r in rows {
-        let _ = match (&r.ours, &r.left_out) {
-            (Some(ours), why) => {
-                let why = why.as_ref().map_or(String::new(), |why| format!("  no peer: {why}"));
-                writeln!(text, "{}{why}", line(r, ours))
-            }
-            (None, Some(why)) => writeln!(text, "{:<28} left out: {why}", r.case),
-            _ => Ok(()),
-        };
-    }
-    if rows.iter().any(|r| r.acknowledgement.is_some()) {
-        let _ = writeln!(text, "\n{ACKNOWLEDGEMENT}");
-    }
-    text
-}
-
-fn line(r: &Row, ours: &Side) -> String {
-    let both = |f: &dyn Fn(&Side) -> String| match &r.peer {
-        Some(peer) => format!("{} {}", f(ours), f(peer)),
-        None => f(ours),
-    };
-    let gigabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e9);
-    format!(
-        "{:<28} {:>9.4} {:>9} {:>6}  {:>11} {:>11} {:>5} {:>7} {:>7} {:>11}",
-        r.case,
-        time(ours, r.threads),
-        r.peer.as_ref().map_or("-".into(), |p| format!("{:.4}", time(p, r.threads))),
-        r.ratio.map_or("-".into(), |x| format!("{x:.2}")),
-        both(&|s| format!("{:.1}", s.bits_mean)),
-        both(&|s| format!("{:.1}", s.bits_worst)),
-        both(&|s| s.level.to_string()),
-        both(&|s| gigabytes(s.key_bytes)),
-        both(&|s| gigabytes(s.peak_bytes.unwrap_or(0))),
-        both(&|s| format!("{:.1}", s.security_bits)),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -562,6 +535,21 @@ mod tests {
             keygen_seconds: 1.0,
             peak_bytes: None,
         }
+    }
+
+    /// A peer that is there and does not start leaves our side to be measured; one that is not there does not.
+    #[test]
+    fn a_peer_that_fails_first_is_told_from_one_that_is_not_there() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exit 3"]);
+        let failed = Worker::start(command).context(Failed).context(Lacking).map(Some);
+        let (peer, why) = present(failed).unwrap();
+        assert!(peer.is_none());
+        let why = why.unwrap();
+        assert!(why.is::<Lacking>() && format!("{why:#}").contains("did not start"), "{why:#}");
+        let absent: Result<Option<Worker>> = Err(anyhow!("no Go")).context(Lacking);
+        assert!(present(absent).err().is_some_and(|why| why.is::<Lacking>()));
+        assert!(present(Ok(None)).is_ok_and(|(peer, why)| peer.is_none() && why.is_none()));
     }
 
     /// A peer that does not start after our side has run takes nothing of it away.
