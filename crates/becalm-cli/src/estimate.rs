@@ -2,12 +2,12 @@
 
 use crate::report::{self, table};
 use anyhow::{Result, bail};
-use becalm::params::TfheParams;
+use becalm::params::{CkksParams, TfheParams};
 use becalm::security::{Attack, Instance, Report, Search, Secret, estimate};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Both keys of a parameter set, instead of an instance.
+    /// Both keys of a parameter set of TFHE or CKKS, instead of an instance.
     #[arg(long, conflicts_with_all = ["n", "log_q", "noise_std", "secret"])]
     params: Option<String>,
     /// Dimension of the secret.
@@ -53,6 +53,9 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn instances(args: &Args) -> Result<Vec<Instance>> {
     if let Some(name) = &args.params {
+        if let Some(set) = CkksParams::all().iter().find(|p| p.name == name) {
+            return Ok(set.instances());
+        }
         return Ok(TfheParams::named(name)?.instances().to_vec());
     }
     let (Some(n), Some(log2_q), Some(noise_std)) = (args.n, args.log_q, args.noise_std) else {

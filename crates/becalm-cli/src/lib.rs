@@ -13,6 +13,7 @@ pub mod gpu;
 mod noise;
 mod paper;
 mod params;
+mod params_ckks;
 pub mod report;
 mod run;
 mod search;

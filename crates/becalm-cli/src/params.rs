@@ -3,13 +3,13 @@
 use crate::report::{self, facts, megabytes, table};
 use crate::search;
 use anyhow::{Result, bail};
-use becalm::params::{Kind, TfheParams};
+use becalm::params::{CkksParams, Kind, TfheParams};
 use becalm::tfhe::noise::NoiseReport;
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// One set, with its noise budget; without a name, all sets.
+    /// One set, with its noise budget or, of CKKS, its levels and the size of its keys; without a name, all sets.
     name: Option<String>,
     /// The sets of the artifact of "Sharing the Mask" (TCHES 2025/4) instead, per slot and for all slots.
     #[arg(long, conflicts_with_all = ["name", "search"])]
@@ -35,9 +35,14 @@ pub fn run(args: &Args) -> Result<()> {
         return crate::paper::run(args.search.security.is_some(), args.json);
     }
     match &args.name {
-        Some(name) => describe(TfheParams::named(name)?, args.json),
+        Some(name) => match CkksParams::all().iter().find(|p| p.name == name) {
+            Some(set) => crate::params_ckks::describe(set, args.json),
+            None => describe(TfheParams::named(name)?, args.json),
+        },
         None if args.json => {
-            report::json(&TfheParams::all().iter().map(as_json).collect::<Result<Vec<_>>>()?)
+            let tfhe = TfheParams::all().iter().map(as_json);
+            let all = tfhe.chain(CkksParams::all().iter().map(crate::params_ckks::as_json));
+            report::json(&all.collect::<Result<Vec<_>>>()?)
         }
         None => list(),
     }
@@ -45,6 +50,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn as_json(p: &TfheParams) -> Result<Value> {
     let mut value = serde_json::to_value(p)?;
+    value["scheme"] = json!("tfhe");
     value["bootstrap_key_bytes"] = json!(p.bootstrap_key_bytes());
     value["key_switch_key_bytes"] = json!(p.key_switch_key_bytes());
     value["stored_key_bytes"] =
@@ -85,7 +91,9 @@ fn list() -> Result<()> {
         ]
     };
     let rows: Vec<Vec<String>> = TfheParams::all().iter().map(row).collect();
+    report::print("TFHE: integers and their tables\n")?;
     report::print(&table(&head, &rows))?;
+    crate::params_ckks::list()?;
     if TfheParams::all().iter().any(|p| p.kind != Kind::Standard) {
         report::print("\ncomparison and toy sets are insecure and run only with --allow-insecure")?;
     }

@@ -85,6 +85,41 @@ fn params_are_listed_and_described() {
 }
 
 #[test]
+fn params_of_ckks_are_listed_described_estimated_and_suggested() {
+    let f = Folder::new("params_ckks");
+    let text = f.succeed("params");
+    for name in ["ckks_regular", "ckks_17_levels", "ckks_toy_12", "129.6"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    let all: serde_json::Value = serde_json::from_str(&f.succeed("params --json")).unwrap();
+    let all = all.as_array().unwrap().clone();
+    let of = |scheme: &str| all.iter().filter(|p| p["scheme"] == scheme).count();
+    assert_eq!(of("tfhe") + of("ckks"), all.len());
+    assert!(of("ckks") == 11 && of("tfhe") > 40);
+    let one: serde_json::Value =
+        serde_json::from_str(&f.succeed("params ckks_toy_12 --json")).unwrap();
+    let bytes = |size: &str| one["keys"][size]["stored_bytes"].as_u64().unwrap();
+    assert!(
+        one["slots"] == 2048
+            && bytes("small") < bytes("medium")
+            && bytes("medium") < bytes("large")
+    );
+    let text = f.succeed("params ckks_toy_12");
+    assert!(text.contains("10 at the scale 2^43") && text.contains("medium: "), "{text}");
+    let text = f.succeed("estimate --params ckks_toy_slots_first");
+    assert!(text.contains("n = 4096") && text.contains("Ternary"), "{text}");
+    // Whichever scheme is asked, both suggest.
+    for line in
+        ["params ckks_regula", "estimate --params ckks_regula", "keygen --params ckks_regula"]
+    {
+        assert!(f.refuse(line).contains("did you mean `ckks_regular`"), "{line}");
+    }
+    assert!(f.refuse("run --scheme ckks --params tfhe_2_3").contains("`tfhe_2_2`"));
+    let says = f.refuse("keygen --params ckks_toy_12");
+    assert!(says.contains("a set of CKKS") && says.contains("--scheme ckks"), "{says}");
+}
+
+#[test]
 fn run_bootstraps_ckks() {
     let f = Folder::new("run_ckks");
     let toy = "--params ckks_toy_12 --allow-insecure";

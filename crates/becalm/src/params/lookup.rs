@@ -1,7 +1,7 @@
 //! Finding a set: by need, or by name.
 
 use super::table::TABLE;
-use super::{Kind, Noise, Order, Rotation, TfheParams};
+use super::{CkksParams, Kind, Noise, Order, Rotation, TfheParams};
 use crate::math::Modulus;
 use crate::{Error, Result};
 use std::fmt;
@@ -121,20 +121,33 @@ pub(super) fn named(name: &str) -> Result<&'static TfheParams> {
     if let Some(set) = TABLE.iter().find(|p| p.name == name) {
         return Ok(set);
     }
+    if CkksParams::all().iter().any(|p| p.name == name) {
+        let remedy = "in Python `becalm.keygen` and `becalm.ckks.params` take it, on the command line `becalm run --scheme ckks --params`, \
+                      `becalm params` and `becalm estimate --params`";
+        let got = format!("`{name}`, a set of CKKS");
+        return Err(Error::wrong_params("choose parameters", "a TFHE set", got, remedy));
+    }
+    Err(unknown(name))
+}
+
+/// Refuses a name that neither scheme has, with the names that are near it.
+pub(super) fn unknown(name: &str) -> Error {
     // Toys are offered to who asks for a toy.
-    let toys = name.starts_with("toy");
-    let offered = TABLE.iter().filter(|p| toys == (p.kind == Kind::Toy));
-    let mut near: Vec<(usize, &str)> = offered.map(|p| (edits(name, &p.name), &*p.name)).collect();
+    let toy = name.contains("toy");
+    let tfhe = TABLE.iter().map(|p| (p.kind, &*p.name));
+    let all = tfhe.chain(CkksParams::all().iter().map(|p| (p.kind, p.name)));
+    let offered = all.filter(|(kind, _)| toy == (*kind == Kind::Toy));
+    let mut near: Vec<(usize, &str)> = offered.map(|(_, n)| (edits(name, n), n)).collect();
     near.sort();
     let near: Vec<String> = near.iter().take(3).map(|(_, n)| format!("`{n}`")).collect();
     // A name may come from a file: no more of it is repeated than a person would read.
     let got: String = name.chars().take(64).collect();
-    Err(Error::wrong_params(
+    Error::wrong_params(
         "choose parameters",
-        "the name of a parameter set",
+        "the name of a parameter set of TFHE or CKKS",
         format!("`{got}`"),
-        format!("did you mean {}?", near.join(", ")),
-    ))
+        format!("did you mean {}? `becalm params` lists them all", near.join(", ")),
+    )
 }
 
 fn is_gaussian(p: &TfheParams) -> bool {

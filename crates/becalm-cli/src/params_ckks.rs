@@ -1,0 +1,98 @@
+//! The part of `becalm params` that is of CKKS.
+
+use crate::report::{self, facts, megabytes, table};
+use anyhow::Result;
+use becalm::bootstrap::ckks::{Settings, lossy, regular};
+use becalm::ckks::Context;
+use becalm::params::{CkksParams, Kind};
+use serde_json::{Value, json};
+
+/// Baby steps of small, medium and large keys.
+const SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 4), ("large", 8)];
+
+/// A set with what follows from it at once.
+pub fn as_json(p: &CkksParams) -> Result<Value> {
+    let mut value = serde_json::to_value(p)?;
+    value["scheme"] = json!("ckks");
+    value["slots"] = json!(p.slots());
+    value["log2_modulus"] = json!(p.log2_modulus());
+    Ok(value)
+}
+
+/// A line for each set.
+pub fn list() -> Result<()> {
+    let head = ["set", "kind", "N", "slots", "levels", "scale", "modulus", "stages", "security"];
+    let row = |p: &CkksParams| {
+        vec![
+            p.name.to_string(),
+            format!("{:?}", p.kind).to_lowercase(),
+            format!("2^{}", p.log2_degree),
+            p.slots().to_string(),
+            p.levels.to_string(),
+            format!("2^{}", p.scale_bits),
+            format!("2^{}", p.log2_modulus()),
+            p.bootstrap.map_or("-".into(), |b| b.stage_count.to_string()),
+            format!("{:.1}", p.security_bits),
+        ]
+    };
+    let rows: Vec<Vec<String>> = CkksParams::all().iter().map(row).collect();
+    let levels =
+        "levels are what a bootstrap leaves; `becalm params NAME` tells the size of the keys";
+    report::print(&format!("\nCKKS: vectors of numbers; {levels}\n"))?;
+    report::print(&table(&head, &rows))
+}
+
+/// Bytes stored and in memory of the keys of the set's usual bootstrap, of each size.
+fn keys(p: &'static CkksParams) -> Result<Vec<(&'static str, usize, usize)>> {
+    let Some(b) = p.bootstrap else { return Ok(vec![]) };
+    // Nothing is encrypted.
+    let context = Context::new(p, true)?;
+    let size = |(name, baby): (&'static str, usize)| {
+        let settings = Settings { baby, ..Settings::default() };
+        let made = if b.slots_first { lossy } else { regular };
+        let needs = made(&context, &settings)?.needs();
+        Ok((name, context.stored_key_bytes(&needs), context.key_bytes(&needs)))
+    };
+    SIZES.into_iter().map(size).collect()
+}
+
+/// One set.
+pub fn describe(p: &'static CkksParams, as_text_json: bool) -> Result<()> {
+    let keys = keys(p)?;
+    if as_text_json {
+        let mut value = as_json(p)?;
+        let size = |(name, stored, memory): &(&str, usize, usize)| {
+            (name.to_string(), json!({ "stored_bytes": stored, "memory_bytes": memory }))
+        };
+        value["keys"] = Value::Object(keys.iter().map(size).collect());
+        return report::json(&value);
+    }
+    let kind = if p.kind == Kind::Standard { "standard" } else { "a toy, which protects nothing" };
+    let mut rows = vec![
+        ("set", format!("{} of CKKS ({kind})", p.name)),
+        ("security", format!("{:.1} bits ({})", p.security_bits, p.security_source)),
+        ("ring", format!("N = 2^{}, {} values in a ciphertext", p.log2_degree, p.slots())),
+        ("modulus", format!("Q·P of {} bits, P of {}", p.log2_modulus(), p.special_bits)),
+        (
+            "levels",
+            format!(
+                "{} at the scale 2^{}, which a bootstrap leaves; 2^{} at level 0, modulo 2^{}",
+                p.levels, p.scale_bits, p.base_scale_bits, p.base_bits
+            ),
+        ),
+    ];
+    if let Some(b) = p.bootstrap {
+        let order = if b.slots_first { "lossy and sign" } else { "regular and sparse" };
+        let (up, mods) = (p.top_level(), b.eval_mod_levels());
+        let text = format!(
+            "{order}; raises to level {up}, {} stages in each transform, {mods} levels of EvalMod",
+            b.stage_count
+        );
+        rows.push(("bootstrap", text));
+    }
+    let size = |(name, stored, memory): &(&str, usize, usize)| {
+        format!("{name}: {} stored, {} in memory", megabytes(*stored), megabytes(*memory))
+    };
+    rows.extend(keys.iter().map(|k| ("keys", size(k))));
+    report::print(&facts(&rows))
+}
