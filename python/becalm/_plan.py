@@ -77,7 +77,7 @@ class Price:
     rotations: int
     #: Bytes of the server's keys as stored.
     stored_bytes: int
-    #: Bytes of the server's keys in memory.
+    #: Bytes of the server's keys in memory, packed if they are compact.
     memory_bytes: int
     #: Bytes that the server takes at the most, about: keys, matrices and the work of a bootstrap.
     peak_bytes: int
@@ -87,6 +87,8 @@ class Price:
     bits: dict[str, float]
     #: Key switches of each kind.
     key_switches: dict[str, int]
+    #: Whether keys stay packed in memory.
+    compact: bool = False
 
 
 class Plan:
@@ -103,26 +105,16 @@ class Plan:
         stage_count: int | None,
         allow_insecure: bool,
         threads: int,
+        compact: bool = False,
     ) -> None:
         op = "keygen"
-        try:
-            listed = (kinds,) if isinstance(kinds, str) else tuple(kinds or ())
-        except TypeError:
-            got, remedy = (
-                type(kinds).__name__,
-                'as in kinds="regular" or kinds=("regular", "lossy")',
-            )
-            raise BadInput(op, "a kind of bootstrap, or several", got, remedy) from None
-        for kind in listed:
-            known("kind", kind, KINDS)
+        listed = kinds_of(op, kinds)
         if bootstrap is not None:
             known("bootstrap", bootstrap, tuple(SIZES))
         self.name = set_for(name, listed, levels)
         found = params(self.name)
-        self.slots = found.slots if slots is None else _values.count(op, "slots", slots)
-        if not 1 <= self.slots <= found.slots or self.slots & (self.slots - 1):
-            wanted = f"a power of two of at most {found.slots} slots"
-            raise BadInput(op, wanted, str(self.slots), "shorter vectors are filled with zeros")
+        self.slots = slots_of(op, slots, found.slots, 1 if bootstrap is None else 2)
+        self.compact = bool(compact)
         first = "lossy" if "slots_first" in self.name else "regular"
         usual = "sparse" if first == "regular" and self.slots < found.slots else first
         self.kinds = (listed or (usual,)) if bootstrap is not None else ()
@@ -159,31 +151,34 @@ class Plan:
             needs = needs.union((self.record(kind, size=size) if size else program).needs())
         return needs
 
-    def require_memory(
-        self, rotations: Iterable[int], conjugate: bool, compact: bool = False
-    ) -> _native.CkksNeeds:
+    def key_bytes(self, needs: _native.CkksNeeds, compact: bool | None = None) -> int:
+        """Bytes of keys in memory."""
+        packed = self.compact if compact is None else compact
+        return self.context.key_bytes(needs)[2 if packed else 1]
+
+    def require_memory(self, rotations: Iterable[int], conjugate: bool) -> _native.CkksNeeds:
         """The keys to make, unless they do not fit the memory there is: the refusal tells the size
         that does.
         """
-        free, form = _native.available_memory(), 0 if compact else 1
+        free = _native.available_memory()
         turns = _listed(rotations)
         needs = self.needs(turns, conjugate)
         if free is None:
             return needs
         beside = self.beside()
-        wanted = self.context.key_bytes(needs)[form] + beside
+        wanted = self.key_bytes(needs) + beside
         if wanted <= free:
             return needs
         remedy = "free memory, or ask for fewer slots or rotations"
         sizes = list(SIZES)
         for size in reversed(sizes[: sizes.index(self.size)] if self.kinds else []):
-            least = self.context.key_bytes(self.needs(turns, conjugate, size))[form] + beside
+            least = self.key_bytes(self.needs(turns, conjugate, size)) + beside
             if least <= free:
                 remedy = f'bootstrap="{size}" takes {least / 1e9:.2f} GB'
                 break
         else:
-            packed = self.context.key_bytes(needs)[0] + beside
-            if packed <= free and not compact:
+            packed = self.key_bytes(needs, True) + beside
+            if packed <= free and not self.compact:
                 remedy = f"compact=True takes {packed / 1e9:.2f} GB"
         got = f"{free / 1e9:.2f} GB free"
         what = f"{wanted / 1e9:.2f} GB for keys, matrices and the work of a bootstrap"
@@ -202,7 +197,7 @@ class Plan:
         """What the keys are for, to be written into their file."""
         size = self.size if self.kinds else None
         note = {"slots": self.slots, "kinds": self.kinds, "bootstrap": size}
-        return json.dumps({**note, "stage_count": self.stage_count})
+        return json.dumps({**note, "stage_count": self.stage_count, "compact": self.compact})
 
     def remedy(self, kind: str, stage_count: int | None) -> str:
         """The arguments of `keygen` that make the keys of a bootstrap."""
@@ -215,7 +210,7 @@ class Plan:
         return f"make keys with {', '.join(words)}"
 
     def price(self, needs: _native.CkksNeeds) -> Price:
-        stored, memory = self.context.key_bytes(needs)
+        stored, memory = self.context.key_bytes(needs)[0], self.key_bytes(needs)
         each = self.programs.items()
         return Price(
             params=self.name,
@@ -228,6 +223,7 @@ class Plan:
             levels={k: (p.inputs[0][0], p.level) for k, p in each},
             bits={k: -float(np.log2(p.error)) for k, p in each if p.error},
             key_switches={k: p.cost()[1] for k, p in each},
+            compact=self.compact,
         )
 
 
@@ -244,7 +240,8 @@ def noted(note: str) -> dict[str, Any]:
     size = found.get("bootstrap", "medium")
     if not (size is None or isinstance(size, str)):
         return {}
-    return {**whole, "kinds": kinds, "bootstrap": size}
+    packed = found.get("compact", False) is True
+    return {**whole, "kinds": kinds, "bootstrap": size, "compact": packed}
 
 
 def recorded(
@@ -270,25 +267,45 @@ def recorded(
     return context.program(kind, slots, stage_count, baby, values)
 
 
+def kinds_of(op: str, kinds: Iterable[str] | str | None) -> tuple[str, ...]:
+    """Kinds of bootstrap, each once; none where they are left out."""
+    if kinds is None:
+        return ()
+    try:
+        listed = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    except TypeError:
+        got, remedy = type(kinds).__name__, 'as in kinds="regular" or kinds=("regular", "lossy")'
+        raise BadInput(op, "a kind of bootstrap, or several", got, remedy) from None
+    if not listed:
+        remedy = "leave it out for the usual kind; bootstrap=None makes keys of none"
+        raise BadInput(op, "a kind of bootstrap, or several", "none of them", remedy)
+    for kind in listed:
+        known("kind", kind, KINDS)
+    return tuple(dict.fromkeys(listed))
+
+
+def slots_of(op: str, slots: Any, most: int, least: int = 1) -> int:
+    """A number of slots: a power of two."""
+    if slots is None:
+        return most
+    try:
+        count = int(slots.__index__())
+    except AttributeError:
+        got = type(slots).__name__
+        raise BadInput(op, "an integer as slots", got, "pass an int") from None
+    if not least <= count <= most or count & (count - 1):
+        wanted = f"a power of two of {least} to {most} slots"
+        remedy = "choose one of these: vectors that are shorter are filled with zeros"
+        raise BadInput(op, wanted, str(count), remedy)
+    return count
+
+
 def _listed(rotations: Iterable[int]) -> list[int]:
     try:
         return list(rotations)
     except TypeError:
         got, remedy = type(rotations).__name__, "as in rotations=[1, 2]"
         raise BadInput("keygen", "a list of rotations", got, remedy) from None
-
-
-def at_level(op: str, level: Any, most: int) -> int:
-    """A level that a user's ciphertext can have."""
-    try:
-        at = int(level.__index__())
-    except AttributeError:
-        got = type(level).__name__
-        raise BadInput(op, "an integer as level", got, "pass an int") from None
-    if not 0 <= at <= most:
-        remedy = "choose one of these; the levels above belong to bootstraps"
-        raise BadInput(op, f"a level from 0 to {most}", str(at), remedy)
-    return at
 
 
 def known(what: str, name: object, names: tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
@@ -36,6 +37,31 @@ def integers(op: str, value: Any) -> npt.NDArray[np.int64]:
             op, "integers of 64 bits", got, "convert them, for example with numpy's astype(int)"
         )
     return array.astype(np.int64)
+
+
+def path(op: str, value: Any) -> str:
+    """The name of a file."""
+    try:
+        return os.fsdecode(value)
+    except TypeError:
+        remedy = "pass a str or a pathlib.Path"
+        raise BadInput(op, "the path of a file", type(value).__name__, remedy) from None
+
+
+def data(op: str, value: Any) -> bytes:
+    """The bytes of a file."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    remedy = "pass the bytes themselves; `load` takes the name of a file"
+    raise BadInput(op, "the bytes of a file", type(value).__name__, remedy)
+
+
+def at_least_one(op: str, name: str, value: Any) -> int:
+    """An integer from 1 up."""
+    number = value.__index__() if hasattr(value, "__index__") else None
+    if number is not None and number < 1:
+        raise BadInput(op, f"{name} of 1 or more", str(number), "choose a larger one")
+    return count(op, name, value)
 
 
 def count(op: str, name: str, value: Any) -> int:

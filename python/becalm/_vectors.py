@@ -84,6 +84,17 @@ class Ciphertext:
         return self._native.scale
 
     @property
+    def largest(self) -> float:
+        """The largest absolute value that its level has room for: the modulus that is decrypted,
+        over four times the scale. Public, and the same for every message.
+
+        Larger values wrap around without a word, for nobody but the owner of the key can see
+        them: keep products and sums below the `largest` of their results. 64 at level 0 of the
+        standard sets, 2^40 and more above.
+        """
+        return self._native.largest
+
+    @property
     def slots(self) -> int:
         """Number of values."""
         return self._native.slots
@@ -224,7 +235,8 @@ class Ciphertext:
 
     def level_down(self, level: int) -> Ciphertext:
         """The same values at a lower level: smaller and faster."""
-        return self._made(self._native.level_down(_values.count("level_down", "level", level)))
+        at = at_level("level_down", level, self.level)
+        return self._made(self._native.level_down(at))
 
     def rotate(self, by: int) -> Ciphertext:
         """The values moved to the left: slot j gets what was in slot j + `by`."""
@@ -247,7 +259,7 @@ class Ciphertext:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the ciphertext to a file, for `load` of the secret key or the server."""
-        self._native.save(path)
+        self._native.save(_values.path("save", path))
 
     def to_bytes(self) -> bytes:
         """The bytes of its file."""
@@ -285,8 +297,31 @@ class Ciphertext:
         return Ciphertext(native, server, real)
 
 
+def at_level(op: str, level: Any, most: int) -> int:
+    """A level that a user's ciphertext can have."""
+    try:
+        at = int(level.__index__())
+    except AttributeError:
+        got = type(level).__name__
+        raise BadInput(op, "an integer as level", got, "pass an int") from None
+    if not 0 <= at <= most:
+        remedy = "choose one of these; the levels above belong to bootstraps"
+        if op == "level_down":
+            remedy = "choose one of these; a bootstrap gives levels back"
+        raise BadInput(op, f"a level from 0 to {most}", str(at), remedy)
+    return at
+
+
+def owned(op: str, x: Ciphertext, key_id: str) -> Ciphertext:
+    """The ciphertext, if it is one of this key."""
+    if x.key_id == key_id:
+        return x
+    remedy = "use the keys that it was encrypted for"
+    raise WrongKey(op, f"a ciphertext of key {key_id}", f"one of key {x.key_id}", remedy)
+
+
 def _restored(name: str, file: bytes, real: bool) -> Ciphertext:
-    # A toy is allowed, as it was when it was made.
+    # A toy is allowed, as it was when it was made. Its server's threads come with `attach`.
     return Ciphertext(context(name, True, 0).ciphertext_from_bytes(file), None, real)
 
 

@@ -28,10 +28,21 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _progress, _values
-from becalm._plan import AS_MADE, KINDS, Params, Plan, Price, at_level, known, noted, params, turn
+from becalm._plan import (
+    AS_MADE,
+    KINDS,
+    Params,
+    Plan,
+    Price,
+    known,
+    noted,
+    params,
+    slots_of,
+    turn,
+)
 from becalm._progress import Progress
-from becalm._vectors import Ciphertext, array, require, vector
-from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey
+from becalm._vectors import Ciphertext, array, at_level, owned, require, vector
+from becalm.errors import BadFile, BadInput, OutOfMemory, Unsupported, WrongKey
 
 __all__ = [
     "Ciphertext",
@@ -75,7 +86,8 @@ class _Encrypts:
         """Encrypts a vector, at the highest level unless another is given.
 
         A lower level makes a smaller ciphertext, on which everything is faster. Precision is
-        claimed for values of absolute value up to 1.
+        claimed for values of absolute value up to 1; what a level has room for `largest` of the
+        ciphertext tells, and larger values are refused here, but cannot be seen later.
         """
         data, real = vector("encrypt", values, self._slots, single=False)
         at = self._levels if level is None else at_level("encrypt", level, self._levels)
@@ -130,16 +142,18 @@ class SecretKey(_Encrypts):
         """
         op = "decrypt_to_share"
         bits = _values.real(op, "precision_bits", precision_bits)
-        times = _values.count(op, "queries", queries)
+        times = _values.at_least_one(op, "queries", queries)
         most = _values.real(op, "bound", bound)
         native = require(x, op)._native
         return array(self._native.decrypt_to_share(native, bits, times, most), x.real)
 
     def bits_to_share(self, x: Ciphertext, *, queries: int, bound: float = 1.0) -> float:
         """Most `precision_bits` of `decrypt_to_share` for so many shared decryptions."""
-        times = _values.count("bits_to_share", "queries", queries)
-        most = _values.real("bits_to_share", "bound", bound)
-        return require(x, "bits_to_share")._native.bits_to_share(times, most)
+        op = "bits_to_share"
+        times = _values.at_least_one(op, "queries", queries)
+        most = _values.real(op, "bound", bound)
+        own = owned(op, require(x, op), self.key_id)
+        return own._native.bits_to_share(times, most)
 
     def public_key(self) -> PublicKey:
         """A key with which anyone encrypts."""
@@ -147,11 +161,12 @@ class SecretKey(_Encrypts):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the key to a file that only its owner can read, for `load_secret_key`."""
-        self._native.save(path)
+        self._native.save(_values.path("save", path))
 
     def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
-        """Reads a ciphertext of at most `limit` bytes (1 GiB by default)."""
-        return Ciphertext(self._context.load_ciphertext(path, limit), self._server)
+        """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default)."""
+        native = self._context.load_ciphertext(_values.path("load", path), limit)
+        return owned("load", Ciphertext(native, self._server), self.key_id)
 
     def __repr__(self) -> str:
         return f"<becalm.ckks.SecretKey {self.key_id} of {self._context.name}>"
@@ -263,7 +278,12 @@ class Server:
         stage_count: int | None = None,
         progress: Progress = None,
     ) -> tuple[Ciphertext, Ciphertext]:
-        """Two vectors of real numbers in the time of one complex one."""
+        """Two vectors of real numbers in the time of one complex one. Not for `"sparse"`, where
+        a complex vector takes no longer than a real one.
+        """
+        if self._kind(kind) == "sparse":
+            remedy = "bootstrap a + b.times_i(), which takes no longer there, or one by one"
+            raise BadInput("bootstrap_pair", "another kind than sparse", "sparse", remedy)
         pair = [require(a, "bootstrap"), require(b, "bootstrap")]
         if not all(x.real for x in pair):
             remedy = "bootstrap them one by one"
@@ -273,7 +293,7 @@ class Server:
 
     def check(self, values: npt.ArrayLike, kind: str | None = None) -> None:
         """Refuses values in the clear that a bootstrap would not bring back: the server cannot
-        see them later.
+        see them later. `kind` is any that the set of the keys has.
         """
         data, real = vector("bootstrap", values, self.slots, single=False)
         if self._kind(kind) == "sign":
@@ -285,8 +305,9 @@ class Server:
         record.check_values(data)
 
     def attach(self, x: Ciphertext) -> Ciphertext:
-        """The ciphertext, knowing this server."""
-        return Ciphertext(require(x, "attach")._native, self, x.real)
+        """The ciphertext, knowing this server and computed with by its threads."""
+        own = owned("attach", require(x, "attach"), self.key_id)
+        return Ciphertext(own._native.on(self._plan.context), self, x.real)
 
     def load(
         self, path: str | os.PathLike[str], *, limit: int | None = None, real: bool = False
@@ -294,15 +315,17 @@ class Server:
         """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Files do not say whether
         values are `real`; who knows it saves half of a bootstrap's work.
         """
-        return Ciphertext(self._plan.context.load_ciphertext(path, limit), self, real)
+        native = self._plan.context.load_ciphertext(_values.path("load", path), limit)
+        return owned("load", Ciphertext(native, self, real), self.key_id)
 
     def from_bytes(self, file: bytes, *, real: bool = False) -> Ciphertext:
         """The ciphertext of `to_bytes`, as `load`."""
-        return Ciphertext(self._plan.context.ciphertext_from_bytes(file), self, real)
+        native = self._plan.context.ciphertext_from_bytes(_values.data("from_bytes", file))
+        return owned("from_bytes", Ciphertext(native, self, real), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the keys to a file, for `load_server`; what they were made for stands in it."""
-        self._keys.save(path, self._plan.note())
+        self._keys.save(_values.path("save", path), self._plan.note())
 
     def __repr__(self) -> str:
         kinds = ", ".join(self.kinds) or "no"
@@ -333,7 +356,7 @@ class Server:
             wanted, got = f"a ciphertext of at most {self.slots} slots", str(inputs[0].slots)
             raise BadInput("bootstrap", wanted, got, f"make keys with slots={got}")
         session = self._opened(which)
-        with _progress.shown(progress, "bootstrap", 1.0) as callback:
+        with _progress.shown(progress, "bootstrap", 1.0) as callback, _named(""):
             return session.run([x._native for x in inputs], callback)
 
     def _opened(self, which: tuple[str, int | None, str]) -> _native.CkksSession:
@@ -356,7 +379,7 @@ def _named(remedy: str) -> Iterator[None]:
         yield
     except WrongKey as e:
         # Not a ciphertext of another secret key, which no keys that are made here would help.
-        own = e.wanted.startswith("key ")
+        own = e.wanted.startswith("key ") or not remedy
         raise WrongKey(e.op, e.wanted, e.got, e.remedy if own else remedy) from None
     except OutOfMemory as e:
         least = 'ckks.load_server(path, memory="low") takes the least; or more stages, fewer slots'
@@ -382,6 +405,7 @@ def price(
     stage_count: int | None = None,
     rotations: Iterable[int] = (),
     conjugate: bool = True,
+    compact: bool = False,
 ) -> Price:
     """What `keygen` with these arguments would make: sizes of keys, levels, precision."""
     plan = Plan(
@@ -393,6 +417,7 @@ def price(
         stage_count=stage_count,
         allow_insecure=True,
         threads=0,
+        compact=compact,
     )
     return plan.price(plan.needs(rotations, conjugate))
 
@@ -419,8 +444,8 @@ def keygen(
     keys, `"small"`, `"medium"` or `"large"` (larger is faster), or `None` for arithmetic alone.
     Vectors have `slots` values, by default all that fit; few slots take less time. `rotations`
     lists those that the server may do besides. `stage_count` as in `Server.bootstrap`. `compact`
-    keys stay packed in memory as they are in a file, a third of the size, and are expanded whenever
-    they are used.
+    keys stay packed in memory as they are in a file, about three eighths of the size, and are
+    expanded whenever they are used; only that of products at the user's levels is kept ready.
     """
     plan = Plan(
         name,
@@ -431,43 +456,49 @@ def keygen(
         stage_count=stage_count,
         allow_insecure=allow_insecure,
         threads=threads,
+        compact=compact,
     )
-    needs = plan.require_memory(rotations, conjugate, bool(compact))
+    needs = plan.require_memory(rotations, conjugate)
     if progress is not False and sys.stderr:
-        print(_announcement(plan.price(needs), bool(compact)), file=sys.stderr, flush=True)
+        print(_announcement(plan.price(needs)), file=sys.stderr, flush=True)
     native = plan.context.secret_key()
     with _progress.shown(progress, "keys", 0.0) as callback:
-        keys = native.keys(needs, None, callback, bool(compact))
+        keys = native.keys(needs, None, callback, plan.compact)
     server = Server(plan, keys)
     return Keys(SecretKey(plan.context, native, plan.slots, server), server)
 
 
-def _announcement(p: Price, compact: bool) -> str:
+def _announcement(p: Price) -> str:
     from becalm.keys import megabytes  # it imports this module
 
     claims = params(p.params)
     return (
         f"becalm: {p.params}, {claims.security_bits:.1f} bits of security, {p.slots} slots\n"
         f"becalm: making evaluation keys of {megabytes(p.stored_bytes)} "
-        f"({'compact' if compact else megabytes(p.memory_bytes)} in memory)"
+        f"({megabytes(p.memory_bytes)} in memory{', compact' if p.compact else ''})"
     )
 
 
 def load_secret_key(
     path: str | os.PathLike[str],
-    name: str = "ckks_regular",
+    name: str | None = None,
     *,
     slots: int | None = None,
     allow_insecure: bool = False,
     threads: int = 0,
 ) -> SecretKey:
-    """Reads the secret key of a parameter set."""
-    context = _native.CkksContext(
-        str(name), allow_insecure, _values.count("load", "threads", threads)
-    )
-    most = params(context.name).slots
-    wide = most if slots is None else _values.count("load", "slots", slots)
-    return SecretKey(context, context.load_secret_key(path), wide)
+    """Reads a secret key. Its parameter set stands in the file; a `name` is held against it.
+
+    `slots` is how many values `encrypt` takes, by default all that fit: the file does not say.
+    """
+    file = _values.path("load", path)
+    kind, found = _native.kind_of_file(file)
+    if kind != "becalm.ckks_secret_key":
+        raise BadFile("load", "a secret key of CKKS", kind, "choose what SecretKey.save wrote")
+    count = _values.count("load", "threads", threads)
+    context = _native.CkksContext(found if name is None else str(name), allow_insecure, count)
+    wide = slots_of("load", slots, params(context.name).slots)
+    return SecretKey(context, context.load_secret_key(file), wide)
 
 
 def load_server(
@@ -481,11 +512,13 @@ def load_server(
     allow_insecure: bool = False,
     threads: int = 0,
     memory: str | float = "full",
+    compact: bool | None = None,
 ) -> Server:
     """Reads the keys of a server, and what they were made for; so does `becalm.load`.
 
     `name`, `slots`, `bootstrap`, `kinds` and `stage_count` stand in the file: arguments are for
-    keys that suffice for something else besides.
+    keys that suffice for something else besides. So does whether they are `compact`, packed in
+    memory too; either form of keys can be read as the other.
 
     `memory` is what keys and encoded matrices of a bootstrap may take in all: gigabytes, `"full"`,
     or `"low"`, which is as little as a bootstrap needs. Gigabytes go to what the largest step
@@ -494,19 +527,25 @@ def load_server(
     is used, for some more time. Ciphertexts and the work on them take more besides.
     """
     budget = _budget(memory)
-    found, note = _native.ckks_keys_of_file(path)
+    file = _values.path("load", path)
+    found, note = _native.ckks_keys_of_file(file)
     made = noted(note)
+    if compact and budget is not None:
+        remedy = 'leave one of them out: memory="low" takes the least'
+        raise BadInput("load", "compact keys, or a budget of memory", "both", remedy)
+    packed = made.get("compact", False) if compact is None else bool(compact)
     plan = Plan(
         found if name is None else name,
         slots=made.get("slots") if slots is None else slots,
         bootstrap=made.get("bootstrap", "medium") if bootstrap == AS_MADE else bootstrap,
-        kinds=made.get("kinds") if kinds is None else kinds,
+        kinds=made.get("kinds") or None if kinds is None else kinds,
         levels=None,
         stage_count=made.get("stage_count") if stage_count is None else stage_count,
         allow_insecure=allow_insecure,
         threads=threads,
+        compact=packed,
     )
-    keys = plan.context.load_keys(path, budget is not None)
+    keys = plan.context.load_keys(file, budget is not None, packed and budget is None)
     if budget is None:
         return Server(plan, keys)
     if not budget:

@@ -10,6 +10,8 @@ goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `squa
   bootstrap of 3 stages gives 10 back, a lossy or sign one all 13; the other flags say 14 and 17;
 - NaN, infinities, keys that do not belong together, levels and stage counts that cannot be raise a
   `becalm.Error` instead of giving garbage or hanging;
+- a `slot_count` is rounded up to a power of two, as there, and a message of more values becomes
+  several ciphertexts, blocks of `slot_count`; the last is filled with zeros;
 - `compact=True` keeps keys packed in memory, a third of the size, and expands them when they are
   used; ciphertexts compute in 64-bit words either way. What is serialized is always compact.
 
@@ -36,7 +38,8 @@ from becalm._desilo import (
     key_for,
     paired,
 )
-from becalm._plan import SIZES, at_level, recorded, turn
+from becalm._plan import SIZES, recorded, turn
+from becalm._vectors import at_level
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
 
 __all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
@@ -47,7 +50,8 @@ class Engine:
 
     `mode` is `"cpu"` for one thread or `"parallel"` for `thread_count` (all by default). One of
     the `use_bootstrap` flags chooses the parameter set; without, there are no bootstraps.
-    `slot_count` is rounded up to a power of two.
+    `slot_count` is rounded up to a power of two: that of the engine tells which. A message of
+    more values becomes several ciphertexts.
     """
 
     #: Set for each flag; the ring of `ToyEngine` is another.
@@ -312,7 +316,8 @@ class Engine:
 
     def level_down(self, ciphertext: Ciphertext, level: int) -> Ciphertext:
         """The same values at a lower level: smaller and faster."""
-        x, at = cipher("level_down", ciphertext), _values.count("level_down", "level", level)
+        x = cipher("level_down", ciphertext)
+        at = at_level("level_down", level, x.level)
         return Ciphertext([b.level_down(at) for b in x._blocks], x._real)
 
     def _with_plain(self, op: str, x: Any, values: Any, apply: Any) -> Ciphertext:

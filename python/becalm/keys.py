@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Iterable
@@ -183,6 +184,7 @@ def keygen(
     stage_count: int | None = None,
     rotations: Iterable[int] = (),
     conjugate: bool = True,
+    compact: bool = False,
     allow_insecure: bool = False,
     threads: int = 0,
     progress: Progress = None,
@@ -233,6 +235,10 @@ def keygen(
     bar shows how it goes if people are watching; `progress=False` silences both, `progress=True`
     shows the bar anywhere, and a function is called with steps done and in all.
     """
+    unknown = [n for n in of_ckks if n not in inspect.signature(ckks.keygen).parameters]
+    if unknown:
+        # As Python says it, for no scheme has these.
+        raise TypeError(f"keygen() got an unexpected keyword argument {unknown[0]!r}")
     if isinstance(params, str) and params.startswith("ckks"):
         unfit = [n for n, v in (("bits", bits), ("log2_pfail", log2_pfail)) if v is not None]
         machine = machine_of(backend, device)

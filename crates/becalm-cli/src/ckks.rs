@@ -517,7 +517,8 @@ pub fn bench(quick: bool, threads: usize, json: Option<&std::path::Path>) -> Res
 pub fn describe(found: &Description, json: bool) -> Result<()> {
     if json {
         return report::json(&serde_json::json!({
-            "kind": found.kind, "bytes": found.bytes, "params": found.params,
+            "kind": found.kind, "bytes": found.bytes, "whole_bytes": found.whole_bytes,
+            "note": found.note, "params": found.params,
             "in_table": found.in_table, "key": found.key.to_string(), "level": found.level,
             "scale": found.scale, "slots": found.slots, "error": found.error,
             "keys": found.switches,
@@ -536,6 +537,18 @@ pub fn describe(found: &Description, json: bool) -> Result<()> {
     rows.extend(
         found.switches.iter().map(|(what, level)| ("key", format!("{what}, up to level {level}"))),
     );
+    if !found.note.is_empty() {
+        // Whoever wrote the file wrote this.
+        let shown = found.note.chars().map(|c| if c.is_control() { ' ' } else { c });
+        rows.push(("note", shown.collect()));
+    }
+    if let Some(whole) = found.whole_bytes.filter(|whole| *whole != found.bytes) {
+        let (bytes, off) = (found.bytes, whole.abs_diff(found.bytes));
+        let what = if whole > bytes { "are missing" } else { "are too many" };
+        let text =
+            format!("NOT WHOLE: {whole} bytes wanted, {bytes} there, {off} {what}; copy it again");
+        rows.push(("length", text));
+    }
     rows.push(("checked", "its form; all else is checked when the file is used".into()));
     report::print(&facts(&rows))
 }

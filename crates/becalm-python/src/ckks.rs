@@ -10,6 +10,7 @@ use crate::save::{Watched, write_whole};
 use becalm::backend::{Cpu, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::ckks::{Context, Evaluator};
+use becalm::math::buffer::or_refused;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
 use becalm::{Error, Result, cipher};
@@ -36,7 +37,10 @@ fn brief<T: Send>(
     on: &Shared,
     work: impl FnOnce(&Context) -> Result<T> + Send,
 ) -> PyResult<T> {
-    guarded(|| py.detach(|| on.cpu.install(|| work(&on.context))).map_err(raise))
+    guarded(|| {
+        let work = || or_refused("becalm", || work(&on.context));
+        py.detach(|| on.cpu.install(work)).map_err(raise)
+    })
 }
 
 pub(crate) fn values(bytes: &[u8]) -> Vec<Complex> {
@@ -117,15 +121,23 @@ impl CkksContext {
         Ok(CkksSecretKey(self.0.clone(), Arc::new(key)))
     }
 
-    /// Reads evaluation keys and draws their masks; or, `stored`, leaves them in their file until they are used.
-    #[pyo3(signature = (path, stored=false))]
-    fn load_keys(&self, py: Python<'_>, path: PathBuf, stored: bool) -> PyResult<CkksKeys> {
-        let keys = supervised(py, None, |_| {
-            self.0.cpu.install(|| {
-                let context = &self.0.context;
-                if stored { context.open_keys(&path) } else { context.load_keys(&path) }
-            })
-        })?;
+    /// Reads evaluation keys and draws their masks; or, `stored`, leaves them in their file until they are used; or,
+    /// `compact`, keeps them packed in memory.
+    #[pyo3(signature = (path, stored=false, compact=false))]
+    fn load_keys(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        stored: bool,
+        compact: bool,
+    ) -> PyResult<CkksKeys> {
+        let context = &self.0.context;
+        let load = || match (stored, compact) {
+            (true, _) => context.open_keys(&path),
+            (_, true) => context.load_compact_keys(&path),
+            _ => context.load_keys(&path),
+        };
+        let keys = supervised(py, None, |_| self.0.cpu.install(|| or_refused("load", load)))?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
     }
 
@@ -137,20 +149,20 @@ impl CkksContext {
         limit: Option<u64>,
     ) -> PyResult<CkksCiphertext> {
         let x = brief(py, &self.0, |c| c.load_ciphertext(&path, trust(true, limit)))?;
-        Ok(CkksCiphertext(self.0.clone(), x))
+        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
     }
 
     /// A ciphertext from the bytes of its file.
     fn ciphertext_from_bytes(&self, py: Python<'_>, file: &[u8]) -> PyResult<CkksCiphertext> {
         let x = brief(py, &self.0, |c| c.ciphertext_from_bytes(file, trust(true, None)))?;
-        Ok(CkksCiphertext(self.0.clone(), x))
+        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
     }
 
-    /// `(bytes as stored, bytes in memory)` of keys.
-    fn key_bytes(&self, needs: &CkksNeeds) -> PyResult<(usize, usize)> {
+    /// `(bytes as stored, bytes in memory, bytes in memory of compact ones)` of keys.
+    fn key_bytes(&self, needs: &CkksNeeds) -> PyResult<(usize, usize, usize)> {
         guarded(|| {
-            let c = &self.0.context;
-            Ok((c.stored_key_bytes(&needs.0), c.key_bytes(&needs.0)))
+            let (c, needs) = (&self.0.context, &needs.0);
+            Ok((c.stored_key_bytes(needs), c.key_bytes(needs), c.compact_key_bytes(needs)))
         })
     }
 
@@ -214,7 +226,7 @@ impl CkksSecretKey {
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
         let x = brief(py, &self.0, |c| c.encrypt(&values(data), level, &self.1))?;
-        Ok(CkksCiphertext(self.0.clone(), x))
+        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
     }
 
     /// Decrypts to the values in the slots.
@@ -255,13 +267,12 @@ impl CkksSecretKey {
         let (needs, context) = (&needs.0, &self.0.context);
         let known = known.map(|k| k.1.clone());
         let keys = supervised(py, progress, |watch| {
-            self.0.cpu.install(|| {
-                let go_on = |done, all| watch.step(done, all);
-                match compact {
-                    true => context.compact_keys(&self.1, needs, known.as_deref(), go_on),
-                    false => context.keys_with(&self.1, needs, known.as_deref(), go_on),
-                }
-            })
+            let go_on = |done, all| watch.step(done, all);
+            let make = || match compact {
+                true => context.compact_keys(&self.1, needs, known.as_deref(), go_on),
+                false => context.keys_with(&self.1, needs, known.as_deref(), go_on),
+            };
+            self.0.cpu.install(|| or_refused("keygen", make))
         })?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
     }
@@ -287,13 +298,13 @@ impl CkksPublicKey {
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
         let x = brief(py, &self.0, |c| c.encrypt_public(&values(data), level, &self.1))?;
-        Ok(CkksCiphertext(self.0.clone(), x))
+        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
     }
 }
 
 /// A vector of complex numbers, encrypted.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksCiphertext(pub(crate) Shared, pub(crate) cipher::Rlwe);
+pub struct CkksCiphertext(pub(crate) Shared, pub(crate) Arc<cipher::Rlwe>);
 
 impl CkksCiphertext {
     fn make(
@@ -301,7 +312,7 @@ impl CkksCiphertext {
         py: Python<'_>,
         work: impl FnOnce(&Context) -> Result<cipher::Rlwe> + Send,
     ) -> PyResult<Self> {
-        Ok(CkksCiphertext(self.0.clone(), brief(py, &self.0, work)?))
+        Ok(CkksCiphertext(self.0.clone(), Arc::new(brief(py, &self.0, work)?)))
     }
 }
 
@@ -357,7 +368,23 @@ impl CkksCiphertext {
 
     /// Bits that can be shared of values within `bound` when so many decryptions are shared in all.
     fn bits_to_share(&self, queries: u64, bound: f64) -> PyResult<f64> {
-        guarded(|| Ok(self.0.context.bits_to_share(&self.1, queries, bound)))
+        guarded(|| self.0.context.bits_to_share(&self.1, queries, bound).map_err(raise))
+    }
+
+    /// The largest absolute value of a slot that its level has room for.
+    #[getter]
+    fn largest(&self) -> f64 {
+        self.0.context.largest(&self.1)
+    }
+
+    /// The same ciphertext, computed with by the threads of another context of its set.
+    fn on(&self, context: &CkksContext) -> PyResult<Self> {
+        let (own, other) = (self.1.params(), context.name());
+        if own == other {
+            return Ok(CkksCiphertext(context.0.clone(), self.1.clone()));
+        }
+        let (wanted, remedy) = (format!("a ciphertext of `{other}`"), "use one set throughout");
+        Err(raise(Error::wrong_params("attach", wanted, format!("`{own}`"), remedy)))
     }
 
     /// `self + other`.
@@ -424,7 +451,7 @@ impl CkksKeys {
         work: impl FnOnce(&Evaluator<'_>) -> Result<cipher::Rlwe> + Send,
     ) -> PyResult<CkksCiphertext> {
         let x = brief(py, &self.0, |c| work(&Evaluator::new(c, &self.1)?))?;
-        Ok(CkksCiphertext(self.0.clone(), x))
+        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
     }
 }
 

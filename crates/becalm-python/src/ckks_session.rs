@@ -99,6 +99,18 @@ impl CkksSession {
         self.maps.iter().flatten().map(LinearMap::bytes).sum()
     }
 
+    /// Bytes that a run takes beside keys and encoded matrices, at the most.
+    #[getter]
+    fn work_nbytes(&self) -> PyResult<usize> {
+        guarded(|| {
+            self.on.cpu.install(|| {
+                let evaluator = Evaluator::new(&self.on.context, &self.keys).map_err(raise)?;
+                let session = Session::resume(evaluator, &self.program, self.maps.clone());
+                Ok(session.map_err(raise)?.work_bytes())
+            })
+        })
+    }
+
     /// Runs on ciphertexts; calls `progress(done, total)` meanwhile.
     #[pyo3(signature = (inputs, progress=None))]
     fn run(
@@ -107,19 +119,20 @@ impl CkksSession {
         inputs: Vec<Bound<'_, CkksCiphertext>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<CkksCiphertext>> {
-        let inputs: Vec<cipher::Rlwe> = inputs.iter().map(|x| x.get().1.clone()).collect();
+        let inputs: Vec<Arc<cipher::Rlwe>> = inputs.iter().map(|x| x.get().1.clone()).collect();
         let total = self.program.ops().len();
         let results = supervised(py, progress, |watch| {
             self.on.cpu.install(|| {
                 let evaluator = Evaluator::new(&self.on.context, &self.keys)?;
                 let session = Session::resume(evaluator, &self.program, self.maps.clone())?;
-                let given: Vec<&cipher::Rlwe> = inputs.iter().collect();
+                let given: Vec<&cipher::Rlwe> = inputs.iter().map(Arc::as_ref).collect();
                 session.run_with(&given, |done, _| match watch.step(done, total) {
                     true => Ok(()),
                     false => Err(interrupted("bootstrap")),
                 })
             })
         })?;
-        Ok(results.into_iter().map(|x| CkksCiphertext(self.on.clone(), x)).collect())
+        let own = |x| CkksCiphertext(self.on.clone(), Arc::new(x));
+        Ok(results.into_iter().map(own).collect())
     }
 }

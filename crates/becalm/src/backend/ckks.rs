@@ -6,8 +6,10 @@
 //! kept and what an instruction takes. A limb of a matrix takes a transform to make again, a limb of a key an unpacking or its
 //! words of AES, which is less: [`Shares`] spends a budget on matrices first. Levels, scales and slots of the results are those that the program has recorded.
 
+use super::ckks_work::Run;
 use crate::cipher::{CkksKeys, Purpose, Rlwe};
 use crate::ckks::{Context, Evaluator, LinearMap};
+use crate::math::buffer::{or_refused, require_free};
 use crate::program::Reg;
 use crate::program::ckks::{CkksOp, CkksProgram, MapSpec, RlweInfo};
 use crate::{Error, Result};
@@ -81,7 +83,7 @@ impl<'a> CkksSession<'a> {
     /// Checks that the keys suffice and encodes the matrices.
     ///
     /// # Errors
-    /// `WrongParams` for a program of another set, `WrongKey` naming what is missing.
+    /// `WrongParams` for a program of another set, `WrongKey` naming what is missing, `Memory` where the matrices do not fit.
     pub fn open(evaluator: Evaluator<'a>, program: &'a CkksProgram) -> Result<CkksSession<'a>> {
         CkksSession::within(evaluator, program, usize::MAX)
     }
@@ -92,6 +94,14 @@ impl<'a> CkksSession<'a> {
     /// # Errors
     /// As [`CkksSession::open`].
     pub fn within(
+        evaluator: Evaluator<'a>,
+        program: &'a CkksProgram,
+        bytes: usize,
+    ) -> Result<CkksSession<'a>> {
+        or_refused(OP, || CkksSession::encode(evaluator, program, bytes))
+    }
+
+    fn encode(
         evaluator: Evaluator<'a>,
         program: &'a CkksProgram,
         bytes: usize,
@@ -155,11 +165,33 @@ impl<'a> CkksSession<'a> {
         program.maps().iter().map(|m| encoded_bytes(context, m)).sum()
     }
 
+    /// Bytes that a run takes on so many threads as there are here, at the most: beside the keys, the matrices that are kept and the
+    /// arguments.
+    pub fn work_bytes(&self) -> usize {
+        let (context, keys) = (self.evaluator.context(), self.evaluator.keys());
+        let size = |(map, kept): (&MapSpec, &Option<LinearMap>)| match kept {
+            Some(_) => 0,
+            None => encoded_bytes(context, map),
+        };
+        let encoded: Vec<usize> =
+            self.program.maps().iter().zip(self.maps.iter()).map(size).collect();
+        let (program, threads) = (self.program, rayon::current_num_threads());
+        Run { context, program, keys, encoded: &encoded, threads }.bytes()
+    }
+
+    /// Refuses a run that would not fit the memory there is. What the last run has left is used again.
+    fn require_work(&self) -> Result<()> {
+        let kept = self.evaluator.context().ring().kept();
+        let remedy = "free memory, use fewer threads or slots, or keep fewer keys and matrices in memory: keys in their file, a session within less";
+        require_free(OP, self.work_bytes().saturating_sub(kept), remedy)
+    }
+
     /// Runs the program on ciphertexts at the levels of its inputs or above.
     ///
     /// # Errors
     /// `BadInput` for another number of arguments, or one at too low a level or of too many slots; `WrongKey` and
-    /// `WrongParams` for what does not go together.
+    /// `WrongParams` for what does not go together; `Memory`, before anything is computed, where
+    /// [`CkksSession::work_bytes`] are more than there are, and later where another program has taken them meanwhile.
     pub fn run(&self, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
         self.run_with(inputs, |_, _| Ok(()))
     }
@@ -170,6 +202,15 @@ impl<'a> CkksSession<'a> {
     /// # Errors
     /// As [`CkksSession::run`], and what `before` returns.
     pub fn run_with(
+        &self,
+        inputs: &[&Rlwe],
+        before: impl FnMut(usize, &CkksOp) -> Result<()>,
+    ) -> Result<Vec<Rlwe>> {
+        self.require_work()?;
+        or_refused(OP, || self.steps(inputs, before))
+    }
+
+    fn steps(
         &self,
         inputs: &[&Rlwe],
         mut before: impl FnMut(usize, &CkksOp) -> Result<()>,

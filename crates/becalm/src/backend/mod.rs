@@ -6,6 +6,7 @@
 #[cfg(feature = "cuda")]
 mod auto;
 mod ckks;
+mod ckks_work;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;

@@ -50,7 +50,7 @@ impl Rlwe {
         self.scale
     }
 
-    /// Number of values: a power of two of at most N/2; shorter vectors repeat.
+    /// Number of values: a power of two of at most N/2. Fewer than N/2 stand in the ring again and again.
     pub fn slots(&self) -> usize {
         self.slots
     }

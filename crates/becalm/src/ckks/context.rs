@@ -9,8 +9,9 @@
 //! modulus. A rescale to the tier below changes all words, and keys of a tier serve no other; the modulus of a key is
 //! that of a level, whatever its words.
 
+use crate::cipher::Purpose;
 use crate::math::fft::Plan;
-use crate::math::rns::{Converter, Ring, TILE, Work, inverse, mul, nearest};
+use crate::math::rns::{Converter, Ring, TILE, Work, inverse, mul, nearest, width};
 use crate::math::simd::Level;
 use crate::params::CkksParams;
 use crate::{Error, Result};
@@ -138,6 +139,26 @@ fn tiers(params: &CkksParams, levels: &[Vec<u64>]) -> (Vec<Tier>, Vec<usize>, Ve
         tiers.push(Tier { levels: levels_of, first, digits });
     }
     (tiers, counts, steps)
+}
+
+/// Bytes of evaluation keys as stored, by what each is for and at which level, without a context; none for what the set has not.
+pub(super) fn stored_length(params: &CkksParams, keys: &[(Purpose, usize)]) -> Option<u64> {
+    let (levels, special) = primes(params)?;
+    let (tiers, counts, _) = tiers(params, &levels);
+    let words = levels.concat();
+    let bits = |words: &[u64]| words.iter().map(|p| u64::from(width(*p))).sum::<u64>();
+    let one = |(purpose, level): &(Purpose, usize)| {
+        let count = *counts.get(*level)?;
+        let tier = tiers.iter().rfind(|t| t.levels.start <= *level)?;
+        let digits = tier.digits.iter().take_while(|d| d.start < count).count();
+        let special = match (purpose, params.bootstrap) {
+            (Purpose::ToEphemeral, Some(b)) => special.get(..b.ephemeral_words)?,
+            _ => &special[..],
+        };
+        let row = bits(&words[tier.first..][..count]) + bits(special);
+        Some(digits as u64 * row * params.degree() as u64 / 8)
+    };
+    keys.iter().map(one).sum()
 }
 
 impl Context {

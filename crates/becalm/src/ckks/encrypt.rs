@@ -5,6 +5,7 @@
 use super::Context;
 use super::encode::MESSAGE_BITS;
 use crate::cipher::{CkksPublicKey, CkksSecretKey, KeyId, Rlwe};
+use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::random::{Domain, NoiseStream, SecretSeed};
 use crate::math::rns::Scratch;
@@ -29,7 +30,8 @@ impl Context {
     ) -> Result<Rlwe> {
         self.check_set("encrypt", secret.params)?;
         let message = self.message(values, level)?;
-        let parts = self.sealed(secret, level, Domain::Ciphertext, Some(&message))?;
+        let sealed = || self.sealed(secret, level, Domain::Ciphertext, Some(&message));
+        let parts = or_refused("encrypt", sealed)?;
         let error = NOISE_STD * (self.params().degree() as f64).sqrt() / self.scale(level)?;
         self.fresh(parts, values.len(), level, secret.id, error)
     }
@@ -46,6 +48,15 @@ impl Context {
     ) -> Result<Rlwe> {
         self.check_set("encrypt", key.params)?;
         let message = self.message(values, level)?;
+        let parts = or_refused("encrypt", || self.masked(&message, level, key))?;
+        // e·v + e_0 + e_1·s: variance (1 + 2·2N/3)·σ² a coefficient.
+        let n = self.params().degree() as f64;
+        let error = NOISE_STD * (n * (1.0 + 4.0 / 3.0 * n)).sqrt() / self.scale(level)?;
+        self.fresh(parts, values.len(), level, key.id, error)
+    }
+
+    /// A message behind a random multiple of a public key.
+    fn masked(&self, message: &[f64], level: usize, key: &CkksPublicKey) -> Result<[Scratch; 2]> {
         let (words, n) = (self.words_of(level, 0), self.params().degree());
         let mut stream = NoiseStream::new(&SecretSeed::from_system()?, Domain::PublicKey, 1);
         let mut mask = Zeroizing::new(vec![0; n]);
@@ -55,7 +66,7 @@ impl Context {
         let parts = [0, 1].map(|k| {
             let noise = self.noise(&mut stream);
             let mut part = match k {
-                0 => self.noisy_limbs(&message, &noise, &words),
+                0 => self.noisy_limbs(message, &noise, &words),
                 _ => self.limbs(&noise, &words),
             };
             let limbs = part.par_chunks_mut(n).zip(mask.par_chunks(n)).enumerate();
@@ -64,10 +75,7 @@ impl Context {
             });
             part
         });
-        // e·v + e_0 + e_1·s: variance (1 + 2·2N/3)·σ² a coefficient.
-        let n = n as f64;
-        let error = NOISE_STD * (n * (1.0 + 4.0 / 3.0 * n)).sqrt() / self.scale(level)?;
-        self.fresh(parts, values.len(), level, key.id, error)
+        Ok(parts)
     }
 
     /// The coefficients of a message. What a ciphertext claims of its error is public, so that no part of it may depend on them.

@@ -1,13 +1,16 @@
 //! Arithmetic on ciphertexts: sums, products, levels, rotations.
 //!
-//! A [`Sum`] gathers products and multiples of ciphertexts at one level and scale; it is relinearized, divided by P and
-//! rescaled once, in one division, however many terms it has.
+//! A ciphertext decrypts to m while |s·m| stays below half of the modulus that is decrypted; beyond, it wraps, and nobody but
+//! the owner of the key could tell. So [`Context::largest`] says what a level holds, and public numbers, a scale or values in the
+//! clear, are refused where they alone exceed it.
 
 use super::encode::residue;
 use super::inspect::{self, named};
 use super::key_switch::KeyInUse;
+use super::sum::Sum;
 use super::{Context, power_of_rotation};
 use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
+use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
@@ -26,17 +29,6 @@ pub struct Evaluator<'a> {
     keys: &'a CkksKeys,
     /// What was expanded, for which purpose and tier.
     read: Mutex<BTreeMap<(Purpose, usize), Arc<SwitchKey>>>,
-}
-
-/// Terms at one level and scale, before relinearization and rescaling.
-pub(crate) struct Sum {
-    level: usize,
-    scale: f64,
-    error: f64,
-    slots: usize,
-    /// Constant, linear and quadratic part in the secret.
-    parts: [Scratch; 2],
-    square: Option<Scratch>,
 }
 
 impl Context {
@@ -211,7 +203,7 @@ impl Context {
     /// `a·values`, slot by slot, rescaled: one level lower, at the scale of that level.
     ///
     /// # Errors
-    /// `BadInput` at level 0 or for values that cannot be encoded.
+    /// `BadInput` at level 0 or for values that cannot be encoded, `TooNoisy` where the error alone would fill the level.
     pub fn multiply_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
         let level = self.level_below("multiply", a)?;
         self.check_plain("multiply", a, values, level)?;
@@ -226,19 +218,19 @@ impl Context {
             });
         }
         sum.error = a.error * values.iter().map(|v| v.abs()).fold(0.0, f64::max);
-        Ok(sum.rescale(self, a))
+        self.with_some_left("multiply", sum.rescale(self, a))
     }
 
     /// `a·c` for a real number, rescaled: one level lower.
     ///
     /// # Errors
-    /// `BadInput` at level 0 or for a number that is not finite.
+    /// `BadInput` at level 0 or for a number that is not finite, `TooNoisy` where the error alone would fill the level.
     pub fn multiply_constant(&self, a: &Rlwe, c: f64) -> Result<Rlwe> {
         let level = self.level_below("multiply", a)?;
         self.check_plain("multiply", a, &[Complex::from(c)], level)?;
         let mut sum = Sum::new(self, a, a.level, self.scale(level)? * self.step(a.level));
         sum.add_multiple(self, a, c);
-        Ok(sum.rescale(self, a))
+        self.with_some_left("multiply", sum.rescale(self, a))
     }
 
     /// `a + c` in every slot.
@@ -296,6 +288,36 @@ impl Context {
         Rlwe { level, scale: self.step(0) * factor, parts, ..x.empty() }
     }
 
+    /// The largest absolute value that a slot of a ciphertext may have: v < q/4s, q the product of the first three words of its
+    /// level, of which it is decrypted, or of as many as it has. A mean of that size in absolute value is what is really bounded, and
+    /// half of q; the rest is room for the error. Larger values wrap modulo q, and nothing tells: level and scale are public,
+    /// values are not. At level 0 of the standard sets it is 2^6, above 2^40 and more.
+    pub fn largest(&self, x: &Rlwe) -> f64 {
+        self.room(x.level.min(self.params().top_level())) / x.scale
+    }
+
+    /// Refuses a scale at which not even 1 has room: it is public, and says nothing of the values.
+    pub(super) fn check_scale(&self, op: &'static str, level: usize, scale: f64) -> Result<()> {
+        let most = self.room(level);
+        if (1.0..most).contains(&scale) {
+            return Ok(());
+        }
+        let wanted = format!("a scale below 2^{:.0} at level {level}", most.log2());
+        let remedy = "use ciphertexts at the scale of their level: `level_down` brings them there";
+        Err(Error::bad_input(op, wanted, format!("2^{:.1}", scale.log2()), remedy))
+    }
+
+    /// Refuses a result whose error alone, by what is public, fills the level.
+    fn with_some_left(&self, op: &'static str, x: Rlwe) -> Result<Rlwe> {
+        let most = self.largest(&x);
+        if x.error < most {
+            return Ok(x);
+        }
+        let wanted = format!("an error below 2^{:.0}, what level {} holds", most.log2(), x.level);
+        let remedy = "multiply by smaller numbers: the error grows with each, and so do the values";
+        Err(Error::too_noisy(op, wanted, format!("2^{:.1}", x.error.log2()), remedy))
+    }
+
     /// Values in the clear that fit `a`, and for which the result, at `level`, has room.
     fn check_plain(
         &self,
@@ -341,97 +363,6 @@ impl Rlwe {
     }
 }
 
-impl Sum {
-    /// Nothing yet, at `level` and the scale `scale` of unrescaled products.
-    pub(crate) fn new(context: &Context, like: &Rlwe, level: usize, scale: f64) -> Sum {
-        let len = context.words(level) * context.params().degree();
-        let parts = [0, 1].map(|_| {
-            let mut part = context.ring().scratch(len);
-            part.fill(0.0);
-            part
-        });
-        Sum { level, scale, error: 0.0, slots: like.slots, parts, square: None }
-    }
-
-    /// Adds c·x, for x at this level or above.
-    pub(crate) fn add_multiple(&mut self, context: &Context, x: &Rlwe, c: f64) {
-        let (x, words) = (context.lowered(x, self.level), context.words_of(self.level, 0));
-        let (n, factor) = (context.params().degree(), (c * self.scale / x.scale).round());
-        for (sum, x) in self.parts.iter_mut().zip(&x.parts) {
-            sum.par_chunks_mut(n).zip(x.par_chunks(n)).enumerate().for_each(|(i, (sum, x))| {
-                let i = words[i];
-                let c = residue(factor, context.ring().word(i).p);
-                context.ring().scale_add(i, sum, x, c);
-            });
-        }
-        self.error = self.error.hypot(c * x.error);
-    }
-
-    /// Adds c to every slot.
-    pub(crate) fn add_constant(&mut self, context: &Context, c: f64) {
-        let (n, factor) = (context.params().degree(), (c * self.scale).round());
-        let words = context.words_of(self.level, 0);
-        self.parts[0].par_chunks_mut(n).enumerate().for_each(|(i, x)| {
-            let i = words[i];
-            let c = residue(factor, context.ring().word(i).p);
-            x.iter_mut().for_each(|x| *x += c);
-            context.ring().reduce(i, x);
-        });
-    }
-
-    /// Adds a·b, both at this level or above; the product of their scales is that of the sum. Twice if `twice`.
-    pub(crate) fn add_product(&mut self, context: &Context, a: &Rlwe, b: &Rlwe, twice: bool) {
-        let [a, b] = [a, b].map(|x| context.lowered(x, self.level));
-        let (ring, n, words) =
-            (context.ring(), context.params().degree(), context.words_of(self.level, 0));
-        let mut square = self.square.take().unwrap_or_else(|| {
-            let mut fresh = ring.scratch(words.len() * n);
-            fresh.fill(0.0);
-            fresh
-        });
-        let factor = if twice { 2.0 } else { 1.0 };
-        let [constant, linear] = &mut self.parts;
-        let sums =
-            constant.par_chunks_mut(n).zip(linear.par_chunks_mut(n)).zip(square.par_chunks_mut(n));
-        sums.enumerate().for_each(|(i, ((c, l), s))| {
-            let [a0, a1] = [0, 1].map(|k| &a.parts[k][i * n..][..n]);
-            let [b0, b1] = [0, 1].map(|k| &b.parts[k][i * n..][..n]);
-            ring.tensor(words[i], [c, l, s], [a0, a1], [b0, b1], factor);
-        });
-        self.square = Some(square);
-        self.error = self.error.hypot(factor * a.error.hypot(b.error));
-    }
-
-    /// The level of the terms.
-    pub(crate) fn level(&self) -> usize {
-        self.level
-    }
-
-    /// The sum rescaled, if it has no products.
-    pub(crate) fn rescale(self, context: &Context, like: &Rlwe) -> Rlwe {
-        let parts = [0, 1].map(|k| context.divide(&self.parts[k], self.level, self.level - 1, 0));
-        self.stamped(context, like, parts)
-    }
-
-    /// The sum relinearized and rescaled.
-    pub(crate) fn finish(mut self, context: &Context, key: &KeyInUse, like: &Rlwe) -> Rlwe {
-        let Some(square) = self.square.take() else { return self.rescale(context, like) };
-        let (from, to) = (self.level, self.level - 1);
-        let digits = context.decompose(&square, from, key.special());
-        let raised = context.inner_product(&digits, key, [&self.parts[0], &self.parts[1]]);
-        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], from, to, key.special()));
-        self.stamped(context, like, parts)
-    }
-
-    fn stamped(self, context: &Context, like: &Rlwe, parts: [Scratch; 2]) -> Rlwe {
-        let (level, scale) = (self.level - 1, self.scale / context.step(self.level));
-        let mut out = context.ciphertext(like, level, scale, parts);
-        out.slots = self.slots;
-        out.error = self.error.hypot(context.rounding(scale));
-        out
-    }
-}
-
 impl<'a> Evaluator<'a> {
     /// Puts a context and keys of its set together.
     ///
@@ -461,18 +392,24 @@ impl<'a> Evaluator<'a> {
         Err(Error::wrong_key(op, wanted, got, "use the evaluation keys of the ciphertext's key"))
     }
 
-    /// `a·b`, relinearized and rescaled: one level below the lower of the two.
+    /// `a·b`, relinearized and rescaled: one level below the lower of the two. The products must stay below
+    /// [`Context::largest`] of the result.
     ///
     /// # Errors
-    /// `BadInput` at level 0, `WrongKey` and `WrongParams` for what does not go together.
+    /// `BadInput` at level 0 and for scales whose product the level below has no room for, `WrongKey` and `WrongParams` for what does
+    /// not go together, `Memory` where it ends.
     pub fn multiply(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
-        self.check("multiply", a)?;
-        let [a, b] = self.context.aligned("multiply", a, b)?;
-        self.context.level_below("multiply", &a)?;
-        let mut sum = Sum::new(self.context, &a, a.level, a.scale * b.scale);
-        sum.add_product(self.context, &a, &b, false);
-        let key = self.key("multiply", Purpose::Multiply, a.level)?;
-        Ok(sum.finish(self.context, &key, &a))
+        let op = "multiply";
+        self.check(op, a)?;
+        or_refused(op, || {
+            let [a, b] = self.context.aligned(op, a, b)?;
+            let below = self.context.level_below(op, &a)?;
+            self.context.check_scale(op, below, a.scale * b.scale / self.context.step(a.level))?;
+            let mut sum = Sum::new(self.context, &a, a.level, a.scale * b.scale);
+            sum.add_product(self.context, &a, &b, false);
+            let key = self.key(op, Purpose::Multiply, a.level)?;
+            Ok(sum.finish(self.context, &key, &a))
+        })
     }
 
     /// `a·a`.
@@ -532,6 +469,10 @@ impl<'a> Evaluator<'a> {
     /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.
     fn automorphisms(&self, op: &'static str, x: &Rlwe, powers: &[usize]) -> Result<Vec<Rlwe>> {
         self.check(op, x)?;
+        or_refused(op, || self.images(op, x, powers))
+    }
+
+    fn images(&self, op: &'static str, x: &Rlwe, powers: &[usize]) -> Result<Vec<Rlwe>> {
         let (context, level) = (self.context, x.level);
         let digits = context.decompose(&x.parts[1], level, context.special());
         let image = |power: &usize| {

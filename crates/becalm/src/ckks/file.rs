@@ -14,9 +14,6 @@ use crate::{Error, Result};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Largest scale that is read: beyond what products of any set reach.
-const LARGEST_SCALE: f64 = 1e150;
-
 impl Context {
     /// The file of a ciphertext, in memory.
     ///
@@ -185,7 +182,8 @@ impl Context {
         let slots = number::<usize>(header, "slots", |n| {
             n.is_power_of_two() && *n <= self.params().slots()
         })?;
-        let scale = real(header, "scale", 1.0, LARGEST_SCALE)?;
+        // A larger one has no room for any value.
+        let scale = real(header, "scale", 1.0, self.room(level))?;
         let error = real(header, "error", 0.0, f64::MAX)?;
         let n = self.params().degree();
         let words = self.words_of(level, 0);
@@ -305,13 +303,14 @@ mod tests {
             let bytes = context.ciphertext_to_bytes(&y).unwrap();
             context.ciphertext_from_bytes(&bytes, Trust::default())
         };
-        let changes: [&dyn Fn(&mut Rlwe); 7] = [
+        let changes: [&dyn Fn(&mut Rlwe); 8] = [
             &|y| y.level = 1,
             &|y| y.level = 99,
             &|y| y.slots = 3,
             &|y| y.slots = 4096,
             &|y| y.scale = 0.0,
             &|y| y.scale = f64::INFINITY,
+            &|y| y.scale = 1.01 * context.room(0),
             &|y| y.error = f64::NAN,
         ];
         for (i, change) in changes.iter().enumerate() {

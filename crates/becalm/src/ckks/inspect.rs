@@ -1,7 +1,8 @@
 //! What a file of CKKS claims, without its contents and without a context. Nothing here is secret, and nothing but its form
 //! was checked: whether level, scale and words are those of the set is for the [`Context`](super::Context) that loads it.
 
-use super::{power_of_rotation, wire};
+use super::power_of_rotation;
+use super::wire::{self, Claims};
 use crate::Result;
 use crate::cipher::file::{Header, Kind, bad, read_header};
 use crate::cipher::{CkksKeys, KeyId, Purpose};
@@ -37,6 +38,8 @@ pub struct Description {
     pub note: String,
     /// Length of the file.
     pub bytes: u64,
+    /// Length that it says it has, where its set is known: another one is that of a file that was cut, or continued.
+    pub whole_bytes: Option<u64>,
 }
 
 /// Reads the header of a file of any size and tells what it claims; none for a file that is not of CKKS.
@@ -45,7 +48,7 @@ pub struct Description {
 /// `Io`; `BadFile` for a header of CKKS that becalm would not read.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
     let path = path.as_ref();
-    if let Some((header, note, bytes)) = wire::claims(path)? {
+    if let Some(Claims { header, note, bytes, whole }) = wire::claims(path)? {
         let set = CkksParams::named(&header.set).ok();
         let degree = set.map_or(0, CkksParams::degree);
         let switch = |(purpose, _, level, _): &(Purpose, u32, u32, PublicSeed)| {
@@ -63,6 +66,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
             switches: header.switches.iter().map(switch).collect(),
             note,
             bytes,
+            whole_bytes: whole,
         }));
     }
     let Ok((header, bytes)) = read_header(path) else { return Ok(None) };
@@ -86,6 +90,8 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
         switches: vec![],
         note: String::new(),
         bytes,
+        // That is part of its form.
+        whole_bytes: Some(bytes),
     }))
 }
 

@@ -208,7 +208,7 @@ impl Context {
     }
 
     /// Bytes in memory of the key for a purpose at `level`, expanded.
-    pub(super) fn ready_size(&self, purpose: Purpose, level: usize) -> usize {
+    pub(crate) fn ready_size(&self, purpose: Purpose, level: usize) -> usize {
         let (count, special) = self.key_shape(purpose, level);
         self.digits(level).len() * (count + special) * self.params().degree() * 16
     }
@@ -280,7 +280,7 @@ impl Context {
         }
         let remedy = "make keys for fewer rotations (small ones need the fewest), lower levels or fewer slots, or compact ones";
         let bytes = match compact {
-            true => self.packed_bytes(&missing),
+            true => self.compact_bytes(&missing),
             false => self.planned_bytes(&missing),
         };
         require_memory_or(op, bytes, remedy)?;

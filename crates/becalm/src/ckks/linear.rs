@@ -12,7 +12,7 @@
 use super::key_switch::{KeyInUse, Raised};
 use super::{Context, Evaluator, power_of_rotation};
 use crate::cipher::{Purpose, Rlwe};
-use crate::math::buffer::require_memory_or;
+use crate::math::buffer::{or_refused, require_memory_or};
 use crate::math::complex::Complex;
 use crate::math::rns::{First, Scratch};
 use crate::{Error, Result};
@@ -243,7 +243,8 @@ impl LinearMap {
             };
             ((l, j, i), diagonal)
         };
-        let diagonals = forms.into_par_iter().map(encode).collect();
+        let encoded = || Ok(forms.into_par_iter().map(encode).collect());
+        let diagonals = or_refused(op, encoded)?;
         let (params, keys) = (context.params().name, matrix.keys(baby));
         Ok(LinearMap { params, level, steps, keys, scale, diagonals })
     }
@@ -304,6 +305,10 @@ impl Evaluator<'_> {
                 "encode the map at a lower level",
             ));
         }
+        or_refused("apply a linear map", || self.mapped(x, map))
+    }
+
+    fn mapped(&self, x: &Rlwe, map: &LinearMap) -> Result<Rlwe> {
         let (context, x) = (self.context(), self.context().lowered(x, map.level));
         let mut terms = self.giants(&x, map)?;
         // A map has one giant step at least.

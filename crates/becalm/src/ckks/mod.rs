@@ -14,6 +14,7 @@ mod keygen;
 mod linear;
 mod polynomial;
 mod share;
+mod sum;
 mod wire;
 
 pub use context::Context;

@@ -4,8 +4,8 @@
 //! T_i are there at the level needed. Scales are exact: what a part must be scaled to is known before it is made, and the
 //! constants that multiply the T_i make it so. Every node is one [`Sum`]: one relinearization and one division.
 
-use super::evaluate::Sum;
 use super::key_switch::KeyInUse;
+use super::sum::Sum;
 use super::{Context, Evaluator};
 use crate::cipher::{Purpose, Rlwe};
 use crate::{Error, Result};

@@ -31,12 +31,25 @@ const GRID: f64 = (1 << 20) as f64;
 impl Context {
     /// Bits that [`Context::decrypt_to_share`] can give of a ciphertext when `queries` decryptions under its key are
     /// shared in all, of values within `bound`.
-    pub fn bits_to_share(&self, ciphertext: &Rlwe, queries: u64, bound: f64) -> f64 {
+    ///
+    /// # Errors
+    /// `WrongParams` for a ciphertext of another set; `BadInput` for no queries and for a bound that is not in 1 ..= 2^60.
+    pub fn bits_to_share(&self, ciphertext: &Rlwe, queries: u64, bound: f64) -> Result<f64> {
+        let op = "bits to share";
+        self.check_set(op, ciphertext.params)?;
+        if queries == 0 {
+            let remedy = "count the decryptions that are shared";
+            return Err(Error::bad_input(op, "one query or more", "0 queries", remedy));
+        }
+        if !(1.0..=60f64.exp2()).contains(&bound) {
+            let wanted = "a bound of 1 to 2^60 on the absolute values";
+            let remedy = "leave it at 1 for values of at most 1";
+            return Err(Error::bad_input(op, wanted, bound.to_string(), remedy));
+        }
         let numbers = 2.0 * ciphertext.slots as f64;
-        let flood =
-            (24.0 * numbers * queries.max(1) as f64).sqrt() * (STATISTICAL_BITS / 2.0).exp2();
+        let flood = (24.0 * numbers * queries as f64).sqrt() * (STATISTICAL_BITS / 2.0).exp2();
         // Of a slot: two numbers with √2 of the standard deviation of each.
-        -(flood * BOUND * bound.max(1.0) * ciphertext.error * std::f64::consts::SQRT_2).log2()
+        Ok(-(flood * BOUND * bound * ciphertext.error * std::f64::consts::SQRT_2).log2())
     }
 
     /// Decrypts to values that others may see: with errors of standard deviation 2^-`precision_bits`, which hide the error of the
@@ -60,17 +73,11 @@ impl Context {
         bound: f64,
     ) -> Result<Vec<Complex>> {
         let op = "decrypt to share";
-        if !(-60.0..=60.0).contains(&precision_bits) || queries == 0 {
-            let wanted = "a precision of −60 to 60 bits and one query or more";
-            let got = format!("{precision_bits} bits, {queries} queries");
-            return Err(Error::bad_input(op, wanted, got, "count the decryptions that are shared"));
+        if !(-60.0..=60.0).contains(&precision_bits) {
+            let (wanted, got) = ("a precision of −60 to 60 bits", format!("{precision_bits} bits"));
+            return Err(Error::bad_input(op, wanted, got, "ask what `bits_to_share` says"));
         }
-        if !(1.0..=60f64.exp2()).contains(&bound) {
-            let wanted = "a bound of 1 to 2^60 on the absolute values";
-            let remedy = "leave it at 1 for values of at most 1";
-            return Err(Error::bad_input(op, wanted, bound.to_string(), remedy));
-        }
-        let most = self.bits_to_share(ciphertext, queries, bound);
+        let most = self.bits_to_share(ciphertext, queries, bound)?;
         // A comparison that also refuses an error that is not a number.
         if !matches!(precision_bits.partial_cmp(&most), Some(o) if o.is_le()) {
             let (wanted, got) =
@@ -152,7 +159,7 @@ mod tests {
         let x = context.encrypt(&m, 3, &secret).unwrap();
         let raw = context.decrypt(&x, &secret).unwrap();
         assert_eq!(recovered(&context, &x, &raw, &secret), n, "the attack works");
-        let most = context.bits_to_share(&x, 16, 1.0);
+        let most = context.bits_to_share(&x, 16, 1.0).unwrap();
         println!("{most:.2} bits can be shared of 16 decryptions");
         let shared = context.decrypt_to_share(&x, &secret, most, 16, 1.0).unwrap();
         let right = recovered(&context, &x, &shared, &secret);
@@ -187,7 +194,7 @@ mod tests {
             let shared = context.decrypt_to_share(&x, &secret, bits, queries, 1.0);
             shared.err().map(|e| e.kind())
         };
-        let most = context.bits_to_share(&x, 1, 1.0);
+        let most = context.bits_to_share(&x, 1, 1.0).unwrap();
         assert_eq!(kind(most, 1), None);
         assert_eq!(kind(most, 2), Some("too_noisy"), "half a bit fewer for twice the queries");
         assert_eq!(kind(most + 0.1, 1), Some("too_noisy"));
@@ -224,7 +231,8 @@ mod tests {
             assert!(!says.contains("37.1") && !says.contains("0.8"), "{says}");
         }
         let x = of(Complex::from(37.125));
-        let (one, more) = (context.bits_to_share(&x, 1, 1.0), context.bits_to_share(&x, 1, 64.0));
+        let bits = |bound| context.bits_to_share(&x, 1, bound);
+        let (one, more) = (bits(1.0).unwrap(), bits(64.0).unwrap());
         assert!(
             (one - more - 6.0).abs() < 1e-9,
             "64 times the noise takes six bits: {one}, {more}"
@@ -234,8 +242,10 @@ mod tests {
             context.decrypt_to_share(&x, &secret, bits, 1, bound).err().map(|e| e.kind())
         };
         assert_eq!(kind(one, 64.0), Some("too_noisy"));
-        for bound in [0.5, f64::NAN, f64::INFINITY] {
+        for bound in [0.5, 0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(kind(1.0, bound), Some("bad_input"), "{bound}");
+            assert_eq!(bits(bound).err().map(|e| e.kind()), Some("bad_input"), "{bound}");
         }
+        assert_eq!(context.bits_to_share(&x, 0, 1.0).err().map(|e| e.kind()), Some("bad_input"));
     }
 }

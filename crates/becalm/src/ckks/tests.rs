@@ -249,6 +249,90 @@ fn keys_stay_in_their_file() {
     assert_eq!(context.open_keys(&path).err().map(|e| e.kind()), Some("io"));
 }
 
+/// Keys that were written come back packed, as they were made packed, and compute the same; what is not reduced is refused.
+#[test]
+fn keys_stay_packed_in_memory() {
+    let World { context, secret, keys } = &*WORLD;
+    let path = std::env::temp_dir().join(format!("becalm-test-packed-{}", std::process::id()));
+    let mut bytes = vec![];
+    context.write_keys(keys, &mut bytes).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    let packed = context.load_compact_keys(&path).unwrap();
+    let needs = Needs { conjugate: Some(3), ..Needs::default() }.rotate([1, 3, 4, 12], 5);
+    let made = context.compact_keys(secret, &needs, None, |_, _| true).unwrap();
+    assert_eq!(made.bytes(), context.compact_key_bytes(&needs), "known before");
+    assert!(packed.bytes() < keys.bytes() * 3 / 4, "{} of {}", packed.bytes(), keys.bytes());
+    let x = context.encrypt(&message(2048, 0.2), 4, secret).unwrap();
+    let run = |keys: &CkksKeys| {
+        let evaluator = Evaluator::new(context, keys).unwrap();
+        let y = evaluator.square(&evaluator.rotate(&x, 3).unwrap()).unwrap();
+        context.ciphertext_to_bytes(&y).unwrap()
+    };
+    assert_eq!(run(keys), run(&packed));
+    let mut again = vec![];
+    context.write_keys(&packed, &mut again).unwrap();
+    assert!(again == bytes, "written as it was");
+    // A residue of all ones is not below its prime; the digest of the file is right.
+    let end = bytes.len() - 32;
+    bytes[end - 16..end].fill(255);
+    let digest = *blake3::hash(&bytes[..end]).as_bytes();
+    bytes[end..].copy_from_slice(&digest);
+    std::fs::write(&path, &bytes).unwrap();
+    let says = context.load_compact_keys(&path).err().unwrap().to_string();
+    assert!(says.contains("not reduced"), "{says}");
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// What a level holds is told by what is public; scales and errors that have no room there are refused, whatever the values.
+#[test]
+fn what_has_no_room_is_refused() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let x = context.encrypt(&message(8, 0.0), 2, secret).unwrap();
+    // Up to the bound results are right, and at four times it they are not.
+    let low = context.encrypt(&[Complex::from(0.5); 8], 1, secret).unwrap();
+    let largest = context.largest(&context.level_down(&low, 0).unwrap());
+    assert!((63.0..66.0).contains(&largest), "2^50/4 at the scale 2^42: {largest}");
+    for (size, right) in [(0.9 * largest, true), (4.1 * largest, false)] {
+        let held = context.encrypt(&[Complex::from(size); 8], 1, secret).unwrap();
+        let two = context.encrypt(&[Complex::from(1.0); 8], 1, secret).unwrap();
+        let z = evaluator.multiply(&held, &two).unwrap();
+        let got = context.decrypt(&z, secret).unwrap()[0].re;
+        assert_eq!((got / size - 1.0).abs() < 1e-3, right, "{got} of {size}");
+    }
+    // A scale without room, as a file might claim it.
+    let wide = Rlwe { scale: 0.5 * context.room(2), ..x.clone() };
+    let e = evaluator.multiply(&wide, &wide).err().unwrap();
+    assert!(e.kind() == "bad_input" && e.to_string().contains("a scale below"), "{e}");
+    // Public factors whose product alone lifts the error beyond the level.
+    let mut y = context.encrypt(&message(8, 0.0), 10, secret).unwrap();
+    let found = (0..10).find_map(|_| match context.multiply_constant(&y, 1e18) {
+        Ok(next) => {
+            y = next;
+            None
+        }
+        Err(e) => Some(e),
+    });
+    assert_eq!(found.map(|e| e.kind()), Some("too_noisy"));
+}
+
+#[test]
+fn a_note_that_no_writer_writes_is_refused() {
+    let World { context, keys, .. } = &*WORLD;
+    let path = std::env::temp_dir().join(format!("becalm-test-note-{}", std::process::id()));
+    let mut noted = vec![];
+    context.write_noted_keys(keys, "12345", &mut noted).unwrap();
+    let at = noted.windows(5).position(|w| w == b"12345").unwrap();
+    noted.splice(at..at + 5, vec![b'x'; 5000]);
+    let length = u32::from_le_bytes(noted[16..20].try_into().unwrap()) + 4995;
+    noted[16..20].copy_from_slice(&length.to_le_bytes());
+    std::fs::write(&path, &noted).unwrap();
+    for error in [inspect(&path).err(), context.load_keys(&path).err()] {
+        assert!(error.unwrap().to_string().contains("a note of 5000 bytes"));
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// Files say what they hold, without a context.
 #[test]
 fn files_are_described() {
@@ -276,7 +360,23 @@ fn files_are_described() {
     assert_eq!(d.note, "");
     let file = || std::fs::File::create(&path).unwrap();
     context.write_noted_keys(keys, "for tests", file()).unwrap();
-    assert_eq!(inspect(&path).unwrap().unwrap().note, "for tests");
+    let d = inspect(&path).unwrap().unwrap();
+    assert_eq!((d.note.as_str(), d.whole_bytes), ("for tests", Some(d.bytes)));
+    // Cut, it still says what it is, and how long it was.
+    let all = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &all[..all.len() - 100]).unwrap();
+    let cut = inspect(&path).unwrap().unwrap();
+    assert_eq!((cut.note.as_str(), cut.bytes + 100), ("for tests", d.bytes));
+    assert_eq!(cut.whole_bytes, Some(d.bytes));
+    for found in
+        [context.load_keys(&path), context.open_keys(&path), context.load_compact_keys(&path)]
+    {
+        let e = found.err().unwrap();
+        let (wanted, got) = (format!("{} bytes", d.bytes), format!("{} bytes", cut.bytes));
+        assert!(e.kind() == "bad_file" && e.detail().wanted.ends_with(&wanted), "{e}");
+        assert_eq!(e.detail().got, got);
+    }
+    std::fs::write(&path, &all).unwrap();
     assert_eq!(context.load_keys(&path).unwrap().bytes(), keys.bytes());
     let long = context.write_noted_keys(keys, &"x".repeat(5000), file());
     assert_eq!(long.err().map(|e| e.kind()), Some("bad_input"));

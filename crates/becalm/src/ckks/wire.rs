@@ -6,11 +6,13 @@
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
+use super::context::stored_length;
 use super::{Context, Needs};
 use crate::cipher::{CkksKeys, Held, KeyFile, KeyId, Packed, Purpose, StoredKey, SwitchKey};
 use crate::math::buffer::require_memory;
 use crate::math::random::PublicSeed;
 use crate::math::rns::{Scratch, width};
+use crate::params::CkksParams;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,8 @@ use std::sync::Arc;
 const MAGIC: &[u8; 16] = b"becalm ckks 0002";
 /// No header is longer.
 const LONGEST_HEADER: u32 = 1 << 16;
+/// Bytes of the digest.
+const DIGEST: u64 = 32;
 /// No note is longer.
 const LONGEST_NOTE: usize = 4096;
 
@@ -35,8 +39,18 @@ pub(super) struct Header {
     pub(super) switches: Vec<(Purpose, u32, u32, PublicSeed)>,
 }
 
-/// The header of a file of evaluation keys, its note and the length of the file; none for another kind of file.
-pub(super) fn claims(path: &Path) -> Result<Option<(Header, String, u64)>> {
+/// What a file of evaluation keys claims.
+pub(super) struct Claims {
+    pub(super) header: Header,
+    pub(super) note: String,
+    /// Length of the file.
+    pub(super) bytes: u64,
+    /// That which the header asks for, if the set is known here.
+    pub(super) whole: Option<u64>,
+}
+
+/// What a file of evaluation keys claims; none for another kind of file.
+pub(super) fn claims(path: &Path) -> Result<Option<Claims>> {
     let mut file = File::open(path).map_err(unreadable)?;
     let mut magic = [0; MAGIC.len()];
     if file.read_exact(&mut magic).is_err() || &magic != MAGIC {
@@ -45,8 +59,18 @@ pub(super) fn claims(path: &Path) -> Result<Option<(Header, String, u64)>> {
     file.rewind().map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();
     let mut input = Hashed { inner: BufReader::new(file), digest: blake3::Hasher::new() };
-    let (header, note, _) = input.header()?;
-    Ok(Some((header, note, bytes)))
+    let (header, note, at) = input.header()?;
+    let keys: Vec<_> = header.switches.iter().map(|(p, _, l, _)| (*p, *l as usize)).collect();
+    let bodies = CkksParams::named(&header.set).ok().and_then(|set| stored_length(set, &keys));
+    let whole = bodies.map(|bodies| at + bodies + DIGEST);
+    Ok(Some(Claims { header, note, bytes, whole }))
+}
+
+/// A file to be read from the front, and its length if it has one: a pipe has none.
+fn opened(path: &Path) -> Result<(BufReader<File>, Option<u64>)> {
+    let file = File::open(path).map_err(unreadable)?;
+    let found = file.metadata().map_err(unreadable)?;
+    Ok((BufReader::with_capacity(1 << 20, file), found.is_file().then_some(found.len())))
 }
 
 fn unreadable(e: std::io::Error) -> Error {
@@ -98,6 +122,9 @@ impl<T: Read> Hashed<T> {
         self.take(&mut header)?;
         let (header, note) =
             postcard::take_from_bytes(&header).map_err(|e| broken(e.to_string()))?;
+        if note.len() > LONGEST_NOTE {
+            return Err(broken(format!("a note of {} bytes", note.len())));
+        }
         let note = String::from_utf8(note.to_vec()).map_err(|e| broken(e.to_string()))?;
         Ok((header, note, (MAGIC.len() + 4) as u64 + u64::from(length)))
     }
@@ -123,11 +150,20 @@ impl Context {
 
     /// Bytes of the packed bodies of planned keys.
     pub(super) fn packed_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
-        let one = |((purpose, _), level): (&(Purpose, usize), &usize)| {
-            let (_, special) = self.key_shape(*purpose, *level);
-            self.digits(*level).len() * self.row_bytes(*level, special).0
-        };
-        plan.iter().map(one).sum()
+        plan.iter().map(|((purpose, _), level)| self.body_bytes(*purpose, *level)).sum()
+    }
+
+    /// Bytes in memory of the keys for `needs` as [`Context::compact_keys`] makes them, exactly.
+    pub fn compact_key_bytes(&self, needs: &Needs) -> usize {
+        self.compact_bytes(&self.key_plan(needs))
+    }
+
+    /// Bytes in memory of planned keys that are packed, but for that of the user's products.
+    pub(super) fn compact_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
+        let ready = plan.get(&(Purpose::Multiply, 0)).map_or(0, |level| {
+            self.ready_size(Purpose::Multiply, *level) - self.body_bytes(Purpose::Multiply, *level)
+        });
+        self.packed_bytes(plan) + ready
     }
 
     /// Writes keys: about three eighths of their size in memory.
@@ -221,21 +257,7 @@ impl Context {
     /// # Errors
     /// `BadFile` for what is no such file or was altered, `WrongParams` for another set, `Memory` where they do not fit.
     pub fn read_keys(&self, input: impl Read) -> Result<CkksKeys> {
-        let mut input = Hashed { inner: input, digest: blake3::Hasher::new() };
-        let (header, _) = self.read_header(&mut input)?;
-        let (mut switches, mut bytes) = (BTreeMap::new(), 0);
-        for (purpose, tier, level, _) in &header.switches {
-            self.check_claim(*purpose, *tier as usize, *level as usize)?;
-            bytes += self.ready_size(*purpose, *level as usize);
-        }
-        require_memory("read keys", bytes)?;
-        for (purpose, tier, level, seed) in header.switches {
-            let (tier, level) = (tier as usize, level as usize);
-            let key = self.read_switch(purpose, level, seed, &mut input)?;
-            switches.insert((purpose, tier), Held::Ready(Arc::new(key)));
-        }
-        input.finish()?;
-        self.whole(header.key, switches)
+        self.keys_of(input, None, false)
     }
 
     /// [`Context::read_keys`] of a file.
@@ -243,7 +265,49 @@ impl Context {
     /// # Errors
     /// As [`Context::read_keys`], and `Io`.
     pub fn load_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
-        self.read_keys(BufReader::with_capacity(1 << 20, File::open(path).map_err(unreadable)?))
+        let (file, length) = opened(path.as_ref())?;
+        self.keys_of(file, length, false)
+    }
+
+    /// Reads keys of a file and keeps them packed in memory, as [`Context::compact_keys`] makes them.
+    ///
+    /// # Errors
+    /// As [`Context::load_keys`].
+    pub fn load_compact_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
+        let (file, length) = opened(path.as_ref())?;
+        self.keys_of(file, length, true)
+    }
+
+    /// Keys of a file of `length` bytes, if that is known, packed if `compact`, but for that of the user's products.
+    fn keys_of(&self, input: impl Read, length: Option<u64>, compact: bool) -> Result<CkksKeys> {
+        let mut input = Hashed { inner: input, digest: blake3::Hasher::new() };
+        let (header, at) = self.read_header(&mut input)?;
+        self.check_length(&header, at, length)?;
+        let packed = |purpose, tier: u32| compact && (purpose, tier) != (Purpose::Multiply, 0);
+        let size = |(purpose, tier, level, _): &(Purpose, u32, u32, PublicSeed)| {
+            let level = *level as usize;
+            match packed(*purpose, *tier) {
+                true => self.body_bytes(*purpose, level),
+                false => self.ready_size(*purpose, level),
+            }
+        };
+        require_memory("read keys", header.switches.iter().map(size).sum())?;
+        let mut switches = BTreeMap::new();
+        for (purpose, tier, level, seed) in header.switches {
+            let held = match packed(purpose, tier) {
+                true => {
+                    let key = self.read_packed(purpose, level as usize, seed, &mut input)?;
+                    Held::Stored(Arc::new(key))
+                }
+                false => {
+                    let key = self.read_switch(purpose, level as usize, seed, &mut input)?;
+                    Held::Ready(Arc::new(key))
+                }
+            };
+            switches.insert((purpose, tier as usize), held);
+        }
+        input.finish()?;
+        self.whole(header.key, switches)
     }
 
     /// Keys of a file that [`Context::write_keys`] wrote, which stay there: each is read, and its masks are drawn, when it is
@@ -254,15 +318,16 @@ impl Context {
     /// As [`Context::read_keys`], and `Io`.
     pub fn open_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
         let file = File::open(path).map_err(unreadable)?;
+        let length = file.metadata().map_err(unreadable)?.len();
         let again = file.try_clone().map_err(unreadable)?;
         let file = Arc::new(KeyFile::new(file).map_err(unreadable)?);
         let mut input = Hashed { inner: BufReader::new(again), digest: blake3::Hasher::new() };
         let (header, mut at) = self.read_header(&mut input)?;
+        self.check_length(&header, at, Some(length))?;
         let mut switches = BTreeMap::new();
         let mut row = vec![];
         for (purpose, tier, level, seed) in header.switches {
             let (tier, level) = (tier as usize, level as usize);
-            self.check_claim(purpose, tier, level)?;
             let (_, special) = self.key_shape(purpose, level);
             let bodies = Packed::File(file.clone(), at);
             let key = StoredKey { level, special, seed, bodies };
@@ -307,6 +372,55 @@ impl Context {
             Purpose::Galois(_) | Purpose::FromEphemeral => levels.contains(&level),
         });
         if fits { Ok(()) } else { Err(broken(format!("a key for level {level}"))) }
+    }
+
+    /// Refuses keys that the set does not have, and a file of another length than theirs.
+    fn check_length(&self, header: &Header, at: u64, length: Option<u64>) -> Result<()> {
+        let mut wanted = at + DIGEST;
+        for (purpose, tier, level, _) in &header.switches {
+            self.check_claim(*purpose, *tier as usize, *level as usize)?;
+            wanted += self.body_bytes(*purpose, *level as usize) as u64;
+        }
+        match length.filter(|length| *length != wanted) {
+            None => Ok(()),
+            Some(length) => {
+                let wanted = format!("evaluation keys of CKKS, {wanted} bytes");
+                let remedy = "copy the file again";
+                Err(Error::bad_file("read keys", wanted, format!("{length} bytes"), remedy))
+            }
+        }
+    }
+
+    /// Bytes of the bodies of a key, packed.
+    fn body_bytes(&self, purpose: Purpose, level: usize) -> usize {
+        let (_, special) = self.key_shape(purpose, level);
+        self.digits(level).len() * self.row_bytes(level, special).0
+    }
+
+    /// A key that stays packed, its residues checked.
+    fn read_packed(
+        &self,
+        purpose: Purpose,
+        level: usize,
+        seed: PublicSeed,
+        input: &mut Hashed<impl Read>,
+    ) -> Result<StoredKey> {
+        let (_, special) = self.key_shape(purpose, level);
+        let words = self.words_of(level, special);
+        let all = self.body_bytes(purpose, level);
+        let mut bodies: Vec<u8> = Vec::new();
+        bodies.try_reserve_exact(all).map_err(|e| {
+            let (wanted, remedy) = (format!("{:.2} GB", all as f64 / 1e9), "free memory");
+            Error::memory("read keys", wanted, e.to_string(), remedy)
+        })?;
+        let mut limb = vec![0.0; self.params().degree()];
+        for word in words.iter().cycle().take(self.digits(level).len() * words.len()) {
+            let at = bodies.len();
+            bodies.resize(at + self.limb_bytes(*word), 0);
+            input.take(&mut bodies[at..])?;
+            self.unpack(*word, &bodies[at..], &mut limb)?;
+        }
+        Ok(StoredKey { level, special, seed, bodies: Packed::Memory(bodies) })
     }
 
     fn read_switch(

@@ -8,6 +8,7 @@ use crate::{Error, Result};
 use bytemuck::Pod;
 use memmap2::MmapMut;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// From this size on a buffer is aligned to, and asks for, huge pages.
 const HUGE_PAGE: usize = 2 << 20;
@@ -66,7 +67,15 @@ pub fn require_memory(op: &'static str, bytes: usize) -> Result<()> {
 /// # Errors
 /// As [`require_memory`].
 pub(crate) fn require_memory_or(op: &'static str, bytes: usize, remedy: &str) -> Result<()> {
-    match (bytes >= CHECKED).then(available_memory).flatten() {
+    if bytes < CHECKED { Ok(()) } else { require_free(op, bytes, remedy) }
+}
+
+/// [`require_memory_or`] for requests of any size: what many threads will take piece by piece, when none of them can refuse.
+///
+/// # Errors
+/// As [`require_memory`].
+pub(crate) fn require_free(op: &'static str, bytes: usize, remedy: &str) -> Result<()> {
+    match available_memory() {
         Some(free) if bytes > free => Err(Error::memory(
             op,
             format!("{:.2} GB", bytes as f64 / 1e9),
@@ -74,6 +83,34 @@ pub(crate) fn require_memory_or(op: &'static str, bytes: usize, remedy: &str) ->
             remedy,
         )),
         _ => Ok(()),
+    }
+}
+
+/// What [`refuse`] throws, bytes.
+struct Refused(usize);
+
+/// Gives up work that has no other way to fail, deep within its loops, for want of so many bytes. [`or_refused`] catches it.
+pub(crate) fn refuse(bytes: usize) -> ! {
+    resume_unwind(Box::new(Refused(bytes)))
+}
+
+/// Runs work in which memory may end, and makes that an error. What else unwinds goes on unwinding.
+///
+/// # Errors
+/// Those of `work`; `Memory` where the system refused memory in the middle of it.
+pub fn or_refused<T>(op: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // What is half done is dropped; what is shared are free pieces of memory and keys that were expanded, whole each.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => done,
+        Err(thrown) => match thrown.downcast::<Refused>() {
+            Ok(refused) => Err(Error::memory(
+                op,
+                format!("{:.3} GB of work space besides what is taken", refused.0 as f64 / 1e9),
+                "a refusal of the system",
+                "free memory, or use fewer threads, fewer slots or keys that stay in their file",
+            )),
+            Err(other) => resume_unwind(other),
+        },
     }
 }
 
@@ -170,6 +207,20 @@ mod tests {
             b.as_mut_slice().fill(u64::MAX);
             assert!(b.as_slice().iter().all(|x| *x == u64::MAX));
         }
+    }
+
+    #[test]
+    fn what_is_given_up_for_want_of_memory_is_an_error_and_other_panics_are_not() {
+        let found = or_refused("bootstrap", || -> Result<()> { refuse(3_000_000) }).unwrap_err();
+        assert_eq!((found.kind(), found.detail().op), ("memory", "bootstrap"));
+        assert!(found.detail().wanted.starts_with("0.003 GB"), "{found}");
+        assert_eq!(or_refused("bootstrap", || Ok(7)).unwrap(), 7);
+        let other = || or_refused("bootstrap", || -> Result<()> { resume_unwind(Box::new("no")) });
+        let thrown = catch_unwind(other).unwrap_err();
+        assert_eq!(thrown.downcast_ref::<&str>(), Some(&"no"));
+        // From another thread too.
+        let join = || rayon::join(|| refuse(8), || ()).1;
+        assert_eq!(or_refused("x", || Ok(join())).err().map(|e| e.kind()), Some("memory"));
     }
 
     #[test]

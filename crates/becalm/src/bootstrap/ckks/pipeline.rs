@@ -82,7 +82,7 @@ impl<'a> Pipeline<'a> {
         })?;
         if !slots.is_power_of_two() || !(2..=params.slots()).contains(&slots) {
             let wanted = format!("a power of two of 2 to {} slots", params.slots());
-            let remedy = "use a power of two, at most that many; shorter vectors repeat";
+            let remedy = "choose one of these";
             return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
         }
         let baby = settings.baby;

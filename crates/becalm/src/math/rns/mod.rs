@@ -120,6 +120,17 @@ impl Ring {
         Pool::take(&self.pool, len)
     }
 
+    /// Bytes of memory that is kept to be used again.
+    pub(crate) fn kept(&self) -> usize {
+        self.pool.kept()
+    }
+
+    /// The most bytes that were in use at a time since this was asked before, and those that are now.
+    #[cfg(test)]
+    pub(crate) fn most(&self) -> [usize; 2] {
+        self.pool.most()
+    }
+
     /// Coefficients of word `i` to values.
     pub(crate) fn forward(&self, i: usize, limb: &mut [f64]) {
         self.count(0, 1);

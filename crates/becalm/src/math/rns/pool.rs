@@ -1,13 +1,25 @@
 //! Memory for limbs that is used again: a page that the system zeroes for the first time costs more than a transform.
 
 use crate::Result;
-use crate::math::buffer::Buffer;
+use crate::math::buffer::{Buffer, refuse};
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Free memory, by no particular order.
+/// Memory that is free, and how much is not.
 #[derive(Default)]
-pub(crate) struct Pool(Mutex<Vec<Memory>>);
+pub(crate) struct Pool(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// By no particular order.
+    free: Vec<Memory>,
+    /// Doubles of the free pieces.
+    kept: usize,
+    /// Doubles that are lent.
+    lent: usize,
+    /// The most that were.
+    most: usize,
+}
 
 /// Doubles of arbitrary content at first, given back to their pool when dropped.
 pub(crate) struct Scratch {
@@ -28,9 +40,16 @@ const KEPT: usize = 1 << 28;
 const LARGE: usize = 1 << 18;
 
 impl Memory {
-    fn new(len: usize) -> Memory {
+    /// Zeros; none when the system refuses.
+    fn new(len: usize) -> Option<Memory> {
         let large = if len >= LARGE { Buffer::new(len).ok() } else { None };
-        large.map_or_else(|| Memory::Small(vec![0.0; len]), Memory::Large)
+        if let Some(large) = large {
+            return Some(Memory::Large(large));
+        }
+        let mut small = Vec::new();
+        small.try_reserve_exact(len).ok()?;
+        small.resize(len, 0.0);
+        Some(Memory::Small(small))
     }
 
     fn capacity(&self) -> usize {
@@ -41,15 +60,66 @@ impl Memory {
     }
 }
 
+impl State {
+    fn lend(&mut self, capacity: usize) {
+        self.lent += capacity;
+        self.most = self.most.max(self.lent);
+    }
+}
+
 impl Pool {
-    /// `len` doubles: the smallest free piece of at least that and at most twice as much, or new ones.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `len` doubles: the smallest free piece of at least that and at most twice as much, or new ones. Where the system has none,
+    /// the free pieces of other sizes go back to it first; where that does not help, the work is given up
+    /// ([`or_refused`](crate::math::buffer::or_refused)).
     pub(crate) fn take(pool: &Arc<Pool>, len: usize) -> Scratch {
-        let mut free = pool.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(data) = pool.found(len) {
+            return Scratch { data, len, pool: pool.clone() };
+        }
+        let data = Memory::new(len).or_else(|| {
+            pool.clear();
+            Memory::new(len)
+        });
+        let data = data.unwrap_or_else(|| refuse(8 * len));
+        pool.state().lend(data.capacity());
+        Scratch { data, len, pool: pool.clone() }
+    }
+
+    fn found(&self, len: usize) -> Option<Memory> {
+        let mut state = self.state();
         let fits = |m: &Memory| (len..=2 * len).contains(&m.capacity());
-        let best = (0..free.len()).filter(|i| fits(&free[*i])).min_by_key(|i| free[*i].capacity());
-        let found = best.map(|i| free.swap_remove(i));
+        let all = state.free.iter().enumerate().filter(|(_, m)| fits(m));
+        let best = all.min_by_key(|(_, m)| m.capacity()).map(|(i, _)| i)?;
+        let found = state.free.swap_remove(best);
+        state.kept -= found.capacity();
+        state.lend(found.capacity());
+        Some(found)
+    }
+
+    /// Gives the free pieces back to the system.
+    fn clear(&self) {
+        let mut state = self.state();
+        state.kept = 0;
+        let free = std::mem::take(&mut state.free);
+        drop(state);
         drop(free);
-        Scratch { data: found.unwrap_or_else(|| Memory::new(len)), len, pool: pool.clone() }
+    }
+
+    /// Bytes of free pieces.
+    pub(crate) fn kept(&self) -> usize {
+        8 * self.state().kept
+    }
+
+    /// The most bytes that were lent at a time since this was asked before, and those that are now.
+    #[cfg(test)]
+    pub(crate) fn most(&self) -> [usize; 2] {
+        let mut state = self.state();
+        let found = [state.most, state.lent].map(|n| 8 * n);
+        state.most = state.lent;
+        found
     }
 }
 
@@ -97,10 +167,16 @@ impl Clone for Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let mut free = self.pool.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept: usize = free.iter().map(Memory::capacity).sum();
-        if self.data.capacity() > 0 && kept + self.data.capacity() <= KEPT {
-            free.push(std::mem::replace(&mut self.data, Memory::Small(vec![])));
+        let capacity = self.data.capacity();
+        if capacity == 0 {
+            return;
+        }
+        let mut state = self.pool.state();
+        state.lent = state.lent.saturating_sub(capacity);
+        // Without room to note it a piece goes back to the system.
+        if state.kept + capacity <= KEPT && state.free.try_reserve(1).is_ok() {
+            state.kept += capacity;
+            state.free.push(std::mem::replace(&mut self.data, Memory::Small(vec![])));
         }
     }
 }

@@ -1,0 +1,169 @@
+//! Memory that running a CKKS program takes beside its keys, the matrices that are kept and its arguments: from above, known
+//! before it runs, because the threads that take it piece by piece cannot refuse.
+//!
+//! Counted in polynomials of one word, N doubles. At ℓ words, α special words and β digits a key switch by T threads has the digits
+//! prepared, 2ℓ + β; the sum under Q·P, 2(ℓ + α); what is divided and the quotient, 3ℓ + 2α + 1; and four lifted words of
+//! each digit for each thread, 4βT. Registers are those alive at an instruction. Pieces that are used again may be larger than
+//! what they are used for: an eighth more. A test holds it against what was taken.
+
+use crate::cipher::{CkksKeys, Held};
+use crate::ckks::{Context, Steps};
+use crate::program::Reg;
+use crate::program::ckks::{CkksOp, CkksProgram};
+
+/// What is to be run, on what.
+pub(super) struct Run<'a> {
+    pub(super) context: &'a Context,
+    pub(super) program: &'a CkksProgram,
+    pub(super) keys: &'a CkksKeys,
+    /// Bytes of each matrix that is encoded when its turn comes; none of those that are kept.
+    pub(super) encoded: &'a [usize],
+    pub(super) threads: usize,
+}
+
+impl Run<'_> {
+    /// The most bytes at a time.
+    pub(super) fn bytes(&self) -> usize {
+        let program = self.program;
+        let size = |r: &Reg| 2 * self.context.words(program.reg(*r).level) * self.limb();
+        let last = program.last_uses();
+        let mut alive: usize = program.inputs().iter().map(size).sum();
+        let mut most = alive;
+        for (i, op) in program.ops().iter().enumerate() {
+            alive += size(&op.result());
+            most = most.max(alive + self.limbs(op) * self.limb() + self.made(op));
+            alive -= last[i].iter().map(size).sum::<usize>();
+        }
+        // Permutations stay, four bytes a value.
+        let permutations = program.needs().rotations.len() * self.limb() / 2;
+        most + most / 8 + permutations
+    }
+
+    fn limb(&self) -> usize {
+        8 * self.context.params().degree()
+    }
+
+    /// Polynomials of one word that an instruction takes.
+    fn limbs(&self, op: &CkksOp) -> usize {
+        let program = self.program;
+        let sources = op.sources();
+        let level = match op {
+            CkksOp::RaiseModulus { dst, .. } => program.reg(*dst).level,
+            _ => sources.iter().map(|r| program.reg(*r).level).max().unwrap_or(0),
+        };
+        let (words, special) = (self.context.words(level), self.context.special());
+        let (wide, digits) = (words + special, self.context.digits(level).len());
+        let switch =
+            2 * words + digits + 2 * wide + 2 * wide + 1 + words + self.threads * 4 * digits;
+        match op {
+            CkksOp::Linear { map, .. } => {
+                let map = &program.maps()[*map as usize];
+                let Steps { babies, giant, .. } = map.matrix.steps(map.baby);
+                let sums = 2 * wide * (giant + 2);
+                3 * words + sums + switch + self.threads * 2 * (babies + 2)
+            }
+            CkksOp::Polynomial { polynomial, .. } => {
+                let depth = program.polynomials()[*polynomial as usize].depth();
+                // The basis, the sums of a division within a division, two factors in other words.
+                2 * words * (depth + 2) + 3 * words * depth + 4 * words + switch
+            }
+            CkksOp::DoubleAngle { .. } | CkksOp::Multiply { .. } => 9 * words + switch,
+            CkksOp::RaiseModulus { .. } | CkksOp::Conjugate { .. } | CkksOp::Rotate { .. } => {
+                3 * words + switch
+            }
+            CkksOp::Trace { .. } => 7 * words + switch,
+            CkksOp::Rescale { .. } => 2 * words + switch,
+            _ => 4 * words,
+        }
+    }
+
+    /// Bytes of the matrix and the keys that are made for an instruction and dropped behind it.
+    fn made(&self, op: &CkksOp) -> usize {
+        let map = match op {
+            // Also a vector and its coefficients for each thread.
+            CkksOp::Linear { map, .. } => match self.encoded.get(*map as usize) {
+                None | Some(0) => 0,
+                Some(bytes) => bytes + self.threads * 4 * self.limb(),
+            },
+            _ => 0,
+        };
+        let in_file = |held: &Held| matches!(held, Held::Stored(key) if !key.in_memory());
+        if !self.keys.switches.values().any(in_file) {
+            return map;
+        }
+        let plan = self.context.key_plan(&self.program.needs_of(op));
+        let read =
+            plan.iter().filter(|(which, _)| self.keys.switches.get(which).is_some_and(in_file));
+        map + read.map(|((p, _), level)| self.context.ready_size(*p, *level)).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::CkksSession;
+    use crate::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
+    use crate::cipher::Rlwe;
+    use crate::ckks::Evaluator;
+    use crate::math::complex::Complex;
+    use crate::params::CkksParams;
+
+    #[derive(PartialEq)]
+    enum Form {
+        Ready,
+        Compact,
+        File,
+    }
+
+    /// What a run takes at the most is below what is said before, and not far.
+    fn hold(context: &Context, name: &str, program: &CkksProgram, within: usize, form: Form) {
+        let secret = context.secret_key().unwrap();
+        let needs = program.needs();
+        let keys = match form {
+            Form::Compact => context.compact_keys(&secret, &needs, None, |_, _| true),
+            _ => context.keys(&secret, &needs),
+        };
+        let mut keys = keys.unwrap();
+        if form == Form::File {
+            let path = std::env::temp_dir().join(format!("becalm-work-{}", std::process::id()));
+            context.write_keys(&keys, std::fs::File::create(&path).unwrap()).unwrap();
+            keys = context.open_keys(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+        }
+        let evaluator = Evaluator::new(context, &keys).unwrap();
+        let session = CkksSession::within(evaluator, program, within).unwrap();
+        let m = [Complex::from(0.5)];
+        let x = context.encrypt(&m, context.params().levels, &secret).unwrap();
+        let said = session.work_bytes();
+        let inputs: Vec<&Rlwe> = program.inputs().iter().map(|_| &x).collect();
+        let [_, before] = context.ring().most();
+        session.run(&inputs).unwrap();
+        let taken = context.ring().most()[0] - before;
+        println!("{name}: {taken} bytes taken, {said} said");
+        assert!(taken <= said, "{name}: {taken} bytes taken, {said} said");
+        assert!(said < 3 * taken, "{name}: {taken} bytes taken, {said} said");
+    }
+
+    #[test]
+    fn a_run_takes_what_was_said_and_no_more() {
+        let toy = |name| Context::new(CkksParams::named(name).unwrap(), true).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let of = |values| Settings { values, ..Settings::default() };
+        pool.install(|| {
+            let context = toy("ckks_toy_12");
+            for values in [Values::Complex, Values::Real, Values::Merged] {
+                let program = regular(&context, &of(values)).unwrap();
+                hold(&context, &format!("regular {values:?}"), &program, usize::MAX, Form::Ready);
+            }
+            let program = regular(&context, &Settings { baby: 8, ..Settings::default() }).unwrap();
+            hold(&context, "no matrix kept", &program, 0, Form::Ready);
+            hold(&context, "compact", &program, usize::MAX, Form::Compact);
+            hold(&context, "in a file", &program, 0, Form::File);
+            let few = sparse(&context, 32, &Settings::default()).unwrap();
+            hold(&context, "sparse", &few, usize::MAX, Form::Ready);
+            let first = toy("ckks_toy_slots_first");
+            let program = lossy(&first, &of(Values::Real)).unwrap();
+            hold(&first, "lossy", &program, usize::MAX, Form::Ready);
+        });
+    }
+}

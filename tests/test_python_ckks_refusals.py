@@ -1,0 +1,227 @@
+"""What CKKS refuses, and what it takes in another form: memory, keys of others, arguments."""
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import becalm
+from becalm import ckks
+from becalm.desilo import ToyEngine
+
+TOY = {"allow_insecure": True, "progress": False}
+
+#: Bootstraps while less and less memory is allowed, at their start and in their middle.
+MEMORY = """
+import resource
+import becalm
+
+NEVER = resource.RLIM_INFINITY
+
+def limit(more):
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (NEVER if more is None else size + more, NEVER))
+
+def bootstrapped(secret, x, **options):
+    try:
+        y = x.bootstrap(**options)
+        limit(None)
+        assert abs(secret.decrypt(y)[0] - 0.5) < 1e-4
+        return "made"
+    except becalm.OutOfMemory as e:
+        limit(None)
+        assert e.remedy, e
+        return "refused"
+
+def fresh():
+    # Read from a file: the work space of key generation is not there to be used again.
+    server = becalm.load(path, allow_insecure=True, threads=2)
+    return server, server.attach(x)
+
+import sys
+path = sys.argv[1]
+secret, first = becalm.keygen("ckks_toy_12", allow_insecure=True, progress=False)
+x = secret.encrypt([0.5], level=0)
+first.save(path)
+for more in (1 << 30, 64 << 20, 32 << 20, 24 << 20, 16 << 20, 8 << 20):
+    server, y = fresh()
+    limit(more)
+    print(more >> 20, bootstrapped(secret, y))
+server, y = fresh()
+print("middle", bootstrapped(secret, y, progress=lambda done, of: limit(-(4 << 20))))
+print("after", bootstrapped(secret, y))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses as Linux has them")
+def test_memory_that_ends_is_an_error_and_no_abort(tmp_path):
+    command = [sys.executable, "-c", MEMORY, str(tmp_path / "keys")]
+    # Small pieces cannot be refused (docs/bootstrap/ckks_regular.md): room for them is there.
+    room = {**os.environ, "MALLOC_TOP_PAD_": str(32 << 20)}
+    done = subprocess.run(command, capture_output=True, text=True, env=room)
+    assert done.returncode == 0, f"{done.returncode}: {done.stdout}{done.stderr[-2000:]}"
+    said = dict(line.split() for line in done.stdout.splitlines())
+    assert said["1024"] == "made" and said["8"] == "refused" and said["after"] == "made", said
+
+
+@pytest.fixture(scope="module")
+def keys():
+    return becalm.keygen("ckks_toy_12", slots=32, bootstrap="small", rotations=[1], **TOY)
+
+
+@pytest.fixture(scope="module")
+def other():
+    return becalm.keygen("ckks_toy_12", slots=32, bootstrap=None, **TOY)
+
+
+def test_ciphertexts_of_another_key_are_refused_where_they_come_in(keys, other, tmp_path):
+    secret, server = keys
+    x = other.secret.encrypt([0.5])
+    x.save(tmp_path / "x")
+    refused = [
+        lambda: server.attach(x),
+        lambda: server.load(tmp_path / "x"),
+        lambda: server.from_bytes(x.to_bytes()),
+        lambda: secret.load(tmp_path / "x"),
+        lambda: secret.bits_to_share(x, queries=1),
+    ]
+    for i, call in enumerate(refused):
+        with pytest.raises(becalm.WrongKey) as e:
+            call()
+        assert other.secret.key_id in e.value.got and secret.key_id in e.value.wanted, i
+    assert other.server.load(tmp_path / "x").key_id == x.key_id
+
+
+def test_a_ciphertext_that_travelled_is_computed_with_by_the_threads_of_its_server(keys):
+    secret, server = keys
+    x = pickle.loads(pickle.dumps(secret.encrypt([0.5])))
+    with pytest.raises(becalm.WrongKey, match="attach"):
+        x.rotate(1)
+    y = server.attach(x)
+    assert abs(secret.decrypt(y * y)[0] - 0.25) < 1e-6
+    with pytest.raises(becalm.WrongParams, match="one set"):
+        x._native.on(ckks._native.CkksContext("ckks_toy_precise", True, 1))
+
+
+def test_arguments_that_cannot_be(keys):
+    secret, server = keys
+    x = secret.encrypt([0.5])
+    refused = [
+        ("none of them", lambda: becalm.keygen("ckks", kinds=[])),
+        ("a power of two of 2 to 2048", lambda: becalm.keygen("ckks_toy_12", slots=-1, **TOY)),
+        ("a power of two of 2 to 2048", lambda: becalm.keygen("ckks_toy_12", slots=0, **TOY)),
+        ("got 33; choose one of these", lambda: becalm.keygen("ckks_toy_12", slots=33, **TOY)),
+        ("an integer as slots", lambda: becalm.keygen("ckks_toy_12", slots="all", **TOY)),
+        ("another kind than sparse", lambda: server.bootstrap_pair(x, x)),
+        ("a level from 0 to 10, got -1", lambda: x.level_down(-1)),
+        ("the bytes of a file, got str", lambda: server.from_bytes("abc")),
+        ("the path of a file, got NoneType", lambda: x.save(None)),
+        ("the path of a file, got NoneType", lambda: server.save(None)),
+        ("the path of a file, got NoneType", lambda: secret.save(None)),
+        ("the path of a file, got int", lambda: server.load(3)),
+        ("the path of a file, got int", lambda: ckks.load_server(3)),
+        ("queries of 1 or more, got -1", lambda: secret.bits_to_share(x, queries=-1)),
+        ("queries of 1 or more, got 0", lambda: secret.bits_to_share(x, queries=0)),
+    ]
+    refused += [
+        ("a bound of 1 to 2^60", lambda b=b: secret.bits_to_share(x, queries=1, bound=b))
+        for b in (float("nan"), 0.0, -3, float("inf"))
+    ]
+    for words, call in refused:
+        with pytest.raises(becalm.BadInput) as e:
+            call()
+        assert words in str(e.value) and e.value.remedy, str(e.value)
+    for name in ("ckks", "tfhe_2_2", None):
+        with pytest.raises(TypeError, match="'foo'"):
+            becalm.keygen(name, foo=1)
+    assert ckks.price("ckks_toy_12", kinds=("lossy", "lossy")).kinds == ("lossy",)
+    with pytest.raises(becalm.WrongParams, match="did you mean `ckks_regular`"):
+        ckks.params("ckks_regula")
+    with pytest.raises(becalm.WrongParams, match=r"becalm\.ckks\.params"):
+        becalm.params("ckks_regular")
+    with pytest.raises(becalm.WrongParams, match="did you mean `tfhe_2_2`"):
+        becalm.keygen("ckks_tfhe_2_2", progress=False)
+
+
+def test_values_are_checked_for_every_kind_of_a_set():
+    secret, server = becalm.keygen("ckks_toy_precise", kinds="precise", **TOY)
+    signs = np.where(np.arange(2048) % 2, -1.0, 1.0)
+    for kind in (None, "precise", "regular"):
+        server.check(signs, kind)
+        with pytest.raises(becalm.BadInput, match=r"at most 1\.25"):
+            server.check(2 * signs, kind)
+    y = secret.encrypt(signs, level=0).bootstrap("precise")
+    assert abs(secret.decrypt(y) - signs).max() < 1e-5
+
+
+def test_compact_keys_stay_compact(tmp_path, rng):
+    options = {"slots": 32, "bootstrap": "small", "rotations": [5]}
+    secret, server = becalm.keygen("ckks_toy_12", compact=True, **options, **TOY)
+    packed, whole = (ckks.price("ckks_toy_12", compact=c, **options) for c in (True, False))
+    assert packed.compact and packed.memory_bytes == server.nbytes < 0.6 * whole.memory_bytes
+    assert packed.stored_bytes == whole.stored_bytes
+    assert whole.peak_bytes - packed.peak_bytes == whole.memory_bytes - packed.memory_bytes
+    server.save(tmp_path / "keys")
+    again = becalm.load(tmp_path / "keys", allow_insecure=True)
+    ready = ckks.load_server(tmp_path / "keys", allow_insecure=True, compact=False)
+    assert (again.nbytes, ready.nbytes) == (server.nbytes, whole.memory_bytes)
+    ready.save(tmp_path / "ready")
+    assert ckks.load_server(tmp_path / "ready", allow_insecure=True).nbytes == ready.nbytes
+    x = secret.encrypt(rng.uniform(-1, 1, 32), level=0)
+    made = [s.attach(x).bootstrap().to_bytes() for s in (server, again, ready)]
+    assert made[0] == made[1] == made[2]
+    with pytest.raises(becalm.BadInput, match="both"):
+        ckks.load_server(tmp_path / "keys", compact=True, memory="low")
+    low = ckks.load_server(tmp_path / "keys", allow_insecure=True, memory="low")
+    assert low.nbytes == 0
+
+
+def test_secret_keys_say_their_set(keys, tmp_path):
+    secret, server = keys
+    secret.save(tmp_path / "secret")
+    server.save(tmp_path / "server")
+    again = ckks.load_secret_key(tmp_path / "secret", slots=32, allow_insecure=True)
+    assert (again.key_id, again.params.name, again.slots) == (secret.key_id, "ckks_toy_12", 32)
+    with pytest.raises(becalm.Insecure):
+        ckks.load_secret_key(tmp_path / "secret")
+    with pytest.raises(becalm.WrongParams, match="ckks_toy_precise"):
+        ckks.load_secret_key(tmp_path / "secret", "ckks_toy_precise", allow_insecure=True)
+    with pytest.raises(becalm.BadFile, match="a secret key of CKKS"):
+        ckks.load_secret_key(tmp_path / "server", allow_insecure=True)
+    with pytest.raises(becalm.BadInput, match="a power of two"):
+        ckks.load_secret_key(tmp_path / "secret", slots=33, allow_insecure=True)
+    whole = (tmp_path / "server").read_bytes()
+    (tmp_path / "server").write_bytes(whole[:-10])
+    with pytest.raises(becalm.BadFile, match=f"{len(whole)} bytes, got {len(whole) - 10} bytes"):
+        ckks.load_server(tmp_path / "server", allow_insecure=True)
+    command = [sys.executable, "-m", "becalm", "inspect", str(tmp_path / "server")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"NOT WHOLE: {len(whole)} bytes wanted" in said and "10 are missing" in said, said
+    assert '"kinds": ["sparse"]' in said, "the note"
+
+
+def test_what_a_level_holds_is_known(keys):
+    secret, _ = keys
+    x = secret.encrypt([0.5], level=1)
+    for level, bits in ((0, 6), (1, 49), (2, 92), (10, 92)):  # as docs/ckks.md has them
+        assert abs(np.log2(secret.encrypt([0.5], level=level).largest) - bits) < 0.1, level
+    assert secret.encrypt([50.0], level=1).largest == x.largest
+    y = secret.encrypt([50.0], level=1) * 1
+    assert y.largest > 50 and abs(secret.decrypt(y)[0] - 50) < 1e-3
+    with pytest.raises(becalm.TooNoisy, match="what level"):
+        z = secret.encrypt([0.5])
+        for _ in range(10):
+            z = z * 1e18
+
+
+def test_slot_counts_and_long_messages_are_as_desilofhe_has_them():
+    engine = ToyEngine(slot_count=33)
+    assert engine.slot_count == 64
+    secret = engine.create_secret_key()
+    x = engine.encrypt(np.ones(65), secret)
+    assert len(engine.decrypt(x, secret)) == 128 and "128 real values" in repr(x)
+    with pytest.raises(becalm.BadInput, match="a level from 0 to"):
+        engine.level_down(x, -1)
