@@ -69,7 +69,7 @@ impl CircuitArgs {
     /// Refuses what only a circuit has a use for.
     fn require_unused(&self) -> Result<()> {
         let given = [("--params", self.params.is_some()), ("--goal", self.goal.is_some())];
-        for (flag, _) in given.iter().filter(|(_, given)| *given) {
+        if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
             let file = self.circuit.display();
             bail!("{file} is compiled, for one set: leave {flag} out, or give the circuit");
         }
