@@ -197,8 +197,8 @@ pub type Save<'a> = &'a mut dyn FnMut(&Report) -> Result<()>;
 /// Measures every set; the report is saved with each row.
 ///
 /// # Errors
-/// A set of no such name, or below 128 bits, before anything is measured; what saving says. A refused or failed set is part of
-/// the report.
+/// A set of no such name, or below 128 bits, or a file that cannot be written, before anything is measured. A refused or failed
+/// set is part of the report.
 pub fn measure(backend: &dyn Backend, plan: &Plan, save: Save) -> Result<Report> {
     let sets = plan.sets.iter().map(|name| -> Result<(&TfheParams, bool)> {
         let params = TfheParams::named(name)?;
@@ -220,7 +220,7 @@ pub fn measure(backend: &dyn Backend, plan: &Plan, save: Save) -> Result<Report>
             set.failed = Some(report::spoken(&format!("{e:#}"), FLAG));
             set.rows.clear();
         }
-        save(&report)?;
+        _ = save(&report);
     }
     Ok(report)
 }
@@ -245,6 +245,8 @@ fn of_set(
             .get_or_insert_with(|| format!("{} and what follows: {OVER}", params.name));
         return Ok(());
     }
+    // Before the keys, which take long.
+    backend.accepts(params)?;
     let secret = SecretKey::generate(params, allowed)?;
     let keys = secret.evaluation_key()?;
     let needs = Need::all_of(&keys);
@@ -265,7 +267,8 @@ fn of_set(
             set.formula_log2
         );
     }
-    save(report)?;
+    // What cannot be written now is said at the end, when it is written again.
+    _ = save(report);
     let largest = plan.batch.max(1);
     let cases = cases(&secret, &keys, &evaluator, largest)?;
     drop(evaluator);
@@ -279,7 +282,7 @@ fn of_set(
             }
             let row = timed(session.as_mut(), &secret, case, batch, plan)?;
             last(report).rows.push(row);
-            save(report)?;
+            _ = save(report);
         }
     }
     Ok(())

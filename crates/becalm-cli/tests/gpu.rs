@@ -267,6 +267,14 @@ fn times_hold_no_copies_and_end_in_time() {
         Ok(())
     });
     let cut = cut.unwrap();
+    // A disk that is full meanwhile takes no figures away; a file that can never be written is said before.
+    let mut calls = 0;
+    let full = measure(&slow(), &Plan { until: Duration::MAX, ..wanted.clone() }, &mut |_| {
+        calls += 1;
+        if calls == 1 { Ok(()) } else { anyhow::bail!("the disk is full") }
+    });
+    assert!(full.unwrap().sets.iter().all(|set| set.failed.is_none() && !set.rows.is_empty()));
+    assert!(measure(&slow(), &wanted, &mut |_| anyhow::bail!("the disk is full")).is_err());
     std::fs::remove_file(&path).unwrap();
     assert!(saved.len() > 4 && saved[0] == 0, "{saved:?}");
     let rows: Vec<usize> = cut.sets[0].rows.iter().map(|row| row.runs).collect();

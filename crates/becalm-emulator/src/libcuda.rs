@@ -8,9 +8,10 @@ use becalm_cuda::{Argument, Device, STREAMS};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// Writes a result where the caller wants it.
-unsafe fn set<T>(out: *mut T, value: T) {
+unsafe fn set<T>(out: *mut T, value: T) -> Done<()> {
     // SAFETY: the driver's calls are given places for what they return.
     unsafe { out.write(value) };
+    Ok(())
 }
 
 #[unsafe(no_mangle)]
@@ -21,13 +22,13 @@ extern "C" fn cuInit(_flags: c_uint) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
     // SAFETY: as for all of these, the places are the caller's, as the driver's documentation has them.
-    call(|_| unsafe { Ok(set(count, 1)) })
+    call(|_| unsafe { set(count, 1) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
     // SAFETY: as above.
-    call(|_| if ordinal == 0 { unsafe { Ok(set(device, 0)) } } else { Err(NO_DEVICE) })
+    call(|_| if ordinal == 0 { unsafe { set(device, 0) } } else { Err(NO_DEVICE) })
 }
 
 #[unsafe(no_mangle)]
@@ -57,14 +58,14 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, what: c_int, _devic
             _ => return Err(told(INVALID_VALUE, &format!("attribute {what} of a device"))),
         };
         // SAFETY: as above.
-        unsafe { Ok(set(value, found as c_int)) }
+        unsafe { set(value, found as c_int) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: c_int) -> c_int {
     // SAFETY: as above.
-    call(|driver| unsafe { Ok(set(bytes, driver.device.info().memory as usize)) })
+    call(|driver| unsafe { set(bytes, driver.device.info().memory as usize) })
 }
 
 #[unsafe(no_mangle)]
@@ -72,7 +73,7 @@ unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut u64, _device: c_int)
     call(|driver| {
         driver.contexts += 1;
         // SAFETY: as above.
-        unsafe { Ok(set(context, 1)) }
+        unsafe { set(context, 1) }
     })
 }
 
@@ -98,10 +99,9 @@ unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_i
         let bytes = driver.device.free_memory().map_err(code)?;
         // SAFETY: as above.
         unsafe {
-            set(free, bytes as usize);
-            set(total, driver.device.info().memory as usize);
+            set(free, bytes as usize)?;
+            set(total, driver.device.info().memory as usize)
         }
-        Ok(())
     })
 }
 
@@ -112,7 +112,7 @@ unsafe extern "C" fn cuMemAlloc_v2(at: *mut u64, bytes: usize) -> c_int {
         let place = driver.device.allocate(bytes as u64).map_err(code)?;
         driver.handles.insert(place, Handle::Memory);
         // SAFETY: as above.
-        unsafe { Ok(set(at, place)) }
+        unsafe { set(at, place) }
     })
 }
 
@@ -170,7 +170,7 @@ unsafe extern "C" fn cuModuleLoadData(module: *mut u64, image: *const c_void) ->
         // SAFETY: an image is as long as it says.
         let ring = unsafe { ring_of(image.cast()) }.ok_or(INVALID_IMAGE)?;
         // SAFETY: as above.
-        unsafe { Ok(set(module, driver.add(Handle::Module(ring)))) }
+        unsafe { set(module, driver.add(Handle::Module(ring))) }
     })
 }
 
@@ -200,7 +200,7 @@ unsafe extern "C" fn cuModuleGetFunction(
         let kernel = KERNELS.iter().find(|k| k.0 == name).ok_or(NOT_FOUND)?;
         let made = driver.add(Handle::Function(module, kernel, SHARED));
         // SAFETY: as above.
-        unsafe { Ok(set(function, made)) }
+        unsafe { set(function, made) }
     })
 }
 
@@ -232,7 +232,7 @@ unsafe extern "C" fn cuStreamCreate(stream: *mut u64, flags: c_uint) -> c_int {
         let number = driver.streams % STREAMS;
         driver.streams += 1;
         // SAFETY: as above.
-        unsafe { Ok(set(stream, driver.add(Handle::Stream(number)))) }
+        unsafe { set(stream, driver.add(Handle::Stream(number))) }
     })
 }
 
@@ -264,7 +264,7 @@ unsafe extern "C" fn cuEventCreate(event: *mut u64, flags: c_uint) -> c_int {
             return Err(INVALID_VALUE);
         }
         // SAFETY: as above.
-        unsafe { Ok(set(event, driver.add(Handle::Event(None)))) }
+        unsafe { set(event, driver.add(Handle::Event(None))) }
     })
 }
 
@@ -337,7 +337,7 @@ unsafe extern "C" fn cuStreamEndCapture(stream: u64, graph: *mut u64) -> c_int {
     call(|driver| {
         let made = driver.add(Handle::Graph(ended?));
         // SAFETY: as above.
-        unsafe { Ok(set(graph, made)) }
+        unsafe { set(graph, made) }
     })
 }
 
@@ -368,7 +368,7 @@ unsafe extern "C" fn cuGraphInstantiateWithFlags(
         };
         let made = Handle::Executable(*recording);
         // SAFETY: as above.
-        unsafe { Ok(set(executable, driver.add(made))) }
+        unsafe { set(executable, driver.add(made)) }
     })
 }
 
@@ -498,13 +498,13 @@ unsafe fn argument(at: *const c_void, kind: u8) -> Argument {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorName(_code: c_int, text: *mut *const c_char) -> c_int {
     // SAFETY: as above.
-    unsafe { set(text, c"CUDA_ERROR_EMULATED".as_ptr()) };
+    unsafe { text.write(c"CUDA_ERROR_EMULATED".as_ptr()) };
     0
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorString(_code: c_int, text: *mut *const c_char) -> c_int {
     // SAFETY: as above.
-    unsafe { set(text, c"an error of the emulated driver".as_ptr()) };
+    unsafe { text.write(c"an error of the emulated driver".as_ptr()) };
     0
 }

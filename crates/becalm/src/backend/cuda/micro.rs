@@ -36,6 +36,9 @@ pub struct Micro {
 /// The ring whose code has the microbenchmarks.
 const RING: &Ring = &RINGS[1];
 
+/// One kind of them.
+type Part = fn(&Bench, &mut Vec<Figure>) -> Result<()>;
+
 /// A device, and room for what the kernels write.
 struct Bench {
     device: Arc<dyn Device>,
@@ -209,7 +212,7 @@ impl Cuda {
         let sums = Block::new(&device, "micro", words * 8)?;
         let bench = Bench { device, out, sums, rounds: rounds.max(1) };
         let mut found = Micro::default();
-        let parts: [fn(&Bench, &mut Vec<Figure>) -> Result<()>; 5] =
+        let parts: [Part; 5] =
             [Bench::barriers, Bench::arithmetic, Bench::cache, Bench::launches, Bench::recording];
         for part in parts {
             if let Err(e) = part(&bench, &mut found.figures) {
