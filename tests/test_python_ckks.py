@@ -250,6 +250,11 @@ def test_a_file_of_keys_says_what_they_are_for(keys, tmp_path):
     y = few.secret.encrypt([0.25] * 32, level=0)
     for one in (there, low):
         assert error(few.secret.decrypt(one.bootstrap(y)), [0.25] * 32) < 2.0**-14
+    # Keys of other baby steps than the size has now.
+    for note in ('{"kinds": ["regular"], "bootstrap": "medium"}', few.server._plan.note()):
+        few.server._keys.save(tmp_path / "old", note.replace('"baby": 2', '"baby": 3'))
+        with pytest.raises(becalm.BadFile, match="make the keys again"):
+            ckks.load_server(tmp_path / "old", allow_insecure=True)
     # A note is read, not trusted: what cannot be is refused, what is none is left out.
     native = few.server._keys
     for note in ("", "[]", "{", "[" * 4000, '{"kinds": 3}', '{"kinds": [3]}', '{"bootstrap": 7}'):

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from becalm import _native, _values
-from becalm.errors import BadInput, OutOfMemory, WrongParams
+from becalm.errors import BadFile, BadInput, OutOfMemory, WrongParams
 
 #: Baby steps of the matrices for each size of the keys.
 SIZES = dict(_native.KEY_SIZES)
+#: The same before files said so.
+OLD_SIZES = {"small": 2, "medium": 4, "large": 8}
 #: Bootstraps; `precise` is the regular one of a set with the arcsine.
 KINDS = ("regular", "sparse", "lossy", "sign", "precise")
 #: What stands for the size of the keys in their file.
@@ -198,7 +200,8 @@ class Plan:
     def note(self) -> str:
         """What the keys are for, to be written into their file."""
         size = self.size if self.kinds else None
-        note = {"slots": self.slots, "kinds": self.kinds, "bootstrap": size}
+        baby = SIZES[self.size] if self.kinds else None
+        note = {"slots": self.slots, "kinds": self.kinds, "bootstrap": size, "baby": baby}
         return json.dumps({**note, "stage_count": self.stage_count, "compact": self.compact})
 
     def remedy(self, kind: str, stage_count: int | None) -> str:
@@ -242,6 +245,10 @@ def noted(note: str) -> dict[str, Any]:
     size = found.get("bootstrap", "medium")
     if not (size is None or isinstance(size, str)):
         return {}
+    if kinds and size in SIZES and found.get("baby", OLD_SIZES[size]) != SIZES[size]:
+        wanted = f"{size} keys of {SIZES[size]} baby steps"
+        got, remedy = "keys of another number, from another version", "make the keys again"
+        raise BadFile("load", wanted, got, remedy)
     packed = found.get("compact", False) is True
     return {**whole, "kinds": kinds, "bootstrap": size, "compact": packed}
 

@@ -35,7 +35,7 @@ pub struct Args {
     /// On a GPU: only what the design of bootstraps rests on: barriers, arithmetic, caches, launches.
     #[arg(long)]
     micro: bool,
-    /// On a GPU: minutes after which nothing more is begun; what was measured until then is the report.
+    /// On a GPU: minutes after which no further set or batch is begun; what was measured until then is the report.
     #[arg(long, default_value_t = 8.0, value_parser = report::positive)]
     minutes: f64,
     /// Threads; 0 for all.

@@ -15,8 +15,8 @@ use becalm::program::ckks::CkksProgram;
 use serde::Serialize;
 use std::time::Instant;
 
-/// Memory that a regular bootstrap at N = 2^16 takes with its keys, and some to spare.
-const FULL_MEMORY: usize = 8_000_000_000;
+/// Memory that a regular bootstrap at N = 2^16 takes with its keys, and some to spare, for each of [`KEY_SIZES`].
+const FULL_MEMORY: [usize; KEY_SIZES.len()] = [5_500_000_000, 8_000_000_000, 11_500_000_000];
 /// Values of the sparse bootstrap, unless others are asked for.
 const SPARSE: usize = 1024;
 /// By how many bits results may miss the precision of the formulas before they are wrong: the mean, and the worst slot.
@@ -170,13 +170,14 @@ fn choose(
         return Ok((params, None));
     }
     let (standard, toy) = job.sets();
-    if full || require_memory("run", FULL_MEMORY).is_ok() {
+    let size = KEY_SIZES.iter().position(|(name, _)| *name == job.keys).unwrap_or(1);
+    if full || require_memory("run", FULL_MEMORY[size]).is_ok() {
         return Ok((CkksParams::named(standard)?, None));
     }
     let params = CkksParams::named(toy)?;
     let why = format!(
         "N = 2^16 takes {} of memory, more than is free: N = 2^{} instead, which protects nothing (--full insists)",
-        megabytes(FULL_MEMORY),
+        megabytes(FULL_MEMORY[size]),
         params.log2_degree
     );
     Ok((params, Some(why)))

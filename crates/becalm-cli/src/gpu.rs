@@ -8,11 +8,13 @@ use crate::bench::{Case, cases};
 use crate::report::{self, table};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Evaluator, Figure, Micro, Session, batch_of};
+use becalm::cipher::file::replace;
 use becalm::cipher::{Ciphertext, Encoding, Lwe, SecretKey};
 use becalm::params::{Kind, TfheParams};
 use becalm::program::Need;
 use becalm::tfhe::{Table, noise};
 use serde::Serialize;
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -239,7 +241,8 @@ fn of_set(
     report: &mut Report,
     save: Save,
 ) -> Result<()> {
-    if plan.is_over() {
+    // One set is measured however little time there is.
+    if plan.is_over() && report.sets.iter().any(|set| set.bootstraps > 0) {
         report
             .unfinished
             .get_or_insert_with(|| format!("{} and what follows: {OVER}", params.name));
@@ -394,13 +397,15 @@ fn right(secret: &SecretKey, case: &Case, results: &Lwe) -> Result<()> {
 pub fn saving(json: Option<&Path>) -> impl FnMut(&Report) -> Result<()> {
     // What is no file, or is not there yet to be known as none, is written at the end.
     let file = json.filter(|path| path.as_os_str() != "-" && (path.is_file() || !path.exists()));
-    move |found| {
-        let Some(path) = file else { return Ok(()) };
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        std::fs::write(&part, serde_json::to_string_pretty(found)? + "\n")?;
-        Ok(std::fs::rename(&part, path)?)
+    move |found| file.map_or(Ok(()), |path| written(found, path))
+}
+
+fn written(found: &Report, path: &Path) -> Result<()> {
+    let text = serde_json::to_string_pretty(found)? + "\n";
+    if path.exists() && !path.is_file() {
+        return Ok(std::fs::write(path, text)?);
     }
+    replace(path, false, |file| Ok(file.write_all(text.as_bytes())?))
 }
 
 /// Writes and prints; fails if something was wrong, or nothing was measured.
@@ -410,7 +415,7 @@ pub fn saving(json: Option<&Path>) -> impl FnMut(&Report) -> Result<()> {
 pub fn conclude(found: &Report, json: Option<&Path>) -> Result<()> {
     match json {
         Some(path) if path.as_os_str() == "-" => report::json(found)?,
-        Some(path) => std::fs::write(path, serde_json::to_string_pretty(found)? + "\n")?,
+        Some(path) => written(found, path)?,
         None => {}
     }
     if json.is_none_or(|path| path.as_os_str() != "-") {
@@ -421,8 +426,9 @@ pub fn conclude(found: &Report, json: Option<&Path>) -> Result<()> {
     if !failed.is_empty() {
         bail!("{}", failed.join("\n"));
     }
-    if found.sets.iter().all(|set| set.refused.is_some()) {
-        bail!("nothing was measured: GPUs run none of these sets");
+    if found.sets.iter().all(|set| set.bootstraps == 0) {
+        let why = found.unfinished.as_deref().unwrap_or("GPUs run none of these sets");
+        bail!("nothing was measured: {why}");
     }
     if let Some(what) = &found.unfinished {
         eprintln!("becalm: not measured: {what}");

@@ -2,13 +2,10 @@
 
 use crate::report::{self, facts, megabytes, table};
 use anyhow::Result;
-use becalm::bootstrap::ckks::{Settings, lossy, regular};
+use becalm::bootstrap::ckks::{KEY_SIZES, Settings, lossy, regular};
 use becalm::ckks::Context;
 use becalm::params::{CkksParams, Kind};
 use serde_json::{Value, json};
-
-/// Baby steps of small, medium and large keys.
-const SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 4), ("large", 8)];
 
 /// A set with what follows from it at once.
 pub fn as_json(p: &CkksParams) -> Result<Value> {
@@ -53,7 +50,7 @@ fn keys(p: &'static CkksParams) -> Result<Vec<(&'static str, usize, usize)>> {
         let needs = made(&context, &settings)?.needs();
         Ok((name, context.stored_key_bytes(&needs), context.key_bytes(&needs)))
     };
-    SIZES.into_iter().map(size).collect()
+    KEY_SIZES.into_iter().map(size).collect()
 }
 
 /// One set.

@@ -104,6 +104,10 @@ fn params_of_ckks_are_listed_described_estimated_and_suggested() {
             && bytes("small") < bytes("medium")
             && bytes("medium") < bytes("large")
     );
+    let set = becalm::params::CkksParams::named("ckks_toy_12").unwrap();
+    let context = becalm::ckks::Context::new(set, true).unwrap();
+    let usual = becalm::bootstrap::ckks::regular(&context, &Default::default()).unwrap();
+    assert_eq!(bytes("medium"), context.stored_key_bytes(&usual.needs()) as u64);
     let text = f.succeed("params ckks_toy_12");
     assert!(text.contains("10 at the scale 2^43") && text.contains("medium: "), "{text}");
     let text = f.succeed("estimate --params ckks_toy_slots_first");

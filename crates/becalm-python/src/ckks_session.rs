@@ -99,18 +99,6 @@ impl CkksSession {
         self.maps.iter().flatten().map(LinearMap::bytes).sum()
     }
 
-    /// Bytes that a run takes beside keys and encoded matrices, at the most.
-    #[getter]
-    fn work_nbytes(&self) -> PyResult<usize> {
-        guarded(|| {
-            self.on.cpu.install(|| {
-                let evaluator = Evaluator::new(&self.on.context, &self.keys).map_err(raise)?;
-                let session = Session::resume(evaluator, &self.program, self.maps.clone());
-                Ok(session.map_err(raise)?.work_bytes())
-            })
-        })
-    }
-
     /// Runs on ciphertexts; calls `progress(done, total)` meanwhile.
     #[pyo3(signature = (inputs, progress=None))]
     fn run(

@@ -261,7 +261,7 @@ fn check_tail(p: &TfheParams, keys: usize, per_key: usize) {
 fn what_is_decided_has_a_normal_tail() {
     // Digits of a key switch have a mean, half a digit below zero, so that a part of its noise is the same for all decisions of a
     // key: as independent as the interval takes them for are only decisions of many keys.
-    let (keys, per_key) = if full() { (512, 32) } else { (1024, 8) };
+    let (keys, per_key) = if full() { (2048, 8) } else { (1024, 8) };
     for name in ["tfhe_1_1", "tfhe_boolean_p"] {
         check_tail(&set(name, SHORT), keys, per_key);
     }

@@ -219,8 +219,11 @@ mod tests {
         let thrown = catch_unwind(other).unwrap_err();
         assert_eq!(thrown.downcast_ref::<&str>(), Some(&"no"));
         // From another thread too.
-        let join = || rayon::join(|| refuse(8), || ()).1;
-        assert_eq!(or_refused("x", || Ok(join())).err().map(|e| e.kind()), Some("memory"));
+        let elsewhere = or_refused("x", || {
+            rayon::join(|| refuse(8), || ());
+            Ok(())
+        });
+        assert_eq!(elsewhere.err().map(|e| e.kind()), Some("memory"));
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn found() -> crate::Result<Vec<sys::CUdevice>> {
     }
     // SAFETY: the library is there. Without this a call that an old driver lacks would panic.
     if unsafe { sys::culib().get::<*const c_void>(NEWEST_CALL).is_err() } {
-        return none("a driver of before 2022", "install the driver, 580 or later");
+        return none("a driver older than CUDA 11.8", "install the driver, 580 or later");
     }
     if let Err(e) = result::init() {
         return none(&format!("a driver that says {e}"), "see whether nvidia-smi works");
@@ -259,7 +259,8 @@ impl Device for Gpu {
         }
         let code = images::code(ring, self.info.capability)?;
         self.enter()?;
-        let module = Module::load(&code).map_err(|e| {
+        // SAFETY: `images::code` gives cubins that a compiler made or whose hash is right, and ends PTX in 0.
+        let module = unsafe { Module::load(&code) }.map_err(|e| {
             if e.0 == sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
                 return Fault::Memory(code.len() as u64);
             }

@@ -84,9 +84,12 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// Of a cubin, or of PTX that ends in 0.
-    pub fn load(code: &[u8]) -> Result<Self> {
-        // SAFETY: the driver reads as much as a cubin's head says, or up to the 0.
+    /// Of a cubin, or of PTX.
+    ///
+    /// # Safety
+    /// The cubin is whole, or the PTX ends in 0: the driver reads as much as a cubin's head says, or up to the 0.
+    pub unsafe fn load(code: &[u8]) -> Result<Self> {
+        // SAFETY: promised by the caller.
         let module = unsafe { module::load_data(code.as_ptr().cast::<c_void>())? };
         Ok(Module { module, functions: HashMap::new() })
     }

@@ -38,8 +38,8 @@ pub enum Values {
     Merged,
 }
 
-/// Sizes of keys by name, as baby steps. Eight take a quarter less time than four; sixteen a third more memory than that
-/// for fewer transforms and more products, which pays where memory is fast.
+/// Sizes of keys by name, as baby steps. More of them take fewer transforms and more memory, which keys are read from: what that
+/// comes to is measured in `docs/bootstrap/ckks_regular.md`.
 pub const KEY_SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 8), ("large", 16)];
 
 /// What a bootstrap is recorded with.

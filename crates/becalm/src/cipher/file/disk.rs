@@ -129,20 +129,20 @@ pub(crate) fn write_error(path: &Path, e: &io::Error) -> Error {
 ///
 /// # Errors
 /// Those of `write`; [`Error::Io`] for what the operating system refuses, and for a device, a pipe or a socket at `path`.
-pub fn replace(
+pub fn replace<E: From<Error>>(
     path: &Path,
     private: bool,
-    write: impl FnOnce(&mut File) -> Result<()>,
-) -> Result<()> {
+    write: impl FnOnce(&mut File) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
     let refused = |e| write_error(path, &e);
     if path.file_name().is_none() {
-        return Err(refused(io::ErrorKind::InvalidFilename.into()));
+        return Err(refused(io::ErrorKind::InvalidFilename.into()).into());
     }
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         // The name is given to another file: of a device nothing would be left.
         let wanted = format!("{} to be a file or a new name", path.display());
         let got = "a device, a pipe or a socket";
-        return Err(Error::io("save", wanted, got, "save under the name of a file"));
+        return Err(Error::io("save", wanted, got, "save under the name of a file").into());
     }
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,

@@ -42,9 +42,9 @@ const LARGE: usize = 1 << 18;
 impl Memory {
     /// Zeros; none when the system refuses.
     fn new(len: usize) -> Option<Memory> {
-        let large = if len >= LARGE { Buffer::new(len).ok() } else { None };
-        if let Some(large) = large {
-            return Some(Memory::Large(large));
+        if len >= LARGE {
+            // What is refused here is not asked for in another way, which would promise more than there is.
+            return Buffer::new(len).ok().map(Memory::Large);
         }
         let mut small = Vec::new();
         small.try_reserve_exact(len).ok()?;
