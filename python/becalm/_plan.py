@@ -245,7 +245,8 @@ def noted(note: str) -> dict[str, Any]:
     size = found.get("bootstrap", "medium")
     if not (size is None or isinstance(size, str)):
         return {}
-    if kinds and size in SIZES and found.get("baby", OLD_SIZES[size]) != SIZES[size]:
+    bootstraps = kinds and size in SIZES and set(kinds) <= set(KINDS)
+    if bootstraps and found.get("baby", OLD_SIZES[size]) != SIZES[size]:
         wanted = f"{size} keys of {SIZES[size]} baby steps"
         got, remedy = "keys of another number, from another version", "make the keys again"
         raise BadFile("load", wanted, got, remedy)
