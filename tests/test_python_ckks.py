@@ -215,7 +215,7 @@ def test_levels_on_the_pages_are_those_of_the_programs():
 
 
 def test_peaks_are_above_what_was_measured_and_not_far():
-    # GB at N = 2^16, medium keys: docs/performance/ckks.md, docs/bootstrap/ckks_sparse.md and ckks_lossy.md.
+    # GB at N = 2^16, medium keys: docs/performance/ckks.md, docs/bootstrap/ckks_*.md.
     measured = [
         ({}, 7.4),
         ({"levels": 14}, 10.3),
