@@ -58,9 +58,12 @@ impl Run<'_> {
         match op {
             CkksOp::Linear { map, .. } => {
                 let map = &program.maps()[*map as usize];
-                let Steps { babies, giant, .. } = map.matrix.steps(map.baby);
-                let sums = 2 * wide * (giant + 2);
-                3 * words + sums + switch + self.threads * 2 * (babies + 2)
+                let steps = map.matrix.steps(map.baby);
+                let Steps { babies, giant, .. } = steps;
+                // x of two middle steps at once, and the lifted digits of one.
+                let (inputs, lifted) = if steps.in_pairs() { (2, wide * digits) } else { (1, 0) };
+                let sums = 2 * wide * (giant + 1 + inputs) + lifted;
+                3 * words + sums + switch + self.threads * 2 * inputs * (babies + 2)
             }
             CkksOp::Polynomial { polynomial, .. } => {
                 let depth = program.polynomials()[*polynomial as usize].depth();

@@ -235,10 +235,13 @@ impl Context {
 
     /// `a + c` in every slot.
     pub(crate) fn add_constant(&self, a: &mut Rlwe, c: f64) {
-        let c = (c * a.scale).round();
-        let n = self.params().degree();
-        let words = self.words_of(a.level, 0);
-        a.parts[0].par_chunks_mut(n).enumerate().for_each(|(i, x)| {
+        self.add_to_values(&mut a.parts[0], a.level, c * a.scale);
+    }
+
+    /// Adds the integer nearest to c to all values of a polynomial at `level`.
+    pub(super) fn add_to_values(&self, limbs: &mut [f64], level: usize, c: f64) {
+        let (n, c, words) = (self.params().degree(), c.round(), self.words_of(level, 0));
+        limbs.par_chunks_mut(n).enumerate().for_each(|(i, x)| {
             let i = words[i];
             let c = residue(c, self.ring().word(i).p);
             x.iter_mut().for_each(|x| *x += c);

@@ -48,6 +48,25 @@ pub(crate) struct Decomposed<'a> {
     digits: Vec<(Range<usize>, Arc<Converter>, Prepared)>,
 }
 
+/// A sum of products with the digits of a key, modulo one word.
+pub(crate) struct KeyProduct<'a> {
+    /// Values of the digits of what is multiplied.
+    pub(crate) rows: &'a [&'a [f64]],
+    /// Where the sum goes.
+    pub(crate) out: [&'a mut [f64]; 2],
+    /// What it begins with.
+    pub(crate) first: [First<'a>; 2],
+}
+
+impl KeyProduct<'_> {
+    /// What belongs to `len` values from `from` on: out, rows and first.
+    fn part(&mut self, from: usize, len: usize) -> ([&mut [f64]; 2], Vec<&[f64]>, [First<'_>; 2]) {
+        let rows = self.rows.iter().map(|row| &row[from..][..len]).collect();
+        let out = self.out.each_mut().map(|x| &mut x[from..][..len]);
+        (out, rows, self.first.map(|first| first.part(from, len)))
+    }
+}
+
 /// A pair of polynomials modulo the words of a level and special words, divided by P in the end.
 #[derive(Clone)]
 pub(crate) struct Raised {
@@ -60,6 +79,18 @@ impl Raised {
     pub(crate) fn limbs(&mut self, n: usize) -> Vec<[&mut [f64]; 2]> {
         let [a, b] = &mut self.parts;
         a.chunks_mut(n).zip(b.chunks_mut(n)).map(|(a, b)| [a, b]).collect()
+    }
+
+    /// Limb `i` of both parts.
+    pub(crate) fn limb(&self, i: usize, n: usize) -> [&[f64]; 2] {
+        self.parts.each_ref().map(|part| &part[i * n..][..n])
+    }
+}
+
+impl Decomposed<'_> {
+    /// How many digits there are.
+    pub(crate) fn count(&self) -> usize {
+        self.digits.len()
     }
 }
 
@@ -134,52 +165,62 @@ impl Context {
         });
     }
 
-    /// `out ← first + Σ_j rows_j·(b_j, a_j)` modulo limb `i` of a polynomial at `level`, for the digits `rows` of it.
-    pub(crate) fn key_product(
+    /// `out ← first + Σ_j rows_j·(b_j, a_j)` modulo limb `i` of polynomials at `level`, for each of `products`: block by
+    /// block, so that all of them share one reading of the key from memory, which takes longer than the products.
+    pub(crate) fn key_products(
         &self,
         key: &KeyInUse,
         [i, level]: [usize; 2],
-        rows: &[&[f64]],
-        out: [&mut [f64]; 2],
-        first: [First; 2],
+        products: &mut [KeyProduct],
     ) {
-        let (n, word, count) = (self.params().degree(), self.word_of(level, i), self.words(level));
+        let (word, count) = (self.word_of(level, i), self.words(level));
         let place = |whole: usize| if i < count { i } else { whole + i - count };
         match key {
-            KeyInUse::Ready(key) => {
-                let (stored, at) = (key.count + key.special, place(key.count));
-                let [bodies, masks]: [Vec<&[f64]>; 2] = [&key.bodies, &key.masks].map(|all| {
-                    (0..rows.len()).map(|j| &all[(j * stored + at) * n..][..n]).collect()
-                });
-                self.ring().dot_pair(word, out, rows, [&bodies, &masks], first);
-            }
+            KeyInUse::Ready(key) => self.ready_products(key, [place(key.count), word], products),
             KeyInUse::Packed(key) => {
                 let at = place(self.words(key.level));
-                self.packed_product(key, [at, word], rows, out, first);
+                self.packed_products(key, [at, word], products);
             }
         }
     }
 
-    /// [`Context::key_product`] with limb `at` of a packed key, modulo word `word`.
-    fn packed_product(
+    /// [`Context::key_products`] with limb `at` of a key that is ready, modulo word `word`.
+    fn ready_products(&self, key: &SwitchKey, [at, word]: [usize; 2], products: &mut [KeyProduct]) {
+        let (n, stored) = (self.params().degree(), key.count + key.special);
+        let block = if products.len() > 1 { BLOCK.min(n) } else { n };
+        let digits = products.first().map_or(0, |p| p.rows.len());
+        for start in (0..n).step_by(block) {
+            let [bodies, masks]: [Vec<&[f64]>; 2] = [&key.bodies, &key.masks].map(|all| {
+                (0..digits).map(|j| &all[(j * stored + at) * n + start..][..block]).collect()
+            });
+            for product in products.iter_mut() {
+                let (out, rows, first) = product.part(start, block);
+                self.ring().dot_pair(word, out, &rows, [&bodies, &masks], first);
+            }
+        }
+    }
+
+    /// [`Context::key_products`] with limb `at` of a packed key, modulo word `word`: its masks are expanded once for all.
+    fn packed_products(
         &self,
         key: &StoredKey,
         [at, word]: [usize; 2],
-        rows: &[&[f64]],
-        [x, y]: [&mut [f64]; 2],
-        first: [First; 2],
+        products: &mut [KeyProduct],
     ) {
         let (ring, n) = (self.ring(), self.params().degree());
         let (block, each) = (BLOCK.min(n), self.limb_bytes(word) / (n / BLOCK.min(n)));
-        let bytes: Vec<&[u8]> = (0..rows.len()).map(|j| self.packed_limb(key, j, at)).collect();
+        let digits = products.first().map_or(0, |p| p.rows.len());
+        let bytes: Vec<&[u8]> = (0..digits).map(|j| self.packed_limb(key, j, at)).collect();
         let mut masks: Vec<Uniform> =
-            (0..rows.len()).map(|j| self.mask_row(&key.seed, j, word, block)).collect();
-        for (b, (x, y)) in x.chunks_mut(block).zip(y.chunks_mut(block)).enumerate() {
-            let bodies: Vec<&[u8]> = bytes.iter().map(|bytes| &bytes[b * each..]).collect();
+            (0..digits).map(|j| self.mask_row(&key.seed, j, word, block)).collect();
+        for start in (0..n).step_by(block) {
+            let bodies: Vec<&[u8]> =
+                bytes.iter().map(|bytes| &bytes[start / block * each..]).collect();
             let masks: Vec<&[f64]> = masks.iter_mut().map(|m| m.next(ring)).collect();
-            let rows: Vec<&[f64]> = rows.iter().map(|r| &r[b * block..][..block]).collect();
-            let first = first.map(|f| f.part(b * block, block));
-            ring.dot_packed(word, [x, y], &rows, &bodies, &masks, first);
+            for product in products.iter_mut() {
+                let (out, rows, first) = product.part(start, block);
+                ring.dot_packed(word, out, &rows, &bodies, &masks, first);
+            }
         }
     }
 
@@ -196,7 +237,8 @@ impl Context {
         let mut out = Raised { level, parts };
         self.each_word(digits, out.limbs(n), |i, rows, [x, y]| {
             let word = self.word_of(level, i);
-            self.key_product(key, [i, level], rows, [&mut *x, &mut *y], [First::Zero; 2]);
+            let (out, first) = ([&mut *x, &mut *y], [First::Zero; 2]);
+            self.key_products(key, [i, level], &mut [KeyProduct { rows, out, first }]);
             for (x, add) in [x, y].into_iter().zip(add) {
                 if i < count && !add.is_empty() {
                     let p = self.special_product(digits.special, word);

@@ -5,11 +5,12 @@
 //! single key. Giant steps follow Horner's rule with a single key too, y = (…(u_(n_2−1)) rotated by m·n_1·stride +
 //! u_(n_2−2))…, u_j = Σ diagonal ⊙ x_li; the last division by P takes the rescale with it.
 //! Keys: n_1 − 1 baby rotations, a middle one and a giant one; decompositions: m + n_2 − 1; key products: n_1·m + n_2 − 2.
+//! Reading a key from memory takes longer than its products: two middle steps share one ([`Steps::in_pairs`]).
 //! Diagonals of period d in the slots are polynomials in X^(N/2d), whose values repeat: one vector of eight for each tile
 //! of 64 is all that is kept of them if N/2d ≥ 8. Source: Halevi–Shoup 2018 (baby and giant steps), Bossuat et al. 2021
 //! (double hoisting); the rule of Horner for the giant steps costs no more than a key for each.
 
-use super::key_switch::{KeyInUse, Raised};
+use super::key_switch::{KeyInUse, KeyProduct, Raised};
 use super::{Context, Evaluator, power_of_rotation};
 use crate::cipher::{Purpose, Rlwe};
 use crate::math::buffer::{or_refused, require_memory_or};
@@ -177,6 +178,14 @@ pub struct Steps {
     pub giant: usize,
 }
 
+impl Steps {
+    /// Whether middle steps go by twos, which share a reading of the baby steps' keys while the lifted digits of the first wait
+    /// in memory. With a single baby key that moves as many bytes as it saves.
+    pub(crate) fn in_pairs(&self) -> bool {
+        self.middle > 1 && self.babies > 1
+    }
+}
+
 /// A [`Matrix`] encoded at a level, with its division into baby and giant steps.
 pub struct LinearMap {
     /// Name of the set that it was encoded for.
@@ -288,6 +297,27 @@ struct Rotation {
     permutation: Arc<Vec<u32>>,
 }
 
+/// Modulo one word, x rotated by a middle step.
+#[derive(Clone, Copy)]
+struct Turned<'a> {
+    step: usize,
+    /// Its digits.
+    rows: &'a [&'a [f64]],
+    /// Itself.
+    own: [&'a [f64]; 2],
+}
+
+/// Modulo one word, what is made of a middle step.
+#[derive(Default)]
+struct Outputs<'a> {
+    /// All u_j.
+    sums: Vec<[&'a mut [f64]; 2]>,
+    /// x rotated by the next middle step.
+    next: Option<[&'a mut [f64]; 2]>,
+    /// Its digits, for later.
+    lifted: Option<&'a mut [f64]>,
+}
+
 impl Evaluator<'_> {
     /// The map applied to the slots: one level lower, scale s·(scale of the map)/q.
     ///
@@ -338,95 +368,127 @@ impl Evaluator<'_> {
         Raised { level, parts: [0, 1].map(|_| self.context().ring().scratch(len)) }
     }
 
+    /// The keys of the baby steps of a map, and that of a middle step, if it takes any.
+    fn keys_of(&self, map: &LinearMap) -> Result<(BTreeMap<usize, Rotation>, Option<Rotation>)> {
+        let Steps { stride, baby, middle, .. } = map.steps;
+        let babies: BTreeSet<usize> = map.diagonals.keys().map(|(_, _, i)| *i).collect();
+        let babies = babies.into_iter().filter(|i| *i > 0);
+        let babies = babies.map(|i| Ok((i, self.rotation(i * stride, map.level)?)));
+        let onward = (middle > 1).then(|| self.rotation(baby * stride, map.level)).transpose()?;
+        Ok((babies.collect::<Result<_>>()?, onward))
+    }
+
     /// u_j for every j, modulo Q·P: word by word, so that the rotated x stay in the cache.
     fn giants(&self, x: &Rlwe, map: &LinearMap) -> Result<Vec<Raised>> {
-        let (context, level) = (self.context(), map.level);
+        let (context, level, middle) = (self.context(), map.level, map.steps.middle);
         let (n, special) = (context.params().degree(), context.special());
-        let steps: BTreeSet<usize> = map.diagonals.keys().map(|(_, _, i)| *i).collect();
-        let babies = steps.iter().filter(|i| **i > 0);
-        let babies = babies.map(|i| Ok((*i, self.rotation(i * map.steps.stride, map.level)?)));
-        let babies: BTreeMap<usize, Rotation> = babies.collect::<Result<_>>()?;
-        let onward = match map.steps.middle {
-            1 => None,
-            _ => Some(self.rotation(map.steps.baby * map.steps.stride, map.level)?),
-        };
+        let words = context.words(level) + special;
+        let (babies, onward) = self.keys_of(map)?;
         let mut sums: Vec<Raised> = (0..map.steps.giant).map(|_| self.zeros(level)).collect();
         let mut raised = context.raise(&x.parts, level);
         let mut linear: Option<Scratch> = None;
-        for l in 0..map.steps.middle {
+        let mut waiting: Option<(Raised, Scratch)> = None;
+        for l in 0..middle {
             let digits =
                 context.decompose(linear.as_deref().unwrap_or(&x.parts[1]), level, special);
-            let mut next =
-                onward.as_ref().filter(|_| l + 1 < map.steps.middle).map(|_| self.zeros(level));
-            let mut limbs: Vec<Vec<[&mut [f64]; 2]>> = Vec::new();
-            limbs.resize_with(context.words(level) + special, Vec::new);
-            for sum in sums.iter_mut().chain(&mut next) {
-                limbs.iter_mut().zip(sum.limbs(n)).for_each(|(all, own)| all.push(own));
+            let (last, each) = (l + 1 == middle, digits.count() * n);
+            let waits = map.steps.in_pairs() && l % 2 == 0 && !last;
+            let mut next = (!last).then(|| self.zeros(level));
+            let mut lifted = waits.then(|| context.ring().scratch(words * each));
+            let mut out: Vec<Outputs> = (0..words).map(|_| Outputs::default()).collect();
+            for sum in &mut sums {
+                out.iter_mut().zip(sum.limbs(n)).for_each(|(out, x)| out.sums.push(x));
             }
-            context.each_word(&digits, limbs, |i, rows, mut sums| {
-                let own = [0, 1].map(|k| &raised.parts[k][i * n..][..n]);
-                if let (Some(onward), Some(out)) = (&onward, sums.get_mut(map.steps.giant)) {
-                    self.rotated([i, level], rows, own[0], onward, out);
+            if let Some(next) = &mut next {
+                out.iter_mut().zip(next.limbs(n)).for_each(|(out, x)| out.next = Some(x));
+            }
+            if let Some(lifted) = &mut lifted {
+                let limbs = lifted.chunks_mut(each);
+                out.iter_mut().zip(limbs).for_each(|(out, x)| out.lifted = Some(x));
+            }
+            context.each_word(&digits, out, |i, rows, mut out| {
+                let this = Turned { step: l, rows, own: raised.limb(i, n) };
+                if let (Some(onward), Some(next)) = (&onward, out.next) {
+                    self.rotated([i, level], &[this], onward, vec![next]);
                 }
-                self.babies([i, l], map, rows, own, &babies, &mut sums[..map.steps.giant]);
+                match (out.lifted, &waiting) {
+                    (Some(kept), _) => {
+                        let kept = kept.chunks_mut(n).zip(rows);
+                        kept.for_each(|(x, y)| x.copy_from_slice(y));
+                    }
+                    (None, Some((raised, lifted))) => {
+                        let rows: Vec<&[f64]> = lifted[i * each..][..each].chunks(n).collect();
+                        let first = Turned { step: l - 1, rows: &rows, own: raised.limb(i, n) };
+                        self.babies(i, map, &[first, this], &babies, &mut out.sums);
+                    }
+                    (None, None) => self.babies(i, map, &[this], &babies, &mut out.sums),
+                }
             });
             let Some(next) = next else { break };
-            raised = next;
-            linear = Some(context.divide(&raised.parts[1], level, level, special));
+            linear = Some(context.divide(&next.parts[1], level, level, special));
+            let before = std::mem::replace(&mut raised, next);
+            waiting = lifted.map(|lifted| (before, lifted));
         }
         Ok(sums)
     }
 
-    /// Limb `i` of a ciphertext rotated: from its digits and its part without the secret.
+    /// Limb `i` of ciphertexts rotated alike.
     fn rotated(
         &self,
         [i, level]: [usize; 2],
-        rows: &[&[f64]],
-        first: &[f64],
+        inputs: &[Turned],
         rotation: &Rotation,
-        out: &mut [&mut [f64]; 2],
+        out: Vec<[&mut [f64]; 2]>,
     ) {
-        let (context, n) = (self.context(), first.len());
-        let mut product = context.ring().scratch(2 * n);
-        let (a, b) = product.split_at_mut(n);
-        let first = [First::Other(first), First::Zero];
-        context.key_product(&rotation.key, [i, level], rows, [a, b], first);
-        for (x, y) in out.iter_mut().zip(product.chunks(n)) {
-            x.iter_mut().zip(rotation.permutation.iter()).for_each(|(x, i)| *x = y[*i as usize]);
+        let (context, n) = (self.context(), self.context().params().degree());
+        let mut sums: Vec<Scratch> = inputs.iter().map(|_| context.ring().scratch(2 * n)).collect();
+        let products = sums.iter_mut().zip(inputs).map(|(sum, x)| {
+            let first = [First::Other(x.own[0]), First::Zero];
+            KeyProduct { rows: x.rows, out: sum.split_at_mut(n).into(), first }
+        });
+        let mut products: Vec<KeyProduct> = products.collect();
+        context.key_products(&rotation.key, [i, level], &mut products);
+        for (out, sum) in out.into_iter().zip(&sums) {
+            for (x, y) in out.into_iter().zip(sum.chunks(n)) {
+                let places = rotation.permutation.iter();
+                x.iter_mut().zip(places).for_each(|(x, i)| *x = y[*i as usize]);
+            }
         }
     }
 
-    /// What middle step l adds to limb `i` of all u_j.
+    /// What one or two middle steps add to limb `i` of all u_j.
     fn babies(
         &self,
-        [i, l]: [usize; 2],
+        i: usize,
         map: &LinearMap,
-        rows: &[&[f64]],
-        own: [&[f64]; 2],
+        inputs: &[Turned],
         keys: &BTreeMap<usize, Rotation>,
         sums: &mut [[&mut [f64]; 2]],
     ) {
-        let (ring, n) = (self.context().ring(), own[0].len());
-        let mut turned: Vec<(usize, Scratch)> = Vec::new();
+        let (ring, n) = (self.context().ring(), self.context().params().degree());
+        let mut turned: Vec<(usize, Vec<Scratch>)> = Vec::new();
         for (baby, rotation) in keys {
-            let mut out = ring.scratch(2 * n);
-            let (a, b) = out.split_at_mut(n);
-            self.rotated([i, map.level], rows, own[0], rotation, &mut [a, b]);
+            let mut out: Vec<Scratch> = inputs.iter().map(|_| ring.scratch(2 * n)).collect();
+            let parts = out.iter_mut().map(|x| x.split_at_mut(n).into()).collect();
+            self.rotated([i, map.level], inputs, rotation, parts);
             turned.push((*baby, out));
         }
-        let baby = |i: usize| match i {
-            0 => Some(own),
-            _ => turned.iter().find(|(j, _)| *j == i).map(|(_, x)| [&x[..n], &x[n..]]),
+        let baby = |at: usize, i: usize| match i {
+            0 => Some(inputs[at].own),
+            _ => turned.iter().find(|(j, _)| *j == i).map(|(_, x)| [&x[at][..n], &x[at][n..]]),
         };
         let block = BLOCK.min(n);
         for start in (0..n).step_by(block) {
             let span = start..start + block;
             for (j, [a, b]) in sums.iter_mut().enumerate() {
-                let row = map.diagonals.range((l, j, 0)..(l, j + 1, 0));
-                let row: Vec<([&[f64]; 2], &Diagonal)> =
-                    row.filter_map(|((_, _, i), d)| Some((baby(*i)?, d))).collect();
+                let mut row: Vec<([&[f64]; 2], &Diagonal)> = Vec::new();
+                for (at, l) in inputs.iter().map(|x| x.step).enumerate() {
+                    let diagonals = map.diagonals.range((l, j, 0)..(l, j + 1, 0));
+                    row.extend(diagonals.filter_map(|((_, _, i), d)| Some((baby(at, *i)?, d))));
+                }
                 let out = [&mut a[span.clone()], &mut b[span.clone()]];
-                self.weighted([i, map.level], &span, &row, out, l > 0);
+                let kept = inputs.iter().all(|x| x.step > 0);
+                self.weighted([i, map.level], &span, &row, out, kept);
             }
         }
     }
@@ -481,7 +543,7 @@ impl Evaluator<'_> {
             let mut product = ring.scratch(2 * n);
             let (a, b) = product.split_at_mut(n);
             let first = [First::Other(&sum.parts[0][i * n..][..n]), First::Zero];
-            context.key_product(key, [i, level], rows, [a, b], first);
+            context.key_products(key, [i, level], &mut [KeyProduct { rows, out: [a, b], first }]);
             for (x, y) in out.into_iter().zip(product.chunks(n)) {
                 ring.add_permuted(word, x, y, permutation);
             }

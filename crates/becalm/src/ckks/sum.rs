@@ -47,14 +47,7 @@ impl Sum {
 
     /// Adds c to every slot.
     pub(crate) fn add_constant(&mut self, context: &Context, c: f64) {
-        let (n, factor) = (context.params().degree(), (c * self.scale).round());
-        let words = context.words_of(self.level, 0);
-        self.parts[0].par_chunks_mut(n).enumerate().for_each(|(i, x)| {
-            let i = words[i];
-            let c = residue(factor, context.ring().word(i).p);
-            x.iter_mut().for_each(|x| *x += c);
-            context.ring().reduce(i, x);
-        });
+        context.add_to_values(&mut self.parts[0], self.level, c * self.scale);
     }
 
     /// Adds a·b, both at this level or above; the product of their scales is that of the sum. Twice if `twice`.
