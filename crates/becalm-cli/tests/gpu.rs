@@ -53,6 +53,22 @@ fn what_the_design_rests_on_is_measured() {
     assert_eq!(refusal.kind(), "unsupported");
 }
 
+/// A device that records nothing is measured all the same, and its times say so.
+#[test]
+fn what_is_not_recorded_is_said() {
+    let remarks = |gpu: Emulated| -> Vec<Option<String>> {
+        let gpu = Cuda::with_devices(vec![Arc::new(gpu) as _]).unwrap();
+        let plan = plan(&["toy_1_1_multi_bit_2"], 8, 8, 2);
+        let mut found = measure(&gpu, &plan, &mut forget).unwrap();
+        let set = found.sets.remove(0);
+        assert_eq!(set.failed, None);
+        set.rows.into_iter().map(|row| row.remark).collect()
+    };
+    assert!(remarks(Emulated::new(0)).iter().all(Option::is_none));
+    let found = remarks(Emulated::new(0).without(Recordings::End));
+    assert!(found.iter().flatten().any(|why| why.contains("told to fail")), "{found:?}");
+}
+
 #[test]
 fn a_gpu_is_checked_then_measured() {
     let gpu = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();

@@ -97,6 +97,10 @@ pub trait Session: Send {
     fn fallback(&self) -> Option<Fallback> {
         None
     }
+    /// What the machine would not do, which changes times and no result, and why.
+    fn remark(&self) -> Option<String> {
+        None
+    }
     /// Reserves registers for `lanes` ciphertexts each; what was loaded before is gone.
     ///
     /// # Errors

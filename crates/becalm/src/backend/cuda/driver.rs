@@ -15,6 +15,9 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Shared memory that every kernel may ask for, in bytes.
+const SHARED: u32 = 48 << 10;
+
 /// A GPU behind the driver. Handles go before the context that they are in.
 struct Gpu {
     info: DeviceInfo,
@@ -175,6 +178,8 @@ fn fault(e: DriverError) -> Fault {
         | Code::CUDA_ERROR_MISALIGNED_ADDRESS
         | Code::CUDA_ERROR_HARDWARE_STACK_ERROR
         | Code::CUDA_ERROR_ECC_UNCORRECTABLE
+        | Code::CUDA_ERROR_CONTAINED
+        | Code::CUDA_ERROR_EXTERNAL_DEVICE
         | Code::CUDA_ERROR_NVLINK_UNCORRECTABLE
         | Code::CUDA_ERROR_DEVICE_UNAVAILABLE
         | Code::CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -206,19 +211,24 @@ impl Gpu {
         let Some(Module { module, functions }) = modules.get_mut(ring) else {
             return Err(Fault::Failed(format!("{} was not prepared", ring.name())));
         };
-        if let Some(function) = functions.get(launch.kernel) {
-            return Ok(*function);
+        let (function, allowed) = match functions.get(launch.kernel) {
+            Some(known) => *known,
+            None => {
+                let name = CString::new(launch.kernel).map_err(|e| Fault::Failed(e.to_string()))?;
+                // SAFETY: the module is loaded and never unloaded while `self` lives.
+                let found = unsafe { module::get_function(*module, name) }.map_err(fault)?;
+                (found, SHARED)
+            }
+        };
+        // No more is allowed than is asked for: all that a device has may be too much beside what a kernel has of its own.
+        if launch.shared > allowed {
+            let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let bytes = launch.shared as i32;
+            // SAFETY: the function was just found, or before in the same module.
+            unsafe { result::function::set_function_attribute(function, most, bytes) }
+                .map_err(fault)?;
         }
-        let name = CString::new(launch.kernel).map_err(|e| Fault::Failed(e.to_string()))?;
-        // SAFETY: the module is loaded and never unloaded while `self` lives.
-        let function = unsafe { module::get_function(*module, name) }.map_err(fault)?;
-        let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: the function was just found.
-        unsafe {
-            result::function::set_function_attribute(function, most, self.info.shared as i32)
-        }
-        .map_err(fault)?;
-        functions.insert(launch.kernel, function);
+        functions.insert(launch.kernel, (function, allowed.max(launch.shared)));
         Ok(function)
     }
 }
@@ -295,8 +305,10 @@ impl Device for Gpu {
 
     unsafe fn upload(&self, stream: usize, to: u64, from: &[u8]) -> Result<(), Fault> {
         self.enter()?;
-        // SAFETY: promised by the caller. Pageable memory is read before the call returns.
-        unsafe { result::memcpy_htod_async(to, from, self.streams[stream].0) }.map_err(fault)
+        // SAFETY: promised by the caller; `from` outlives the copy, for which the next call waits: that pageable memory is read
+        // before a copy returns is not promised any more.
+        unsafe { result::memcpy_htod_async(to, from, self.streams[stream].0) }.map_err(fault)?;
+        self.streams[stream].wait().map_err(fault)
     }
 
     unsafe fn download(&self, stream: usize, from: u64, to: &mut [u8]) -> Result<(), Fault> {

@@ -77,10 +77,10 @@ impl Drop for Event {
     }
 }
 
-/// Code in the current context, and functions of it that were looked up.
+/// Code in the current context, and functions of it that were looked up, with the bytes of shared memory that each may ask for.
 pub(super) struct Module {
     pub module: sys::CUmodule,
-    pub functions: HashMap<&'static str, sys::CUfunction>,
+    pub functions: HashMap<&'static str, (sys::CUfunction, u32)>,
 }
 
 impl Module {

@@ -188,6 +188,7 @@ impl Backend for Cuda {
             tuning: self.tuning,
             turn: self.turn.clone(),
             running: None,
+            unrecorded: None,
         }))
     }
 }

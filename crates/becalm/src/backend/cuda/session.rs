@@ -38,6 +38,8 @@ pub(super) struct CudaSession {
     pub tuning: Tuning,
     pub turn: Turn,
     pub running: Option<Running>,
+    /// Why a wave was not recorded or replayed, the first time.
+    pub unrecorded: Option<String>,
 }
 
 /// A loaded program.
@@ -83,6 +85,11 @@ struct Scratch {
 impl Session for CudaSession {
     fn info(&self) -> Option<Info> {
         Some(self.info.clone())
+    }
+
+    fn remark(&self) -> Option<String> {
+        let why = self.unrecorded.as_ref()?;
+        Some(format!("a wave is not recorded as a graph: {why}"))
     }
 
     fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
@@ -308,18 +315,19 @@ impl CudaSession {
         let now = match &seat.waves[w] {
             Wave::Recorded(recording) => match recording.replay("run") {
                 Ok(()) => return Ok(()),
-                Err(_) => Wave::Plain,
+                Err(e) => Err(e),
             },
-            Wave::Known => match self.recorded(s, w) {
-                Ok(recording) => Wave::Recorded(recording),
-                Err(_) => Wave::Plain,
-            },
+            Wave::Known => self.recorded(s, w).map(Wave::Recorded),
             Wave::New if !few => {
                 self.wave(s, w)?;
-                Wave::Known
+                Ok(Wave::Known)
             }
             Wave::New | Wave::Plain => return self.wave(s, w),
         };
+        let now = now.unwrap_or_else(|e| {
+            self.unrecorded.get_or_insert_with(|| e.to_string());
+            Wave::Plain
+        });
         let plain = matches!(now, Wave::Plain);
         if let Some(running) = &mut self.running {
             running.seats[s].waves[w] = now;
