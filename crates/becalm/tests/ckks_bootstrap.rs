@@ -116,6 +116,9 @@ fn measure(
                 -y.error().log2()
             );
             assert!(mean > wanted.0 && worst > wanted.1, "{set}, {message:?} of {slots}");
+            // The claim is a standard deviation, for values without structure.
+            let claimed = -y.error().log2();
+            assert!(!matches!(message, Message::Complex) || mean > claimed - 0.5, "{slots} slots");
         }
         // What comes out can be computed with.
         let evaluator = Evaluator::new(&context, &keys).unwrap();

@@ -231,10 +231,10 @@ impl<'a> CkksSession<'a> {
             file[op.result().0 as usize] = Some(Rlwe { level, scale, slots, ..made });
         }
         let slots = inputs.first().map_or(1, |x| x.slots);
-        let arrived = inputs.iter().map(|x| x.error).fold(0.0, f64::hypot);
+        let arrived: f64 = inputs.iter().map(|x| x.error).sum();
         let outputs = self.program.outputs().iter().map(|reg| {
             let x = self.read(&file, *reg)?.clone();
-            let error = self.program.error().map_or(x.error, |own| own.hypot(arrived));
+            let error = self.program.error_of(slots).map_or(x.error, |own| own.hypot(arrived));
             Ok(Rlwe { slots, error, ..x })
         });
         outputs.collect()

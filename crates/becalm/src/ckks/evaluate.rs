@@ -160,7 +160,8 @@ impl Context {
                 if subtract { self.ring().sub(i, x, y) } else { self.ring().add(i, x, y) }
             });
         }
-        out.error = out.error.hypot(b.error);
+        // Right for any correlation: b may be a itself.
+        out.error += b.error;
         Ok(out)
     }
 

@@ -115,6 +115,20 @@ impl Matrix {
         out
     }
 
+    /// How much longer it makes a vector, at most: the root of the largest sum of a row times that of a column, in absolute values
+    /// (Schur's test).
+    pub fn norm(&self) -> f64 {
+        let (mut rows, mut columns) = (vec![0.0; self.slots], vec![0.0; self.slots]);
+        for (k, diagonal) in &self.diagonals {
+            for (a, x) in diagonal.iter().enumerate() {
+                rows[a] += x.abs();
+                columns[(a + k) % self.slots] += x.abs();
+            }
+        }
+        let most = |sums: &[f64]| sums.iter().copied().fold(0.0, f64::max);
+        (most(&rows) * most(&columns)).sqrt()
+    }
+
     /// First `first`, then this.
     pub fn after(&self, first: &Matrix) -> Matrix {
         let mut out = Matrix::zero(self.slots);
@@ -194,6 +208,8 @@ pub struct LinearMap {
     steps: Steps,
     keys: BTreeSet<i64>,
     scale: f64,
+    /// How much longer it makes a vector, at most.
+    norm: f64,
     /// (l, j, i) → diagonal ((j·m + l)·n_1 + i)·stride, rotated to the right by j·m·n_1·stride.
     diagonals: BTreeMap<(usize, usize, usize), Diagonal>,
 }
@@ -255,7 +271,7 @@ impl LinearMap {
         let encoded = || Ok(forms.into_par_iter().map(encode).collect());
         let diagonals = or_refused(op, encoded)?;
         let (params, keys) = (context.params().name, matrix.keys(baby));
-        Ok(LinearMap { params, level, steps, keys, scale, diagonals })
+        Ok(LinearMap { params, level, steps, keys, scale, norm: matrix.norm(), diagonals })
     }
 
     /// Bytes that `matrix` takes when it is encoded at `level`.
@@ -351,7 +367,7 @@ impl Evaluator<'_> {
             .map(|k| context.divide(&sum.parts[k], map.level, map.level - 1, context.special()));
         let scale = x.scale * map.scale / context.step(map.level);
         let mut out = context.ciphertext(&x, map.level - 1, scale, parts);
-        out.error = x.error.hypot(context.rounding(scale));
+        out.error = (map.norm * x.error).hypot(context.rounding(scale));
         Ok(out)
     }
 

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 pub(crate) struct Sum {
     level: usize,
     scale: f64,
+    /// That of the terms, whatever their correlation: the same ciphertext may come many times. For values of at most 1.
     pub(super) error: f64,
     slots: usize,
     /// Constant and linear part in the secret, and the quadratic one.
@@ -42,7 +43,7 @@ impl Sum {
                 context.ring().scale_add(i, sum, x, c);
             });
         }
-        self.error = self.error.hypot(c * x.error);
+        self.error += c.abs() * x.error;
     }
 
     /// Adds c to every slot.
@@ -70,7 +71,7 @@ impl Sum {
             ring.tensor(words[i], [c, l, s], [a0, a1], [b0, b1], factor);
         });
         self.square = Some(square);
-        self.error = self.error.hypot(factor * a.error.hypot(b.error));
+        self.error += factor * (a.error + b.error);
     }
 
     /// The level of the terms.

@@ -49,6 +49,42 @@ fn what_is_encrypted_is_decrypted() {
     }
 }
 
+/// Errors that are the same in all terms add up, and `decrypt_to_share` relies on what is claimed of them.
+#[test]
+fn claims_hold_for_terms_that_are_the_same() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let signs: Vec<Complex> =
+        (0..2048).map(|j| Complex::from(if j % 3 == 0 { -1.0 } else { 1.0 })).collect();
+    let x = context.encrypt(&signs, 10, secret).unwrap();
+    // In units of the claim, with the wanted value.
+    let part = |y: &Rlwe, wanted: f64| {
+        let got = context.decrypt(y, secret).unwrap();
+        let errors = got.iter().zip(&signs).map(|(a, s)| (*a - *s * wanted).abs().powi(2));
+        (errors.sum::<f64>() / 2048.0).sqrt() / y.error()
+    };
+    let mut sum = x.clone();
+    for k in 1..=20 {
+        sum = context.add(&sum, &sum).unwrap();
+        let part = part(&sum, 2f64.powi(k));
+        assert!((0.3..1.2).contains(&part), "2^{k} times itself: {part} of the claim");
+    }
+    let mut power = x.clone();
+    for k in 1..=8 {
+        let one = evaluator.multiply(&power, &power).unwrap();
+        power = evaluator.multiply(&one, &x).unwrap();
+        if power.level() < 2 {
+            break;
+        }
+        let part = part(&power, 1.0);
+        assert!(part < 1.2, "power, step {k}: {part} of the claim");
+    }
+    // A map may have eight slots that are the same in every sum.
+    let mut eight = Matrix::zero(2048);
+    (0..8).for_each(|k| eight.diagonal(k).fill(Complex::from(1.0)));
+    assert!((eight.norm() - 8.0).abs() < 1e-12);
+}
+
 #[test]
 fn sums_and_products_are_those_of_the_slots() {
     let World { context, secret, keys } = &*WORLD;

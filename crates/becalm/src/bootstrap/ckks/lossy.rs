@@ -35,6 +35,8 @@ pub fn lossy(context: &Context, settings: &Settings) -> Result<CkksProgram> {
         true => 0.0,
     };
     let real = settings.values != Values::Complex;
+    // In slots, however many.
+    let bend = (bend, context.params().slots(), 0);
     let error = Some(line.error(&sine, RATIO / TAU, context.step(0) / RATIO, bend));
     line.program.limit(Limits { most: MOST, near: None, real, slots: true, error });
     Ok(line.program)

@@ -11,7 +11,7 @@ use crate::ckks::{Chebyshev, Context, Matrix};
 use crate::math::complex::Complex;
 use crate::params::CkksBootstrap;
 use crate::program::Reg;
-use crate::program::ckks::CkksProgram;
+use crate::program::ckks::{Added, CkksProgram};
 use crate::{Error, Result};
 use std::f64::consts::TAU;
 
@@ -292,12 +292,20 @@ impl<'a> Pipeline<'a> {
 
     /// What the bootstrap adds to a slot of the message, standard deviation: the approximation of the sine and the rounding
     /// at the scale of EvalMod, `spread` times what they are in a slot there; the rounding at the scale of a message at level 0,
-    /// of the two switches and a rescale, and in SlotsToCoeffs; and `bend`, of the sine itself.
-    pub(super) fn error(&self, sine: &Sine, spread: f64, base: f64, bend: f64) -> f64 {
+    /// of the two switches and a rescale, and in SlotsToCoeffs; and `bend`, of the sine itself for so many slots, which grows with
+    /// that power as they are fewer.
+    pub(super) fn error(
+        &self,
+        sine: &Sine,
+        spread: f64,
+        base: f64,
+        (bend, slots, power): (f64, usize, i32),
+    ) -> Added {
         let rounding = |scale: f64| self.context.rounding(scale);
         let outputs = self.program.outputs().first().map_or(base, |r| self.program.reg(*r).scale);
         let inside = sine.error.hypot(rounding(self.b.eval_mod_bits.exp2()) * 16.0) * spread;
-        inside.hypot(2.0 * rounding(base)).hypot(2.0 * rounding(outputs)).hypot(bend)
+        let fixed = inside.hypot(2.0 * rounding(base)).hypot(2.0 * rounding(outputs));
+        Added { fixed, bend, slots, power }
     }
 }
 

@@ -59,7 +59,7 @@ pub fn regular(context: &Context, settings: &Settings) -> Result<CkksProgram> {
     }
     let coefficients = 2.0 * slots as f64;
     let spread = coefficients.sqrt() * ratio / std::f64::consts::TAU;
-    let bend = sine_error(&line.b, ratio, coefficients);
+    let bend = sine_error(&line.b, ratio, slots);
     let error = Some(line.error(&sine, spread, context.scale(0)?, bend));
     let limits = Limits {
         most: 1.25,

@@ -259,9 +259,21 @@ pub(crate) struct Limits {
     pub(crate) real: bool,
     /// Whether the limit is one on slots.
     pub(crate) slots: bool,
-    /// Standard deviation of a slot that a bootstrap adds, whose own account of it would be far from the truth: it takes
-    /// errors of coefficients for errors of slots.
-    pub(crate) error: Option<f64>,
+    /// What a bootstrap adds, whose own account of it would be far from the truth: it takes errors of coefficients for errors of
+    /// slots.
+    pub(crate) error: Option<Added>,
+}
+
+/// What a bootstrap adds to a slot, standard deviation, for values of size 1 without structure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Added {
+    /// Whatever the message is.
+    pub(crate) fixed: f64,
+    /// That of the sine, for so many slots; the fewer values there are, the larger their coefficients.
+    pub(crate) bend: f64,
+    pub(crate) slots: usize,
+    /// With which power of all slots over those of a message it grows.
+    pub(crate) power: i32,
 }
 
 impl CkksProgram {
@@ -305,10 +317,17 @@ impl CkksProgram {
         self.regs.get(reg.0 as usize)
     }
 
-    /// The error that a bootstrap adds to a slot, standard deviation, for values of size 1 without structure; none for a
+    /// The error that a bootstrap adds to a slot, standard deviation, for `slots` values of size 1 without structure; none for a
     /// program that is no bootstrap, of which the ciphertexts keep account themselves.
+    pub fn error_of(&self, slots: usize) -> Option<f64> {
+        let added = self.limits.error?;
+        let fewer = added.slots as f64 / slots.clamp(1, added.slots) as f64;
+        Some(added.fixed.hypot(added.bend * fewer.powi(added.power)))
+    }
+
+    /// [`CkksProgram::error_of`] as many values as the program is for.
     pub fn error(&self) -> Option<f64> {
-        self.limits.error
+        self.error_of(self.limits.error?.slots)
     }
 
     /// The keys that it needs, each up to the highest level at which it is used.
