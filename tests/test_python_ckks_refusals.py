@@ -195,6 +195,23 @@ def test_secret_keys_say_their_set(keys, tmp_path):
         ckks.load_secret_key(tmp_path / "secret", "ckks_toy_precise", allow_insecure=True)
     with pytest.raises(becalm.BadFile, match="a secret key of CKKS"):
         ckks.load_secret_key(tmp_path / "server", allow_insecure=True)
+    public = secret.public_key()
+    public.save(tmp_path / "public")
+    for load in (ckks.load_public_key, becalm.load):
+        anyone = load(tmp_path / "public", allow_insecure=True)
+        assert isinstance(anyone, ckks.PublicKey)
+        assert anyone.key_id == secret.key_id
+        np.testing.assert_allclose(
+            secret.decrypt(anyone.encrypt([0.5, -1.0]))[:2], [0.5, -1.0], atol=1e-5
+        )
+    with pytest.raises(becalm.Insecure):
+        ckks.load_public_key(tmp_path / "public")
+    with pytest.raises(becalm.BadFile, match=r"a public key of CKKS.*PublicKey\.save"):
+        ckks.load_public_key(tmp_path / "secret", allow_insecure=True)
+    with pytest.raises(becalm.BadFile):
+        ckks.load_public_key(tmp_path / "public", allow_insecure=True, limit=1000)
+    with pytest.raises(becalm.Unsupported, match="load_public_key"):
+        pickle.dumps(public)
     with pytest.raises(becalm.BadInput, match="a power of two"):
         ckks.load_secret_key(tmp_path / "secret", slots=33, allow_insecure=True)
     whole = (tmp_path / "server").read_bytes()

@@ -208,6 +208,7 @@ def load(
     | AesKey
     | Program
     | ckks.SecretKey
+    | ckks.PublicKey
     | ckks.Server
     | ckks.Ciphertext
 ):
@@ -241,6 +242,10 @@ def load(
         return Program(_native.Program.load(path, allow_insecure, most))
     if kind == "becalm.ckks_secret_key":
         return ckks.load_secret_key(path, name, allow_insecure=allow_insecure, threads=threads)
+    if kind == "becalm.ckks_public_key":
+        return ckks.load_public_key(
+            path, name, allow_insecure=allow_insecure, threads=threads, limit=most
+        )
     if kind == "becalm.ckks_evaluation_keys":
         return ckks.load_server(path, allow_insecure=allow_insecure, threads=threads)
     if kind == "becalm.rlwe":

@@ -53,6 +53,7 @@ __all__ = [
     "SecretKey",
     "Server",
     "keygen",
+    "load_public_key",
     "load_secret_key",
     "load_server",
     "params",
@@ -180,6 +181,14 @@ class PublicKey(_Encrypts):
     """Encrypts for the owner of the secret key, and holds no secret."""
 
     __slots__ = ()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the key to a file, for `load_public_key`."""
+        self._native.save(_values.path("save", path))
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "save() the key to a file and load_public_key() it there"
+        raise Unsupported("copy", "something that can travel", "a public key", remedy)
 
     def __repr__(self) -> str:
         return f"<becalm.ckks.PublicKey of key {self.key_id}>"
@@ -492,14 +501,45 @@ def load_secret_key(
 
     `slots` is how many values `encrypt` takes, by default all that fit: the file does not say.
     """
+    file, context, wide = _key_file(path, "secret", name, slots, allow_insecure, threads)
+    return SecretKey(context, context.load_secret_key(file), wide)
+
+
+def load_public_key(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    slots: int | None = None,
+    allow_insecure: bool = False,
+    threads: int = 0,
+    limit: int | None = None,
+) -> PublicKey:
+    """Reads a public key of at most `limit` bytes (1 GiB by default), as `load_secret_key`.
+
+    No file can say whose key it is: take it from its owner, or compare `key_id`.
+    """
+    file, context, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
+    native = context.load_public_key(file, limit)
+    return PublicKey(native, params(context.name).levels, wide, None)
+
+
+def _key_file(
+    path: str | os.PathLike[str],
+    which: str,
+    name: str | None,
+    slots: int | None,
+    allow_insecure: bool,
+    threads: int,
+) -> tuple[Any, _native.CkksContext, int]:
+    """The file of a secret or a public key, a context of its set, and how many values it takes."""
     file = _values.path("load", path)
     kind, found = _native.kind_of_file(file)
-    if kind != "becalm.ckks_secret_key":
-        raise BadFile("load", "a secret key of CKKS", kind, "choose what SecretKey.save wrote")
+    if kind != f"becalm.ckks_{which}_key":
+        remedy = f"choose what {which.title()}Key.save wrote"
+        raise BadFile("load", f"a {which} key of CKKS", kind, remedy)
     count = _values.count("load", "threads", threads)
     context = _native.CkksContext(found if name is None else str(name), allow_insecure, count)
-    wide = slots_of("load", slots, params(context.name).slots)
-    return SecretKey(context, context.load_secret_key(file), wide)
+    return file, context, slots_of("load", slots, params(context.name).slots)
 
 
 def load_server(

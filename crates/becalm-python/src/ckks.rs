@@ -122,6 +122,18 @@ impl CkksContext {
         Ok(CkksSecretKey(self.0.clone(), Arc::new(key)))
     }
 
+    /// Reads a public key of at most `limit` bytes.
+    fn load_public_key(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        limit: Option<u64>,
+    ) -> PyResult<CkksPublicKey> {
+        let key = brief(py, &self.0, |c| c.load_public_key(&path, trust(true, limit)))?;
+        let id = key.id().to_string();
+        Ok(CkksPublicKey(self.0.clone(), key, id))
+    }
+
     /// Reads evaluation keys and draws their masks; or, `stored`, leaves them in their file until they are used; or,
     /// `compact`, keeps them packed in memory.
     #[pyo3(signature = (path, stored=false, compact=false))]
@@ -300,6 +312,11 @@ impl CkksPublicKey {
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
         let x = brief(py, &self.0, |c| c.encrypt_public(&values(data), level, &self.1))?;
         Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
+    }
+
+    /// Writes a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        brief(py, &self.0, |c| c.save_public_key(&self.1, &path))
     }
 }
 

@@ -115,6 +115,13 @@ pub struct CkksPublicKey {
     pub(crate) parts: [Scratch; 2],
 }
 
+impl CkksPublicKey {
+    /// Identity of the secret key.
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+}
+
 /// What a switch key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Purpose {

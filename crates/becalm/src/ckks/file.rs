@@ -1,4 +1,4 @@
-//! Files of what users keep: ciphertexts and secret keys of CKKS, in the container of all files (docs/files.md).
+//! Files of what users keep: ciphertexts, secret and public keys of CKKS, in the container of all files (docs/files.md).
 //!
 //! A polynomial is packed as on the wire: residues 0 ≤ x < p of ⌈log2 p⌉ bits, word after word. The parameter set stands in
 //! the file and must be that of the context, number for number; level, scale and error are checked against it. An error below that
@@ -8,7 +8,8 @@ use super::Context;
 use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Reader, Trust, bad, hex, read_file, require_limit,
 };
-use crate::cipher::{CkksSecretKey, KeyId, Rlwe};
+use crate::cipher::{CkksPublicKey, CkksSecretKey, KeyId, Rlwe};
+use crate::math::rns::Scratch;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use std::path::Path;
@@ -20,7 +21,7 @@ impl Context {
     /// # Errors
     /// `WrongParams` for a ciphertext of another set.
     pub fn ciphertext_to_bytes(&self, x: &Rlwe) -> Result<Vec<u8>> {
-        let parts = self.parts_of(x)?;
+        let parts = self.packed_pair(x.params, &x.parts, x.level)?;
         self.ciphertext_draft(x, &parts)?.to_bytes()
     }
 
@@ -30,14 +31,13 @@ impl Context {
     /// `WrongParams` for a ciphertext of another set, `Io` when writing fails; then there is no new file and an old one is
     /// as it was.
     pub fn save_ciphertext(&self, x: &Rlwe, path: impl AsRef<Path>) -> Result<()> {
-        let parts = self.parts_of(x)?;
+        let parts = self.packed_pair(x.params, &x.parts, x.level)?;
         self.ciphertext_draft(x, &parts)?.save(path.as_ref(), false)
     }
 
     /// Bytes of a ciphertext of this set in a file, but for the header.
     pub fn stored_ciphertext_bytes(&self, x: &Rlwe) -> usize {
-        let words = self.words_of(x.level.min(self.params().top_level()), 0);
-        2 * words.into_iter().map(|i| self.limb_bytes(i)).sum::<usize>()
+        2 * self.part_bytes(x.level)
     }
 
     /// A ciphertext from a file in memory.
@@ -50,18 +50,8 @@ impl Context {
         let file = Reader::open(bytes, Kind::Rlwe)?;
         let empty = self.ciphertext_claims(file.header())?;
         file.verify()?;
-        let mut x = empty;
-        let (words, n) = (self.words_of(x.level, 0), self.params().degree());
-        for (k, name) in ["c0", "c1"].into_iter().enumerate() {
-            let (mut bytes, mut part) = (file.bytes(name), self.ring().scratch(words.len() * n));
-            for (i, limb) in words.iter().zip(part.chunks_mut(n)) {
-                let (own, rest) = bytes.split_at(self.limb_bytes(*i));
-                self.unpack(*i, own, limb)?;
-                bytes = rest;
-            }
-            x.parts[k] = part;
-        }
-        Ok(x)
+        let parts = self.unpacked_pair(&file, empty.level)?;
+        Ok(Rlwe { parts, ..empty })
     }
 
     /// Reads a ciphertext from a file.
@@ -122,6 +112,59 @@ impl Context {
         self.secret_key_from_bytes(&bytes, trust)
     }
 
+    /// The file of a public key, in memory.
+    ///
+    /// # Errors
+    /// `WrongParams` for a key of another set.
+    pub fn public_key_to_bytes(&self, key: &CkksPublicKey) -> Result<Vec<u8>> {
+        let parts = self.packed_pair(key.params, &key.parts, self.params().levels)?;
+        self.public_draft(key, &parts)?.to_bytes()
+    }
+
+    /// Writes a public key to a file, as large as a fresh ciphertext.
+    ///
+    /// # Errors
+    /// `WrongParams` for a key of another set, `Io` when writing fails.
+    pub fn save_public_key(&self, key: &CkksPublicKey, path: impl AsRef<Path>) -> Result<()> {
+        let parts = self.packed_pair(key.params, &key.parts, self.params().levels)?;
+        self.public_draft(key, &parts)?.save(path.as_ref(), false)
+    }
+
+    /// A public key from a file in memory. Whose it is no file can say: take it from its owner.
+    ///
+    /// # Errors
+    /// `BadFile` or `WrongParams` for anything but a public key of this set that becalm wrote, of at most `trust.limit` bytes.
+    pub fn public_key_from_bytes(&self, bytes: &[u8], trust: Trust) -> Result<CkksPublicKey> {
+        require_limit(bytes.len() as u64, trust.limit)?;
+        let file = Reader::open(bytes, Kind::CkksPublicKey)?;
+        let id = self.public_claims(file.header())?;
+        file.verify()?;
+        let parts = self.unpacked_pair(&file, self.params().levels)?;
+        Ok(CkksPublicKey { params: self.params().name, id, parts })
+    }
+
+    /// Reads a public key from a file.
+    ///
+    /// # Errors
+    /// As [`Context::public_key_from_bytes`], and `Io`.
+    pub fn load_public_key(&self, path: impl AsRef<Path>, trust: Trust) -> Result<CkksPublicKey> {
+        let check = |header: &Header| self.public_claims(header).map(drop);
+        let bytes = read_file(path.as_ref(), trust.limit, check)?;
+        self.public_key_from_bytes(&bytes, trust)
+    }
+
+    fn public_draft<'a>(&self, key: &CkksPublicKey, parts: &'a [Vec<u8>; 2]) -> Result<Draft<'a>> {
+        let draft = Draft::of(Kind::CkksPublicKey, self.row()?).note("key", hex(&key.id.0));
+        Ok(with_pair(draft, parts))
+    }
+
+    fn public_claims(&self, header: &Header) -> Result<KeyId> {
+        header.require(Kind::CkksPublicKey)?;
+        self.require_row(header)?;
+        self.expect_pair(header, self.params().levels)?;
+        header.key()
+    }
+
     /// The set, all of its fields as JSON.
     fn row(&self) -> Result<String> {
         serde_json::to_string(self.params())
@@ -151,27 +194,57 @@ impl Context {
         header.key()
     }
 
-    /// Both polynomials, packed.
-    fn parts_of(&self, x: &Rlwe) -> Result<[Vec<u8>; 2]> {
-        self.check_set("save", x.params)?;
+    /// Bytes of a packed polynomial at `level`.
+    fn part_bytes(&self, level: usize) -> usize {
+        let words = self.words_of(level.min(self.params().top_level()), 0);
+        words.into_iter().map(|i| self.limb_bytes(i)).sum()
+    }
+
+    /// Both polynomials of a pair at `level`, packed.
+    fn packed_pair(
+        &self,
+        set: &'static str,
+        parts: &[Scratch; 2],
+        level: usize,
+    ) -> Result<[Vec<u8>; 2]> {
+        self.check_set("save", set)?;
         let n = self.params().degree();
-        Ok([0, 1].map(|k| {
-            let words = self.words_of(x.level.min(self.params().top_level()), 0);
-            let limbs = words.into_iter().zip(x.parts[k].chunks(n));
+        Ok(parts.each_ref().map(|part| {
+            let words = self.words_of(level.min(self.params().top_level()), 0);
+            let limbs = words.into_iter().zip(part.chunks(n));
             limbs.flat_map(|(i, limb)| self.ring().packed(i, limb)).collect()
         }))
     }
 
-    fn ciphertext_draft<'a>(&self, x: &Rlwe, [c0, c1]: &'a [Vec<u8>; 2]) -> Result<Draft<'a>> {
-        let shape = [c0.len() as u64];
-        Ok(Draft::of(Kind::Rlwe, self.row()?)
+    /// A pair at `level` from a file whose header was checked.
+    fn unpacked_pair(&self, file: &Reader, level: usize) -> Result<[Scratch; 2]> {
+        let (words, n) = (self.words_of(level, 0), self.params().degree());
+        let mut parts = [0, 1].map(|_| self.ring().scratch(words.len() * n));
+        for (part, name) in parts.iter_mut().zip(PAIR) {
+            let mut bytes = file.bytes(name);
+            for (i, limb) in words.iter().zip(part.chunks_mut(n)) {
+                let (own, rest) = bytes.split_at(self.limb_bytes(*i));
+                self.unpack(*i, own, limb)?;
+                bytes = rest;
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Refuses a header that has not just a pair at `level`.
+    fn expect_pair(&self, header: &Header, level: usize) -> Result<()> {
+        let bytes = [self.part_bytes(level) as u64];
+        header.expect(&PAIR.map(|name| (name, Dtype::U8, &bytes[..])))
+    }
+
+    fn ciphertext_draft<'a>(&self, x: &Rlwe, parts: &'a [Vec<u8>; 2]) -> Result<Draft<'a>> {
+        let draft = Draft::of(Kind::Rlwe, self.row()?)
             .note("key", hex(&x.key.0))
             .note("level", x.level.to_string())
             .note("scale", format!("{:e}", x.scale))
             .note("slots", x.slots.to_string())
-            .note("error", format!("{:e}", x.error))
-            .tensor("c0", &shape, Data::Bytes(c0))
-            .tensor("c1", &shape, Data::Bytes(c1)))
+            .note("error", format!("{:e}", x.error));
+        Ok(with_pair(draft, parts))
     }
 
     /// The ciphertext that a header describes, without its polynomials.
@@ -186,9 +259,7 @@ impl Context {
         let scale = real(header, "scale", 1.0, self.room(level))?;
         let error = real(header, "error", 0.0, f64::MAX)?;
         let n = self.params().degree();
-        let words = self.words_of(level, 0);
-        let bytes = [words.iter().map(|i| self.limb_bytes(*i) as u64).sum::<u64>()];
-        header.expect(&[("c0", Dtype::U8, &bytes), ("c1", Dtype::U8, &bytes)])?;
+        self.expect_pair(header, level)?;
         let fresh = NOISE_STD * (n as f64).sqrt() / scale;
         let parts = [self.ring().scratch(0), self.ring().scratch(0)];
         let (params, key) = (self.params().name, header.key()?);
@@ -209,6 +280,16 @@ impl Context {
         let wanted = format!("`{}` as it is here", self.params().name);
         Err(Error::wrong_params("load", wanted, format!("`{}`", name(got)), remedy))
     }
+}
+
+/// The two polynomials of a ciphertext or of a public key.
+const PAIR: [&str; 2] = ["c0", "c1"];
+
+fn with_pair<'a>(draft: Draft<'a>, parts: &'a [Vec<u8>; 2]) -> Draft<'a> {
+    let pair = PAIR.into_iter().zip(parts);
+    pair.fold(draft, |draft, (name, part)| {
+        draft.tensor(name, &[part.len() as u64], Data::Bytes(part))
+    })
 }
 
 /// A whole number as it is written here, without sign or leading zeros, that `fits`.
@@ -257,6 +338,36 @@ mod tests {
         let [a, b] = [&secret, &back].map(|s| context.decrypt(&y, s).unwrap());
         assert_eq!(a, b);
         assert_eq!(context.decrypt(&x, &secret).unwrap(), a);
+    }
+
+    #[test]
+    fn public_keys_come_back() {
+        let context = toy("ckks_toy_12");
+        let secret = context.secret_key().unwrap();
+        let key = context.public_key(&secret).unwrap();
+        let mut bytes = context.public_key_to_bytes(&key).unwrap();
+        let back = context.public_key_from_bytes(&bytes, Trust::default()).unwrap();
+        assert_eq!(context.public_key_to_bytes(&back).unwrap(), bytes);
+        let m = [Complex::new(0.5, -0.25), Complex::from(1.0)];
+        for level in [0, 7, 10] {
+            let x = context.encrypt_public(&m, level, &back).unwrap();
+            assert_eq!(x.key_id(), secret.id());
+            let got = context.decrypt(&x, &secret).unwrap();
+            assert!(got.iter().zip(m).all(|(a, b)| (*a - b).abs() < 1e-5), "{got:?}");
+        }
+        let kind = |bytes: &[u8]| {
+            context.public_key_from_bytes(bytes, Trust::default()).err().map(|e| e.kind())
+        };
+        for at in (0..bytes.len()).step_by(997) {
+            bytes[at] ^= 4;
+            assert!(matches!(kind(&bytes), Some("bad_file" | "wrong_params")), "byte {at}");
+            bytes[at] ^= 4;
+        }
+        let x = context.encrypt(&m, 10, &secret).unwrap();
+        let other = context.ciphertext_to_bytes(&x).unwrap();
+        assert_eq!(kind(&other), Some("bad_file"), "a ciphertext is no key");
+        let foreign = toy("ckks_toy_precise").public_key_from_bytes(&bytes, Trust::default()).err();
+        assert_eq!(foreign.map(|e| e.kind()), Some("wrong_params"));
     }
 
     /// Every altered byte is found, and so are files of another kind, set or length.

@@ -16,7 +16,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description {
-    /// What it holds: `"becalm.rlwe"`, `"becalm.ckks_secret_key"` or `"becalm.ckks_evaluation_keys"`.
+    /// What it holds: `"becalm.rlwe"`, `"becalm.ckks_secret_key"`, `"becalm.ckks_public_key"` or `"becalm.ckks_evaluation_keys"`.
     pub kind: &'static str,
     /// Name of its parameter set.
     pub params: String,
@@ -71,7 +71,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
     }
     let Ok((header, bytes)) = read_header(path) else { return Ok(None) };
     let kind = header.kind()?;
-    if !matches!(kind, Kind::Rlwe | Kind::CkksSecretKey) {
+    if !matches!(kind, Kind::Rlwe | Kind::CkksSecretKey | Kind::CkksPublicKey) {
         return Ok(None);
     }
     let row: serde_json::Value = serde_json::from_str(header.entry("params")?)
@@ -95,7 +95,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
     }))
 }
 
-/// An entry that secret keys do not have.
+/// An entry that keys do not have.
 fn claim<T: FromStr>(header: &Header, name: &str) -> Result<Option<T>> {
     let Some(text) = header.metadata.get(name) else { return Ok(None) };
     let read = text.parse().map_err(|_| bad(format!("a number as {name}"), format!("{text:.32}")));

@@ -58,7 +58,7 @@ pub struct TensorShape {
 pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
     let (header, bytes) = disk::read_header(path.as_ref())?;
     let kind = header.kind()?;
-    if matches!(kind, Kind::Rlwe | Kind::CkksSecretKey) {
+    if matches!(kind, Kind::Rlwe | Kind::CkksSecretKey | Kind::CkksPublicKey) {
         let remedy = "use `ckks::inspect`";
         return Err(Error::unsupported("inspect", "a file of TFHE", kind.name(), remedy));
     }

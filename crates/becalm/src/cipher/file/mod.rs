@@ -78,11 +78,13 @@ pub enum Kind {
     Rlwe,
     /// [`CkksSecretKey`](crate::cipher::CkksSecretKey).
     CkksSecretKey,
+    /// [`CkksPublicKey`](crate::cipher::CkksPublicKey).
+    CkksPublicKey,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::SecretKey,
         Kind::EvaluationKey,
         Kind::SlotKey,
@@ -93,6 +95,7 @@ impl Kind {
         Kind::Program,
         Kind::Rlwe,
         Kind::CkksSecretKey,
+        Kind::CkksPublicKey,
     ];
 
     /// The word that names it in a file: `"becalm.lwe"`.
@@ -108,13 +111,14 @@ impl Kind {
             Kind::Program => "becalm.program",
             Kind::Rlwe => "becalm.rlwe",
             Kind::CkksSecretKey => "becalm.ckks_secret_key",
+            Kind::CkksPublicKey => "becalm.ckks_public_key",
         }
     }
 
     /// The metadata of such a file: exactly these, in order.
     fn entries(self) -> &'static [&'static str] {
         match self {
-            Kind::SecretKey | Kind::EvaluationKey | Kind::CkksSecretKey => {
+            Kind::SecretKey | Kind::EvaluationKey | Kind::CkksSecretKey | Kind::CkksPublicKey => {
                 &["checksum", "format", "key", "params", "version"]
             }
             Kind::SlotKey => &["checksum", "format", "key", "params", "slots", "version"],
