@@ -241,7 +241,7 @@ class Server:
         """The values moved to the left by `by` slots; needs the key of that rotation."""
         native = require(x, "rotate")._native
         with _named(f"make keys with rotations=[{turn(by)}]"):
-            return Ciphertext(self._keys.rotate(native, turn(by)), self, x.real)
+            return Ciphertext(self._keys.rotate(native, turn(by) % native.slots), self, x.real)
 
     def conjugate(self, x: Ciphertext) -> Ciphertext:
         """The complex conjugate of every value."""
