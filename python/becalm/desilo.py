@@ -105,9 +105,8 @@ class Engine:
         least = 2 if self._bootstraps else 1
         if not least <= count <= most:
             remedy = "longer messages become several ciphertexts by themselves"
-            wanted = f"slot_count from {least} to {most}"
-            if count == 1:
-                wanted += " for bootstraps"
+            wanted = f"slot_count from {least} to {most}{' for bootstraps' * (least - 1)}"
+            if count < least:
                 remedy = "choose one of these: shorter messages are filled with zeros"
             raise BadInput("engine", wanted, str(count), remedy)
         self._slots = 1 << (count - 1).bit_length()
