@@ -138,6 +138,8 @@ def test_arguments_that_cannot_be(keys):
         ("the path of a file, got NoneType", lambda: server.save(None)),
         ("the path of a file, got NoneType", lambda: secret.save(None)),
         ("the path of a file, got int", lambda: server.load(3)),
+        ("limit from 0 to 2^63 - 1", lambda: server.load("x", limit=-1)),
+        ("limit from 0 to 2^63 - 1", lambda: secret.load("x", limit=1 << 70)),
         ("the path of a file, got int", lambda: ckks.load_server(3)),
         ("queries of 1 or more, got -1", lambda: secret.bits_to_share(x, queries=-1)),
         ("queries of 1 or more, got 0", lambda: secret.bits_to_share(x, queries=0)),

@@ -165,7 +165,8 @@ class SecretKey(_Encrypts):
 
     def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
         """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default)."""
-        native = self._context.load_ciphertext(_values.path("load", path), limit)
+        most = None if limit is None else _values.count("load", "limit", limit)
+        native = self._context.load_ciphertext(_values.path("load", path), most)
         return owned("load", Ciphertext(native, self._server), self.key_id)
 
     def __repr__(self) -> str:
@@ -315,7 +316,8 @@ class Server:
         """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Files do not say whether
         values are `real`; who knows it saves half of a bootstrap's work.
         """
-        native = self._plan.context.load_ciphertext(_values.path("load", path), limit)
+        most = None if limit is None else _values.count("load", "limit", limit)
+        native = self._plan.context.load_ciphertext(_values.path("load", path), most)
         return owned("load", Ciphertext(native, self, real), self.key_id)
 
     def from_bytes(self, file: bytes, *, real: bool = False) -> Ciphertext:
