@@ -130,14 +130,50 @@ def test_arithmetic_with_numbers_and_ciphertexts(engine, keys):
     assert close(again, a)
 
 
+@pytest.mark.parametrize("kind", ["uint8", "uint32", "int8", "int64", "uint64", "bool", "float32"])
+def test_numbers_of_every_type_keep_their_sign_and_size(engine, keys, kind):
+    secret = keys[0]
+    low = np.iinfo(kind).min if kind == "int8" else 0
+    b = np.array([1, 0, 1, low], dtype=kind)
+    a = np.array([1.0, 0.5, 2.0, 0.0])
+    x = engine.encrypt(a, secret)
+    exact = b.astype(float)
+
+    def close(z, wanted):
+        return abs(engine.decrypt(z, secret)[:4] - wanted).max() < 1e-6
+
+    assert close(engine.subtract(x, b), a - exact) and close(engine.subtract(b, x), exact - a)
+    assert close(engine.add(x, b), a + exact) and close(engine.multiply(b, x), a * exact)
+    assert close(engine.subtract(x, b[0]), a - 1) and close(engine.subtract(b[0], x), 1 - a)
+    assert close(engine.subtract(x, b.astype(complex) * 1j), a - 1j * exact)
+    assert close(engine.encrypt(b, secret), exact)
+
+
+def test_keys_of_another_set_encrypt_nothing(engine, keys):
+    other = ToyEngine(use_bootstrap_to_14_levels=True)
+    secret = other.create_secret_key()
+    for key in (secret, other.create_public_key(secret)):
+        with pytest.raises(becalm.WrongParams, match="ckks_toy_14_levels") as e:
+            engine.encrypt([1.0], key)
+        assert e.value.op == "encrypt" and "same flags" in e.value.remedy
+    # A real engine with the keys of a toy: what it would make protects nothing.
+    real = desilo.Engine(slot_count=1024)
+    for key in (keys[0], engine.create_public_key(keys[0])):
+        with pytest.raises(becalm.WrongParams, match="ckks_toy_slots_first"):
+            real.encrypt([1.0], key)
+    few = ToyEngine(slot_count=8)
+    assert abs(few.decrypt(few.encrypt([1.0], keys[0]), keys[0])[0] - 1) < 1e-6
+
+
 def test_rotations_go_to_the_right(engine, keys):
     secret = keys[0]
     values = np.linspace(-1, 1, engine.slot_count)
     x = engine.encrypt(values, secret, level=2)
     every = engine.create_rotation_key(secret)
-    for delta in (1, -3, 700, engine.slot_count):
+    for delta in (1, -3, 700, engine.slot_count, 2**63 + 1, -(10**30)):
         y = engine.rotate(x, every, delta=delta)
-        assert abs(engine.decrypt(y, secret) - np.roll(values, delta)).max() < 1e-6, delta
+        wanted = np.roll(values, delta % engine.slot_count)
+        assert abs(engine.decrypt(y, secret) - wanted).max() < 1e-6, delta
     fixed = engine.create_fixed_rotation_key(secret, delta=5)
     assert fixed.nbytes < every.nbytes
     y = engine.level_down(engine.rotate(x, fixed), 1)
@@ -184,6 +220,18 @@ def test_bad_input_is_refused_with_a_remedy(engine, keys):
         (becalm.BadInput, lambda: engine.encrypt([1e300], secret, level=0)),
         (becalm.BadInput, lambda: engine.encrypt(["one"], secret)),
         (becalm.BadInput, lambda: engine.encrypt([[1.0]], secret)),
+        (becalm.BadInput, lambda: engine.encrypt([[1], [1, 2]], secret)),
+        (becalm.BadInput, lambda: engine.encrypt([], secret)),
+        (becalm.BadInput, lambda: engine.add(x, [[1], [1, 2]])),
+        (becalm.BadInput, lambda: engine.multiply([[1], [1, 2]], x)),
+        (becalm.BadInput, lambda: engine.subtract(x, [[1], [1, 2]])),
+        (becalm.BadInput, lambda: engine.subtract([[1], [1, 2]], x)),
+        (becalm.BadInput, lambda: engine.subtract(x, None)),
+        (becalm.BadInput, lambda: engine.subtract(x, "one")),
+        (becalm.BadInput, lambda: engine.write_ciphertext(x, None)),
+        (becalm.BadInput, lambda: engine.read_ciphertext(None)),
+        (becalm.BadInput, lambda: engine.read_ciphertext(3)),
+        (becalm.BadInput, lambda: engine.deserialize_ciphertext([])),
         (becalm.BadInput, lambda: engine.encrypt([1.0], secret, level=99)),
         (becalm.BadInput, lambda: engine.encrypt([1.0], secret, level=-1)),
         (becalm.WrongKey, lambda: engine.encrypt([1.0], relinearize)),
@@ -241,6 +289,13 @@ def test_slot_counts_are_rounded_and_levels_follow_the_flags():
     assert ToyEngine(slot_count=1000).slot_count == 1024
     assert ToyEngine(use_bootstrap_to_14_levels=True).max_level == 14
     assert ToyEngine(use_bootstrap_to_17_levels=True).max_level == 17
+    assert ToyEngine(slot_count=1).slot_count == 1
+    for flag in ("", "_to_14_levels", "_to_17_levels"):
+        flags = {f"use_bootstrap{flag}": True}
+        for count in (0, 1, 2049):
+            with pytest.raises(becalm.BadInput, match="slot_count from 2 to 2048"):
+                ToyEngine(slot_count=count, **flags)
+        assert ToyEngine(slot_count=2, **flags).slot_count == 2
     assert ToyEngine(max_level=3).max_level == 3 and ToyEngine(max_level=17).max_level == 17
     assert ToyEngine(use_bootstrap=True).max_level == 13
     assert set(desilo.__all__) >= {"Engine", "ToyEngine"}

@@ -110,6 +110,16 @@ def test_a_ciphertext_that_travelled_is_computed_with_by_the_threads_of_its_serv
         x._native.on(ckks._native.CkksContext("ckks_toy_precise", True, 1))
 
 
+def test_rotations_of_any_size_are_taken_modulo_the_slots(keys):
+    secret, _ = keys
+    values = np.arange(32) / 32
+    x = secret.encrypt(values)
+    for by in (1, 1 - 32, 2**63 + 1, -(2**70) + 1, 10**30 * 32 + 1):
+        assert abs(secret.decrypt(x.rotate(by)) - np.roll(values, -1)).max() < 1e-6, by
+    with pytest.raises(becalm.WrongKey, match="rotations="):
+        x.rotate(2**63 + 5)
+
+
 def test_arguments_that_cannot_be(keys):
     secret, server = keys
     x = secret.encrypt([0.5])
@@ -119,6 +129,8 @@ def test_arguments_that_cannot_be(keys):
         ("a power of two of 2 to 2048", lambda: becalm.keygen("ckks_toy_12", slots=0, **TOY)),
         ("got 33; choose one of these", lambda: becalm.keygen("ckks_toy_12", slots=33, **TOY)),
         ("an integer as slots", lambda: becalm.keygen("ckks_toy_12", slots="all", **TOY)),
+        ("numbers", lambda: x - [[1], [1, 2]]),
+        ("numbers", lambda: x / [[1], [1, 2]]),
         ("another kind than sparse", lambda: server.bootstrap_pair(x, x)),
         ("a level from 0 to 10, got -1", lambda: x.level_down(-1)),
         ("the bytes of a file, got str", lambda: server.from_bytes("abc")),
@@ -126,6 +138,8 @@ def test_arguments_that_cannot_be(keys):
         ("the path of a file, got NoneType", lambda: server.save(None)),
         ("the path of a file, got NoneType", lambda: secret.save(None)),
         ("the path of a file, got int", lambda: server.load(3)),
+        ("limit from 0 to 2^63 - 1", lambda: server.load("x", limit=-1)),
+        ("limit from 0 to 2^63 - 1", lambda: secret.load("x", limit=1 << 70)),
         ("the path of a file, got int", lambda: ckks.load_server(3)),
         ("queries of 1 or more, got -1", lambda: secret.bits_to_share(x, queries=-1)),
         ("queries of 1 or more, got 0", lambda: secret.bits_to_share(x, queries=0)),

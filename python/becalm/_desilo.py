@@ -30,10 +30,11 @@ class SecretKey:
 class PublicKey:
     """Encrypts, and holds no secret."""
 
-    __slots__ = ("_native",)
+    __slots__ = ("_native", "_params")
 
-    def __init__(self, native: _native.CkksPublicKey) -> None:
+    def __init__(self, native: _native.CkksPublicKey, params: str) -> None:
         self._native = native
+        self._params = params
 
     def __repr__(self) -> str:
         return f"<becalm.desilo.PublicKey of key {self._native.key_id}>"

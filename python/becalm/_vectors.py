@@ -332,7 +332,11 @@ def context(name: str, allow_insecure: bool, threads: int) -> _native.CkksContex
 
 
 def numbers(op: str, value: Any) -> npt.NDArray[Any]:
-    array = np.asarray(value)
+    """An array of floating-point numbers: in the integers of the user, −x would wrap around."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as e:
+        raise BadInput(op, "numbers", str(e), "make the rows equally long") from None
     if array.dtype.kind not in "biufc":
         raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)

@@ -166,7 +166,8 @@ class SecretKey(_Encrypts):
 
     def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
         """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default)."""
-        native = self._context.load_ciphertext(_values.path("load", path), limit)
+        most = None if limit is None else _values.count("load", "limit", limit)
+        native = self._context.load_ciphertext(_values.path("load", path), most)
         return owned("load", Ciphertext(native, self._server), self.key_id)
 
     def __repr__(self) -> str:
@@ -250,7 +251,7 @@ class Server:
         """The values moved to the left by `by` slots; needs the key of that rotation."""
         native = require(x, "rotate")._native
         with _named(f"make keys with rotations=[{turn(by)}]"):
-            return Ciphertext(self._keys.rotate(native, turn(by)), self, x.real)
+            return Ciphertext(self._keys.rotate(native, turn(by) % native.slots), self, x.real)
 
     def conjugate(self, x: Ciphertext) -> Ciphertext:
         """The complex conjugate of every value."""
@@ -324,7 +325,8 @@ class Server:
         """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Files do not say whether
         values are `real`; who knows it saves half of a bootstrap's work.
         """
-        native = self._plan.context.load_ciphertext(_values.path("load", path), limit)
+        most = None if limit is None else _values.count("load", "limit", limit)
+        native = self._plan.context.load_ciphertext(_values.path("load", path), most)
         return owned("load", Ciphertext(native, self, real), self.key_id)
 
     def from_bytes(self, file: bytes, *, real: bool = False) -> Ciphertext:

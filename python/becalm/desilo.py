@@ -39,7 +39,7 @@ from becalm._desilo import (
     paired,
 )
 from becalm._plan import SIZES, recorded, turn
-from becalm._vectors import at_level
+from becalm._vectors import at_level, numbers
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
 
 __all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
@@ -102,9 +102,13 @@ class Engine:
         self._compact = bool(compact)
         most = known.slots
         count = most if slot_count is None else _values.count("engine", "slot_count", slot_count)
-        if not 1 <= count <= most:
+        least = 2 if self._bootstraps else 1
+        if not least <= count <= most:
             remedy = "longer messages become several ciphertexts by themselves"
-            raise BadInput("engine", f"slot_count from 1 to {most}", str(count), remedy)
+            wanted = f"slot_count from {least} to {most}{' for bootstraps' * (least - 1)}"
+            if count < least:
+                remedy = "choose one of these: shorter messages are filled with zeros"
+            raise BadInput("engine", wanted, str(count), remedy)
         self._slots = 1 << (count - 1).bit_length()
         self._full = self._slots == most
         threads = 1 if mode == "cpu" else _values.count("engine", "thread_count", thread_count)
@@ -130,7 +134,8 @@ class Engine:
 
     def create_public_key(self, secret_key: SecretKey) -> PublicKey:
         """A key with which anyone encrypts."""
-        return PublicKey(self._secret(secret_key)._native.public_key())
+        native = self._secret(secret_key)._native.public_key()
+        return PublicKey(native, self._context.name)
 
     def create_relinearization_key(self, secret_key: SecretKey) -> Key:
         """For products of ciphertexts."""
@@ -205,11 +210,17 @@ class Engine:
     def _secret(self, key: object) -> SecretKey:
         if not isinstance(key, SecretKey):
             raise WrongKey("keys", "a secret key", type(key).__name__, "use create_secret_key")
-        if key._params != self._context.name:
-            remedy = "use a secret key of an engine with the same flags"
-            got = f"one of `{key._params}`"
-            raise WrongParams("keys", f"a secret key of `{self._context.name}`", got, remedy)
+        self._require_own("keys", key, "a secret key")
         return key
+
+    def _require_own(self, op: str, key: SecretKey | PublicKey, what: str) -> None:
+        """Refuses keys of another set: of a toy's, a real engine would make unprotected
+        ciphertexts.
+        """
+        if key._params != self._context.name:
+            remedy = f"use {what} of an engine of the same class with the same flags"
+            got = f"one of `{key._params}`"
+            raise WrongParams(op, f"{what} of `{self._context.name}`", got, remedy)
 
     def _highest(self) -> int:
         """The highest level of conjugation and products, which a bootstrap does behind its first
@@ -226,6 +237,8 @@ class Engine:
         if not isinstance(key, (SecretKey, PublicKey)):
             remedy = "use create_secret_key or create_public_key"
             raise WrongKey("encrypt", "a secret or a public key", type(key).__name__, remedy)
+        what = "a secret key" if isinstance(key, SecretKey) else "a public key"
+        self._require_own("encrypt", key, what)
         most = ckks.params(self._context.name).levels
         at = self._max_level if level is None else at_level("encrypt", level, most)
         blocks, real = self._split("encrypt", message)
@@ -239,8 +252,8 @@ class Engine:
         return values.real.copy() if x._real else values.astype(np.complex128)
 
     def _split(self, op: str, message: npt.ArrayLike) -> tuple[list[bytes], bool]:
-        values = np.atleast_1d(np.asarray(message))
-        if values.ndim != 1 or values.dtype.kind not in "biufc" or not values.size:
+        values = np.atleast_1d(numbers(op, message))
+        if values.ndim != 1 or not values.size:
             got = f"values of type {values.dtype} in the shape {values.shape}"
             raise BadInput(op, "a flat list or array of numbers", got, "convert it")
         filled = np.zeros(-(-values.size // self._slots) * self._slots, dtype="<c16")
@@ -256,14 +269,14 @@ class Engine:
             x, y = y, x
         if isinstance(y, Ciphertext):
             return paired("add", x, y, lambda a, b: a.add(b))
-        return self._with_plain("add", x, y, lambda a, b: a.add_plain(b))
+        return self._with_plain("add", x, y, _plain_sum)
 
     def subtract(self, x: Any, y: Any) -> Ciphertext:
         """x − y: ciphertexts, or one and numbers."""
         if isinstance(x, Ciphertext) and isinstance(y, Ciphertext):
             return paired("subtract", x, y, lambda a, b: a.subtract(b))
         if isinstance(x, Ciphertext):
-            return self.add(x, -np.asarray(y))
+            return self._with_plain("subtract", x, -numbers("subtract", y), _plain_sum)
         return self.add(self.negate(y), x)
 
     def negate(self, ciphertext: Ciphertext) -> Ciphertext:
@@ -322,11 +335,11 @@ class Engine:
 
     def _with_plain(self, op: str, x: Any, values: Any, apply: Any) -> Ciphertext:
         x = cipher(op, x)
-        array = np.asarray(values)
-        if array.ndim == 0 and array.dtype.kind in "biufc":
+        array = numbers(op, values)
+        if array.ndim == 0:
             blocks, real = [array.astype("<c16").tobytes()], array.dtype.kind != "c"
         else:
-            blocks, real = self._split(op, values)
+            blocks, real = self._split(op, array)
         if len(blocks) == 1:
             blocks *= len(x._blocks)
         if len(blocks) != len(x._blocks):
@@ -450,26 +463,33 @@ class Engine:
 
     def deserialize_ciphertext(self, blocks: list[bytes]) -> Ciphertext:
         """What `serialize_ciphertext` gave."""
-        if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, bytes) for b in blocks):
+        listed = isinstance(blocks, (list, tuple)) and len(blocks) > 0
+        if not listed or not all(isinstance(b, bytes) for b in blocks):
             remedy = "pass what serialize_ciphertext gave"
-            got = type(blocks).__name__
+            got = type(blocks).__name__ if blocks else "nothing"
             raise BadInput("deserialize_ciphertext", "a list of bytes", got, remedy)
         return Ciphertext([self._context.ciphertext_from_bytes(b) for b in blocks], False)
 
     def write_ciphertext(self, ciphertext: Ciphertext, path: str | os.PathLike[str]) -> None:
         """Writes a ciphertext of one block to a file."""
         x = cipher("write_ciphertext", ciphertext)
+        file = _values.path("write_ciphertext", path)
         if len(x._blocks) != 1:
             got = f"{len(x._blocks)} blocks"
             raise BadInput("write_ciphertext", "one block", got, "write parts of the message")
-        x._blocks[0].save(path)
+        x._blocks[0].save(file)
 
     def read_ciphertext(self, path: str | os.PathLike[str]) -> Ciphertext:
         """Reads what `write_ciphertext` wrote."""
-        return Ciphertext([self._context.load_ciphertext(path, None)], False)
+        file = _values.path("read_ciphertext", path)
+        return Ciphertext([self._context.load_ciphertext(file, None)], False)
 
     def __repr__(self) -> str:
         return f"<becalm.desilo.{type(self).__name__} of {self._context.name}, {self._slots} slots>"
+
+
+def _plain_sum(x: _native.CkksCiphertext, values: bytes) -> _native.CkksCiphertext:
+    return x.add_plain(values)
 
 
 class ToyEngine(Engine):

@@ -20,7 +20,7 @@ pub struct Args {
     /// Which scheme.
     #[arg(default_value = "tfhe", value_parser = ["tfhe", "ckks"])]
     scheme: String,
-    /// Parameter sets; by default 1_1 and 2_2, on a GPU all that it is meant for.
+    /// TFHE: parameter sets; by default 1_1 and 2_2, on a GPU all that it is meant for.
     #[arg(long, value_delimiter = ',')]
     params: Vec<String>,
     /// Which machine.
@@ -69,11 +69,8 @@ struct Row {
 
 /// Measures and reports.
 pub fn run(args: &Args) -> Result<()> {
-    if let Some(wanted) = &args.tables {
-        if args.scheme != "ckks" {
-            bail!("--tables is of `becalm bench ckks`");
-        }
-        return tables::run(wanted, args.quick, args.json.as_deref());
+    if args.tables.is_some() && args.scheme != "ckks" {
+        bail!("--tables is of `becalm bench ckks`");
     }
     if args.micro && (args.scheme == "ckks" || args.device != "cuda") {
         bail!("--micro is of GPUs: `becalm bench --device cuda --micro`");
@@ -81,7 +78,17 @@ pub fn run(args: &Args) -> Result<()> {
     if args.scheme == "ckks" && args.device != "cpu" {
         bail!("CKKS runs on the CPU alone: leave --device {} out", args.device);
     }
+    if args.scheme == "ckks" && !args.params.is_empty() {
+        bail!(
+            "`becalm bench ckks` has a set for each kind of bootstrap: leave --params {} out; --quick takes the toys, and \
+             `becalm run --scheme ckks --params` measures one set",
+            args.params.join(",")
+        );
+    }
     report::require_folder(args.json.as_deref())?;
+    if let Some(wanted) = &args.tables {
+        return tables::run(wanted, args.quick, args.json.as_deref());
+    }
     if args.scheme == "ckks" {
         return ckks::bench(args.quick, args.threads, args.json.as_deref());
     }

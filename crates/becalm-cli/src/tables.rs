@@ -6,7 +6,7 @@
 
 use crate::ckks::{self, Job};
 use crate::report::{self, megabytes, table};
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use becalm::backend::{CkksSession, Cpu};
 use becalm::ckks::{Context, Evaluator};
 use becalm::math::buffer::require_memory;
@@ -336,7 +336,8 @@ pub fn run(wanted: &str, quick: bool, json: Option<&Path>) -> Result<()> {
             }
             // Written after every row, so that an interrupted run leaves what it measured.
             if let Some(path) = json.filter(|_| !to_stdout) {
-                std::fs::write(path, serde_json::to_string_pretty(&rows)?)?;
+                let written = std::fs::write(path, serde_json::to_string_pretty(&rows)?);
+                written.with_context(|| format!("--json: cannot write {}", path.display()))?;
             }
         }
         if !to_stdout {

@@ -149,6 +149,10 @@ fn run_bootstraps_ckks() {
     assert!(says.contains("--slots 33") && says.contains("--kind sparse"), "{says}");
     let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots 33"));
     assert!(says.contains("power of two of 2 to"), "{says}");
+    for slots in [0, 1, 1000, 2048, 1 << 20] {
+        let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots {slots}"));
+        assert!(says.contains("power of two of 2 to 1024 slots"), "{says}");
+    }
     f.refuse("run --scheme ckks --params ckks_toy_12");
     assert!(f.refuse(&format!("run --scheme ckks {toy} --stage-count 9")).contains("[2, 3, 4, 5]"));
     assert!(f.refuse("run --scheme ckks --params tfhe_2_2").contains("ckks_regular"));
@@ -189,6 +193,23 @@ fn bench_prints_the_tables_of_the_document() {
     assert_eq!(text.matches(" bits)").count(), 3, "{text}");
     assert!(f.refuse("bench ckks --quick --tables nothing").contains("to 14 levels"));
     f.refuse("bench --quick --tables regular");
+}
+
+#[test]
+fn bench_of_ckks_refuses_what_it_would_ignore() {
+    let f = Folder::new("bench_ckks");
+    for more in ["", " --quick", " --tables error"] {
+        let says =
+            f.refuse(&format!("bench ckks --params ckks_toy_12,toy_1_1 --allow-insecure{more}"));
+        assert!(
+            says.contains("--params ckks_toy_12,toy_1_1") && says.contains("--quick"),
+            "{says}"
+        );
+    }
+    assert!(f.refuse("bench ckks --tables error --device cuda").contains("CPU"));
+    // Before the first row, and with the path.
+    let says = f.refuse("bench ckks --tables error --json nowhere/x.json");
+    assert!(says.contains("no folder nowhere"), "{says}");
 }
 
 #[test]
