@@ -521,7 +521,8 @@ def load_public_key(
     No file can say whose key it is: take it from its owner, or compare `key_id`.
     """
     file, context, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
-    native = context.load_public_key(file, limit)
+    most = None if limit is None else _values.count("load", "limit", limit)
+    native = context.load_public_key(file, most)
     return PublicKey(native, params(context.name).levels, wide, None)
 
 

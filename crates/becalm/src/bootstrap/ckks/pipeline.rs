@@ -91,7 +91,7 @@ impl<'a> Pipeline<'a> {
         let baby = settings.baby;
         if !matches!(baby, 2 | 4 | 8 | 16 | 32) {
             let wanted = "2, 4, 8, 16 or 32 baby steps";
-            return Err(Error::bad_input(op, wanted, baby.to_string(), "4 is a good choice"));
+            return Err(Error::bad_input(op, wanted, baby.to_string(), "8 is a good choice"));
         }
         let program = CkksProgram::new(context);
         let own = b.stage_count.min(slots.ilog2() as usize);

@@ -22,8 +22,9 @@ use crate::{Error, Result};
 /// [`Values::Merged`].
 pub fn sparse(context: &Context, slots: usize, settings: &Settings) -> Result<CkksProgram> {
     let (op, all) = ("prepare a bootstrap", context.params().slots());
-    if slots == all {
-        let (wanted, remedy) = (format!("at most {} slots", all / 2), "use the regular bootstrap");
+    if !slots.is_power_of_two() || !(2..=all / 2).contains(&slots) {
+        let wanted = format!("a power of two of 2 to {} slots", all / 2);
+        let remedy = "choose one of these; as many as there are take the regular bootstrap";
         return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
     }
     if settings.values == Values::Merged {
