@@ -90,8 +90,24 @@ def start(script):
             again = becalm.ckks.load_server(path, "ckks_toy_13", allow_insecure=True)
         assert abs(secret.decrypt(again.bootstrap(secret.encrypt([0.5], level=0)))[0] - 0.5) < 1e-3
         """,
+        """
+        import os, tempfile
+        toy = {"allow_insecure": True, "progress": False}
+        secret, server = becalm.keygen("ckks_toy_13", bootstrap="large", **toy)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "keys")
+            server.save(path)
+            try:
+                print("ready", flush=True)
+                for _ in range(1000):
+                    becalm.ckks.load_server(path, allow_insecure=True)
+            except KeyboardInterrupt:
+                print("stopped", flush=True)
+            again = becalm.ckks.load_server(path, allow_insecure=True)
+        assert abs(secret.decrypt(again.bootstrap(secret.encrypt([0.5], level=0)))[0] - 0.5) < 1e-3
+        """,
     ],
-    ids=["keygen", "bootstrap", "ckks", "ckks_keygen", "ckks_save"],
+    ids=["keygen", "bootstrap", "ckks", "ckks_keygen", "ckks_save", "ckks_load"],
 )
 def test_ctrl_c_stops_long_work_and_leaves_nothing_half_done(script):
     child = start(script)

@@ -145,12 +145,13 @@ impl CkksContext {
         compact: bool,
     ) -> PyResult<CkksKeys> {
         let context = &self.0.context;
-        let load = || match (stored, compact) {
-            (true, _) => context.open_keys(&path),
-            (_, true) => context.load_compact_keys(&path),
-            _ => context.load_keys(&path),
-        };
-        let keys = supervised(py, None, |_| self.0.cpu.install(|| or_refused("load", load)))?;
+        let keys = supervised(py, None, |watch| {
+            let load = || match stored {
+                true => context.open_keys(&path),
+                false => context.load_keys_with(&path, compact, |done, all| watch.step(done, all)),
+            };
+            self.0.cpu.install(|| or_refused("load", load))
+        })?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
     }
 

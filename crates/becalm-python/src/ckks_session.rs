@@ -85,11 +85,14 @@ impl CkksSession {
         budget: Option<usize>,
     ) -> PyResult<Self> {
         let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.0.clone());
-        let open = || {
-            let evaluator = Evaluator::new(&on.context, &keys)?;
-            Ok(Session::within(evaluator, &program, budget.unwrap_or(usize::MAX))?.maps())
-        };
-        let maps = supervised(py, None, |_| on.cpu.install(open))?;
+        let budget = budget.unwrap_or(usize::MAX);
+        let maps = supervised(py, None, |watch| {
+            on.cpu.install(|| {
+                let evaluator = Evaluator::new(&on.context, &keys)?;
+                let go_on = |done, all| watch.step(done, all);
+                Ok(Session::within_with(evaluator, &program, budget, go_on)?.maps())
+            })
+        })?;
         Ok(CkksSession { on, keys, program, maps })
     }
 

@@ -98,13 +98,27 @@ impl<'a> CkksSession<'a> {
         program: &'a CkksProgram,
         bytes: usize,
     ) -> Result<CkksSession<'a>> {
-        or_refused(OP, || CkksSession::encode(evaluator, program, bytes))
+        CkksSession::within_with(evaluator, program, bytes, |_, _| true)
+    }
+
+    /// [`CkksSession::within`]. `go_on` is told how many matrices are done and how many there are; its `false` stops the work.
+    ///
+    /// # Errors
+    /// As [`CkksSession::within`]; `Interrupted` when stopped.
+    pub fn within_with(
+        evaluator: Evaluator<'a>,
+        program: &'a CkksProgram,
+        bytes: usize,
+        go_on: impl FnMut(usize, usize) -> bool,
+    ) -> Result<CkksSession<'a>> {
+        or_refused(OP, || CkksSession::encode(evaluator, program, bytes, go_on))
     }
 
     fn encode(
         evaluator: Evaluator<'a>,
         program: &'a CkksProgram,
         bytes: usize,
+        mut go_on: impl FnMut(usize, usize) -> bool,
     ) -> Result<CkksSession<'a>> {
         let maps = program.maps().iter().map(|_| None).collect();
         let session = CkksSession::resume(evaluator, program, maps)?;
@@ -121,8 +135,15 @@ impl<'a> CkksSession<'a> {
                 kept[i] = true;
             }
         }
-        let encode = |(map, kept): (&MapSpec, bool)| kept.then(|| session.encoded(map)).transpose();
-        let maps = program.maps().iter().zip(kept).map(encode).collect::<Result<_>>()?;
+        let encode = |(i, (map, kept)): (usize, (&MapSpec, bool))| {
+            if !go_on(i, program.maps().len()) {
+                let (wanted, got) = ("to encode all matrices", "a request to stop");
+                return Err(Error::interrupted(OP, wanted, got, "call it again"));
+            }
+            kept.then(|| session.encoded(map)).transpose()
+        };
+        let maps = program.maps().iter().zip(kept).enumerate().map(encode);
+        let maps = maps.collect::<Result<_>>()?;
         Ok(CkksSession { maps, ..session })
     }
 

@@ -259,7 +259,7 @@ impl Context {
     /// # Errors
     /// `BadFile` for what is no such file or was altered, `WrongParams` for another set, `Memory` where they do not fit.
     pub fn read_keys(&self, input: impl Read) -> Result<CkksKeys> {
-        self.keys_of(input, None, false)
+        self.keys_of(input, None, false, |_, _| true)
     }
 
     /// [`Context::read_keys`] of a file.
@@ -267,8 +267,7 @@ impl Context {
     /// # Errors
     /// As [`Context::read_keys`], and `Io`.
     pub fn load_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
-        let (file, length) = opened(path.as_ref())?;
-        self.keys_of(file, length, false)
+        self.load_keys_with(path, false, |_, _| true)
     }
 
     /// Reads keys of a file and keeps them packed in memory, as [`Context::compact_keys`] makes them.
@@ -276,12 +275,32 @@ impl Context {
     /// # Errors
     /// As [`Context::load_keys`].
     pub fn load_compact_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
+        self.load_keys_with(path, true, |_, _| true)
+    }
+
+    /// [`Context::load_keys`] or, if `compact`, [`Context::load_compact_keys`]. `go_on` is told how many keys were read and how many there
+    /// are; its `false` stops the work.
+    ///
+    /// # Errors
+    /// As [`Context::load_keys`]; `Interrupted` when stopped.
+    pub fn load_keys_with(
+        &self,
+        path: impl AsRef<Path>,
+        compact: bool,
+        go_on: impl FnMut(usize, usize) -> bool,
+    ) -> Result<CkksKeys> {
         let (file, length) = opened(path.as_ref())?;
-        self.keys_of(file, length, true)
+        self.keys_of(file, length, compact, go_on)
     }
 
     /// Keys of a file of `length` bytes, if that is known, packed if `compact`, but for that of the user's products.
-    fn keys_of(&self, input: impl Read, length: Option<u64>, compact: bool) -> Result<CkksKeys> {
+    fn keys_of(
+        &self,
+        input: impl Read,
+        length: Option<u64>,
+        compact: bool,
+        mut go_on: impl FnMut(usize, usize) -> bool,
+    ) -> Result<CkksKeys> {
         let mut input = Hashed { inner: input, digest: blake3::Hasher::new() };
         let (header, at) = self.read_header(&mut input)?;
         self.check_length(&header, at, length)?;
@@ -294,8 +313,12 @@ impl Context {
             }
         };
         require_memory("read keys", header.switches.iter().map(size).sum())?;
-        let mut switches = BTreeMap::new();
+        let (mut switches, count) = (BTreeMap::new(), header.switches.len());
         for (purpose, tier, level, seed) in header.switches {
+            if !go_on(switches.len(), count) {
+                let (wanted, got) = ("to read all keys", "a request to stop");
+                return Err(Error::interrupted("read keys", wanted, got, "call it again"));
+            }
             let held = match packed(purpose, tier) {
                 true => {
                     let key = self.read_packed(purpose, level as usize, seed, &mut input)?;
