@@ -111,13 +111,12 @@ fn measure(
             assert!((y.scale() / context.scale(level).unwrap() - 1.0).abs() < 1e-9);
             let wished: Vec<Complex> = m.iter().map(cleaned).collect();
             let (mean, worst) = bits(&context.decrypt(y, &secret).unwrap(), &wished);
+            // A standard deviation, for values without structure.
+            let claimed = -y.error().log2();
             println!(
-                "{set}, {message:?} of {slots}: {mean:.2} bits in the mean, {worst:.2} at the worst, about {:.1} claimed; {seconds:.1} s",
-                -y.error().log2()
+                "{set}, {message:?} of {slots}: {mean:.2} bits in the mean, {worst:.2} at the worst, about {claimed:.1} claimed; {seconds:.1} s"
             );
             assert!(mean > wanted.0 && worst > wanted.1, "{set}, {message:?} of {slots}");
-            // The claim is a standard deviation, for values without structure.
-            let claimed = -y.error().log2();
             assert!(!matches!(message, Message::Complex) || mean > claimed - 0.5, "{slots} slots");
         }
         // What comes out can be computed with.
