@@ -111,8 +111,7 @@ fn measure(
             assert!((y.scale() / context.scale(level).unwrap() - 1.0).abs() < 1e-9);
             let wished: Vec<Complex> = m.iter().map(cleaned).collect();
             let (mean, worst) = bits(&context.decrypt(y, &secret).unwrap(), &wished);
-            // A standard deviation, for values without structure.
-            let claimed = -y.error().log2();
+            let claimed = -y.error().log2(); // of a standard deviation, for values without structure
             println!(
                 "{set}, {message:?} of {slots}: {mean:.2} bits in the mean, {worst:.2} at the worst, about {claimed:.1} claimed; {seconds:.1} s"
             );
