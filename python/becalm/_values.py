@@ -75,6 +75,11 @@ def count(op: str, name: str, value: Any) -> int:
     return number
 
 
+def limit(op: str, value: Any) -> int | None:
+    """The most bytes of a file, if there is to be another number than the usual."""
+    return None if value is None else count(op, "limit", value)
+
+
 def real(op: str, name: str, value: Any) -> float:
     """A number."""
     try:

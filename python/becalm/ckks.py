@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _progress, _values
+from becalm._encrypts import PublicKey, SecretKey
 from becalm._plan import (
     AS_MADE,
     KINDS,
@@ -41,7 +42,7 @@ from becalm._plan import (
     turn,
 )
 from becalm._progress import Progress
-from becalm._vectors import Ciphertext, array, at_level, owned, require, vector
+from becalm._vectors import Ciphertext, owned, require, vector
 from becalm.errors import BadFile, BadInput, OutOfMemory, Unsupported, WrongKey
 
 __all__ = [
@@ -59,140 +60,6 @@ __all__ = [
     "params",
     "price",
 ]
-
-
-class _Encrypts:
-    """What secret and public keys have in common."""
-
-    __slots__ = ("_levels", "_native", "_server", "_slots")
-    _native: Any
-
-    def __init__(self, native: Any, levels: int, slots: int, server: Server | None) -> None:
-        self._native = native
-        self._levels = levels
-        self._slots = slots
-        self._server = server
-
-    @property
-    def key_id(self) -> str:
-        """Identity of the key; public and drawn apart from it."""
-        return self._native.key_id
-
-    @property
-    def slots(self) -> int:
-        """Number of values that a ciphertext gets; shorter vectors are filled with zeros."""
-        return self._slots
-
-    def encrypt(self, values: npt.ArrayLike, *, level: int | None = None) -> Ciphertext:
-        """Encrypts a vector, at the highest level unless another is given.
-
-        A lower level makes a smaller ciphertext, on which everything is faster. Precision is
-        claimed for values of absolute value up to 1; what a level has room for `largest` of the
-        ciphertext tells, and larger values are refused here, but cannot be seen later.
-        """
-        data, real = vector("encrypt", values, self._slots, single=False)
-        at = self._levels if level is None else at_level("encrypt", level, self._levels)
-        return Ciphertext(self._native.encrypt(data, at), self._server, real)
-
-
-class SecretKey(_Encrypts):
-    """The secret key of one user: encrypts and decrypts.
-
-    It cannot be copied or pickled, its memory is wiped when it goes, and nothing that becalm prints
-    contains any of it.
-    """
-
-    __slots__ = ("_context",)
-
-    def __init__(
-        self,
-        context: _native.CkksContext,
-        native: _native.CkksSecretKey,
-        slots: int,
-        server: Server | None = None,
-    ) -> None:
-        super().__init__(native, params(context.name).levels, slots, server)
-        self._context = context
-
-    @property
-    def params(self) -> Params:
-        """The parameter set."""
-        found: Params = params(self._context.name)
-        return found
-
-    def decrypt(self, x: Ciphertext) -> npt.NDArray[Any]:
-        """The values, real ones where all are known to be real. For you alone.
-
-        The error of CKKS depends on the secret key, and a decryption that others see tells them
-        the key (Li–Micciancio 2021). Results to publish come from `decrypt_to_share`.
-        """
-        return array(self._native.decrypt(require(x, "decrypt")._native), x.real)
-
-    def decrypt_to_share(
-        self, x: Ciphertext, *, precision_bits: float, queries: int, bound: float = 1.0
-    ) -> npt.NDArray[Any]:
-        """The values with noise of standard deviation 2^-`precision_bits`, fit to be published.
-
-        The noise hides the error of the ciphertext. `queries` is how many decryptions under this
-        key will be shared in all; it is you who counts them. Asking for more bits than that
-        allows is refused with the number that can be had.
-
-        What a ciphertext claims of its error supposes that no value was larger than 1 when it was
-        multiplied, and results beyond `bound` are refused. Where they may be larger, `bound` says
-        by how many times, once for each product in a row, and the noise grows with it.
-        """
-        op = "decrypt_to_share"
-        bits = _values.real(op, "precision_bits", precision_bits)
-        times = _values.at_least_one(op, "queries", queries)
-        most = _values.real(op, "bound", bound)
-        native = require(x, op)._native
-        return array(self._native.decrypt_to_share(native, bits, times, most), x.real)
-
-    def bits_to_share(self, x: Ciphertext, *, queries: int, bound: float = 1.0) -> float:
-        """Most `precision_bits` of `decrypt_to_share` for so many shared decryptions."""
-        op = "bits_to_share"
-        times = _values.at_least_one(op, "queries", queries)
-        most = _values.real(op, "bound", bound)
-        own = owned(op, require(x, op), self.key_id)
-        return own._native.bits_to_share(times, most)
-
-    def public_key(self) -> PublicKey:
-        """A key with which anyone encrypts."""
-        return PublicKey(self._native.public_key(), self._levels, self._slots, self._server)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the key to a file that only its owner can read, for `load_secret_key`."""
-        self._native.save(_values.path("save", path))
-
-    def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
-        """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default)."""
-        most = None if limit is None else _values.count("load", "limit", limit)
-        native = self._context.load_ciphertext(_values.path("load", path), most)
-        return owned("load", Ciphertext(native, self._server), self.key_id)
-
-    def __repr__(self) -> str:
-        return f"<becalm.ckks.SecretKey {self.key_id} of {self._context.name}>"
-
-    def __reduce__(self) -> NoReturn:
-        remedy = "use save() and load_secret_key(), and mind where the file goes"
-        raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
-
-
-class PublicKey(_Encrypts):
-    """Encrypts for the owner of the secret key, and holds no secret."""
-
-    __slots__ = ()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the key to a file, for `load_public_key`."""
-        self._native.save(_values.path("save", path))
-
-    def __reduce__(self) -> NoReturn:
-        remedy = "save() the key to a file and load_public_key() it there"
-        raise Unsupported("copy", "something that can travel", "a public key", remedy)
-
-    def __repr__(self) -> str:
-        return f"<becalm.ckks.PublicKey of key {self.key_id}>"
 
 
 class Server:
@@ -325,7 +192,7 @@ class Server:
         """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Files do not say whether
         values are `real`; who knows it saves half of a bootstrap's work.
         """
-        most = None if limit is None else _values.count("load", "limit", limit)
+        most = _values.limit("load", limit)
         native = self._plan.context.load_ciphertext(_values.path("load", path), most)
         return owned("load", Ciphertext(native, self, real), self.key_id)
 
@@ -521,7 +388,7 @@ def load_public_key(
     No file can say whose key it is: take it from its owner, or compare `key_id`.
     """
     file, context, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
-    most = None if limit is None else _values.count("load", "limit", limit)
+    most = _values.limit("load", limit)
     native = context.load_public_key(file, most)
     return PublicKey(native, params(context.name).levels, wide, None)
 

@@ -70,16 +70,6 @@ impl Job {
         Err(Error::bad_input("run", "--slots beside --kind sparse", got, remedy))
     }
 
-    /// Refuses slots that a sparse bootstrap of the set does not have: the library tells the range of all kinds.
-    fn check_slots(&self, params: &CkksParams) -> becalm::Result<()> {
-        let most = params.slots() / 2;
-        let wrong = |n: &usize| !n.is_power_of_two() || !(2..=most).contains(n);
-        let Some(slots) = self.slots.filter(wrong) else { return Ok(()) };
-        let wanted = format!("a power of two of 2 to {most} slots for --kind sparse");
-        let remedy = "choose one of these; --kind regular takes all slots";
-        Err(Error::bad_input("run", wanted, slots.to_string(), remedy))
-    }
-
     /// The standard set of the kind, and a toy like it.
     fn sets(&self) -> (&'static str, &'static str) {
         match self.kind.as_str() {
@@ -139,7 +129,6 @@ pub fn run(
     job.check()?;
     let (params, why) = choose(job, name, full)?;
     params.require_secure(insecure || why.is_some())?;
-    job.check_slots(params)?;
     if let (Some(why), false) = (&why, json) {
         report::print(why)?;
     }

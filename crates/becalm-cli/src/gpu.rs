@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use becalm::backend::{Backend, Evaluator, Figure, Micro, Session, batch_of};
 use becalm::cipher::file::replace;
 use becalm::cipher::{Ciphertext, Encoding, Lwe, SecretKey};
+use becalm::math::statistics::Moments;
 use becalm::params::{Kind, TfheParams};
 use becalm::program::Need;
 use becalm::tfhe::{Table, noise};
@@ -294,44 +295,22 @@ fn of_set(
     Ok(())
 }
 
-/// Errors of results under one key, of the whole torus.
-#[derive(Default)]
-struct Noise {
-    count: f64,
-    sum: f64,
-    squares: f64,
+/// A word of the torus as an error.
+fn error_of(word: u64) -> f64 {
+    word as i64 as f64 / 2f64.powi(64)
 }
 
-impl Noise {
-    /// One more, a word of the torus.
-    fn add(&mut self, error: u64) {
-        let error = error as i64 as f64 / 2f64.powi(64);
-        self.count += 1.0;
-        self.sum += error;
-        self.squares += error * error;
-    }
+/// Five standard deviations of a sum of squares, as a part of it.
+fn spread(noise: &Moments) -> f64 {
+    5.0 * (2.0 / noise.samples.max(1) as f64).sqrt()
+}
 
-    fn mean(&self) -> f64 {
-        self.sum / self.count.max(1.0)
-    }
-
-    /// The mean of the squares.
-    fn square(&self) -> f64 {
-        self.squares / self.count.max(1.0)
-    }
-
-    /// Five standard deviations of a sum of squares, as a part of it.
-    fn spread(&self) -> f64 {
-        5.0 * (2.0 / self.count.max(1.0)).sqrt()
-    }
-
-    /// Whether it is more than a variance explains. Digits of a key switch have a mean of half a digit below zero: their noise, up to
-    /// half of the variance, has a part that is one number for a key, however many results there are. So the mean may be six
-    /// of its standard deviations, and what varies about it is held to the whole.
-    fn exceeds(&self, formula: f64) -> bool {
-        let (mean, varies) = (self.mean().powi(2), self.square() - self.mean().powi(2));
-        mean > 36.0 * formula / 2.0 || varies > formula * (1.0 + self.spread())
-    }
+/// Whether the errors of one key are more than a variance explains. Digits of a key switch have a mean of half a digit below zero: their
+/// noise, up to half of the variance, has a part that is one number for a key, however many results there are. So the mean may be six of its
+/// standard deviations, and what varies about it is held to the whole.
+fn exceeds(noise: &Moments, formula: f64) -> bool {
+    let mean = noise.mean.powi(2);
+    mean > 36.0 * formula / 2.0 || noise.variance - mean > formula * (1.0 + spread(noise))
 }
 
 /// Every message many times, decrypted, and their noise beside the formula's.
@@ -340,7 +319,7 @@ fn correct(secret: &SecretKey, evaluator: &Evaluator, plan: &Plan, set: &mut Set
     let encoding = Encoding::of(&params);
     let p = encoding.values;
     let square = Table::from_fn(&params, |m| m * m % p)?;
-    let (mut noise, mut left) = (Noise::default(), plan.bootstraps);
+    let (mut errors, mut left) = (vec![], plan.bootstraps);
     while left > 0 {
         let values: Vec<u64> =
             (0..left.min(1024) as u64).map(|i| (i * 7 + left as u64) % p).collect();
@@ -349,16 +328,17 @@ fn correct(secret: &SecretKey, evaluator: &Evaluator, plan: &Plan, set: &mut Set
         for ((m, found), phase) in values.iter().zip(found).zip(phases) {
             let wanted = m * m % p;
             set.wrong += usize::from(found != wanted);
-            noise.add(phase.wrapping_sub(encoding.encode(params.modulus, wanted as i64)));
+            let exact = encoding.encode(params.modulus, wanted as i64);
+            errors.push(error_of(phase.wrapping_sub(exact)));
         }
         set.bootstraps += values.len();
         left -= values.len();
     }
-    let formula = noise::bootstrap_output(&params);
-    (set.noise_log2, set.formula_log2) = (noise.square().log2() / 2.0, formula.log2() / 2.0);
+    let (noise, formula) = (Moments::independent(&errors), noise::bootstrap_output(&params));
+    (set.noise_log2, set.formula_log2) = (noise.variance.log2() / 2.0, formula.log2() / 2.0);
     // A part of the formula is an upper bound.
-    let low = noise.square() < formula * (0.5 - noise.spread());
-    set.noise_agrees = !low && !noise.exceeds(formula);
+    let low = noise.variance < formula * (0.5 - spread(&noise));
+    set.noise_agrees = !low && !exceeds(&noise, formula);
     Ok(())
 }
 
@@ -415,19 +395,19 @@ fn right(secret: &SecretKey, case: &Case, results: &Lwe) -> Result<()> {
     let (lanes, encoding) = (results.len(), results.encoding());
     let phases = secret.phases(results)?;
     let q = secret.params().modulus;
-    let (mut wrong, mut noise) = (0, Noise::default());
+    let (mut wrong, mut errors) = (0, Vec::with_capacity(lanes));
     for (phase, wanted) in phases.iter().zip(&case.wanted) {
         wrong += usize::from(encoding.decode(q, *phase) != *wanted);
-        noise.add(phase.wrapping_sub(encoding.encode(q, *wanted as i64)));
+        errors.push(error_of(phase.wrapping_sub(encoding.encode(q, *wanted as i64))));
     }
     // The formula is that of the worst of a batch.
-    let formula = results.noise_variance();
-    let noisy = lanes >= MANY && noise.exceeds(formula);
+    let (noise, formula) = (Moments::independent(&errors), results.noise_variance());
+    let noisy = lanes >= MANY && exceeds(&noise, formula);
     if wrong > 0 || noisy {
         bail!(
             "{} of a batch of {lanes}: {wrong} wrong, noise 2^{:.2}, formula 2^{:.2}",
             case.name,
-            noise.square().log2() / 2.0,
+            noise.variance.log2() / 2.0,
             formula.log2() / 2.0
         );
     }
@@ -564,32 +544,30 @@ fn print(found: &Report) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::Noise;
+    use super::exceeds;
+    use becalm::math::statistics::Moments;
 
-    /// `count` errors with this mean and, a sum of four uniform ones, this variance; by xorshift.
-    fn noise(count: usize, mean: f64, variance: f64) -> Noise {
-        let (mut noise, mut x) = (Noise::default(), 88172645463325252u64);
-        for _ in 0..count {
-            let uniform = (0..4).map(|_| {
-                x ^= x << 13;
-                x ^= x >> 7;
-                x ^= x << 17;
-                x as f64 / 2f64.powi(64) - 0.5
-            });
-            let error = mean + uniform.sum::<f64>() * (3.0 * variance).sqrt();
-            noise.add((error * 2f64.powi(64)) as i64 as u64);
-        }
-        noise
+    /// 8192 errors with this mean and, a sum of four uniform ones, this variance; by xorshift.
+    fn noise(mean: f64, variance: f64) -> Moments {
+        let mut x = 88172645463325252u64;
+        let mut uniform = || {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            x as f64 / 2f64.powi(64) - 0.5
+        };
+        let mut error = || mean + (0..4).map(|_| uniform()).sum::<f64>() * (3.0 * variance).sqrt();
+        Moments::independent(&(0..8192).map(|_| error()).collect::<Vec<f64>>())
     }
 
     #[test]
     fn a_part_of_the_noise_is_common_to_a_key() {
         let formula = 2f64.powi(-40);
         // Half of the variance is one number: two and a half of its standard deviations off, the square is 3.6 times the formula.
-        let unlucky = noise(8192, 2.5 * (formula / 2.0).sqrt(), formula / 2.0);
-        assert!(unlucky.square() > 3.0 * formula && !unlucky.exceeds(formula));
-        assert!(!noise(8192, 0.0, formula).exceeds(formula));
-        assert!(noise(8192, 0.0, 1.2 * formula).exceeds(formula));
-        assert!(noise(8192, 6.5 * (formula / 2.0).sqrt(), formula / 2.0).exceeds(formula));
+        let unlucky = noise(2.5 * (formula / 2.0).sqrt(), formula / 2.0);
+        assert!(unlucky.variance > 3.0 * formula && !exceeds(&unlucky, formula));
+        assert!(!exceeds(&noise(0.0, formula), formula));
+        assert!(exceeds(&noise(0.0, 1.2 * formula), formula));
+        assert!(exceeds(&noise(6.5 * (formula / 2.0).sqrt(), formula / 2.0), formula));
     }
 }

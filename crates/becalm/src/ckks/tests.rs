@@ -79,10 +79,20 @@ fn claims_hold_for_terms_that_are_the_same() {
         let part = part(&power, 1.0);
         assert!(part < 1.2, "power, step {k}: {part} of the claim");
     }
-    // A map may have eight slots that are the same in every sum.
+    // A ciphertext of one slot has the same error in all, so that a sum of eight slots has eight times of it.
     let mut eight = Matrix::zero(2048);
     (0..8).for_each(|k| eight.diagonal(k).fill(Complex::from(1.0)));
     assert!((eight.norm() - 8.0).abs() < 1e-12);
+    let map = LinearMap::new(context, &eight, 10, 8, context.step(10)).unwrap();
+    let keys = context.keys(secret, &Needs::default().rotate(map.rotations(), 10)).unwrap();
+    let mut large = context.encrypt(&[Complex::from(0.0)], 10, secret).unwrap();
+    // A value stands for an error, far above that of the map.
+    let wrong = context.encrypt(&[Complex::from(0.5)], 10, secret).unwrap();
+    large.error = 0.5;
+    large.parts = wrong.parts;
+    let y = Evaluator::new(context, &keys).unwrap().linear(&large, &map).unwrap();
+    let found = context.decrypt(&y, secret).unwrap()[0].abs();
+    assert!((0.9..1.01).contains(&(found / y.error())), "{found} of {}", y.error());
 }
 
 #[test]
