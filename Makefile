@@ -26,8 +26,8 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Build becalm and bootstrap three encrypted numbers
-	$(CARGO) run --release -p becalm-cli --bin becalm -- run --scheme tfhe --params tfhe_2_2 --values 3,1,2
+run: ## Build becalm and bootstrap in both schemes: three numbers, and a vector
+	$(CARGO) run --release -p becalm-cli --bin becalm -- run --scheme both --values 3,1,2
 
 test: .venv/.wheel .venv/.rtl ## Every test: Rust, Python through the wheel, the lines of the README, the processor
 	$(CARGO) test --release

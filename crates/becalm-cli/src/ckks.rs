@@ -28,9 +28,9 @@ pub struct Job {
     /// CKKS: which bootstrap.
     #[arg(long, default_value = "regular", value_parser = ["regular", "sparse", "lossy", "sign", "precise"])]
     kind: String,
-    /// CKKS: size of the keys; small ones are slower, large ones faster where memory is.
-    #[arg(long, default_value = "medium", value_parser = KEY_SIZES.map(|s| s.0))]
-    keys: String,
+    /// CKKS: size of the keys; small ones are slower, large ones faster where memory is; by default medium, or small where these do not fit.
+    #[arg(long, value_parser = KEY_SIZES.map(|s| s.0))]
+    keys: Option<String>,
     /// CKKS: values in a ciphertext of the sparse bootstrap, a power of two; 1024 if not given.
     #[arg(long)]
     slots: Option<usize>,
@@ -49,14 +49,14 @@ impl Job {
     /// The same by name, as the command line has it.
     pub fn of(kind: &str, keys: &str, slots: usize, stage_count: Option<usize>, of: &str) -> Job {
         let slots = (kind == "sparse").then_some(slots);
-        let (kind, keys, of) = (kind.into(), keys.into(), of.into());
+        let (kind, keys, of) = (kind.into(), Some(keys.into()), of.into());
         Job { kind, keys, slots, stage_count, of, compact: false }
     }
 
     /// Whether anything differs from what is done without options.
     pub fn is_given(&self) -> bool {
-        let usual = (self.kind.as_str(), self.keys.as_str(), self.of.as_str());
-        usual != ("regular", "medium", "complex")
+        (self.kind.as_str(), self.of.as_str()) != ("regular", "complex")
+            || self.keys.is_some()
             || self.slots.is_some()
             || self.stage_count.is_some()
             || self.compact
@@ -68,6 +68,11 @@ impl Job {
         let got = format!("--slots {slots} beside --kind {}", self.kind);
         let remedy = "leave --slots out, as every other kind takes all slots; --kind sparse takes a power of two from 2 to N/4";
         Err(Error::bad_input("run", "--slots beside --kind sparse", got, remedy))
+    }
+
+    /// The size of the keys.
+    fn size(&self) -> &str {
+        self.keys.as_deref().unwrap_or("medium")
     }
 
     /// The standard set of the kind, and a toy like it.
@@ -82,7 +87,7 @@ impl Job {
 
 /// What a bootstrap was and how it went.
 #[derive(Serialize)]
-struct Report {
+pub struct Report {
     scheme: &'static str,
     params: &'static str,
     kind: String,
@@ -117,7 +122,8 @@ struct Report {
     right: bool,
 }
 
-/// Runs one bootstrap and shows it. Without a set by name: the standard one where memory suffices or `full`, else a toy.
+/// Runs one bootstrap and shows it, unless it is for `json`. Without a set by name: the standard one where memory suffices or `full`, else
+/// a toy.
 pub fn run(
     job: &Job,
     name: Option<&str>,
@@ -125,24 +131,27 @@ pub fn run(
     insecure: bool,
     threads: usize,
     json: bool,
-) -> Result<()> {
+) -> Result<Report> {
     job.check()?;
-    let (params, why) = choose(job, name, full)?;
-    params.require_secure(insecure || why.is_some())?;
+    let (params, job, why) = choose(job, name, full)?;
+    // Nobody asked for the toy by name.
+    params.require_secure(insecure || (name.is_none() && why.is_some()))?;
     if let (Some(why), false) = (&why, json) {
         report::print(why)?;
     }
     let cpu = Cpu::new(threads)?;
-    let made = cpu.install(|| bootstrapped(params, job, &cpu, 1, json))?;
-    if json {
-        report::json(&made)?
-    } else {
-        print(&made)?
+    let made = cpu.install(|| bootstrapped(params, &job, &cpu, 1, json))?;
+    if !json {
+        print(&made)?;
     }
-    require_right(&made)
+    Ok(made)
 }
 
-fn require_right(r: &Report) -> Result<()> {
+/// Refuses results that are farther from what they should be than the formulas say.
+///
+/// # Errors
+/// For these.
+pub fn require_right(r: &Report) -> Result<()> {
     if r.right {
         return Ok(());
     }
@@ -154,12 +163,12 @@ fn require_right(r: &Report) -> Result<()> {
     );
 }
 
-/// The set, and a word on it where it is not the standard one.
+/// The set, the job with the size of its keys, and a word where these are not the standard set and medium keys.
 fn choose(
     job: &Job,
     name: Option<&str>,
     full: bool,
-) -> Result<(&'static CkksParams, Option<String>)> {
+) -> Result<(&'static CkksParams, Job, Option<String>)> {
     if let Some(name) = name {
         let params = CkksParams::named(name)?;
         if job.kind == "precise" && !params.bootstrap.is_some_and(|b| b.arcsine) {
@@ -167,26 +176,41 @@ fn choose(
             let remedy = "use --params ckks_precise, or ckks_toy_precise";
             return Err(Error::wrong_params("run", wanted, got, remedy).into());
         }
-        return Ok((params, None));
+        return Ok((params, job.clone(), None));
     }
     let (standard, toy) = job.sets();
-    let size = KEY_SIZES.iter().position(|(name, _)| *name == job.keys).unwrap_or(1);
-    if full || require_memory("run", FULL_MEMORY[size]).is_ok() {
-        return Ok((CkksParams::named(standard)?, None));
+    let wanted = [job.size(), "small"];
+    // Another size only where none was asked for.
+    let sizes = if job.keys.is_some() { &wanted[..1] } else { &wanted[..] };
+    let memory = |size: &str| {
+        let known = KEY_SIZES.iter().zip(FULL_MEMORY).find(|((name, _), _)| *name == size);
+        known.map_or(FULL_MEMORY[1], |(_, bytes)| bytes)
+    };
+    let fits = |size: &&&str| full || require_memory("run", memory(size)).is_ok();
+    let instead =
+        format!("N = 2^16 with {} keys takes {}", wanted[0], megabytes(memory(wanted[0])));
+    match sizes.iter().find(fits) {
+        Some(size) => {
+            let why =
+                format!("{instead}, more than is free: {size} keys instead, which take longer");
+            let job = Job { keys: Some(size.to_string()), ..job.clone() };
+            Ok((CkksParams::named(standard)?, job, (*size != wanted[0]).then_some(why)))
+        }
+        None => {
+            let params = CkksParams::named(toy)?;
+            let why = format!(
+                "{instead}, more than is free: N = 2^{} instead, which protects nothing (--full insists)",
+                params.log2_degree
+            );
+            Ok((params, job.clone(), Some(why)))
+        }
     }
-    let params = CkksParams::named(toy)?;
-    let why = format!(
-        "N = 2^16 takes {} of memory, more than is free: N = 2^{} instead, which protects nothing (--full insists)",
-        megabytes(FULL_MEMORY[size]),
-        params.log2_degree
-    );
-    Ok((params, Some(why)))
 }
 
 /// The program of a job.
 pub fn program(context: &Context, job: &Job) -> becalm::Result<CkksProgram> {
     let usual = Settings::default();
-    let baby = KEY_SIZES.iter().find(|(name, _)| *name == job.keys).map_or(usual.baby, |s| s.1);
+    let baby = KEY_SIZES.iter().find(|(name, _)| *name == job.size()).map_or(usual.baby, |s| s.1);
     let values = match job.of.as_str() {
         "real" => Values::Real,
         "merged" => Values::Merged,
@@ -352,7 +376,7 @@ fn bootstrapped(
         params: params.name,
         kind: job.kind.clone(),
         values: job.of.clone(),
-        key_size: job.keys.clone(),
+        key_size: job.size().into(),
         log2_degree: params.log2_degree,
         slots,
         stage_count: job.stage_count.or(params.bootstrap.map(|b| b.stage_count)).unwrap_or(0),

@@ -1,4 +1,4 @@
-//! `becalm run`: the main job, from keys to checked results, with every figure that it claims.
+//! `becalm run`: the main job of both schemes, from keys to checked results, with every figure that it claims.
 
 use crate::apps;
 use crate::ckks;
@@ -6,10 +6,11 @@ use crate::report::{self, facts, megabytes, milliseconds};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Evaluator};
 use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
-use becalm::params::TfheParams;
+use becalm::params::{CkksParams, TfheParams};
 use becalm::tfhe::noise::NoiseReport;
 use becalm::tfhe::{Table, noise};
 use serde::Serialize;
+use serde_json::json;
 use std::time::Instant;
 
 /// Bootstraps whose noise is measured: the 99 % interval of a variance is then ±16 %.
@@ -17,9 +18,9 @@ const NOISE_SAMPLES: usize = 512;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which scheme.
-    #[arg(long, default_value = "tfhe", value_parser = ["tfhe", "ckks", "both"])]
-    scheme: String,
+    /// Which scheme; by default that of the set and of the other options, both if these are of none or of both.
+    #[arg(long, value_parser = ["tfhe", "ckks", "both"])]
+    scheme: Option<String>,
     /// Which parameter set (see `becalm params`); by default tfhe_2_2, or the CKKS set of the kind.
     #[arg(long)]
     params: Option<String>,
@@ -41,7 +42,7 @@ pub struct Args {
     /// Report as JSON.
     #[arg(long)]
     json: bool,
-    /// CKKS: at N = 2^16, whatever memory there is.
+    /// CKKS: at N = 2^16 with the keys asked for, whatever memory there is.
     #[arg(long)]
     full: bool,
     #[command(flatten)]
@@ -80,35 +81,72 @@ struct Report {
 
 /// Runs the main job.
 pub fn run(args: &Args) -> Result<()> {
-    if args.scheme == "both" && (args.params.is_some() || args.app.is_some()) {
-        bail!("--params and --app belong to one scheme: choose --scheme tfhe or --scheme ckks");
+    let [tfhe, ckks] = schemes(args)?;
+    if let Some(app) = &args.app {
+        let params = allowed(args)?;
+        return apps::run(app, params, args.threads, args.allow_insecure, args.json);
     }
-    if args.scheme == "ckks" {
-        return run_ckks(args);
+    let tfhe = tfhe.then(|| bootstraps(args, allowed(args)?)).transpose()?;
+    let ckks = ckks.then(|| run_ckks(args, tfhe.is_some())).transpose()?;
+    match (&tfhe, &ckks) {
+        _ if !args.json => {}
+        (Some(tfhe), Some(ckks)) => report::json(&json!({"tfhe": tfhe, "ckks": ckks}))?,
+        _ => {
+            tfhe.as_ref().map(report::json).transpose()?;
+            ckks.as_ref().map(report::json).transpose()?;
+        }
     }
-    if args.scheme == "tfhe" && (args.ckks.is_given() || args.full) {
-        bail!(
-            "--kind, --keys, --slots, --stage-count, --of, --compact and --full are of CKKS: leave them out, or use --scheme ckks"
-        );
+    if let Some(r) = tfhe.filter(|r| r.wrong > 0) {
+        bail!("{} of {} results are wrong", r.wrong, r.checked);
     }
+    ckks.as_ref().map_or(Ok(()), ckks::require_right)
+}
+
+/// The set of TFHE.
+fn allowed(args: &Args) -> Result<&'static TfheParams> {
     let params = TfheParams::named(args.params.as_deref().unwrap_or("tfhe_2_2"))?;
     params.require_secure(args.allow_insecure)?;
-    match &args.app {
-        Some(app) => apps::run(app, params, args.threads, args.allow_insecure, args.json),
-        None => bootstraps(args, params),
-    }?;
-    if args.scheme == "both" { run_ckks(args) } else { Ok(()) }
+    Ok(params)
 }
 
-fn run_ckks(args: &Args) -> Result<()> {
-    if !args.values.is_empty() || !args.table.is_empty() || args.app.is_some() {
-        bail!("--values, --table and --app are of TFHE: leave them out, or use --scheme tfhe");
+fn run_ckks(args: &Args, after: bool) -> Result<ckks::Report> {
+    if after && !args.json {
+        report::print("")?;
     }
-    let name = args.params.as_deref();
-    ckks::run(&args.ckks, name, args.full, args.allow_insecure, args.threads, args.json)
+    let (name, full) = (args.params.as_deref(), args.full);
+    ckks::run(&args.ckks, name, full, args.allow_insecure, args.threads, args.json)
 }
 
-fn bootstraps(args: &Args, params: &TfheParams) -> Result<()> {
+/// Whether TFHE is to run, and CKKS: as asked, or by what else is given.
+fn schemes(args: &Args) -> Result<[bool; 2]> {
+    let of_tfhe = !args.values.is_empty() || !args.table.is_empty() || args.app.is_some();
+    let of_ckks = args.ckks.is_given() || args.full;
+    // At full size of whatever runs.
+    let only_full = of_ckks && !args.ckks.is_given();
+    let named = args.params.as_deref().map(|name| CkksParams::named(name).is_ok());
+    let asked = match (args.scheme.as_deref(), named) {
+        (Some("tfhe"), _) => [true, false],
+        (Some("ckks"), _) => [false, true],
+        (None, Some(ckks)) => [!ckks, ckks],
+        (None, None) if args.app.is_some() => [true, false],
+        (None, None) if of_tfhe != of_ckks && !only_full => [of_tfhe, !of_tfhe],
+        _ => [true, true],
+    };
+    match asked {
+        [true, true] if args.params.is_some() || args.app.is_some() => {
+            bail!("--params and --app belong to one scheme: choose --scheme tfhe or --scheme ckks")
+        }
+        [true, false] if of_ckks => bail!(
+            "--kind, --keys, --slots, --stage-count, --of, --compact and --full are of CKKS: leave them out, or use --scheme ckks"
+        ),
+        [false, true] if of_tfhe => {
+            bail!("--values, --table and --app are of TFHE: leave them out, or use --scheme tfhe")
+        }
+        _ => Ok(asked),
+    }
+}
+
+fn bootstraps(args: &Args, params: &TfheParams) -> Result<Report> {
     let encoding = Encoding::of(params);
     let (entries, values) = job(args, encoding)?;
     let table = Table::new(params, &entries)?;
@@ -158,15 +196,10 @@ fn bootstraps(args: &Args, params: &TfheParams) -> Result<()> {
         results,
         wrong: wrong_given + measured.wrong,
     };
-    if args.json {
-        report::json(&report)?
-    } else {
-        print(&report)?
+    if !args.json {
+        print(&report)?;
     }
-    if report.wrong > 0 {
-        bail!("{} of {} results are wrong", report.wrong, report.checked);
-    }
-    Ok(())
+    Ok(report)
 }
 
 /// The table's entries and the values to look up.
@@ -355,4 +388,45 @@ fn print(r: &Report) -> Result<()> {
     let verdict = if r.wrong == 0 { "all right".to_string() } else { format!("{} WRONG", r.wrong) };
     rows.push(("results", format!("{} checked, {verdict}", r.checked)));
     report::print(&format!("\n{}", facts(&rows)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_scheme_is_that_of_what_is_given() {
+        let of = |line: &str| {
+            let words = std::iter::once("run").chain(line.split_whitespace());
+            schemes(&Line::try_parse_from(words).unwrap().args).ok()
+        };
+        let [both, tfhe, ckks] = [[true, true], [true, false], [false, true]].map(Some);
+        for (line, wanted) in [
+            ("", both),
+            ("--full", both),
+            ("--json --threads 1", both),
+            ("--scheme both --values 3,1,2", both),
+            ("--values 3 --kind sparse", both),
+            ("--values 3 --full", both),
+            ("--scheme tfhe", tfhe),
+            ("--values 3,1,2", tfhe),
+            ("--app aes", tfhe),
+            ("--params toy_1_1", tfhe),
+            ("--params no_such_set", tfhe),
+            ("--kind lossy --full", ckks),
+            ("--keys medium", ckks),
+            ("--params ckks_regular", ckks),
+            ("--params ckks_regular --values 1", None),
+            ("--app aes --kind lossy", None),
+        ] {
+            assert_eq!(of(line), wanted, "{line}");
+        }
+    }
 }

@@ -127,7 +127,8 @@ fn params_of_ckks_are_listed_described_estimated_and_suggested() {
 fn run_bootstraps_ckks() {
     let f = Folder::new("run_ckks");
     let toy = "--params ckks_toy_12 --allow-insecure";
-    let report = f.succeed(&format!("run --scheme ckks {toy} --json"));
+    // A set says which scheme.
+    let report = f.succeed(&format!("run {toy} --json"));
     for wanted in ["\"level_after\": 10", "\"level_after_product\": 9", "\"right\": true"] {
         assert!(report.contains(wanted), "{report}");
     }
@@ -144,7 +145,10 @@ fn run_bootstraps_ckks() {
     let bytes = ["key_bytes", "expanded_key_bytes"].map(|name| report[name].as_f64().unwrap());
     assert!(bytes[0] < 0.6 * bytes[1], "{bytes:?}");
     assert!(f.refuse(&format!("{precise} ckks_toy_12")).contains("ckks_toy_precise"));
-    assert!(f.refuse("run --kind precise").contains("--scheme ckks"));
+    assert!(f.refuse("run --scheme tfhe --kind precise").contains("--scheme ckks"));
+    assert!(f.refuse("run --params toy_1_1 --kind precise").contains("--scheme ckks"));
+    assert!(f.refuse(&format!("run {toy} --table 3,2,1,0")).contains("--scheme tfhe"));
+    assert!(f.refuse("run --scheme both --app aes").contains("--scheme tfhe"));
     let says = f.refuse(&format!("run --scheme ckks {toy} --slots 33"));
     assert!(says.contains("--slots 33") && says.contains("--kind sparse"), "{says}");
     let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots 33"));
@@ -158,6 +162,21 @@ fn run_bootstraps_ckks() {
     assert!(f.refuse("run --scheme ckks --params tfhe_2_2").contains("ckks_regular"));
     assert!(f.refuse(&format!("run --scheme ckks {toy} --values 1")).contains("--values"));
     assert!(f.refuse(&format!("run --scheme both {toy}")).contains("--scheme ckks"));
+}
+
+#[test]
+fn run_bootstraps_both_schemes() {
+    if std::env::var_os("BECALM_FULL").is_none() {
+        println!(
+            "skipped: 8 GB of memory and a minute (`make test-full`); the README's `make run` does the same"
+        );
+        return;
+    }
+    let f = Folder::new("run_both");
+    let report = f.succeed("run --full --values 3,1,2 --json");
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["tfhe"]["results"], serde_json::json!([10, 2, 5]));
+    assert!(report["ckks"]["log2_degree"] == 16 && report["ckks"]["right"] == true, "{report}");
 }
 
 #[test]

@@ -113,6 +113,16 @@ leveled! {
     ) = dot_packed_all
 }
 leveled! {
+    /// [`dot_pair`] where all of the factors are packed.
+    dot_packed_pair(
+        word: &Word,
+        out: [&mut [f64]; 2],
+        a: &[&[f64]],
+        packed: [&[&[u8]]; 2],
+        first: [First; 2],
+    ) = dot_packed_pair_all
+}
+leveled! {
     /// `c + l·s + s²·q ← f·(a_0 + a_1·s)·(b_0 + b_1·s)`, added to what is there: `out` is c, l and q.
     tensor(word: &Word, out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64) = tensor_all
 }
@@ -215,6 +225,13 @@ struct Packed<'a> {
     fields: Fields,
 }
 
+impl<'a> Packed<'a> {
+    fn new(word: &Word, rows: &'a [&'a [u8]]) -> Packed<'a> {
+        let width = width(word.p) as usize;
+        Packed { rows, width, fields: Fields::new(width) }
+    }
+}
+
 impl Factors for Packed<'_> {
     fn fit(&self, count: usize, len: usize) -> bool {
         self.rows.len() == count && self.rows.iter().all(|x| x.len() >= len / 8 * self.width)
@@ -248,10 +265,21 @@ unsafe fn dot_packed_all<V: Eight>(
     b: &[&[f64]],
     first: [First; 2],
 ) {
-    let width = width(word.p) as usize;
-    let packed = Packed { rows: packed, width, fields: Fields::new(width) };
     // SAFETY: the caller has the instructions.
-    unsafe { sums_of_products::<V>(word, out, a, packed, b, first) }
+    unsafe { sums_of_products::<V>(word, out, a, Packed::new(word, packed), b, first) }
+}
+
+#[inline(always)]
+unsafe fn dot_packed_pair_all<V: Eight>(
+    word: &Word,
+    out: [&mut [f64]; 2],
+    a: &[&[f64]],
+    packed: [&[&[u8]]; 2],
+    first: [First; 2],
+) {
+    let [b, c] = packed.map(|rows| Packed::new(word, rows));
+    // SAFETY: the caller has the instructions.
+    unsafe { sums_of_products::<V>(word, out, a, b, c, first) }
 }
 
 /// `out[0] ← first[0] + Σ_i a_i·b_i`, `out[1] ← first[1] + Σ_i a_i·c_i`.
@@ -261,7 +289,7 @@ unsafe fn sums_of_products<V: Eight>(
     out: [&mut [f64]; 2],
     a: &[&[f64]],
     b: impl Factors,
-    c: &[&[f64]],
+    c: impl Factors,
     first: [First; 2],
 ) {
     let n = out[0].len();
@@ -277,13 +305,13 @@ unsafe fn sums_of_products<V: Eight>(
             for part in 0..2 {
                 sums[part] = k.lazy(first[part].load(out[part].as_ptr(), j));
             }
-            for (i, (a, c)) in a.iter().zip(c).enumerate() {
+            for (i, a) in a.iter().enumerate() {
                 if i % word.terms == 0 && i > 0 {
                     sums = [k.lazy(k.settle(sums[0])), k.lazy(k.settle(sums[1]))];
                 }
                 let a = V::load(a.as_ptr().add(j));
                 sums[0] = k.gather(sums[0], a, b.load(i, j));
-                sums[1] = k.gather(sums[1], a, V::load(c.as_ptr().add(j)));
+                sums[1] = k.gather(sums[1], a, c.load(i, j));
             }
             k.settle(sums[0]).store(out[0].as_mut_ptr().add(j));
             k.settle(sums[1]).store(out[1].as_mut_ptr().add(j));
@@ -448,6 +476,11 @@ mod tests {
             let first = [First::Other(rest[0]), First::Kept];
             ring.dot_packed(0, [x, y], a, &packed, c, first);
             assert_eq!(same, out, "{terms} terms modulo {p}");
+            let mut both = [rest[1].to_vec(), rest[2].to_vec()];
+            let [x, y] = &mut both;
+            ring.dot_packed_pair(0, [x, y], a, [&packed, &packed], first);
+            assert_eq!(both[0], out[0], "{terms} packed terms modulo {p}");
+            check(&both[1], p, |j| dot_of(a, b, p, |_| [j, j]) + residue(rest[2][j], p));
             let short: Vec<&[f64]> = b.iter().map(|b| &b[..N / 8]).collect();
             let repeated = |j: usize| [j, j / TILE * 8 + j % 8];
             for (first, with) in
