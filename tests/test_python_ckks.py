@@ -122,19 +122,21 @@ def test_prices_are_known_before_anything_is_made(keys):
 
 def test_keys_that_do_not_fit_are_refused_with_the_size_that_does(monkeypatch):
     sizes = {b: ckks.price("ckks_toy_12", bootstrap=b).peak_bytes for b in ("small", "medium")}
-    packed = {"small": ckks.price("ckks_toy_12", bootstrap="small", compact=True).peak_bytes}
+    packed = {"small": ckks.price("ckks_toy_12", bootstrap="small", compact="seeded").peak_bytes}
+    least = ckks.price("ckks_toy_12", bootstrap="large", compact=True).peak_bytes
     keys = ckks.price("ckks_toy_12", bootstrap="medium")
     # Matrices do not depend on the size of the keys; ciphertexts and work space come besides.
     assert keys.peak_bytes > 1.3 * keys.memory_bytes
     assert ckks.price("ckks_toy_12", bootstrap=None).peak_bytes < sizes["small"] / 3
     options = {"bootstrap": "large", **TOY}
     refused = [
+        (least + 1, f"compact=True takes {least / 1e9:.2f} GB"),
         (sizes["medium"] + 1, f'bootstrap="medium" takes {sizes["medium"] / 1e9:.2f} GB'),
         (sizes["medium"] - 1, 'bootstrap="small"'),
-        (sizes["small"] - 1, 'bootstrap="medium", compact=True'),
+        (sizes["small"] - 1, 'bootstrap="medium", compact="seeded"'),
         (
             packed["small"] + 1,
-            f'bootstrap="small", compact=True takes {packed["small"] / 1e9:.2f} GB',
+            f'bootstrap="small", compact="seeded" takes {packed["small"] / 1e9:.2f} GB',
         ),
         (packed["small"] - 1, "fewer slots"),
         (1000, "fewer slots"),
@@ -144,9 +146,11 @@ def test_keys_that_do_not_fit_are_refused_with_the_size_that_does(monkeypatch):
         with pytest.raises(becalm.OutOfMemory) as e:
             becalm.keygen("ckks_toy_12", **options)
         assert remedy in e.value.remedy and f"{free / 1e9:.2f} GB" in e.value.got
-    compact = {"compact": True, **options}
-    with pytest.raises(becalm.OutOfMemory, match="fewer slots"):
-        becalm.keygen("ckks_toy_12", **compact)
+    for compact in (True, "seeded"):
+        with pytest.raises(becalm.OutOfMemory, match="fewer slots"):
+            becalm.keygen("ckks_toy_12", compact=compact, **options)
+    with pytest.raises(becalm.BadInput, match="seeded"):
+        becalm.keygen("ckks_toy_12", compact="smaller", **options)
     monkeypatch.setattr(becalm._native, "available_memory", lambda: None)
     becalm.keygen("ckks_toy_12", bootstrap=None, **TOY)
 
@@ -326,11 +330,12 @@ def test_powers_and_what_cannot_be_computed(keys):
         assert error(secret.decrypt(thing * thing), a * a) < 1e-6
 
 
-def test_compact_keys_are_a_third_and_compute_the_same(rng):
+@pytest.mark.parametrize(("compact", "most"), [(True, 0.8), ("seeded", 0.45)])
+def test_compact_keys_are_smaller_and_compute_the_same(rng, compact, most):
     values = rng.uniform(-1, 1, 32)
-    secret, server = becalm.keygen("ckks_toy_12", slots=32, compact=True, rotations=[5], **TOY)
+    secret, server = becalm.keygen("ckks_toy_12", slots=32, compact=compact, rotations=[5], **TOY)
     p = ckks.price("ckks_toy_12", slots=32, rotations=[5])
-    assert p.stored_bytes == server.stored_nbytes <= server.nbytes < 0.45 * p.memory_bytes
+    assert p.stored_bytes == server.stored_nbytes <= server.nbytes < most * p.memory_bytes
     x = secret.encrypt(values, level=0)
     assert error(secret.decrypt(x.bootstrap()), values) < 2.0**-14
     assert error(secret.decrypt(secret.encrypt(values).rotate(5)), np.roll(values, -5)) < 1e-6

@@ -16,6 +16,8 @@ from becalm.errors import BadFile, BadInput, OutOfMemory, WrongParams
 SIZES = dict(_native.KEY_SIZES)
 #: The same before files said so.
 OLD_SIZES = {"small": 2, "medium": 4, "large": 8}
+#: What keys are in memory, by what `compact` is.
+FORMS: dict[bool | str, str] = {False: "ready", True: "packed", "seeded": "seeded"}
 #: Bootstraps; `precise` is the regular one of a set with the arcsine.
 KINDS = ("regular", "sparse", "lossy", "sign", "precise")
 #: What stands for the size of the keys in their file.
@@ -79,7 +81,7 @@ class Price:
     rotations: int
     #: Bytes of the server's keys as stored.
     stored_bytes: int
-    #: Bytes of the server's keys in memory, packed if they are compact.
+    #: Bytes of the server's keys in memory.
     memory_bytes: int
     #: Bytes that the server takes at the most, about: keys, matrices and the work of a bootstrap.
     peak_bytes: int
@@ -89,8 +91,8 @@ class Price:
     bits: dict[str, float]
     #: Key switches of each kind.
     key_switches: dict[str, int]
-    #: Whether keys stay packed in memory.
-    compact: bool = False
+    #: Whether keys are packed in memory, or `"seeded"`.
+    compact: bool | str = False
 
 
 class Plan:
@@ -107,7 +109,7 @@ class Plan:
         stage_count: int | None,
         allow_insecure: bool,
         threads: int,
-        compact: bool = False,
+        compact: bool | str = False,
     ) -> None:
         op = "keygen"
         listed = kinds_of(op, kinds)
@@ -116,7 +118,7 @@ class Plan:
         self.name = set_for(name, listed, levels)
         found = params(self.name)
         self.slots = slots_of(op, slots, found.slots, 1 if bootstrap is None else 2)
-        self.compact = bool(compact)
+        self.compact, self.form = compact, form_of(op, compact)
         first = "lossy" if "slots_first" in self.name else "regular"
         usual = "sparse" if first == "regular" and self.slots < found.slots else first
         self.kinds = (listed or (usual,)) if bootstrap is not None else ()
@@ -153,10 +155,9 @@ class Plan:
             needs = needs.union((self.record(kind, size=size) if size else program).needs())
         return needs
 
-    def key_bytes(self, needs: _native.CkksNeeds, compact: bool | None = None) -> int:
+    def key_bytes(self, needs: _native.CkksNeeds, form: str | None = None) -> int:
         """Bytes of keys in memory."""
-        packed = self.compact if compact is None else compact
-        return self.context.key_bytes(needs)[2 if packed else 1]
+        return self.context.key_bytes(needs, form or self.form)
 
     def require_memory(self, rotations: Iterable[int], conjugate: bool) -> _native.CkksNeeds:
         """The keys to make, unless they do not fit the memory there is: the refusal tells the size
@@ -174,13 +175,15 @@ class Plan:
         remedy = "free memory, or ask for fewer slots or rotations"
         sizes = list(SIZES)[: list(SIZES).index(self.size)] if self.kinds else []
         smaller = {size: self.needs(turns, conjugate, size) for size in reversed(sizes)}
-        # Packed keys come last: they are slower than those of a smaller size.
-        tries = [(f'bootstrap="{size}"', found, self.compact) for size, found in smaller.items()]
-        if not self.compact:
-            tries.append(("compact=True", needs, True))
-            tries += [(f'bootstrap="{size}", compact=True', n, True) for size, n in smaller.items()]
-        for options, found, packed in tries:
-            least = self.key_bytes(found, packed) + beside
+        packed = [] if self.compact else [("compact=True", needs, "packed")]
+        # Seeded keys come last: they are slower than those of a smaller size.
+        tries = packed + [(f'bootstrap="{s}"', found, self.form) for s, found in smaller.items()]
+        if self.form != "seeded":
+            seeded = 'compact="seeded"'
+            tries.append((seeded, needs, "seeded"))
+            tries += [(f'bootstrap="{s}", {seeded}', n, "seeded") for s, n in smaller.items()]
+        for options, found, form in tries:
+            least = self.key_bytes(found, form) + beside
             if least <= free:
                 remedy = f"{options} takes {least / 1e9:.2f} GB"
                 break
@@ -215,7 +218,7 @@ class Plan:
         return f"make keys with {', '.join(words)}"
 
     def price(self, needs: _native.CkksNeeds) -> Price:
-        stored, memory = self.context.key_bytes(needs)[0], self.key_bytes(needs)
+        stored, memory = self.context.stored_key_bytes(needs), self.key_bytes(needs)
         each = self.programs.items()
         return Price(
             params=self.name,
@@ -250,8 +253,17 @@ def noted(note: str) -> dict[str, Any]:
         wanted = f"{size} keys of {SIZES[size]} baby steps"
         got, remedy = "keys of another number, from another version", "make the keys again"
         raise BadFile("load", wanted, got, remedy)
-    packed = found.get("compact", False) is True
-    return {**whole, "kinds": kinds, "bootstrap": size, "compact": packed}
+    compact = found.get("compact", False)
+    if not isinstance(compact, bool | str) or compact not in FORMS:
+        return {}
+    return {**whole, "kinds": kinds, "bootstrap": size, "compact": compact}
+
+
+def form_of(op: str, compact: object) -> str:
+    """The form of keys in memory that `compact` names."""
+    if isinstance(compact, bool | str) and compact in FORMS:
+        return FORMS[compact]
+    raise BadInput(op, 'compact as False, True or "seeded"', repr(compact), "choose one of these")
 
 
 def recorded(

@@ -184,7 +184,7 @@ def keygen(
     stage_count: int | None = None,
     rotations: Iterable[int] = (),
     conjugate: bool = True,
-    compact: bool = False,
+    compact: bool | str = False,
     allow_insecure: bool = False,
     threads: int = 0,
     progress: Progress = None,

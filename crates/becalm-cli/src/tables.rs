@@ -8,6 +8,7 @@ use crate::ckks::{self, Job};
 use crate::report::{self, megabytes, table};
 use anyhow::{Context as _, Result, bail};
 use becalm::backend::{CkksSession, Cpu};
+use becalm::cipher::KeyForm;
 use becalm::ckks::{Context, Evaluator};
 use becalm::math::buffer::require_memory;
 use becalm::math::complex::Complex;
@@ -263,13 +264,14 @@ fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
     let program = ckks::program(&context, job)?;
     let needs = program.needs();
     let stored = context.stored_key_bytes(&needs);
-    let key_bytes = if t.compact { stored } else { context.key_bytes(&needs) };
+    let form = if t.compact { KeyForm::Packed } else { KeyForm::Ready };
+    let key_bytes = context.key_bytes_as(&needs, form);
     if context.params().kind == Kind::Standard {
         require_memory("bench", key_bytes + BESIDES)?;
     }
     let secret = context.secret_key()?;
     let all = Cpu::new(0)?;
-    let keys = all.install(|| ckks::keys(&context, &secret, &program, t.compact))?;
+    let keys = all.install(|| ckks::keys(&context, &secret, &program, form))?;
     let evaluator = Evaluator::new(&context, &keys)?;
     let opened = || CkksSession::open(Evaluator::new(&context, &keys)?, &program);
     let session = all.install(opened)?;

@@ -8,6 +8,7 @@ use crate::ckks_session::{CkksProgram, CkksSession};
 use crate::keys::CkksNeeds;
 use becalm::backend::{Cpu, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::cipher::KeyForm;
 use becalm::cipher::file::replace;
 use becalm::ckks::{Context, Evaluator};
 use becalm::math::buffer::or_refused;
@@ -134,21 +135,20 @@ impl CkksContext {
         Ok(CkksPublicKey(self.0.clone(), key, id))
     }
 
-    /// Reads evaluation keys and draws their masks; or, `stored`, leaves them in their file until they are used; or,
-    /// `compact`, keeps them packed in memory.
-    #[pyo3(signature = (path, stored=false, compact=false))]
+    /// Reads evaluation keys, in a form (see `keys`); or, `stored`, leaves them in their file until they are used.
+    #[pyo3(signature = (path, stored=false, form="ready"))]
     fn load_keys(
         &self,
         py: Python<'_>,
         path: PathBuf,
         stored: bool,
-        compact: bool,
+        form: &str,
     ) -> PyResult<CkksKeys> {
-        let context = &self.0.context;
+        let (context, form) = (&self.0.context, form_named(form)?);
         let keys = supervised(py, None, |watch| {
             let load = || match stored {
                 true => context.open_keys(&path),
-                false => context.load_keys_with(&path, compact, |done, all| watch.step(done, all)),
+                false => context.load_keys_with(&path, form, |done, all| watch.step(done, all)),
             };
             self.0.cpu.install(|| or_refused("load", load))
         })?;
@@ -172,12 +172,15 @@ impl CkksContext {
         Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
     }
 
-    /// `(bytes as stored, bytes in memory, bytes in memory of compact ones)` of keys.
-    fn key_bytes(&self, needs: &CkksNeeds) -> PyResult<(usize, usize, usize)> {
-        guarded(|| {
-            let (c, needs) = (&self.0.context, &needs.0);
-            Ok((c.stored_key_bytes(needs), c.key_bytes(needs), c.compact_key_bytes(needs)))
-        })
+    /// Bytes of keys in a file.
+    fn stored_key_bytes(&self, needs: &CkksNeeds) -> PyResult<usize> {
+        guarded(|| Ok(self.0.context.stored_key_bytes(&needs.0)))
+    }
+
+    /// Bytes in memory of keys in a form.
+    fn key_bytes(&self, needs: &CkksNeeds, form: &str) -> PyResult<usize> {
+        let form = form_named(form)?;
+        guarded(|| Ok(self.0.context.key_bytes_as(&needs.0, form)))
     }
 
     /// Records a bootstrap: `kind` is regular, sparse, lossy or sign, `values` complex, real or merged.
@@ -210,6 +213,18 @@ impl CkksContext {
     /// Bytes of the matrices of a bootstrap, encoded.
     fn matrix_bytes(&self, py: Python<'_>, program: &CkksProgram) -> PyResult<usize> {
         brief(py, &self.0, |c| Ok(CkksSession::matrix_bytes(c, program)))
+    }
+}
+
+fn form_named(name: &str) -> PyResult<KeyForm> {
+    match name {
+        "ready" => Ok(KeyForm::Ready),
+        "packed" => Ok(KeyForm::Packed),
+        "seeded" => Ok(KeyForm::Seeded),
+        other => {
+            let wanted = "ready, packed or seeded keys";
+            Err(raise(Error::bad_input("keygen", wanted, other, "choose one of these")))
+        }
     }
 }
 
@@ -268,24 +283,21 @@ impl CkksSecretKey {
         Ok(CkksPublicKey(self.0.clone(), key, self.key_id()))
     }
 
-    /// Makes evaluation keys, but for those that are `known`, packed if `compact`; calls `progress(done, total)`.
-    #[pyo3(signature = (needs, known=None, progress=None, compact=false))]
+    /// Makes evaluation keys, but for those that are `known`: ready, packed or seeded ones; calls `progress(done, total)`.
+    #[pyo3(signature = (needs, known=None, progress=None, form="ready"))]
     fn keys(
         &self,
         py: Python<'_>,
         needs: &CkksNeeds,
         known: Option<&CkksKeys>,
         progress: Option<Py<PyAny>>,
-        compact: bool,
+        form: &str,
     ) -> PyResult<CkksKeys> {
-        let (needs, context) = (&needs.0, &self.0.context);
+        let (needs, context, form) = (&needs.0, &self.0.context, form_named(form)?);
         let known = known.map(|k| k.1.clone());
         let keys = supervised(py, progress, |watch| {
             let go_on = |done, all| watch.step(done, all);
-            let make = || match compact {
-                true => context.compact_keys(&self.1, needs, known.as_deref(), go_on),
-                false => context.keys_with(&self.1, needs, known.as_deref(), go_on),
-            };
+            let make = || context.keys_with(&self.1, needs, form, known.as_deref(), go_on);
             self.0.cpu.install(|| or_refused("keygen", make))
         })?;
         Ok(CkksKeys(self.0.clone(), Arc::new(keys)))

@@ -4,11 +4,11 @@
 //! of the wall clock and of the processor time, and the best processor time, of each step over the runs; what each step
 //! computes, in limbs of N values (transforms, products in conversions between words, other products); precision and peak
 //! memory. FORM: `low`, keys stay in a file and matrices are encoded when they are used; `budget=G`, so many GB for both;
-//! `compact`, keys are packed; the peak is that of the server alone. Processor time changes less on a busy machine.
+//! `packed` and `seeded`, keys in these forms; the peak is that of the server alone. Processor time changes less on a busy machine.
 
 use becalm::backend::{CkksSession, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
-use becalm::cipher::{CkksKeys, CkksSecretKey};
+use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm};
 use becalm::ckks::{Context, Evaluator, Needs, Work};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
@@ -126,11 +126,14 @@ fn made(
     times: &mut Times,
 ) -> becalm::Result<(CkksKeys, Shares)> {
     let all = Shares { matrices: usize::MAX, keys: usize::MAX };
-    let named = |a: &String| *a == "low" || *a == "compact" || a.starts_with("budget=");
+    let named =
+        |a: &String| ["low", "packed", "seeded"].contains(&a.as_str()) || a.starts_with("budget=");
     let form = std::env::args().find(named).unwrap_or_default();
-    if form == "compact" {
-        let make = || context.compact_keys(secret, needs, None, |_, _| true);
-        return Ok((times.add(context, "compact keys", make)?, all));
+    for (name, packed) in [("packed", KeyForm::Packed), ("seeded", KeyForm::Seeded)] {
+        if form == name {
+            let make = || context.keys_with(secret, needs, packed, None, |_, _| true);
+            return Ok((times.add(context, "keys", make)?, all));
+        }
     }
     let keys = times.add(context, "keys", || context.keys(secret, needs))?;
     if form.is_empty() {

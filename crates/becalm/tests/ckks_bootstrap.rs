@@ -4,7 +4,7 @@
 use becalm::Result;
 use becalm::backend::{CkksSession, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
-use becalm::cipher::Rlwe;
+use becalm::cipher::{KeyForm, Rlwe};
 use becalm::ckks::{Context, Evaluator, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
@@ -416,11 +416,13 @@ fn a_session_in_less_memory_computes_the_same() {
     let c = toy();
     let program = sparse(&c, 32, &Settings::default()).unwrap();
     let secret = c.secret_key().unwrap();
-    let compact = c.compact_keys(&secret, &program.needs(), None, |_, _| true).unwrap();
+    let compact =
+        c.keys_with(&secret, &program.needs(), KeyForm::Seeded, None, |_, _| true).unwrap();
     let path = std::env::temp_dir().join(format!("becalm-test-stream-{}", std::process::id()));
     c.write_keys(&compact, std::fs::File::create(&path).unwrap()).unwrap();
     let stored = c.open_keys(&path).unwrap();
     let keys = c.ready_keys(&compact, usize::MAX).unwrap();
+    let packed = c.load_keys_with(&path, KeyForm::Packed, |_, _| true).unwrap();
     let (ready, half) = (keys.bytes(), c.ready_keys(&stored, keys.bytes() / 2).unwrap());
     assert_eq!((ready, stored.bytes()), (c.ready_bytes(&compact), 0));
     assert!(ready / 4 < half.bytes() && half.bytes() <= ready / 2, "{} of {ready}", half.bytes());
@@ -431,7 +433,8 @@ fn a_session_in_less_memory_computes_the_same() {
     };
     let all = open(&keys, usize::MAX);
     let matrices = all.bytes();
-    let sessions = [all, open(&stored, 0), open(&compact, 0), open(&half, matrices / 2)];
+    let sessions =
+        [all, open(&stored, 0), open(&compact, 0), open(&half, matrices / 2), open(&packed, 0)];
     assert!(sessions[1].bytes() == 0 && sessions[3].bytes() <= matrices / 2);
     assert!(sessions[3].bytes() > 0 && matrices > 0);
     let x = c.encrypt(&Message::Ramp.values(32), 0, &secret).unwrap();

@@ -106,28 +106,24 @@ mod tests {
     use super::*;
     use crate::backend::CkksSession;
     use crate::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
-    use crate::cipher::Rlwe;
+    use crate::cipher::{KeyForm, Rlwe};
     use crate::ckks::Evaluator;
     use crate::math::complex::Complex;
     use crate::params::CkksParams;
 
-    #[derive(PartialEq)]
-    enum Form {
-        Ready,
-        Compact,
-        File,
-    }
-
-    /// What a run takes at the most is below what is said before, and not far.
-    fn hold(context: &Context, name: &str, program: &CkksProgram, within: usize, form: Form) {
+    /// What a run takes at the most is below what is said before, and not far; keys of no form stay in a file.
+    fn hold(
+        context: &Context,
+        name: &str,
+        program: &CkksProgram,
+        within: usize,
+        form: Option<KeyForm>,
+    ) {
         let secret = context.secret_key().unwrap();
         let needs = program.needs();
-        let keys = match form {
-            Form::Compact => context.compact_keys(&secret, &needs, None, |_, _| true),
-            _ => context.keys(&secret, &needs),
-        };
-        let mut keys = keys.unwrap();
-        if form == Form::File {
+        let held = form.unwrap_or_default();
+        let mut keys = context.keys_with(&secret, &needs, held, None, |_, _| true).unwrap();
+        if form.is_none() {
             let path = std::env::temp_dir().join(format!("becalm-work-{}", std::process::id()));
             context.write_keys(&keys, std::fs::File::create(&path).unwrap()).unwrap();
             keys = context.open_keys(&path).unwrap();
@@ -156,17 +152,25 @@ mod tests {
             let context = toy("ckks_toy_12");
             for values in [Values::Complex, Values::Real, Values::Merged] {
                 let program = regular(&context, &of(values)).unwrap();
-                hold(&context, &format!("regular {values:?}"), &program, usize::MAX, Form::Ready);
+                hold(
+                    &context,
+                    &format!("regular {values:?}"),
+                    &program,
+                    usize::MAX,
+                    Some(KeyForm::Ready),
+                );
             }
             let program = regular(&context, &Settings { baby: 8, ..Settings::default() }).unwrap();
-            hold(&context, "no matrix kept", &program, 0, Form::Ready);
-            hold(&context, "compact", &program, usize::MAX, Form::Compact);
-            hold(&context, "in a file", &program, 0, Form::File);
+            hold(&context, "no matrix kept", &program, 0, Some(KeyForm::Ready));
+            for form in [KeyForm::Packed, KeyForm::Seeded] {
+                hold(&context, &format!("{form:?}"), &program, usize::MAX, Some(form));
+            }
+            hold(&context, "in a file", &program, 0, None);
             let few = sparse(&context, 32, &Settings::default()).unwrap();
-            hold(&context, "sparse", &few, usize::MAX, Form::Ready);
+            hold(&context, "sparse", &few, usize::MAX, Some(KeyForm::Ready));
             let first = toy("ckks_toy_slots_first");
             let program = lossy(&first, &of(Values::Real)).unwrap();
-            hold(&first, "lossy", &program, usize::MAX, Form::Ready);
+            hold(&first, "lossy", &program, usize::MAX, Some(KeyForm::Ready));
         });
     }
 }

@@ -158,6 +158,18 @@ impl SwitchKey {
     }
 }
 
+/// How evaluation keys are held in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeyForm {
+    /// As they are used: a residue takes 64 bits.
+    #[default]
+    Ready,
+    /// Residues of as many bits as their primes, a quarter less, unpacked in the product.
+    Packed,
+    /// Half of the packed residues, three eighths of the size: the others are drawn from a seed whenever they are used.
+    Seeded,
+}
+
 /// A switch key of which there are the seed and the bodies, packed, until it is used.
 pub(crate) struct StoredKey {
     /// As in [`SwitchKey`].
@@ -167,6 +179,8 @@ pub(crate) struct StoredKey {
     /// As in [`SwitchKey`].
     pub(crate) seed: PublicSeed,
     pub(crate) bodies: Packed,
+    /// Packed too, in the same order, where they are not drawn from the seed.
+    pub(crate) masks: Option<Vec<u8>>,
 }
 
 impl StoredKey {
@@ -234,7 +248,7 @@ impl Held {
         match self {
             Held::Ready(key) => key.bytes(),
             Held::Stored(key) => match &key.bodies {
-                Packed::Memory(bytes) => bytes.len(),
+                Packed::Memory(bytes) => bytes.len() + key.masks.as_ref().map_or(0, Vec::len),
                 Packed::File(..) => 0,
             },
         }
@@ -257,7 +271,7 @@ impl CkksKeys {
         self.id
     }
 
-    /// Bytes in memory; keys that stay in their file take none, compact ones what they take in a file.
+    /// Bytes in memory; keys that stay in their file take none, others what their [`KeyForm`] says.
     pub fn bytes(&self) -> usize {
         self.switches.values().map(Held::bytes).sum()
     }

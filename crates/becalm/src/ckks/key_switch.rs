@@ -9,7 +9,7 @@
 //! Source: Han–Ki 2019; Bossuat et al. 2021 (hoisting).
 
 use super::Context;
-use crate::cipher::{StoredKey, SwitchKey};
+use crate::cipher::{Packed, StoredKey, SwitchKey};
 use crate::math::rns::{Converter, First, Prepared, Scratch, Uniform, centred};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -200,7 +200,7 @@ impl Context {
         }
     }
 
-    /// [`Context::key_products`] with limb `at` of a packed key, modulo word `word`: its masks are expanded once for all.
+    /// [`Context::key_products`] with limb `at` of a packed key, modulo word `word`: masks that are drawn are drawn once for all.
     fn packed_products(
         &self,
         key: &StoredKey,
@@ -210,7 +210,27 @@ impl Context {
         let (ring, n) = (self.ring(), self.params().degree());
         let (block, each) = (BLOCK.min(n), self.limb_bytes(word) / (n / BLOCK.min(n)));
         let digits = products.first().map_or(0, |p| p.rows.len());
-        let bytes: Vec<&[u8]> = (0..digits).map(|j| self.packed_limb(key, j, at)).collect();
+        let Packed::Memory(bodies) = &key.bodies else { return };
+        let rows = |bytes| -> Vec<&[u8]> {
+            (0..digits).map(|j| self.packed_limb(key, bytes, [j, at])).collect()
+        };
+        let bytes = rows(bodies);
+        if let Some(masks) = &key.masks {
+            let masks = rows(masks);
+            let (block, each) = match products.len() {
+                1 => (n, self.limb_bytes(word)),
+                _ => (block, each),
+            };
+            for start in (0..n).step_by(block) {
+                let [bodies, masks]: [Vec<&[u8]>; 2] = [&bytes, &masks]
+                    .map(|all| all.iter().map(|bytes| &bytes[start / block * each..]).collect());
+                for product in products.iter_mut() {
+                    let (out, rows, first) = product.part(start, block);
+                    ring.dot_packed_pair(word, out, &rows, [&bodies, &masks], first);
+                }
+            }
+            return;
+        }
         let mut masks: Vec<Uniform> =
             (0..digits).map(|j| self.mask_row(&key.seed, j, word, block)).collect();
         for start in (0..n).step_by(block) {

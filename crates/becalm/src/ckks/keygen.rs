@@ -1,7 +1,9 @@
 //! Keys of CKKS: secret, public, and what a server needs, made for declared needs.
 
 use super::Context;
-use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyId, Purpose, SwitchKey};
+use crate::cipher::{
+    CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyForm, KeyId, Purpose, SwitchKey,
+};
 use crate::math::buffer::require_memory_or;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::rns::{Scratch, Uniform, centred, mul};
@@ -11,7 +13,6 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// What a server is to do, and up to which level: hence which keys it gets, and for how many words. That of multiplication
@@ -200,11 +201,25 @@ impl Context {
 
     /// Bytes in memory of the keys for `needs`, exactly: N doubles for two polynomials of every digit and word of Q·P.
     pub fn key_bytes(&self, needs: &Needs) -> usize {
-        self.planned_bytes(&self.key_plan(needs))
+        self.key_bytes_as(needs, KeyForm::Ready)
     }
 
-    fn planned_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
-        plan.iter().map(|((purpose, _), level)| self.ready_size(*purpose, *level)).sum()
+    /// [`Context::key_bytes`] of keys in a form, exactly.
+    pub fn key_bytes_as(&self, needs: &Needs, form: KeyForm) -> usize {
+        self.planned_bytes(&self.key_plan(needs), form)
+    }
+
+    fn planned_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>, form: KeyForm) -> usize {
+        plan.iter().map(|(which, level)| self.held_size(*which, *level, form)).sum()
+    }
+
+    /// Bytes in memory of the key for a purpose in a tier at `level`, as it is held where keys have a form.
+    pub(super) fn held_size(&self, which: (Purpose, usize), level: usize, form: KeyForm) -> usize {
+        match form.of(which) {
+            KeyForm::Ready => self.ready_size(which.0, level),
+            KeyForm::Packed => 2 * self.body_bytes(which.0, level),
+            KeyForm::Seeded => self.body_bytes(which.0, level),
+        }
     }
 
     /// Bytes in memory of the key for a purpose at `level`, expanded.
@@ -227,10 +242,10 @@ impl Context {
     /// `WrongParams` for a secret of another set or a set without bootstrap that needs one, `BadInput` for a level that the
     /// set does not have, `Memory` where the keys do not fit, `Io` when the system has no randomness.
     pub fn keys(&self, secret: &CkksSecretKey, needs: &Needs) -> Result<CkksKeys> {
-        self.keys_with(secret, needs, None, |_, _| true)
+        self.keys_with(secret, needs, KeyForm::Ready, None, |_, _| true)
     }
 
-    /// [`Context::keys`], less those that are `known` already for a level as high, which are shared and not made again.
+    /// [`Context::keys`] in a form, less those that are `known` already for a level as high, which are shared and not made again.
     /// `go_on` is told how many keys are made and will be in all; its `false` stops the work.
     ///
     /// # Errors
@@ -239,34 +254,9 @@ impl Context {
         &self,
         secret: &CkksSecretKey,
         needs: &Needs,
-        known: Option<&CkksKeys>,
-        go_on: impl FnMut(usize, usize) -> bool,
-    ) -> Result<CkksKeys> {
-        self.made_keys(secret, needs, known, go_on, false)
-    }
-
-    /// [`Context::keys_with`], packed as in their file: 38 % of the memory at full size. Each is expanded block by block whenever it is
-    /// used; only that of the user's products, which is used most, is ready.
-    ///
-    /// # Errors
-    /// As [`Context::keys_with`].
-    pub fn compact_keys(
-        &self,
-        secret: &CkksSecretKey,
-        needs: &Needs,
-        known: Option<&CkksKeys>,
-        go_on: impl FnMut(usize, usize) -> bool,
-    ) -> Result<CkksKeys> {
-        self.made_keys(secret, needs, known, go_on, true)
-    }
-
-    fn made_keys(
-        &self,
-        secret: &CkksSecretKey,
-        needs: &Needs,
+        form: KeyForm,
         known: Option<&CkksKeys>,
         mut go_on: impl FnMut(usize, usize) -> bool,
-        compact: bool,
     ) -> Result<CkksKeys> {
         let op = "make keys";
         self.check_set(op, secret.params)?;
@@ -278,12 +268,8 @@ impl Context {
         if let Some(tier) = ephemeral {
             missing.insert((Purpose::ToEphemeral, tier), 0);
         }
-        let remedy = "make keys for fewer rotations (small ones need the fewest), lower levels or fewer slots, or compact ones";
-        let bytes = match compact {
-            true => self.compact_bytes(&missing),
-            false => self.planned_bytes(&missing),
-        };
-        require_memory_or(op, bytes, remedy)?;
+        let remedy = "make keys for fewer rotations (small ones need the fewest), lower levels or fewer slots, or seeded ones";
+        require_memory_or(op, self.planned_bytes(&missing, form), remedy)?;
         let words: Vec<usize> = (0..self.all_words()).collect();
         let s = self.secret_limbs(&secret.coefficients, &words);
         let sparse = match ephemeral {
@@ -302,10 +288,7 @@ impl Context {
                 Purpose::ToEphemeral => self.switch_key(&s, &sparse, *level, special),
                 Purpose::FromEphemeral => self.switch_key(&sparse, &s, *level, special),
             };
-            let held = match compact && (*purpose, *tier) != (Purpose::Multiply, 0) {
-                true => Held::Stored(Arc::new(self.stored(&key?))),
-                false => Held::Ready(Arc::new(key?)),
-            };
+            let held = self.held(key?, form.of((*purpose, *tier)));
             switches.insert((*purpose, *tier), held);
         }
         go_on(missing.len(), missing.len());

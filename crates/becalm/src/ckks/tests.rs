@@ -1,7 +1,7 @@
 //! The scheme at N = 2^12 on toy keys against arithmetic in the clear.
 
 use super::*;
-use crate::cipher::{CkksKeys, CkksSecretKey, Rlwe};
+use crate::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use crate::math::complex::Complex;
 use crate::params::CkksParams;
 use std::sync::LazyLock;
@@ -303,29 +303,35 @@ fn keys_stay_packed_in_memory() {
     let mut bytes = vec![];
     context.write_keys(keys, &mut bytes).unwrap();
     std::fs::write(&path, &bytes).unwrap();
-    let packed = context.load_compact_keys(&path).unwrap();
     let needs = Needs { conjugate: Some(3), ..Needs::default() }.rotate([1, 3, 4, 12], 5);
-    let made = context.compact_keys(secret, &needs, None, |_, _| true).unwrap();
-    assert_eq!(made.bytes(), context.compact_key_bytes(&needs), "known before");
-    assert!(packed.bytes() < keys.bytes() * 3 / 4, "{} of {}", packed.bytes(), keys.bytes());
+    let read = |form| context.load_keys_with(&path, form, |_, _| true);
     let x = context.encrypt(&message(2048, 0.2), 4, secret).unwrap();
     let run = |keys: &CkksKeys| {
         let evaluator = Evaluator::new(context, keys).unwrap();
         let y = evaluator.square(&evaluator.rotate(&x, 3).unwrap()).unwrap();
         context.ciphertext_to_bytes(&y).unwrap()
     };
-    assert_eq!(run(keys), run(&packed));
-    let mut again = vec![];
-    context.write_keys(&packed, &mut again).unwrap();
-    assert!(again == bytes, "written as it was");
+    for (form, most) in [(KeyForm::Packed, 0.8), (KeyForm::Seeded, 0.75)] {
+        let packed = read(form).unwrap();
+        let made = context.keys_with(secret, &needs, form, None, |_, _| true).unwrap();
+        assert_eq!(made.bytes(), context.key_bytes_as(&needs, form), "known before");
+        let part = packed.bytes() as f64 / keys.bytes() as f64;
+        assert!(part < most, "{part} of the size {form:?}");
+        assert_eq!(run(keys), run(&packed), "{form:?}");
+        let mut again = vec![];
+        context.write_keys(&packed, &mut again).unwrap();
+        assert!(again == bytes, "written as it was");
+    }
     // A residue of all ones is not below its prime; the digest of the file is right.
     let end = bytes.len() - 32;
     bytes[end - 16..end].fill(255);
     let digest = *blake3::hash(&bytes[..end]).as_bytes();
     bytes[end..].copy_from_slice(&digest);
     std::fs::write(&path, &bytes).unwrap();
-    let says = context.load_compact_keys(&path).err().unwrap().to_string();
-    assert!(says.contains("not reduced"), "{says}");
+    for form in [KeyForm::Packed, KeyForm::Seeded] {
+        let says = read(form).err().unwrap().to_string();
+        assert!(says.contains("not reduced"), "{says}");
+    }
     std::fs::remove_file(&path).unwrap();
 }
 
@@ -414,9 +420,8 @@ fn files_are_described() {
     let cut = inspect(&path).unwrap().unwrap();
     assert_eq!((cut.note.as_str(), cut.bytes + 100), ("for tests", d.bytes));
     assert_eq!(cut.whole_bytes, Some(d.bytes));
-    for found in
-        [context.load_keys(&path), context.open_keys(&path), context.load_compact_keys(&path)]
-    {
+    let seeded = context.load_keys_with(&path, KeyForm::Seeded, |_, _| true);
+    for found in [context.load_keys(&path), context.open_keys(&path), seeded] {
         let e = found.err().unwrap();
         let (wanted, got) = (format!("{} bytes", d.bytes), format!("{} bytes", cut.bytes));
         assert!(e.kind() == "bad_file" && e.detail().wanted.ends_with(&wanted), "{e}");
@@ -453,7 +458,7 @@ fn keys_reach_to_their_level() {
     let sizes = [&low, &low.clone().union(&high)].map(|n| context.key_bytes(n));
     assert!(sizes[0] < sizes[1], "{sizes:?}");
     let mut made = 0;
-    let both = context.keys_with(secret, &high, Some(keys), |_, all| {
+    let both = context.keys_with(secret, &high, KeyForm::Ready, Some(keys), |_, all| {
         made = all;
         true
     });
@@ -487,7 +492,7 @@ fn values_pass_from_tier_to_tier() {
     let missing = evaluator.rotate(&context.truncate(&raised, 14), 3).err().map(|e| e.kind());
     assert_eq!(missing, Some("wrong_key"), "the keys there are of the tier below");
     let needs = Needs::default().rotate([3], 5).rotate([3], 14).rotate([4], 5);
-    let two = context.keys_with(secret, &needs, Some(keys), |_, _| true).unwrap();
+    let two = context.keys_with(secret, &needs, KeyForm::Ready, Some(keys), |_, _| true).unwrap();
     let evaluator = Evaluator::new(context, &two).unwrap();
     let turned: Vec<Complex> = (0..2048).map(|j| wanted[(j + 3) % 2048]).collect();
     for level in [14, 5] {

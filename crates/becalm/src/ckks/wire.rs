@@ -8,7 +8,9 @@
 
 use super::context::stored_length;
 use super::{Context, Needs};
-use crate::cipher::{CkksKeys, Held, KeyFile, KeyId, Packed, Purpose, StoredKey, SwitchKey};
+use crate::cipher::{
+    CkksKeys, Held, KeyFile, KeyForm, KeyId, Packed, Purpose, StoredKey, SwitchKey,
+};
 use crate::math::buffer::require_memory;
 use crate::math::random::PublicSeed;
 use crate::math::rns::{Scratch, width};
@@ -154,19 +156,6 @@ impl Context {
         plan.iter().map(|((purpose, _), level)| self.body_bytes(*purpose, *level)).sum()
     }
 
-    /// Bytes in memory of the keys for `needs` as [`Context::compact_keys`] makes them, exactly.
-    pub fn compact_key_bytes(&self, needs: &Needs) -> usize {
-        self.compact_bytes(&self.key_plan(needs))
-    }
-
-    /// Bytes in memory of planned keys that are packed, but for that of the user's products.
-    pub(super) fn compact_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
-        let ready = plan.get(&(Purpose::Multiply, 0)).map_or(0, |level| {
-            self.ready_size(Purpose::Multiply, *level) - self.body_bytes(Purpose::Multiply, *level)
-        });
-        self.packed_bytes(plan) + ready
-    }
-
     /// Writes keys: about three eighths of their size in memory.
     ///
     /// # Errors
@@ -206,7 +195,9 @@ impl Context {
         for key in all.values() {
             match key {
                 Held::Ready(key) => {
-                    self.packed_limbs(key).iter().try_for_each(|limb| out.put(limb))?;
+                    self.packed_limbs(key, &key.bodies)
+                        .iter()
+                        .try_for_each(|limb| out.put(limb))?;
                 }
                 Held::Stored(key) => {
                     let (row, _) = self.row_bytes(key.level, key.special);
@@ -221,17 +212,23 @@ impl Context {
         out.inner.flush().map_err(unwritten)
     }
 
-    /// The bodies of a key, limb by limb.
-    fn packed_limbs(&self, key: &SwitchKey) -> Vec<Vec<u8>> {
+    /// The bodies of a key, or its masks, limb by limb.
+    fn packed_limbs(&self, key: &SwitchKey, limbs: &[f64]) -> Vec<Vec<u8>> {
         let words = self.words_of(key.level, key.special);
-        let limbs = key.bodies.par_chunks(self.params().degree()).enumerate();
+        let limbs = limbs.par_chunks(self.params().degree()).enumerate();
         limbs.map(|(i, limb)| self.ring().packed(words[i % words.len()], limb)).collect()
     }
 
-    /// A key as it is stored, in memory.
-    pub(super) fn stored(&self, key: &SwitchKey) -> StoredKey {
-        let SwitchKey { level, special, seed, .. } = *key;
-        StoredKey { level, special, seed, bodies: Packed::Memory(self.packed_limbs(key).concat()) }
+    /// A key in a form.
+    pub(super) fn held(&self, key: SwitchKey, form: KeyForm) -> Held {
+        if form == KeyForm::Ready {
+            return Held::Ready(Arc::new(key));
+        }
+        let SwitchKey { level, special, seed, .. } = key;
+        let packed = |limbs| self.packed_limbs(&key, limbs).concat();
+        let masks = (form == KeyForm::Packed).then(|| packed(&key.masks));
+        let bodies = Packed::Memory(packed(&key.bodies));
+        Held::Stored(Arc::new(StoredKey { level, special, seed, bodies, masks }))
     }
 
     /// The same keys; of those that are packed or in a file as many are made ready as fit `bytes` with those that are ready,
@@ -259,7 +256,7 @@ impl Context {
     /// # Errors
     /// `BadFile` for what is no such file or was altered, `WrongParams` for another set, `Memory` where they do not fit.
     pub fn read_keys(&self, input: impl Read) -> Result<CkksKeys> {
-        self.keys_of(input, None, false, |_, _| true)
+        self.keys_of(input, None, KeyForm::Ready, |_, _| true)
     }
 
     /// [`Context::read_keys`] of a file.
@@ -267,50 +264,36 @@ impl Context {
     /// # Errors
     /// As [`Context::read_keys`], and `Io`.
     pub fn load_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
-        self.load_keys_with(path, false, |_, _| true)
+        self.load_keys_with(path, KeyForm::Ready, |_, _| true)
     }
 
-    /// Reads keys of a file and keeps them packed in memory, as [`Context::compact_keys`] makes them.
-    ///
-    /// # Errors
-    /// As [`Context::load_keys`].
-    pub fn load_compact_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
-        self.load_keys_with(path, true, |_, _| true)
-    }
-
-    /// [`Context::load_keys`] or, if `compact`, [`Context::load_compact_keys`]. `go_on` is told how many keys were read and how many there
-    /// are; its `false` stops the work.
+    /// [`Context::load_keys`] in a form. `go_on` is told how many keys were read and how many there are; its `false` stops the work.
     ///
     /// # Errors
     /// As [`Context::load_keys`]; `Interrupted` when stopped.
     pub fn load_keys_with(
         &self,
         path: impl AsRef<Path>,
-        compact: bool,
+        form: KeyForm,
         go_on: impl FnMut(usize, usize) -> bool,
     ) -> Result<CkksKeys> {
         let (file, length) = opened(path.as_ref())?;
-        self.keys_of(file, length, compact, go_on)
+        self.keys_of(file, length, form, go_on)
     }
 
-    /// Keys of a file of `length` bytes, if that is known, packed if `compact`, but for that of the user's products.
+    /// Keys of a file of `length` bytes, if that is known, in a form.
     fn keys_of(
         &self,
         input: impl Read,
         length: Option<u64>,
-        compact: bool,
+        form: KeyForm,
         mut go_on: impl FnMut(usize, usize) -> bool,
     ) -> Result<CkksKeys> {
         let mut input = Hashed { inner: input, digest: blake3::Hasher::new() };
         let (header, at) = self.read_header(&mut input)?;
         self.check_length(&header, at, length)?;
-        let packed = |purpose, tier: u32| compact && (purpose, tier) != (Purpose::Multiply, 0);
         let size = |(purpose, tier, level, _): &(Purpose, u32, u32, PublicSeed)| {
-            let level = *level as usize;
-            match packed(*purpose, *tier) {
-                true => self.body_bytes(*purpose, level),
-                false => self.ready_size(*purpose, level),
-            }
+            self.held_size((*purpose, *tier as usize), *level as usize, form)
         };
         require_memory("read keys", header.switches.iter().map(size).sum())?;
         let (mut switches, count) = (BTreeMap::new(), header.switches.len());
@@ -319,17 +302,18 @@ impl Context {
                 let (wanted, got) = ("to read all keys", "a request to stop");
                 return Err(Error::interrupted("read keys", wanted, got, "call it again"));
             }
-            let held = match packed(purpose, tier) {
-                true => {
+            let which = (purpose, tier as usize);
+            let held = match form.of(which) {
+                KeyForm::Seeded => {
                     let key = self.read_packed(purpose, level as usize, seed, &mut input)?;
                     Held::Stored(Arc::new(key))
                 }
-                false => {
+                form => {
                     let key = self.read_switch(purpose, level as usize, seed, &mut input)?;
-                    Held::Ready(Arc::new(key))
+                    self.held(key, form)
                 }
             };
-            switches.insert((purpose, tier as usize), held);
+            switches.insert(which, held);
         }
         input.finish()?;
         self.whole(header.key, switches)
@@ -355,7 +339,7 @@ impl Context {
             let (tier, level) = (tier as usize, level as usize);
             let (_, special) = self.key_shape(purpose, level);
             let bodies = Packed::File(file.clone(), at);
-            let key = StoredKey { level, special, seed, bodies };
+            let key = StoredKey { level, special, seed, bodies, masks: None };
             switches.insert((purpose, tier), Held::Stored(Arc::new(key)));
             row.resize(self.row_bytes(level, special).0, 0);
             for _ in self.digits(level) {
@@ -417,7 +401,7 @@ impl Context {
     }
 
     /// Bytes of the bodies of a key, packed.
-    fn body_bytes(&self, purpose: Purpose, level: usize) -> usize {
+    pub(super) fn body_bytes(&self, purpose: Purpose, level: usize) -> usize {
         let (_, special) = self.key_shape(purpose, level);
         self.digits(level).len() * self.row_bytes(level, special).0
     }
@@ -445,7 +429,7 @@ impl Context {
             input.take(&mut bodies[at..])?;
             self.unpack(*word, &bodies[at..], &mut limb)?;
         }
-        Ok(StoredKey { level, special, seed, bodies: Packed::Memory(bodies) })
+        Ok(StoredKey { level, special, seed, bodies: Packed::Memory(bodies), masks: None })
     }
 
     fn read_switch(
@@ -486,9 +470,13 @@ impl Context {
         }
     }
 
-    /// Limb `at` of digit `j` of a key that is packed in memory, and what follows; nothing of one in a file.
-    pub(super) fn packed_limb<'a>(&self, key: &'a StoredKey, j: usize, at: usize) -> &'a [u8] {
-        let Packed::Memory(bytes) = &key.bodies else { return &[] };
+    /// Of packed bodies, or masks, limb `at` of digit `j` of the key, and what follows.
+    pub(super) fn packed_limb<'a>(
+        &self,
+        key: &StoredKey,
+        bytes: &'a [u8],
+        [j, at]: [usize; 2],
+    ) -> &'a [u8] {
         let words = self.words_of(key.level, key.special);
         let size = |words: &[usize]| words.iter().map(|i| self.limb_bytes(*i)).sum::<usize>();
         let from = j * size(&words) + size(&words[..at]);
@@ -542,6 +530,16 @@ impl Context {
         }
         self.draw_masks(&mut key);
         Ok(key)
+    }
+}
+
+impl KeyForm {
+    /// The form of one of the keys: that of the user's products, which is used most, is not drawn anew every time.
+    pub(super) fn of(self, which: (Purpose, usize)) -> KeyForm {
+        match self {
+            KeyForm::Seeded if which == (Purpose::Multiply, 0) => KeyForm::Ready,
+            form => form,
+        }
     }
 }
 

@@ -53,6 +53,12 @@ pub(crate) struct Fields {
     /// How far a field is from the lowest of its bits.
     shifts: [u64; 8],
     mask: u64,
+    /// For each two fields the byte in which the first begins.
+    pairs: [usize; 4],
+    /// For each two fields, which bytes from there on are theirs: eight for each.
+    places: [[u8; 16]; 4],
+    /// How far a field is from the lowest bit of its first byte.
+    bits: [u64; 8],
 }
 
 /// The double 2^52 has no fraction: its low bits are an integer's.
@@ -66,6 +72,12 @@ impl Fields {
             halves: std::array::from_fn(|i| (i / 4 * width / 16 + i % 4) as u16),
             shifts: std::array::from_fn(|i| (i * width % 16) as u64),
             mask: (1 << width) - 1,
+            pairs: std::array::from_fn(|i| 2 * i * width / 8),
+            places: std::array::from_fn(|i| {
+                let from = [0, (2 * i * width % 8 + width) / 8];
+                std::array::from_fn(|b| (from[b / 8] + b % 8) as u8)
+            }),
+            bits: std::array::from_fn(|i| (i * width % 8) as u64),
         }
     }
 
@@ -274,13 +286,18 @@ mod x86 {
         unsafe fn fields(p: *const u8, fields: &Fields) -> Self {
             // SAFETY: promised by the caller.
             unsafe {
-                let (words, mask) = (fields.words(p), _mm256_set1_epi64x(fields.mask as i64));
+                let mask = _mm256_set1_epi64x(fields.mask as i64);
+                // Two fields are in the sixteen bytes from that of the first on: at most 7 + 2·50 bits.
                 let four = |i: usize| {
-                    let x = _mm256_loadu_si256(words.as_ptr().add(i).cast());
-                    let shifts = _mm256_loadu_si256(fields.shifts.as_ptr().add(i).cast());
-                    double(_mm256_and_si256(_mm256_srlv_epi64(x, shifts), mask))
+                    let pair = |i: usize| _mm_loadu_si128(p.add(fields.pairs[i]).cast());
+                    let x =
+                        _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(pair(i)), pair(i + 1));
+                    let places = _mm256_loadu_si256(fields.places[i].as_ptr().cast());
+                    let bits = _mm256_loadu_si256(fields.bits.as_ptr().add(2 * i).cast());
+                    let x = _mm256_srlv_epi64(_mm256_shuffle_epi8(x, places), bits);
+                    double(_mm256_and_si256(x, mask))
                 };
-                Avx2(four(0), four(4))
+                Avx2(four(0), four(2))
             }
         }
         #[inline(always)]
@@ -407,8 +424,12 @@ mod x86 {
                 let halves = _mm512_loadu_si512(fields.halves.as_ptr().cast());
                 let shifts = _mm512_loadu_si512(fields.shifts.as_ptr().cast());
                 let x = _mm512_permutexvar_epi16(halves, _mm512_loadu_si512(p.cast()));
-                let mask = _mm512_set1_epi64(fields.mask as i64);
-                Avx512(double_wide(_mm512_and_si512(_mm512_srlv_epi64(x, shifts), mask)))
+                let (mask, two52) =
+                    (_mm512_set1_epi64(fields.mask as i64), _mm512_set1_pd(INTEGER));
+                let x = _mm512_srlv_epi64(x, shifts);
+                // x and mask, or 2^52.
+                let x = _mm512_ternarylogic_epi64::<0xEA>(x, mask, _mm512_castpd_si512(two52));
+                Avx512(_mm512_sub_pd(_mm512_castsi512_pd(x), two52))
             }
         }
         #[inline(always)]

@@ -204,6 +204,13 @@ on_words! {
         b: &[&[f64]],
         first: [First; 2]
     ) counts 2 * a.len() * out[0].len();
+    /// [`Ring::dot_pair`] where all of the factors are packed.
+    dot_packed_pair(
+        out: [&mut [f64]; 2],
+        a: &[&[f64]],
+        packed: [&[&[u8]]; 2],
+        first: [First; 2]
+    ) counts 2 * a.len() * out[0].len();
     /// `out ← out + f·(a_0 + a_1·s)·(b_0 + b_1·s)`, the coefficients of 1, s, s²; f is 1 or 2.
     tensor(out: [&mut [f64]; 3], a: [&[f64]; 2], b: [&[f64]; 2], f: f64) counts 4 * a[0].len();
     /// `a_i ← a_i + b_(places i)`, places modulo the length, a power of two.

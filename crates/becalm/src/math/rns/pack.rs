@@ -18,19 +18,11 @@ pub(crate) fn width(p: u64) -> u32 {
 impl Ring {
     /// The residues of a limb of word `i`, packed. A multiple of eight of them.
     pub(crate) fn packed(&self, i: usize, limb: &[f64]) -> Vec<u8> {
-        let p = self.words[i].p;
-        let (mut out, mut held, mut bits) = (Vec::with_capacity(limb.len() * 7), 0u128, 0);
-        for x in limb {
-            let residue = *x as i64 + if *x < 0.0 { p as i64 } else { 0 };
-            held |= u128::from(residue as u64) << bits;
-            bits += width(p);
-            if bits >= u64::BITS {
-                out.extend((held as u64).to_le_bytes());
-                held >>= u64::BITS;
-                bits -= u64::BITS;
-            }
-        }
-        out.extend(&held.to_le_bytes()[..bits as usize / 8]);
+        let word = &self.words[i];
+        let bytes = limb.len() / 8 * width(word.p) as usize;
+        let mut out = vec![0; bytes + 8];
+        pack(self.level, word, limb, &mut out);
+        out.truncate(bytes);
         out
     }
 
@@ -90,12 +82,43 @@ impl Uniform {
 }
 
 leveled! {
+    /// Residues near zero to fields, and eight bytes of no meaning behind them.
+    pack(word: &Word, limb: &[f64], out: &mut [u8]) = pack_all
+}
+leveled! {
     /// Fields to residues near zero; the largest field.
     unpack(word: &Word, bytes: &[u8], limb: &mut [f64], largest: &mut f64) = unpack_all
 }
 leveled! {
     /// Low bits of words, if below p, from number `filled` of the limb on until it is full.
     keep(word: &Word, words: &[u64], limb: &mut [f64], filled: &mut usize) = keep_all
+}
+
+/// The double 2^52 has no fraction: its low bits are an integer's.
+const INTEGER: f64 = (1u64 << 52) as f64;
+
+/// Plain loops, for the compiler to make vectors of.
+#[inline(always)]
+unsafe fn pack_all<V: Eight>(word: &Word, limb: &[f64], out: &mut [u8]) {
+    let (width, mask) = (width(word.p) as usize, (1 << width(word.p)) - 1);
+    assert!(limb.len().is_multiple_of(8), "whole groups");
+    for (group, eight) in limb.chunks_exact(8).enumerate() {
+        let field = |k: usize| {
+            let x = if eight[k] < 0.0 { eight[k] + word.prime } else { eight[k] };
+            (x + INTEGER).to_bits() & mask
+        };
+        let fields: [u64; 8] = std::array::from_fn(field);
+        let out = &mut out[group * width..][..width + 8];
+        // What a field has in the byte in which the next begins goes with that.
+        let (mut held, mut at) = (0, 0);
+        for (k, x) in fields.into_iter().enumerate() {
+            let here = held | x << (k * width % 8);
+            out[at..at + 8].copy_from_slice(&here.to_le_bytes());
+            let next = (k + 1) * width / 8;
+            held = here >> (8 * (next - at));
+            at = next;
+        }
+    }
 }
 
 #[inline(always)]

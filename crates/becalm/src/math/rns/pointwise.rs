@@ -200,11 +200,16 @@ trait Factors {
     /// Whether there are `count` of them with `len` values each.
     fn fit(&self, count: usize, len: usize) -> bool;
 
-    /// Values j to j + 7 of factor i.
+    /// How many values can be read without looking where memory ends: all but the last.
+    fn inner(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Values j to j + 7 of factor i, `inner` where j is below [`Factors::inner`].
     ///
     /// # Safety
     /// The processor has the instructions; more than i factors with at least j + 8 values [fit](Factors::fit).
-    unsafe fn load<V: Eight>(&self, i: usize, j: usize) -> V;
+    unsafe fn load<V: Eight>(&self, i: usize, j: usize, inner: bool) -> V;
 }
 
 impl Factors for &[&[f64]] {
@@ -213,7 +218,7 @@ impl Factors for &[&[f64]] {
     }
 
     #[inline(always)]
-    unsafe fn load<V: Eight>(&self, i: usize, j: usize) -> V {
+    unsafe fn load<V: Eight>(&self, i: usize, j: usize, _: bool) -> V {
         // SAFETY: promised by the caller.
         unsafe { V::load(self.get_unchecked(i).as_ptr().add(j)) }
     }
@@ -237,10 +242,22 @@ impl Factors for Packed<'_> {
         self.rows.len() == count && self.rows.iter().all(|x| x.len() >= len / 8 * self.width)
     }
 
+    /// Of as many groups as have 64 bytes from their beginning on.
+    fn inner(&self) -> usize {
+        let bytes = self.rows.iter().map(|row| row.len()).min().unwrap_or(0);
+        (bytes + self.width).saturating_sub(64) / self.width * 8
+    }
+
     #[inline(always)]
-    unsafe fn load<V: Eight>(&self, i: usize, j: usize) -> V {
-        // SAFETY: promised by the caller; the bytes of the group are asked for in full.
-        unsafe { group_of::<V>(&self.rows[i][j / 8 * self.width..], &self.fields) }
+    unsafe fn load<V: Eight>(&self, i: usize, j: usize, inner: bool) -> V {
+        let from = j / 8 * self.width;
+        // SAFETY: promised by the caller; 64 bytes are there, or what there is of the last group is asked for.
+        unsafe {
+            match inner {
+                true => V::fields(self.rows.get_unchecked(i).as_ptr().add(from), &self.fields),
+                false => group_of::<V>(&self.rows[i][from..], &self.fields),
+            }
+        }
     }
 }
 
@@ -300,18 +317,22 @@ unsafe fn sums_of_products<V: Eight>(
     // SAFETY: the caller has the instructions; the lengths were compared.
     unsafe {
         let k = Modulo::<V>::new(word);
+        let inner = b.inner().min(c.inner());
         for j in (0..n).step_by(8) {
             let mut sums = [k.lazy(V::splat(0.0)); 2];
             for part in 0..2 {
                 sums[part] = k.lazy(first[part].load(out[part].as_ptr(), j));
             }
+            let mut left = word.terms;
             for (i, a) in a.iter().enumerate() {
-                if i % word.terms == 0 && i > 0 {
+                if left == 0 {
                     sums = [k.lazy(k.settle(sums[0])), k.lazy(k.settle(sums[1]))];
+                    left = word.terms;
                 }
+                left -= 1;
                 let a = V::load(a.as_ptr().add(j));
-                sums[0] = k.gather(sums[0], a, b.load(i, j));
-                sums[1] = k.gather(sums[1], a, c.load(i, j));
+                sums[0] = k.gather(sums[0], a, b.load(i, j, j < inner));
+                sums[1] = k.gather(sums[1], a, c.load(i, j, j < inner));
             }
             k.settle(sums[0]).store(out[0].as_mut_ptr().add(j));
             k.settle(sums[1]).store(out[1].as_mut_ptr().add(j));
