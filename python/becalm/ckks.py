@@ -325,7 +325,7 @@ def keygen(
     lists those that the server may do besides. `stage_count` as in `Server.bootstrap`.
     `compact=True` packs keys in memory, residues in as few bits as they take: a quarter less, and
     no slower. `compact="seeded"` leaves half of them to be drawn from seeds whenever they are used:
-    three eighths of the size, and a third slower.
+    three eighths of the size, for more time.
     """
     plan = Plan(
         name,
