@@ -106,8 +106,40 @@ def start(script):
             again = becalm.ckks.load_server(path, allow_insecure=True)
         assert abs(secret.decrypt(again.bootstrap(secret.encrypt([0.5], level=0)))[0] - 0.5) < 1e-3
         """,
+        """
+        import numpy as np
+        values = np.arange(4096) % 7 / 700
+        M = becalm.ckks.Matrix.from_diagonals({k: values for k in range(200)})
+        options = {"bootstrap": None, "allow_insecure": True, "progress": False}
+        secret, server = becalm.keygen("ckks_toy_13", rotations=M.rotations, **options)
+        x = secret.encrypt([0.5], level=1)
+        try:
+            print("ready", flush=True)
+            for _ in range(1000):
+                M._maps.clear()
+                M @ x
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        assert abs(secret.decrypt(M @ x)[4094] - 0.5 * values[4094]) < 1e-3
+        """,
+        """
+        options = {"bootstrap": None, "allow_insecure": True, "progress": False}
+        secret, server = becalm.keygen("ckks_toy_13", rotations=[1], **options)
+        x = secret.encrypt([0.5])
+        try:
+            print("ready", flush=True)
+            for _ in range(1000):
+                becalm.ckks.dot([x] * 400, [x] * 400)
+                x.polynomial([0.01] * 500)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        assert abs(secret.decrypt(x.polynomial([0, 0.5]))[0] - 0.25) < 1e-3
+        """,
     ],
-    ids=["keygen", "bootstrap", "ckks", "ckks_keygen", "ckks_save", "ckks_load"],
+    ids=[
+        *("keygen", "bootstrap", "ckks", "ckks_keygen", "ckks_save", "ckks_load"),
+        *("ckks_matrix", "ckks_long"),
+    ],
 )
 def test_ctrl_c_stops_long_work_and_leaves_nothing_half_done(script):
     child = start(script)

@@ -366,3 +366,14 @@ def turn(by: Any) -> int:
         return int(by.__index__())
     except AttributeError:
         raise BadInput("rotate", "an integer", type(by).__name__, "pass an int") from None
+
+
+def turns(by: Any) -> tuple[list[int], bool]:
+    """One number of slots to rotate by, or several, and which of these it was."""
+    if hasattr(by, "__index__") and getattr(by, "ndim", 0) == 0:
+        return [turn(by)], False
+    try:
+        return [turn(k) for k in by], True
+    except TypeError:
+        got, remedy = type(by).__name__, "pass an int, or a list of them"
+        raise BadInput("rotate", "an integer", got, remedy) from None

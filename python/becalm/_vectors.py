@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -41,12 +42,90 @@ def array(data: bytes, real: bool) -> npt.NDArray[Any]:
     return values.real.copy() if real else values.astype(np.complex128)
 
 
+class Plaintext:
+    """A vector of numbers in the clear, encoded once for many sums and products: `+`, `-` and `*`
+    with ciphertexts on either side.
+
+    It goes with ciphertexts of its level. One at another level works too: whatever is higher is
+    brought down, each time, so encode for the level where it is used.
+    """
+
+    __slots__ = ("_native", "_real")
+    #: numpy leaves `array + plaintext` to the plaintext.
+    __array_ufunc__ = None
+
+    def __init__(self, native: _native.CkksPlaintext, real: bool) -> None:
+        self._native = native
+        self._real = real
+
+    @property
+    def params(self) -> str:
+        """Name of the parameter set."""
+        return self._native.params
+
+    @property
+    def level(self) -> int:
+        """The level that it was encoded for."""
+        return self._native.level
+
+    @property
+    def scale(self) -> float:
+        """What values were multiplied by before they were rounded to integers."""
+        return self._native.scale
+
+    @property
+    def slots(self) -> int:
+        """Number of values; one stands for all slots."""
+        return self._native.slots
+
+    @property
+    def real(self) -> bool:
+        """True if all values are real."""
+        return self._real
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self._native.nbytes
+
+    def decode(self) -> npt.NDArray[Any]:
+        """The values, rounded as they were."""
+        return array(self._native.decode(), self._real)
+
+    def __len__(self) -> int:
+        return self.slots
+
+    def _beside(self, other: Any) -> NoReturn:
+        remedy = "compute with the arrays, and encode what comes out"
+        raise Unsupported("compute", "a ciphertext beside it", type(other).__name__, remedy)
+
+    # A ciphertext on the left answers for itself, and so it does on the right.
+    def __add__(self, other: Any) -> Ciphertext:
+        return other + self if isinstance(other, Ciphertext) else self._beside(other)
+
+    def __sub__(self, other: Any) -> Ciphertext:
+        return -other + self if isinstance(other, Ciphertext) else self._beside(other)
+
+    def __mul__(self, other: Any) -> Ciphertext:
+        return other * self if isinstance(other, Ciphertext) else self._beside(other)
+
+    __radd__ = __rsub__ = __rmul__ = _beside
+
+    def __repr__(self) -> str:
+        kind = "real" if self.real else "complex"
+        return f"<becalm.ckks.Plaintext of {self.slots} {kind} values, level {self.level}>"
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "encode the values there"
+        raise Unsupported("copy", "something that can travel", "an encoded plaintext", remedy)
+
+
 class Ciphertext:
     """A vector of numbers, encrypted: `+`, `-`, `*` with others and with numbers in the clear.
 
-    A product takes a level, of which `level` are left; sums take none. Products of two
-    ciphertexts, rotations and bootstraps need the server, which those made by `secret.encrypt` and
-    `server.load` know.
+    A product takes a level, of which `level` are left, and rescales by itself; sums take none.
+    Products of two ciphertexts, rotations, matrices, polynomials and bootstraps need the server,
+    which those made by `secret.encrypt` and `server.load` know.
     """
 
     __slots__ = ("_native", "_real", "_server")
@@ -125,6 +204,8 @@ class Ciphertext:
     def __add__(self, other: Any) -> Ciphertext:
         if isinstance(other, Ciphertext):
             return self._made(self._native.add(other._native), other)
+        if isinstance(other, Plaintext):
+            return self._made(other._native.add(self._native), real=other.real)
         data, real = vector("add", other, self.slots, single=True)
         return self._made(self._native.add_plain(data), real=real)
 
@@ -133,6 +214,8 @@ class Ciphertext:
     def __sub__(self, other: Any) -> Ciphertext:
         if isinstance(other, Ciphertext):
             return self._made(self._native.subtract(other._native), other)
+        if isinstance(other, Plaintext):
+            return -(other - self)
         return self + -numbers("subtract", other)
 
     def __rsub__(self, other: Any) -> Ciphertext:
@@ -144,6 +227,8 @@ class Ciphertext:
     def __mul__(self, other: Any) -> Ciphertext:
         if isinstance(other, Ciphertext):
             return (self._server or other._of("multiply")).multiply(self, other)
+        if isinstance(other, Plaintext):
+            return self._made(other._native.multiply(self._native), real=other.real)
         data, real = vector("multiply", other, self.slots, single=True)
         if len(data) == 16 and real:
             factor = float(np.frombuffer(data, dtype="<c16")[0].real)
@@ -154,7 +239,7 @@ class Ciphertext:
 
     def __truediv__(self, other: Any) -> Ciphertext:
         if isinstance(other, Ciphertext):
-            remedy = "approximate 1/x by a polynomial"
+            remedy = "approximate 1/x by a polynomial: x.polynomial"
             raise Unsupported("divide", "numbers in the clear", "a ciphertext", remedy)
         divisor = numbers("divide", other)
         if not divisor.all():
@@ -168,11 +253,11 @@ class Ciphertext:
         try:
             power = int(exponent.__index__())
         except AttributeError:
-            remedy = "approximate other powers by a polynomial of products and sums"
+            remedy = "approximate other powers by a polynomial: x.polynomial"
             got = type(exponent).__name__
             raise Unsupported("power", "an integer as the exponent", got, remedy) from None
         if power < 1:
-            remedy = "approximate 1/x by a polynomial of products and sums"
+            remedy = "approximate 1/x by a polynomial: x.polynomial"
             raise Unsupported("power", "an exponent of 1 or above", str(power), remedy)
         depth = (power - 1).bit_length()
         if depth > self.level:
@@ -188,7 +273,7 @@ class Ciphertext:
         return made[power]
 
     def __rtruediv__(self, other: Any) -> NoReturn:
-        remedy = "approximate 1/x by a polynomial of products and sums"
+        remedy = "approximate 1/x by a polynomial: x.polynomial"
         raise Unsupported("divide", "numbers in the clear to divide by", "a ciphertext", remedy)
 
     def __eq__(self, other: object) -> NoReturn:
@@ -218,13 +303,13 @@ class Ciphertext:
         return self[0]
 
     def __matmul__(self, other: object) -> NoReturn:
-        remedy = "multiply by diagonals and add rotations"
-        raise Unsupported("matrix product", "products slot by slot", "@", remedy)
+        remedy = "ckks.Matrix(array) @ x; for ciphertexts (x * y).sum(), or ckks.dot of two lists"
+        raise Unsupported("matrix product", "a ckks.Matrix on the left", "something else", remedy)
 
     __rmatmul__ = __matmul__
 
     def __floordiv__(self, other: object) -> NoReturn:
-        remedy = "approximate it by a polynomial of products and sums"
+        remedy = "approximate it by a polynomial: x.polynomial"
         raise Unsupported("compute", "sums, products and powers", "another operator", remedy)
 
     __rfloordiv__ = __mod__ = __rmod__ = __rpow__ = __floordiv__
@@ -238,9 +323,26 @@ class Ciphertext:
         at = at_level("level_down", level, self.level)
         return self._made(self._native.level_down(at))
 
-    def rotate(self, by: int) -> Ciphertext:
-        """The values moved to the left: slot j gets what was in slot j + `by`."""
+    @overload
+    def rotate(self, by: int) -> Ciphertext: ...
+
+    @overload
+    def rotate(self, by: Iterable[int]) -> list[Ciphertext]: ...
+
+    def rotate(self, by: int | Iterable[int]) -> Ciphertext | list[Ciphertext]:
+        """The values moved to the left: slot j gets what was in slot j + `by`.
+
+        Of several numbers it is a list, in less time than one by one (hoisting).
+        """
         return self._of("rotate").rotate(self, by)
+
+    def sum(self, size: int | None = None) -> Ciphertext:
+        """In slot i the sum of slots i to i + `size` − 1, counted around: see `Server.sum`."""
+        return self._of("sum").sum(self, size)
+
+    def polynomial(self, p: Any) -> Ciphertext:
+        """p of every value; takes `ckks.depth(p)` levels. See `Server.polynomial`."""
+        return self._of("polynomial").polynomial(self, p)
 
     def conjugate(self) -> Ciphertext:
         """The complex conjugate of every value."""

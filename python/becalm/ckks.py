@@ -22,12 +22,13 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _progress, _values
+from becalm._arithmetic import Matrix, chebyshev, depth, dot, paired, sum_rotations
 from becalm._encrypts import PublicKey, SecretKey
 from becalm._plan import (
     AS_MADE,
@@ -39,26 +40,31 @@ from becalm._plan import (
     noted,
     params,
     slots_of,
-    turn,
+    turns,
 )
 from becalm._progress import Progress
-from becalm._vectors import Ciphertext, owned, require, vector
+from becalm._vectors import Ciphertext, Plaintext, at_level, owned, require, vector
 from becalm.errors import BadFile, BadInput, OutOfMemory, Unsupported, WrongKey
 
 __all__ = [
     "Ciphertext",
     "Keys",
+    "Matrix",
     "Params",
+    "Plaintext",
     "Price",
     "PublicKey",
     "SecretKey",
     "Server",
+    "depth",
+    "dot",
     "keygen",
     "load_public_key",
     "load_secret_key",
     "load_server",
     "params",
     "price",
+    "sum_rotations",
 ]
 
 
@@ -114,11 +120,94 @@ class Server:
         x, y = require(a, "multiply"), require(b, "multiply")
         return Ciphertext(self._keys.multiply(x._native, y._native), self, a.real and b.real)
 
-    def rotate(self, x: Ciphertext, by: int) -> Ciphertext:
-        """The values moved to the left by `by` slots; needs the key of that rotation."""
+    def dot(self, xs: Iterable[Ciphertext], ys: Iterable[Ciphertext]) -> Ciphertext:
+        """Σ x·y over pairs of two lists, one level below the lowest of all.
+
+        It relinearizes and rescales once, where a sum of products does so for each. For the sum
+        over the slots of one product, `(x * y).sum()`.
+        """
+        left, right = paired(xs, ys)
+        real = all(x.real for x in (*left, *right))
+        made = self._keys.dot([x._native for x in left], [y._native for y in right])
+        return Ciphertext(made, self, real)
+
+    @overload
+    def rotate(self, x: Ciphertext, by: int) -> Ciphertext: ...
+
+    @overload
+    def rotate(self, x: Ciphertext, by: Iterable[int]) -> list[Ciphertext]: ...
+
+    def rotate(self, x: Ciphertext, by: int | Iterable[int]) -> Ciphertext | list[Ciphertext]:
+        """The values moved to the left by `by` slots; needs the key of that rotation. Of several
+        numbers it is a list, in less time than one by one (hoisting).
+        """
         native = require(x, "rotate")._native
-        with _named(f"make keys with rotations=[{turn(by)}]"):
-            return Ciphertext(self._keys.rotate(native, turn(by) % native.slots), self, x.real)
+        listed, several = turns(by)
+        least = [k % native.slots for k in listed]
+        with _named(f"make keys with rotations={listed}"):
+            if not several:
+                return Ciphertext(self._keys.rotate(native, least[0]), self, x.real)
+            made = self._keys.rotate_many(native, least) if least else []
+            return [Ciphertext(y, self, x.real) for y in made]
+
+    def sum(self, x: Ciphertext, size: int | None = None) -> Ciphertext:
+        """In slot i the sum of slots i to i + `size` − 1, counted around; takes no level.
+
+        Over all slots, which is the default, it is their sum in every slot. With a smaller `size`,
+        a power of two, slots 0, `size`, 2·`size`, … have the sums of consecutive blocks. It needs
+        the rotations of `ckks.sum_rotations(size)`.
+        """
+        native = require(x, "sum")._native
+        count = native.slots if size is None else _values.count("sum", "size", size)
+        with _named(f"make keys with rotations=ckks.sum_rotations({count})"):
+            return Ciphertext(self._keys.sum(native, count), self, x.real)
+
+    def linear(self, matrix: Matrix, x: Ciphertext) -> Ciphertext:
+        """`matrix @ x`, one level lower; needs the keys of `matrix.rotations`."""
+        op = "matrix product"
+        native = owned(op, require(x, op), self.key_id)._native
+        if not isinstance(matrix, Matrix):
+            remedy = "make it of an array: ckks.Matrix(array)"
+            raise BadInput(op, "a ckks.Matrix", type(matrix).__name__, remedy)
+        if matrix.slots != native.slots:
+            wanted, remedy = f"a matrix for {native.slots} slots", "say so: Matrix(array, slots=…)"
+            raise BadInput(op, wanted, f"one for {matrix.slots}", remedy)
+        if native.level == 0:
+            raise BadInput(op, "a ciphertext at level 1 or above", "level 0", "bootstrap it first")
+        rotations = matrix.rotations
+        few = str(rotations) if len(rotations) < 5 else "M.rotations, M the matrix"
+        with _named(f"make keys with rotations={few}"):
+            # Before the matrix is encoded, which takes time.
+            self._keys.require_rotations(rotations, native.level)
+            encoded = matrix._encoded(self._plan.context, native.level)
+            return Ciphertext(self._keys.linear(native, encoded), self, x.real and matrix.real)
+
+    def polynomial(self, x: Ciphertext, p: Any) -> Ciphertext:
+        """p of every value; takes ⌈log2(degree + 1)⌉ levels, or one more: `ckks.depth(p)`.
+
+        `p` is a list of real coefficients from the constant up, for values in [−1, 1], or a
+        `numpy.polynomial.Polynomial`, `Chebyshev` or another of these, for values in its `domain`.
+        A domain that is not of length 2 takes a level more, to be mapped to [−1, 1]. Outside of it
+        parts of the polynomial soon grow beyond any room, and nothing tells.
+        """
+        found, native = chebyshev(p), require(x, "polynomial")._native
+        if native.level < found.depth:
+            wanted = f"a ciphertext at level {found.depth} or above for degree {found.degree}"
+            got, remedy = f"level {native.level}", "bootstrap it first, or lower the degree"
+            raise BadInput("polynomial", wanted, got, remedy)
+        at = x if found.factor == 1 else x * found.factor
+        at = at + found.offset if found.offset else at
+        made = self._keys.polynomial(at._native, found.coefficients)
+        return Ciphertext(made, self, x.real)
+
+    def encode(self, values: npt.ArrayLike, *, level: int | None = None) -> Plaintext:
+        """Encodes a vector, or one number for all slots, for ciphertexts at a level: the highest,
+        unless another is given. It can be added and multiplied many times.
+        """
+        data, real = vector("encode", values, self.slots, single=True)
+        most = self.params.levels
+        at = most if level is None else at_level("encode", level, most)
+        return Plaintext(_native.CkksPlaintext(self._plan.context, data, at), real)
 
     def conjugate(self, x: Ciphertext) -> Ciphertext:
         """The complex conjugate of every value."""

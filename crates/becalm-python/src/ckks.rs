@@ -1,24 +1,22 @@
-//! CKKS: a context, keys and ciphertexts.
+//! CKKS: a context, secret and public keys, ciphertexts.
 //!
 //! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
-use crate::call::{Watched, guarded, raise, supervised};
+use crate::call::{guarded, raise, supervised};
 use crate::ciphertext::trust;
+use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_session::{CkksProgram, CkksSession};
 use crate::keys::CkksNeeds;
-use becalm::backend::{Cpu, Shares};
+use becalm::backend::Cpu;
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::KeyForm;
-use becalm::cipher::file::replace;
-use becalm::ckks::{Context, Evaluator};
+use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
 use becalm::{Error, Result, cipher};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,7 +32,7 @@ pub(crate) type Shared = Arc<Machine>;
 type Claims = (bool, u32, usize, f64, usize, f64, f64, &'static str);
 
 /// Work of milliseconds on the threads of the machine, with the interpreter free.
-fn brief<T: Send>(
+pub(crate) fn brief<T: Send>(
     py: Python<'_>,
     on: &Shared,
     work: impl FnOnce(&Context) -> Result<T> + Send,
@@ -51,14 +49,14 @@ pub(crate) fn values(bytes: &[u8]) -> Vec<Complex> {
     pairs.iter().map(|p| Complex::new(real(&p[..8]), real(&p[8..]))).collect()
 }
 
-fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> Bound<'py, PyBytes> {
+pub(crate) fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> Bound<'py, PyBytes> {
     let flat = values.iter().flat_map(|v| [v.re.to_le_bytes(), v.im.to_le_bytes()]).flatten();
     PyBytes::new(py, &flat.collect::<Vec<u8>>())
 }
 
 /// A CKKS parameter set made ready.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksContext(Shared);
+pub struct CkksContext(pub(crate) Shared);
 
 #[pymethods]
 impl CkksContext {
@@ -468,92 +466,5 @@ impl CkksCiphertext {
     /// The bytes of a file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.ciphertext_to_bytes(&self.1))?))
-    }
-}
-
-/// Evaluation keys; no secret is in them.
-#[pyclass(frozen, module = "becalm._native")]
-pub struct CkksKeys(pub(crate) Shared, pub(crate) Arc<cipher::CkksKeys>);
-
-impl CkksKeys {
-    fn make(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&Evaluator<'_>) -> Result<cipher::Rlwe> + Send,
-    ) -> PyResult<CkksCiphertext> {
-        let x = brief(py, &self.0, |c| work(&Evaluator::new(c, &self.1)?))?;
-        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
-    }
-}
-
-#[pymethods]
-impl CkksKeys {
-    /// Identity of the secret key, in hexadecimal digits.
-    #[getter]
-    fn key_id(&self) -> String {
-        self.1.key_id().to_string()
-    }
-
-    /// Bytes in memory.
-    #[getter]
-    fn nbytes(&self) -> usize {
-        self.1.bytes()
-    }
-
-    /// Bytes in a file, but for the header.
-    #[getter]
-    fn stored_nbytes(&self) -> usize {
-        self.0.context.stored_bytes(&self.1)
-    }
-
-    /// Of `budget` bytes for these keys and the matrices of a bootstrap, those for matrices and those for keys.
-    fn shares(&self, program: &CkksProgram, budget: usize) -> PyResult<(usize, usize)> {
-        let of = || Shares::of(&self.0.context, &program.0, &self.1, budget).map_err(raise);
-        guarded(of).map(|s| (s.matrices, s.keys))
-    }
-
-    /// The same keys, of which as many are ready as fit so many bytes.
-    fn ready(&self, py: Python<'_>, budget: usize) -> PyResult<Self> {
-        let ready = || self.0.context.ready_keys(&self.1, budget);
-        let keys = supervised(py, None, |_| self.0.cpu.install(ready))?;
-        Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
-    }
-
-    /// These keys and others of the same secret.
-    fn union(&self, other: &CkksKeys) -> PyResult<Self> {
-        guarded(|| self.1.union(&other.1).map_err(raise))
-            .map(|keys| CkksKeys(self.0.clone(), Arc::new(keys)))
-    }
-
-    /// `a · b`, relinearized and rescaled.
-    fn multiply(
-        &self,
-        py: Python<'_>,
-        a: &CkksCiphertext,
-        b: &CkksCiphertext,
-    ) -> PyResult<CkksCiphertext> {
-        self.make(py, |e| e.multiply(&a.1, &b.1))
-    }
-
-    /// Slots rotated to the left.
-    fn rotate(&self, py: Python<'_>, x: &CkksCiphertext, by: i64) -> PyResult<CkksCiphertext> {
-        self.make(py, |e| e.rotate(&x.1, by))
-    }
-
-    /// The complex conjugate of every slot.
-    fn conjugate(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.make(py, |e| e.conjugate(&x.1))
-    }
-
-    /// Writes a file, with a note for whoever reads it.
-    #[pyo3(signature = (path, note=""))]
-    fn save(&self, py: Python<'_>, path: PathBuf, note: &str) -> PyResult<()> {
-        supervised(py, None, |watch| {
-            let write = |file: &mut File| {
-                let out = BufWriter::new(Watched(file, watch));
-                self.0.context.write_noted_keys(&self.1, note, out)
-            };
-            self.0.cpu.install(|| replace(&path, false, write))
-        })
     }
 }

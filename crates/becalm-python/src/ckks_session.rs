@@ -1,7 +1,8 @@
 //! CKKS: recorded bootstraps and the sessions that run them.
 
 use crate::call::{guarded, raise, supervised};
-use crate::ckks::{CkksCiphertext, CkksKeys, Shared, values};
+use crate::ckks::{CkksCiphertext, Shared, values};
+use crate::ckks_evaluate::CkksKeys;
 use crate::keys::CkksNeeds;
 use becalm::backend::{CkksMaps, CkksSession as Session};
 use becalm::ckks::{Context, Evaluator, LinearMap};

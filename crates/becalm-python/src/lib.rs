@@ -9,6 +9,7 @@ mod call;
 mod ciphertext;
 mod circuit;
 mod ckks;
+mod ckks_evaluate;
 mod ckks_session;
 mod evaluate;
 mod integers;
@@ -31,7 +32,9 @@ mod _native {
     #[pymodule_export]
     use crate::circuit::Circuit;
     #[pymodule_export]
-    use crate::ckks::{CkksCiphertext, CkksContext, CkksKeys, CkksPublicKey, CkksSecretKey};
+    use crate::ckks::{CkksCiphertext, CkksContext, CkksPublicKey, CkksSecretKey};
+    #[pymodule_export]
+    use crate::ckks_evaluate::{CkksKeys, CkksMap, CkksMatrix, CkksPlaintext};
     #[pymodule_export]
     use crate::ckks_session::{CkksProgram, CkksSession};
     #[pymodule_export]

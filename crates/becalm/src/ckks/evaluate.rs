@@ -13,6 +13,7 @@ use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::rns::Scratch;
+use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -22,6 +23,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Relative difference of two scales that counts as none.
 const SAME_SCALE: f64 = 1e-12;
 
+/// Whether long work is to go on.
+type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// A context with keys: what a server computes with. Keys that are packed are expanded block by block; those in their file are read
 /// when they are first used, no more of them than the level takes, and kept until the evaluator goes or a session lets go of them.
 pub struct Evaluator<'a> {
@@ -29,6 +33,8 @@ pub struct Evaluator<'a> {
     keys: &'a CkksKeys,
     /// What was expanded, for which purpose and tier.
     read: Mutex<BTreeMap<(Purpose, usize), Arc<SwitchKey>>>,
+    /// Asked between the parts of long work.
+    go_on: Option<GoOn<'a>>,
 }
 
 impl Context {
@@ -46,6 +52,17 @@ impl Context {
     pub(crate) fn rounding(&self, scale: f64) -> f64 {
         let n = self.params().degree() as f64;
         (n / 12.0 * (1.0 + 2.0 * n / 3.0)).sqrt() / scale
+    }
+
+    /// Standard deviation of a slot from the noise of a key at `scale`: residues of each digit D, uniform, times the key's noise,
+    /// over P. Next to [`Context::rounding`] it is nothing where D is well below P, and four times as much where they are equal.
+    pub(crate) fn switching(&self, level: usize, scale: f64) -> f64 {
+        let log2 = |i: usize| self.ring().word(self.word_of(level, i)).prime.log2();
+        let (words, special) = (self.words(level), self.special());
+        let over: f64 = (words..words + special).map(log2).sum();
+        let digits = self.digits(level).into_iter();
+        let squares = digits.map(|digit| (2.0 * (digit.map(log2).sum::<f64>() - over)).exp2());
+        NOISE_STD * self.params().degree() as f64 * (squares.sum::<f64>() / 12.0).sqrt() / scale
     }
 
     /// The same values at `level`, which is not above that of `x`, at the same scale. In the tier of `x` these are its first
@@ -98,11 +115,12 @@ impl Context {
         Ok(sum.rescale(self, &x))
     }
 
-    /// The same values one level lower, at the scale that is left.
+    /// The same values one level lower, the scale divided by q of the level. Products rescale by themselves; this is for what
+    /// has a scale far above that of its level, s²: at s the scale left is about 1, and the error says that nothing is.
     ///
     /// # Errors
     /// `BadInput` at level 0, `WrongParams` for a ciphertext of another set.
-    pub(crate) fn rescale(&self, x: &Rlwe) -> Result<Rlwe> {
+    pub fn rescale(&self, x: &Rlwe) -> Result<Rlwe> {
         self.check_set("rescale", x.params)?;
         self.level_below("rescale", x)?;
         let mut sum = Sum::new(self, x, x.level, x.scale);
@@ -132,26 +150,30 @@ impl Context {
                 "encrypt vectors of one length",
             ));
         }
-        let down = |x: &'a Rlwe, level| match x.level == level {
+        let level = a.level.min(b.level);
+        Ok([self.down(a, level)?, self.down(b, level)?])
+    }
+
+    /// [`Context::level_down`] where the level is another.
+    pub(super) fn down<'a>(&self, x: &'a Rlwe, level: usize) -> Result<Cow<'a, Rlwe>> {
+        match x.level == level {
             true => Ok(Cow::Borrowed(x)),
             false => self.level_down(x, level).map(Cow::Owned),
-        };
-        let level = a.level.min(b.level);
-        Ok([down(a, level)?, down(b, level)?])
+        }
+    }
+
+    /// Refuses terms whose scales differ.
+    pub(super) fn check_same_scale(&self, op: &'static str, a: f64, b: f64) -> Result<()> {
+        if (a / b - 1.0).abs() <= SAME_SCALE {
+            return Ok(());
+        }
+        let (wanted, got) = (format!("scale 2^{:.6}", a.log2()), format!("2^{:.6}", b.log2()));
+        Err(Error::bad_input(op, wanted, got, "bring both to the scale of their level"))
     }
 
     fn combine(&self, op: &'static str, a: &Rlwe, b: &Rlwe, subtract: bool) -> Result<Rlwe> {
         let [a, b] = self.aligned(op, a, b)?;
-        if (a.scale / b.scale - 1.0).abs() > SAME_SCALE {
-            let (wanted, got) =
-                (format!("scale 2^{:.6}", a.scale.log2()), format!("2^{:.6}", b.scale.log2()));
-            return Err(Error::bad_input(
-                op,
-                wanted,
-                got,
-                "bring both to the scale of their level",
-            ));
-        }
+        self.check_same_scale(op, a.scale, b.scale)?;
         let mut out = a.into_owned();
         let (n, words) = (self.params().degree(), self.words_of(out.level, 0));
         for (x, y) in out.parts.iter_mut().zip(&b.parts) {
@@ -186,40 +208,6 @@ impl Context {
         let mut out = a.clone();
         out.parts.iter_mut().for_each(|p| p.par_iter_mut().for_each(|x| *x = -*x));
         out
-    }
-
-    /// `a + values`, slot by slot.
-    ///
-    /// # Errors
-    /// `BadInput` for values that cannot be encoded.
-    pub fn add_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-        self.check_plain("add", a, values, a.level)?;
-        let mut out = a.clone();
-        let (n, plain) = (self.params().degree(), self.plain(values, a.scale, a.level, 0));
-        let limbs = out.parts[0].par_chunks_mut(n).zip(plain.par_chunks(n)).enumerate();
-        limbs.for_each(|(i, (x, y))| self.ring().add(self.word_of(a.level, i), x, y));
-        Ok(out)
-    }
-
-    /// `a·values`, slot by slot, rescaled: one level lower, at the scale of that level.
-    ///
-    /// # Errors
-    /// `BadInput` at level 0 or for values that cannot be encoded, `TooNoisy` where the error alone would fill the level.
-    pub fn multiply_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-        let level = self.level_below("multiply", a)?;
-        self.check_plain("multiply", a, values, level)?;
-        let scale = self.scale(level)?;
-        let plain = self.plain(values, scale * self.step(a.level) / a.scale, a.level, 0);
-        let (n, mut sum) =
-            (self.params().degree(), Sum::new(self, a, a.level, scale * self.step(a.level)));
-        for (x, y) in sum.parts.iter_mut().zip(&a.parts) {
-            let limbs = x.par_chunks_mut(n).zip(y.par_chunks(n)).zip(plain.par_chunks(n));
-            limbs.enumerate().for_each(|(i, ((x, y), p))| {
-                self.ring().mul(self.word_of(a.level, i), x, y, p);
-            });
-        }
-        sum.error = a.error * values.iter().map(|v| v.abs()).fold(0.0, f64::max);
-        self.with_some_left("multiply", sum.rescale(self, a))
     }
 
     /// `a·c` for a real number, rescaled: one level lower.
@@ -312,7 +300,7 @@ impl Context {
     }
 
     /// Refuses a result whose error alone, by what is public, fills the level.
-    fn with_some_left(&self, op: &'static str, x: Rlwe) -> Result<Rlwe> {
+    pub(super) fn with_some_left(&self, op: &'static str, x: Rlwe) -> Result<Rlwe> {
         let most = self.largest(&x);
         if x.error < most {
             return Ok(x);
@@ -320,30 +308,6 @@ impl Context {
         let wanted = format!("an error below 2^{:.0}, what level {} holds", most.log2(), x.level);
         let remedy = "multiply by smaller numbers: the error grows with each, and so do the values";
         Err(Error::too_noisy(op, wanted, format!("2^{:.1}", x.error.log2()), remedy))
-    }
-
-    /// Values in the clear that fit `a`, and for which the result, at `level`, has room.
-    fn check_plain(
-        &self,
-        op: &'static str,
-        a: &Rlwe,
-        values: &[Complex],
-        level: usize,
-    ) -> Result<()> {
-        self.check_set(op, a.params)?;
-        self.check_values(op, values)?;
-        let (most, scale) = (self.room(level), self.scale(level)?);
-        let largest = values.iter().map(|v| v.abs()).fold(0.0, f64::max);
-        if largest * scale >= most {
-            let wanted = format!("values below 2^{:.0}", (most / scale).log2());
-            let remedy = "scale the values down, or work at a higher level";
-            return Err(Error::bad_input(op, wanted, format!("2^{:.1}", largest.log2()), remedy));
-        }
-        if values.len() == a.slots || values.len() == 1 {
-            return Ok(());
-        }
-        let wanted = format!("{} values, or one for all slots", a.slots);
-        Err(Error::bad_input(op, wanted, values.len().to_string(), "pad the values to the slots"))
     }
 
     pub(crate) fn level_below(&self, op: &'static str, a: &Rlwe) -> Result<usize> {
@@ -367,6 +331,11 @@ impl Rlwe {
     }
 }
 
+/// Up to which level a key for work at `level` is to reach. To an ephemeral secret there is one level.
+fn reach(purpose: Purpose, level: usize) -> usize {
+    if purpose == Purpose::ToEphemeral { 0 } else { level }
+}
+
 impl<'a> Evaluator<'a> {
     /// Puts a context and keys of its set together.
     ///
@@ -374,7 +343,21 @@ impl<'a> Evaluator<'a> {
     /// `WrongParams` for keys of another set.
     pub fn new(context: &'a Context, keys: &'a CkksKeys) -> Result<Self> {
         context.check_set("evaluate", keys.params)?;
-        Ok(Evaluator { context, keys, read: Mutex::default() })
+        Ok(Evaluator { context, keys, read: Mutex::default(), go_on: None })
+    }
+
+    /// The same, asking between the parts of long work: rotations, steps of a linear map, products of a polynomial. A `false`
+    /// ends it as `Interrupted`.
+    pub fn asking(self, go_on: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Evaluator { go_on: Some(go_on), ..self }
+    }
+
+    /// Whether work is to go on.
+    pub(super) fn proceed(&self, op: &'static str) -> Result<()> {
+        match self.go_on.is_none_or(|go_on| go_on()) {
+            true => Ok(()),
+            false => Err(Error::interrupted(op, "to go on", "a request to stop", "call it again")),
+        }
     }
 
     /// The context.
@@ -426,15 +409,40 @@ impl<'a> Evaluator<'a> {
 
     /// The key for a purpose, which is to reach up to `level`.
     pub(crate) fn key(&self, op: &'static str, purpose: Purpose, level: usize) -> Result<KeyInUse> {
+        let (which, held) = self.held(op, purpose, level)?;
+        match held {
+            Held::Ready(key) => Ok(KeyInUse::Ready(key.clone())),
+            Held::Stored(key) if key.in_memory() => Ok(KeyInUse::Packed(key.clone())),
+            Held::Stored(key) => self.read(which, key, reach(purpose, level)).map(KeyInUse::Ready),
+        }
+    }
+
+    /// Refuses keys without these rotations up to `level`: before work that others of its keys would begin.
+    ///
+    /// # Errors
+    /// `WrongKey` naming the first that is missing.
+    pub fn require_rotations(&self, by: impl IntoIterator<Item = i64>, level: usize) -> Result<()> {
+        let degree = self.context.params().degree();
+        by.into_iter().try_for_each(|by| {
+            let power = power_of_rotation(by, degree) as u32;
+            if power == 1 {
+                return Ok(());
+            }
+            self.held("rotate", Purpose::Galois(power), level).map(|_| ())
+        })
+    }
+
+    /// The key for a purpose as it is held, and what it is held as.
+    fn held(
+        &self,
+        op: &'static str,
+        purpose: Purpose,
+        level: usize,
+    ) -> Result<((Purpose, usize), &'a Held)> {
         let which = (purpose, self.context.tier_at(level));
-        // To an ephemeral secret there is one level.
-        let level = if purpose == Purpose::ToEphemeral { 0 } else { level };
-        let held = self.keys.switches.get(&which);
-        match held.filter(|k| k.level() >= level) {
-            Some(Held::Ready(key)) => return Ok(KeyInUse::Ready(key.clone())),
-            Some(Held::Stored(key)) if key.in_memory() => return Ok(KeyInUse::Packed(key.clone())),
-            Some(Held::Stored(key)) => return self.read(which, key, level).map(KeyInUse::Ready),
-            None => {}
+        let (held, level) = (self.keys.switches.get(&which), reach(purpose, level));
+        if let Some(key) = held.filter(|k| k.level() >= level) {
+            return Ok((which, key));
         }
         let degree = self.context.params().degree();
         let what = named(purpose, degree);
@@ -483,6 +491,7 @@ impl<'a> Evaluator<'a> {
             if *power == 1 {
                 return Ok(x.clone());
             }
+            self.proceed(op)?;
             let key = self.key(op, Purpose::Galois(*power as u32), x.level)?;
             let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
             let permutation = context.permutation(*power);
@@ -491,7 +500,8 @@ impl<'a> Evaluator<'a> {
                 context.permute(&part, &permutation)
             });
             let mut out = context.ciphertext(x, x.level, x.scale, parts);
-            out.error = x.error.hypot(context.rounding(x.scale));
+            let switched = context.switching(level, x.scale).hypot(context.rounding(x.scale));
+            out.error = x.error.hypot(switched);
             Ok(out)
         };
         powers.iter().map(image).collect()

@@ -11,193 +11,28 @@
 //! (double hoisting); the rule of Horner for the giant steps costs no more than a key for each.
 
 use super::key_switch::{KeyInUse, KeyProduct, Raised};
+use super::matrix::{Matrix, Steps};
 use super::{Context, Evaluator, power_of_rotation};
 use crate::cipher::{Purpose, Rlwe};
 use crate::math::buffer::{or_refused, require_memory_or};
-use crate::math::complex::Complex;
 use crate::math::rns::{First, Scratch};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const OP: &str = "apply a linear map";
 
 /// Values that all giant steps are computed of while the baby steps there stay in the second cache.
 const BLOCK: usize = 2048;
-
-/// A linear map of n slots by its diagonals: y_a = Σ_k diagonal_k[a]·x_(a+k).
-#[derive(Debug, Clone, PartialEq)]
-pub struct Matrix {
-    slots: usize,
-    diagonals: BTreeMap<usize, Vec<Complex>>,
-}
-
-impl Matrix {
-    /// The map with no diagonals.
-    pub fn zero(slots: usize) -> Matrix {
-        Matrix { slots, diagonals: BTreeMap::new() }
-    }
-
-    /// The entries of diagonal `k` modulo the number of slots, zero at first.
-    pub fn diagonal(&mut self, k: i64) -> &mut [Complex] {
-        let (k, n) = (k.rem_euclid(self.slots.max(1) as i64) as usize, self.slots);
-        self.diagonals.entry(k).or_insert_with(|| vec![Complex::default(); n])
-    }
-
-    /// Number of slots that it maps.
-    pub fn slots(&self) -> usize {
-        self.slots
-    }
-
-    /// How it is cut with `baby` baby steps.
-    pub fn steps(&self, baby: usize) -> Steps {
-        let (baby, stride) = (baby.max(1), self.rotations().fold(0, gcd).max(1));
-        let giants = self.rotations().max().unwrap_or(0) / stride / baby + 1;
-        // Fewest decompositions, then fewest middle steps: a power of two, so that rotations by powers of two suffice where
-        // stride and baby steps are such.
-        let middles = (1..=giants).filter(|m| m.is_power_of_two());
-        let middle = middles.min_by_key(|m| (m + giants.div_ceil(*m), *m)).unwrap_or(1);
-        let babies = self.rotations().map(|k| k / stride % baby).filter(|i| *i > 0);
-        let babies = babies.collect::<BTreeSet<usize>>().len();
-        Steps { stride, baby, babies, middle, giant: giants.div_ceil(middle) }
-    }
-
-    /// The rotations that need keys with `baby` baby steps.
-    pub fn keys(&self, baby: usize) -> BTreeSet<i64> {
-        let Steps { stride, baby, middle, giant, .. } = self.steps(baby);
-        let babies = self.rotations().map(|k| k / stride % baby * stride);
-        let onward = (middle > 1).then_some(baby * stride);
-        let giant = (giant > 1).then_some(middle * baby * stride);
-        babies.chain(onward).chain(giant).filter(|k| *k > 0).map(|k| k as i64).collect()
-    }
-
-    /// The same map of vectors that stand repeated in `slots` slots, a multiple of its own.
-    pub fn repeated(&self, slots: usize) -> Matrix {
-        let diagonal =
-            |(k, d): (&usize, &Vec<Complex>)| (*k, d.iter().copied().cycle().take(slots).collect());
-        Matrix { slots, diagonals: self.diagonals.iter().map(diagonal).collect() }
-    }
-
-    /// Every row times a factor.
-    pub fn with_rows(mut self, factor: impl Fn(usize) -> Complex) -> Matrix {
-        for diagonal in self.diagonals.values_mut() {
-            diagonal.iter_mut().enumerate().for_each(|(a, x)| *x = *x * factor(a));
-        }
-        self
-    }
-
-    /// Every column times a factor: the map after a product slot by slot.
-    pub fn with_columns(mut self, factor: impl Fn(usize) -> Complex) -> Matrix {
-        let n = self.slots.max(1);
-        for (k, diagonal) in &mut self.diagonals {
-            diagonal.iter_mut().enumerate().for_each(|(a, x)| *x = *x * factor((a + k) % n));
-        }
-        self
-    }
-
-    /// Which diagonals repeat after an eighth of so many slots.
-    fn forms(&self, slots: usize) -> Vec<(usize, bool)> {
-        self.diagonals.par_iter().map(|(k, d)| (*k, tiled(d, slots))).collect()
-    }
-
-    /// Numbers of the diagonals there are.
-    pub fn rotations(&self) -> impl Iterator<Item = usize> + '_ {
-        self.diagonals.keys().copied()
-    }
-
-    /// The map applied to a vector in the clear, which stands repeated if it has fewer values than there are slots.
-    pub fn apply(&self, x: &[Complex]) -> Vec<Complex> {
-        let mut out = vec![Complex::default(); self.slots];
-        for (k, diagonal) in &self.diagonals {
-            let turned = x.iter().cycle().skip(*k);
-            out.iter_mut().zip(diagonal).zip(turned).for_each(|((y, a), x)| *y = *y + *a * *x);
-        }
-        out
-    }
-
-    /// How much longer it makes a vector, at most: the root of the largest sum of a row times that of a column, in absolute values
-    /// (Schur's test).
-    pub fn norm(&self) -> f64 {
-        let (mut rows, mut columns) = (vec![0.0; self.slots], vec![0.0; self.slots]);
-        for (k, diagonal) in &self.diagonals {
-            for (a, x) in diagonal.iter().enumerate() {
-                rows[a] += x.abs();
-                columns[(a + k) % self.slots] += x.abs();
-            }
-        }
-        let most = |sums: &[f64]| sums.iter().copied().fold(0.0, f64::max);
-        (most(&rows) * most(&columns)).sqrt()
-    }
-
-    /// First `first`, then this.
-    pub fn after(&self, first: &Matrix) -> Matrix {
-        let mut out = Matrix::zero(self.slots);
-        for (k, a) in &self.diagonals {
-            for (l, b) in &first.diagonals {
-                let terms = a.iter().zip(b.iter().cycle().skip(*k));
-                let sum = out.diagonal((k + l) as i64);
-                sum.iter_mut().zip(terms).for_each(|(x, (a, b))| *x = *x + *a * *b);
-            }
-        }
-        out
-    }
-
-    /// Every entry times `factor`.
-    pub fn scaled(mut self, factor: f64) -> Matrix {
-        self.diagonals.values_mut().flatten().for_each(|x| *x = *x * factor);
-        self
-    }
-
-    /// This map, then a rotation to the left by `by`.
-    pub fn then_rotated(&self, by: i64) -> Matrix {
-        let (n, mut out) = (self.slots, Matrix::zero(self.slots));
-        for (k, diagonal) in &self.diagonals {
-            let moved = out.diagonal(*k as i64 + by);
-            let from = by.rem_euclid(n as i64) as usize;
-            moved.iter_mut().enumerate().for_each(|(i, x)| *x = diagonal[(i + from) % n]);
-        }
-        out
-    }
-
-    /// The map that gives the same from an input that was rotated to the left by `by` before.
-    pub fn on_rotated(&self, by: i64) -> Matrix {
-        let mut out = Matrix::zero(self.slots);
-        for (k, diagonal) in &self.diagonals {
-            out.diagonal(*k as i64 - by).copy_from_slice(diagonal);
-        }
-        out
-    }
-}
 
 /// The values of an encoded diagonal in each limb.
 enum Diagonal {
     Full(Scratch),
     /// A vector of eight for each tile.
     Tiled(Scratch),
-}
-
-/// How the rotations of a matrix are cut: ((j·middle + l)·baby + i)·stride, i < baby, l < middle, j < giant. A machine
-/// decomposes once for each middle and for each further giant step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Steps {
-    /// What divides all rotations.
-    pub stride: usize,
-    /// n_1, baby steps.
-    pub baby: usize,
-    /// Those of them, 0 apart, that occur.
-    pub babies: usize,
-    /// m, middle steps.
-    pub middle: usize,
-    /// n_2, giant steps.
-    pub giant: usize,
-}
-
-impl Steps {
-    /// Whether middle steps go by twos, which share a reading of the baby steps' keys while the lifted digits of the first wait
-    /// in memory. With a single baby key that moves as many bytes as it saves.
-    pub(crate) fn in_pairs(&self) -> bool {
-        self.middle > 1 && self.babies > 1
-    }
 }
 
 /// A [`Matrix`] encoded at a level, with its division into baby and giant steps.
@@ -227,6 +62,21 @@ impl LinearMap {
         baby: usize,
         scale: f64,
     ) -> Result<LinearMap> {
+        LinearMap::new_with(context, matrix, level, baby, scale, &|_, _| true)
+    }
+
+    /// [`LinearMap::new`]. `go_on` is told how many diagonals are done and how many there are; its `false` stops the work.
+    ///
+    /// # Errors
+    /// As [`LinearMap::new`]; `Interrupted` when stopped.
+    pub fn new_with(
+        context: &Context,
+        matrix: &Matrix,
+        level: usize,
+        baby: usize,
+        scale: f64,
+        go_on: &(dyn Fn(usize, usize) -> bool + Sync),
+    ) -> Result<LinearMap> {
         let op = "encode a linear map";
         let most = matrix.rotations().max();
         let slots = context.params().slots();
@@ -254,7 +104,12 @@ impl LinearMap {
         require_memory_or(op, LinearMap::bytes_of(context, matrix, level), remedy)?;
         let steps = matrix.steps(baby);
         let Steps { stride, middle, .. } = steps;
+        let (done, all) = (AtomicUsize::new(0), forms.len());
         let encode = |(k, tiled): (usize, bool)| {
+            if !go_on(done.fetch_add(1, Ordering::Relaxed), all) {
+                let (wanted, got) = ("to encode all diagonals", "a request to stop");
+                return Err(Error::interrupted(op, wanted, got, "call it again"));
+            }
             let (step, i) = (k / stride / baby, k / stride % baby);
             let (j, l) = (step / middle, step % middle);
             let back = n - j * middle * baby * stride % n;
@@ -266,9 +121,9 @@ impl LinearMap {
                 true => Diagonal::Tiled(context.plain_tiled(&moved, scale, level, special)),
                 false => Diagonal::Full(context.plain(&moved, scale, level, special)),
             };
-            ((l, j, i), diagonal)
+            Ok(((l, j, i), diagonal))
         };
-        let encoded = || Ok(forms.into_par_iter().map(encode).collect());
+        let encoded = || forms.into_par_iter().map(encode).collect::<Result<_>>();
         let diagonals = or_refused(op, encoded)?;
         let (params, keys) = (context.params().name, matrix.keys(baby));
         Ok(LinearMap { params, level, steps, keys, scale, norm: matrix.norm(), diagonals })
@@ -293,18 +148,6 @@ impl LinearMap {
         };
         self.diagonals.values().map(len).sum()
     }
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// Whether values, which stand repeated in `slots` slots, repeat after an eighth of them.
-fn tiled(values: &[Complex], slots: usize) -> bool {
-    let size = |a: Complex| a.re.abs() + a.im.abs();
-    let near = |a: Complex, b: Complex| size(a - b) <= 1e-13 * (size(a) + size(b));
-    let eighth = (slots / 8).max(1);
-    (eighth..values.len()).all(|i| near(values[i], values[i - eighth]))
 }
 
 /// What a rotation takes.
@@ -340,18 +183,13 @@ impl Evaluator<'_> {
     /// # Errors
     /// `BadInput` below the level of the map, `WrongParams` for a map of another set, `WrongKey` naming a missing rotation.
     pub fn linear(&self, x: &Rlwe, map: &LinearMap) -> Result<Rlwe> {
-        self.check("apply a linear map", x)?;
-        self.context().check_set("apply a linear map", map.params)?;
+        self.check(OP, x)?;
+        self.context().check_set(OP, map.params)?;
         if x.level < map.level {
             let (wanted, got) = (format!("level {} or above", map.level), x.level.to_string());
-            return Err(Error::bad_input(
-                "apply a linear map",
-                wanted,
-                got,
-                "encode the map at a lower level",
-            ));
+            return Err(Error::bad_input(OP, wanted, got, "encode the map at a lower level"));
         }
-        or_refused("apply a linear map", || self.mapped(x, map))
+        or_refused(OP, || self.mapped(x, map))
     }
 
     fn mapped(&self, x: &Rlwe, map: &LinearMap) -> Result<Rlwe> {
@@ -361,20 +199,23 @@ impl Evaluator<'_> {
         let Some(mut sum) = terms.pop() else { return Ok(x.into_owned()) };
         let by = map.steps.middle * map.steps.baby * map.steps.stride;
         while let Some(next) = terms.pop() {
+            self.proceed(OP)?;
             sum = self.turned(sum, &self.rotation(by, map.level)?, next);
         }
         let parts = [0, 1]
             .map(|k| context.divide(&sum.parts[k], map.level, map.level - 1, context.special()));
         let scale = x.scale * map.scale / context.step(map.level);
         let mut out = context.ciphertext(&x, map.level - 1, scale, parts);
-        out.error = (map.norm * x.error).hypot(context.rounding(scale));
+        // What is multiplied was rotated by middle steps, and one baby step.
+        let switched = context.switching(map.level, x.scale) * (map.steps.middle as f64).sqrt();
+        out.error = (map.norm * x.error.hypot(switched)).hypot(context.rounding(scale));
         Ok(out)
     }
 
     /// The key and the permutation of a rotation by `by` at `level`.
     fn rotation(&self, by: usize, level: usize) -> Result<Rotation> {
         let power = power_of_rotation(by as i64, self.context().params().degree());
-        let key = self.key("apply a linear map", Purpose::Galois(power as u32), level)?;
+        let key = self.key(OP, Purpose::Galois(power as u32), level)?;
         Ok(Rotation { key, permutation: self.context().permutation(power) })
     }
 
@@ -405,6 +246,7 @@ impl Evaluator<'_> {
         let mut linear: Option<Scratch> = None;
         let mut waiting: Option<(Raised, Scratch)> = None;
         for l in 0..middle {
+            self.proceed(OP)?;
             let digits =
                 context.decompose(linear.as_deref().unwrap_or(&x.parts[1]), level, special);
             let (last, each) = (l + 1 == middle, digits.count() * n);

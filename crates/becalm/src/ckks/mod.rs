@@ -12,6 +12,8 @@ mod inspect;
 mod key_switch;
 mod keygen;
 mod linear;
+mod matrix;
+mod plain;
 mod polynomial;
 mod share;
 mod sum;
@@ -21,9 +23,12 @@ pub use context::Context;
 pub use evaluate::Evaluator;
 pub use inspect::{Description, inspect};
 pub use keygen::{Needs, power_of_rotation};
-pub use linear::{LinearMap, Matrix, Steps};
+pub use linear::LinearMap;
+pub use matrix::{Matrix, Steps};
+pub use plain::Plain;
 pub use polynomial::Chebyshev;
 pub use share::STATISTICAL_BITS;
+pub use sum::sum_rotations;
 
 pub use crate::math::rns::Work;
 

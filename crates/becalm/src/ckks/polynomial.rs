@@ -8,6 +8,7 @@ use super::key_switch::KeyInUse;
 use super::sum::Sum;
 use super::{Context, Evaluator};
 use crate::cipher::{Purpose, Rlwe};
+use crate::math::buffer::or_refused;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -91,6 +92,8 @@ impl Chebyshev {
 
 /// T_1, T_2, T_3 and T_(2^i) of a ciphertext.
 struct Basis<'a> {
+    op: &'static str,
+    evaluator: &'a Evaluator<'a>,
     context: &'a Context,
     /// The keys of multiplication, one for each tier that is passed.
     keys: BTreeMap<usize, KeyInUse>,
@@ -112,17 +115,18 @@ impl Basis<'_> {
             }
         }
         let powers = BTreeMap::from([(1, x.clone())]);
-        Ok(Basis { context, keys, powers })
+        Ok(Basis { op, evaluator, context, keys, powers })
     }
 
     /// A sum relinearized and rescaled.
-    fn finish(&self, sum: Sum) -> Rlwe {
+    fn finish(&self, sum: Sum) -> Result<Rlwe> {
+        self.evaluator.proceed(self.op)?;
         let tier = self.context.tier_at(sum.level());
-        sum.finish(self.context, &self.keys[&tier], &self.powers[&1])
+        Ok(sum.finish(self.context, &self.keys[&tier], &self.powers[&1]))
     }
 
     /// Makes T_k of T_a and T_(k−a).
-    fn extend(&mut self, k: usize) {
+    fn extend(&mut self, k: usize) -> Result<()> {
         let a = if k.is_power_of_two() { k / 2 } else { 1 << k.ilog2() };
         let (x, y) = (&self.powers[&a], &self.powers[&(k - a)]);
         let mut sum = Sum::new(self.context, x, x.level.min(y.level), x.scale * y.scale);
@@ -131,12 +135,13 @@ impl Basis<'_> {
             0 => sum.add_constant(self.context, -1.0),
             d => sum.add_multiple(self.context, &self.powers[&d], -1.0),
         }
-        let made = self.finish(sum);
+        let made = self.finish(sum)?;
         self.powers.insert(k, made);
+        Ok(())
     }
 
     /// p as a sum at `level` with the scale `scale`.
-    fn sum(&self, p: &Chebyshev, level: usize, scale: f64) -> Sum {
+    fn sum(&self, p: &Chebyshev, level: usize, scale: f64) -> Result<Sum> {
         let (context, degree) = (self.context, p.degree());
         let one = &self.powers[&1];
         let there = |i: usize| self.powers.get(&i).is_some_and(|t| t.level >= level);
@@ -146,52 +151,63 @@ impl Basis<'_> {
             for i in (1..=degree).filter(|i| p.0[*i] != 0.0) {
                 sum.add_multiple(context, &self.powers[&i], p.0[i]);
             }
-            return sum;
+            return Ok(sum);
         }
         let k = 1 << degree.ilog2();
         let [quotient, remainder] = p.divided(k);
         let factor = &self.powers[&k];
-        let mut sum = self.sum(&remainder, level, scale);
+        let mut sum = self.sum(&remainder, level, scale)?;
         if quotient.degree() == 0 {
             sum.add_multiple(context, factor, quotient.0[0]);
         } else {
             let inner = scale / factor.scale * context.step(level + 1);
-            let inner = self.sum(&quotient, level + 1, inner);
-            let inner = self.finish(inner);
+            let inner = self.finish(self.sum(&quotient, level + 1, inner)?)?;
             sum.add_product(context, &inner, factor, false);
         }
-        sum
+        Ok(sum)
     }
 }
 
 impl Evaluator<'_> {
-    /// p of every slot, for slots in [−1, 1]: `p.depth()` levels lower, at exactly `scale`.
+    /// p of every slot, for slots in [−1, 1]: `p.depth()` levels lower, at exactly `scale`, which for the user is that of the level
+    /// ([`Context::scale`]). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
     ///
     /// # Errors
-    /// `BadInput` where levels are missing, `WrongKey` and `WrongParams` for what does not go together.
+    /// `BadInput` for a constant, for coefficients that are not finite and where levels or room for the scale are missing, `WrongKey` and
+    /// `WrongParams` for what does not go together, `Memory` where it ends.
     pub fn polynomial(&self, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {
         let op = "evaluate a polynomial";
         self.check(op, x)?;
-        if p.degree() == 0 || x.level < p.depth() || !p.0.iter().all(|c| c.is_finite()) {
-            let wanted = format!(
-                "a degree of 1 or more with finite coefficients, level {} or above",
-                p.depth()
-            );
-            let got = format!("degree {}, level {}", p.degree(), x.level);
-            return Err(Error::bad_input(op, wanted, got, "bootstrap first, or lower the degree"));
+        if let Some(c) = p.0.iter().find(|c| !c.is_finite()) {
+            let (got, remedy) = (c.to_string(), "remove NaN and infinities");
+            return Err(Error::bad_input(op, "finite coefficients", got, remedy));
         }
+        if p.degree() == 0 {
+            let remedy = "encrypt a constant, or add it";
+            return Err(Error::bad_input(op, "a degree of 1 or more", "a constant", remedy));
+        }
+        if x.level < p.depth() {
+            let wanted = format!("level {} or above for degree {}", p.depth(), p.degree());
+            let remedy = "bootstrap it first, or lower the degree";
+            return Err(Error::bad_input(op, wanted, format!("level {}", x.level), remedy));
+        }
+        self.context().check_scale(op, x.level - p.depth(), scale)?;
+        or_refused(op, || self.evaluated(op, x, p, scale))
+    }
+
+    fn evaluated(&self, op: &'static str, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {
         let mut basis = Basis::new(op, self, x, p.depth())?;
         let mut k = 2;
         while k <= p.degree() {
-            basis.extend(k);
+            basis.extend(k)?;
             if k == 2 && p.degree() > LEAF {
-                basis.extend(3);
+                basis.extend(3)?;
             }
             k *= 2;
         }
         let level = x.level + 1 - p.depth();
-        let sum = basis.sum(p, level, scale * self.context().step(level));
-        Ok(basis.finish(sum))
+        let sum = basis.sum(p, level, scale * self.context().step(level))?;
+        basis.finish(sum)
     }
 
     /// 2·x² − 1 in every slot, which is T_2: one level lower.
@@ -200,7 +216,7 @@ impl Evaluator<'_> {
     /// `WrongKey` where the key of multiplication does not reach the level.
     pub(crate) fn doubled_angle(&self, x: &Rlwe) -> Result<Rlwe> {
         let mut basis = Basis::new("double the angle", self, x, 1)?;
-        basis.extend(2);
+        basis.extend(2)?;
         Ok(basis.powers.remove(&2).unwrap_or_else(|| x.clone()))
     }
 }

@@ -6,6 +6,8 @@ use crate::math::complex::Complex;
 use crate::params::CkksParams;
 use std::sync::LazyLock;
 
+mod arithmetic;
+
 struct World {
     context: Context,
     secret: CkksSecretKey,

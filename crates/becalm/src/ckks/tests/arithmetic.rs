@@ -1,0 +1,248 @@
+//! Sums, products with one relinearization, encoded values, maps of a band, polynomials: values, claims and refusals.
+
+use super::*;
+use crate::{Error, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn refused<T>(kind: &str, words: &str, made: Result<T>) {
+    let e = made.err().unwrap();
+    assert!(e.kind() == kind && e.to_string().contains(words), "{e}");
+}
+
+/// The error in units of the claim.
+fn part(x: &Rlwe, wanted: &[Complex]) -> f64 {
+    let got = WORLD.context.decrypt(x, &WORLD.secret).unwrap();
+    let squares = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs().powi(2)).sum::<f64>();
+    let part = (squares / wanted.len() as f64).sqrt() / x.error();
+    println!("{part:.3} of the claim, {:.1} bits", -x.error().log2());
+    part
+}
+
+fn keys(rotations: impl IntoIterator<Item = i64>) -> CkksKeys {
+    let needs = Needs::default().rotate(rotations, 10);
+    WORLD.context.keys(&WORLD.secret, &needs).unwrap()
+}
+
+#[test]
+fn what_is_encoded_once_serves_many_levels() {
+    let World { context, secret, .. } = &*WORLD;
+    let (m, k) = (message(2048, 0.3), message(2048, 1.7));
+    let plain = context.encode(&k, 6).unwrap();
+    assert_eq!((plain.level(), plain.slots(), plain.params()), (6, 2048, "ckks_toy_12"));
+    assert_eq!(plain.scale(), context.scale(6).unwrap());
+    assert_eq!(plain.bytes(), context.words(6) * 4096 * 8);
+    let back = context.decode(&plain).unwrap();
+    assert!(back.iter().zip(&k).all(|(a, b)| (*a - *b).abs() < 1e-9));
+    let sums: Vec<Complex> = m.iter().zip(&k).map(|(a, b)| *a + *b).collect();
+    let products: Vec<Complex> = m.iter().zip(&k).map(|(a, b)| *a * *b).collect();
+    for (level, met) in [(10, 6), (6, 6), (5, 5), (1, 1)] {
+        let x = context.encrypt(&m, level, secret).unwrap();
+        let sum = context.add_encoded(&x, &plain).unwrap();
+        assert!(sum.level() == met && bits(&sum, &sums) > 27.0, "level {level}");
+        let product = context.multiply_encoded(&x, &plain).unwrap();
+        assert!(product.level() == met - 1 && part(&product, &products) < 1.2, "level {level}");
+        let scale = context.scale(met - 1).unwrap();
+        assert!((product.scale() / scale - 1.0).abs() < 1e-12, "level {level}");
+    }
+    let x = context.encrypt(&m, 0, secret).unwrap();
+    assert!(bits(&context.add_encoded(&x, &plain).unwrap(), &sums) > 24.0);
+    refused("bad_input", "level 1 or above", context.multiply_encoded(&x, &plain));
+    // One value for all slots, and the same as in one step.
+    let half = context.encode(&[Complex::from(0.5)], 6).unwrap();
+    let x = context.encrypt(&m, 6, secret).unwrap();
+    let halves: Vec<Complex> = m.iter().map(|a| *a * 0.5).collect();
+    assert!(bits(&context.multiply_encoded(&x, &half).unwrap(), &halves) > 27.0);
+    let bytes = |x: Rlwe| context.ciphertext_to_bytes(&x).unwrap();
+    let once = context.multiply_encoded(&x, &plain).unwrap();
+    assert_eq!(bytes(once), bytes(context.multiply_plain(&x, &k).unwrap()));
+    let once = context.add_encoded(&x, &plain).unwrap();
+    assert_eq!(bytes(once), bytes(context.add_plain(&x, &k).unwrap()));
+    refused(
+        "bad_input",
+        "2048 values",
+        context.add_encoded(&x, &context.encode(&k[..4], 6).unwrap()),
+    );
+    refused("bad_input", "a level from 0 to 10", context.encode(&k, 11));
+    refused("bad_input", "a power of two", context.encode(&k[..3], 1));
+    refused("bad_input", "values below", context.encode(&[Complex::from(1e3)], 0));
+    refused("bad_input", "NaN", context.encode(&[Complex::from(f64::NAN)], 0));
+    let large = context.encode(&[Complex::from(1e3)], 1).unwrap();
+    let x = context.encrypt(&m, 1, secret).unwrap();
+    refused("bad_input", "values below", context.multiply_encoded(&x, &large));
+}
+
+#[test]
+fn slots_are_summed() {
+    let World { context, secret, .. } = &*WORLD;
+    assert_eq!(sum_rotations(8), [1, 2, 4]);
+    assert!(sum_rotations(1).is_empty());
+    let keys = keys(sum_rotations(2048));
+    let evaluator = Evaluator::new(context, &keys).unwrap();
+    for (slots, size) in [(2048, 2048), (2048, 16), (8, 8), (8, 1)] {
+        let m = message(slots, 0.8);
+        let window = |i: usize| (i..i + size).map(|j| m[j % slots]);
+        let wanted: Vec<Complex> =
+            (0..slots).map(|i| window(i).fold(Complex::default(), |a, b| a + b)).collect();
+        for level in [10, 1] {
+            let x = context.encrypt(&m, level, secret).unwrap();
+            let y = evaluator.sum(&x, size).unwrap();
+            // Of few slots the mean is that of few errors.
+            let most = if slots == 2048 { 1.2 } else { 3.0 };
+            let part = part(&y, &wanted);
+            assert!(y.level() == level && part < most, "{size} of {slots}, level {level}: {part}");
+        }
+    }
+    let x = context.encrypt(&message(8, 0.8), 3, secret).unwrap();
+    for size in [0, 3, 16] {
+        refused("bad_input", "a power of two of at most 8", evaluator.sum(&x, size));
+    }
+    let few = Evaluator::new(context, &WORLD.keys).unwrap();
+    refused("wrong_key", "rotation by 2", few.sum(&x, 4));
+}
+
+#[test]
+fn products_are_summed_with_one_relinearization() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let m: Vec<Vec<Complex>> = (0..12).map(|i| message(2048, i as f64)).collect();
+    let x: Vec<Rlwe> =
+        m.iter().enumerate().map(|(i, m)| context.encrypt(m, 4 + i % 3, secret).unwrap()).collect();
+    let pairs: Vec<(&Rlwe, &Rlwe)> = (0..6).map(|i| (&x[i], &x[11 - i])).collect();
+    let sum = |j: usize| (0..6).fold(Complex::default(), |sum, i| sum + m[i][j] * m[11 - i][j]);
+    let wanted: Vec<Complex> = (0..2048).map(sum).collect();
+    let y = evaluator.dot(&pairs).unwrap();
+    assert!(y.level() == 3 && part(&y, &wanted) < 1.2);
+    assert!((y.scale() / context.scale(3).unwrap() - 1.0).abs() < 1e-9);
+    // A square is a dot product of one.
+    let square = evaluator.dot(&[(&x[0], &x[0])]).unwrap();
+    let bytes = |x: &Rlwe| context.ciphertext_to_bytes(x).unwrap();
+    assert_eq!(bytes(&square), bytes(&evaluator.square(&x[0]).unwrap()));
+    // Terms that are the same have errors that add up.
+    let same = evaluator.dot(&[(&x[0], &x[3]); 9]).unwrap();
+    let wanted: Vec<Complex> = m[0].iter().zip(&m[3]).map(|(a, b)| *a * *b * 9.0).collect();
+    assert!(part(&same, &wanted) < 1.2);
+    // Key switches of one product, however many terms. A context of its own counts for this alone.
+    let own = Context::new(context.params(), true).unwrap();
+    let evaluator = Evaluator::new(&own, keys).unwrap();
+    let transforms = |n: usize| {
+        let context = &own;
+        let before = context.work().transforms;
+        evaluator.dot(&vec![(&x[0], &x[3]); n]).unwrap();
+        context.work().transforms - before
+    };
+    assert_eq!(transforms(1), transforms(9));
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    refused("bad_input", "one pair", evaluator.dot(&[]));
+    let low = context.encrypt(&m[0], 0, secret).unwrap();
+    refused("bad_input", "level 1 or above", evaluator.dot(&[(&x[0], &x[1]), (&x[2], &low)]));
+    let short = context.encrypt(&m[0][..4], 4, secret).unwrap();
+    refused("bad_input", "2048 slots", evaluator.dot(&[(&x[0], &short)]));
+    let other = context.encrypt(&m[0], 4, &context.secret_key().unwrap()).unwrap();
+    refused("wrong_key", "evaluation keys", evaluator.dot(&[(&x[0], &other)]));
+    let odd = context.rescale(&x[1]).unwrap();
+    refused("bad_input", "scale", evaluator.dot(&[(&x[0], &x[3]), (&odd, &odd)]));
+    assert!((odd.scale() * context.step(x[1].level()) / x[1].scale() - 1.0).abs() < 1e-12);
+    refused("bad_input", "level 1 or above", context.rescale(&low));
+}
+
+/// What a key adds is claimed: at the highest levels, where a digit is nearly as large as P, more than the rounding.
+#[test]
+fn rotations_have_the_error_that_they_claim() {
+    let World { context, secret, .. } = &*WORLD;
+    let keys = keys([1, 7]);
+    let evaluator = Evaluator::new(context, &keys).unwrap();
+    let m = message(2048, 0.5);
+    for level in [10, 8, 6, 4, 2, 0] {
+        let x = context.encrypt(&m, level, secret).unwrap();
+        for (y, by) in evaluator.rotate_many(&x, &[1, 7]).unwrap().iter().zip([1, 7]) {
+            let turned: Vec<Complex> = (0..2048).map(|j| m[(j + by) % 2048]).collect();
+            let part = part(y, &turned);
+            assert!((0.8..1.2).contains(&part), "level {level}: {part} of the claim");
+        }
+    }
+}
+
+fn random(slots: usize, diagonals: impl IntoIterator<Item = i64>) -> Matrix {
+    let mut matrix = Matrix::zero(slots);
+    for k in diagonals {
+        matrix.diagonal(k).copy_from_slice(&message(slots, k as f64 * 1.1));
+    }
+    matrix
+}
+
+#[test]
+fn bands_are_gathered_and_maps_are_within_their_claims() {
+    let World { context, secret, .. } = &*WORLD;
+    let scale = context.scale(7).unwrap();
+    for (slots, diagonals, moved) in [
+        (2048, vec![-1, 0, 1], 0i64),
+        (2048, (-20..=11).collect(), -20),
+        (2048, vec![5, 70, 133], 0),
+        (2048, (1000..1064).map(|k| 2 * k).collect(), 2000),
+        (2048, vec![0, 3, 64], 0),
+        (128, (0..128).collect::<Vec<i64>>(), 0),
+    ] {
+        let matrix = random(slots, diagonals.iter().copied());
+        let (gathered, by) = matrix.clone().gathered();
+        assert_eq!(by, moved.rem_euclid(slots as i64), "{diagonals:?}");
+        let baby = gathered.balanced();
+        let rotations: Vec<i64> = gathered.keys(baby).into_iter().chain([by]).collect();
+        assert!(rotations.len() <= 20, "{rotations:?}");
+        let keys = keys(rotations);
+        let evaluator = Evaluator::new(context, &keys).unwrap();
+        let map = LinearMap::new(context, &gathered, 7, baby, scale).unwrap();
+        let m = message(slots, 0.2);
+        let x = context.encrypt(&m, 7, secret).unwrap();
+        let y = evaluator.rotate(&evaluator.linear(&x, &map).unwrap(), by).unwrap();
+        let part = part(&y, &matrix.apply(&m));
+        assert!(y.level() == 6 && part < 1.2, "{diagonals:?}: {part}");
+        assert!((y.scale() / context.scale(6).unwrap() - 1.0).abs() < 1e-9);
+    }
+    assert_eq!((random(2048, [0]).balanced(), random(2048, [-1, 0, 1]).keys(2048).len()), (1, 2));
+    let balanced: Vec<usize> = [4, 32, 256, 1024].map(|n| random(n, 0..n as i64).balanced()).into();
+    assert!(balanced.is_sorted() && (4..=16).contains(&balanced[3]), "{balanced:?}");
+}
+
+/// What is long is left when somebody asks for it, and says so.
+#[test]
+fn long_work_is_stopped() {
+    let World { context, secret, .. } = &*WORLD;
+    let keys = keys(sum_rotations(2048));
+    let x = context.encrypt(&message(2048, 0.1), 9, secret).unwrap();
+    let matrix = random(2048, 0..8);
+    let map = LinearMap::new(context, &matrix, 9, 1, context.scale(9).unwrap()).unwrap();
+    let p = Chebyshev((0..16).map(|i| 1.0 / (1 + i) as f64).collect());
+    let works: [&dyn Fn(&Evaluator) -> Result<Rlwe>; 5] = [
+        &|e| e.linear(&x, &map),
+        &|e| e.polynomial(&x, &p, 2f64.powi(43)),
+        &|e| e.sum(&x, 64),
+        &|e| e.dot(&[(&x, &x); 6]),
+        &|e| Ok(e.rotate_many(&x, &[1, 2, 4, 8])?.remove(0)),
+    ];
+    for (i, work) in works.into_iter().enumerate() {
+        let asked = AtomicUsize::new(0);
+        let twice = || asked.fetch_add(1, Ordering::Relaxed) < 2;
+        let evaluator = Evaluator::new(context, &keys).unwrap().asking(&twice);
+        refused("interrupted", "a request to stop", work(&evaluator));
+        assert_eq!(asked.load(Ordering::Relaxed), 3, "work {i}");
+        assert!(work(&Evaluator::new(context, &keys).unwrap()).is_ok(), "work {i}");
+    }
+    let stopped = LinearMap::new_with(context, &matrix, 9, 4, 2f64.powi(43), &|done, _| done < 3);
+    assert_eq!(stopped.err().map(|e: Error| e.kind()), Some("interrupted"));
+}
+
+#[test]
+fn polynomials_that_cannot_be_are_refused() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let x = context.encrypt(&message(8, 0.1), 2, secret).unwrap();
+    let scale = context.scale(0).unwrap();
+    let p = |c: &[f64]| evaluator.polynomial(&x, &Chebyshev(c.to_vec()), scale);
+    refused("bad_input", "a degree of 1 or more", p(&[0.5]));
+    refused("bad_input", "a degree of 1 or more", p(&[]));
+    refused("bad_input", "finite coefficients", p(&[0.5, f64::NAN]));
+    refused("bad_input", "level 3 or above for degree 4, got level 2", p(&[1.0; 5]));
+    let wide = evaluator.polynomial(&x, &Chebyshev(vec![1.0; 3]), 2f64.powi(60));
+    refused("bad_input", "a scale below", wide);
+    assert!(p(&[1.0; 4]).is_ok());
+}
