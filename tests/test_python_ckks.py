@@ -340,7 +340,12 @@ def test_compact_keys_are_smaller_and_compute_the_same(rng, compact, most):
     assert error(secret.decrypt(x.bootstrap()), values) < 2.0**-14
     assert error(secret.decrypt(secret.encrypt(values).rotate(5)), np.roll(values, -5)) < 1e-6
     y = secret.encrypt(values)
-    assert y.stored_nbytes < 0.8 * y.nbytes
+    ready = becalm.keygen("ckks_toy_12", slots=32, bootstrap=None, **TOY).secret.encrypt(values)
+    # Ciphertexts are packed too, those that come in and those that are made.
+    assert y.nbytes == y.stored_nbytes == server.from_bytes(y.to_bytes()).nbytes
+    assert y.nbytes < 0.8 * ready.nbytes and (y + y).nbytes == y.nbytes
+    assert (y * y).nbytes == (y * y).stored_nbytes and y.rotate(5).nbytes == y.nbytes
+    assert len(set(map(len, (y.to_bytes(), ready.to_bytes())))) == 1
     assert y.stored_nbytes < len(y.to_bytes()) < y.stored_nbytes + 2048
 
 

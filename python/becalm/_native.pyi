@@ -302,7 +302,9 @@ class Evaluator:
 
 @final
 class CkksContext:
-    def __new__(cls, name: str, allow_insecure: bool, threads: int) -> CkksContext: ...
+    def __new__(
+        cls, name: str, allow_insecure: bool, threads: int, compact: bool = False
+    ) -> CkksContext: ...
     @staticmethod
     def names() -> list[str]: ...
     @staticmethod

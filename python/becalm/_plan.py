@@ -125,7 +125,7 @@ class Plan:
         self.size = "medium" if bootstrap is None else bootstrap
         self.stage_count = stage_count
         threads = _values.count(op, "threads", threads)
-        self.context = _native.CkksContext(self.name, bool(allow_insecure), threads)
+        self.context = _native.CkksContext(self.name, bool(allow_insecure), threads, bool(compact))
         self.programs = {k: self.record(k) for k in self.kinds}
 
     def record(

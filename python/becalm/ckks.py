@@ -412,9 +412,9 @@ def keygen(
     where memory is fast), or `None` for arithmetic alone.
     Vectors have `slots` values, by default all that fit; few slots take less time. `rotations`
     lists those that the server may do besides. `stage_count` as in `Server.bootstrap`.
-    `compact=True` packs keys in memory, residues in as few bits as they take: a quarter less, and
-    no slower. `compact="seeded"` leaves half of them to be drawn from seeds whenever they are used:
-    three eighths of the size, for more time.
+    `compact=True` packs keys and ciphertexts in memory, residues in as few bits as they take: a
+    quarter less, and no slower. `compact="seeded"` leaves half of a key to be drawn from seeds
+    whenever it is used: three eighths of the size, for more time.
     """
     plan = Plan(
         name,

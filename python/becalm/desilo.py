@@ -12,8 +12,8 @@ goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `squa
   `becalm.Error` instead of giving garbage or hanging;
 - a `slot_count` is rounded up to a power of two, as there, and a message of more values becomes
   several ciphertexts, blocks of `slot_count`; the last is filled with zeros;
-- `compact=True` packs keys in memory, a quarter smaller and no slower; ciphertexts compute in
-  64-bit words either way. What is serialized is always compact.
+- `compact=True` packs keys and ciphertexts in memory, residues in as few bits as they take; what
+  is serialized is always compact.
 
 `ToyEngine` is the same in a ring of 2048 slots, too small to protect anything: for tests.
 desilofhe is a product of DESILO Inc.; becalm contains none of its code.
@@ -112,7 +112,7 @@ class Engine:
         self._slots = 1 << (count - 1).bit_length()
         self._full = self._slots == most
         threads = 1 if mode == "cpu" else _values.count("engine", "thread_count", thread_count)
-        self._context = _native.CkksContext(name, self._TOY, threads)
+        self._context = _native.CkksContext(name, self._TOY, threads, bool(compact))
         self._stage_count: int = known.stage_count
         self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
 

@@ -9,7 +9,7 @@ use crate::ckks_session::{CkksProgram, CkksSession};
 use crate::keys::CkksNeeds;
 use becalm::backend::Cpu;
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
-use becalm::cipher::KeyForm;
+use becalm::cipher::{KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
 use becalm::math::complex::Complex;
@@ -24,6 +24,8 @@ use std::sync::Arc;
 pub struct Machine {
     pub(crate) context: Context,
     pub(crate) cpu: Cpu,
+    /// Whether ciphertexts are packed when nothing computes with them.
+    compact: bool,
 }
 
 pub(crate) type Shared = Arc<Machine>;
@@ -60,14 +62,21 @@ pub struct CkksContext(pub(crate) Shared);
 
 #[pymethods]
 impl CkksContext {
-    /// Makes the set of a name ready; 0 threads means all.
+    /// Makes the set of a name ready; 0 threads means all. Ciphertexts of a `compact` one are packed when nothing computes with them.
     #[new]
-    fn new(py: Python<'_>, name: &str, allow_insecure: bool, threads: usize) -> PyResult<Self> {
+    #[pyo3(signature = (name, allow_insecure, threads, compact=false))]
+    fn new(
+        py: Python<'_>,
+        name: &str,
+        allow_insecure: bool,
+        threads: usize,
+        compact: bool,
+    ) -> PyResult<Self> {
         supervised(py, None, |_| {
             let params = CkksParams::named(name)?;
             let cpu = Cpu::new(threads)?;
             let context = cpu.install(|| Context::new(params, allow_insecure))?;
-            Ok(CkksContext(Arc::new(Machine { context, cpu })))
+            Ok(CkksContext(Arc::new(Machine { context, cpu, compact })))
         })
     }
 
@@ -160,14 +169,12 @@ impl CkksContext {
         path: PathBuf,
         limit: Option<u64>,
     ) -> PyResult<CkksCiphertext> {
-        let x = brief(py, &self.0, |c| c.load_ciphertext(&path, trust(true, limit)))?;
-        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
+        CkksCiphertext::made(py, &self.0, |c| c.load_ciphertext(&path, trust(true, limit)))
     }
 
     /// A ciphertext from the bytes of its file.
     fn ciphertext_from_bytes(&self, py: Python<'_>, file: &[u8]) -> PyResult<CkksCiphertext> {
-        let x = brief(py, &self.0, |c| c.ciphertext_from_bytes(file, trust(true, None)))?;
-        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
+        CkksCiphertext::made(py, &self.0, |c| c.ciphertext_from_bytes(file, trust(true, None)))
     }
 
     /// Bytes of keys in a file.
@@ -252,13 +259,12 @@ impl CkksSecretKey {
 
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
-        let x = brief(py, &self.0, |c| c.encrypt(&values(data), level, &self.1))?;
-        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
+        CkksCiphertext::made(py, &self.0, |c| c.encrypt(&values(data), level, &self.1))
     }
 
     /// Decrypts to the values in the slots.
     fn decrypt<'py>(&self, py: Python<'py>, x: &CkksCiphertext) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(bytes_of(py, &brief(py, &self.0, |c| c.decrypt(&x.1, &self.1))?))
+        Ok(bytes_of(py, &brief(py, &self.0, |c| c.decrypt(&*x.open()?, &self.1))?))
     }
 
     /// Decrypts values within `bound` with noise of 2^-`precision_bits`, fit to be shared.
@@ -270,7 +276,8 @@ impl CkksSecretKey {
         queries: u64,
         bound: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let share = |c: &Context| c.decrypt_to_share(&x.1, &self.1, precision_bits, queries, bound);
+        let share =
+            |c: &Context| c.decrypt_to_share(&*x.open()?, &self.1, precision_bits, queries, bound);
         let shared = brief(py, &self.0, share)?;
         Ok(bytes_of(py, &shared))
     }
@@ -321,8 +328,7 @@ impl CkksPublicKey {
 
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
-        let x = brief(py, &self.0, |c| c.encrypt_public(&values(data), level, &self.1))?;
-        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
+        CkksCiphertext::made(py, &self.0, |c| c.encrypt_public(&values(data), level, &self.1))
     }
 
     /// Writes a file.
@@ -331,17 +337,63 @@ impl CkksPublicKey {
     }
 }
 
+/// A ciphertext as it is kept.
+#[derive(Clone)]
+enum Kept {
+    Ready(Arc<Rlwe>),
+    Packed(Arc<PackedRlwe>),
+}
+
 /// A vector of complex numbers, encrypted.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksCiphertext(pub(crate) Shared, pub(crate) Arc<cipher::Rlwe>);
+pub struct CkksCiphertext(Shared, Kept);
 
 impl CkksCiphertext {
+    /// A result, packed where the machine is compact.
+    pub(crate) fn kept(on: &Shared, x: Rlwe) -> Result<Self> {
+        let kept = match on.compact {
+            true => Kept::Packed(Arc::new(on.context.pack(&x)?)),
+            false => Kept::Ready(Arc::new(x)),
+        };
+        Ok(CkksCiphertext(on.clone(), kept))
+    }
+
+    /// What brief work makes.
+    pub(crate) fn made(
+        py: Python<'_>,
+        on: &Shared,
+        work: impl FnOnce(&Context) -> Result<Rlwe> + Send,
+    ) -> PyResult<Self> {
+        brief(py, on, |context| CkksCiphertext::kept(on, work(context)?))
+    }
+
     fn make(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Context) -> Result<cipher::Rlwe> + Send,
+        work: impl FnOnce(&Context, &Rlwe) -> Result<Rlwe> + Send,
     ) -> PyResult<Self> {
-        Ok(CkksCiphertext(self.0.clone(), Arc::new(brief(py, &self.0, work)?)))
+        CkksCiphertext::made(py, &self.0, |context| work(context, &*self.open()?))
+    }
+
+    /// What it is, maybe without its polynomials.
+    pub(crate) fn head(&self) -> &Rlwe {
+        match &self.1 {
+            Kept::Ready(x) => x,
+            Kept::Packed(x) => x.head(),
+        }
+    }
+
+    /// The ciphertext as it is computed with.
+    pub(crate) fn open(&self) -> Result<Arc<Rlwe>> {
+        match &self.1 {
+            Kept::Ready(x) => Ok(x.clone()),
+            Kept::Packed(x) => Ok(Arc::new(self.0.context.unpack_ciphertext(x)?)),
+        }
+    }
+
+    /// The threads that compute with it.
+    pub(crate) fn on(&self) -> &Shared {
+        &self.0
     }
 }
 
@@ -350,65 +402,69 @@ impl CkksCiphertext {
     /// Name of the parameter set.
     #[getter]
     fn params(&self) -> &'static str {
-        self.1.params()
+        self.head().params()
     }
 
     /// Identity of the secret key, in hexadecimal digits.
     #[getter]
     fn key_id(&self) -> String {
-        self.1.key_id().to_string()
+        self.head().key_id().to_string()
     }
 
     /// Multiplications that are left.
     #[getter]
     fn level(&self) -> usize {
-        self.1.level()
+        self.head().level()
     }
 
     /// What values are multiplied by.
     #[getter]
     fn scale(&self) -> f64 {
-        self.1.scale()
+        self.head().scale()
     }
 
     /// Number of values.
     #[getter]
     fn slots(&self) -> usize {
-        self.1.slots()
+        self.head().slots()
     }
 
     /// Estimated standard deviation of the error of a slot.
     #[getter]
     fn error(&self) -> f64 {
-        self.1.error()
+        self.head().error()
     }
 
     /// Bytes in memory.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.1.bytes()
+        match &self.1 {
+            Kept::Ready(x) => x.bytes(),
+            Kept::Packed(x) => x.bytes(),
+        }
     }
 
     /// Bytes in a file, but for the header.
     #[getter]
     fn stored_nbytes(&self) -> usize {
-        self.0.context.stored_ciphertext_bytes(&self.1)
+        self.0.context.stored_ciphertext_bytes(self.head())
     }
 
     /// Bits that can be shared of values within `bound` when so many decryptions are shared in all.
     fn bits_to_share(&self, queries: u64, bound: f64) -> PyResult<f64> {
-        guarded(|| self.0.context.bits_to_share(&self.1, queries, bound).map_err(raise))
+        guarded(|| self.0.context.bits_to_share(self.head(), queries, bound).map_err(raise))
     }
 
     /// The largest absolute value of a slot that its level has room for.
     #[getter]
     fn largest(&self) -> f64 {
-        self.0.context.largest(&self.1)
+        self.0.context.largest(self.head())
     }
 
     /// The same ciphertext, computed with by the threads of another context of its set.
-    fn on(&self, context: &CkksContext) -> PyResult<Self> {
-        let (own, other) = (self.1.params(), context.name());
+    #[pyo3(name = "on")]
+    fn attached(&self, context: &CkksContext) -> PyResult<Self> {
+        let (own, other) = (self.head().params(), context.name());
         if own == other {
             return Ok(CkksCiphertext(context.0.clone(), self.1.clone()));
         }
@@ -418,53 +474,53 @@ impl CkksCiphertext {
 
     /// `self + other`.
     fn add(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
-        self.make(py, |c| c.add(&self.1, &other.1))
+        self.make(py, |c, x| c.add(x, &*other.open()?))
     }
 
     /// `self − other`.
     fn subtract(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
-        self.make(py, |c| c.subtract(&self.1, &other.1))
+        self.make(py, |c, x| c.subtract(x, &*other.open()?))
     }
 
     /// `−self`.
     fn negate(&self, py: Python<'_>) -> PyResult<Self> {
-        self.make(py, |c| Ok(c.negate(&self.1)))
+        self.make(py, |c, x| Ok(c.negate(x)))
     }
 
     /// `self + values`.
     fn add_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let data = values(data);
-        self.make(py, |c| c.add_plain(&self.1, &data))
+        self.make(py, |c, x| c.add_plain(x, &data))
     }
 
     /// `self · values`, one level lower.
     fn multiply_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let data = values(data);
-        self.make(py, |c| c.multiply_plain(&self.1, &data))
+        self.make(py, |c, x| c.multiply_plain(x, &data))
     }
 
     /// `self · factor`, one level lower.
     fn multiply_constant(&self, py: Python<'_>, factor: f64) -> PyResult<Self> {
-        self.make(py, |c| c.multiply_constant(&self.1, factor))
+        self.make(py, |c, x| c.multiply_constant(x, factor))
     }
 
     /// `i · self`, exact.
     fn multiply_i(&self, py: Python<'_>) -> PyResult<Self> {
-        self.make(py, |c| c.multiply_i(&self.1))
+        self.make(py, |c, x| c.multiply_i(x))
     }
 
     /// The same values at a lower level.
     fn level_down(&self, py: Python<'_>, level: usize) -> PyResult<Self> {
-        self.make(py, |c| c.level_down(&self.1, level))
+        self.make(py, |c, x| c.level_down(x, level))
     }
 
     /// Writes a file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        brief(py, &self.0, |c| c.save_ciphertext(&self.1, &path))
+        brief(py, &self.0, |c| c.save_ciphertext(&*self.open()?, &path))
     }
 
     /// The bytes of a file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.ciphertext_to_bytes(&self.1))?))
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.ciphertext_to_bytes(&*self.open()?))?))
     }
 }

@@ -26,8 +26,7 @@ impl CkksKeys {
         py: Python<'_>,
         work: impl FnOnce(&Evaluator<'_>) -> Result<cipher::Rlwe> + Send,
     ) -> PyResult<CkksCiphertext> {
-        let x = brief(py, &self.0, |c| work(&Evaluator::new(c, &self.1)?))?;
-        Ok(CkksCiphertext(self.0.clone(), Arc::new(x)))
+        CkksCiphertext::made(py, &self.0, |c| work(&Evaluator::new(c, &self.1)?))
     }
 
     /// Work of seconds, which Ctrl-C stops.
@@ -48,7 +47,7 @@ impl CkksKeys {
         py: Python<'_>,
         work: impl FnOnce(&Evaluator<'_>) -> Result<cipher::Rlwe> + Send,
     ) -> PyResult<CkksCiphertext> {
-        Ok(CkksCiphertext(self.0.clone(), Arc::new(self.long_work(py, work)?)))
+        self.long_work(py, |e| CkksCiphertext::kept(&self.0, work(e)?))
     }
 }
 
@@ -98,7 +97,7 @@ impl CkksKeys {
         a: &CkksCiphertext,
         b: &CkksCiphertext,
     ) -> PyResult<CkksCiphertext> {
-        self.make(py, |e| e.multiply(&a.1, &b.1))
+        self.make(py, |e| e.multiply(&*a.open()?, &*b.open()?))
     }
 
     /// Σ a·b, relinearized and rescaled once.
@@ -108,15 +107,17 @@ impl CkksKeys {
         a: Vec<Bound<'_, CkksCiphertext>>,
         b: Vec<Bound<'_, CkksCiphertext>>,
     ) -> PyResult<CkksCiphertext> {
-        let [a, b] = [a, b].map(|x| x.iter().map(|x| x.get().1.clone()).collect::<Vec<_>>());
+        let [a, b] = [&a, &b].map(|x| x.iter().map(Bound::get).collect::<Vec<_>>());
+        let open = |x: &[&CkksCiphertext]| x.iter().map(|x| x.open()).collect::<Result<Vec<_>>>();
         self.long(py, |e| {
+            let (a, b) = (open(&a)?, open(&b)?);
             e.dot(&a.iter().zip(&b).map(|(a, b)| (a.as_ref(), b.as_ref())).collect::<Vec<_>>())
         })
     }
 
     /// Slots rotated to the left.
     fn rotate(&self, py: Python<'_>, x: &CkksCiphertext, by: i64) -> PyResult<CkksCiphertext> {
-        self.make(py, |e| e.rotate(&x.1, by))
+        self.make(py, |e| e.rotate(&*x.open()?, by))
     }
 
     /// Slots rotated to the left by each of these, from one decomposition.
@@ -126,13 +127,15 @@ impl CkksKeys {
         x: &CkksCiphertext,
         by: Vec<i64>,
     ) -> PyResult<Vec<CkksCiphertext>> {
-        let made = self.long_work(py, |e| e.rotate_many(&x.1, &by))?;
-        Ok(made.into_iter().map(|x| CkksCiphertext(self.0.clone(), Arc::new(x))).collect())
+        self.long_work(py, |e| {
+            let made = e.rotate_many(&*x.open()?, &by)?;
+            made.into_iter().map(|x| CkksCiphertext::kept(&self.0, x)).collect()
+        })
     }
 
     /// In each slot the sum of `size` slots from it on.
     fn sum(&self, py: Python<'_>, x: &CkksCiphertext, size: usize) -> PyResult<CkksCiphertext> {
-        self.long(py, |e| e.sum(&x.1, size))
+        self.long(py, |e| e.sum(&*x.open()?, size))
     }
 
     /// Refuses keys without these rotations at a level.
@@ -147,7 +150,7 @@ impl CkksKeys {
         x: &CkksCiphertext,
         map: &CkksMap,
     ) -> PyResult<CkksCiphertext> {
-        self.long(py, |e| e.rotate(&e.linear(&x.1, &map.map)?, map.by))
+        self.long(py, |e| e.rotate(&e.linear(&*x.open()?, &map.map)?, map.by))
     }
 
     /// Σ c_i·T_i of the slots, at the scale of the level that is left.
@@ -159,14 +162,14 @@ impl CkksKeys {
     ) -> PyResult<CkksCiphertext> {
         let p = Chebyshev(coefficients);
         self.long(py, |e| {
-            let scale = e.context().scale(x.1.level().saturating_sub(p.depth()))?;
-            e.polynomial(&x.1, &p, scale)
+            let scale = e.context().scale(x.head().level().saturating_sub(p.depth()))?;
+            e.polynomial(&*x.open()?, &p, scale)
         })
     }
 
     /// The complex conjugate of every slot.
     fn conjugate(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.make(py, |e| e.conjugate(&x.1))
+        self.make(py, |e| e.conjugate(&*x.open()?))
     }
 
     /// Writes a file, with a note for whoever reads it.
@@ -193,7 +196,7 @@ impl CkksPlaintext {
         x: &CkksCiphertext,
         work: impl FnOnce(&Context) -> Result<cipher::Rlwe> + Send,
     ) -> PyResult<CkksCiphertext> {
-        Ok(CkksCiphertext(x.0.clone(), Arc::new(brief(py, &x.0, work)?)))
+        CkksCiphertext::made(py, x.on(), work)
     }
 }
 
@@ -243,12 +246,12 @@ impl CkksPlaintext {
 
     /// `x + self`.
     fn add(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.make(py, x, |c| c.add_encoded(&x.1, &self.1))
+        self.make(py, x, |c| c.add_encoded(&*x.open()?, &self.1))
     }
 
     /// `x · self`, one level lower.
     fn multiply(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.make(py, x, |c| c.multiply_encoded(&x.1, &self.1))
+        self.make(py, x, |c| c.multiply_encoded(&*x.open()?, &self.1))
     }
 }
 

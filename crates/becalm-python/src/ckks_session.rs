@@ -111,20 +111,20 @@ impl CkksSession {
         inputs: Vec<Bound<'_, CkksCiphertext>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<CkksCiphertext>> {
-        let inputs: Vec<Arc<cipher::Rlwe>> = inputs.iter().map(|x| x.get().1.clone()).collect();
+        let inputs: Vec<&CkksCiphertext> = inputs.iter().map(Bound::get).collect();
         let total = self.program.ops().len();
-        let results = supervised(py, progress, |watch| {
+        supervised(py, progress, |watch| {
             self.on.cpu.install(|| {
+                let opened = inputs.iter().map(|x| x.open()).collect::<becalm::Result<Vec<_>>>()?;
                 let evaluator = Evaluator::new(&self.on.context, &self.keys)?;
                 let session = Session::resume(evaluator, &self.program, self.maps.clone())?;
-                let given: Vec<&cipher::Rlwe> = inputs.iter().map(Arc::as_ref).collect();
-                session.run_with(&given, |done, _| match watch.step(done, total) {
+                let given: Vec<&cipher::Rlwe> = opened.iter().map(Arc::as_ref).collect();
+                let made = session.run_with(&given, |done, _| match watch.step(done, total) {
                     true => Ok(()),
                     false => Err(interrupted("bootstrap")),
-                })
+                })?;
+                made.into_iter().map(|x| CkksCiphertext::kept(&self.on, x)).collect()
             })
-        })?;
-        let own = |x| CkksCiphertext(self.on.clone(), Arc::new(x));
-        Ok(results.into_iter().map(own).collect())
+        })
     }
 }

@@ -81,6 +81,26 @@ impl fmt::Debug for Rlwe {
     }
 }
 
+/// A ciphertext at rest: residues of as many bits as their primes.
+#[derive(Clone)]
+pub struct PackedRlwe {
+    /// All but the polynomials.
+    pub(crate) head: Rlwe,
+    pub(crate) parts: [Vec<u8>; 2],
+}
+
+impl PackedRlwe {
+    /// The ciphertext without its polynomials, to be asked for what it is.
+    pub fn head(&self) -> &Rlwe {
+        &self.head
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
+        self.parts.iter().map(Vec::len).sum()
+    }
+}
+
 /// The secret key: a ternary polynomial, wiped when dropped.
 #[derive(ZeroizeOnDrop)]
 pub struct CkksSecretKey {

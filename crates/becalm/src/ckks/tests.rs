@@ -337,6 +337,27 @@ fn keys_stay_packed_in_memory() {
     std::fs::remove_file(&path).unwrap();
 }
 
+/// A ciphertext at rest takes as much as its file, and comes back to the bit, with all that it is known by.
+#[test]
+fn ciphertexts_rest_packed() {
+    let World { context, secret, .. } = &*WORLD;
+    for level in [0, 4, context.params().levels] {
+        let x = context.encrypt(&message(64, 0.3), level, secret).unwrap();
+        let packed = context.pack(&x).unwrap();
+        assert_eq!(packed.bytes(), context.stored_ciphertext_bytes(&x));
+        assert!(packed.bytes() * 5 <= x.bytes() * 4, "{} of {}", packed.bytes(), x.bytes());
+        assert_eq!((packed.head().level(), packed.head().slots()), (level, 64));
+        let [a, b] = [&x, &context.unpack_ciphertext(&packed).unwrap()]
+            .map(|x| context.ciphertext_to_bytes(x).unwrap());
+        assert!(a == b, "level {level}");
+    }
+    let other = Context::new(CkksParams::named("ckks_toy_13").unwrap(), true).unwrap();
+    let x = context.encrypt(&message(64, 0.3), 1, secret).unwrap();
+    assert_eq!(other.pack(&x).err().map(|e| e.kind()), Some("wrong_params"));
+    let packed = context.pack(&x).unwrap();
+    assert_eq!(other.unpack_ciphertext(&packed).err().map(|e| e.kind()), Some("wrong_params"));
+}
+
 /// What a level holds is told by what is public; scales and errors that have no room there are refused, whatever the values.
 #[test]
 fn what_has_no_room_is_refused() {

@@ -212,7 +212,8 @@ fn long_work_is_stopped() {
     let matrix = random(2048, 0..8);
     let map = LinearMap::new(context, &matrix, 9, 1, context.scale(9).unwrap()).unwrap();
     let p = Chebyshev((0..16).map(|i| 1.0 / (1 + i) as f64).collect());
-    let works: [&dyn Fn(&Evaluator) -> Result<Rlwe>; 5] = [
+    type Work<'a> = &'a dyn Fn(&Evaluator) -> Result<Rlwe>;
+    let works: [Work; 5] = [
         &|e| e.linear(&x, &map),
         &|e| e.polynomial(&x, &p, 2f64.powi(43)),
         &|e| e.sum(&x, 64),

@@ -39,6 +39,26 @@ pub(crate) trait Eight: Copy {
     /// # Safety
     /// As `splat`, and `p` is valid for reading 64 bytes.
     unsafe fn fields(p: *const u8, fields: &Fields) -> Self;
+    /// Eight fields behind each other, the inverse of [`Eight::fields`]: of integers x, those below 0 with `p` added.
+    /// # Safety
+    /// As `splat`; `x` is valid for reading eight, `out` for writing 64 bytes, of which those behind the fields have no meaning.
+    #[inline(always)]
+    unsafe fn pack(x: *const f64, p: f64, out: *mut u8, fields: &Fields) {
+        // What a field has in the byte in which the next begins goes with that.
+        let (mut held, mut at) = (0, 0);
+        for k in 0..8 {
+            // SAFETY: promised by the caller; the last field is in the eight bytes from at most 7·50/8 on.
+            unsafe {
+                let x = *x.add(k);
+                let x = if x < 0.0 { x + p } else { x };
+                let here = held | ((x + INTEGER).to_bits() & fields.mask) << fields.bits[k];
+                out.add(at).cast::<u64>().write_unaligned(here.to_le());
+                let next = (k + 1) * fields.width / 8;
+                held = here >> (8 * (next - at));
+                at = next;
+            }
+        }
+    }
     /// The low bits (`mask`, below 2^52) of eight words: those below `p`, in order, go to `out`; how many they are.
     /// # Safety
     /// As `splat`; `words` is valid for reading eight, `out` for writing eight, of which the last have no meaning.
@@ -53,12 +73,15 @@ pub(crate) struct Fields {
     /// How far a field is from the lowest of its bits.
     shifts: [u64; 8],
     mask: u64,
+    width: usize,
     /// For each two fields the byte in which the first begins.
     pairs: [usize; 4],
     /// For each two fields, which bytes from there on are theirs: eight for each.
     places: [[u8; 16]; 4],
     /// How far a field is from the lowest bit of its first byte.
     bits: [u64; 8],
+    /// For each 64 bits of the group, the first field that has some of them, and how far it goes to the right, the next two to the left.
+    whole: [[u64; 8]; 4],
 }
 
 /// The double 2^52 has no fraction: its low bits are an integer's.
@@ -72,12 +95,21 @@ impl Fields {
             halves: std::array::from_fn(|i| (i / 4 * width / 16 + i % 4) as u16),
             shifts: std::array::from_fn(|i| (i * width % 16) as u64),
             mask: (1 << width) - 1,
+            width,
             pairs: std::array::from_fn(|i| 2 * i * width / 8),
             places: std::array::from_fn(|i| {
                 let from = [0, (2 * i * width % 8 + width) / 8];
                 std::array::from_fn(|b| (from[b / 8] + b % 8) as u8)
             }),
             bits: std::array::from_fn(|i| (i * width % 8) as u64),
+            whole: std::array::from_fn(|of| {
+                let right = |q: usize| 64 * q % width;
+                std::array::from_fn(|q| match of {
+                    0 => (64 * q / width) as u64,
+                    1 => right(q) as u64,
+                    _ => ((of - 1) * width - right(q)) as u64,
+                })
+            }),
         }
     }
 
@@ -430,6 +462,32 @@ mod x86 {
                 // x and mask, or 2^52.
                 let x = _mm512_ternarylogic_epi64::<0xEA>(x, mask, _mm512_castpd_si512(two52));
                 Avx512(_mm512_sub_pd(_mm512_castsi512_pd(x), two52))
+            }
+        }
+        #[inline(always)]
+        unsafe fn pack(x: *const f64, p: f64, out: *mut u8, fields: &Fields) {
+            // SAFETY: promised by the caller; a shift by 64 or more leaves nothing, a field beyond the eighth is behind all of them.
+            unsafe {
+                let (x, zero) = (_mm512_loadu_pd(x), _mm512_setzero_pd());
+                let below = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(x, zero);
+                let x = _mm512_mask_add_pd(x, below, x, _mm512_set1_pd(p));
+                let x = _mm512_castpd_si512(_mm512_add_pd(x, _mm512_set1_pd(INTEGER)));
+                let x = _mm512_and_si512(x, _mm512_set1_epi64(fields.mask as i64));
+                let row = |of: usize| _mm512_loadu_si512(fields.whole[of].as_ptr().cast());
+                let from = |k| {
+                    let places = _mm512_add_epi64(row(0), _mm512_set1_epi64(k));
+                    _mm512_permutexvar_epi64(places, x)
+                };
+                let mut all = _mm512_srlv_epi64(from(0), row(1));
+                all = _mm512_or_si512(all, _mm512_sllv_epi64(from(1), row(2)));
+                all = _mm512_or_si512(all, _mm512_sllv_epi64(from(2), row(3)));
+                // Of short fields more than three may meet in 64 bits.
+                for k in 3..63 / fields.width + 2 {
+                    let more = _mm512_set1_epi64(((k - 2) * fields.width) as i64);
+                    let left = _mm512_add_epi64(row(3), more);
+                    all = _mm512_or_si512(all, _mm512_sllv_epi64(from(k as i64), left));
+                }
+                _mm512_storeu_si512(out.cast(), all);
             }
         }
         #[inline(always)]

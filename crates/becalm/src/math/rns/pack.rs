@@ -20,7 +20,7 @@ impl Ring {
     pub(crate) fn packed(&self, i: usize, limb: &[f64]) -> Vec<u8> {
         let word = &self.words[i];
         let bytes = limb.len() / 8 * width(word.p) as usize;
-        let mut out = vec![0; bytes + 8];
+        let mut out = vec![0; bytes + SLACK];
         pack(self.level, word, limb, &mut out);
         out.truncate(bytes);
         out
@@ -55,6 +55,9 @@ pub(crate) struct Uniform {
     begun: bool,
 }
 
+/// Bytes that are written behind the last group.
+const SLACK: usize = 64;
+
 /// Words of a stream that are drawn at a time.
 const DRAWN: usize = 512;
 
@@ -82,7 +85,7 @@ impl Uniform {
 }
 
 leveled! {
-    /// Residues near zero to fields, and eight bytes of no meaning behind them.
+    /// Residues near zero to fields, and [`SLACK`] bytes of no meaning behind them.
     pack(word: &Word, limb: &[f64], out: &mut [u8]) = pack_all
 }
 leveled! {
@@ -94,30 +97,17 @@ leveled! {
     keep(word: &Word, words: &[u64], limb: &mut [f64], filled: &mut usize) = keep_all
 }
 
-/// The double 2^52 has no fraction: its low bits are an integer's.
-const INTEGER: f64 = (1u64 << 52) as f64;
-
-/// Plain loops, for the compiler to make vectors of.
 #[inline(always)]
 unsafe fn pack_all<V: Eight>(word: &Word, limb: &[f64], out: &mut [u8]) {
-    let (width, mask) = (width(word.p) as usize, (1 << width(word.p)) - 1);
+    let width = width(word.p) as usize;
+    let (groups, fields) = (limb.chunks_exact(8), Fields::new(width));
     assert!(limb.len().is_multiple_of(8), "whole groups");
-    for (group, eight) in limb.chunks_exact(8).enumerate() {
-        let field = |k: usize| {
-            let x = if eight[k] < 0.0 { eight[k] + word.prime } else { eight[k] };
-            (x + INTEGER).to_bits() & mask
+    assert!(out.len() >= groups.len() * width + SLACK, "room behind the last of them");
+    for (group, eight) in groups.enumerate() {
+        // SAFETY: the caller has the instructions; eight values are there, and 64 bytes from every group on.
+        unsafe {
+            V::pack(eight.as_ptr(), word.prime, out.as_mut_ptr().add(group * width), &fields)
         };
-        let fields: [u64; 8] = std::array::from_fn(field);
-        let out = &mut out[group * width..][..width + 8];
-        // What a field has in the byte in which the next begins goes with that.
-        let (mut held, mut at) = (0, 0);
-        for (k, x) in fields.into_iter().enumerate() {
-            let here = held | x << (k * width % 8);
-            out[at..at + 8].copy_from_slice(&here.to_le_bytes());
-            let next = (k + 1) * width / 8;
-            held = here >> (8 * (next - at));
-            at = next;
-        }
     }
 }
 
