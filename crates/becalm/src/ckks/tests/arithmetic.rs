@@ -203,6 +203,8 @@ fn bands_are_gathered_and_maps_are_within_their_claims() {
     assert!(balanced.is_sorted() && (4..=16).contains(&balanced[3]), "{balanced:?}");
 }
 
+type Compute<'a> = dyn Fn(&Evaluator) -> Result<Rlwe> + 'a;
+
 /// What is long is left when somebody asks for it, and says so.
 #[test]
 fn long_work_is_stopped() {
@@ -212,8 +214,7 @@ fn long_work_is_stopped() {
     let matrix = random(2048, 0..8);
     let map = LinearMap::new(context, &matrix, 9, 1, context.scale(9).unwrap()).unwrap();
     let p = Chebyshev((0..16).map(|i| 1.0 / (1 + i) as f64).collect());
-    type Work<'a> = &'a dyn Fn(&Evaluator) -> Result<Rlwe>;
-    let works: [Work; 5] = [
+    let works: [&Compute; 5] = [
         &|e| e.linear(&x, &map),
         &|e| e.polynomial(&x, &p, 2f64.powi(43)),
         &|e| e.sum(&x, 64),
