@@ -20,7 +20,7 @@ const FULL_MEMORY: [usize; KEY_SIZES.len()] = [5_500_000_000, 8_000_000_000, 11_
 /// Values of the sparse bootstrap, unless others are asked for.
 const SPARSE: usize = 1024;
 /// By how many bits results may miss the precision of the formulas before they are wrong: the mean, and the worst slot.
-const TOLERANCE: (f64, f64) = (2.0, 5.0);
+pub(crate) const TOLERANCE: (f64, f64) = (2.0, 5.0);
 
 /// What is to be bootstrapped, and how.
 #[derive(clap::Args, Clone)]
@@ -117,7 +117,7 @@ struct Report {
     right: bool,
 }
 
-/// Runs one bootstrap and shows it. Without a set by name: the standard one where memory suffices or `full`, else a toy.
+/// Runs one bootstrap and shows it, or products of a set without one. Without a set by name: the standard one where memory suffices or `full`, else a toy.
 pub fn run(
     job: &Job,
     name: Option<&str>,
@@ -133,6 +133,9 @@ pub fn run(
         report::print(why)?;
     }
     let cpu = Cpu::new(threads)?;
+    if params.bootstrap.is_none() {
+        return crate::levelled::run(params, job, &cpu, json);
+    }
     let made = cpu.install(|| bootstrapped(params, job, &cpu, 1, json))?;
     if json {
         report::json(&made)?
@@ -162,7 +165,7 @@ fn choose(
 ) -> Result<(&'static CkksParams, Option<String>)> {
     if let Some(name) = name {
         let params = CkksParams::named(name)?;
-        if job.kind == "precise" && !params.bootstrap.is_some_and(|b| b.arcsine) {
+        if job.kind == "precise" && params.bootstrap.is_some_and(|b| !b.arcsine) {
             let (wanted, got) = ("a set with the arcsine for --kind precise", format!("`{name}`"));
             let remedy = "use --params ckks_precise, or ckks_toy_precise";
             return Err(Error::wrong_params("run", wanted, got, remedy).into());
@@ -202,7 +205,7 @@ pub fn program(context: &Context, job: &Job) -> becalm::Result<CkksProgram> {
 }
 
 /// Values in reach of every kind: signs, which are what a precise one is for too, or points of a disc or of −1 ..= 1.
-fn message(job: &Job, slots: usize) -> Vec<Complex> {
+pub(crate) fn message(job: &Job, slots: usize) -> Vec<Complex> {
     let ramp = |j: usize| 2.0 * j as f64 / slots as f64 - 1.0;
     let value = |j: usize| match (job.kind.as_str(), job.of.as_str()) {
         ("sign", "complex") => Complex::new(sign_of(j), sign_of(j / 2)),
@@ -220,7 +223,7 @@ fn sign_of(j: usize) -> f64 {
     if j * 7 % 5 < 2 { -1.0 } else { 1.0 }
 }
 
-fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let started = Instant::now();
     Ok((work()?, started.elapsed().as_secs_f64()))
 }
@@ -261,7 +264,7 @@ fn run_session(session: &CkksSession<'_>, inputs: &[&Rlwe], steps: usize) -> Res
 }
 
 /// Mean and worst of the errors, in bits.
-fn bits<'a>(got: &[Complex], wanted: impl Iterator<Item = &'a Complex>) -> (f64, f64) {
+pub(crate) fn bits<'a>(got: &[Complex], wanted: impl Iterator<Item = &'a Complex>) -> (f64, f64) {
     let errors: Vec<f64> = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs()).collect();
     let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
     (-mean.log2(), -errors.iter().copied().fold(0.0, f64::max).log2())
@@ -383,7 +386,7 @@ fn bootstrapped(
     })
 }
 
-fn announce(
+pub(crate) fn announce(
     p: &CkksParams,
     slots: usize,
     rotations: usize,
