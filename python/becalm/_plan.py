@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from becalm import _native, _values
-from becalm.errors import BadFile, BadInput, OutOfMemory, WrongParams
+from becalm.errors import BadFile, BadInput, OutOfMemory, WrongKey, WrongParams
 
 #: Baby steps of the matrices for each size of the keys.
 SIZES = dict(_native.KEY_SIZES)
@@ -23,8 +23,9 @@ KINDS = ("regular", "sparse", "lossy", "sign", "precise")
 #: What stands for the size of the keys in their file.
 AS_MADE = "as made"
 #: Bytes that a bootstrap takes beside keys and matrices, for each coefficient of the ring: its
-#: ciphertexts, work space and tables, at the most of what was measured at N = 2^16.
-WORK = 22_000
+#: ciphertexts, work space and tables, at the most of what was measured at N = 2^16, whose moduli
+#: have up to so many bits.
+WORK, WORK_BITS = 22_000, 1745
 #: The standard set for a kind, or for so many levels.
 SET_OF_KIND = {"lossy": "ckks_slots_first", "sign": "ckks_slots_first", "precise": "ckks_precise"}
 SET_OF_LEVELS = {10: "ckks_regular", 14: "ckks_14_levels", 17: "ckks_17_levels"}
@@ -40,11 +41,12 @@ class Params:
     standard: bool
     #: log2 of the degree of the ring; half of that many values fit a ciphertext.
     log2_degree: int
-    #: Multiplications that a bootstrap leaves.
+    #: Multiplications that a bootstrap leaves, or all there are in a set without.
     levels: int
     #: log2 of what values are multiplied by.
     scale_bits: float
-    #: Matrices of each of the two transforms of a bootstrap, unless another number is asked for.
+    #: Matrices of each of the two transforms of a bootstrap, unless another number is asked for;
+    #: 0 for a set without a bootstrap.
     stage_count: int
     #: log2 of the largest modulus under which anything is encrypted.
     log2_modulus: float
@@ -117,6 +119,12 @@ class Plan:
             known("bootstrap", bootstrap, tuple(SIZES))
         self.name = set_for(name, listed, levels)
         found = params(self.name)
+        if not found.stage_count:
+            # The usual size of keys is what one gets who says nothing.
+            if listed or stage_count is not None or bootstrap not in (None, "medium"):
+                remedy = 'leave kinds, bootstrap and stage_count out, or make keys of "ckks"'
+                raise WrongParams(op, "a set with a bootstrap", f"`{self.name}`", remedy)
+            bootstrap = None
         self.slots = slots_of(op, slots, found.slots, 1 if bootstrap is None else 2)
         self.compact, self.form = compact, form_of(op, compact)
         first = "lossy" if "slots_first" in self.name else "regular"
@@ -127,6 +135,14 @@ class Plan:
         threads = _values.count(op, "threads", threads)
         self.context = _native.CkksContext(self.name, bool(allow_insecure), threads, bool(compact))
         self.programs = {k: self.record(k) for k in self.kinds}
+
+    def without(self) -> Exception:
+        """The refusal of a bootstrap by keys that were made for none."""
+        if not params(self.name).stage_count:
+            remedy = 'make keys of "ckks"; this set is for arithmetic alone'
+            return WrongParams("bootstrap", "a set with a bootstrap", f"`{self.name}`", remedy)
+        remedy = 'make them with bootstrap="medium"'
+        return WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
 
     def record(
         self,
@@ -198,7 +214,9 @@ class Plan:
         # Those of real values may be larger: they do not repeat along the slots.
         real = [self.record(k, values="real") for k in self.kinds if k in ("regular", "precise")]
         each = [self.context.matrix_bytes(p) for p in (*self.programs.values(), *real)]
-        return max(each) + WORK * 2 * params(self.name).slots if each else 0
+        found = params(self.name)
+        longer = max(1.0, found.log2_modulus / WORK_BITS)
+        return max(each) + int(WORK * longer) * 2 * found.slots if each else 0
 
     def note(self) -> str:
         """What the keys are for, to be written into their file."""

@@ -306,8 +306,7 @@ class Server:
         if kind is not None:
             return known("kind", kind, KINDS)
         if not self._plan.kinds:
-            remedy = 'make them with bootstrap="medium"'
-            raise WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
+            raise self._plan.without()
         return self._plan.kinds[0]
 
     def _run(
@@ -409,7 +408,8 @@ def keygen(
     `name` is that of a parameter set, or `"ckks"` for the standard set of a need: `levels` that a
     bootstrap leaves (10, 14 or 17), and the `kinds` of bootstrap. `bootstrap` is the size of its
     keys, `"small"`, `"medium"` or `"large"` (small is slower; large is faster only
-    where memory is fast), or `None` for arithmetic alone.
+    where memory is fast), or `None` for arithmetic alone, which is all of a set without a
+    bootstrap (`"ckks_n14"`).
     Vectors have `slots` values, by default all that fit; few slots take less time. `rotations`
     lists those that the server may do besides. `stage_count` as in `Server.bootstrap`.
     `compact=True` packs keys and ciphertexts in memory, residues in as few bits as they take: a

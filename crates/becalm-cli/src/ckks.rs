@@ -17,10 +17,14 @@ use std::time::Instant;
 
 /// Memory that a regular bootstrap at N = 2^16 takes with its keys, and some to spare, for each of [`KEY_SIZES`].
 const FULL_MEMORY: [usize; KEY_SIZES.len()] = [5_500_000_000, 8_000_000_000, 11_500_000_000];
+/// A set that takes less, of the regular bootstrap.
+const SMALLER: &str = "ckks_n15";
+/// The same of it.
+const SMALLER_MEMORY: [usize; KEY_SIZES.len()] = [2_000_000_000, 3_600_000_000, 6_000_000_000];
 /// Values of the sparse bootstrap, unless others are asked for.
 const SPARSE: usize = 1024;
 /// By how many bits results may miss the precision of the formulas before they are wrong: the mean, and the worst slot.
-const TOLERANCE: (f64, f64) = (2.0, 5.0);
+pub(crate) const TOLERANCE: (f64, f64) = (2.0, 5.0);
 
 /// What is to be bootstrapped, and how.
 #[derive(clap::Args, Clone)]
@@ -84,12 +88,12 @@ impl Job {
         }
     }
 
-    /// The standard set of the kind, and a toy like it.
-    fn sets(&self) -> (&'static str, &'static str) {
+    /// The standard set of the kind, and a toy like it where no smaller one is standard.
+    fn sets(&self) -> (&'static str, Option<&'static str>) {
         match self.kind.as_str() {
-            "lossy" | "sign" => ("ckks_slots_first", "ckks_toy_slots_first"),
-            "precise" => ("ckks_precise", "ckks_toy_precise"),
-            _ => ("ckks_regular", "ckks_toy_13"),
+            "lossy" | "sign" => ("ckks_slots_first", Some("ckks_toy_slots_first")),
+            "precise" => ("ckks_precise", Some("ckks_toy_precise")),
+            _ => ("ckks_regular", None),
         }
     }
 }
@@ -132,7 +136,7 @@ pub struct Report {
 }
 
 /// Runs one bootstrap and shows it, unless it is for `json`. Without a set by name: the standard one where memory suffices or `full`, else
-/// a toy.
+/// a smaller one.
 pub fn run(
     job: &Job,
     name: Option<&str>,
@@ -143,8 +147,8 @@ pub fn run(
 ) -> Result<Report> {
     job.check()?;
     let (params, job, why) = choose(job, name, full)?;
-    // Nobody asked for the toy by name.
-    params.require_secure(insecure || (name.is_none() && why.is_some()))?;
+    // Nobody asked for a toy by name.
+    params.require_secure(insecure || name.is_none())?;
     if let (Some(why), false) = (&why, json) {
         report::print(why)?;
     }
@@ -180,40 +184,37 @@ fn choose(
 ) -> Result<(&'static CkksParams, Job, Option<String>)> {
     if let Some(name) = name {
         let params = CkksParams::named(name)?;
-        if job.kind == "precise" && !params.bootstrap.is_some_and(|b| b.arcsine) {
+        if job.kind == "precise" && params.bootstrap.is_some_and(|b| !b.arcsine) {
             let (wanted, got) = ("a set with the arcsine for --kind precise", format!("`{name}`"));
             let remedy = "use --params ckks_precise, or ckks_toy_precise";
             return Err(Error::wrong_params("run", wanted, got, remedy).into());
         }
         return Ok((params, job.clone(), None));
     }
-    let (standard, toy) = job.sets();
-    let wanted = [job.size(), "small"];
-    // Another size only where none was asked for.
-    let sizes = if job.keys.is_some() { &wanted[..1] } else { &wanted[..] };
-    let memory = |size: &str| {
-        let known = KEY_SIZES.iter().zip(FULL_MEMORY).find(|((name, _), _)| *name == size);
-        known.map_or(FULL_MEMORY[1], |(_, bytes)| bytes)
+    let (standard, smaller) = job.sets();
+    // Other keys only where none were asked for.
+    let sizes = if job.keys.is_some() { vec![job.size()] } else { vec![job.size(), "small"] };
+    let place = |size: &str| KEY_SIZES.iter().position(|(name, _)| *name == size).unwrap_or(1);
+    let standard = sizes.iter().map(|size| (standard, *size, FULL_MEMORY[place(size)]));
+    let secure = sizes.iter().map(|size| (SMALLER, *size, SMALLER_MEMORY[place(size)]));
+    let mut all = standard.chain(secure.filter(|_| smaller.is_none()));
+    let first = (all.clone().next()).map_or(0, |(_, _, bytes)| bytes);
+    let chosen = all.find(|(_, _, bytes)| full || require_memory("run", *bytes).is_ok());
+    let (name, size) = match (chosen, smaller) {
+        (Some((name, size, _)), _) => (name, size),
+        (None, toy) => (toy.unwrap_or("ckks_toy_13"), job.size()),
     };
-    let fits = |size: &&&str| full || require_memory("run", memory(size)).is_ok();
-    let instead =
-        format!("N = 2^16 with {} keys takes {}", wanted[0], megabytes(memory(wanted[0])));
-    match sizes.iter().find(fits) {
-        Some(size) => {
-            let why =
-                format!("{instead}, more than is free: {size} keys instead, which take longer");
-            let job = Job { keys: Some(size.to_string()), ..job.clone() };
-            Ok((CkksParams::named(standard)?, job, (*size != wanted[0]).then_some(why)))
-        }
-        None => {
-            let params = CkksParams::named(toy)?;
-            let why = format!(
-                "{instead}, more than is free: N = 2^{} instead, which protects nothing (--full insists)",
-                params.log2_degree
-            );
-            Ok((params, job.clone(), Some(why)))
-        }
-    }
+    let (params, taken) =
+        (CkksParams::named(name)?, Job { keys: Some(size.into()), ..job.clone() });
+    let usual = params.log2_degree == 16 && size == job.size();
+    let why = format!(
+        "N = 2^16 with {} keys takes {}, more than is free: N = 2^{} with {size} keys instead{} (--full insists)",
+        job.size(),
+        megabytes(first),
+        params.log2_degree,
+        if params.kind == Kind::Standard { "" } else { ", which protects nothing" },
+    );
+    Ok((params, taken, (!usual).then_some(why)))
 }
 
 /// The program of a job.
@@ -235,7 +236,7 @@ pub fn program(context: &Context, job: &Job) -> becalm::Result<CkksProgram> {
 }
 
 /// Values in reach of every kind: signs, which are what a precise one is for too, or points of a disc or of −1 ..= 1.
-fn message(job: &Job, slots: usize) -> Vec<Complex> {
+pub(crate) fn message(job: &Job, slots: usize) -> Vec<Complex> {
     let ramp = |j: usize| 2.0 * j as f64 / slots as f64 - 1.0;
     let value = |j: usize| match (job.kind.as_str(), job.of.as_str()) {
         ("sign", "complex") => Complex::new(sign_of(j), sign_of(j / 2)),
@@ -253,7 +254,7 @@ fn sign_of(j: usize) -> f64 {
     if j * 7 % 5 < 2 { -1.0 } else { 1.0 }
 }
 
-fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let started = Instant::now();
     Ok((work()?, started.elapsed().as_secs_f64()))
 }
@@ -291,7 +292,7 @@ fn run_session(session: &CkksSession<'_>, inputs: &[&Rlwe], steps: usize) -> Res
 }
 
 /// Mean and worst of the errors, in bits.
-fn bits<'a>(got: &[Complex], wanted: impl Iterator<Item = &'a Complex>) -> (f64, f64) {
+pub(crate) fn bits<'a>(got: &[Complex], wanted: impl Iterator<Item = &'a Complex>) -> (f64, f64) {
     let errors: Vec<f64> = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs()).collect();
     let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
     (-mean.log2(), -errors.iter().copied().fold(0.0, f64::max).log2())
@@ -414,7 +415,7 @@ fn bootstrapped(
     })
 }
 
-fn announce(
+pub(crate) fn announce(
     p: &CkksParams,
     slots: usize,
     rotations: usize,

@@ -10,6 +10,7 @@ mod doctor;
 mod estimate;
 mod files;
 pub mod gpu;
+mod levelled;
 mod noise;
 mod paper;
 mod params;

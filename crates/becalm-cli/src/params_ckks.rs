@@ -3,7 +3,7 @@
 use crate::report::{self, facts, megabytes, table};
 use anyhow::Result;
 use becalm::bootstrap::ckks::{KEY_SIZES, Settings, lossy, regular};
-use becalm::ckks::Context;
+use becalm::ckks::{Context, Needs};
 use becalm::params::{CkksParams, Kind};
 use serde_json::{Value, json};
 
@@ -33,17 +33,20 @@ pub fn list() -> Result<()> {
         ]
     };
     let rows: Vec<Vec<String>> = CkksParams::all().iter().map(row).collect();
-    let levels =
-        "levels are what a bootstrap leaves; `becalm params NAME` tells the size of the keys";
+    let levels = "levels are what a bootstrap leaves, or all of a set without one; `becalm params NAME` tells the size of the keys";
     report::print(&format!("\nCKKS: vectors of numbers; {levels}\n"))?;
     report::print(&table(&head, &rows))
 }
 
-/// Bytes stored and in memory of the keys of the set's usual bootstrap, of each size.
+/// Bytes stored and in memory of the keys of the set's usual bootstrap, of each size; of those for products in a set without.
 fn keys(p: &'static CkksParams) -> Result<Vec<(&'static str, usize, usize)>> {
-    let Some(b) = p.bootstrap else { return Ok(vec![]) };
     // Nothing is encrypted.
     let context = Context::new(p, true)?;
+    let Some(b) = p.bootstrap else {
+        let needs = Needs::default();
+        let (stored, memory) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));
+        return Ok(vec![("products", stored, memory)]);
+    };
     let size = |(name, baby): (&'static str, usize)| {
         let settings = Settings { baby, ..Settings::default() };
         let made = if b.slots_first { lossy } else { regular };
@@ -65,6 +68,7 @@ pub fn describe(p: &'static CkksParams, as_text_json: bool) -> Result<()> {
         return report::json(&value);
     }
     let kind = if p.kind == Kind::Standard { "standard" } else { "a toy, which protects nothing" };
+    let left = if p.bootstrap.is_some() { ", which a bootstrap leaves" } else { "" };
     let mut rows = vec![
         ("set", format!("{} of CKKS ({kind})", p.name)),
         ("security", format!("{:.1} bits ({})", p.security_bits, p.security_source)),
@@ -73,8 +77,8 @@ pub fn describe(p: &'static CkksParams, as_text_json: bool) -> Result<()> {
         (
             "levels",
             format!(
-                "{} at the scale 2^{}, which a bootstrap leaves; 2^{} at level 0, modulo 2^{}",
-                p.levels, p.scale_bits, p.base_scale_bits, p.base_bits
+                "{} at the scale 2^{}{}; 2^{} at level 0, modulo 2^{}",
+                p.levels, p.scale_bits, left, p.base_scale_bits, p.base_bits
             ),
         ),
     ];
@@ -86,6 +90,8 @@ pub fn describe(p: &'static CkksParams, as_text_json: bool) -> Result<()> {
             b.stage_count
         );
         rows.push(("bootstrap", text));
+    } else {
+        rows.push(("bootstrap", "none: arithmetic alone, down to level 0".into()));
     }
     let size = |(name, stored, memory): &(&str, usize, usize)| {
         format!("{name}: {} stored, {} in memory", megabytes(*stored), megabytes(*memory))

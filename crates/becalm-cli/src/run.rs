@@ -2,6 +2,7 @@
 
 use crate::apps;
 use crate::ckks;
+use crate::levelled;
 use crate::report::{self, facts, megabytes, milliseconds};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Evaluator};
@@ -86,6 +87,10 @@ pub fn run(args: &Args) -> Result<()> {
         let params = allowed(args)?;
         return apps::run(app, params, args.threads, args.allow_insecure, args.json);
     }
+    if let Some(params) = without_bootstrap(args) {
+        params.require_secure(args.allow_insecure)?;
+        return levelled::run(params, &args.ckks, &Cpu::new(args.threads)?, args.json);
+    }
     let tfhe = tfhe.then(|| bootstraps(args, allowed(args)?)).transpose()?;
     let ckks = ckks.then(|| run_ckks(args, tfhe.is_some())).transpose()?;
     match (&tfhe, &ckks) {
@@ -100,6 +105,12 @@ pub fn run(args: &Args) -> Result<()> {
         bail!("{} of {} results are wrong", r.wrong, r.checked);
     }
     ckks.as_ref().map_or(Ok(()), ckks::require_right)
+}
+
+/// The set of CKKS that is asked for, if it has no bootstrap.
+fn without_bootstrap(args: &Args) -> Option<&'static CkksParams> {
+    let params = CkksParams::named(args.params.as_deref()?).ok()?;
+    params.bootstrap.is_none().then_some(params)
 }
 
 /// The set of TFHE.

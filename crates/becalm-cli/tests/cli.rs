@@ -95,7 +95,7 @@ fn params_of_ckks_are_listed_described_estimated_and_suggested() {
     let all = all.as_array().unwrap().clone();
     let of = |scheme: &str| all.iter().filter(|p| p["scheme"] == scheme).count();
     assert_eq!(of("tfhe") + of("ckks"), all.len());
-    assert!(of("ckks") == 11 && of("tfhe") > 40);
+    assert!(of("ckks") == 16 && of("tfhe") > 40);
     let one: serde_json::Value =
         serde_json::from_str(&f.succeed("params ckks_toy_12 --json")).unwrap();
     let bytes = |size: &str| one["keys"][size]["stored_bytes"].as_u64().unwrap();
@@ -121,6 +121,33 @@ fn params_of_ckks_are_listed_described_estimated_and_suggested() {
     assert!(f.refuse("run --scheme ckks --params tfhe_2_3").contains("`tfhe_2_2`"));
     let says = f.refuse("keygen --params ckks_toy_12");
     assert!(says.contains("a set of CKKS") && says.contains("--scheme ckks"), "{says}");
+}
+
+/// Sets for arithmetic alone say so, and run as what they are.
+#[test]
+fn sets_of_ckks_without_a_bootstrap_multiply() {
+    let f = Folder::new("levelled");
+    let text = f.succeed("params ckks_n14");
+    for wanted in ["none: arithmetic alone", "8 at the scale 2^41;", "products: ", "129.8"] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    let one: serde_json::Value =
+        serde_json::from_str(&f.succeed("params ckks_n14 --json")).unwrap();
+    assert!(one["bootstrap"].is_null() && one["keys"]["products"]["stored_bytes"].is_u64());
+    assert!(f.succeed("params ckks_n15").contains("3 stages in each transform, 7 levels"));
+    let report = f.succeed("run --scheme ckks --params ckks_n13 --json");
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let steps = report["steps"].as_array().unwrap();
+    assert!(report["right"] == true && steps.len() == 6, "{report}");
+    assert!(steps[5]["level"] == 0 && steps[5]["what"] == "power 5", "{report}");
+    let text = f.succeed("run --scheme ckks --params ckks_n12");
+    for wanted in ["keys to make", "rotated by 1", "power 2", "no bootstrap", "all right"] {
+        assert!(text.contains(wanted), "{text}");
+    }
+    for option in ["--kind sparse", "--keys small", "--of real", "--compact", "--kind precise"] {
+        let says = f.refuse(&format!("run --scheme ckks --params ckks_n12 {option}"));
+        assert!(says.contains("`ckks_n12`") && says.contains("a set with a bootstrap"), "{says}");
+    }
 }
 
 #[test]

@@ -383,12 +383,12 @@ fn slots_of(fft: &Plan) -> Vec<(usize, usize)> {
     slots.collect()
 }
 
-/// Cuts words into ranges of at most `bits`.
+/// Cuts words into ranges of at most `bits`, or of one word where it has more: primes are near the bits of a set, on either side.
 fn digits(words: &[u64], bits: f64) -> Vec<Range<usize>> {
     let (mut out, mut start, mut sum) = (vec![], 0, 0.0);
     for (i, p) in words.iter().enumerate() {
         let log2 = (*p as f64).log2();
-        if sum + log2 > bits {
+        if i > start && sum + log2 > bits {
             out.push(start..i);
             (start, sum) = (i, 0.0);
         }

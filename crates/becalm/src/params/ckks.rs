@@ -20,7 +20,7 @@ pub const NOISE_STD: f64 = 3.19;
 pub struct CkksBootstrap {
     /// Factors of each of the two homomorphic Fourier transforms: levels that each consumes.
     pub stage_count: usize,
-    /// Bits of a level of CoeffsToSlots in the mean: those above the lowest have 50, the lowest has the rest.
+    /// Bits of a level of CoeffsToSlots in the mean: those above the lowest have no more than 50, the lowest has the rest.
     pub coeffs_to_slots_bits: f64,
     /// Bits of a level of EvalMod, and of the scale there.
     pub eval_mod_bits: f64,
@@ -71,7 +71,7 @@ pub struct CkksParams {
     pub base_bits: f64,
     /// log2 of the scale of a message at level 0: `base_bits` less what EvalMod needs between message and modulus.
     pub base_scale_bits: f64,
-    /// Levels of the user: what a bootstrap leaves.
+    /// Levels of the user: what a bootstrap leaves, or all there are in a set without.
     pub levels: usize,
     /// log2 of the scale at the levels of the user above 0.
     pub scale_bits: f64,
@@ -156,6 +156,82 @@ const SLOTS_FIRST: CkksParams = CkksParams {
     ..REGULAR
 };
 
+/// A smaller bootstrap, for which N = 2^15 has room: steps of EvalMod and CoeffsToSlots are one word each, and with an ephemeral
+/// secret of weight 24 degree 62 and one doubling do, a level less than degree 30 and three. Its own key of 90 bits keeps that secure.
+const N15: CkksParams = CkksParams {
+    name: "ckks_n15",
+    log2_degree: 15,
+    base_bits: 40.0,
+    base_scale_bits: 32.0,
+    levels: 5,
+    scale_bits: 32.0,
+    special_bits: 100.0,
+    bootstrap: Some(CkksBootstrap {
+        coeffs_to_slots_bits: 45.0,
+        eval_mod_bits: 50.0,
+        slots_to_coeffs_bits: 27.0,
+        last_bits: 50.0,
+        degree: 62,
+        doublings: 1,
+        range: 12,
+        ephemeral_weight: 24,
+        ephemeral_words: 1,
+        ..BOOTSTRAP
+    }),
+    security_bits: 128.3,
+    ..REGULAR
+};
+
+/// The regular bootstrap in the largest ring: two digits, and four stages, whose matrices are half as large as those of three.
+const N17: CkksParams = CkksParams {
+    name: "ckks_n17",
+    log2_degree: 17,
+    levels: 32,
+    special_bits: 1180.0,
+    bootstrap: Some(CkksBootstrap { stage_count: 4, slots_to_coeffs_bits: 40.0, ..BOOTSTRAP }),
+    security_bits: 128.6,
+    ..REGULAR
+};
+
+/// A set for arithmetic alone. P is some bits more than any digit, so that a key switch adds less than the rounding after it.
+const LEVELLED: CkksParams = CkksParams { bootstrap: None, ..REGULAR };
+
+const N12: CkksParams = CkksParams {
+    name: "ckks_n12",
+    log2_degree: 12,
+    base_bits: 35.0,
+    base_scale_bits: 30.0,
+    levels: 1,
+    scale_bits: 31.0,
+    special_bits: 39.0,
+    security_bits: 128.9,
+    ..LEVELLED
+};
+
+const N13: CkksParams = CkksParams {
+    name: "ckks_n13",
+    log2_degree: 13,
+    base_bits: 40.0,
+    base_scale_bits: 33.0,
+    levels: 4,
+    scale_bits: 33.0,
+    special_bits: 42.0,
+    security_bits: 128.2,
+    ..LEVELLED
+};
+
+const N14: CkksParams = CkksParams {
+    name: "ckks_n14",
+    log2_degree: 14,
+    base_bits: 47.0,
+    base_scale_bits: 41.0,
+    levels: 8,
+    scale_bits: 41.0,
+    special_bits: 50.0,
+    security_bits: 129.8,
+    ..LEVELLED
+};
+
 /// `like` in a ring too small to be secure.
 const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksParams {
     let source = "none: N is too small for the modulus";
@@ -169,12 +245,17 @@ const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksPara
     }
 }
 
-static TABLE: [CkksParams; 11] = [
+static TABLE: [CkksParams; 16] = [
     REGULAR,
     LEVELS_14,
     LEVELS_17,
     PRECISE,
     SLOTS_FIRST,
+    N12,
+    N13,
+    N14,
+    N15,
+    N17,
     toy("ckks_toy_12", 12, REGULAR),
     toy("ckks_toy_13", 13, REGULAR),
     toy("ckks_toy_14_levels", 12, LEVELS_14),
@@ -228,9 +309,10 @@ impl CkksParams {
             bits.push(b.last_bits);
             bits.extend(vec![b.eval_mod_bits; b.eval_mod_levels() - 1]);
             // One word each: what a step lacks the scale gains.
-            let above = b.stage_count - 1;
-            bits.push(b.coeffs_to_slots_bits * b.stage_count as f64 - 50.0 * above as f64);
-            bits.extend(vec![50.0; above]);
+            let (above, mean) = (b.stage_count - 1, b.coeffs_to_slots_bits);
+            let step = mean.min(50.0);
+            bits.push(mean * b.stage_count as f64 - step * above as f64);
+            bits.extend(vec![step; above]);
         }
         bits
     }

@@ -33,6 +33,14 @@ pub(super) struct Sine {
     pub(super) cosine: Chebyshev,
     /// Square mean over the I that a sparse secret gives.
     pub(super) error: f64,
+    /// What an error of 2u² − 1 is multiplied by, square mean over the same.
+    pub(super) slope: f64,
+}
+
+/// |d sin 2πt / d(2u² − 1)| = 2π·span²·|sin 2πx|/4|x| at x = t − 1/4 = span·u: large where u is near 0.
+fn slope(b: &CkksBootstrap, x: f64) -> f64 {
+    let sinc = if x.abs() < 1e-9 { TAU } else { (TAU * x).sin().abs() / x.abs() };
+    TAU * span(b).powi(2) / 4.0 * sinc
 }
 
 impl Sine {
@@ -52,8 +60,15 @@ impl Sine {
                 weights.push(probability(i, b.ephemeral_weight).sqrt().max(FLOOR));
             }
         }
-        let mut sine = Sine { cosine: Chebyshev(least_squares(&rows, &weights)), error: 0.0 };
+        let cosine = Chebyshev(least_squares(&rows, &weights));
+        let mut sine = Sine { cosine, error: 0.0, slope: 0.0 };
         sine.error = sine.measured(b, centers, width).0;
+        let all = (-range..=range).flat_map(|i| centers.iter().map(move |c| (i, c)));
+        let square = |(i, c): (i64, &f64)| {
+            let share = probability(i, b.ephemeral_weight) / centers.len() as f64;
+            slope(b, i as f64 + c - 0.25).powi(2) * share
+        };
+        sine.slope = all.map(square).sum::<f64>().sqrt();
         sine
     }
 

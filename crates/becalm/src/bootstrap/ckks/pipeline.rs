@@ -15,7 +15,7 @@ use crate::program::ckks::{Added, CkksProgram};
 use crate::{Error, Result};
 use std::f64::consts::TAU;
 
-/// Least bits of the entries of a matrix of SlotsToCoeffs.
+/// Least bits of the entries of a matrix of SlotsToCoeffs, unless the stages of a set have fewer.
 const LEAST_BITS: f64 = 31.0;
 /// Least bits of a scale within EvalMod.
 const LEAST_SCALE: f64 = 56.0;
@@ -115,8 +115,9 @@ impl<'a> Pipeline<'a> {
         if widest > MOST_LAYERS && layers + widest + 1 > MOST_ENTRIES {
             return false;
         }
-        // The arcsine needs the steps of EvalMod as they are.
-        if self.b.arcsine && stages > self.b.stage_count {
+        // The arcsine and the polynomial need the steps of EvalMod as they are; doublings, the last of it, can do with less.
+        let spare = if self.b.arcsine { 0 } else { self.b.doublings };
+        if stages > self.b.stage_count + spare {
             return false;
         }
         let Some(end) = self.raised_level(stages).checked_sub(stages + self.b.eval_mod_levels())
@@ -152,15 +153,19 @@ impl<'a> Pipeline<'a> {
         (1..=doublings).rev().fold(bits, |s, i| 2.0 * s - self.context.step(end + i).log2())
     }
 
+    /// Bits of the entries of `stages` matrices of SlotsToCoeffs from level `end` to `level`.
+    fn entry_bits(&self, level: usize, end: usize, stages: usize) -> f64 {
+        let scale = self.context.scale(level).map_or(0.0, f64::log2);
+        let over = self.natural_scale(end) - scale;
+        (self.bits(level, end) - over) / stages as f64
+    }
+
     /// The level of the result of SlotsToCoeffs from level `end`, the highest at which the matrices keep their bits.
     fn landing(&self, end: usize, stages: usize) -> Option<usize> {
-        let highest = self.context.params().levels.min(end.checked_sub(stages)?);
-        let fits = |level: &usize| {
-            let scale = self.context.scale(*level).map_or(0.0, f64::log2);
-            let over = self.natural_scale(end) - scale;
-            (self.bits(*level, end) - over) / stages as f64 >= LEAST_BITS
-        };
-        (1..=highest).rev().find(fits)
+        let (levels, own) = (self.context.params().levels, self.b.stage_count);
+        let least = LEAST_BITS.min(self.entry_bits(levels, levels + own, own));
+        let highest = levels.min(end.checked_sub(stages)?);
+        (1..=highest).rev().find(|level| self.entry_bits(*level, end, stages) >= least)
     }
 
     /// Matrices from `src` on, a level each: the scale becomes `scale` in the end, and entries have the same scale in all.
@@ -303,7 +308,7 @@ impl<'a> Pipeline<'a> {
     ) -> Added {
         let rounding = |scale: f64| self.context.rounding(scale);
         let outputs = self.program.outputs().first().map_or(base, |r| self.program.reg(*r).scale);
-        let inside = sine.error.hypot(rounding(self.b.eval_mod_bits.exp2()) * 16.0) * spread;
+        let inside = sine.error.hypot(rounding(self.b.eval_mod_bits.exp2()) * sine.slope) * spread;
         let fixed = inside.hypot(2.0 * rounding(base)).hypot(2.0 * rounding(outputs));
         Added { fixed, bend, slots, power }
     }

@@ -39,11 +39,11 @@ pub struct Plan {
 
 impl Plan {
     /// The plan for polynomials of `size` = N coefficients on `level`, made once and shared. N is a power of two in
-    /// 256..=65536; the processor must have the level.
+    /// 256..=131072; the processor must have the level.
     pub fn get(size: usize, level: Level) -> Result<Arc<Plan>> {
         static PLANS: Mutex<BTreeMap<(usize, Level), Arc<Plan>>> = Mutex::new(BTreeMap::new());
-        if !size.is_power_of_two() || !(256..=65536).contains(&size) {
-            let wanted = "a power of two in 256..=65536 coefficients";
+        if !size.is_power_of_two() || !(256..=131072).contains(&size) {
+            let wanted = "a power of two in 256..=131072 coefficients";
             return Err(Error::bad_input(
                 "fft",
                 wanted,

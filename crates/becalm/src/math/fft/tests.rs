@@ -20,7 +20,7 @@ fn exact(a: &[i64], b: &[i64], j: usize) -> i128 {
 #[test]
 fn products_are_exact_to_double_precision() {
     for &level in Level::available() {
-        for log2 in 8..=16 {
+        for log2 in 8..=17 {
             let n = 1usize << log2;
             let plan = Plan::get(n, level).unwrap();
             let mut next = noise(n as u64);
@@ -51,7 +51,7 @@ fn products_are_exact_to_double_precision() {
 #[test]
 fn values_are_those_at_the_named_roots() {
     for &level in Level::available() {
-        for n in [256, 512, 1024, 4096, 16384] {
+        for n in [256, 512, 1024, 4096, 16384, 131072] {
             let plan = Plan::get(n, level).unwrap();
             // X^shift takes the value e^(iπ·shift·(4u+1)/N) at the root number u.
             for shift in [0, 1, 5, n / 2, n - 1] {
@@ -93,7 +93,7 @@ fn inverse_undoes_forward() {
 
 #[test]
 fn unsupported_sizes_are_typed_errors() {
-    for size in [0, 128, 1000, 131072] {
+    for size in [0, 128, 1000, 262144] {
         assert_eq!(
             Plan::get(size, Level::Portable).err().expect("no such plan").kind(),
             "bad_input"

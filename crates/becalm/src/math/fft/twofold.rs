@@ -8,7 +8,7 @@ use super::vector::Vector;
 use std::ops::{Add, Mul, Sub};
 
 /// From a high part to its low part in memory, in doubles: no polynomial and no table of twiddles is longer.
-pub(crate) const OFFSET: usize = 1 << 17;
+pub(crate) const OFFSET: usize = 1 << 18;
 
 /// `high + low`
 #[derive(Clone, Copy)]

@@ -495,8 +495,15 @@ mod tests {
     /// Random and extreme residues come back, at every level, with all values within p.
     #[test]
     fn backward_inverts_forward() {
-        for (size, bits) in [(128, 27.0), (4096, 50.0), (8192, 50.0), (32768, 49.0), (65536, 50.0)]
-        {
+        let sizes = [
+            (128, 27.0),
+            (4096, 50.0),
+            (8192, 50.0),
+            (32768, 49.0),
+            (65536, 50.0),
+            (1 << 17, 50.0),
+        ];
+        for (size, bits) in sizes {
             let p = prime::nearest(f64::exp2(bits), 2 * size as u64, &[]).unwrap();
             let word = Word::new(p, size);
             let largest = vec![p as f64; size];
