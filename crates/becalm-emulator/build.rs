@@ -57,6 +57,8 @@ fn compiler() -> cc::Build {
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").opt_level(2).debug(false).flag("-ffp-contract=off");
     build.include("emulator").include(KERNELS);
+    // No ring uses all of the arithmetic.
+    build.flag("-Wno-unused-function");
     #[cfg(target_arch = "x86_64")]
     if std::env::var("HOST") == std::env::var("TARGET") && is_x86_feature_detected!("fma") {
         build.flag("-mfma").flag("-mavx2");

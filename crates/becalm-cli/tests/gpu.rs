@@ -72,7 +72,7 @@ fn what_is_not_recorded_is_said() {
 #[test]
 fn a_gpu_is_checked_then_measured() {
     let gpu = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
-    let plan = plan(&["toy_1_1_multi_bit_2", "toy_boolean", "paper_n800"], 300, 4, 3);
+    let plan = plan(&["toy_1_1_multi_bit_2", "toy_boolean", "tfhe_4_4"], 300, 4, 3);
     let found = measure(&gpu, &plan, &mut forget).unwrap().with_micro(gpu.micro(3));
     let path = std::env::temp_dir().join(format!("becalm-gpu-{}.json", std::process::id()));
     conclude(&found, Some(&path)).unwrap();
@@ -97,7 +97,7 @@ fn a_gpu_is_checked_then_measured() {
             assert_eq!(batches, if whole { vec![1, 2, 4] } else { vec![] }, "{case}: {set}");
         }
     }
-    assert!(sets[2]["refused"].as_str().unwrap().contains("16384"), "{}", sets[2]);
+    assert!(sets[2]["refused"].as_str().unwrap().contains("65536"), "{}", sets[2]);
     // The command names its own flags.
     assert!(sets[2]["refused"].as_str().unwrap().contains("--device cpu"), "{}", sets[2]);
     assert_eq!(sets[0]["failed"], serde_json::Value::Null);
@@ -190,7 +190,7 @@ fn a_set_that_fails_leaves_the_others() {
     let failed = found.sets.iter().filter(|set| set.failed.is_some()).count();
     assert!(failed >= 1 && found.sets.len() == 2, "{found:?}");
     assert!(conclude(&found, None).unwrap_err().to_string().contains("told to go"));
-    let none = measured(Emulated::new(0), ["paper_n800", "tfhe_4_4"]).unwrap();
+    let none = measured(Emulated::new(0), ["tfhe_3_3_extended", "tfhe_4_4"]).unwrap();
     assert!(conclude(&none, None).unwrap_err().to_string().contains("nothing was measured"));
     // A name that is none is said before anything is measured.
     assert!(measured(Emulated::new(0), ["toy_1_1", "toy_9_9"]).is_err());

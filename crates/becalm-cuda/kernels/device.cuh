@@ -15,6 +15,12 @@ __device__ __forceinline__ T* shared_memory() {
   extern __shared__ __align__(128) unsigned char becalm_shared[];
   return reinterpret_cast<T*>(becalm_shared);
 }
+/// A word that others change by atomic operations meanwhile.
+__device__ __forceinline__ u64 read_atomic(const u64* at) {
+  u64 word;
+  asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(word) : "l"(at) : "memory");
+  return word;
+}
 /// bar.sync of `threads` threads, a multiple of 32; `id` from 1 to 15.
 __device__ __forceinline__ void named_barrier(unsigned id, unsigned threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

@@ -15,6 +15,17 @@ constexpr u64 P = 0xFFFFFFFF00000001ull, EPSILON = 0xFFFFFFFFull;
 /// A residue modulo p. One coefficient, or one value of a transform.
 struct Word {
   u64 v;
+#ifdef BECALM_PLANTS
+  // The compiler tells the race check of assignments. A word that is copied as a whole into a call's argument or out of its
+  // result is none; one that is copied by these is.
+  Word() = default;
+  explicit Word(u64 v) : v(v) {}
+  Word(const Word& a) : v(a.v) {}
+  Word& operator=(const Word& a) {
+    v = a.v;
+    return *this;
+  }
+#endif
 };
 typedef Word Value;
 typedef Word Coefficient;
@@ -90,6 +101,8 @@ INLINE_ON_GPU Power first_factor(int i) {
 }
 /// ψ^(−N/4)
 INLINE_ON_GPU Power eighth_back() { return Power{168}; }
+/// ψ^(−ρN/8), for values of this type.
+INLINE_ON_GPU Power sixteenth_back(const Word&, int rho) { return Power{(192 - 12 * rho) % 192}; }
 INLINE_ON_GPU Word minus_one(Word a) { return a - word(1); }
 
 /// A word of a ciphertext or a key, and back.

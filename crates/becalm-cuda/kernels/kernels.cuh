@@ -9,7 +9,7 @@
 #include "rotate.cuh"
 
 /// Shared memory of an SM: 227 KiB, and 99 KiB where doubles are slow.
-constexpr int SM_BYTES = EXACT ? 101376 : 232448;
+constexpr int SM_BYTES = EXACT ? 101376 : MOST_SHARED;
 /// Blocks of `bytes` shared memory that an SM takes, at most `most`, at least 1.
 __device__ constexpr int blocks_for(int bytes, int most) {
   const int fit = SM_BYTES / (bytes + 1024);
@@ -31,8 +31,8 @@ KERNEL void __launch_bounds__(256) becalm_sample_extract(const Extraction* extra
 KERNEL void __launch_bounds__(THREADS, 1)
     becalm_rotate_cluster(Coefficient* acc, const Value* key, u64 job_stride, const u32* exponents, u32 width, u32 steps, u32 jobs,
                           const Value* table) {
-  // Residues leave no registers for the factors of the transforms.
-  rotate_steps<COLUMNS, 1, !EXACT>(acc, key, job_stride, exponents, width, steps, jobs, table);
+  // Residues leave no registers for the factors of the transforms, nor do a thousand threads.
+  rotate_steps<COLUMNS, 1, !EXACT && !RotateLayout<COLUMNS, 1>::FAR>(acc, key, job_stride, exponents, width, steps, jobs, table);
 }
 #endif
 

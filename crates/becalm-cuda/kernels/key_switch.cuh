@@ -48,7 +48,8 @@ struct KeySwitchSum<u64> {
   }
   __device__ __forceinline__ void store(u64* out) const {
     const Word sum = from_signed(low) + shifted(from_signed(high), 32);
-    u64 seen = *out, wanted;
+    // Other blocks add to the same word.
+    u64 seen = read_atomic(out), wanted;
     do {
       wanted = seen;
       seen = atomicCAS(out, wanted, (word(wanted) - sum).v);

@@ -56,6 +56,9 @@ __device__ void sample_extract(const Extraction* extractions, const Coefficient*
   }
 }
 
+/// Shared memory that a block may have where there are clusters and doubles are fast: 227 KiB.
+constexpr int MOST_SHARED = 232448;
+
 /// The layout of a block that rotates: which threads and what shared memory a column has.
 template <int CLUSTER, int JOBS>
 struct RotateLayout {
@@ -64,11 +67,15 @@ struct RotateLayout {
   /// With the block's barrier in each inverse transform one mailbox is enough: see `rotate_steps`.
   static constexpr bool BLOCK_EXCHANGE = CLUSTER == 1 && THREADS > 32;
   static constexpr int MAILBOXES = BLOCK_EXCHANGE ? 1 : 2;
-  static constexpr int MAIL = LEVEL * M, EXCHANGE_AT = MAILBOXES * MAIL, KEEP_AT = EXCHANGE_AT + M;
-  /// Whether the accumulator lies in shared memory: a classic step turns it, and a large block wants the registers.
-  static constexpr bool KEPT = CLASSIC || CLUSTER == 1;
-  /// Values of a column.
-  static constexpr int COLUMN = KEEP_AT + (KEPT ? M : 0);
+  static constexpr int MAIL = LEVEL * M;
+  /// Whether a column has no room for its mailboxes beside a transform: then they lie in global memory, behind the
+  /// accumulators of all jobs, and the accumulator stays in its place.
+  static constexpr bool FAR = CLUSTER > 1 && i64(MAILBOXES * LEVEL + 1 + CLASSIC) * M * int(sizeof(Value)) > MOST_SHARED;
+  static constexpr int EXCHANGE_AT = FAR ? 0 : MAILBOXES * MAIL, KEEP_AT = EXCHANGE_AT + M;
+  /// Whether the accumulator lies in memory: a classic step turns it, and a large block wants the registers.
+  static constexpr bool KEPT = CLASSIC || CLUSTER == 1 || FAR;
+  /// Values of a column in shared memory.
+  static constexpr int COLUMN = KEEP_AT + (KEPT && !FAR ? M : 0);
   static constexpr int BYTES = COLUMNS_HERE * COLUMN * int(sizeof(Value));
   static_assert(CLUSTER == 1 || (CLUSTER == COLUMNS && JOBS == 1), "a block for a column, or for all");
 };
@@ -81,25 +88,33 @@ __device__ __forceinline__ Value kept_point(const Coefficient* polynomial, int j
   return gather(j, [&](int at) { return polynomial[at]; });
 }
 
-/// Σ over rows of mail times key, for one column: rows of one column from its mailbox.
+/// Σ over rows of mail times key, for one column: rows of one column from its mailbox. `FEW`: registers are few.
+template <bool FEW>
 __device__ __forceinline__ void multiply(Value* sum, const Value* mail, const Value* key, int row_column, int column,
                                          int t) {
-  UNROLL for (int l = 0; l < LEVEL; l++) {
+  auto level = [&](int l) {
     const Value* polynomial = key + ((l * COLUMNS + row_column) * COLUMNS + column) * M + t;
     UNROLL for (int r = 0; r < POINTS; r++) {
       sum[r] = multiply_add(mail[l * M + r * THREADS + t], read(&polynomial[r * THREADS]), sum[r]);
     }
+  };
+  if (FEW) {
+    LOOP
+    for (int l = 0; l < LEVEL; l++) level(l);
+  } else {
+    UNROLL for (int l = 0; l < LEVEL; l++) level(l);
   }
 }
 
 /// `steps` steps of the accumulators in `acc`. `key`: [step][level][row][column][M] in the order of the transforms, the GGSW
 /// of a classic step or the job's bundle; `job_stride`: values between the keys of two jobs, 0 for classic. `exponents`: the
-/// first of these steps for job 0, `width` from job to job. Grid: ⌈jobs/JOBS⌉·CLUSTER blocks.
+/// first of these steps for job 0, `width` from job to job. Grid: ⌈jobs/JOBS⌉·CLUSTER blocks. Where the layout is FAR two
+/// mailboxes for each column lie behind the `jobs` accumulators.
 template <int CLUSTER, int JOBS, bool KEEP>
 __device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key, u64 job_stride, const u32* exponents, u32 width,
                                              u32 steps, u32 jobs, const Value* table) {
   using Layout = RotateLayout<CLUSTER, JOBS>;
-  static_assert(Layout::BYTES <= 232448, "the shared memory of a block");
+  static_assert(Layout::BYTES <= MOST_SHARED, "the shared memory of a block");
   static_assert(Layout::COLUMNS_HERE <= 15 || THREADS == 32, "a named barrier for each column");
   const int t = threadIdx.x % THREADS, slot = threadIdx.x / THREADS;
   int column = slot % COLUMNS;
@@ -109,8 +124,10 @@ __device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key,
   Value* const block = shared_memory<Value>();
   Value* const mine = block + slot * Layout::COLUMN;
   Value* const exchange = mine + Layout::EXCHANGE_AT;
-  Coefficient* const kept = reinterpret_cast<Coefficient*>(mine + Layout::KEEP_AT);
   Coefficient* const home = acc + (u64(job) * COLUMNS + column) * N;
+  Coefficient* const kept = Layout::FAR ? home : reinterpret_cast<Coefficient*>(mine + Layout::KEEP_AT);
+  // Mailboxes of the job's first column.
+  Value* const far = reinterpret_cast<Value*>(acc + u64(jobs) * COLUMNS * N) + u64(job) * COLUMNS * 2 * Layout::MAIL;
   const Twiddles<KEEP> twiddles(table, t);
   key += job * job_stride;
   exponents += u64(job) * width;
@@ -134,14 +151,21 @@ __device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key,
       if (Layout::KEPT) keep(kept, a, t);
     }
     const int box = Layout::MAILBOXES == 2 ? (step & 1) * Layout::MAIL : 0;
-    Value* const mail = mine + box;
+    Value* const mail = (Layout::FAR ? far + column * 2 * Layout::MAIL : mine) + box;
     Value z[POINTS];
-    UNROLL for (int l = LEVEL - 1; l >= 0; l--) {
+    auto send = [&](int l) {
       UNROLL for (int r = 0; r < POINTS; r++) z[r] = take_digit(rest[r], l);
       // The last transform's leaves were read from anywhere in `exchange`.
       if (l < LEVEL - 1 && !planted<10>()) column_barrier(slot);
       transform(z, exchange, twiddles, t, slot);
       UNROLL for (int r = 0; r < POINTS; r++) mail[l * M + r * THREADS + t] = z[r];
+    };
+    // Where registers are few the digits of one level at a time.
+    if (Layout::FAR) {
+      LOOP
+      for (int l = LEVEL - 1; l >= 0; l--) send(l);
+    } else {
+      UNROLL for (int l = LEVEL - 1; l >= 0; l--) send(l);
     }
     // What a thread has written itself it may read before the others are there. The order is the same on every path, and so
     // are the sums.
@@ -150,15 +174,16 @@ __device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key,
       const Value* polynomial = key + column * (COLUMNS + 1) * M + t;
       UNROLL for (int r = 0; r < POINTS; r++) sum[r] = z[r] * read(&polynomial[r * THREADS]);
     } else {
-      multiply(sum, mail, key, column, column, t);
+      multiply<Layout::FAR>(sum, mail, key, column, column, t);
     }
     if (CLUSTER == 1 && !planted<6>()) __syncthreads();
     if (CLUSTER > 1 && !planted<5>()) cluster_wait();
     UNROLL for (int other = 1; other < COLUMNS; other++) {
       const int from = column + other < COLUMNS ? column + other : column + other - COLUMNS;
       const Value* theirs = block + (CLUSTER > 1 ? 0 : slot - column + from) * Layout::COLUMN + box;
-      if (CLUSTER > 1) theirs = map_shared(theirs, from);
-      multiply(sum, theirs, key, from, column, t);
+      if (Layout::FAR) theirs = far + from * 2 * Layout::MAIL + box;
+      else if (CLUSTER > 1) theirs = map_shared(theirs, from);
+      multiply<Layout::FAR>(sum, theirs, key, from, column, t);
     }
     if (CLUSTER > 1 && planted<5>()) cluster_wait();
     // BLOCK_EXCHANGE: when a thread leaves this transform all have read the mail.

@@ -18,5 +18,5 @@ constexpr int GGSWS = CLASSIC ? 1 : BECALM_GROUP_GGSWS;
 /// Points of a polynomial that a thread holds in registers, and threads of a polynomial: at least a warp.
 constexpr int LOG2_POINTS = (LOG2_N >= 9 ? 3 : 2) + (EXACT ? 1 : 0), POINTS = 1 << LOG2_POINTS;
 constexpr int THREADS = M / POINTS;
-static_assert(LOG2_N >= 8 && LOG2_N <= 11, "polynomials of 256 to 2048 coefficients");
+static_assert(LOG2_N >= 8 && LOG2_N <= 14, "polynomials of 256 to 16384 coefficients");
 static_assert(BASE_LOG * LEVEL <= (EXACT ? 62 : 48), "digits that the arithmetic holds");

@@ -21,6 +21,7 @@
 constexpr int PASSES = (LOG2_M + LOG2_POINTS - 1) / LOG2_POINTS;
 /// Levels of the last pass; it works on POINTS/2^LAST blocks at once.
 constexpr int LAST = LOG2_M - (PASSES - 1) * LOG2_POINTS;
+static_assert(LAST <= (EXACT ? 4 : 3), "levels that `join_first` has");
 /// Twiddle factors of a pass in a thread; those of the other half of the butterflies are ζ^(N/2) times these.
 constexpr int FACTORS = POINTS / 2;
 
@@ -113,9 +114,9 @@ __device__ __forceinline__ void join(Value* z, F factor) {
   }
 }
 
-/// The innermost pass of the inverse, whose factors are constants.
-template <int LEVELS>
-__device__ __forceinline__ void join_first(Value* z) {
+/// The innermost pass of the inverse, whose factors are constants. Four levels are of residues alone.
+template <int LEVELS, class V>
+__device__ __forceinline__ void join_first(V* z) {
   UNROLL for (int r = 0; r < 1 << LEVELS; r += 2) butterfly(z[r], z[r + 1]);
   if constexpr (LEVELS > 1) {
     UNROLL for (int r = 0; r < 1 << LEVELS; r += 4) {
@@ -130,6 +131,9 @@ __device__ __forceinline__ void join_first(Value* z) {
       butterfly_minus_i(z[r + 2], z[r + 6]);
       butterfly(z[r + 3], z[r + 7], times_minus_i(eighth_back()));
     }
+  }
+  if constexpr (LEVELS > 3) {
+    UNROLL for (int rho = 0; rho < 8; rho++) butterfly(z[rho], z[rho + 8], sixteenth_back(z[rho], rho));
   }
 }
 

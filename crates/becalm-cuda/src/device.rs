@@ -105,23 +105,29 @@ pub trait Device: Send + Sync {
     /// `at` came from [`Device::allocate`] of this device, and nothing uses it afterwards.
     unsafe fn release(&self, at: u64);
 
-    /// Copies to the device. The source may be changed when the call returns.
+    /// Copies to the device in the order of stream 0. The source may be changed when the call returns, which may be before the
+    /// device has the copy.
     ///
     /// # Errors
     /// If the device is lost.
     ///
     /// # Safety
     /// The place is allocated, and no work on another stream uses it meanwhile.
-    unsafe fn upload(&self, stream: usize, to: u64, from: &[u8]) -> Result<(), Fault>;
+    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<(), Fault>;
 
-    /// Copies from the device, after what is on the stream; waits for it.
+    /// Copies from these places on the device, after what is on stream 0; waits for all of it at once.
     ///
     /// # Errors
     /// If the device is lost, or a kernel before went wrong.
     ///
     /// # Safety
-    /// The place is allocated, and no work on another stream writes it meanwhile.
-    unsafe fn download(&self, stream: usize, from: u64, to: &mut [u8]) -> Result<(), Fault>;
+    /// The places are allocated, and no work on another stream writes them meanwhile.
+    unsafe fn download(&self, pieces: &mut [(u64, &mut [u8])]) -> Result<(), Fault>;
+
+    /// What it would not do of these, which changes times and no result, and why.
+    fn remark(&self) -> Option<String> {
+        None
+    }
 
     /// Puts a kernel on a stream.
     ///

@@ -14,7 +14,7 @@ pub enum Arithmetic {
 /// What a kernel is specialised for: the ring of a parameter set, its gadget and its steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ring {
-    /// log2 N, 8 to 11.
+    /// log2 N, 8 to 14.
     pub log2_n: u32,
     /// k: mask polynomials.
     pub k: u32,
@@ -59,8 +59,9 @@ pub const RINGS: &[Ring] = &[
     classic(9, 4, 1, 23, 1),
     // tfhe_boolean, tfhe_boolean_ks_pbs
     classic(9, 3, 1, 17, 1),
-    // paper_n500
+    // paper_n500, paper_n800
     classic(10, 1, 1, 10, 2),
+    classic(14, 1, 1, 6, 5),
     // cm_1_1_w4, cm_2_2_w2, cm_2_2_w4
     classic(9, 4, 4, 23, 1),
     classic(11, 1, 2, 23, 1),
@@ -79,6 +80,12 @@ pub const TEST_RINGS: &[Ring] = &[
     classic(9, 1, 1, 23, 1),
     classic(8, 2, 2, 23, 1),
     classic(11, 1, 1, 15, 2),
+    // Mailboxes in global memory: tfhe_3_3, that with bundles and modulo p, as small as it can be.
+    classic(13, 1, 1, 15, 2),
+    multi_bit(13, 1, 15, 2, 2),
+    with(classic(13, 1, 1, 15, 2), Arithmetic::Prime),
+    classic(12, 1, 1, 10, 3),
+    with(classic(12, 1, 1, 10, 3), Arithmetic::Prime),
     Ring { group_bits: 4, group_ggsws: 4, ..classic(8, 2, 1, 23, 1) },
     multi_bit(8, 2, 23, 1, 2),
     multi_bit(10, 1, 11, 3, 3),
@@ -141,11 +148,24 @@ impl Ring {
     }
 
     /// Bytes of shared memory of one column in a rotation: its mailboxes, the exchange, and where steps are classic
-    /// or the block holds all columns (`together`) the accumulator.
+    /// or the block holds all columns (`together`) the accumulator; the exchange alone where it [is far](Ring::is_far).
     pub const fn column_bytes(&self, together: bool) -> u32 {
         let mailboxes = if together && self.threads() > 32 { 1 } else { 2 };
         let kept = if together || self.group_ggsws == 0 { 1 } else { 0 };
-        self.point_bytes() * self.m() * (mailboxes * self.level + 1 + kept)
+        let polynomial = self.point_bytes() * self.m();
+        let all = polynomial * (mailboxes * self.level + 1 + kept);
+        if !together && all > SHARED { polynomial } else { all }
+    }
+
+    /// Whether a column of a cluster is so large that its mailboxes lie in global memory.
+    pub const fn is_far(&self) -> bool {
+        self.column_bytes(false) == self.point_bytes() * self.m()
+    }
+
+    /// Bytes of the accumulators of so many ciphertexts, with the mailboxes behind them if there are any.
+    pub const fn accumulator_bytes(&self, jobs: u64) -> u64 {
+        let mail = if self.is_far() { 2 * self.level * self.point_bytes() * self.m() } else { 0 };
+        jobs * self.columns() as u64 * (8 * self.n() as u64 + mail as u64)
     }
 
     /// How many ciphertexts a block can rotate that holds all their columns: 2, 1, or 0.

@@ -122,7 +122,7 @@ mod tests {
     /// What the kernels take for granted: factors of their first pass are powers of two.
     #[test]
     fn psi_is_a_root_of_eight() {
-        for n in [256u64, 512, 1024, 2048] {
+        for n in [256u64, 512, 1024, 2048, 4096, 8192, 16384] {
             let psi = power(ROOT, (1 << 31) / n);
             assert_eq!((power(psi, n / 32), power(psi, n)), (8, P - 1));
         }

@@ -174,9 +174,9 @@ impl Keys {
 
 const ALL: [Path; 3] = [Path::Cluster, Path::Block, Path::Pair];
 
-/// What the backend will run in doubles: one accumulator, polynomials of 256 to 2048 coefficients.
+/// What the backend will run in doubles: one accumulator, polynomials of 256 to 16384 coefficients.
 fn runs(p: &TfheParams) -> bool {
-    let sizes: RangeInclusive<usize> = 256..=2048;
+    let sizes: RangeInclusive<usize> = 256..=16384;
     p.modulus == Modulus::Native && p.accumulators() == 1 && sizes.contains(&p.polynomial_size)
 }
 
@@ -223,6 +223,29 @@ fn rings_of_standard_sets_bootstrap_as_on_the_cpu() {
     Keys::new(named("cm_1_1_w4", 6)).check(1, &[Path::Cluster, Path::Block], 4);
     Keys::new(named("cm_2_2_w2", 5)).check(1, &[Path::Cluster, Path::Block], 4);
     Keys::new(named("cm_2_2_w4", 5)).check(1, &[Path::Cluster], 4);
+}
+
+/// Rings of which a column does not fit into shared memory: mailboxes in global memory, and one path.
+#[test]
+fn large_rings_bootstrap_as_on_the_cpu() {
+    Keys::new(named("paper_n800", 4)).check(2, &ALL, 3);
+    Keys::new(named("tfhe_3_3", 5)).check(2, &ALL, 3);
+    Keys::new(named("tfhe_3_3_p", 5)).check(2, &ALL, 3);
+    let groups =
+        TfheParams { rotation: Rotation::MultiBit { grouping: 2 }, ..named("tfhe_3_3", 6) };
+    Keys::new(groups).check(2, &ALL, 2);
+    let small = |name, dimension| TfheParams {
+        polynomial_size: 4096,
+        pbs: becalm::params::Gadget { base_log: 10, level: 3 },
+        ..named(name, dimension)
+    };
+    let mut keys = Keys::new(small("toy_2_2", 12));
+    assert!(keys.device.ring.is_far() && !Keys::new(named("toy_2_2", 4)).device.ring.is_far());
+    for seed in [0, 1, 2] {
+        keys.device.seed = seed;
+        keys.check(2, &ALL, 5);
+    }
+    Keys::new(small("toy_2_2_p", 20)).check(3, &ALL, 7);
 }
 
 /// Transforms of residues: as the CPU, and for sets modulo p its words.

@@ -246,6 +246,7 @@ EMULATOR_INTERNAL void run(const Launch& launch, void (*body)(void*), void* cont
         Fiber& fiber = s.fibers[b * threads + t];
         fiber.block = &block, fiber.thread = t;
         if (s.stacks.size() < count) s.stacks.push_back(static_cast<unsigned char*>(aligned_alloc(64, STACK)));
+        fiber.stack = s.stacks[b * threads + t], fiber.stack_end = fiber.stack + STACK;
         prepare(fiber, s.stacks[b * threads + t], entry);
         s.order.push_back(b * threads + t);
       }

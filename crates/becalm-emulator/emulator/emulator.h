@@ -67,6 +67,8 @@ struct Fiber {
   unsigned exchanges = 0, arrived = 0, copies = 0;
   bool done = false;
   void* stack_pointer = nullptr;
+  /// Its stack, from and to.
+  const unsigned char *stack = nullptr, *stack_end = nullptr;
 };
 
 /// Which barrier is left out of the kernels, by its number; 0: none. Only for the race check.
@@ -166,6 +168,7 @@ __forceinline__ long long __double2ll_rn(double x) { return llrint(x); }
 __forceinline__ double __ll2double_rn(long long x) { return double(x); }
 
 // The same as `device.cuh` defines for a GPU.
+__forceinline__ unsigned long long read_atomic(const unsigned long long* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 template <class T>
 __forceinline__ T* shared_memory() {
   return reinterpret_cast<T*>(emulator::shared());

@@ -76,7 +76,8 @@ void rotations(const Value* table) {
   const auto polynomials = words(COLUMNS * N);
   std::vector<const u64*> tables(jobs * COLUMNS);
   for (size_t i = K; i < tables.size(); i++) tables[i] = polynomials.data() + i % COLUMNS * N;
-  std::vector<Coefficient> acc(jobs * COLUMNS * N);
+  // Behind the accumulators, two mailboxes a column.
+  std::vector<Coefficient> acc(jobs * COLUMNS * (N + 2 * LEVEL * M * sizeof(Value) / sizeof(Coefficient)));
   launch("load_table", dim3(jobs), 256, 1, 0,
          [&] { becalm_load_table(acc.data(), tables.data(), exponents.data(), width); });
   std::vector<Value> key(steps * GGSWS * ROWS * COLUMNS * M, Value{}), bundles;

@@ -123,9 +123,9 @@ void on_write(Cell& c, unsigned thread, bool atomic, const void* place) {
 void access(const void* at, size_t bytes, bool write, bool atomic, const void* place) {
   emulator::Fiber* fiber = emulator::current;
   if (!fiber || !fiber->block) return;
-  const uintptr_t from = reinterpret_cast<uintptr_t>(at), frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  // A thread's own stack.
-  if (from - frame + 65536 < 2 * 65536) return;
+  // A thread's own stack. Shared memory may lie right beside it.
+  if (at >= fiber->stack && at < fiber->stack_end) return;
+  const uintptr_t from = reinterpret_cast<uintptr_t>(at);
   const unsigned thread = number();
   for (uintptr_t a = from / 4 * 4; a < from + bytes; a += 4) {
     if (write) on_write(cell(a), thread, atomic, place);
@@ -223,5 +223,18 @@ uint64_t __tsan_atomic64_fetch_add(volatile uint64_t* at, uint64_t value, int) {
   const uint64_t was = *at;
   *at = was + value;
   return was;
+}
+// As strict as a write: what is atomic is in no race with it, and nothing else is read and written here.
+uint64_t __tsan_atomic64_load(const volatile uint64_t* at, int) {
+  races::access(const_cast<uint64_t*>(at), 8, true, true, PLACE);
+  return *at;
+}
+bool __tsan_atomic64_compare_exchange_strong(volatile uint64_t* at, uint64_t* wanted, uint64_t value, int, int) {
+  races::access(const_cast<uint64_t*>(at), 8, true, true, PLACE);
+  const uint64_t was = *at;
+  if (was == *wanted) *at = value;
+  const bool done = was == *wanted;
+  *wanted = was;
+  return done;
 }
 }

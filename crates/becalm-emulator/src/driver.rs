@@ -23,6 +23,8 @@ pub(crate) const CAPTURE_UNJOINED: c_int = 904;
 
 /// Bytes of shared memory that a launch may have without an attribute of its function.
 pub(crate) const SHARED: u32 = 48 << 10;
+/// Page-locked memory that there is at once.
+pub(crate) const HOST: usize = 1 << 30;
 
 /// What stands in a kernel's parameter list: a for an address, i for 32 bits, l for 64, k for the shape of a key switch.
 pub(crate) const KERNELS: &[(&str, &str)] = &[
@@ -49,8 +51,8 @@ pub(crate) const KERNELS: &[(&str, &str)] = &[
 /// What a handle stands for.
 pub(crate) enum Handle {
     Stream(usize),
-    /// The stream on which it was recorded last.
-    Event(Option<usize>),
+    /// The stream on which it was recorded last, and how many tasks were put on that.
+    Event(Option<(usize, u64)>),
     Module(Ring),
     /// Of a module, and bytes of shared memory that it may have.
     Function(u64, &'static (&'static str, &'static str), u32),
@@ -58,6 +60,8 @@ pub(crate) enum Handle {
     /// Whose recording it is.
     Executable(u64),
     Memory,
+    /// Of the host, page-locked.
+    Host(#[expect(dead_code, reason = "kept until it is given back")] Vec<[u64; 8]>),
 }
 
 /// A capture of stream 0: whether another stream was forked, and has something that is not joined.
@@ -78,6 +82,9 @@ pub(crate) struct Driver {
     pub capture: Option<Capture>,
     calls: u64,
     failing: (u64, c_int),
+    /// Calls that waited for a stream or an event, and whether those for events return at once.
+    pub waits: u64,
+    pub hasty: bool,
 }
 
 static DRIVER: LazyLock<Mutex<Driver>> = LazyLock::new(|| {
@@ -91,6 +98,8 @@ static DRIVER: LazyLock<Mutex<Driver>> = LazyLock::new(|| {
         capture: None,
         calls: 0,
         failing: (0, 0),
+        waits: 0,
+        hasty: false,
     })
 });
 
@@ -177,8 +186,8 @@ impl Driver {
     }
 
     /// Handles of each kind that are alive, and contexts.
-    fn alive(&self) -> [u64; 8] {
-        let mut alive = [0; 8];
+    fn alive(&self) -> [u64; 9] {
+        let mut alive = [0; 9];
         alive[0] = self.contexts;
         for handle in self.handles.values() {
             let kind = match handle {
@@ -188,6 +197,7 @@ impl Driver {
                 Handle::Memory => 4,
                 Handle::Graph(_) => 5,
                 Handle::Executable(_) => 6,
+                Handle::Host(_) => 8,
                 // Goes with its module.
                 Handle::Function(..) => continue,
             };
@@ -211,10 +221,23 @@ extern "C" fn becalm_driver_calls() -> u64 {
     DRIVER.lock().unwrap_or_else(PoisonError::into_inner).calls
 }
 
-/// Contexts, streams, events, modules, memory, graphs, executable graphs that are alive, and whether something is captured.
+/// Calls that waited so far.
+#[unsafe(no_mangle)]
+extern "C" fn becalm_driver_waits() -> u64 {
+    DRIVER.lock().unwrap_or_else(PoisonError::into_inner).waits
+}
+
+/// From now on, or no longer, who waits for an event goes on at once: as one does who forgets to wait.
+#[unsafe(no_mangle)]
+extern "C" fn becalm_driver_hasty(on: c_int) {
+    DRIVER.lock().unwrap_or_else(PoisonError::into_inner).hasty = on != 0;
+}
+
+/// Contexts, streams, events, modules, memory, graphs, executable graphs that are alive, whether something is captured, and
+/// page-locked memory of the host.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn becalm_driver_alive(out: *mut u64) {
     let alive = DRIVER.lock().unwrap_or_else(PoisonError::into_inner).alive();
-    // SAFETY: room for eight numbers is promised.
+    // SAFETY: room for nine numbers is promised.
     unsafe { out.copy_from_nonoverlapping(alive.as_ptr(), alive.len()) };
 }

@@ -100,8 +100,17 @@ pub unsafe fn run(
 enum Task {
     Launch(Ring, Launch, Vec<Argument>),
     Upload(u64, Vec<u8>),
+    /// So many bytes to the device from an address of the host, which are read when their turn comes; and back.
+    Read(u64, usize, usize),
+    Write(usize, u64, usize),
     /// Waits until so many tasks of another stream are done.
     After(usize, u64),
+}
+
+/// A copy between the host's memory, by its address, and the device's.
+pub(crate) enum HostCopy {
+    ToDevice { to: u64, from: usize, bytes: usize },
+    ToHost { to: usize, from: u64, bytes: usize },
 }
 
 #[derive(Default)]
@@ -249,33 +258,102 @@ impl Emulated {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs what waits, streams in any order.
-    fn serve(&self, state: &mut State) -> Result<(), Fault> {
-        loop {
-            let ready = |s: &usize| match state.streams[*s].waiting.front() {
-                Some(Task::After(other, count)) => state.streams[*other].done >= *count,
-                Some(_) => true,
-                None => false,
-            };
-            let ready: Vec<usize> = (0..state.streams.len()).filter(ready).collect();
-            if ready.is_empty() {
-                if state.streams.iter().any(|s| !s.waiting.is_empty()) {
-                    return Err(Fault::Failed("streams that wait for each other".to_string()));
+    /// Runs what waits, streams in any order: all of it, or until so many tasks of a stream are done. After a failure nothing
+    /// waits any more.
+    fn serve(&self, state: &mut State, until: Option<(usize, u64)>) -> Result<(), Fault> {
+        while until.is_none_or(|(stream, count)| state.streams[stream].done < count) {
+            match self.step(state) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(fault) => {
+                    for stream in &mut state.streams {
+                        stream.waiting.clear();
+                        stream.done = stream.put;
+                    }
+                    return Err(fault);
                 }
-                state.streams.truncate(STREAMS);
-                return Ok(());
             }
-            let draw = state.draw();
-            let stream = ready[draw as usize % ready.len()];
-            match state.streams[stream].waiting.pop_front() {
-                Some(Task::Launch(ring, launch, arguments)) => {
-                    self.run(state, &ring, &launch, &arguments)?
-                }
-                Some(Task::Upload(to, bytes)) => state.place(to, &bytes)?,
-                _ => {}
-            }
-            state.streams[stream].done += 1;
         }
+        Ok(())
+    }
+
+    /// Runs something that waits; false if nothing does.
+    fn step(&self, state: &mut State) -> Result<bool, Fault> {
+        let ready = |s: &usize| match state.streams[*s].waiting.front() {
+            Some(Task::After(other, count)) => state.streams[*other].done >= *count,
+            Some(_) => true,
+            None => false,
+        };
+        let ready: Vec<usize> = (0..state.streams.len()).filter(ready).collect();
+        if ready.is_empty() {
+            if state.streams.iter().any(|s| !s.waiting.is_empty()) {
+                return Err(Fault::Failed("streams that wait for each other".to_string()));
+            }
+            state.streams.truncate(STREAMS);
+            return Ok(false);
+        }
+        let draw = state.draw();
+        let stream = ready[draw as usize % ready.len()];
+        match state.streams[stream].waiting.pop_front() {
+            Some(Task::Launch(ring, launch, arguments)) => {
+                self.run(state, &ring, &launch, &arguments)?
+            }
+            Some(Task::Upload(to, bytes)) => state.place(to, &bytes)?,
+            Some(Task::Read(to, from, bytes)) => {
+                let at = state.find(to, bytes as u64)?;
+                // SAFETY: `find` has checked the device's side; whoever put the copy keeps the host's until it has waited.
+                unsafe { at.copy_from(from as *const u8, bytes) };
+            }
+            Some(Task::Write(to, from, bytes)) => {
+                let at = state.find(from, bytes as u64)?;
+                // SAFETY: as above.
+                unsafe { at.copy_to(to as *mut u8, bytes) };
+            }
+            Some(Task::After(..)) | None => {}
+        }
+        state.streams[stream].done += 1;
+        Ok(true)
+    }
+
+    /// Puts a copy from or to the host's memory on a stream. It is made when somebody waits for it, or at any time before: whoever
+    /// uses the host's side meanwhile finds something else there than it wants.
+    pub(crate) fn copy(&self, stream: usize, copy: HostCopy) -> Result<(), Fault> {
+        let mut state = self.state();
+        state.live("a copy")?;
+        let task = match copy {
+            HostCopy::ToDevice { to, from, bytes } => {
+                state.find(to, bytes as u64)?;
+                state.copied += bytes as u64;
+                Task::Read(to, from, bytes)
+            }
+            HostCopy::ToHost { to, from, bytes } => {
+                state.find(from, bytes as u64)?;
+                Task::Write(to, from, bytes)
+            }
+        };
+        state.push(stream, task);
+        // Late as a rule, so that what is used too early shows.
+        if state.draw() % 8 == 1 {
+            self.step(&mut state)?;
+        }
+        Ok(())
+    }
+
+    /// How many tasks were put on a stream.
+    pub(crate) fn mark(&self, stream: usize) -> u64 {
+        self.state().streams[stream].put
+    }
+
+    /// Waits for the first so many tasks of a stream, and for no others but by chance.
+    pub(crate) fn reach(&self, stream: usize, count: u64) -> Result<(), Fault> {
+        let mut state = self.state();
+        state.live("a wait")?;
+        self.serve(&mut state, Some((stream, count)))
+    }
+
+    /// What is put on `stream` from now on waits for the first so many tasks of `after`; in a recording for all that were put.
+    pub(crate) fn follow_mark(&self, stream: usize, after: usize, count: u64) {
+        self.state().push(stream, Task::After(after, count));
     }
 
     fn run(
@@ -400,30 +478,30 @@ impl Device for Emulated {
         let mut state = self.state();
         _ = state.live("memory given back");
         // A device that is lost frees too.
-        if self.serve(&mut state).is_err() {
-            state.streams.iter_mut().for_each(|s| s.waiting.clear());
-        }
+        _ = self.serve(&mut state, None);
         if let Some((size, _)) = state.memory.remove(&at) {
             state.used -= size.next_multiple_of(256).max(256);
         }
     }
 
-    unsafe fn upload(&self, stream: usize, to: u64, from: &[u8]) -> Result<(), Fault> {
+    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<(), Fault> {
         let mut state = self.state();
         state.live("a copy")?;
         state.find(to, from.len() as u64)?;
         state.copied += from.len() as u64;
-        state.push(stream, Task::Upload(to, from.to_vec()));
+        state.push(0, Task::Upload(to, from.to_vec()));
         Ok(())
     }
 
-    unsafe fn download(&self, _stream: usize, from: u64, to: &mut [u8]) -> Result<(), Fault> {
+    unsafe fn download(&self, pieces: &mut [(u64, &mut [u8])]) -> Result<(), Fault> {
         let mut state = self.state();
         state.live("a copy")?;
-        self.serve(&mut state)?;
-        let at = state.find(from, to.len() as u64)?;
-        // SAFETY: `find` has checked that the bytes lie in one allocation; the lock keeps others away.
-        unsafe { at.copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
+        self.serve(&mut state, None)?;
+        for (from, to) in pieces {
+            let at = state.find(*from, to.len() as u64)?;
+            // SAFETY: `find` has checked that the bytes lie in one allocation; the lock keeps others away.
+            unsafe { at.copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
+        }
         Ok(())
     }
 
@@ -461,7 +539,7 @@ impl Device for Emulated {
     fn wait(&self) -> Result<(), Fault> {
         let mut state = self.state();
         state.live("a wait")?;
-        self.serve(&mut state)
+        self.serve(&mut state, None)
     }
 
     fn record(&self) -> Result<(), Fault> {

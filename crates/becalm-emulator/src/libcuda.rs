@@ -1,6 +1,7 @@
 //! The calls of `libcuda` that the library makes, on an emulated device: who loads this crate's `cdylib` by that name has the
 //! whole way to a GPU, with the driver's own handles, captures and lists of arguments.
 
+use crate::HostCopy;
 use crate::driver::*;
 use crate::nvrtc::ring_of;
 use becalm_cuda::launch::{KeySwitch, Launch};
@@ -128,7 +129,33 @@ unsafe extern "C" fn cuMemFree_v2(at: u64) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
+unsafe extern "C" fn cuMemHostAlloc(at: *mut *mut c_void, bytes: usize, _flags: c_uint) -> c_int {
+    call(|driver| {
+        driver.entered()?;
+        if bytes > HOST {
+            return Err(OUT_OF_MEMORY);
+        }
+        let memory = vec![[0xA5A5_A5A5_A5A5_A5A5u64; 8]; bytes.div_ceil(64)];
+        let place = memory.as_ptr().cast_mut();
+        driver.handles.insert(place as u64, Handle::Host(memory));
+        // SAFETY: as above.
+        unsafe { set(at, place.cast()) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemFreeHost(at: *mut c_void) -> c_int {
+    give(|driver| {
+        driver.entered()?;
+        // Whatever is copied from there or to there.
+        _ = driver.device.wait();
+        driver.remove(at as u64, |handle| matches!(handle, Handle::Host(_))).map(drop)
+    })
+}
+
+/// The host's bytes are read later, whether they are page-locked or not: a driver does not promise more.
+#[unsafe(no_mangle)]
+extern "C" fn cuMemcpyHtoDAsync_v2(
     to: u64,
     from: *const c_void,
     bytes: usize,
@@ -137,29 +164,19 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
     call(|driver| {
         driver.entered()?;
         let stream = driver.stream(stream)?;
-        // SAFETY: so many bytes are the caller's, on both sides.
-        unsafe {
-            let from = std::slice::from_raw_parts(from.cast::<u8>(), bytes);
-            driver.device.upload(stream, to, from).map_err(code)
-        }
+        let copy = HostCopy::ToDevice { to, from: from as usize, bytes };
+        driver.device.copy(stream, copy).map_err(code)
     })
 }
 
+/// And written later.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
-    to: *mut c_void,
-    from: u64,
-    bytes: usize,
-    stream: u64,
-) -> c_int {
+extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: u64) -> c_int {
     call(|driver| {
         driver.entered()?;
         let stream = driver.stream(stream)?;
-        // SAFETY: so many bytes are the caller's, on both sides.
-        unsafe {
-            let to = std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes);
-            driver.device.download(stream, from, to).map_err(code)
-        }
+        let copy = HostCopy::ToHost { to: to as usize, from, bytes };
+        driver.device.copy(stream, copy).map_err(code)
     })
 }
 
@@ -251,8 +268,10 @@ extern "C" fn cuStreamDestroy_v2(stream: u64) -> c_int {
 extern "C" fn cuStreamSynchronize(stream: u64) -> c_int {
     call(|driver| {
         driver.entered()?;
-        driver.stream(stream)?;
-        driver.device.wait().map_err(code)
+        let stream = driver.stream(stream)?;
+        driver.waits += 1;
+        let all = driver.device.mark(stream);
+        driver.device.reach(stream, all).map_err(code)
     })
 }
 
@@ -281,11 +300,28 @@ extern "C" fn cuEventRecord(event: u64, stream: u64) -> c_int {
     call(|driver| {
         driver.entered()?;
         let stream = driver.stream(stream)?;
+        let now = driver.device.mark(stream);
         match driver.handles.get_mut(&event) {
             Some(Handle::Event(on)) => {
-                *on = Some(stream);
+                *on = Some((stream, now));
                 Ok(())
             }
+            _ => Err(INVALID_HANDLE),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventSynchronize(event: u64) -> c_int {
+    call(|driver| {
+        driver.entered()?;
+        driver.waits += 1;
+        match driver.handles.get(&event) {
+            Some(Handle::Event(Some((stream, count)))) if !driver.hasty => {
+                driver.device.reach(*stream, *count).map_err(code)
+            }
+            // One that was never recorded is there.
+            Some(Handle::Event(_)) => Ok(()),
             _ => Err(INVALID_HANDLE),
         }
     })
@@ -296,15 +332,16 @@ extern "C" fn cuStreamWaitEvent(stream: u64, event: u64, _flags: c_uint) -> c_in
     call(|driver| {
         driver.entered()?;
         let stream = driver.stream(stream)?;
-        let Some(Handle::Event(Some(after))) = driver.handles.get(&event) else {
+        let Some(Handle::Event(Some((after, count)))) = driver.handles.get(&event) else {
             return Err(INVALID_HANDLE);
         };
-        let after = *after;
+        let (after, count) = (*after, *count);
         if let Some(capture) = &mut driver.capture {
             capture.forked |= after == 0;
             capture.apart &= after == 0;
         }
-        driver.device.follow(stream, after).map_err(code)
+        driver.device.follow_mark(stream, after, count);
+        Ok(())
     })
 }
 

@@ -185,12 +185,16 @@ impl Device {
         let width = (exponents.len() / jobs) as u32;
         let launch = Launch::rotate(&self.ring, path, jobs as u32).unwrap();
         let exponents = &exponents[steps.start * self.ring.group_ggsws.max(1) as usize..];
-        let pointers = (acc.as_mut_ptr(), key.as_ptr(), exponents.as_ptr(), self.table.as_ptr());
+        // With mailboxes behind them where the ring has them there.
+        let mut room = acc.to_vec();
+        room.resize(self.ring.accumulator_bytes(jobs as u64) as usize / 8, u64::MAX);
+        let pointers = (room.as_mut_ptr(), key.as_ptr(), exponents.as_ptr(), self.table.as_ptr());
         let (count, jobs) = (steps.len() as u32, jobs as u32);
         self.run(
             &launch,
             arguments![pointers.0, pointers.1, stride, pointers.2, width, count, jobs, pointers.3],
         );
+        acc.copy_from_slice(&room[..acc.len()]);
     }
 
     /// Every step, by chunks: bundles first where the ring has them.

@@ -1,11 +1,13 @@
 //! The driver: [`Device`] by `libcuda`, which is loaded when a GPU is asked for and not before.
 //!
-//! A device is its primary context and [`STREAMS`] streams. Memory is plain (`cuMemAlloc`), copies are in the order of a
-//! stream, clusters are an attribute of the launch. Nothing here was run on a GPU yet: the tests' driver computes with the
+//! A device is its primary context and [`STREAMS`] streams. Memory is plain (`cuMemAlloc`), copies go through page-locked memory
+//! in the order of stream 0 ([`super::staging`]), clusters are an attribute of the launch. Nothing here was run on a GPU yet: the tests' driver computes with the
 //! emulator.
 
 use super::handles::{Context, Event, Executable, Graph, Module, Stream};
 use super::images;
+use super::plan::Tuning;
+use super::staging::Staging;
 use crate::Error;
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
@@ -13,7 +15,7 @@ use cudarc::driver::result::{self, DriverError, device, event, graph, module, st
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Shared memory that every kernel may ask for, in bytes.
 const SHARED: u32 = 48 << 10;
@@ -22,9 +24,19 @@ const SHARED: u32 = 48 << 10;
 struct Gpu {
     info: DeviceInfo,
     modules: Mutex<HashMap<Ring, Module>>,
+    copies: Mutex<Copies>,
     events: [Event; STREAMS],
     streams: [Stream; STREAMS],
     context: Context,
+}
+
+/// How copies are made: found out by the first.
+enum Copies {
+    /// Through so many bytes of page-locked memory, if there are.
+    New(usize),
+    Staged(Staging),
+    /// From and to the caller's memory, waiting for each; why.
+    Waiting(String),
 }
 
 // SAFETY: handles of the driver may be used from any thread that has made the context current, as every call here does.
@@ -70,8 +82,9 @@ pub(super) fn open() -> crate::Result<Vec<Arc<dyn Device>>> {
         return Ok(kept);
     }
     drop(kept);
+    let staging = Tuning::from_environment()?.staging as usize * (1 << 20);
     let open = |(device, info)| -> crate::Result<Arc<dyn Device>> {
-        Ok(Arc::new(Gpu::new(device, info).map_err(|e| failed(&e))?))
+        Ok(Arc::new(Gpu::new(device, info, staging).map_err(|e| failed(&e))?))
     };
     good()?.into_iter().map(open).collect()
 }
@@ -194,11 +207,29 @@ fn fault(e: DriverError) -> Fault {
 }
 
 impl Gpu {
-    fn new(device: sys::CUdevice, info: DeviceInfo) -> Result<Self, DriverError> {
+    fn new(device: sys::CUdevice, info: DeviceInfo, staging: usize) -> Result<Self, DriverError> {
         let context = Context::retain(device)?;
         let streams = [Stream::new()?, Stream::new()?];
         let events = [Event::new()?, Event::new()?];
-        Ok(Gpu { info, modules: Mutex::default(), events, streams, context })
+        let (modules, copies) = (Mutex::default(), Mutex::new(Copies::New(staging)));
+        Ok(Gpu { info, modules, copies, events, streams, context })
+    }
+
+    /// How copies are made, with this device's context that of this thread. Without page-locked memory nothing fails.
+    fn copies(&self) -> Result<MutexGuard<'_, Copies>, Fault> {
+        self.enter()?;
+        let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Copies::New(bytes) = *copies {
+            *copies = match (bytes > 0).then(|| Staging::new(bytes).map_err(fault)) {
+                Some(Ok(staging)) => Copies::Staged(staging),
+                Some(Err(Fault::Failed(why))) => {
+                    Copies::Waiting(format!("{} MB: {why}", bytes >> 20))
+                }
+                Some(Err(lost)) => return Err(lost),
+                None => Copies::Waiting("BECALM_CUDA_TUNE has staging=0".to_string()),
+            };
+        }
+        Ok(copies)
     }
 
     /// Makes the context that of this thread.
@@ -303,19 +334,40 @@ impl Device for Gpu {
         }
     }
 
-    unsafe fn upload(&self, stream: usize, to: u64, from: &[u8]) -> Result<(), Fault> {
-        self.enter()?;
+    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<(), Fault> {
+        let mut copies = self.copies()?;
+        let stream = &self.streams[0];
+        if let Copies::Staged(staging) = &mut *copies {
+            // SAFETY: promised by the caller; copies are on this stream alone.
+            return unsafe { staging.upload(stream, to, from) }.map_err(fault);
+        }
         // SAFETY: promised by the caller; `from` outlives the copy, for which the next call waits: that pageable memory is read
         // before a copy returns is not promised any more.
-        unsafe { result::memcpy_htod_async(to, from, self.streams[stream].0) }.map_err(fault)?;
-        self.streams[stream].wait().map_err(fault)
+        unsafe { result::memcpy_htod_async(to, from, stream.0) }.map_err(fault)?;
+        stream.wait().map_err(fault)
     }
 
-    unsafe fn download(&self, stream: usize, from: u64, to: &mut [u8]) -> Result<(), Fault> {
-        self.enter()?;
-        // SAFETY: promised by the caller; `to` outlives the copy, for which the next call waits.
-        unsafe { result::memcpy_dtoh_async(to, from, self.streams[stream].0) }.map_err(fault)?;
-        self.streams[stream].wait().map_err(fault)
+    unsafe fn download(&self, pieces: &mut [(u64, &mut [u8])]) -> Result<(), Fault> {
+        let mut copies = self.copies()?;
+        let stream = &self.streams[0];
+        if let Copies::Staged(staging) = &mut *copies {
+            // SAFETY: promised by the caller; copies are on this stream alone.
+            return unsafe { staging.download(stream, pieces) }.map_err(fault);
+        }
+        let put = pieces.iter_mut().try_for_each(|(from, to)| {
+            // SAFETY: promised by the caller; all `to` outlive the copies, for which the next call waits.
+            unsafe { result::memcpy_dtoh_async(to, *from, stream.0) }
+        });
+        // Also for the copies before one that was refused.
+        let waited = stream.wait();
+        put.and(waited).map_err(fault)
+    }
+
+    fn remark(&self) -> Option<String> {
+        match &*self.copies.lock().unwrap_or_else(PoisonError::into_inner) {
+            Copies::Waiting(why) => Some(format!("copies without page-locked memory ({why})")),
+            Copies::New(_) | Copies::Staged(_) => None,
+        }
     }
 
     unsafe fn launch(

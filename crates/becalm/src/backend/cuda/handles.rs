@@ -3,7 +3,9 @@
 //! A handle is destroyed in its context, which its owner makes current before. A device that is lost refuses, which changes
 //! nothing: it has freed all.
 
-use cudarc::driver::result::{DriverError, ctx, event, graph, module, primary_ctx, stream};
+use cudarc::driver::result::{
+    DriverError, ctx, event, free_host, graph, malloc_host, module, primary_ctx, stream,
+};
 use cudarc::driver::sys;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -70,10 +72,49 @@ impl Event {
     }
 }
 
+impl Event {
+    /// Waits until what was put before its last record is done; one that was never recorded is.
+    pub fn wait(&self) -> Result<()> {
+        // SAFETY: the event lives as long as `self`.
+        unsafe { event::synchronize(self.0) }
+    }
+}
+
 impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: made in `new`, destroyed once.
         _ = unsafe { event::destroy(self.0) };
+    }
+}
+
+/// Memory of the host that the driver copies from and to while the host does something else.
+pub(super) struct PageLocked {
+    at: *mut u8,
+    bytes: usize,
+}
+
+impl PageLocked {
+    pub fn new(bytes: usize) -> Result<Self> {
+        // SAFETY: given back in `drop`. The bytes are written below, before anybody reads them.
+        let at = unsafe { malloc_host(bytes, 0)? }.cast::<u8>();
+        // SAFETY: so many bytes were allocated.
+        unsafe { at.write_bytes(0, bytes) };
+        Ok(PageLocked { at, bytes })
+    }
+
+    /// Some of its bytes.
+    pub fn part(&mut self, from: usize, count: usize) -> &mut [u8] {
+        assert!(from + count <= self.bytes, "a copy past the end");
+        // SAFETY: the part is inside of the allocation, which nobody else has; a device that writes it is waited for before it
+        // is read.
+        unsafe { std::slice::from_raw_parts_mut(self.at.add(from), count) }
+    }
+}
+
+impl Drop for PageLocked {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new`, given back once, when its owner has waited for what was copied.
+        _ = unsafe { free_host(self.at.cast()) };
     }
 }
 

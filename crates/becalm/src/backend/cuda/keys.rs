@@ -1,6 +1,7 @@
 //! Keys on a device: the bootstrapping key transformed, key switches as matrices of 32 or 64-bit words.
 //!
-//! A key is expanded on the host in pieces, sent to every device, and converted there; no device waits for another's.
+//! A key is expanded on the host in pieces, sent to every device, and converted there: while a piece is on its way the next is
+//! expanded, and no device waits for another.
 
 use super::memory::Block;
 use super::plan::bundle_bytes;
@@ -16,8 +17,8 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Bytes of a key that travel at once.
-const PIECE: u64 = 64 << 20;
+/// Bytes of a key that travel at once: half of what a device stages copies in.
+const PIECE: u64 = 16 << 20;
 
 /// A key switch's matrix, and what it switches between.
 pub(super) struct Matrix {

@@ -37,26 +37,32 @@ impl Block {
         self.at
     }
 
-    /// Copies to it, from a byte on, in the order of stream 0.
+    /// Copies to it, from a byte on, in the order of stream 0; who waits for that stream waits for it.
     ///
     /// # Errors
     /// If the device is lost.
     pub fn upload(&self, op: &'static str, from: u64, bytes: &[u8]) -> Result<()> {
-        assert!(from + bytes.len() as u64 <= self.bytes, "an upload past the end");
         // SAFETY: the place is inside this allocation; other streams are ordered behind stream 0 before they use it.
-        unsafe { self.device.upload(0, self.at + from, bytes) }
+        unsafe { self.device.upload(self.place(from, bytes.len()), bytes) }
             .map_err(|f| refused(op, self.device.as_ref(), f))
     }
 
-    /// Copies from it, from a byte on; waits for stream 0.
+    /// Copies from it, as many bytes from a byte on as each piece has; waits for stream 0, once.
     ///
     /// # Errors
     /// If the device is lost or a kernel went wrong.
-    pub fn download(&self, op: &'static str, from: u64, bytes: &mut [u8]) -> Result<()> {
-        assert!(from + bytes.len() as u64 <= self.bytes, "a download past the end");
-        // SAFETY: the place is inside this allocation; what writes it is on stream 0, or stream 0 waits for it.
-        unsafe { self.device.download(0, self.at + from, bytes) }
-            .map_err(|f| refused(op, self.device.as_ref(), f))
+    pub fn download(&self, op: &'static str, pieces: &mut [(u64, &mut [u8])]) -> Result<()> {
+        for (at, bytes) in &mut *pieces {
+            *at = self.place(*at, bytes.len());
+        }
+        // SAFETY: the places are inside this allocation; what writes them is on stream 0, or stream 0 waits for it.
+        unsafe { self.device.download(pieces) }.map_err(|f| refused(op, self.device.as_ref(), f))
+    }
+
+    /// The address of a byte with so many behind it.
+    fn place(&self, from: u64, count: usize) -> u64 {
+        assert!(from + count as u64 <= self.bytes, "a copy past the end");
+        self.at + from
     }
 }
 

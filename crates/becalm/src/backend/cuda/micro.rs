@@ -70,7 +70,7 @@ impl Bench {
             unsafe { launch("micro", self.device.as_ref(), 0, RING, shape, &arguments)? };
         }
         let mut clocks = vec![0u64; shape.grid[0] as usize];
-        self.out.download("micro", 0, bytemuck::cast_slice_mut(&mut clocks))?;
+        self.out.download("micro", &mut [(0, bytemuck::cast_slice_mut(&mut clocks))])?;
         Ok(clocks.into_iter().max().unwrap_or(0).max(1) as f64)
     }
 

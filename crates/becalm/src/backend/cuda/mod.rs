@@ -14,6 +14,7 @@ mod micro;
 mod nvrtc;
 mod plan;
 mod session;
+mod staging;
 
 pub use becalm_cuda::images;
 pub use driver::gpus;
@@ -212,7 +213,7 @@ fn ring_of(p: &TfheParams, fast_doubles: bool) -> Result<Ring> {
         _ if matches!(p.rotation, Rotation::Extended { .. }) => {
             Some("an extended rotation".to_string())
         }
-        _ if !(256..=2048).contains(&p.polynomial_size) => {
+        _ if !(256..=16384).contains(&p.polynomial_size) => {
             Some(format!("polynomials of {} coefficients", p.polynomial_size))
         }
         _ if columns > 8 || p.pbs.level as usize * columns > 32 => {
@@ -229,7 +230,7 @@ fn ring_of(p: &TfheParams, fast_doubles: bool) -> Result<Ring> {
     if let Some(got) = refusal {
         return Err(Error::wrong_params(
             "cuda",
-            "a set of 256 to 2048 coefficients, at most 8 polynomials, with a classic, multi-bit or block rotation",
+            "a set of 256 to 16384 coefficients, at most 8 polynomials, with a classic, multi-bit or block rotation",
             format!("{} with {got}", p.name),
             "choose such a set (`becalm params`), or compute with device=\"cpu\"",
         ));

@@ -18,11 +18,13 @@ pub(super) struct Tuning {
     pub tensor: u32,
     /// Launches from which a wave that comes again is recorded and replayed as one.
     pub recorded: u32,
+    /// Megabytes of page-locked memory that copies of a GPU go through; 0 for none.
+    pub staging: u32,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Tuning { chunk: 16, tensor: 32, recorded: 8 }
+        Tuning { chunk: 16, tensor: 32, recorded: 8, staging: 32 }
     }
 }
 
@@ -44,6 +46,7 @@ impl Tuning {
                 "chunk" => Some(&mut tuning.chunk),
                 "tensor" => Some(&mut tuning.tensor),
                 "recorded" => Some(&mut tuning.recorded),
+                "staging" => Some(&mut tuning.staging),
                 _ => None,
             };
             let value = word.split_once('=').and_then(|(_, value)| value.parse().ok());
@@ -52,7 +55,7 @@ impl Tuning {
                     *place = value
                 }
                 _ => {
-                    let wanted = "chunk=N from 1 on, tensor=N or recorded=N";
+                    let wanted = "chunk=N from 1 on, tensor=N, recorded=N or staging=N";
                     let remedy = "write it so, or unset BECALM_CUDA_TUNE";
                     return Err(Error::bad_input("BECALM_CUDA_TUNE", wanted, word, remedy));
                 }

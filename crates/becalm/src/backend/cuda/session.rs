@@ -16,6 +16,7 @@ use crate::program::{Need, Program, Reg, Walk, WaveKind};
 use crate::{Error, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Ring};
+use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,8 +89,12 @@ impl Session for CudaSession {
     }
 
     fn remark(&self) -> Option<String> {
-        let why = self.unrecorded.as_ref()?;
-        Some(format!("a wave is not recorded as a graph: {why}"))
+        let recording = self.unrecorded.as_ref();
+        let recording = recording.map(|why| format!("a wave is not recorded as a graph: {why}"));
+        let devices = self.devices.iter().filter_map(|d| d.remark());
+        let mut all: Vec<String> = recording.into_iter().chain(devices).collect();
+        all.dedup();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
@@ -152,16 +157,21 @@ impl Session for CudaSession {
         check_read(&running.loaded, at, alive, &lanes)?;
         let width = running.loaded.program.width(at);
         let mut words = vec![0u64; lanes.len() * width];
+        let (mut rest, mut parts) = (words.as_mut_slice(), vec![]);
+        // Seats have lanes in their order; without lanes of their own the first has all.
         for seat in &running.seats {
             let here = lanes.start.max(seat.lanes.start)..lanes.end.min(seat.lanes.end);
-            if here.is_empty() {
+            let count = here.len() * width;
+            if count == 0 || rest.is_empty() {
                 continue;
             }
-            let out = (here.start - lanes.start) * width..(here.end - lanes.start) * width;
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(count);
             let byte = (here.start - seat.lanes.start) * width * 8;
             let place = seat.places.registers[at.0 as usize] + byte as u64;
-            seat.space.download("read", place, bytemuck::cast_slice_mut(&mut words[out]))?;
+            parts.push((seat, vec![(place, bytemuck::cast_slice_mut(now))]));
+            rest = later;
         }
+        fetch("read", parts)?;
         Ok(words)
     }
 
@@ -295,8 +305,7 @@ impl CudaSession {
         let place = |at: u64, bytes: usize| at + (bytes as u64).next_multiple_of(256);
         let tile = plan.tile as usize;
         let accumulators = place(at, tile * (p.ggsw_count() + p.slots) * 4);
-        let words = tile * (p.glwe_dimension + p.slots) * p.polynomial_size;
-        let first = place(accumulators, words * 8);
+        let first = place(accumulators, self.ring.accumulator_bytes(tile as u64) as usize);
         let chunk = match self.ring.group_ggsws {
             0 => 0,
             _ => tile * plan.chunk as usize * bundle_bytes(&self.ring) as usize,
@@ -498,19 +507,38 @@ impl CudaSession {
         if wave.kind == WaveKind::Linear {
             return Ok(());
         }
+        let mut results = vec![];
         for (i, owner) in wave.ops.iter().zip(owners) {
             for reg in program.ops()[*i].results() {
                 let bytes = register_bytes(program, *reg, running.loaded.lanes) as usize;
-                let mut words = vec![0u8; bytes];
-                let from = &running.seats[*owner];
-                from.space.download("run", from.places.registers[reg.0 as usize], &mut words)?;
-                for (s, seat) in running.seats.iter().enumerate().filter(|(s, _)| s != owner) {
-                    debug_assert!(s < self.devices.len());
-                    seat.space.upload("run", seat.places.registers[reg.0 as usize], &words)?;
-                }
+                results.push((*owner, *reg, vec![0u8; bytes]));
+            }
+        }
+        let place = |seat: &Seat, reg: Reg| seat.places.registers[reg.0 as usize];
+        let mut parts: Vec<_> = running.seats.iter().map(|seat| (seat, vec![])).collect();
+        for (owner, reg, bytes) in &mut results {
+            let (seat, pieces) = &mut parts[*owner];
+            pieces.push((place(seat, *reg), bytes.as_mut_slice()));
+        }
+        parts.retain(|(_, pieces)| !pieces.is_empty());
+        fetch("run", parts)?;
+        for (owner, reg, bytes) in &results {
+            for (_, seat) in running.seats.iter().enumerate().filter(|(s, _)| s != owner) {
+                seat.space.upload("run", place(seat, *reg), bytes)?;
             }
         }
         Ok(())
+    }
+}
+
+/// Bytes in the space of a seat, and where they go.
+type Pieces<'a> = Vec<(u64, &'a mut [u8])>;
+
+/// Copies from registers of some seats, each with its pieces, from all devices at once.
+fn fetch(op: &'static str, mut parts: Vec<(&Seat, Pieces)>) -> Result<()> {
+    match parts.as_mut_slice() {
+        [(seat, pieces)] => seat.space.download(op, pieces),
+        parts => parts.par_iter_mut().try_for_each(|(seat, p)| seat.space.download(op, p)),
     }
 }
 
