@@ -3,7 +3,7 @@
 
 use becalm::backend::CkksSession;
 use becalm::bootstrap::ckks::{Settings, Values, regular, sparse};
-use becalm::cipher::{CkksKeys, CkksSecretKey, Rlwe};
+use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Evaluator, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
@@ -185,7 +185,8 @@ fn the_bootstrap_of_n17_keeps_the_values() {
     let program = regular(&context, &SMALL).unwrap();
     let secret = context.secret_key().unwrap();
     let start = Instant::now();
-    let keys = context.compact_keys(&secret, &program.needs(), None, |_, _| true).unwrap();
+    let keys =
+        context.keys_with(&secret, &program.needs(), KeyForm::Seeded, None, |_, _| true).unwrap();
     let (made, full) =
         (keys.bytes() as f64 / 1e9, context.key_bytes(&program.needs()) as f64 / 1e9);
     println!("keys {made:.2} GB of {full:.2} in {:.1} s", start.elapsed().as_secs_f64());
