@@ -119,7 +119,8 @@ class Matrix:
     @property
     def nbytes(self) -> int:
         """Bytes of what is encoded so far, at each level that it was used at."""
-        return sum(m.nbytes for m in self._maps.values())
+        with self._lock:
+            return sum(m.nbytes for m in self._maps.values())
 
     def __matmul__(self, x: Ciphertext) -> Ciphertext:
         return require(x, "matrix product")._of("matrix product").linear(self, x)
@@ -160,9 +161,10 @@ def _slots(slots: Any, least: int) -> int:
     if slots is None:
         return 1 << (least - 1).bit_length()
     size = _values.count("matrix", "slots", slots)
-    if size < least or size & (size - 1):
+    if not least <= size <= _MOST or size & (size - 1):
         remedy = "use that of the ciphertexts"
-        raise BadInput("matrix", f"a power of two of {least} slots or more", str(size), remedy)
+        wanted = f"a power of two of slots from {least} to {_MOST}"
+        raise BadInput("matrix", wanted, str(size), remedy)
     return size
 
 
@@ -177,6 +179,10 @@ def sum_rotations(size: int) -> list[int]:
         remedy = "fill the vector with zeros to a power of two"
         raise BadInput("sum", "a power of two of slots to sum", str(count), remedy)
     return [1 << k for k in range(count.bit_length() - 1)]
+
+
+#: Slots of the largest ring that there is.
+_MOST = 1 << 16
 
 
 class Series(NamedTuple):
@@ -220,6 +226,9 @@ def chebyshev(p: Any) -> Series:
         p = series.Polynomial(given if given.size else [0])
     coefficients = _finite(op, p.coef)
     _finite(op, [*p.domain, *p.window])
+    if p.domain[0] == p.domain[1]:
+        remedy = "as in domain=[-8, 8]"
+        raise BadInput(op, "a domain of two different ends", str(list(p.domain)), remedy)
     if coefficients.dtype.kind == "c" and coefficients.imag.any():
         remedy = "evaluate real and imaginary parts apart, and add the latter by .times_i()"
         raise BadInput(op, "real coefficients", "complex ones", remedy)

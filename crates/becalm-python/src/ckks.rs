@@ -344,6 +344,16 @@ enum Kept {
     Packed(Arc<PackedRlwe>),
 }
 
+/// What a ciphertext says of itself, however it is kept.
+macro_rules! on_kept {
+    ($x:expr, $what:ident) => {
+        match &$x.1 {
+            Kept::Ready(x) => x.$what(),
+            Kept::Packed(x) => x.$what(),
+        }
+    };
+}
+
 /// A vector of complex numbers, encrypted.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct CkksCiphertext(Shared, Kept);
@@ -375,14 +385,6 @@ impl CkksCiphertext {
         CkksCiphertext::made(py, &self.0, |context| work(context, &*self.open()?))
     }
 
-    /// What it is, maybe without its polynomials.
-    pub(crate) fn head(&self) -> &Rlwe {
-        match &self.1 {
-            Kept::Ready(x) => x,
-            Kept::Packed(x) => x.head(),
-        }
-    }
-
     /// The ciphertext as it is computed with.
     pub(crate) fn open(&self) -> Result<Arc<Rlwe>> {
         match &self.1 {
@@ -402,71 +404,72 @@ impl CkksCiphertext {
     /// Name of the parameter set.
     #[getter]
     fn params(&self) -> &'static str {
-        self.head().params()
+        on_kept!(self, params)
     }
 
     /// Identity of the secret key, in hexadecimal digits.
     #[getter]
     fn key_id(&self) -> String {
-        self.head().key_id().to_string()
+        on_kept!(self, key_id).to_string()
     }
 
     /// Multiplications that are left.
     #[getter]
-    fn level(&self) -> usize {
-        self.head().level()
+    pub(crate) fn level(&self) -> usize {
+        on_kept!(self, level)
     }
 
     /// What values are multiplied by.
     #[getter]
     fn scale(&self) -> f64 {
-        self.head().scale()
+        on_kept!(self, scale)
     }
 
     /// Number of values.
     #[getter]
     fn slots(&self) -> usize {
-        self.head().slots()
+        on_kept!(self, slots)
     }
 
     /// Estimated standard deviation of the error of a slot.
     #[getter]
     fn error(&self) -> f64 {
-        self.head().error()
+        on_kept!(self, error)
     }
 
     /// Bytes in memory.
     #[getter]
     fn nbytes(&self) -> usize {
-        match &self.1 {
-            Kept::Ready(x) => x.bytes(),
-            Kept::Packed(x) => x.bytes(),
-        }
+        on_kept!(self, bytes)
     }
 
     /// Bytes in a file, but for the header.
     #[getter]
     fn stored_nbytes(&self) -> usize {
-        self.0.context.stored_ciphertext_bytes(self.head())
+        self.0.context.stored_ciphertext_bytes(self.level())
     }
 
     /// Bits that can be shared of values within `bound` when so many decryptions are shared in all.
     fn bits_to_share(&self, queries: u64, bound: f64) -> PyResult<f64> {
-        guarded(|| self.0.context.bits_to_share(self.head(), queries, bound).map_err(raise))
+        let bits = |x: &Rlwe| self.0.context.bits_to_share(x, queries, bound);
+        guarded(|| self.open().and_then(|x| bits(&x)).map_err(raise))
     }
 
     /// The largest absolute value of a slot that its level has room for.
     #[getter]
-    fn largest(&self) -> f64 {
-        self.0.context.largest(self.head())
+    fn largest(&self) -> PyResult<f64> {
+        guarded(|| self.open().map(|x| self.0.context.largest(&x)).map_err(raise))
     }
 
     /// The same ciphertext, computed with by the threads of another context of its set.
     #[pyo3(name = "on")]
-    fn attached(&self, context: &CkksContext) -> PyResult<Self> {
-        let (own, other) = (self.head().params(), context.name());
-        if own == other {
+    fn attached(&self, py: Python<'_>, context: &CkksContext) -> PyResult<Self> {
+        let (own, other) = (on_kept!(self, params), context.name());
+        if own == other && self.0.compact == context.0.compact {
             return Ok(CkksCiphertext(context.0.clone(), self.1.clone()));
+        }
+        if own == other {
+            return CkksCiphertext::made(py, &context.0, |_| Ok(self.open()?.as_ref().clone()));
         }
         let (wanted, remedy) = (format!("a ciphertext of `{other}`"), "use one set throughout");
         Err(raise(Error::wrong_params("attach", wanted, format!("`{own}`"), remedy)))

@@ -162,7 +162,7 @@ impl CkksKeys {
     ) -> PyResult<CkksCiphertext> {
         let p = Chebyshev(coefficients);
         self.long(py, |e| {
-            let scale = e.context().scale(x.head().level().saturating_sub(p.depth()))?;
+            let scale = e.context().scale(x.level().saturating_sub(p.depth()))?;
             e.polynomial(&*x.open()?, &p, scale)
         })
     }

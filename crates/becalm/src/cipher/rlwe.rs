@@ -90,9 +90,34 @@ pub struct PackedRlwe {
 }
 
 impl PackedRlwe {
-    /// The ciphertext without its polynomials, to be asked for what it is.
-    pub fn head(&self) -> &Rlwe {
-        &self.head
+    /// Name of the parameter set.
+    pub fn params(&self) -> &'static str {
+        self.head.params
+    }
+
+    /// Identity of the secret key.
+    pub fn key_id(&self) -> KeyId {
+        self.head.key
+    }
+
+    /// As [`Rlwe::level`].
+    pub fn level(&self) -> usize {
+        self.head.level
+    }
+
+    /// As [`Rlwe::scale`].
+    pub fn scale(&self) -> f64 {
+        self.head.scale
+    }
+
+    /// As [`Rlwe::slots`].
+    pub fn slots(&self) -> usize {
+        self.head.slots
+    }
+
+    /// As [`Rlwe::error`].
+    pub fn error(&self) -> f64 {
+        self.head.error
     }
 
     /// Bytes in memory.

@@ -37,9 +37,9 @@ impl Context {
         self.ciphertext_draft(x, &parts)?.save(path.as_ref(), false)
     }
 
-    /// Bytes of a ciphertext of this set in a file, but for the header.
-    pub fn stored_ciphertext_bytes(&self, x: &Rlwe) -> usize {
-        2 * self.part_bytes(x.level)
+    /// Bytes of a ciphertext of this set at `level` in a file, but for the header.
+    pub fn stored_ciphertext_bytes(&self, level: usize) -> usize {
+        2 * self.part_bytes(level)
     }
 
     /// A ciphertext from a file in memory.

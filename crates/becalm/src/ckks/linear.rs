@@ -54,7 +54,8 @@ impl LinearMap {
     /// scale `scale`.
     ///
     /// # Errors
-    /// `BadInput` for a matrix of more than N/2 slots or with no diagonals, or a level of 0; `Memory` where it does not fit.
+    /// `BadInput` for a matrix of more than N/2 slots or with no diagonals, a level of 0, or entries that the level below has no
+    /// room for; `Memory` where it does not fit.
     pub fn new(
         context: &Context,
         matrix: &Matrix,
@@ -97,6 +98,9 @@ impl LinearMap {
                 format!("{level}, {baby}"),
                 "choose another level",
             ));
+        }
+        if level <= context.params().levels {
+            context.check_room(op, matrix.largest(), level - 1)?;
         }
         let n = matrix.slots;
         let forms = matrix.forms(slots);
@@ -206,10 +210,17 @@ impl Evaluator<'_> {
             .map(|k| context.divide(&sum.parts[k], map.level, map.level - 1, context.special()));
         let scale = x.scale * map.scale / context.step(map.level);
         let mut out = context.ciphertext(&x, map.level - 1, scale, parts);
-        // What is multiplied was rotated by middle steps, and one baby step.
-        let switched = context.switching(map.level, x.scale) * (map.steps.middle as f64).sqrt();
-        out.error = (map.norm * x.error.hypot(switched)).hypot(context.rounding(scale));
-        Ok(out)
+        // What is multiplied was rotated by middle steps, of which each rounds the next one's mask, and one baby step.
+        let middle = map.steps.middle as f64;
+        let switched = context.switching(map.level, x.scale) * middle.sqrt();
+        let rounded = context.rounding(x.scale) * (middle - 1.0).sqrt();
+        let before = x.error.hypot(switched).hypot(rounded);
+        out.error = (map.norm * before).hypot(context.rounding(scale));
+        // Bootstraps know what their levels hold.
+        if map.level > context.params().levels {
+            return Ok(out);
+        }
+        context.with_some_left(OP, out)
     }
 
     /// The key and the permutation of a rotation by `by` at `level`.

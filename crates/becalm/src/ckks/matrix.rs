@@ -114,6 +114,12 @@ impl Matrix {
         self.diagonals.keys().copied()
     }
 
+    /// The largest absolute value of an entry.
+    pub fn largest(&self) -> f64 {
+        let entries = self.diagonals.values().flatten();
+        entries.map(|x| x.abs()).fold(0.0, f64::max)
+    }
+
     /// The map applied to a vector in the clear, which stands repeated if it has fewer values than there are slots.
     pub fn apply(&self, x: &[Complex]) -> Vec<Complex> {
         let mut out = vec![Complex::default(); self.slots];

@@ -202,7 +202,7 @@ impl Context {
     }
 
     /// Values in the clear, of at most `largest`, that `level` has room for.
-    fn check_room(&self, op: &'static str, largest: f64, level: usize) -> Result<()> {
+    pub(super) fn check_room(&self, op: &'static str, largest: f64, level: usize) -> Result<()> {
         let (most, scale) = (self.room(level), self.scale(level)?);
         if largest * scale < most {
             return Ok(());

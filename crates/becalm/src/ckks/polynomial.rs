@@ -173,7 +173,8 @@ impl Evaluator<'_> {
     /// ([`Context::scale`]). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
     ///
     /// # Errors
-    /// `BadInput` for a constant, for coefficients that are not finite and where levels or room for the scale are missing, `WrongKey` and
+    /// `BadInput` for a constant, for coefficients that are not finite and where levels or room for them or the scale are missing, `TooNoisy`
+    /// where the error alone would fill the level, `WrongKey` and
     /// `WrongParams` for what does not go together, `Memory` where it ends.
     pub fn polynomial(&self, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {
         let op = "evaluate a polynomial";
@@ -191,8 +192,14 @@ impl Evaluator<'_> {
             let remedy = "bootstrap it first, or lower the degree";
             return Err(Error::bad_input(op, wanted, format!("level {}", x.level), remedy));
         }
-        self.context().check_scale(op, x.level - p.depth(), scale)?;
-        or_refused(op, || self.evaluated(op, x, p, scale))
+        let (context, below) = (self.context(), x.level - p.depth());
+        context.check_scale(op, below, scale)?;
+        // Bootstraps know what their levels hold.
+        if x.level > context.params().levels {
+            return or_refused(op, || self.evaluated(op, x, p, scale));
+        }
+        context.check_room(op, p.0.iter().fold(0.0, |most, c| c.abs().max(most)), below)?;
+        or_refused(op, || context.with_some_left(op, self.evaluated(op, x, p, scale)?))
     }
 
     fn evaluated(&self, op: &'static str, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {

@@ -203,6 +203,46 @@ fn bands_are_gathered_and_maps_are_within_their_claims() {
     assert!(balanced.is_sorted() && (4..=16).contains(&balanced[3]), "{balanced:?}");
 }
 
+/// Of a permutation nothing makes the error smaller than its norm says: every step's rounding is in the claim.
+#[test]
+fn permutations_have_the_error_that_they_claim() {
+    let World { context, secret, .. } = &*WORLD;
+    for (slots, level, baby) in [(128, 7, 1), (128, 3, 4), (512, 4, 8), (2048, 6, 16)] {
+        let mut matrix = Matrix::zero(slots);
+        for a in 0..slots {
+            let to = (5 * a + 3) % slots;
+            matrix.diagonal(to as i64 - a as i64)[a] = Complex::from(100.0);
+        }
+        let keys = keys(matrix.keys(baby));
+        let evaluator = Evaluator::new(context, &keys).unwrap();
+        let scale = context.scale(level).unwrap();
+        let map = LinearMap::new(context, &matrix, level, baby, scale).unwrap();
+        let m = message(slots, 0.3);
+        let x = context.encrypt(&m, level, secret).unwrap();
+        let y = evaluator.linear(&x, &map).unwrap();
+        let part = part(&y, &matrix.apply(&m));
+        assert!((0.6..1.2).contains(&part), "{slots}, {level}, {baby}: {part} of the claim");
+    }
+}
+
+#[test]
+fn maps_and_polynomials_without_room_are_refused() {
+    let World { context, secret, keys, .. } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let mut matrix = Matrix::zero(2048);
+    matrix.diagonal(0).fill(Complex::from(1e6));
+    let scale = context.scale(1).unwrap();
+    refused("bad_input", "values below", LinearMap::new(context, &matrix, 1, 1, scale));
+    assert!(LinearMap::new(context, &matrix, 2, 1, context.scale(2).unwrap()).is_ok());
+    let x = context.encrypt(&message(2048, 0.3), 1, secret).unwrap();
+    let steep = Chebyshev(vec![0.0, 1e6]);
+    let at = context.scale(0).unwrap();
+    refused("bad_input", "values below", evaluator.polynomial(&x, &steep, at));
+    let x = context.encrypt(&message(2048, 0.3), 5, secret).unwrap();
+    let steep = Chebyshev(vec![0.0, 1e300, 1.0]);
+    refused("bad_input", "values below", evaluator.polynomial(&x, &steep, scale));
+}
+
 type Compute<'a> = dyn Fn(&Evaluator) -> Result<Rlwe> + 'a;
 
 /// What is long is left when somebody asks for it, and says so.

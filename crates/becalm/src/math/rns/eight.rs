@@ -324,7 +324,7 @@ mod x86 {
                     let pair = |i: usize| _mm_loadu_si128(p.add(fields.pairs[i]).cast());
                     let x =
                         _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(pair(i)), pair(i + 1));
-                    let places = _mm256_loadu_si256(fields.places[i].as_ptr().cast());
+                    let places = _mm256_loadu_si256(fields.places.as_ptr().add(i).cast());
                     let bits = _mm256_loadu_si256(fields.bits.as_ptr().add(2 * i).cast());
                     let x = _mm256_srlv_epi64(_mm256_shuffle_epi8(x, places), bits);
                     double(_mm256_and_si256(x, mask))
