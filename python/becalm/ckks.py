@@ -173,7 +173,7 @@ class Server:
             wanted, remedy = f"a matrix for {native.slots} slots", "say so: Matrix(array, slots=…)"
             raise BadInput(op, wanted, f"one for {matrix.slots}", remedy)
         if native.level == 0:
-            raise BadInput(op, "a ciphertext at level 1 or above", "level 0", "bootstrap it first")
+            raise BadInput(op, "a ciphertext at level 1 or above", "level 0", self._upwards())
         rotations = matrix.rotations
         few = str(rotations) if len(rotations) < 5 else "M.rotations, M the matrix"
         with _named(f"make keys with rotations={few}"):
@@ -193,7 +193,7 @@ class Server:
         found, native = chebyshev(p), require(x, "polynomial")._native
         if native.level < found.depth:
             wanted = f"a ciphertext at level {found.depth} or above for degree {found.degree}"
-            got, remedy = f"level {native.level}", "bootstrap it first, or lower the degree"
+            got, remedy = f"level {native.level}", f"{self._upwards()}, or lower the degree"
             raise BadInput("polynomial", wanted, got, remedy)
         at = x if found.factor == 1 else x * found.factor
         at = at + found.offset if found.offset else at
@@ -301,6 +301,10 @@ class Server:
     def __reduce__(self) -> NoReturn:
         remedy = "save() the keys to a file and load_server() them there"
         raise Unsupported("copy", "something that can travel", "a machine", remedy)
+
+    def _upwards(self) -> str:
+        """How to come to more levels."""
+        return "bootstrap it first" if self.kinds else "encrypt it at a higher level"
 
     def _kind(self, kind: str | None) -> str:
         if kind is not None:

@@ -87,7 +87,10 @@ pub fn run(args: &Args) -> Result<()> {
         let params = allowed(args)?;
         return apps::run(app, params, args.threads, args.allow_insecure, args.json);
     }
-    if let Some(params) = without_bootstrap(args) {
+    if let Some(params) = without_bootstrap(args).filter(|_| ckks) {
+        if args.full {
+            bail!("--full is N = 2^16, and `{}` has another N: leave one of them out", params.name);
+        }
         params.require_secure(args.allow_insecure)?;
         return levelled::run(params, &args.ckks, &Cpu::new(args.threads)?, args.json);
     }

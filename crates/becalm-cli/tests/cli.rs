@@ -178,6 +178,8 @@ fn run_bootstraps_ckks() {
     assert!(f.refuse("run --params toy_1_1 --kind precise").contains("--scheme ckks"));
     assert!(f.refuse(&format!("run {toy} --table 3,2,1,0")).contains("--scheme tfhe"));
     assert!(f.refuse("run --scheme both --app aes").contains("--scheme tfhe"));
+    assert!(f.refuse("run --scheme tfhe --params ckks_n12").contains("--scheme ckks"));
+    assert!(f.refuse("run --params ckks_n12 --full").contains("another N"));
     let says = f.refuse(&format!("run --scheme ckks {toy} --slots 33"));
     assert!(says.contains("--slots 33") && says.contains("--kind sparse"), "{says}");
     let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots 33"));

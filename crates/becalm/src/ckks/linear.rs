@@ -88,16 +88,10 @@ impl LinearMap {
             return Err(Error::bad_input(op, wanted, got, "cut the map into smaller ones"));
         };
         if level == 0 || level > context.params().top_level() || baby == 0 {
-            let wanted = format!(
-                "a level in 1 ..= {}, one baby step at least",
-                context.params().top_level()
-            );
-            return Err(Error::bad_input(
-                op,
-                wanted,
-                format!("{level}, {baby}"),
-                "choose another level",
-            ));
+            let top = context.params().top_level();
+            let wanted = format!("a level in 1 ..= {top}, one baby step at least");
+            let got = format!("{level}, {baby}");
+            return Err(Error::bad_input(op, wanted, got, "choose another level"));
         }
         if level <= context.params().levels {
             context.check_room(op, matrix.largest(), level - 1)?;

@@ -114,6 +114,12 @@ impl Matrix {
         self.diagonals.keys().copied()
     }
 
+    /// By how much it lengthens what is independent from slot to slot: the root of the mean over the rows of Σ|entry|².
+    pub(crate) fn gain(&self) -> f64 {
+        let squares = self.diagonals.values().flatten().map(|x| x.abs().powi(2));
+        (squares.sum::<f64>() / self.slots as f64).sqrt()
+    }
+
     /// The largest absolute value of an entry.
     pub fn largest(&self) -> f64 {
         let entries = self.diagonals.values().flatten();

@@ -189,7 +189,7 @@ impl Evaluator<'_> {
         }
         if x.level < p.depth() {
             let wanted = format!("level {} or above for degree {}", p.depth(), p.degree());
-            let remedy = "bootstrap it first, or lower the degree";
+            let remedy = format!("{}, or lower the degree", self.context().upwards());
             return Err(Error::bad_input(op, wanted, format!("level {}", x.level), remedy));
         }
         let (context, below) = (self.context(), x.level - p.depth());

@@ -82,7 +82,7 @@ impl Context {
         if !matches!(precision_bits.partial_cmp(&most), Some(o) if o.is_le()) {
             let (wanted, got) =
                 (format!("at most {most:.1} bits"), format!("{precision_bits} bits"));
-            let remedy = "ask for fewer bits, share fewer values or results, or use a set with a larger scale";
+            let remedy = "ask for fewer bits, share fewer values or results, or share before many products and not behind a bootstrap";
             return Err(Error::too_noisy(op, wanted, got, remedy));
         }
         let mut raw = self.decrypt(ciphertext, secret)?;

@@ -37,7 +37,8 @@ pub fn lossy(context: &Context, settings: &Settings) -> Result<CkksProgram> {
     let real = settings.values != Values::Complex;
     // In slots, however many.
     let bend = (bend, context.params().slots(), 0);
-    let error = Some(line.error(&sine, RATIO / TAU, context.step(0) / RATIO, bend));
+    let base = context.step(0) / RATIO;
+    let error = Some(line.error(&sine, RATIO / TAU, base, line.rounded(), bend));
     line.program.limit(Limits { most: MOST, near: None, real, slots: true, error });
     Ok(line.program)
 }

@@ -69,6 +69,8 @@ pub(super) struct Pipeline<'a> {
     pub(super) slots: usize,
     stages: usize,
     baby: usize,
+    /// What SlotsToCoeffs adds to a slot of its result where it comes last, standard deviation.
+    pub(super) added: f64,
 }
 
 impl<'a> Pipeline<'a> {
@@ -96,7 +98,7 @@ impl<'a> Pipeline<'a> {
         let program = CkksProgram::new(context);
         let own = b.stage_count.min(slots.ilog2() as usize);
         let stages = settings.stage_count.unwrap_or(own);
-        let made = Pipeline { context, b, program, slots, stages, baby };
+        let made = Pipeline { context, b, program, slots, stages, baby, added: 0.0 };
         if made.stages_fit(stages, first) {
             return Ok(made);
         }
@@ -249,11 +251,30 @@ impl<'a> Pipeline<'a> {
         let head = first(maps.remove(0));
         maps.insert(0, head);
         let scale = self.context.scale(level)? * self.bits_of_drops(level, end - self.stages);
+        let taken: Vec<(f64, usize)> =
+            maps.iter().map(|m| (m.gain(), m.steps(self.baby).middle)).collect();
+        let (before, from) = (self.program.ops().len(), self.program.reg(y).scale);
         let mut out = self.maps(y, maps, scale)?;
         while self.program.reg(out).level > level {
             out = self.program.rescale(out)?;
         }
+        self.added = self.roundings(from, &taken, before);
         Ok(out)
+    }
+
+    /// The error of a slot after the instructions from number `before` on, which are matrices of these gains and middle steps and then
+    /// rescales: each rounds, the middle steps too, and what it rounded is lengthened by those that follow.
+    fn roundings(&self, mut scale: f64, taken: &[(f64, usize)], before: usize) -> f64 {
+        let rescale = [(1.0, 1)];
+        let mut error = 0.0f64;
+        for (op, (gain, middle)) in
+            self.program.ops()[before..].iter().zip(taken.iter().chain(rescale.iter().cycle()))
+        {
+            let within = self.context.rounding(scale) * (*middle as f64 - 1.0).sqrt();
+            scale = self.program.reg(op.result()).scale;
+            error = (error.hypot(within) * gain).hypot(self.context.rounding(scale));
+        }
+        error
     }
 
     /// The product of the steps from above `to` up to `from`.
@@ -297,20 +318,26 @@ impl<'a> Pipeline<'a> {
 
     /// What the bootstrap adds to a slot of the message, standard deviation: the approximation of the sine and the rounding
     /// at the scale of EvalMod, `spread` times what they are in a slot there; the rounding at the scale of a message at level 0,
-    /// of the two switches and a rescale, and in SlotsToCoeffs; and `bend`, of the sine itself for so many slots, which grows with
+    /// of the two switches and a rescale; what is `added` behind EvalMod; and `bend`, of the sine itself for so many slots, which grows with
     /// that power as they are fewer.
     pub(super) fn error(
         &self,
         sine: &Sine,
         spread: f64,
         base: f64,
+        added: f64,
         (bend, slots, power): (f64, usize, i32),
     ) -> Added {
         let rounding = |scale: f64| self.context.rounding(scale);
-        let outputs = self.program.outputs().first().map_or(base, |r| self.program.reg(*r).scale);
         let inside = sine.error.hypot(rounding(self.b.eval_mod_bits.exp2()) * sine.slope) * spread;
-        let fixed = inside.hypot(2.0 * rounding(base)).hypot(2.0 * rounding(outputs));
+        let fixed = inside.hypot(2.0 * rounding(base)).hypot(added);
         Added { fixed, bend, slots, power }
+    }
+
+    /// The rounding of a few operations at the scale of the result.
+    pub(super) fn rounded(&self) -> f64 {
+        let outputs = self.program.outputs().first();
+        outputs.map_or(0.0, |r| 2.0 * self.context.rounding(self.program.reg(*r).scale))
     }
 }
 

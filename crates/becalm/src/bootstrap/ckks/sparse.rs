@@ -52,7 +52,7 @@ pub fn sparse(context: &Context, slots: usize, settings: &Settings) -> Result<Ck
     let coefficients = 2.0 * slots as f64;
     let spread = coefficients.sqrt() * ratio / std::f64::consts::TAU;
     let bend = sine_error(&line.b, ratio, slots);
-    let error = Some(line.error(&sine, spread, context.scale(0)?, bend));
+    let error = Some(line.error(&sine, spread, context.scale(0)?, line.rounded(), bend));
     line.program.limit(Limits { most: 1.25, near: None, real: false, slots: false, error });
     Ok(line.program)
 }
