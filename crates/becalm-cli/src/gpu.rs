@@ -12,7 +12,7 @@ use becalm::cipher::file::replace;
 use becalm::cipher::{Ciphertext, Encoding, Lwe, SecretKey};
 use becalm::math::statistics::Moments;
 use becalm::params::{Kind, TfheParams};
-use becalm::program::Need;
+use becalm::program::{Need, Op, Reg};
 use becalm::tfhe::{Table, noise};
 use serde::Serialize;
 use std::io::Write;
@@ -217,7 +217,7 @@ pub fn measure(backend: &dyn Backend, plan: &Plan, save: Save) -> Result<Report>
     save(&report)?;
     for (params, allowed) in sets {
         let mut set = Set { params: params.name.to_string(), ..Set::default() };
-        let refusal = becalm::backend::Cuda::runs(params).err();
+        let refusal = becalm::backend::Cuda::runs(params).err().or_else(|| unfit(backend, params));
         set.refused = refusal.map(|e| report::spoken(&e.to_string(), FLAG));
         let wanted = set.refused.is_none();
         report.sets.push(set);
@@ -229,6 +229,15 @@ pub fn measure(backend: &dyn Backend, plan: &Plan, save: Save) -> Result<Report>
         _ = save(&report);
     }
     Ok(report)
+}
+
+/// Why these GPUs cannot rotate a set that others can; a set whose kernels are missing is another matter.
+fn unfit(backend: &dyn Backend, params: &TfheParams) -> Option<becalm::Error> {
+    let op = Op::KeySwitch { dst: Reg(1), src: Reg(0) };
+    match backend.supports(&op, params) {
+        true => None,
+        false => backend.accepts(params).err(),
+    }
 }
 
 /// The set that is being measured.

@@ -192,6 +192,13 @@ fn a_set_that_fails_leaves_the_others() {
     assert!(conclude(&found, None).unwrap_err().to_string().contains("told to go"));
     let none = measured(Emulated::new(0), ["tfhe_3_3_extended", "tfhe_4_4"]).unwrap();
     assert!(conclude(&none, None).unwrap_err().to_string().contains("nothing was measured"));
+    // What other GPUs can rotate is refused by those without clusters, and no failure.
+    let small = Emulated::new(0).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
+    let found = measured(small, ["toy_1_1", "paper_n800"]).unwrap();
+    let [first, second] = &found.sets[..] else { panic!("{found:?}") };
+    assert!(first.failed.is_none() && first.bootstraps > 0, "{first:?}");
+    assert!(second.failed.is_none() && second.refused.is_some(), "{second:?}");
+    conclude(&found, None).unwrap();
     // A name that is none is said before anything is measured.
     assert!(measured(Emulated::new(0), ["toy_1_1", "toy_9_9"]).is_err());
 }
