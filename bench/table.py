@@ -1,5 +1,5 @@
 """Writes the rows of bench/results/tfhe*.json into the marked block of the README, and those of
-ckks.json into that of docs/performance/ckks.md.
+ckks.json and ckks-tables.json into those of docs/performance/ckks.md.
 
 `make bench` makes the rows. `python bench/table.py --check` only says whether the blocks are
 theirs.
@@ -13,7 +13,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench/results"
-BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
 
 def rows(name: str) -> list[dict]:
@@ -106,16 +105,56 @@ def ckks_table() -> str:
     return "\n".join([*lines, *(f"\n{line}." for line in said)]) + "\n"
 
 
+def document_cells(r: dict) -> list[str]:
+    """A row of the tables of the DESILO document; what is not known is empty."""
+
+    def bits(error: float | None) -> str:
+        return f"{-math.log2(error):.1f}" if error else ""
+
+    one, two = r["seconds"] or (None, None)
+    document = bits(r["document_mean_error"]) or r["document_seconds"]
+    return [
+        r["table"],
+        str(r["slots"] or "all"),
+        r["key_size"],
+        str(r["stage_count"]),
+        f"{one:.2f}" if one else r["left_out"],
+        f"{two:.2f}" if two else "",
+        bits(r["mean_error"]),
+        bits(r["claimed_error"]),
+        "" if r["level"] is None else str(r["level"]),
+        f"{r['stored_key_bytes'] / 1e9:.2f}" if r["stored_key_bytes"] else "",
+        f"{document} bits" if r["document_mean_error"] else f"{document} s",
+    ]
+
+
+def document_tables() -> str:
+    """What `becalm bench ckks --tables` measured, as a Markdown table."""
+    head = (
+        "table | slots | keys | stages | s, 1 thread | 2 threads | bits | claimed | level "
+        "| stored, GB | document (their machine)"
+    )
+    lines = [f"| {head} |", "|---|" + "--:|---|" + "--:|" * 8]
+    lines += [f"| {' | '.join(document_cells(r))} |" for r in rows("ckks-tables.json")]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     """Rewrites the blocks, or compares them."""
     differ = 0
-    pages = (("README.md", table), ("docs/performance/ckks.md", ckks_table))
-    for page, made in pages:
+    performance = "docs/performance/ckks.md"
+    blocks = (
+        ("README.md", "bench", table),
+        (performance, "bench", ckks_table),
+        (performance, "tables", document_tables),
+    )
+    for page, name, made in blocks:
         path = ROOT / page
         text = path.read_text(encoding="utf-8")
-        head, rest = text.split(BEGIN, 1)
-        _, tail = rest.split(END, 1)
-        wanted = head + BEGIN + made() + END + tail
+        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        head, rest = text.split(begin, 1)
+        _, tail = rest.split(end, 1)
+        wanted = head + begin + made() + end + tail
         differ |= text != wanted
         if "--check" not in sys.argv[1:]:
             path.write_text(wanted, encoding="utf-8")

@@ -227,6 +227,8 @@ struct Row {
     /// On one thread, and on two.
     seconds: Option<[f64; 2]>,
     mean_error: Option<f64>,
+    /// What the program claims for values without structure, root of the square mean.
+    claimed_error: Option<f64>,
     level: Option<usize>,
     key_bytes: Option<usize>,
     stored_key_bytes: Option<usize>,
@@ -254,6 +256,7 @@ fn values(message: Message, n: usize) -> Vec<Complex> {
 struct Measured {
     seconds: [f64; 2],
     bits: f64,
+    claimed: Option<f64>,
     level: usize,
     key_bytes: usize,
     stored: usize,
@@ -286,7 +289,8 @@ fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
         last = Some(made);
     }
     let Some(last) = last else { bail!("nothing was run") };
-    Ok(Measured { seconds, bits: last.after.0, level: last.levels[1], key_bytes, stored })
+    let claimed = program.error();
+    Ok(Measured { seconds, bits: last.after.0, claimed, level: last.levels[1], key_bytes, stored })
 }
 
 fn row(
@@ -308,6 +312,7 @@ fn row(
         stage_count: stages,
         seconds: m.map(|m| m.seconds),
         mean_error: m.map(|m| (-m.bits).exp2()),
+        claimed_error: m.and_then(|m| m.claimed),
         level: m.map(|m| m.level),
         key_bytes: m.map(|m| m.key_bytes),
         stored_key_bytes: m.map(|m| m.stored),
@@ -365,6 +370,7 @@ fn print(t: &Table, rows: &[Row]) -> Result<()> {
             text(r.seconds.map(|s| s[0]), seconds),
             text(r.seconds.map(|s| s[1]), seconds),
             text(r.mean_error, error),
+            text(r.claimed_error, |x| format!("{:.1}", -x.log2())),
             r.level.map_or(String::new(), |l| l.to_string()),
             r.stored_key_bytes.map_or(String::new(), megabytes),
             document,
@@ -378,6 +384,7 @@ fn print(t: &Table, rows: &[Row]) -> Result<()> {
         "s, 1 thread",
         "2 threads",
         "mean error",
+        "bits claimed",
         "level",
         "stored",
         DOCUMENT,

@@ -109,6 +109,13 @@ impl Matrix {
         self.diagonals.par_iter().map(|(k, d)| (*k, tiled(d, slots))).collect()
     }
 
+    /// How many diagonals' worth of coefficients are rounded where it is encoded for so many slots: those of values of a period are a
+    /// polynomial in a power of X.
+    pub(crate) fn encoded(&self, slots: usize) -> f64 {
+        let share = |d: &Vec<Complex>| period(d) as f64 / slots as f64;
+        self.diagonals.values().map(share).sum()
+    }
+
     /// Numbers of the diagonals there are.
     pub fn rotations(&self) -> impl Iterator<Item = usize> + '_ {
         self.diagonals.keys().copied()
@@ -116,7 +123,7 @@ impl Matrix {
 
     /// By how much it lengthens what is independent from slot to slot: the root of the mean over the rows of Σ|entry|².
     pub(crate) fn gain(&self) -> f64 {
-        let squares = self.diagonals.values().flatten().map(|x| x.abs().powi(2));
+        let squares = self.diagonals.values().flatten().map(|x| x.re * x.re + x.im * x.im);
         (squares.sum::<f64>() / self.slots as f64).sqrt()
     }
 
@@ -218,10 +225,23 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Whether values, which stand repeated in `slots` slots, repeat after an eighth of them.
-fn tiled(values: &[Complex], slots: usize) -> bool {
+/// Whether values repeat after `period` of them.
+fn repeat(values: &[Complex], period: usize) -> bool {
     let size = |a: Complex| a.re.abs() + a.im.abs();
     let near = |a: Complex, b: Complex| size(a - b) <= 1e-13 * (size(a) + size(b));
-    let eighth = (slots / 8).max(1);
-    (eighth..values.len()).all(|i| near(values[i], values[i - eighth]))
+    (period..values.len()).all(|i| near(values[i], values[i - period]))
+}
+
+/// Whether values, which stand repeated in `slots` slots, repeat after an eighth of them.
+fn tiled(values: &[Complex], slots: usize) -> bool {
+    repeat(values, (slots / 8).max(1))
+}
+
+/// The least power of two of values, which are as many as one, after which they repeat.
+fn period(values: &[Complex]) -> usize {
+    let mut period = values.len();
+    while period > 1 && repeat(&values[..period], period / 2) {
+        period /= 2;
+    }
+    period
 }

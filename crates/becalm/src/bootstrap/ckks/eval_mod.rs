@@ -35,6 +35,8 @@ pub(super) struct Sine {
     pub(super) error: f64,
     /// What an error of 2u² − 1 is multiplied by, square mean over the same.
     pub(super) slope: f64,
+    /// What an error of u is multiplied by, square mean over the centers.
+    pub(super) tangent: f64,
 }
 
 /// |d sin 2πt / d(2u² − 1)| = 2π·span²·|sin 2πx|/4|x| at x = t − 1/4 = span·u: large where u is near 0.
@@ -61,7 +63,7 @@ impl Sine {
             }
         }
         let cosine = Chebyshev(least_squares(&rows, &weights));
-        let mut sine = Sine { cosine, error: 0.0, slope: 0.0 };
+        let mut sine = Sine { cosine, error: 0.0, slope: 0.0, tangent: 0.0 };
         sine.error = sine.measured(b, centers, width).0;
         let all = (-range..=range).flat_map(|i| centers.iter().map(move |c| (i, c)));
         let square = |(i, c): (i64, &f64)| {
@@ -69,6 +71,8 @@ impl Sine {
             slope(b, i as f64 + c - 0.25).powi(2) * share
         };
         sine.slope = all.map(square).sum::<f64>().sqrt();
+        let squares = centers.iter().map(|c| (TAU * c).cos().powi(2)).sum::<f64>();
+        sine.tangent = TAU * span(b) * (squares / centers.len() as f64).sqrt();
         sine
     }
 

@@ -9,7 +9,7 @@
 //! slot as it is, instead of spread over the coefficients: 2^-21.3 at |v| = 1. Source: Chen–Han 2018 ("slim").
 
 use super::eval_mod::Sine;
-use super::pipeline::{Pipeline, Settings, Values};
+use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::Result;
 use crate::ckks::Context;
 use crate::program::ckks::{CkksProgram, Limits};
@@ -35,10 +35,15 @@ pub fn lossy(context: &Context, settings: &Settings) -> Result<CkksProgram> {
         true => 0.0,
     };
     let real = settings.values != Values::Complex;
-    // In slots, however many.
-    let bend = (bend, context.params().slots(), 0);
-    let base = context.step(0) / RATIO;
-    let error = Some(line.error(&sine, RATIO / TAU, base, line.rounded(), bend));
+    let terms = Terms {
+        spread: RATIO / TAU,
+        base: context.step(0) / RATIO,
+        added: line.rounded(),
+        alone: real,
+        // In slots, however many.
+        bend: (bend, context.params().slots(), 0),
+    };
+    let error = Some(line.error(&sine, &terms));
     line.program.limit(Limits { most: MOST, near: None, real, slots: true, error });
     Ok(line.program)
 }

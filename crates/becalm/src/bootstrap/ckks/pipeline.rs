@@ -11,9 +11,10 @@ use crate::ckks::{Chebyshev, Context, Matrix};
 use crate::math::complex::Complex;
 use crate::params::CkksBootstrap;
 use crate::program::Reg;
-use crate::program::ckks::{Added, CkksProgram};
+use crate::program::ckks::{Added, CkksOp, CkksProgram, RlweInfo};
 use crate::{Error, Result};
-use std::f64::consts::TAU;
+use std::f64::consts::{SQRT_2, TAU};
+use std::iter::repeat;
 
 /// Least bits of the entries of a matrix of SlotsToCoeffs, unless the stages of a set have fewer.
 const LEAST_BITS: f64 = 31.0;
@@ -69,8 +70,27 @@ pub(super) struct Pipeline<'a> {
     pub(super) slots: usize,
     stages: usize,
     baby: usize,
+    /// Standard deviation of a slot behind the step that was recorded last, from raising on: of t, then of CoeffsToSlots' result.
+    placed: f64,
+    /// What a conjugation of CoeffsToSlots' result adds to a slot.
+    turned: f64,
     /// What SlotsToCoeffs adds to a slot of its result where it comes last, standard deviation.
     pub(super) added: f64,
+}
+
+/// What [`Pipeline::error`] makes the error of a bootstrap of.
+pub(super) struct Terms {
+    /// How many times as large an error of the sine is in a slot of the result.
+    pub(super) spread: f64,
+    /// Scale of a message at level 0.
+    pub(super) base: f64,
+    /// What is added behind EvalMod, standard deviation of a slot.
+    pub(super) added: f64,
+    /// Whether the real part of CoeffsToSlots' result stands alone. Where the imaginary part goes with it, w + w̄ and i(w̄ − w)
+    /// have the error of w̄ both, and x + iy takes it out.
+    pub(super) alone: bool,
+    /// The error of the sine itself for so many slots, which grows with that power as they are fewer.
+    pub(super) bend: (f64, usize, i32),
 }
 
 impl<'a> Pipeline<'a> {
@@ -98,7 +118,8 @@ impl<'a> Pipeline<'a> {
         let program = CkksProgram::new(context);
         let own = b.stage_count.min(slots.ilog2() as usize);
         let stages = settings.stage_count.unwrap_or(own);
-        let made = Pipeline { context, b, program, slots, stages, baby, added: 0.0 };
+        let (placed, turned, added) = (0.0, 0.0, 0.0);
+        let made = Pipeline { context, b, program, slots, stages, baby, placed, turned, added };
         if made.stages_fit(stages, first) {
             return Ok(made);
         }
@@ -170,24 +191,51 @@ impl<'a> Pipeline<'a> {
         (1..=highest).rev().find(|level| self.entry_bits(*level, end, stages) >= least)
     }
 
-    /// Matrices from `src` on, a level each: the scale becomes `scale` in the end, and entries have the same scale in all.
-    fn maps(&mut self, src: Reg, maps: Vec<Matrix>, scale: f64) -> Result<Reg> {
+    /// Matrices from `src` on, a level each: the scale becomes `scale` in the end, and the scales of their entries are to each other as
+    /// `shares`, whose product is 1.
+    fn maps(
+        &mut self,
+        src: Reg,
+        maps: Vec<Matrix>,
+        scale: f64,
+        shares: impl IntoIterator<Item = f64>,
+    ) -> Result<Reg> {
         let (from, baby) = (*self.program.reg(src), self.baby);
         let steps = self.bits_of_drops(from.level - maps.len(), from.level);
         let each = (scale * steps / from.scale).powf(1.0 / maps.len() as f64);
-        maps.into_iter().try_fold(src, |src, matrix| {
+        maps.into_iter().zip(shares).try_fold(src, |src, (matrix, share)| {
             let from = *self.program.reg(src);
             let matrix =
                 if matrix.slots() < from.slots { matrix.repeated(from.slots) } else { matrix };
-            self.program.linear(src, matrix, baby, each)
+            self.program.linear(src, matrix, baby, each * share)
         })
+    }
+
+    /// Scales of entries with which what their rounding leaves in the end is the same of every matrix, for values of the same size at
+    /// first: a matrix of a few long vectors of entries, which all differ, needs more bits than one whose entries repeat.
+    fn shares(&self, maps: &[Matrix]) -> Vec<f64> {
+        let slots = self.context.params().slots();
+        let gains: Vec<f64> = maps.iter().map(Matrix::gain).collect();
+        // What it has of every gain but its own: of those before by the values, of those behind by the error.
+        let left = |(m, gain): (&Matrix, &f64)| m.encoded(slots).sqrt() / gain;
+        let left: Vec<f64> = maps.iter().zip(&gains).map(left).collect();
+        let mean = left.iter().map(|x| x.ln()).sum::<f64>() / left.len() as f64;
+        left.iter().map(|x| x / mean.exp()).collect()
     }
 
     /// From level 0 to (m + q_0·I)/q_0; a trace over few slots takes the scale up to that of EvalMod.
     pub(super) fn raise(&mut self, src: Reg) -> Result<Reg> {
         let times = (self.context.params().slots() / self.slots) as f64;
-        let scale = self.b.eval_mod_bits.exp2() / times;
-        self.program.raise_modulus(src, self.raised_level(self.stages), scale)
+        let scale = self.b.eval_mod_bits.exp2();
+        let level = self.raised_level(self.stages);
+        // A sum of so many rotations, divided by their number: each of its steps adds, and doubles what those before have added.
+        self.placed = self.switched(level, scale) * times.sqrt();
+        self.program.raise_modulus(src, level, scale / times)
+    }
+
+    /// What a key switch adds to a slot, standard deviation.
+    fn switched(&self, level: usize, scale: f64) -> f64 {
+        self.context.switching(level, scale).hypot(self.context.rounding(scale))
     }
 
     /// The coefficients t as slots, divided by 2·span; the last matrix as `last` makes it of its own.
@@ -199,7 +247,14 @@ impl<'a> Pipeline<'a> {
         let mut maps = coeffs_to_slots(self.slots, self.stages, 0.5 / span(&self.b));
         let tail = maps.pop().map(last);
         maps.extend(tail);
-        self.maps(src, maps, self.b.eval_mod_bits.exp2())
+        let before = self.program.ops().len();
+        let shares = self.shares(&maps);
+        let w = self.maps(src, maps, self.b.eval_mod_bits.exp2(), shares)?;
+        // Coefficients of t have a variance of (h + 1)/12.
+        let size = (self.slots as f64 * (self.b.ephemeral_weight + 1) as f64 / 6.0).sqrt();
+        self.placed = self.walked(before, self.placed, size);
+        self.turned = self.switched_at(w);
+        Ok(w)
     }
 
     /// u = (t − 1/4)/span of twice the real part.
@@ -251,28 +306,34 @@ impl<'a> Pipeline<'a> {
         let head = first(maps.remove(0));
         maps.insert(0, head);
         let scale = self.context.scale(level)? * self.bits_of_drops(level, end - self.stages);
-        let taken: Vec<(f64, usize)> =
-            maps.iter().map(|m| (m.gain(), m.steps(self.baby).middle)).collect();
-        let (before, from) = (self.program.ops().len(), self.program.reg(y).scale);
-        let mut out = self.maps(y, maps, scale)?;
+        let before = self.program.ops().len();
+        let mut out = self.maps(y, maps, scale, repeat(1.0))?;
         while self.program.reg(out).level > level {
             out = self.program.rescale(out)?;
         }
-        self.added = self.roundings(from, &taken, before);
+        // Values of size 1 are coefficients of 1/√(2·slots).
+        let size = TAU / ratio / (2.0 * self.slots as f64).sqrt();
+        self.added = self.walked(before, 0.0, size);
         Ok(out)
     }
 
-    /// The error of a slot after the instructions from number `before` on, which are matrices of these gains and middle steps and then
-    /// rescales: each rounds, the middle steps too, and what it rounded is lengthened by those that follow.
-    fn roundings(&self, mut scale: f64, taken: &[(f64, usize)], before: usize) -> f64 {
-        let rescale = [(1.0, 1)];
-        let mut error = 0.0f64;
-        for (op, (gain, middle)) in
-            self.program.ops()[before..].iter().zip(taken.iter().chain(rescale.iter().cycle()))
-        {
-            let within = self.context.rounding(scale) * (*middle as f64 - 1.0).sqrt();
-            scale = self.program.reg(op.result()).scale;
-            error = (error.hypot(within) * gain).hypot(self.context.rounding(scale));
+    /// The error of a slot behind the instructions from number `before` on, matrices and rescales, where it was `error` and values of
+    /// `size`: a matrix lengthens what its source has and what its key switches and middle steps add, its entries are rounded,
+    /// and so is every result.
+    fn walked(&self, before: usize, mut error: f64, mut size: f64) -> f64 {
+        let (context, degree) = (self.context, self.context.params().degree() as f64);
+        for op in &self.program.ops()[before..] {
+            if let CkksOp::Linear { src, map, .. } = *op {
+                let (from, spec) = (self.program.reg(src), &self.program.maps()[map as usize]);
+                let middle = spec.matrix.steps(spec.baby).middle as f64;
+                let switched = context.switching(from.level, from.scale) * middle.sqrt();
+                let within = switched.hypot(context.rounding(from.scale) * (middle - 1.0).sqrt());
+                let rounded = degree / 12.0 * spec.matrix.encoded(context.params().slots());
+                let gain = spec.matrix.gain();
+                error = (error.hypot(within) * gain).hypot(size * rounded.sqrt() / spec.scale);
+                size *= gain;
+            }
+            error = error.hypot(context.rounding(self.program.reg(op.result()).scale));
         }
         error
     }
@@ -285,7 +346,7 @@ impl<'a> Pipeline<'a> {
     /// SlotsToCoeffs before anything else, from the level of its stages to level 0, where 1 becomes q_0/`ratio`.
     pub(super) fn slots_first(&mut self, src: Reg, ratio: f64) -> Result<Reg> {
         let maps = slots_to_coeffs(self.slots, self.stages, 1.0);
-        self.maps(src, maps, self.context.step(0) / ratio)
+        self.maps(src, maps, self.context.step(0) / ratio, repeat(1.0))
     }
 
     /// EvalMod where nothing follows: the sine divided by `by`, at the highest level and scale of the user that keep the
@@ -316,21 +377,19 @@ impl<'a> Pipeline<'a> {
         Ok(out)
     }
 
-    /// What the bootstrap adds to a slot of the message, standard deviation: the approximation of the sine and the rounding
-    /// at the scale of EvalMod, `spread` times what they are in a slot there; the rounding at the scale of a message at level 0,
-    /// of the two switches and a rescale; what is `added` behind EvalMod; and `bend`, of the sine itself for so many slots, which grows with
-    /// that power as they are fewer.
-    pub(super) fn error(
-        &self,
-        sine: &Sine,
-        spread: f64,
-        base: f64,
-        added: f64,
-        (bend, slots, power): (f64, usize, i32),
-    ) -> Added {
+    /// What the bootstrap adds to a slot of the message, standard deviation: the approximation of the sine, the rounding of
+    /// 2u² − 1 and of the polynomial's powers at the scale of EvalMod, and what u had, times `spread`; the rounding at the scale of a
+    /// message at level 0, of the two switches and a rescale; what is added behind EvalMod; and the sine itself.
+    pub(super) fn error(&self, sine: &Sine, terms: &Terms) -> Added {
         let rounding = |scale: f64| self.context.rounding(scale);
-        let inside = sine.error.hypot(rounding(self.b.eval_mod_bits.exp2()) * sine.slope) * spread;
-        let fixed = inside.hypot(2.0 * rounding(base)).hypot(added);
+        // T_2, T_4, … of v = 2u² − 1 near −1 change by 4, 16, … times what v does: 1 + 1/16 + 1/256 + …
+        let powers = rounding(self.b.eval_mod_bits.exp2()) * sine.slope * (16.0f64 / 15.0).sqrt();
+        // u is twice a real part, of complex errors.
+        let alone = if terms.alone { self.turned } else { 0.0 };
+        let placed = (self.placed * SQRT_2).hypot(alone) * sine.tangent;
+        let inside = sine.error.hypot(powers).hypot(placed) * terms.spread;
+        let fixed = inside.hypot(2.0 * rounding(terms.base)).hypot(terms.added);
+        let (bend, slots, power) = terms.bend;
         Added { fixed, bend, slots, power }
     }
 
@@ -338,6 +397,12 @@ impl<'a> Pipeline<'a> {
     pub(super) fn rounded(&self) -> f64 {
         let outputs = self.program.outputs().first();
         outputs.map_or(0.0, |r| 2.0 * self.context.rounding(self.program.reg(*r).scale))
+    }
+
+    /// What a key switch of `reg` adds to a slot, standard deviation.
+    pub(super) fn switched_at(&self, reg: Reg) -> f64 {
+        let RlweInfo { level, scale, .. } = *self.program.reg(reg);
+        self.switched(level, scale)
     }
 }
 

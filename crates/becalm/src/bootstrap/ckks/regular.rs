@@ -11,11 +11,12 @@
 //! Merged: a + i·b, taken apart at the end. Source: Cheon et al. 2018; Bossuat et al. 2021 and 2022 (the ephemeral secret).
 
 use super::eval_mod::{Sine, message_width, sine_error};
-use super::pipeline::{Pipeline, Settings, Values, halve_first};
+use super::pipeline::{Pipeline, Settings, Terms, Values, halve_first};
 use crate::Result;
 use crate::ckks::Context;
 use crate::program::Reg;
 use crate::program::ckks::{CkksProgram, Limits};
+use std::f64::consts::{SQRT_2, TAU};
 
 /// The program of the regular bootstrap, for ciphertexts of any number of slots at any level.
 ///
@@ -57,23 +58,37 @@ pub fn regular(context: &Context, settings: &Settings) -> Result<CkksProgram> {
             outputs(&mut line.program, out, values)?;
         }
     }
-    let coefficients = 2.0 * slots as f64;
-    let spread = coefficients.sqrt() * ratio / std::f64::consts::TAU;
-    let bend = sine_error(&line.b, ratio, slots);
-    let mut error = line.error(&sine, spread, context.scale(0)?, line.added, bend);
-    if settings.values != Values::Complex {
-        // The result is a sum with the conjugate, twice a real part: at most √2 times the standard deviation. 1.1 to 1.35 was measured.
-        error.fixed *= std::f64::consts::SQRT_2;
-    }
+    let error = Some(line.error(&sine, &terms(&line, settings.values, ratio)?));
     let limits = Limits {
         most: 1.25,
         near: None,
         real: settings.values != Values::Complex,
         slots: false,
-        error: Some(error),
+        error,
     };
     line.program.limit(limits);
     Ok(line.program)
+}
+
+/// What the error is made of. A sum with the conjugate doubles real parts and adds a key switch; a merged message is divided by 2
+/// before, and has the coefficients of two.
+fn terms(line: &Pipeline, values: Values, ratio: f64) -> Result<Terms> {
+    let (context, slots) = (line.context, line.slots);
+    let turned = line.program.outputs().first().map_or(0.0, |y| line.switched_at(*y));
+    let doubled = (line.added * SQRT_2).hypot(turned);
+    let (share, added, times) = match values {
+        Values::Complex => (1.0, line.added, 1.0),
+        Values::Real => (1.0, doubled, 1.0),
+        Values::Merged => (SQRT_2.recip(), doubled, 2.0),
+    };
+    let (bend, slots_of, power) = sine_error(&line.b, ratio, slots);
+    Ok(Terms {
+        spread: (2.0 * slots as f64).sqrt() * ratio / TAU * share,
+        base: context.scale(0)? / share,
+        added,
+        alone: values == Values::Real,
+        bend: (bend * times, slots_of, power),
+    })
 }
 
 /// The result, or its real and imaginary part, which stand doubled in its sum with the conjugate.

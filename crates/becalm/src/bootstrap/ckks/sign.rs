@@ -5,7 +5,7 @@
 
 use super::eval_mod::Sine;
 use super::lossy::slots_first;
-use super::pipeline::{Pipeline, Settings, Values};
+use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::ckks::Context;
 use crate::program::ckks::{CkksProgram, Limits};
 use crate::{Error, Result};
@@ -29,8 +29,14 @@ pub fn sign(context: &Context, settings: &Settings) -> Result<CkksProgram> {
     let sine = Sine::new(&line.b, &[-0.25, 0.25], NEAR / 4.0);
     slots_first(&mut line, settings.values, &sine, 4.0, 1.0)?;
     // Rounding at level 0 is cleaned with the values; what is left is below that of the result.
-    let error =
-        Some(line.error(&sine, 1.0, context.step(0), line.rounded(), (0.0, params.slots(), 0)));
+    let terms = Terms {
+        spread: 1.0,
+        base: context.step(0),
+        added: line.rounded(),
+        alone: true,
+        bend: (0.0, params.slots(), 0),
+    };
+    let error = Some(line.error(&sine, &terms));
     let real = settings.values != Values::Complex;
     let near = real.then_some(NEAR);
     line.program.limit(Limits { most: 1.0 + NEAR, near, real, slots: true, error });

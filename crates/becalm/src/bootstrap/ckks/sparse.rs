@@ -8,11 +8,12 @@
 //! the lowest level. Source: Cheon et al. 2018 (sub-sum), Chen–Chillotti–Song 2019 (both halves at once).
 
 use super::eval_mod::{Sine, message_width, sine_error};
-use super::pipeline::{Pipeline, Settings, Values};
+use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::ckks::Context;
 use crate::math::complex::Complex;
 use crate::program::ckks::{CkksProgram, Limits};
 use crate::{Error, Result};
+use std::f64::consts::{SQRT_2, TAU};
 
 /// The program that bootstraps ciphertexts of at most `slots` values, complex ones at no additional cost.
 ///
@@ -49,10 +50,14 @@ pub fn sparse(context: &Context, slots: usize, settings: &Settings) -> Result<Ck
     let parts = line.slots_to_coeffs(y, ratio, merge)?;
     let out = line.program.trace(parts, slots)?;
     line.program.output(out);
-    let coefficients = 2.0 * slots as f64;
-    let spread = coefficients.sqrt() * ratio / std::f64::consts::TAU;
-    let bend = sine_error(&line.b, ratio, slots);
-    let error = Some(line.error(&sine, spread, context.scale(0)?, line.rounded(), bend));
+    let terms = Terms {
+        spread: (2.0 * slots as f64).sqrt() * ratio / TAU,
+        base: context.scale(0)?,
+        added: (line.added * SQRT_2).hypot(line.switched_at(out)),
+        alone: true,
+        bend: sine_error(&line.b, ratio, slots),
+    };
+    let error = Some(line.error(&sine, &terms));
     line.program.limit(Limits { most: 1.25, near: None, real: false, slots: false, error });
     Ok(line.program)
 }
