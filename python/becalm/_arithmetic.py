@@ -220,7 +220,7 @@ def chebyshev(p: Any) -> Series:
         raise BadInput(op, "coefficients from the constant up", got, remedy)
     if not isinstance(p, _KINDS):
         if isinstance(p, (str, bytes)) or callable(p):
-            wanted = "coefficients from the constant up, or a polynomial of numpy.polynomial"
+            wanted = "numbers from the constant up, or a polynomial of numpy.polynomial"
             remedy = "as in [0, 1, 0, -1 / 6]; Chebyshev.interpolate makes one of a function"
             raise BadInput(op, wanted, f"a {type(p).__name__}", remedy)
         given = numbers(op, p)

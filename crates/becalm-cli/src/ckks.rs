@@ -381,10 +381,7 @@ fn bootstrapped(
     runs: usize,
     quiet: bool,
 ) -> Result<Report> {
-    room::require_tables(params, job)?;
-    // The set has been allowed before.
-    let context = Context::new(params, true)?;
-    let program = program(&context, job)?;
+    let (context, program) = room::recorded(params, job)?;
     let needs = program.needs();
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
     let (stored, expanded) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));

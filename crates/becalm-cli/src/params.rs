@@ -62,7 +62,8 @@ impl Sets {
         let mut sets = Sets::all();
         sets.tfhe.retain(|p| of(&p.name));
         sets.ckks.retain(|p| of(p.name));
-        (!is_set && !(sets.tfhe.is_empty() && sets.ckks.is_empty())).then_some(sets)
+        let none = is_set || sets.tfhe.is_empty() && sets.ckks.is_empty();
+        if none { None } else { Some(sets) }
     }
 }
 

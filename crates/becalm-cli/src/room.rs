@@ -14,12 +14,15 @@ use becalm::{Error, Result};
 /// The smallest set that bootstraps, for every kind but the precise one.
 pub const SMALLER: &str = "ckks_n15";
 
-/// Refuses a set whose tables do not fit, and what is recorded before the size of its keys is known.
+/// A set made ready, which has been allowed before, and the bootstrap of a job.
 ///
 /// # Errors
-/// `Memory`.
-pub fn require_tables(params: &CkksParams, job: &Job) -> Result<()> {
-    require_memory("run", tables(params, job))
+/// `Memory` where not even the tables fit and what is recorded before the size of the keys is known; what the bootstrap refuses.
+pub fn recorded(params: &'static CkksParams, job: &Job) -> Result<(Context, CkksProgram)> {
+    require_memory("run", tables(params, job))?;
+    let context = Context::new(params, true)?;
+    let program = program(&context, job)?;
+    Ok((context, program))
 }
 
 fn tables(params: &CkksParams, job: &Job) -> usize {

@@ -135,7 +135,7 @@ fn params_of_ckks_are_listed_described_estimated_and_suggested() {
     assert!(toys.as_array().unwrap().iter().all(|p| p["kind"] == "Toy"), "{toys}");
     let says = f.refuse("run --scheme ckks --params ckks");
     assert!(says.contains("a family of them") && says.contains("`ckks_n15`"), "{says}");
-    assert!(f.refuse("params ckk").contains("did you mean"));
+    assert!(f.refuse("params ckks_n1").contains("did you mean"));
     // Whichever scheme is asked, both suggest.
     for line in
         ["params ckks_regula", "estimate --params ckks_regula", "keygen --params ckks_regula"]
