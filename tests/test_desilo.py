@@ -175,7 +175,9 @@ def test_rotations_go_to_the_right(engine, keys):
         wanted = np.roll(values, delta % engine.slot_count)
         assert abs(engine.decrypt(y, secret) - wanted).max() < 1e-6, delta
     fixed = engine.create_fixed_rotation_key(secret, delta=5)
-    assert fixed.nbytes < every.nbytes
+    low = engine.create_fixed_rotation_key(secret, 5, 2)
+    assert low.nbytes < fixed.nbytes < every.nbytes
+    assert abs(engine.decrypt(engine.rotate(x, low), secret) - np.roll(values, 5)).max() < 1e-6
     y = engine.level_down(engine.rotate(x, fixed), 1)
     assert y.level == 1
     assert abs(engine.decrypt(y, secret) - np.roll(values, 5)).max() < 1e-6
@@ -183,6 +185,8 @@ def test_rotations_go_to_the_right(engine, keys):
     refused = [
         (becalm.BadInput, lambda: engine.rotate(x, every)),
         (becalm.BadInput, lambda: engine.rotate(x, fixed, 4)),
+        (becalm.WrongKey, lambda: engine.rotate(engine.encrypt(values, secret), low)),
+        (becalm.BadInput, lambda: engine.create_fixed_rotation_key(secret, 5, 99)),
         (becalm.BadInput, lambda: engine.rotate(long, fixed)),
         (becalm.BadInput, lambda: engine.rotate(x, every, 1.5)),
         (becalm.WrongKey, lambda: engine.rotate(x, keys[1], 1)),
@@ -203,6 +207,139 @@ def test_complex_messages_come_back(engine, keys):
     for bootstrap in (engine.bootstrap, engine.lossy_bootstrap):
         y = bootstrap(x, relinearize, conjugation, rotation, small)
         assert abs(engine.decrypt(y, secret) - values).mean() < 2.0**-15
+
+
+def test_a_key_of_another_kind_is_refused_with_both_kinds(engine, keys):
+    secret, relinearize, conjugation = keys
+    public, rotation = engine.create_public_key(secret), engine.create_rotation_key(secret)
+    small, lossy = (
+        engine.create_small_bootstrap_key(secret),
+        engine.create_lossy_bootstrap_key(secret, size="small"),
+    )
+    key = engine.create_bootstrap_key(secret, size="small")
+    fixed = engine.create_fixed_rotation_key(secret, 1)
+    x = engine.encrypt([1.0, -1.0], secret, level=3)
+    bootstrap, sign = engine.bootstrap, engine.sign_bootstrap
+    cases = [
+        ("a relinearization key", "a conjugation key", lambda: engine.multiply(x, x, conjugation)),
+        (
+            "a relinearization key",
+            "a conjugation key",
+            lambda: engine.multiply(x, 2.0, conjugation),
+        ),
+        ("a relinearization key", "a rotation key", lambda: engine.square(x, rotation)),
+        ("a conjugation key", "a relinearization key", lambda: engine.conjugate(x, relinearize)),
+        ("a rotation key", "a relinearization key", lambda: engine.rotate(x, relinearize, 1)),
+        ("a rotation key", "a bootstrap key", lambda: engine.rotate(x, key, 1)),
+        ("a secret or a public key", "a rotation key", lambda: engine.encrypt([1.0], rotation)),
+        ("a secret key", "a public key", lambda: engine.decrypt(x, public)),
+        ("a secret key", "a conjugation key", lambda: engine.decrypt(x, conjugation)),
+        ("a secret key", "a public key", lambda: engine.create_public_key(public)),
+        ("a secret key", "a rotation key", lambda: engine.create_rotation_key(rotation)),
+        ("a secret key", "a public key", lambda: engine.create_bootstrap_key(public)),
+        ("a public key", "a secret key", lambda: engine.serialize_public_key(secret)),
+        ("a public key", "a rotation key", lambda: engine.write_public_key(rotation, "x")),
+        # In the order of desilofhe 1.17.
+        (
+            "a relinearization key",
+            "a conjugation key",
+            lambda: bootstrap(x, conjugation, relinearize, key),
+        ),
+        (
+            "a conjugation key",
+            "a bootstrap key",
+            lambda: bootstrap(x, relinearize, key, conjugation),
+        ),
+        ("a relinearization key", "a rotation key", lambda: bootstrap(x, rotation, relinearize)),
+        (
+            "a rotation key",
+            "a small bootstrap key",
+            lambda: bootstrap(x, relinearize, conjugation, small, rotation),
+        ),
+        (
+            "a bootstrap key",
+            "a lossy bootstrap key",
+            lambda: bootstrap(x, relinearize, conjugation, lossy),
+        ),
+        (
+            "a lossy bootstrap key",
+            "a bootstrap key",
+            lambda: sign(x, relinearize, conjugation, key),
+        ),
+        (
+            "a rotation key",
+            "a fixed rotation key",
+            lambda: bootstrap(
+                x, relinearize, conjugation, rotation_key=fixed, small_bootstrap_key=small
+            ),
+        ),
+        (
+            "a conjugation key",
+            "a relinearization key",
+            lambda: bootstrap(x, relinearize, conjugation_key=relinearize, bootstrap_key=key),
+        ),
+    ]
+    for i, (wanted, got, call) in enumerate(cases):
+        with pytest.raises(becalm.WrongKey) as e:
+            call()
+        assert (e.value.wanted, e.value.got) == (wanted, got), f"case {i}: {e.value}"
+        assert "create_" in e.value.remedy, f"case {i}"
+    with pytest.raises(becalm.WrongKey, match="order is relinearization_key, conjugation_key, b"):
+        bootstrap(x, conjugation, relinearize, key)
+    with pytest.raises(becalm.BadInput, match="a ciphertext, got a conjugation key"):
+        engine.conjugate(conjugation, conjugation)
+    with pytest.raises(becalm.BadInput, match="at most 3 keys"):
+        bootstrap(x, relinearize, conjugation, key, rotation, small)
+    with pytest.raises(becalm.WrongKey, match="a conjugation key twice"):
+        bootstrap(x, relinearize, conjugation, key, conjugation_key=conjugation)
+    # The count of stages is the last argument, with a name or without.
+    for stages in ({"stage_count": 4}, {}):
+        given = () if stages else (4,)
+        y = engine.lossy_bootstrap(
+            engine.level_down(engine.encrypt([1.0], secret), 4),
+            *(relinearize, conjugation, rotation, small, *given),
+            **stages,
+        )
+        assert abs(engine.decrypt(y, secret)[0] - 1) < 2.0**-9
+    with pytest.raises(becalm.BadInput, match="one stage_count, got two"):
+        bootstrap(x, relinearize, conjugation, rotation, small, 4, stage_count=4)
+
+
+def test_public_keys_have_files(engine, keys, tmp_path):
+    secret = keys[0]
+    public = engine.create_public_key(secret)
+    engine.write_public_key(public, tmp_path / "public")
+    engine.write_public_key(public_key=public, file_path=str(tmp_path / "again"))
+    written = engine.serialize_public_key(public)
+    assert isinstance(written, bytes)
+    for anyone in (
+        engine.read_public_key(tmp_path / "public"),
+        engine.read_public_key(file_path=tmp_path / "again"),
+        engine.deserialize_public_key(written),
+        engine.deserialize_public_key(bytearray(written)),
+    ):
+        assert isinstance(anyone, desilo.PublicKey)
+        x = engine.encrypt([0.5, -1.0], anyone)
+        np.testing.assert_allclose(engine.decrypt(x, secret)[:2], [0.5, -1.0], atol=1e-5)
+    engine.write_ciphertext(engine.encrypt([0.5], secret), file_path=tmp_path / "x")
+    with pytest.raises(becalm.BadFile, match="a public key of CKKS, got a ciphertext of CKKS"):
+        engine.read_public_key(tmp_path / "x")
+    with pytest.raises(becalm.BadFile, match="a ciphertext of CKKS, got a public key of CKKS"):
+        engine.read_ciphertext(tmp_path / "public")
+    with pytest.raises(becalm.WrongParams, match="ckks_toy_slots_first"):
+        desilo.Engine(slot_count=1024).read_public_key(tmp_path / "public")
+    other = ToyEngine(use_bootstrap_to_14_levels=True)
+    with pytest.raises(becalm.WrongParams, match="same flags"):
+        other.write_public_key(public, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+    for call in (
+        lambda: engine.read_public_key(None),
+        lambda: engine.deserialize_public_key("text"),
+        lambda: engine.deserialize_public_key(written[:-1]),
+    ):
+        with pytest.raises(becalm.Error) as e:
+            call()
+        assert e.value.remedy
 
 
 def test_bad_input_is_refused_with_a_remedy(engine, keys):

@@ -354,7 +354,12 @@ def test_decryptions_to_share_have_noise(keys):
     x = secret.encrypt(np.zeros(2048), level=3)
     most = secret.bits_to_share(x, queries=4)
     shared = secret.decrypt_to_share(x, precision_bits=most, queries=4)
-    assert 0.25 < np.sqrt((shared**2).mean()) * 2**most < 1.0
+    # A real value is one of the two numbers of a slot: it has 2^-bits/√2 of the noise of the slot.
+    assert abs(np.sqrt((shared**2).mean()) * 2 ** (most + 0.5) - 1) < 0.08  # 5 deviations of it
+    both = secret.encrypt(np.full(2048, 1e-30j), level=3)
+    both = secret.decrypt_to_share(both, precision_bits=most, queries=4)
+    assert both.dtype.kind == "c"
+    assert abs(np.sqrt((abs(both) ** 2).mean()) * 2**most - 1) < 0.08
     assert abs(secret.decrypt(x)).max() < 2**-most / 100
     with pytest.raises(becalm.TooNoisy) as e:
         secret.decrypt_to_share(x, precision_bits=most + 1, queries=4)

@@ -99,6 +99,93 @@ def test_ciphertexts_of_another_key_are_refused_where_they_come_in(keys, other, 
     assert other.server.load(tmp_path / "x").key_id == x.key_id
 
 
+def test_files_of_another_kind_say_what_they_are_and_what_reads_them(keys, tmp_path):
+    secret, server = keys
+    names = {
+        "ciphertext": ("a ciphertext of CKKS", "server.load(path)"),
+        "secret": ("a secret key of CKKS", "ckks.load_secret_key(path)"),
+        "public": ("a public key of CKKS", "ckks.load_public_key(path)"),
+        "keys": ("evaluation keys of CKKS", "ckks.load_server(path)"),
+        "tfhe": ("a file of TFHE (becalm.secret_key)", "becalm.load(path)"),
+    }
+    secret.encrypt([0.5]).save(tmp_path / "ciphertext")
+    secret.save(tmp_path / "secret")
+    secret.public_key().save(tmp_path / "public")
+    server.save(tmp_path / "keys")
+    becalm.SecretKey.generate("toy_2_2", allow_insecure=True).save(tmp_path / "tfhe")
+    loads = {
+        "ciphertext": [server.load, secret.load],
+        "secret": [lambda path: ckks.load_secret_key(path, allow_insecure=True)],
+        "public": [lambda path: ckks.load_public_key(path, allow_insecure=True)],
+        "keys": [lambda path: ckks.load_server(path, allow_insecure=True)],
+    }
+    for wanted, calls in loads.items():
+        for given, (what, reads) in names.items():
+            for load in calls:
+                if given == wanted:
+                    assert load(tmp_path / given).key_id == secret.key_id
+                    continue
+                with pytest.raises(becalm.BadFile) as e:
+                    load(tmp_path / given)
+                found = e.value
+                assert (found.wanted, found.got) == (names[wanted][0], what), (wanted, given)
+                assert f"{reads} reads this one" in found.remedy
+    # What is no file of becalm, and what was cut, is refused as before.
+    (tmp_path / "junk").write_bytes(b"abc")
+    cut = (tmp_path / "ciphertext").read_bytes()[:-100]
+    (tmp_path / "cut").write_bytes(cut)
+    for name in ("junk", "cut"):
+        with pytest.raises(becalm.BadFile) as e:
+            server.load(tmp_path / name)
+        assert "reads this one" not in e.value.remedy
+    with pytest.raises(becalm.IoError):
+        server.load(tmp_path / "nothing")
+
+
+def test_another_key_is_said_before_a_bootstrap_that_is_missing(keys, other):
+    x = keys.secret.encrypt([0.5], level=0)
+    arithmetic = becalm.keygen("ckks_n12", progress=False).server
+    for server in (other.server, arithmetic):
+        for call in (lambda s=server: s.bootstrap(x), lambda s=server: s.bootstrap_pair(x, x)):
+            with pytest.raises(becalm.WrongKey) as e:
+                call()
+            assert keys.secret.key_id in e.value.got and server.key_id in e.value.wanted
+    with pytest.raises(becalm.WrongKey, match="keys of a bootstrap"):
+        other.server.bootstrap(other.secret.encrypt([0.5], level=0))
+
+
+def test_integers_of_any_size_are_numbers(keys):
+    secret, _ = keys
+    x = secret.encrypt([0.5])
+    for factor in (2**70, -(2**70), 3 * 2**68, np.uint64(2**63)):
+        for y in (x * factor, factor * x, x * [factor]):
+            assert abs(secret.decrypt(y)[0] / (0.5 * float(factor)) - 1) < 1e-6
+    assert abs(secret.decrypt(x - 2**70)[0] / -(2.0**70) - 1) < 1e-6
+    assert abs(secret.decrypt(secret.encrypt([2**70, 1j]))[0] / 2.0**70 - 1) < 1e-6
+    huge = 10**400
+    calls = [lambda: x * huge, lambda: x + huge, lambda: x - huge, lambda: x / huge]
+    for call in [*calls, lambda: huge - x, lambda: secret.encrypt([huge, 1.5])]:
+        with pytest.raises(becalm.BadInput, match=r"numbers below 2\^1024, got a larger integer"):
+            call()
+    for value in (2**1000, [2**1000]):
+        with pytest.raises(becalm.BadInput, match="values below"):
+            x * value
+    for value in ("2", None, [None, 1], object()):
+        with pytest.raises(becalm.BadInput):
+            x * value
+
+
+def test_what_is_no_polynomial_is_refused_with_what_is_one(keys):
+    x = keys.secret.encrypt([0.5])
+    for p in ("x", b"x", np.sin, None, {1: 2}, ["x"]):
+        for call in (x.polynomial, ckks.depth, lambda p: keys.server.polynomial(x, p)):
+            with pytest.raises(becalm.BadInput) as e:
+                call(p)
+            assert e.value.op == "polynomial" and e.value.remedy
+    with pytest.raises(becalm.BadInput, match=r"numpy\.polynomial, got a str; as in \[0, 1"):
+        x.polynomial("x")
+
+
 def test_a_ciphertext_that_travelled_is_computed_with_by_the_threads_of_its_server(keys):
     secret, server = keys
     x = pickle.loads(pickle.dumps(secret.encrypt([0.5])))
@@ -158,6 +245,13 @@ def test_arguments_that_cannot_be(keys):
     assert ckks.price("ckks_toy_12", kinds=("lossy", "lossy")).kinds == ("lossy",)
     with pytest.raises(becalm.WrongParams, match="did you mean `ckks_regular`"):
         ckks.params("ckks_regula")
+    # The beginning of several names is a family of sets.
+    for call in (ckks.params, ckks.price, becalm.params):
+        with pytest.raises(becalm.WrongParams, match="a family of them") as e:
+            call("ckks_toy")
+        assert "`ckks_toy_12`" in e.value.remedy and "`ckks_n12`" not in e.value.remedy
+    with pytest.raises(becalm.WrongParams, match="a family of them"):
+        becalm.params("ckks")
     with pytest.raises(becalm.WrongParams, match=r"becalm\.ckks\.params"):
         becalm.params("ckks_regular")
     with pytest.raises(becalm.WrongParams, match="did you mean `tfhe_2_2`"):

@@ -219,6 +219,10 @@ def chebyshev(p: Any) -> Series:
         got, remedy = "numpy.poly1d", "use numpy.polynomial.Polynomial(p.coeffs[::-1])"
         raise BadInput(op, "coefficients from the constant up", got, remedy)
     if not isinstance(p, _KINDS):
+        if isinstance(p, (str, bytes)) or callable(p):
+            wanted = "numbers from the constant up, or a polynomial of numpy.polynomial"
+            remedy = "as in [0, 1, 0, -1 / 6]; Chebyshev.interpolate makes one of a function"
+            raise BadInput(op, wanted, f"a {type(p).__name__}", remedy)
         given = numbers(op, p)
         if given.ndim != 1:
             remedy = "pass a flat list, from the constant up"

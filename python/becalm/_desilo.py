@@ -107,11 +107,25 @@ class Ciphertext:
         return f"<becalm.desilo.Ciphertext of {values} {kind} values, level {self.level}>"
 
 
-def key_for(op: str, key: object, purpose: str) -> Key:
+def kind_of(x: object) -> str:
+    """What it is, as users know it: `"a conjugation key"`."""
+    if isinstance(x, Key):
+        return named(x.purpose)
+    kinds = ((SecretKey, "a secret key"), (PublicKey, "a public key"), (Ciphertext, "a ciphertext"))
+    return next((what for kind, what in kinds if isinstance(x, kind)), type(x).__name__)
+
+
+def named(purpose: str) -> str:
+    """The name of a key for a purpose."""
+    return f"a {purpose.replace('_', ' ')} key"
+
+
+def key_for(op: str, key: object, purpose: str, order: str = "") -> Key:
+    """The key, if it is one for this purpose, which is what its type is in desilofhe."""
     if isinstance(key, Key) and key.purpose == purpose:
         return key
-    got = f"one for {key.purpose}" if isinstance(key, Key) else type(key).__name__
-    raise WrongKey(op, f"a key for {purpose}", got, f"use create_{purpose}_key")
+    remedy = f"use create_{purpose}_key{order}"
+    raise WrongKey(op, named(purpose), kind_of(key), remedy)
 
 
 #: Keys that bootstraps take by name.
@@ -125,26 +139,43 @@ KEYWORDS = (
 )
 
 
-def by_purpose(op: str, keys: tuple[Key, ...], named: dict[str, Key]) -> dict[str, Key]:
-    """Keys by what they are for."""
-    held: dict[str, Key] = {}
-    for name in named:
+def arranged(
+    op: str, purpose: str, keys: tuple[Any, ...], by_name: dict[str, Key]
+) -> tuple[dict[str, Key], Any]:
+    """The keys of a bootstrap by what they are for, and the count of stages behind them, if any.
+
+    Those without a name come in the order of desilofhe: the keys of relinearization and
+    conjugation, then the one of the bootstrap, or a rotation key and a small bootstrap key, behind
+    which the count of stages may stand.
+    """
+    for name in by_name:
         if name not in KEYWORDS:
             raise BadInput(op, f"keywords of {', '.join(KEYWORDS)}", name, "use one of these")
-    for name, key in [("", key) for key in keys] + list(named.items()):
-        purpose = key.purpose if isinstance(key, Key) else type(key).__name__
-        key_for(op, key, name.removesuffix("_key") if name else purpose)
-        if purpose in held:
-            remedy = "pass each key once"
-            raise WrongKey(op, "keys for different purposes", f"two for {purpose}", remedy)
-        held[purpose] = key
-    return held
+    third = keys[2].purpose if len(keys) > 2 and isinstance(keys[2], Key) else purpose
+    small = third in ("rotation", "small_bootstrap")
+    last = ("rotation", "small_bootstrap") if small else (purpose,)
+    form, stages = ("relinearization", "conjugation", *last), None
+    order = ", ".join(f"{p}_key" for p in form)
+    if small and len(keys) == len(form) + 1:
+        keys, stages = keys[:-1], keys[-1]
+    if len(keys) > len(form):
+        raise BadInput(op, f"at most {len(form)} keys", str(len(keys)), f"pass {order}")
+    held: dict[str, Key] = {}
+    for wanted, key in zip(form, keys, strict=False):
+        held[wanted] = key_for(op, key, wanted, f": the order is {order}")
+    for name, key in by_name.items():
+        wanted = name.removesuffix("_key")
+        if wanted in held:
+            got, remedy = f"{named(wanted)} twice", "pass each key once"
+            raise WrongKey(op, "keys for different purposes", got, remedy)
+        held[wanted] = key_for(op, key, wanted)
+    return held, stages
 
 
 def cipher(op: str, x: object) -> Ciphertext:
     if isinstance(x, Ciphertext):
         return x
-    raise BadInput(op, "a ciphertext", type(x).__name__, "encrypt it first")
+    raise BadInput(op, "a ciphertext", kind_of(x), "encrypt it first")
 
 
 def paired(op: str, x: Ciphertext, y: Ciphertext, apply: Any) -> Ciphertext:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy.typing as npt
 
 from becalm import _native, _values
+from becalm._files import of_kind
 from becalm._plan import Params, params
 from becalm._vectors import Ciphertext, array, at_level, owned, require, vector
 from becalm.errors import Unsupported
@@ -88,6 +89,9 @@ class SecretKey(_Encrypts):
     ) -> npt.NDArray[Any]:
         """The values with noise of standard deviation 2^-`precision_bits`, fit to be published.
 
+        That is of a slot: its real and its imaginary part have 2^-(`precision_bits` + 1/2) each,
+        and so has a real value.
+
         The noise hides the error of the ciphertext. `queries` is how many decryptions under this
         key will be shared in all; it is you who counts them. Asking for more bits than that
         allows is refused with the number that can be had.
@@ -121,8 +125,9 @@ class SecretKey(_Encrypts):
 
     def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
         """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default)."""
-        most = _values.limit("load", limit)
-        native = self._context.load_ciphertext(_values.path("load", path), most)
+        most, file = _values.limit("load", limit), _values.path("load", path)
+        with of_kind("load", file, "becalm.rlwe"):
+            native = self._context.load_ciphertext(file, most)
         return owned("load", Ciphertext(native, self._server), self.key_id)
 
     def __repr__(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from becalm import _native, _values
-from becalm.errors import BadFile, BadInput, OutOfMemory, WrongKey, WrongParams
+from becalm.errors import BadFile, BadInput, Error, OutOfMemory, WrongKey, WrongParams
 
 #: Baby steps of the matrices for each size of the keys.
 SIZES = dict(_native.KEY_SIZES)
@@ -22,10 +22,6 @@ FORMS: dict[bool | str, str] = {False: "ready", True: "packed", "seeded": "seede
 KINDS = ("regular", "sparse", "lossy", "sign", "precise")
 #: What stands for the size of the keys in their file.
 AS_MADE = "as made"
-#: Bytes that a bootstrap takes beside keys and matrices, for each coefficient of the ring: its
-#: ciphertexts, work space and tables, at the most of what was measured at N = 2^16, whose moduli
-#: have up to so many bits.
-WORK, WORK_BITS = 22_000, 1745
 #: The standard set for a kind, or for so many levels.
 SET_OF_KIND = {"lossy": "ckks_slots_first", "sign": "ckks_slots_first", "precise": "ckks_precise"}
 SET_OF_LEVELS = {10: "ckks_regular", 14: "ckks_14_levels", 17: "ckks_17_levels"}
@@ -112,6 +108,8 @@ class Plan:
         allow_insecure: bool,
         threads: int,
         compact: bool | str = False,
+        rotations: Iterable[int] = (),
+        conjugate: bool = True,
     ) -> None:
         op = "keygen"
         listed = kinds_of(op, kinds)
@@ -133,6 +131,7 @@ class Plan:
         self.size = "medium" if bootstrap is None else bootstrap
         self.stage_count = stage_count
         threads = _values.count(op, "threads", threads)
+        self._require_tables(rotations_of(rotations), conjugate)
         self.context = _native.CkksContext(self.name, bool(allow_insecure), threads, bool(compact))
         self.programs = {k: self.record(k) for k in self.kinds}
 
@@ -164,7 +163,7 @@ class Plan:
         self, rotations: Iterable[int], conjugate: bool, size: str | None = None
     ) -> _native.CkksNeeds:
         """The keys of the bootstraps, and those for what the user does at the user's levels."""
-        turns = sorted({turn(by) % self.slots for by in _listed(rotations)} - {0})
+        turns = sorted({turn(by) % self.slots for by in rotations_of(rotations)} - {0})
         level = params(self.name).levels
         needs = _native.CkksNeeds(turns, level, level if conjugate else None)
         for kind, program in self.programs.items():
@@ -180,7 +179,7 @@ class Plan:
         that does.
         """
         free = _native.available_memory()
-        turns = _listed(rotations)
+        turns = rotations_of(rotations)
         needs = self.needs(turns, conjugate)
         if free is None:
             return needs
@@ -188,12 +187,37 @@ class Plan:
         wanted = self.key_bytes(needs) + beside
         if wanted <= free:
             return needs
-        remedy = "free memory, or ask for fewer slots or rotations"
+        remedy = next(self._fitting(free, turns, conjugate), None)
+        remedy = remedy or self._otherwise(free, turns, conjugate, self._low(free))
+        got = f"{free / 1e9:.2f} GB free"
+        what = f"{wanted / 1e9:.2f} GB for keys, matrices and the work of a bootstrap"
+        raise OutOfMemory("keygen", what if beside else f"{wanted / 1e9:.2f} GB", got, remedy)
+
+    def _require_tables(self, turns: list[int], conjugate: bool) -> None:
+        """Refuses a set before its context is made where there is no memory to tell even what its
+        keys take: context and recorded bootstraps are many pieces, too small to be refused each.
+        """
+        free, wanted = _native.available_memory(), room(self.name, self.kinds, self.stage_count)
+        if free is None or wanted <= free:
+            return
+        what = f"{wanted / 1e9:.2f} GB for the tables of `{self.name}`, before any key"
+        remedy = self._otherwise(free, turns, conjugate)
+        raise OutOfMemory("keygen", what, f"{free / 1e9:.2f} GB free", remedy)
+
+    def _fitting(
+        self, free: int, turns: list[int], conjugate: bool, *, as_asked: bool = False
+    ) -> Iterator[str]:
+        """Arguments of `keygen` with which keys of this set fit, and the bytes that they take, the
+        fastest first: those `as_asked`, packed ones, smaller ones, seeded ones.
+        """
+        beside, needs = self.beside(), self.needs(turns, conjugate)
         sizes = list(SIZES)[: list(SIZES).index(self.size)] if self.kinds else []
         smaller = {size: self.needs(turns, conjugate, size) for size in reversed(sizes)}
-        packed = [] if self.compact else [("compact=True", needs, "packed")]
+        tries = [("", needs, self.form)] if as_asked else []
+        if not self.compact:
+            tries.append(("compact=True", needs, "packed"))
+        tries += [(f'bootstrap="{s}"', found, self.form) for s, found in smaller.items()]
         # Seeded keys come last: they are slower than those of a smaller size.
-        tries = packed + [(f'bootstrap="{s}"', found, self.form) for s, found in smaller.items()]
         if self.form != "seeded":
             seeded = 'compact="seeded"'
             tries.append((seeded, needs, "seeded"))
@@ -201,22 +225,86 @@ class Plan:
         for options, found, form in tries:
             least = self.key_bytes(found, form) + beside
             if least <= free:
-                remedy = f"{options} takes {least / 1e9:.2f} GB"
-                break
-        got = f"{free / 1e9:.2f} GB free"
-        what = f"{wanted / 1e9:.2f} GB for keys, matrices and the work of a bootstrap"
-        raise OutOfMemory("keygen", what if beside else f"{wanted / 1e9:.2f} GB", got, remedy)
+                yield f"{options} takes {least / 1e9:.2f} GB"
+
+    def _otherwise(self, free: int, turns: list[int], conjugate: bool, *more: str) -> str:
+        """What is left where no keys of this set fit: a smaller ring, and what else there is."""
+        own, seen, found = params(self.name), set(), []
+        for p in sorted(params(), key=lambda p: -p.log2_degree):
+            if not p.standard or p.log2_degree in {own.log2_degree, *seen} or found:
+                continue
+            if p.log2_degree > own.log2_degree or (self.kinds and not p.stage_count):
+                continue
+            try:
+                if room(p.name, self.kinds, None) > free:
+                    continue
+                plan = Plan(
+                    p.name,
+                    slots=min(self.slots, p.slots),
+                    bootstrap=self.size if self.kinds else None,
+                    kinds=self.kinds or None,
+                    levels=None,
+                    stage_count=None,
+                    allow_insecure=False,
+                    threads=1,
+                    compact=self.compact,
+                )
+                takes = next(plan._fitting(free, turns, conjugate, as_asked=True), "")
+            except Error:  # A kind of bootstrap that the set does not have.
+                continue
+            # The usual set of a ring says it for all of them.
+            seen.add(p.log2_degree)
+            if takes:
+                options, _, size = takes.partition(" takes ")
+                beside = f" with {options}" if options else ""
+                what = f"{plan.slots} slots and {p.levels} levels"
+                found.append(f'"{p.name}"{beside} has {what} and takes {size}')
+        found += [text for text in more if text]
+        return "; or ".join([*found, "free memory, or ask for fewer slots or rotations"])
+
+    def low_bytes(self, size: str | None = None) -> int:
+        """Bytes that a bootstrap by keys of a size takes, of which keys and matrices stay in their
+        file.
+        """
+        least = [self.context.least_bytes(self.record(k, size=size)) for k in self.kinds]
+        if least:
+            return max(least) + self.context.work_bytes
+        # The key of multiplication, which every set has.
+        return self.key_bytes(_native.CkksNeeds([], 0), "ready")
+
+    def _low(self, free: int) -> str:
+        """What runs here where keys can be made on another machine."""
+        for size in reversed(list(SIZES)[: list(SIZES).index(self.size) + 1]):
+            least = self.low_bytes(size)
+            if least <= free:
+                keys = f'keys of bootstrap="{size}"' if self.kinds else "keys"
+                how = f'ckks.load_server(path, memory="low") takes {least / 1e9:.2f} GB here'
+                return f"make {keys} on a larger machine: {how}"
+        return ""
+
+    def too_large(self, error: OutOfMemory, file: str) -> OutOfMemory:
+        """The refusal of keys of a file that do not fit, with the ways of reading them that do."""
+        free = _native.available_memory() or 0
+        keys = self.context.load_keys(file, True)
+        forms = [("compact=True", "packed"), ('compact="seeded"', "seeded")]
+        smaller = [] if self.form == "seeded" else forms[self.form == "packed" :]
+        tries = [(options, keys.bytes_as(form)) for options, form in smaller]
+        tries.append(('memory="low"', self.low_bytes()))
+        fits = [f"{options} takes {size / 1e9:.2f} GB" for options, size in tries if size <= free]
+        otherwise = 'free memory, or make keys of bootstrap="small" or of a smaller set'
+        remedy = "; or ".join(fits) or otherwise
+        return OutOfMemory(error.op, error.wanted, error.got, remedy)
 
     def beside(self) -> int:
         """Bytes that the largest bootstrap takes beside its keys, about: its matrices, which do not
         depend on the size of the keys, its ciphertexts and its work space.
         """
+        each = [self.context.matrix_bytes(p) for p in self.programs.values()]
         # Those of real values may be larger: they do not repeat along the slots.
-        real = [self.record(k, values="real") for k in self.kinds if k in ("regular", "precise")]
-        each = [self.context.matrix_bytes(p) for p in (*self.programs.values(), *real)]
-        found = params(self.name)
-        longer = max(1.0, found.log2_modulus / WORK_BITS)
-        return max(each) + int(WORK * longer) * 2 * found.slots if each else 0
+        for kind in self.kinds:
+            if kind in ("regular", "precise"):
+                each.append(self.context.matrix_bytes(self.record(kind, values="real")))
+        return max(each) + self.context.work_bytes if each else 0
 
     def note(self) -> str:
         """What the keys are for, to be written into their file."""
@@ -251,6 +339,14 @@ class Plan:
             key_switches={k: p.cost()[1] for k, p in each},
             compact=self.compact,
         )
+
+
+def room(name: str, kinds: tuple[str, ...], stage_count: Any) -> int:
+    """Bytes of the tables of a set, and of the bootstraps that are recorded in the clear."""
+    stages = stage_count if isinstance(stage_count, int) and 0 < stage_count < 100 else None
+    tables, matrices = _native.CkksContext.table_bytes(name, stages)
+    # Besides, one of real values, and one that is being made.
+    return tables + (len(kinds) + 2) * matrices if kinds else tables
 
 
 def noted(note: str) -> dict[str, Any]:
@@ -340,7 +436,7 @@ def slots_of(op: str, slots: Any, most: int, least: int = 1) -> int:
     return count
 
 
-def _listed(rotations: Iterable[int]) -> list[int]:
+def rotations_of(rotations: Iterable[int]) -> list[int]:
     try:
         return list(rotations)
     except TypeError:

@@ -24,6 +24,7 @@ def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple
         array = np.asarray(values)
     except (ValueError, TypeError) as e:
         raise BadInput(op, "a vector of numbers", str(e), "make it flat") from None
+    array = _floats(op, array)
     if array.dtype.kind not in "biufc" and array.size:
         raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
     if array.ndim > 1 or (array.ndim == 0 and not single):
@@ -439,9 +440,23 @@ def numbers(op: str, value: Any) -> npt.NDArray[Any]:
         array = np.asarray(value)
     except (ValueError, TypeError) as e:
         raise BadInput(op, "numbers", str(e), "make the rows equally long") from None
+    array = _floats(op, array)
     if array.dtype.kind not in "biufc":
         raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _floats(op: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers beyond 64 bits, which numpy keeps as objects, as the doubles nearest to them."""
+    known = (int, float, complex, np.number, np.bool_)
+    if array.dtype.kind != "O" or not all(isinstance(x, known) for x in array.flat):
+        return array
+    several = any(isinstance(x, (complex, np.complexfloating)) for x in array.flat)
+    try:
+        return array.astype(np.complex128 if several else np.float64)
+    except OverflowError:
+        remedy = "scale it down: values are doubles"
+        raise BadInput(op, "numbers below 2^1024", "a larger integer", remedy) from None
 
 
 def require(x: object, op: str) -> Ciphertext:

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from becalm import _native, _progress, _values
 from becalm._arithmetic import Matrix, chebyshev, depth, dot, paired, sum_rotations
 from becalm._encrypts import PublicKey, SecretKey
+from becalm._files import of_kind
 from becalm._plan import (
     AS_MADE,
     KINDS,
@@ -39,6 +40,7 @@ from becalm._plan import (
     known,
     noted,
     params,
+    rotations_of,
     slots_of,
     turns,
 )
@@ -230,7 +232,7 @@ class Server:
         `sign` take `x` at the level of `stage_count` or above. Vectors known to be real take half
         the approximations.
         """
-        native = require(x, "bootstrap")
+        native = owned("bootstrap", require(x, "bootstrap"), self.key_id)
         values = "real" if native.real else "complex"
         made = self._run(kind, stage_count, values, [native], progress)
         return Ciphertext(made[0], self, native.real)
@@ -247,10 +249,10 @@ class Server:
         """Two vectors of real numbers in the time of one complex one. Not for `"sparse"`, where
         a complex vector takes no longer than a real one.
         """
+        pair = [owned("bootstrap", require(x, "bootstrap"), self.key_id) for x in (a, b)]
         if self._kind(kind) == "sparse":
             remedy = "bootstrap a + b.times_i(), which takes no longer there, or one by one"
             raise BadInput("bootstrap_pair", "another kind than sparse", "sparse", remedy)
-        pair = [require(a, "bootstrap"), require(b, "bootstrap")]
         if not all(x.real for x in pair):
             remedy = "bootstrap them one by one"
             raise BadInput("bootstrap", "values known to be real", "others", remedy)
@@ -281,8 +283,9 @@ class Server:
         """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Files do not say whether
         values are `real`; who knows it saves half of a bootstrap's work.
         """
-        most = _values.limit("load", limit)
-        native = self._plan.context.load_ciphertext(_values.path("load", path), most)
+        most, file = _values.limit("load", limit), _values.path("load", path)
+        with of_kind("load", file, "becalm.rlwe"):
+            native = self._plan.context.load_ciphertext(file, most)
         return owned("load", Ciphertext(native, self, real), self.key_id)
 
     def from_bytes(self, file: bytes, *, real: bool = False) -> Ciphertext:
@@ -420,6 +423,7 @@ def keygen(
     quarter less, and no slower. `compact="seeded"` leaves half of a key to be drawn from seeds
     whenever it is used: three eighths of the size, for more time.
     """
+    declared = rotations_of(rotations)
     plan = Plan(
         name,
         slots=slots,
@@ -430,8 +434,10 @@ def keygen(
         allow_insecure=allow_insecure,
         threads=threads,
         compact=compact,
+        rotations=declared,
+        conjugate=conjugate,
     )
-    needs = plan.require_memory(rotations, conjugate)
+    needs = plan.require_memory(declared, conjugate)
     if progress is not False and sys.stderr:
         print(_announcement(plan.price(needs)), file=sys.stderr, flush=True)
     native = plan.context.secret_key()
@@ -497,10 +503,10 @@ def _key_file(
 ) -> tuple[Any, _native.CkksContext, int]:
     """The file of a secret or a public key, a context of its set, and how many values it takes."""
     file = _values.path("load", path)
-    kind, found = _native.kind_of_file(file)
-    if kind != f"becalm.ckks_{which}_key":
-        remedy = f"choose what {which.title()}Key.save wrote"
-        raise BadFile("load", f"a {which} key of CKKS", kind, remedy)
+    with of_kind("load", file, f"becalm.ckks_{which}_key"):
+        kind, found = _native.kind_of_file(file)
+        if kind != f"becalm.ckks_{which}_key":
+            raise BadFile("load", f"a {which} key of CKKS", kind, "choose another file")
     count = _values.count("load", "threads", threads)
     context = _native.CkksContext(found if name is None else str(name), allow_insecure, count)
     return file, context, slots_of("load", slots, params(context.name).slots)
@@ -533,7 +539,8 @@ def load_server(
     """
     budget = _budget(memory)
     file = _values.path("load", path)
-    found, note = _native.ckks_keys_of_file(file)
+    with of_kind("load", file, "becalm.ckks_evaluation_keys"):
+        found, note = _native.ckks_keys_of_file(file)
     made = noted(note)
     if compact and budget is not None:
         remedy = 'leave one of them out: memory="low" takes the least'
@@ -549,7 +556,10 @@ def load_server(
         threads=threads,
         compact=made.get("compact", False) if compact is None else compact,
     )
-    keys = plan.context.load_keys(file, budget is not None, "ready" if budget else plan.form)
+    try:
+        keys = plan.context.load_keys(file, budget is not None, "ready" if budget else plan.form)
+    except OutOfMemory as e:
+        raise plan.too_large(e, file) from None
     if budget is None:
         return Server(plan, keys)
     if not budget:

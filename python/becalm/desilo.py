@@ -33,11 +33,13 @@ from becalm._desilo import (
     Key,
     PublicKey,
     SecretKey,
-    by_purpose,
+    arranged,
     cipher,
     key_for,
+    kind_of,
     paired,
 )
+from becalm._files import of_kind
 from becalm._plan import SIZES, recorded, turn
 from becalm._vectors import at_level, numbers
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
@@ -155,9 +157,13 @@ class Engine:
             needs = needs.union(_native.CkksNeeds(turns, level))
         return self._key(secret_key, "rotation", needs)
 
-    def create_fixed_rotation_key(self, secret_key: SecretKey, delta: int) -> Key:
-        """For the rotation to the right by `delta`."""
-        needs = _native.CkksNeeds([-turn(delta) % self._slots], self._max_level)
+    def create_fixed_rotation_key(
+        self, secret_key: SecretKey, delta: int, level: int | None = None
+    ) -> Key:
+        """For the rotation to the right by `delta`, up to a level: the highest, or a lower one."""
+        most = self._max_level
+        at = most if level is None else at_level("create_fixed_rotation_key", level, most)
+        needs = _native.CkksNeeds([-turn(delta) % self._slots], at)
         made = self._key(secret_key, "fixed_rotation", needs)
         return Key(made._native, "fixed_rotation", delta=turn(delta))
 
@@ -209,7 +215,7 @@ class Engine:
 
     def _secret(self, key: object) -> SecretKey:
         if not isinstance(key, SecretKey):
-            raise WrongKey("keys", "a secret key", type(key).__name__, "use create_secret_key")
+            raise WrongKey("keys", "a secret key", kind_of(key), "use create_secret_key")
         self._require_own("keys", key, "a secret key")
         return key
 
@@ -236,7 +242,7 @@ class Engine:
         """Encrypts numbers, filled with zeros to a multiple of `slot_count`."""
         if not isinstance(key, (SecretKey, PublicKey)):
             remedy = "use create_secret_key or create_public_key"
-            raise WrongKey("encrypt", "a secret or a public key", type(key).__name__, remedy)
+            raise WrongKey("encrypt", "a secret or a public key", kind_of(key), remedy)
         what = "a secret key" if isinstance(key, SecretKey) else "a public key"
         self._require_own("encrypt", key, what)
         most = ckks.params(self._context.name).levels
@@ -289,6 +295,8 @@ class Engine:
         if not isinstance(x, Ciphertext):
             x, y = y, x
         if not isinstance(y, Ciphertext):
+            if relinearization_key is not None:
+                key_for("multiply", relinearization_key, "relinearization")
             return self._with_plain("multiply", x, y, lambda a, b: a.multiply_plain(b))
         keys = key_for("multiply", relinearization_key, "relinearization")._native
         return paired("multiply", x, y, keys.multiply)
@@ -353,14 +361,15 @@ class Engine:
     def bootstrap(
         self,
         ciphertext: Ciphertext,
-        *keys: Key,
+        *keys: Key | int,
         stage_count: int | None = None,
         **named: Key,
     ) -> Ciphertext:
         """The same values with the levels of the engine again, from any level.
 
         Takes `relinearization_key`, `conjugation_key` and either `bootstrap_key`, or `rotation_key`
-        and `small_bootstrap_key` with any `stage_count`; in this order or by name.
+        and `small_bootstrap_key` with any `stage_count`; in this order, which is held against what
+        the keys are for, or by name.
         """
         kind = "regular" if self._full else "sparse"
         return self._run("bootstrap", kind, "bootstrap", ciphertext, keys, named, stage_count)
@@ -368,7 +377,7 @@ class Engine:
     def lossy_bootstrap(
         self,
         ciphertext: Ciphertext,
-        *keys: Key,
+        *keys: Key | int,
         stage_count: int | None = None,
         **named: Key,
     ) -> Ciphertext:
@@ -381,7 +390,7 @@ class Engine:
     def sign_bootstrap(
         self,
         ciphertext: Ciphertext,
-        *keys: Key,
+        *keys: Key | int,
         stage_count: int | None = None,
         **named: Key,
     ) -> Ciphertext:
@@ -395,13 +404,16 @@ class Engine:
         kind: str,
         purpose: str,
         ciphertext: Ciphertext,
-        keys: tuple[Key, ...],
+        keys: tuple[Any, ...],
         named: dict[str, Key],
         stage_count: int | None,
     ) -> Ciphertext:
         (self._require_lossy if purpose == "lossy_bootstrap" else self._require_bootstrap)(op)
         x = cipher(op, ciphertext)
-        held = by_purpose(op, keys, named)
+        held, last = arranged(op, purpose, keys, named)
+        if last is not None and stage_count is not None:
+            raise BadInput(op, "one stage_count", "two", "leave one of them out")
+        stage_count = stage_count if last is None else last
         own = [key_for(op, held.pop(p, None), p) for p in ("relinearization", "conjugation")]
         if set(held) == {purpose}:
             key = held[purpose]
@@ -470,19 +482,46 @@ class Engine:
             raise BadInput("deserialize_ciphertext", "a list of bytes", got, remedy)
         return Ciphertext([self._context.ciphertext_from_bytes(b) for b in blocks], False)
 
-    def write_ciphertext(self, ciphertext: Ciphertext, path: str | os.PathLike[str]) -> None:
+    def write_ciphertext(self, ciphertext: Ciphertext, file_path: str | os.PathLike[str]) -> None:
         """Writes a ciphertext of one block to a file."""
         x = cipher("write_ciphertext", ciphertext)
-        file = _values.path("write_ciphertext", path)
+        file = _values.path("write_ciphertext", file_path)
         if len(x._blocks) != 1:
             got = f"{len(x._blocks)} blocks"
             raise BadInput("write_ciphertext", "one block", got, "write parts of the message")
         x._blocks[0].save(file)
 
-    def read_ciphertext(self, path: str | os.PathLike[str]) -> Ciphertext:
+    def read_ciphertext(self, file_path: str | os.PathLike[str]) -> Ciphertext:
         """Reads what `write_ciphertext` wrote."""
-        file = _values.path("read_ciphertext", path)
-        return Ciphertext([self._context.load_ciphertext(file, None)], False)
+        file = _values.path("read_ciphertext", file_path)
+        with of_kind("read_ciphertext", file, "becalm.rlwe"):
+            return Ciphertext([self._context.load_ciphertext(file, None)], False)
+
+    def serialize_public_key(self, public_key: PublicKey) -> bytes:
+        """The bytes of a file."""
+        return self._public("serialize_public_key", public_key).to_bytes()
+
+    def deserialize_public_key(self, data: bytes) -> PublicKey:
+        """What `serialize_public_key` gave."""
+        file = _values.data("deserialize_public_key", data)
+        return PublicKey(self._context.public_key_from_bytes(file), self._context.name)
+
+    def write_public_key(self, public_key: PublicKey, file_path: str | os.PathLike[str]) -> None:
+        """Writes a public key to a file, for whoever is to encrypt."""
+        native = self._public("write_public_key", public_key)
+        native.save(_values.path("write_public_key", file_path))
+
+    def read_public_key(self, file_path: str | os.PathLike[str]) -> PublicKey:
+        """Reads what `write_public_key` wrote. No file can say whose key it is."""
+        file = _values.path("read_public_key", file_path)
+        with of_kind("read_public_key", file, "becalm.ckks_public_key"):
+            return PublicKey(self._context.load_public_key(file, None), self._context.name)
+
+    def _public(self, op: str, key: object) -> _native.CkksPublicKey:
+        if not isinstance(key, PublicKey):
+            raise WrongKey(op, "a public key", kind_of(key), "use create_public_key")
+        self._require_own(op, key, "a public key")
+        return key._native
 
     def __repr__(self) -> str:
         return f"<becalm.desilo.{type(self).__name__} of {self._context.name}, {self._slots} slots>"

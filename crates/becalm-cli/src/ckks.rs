@@ -1,13 +1,14 @@
 //! CKKS on the command line: `becalm run --scheme ckks` and `becalm bench ckks`, every result checked.
 
 use crate::report::{self, counted, facts, median, megabytes, table};
+use crate::room::{self, SMALLER};
 use crate::run::peak_memory;
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, CkksSession, Cpu};
 use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
-use becalm::ckks::{Context, Description, Evaluator};
+use becalm::ckks::{Context, Evaluator};
 use becalm::math::buffer::require_memory;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
@@ -17,9 +18,7 @@ use std::time::Instant;
 
 /// Memory that a regular bootstrap at N = 2^16 takes with its keys, and some to spare, for each of [`KEY_SIZES`].
 const FULL_MEMORY: [usize; KEY_SIZES.len()] = [5_500_000_000, 8_000_000_000, 11_500_000_000];
-/// A set that takes less, of the regular bootstrap.
-const SMALLER: &str = "ckks_n15";
-/// The same of it.
+/// The same of the regular bootstrap of [`SMALLER`].
 const SMALLER_MEMORY: [usize; KEY_SIZES.len()] = [2_000_000_000, 3_600_000_000, 6_000_000_000];
 /// Values of the sparse bootstrap, unless others are asked for.
 const SPARSE: usize = 1024;
@@ -74,13 +73,30 @@ impl Job {
         Err(Error::bad_input("run", "--slots beside --kind sparse", got, remedy))
     }
 
+    /// The same with keys of another size or in another form.
+    pub(crate) fn with(&self, size: Option<&str>, form: Option<&str>) -> Job {
+        let keys = size.map(str::to_string).or_else(|| self.keys.clone());
+        let compact = form.map(str::to_string).or_else(|| self.compact.clone());
+        Job { keys, compact, ..self.clone() }
+    }
+
+    /// The same without the stages of a set.
+    pub(crate) fn of_any_set(&self) -> Job {
+        Job { stage_count: None, ..self.clone() }
+    }
+
+    /// The stages asked for.
+    pub(crate) fn stages(&self) -> Option<usize> {
+        self.stage_count
+    }
+
     /// The size of the keys.
-    fn size(&self) -> &str {
+    pub(crate) fn size(&self) -> &str {
         self.keys.as_deref().unwrap_or("medium")
     }
 
     /// How the keys are held.
-    fn form(&self) -> KeyForm {
+    pub(crate) fn form(&self) -> KeyForm {
         match self.compact.as_deref() {
             None => KeyForm::Ready,
             Some("seeded") => KeyForm::Seeded,
@@ -153,7 +169,10 @@ pub fn run(
         report::print(why)?;
     }
     let cpu = Cpu::new(threads)?;
-    let made = cpu.install(|| bootstrapped(params, &job, &cpu, 1, json))?;
+    let full = full && name.is_none();
+    let made = cpu
+        .install(|| bootstrapped(params, &job, &cpu, 1, json))
+        .map_err(|e| room::remedied(e, params, &job, full))?;
     if !json {
         print(&made)?;
     }
@@ -362,9 +381,7 @@ fn bootstrapped(
     runs: usize,
     quiet: bool,
 ) -> Result<Report> {
-    // The set has been allowed before.
-    let context = Context::new(params, true)?;
-    let program = program(&context, job)?;
+    let (context, program) = room::recorded(params, job)?;
     let needs = program.needs();
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
     let (stored, expanded) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));
@@ -372,6 +389,7 @@ fn bootstrapped(
         let held = context.key_bytes_as(&needs, job.form());
         announce(params, slots, needs.rotations.len(), [stored, held, expanded])?;
     }
+    room::require(&context, &program, job.form())?;
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program, job.form()))?;
     let evaluator = Evaluator::new(&context, &keys)?;
@@ -387,7 +405,7 @@ fn bootstrapped(
         key_size: job.size().into(),
         log2_degree: params.log2_degree,
         slots,
-        stage_count: job.stage_count.or(params.bootstrap.map(|b| b.stage_count)).unwrap_or(0),
+        stage_count: stages_of(params, job, slots),
         security_bits: params.security_bits,
         security_source: params.security_source,
         backend: format!("{} ({})", cpu.info().name, cpu.info().description),
@@ -413,6 +431,12 @@ fn bootstrapped(
         checked: m.values,
         right: m.after.0 > formula - TOLERANCE.0 && m.after.1 > formula - TOLERANCE.1,
     })
+}
+
+/// Stages of each transform: over few slots there are no more than layers of butterflies.
+fn stages_of(params: &CkksParams, job: &Job, slots: usize) -> usize {
+    let own = params.bootstrap.map_or(0, |b| b.stage_count.min(slots.ilog2() as usize));
+    job.stage_count.unwrap_or(own)
 }
 
 pub(crate) fn announce(
@@ -540,44 +564,4 @@ pub fn bench(quick: bool, threads: usize, json: Option<&std::path::Path>) -> Res
     };
     let head = ["case", "set", "keys", "s", "level", "bits", "worst", "stored", "in memory"];
     report::print(&table(&head, &rows.iter().map(cells).collect::<Vec<_>>()))
-}
-
-/// What a file holds.
-pub fn describe(found: &Description, json: bool) -> Result<()> {
-    if json {
-        return report::json(&serde_json::json!({
-            "kind": found.kind, "bytes": found.bytes, "whole_bytes": found.whole_bytes,
-            "note": found.note, "params": found.params,
-            "in_table": found.in_table, "key": found.key.to_string(), "level": found.level,
-            "scale": found.scale, "slots": found.slots, "error": found.error,
-            "keys": found.switches,
-        }));
-    }
-    let known = if found.in_table { "" } else { " (not a set of this version)" };
-    let mut rows = vec![
-        ("holds", format!("{}, {}", found.kind, megabytes(found.bytes as usize))),
-        ("parameter set", format!("{}{known}", found.params)),
-        ("key id", found.key.to_string()),
-    ];
-    rows.extend(found.level.map(|l| ("level", l.to_string())));
-    rows.extend(found.slots.map(|n| ("values", n.to_string())));
-    rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
-    rows.extend(found.error.map(|e| ("error", format!("2^{:.2}", e.log2()))));
-    rows.extend(
-        found.switches.iter().map(|(what, level)| ("key", format!("{what}, up to level {level}"))),
-    );
-    if !found.note.is_empty() {
-        // Whoever wrote the file wrote this.
-        let shown = found.note.chars().map(|c| if c.is_control() { ' ' } else { c });
-        rows.push(("note", shown.collect()));
-    }
-    if let Some(whole) = found.whole_bytes.filter(|whole| *whole != found.bytes) {
-        let (bytes, off) = (found.bytes, whole.abs_diff(found.bytes));
-        let what = if whole > bytes { "are missing" } else { "are too many" };
-        let text =
-            format!("NOT WHOLE: {whole} bytes wanted, {bytes} there, {off} {what}; copy it again");
-        rows.push(("length", text));
-    }
-    rows.push(("checked", "its form; all else is checked when the file is used".into()));
-    report::print(&facts(&rows))
 }

@@ -357,7 +357,7 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     if args.input.is_file()
         && let Some(found) = becalm::ckks::inspect(&args.input)?
     {
-        return crate::ckks::describe(&found, args.json);
+        return describe_ckks(&found, args.json);
     }
     let found = file::inspect(&args.input)
         .with_context(|| format!("cannot read {}", args.input.display()))?;
@@ -406,5 +406,45 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
             format!("{} {:?} {}, {}", t.name, t.shape, t.dtype, megabytes(t.bytes as usize)),
         ));
     }
+    report::print(&facts(&rows))
+}
+
+/// What a file of CKKS holds.
+fn describe_ckks(found: &becalm::ckks::Description, json: bool) -> Result<()> {
+    if json {
+        return report::json(&json!({
+            "kind": found.kind, "bytes": found.bytes, "whole_bytes": found.whole_bytes,
+            "note": found.note, "params": found.params,
+            "in_table": found.in_table, "key": found.key.to_string(), "level": found.level,
+            "scale": found.scale, "slots": found.slots, "error": found.error,
+            "keys": found.switches,
+        }));
+    }
+    let known = if found.in_table { "" } else { " (not a set of this version)" };
+    let mut rows = vec![
+        ("holds", format!("{}, {}", found.kind, megabytes(found.bytes as usize))),
+        ("parameter set", format!("{}{known}", found.params)),
+        ("key id", found.key.to_string()),
+    ];
+    rows.extend(found.level.map(|l| ("level", l.to_string())));
+    rows.extend(found.slots.map(|n| ("values", n.to_string())));
+    rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
+    rows.extend(found.error.map(|e| ("error", format!("2^{:.2}", e.log2()))));
+    rows.extend(
+        found.switches.iter().map(|(what, level)| ("key", format!("{what}, up to level {level}"))),
+    );
+    if !found.note.is_empty() {
+        // Whoever wrote the file wrote this.
+        let shown = found.note.chars().map(|c| if c.is_control() { ' ' } else { c });
+        rows.push(("note", shown.collect()));
+    }
+    if let Some(whole) = found.whole_bytes.filter(|whole| *whole != found.bytes) {
+        let (bytes, off) = (found.bytes, whole.abs_diff(found.bytes));
+        let what = if whole > bytes { "are missing" } else { "are too many" };
+        let text =
+            format!("NOT WHOLE: {whole} bytes wanted, {bytes} there, {off} {what}; copy it again");
+        rows.push(("length", text));
+    }
+    rows.push(("checked", "its form; all else is checked when the file is used".into()));
     report::print(&facts(&rows))
 }

@@ -16,6 +16,7 @@ mod paper;
 mod params;
 mod params_ckks;
 pub mod report;
+mod room;
 mod run;
 mod search;
 mod tables;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// One set, with its noise budget or, of CKKS, its levels and the size of its keys; without a name, all sets.
+    /// One set, with its noise budget or, of CKKS, its levels and the size of its keys; the sets of a family (`ckks`); without a name, all sets.
     name: Option<String>,
     /// The sets of the artifact of "Sharing the Mask" (TCHES 2025/4) instead, per slot and for all slots.
     #[arg(long, conflicts_with_all = ["name", "search"])]
@@ -37,14 +37,33 @@ pub fn run(args: &Args) -> Result<()> {
     match &args.name {
         Some(name) => match CkksParams::all().iter().find(|p| p.name == name) {
             Some(set) => crate::params_ckks::describe(set, args.json),
+            None if Sets::of(name).is_some() => list(Sets::of(name), args.json),
             None => describe(TfheParams::named(name)?, args.json),
         },
-        None if args.json => {
-            let tfhe = TfheParams::all().iter().map(as_json);
-            let all = tfhe.chain(CkksParams::all().iter().map(crate::params_ckks::as_json));
-            report::json(&all.collect::<Result<Vec<_>>>()?)
-        }
-        None => list(),
+        None => list(None, args.json),
+    }
+}
+
+/// The sets of a family, `ckks` or `tfhe_2`, whose names begin with it.
+struct Sets {
+    tfhe: Vec<&'static TfheParams>,
+    ckks: Vec<&'static CkksParams>,
+}
+
+impl Sets {
+    fn all() -> Sets {
+        Sets { tfhe: TfheParams::all().iter().collect(), ckks: CkksParams::all().iter().collect() }
+    }
+
+    /// None for a name that is no family's.
+    fn of(family: &str) -> Option<Sets> {
+        let is_set = TfheParams::all().iter().any(|p| p.name == family);
+        let of = |name: &str| name.strip_prefix(family).is_some_and(|rest| rest.starts_with('_'));
+        let mut sets = Sets::all();
+        sets.tfhe.retain(|p| of(&p.name));
+        sets.ckks.retain(|p| of(p.name));
+        let none = is_set || sets.tfhe.is_empty() && sets.ckks.is_empty();
+        if none { None } else { Some(sets) }
     }
 }
 
@@ -59,7 +78,28 @@ fn as_json(p: &TfheParams) -> Result<Value> {
     Ok(value)
 }
 
-fn list() -> Result<()> {
+fn list(family: Option<Sets>, as_text_json: bool) -> Result<()> {
+    let sets = family.unwrap_or_else(Sets::all);
+    if as_text_json {
+        let tfhe = sets.tfhe.iter().map(|p| as_json(p));
+        let all = tfhe.chain(sets.ckks.iter().map(|p| crate::params_ckks::as_json(p)));
+        return report::json(&all.collect::<Result<Vec<_>>>()?);
+    }
+    if !sets.tfhe.is_empty() {
+        list_tfhe(&sets.tfhe)?;
+    }
+    if !sets.ckks.is_empty() {
+        crate::params_ckks::list(&sets.ckks)?;
+    }
+    if sets.tfhe.iter().any(|p| p.kind != Kind::Standard)
+        || sets.ckks.iter().any(|p| p.kind != Kind::Standard)
+    {
+        report::print("\ncomparison and toy sets are insecure and run only with --allow-insecure")?;
+    }
+    Ok(())
+}
+
+fn list_tfhe(sets: &[&TfheParams]) -> Result<()> {
     let head = [
         "set",
         "kind",
@@ -90,14 +130,9 @@ fn list() -> Result<()> {
             megabytes((p.bootstrap_key_bytes() + p.key_switch_key_bytes()) as usize),
         ]
     };
-    let rows: Vec<Vec<String>> = TfheParams::all().iter().map(row).collect();
+    let rows: Vec<Vec<String>> = sets.iter().map(|p| row(p)).collect();
     report::print("TFHE: integers and their tables\n")?;
-    report::print(&table(&head, &rows))?;
-    crate::params_ckks::list()?;
-    if TfheParams::all().iter().any(|p| p.kind != Kind::Standard) {
-        report::print("\ncomparison and toy sets are insecure and run only with --allow-insecure")?;
-    }
-    Ok(())
+    report::print(&table(&head, &rows))
 }
 
 fn describe(p: &TfheParams, as_text_json: bool) -> Result<()> {

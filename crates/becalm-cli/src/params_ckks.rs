@@ -16,8 +16,8 @@ pub fn as_json(p: &CkksParams) -> Result<Value> {
     Ok(value)
 }
 
-/// A line for each set.
-pub fn list() -> Result<()> {
+/// A line for each of these sets.
+pub fn list(sets: &[&CkksParams]) -> Result<()> {
     let head = ["set", "kind", "N", "slots", "levels", "scale", "modulus", "stages", "security"];
     let row = |p: &CkksParams| {
         vec![
@@ -32,7 +32,7 @@ pub fn list() -> Result<()> {
             format!("{:.1}", p.security_bits),
         ]
     };
-    let rows: Vec<Vec<String>> = CkksParams::all().iter().map(row).collect();
+    let rows: Vec<Vec<String>> = sets.iter().map(|p| row(p)).collect();
     let levels = "levels are what a bootstrap leaves, or all of a set without one; `becalm params NAME` tells the size of the keys";
     report::print(&format!("\nCKKS: vectors of numbers; {levels}\n"))?;
     report::print(&table(&head, &rows))

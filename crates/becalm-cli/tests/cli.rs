@@ -33,6 +33,20 @@ impl Folder {
     }
 }
 
+/// A line with so many kilobytes of addresses.
+#[cfg(target_os = "linux")]
+fn refused_within(f: &Folder, kilobytes: usize, line: &str) -> String {
+    let command = format!("ulimit -v {kilobytes}; exec \"$0\" {line}");
+    let out = Command::new("sh")
+        .current_dir(&f.0)
+        .args(["-c", &command, env!("CARGO_BIN_EXE_becalm")])
+        .output()
+        .unwrap();
+    let says = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{line}: {says}");
+    says
+}
+
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
@@ -112,6 +126,16 @@ fn params_of_ckks_are_listed_described_estimated_and_suggested() {
     assert!(text.contains("10 at the scale 2^43") && text.contains("medium: "), "{text}");
     let text = f.succeed("estimate --params ckks_toy_slots_first");
     assert!(text.contains("n = 4096") && text.contains("Ternary"), "{text}");
+    // A family of sets is listed, and is no set.
+    let text = f.succeed("params ckks");
+    assert!(text.contains("ckks_n17") && text.contains("ckks_toy_12"), "{text}");
+    assert!(!text.contains("tfhe_2_2") && f.succeed("params tfhe").contains("tfhe_2_2"), "{text}");
+    let toys: serde_json::Value =
+        serde_json::from_str(&f.succeed("params ckks_toy --json")).unwrap();
+    assert!(toys.as_array().unwrap().iter().all(|p| p["kind"] == "Toy"), "{toys}");
+    let says = f.refuse("run --scheme ckks --params ckks");
+    assert!(says.contains("a family of them") && says.contains("`ckks_n15`"), "{says}");
+    assert!(f.refuse("params ckks_n1").contains("did you mean"));
     // Whichever scheme is asked, both suggest.
     for line in
         ["params ckks_regula", "estimate --params ckks_regula", "keygen --params ckks_regula"]
@@ -193,6 +217,39 @@ fn run_bootstraps_ckks() {
     assert!(f.refuse("run --scheme ckks --params tfhe_2_2").contains("ckks_regular"));
     assert!(f.refuse(&format!("run --scheme ckks {toy} --values 1")).contains("--values"));
     assert!(f.refuse(&format!("run --scheme both {toy}")).contains("--scheme ckks"));
+}
+
+/// A bootstrap that does not fit is refused before its keys are made, with flags that take less.
+#[test]
+#[cfg(target_os = "linux")]
+fn too_little_memory_is_refused_with_the_flags_that_help() {
+    let f = Folder::new("memory");
+    let says = refused_within(&f, 3_000_000, "run --scheme ckks --full --threads 1");
+    for wanted in
+        ["not enough memory", "GB free", "leave --full out", "--params ckks_n15", "takes "]
+    {
+        assert!(says.contains(wanted), "{wanted}: {says}");
+    }
+    // Only what fits is offered: of the set itself where there is such a size.
+    let says = refused_within(&f, 5_000_000, "run --params ckks_regular --keys large --threads 1");
+    assert!(says.contains("--keys small") || says.contains("--compact"), "{says}");
+    assert!(!says.contains("--full") && !says.contains("ckks_n15"), "{says}");
+    // Where not even the tables fit, nothing is made.
+    let says = refused_within(&f, 400_000, "run --params ckks_n17 --threads 1");
+    assert!(says.contains("not enough memory") && says.contains("free memory"), "{says}");
+}
+
+#[test]
+fn run_tells_the_stages_of_few_slots() {
+    let f = Folder::new("stages");
+    let run = |more: &str| -> serde_json::Value {
+        let line = "run --params ckks_toy_12 --allow-insecure --kind sparse --slots 4 --json";
+        serde_json::from_str(&f.succeed(&format!("{line} {more}"))).unwrap()
+    };
+    let (own, two) = (run(""), run("--stage-count 2"));
+    assert_eq!(own["stage_count"], 2, "{own}");
+    assert_eq!(own["matrix_bytes"], two["matrix_bytes"]);
+    assert_ne!(own["matrix_bytes"], run("--stage-count 1")["matrix_bytes"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::ciphertext::trust;
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_session::{CkksProgram, CkksSession};
 use crate::keys::CkksNeeds;
-use becalm::backend::Cpu;
+use becalm::backend::{Cpu, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
@@ -100,6 +100,27 @@ impl CkksContext {
         })
     }
 
+    /// Bytes, about, of the tables of a set, and of the matrices in the clear of a bootstrap of so many stages.
+    #[staticmethod]
+    #[pyo3(signature = (name, stages=None))]
+    fn table_bytes(name: &str, stages: Option<usize>) -> PyResult<(usize, usize)> {
+        guarded(|| {
+            let p = CkksParams::named(name).map_err(raise)?;
+            Ok((Context::table_bytes(p), p.transform_bytes(stages, p.slots())))
+        })
+    }
+
+    /// Bytes that a bootstrap takes beside its keys and matrices, about.
+    #[getter]
+    fn work_bytes(&self) -> usize {
+        Shares::work(self.0.context.params())
+    }
+
+    /// Least bytes of keys and matrices with which a bootstrap runs.
+    fn least_bytes(&self, py: Python<'_>, program: &CkksProgram) -> PyResult<usize> {
+        brief(py, &self.0, |c| Ok(Shares::least(c, &program.0)))
+    }
+
     /// Name of the set.
     #[getter]
     fn name(&self) -> &'static str {
@@ -138,6 +159,13 @@ impl CkksContext {
         limit: Option<u64>,
     ) -> PyResult<CkksPublicKey> {
         let key = brief(py, &self.0, |c| c.load_public_key(&path, trust(true, limit)))?;
+        let id = key.id().to_string();
+        Ok(CkksPublicKey(self.0.clone(), key, id))
+    }
+
+    /// A public key from the bytes of its file.
+    fn public_key_from_bytes(&self, py: Python<'_>, file: &[u8]) -> PyResult<CkksPublicKey> {
+        let key = brief(py, &self.0, |c| c.public_key_from_bytes(file, trust(true, None)))?;
         let id = key.id().to_string();
         Ok(CkksPublicKey(self.0.clone(), key, id))
     }
@@ -221,7 +249,7 @@ impl CkksContext {
     }
 }
 
-fn form_named(name: &str) -> PyResult<KeyForm> {
+pub(crate) fn form_named(name: &str) -> PyResult<KeyForm> {
     match name {
         "ready" => Ok(KeyForm::Ready),
         "packed" => Ok(KeyForm::Packed),
@@ -329,6 +357,11 @@ impl CkksPublicKey {
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
         CkksCiphertext::made(py, &self.0, |c| c.encrypt_public(&values(data), level, &self.1))
+    }
+
+    /// The bytes of its file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.public_key_to_bytes(&self.1))?))
     }
 
     /// Writes a file.

@@ -1,7 +1,7 @@
 //! CKKS: what a server computes with. Evaluation keys, and what is in the clear beside ciphertexts: plaintexts and matrices.
 
 use crate::call::{Watched, detached, guarded, raise, supervised};
-use crate::ckks::{CkksCiphertext, CkksContext, Shared, brief, bytes_of, values};
+use crate::ckks::{CkksCiphertext, CkksContext, Shared, brief, bytes_of, form_named, values};
 use crate::ckks_session::CkksProgram;
 use becalm::backend::Shares;
 use becalm::cipher::file::replace;
@@ -69,6 +69,12 @@ impl CkksKeys {
     #[getter]
     fn stored_nbytes(&self) -> usize {
         self.0.context.stored_bytes(&self.1)
+    }
+
+    /// Bytes in memory if they were held in a form.
+    fn bytes_as(&self, form: &str) -> PyResult<usize> {
+        let form = form_named(form)?;
+        guarded(|| Ok(self.0.context.bytes_as(&self.1, form)))
     }
 
     /// Of `budget` bytes for these keys and the matrices of a bootstrap, those for matrices and those for keys.

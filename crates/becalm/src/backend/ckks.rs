@@ -10,6 +10,7 @@ use super::ckks_work::Run;
 use crate::cipher::{CkksKeys, Purpose, Rlwe};
 use crate::ckks::{Context, Evaluator, LinearMap};
 use crate::math::buffer::{or_refused, require_free};
+use crate::params::CkksParams;
 use crate::program::Reg;
 use crate::program::ckks::{CkksOp, CkksProgram, MapSpec, RlweInfo};
 use crate::{Error, Result};
@@ -36,8 +37,32 @@ pub struct Shares {
 }
 
 const OP: &str = "bootstrap";
+/// Bytes that a bootstrap takes beside keys and matrices, for each coefficient of the ring: its ciphertexts, work space and
+/// tables, at the most of what was measured at N = 2^16, whose moduli have up to so many bits.
+const WORK: (usize, f64) = (22_000, 1745.0);
 
 impl Shares {
+    /// Bytes that a bootstrap of a set takes beside its keys and matrices, about and rather more: known before anything is made.
+    pub fn work(params: &CkksParams) -> usize {
+        let longer = (params.log2_modulus() / WORK.1).max(1.0);
+        (WORK.0 as f64 * longer) as usize * params.degree()
+    }
+
+    /// Least bytes of keys and matrices with which a program runs: those of its largest instruction, the others being made
+    /// when their turn comes.
+    pub fn least(context: &Context, program: &CkksProgram) -> usize {
+        let own = |op: &CkksOp| {
+            let map = match op {
+                CkksOp::Linear { map, .. } => {
+                    encoded_bytes(context, &program.maps()[*map as usize])
+                }
+                _ => 0,
+            };
+            map + context.key_bytes(&program.needs_of(op))
+        };
+        program.ops().iter().map(own).max().unwrap_or(0)
+    }
+
     /// Spends `bytes` on the keys and matrices of a program: first on those of the largest instruction, which may have to
     /// be made when its turn comes, then on matrices to be kept, then on keys. What a run takes besides is its
     /// ciphertexts and work space.
@@ -50,16 +75,7 @@ impl Shares {
         keys: &CkksKeys,
         bytes: usize,
     ) -> Result<Shares> {
-        let own = |op: &CkksOp| {
-            let map = match op {
-                CkksOp::Linear { map, .. } => {
-                    encoded_bytes(context, &program.maps()[*map as usize])
-                }
-                _ => 0,
-            };
-            map + context.key_bytes(&program.needs_of(op))
-        };
-        let least = program.ops().iter().map(own).max().unwrap_or(0);
+        let least = Shares::least(context, program);
         let all = CkksSession::matrix_bytes(context, program);
         if bytes >= all + context.ready_bytes(keys) {
             return Ok(Shares { matrices: usize::MAX, keys: usize::MAX });

@@ -10,6 +10,7 @@
 //! that of a level, whatever its words.
 
 use crate::cipher::Purpose;
+use crate::math::buffer::require_memory_or;
 use crate::math::fft::Plan;
 use crate::math::rns::{Converter, Ring, TILE, Work, inverse, mul, nearest, width};
 use crate::math::simd::Level;
@@ -24,6 +25,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const WORD_BITS: f64 = 50.0;
 /// What a digit may have more than P in CoeffsToSlots, bits: noise of 2^14.7 is little there, at scales of 2^64 and more.
 const HIGHEST_EXCESS: f64 = 6.0;
+
+/// Bytes of the transform between slots and coefficients and of the places of the slots, for each coefficient, at the most.
+const PLACES: usize = 128;
 
 /// Conversions by the words that they lead from and to.
 type Converters = BTreeMap<(Vec<usize>, Vec<usize>), Arc<Converter>>;
@@ -162,12 +166,23 @@ pub(super) fn stored_length(params: &CkksParams, keys: &[(Purpose, usize)]) -> O
 }
 
 impl Context {
+    /// Bytes that [`Context::new`] takes for a set, about: most of them the tables of the transform of each word.
+    pub fn table_bytes(params: &CkksParams) -> usize {
+        let words = primes(params).map_or(0, |(levels, special)| {
+            levels.iter().map(Vec::len).sum::<usize>() + special.len()
+        });
+        Ring::table_bytes(params.degree(), words) + PLACES * params.degree()
+    }
+
     /// Makes the set ready, on the best instructions of this processor: primes, tables, some tens of megabytes.
     ///
     /// # Errors
-    /// `Insecure` for a toy set unless `allow_insecure`; `WrongParams` where there are too few primes.
+    /// `Insecure` for a toy set unless `allow_insecure`; `WrongParams` where there are too few primes; `Memory` where the tables do
+    /// not fit.
     pub fn new(params: &'static CkksParams, allow_insecure: bool) -> Result<Context> {
         params.require_secure(allow_insecure)?;
+        let remedy = "take a set of a smaller ring (`becalm params` lists them), or free memory";
+        require_memory_or("make a CKKS context", Context::table_bytes(params), remedy)?;
         let (levels, special) = primes(params).ok_or_else(|| {
             let wanted = "enough primes of the sizes of the chain";
             Error::wrong_params("make a CKKS context", wanted, params.name, "use larger steps")

@@ -228,6 +228,13 @@ impl Context {
         self.digits(level).len() * (count + special) * self.params().degree() * 16
     }
 
+    /// Bytes of these keys in memory if they were held in a form, exactly.
+    pub fn bytes_as(&self, keys: &CkksKeys, form: KeyForm) -> usize {
+        let size =
+            |(which, key): (&(Purpose, usize), &Held)| self.held_size(*which, key.level(), form);
+        keys.switches.iter().map(size).sum()
+    }
+
     /// Bytes of keys in memory when all of them are ready ([`Context::ready_keys`]).
     pub fn ready_bytes(&self, keys: &CkksKeys) -> usize {
         let size = |((purpose, _), key): (&(Purpose, usize), &Held)| {

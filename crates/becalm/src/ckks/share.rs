@@ -6,8 +6,11 @@
 //!
 //!   σ = √(24·D·q)·2^(s/2)·E,
 //!
-//! E the bound on the error of a number (Li–Micciancio–Schultz–Sorrell 2022, ia.cr/2022/816). The noise is integer, on a grid
-//! of σ/2^20, and the values are rounded to that grid first, so that no low bits of a double tell anything.
+//! E the bound on the error of a number (Li–Micciancio–Schultz–Sorrell 2022, ia.cr/2022/816). A slot is two of these numbers, its
+//! real and its imaginary part, so that its noise is √2·σ = 2^-bits; whoever gets real parts alone has σ = 2^-(bits + 1/2) on each.
+//! What a ciphertext claims is the error of a slot, all of which may be in one of the two (behind a bootstrap of real values it is):
+//! E is not divided by √2. D counts both parts of real vectors too, half a bit more noise than their real parts need. The noise
+//! is integer, on a grid of σ/2^20, and the values are rounded to that grid first, so that no low bits of a double tell anything.
 //!
 //! What a ciphertext claims of its error holds for values of at most 1 in every product, where the error of one factor is
 //! multiplied by the other. The results are checked against that; for larger ones the caller names the bound, and E grows with it.
@@ -48,7 +51,7 @@ impl Context {
         }
         let numbers = 2.0 * ciphertext.slots as f64;
         let flood = (24.0 * numbers * queries as f64).sqrt() * (STATISTICAL_BITS / 2.0).exp2();
-        // Of a slot: two numbers with √2 of the standard deviation of each.
+        // Of a slot: two numbers have √2 of the standard deviation of each.
         Ok(-(flood * BOUND * bound * ciphertext.error * std::f64::consts::SQRT_2).log2())
     }
 

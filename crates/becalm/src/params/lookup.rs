@@ -130,8 +130,28 @@ pub(super) fn named(name: &str) -> Result<&'static TfheParams> {
     Err(unknown(name))
 }
 
+/// Refuses what several names begin with, such as `ckks`, with these names; none for another beginning.
+fn family(name: &str) -> Option<Error> {
+    const FEW: usize = 20;
+    let tfhe = TABLE.iter().map(|p| &*p.name);
+    let all = tfhe.chain(CkksParams::all().iter().map(|p| p.name));
+    let begins = |n: &&str| n.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
+    let of: Vec<&str> = all.filter(begins).collect();
+    let few: Vec<String> = of.iter().take(FEW).map(|n| format!("`{n}`")).collect();
+    let more =
+        of.len().checked_sub(FEW + 1).map_or(String::new(), |k| format!(" and {} more", k + 1));
+    let remedy =
+        format!("choose one of {}{more}; `becalm params {name}` tells of them", few.join(", "));
+    let (wanted, got) =
+        ("the name of a parameter set", format!("`{name}`, which is a family of them"));
+    (!of.is_empty()).then(|| Error::wrong_params("choose parameters", wanted, got, remedy))
+}
+
 /// Refuses a name that neither scheme has, with the names that are near it.
 pub(super) fn unknown(name: &str) -> Error {
+    if let Some(refused) = family(name) {
+        return refused;
+    }
     // Toys are offered to who asks for a toy.
     let toy = name.contains("toy");
     let tfhe = TABLE.iter().map(|p| (p.kind, &*p.name));
@@ -183,6 +203,23 @@ pub(super) fn is_row(p: &TfheParams) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_family_is_refused_with_its_sets() {
+        let remedy = |name: &str| named(name).map(|p| p.name.to_string()).unwrap_err();
+        let ckks = remedy("ckks");
+        assert!(ckks.detail().got.contains("a family"), "{ckks}");
+        for set in CkksParams::all() {
+            assert!(ckks.detail().remedy.contains(&format!("`{}`", set.name)), "{ckks}");
+        }
+        let tfhe = remedy("tfhe");
+        assert!(
+            tfhe.detail().remedy.contains("`tfhe_2_2`") && tfhe.detail().remedy.contains(" more")
+        );
+        for other in ["", "ckk", "ckks_", "ckks_regula", "_"] {
+            assert!(!remedy(other).detail().got.contains("family"), "{other}");
+        }
+    }
 
     #[test]
     fn distance_is_levenshtein() {

@@ -67,14 +67,19 @@ impl Table {
                 }
             }
         }
-        powers.truncate(m);
-        Table { head: powers, tiles }
+        // Not truncated: that would keep the memory of all of them.
+        Table { head: powers[..m].to_vec(), tiles }
     }
 }
 
 /// The residue of `x` < p nearest to zero.
 pub(crate) fn centred(x: u64, p: u64) -> f64 {
     if x > p / 2 { -((p - x) as f64) } else { x as f64 }
+}
+
+/// Bytes of the tables of so many words.
+pub(crate) fn table_bytes(size: usize, words: usize) -> usize {
+    words * 2 * (size + size / 64) * size_of::<f64>()
 }
 
 impl Word {

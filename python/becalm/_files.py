@@ -1,0 +1,56 @@
+"""Kinds of file: what a file is that was given where another one is wanted, and what reads it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from becalm import _native
+from becalm.errors import BadFile, Error
+
+#: What a file of CKKS is, what wrote it and what reads it. Those of TFHE `becalm.load` reads.
+KINDS = {
+    "becalm.rlwe": ("a ciphertext of CKKS", "Ciphertext.save", "server.load(path)"),
+    "becalm.ckks_secret_key": (
+        "a secret key of CKKS",
+        "SecretKey.save",
+        "ckks.load_secret_key(path)",
+    ),
+    "becalm.ckks_public_key": (
+        "a public key of CKKS",
+        "PublicKey.save",
+        "ckks.load_public_key(path)",
+    ),
+    "becalm.ckks_evaluation_keys": (
+        "evaluation keys of CKKS",
+        "Server.save",
+        "ckks.load_server(path)",
+    ),
+}
+
+
+@contextlib.contextmanager
+def of_kind(op: str, path: str, wanted: str) -> Iterator[None]:
+    """What cannot be read because it is another kind of file is refused as that."""
+    try:
+        yield
+    except Error as e:
+        refused = _other(op, path, wanted)
+        raise e if refused is None else refused from None
+
+
+def _other(op: str, path: str, wanted: str) -> BadFile | None:
+    """The refusal of another kind of file; none for one that is of the kind, or of none."""
+    # Looked at only afterwards, and no pipe: what is read from one is gone.
+    if not os.path.isfile(path):
+        return None
+    try:
+        kind, _ = _native.kind_of_file(path)
+    except Error:
+        return None
+    if kind == wanted:
+        return None
+    what, _, reads = KINDS.get(kind, (f"a file of TFHE ({kind})", "", "becalm.load(path)"))
+    name, writes, _ = KINDS[wanted]
+    return BadFile(op, name, what, f"choose what {writes} wrote; {reads} reads this one")

@@ -1,0 +1,168 @@
+"""Memory that ends before keys of CKKS are made, and what is offered instead."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import becalm
+from becalm import ckks
+from becalm._plan import Plan, room
+
+TOY = {"allow_insecure": True, "progress": False}
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses as Linux has them")
+
+#: Keys of a large ring while there is less and less room for what tells their size.
+REFUSED = """
+import resource
+import sys
+
+import becalm
+
+NEVER = resource.RLIM_INFINITY
+for more in map(int, sys.argv[1:]):
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + (more << 20), NEVER))
+    try:
+        becalm.keygen("ckks_n17", threads=2, progress=False)
+    except becalm.OutOfMemory as e:
+        said = f"{more} {e}"
+    resource.setrlimit(resource.RLIMIT_AS, (NEVER, NEVER))
+    print(said)
+"""
+
+#: The most memory that prices took.
+PRICED = """
+import sys
+
+import becalm
+
+# What is made once, whatever the set.
+becalm.ckks.price("ckks_toy_12", bootstrap="small")
+
+
+def peak():
+    # What getrusage tells is that of the process that started this one, where that was larger.
+    status = open("/proc/self/status").read()
+    return int(status.partition("VmHWM:")[2].split()[0]) << 10
+
+
+before = peak()
+becalm.ckks.price(sys.argv[1])
+print(peak() - before)
+"""
+
+
+def python(script, *arguments):
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    few = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=few)
+    assert done.returncode == 0, f"{done.returncode}: {done.stdout}{done.stderr[-2000:]}"
+    return done.stdout.splitlines()
+
+
+@LINUX
+def test_a_ring_without_room_for_its_tables_is_refused_and_no_abort():
+    limits = (100, 250, 400, 600, 1000)
+    said = python(REFUSED, *limits)
+    assert [int(line.split()[0]) for line in said] == list(limits)
+    for line in said:
+        assert "keygen: wanted" in line and "GB" in line and "free memory" in line, line
+    assert all("the tables of `ckks_n17`" in line for line in said[:4]), said
+
+
+@LINUX
+@pytest.mark.parametrize("name", ["ckks_n15", "ckks_regular"])
+def test_prices_take_no_more_than_they_ask_for(name):
+    taken = int(python(PRICED, name)[0])
+    asked = room(name, ("regular",), None)
+    assert 0.3 * asked < taken <= asked
+
+
+def peak(name, **options):
+    return ckks.price(name, **options).peak_bytes
+
+
+def refusal(monkeypatch, free, name, **options):
+    monkeypatch.setattr(becalm._native, "available_memory", lambda: free)
+    with pytest.raises(becalm.OutOfMemory) as e:
+        becalm.keygen(name, **options, progress=False)
+    return e.value.remedy
+
+
+def test_a_smaller_ring_is_offered_with_what_it_takes(monkeypatch):
+    small = {"bootstrap": "small"}
+    n15, whole = peak("ckks_n15", **small), peak("ckks_n15")
+    assert n15 < whole < peak("ckks_regular", **small, compact="seeded")
+    said = refusal(monkeypatch, n15 + 1, "ckks")
+    wanted = '"ckks_n15" with bootstrap="small" has 16384 slots and 5 levels and takes '
+    assert f"{wanted}{n15 / 1e9:.2f} GB" in said and "free memory" in said
+    said = refusal(monkeypatch, whole + 1, "ckks")
+    assert f'"ckks_n15" has 16384 slots and 5 levels and takes {whole / 1e9:.2f} GB' in said
+    # Keys that are made elsewhere would run here, of which little is in memory at a time.
+    assert 'make keys of bootstrap="medium" on a larger machine: ckks.load_server' in said
+    # Of what fits of the set itself nothing smaller is said.
+    packed = peak("ckks_regular", compact=True)
+    said = refusal(monkeypatch, packed + 1, "ckks")
+    assert said == f"compact=True takes {packed / 1e9:.2f} GB"
+    # No smaller ring has the arcsine, and the tables alone say where nothing fits.
+    assert "ckks_n15" not in refusal(monkeypatch, whole + 1, "ckks", kinds="precise")
+    assert "ckks_n15" not in refusal(monkeypatch, 1 << 20, "ckks")
+
+
+def test_sets_for_arithmetic_are_offered_for_arithmetic(monkeypatch):
+    said = refusal(
+        monkeypatch, peak("ckks_n13", bootstrap=None, compact=True) + 4_000_000, "ckks_n14"
+    )
+    assert '"ckks_n13"' in said and "4096 slots and 4 levels" in said
+
+
+def test_keys_of_a_file_that_do_not_fit_are_refused_with_the_ways_that_do(monkeypatch, tmp_path):
+    options = {"slots": 32, "bootstrap": "small"}
+    secret, server = becalm.keygen("ckks_toy_12", **options, **TOY)
+    server.save(tmp_path / "keys")
+    file = str(tmp_path / "keys")
+    plan = server._plan
+    packed = ckks.price("ckks_toy_12", **options, compact=True).memory_bytes
+    seeded = ckks.price("ckks_toy_12", **options, compact="seeded").memory_bytes
+    assert plan.context.load_keys(file, True).bytes_as("packed") == packed
+    why = becalm.OutOfMemory("read keys", "3.00 GB", "1.00 GB free", "use less")
+
+    def remedy(free):
+        monkeypatch.setattr(becalm._native, "available_memory", lambda: free)
+        return plan.too_large(why, file).remedy
+
+    low = plan.low_bytes()
+    everything = remedy(1 << 40)
+    for words in ("compact=True", 'compact="seeded"', f'memory="low" takes {low / 1e9:.2f} GB'):
+        assert words in everything
+    fits = remedy(seeded)
+    assert fits.startswith('compact="seeded" takes') and "compact=True" not in fits
+    assert 'bootstrap="small"' in remedy(1000)
+
+    class Full:
+        """A context whose memory ends while keys are read."""
+
+        def __init__(self, *arguments):
+            self.real = plan.context
+
+        def load_keys(self, path, stored=False, form="ready"):
+            if stored:
+                return self.real.load_keys(path, stored)
+            raise why
+
+        def __getattr__(self, name):
+            return getattr(self.real, name)
+
+    monkeypatch.setattr(becalm._native, "available_memory", lambda: 1 << 40)
+    monkeypatch.setattr(
+        Plan, "__init__", lambda self, *a, **k: self.__dict__.update(vars(plan), context=Full())
+    )
+    with pytest.raises(becalm.OutOfMemory, match='memory="low"'):
+        ckks.load_server(file, allow_insecure=True)
+    monkeypatch.undo()
+    again = ckks.load_server(file, allow_insecure=True, memory="low")
+    y = again.bootstrap(secret.encrypt(np.full(32, 0.5), level=0))
+    assert abs(secret.decrypt(y)[0] - 0.5) < 1e-3
