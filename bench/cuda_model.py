@@ -275,6 +275,45 @@ def desktops(kernels: dict) -> list[str]:
     return lines
 
 
+#: What they write: their figures for booleans and for 4 bits, of how many GPUs of what kind.
+THEIRS = (
+    ("one ciphertext, one H100: article", "796 µs", "945 µs"),
+    ("one ciphertext, one H100: poster", "811 µs", "962 µs"),
+    ("many a second, one H100: poster", "28 620", "24 170"),
+    ("many a second, 8 H100: article", "223 440", "189 000"),
+    ("many a second, 8 H100: poster", "224 450", "190 000"),
+    ("many a second, one RTX 4090: poster, VeloFHE", "11 378", "3 249"),
+    ("many a second, one RTX 4090: poster, their kernel", "10 059", "3 972"),
+)
+
+
+def theirs(kernels: dict) -> list[str]:
+    """What they write of their kernels, and what the model says of ours."""
+    sets = ("tfhe_1_1_multi_bit_4_gaussian", "tfhe_2_2_multi_bit_4_gaussian")
+    lines = [
+        "| theirs, from the document | booleans | 4 bits "
+        f"| ours, modelled: `{sets[0]}` | `{sets[1]}` | ours, measured |",
+        "|---|--:|--:|--:|--:|---|",
+    ]
+
+    def modelled(title: str, name: str) -> str:
+        if "RTX" in title:
+            r = Ring(name, RTX_4090, kernels)
+            return f"{thousands(r.rate(sum(r.together()), False))} at most"
+        r = Ring(name, H100, kernels)
+        if "one ciphertext" in title:
+            return f"{predicted(max(r.key / H100.memory, r.chain()), r.launches)} µs"
+        rotation, bundle = r.together()
+        arithmetic = r.rate(rotation + min(bundle, r.tensor()), False)
+        least = min(arithmetic, CACHE / r.traffic())
+        return f"{thousands(least * (8 if '8 H100' in title else 1))} at most"
+
+    for title, booleans, four in THEIRS:
+        ours = " | ".join(modelled(title, name) for name in sets)
+        lines.append(f"| {title} | {booleans} | {four} | {ours} | not measured |")
+    return lines
+
+
 def kernel_of(kernels: dict, ring: str, code: str, name: str) -> dict | None:
     """The report's row of a kernel."""
     return kernels.get((ring, code), {}).get(f"becalm_{name}")
@@ -341,6 +380,7 @@ def blocks(kernels: dict) -> dict[str, str]:
         "compiler": [compiled(kernels)],
         "beside": [beside(kernels)],
         "model": [latency(kernels), throughput(kernels), desktops(kernels)],
+        "theirs": [theirs(kernels)],
     }
     tables = {name: ["\n".join(part) for part in all_] for name, all_ in parts.items()}
     return {name: "\n\n".join(found) + "\n" for name, found in tables.items()}
@@ -363,6 +403,9 @@ def sentences(kernels: dict) -> list[str]:
     desktop = Ring("tfhe_2_2_multi_bit_4", RTX_5090, kernels)
     rotation, bundle = desktop.together()
     one = Ring("tfhe_2_2_multi_bit_4", H100, kernels)
+    turn, _ = one.together()
+    whole = (1 << one.group) * one.ggsw * one.steps
+    products = one.m * (1 << one.group) * one.level * one.columns**2 * 4 / 128
     every, fp64 = step(here), step(here, *FP64)
     clocks = max(every, 2 * fp64)
     spaced = "{:,.0f}".format
@@ -382,6 +425,12 @@ def sentences(kernels: dict) -> list[str]:
         f"takes {spaced(round(rotation, -2)).replace(',', ' ')} clocks to rotate and "
         f"{spaced(round(bundle, -2)).replace(',', ' ')} for its bundle, so {desktop.steps} steps "
         f"{desktop.steps * (rotation + bundle) / 1e6:.1f} million clocks",
+        f"{one.steps} × {1 << one.group} × {one.ggsw >> 10} KiB = {whole / 1e6:.0f} MB at 3.0 TB/s",
+        f"are {one.ggsws}: {one.key / 1e6:.0f} MB, {micros(one.key / 3e12)} µs at 3.0 TB/s and "
+        f"{micros(one.key / H100.memory)} µs at the data sheet's",
+        f"products ({products:.0f})",
+        f"{turn:.0f} and {one.tensor():.0f} clocks: "
+        f"{thousands(one.rate(turn + one.tensor(), False))} a second",
         f"{one.chunk_of(1)} steps, {math.ceil(one.steps / one.chunk_of(1))} chunks, "
         f"{3 + 2 * math.ceil(one.steps / one.chunk_of(1))} launches",
     ]

@@ -8,7 +8,8 @@
 Of crate tfhe-cuda-backend the sources of the bootstraps and of the key switch are compiled, with
 the options of its own CMakeLists for one architecture and without cmake; keys, encryption and
 decryption are those of crate tfhe without its feature gpu. All else of either is integers and more.
-The program needs the driver and glibc: CUDA's run time and C++'s library are linked in.
+The program needs the driver, glibc and libgcc_s, which Rust's unwinding takes: CUDA's run time and
+C++'s library are linked in.
 """
 
 import argparse

@@ -253,6 +253,30 @@ for device in ("cuda", "auto"):
     subprocess.run(asked, check=True, env=driver, cwd=tmp_path)
 
 
+def test_a_driver_that_is_too_old_is_said_with_what_to_do(driver, tmp_path) -> None:
+    code = """
+import warnings
+import becalm
+
+TOY = {"allow_insecure": True, "progress": False}
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    secret, server = becalm.keygen("toy_1_1", device="auto", **TOY)
+    found = server.bootstrap(secret.encrypt([1, 2]), [3, 2, 1, 0])
+assert secret.decrypt(found).tolist() == [2, 1]
+[warning] = told
+assert "CUDA 12.8" in str(warning.message) and "update the driver" in str(warning.message)
+try:
+    becalm.keygen("toy_1_1", device="cuda", **TOY)
+except becalm.DeviceError as e:
+    assert "CUDA 13.0, 580 or later" in str(e) and "CUDA 12.8" in str(e) and "cpu" in e.remedy
+else:
+    raise AssertionError("a driver that is too old was taken")
+"""
+    old = {**driver, "BECALM_EMULATOR_DRIVER": "version=12080"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=old, cwd=tmp_path)
+
+
 @pytest.mark.skipif(not os.environ.get("BECALM_FULL"), reason="minutes: BECALM_FULL=1")
 def test_a_wheel_with_kernels_runs_alone(driver) -> None:
     wheels = sorted((ROOT / "dist").glob("becalm-*.whl"))

@@ -52,8 +52,15 @@ impl DeviceInfo {
 pub enum Fault {
     /// No memory for so many bytes.
     Memory(u64),
-    /// There is no code of this ring for this device; what would help.
-    NoKernels(String, String),
+    /// There is no code of a ring for this device, or none that it takes.
+    NoKernels {
+        /// The ring's name.
+        ring: String,
+        /// What there is instead.
+        got: String,
+        /// What would help.
+        remedy: String,
+    },
     /// The device fell off, or a kernel went wrong: nothing more runs on it in this process.
     Lost(String),
     /// Any other failure, in the driver's words.
@@ -73,7 +80,7 @@ pub enum Argument {
     KeySwitch(KeySwitch),
 }
 
-/// Streams of a device, numbered from 0.
+/// Streams of a device, numbered from 0. Where two of them want the same multiprocessor stream 0 goes before.
 pub const STREAMS: usize = 2;
 
 /// A GPU.

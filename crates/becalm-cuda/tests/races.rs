@@ -34,8 +34,8 @@ const FOUND: [&str; PLANTS + 1] = [
 ];
 
 /// Two levels, bundles of three GGSW, two warps a column; and classic steps, a warp a column: in doubles, by residues, and the
-/// second modulo p. Classic steps with mailboxes in global memory.
-fn rings() -> [Ring; 6] {
+/// second modulo p. Classic steps and bundles with mailboxes in global memory; two bodies.
+fn rings() -> [Ring; 8] {
     let of_two = Ring { group_bits: 2, group_ggsws: 3, ..TEST_RINGS[0] };
     let groups = Ring { log2_n: 10, k: 1, base_log: 15, level: 2, ..of_two };
     let with = |ring, arithmetic| Ring { arithmetic, ..ring };
@@ -46,6 +46,8 @@ fn rings() -> [Ring; 6] {
         with(TEST_RINGS[0], Arithmetic::Exact),
         with(TEST_RINGS[0], Arithmetic::Prime),
         Ring { log2_n: 12, k: 1, base_log: 10, level: 3, ..TEST_RINGS[0] },
+        Ring { log2_n: 12, k: 1, base_log: 10, level: 4, ..of_two },
+        Ring { bodies: 2, ..TEST_RINGS[0] },
     ]
 }
 
@@ -54,8 +56,8 @@ fn has(ring: &Ring, barrier: usize, kernel: &str) -> bool {
     let there = match kernel {
         "rotate_pair" => ring.jobs_of_block() == 2,
         "rotate_block" => ring.jobs_of_block() > 0,
-        "bundle_one" | "bundle_many" => ring.group_ggsws > 0,
-        "bundle_tensor" => ring.group_ggsws > 0 && !ring.is_exact(),
+        "bundle_one" | "bundle_many" => ring.group_ggsws > 0 && !ring.is_far(),
+        "bundle_tensor" => ring.group_ggsws > 0 && !ring.is_far() && !ring.is_exact(),
         "micro_remote" => !ring.is_exact(),
         _ => true,
     };

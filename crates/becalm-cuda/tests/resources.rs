@@ -1,11 +1,14 @@
 //! What the compiler said of the kernels: registers, spills, shared memory, instructions of a step. `report.json` is what
 //! `make cuda` wrote for these sources; where nvcc is, some of it is compiled anew and must say the same.
 
-use becalm_cuda::compile::{ARCHITECTURES, Architecture, compile, compiler, fingerprint, nvcc};
-use becalm_cuda::launch::{Launch, Path};
-use becalm_cuda::{RINGS, Ring};
+use becalm_cuda::compile::{
+    ARCHITECTURES, Architecture, compile, compiler, fingerprint, nvcc, step_instructions,
+};
+use becalm_cuda::launch::{self, Launch};
+use becalm_cuda::{Arithmetic, RINGS, Ring};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn report() -> Value {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("report.json");
@@ -26,7 +29,7 @@ fn number(kernel: &Value, what: &str) -> u32 {
 
 /// Rotations that a device of this architecture can be asked for.
 fn rotations(ring: &Ring, architecture: &Architecture) -> Vec<Launch> {
-    [Path::Cluster, Path::Block, Path::Pair]
+    [launch::Path::Cluster, launch::Path::Block, launch::Path::Pair]
         .iter()
         .filter_map(|p| Launch::rotate(ring, *p, 4))
         .filter(|l| (l.cluster == 1 || architecture.clusters) && l.shared <= architecture.shared)
@@ -128,33 +131,77 @@ fn a_step_has_the_instructions_that_the_page_says() {
     }
 }
 
+/// What is compiled anew: an image of each family of kernels, bundles and classic steps in doubles, residues modulo 2^64 where
+/// doubles are slow, residues modulo p; all with `BECALM_FULL=1`.
+fn anew() -> Vec<(&'static Ring, &'static Architecture)> {
+    let of_ring = |ring| ARCHITECTURES.iter().filter(move |a| a.runs(ring)).map(move |a| (ring, a));
+    let mut all: Vec<_> = RINGS.iter().flat_map(of_ring).collect();
+    if std::env::var_os("BECALM_FULL").is_none() {
+        let families = [
+            (Arithmetic::Double, true, "sm_90a"),
+            (Arithmetic::Double, false, "sm_90a"),
+            (Arithmetic::Exact, true, "sm_120a"),
+            (Arithmetic::Prime, false, "sm_90a"),
+        ];
+        let of_family = |(arithmetic, grouped, name)| {
+            let fits = |(ring, a): &&(&Ring, &Architecture)| {
+                ring.arithmetic == arithmetic && (ring.group_ggsws > 0) == grouped && a.name == name
+            };
+            *all.iter().find(fits).expect("an image of the family")
+        };
+        all = families.map(of_family).to_vec();
+    }
+    all
+}
+
+/// Compiles an image and compares all that the compiler and the disassembler say of it.
+fn compare(nvcc: &Path, report: &Value, ring: &Ring, architecture: &str) {
+    let image = format!("{}.{architecture}", ring.name());
+    let cubin = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{image}.cubin"));
+    let found = compile(nvcc, ring, architecture, &cubin).expect("cubins");
+    let stored = kernels(report, ring, architecture);
+    assert_eq!(stored.len(), found.len(), "{image}: other kernels");
+    for kernel in stored {
+        let name = kernel["kernel"].as_str().expect("a name");
+        let found = found[name];
+        let said = ["registers", "stack", "spills", "shared"].map(|what| number(kernel, what));
+        let now = [found.registers, found.stack, found.spills, found.shared];
+        assert_eq!(said, now, "{image} {name}");
+        let step = kernel["step"].as_object().expect("a step");
+        let now = step_instructions(nvcc, &cubin, name).filter(|_| !step.is_empty());
+        for (instruction, count) in now.into_iter().flatten() {
+            assert_eq!(step[&instruction], count, "{image} {name}: {instruction}");
+        }
+    }
+}
+
+/// `BECALM_EXPECT_NVCC`, which `.ci/run` sets, says that this must not be left out.
 #[test]
 fn the_compiler_still_says_so() {
+    let expected = std::env::var_os("BECALM_EXPECT_NVCC").is_some();
     let Some(nvcc) = nvcc() else {
-        println!("skipped: no nvcc here; `make cuda` installs it");
+        assert!(!expected, "no nvcc, and BECALM_EXPECT_NVCC is set: run `make .venv/.cuda`");
+        println!("skipped: no nvcc here; `make .venv/.cuda` installs it");
         return;
     };
     let report = report();
     let (here, wanted) = (compiler(&nvcc).expect("a version"), report["compiler"].as_str());
     if wanted != Some(&here) {
+        assert!(
+            !expected,
+            "{here} is here, the report is of {wanted:?}, BECALM_EXPECT_NVCC is set"
+        );
         println!("skipped: {here} is here, and the report is of {wanted:?}");
         return;
     }
-    let full = std::env::var_os("BECALM_FULL").is_some();
-    let (rings, architectures) =
-        if full { (RINGS, ARCHITECTURES) } else { (&RINGS[1..2], &ARCHITECTURES[1..2]) };
-    for ring in rings {
-        for architecture in architectures.iter().filter(|a| a.runs(ring)) {
-            let name = format!("{}.{}.cubin", ring.name(), architecture.name);
-            let cubin = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-            let found = compile(&nvcc, ring, architecture.name, &cubin).expect("cubins");
-            for kernel in kernels(&report, ring, architecture.name) {
-                let name = kernel["kernel"].as_str().expect("a name");
-                let found = found[name];
-                let stored = ["registers", "stack", "spills", "shared"].map(|w| number(kernel, w));
-                let now = [found.registers, found.stack, found.spills, found.shared];
-                assert_eq!(stored, now, "{} {} {name}", ring.name(), architecture.name);
-            }
+    let (all, next) = (anew(), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((ring, a)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    compare(&nvcc, &report, ring, a.name);
+                }
+            });
         }
-    }
+    });
 }

@@ -85,19 +85,22 @@ void rotations(const Value* table) {
 #if BECALM_GROUP_GGSWS > 0
   stride = u64(steps) * ROWS * COLUMNS * M;
   bundles.resize(jobs * stride);
-  launch("bundle_one", dim3(M / BUNDLE_POINTS, steps, jobs), BUNDLE_THREADS, 1, GGSWS * BUNDLE_POINTS * sizeof(Value),
-         [&] { becalm_bundle_one(bundles.data(), key.data(), exponents.data(), width, jobs, table); });
-  launch("bundle_many", dim3(M / BUNDLE_POINTS, steps, (jobs + BUNDLE_JOBS - 1) / BUNDLE_JOBS), BUNDLE_THREADS, 1,
-         BUNDLE_JOBS * GGSWS * BUNDLE_POINTS * sizeof(Value),
-         [&] { becalm_bundle_many(bundles.data(), key.data(), exponents.data(), width, jobs, table); });
+  // The kernels of bundles do not know how large a column is: those of smaller rings are enough.
+  if (!RotateLayout<COLUMNS, 1>::FAR) {
+    launch("bundle_one", dim3(M / BUNDLE_POINTS, steps, jobs), BUNDLE_THREADS, 1, GGSWS * BUNDLE_POINTS * sizeof(Value),
+           [&] { becalm_bundle_one(bundles.data(), key.data(), exponents.data(), width, jobs, table); });
+    launch("bundle_many", dim3(M / BUNDLE_POINTS, steps, (jobs + BUNDLE_JOBS - 1) / BUNDLE_JOBS), BUNDLE_THREADS, 1,
+           BUNDLE_JOBS * GGSWS * BUNDLE_POINTS * sizeof(Value),
+           [&] { becalm_bundle_many(bundles.data(), key.data(), exponents.data(), width, jobs, table); });
 #if BECALM_ARITHMETIC == 0
-  // Three times eight jobs use the first box of the results again.
-  const u32 many = 20;
-  const std::vector<u32> turns(many * width, 3);
-  std::vector<Value> out_of_tensor(many * stride);
-  launch("bundle_tensor", dim3(M / BUNDLE_POINTS, steps * TENSOR_TILES, 1), TENSOR_THREADS, 1, TENSOR_BYTES,
-         [&] { becalm_bundle_tensor(out_of_tensor.data(), key.data(), turns.data(), width, many, table); });
+    // Three times eight jobs use the first box of the results again.
+    const u32 many = 20;
+    const std::vector<u32> turns(many * width, 3);
+    std::vector<Value> out_of_tensor(many * stride);
+    launch("bundle_tensor", dim3(M / BUNDLE_POINTS, steps * TENSOR_TILES, 1), TENSOR_THREADS, 1, TENSOR_BYTES,
+           [&] { becalm_bundle_tensor(out_of_tensor.data(), key.data(), turns.data(), width, many, table); });
 #endif
+  }
   key = bundles;
 #endif
   auto rotate = [&](const char* name, Kernel* kernel, unsigned grid, unsigned block, unsigned cluster, size_t shared) {

@@ -1,18 +1,24 @@
-//! The state of an emulated driver behind the calls of [`crate::libcuda`]: one device, and handles as the driver gives them out.
+//! The state of an emulated driver behind the calls of [`crate::libcuda`]: devices, and handles as the driver gives them out.
 //!
-//! It is stricter than a driver where that finds mistakes: a call without a context, a handle that was destroyed, a stream
-//! that was not forked into a capture or not joined to it is an error. It counts what is alive, and fails one call when told to.
+//! It is stricter than a driver where that finds mistakes: a call without a context, a handle that was destroyed or that is of
+//! another device, a stream that was not forked into a capture or not joined to it is an error. It counts what is alive, and
+//! fails one call when told to.
+//!
+//! `$BECALM_EMULATOR_DRIVER` makes it another machine's: `version=12080` (what `cuDriverGetVersion` says; 13000 without),
+//! `devices=2` (one without; with none `cuInit` fails as a driver does), `init=999` (what `cuInit` says), `capability=8.0,7.5` of
+//! each device (9.0 without), `module=209` (what every module is refused with).
 
 use crate::Emulated;
 use becalm_cuda::{Fault, Ring};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::c_int;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 pub(crate) const INVALID_VALUE: c_int = 1;
 pub(crate) const OUT_OF_MEMORY: c_int = 2;
 pub(crate) const NO_DEVICE: c_int = 100;
+pub(crate) const INVALID_DEVICE: c_int = 101;
 pub(crate) const INVALID_IMAGE: c_int = 200;
 pub(crate) const INVALID_CONTEXT: c_int = 201;
 pub(crate) const INVALID_HANDLE: c_int = 400;
@@ -23,6 +29,8 @@ pub(crate) const CAPTURE_UNJOINED: c_int = 904;
 
 /// Bytes of shared memory that a launch may have without an attribute of its function.
 pub(crate) const SHARED: u32 = 48 << 10;
+/// Priorities of streams, the least and the greatest, as an H100 has them.
+pub(crate) const PRIORITIES: (c_int, c_int) = (0, -5);
 /// Page-locked memory that there is at once.
 pub(crate) const HOST: usize = 1 << 30;
 
@@ -50,7 +58,8 @@ pub(crate) const KERNELS: &[(&str, &str)] = &[
 
 /// What a handle stands for.
 pub(crate) enum Handle {
-    Stream(usize),
+    /// Which of the device's it is, and its priority.
+    Stream(usize, c_int),
     /// The stream on which it was recorded last, and how many tasks were put on that.
     Event(Option<(usize, u64)>),
     Module(Ring),
@@ -71,7 +80,7 @@ pub(crate) struct Capture {
     pub apart: bool,
 }
 
-/// A driver of one device.
+/// A device, and what the driver has given out of it.
 pub(crate) struct Driver {
     pub device: Emulated,
     pub contexts: u64,
@@ -80,55 +89,80 @@ pub(crate) struct Driver {
     pub streams: usize,
     next: u64,
     pub capture: Option<Capture>,
-    calls: u64,
-    failing: (u64, c_int),
+    /// The priority of the stream on which each kernel was put last, and the flags of the last graph.
+    pub priorities: HashMap<&'static str, c_int>,
+    pub graph: u64,
     /// Calls that waited for a stream or an event, and whether those for events return at once.
     pub waits: u64,
     pub hasty: bool,
+    /// What modules are refused with; 0 if they are not.
+    pub module: c_int,
 }
 
-static DRIVER: LazyLock<Mutex<Driver>> = LazyLock::new(|| {
-    let seed = std::env::var("BECALM_EMULATOR_SEED").ok().and_then(|s| s.parse().ok());
-    Mutex::new(Driver {
-        device: Emulated::new(seed.unwrap_or(0)),
-        contexts: 0,
-        handles: HashMap::new(),
-        streams: 0,
-        next: 0x1000,
-        capture: None,
-        calls: 0,
-        failing: (0, 0),
-        waits: 0,
-        hasty: false,
-    })
+/// All devices of the driver.
+pub(crate) struct Drivers {
+    all: Vec<Driver>,
+    pub version: c_int,
+    /// What `cuInit` says.
+    pub init: c_int,
+    calls: u64,
+    failing: (u64, c_int),
+}
+
+static DRIVERS: LazyLock<Mutex<Drivers>> = LazyLock::new(|| {
+    let text = |name| std::env::var(name).unwrap_or_default();
+    let seed: u64 = text("BECALM_EMULATOR_SEED").parse().unwrap_or(0);
+    Mutex::new(Drivers::new(&text("BECALM_EMULATOR_DRIVER"), seed))
 });
 
 thread_local! {
-    pub(crate) static CURRENT: Cell<bool> = const { Cell::new(false) };
+    /// The device whose context is that of this thread; none below 0.
+    pub(crate) static CURRENT: Cell<c_int> = const { Cell::new(-1) };
 }
 
 pub(crate) type Done<T> = Result<T, c_int>;
 
-/// A call that may be told to fail.
-pub(crate) fn call(body: impl FnOnce(&mut Driver) -> Done<()>) -> c_int {
-    let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
-    driver.calls += 1;
-    if driver.calls == driver.failing.0 {
-        return driver.failing.1;
-    }
-    body(&mut driver).err().unwrap_or(0)
+fn drivers() -> MutexGuard<'static, Drivers> {
+    DRIVERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A call that gives something back, which never fails by being told to.
+/// A call that may be told to fail, of no device.
+pub(crate) fn ask(body: impl FnOnce(&mut Drivers) -> Done<()>) -> c_int {
+    let mut drivers = drivers();
+    drivers.calls += 1;
+    if drivers.calls == drivers.failing.0 {
+        return drivers.failing.1;
+    }
+    body(&mut drivers).err().unwrap_or(0)
+}
+
+/// The same, of a device.
+pub(crate) fn ask_of(device: c_int, body: impl FnOnce(&mut Driver) -> Done<()>) -> c_int {
+    ask(|drivers| body(drivers.of(device).ok_or(INVALID_DEVICE)?))
+}
+
+/// The same, of the device whose context is that of this thread.
+pub(crate) fn call(body: impl FnOnce(&mut Driver) -> Done<()>) -> c_int {
+    ask(|drivers| body(drivers.of(CURRENT.get()).ok_or(INVALID_CONTEXT)?))
+}
+
+/// A call that gives something of a device back, which never fails by being told to.
+pub(crate) fn give_of(device: c_int, body: impl FnOnce(&mut Driver) -> Done<()>) -> c_int {
+    match drivers().of(device) {
+        Some(driver) => body(driver).err().unwrap_or(0),
+        None => INVALID_CONTEXT,
+    }
+}
+
+/// The same, of the device whose context is that of this thread.
 pub(crate) fn give(body: impl FnOnce(&mut Driver) -> Done<()>) -> c_int {
-    let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
-    body(&mut driver).err().unwrap_or(0)
+    give_of(CURRENT.get(), body)
 }
 
 pub(crate) fn code(fault: Fault) -> c_int {
     match fault {
         Fault::Memory(_) => OUT_OF_MEMORY,
-        Fault::NoKernels(..) => INVALID_IMAGE,
+        Fault::NoKernels { .. } => INVALID_IMAGE,
         Fault::Lost(why) => told(LAUNCH_FAILED, &why),
         Fault::Failed(why) => told(INVALID_VALUE, &why),
     }
@@ -140,10 +174,61 @@ pub(crate) fn told(code: c_int, why: &str) -> c_int {
     code
 }
 
+impl Drivers {
+    /// As the words of `$BECALM_EMULATOR_DRIVER` say.
+    fn new(words: &str, seed: u64) -> Self {
+        let (mut version, mut devices, mut init, mut module) = (13000, 1, None, 0);
+        let mut capabilities: Vec<(u32, u32)> = vec![];
+        let number = |text: &str| -> c_int { text.parse().expect("a number of the driver") };
+        for word in words.split_whitespace() {
+            match word.split_once('=') {
+                Some(("version", text)) => version = number(text),
+                Some(("devices", text)) => devices = number(text),
+                Some(("init", text)) => init = Some(number(text)),
+                Some(("module", text)) => module = number(text),
+                Some(("capability", text)) => {
+                    let of = |one: &str| {
+                        let (major, minor) = one.split_once('.').expect("a capability");
+                        (number(major) as u32, number(minor) as u32)
+                    };
+                    capabilities = text.split(',').map(of).collect();
+                }
+                _ => panic!("BECALM_EMULATOR_DRIVER has {word}"),
+            }
+        }
+        let driver = |i: u64| Driver {
+            device: Emulated::new(if seed == 0 { 0 } else { seed + i })
+                .with(|info| info.capability = *capabilities.get(i as usize).unwrap_or(&(9, 0))),
+            contexts: 0,
+            handles: HashMap::new(),
+            streams: 0,
+            // No handle of one device is another's.
+            next: 0x1000 + (i << 40),
+            capture: None,
+            priorities: HashMap::new(),
+            graph: 0,
+            waits: 0,
+            hasty: false,
+            module,
+        };
+        let init = init.unwrap_or(if devices == 0 { NO_DEVICE } else { 0 });
+        let all = (0..devices as u64).map(driver).collect();
+        Drivers { all, version, init, calls: 0, failing: (0, 0) }
+    }
+
+    pub fn count(&self) -> c_int {
+        self.all.len() as c_int
+    }
+
+    fn of(&mut self, device: c_int) -> Option<&mut Driver> {
+        self.all.get_mut(usize::try_from(device).ok()?)
+    }
+}
+
 impl Driver {
-    /// Refuses a call of a thread that has no context.
+    /// Refuses a call of a thread whose context was given back.
     pub fn entered(&self) -> Done<()> {
-        if CURRENT.get() && self.contexts > 0 { Ok(()) } else { Err(INVALID_CONTEXT) }
+        if self.contexts > 0 { Ok(()) } else { Err(INVALID_CONTEXT) }
     }
 
     pub fn add(&mut self, handle: Handle) -> u64 {
@@ -154,8 +239,15 @@ impl Driver {
 
     pub fn stream(&self, handle: u64) -> Done<usize> {
         match self.handles.get(&handle) {
-            Some(Handle::Stream(stream)) => Ok(*stream),
+            Some(Handle::Stream(stream, _)) => Ok(*stream),
             _ => Err(INVALID_HANDLE),
+        }
+    }
+
+    /// Notes with which priority a kernel is put on a stream.
+    pub fn note(&mut self, stream: u64, kernel: &'static str) {
+        if let Some(Handle::Stream(_, priority)) = self.handles.get(&stream) {
+            self.priorities.insert(kernel, *priority);
         }
     }
 
@@ -191,7 +283,7 @@ impl Driver {
         alive[0] = self.contexts;
         for handle in self.handles.values() {
             let kind = match handle {
-                Handle::Stream(_) => 1,
+                Handle::Stream(..) => 1,
                 Handle::Event(_) => 2,
                 Handle::Module(_) => 3,
                 Handle::Memory => 4,
@@ -211,33 +303,57 @@ impl Driver {
 /// Fails the call of this number from now on, counted from 1, with a code; 0 for none. The calls so far begin anew.
 #[unsafe(no_mangle)]
 extern "C" fn becalm_driver_fail(number: u64, code: c_int) {
-    let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
-    (driver.calls, driver.failing) = (0, (number, code));
+    let mut drivers = drivers();
+    (drivers.calls, drivers.failing) = (0, (number, code));
 }
 
 /// Calls so far that might have failed.
 #[unsafe(no_mangle)]
 extern "C" fn becalm_driver_calls() -> u64 {
-    DRIVER.lock().unwrap_or_else(PoisonError::into_inner).calls
+    drivers().calls
 }
 
 /// Calls that waited so far.
 #[unsafe(no_mangle)]
 extern "C" fn becalm_driver_waits() -> u64 {
-    DRIVER.lock().unwrap_or_else(PoisonError::into_inner).waits
+    drivers().all.iter().map(|driver| driver.waits).sum()
 }
 
 /// From now on, or no longer, who waits for an event goes on at once: as one does who forgets to wait.
 #[unsafe(no_mangle)]
 extern "C" fn becalm_driver_hasty(on: c_int) {
-    DRIVER.lock().unwrap_or_else(PoisonError::into_inner).hasty = on != 0;
+    drivers().all.iter_mut().for_each(|driver| driver.hasty = on != 0);
+}
+
+/// Launches of a device so far.
+#[unsafe(no_mangle)]
+extern "C" fn becalm_driver_launches(device: c_int) -> u64 {
+    drivers().of(device).map_or(0, |driver| driver.device.work().0)
+}
+
+/// The priority of the stream on which the first device's kernel of this name was put last; 1, which no stream has, if it was
+/// not.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn becalm_driver_priority(kernel: *const c_char) -> c_int {
+    // SAFETY: a name that ends in 0 is promised.
+    let kernel = unsafe { CStr::from_ptr(kernel) }.to_str().unwrap_or_default();
+    drivers().of(0).and_then(|driver| driver.priorities.get(kernel).copied()).unwrap_or(1)
+}
+
+/// The flags of the graph that was instantiated last on the first device.
+#[unsafe(no_mangle)]
+extern "C" fn becalm_driver_graph() -> u64 {
+    drivers().of(0).map_or(0, |driver| driver.graph)
 }
 
 /// Contexts, streams, events, modules, memory, graphs, executable graphs that are alive, whether something is captured, and
-/// page-locked memory of the host.
+/// page-locked memory of the host, of all devices together.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn becalm_driver_alive(out: *mut u64) {
-    let alive = DRIVER.lock().unwrap_or_else(PoisonError::into_inner).alive();
+    let mut alive = [0; 9];
+    for driver in &drivers().all {
+        alive.iter_mut().zip(driver.alive()).for_each(|(all, of_one)| *all += of_one);
+    }
     // SAFETY: room for nine numbers is promised.
     unsafe { out.copy_from_nonoverlapping(alive.as_ptr(), alive.len()) };
 }

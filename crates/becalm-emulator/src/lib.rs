@@ -455,8 +455,8 @@ impl Device for Emulated {
 
     fn prepare(&self, ring: &Ring) -> Result<(), Fault> {
         let known = becalm_cuda::RINGS.iter().chain(becalm_cuda::TEST_RINGS).any(|r| r == ring);
-        let what = format!("{} in the emulator", ring.name());
-        if known { Ok(()) } else { Err(Fault::NoKernels(what, "add it to TEST_RINGS".to_string())) }
+        let (got, remedy) = ("none in the emulator".into(), "add it to TEST_RINGS".into());
+        if known { Ok(()) } else { Err(Fault::NoKernels { ring: ring.name(), got, remedy }) }
     }
 
     fn allocate(&self, bytes: u64) -> Result<u64, Fault> {

@@ -16,25 +16,31 @@ unsafe fn set<T>(out: *mut T, value: T) -> Done<()> {
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
+    // SAFETY: as for all of these, the places are the caller's, as the driver's documentation has them.
+    ask(|drivers| unsafe { set(version, drivers.version) })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn cuInit(_flags: c_uint) -> c_int {
-    call(|_| Ok(()))
+    ask(|drivers| if drivers.init == 0 { Ok(()) } else { Err(drivers.init) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
-    // SAFETY: as for all of these, the places are the caller's, as the driver's documentation has them.
-    call(|_| unsafe { set(count, 1) })
+    // SAFETY: as above.
+    ask(|drivers| unsafe { set(count, drivers.count()) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
     // SAFETY: as above.
-    call(|_| if ordinal == 0 { unsafe { set(device, 0) } } else { Err(NO_DEVICE) })
+    ask_of(ordinal, |_| unsafe { set(device, ordinal) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, _device: c_int) -> c_int {
-    call(|driver| {
+unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, device: c_int) -> c_int {
+    ask_of(device, |driver| {
         let text = driver.device.info().name.as_bytes();
         let count = text.len().min((length.max(1) - 1) as usize);
         // SAFETY: room for `length` bytes, of which the last is a 0.
@@ -47,8 +53,8 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, _device: 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, what: c_int, _device: c_int) -> c_int {
-    call(|driver| {
+unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, what: c_int, device: c_int) -> c_int {
+    ask_of(device, |driver| {
         let info = driver.device.info();
         let found = match what {
             16 => info.multiprocessors,
@@ -64,23 +70,23 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, what: c_int, _devic
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: c_int) -> c_int {
+unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_int {
     // SAFETY: as above.
-    call(|driver| unsafe { set(bytes, driver.device.info().memory as usize) })
+    ask_of(device, |driver| unsafe { set(bytes, driver.device.info().memory as usize) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut u64, _device: c_int) -> c_int {
-    call(|driver| {
+unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut u64, device: c_int) -> c_int {
+    ask_of(device, |driver| {
         driver.contexts += 1;
         // SAFETY: as above.
-        unsafe { set(context, 1) }
+        unsafe { set(context, device as u64 + 1) }
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> c_int {
-    give(|driver| {
+extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
+    give_of(device, |driver| {
         driver.contexts = driver.contexts.checked_sub(1).ok_or(INVALID_CONTEXT)?;
         Ok(())
     })
@@ -89,7 +95,7 @@ extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> c_int {
 /// Also what leads to giving back, which must not be told to fail.
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxSetCurrent(context: u64) -> c_int {
-    CURRENT.set(context == 1);
+    CURRENT.set(context as c_int - 1);
     0
 }
 
@@ -184,6 +190,9 @@ extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, str
 unsafe extern "C" fn cuModuleLoadData(module: *mut u64, image: *const c_void) -> c_int {
     call(|driver| {
         driver.entered()?;
+        if driver.module != 0 {
+            return Err(driver.module);
+        }
         // SAFETY: an image is as long as it says.
         let ring = unsafe { ring_of(image.cast()) }.ok_or(INVALID_IMAGE)?;
         // SAFETY: as above.
@@ -238,18 +247,40 @@ extern "C" fn cuFuncSetAttribute(function: u64, what: c_int, value: c_int) -> c_
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuStreamCreate(stream: *mut u64, flags: c_uint) -> c_int {
+unsafe extern "C" fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) -> c_int {
     call(|driver| {
         driver.entered()?;
-        // One that is ordered with the default stream is not wanted.
-        if flags != 1 {
+        // SAFETY: as above.
+        unsafe {
+            set(least, PRIORITIES.0)?;
+            set(greatest, PRIORITIES.1)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamCreate(stream: *mut u64, flags: c_uint) -> c_int {
+    // SAFETY: as above.
+    unsafe { cuStreamCreateWithPriority(stream, flags, PRIORITIES.0) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamCreateWithPriority(
+    stream: *mut u64,
+    flags: c_uint,
+    priority: c_int,
+) -> c_int {
+    call(|driver| {
+        driver.entered()?;
+        // One that is ordered with the default stream is not wanted, nor a priority that there is not.
+        if flags != 1 || !(PRIORITIES.1..=PRIORITIES.0).contains(&priority) {
             return Err(INVALID_VALUE);
         }
         // Those of a second user of the device are the first's: more order than they ask for.
         let number = driver.streams % STREAMS;
         driver.streams += 1;
         // SAFETY: as above.
-        unsafe { set(stream, driver.add(Handle::Stream(number))) }
+        unsafe { set(stream, driver.add(Handle::Stream(number, priority))) }
     })
 }
 
@@ -257,8 +288,8 @@ unsafe extern "C" fn cuStreamCreate(stream: *mut u64, flags: c_uint) -> c_int {
 extern "C" fn cuStreamDestroy_v2(stream: u64) -> c_int {
     give(|driver| {
         driver.entered()?;
-        driver.remove(stream, |handle| matches!(handle, Handle::Stream(_)))?;
-        let left = driver.handles.values().filter(|h| matches!(h, Handle::Stream(_))).count();
+        driver.remove(stream, |handle| matches!(handle, Handle::Stream(..)))?;
+        let left = driver.handles.values().filter(|h| matches!(h, Handle::Stream(..))).count();
         driver.streams = if left == 0 { 0 } else { driver.streams };
         Ok(())
     })
@@ -396,14 +427,19 @@ extern "C" fn cuGraphDestroy(graph: u64) -> c_int {
 unsafe extern "C" fn cuGraphInstantiateWithFlags(
     executable: *mut u64,
     graph: u64,
-    _flags: u64,
+    flags: u64,
 ) -> c_int {
     call(|driver| {
         driver.entered()?;
         let Some(Handle::Graph(recording)) = driver.handles.get(&graph) else {
             return Err(INVALID_HANDLE);
         };
+        // Priorities of its own are all that a graph may have.
+        if flags & !8 != 0 {
+            return Err(INVALID_VALUE);
+        }
         let made = Handle::Executable(*recording);
+        driver.graph = flags;
         // SAFETY: as above.
         unsafe { set(executable, driver.add(made)) }
     })
@@ -505,6 +541,7 @@ unsafe extern "C" fn cuLaunchKernelEx(
             shared: config.shared,
         };
         driver.put(stream)?;
+        driver.note(config.stream, kernel.0);
         // SAFETY: as many parameters of these sizes as the kernel has.
         let arguments: Vec<Argument> = unsafe {
             kernel

@@ -493,6 +493,29 @@ fn what_comes_again_is_recorded() {
     }
 }
 
+/// What a GPU would not do is said under `"auto"` too, and nothing where the CPU computes.
+#[test]
+fn auto_says_what_the_gpu_says() {
+    let (secret, keys) = keys("toy_1_1_multi_bit_2");
+    let (program, needs) = (lookup(keys.params(), |m| m), Need::all_of(&keys));
+    let input = secret.encrypt(&[1, 2, 3, 0, 1]).unwrap();
+    let walk = Arc::new(program.walk(&[input.noise_variance()]).unwrap());
+    let remark = |backend: &Auto| {
+        let mut session = backend.open(&keys, &needs).unwrap();
+        for _ in 0..2 {
+            let loaded = session.load(program.clone(), walk.clone(), 5).unwrap();
+            session.write(program.inputs()[0], 0, &input.clone().into()).unwrap();
+            session.run(&loaded, 0..walk.waves.len()).unwrap();
+        }
+        session.remark()
+    };
+    let refusing = Emulated::new(0).without(Recordings::Begin);
+    assert!(remark(&auto(refusing)).is_some_and(|why| why.contains("not recorded as a graph")));
+    assert_eq!(remark(&auto(Emulated::new(0))), None);
+    let none = Error::device("cuda", "a GPU", "a driver without a GPU", "buy one");
+    assert_eq!(remark(&Auto::with(Err(none)).unwrap()), None);
+}
+
 /// What a recording cannot hold is refused while it is made.
 #[test]
 fn recordings_hold_launches_alone() {

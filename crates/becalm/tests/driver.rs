@@ -3,24 +3,35 @@
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
 use becalm::Error;
-use becalm::backend::{Backend, Cuda, Evaluator, Session, gpus, nvrtc};
+use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Session, by_name, gpus, nvrtc};
 use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Need, Program};
 use becalm::tfhe::Table;
 use becalm_emulator::{Emulated, driver_folder};
 use libloading::Library;
-use std::path::PathBuf;
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+/// A folder of these tests.
+fn folder_of(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
 /// Runs a test of this file where the driver is the emulator, with some more variables.
 fn with_the_driver(test: &str, variables: &[(&str, &str)]) {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("driver");
+    with_libraries(&folder_of("driver"), test, variables);
+}
+
+/// The same where the driver is what a folder has of that name.
+fn with_libraries(libraries: &Path, test: &str, variables: &[(&str, &str)]) {
+    let folder = folder_of("driver");
     driver_folder(&folder).unwrap();
     let done = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--ignored", "--nocapture"])
-        .env("LD_LIBRARY_PATH", &folder)
+        .env("LD_LIBRARY_PATH", libraries)
         .env("BECALM_NVRTC", &folder)
         .env("BECALM_CACHE", folder.join("cache"))
         .env("BECALM_EMULATOR_FOLDER", &folder)
@@ -58,6 +69,87 @@ fn without_page_locked_memory_copies_are_waited_for() {
     }
 }
 
+/// What each machine lacks for a GPU: the kind of error, what it wants, what there is, what helps, and whether there is a GPU or a
+/// driver that somebody might see to.
+const REFUSALS: &[(&str, [&str; 5])] = &[
+    (
+        "version=12080",
+        ["device", "CUDA 13.0, 580 or later", "it is for CUDA 12.8", "update", "true"],
+    ),
+    (
+        "version=12080 devices=0",
+        ["device", "580 or later", "it is for CUDA 12.8", "update", "false"],
+    ),
+    ("devices=0", ["device", "a GPU", "a driver without a GPU", "CUDA_VISIBLE_DEVICES", "false"]),
+    (
+        "devices=0 init=0",
+        ["device", "a GPU", "a driver without a GPU", "CUDA_VISIBLE_DEVICES", "false"],
+    ),
+    ("init=999", ["device", "a GPU", "a driver that says", "nvidia-smi", "true"]),
+    ("capability=7.5", ["unsupported", "8.0 or later", "emulator (7.5)", "such a GPU", "true"]),
+    (
+        "version=13020 module=209",
+        [
+            "unsupported",
+            "for compute capability 9.0",
+            "a driver for CUDA 13.2 that refuses",
+            "update",
+            "true",
+        ],
+    ),
+];
+
+#[test]
+fn each_machine_without_a_gpu_that_computes_says_what_it_lacks() {
+    for (machine, expected) in REFUSALS {
+        let expected = expected.join("|");
+        let variables = [("BECALM_EMULATOR_DRIVER", *machine), ("EXPECTED", &expected)];
+        with_the_driver("refuses", &variables);
+    }
+    // Libraries of all names of the driver that are none, and one that is no driver, before those of the system.
+    let none = "device|a GPU|no driver|install the driver|false";
+    let other = "device|a GPU|does not tell its version|install the driver|true";
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let libc = maps.split_whitespace().find(|word| word.contains("/libc.so.6")).unwrap();
+    for (name, expected) in [("no-driver", none), ("other", other)] {
+        let folder = folder_of(name);
+        _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in names_of_the_driver() {
+            match expected == none {
+                true => std::fs::write(folder.join(file), "no library").unwrap(),
+                false => std::os::unix::fs::symlink(libc, folder.join(file)).unwrap(),
+            }
+        }
+        with_libraries(&folder, "refuses", &[("EXPECTED", expected)]);
+    }
+}
+
+/// Names under which `cudarc` looks for the driver.
+fn names_of_the_driver() -> Vec<String> {
+    let bare = ["libcuda.so", "libnvcuda.so"];
+    let with = |end: &str| bare.map(|name| format!("{name}{end}"));
+    let of_width = |end: &str| ["cuda64", "nvcuda64"].map(|name| format!("lib{name}{end}.so"));
+    let versions = ["", ".1", ".9", ".10", ".11", ".12", ".13"].map(with);
+    let widths = ["", "_13", "_130", "_130_0", "_130_0_0", "_9", "_10", "_11", "_12"].map(of_width);
+    versions.into_iter().chain(widths).flatten().collect()
+}
+
+#[test]
+fn several_devices_of_a_driver_share_lanes_and_waves() {
+    for seed in ["0", "7"] {
+        let two = [("BECALM_EMULATOR_DRIVER", "devices=2"), ("BECALM_EMULATOR_SEED", seed)];
+        with_the_driver("shares", &two);
+    }
+    with_the_driver("leaves_out", &[("BECALM_EMULATOR_DRIVER", "devices=2 capability=7.5,9.0")]);
+}
+
+#[test]
+fn rotations_go_before_bundles() {
+    with_the_driver("ranks", &[("EXPECTED", "-5 0")]);
+    with_the_driver("ranks", &[("BECALM_CUDA_TUNE", "priorities=0"), ("EXPECTED", "0 0")]);
+}
+
 /// What the emulated driver says of itself.
 struct Watch(Library);
 
@@ -93,6 +185,26 @@ impl Watch {
         // SAFETY: the function of this name has this type.
         unsafe {
             self.0.get::<extern "C" fn(i32)>(b"becalm_driver_hasty\0").unwrap()(i32::from(on))
+        }
+    }
+
+    /// Launches of a device so far.
+    fn launches(&self, device: i32) -> u64 {
+        // SAFETY: the function of this name has this type.
+        unsafe {
+            self.0.get::<extern "C" fn(i32) -> u64>(b"becalm_driver_launches\0").unwrap()(device)
+        }
+    }
+
+    /// The priority of the stream on which a kernel was put last, and the flags of the last graph.
+    fn rank(&self, kernel: &str) -> (i32, u64) {
+        let kernel = CString::new(kernel).unwrap();
+        // SAFETY: the functions of these names have these types; the name ends in 0.
+        unsafe {
+            let rank =
+                self.0.get::<unsafe extern "C" fn(*const i8) -> i32>(b"becalm_driver_priority\0");
+            let graph = self.0.get::<extern "C" fn() -> u64>(b"becalm_driver_graph\0");
+            (rank.unwrap()(kernel.as_ptr().cast()), graph.unwrap()())
         }
     }
 
@@ -232,6 +344,124 @@ fn does_without() {
     );
     drop(session);
     assert!(work.on(&cuda, 3).unwrap().iter().all(|words| *words == wanted));
+    drop(cuda);
+    assert_eq!(watch.alive(), [0; 9]);
+}
+
+/// What a machine is refused with, before keys are made and under `"auto"`, as `EXPECTED` has it.
+#[test]
+#[ignore = "run by a test above"]
+fn refuses() {
+    let expected = std::env::var("EXPECTED").unwrap();
+    let expected: Vec<&str> = expected.split('|').collect();
+    let [kind, wanted, got, remedy, gpu] = expected[..] else { panic!("{expected:?}") };
+    let params = TfheParams::named("toy_1_1").unwrap();
+    let all = [Cuda::require(params), Cuda::new().and_then(|cuda| cuda.accepts(params))];
+    let listed = match (gpus(), kind) {
+        (Ok(lines), "unsupported") => {
+            assert_eq!(lines[0].contains("too old for becalm"), lines[0].contains("7.5"));
+            Ok(())
+        }
+        (found, _) => found.map(drop),
+    };
+    let listed = Some(listed).filter(|_| kind != "unsupported");
+    for refusal in all.into_iter().chain(listed) {
+        let e = refusal.unwrap_err();
+        let said = e.detail();
+        assert!(e.kind() == kind && said.wanted.contains(wanted) && said.got.contains(got), "{e}");
+        assert!(said.remedy.contains(remedy) && said.remedy.contains("device=\"cpu\""), "{e}");
+    }
+    let work = Work::new("toy_1_1");
+    let evaluator = Evaluator::new(by_name("auto").unwrap().as_ref(), &work.keys).unwrap();
+    let fallback = evaluator.fallback().unwrap();
+    assert!(evaluator.info().name == "cpu" && fallback.why.contains(got), "{fallback:?}");
+    assert_eq!(fallback.gpu, gpu == "true", "{fallback:?}");
+    // Who can do something about it is told what.
+    assert_eq!(fallback.why.contains(remedy), fallback.gpu, "{fallback:?}");
+    let found = evaluator.evaluate(&work.program, &[work.input.clone().into()]).unwrap();
+    assert_eq!(work.secret.decrypt(&found[0]).unwrap(), [0, 1, 0, 1, 0]);
+    drop(evaluator);
+    if std::env::var_os("BECALM_EMULATOR_DRIVER").is_some() {
+        assert_eq!(Watch::new().alive(), [0; 9]);
+    }
+}
+
+/// Lanes cut in two, and a wave of one lane whose instructions are: what the CPU says of it, and the words of one device.
+#[test]
+#[ignore = "run by a test above"]
+fn shares() {
+    let watch = Watch::new();
+    assert_eq!(gpus().unwrap().len(), 2);
+    let work = Work::new("toy_1_1_multi_bit_2");
+    let params = work.secret.params();
+    let mut wide = Program::new(params.clone());
+    let table = Table::from_fn(params, |m| 3 - m).unwrap();
+    let inputs: Vec<_> = (0..6).map(|_| wide.input(Encoding::of(params))).collect();
+    for x in &inputs {
+        let y = wide.lookup(*x, &table).unwrap();
+        let z = wide.lookup(y, &table).unwrap();
+        wide.output(z).unwrap();
+    }
+    let single = |m: u64| work.secret.encrypt(&[m]).unwrap().into();
+    let singles: Vec<_> = (0..6).map(|i| single(i % 4)).collect();
+    let cases =
+        [(work.program.clone(), vec![work.input.clone().into()]), (Arc::new(wide), singles)];
+    let emulated = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
+    let on = |backend: &dyn Backend, case: usize| {
+        let (program, inputs) = &cases[case];
+        let evaluator = Evaluator::new(backend, &work.keys).unwrap();
+        let before = [0, 1].map(|device| watch.launches(device));
+        let found = evaluator.evaluate(program, inputs).unwrap();
+        let launches = [0, 1].map(|device| watch.launches(device) - before[device as usize]);
+        let words: Vec<Vec<u64>> = found.iter().map(|ct| ct.words().to_vec()).collect();
+        let clear: Vec<_> = found.iter().map(|ct| work.secret.decrypt(ct).unwrap()).collect();
+        (clear, words, launches)
+    };
+    for case in 0..cases.len() {
+        let cuda = Cuda::new().unwrap();
+        assert_eq!(watch.alive()[0], 2, "two contexts");
+        let (clear, words, launches) = on(&cuda, case);
+        assert!(words == on(&emulated, case).1, "other words than those of one device");
+        assert_eq!(clear, on(&Cpu::new(1).unwrap(), case).0);
+        // Both: switch and rotate.
+        assert!(launches.iter().all(|count| *count > 5), "{launches:?}");
+        drop(cuda);
+        assert_eq!(watch.alive(), [0; 9]);
+    }
+}
+
+/// A GPU that is too old is left where it is, and the other computes.
+#[test]
+#[ignore = "run by a test above"]
+fn leaves_out() {
+    let watch = Watch::new();
+    let lines = gpus().unwrap();
+    assert!(lines[0].ends_with("too old for becalm") && lines[1].contains("capability 9.0"));
+    let work = Work::new("toy_1_1");
+    let cuda = Cuda::new().unwrap();
+    work.on(&cuda, 1).unwrap();
+    assert!(watch.launches(0) == 0 && watch.launches(1) > 0);
+    drop(cuda);
+    assert_eq!(watch.alive(), [0; 9]);
+}
+
+/// The stream of the rotations has the greater priority (the lesser number), that of the bundles the least; in graphs too.
+#[test]
+#[ignore = "run by a test above"]
+fn ranks() {
+    let watch = Watch::new();
+    let work = Work::new("toy_1_1_multi_bit_2");
+    let cuda = Cuda::new().unwrap();
+    // As it is, recorded, replayed.
+    for runs in [1, 3] {
+        work.on(&cuda, runs).unwrap();
+        let [rotation, bundles] =
+            ["becalm_rotate_pair", "becalm_bundle_many"].map(|kernel| watch.rank(kernel));
+        let found = format!("{} {}", rotation.0, bundles.0);
+        assert_eq!(found, std::env::var("EXPECTED").unwrap());
+        // CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.
+        assert_eq!(rotation.1, if runs == 1 { 0 } else { 8 });
+    }
     drop(cuda);
     assert_eq!(watch.alive(), [0; 9]);
 }

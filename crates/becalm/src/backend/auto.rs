@@ -24,10 +24,14 @@ impl Auto {
     /// # Errors
     /// As [`Cuda::new`], but for machines without a GPU that can be used.
     pub fn new() -> Result<Self> {
-        let mut auto = Auto::with(Cuda::new())?;
-        if let Err(fallback) = &mut auto.gpu {
-            // A driver or a GPU that does not work is not the same as none.
-            fallback.gpu |= !Cuda::absent();
+        let found = Cuda::new();
+        let whole = found.as_ref().err().map(why);
+        let mut auto = Auto::with(found)?;
+        if let (Err(fallback), Some(why)) = (&mut auto.gpu, whole)
+            // A driver or a GPU that does not work is not the same as none: there is something to do about it.
+            && !Cuda::absent()
+        {
+            *fallback = Fallback { why, gpu: true };
         }
         Ok(auto)
     }
@@ -123,6 +127,10 @@ impl Session for AutoSession {
 
     fn fallback(&self) -> Option<Fallback> {
         self.fallback.clone()
+    }
+
+    fn remark(&self) -> Option<String> {
+        self.session.remark()
     }
 
     fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {

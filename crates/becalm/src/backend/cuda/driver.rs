@@ -47,7 +47,7 @@ unsafe impl Sync for Gpu {}
 /// What GPUs there are, for people: one line each.
 ///
 /// # Errors
-/// [`Error::Device`] without a driver or a GPU.
+/// [`Error::Device`] without a GPU or a driver of CUDA 13.
 pub fn gpus() -> crate::Result<Vec<String>> {
     let mut lines = vec![];
     for device in found()? {
@@ -74,7 +74,7 @@ pub(super) fn keep(devices: Vec<Arc<dyn Device>>) {
 /// Every GPU that the kernels run on.
 ///
 /// # Errors
-/// [`Error::Device`] without a driver or a GPU; [`Error::Unsupported`] if all are too old.
+/// [`Error::Device`] without a GPU or a driver of CUDA 13; [`Error::Unsupported`] if all GPUs are too old.
 pub(super) fn open() -> crate::Result<Vec<Arc<dyn Device>>> {
     let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));
     // One that was lost meanwhile is opened anew.
@@ -82,22 +82,20 @@ pub(super) fn open() -> crate::Result<Vec<Arc<dyn Device>>> {
         return Ok(kept);
     }
     drop(kept);
-    let staging = Tuning::from_environment()?.staging as usize * (1 << 20);
+    let tuning = Tuning::from_environment()?;
     let open = |(device, info)| -> crate::Result<Arc<dyn Device>> {
-        Ok(Arc::new(Gpu::new(device, info, staging).map_err(|e| failed(&e))?))
+        Ok(Arc::new(Gpu::new(device, info, &tuning).map_err(|e| failed(&e))?))
     };
     good()?.into_iter().map(open).collect()
 }
 
 /// Whether there is no driver, or a driver and no GPU.
 pub(super) fn absent() -> bool {
-    // SAFETY: loads a library by its name; asked before any other call, which would panic without it.
-    if !unsafe { sys::is_culib_present() } {
-        return true;
-    }
-    match result::init() {
-        Ok(()) => device::get_count().is_ok_and(|count| count == 0),
-        Err(e) => e.0 == sys::cudaError_enum::CUDA_ERROR_NO_DEVICE,
+    match version() {
+        None => true,
+        // What is no driver would panic when it is asked for more.
+        Some(0) => false,
+        Some(_) => count().is_ok_and(|count| count == 0),
     }
 }
 
@@ -127,34 +125,66 @@ fn usable(info: &DeviceInfo) -> bool {
     info.capability >= (8, 0)
 }
 
-/// The latest of the driver's calls that is used here.
-const NEWEST_CALL: &[u8] = b"cuLaunchKernelEx\0";
+/// CUDA 13.0, as the driver counts: an older one takes no code of the compilers that becalm's kernels are made with.
+const NEEDED: i32 = 13000;
+
+/// Which CUDA the driver is for, 13010 for 13.1; 0 for a library that does not say so, nothing without one.
+fn version() -> Option<i32> {
+    // SAFETY: loads a library by its name; asked before any other call, which would panic without it.
+    if !unsafe { sys::is_culib_present() } {
+        return None;
+    }
+    type Ask = unsafe extern "C" fn(*mut i32) -> i32;
+    let mut version = 0;
+    // SAFETY: the library is there; the call of this name has this type in every driver, and writes a number.
+    let told = unsafe {
+        sys::culib().get::<Ask>(b"cuDriverGetVersion\0").is_ok_and(|ask| ask(&mut version) == 0)
+    };
+    Some(if told { version } else { 0 })
+}
+
+/// 13010 as `CUDA 13.1`.
+fn cuda(version: i32) -> String {
+    format!("CUDA {}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// How many devices the driver has; one without any says so in either of two ways.
+fn count() -> Result<i32, DriverError> {
+    match result::init() {
+        Ok(()) => device::get_count(),
+        Err(e) if e.0 == sys::cudaError_enum::CUDA_ERROR_NO_DEVICE => Ok(0),
+        Err(e) => Err(e),
+    }
+}
 
 /// The devices of the driver, one at least.
 fn found() -> crate::Result<Vec<sys::CUdevice>> {
-    let none = |got: &str, remedy: &str| {
+    let refused = |wanted: &str, got: &str, remedy: &str| {
         let remedy = format!("{remedy}, or compute with device=\"cpu\"");
-        Err(Error::device("cuda", "a GPU with NVIDIA's driver", got, remedy))
+        Err(Error::device("cuda", wanted, got, remedy))
     };
-    // SAFETY: loads a library by its name; asked before any other call, which would panic without it.
-    if !unsafe { sys::is_culib_present() } {
-        return none(
-            "no driver (libcuda.so.1) on this machine",
-            "install the driver, 580 or later",
-        );
+    let none = |got: &str, remedy: &str| refused("a GPU with NVIDIA's driver", got, remedy);
+    match version() {
+        None => {
+            let remedy = "install the driver, 580 or later";
+            return none("no driver (libcuda.so.1) on this machine", remedy);
+        }
+        Some(0) => {
+            let got = "a library libcuda that does not tell its version";
+            return none(got, "install the driver anew, 580 or later");
+        }
+        Some(old) if old < NEEDED => {
+            let wanted = format!("NVIDIA's driver for {}, 580 or later", cuda(NEEDED));
+            let got = format!("a driver that is too old: it is for {}", cuda(old));
+            return refused(&wanted, &got, "update the driver");
+        }
+        Some(_) => {}
     }
-    // SAFETY: the library is there. Without this a call that an old driver lacks would panic.
-    if unsafe { sys::culib().get::<*const c_void>(NEWEST_CALL).is_err() } {
-        return none("a driver older than CUDA 11.8", "install the driver, 580 or later");
+    match count() {
+        Err(e) => none(&format!("a driver that says {e}"), "see whether nvidia-smi works"),
+        Ok(0) => none("a driver without a GPU", "see CUDA_VISIBLE_DEVICES and nvidia-smi"),
+        Ok(count) => (0..count).map(|i| device::get(i).map_err(|e| failed(&e))).collect(),
     }
-    if let Err(e) = result::init() {
-        return none(&format!("a driver that says {e}"), "see whether nvidia-smi works");
-    }
-    let count = device::get_count().map_err(|e| failed(&e))?;
-    if count == 0 {
-        return none("a driver without a GPU", "see CUDA_VISIBLE_DEVICES and nvidia-smi");
-    }
-    (0..count).map(|i| device::get(i).map_err(|e| failed(&e))).collect()
 }
 
 fn describe(device: sys::CUdevice) -> Result<DeviceInfo, DriverError> {
@@ -207,11 +237,16 @@ fn fault(e: DriverError) -> Fault {
 }
 
 impl Gpu {
-    fn new(device: sys::CUdevice, info: DeviceInfo, staging: usize) -> Result<Self, DriverError> {
+    fn new(device: sys::CUdevice, info: DeviceInfo, tuning: &Tuning) -> Result<Self, DriverError> {
         let context = Context::retain(device)?;
-        let streams = [Stream::new()?, Stream::new()?];
+        // Bundles of the next chunk have time; the rotation, and whoever waits for it, have none.
+        let streams = match tuning.priorities {
+            0 => [Stream::new()?, Stream::new()?],
+            _ => Stream::by_rank()?,
+        };
         let events = [Event::new()?, Event::new()?];
-        let (modules, copies) = (Mutex::default(), Mutex::new(Copies::New(staging)));
+        let copies = Copies::New(tuning.staging as usize * (1 << 20));
+        let (modules, copies) = (Mutex::default(), Mutex::new(copies));
         Ok(Gpu { info, modules, copies, events, streams, context })
     }
 
@@ -308,8 +343,11 @@ impl Device for Gpu {
             match fault(e) {
                 lost @ Fault::Lost(_) => lost,
                 _ => {
-                    let remedy = format!("update the driver to 580 or later (it says {e})");
-                    Fault::NoKernels(ring.name(), remedy)
+                    let of = cuda(version().unwrap_or(0));
+                    let got = format!("a driver for {of} that refuses them: {e}");
+                    let remedy = "update the driver; if it is the latest, report this with the output of `becalm doctor`; \
+                                  device=\"cpu\" works meanwhile";
+                    Fault::NoKernels { ring: ring.name(), got, remedy: remedy.to_string() }
                 }
             }
         })?;

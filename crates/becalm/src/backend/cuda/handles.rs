@@ -49,6 +49,14 @@ impl Stream {
         stream::create(stream::StreamKind::NonBlocking).map(Stream)
     }
 
+    /// Two of them; where work of both could begin that of the first does.
+    pub fn by_rank() -> Result<[Self; 2]> {
+        let (least, greatest) = stream::get_priority_range()?;
+        let of = |rank| stream::create_with_priority(stream::StreamKind::NonBlocking, rank);
+        let first = Stream(of(greatest)?);
+        Ok([first, Stream(of(least)?)])
+    }
+
     /// Waits for all that was put on it.
     pub fn wait(&self) -> Result<()> {
         // SAFETY: the stream lives as long as `self`.
@@ -153,11 +161,13 @@ impl Graph {
         unsafe { stream::end_capture(stream.0) }.map(Graph)
     }
 
-    /// A graph that can be launched, on the device before it is.
+    /// A graph that can be launched, on the device before it is. Its kernels have the priorities of the streams that they were
+    /// captured on, where a graph as such has that of the stream that it is launched on.
     pub fn instantiate(&self, stream: &Stream) -> Result<Executable> {
+        use sys::CUgraphInstantiate_flags as Flags;
+        let flags = Flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
         // SAFETY: the graph lives as long as `self`.
-        let executable =
-            unsafe { Executable(graph::instantiate(self.0, sys::CUgraphInstantiate_flags(0))?) };
+        let executable = unsafe { Executable(graph::instantiate(self.0, flags)?) };
         // SAFETY: both were made by the driver and live.
         unsafe { graph::upload(executable.0, stream.0)? };
         Ok(executable)

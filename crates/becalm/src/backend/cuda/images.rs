@@ -22,13 +22,14 @@ pub(super) fn code(ring: &Ring, capability: (u32, u32)) -> Result<Vec<u8>, Fault
     }
     let nvrtc = Nvrtc::loaded().map_err(|instead| {
         let instead = if instead.is_empty() { instead } else { format!(" ({instead})") };
-        Fault::NoKernels(
-            ring.name(),
-            format!(
+        Fault::NoKernels {
+            ring: ring.name(),
+            got: "none in this build".to_string(),
+            remedy: format!(
                 "install NVRTC 13 beside becalm (`pip install nvidia-cuda-nvrtc`; from Rust name its folder in \
                  BECALM_NVRTC){instead}, use a standard set of a build with kernels, or compute with device=\"cpu\""
             ),
-        )
+        }
     })?;
     let options = options(ring, capability);
     let file = folder().map(|folder| folder.join(name(&options, nvrtc.version)));
@@ -172,9 +173,12 @@ mod tests {
             crate::backend::look_for_nvrtc(&python.path().join("site-packages/nvidia/cu13/lib"));
         }
         let Ok(nvrtc) = Nvrtc::loaded() else {
+            let expected = std::env::var_os("BECALM_EXPECT_NVCC").is_some();
+            assert!(!expected, "no NVRTC, and BECALM_EXPECT_NVCC is set: run `make .venv/.cuda`");
             let found = code(&TEST_RINGS[0], (9, 0));
-            let Err(Fault::NoKernels(what, remedy)) = found else { panic!("{found:?}") };
-            assert!(what == TEST_RINGS[0].name() && remedy.contains("nvidia-cuda-nvrtc"));
+            let Err(Fault::NoKernels { ring, got, remedy }) = found else { panic!("{found:?}") };
+            assert!(ring == TEST_RINGS[0].name() && got == "none in this build");
+            assert!(remedy.contains("nvidia-cuda-nvrtc"));
             println!("skipped: no NVRTC here, so only its refusal was tested");
             return;
         };

@@ -60,7 +60,8 @@ impl Cuda {
     /// All GPUs of this machine that have kernels.
     ///
     /// # Errors
-    /// [`Error::Device`] without a driver or a GPU; [`Error::Unsupported`] if no GPU is of compute capability 8.0 or later.
+    /// [`Error::Device`] without a GPU or a driver of CUDA 13; [`Error::Unsupported`] if no GPU is of compute capability 8.0
+    /// or later.
     pub fn new() -> Result<Self> {
         Cuda::with_devices(driver::open()?)
     }
@@ -260,10 +261,10 @@ fn refused(op: &'static str, device: &dyn Device, fault: Fault) -> Error {
                 "use a smaller batch, free the GPU's memory, or compute with device=\"cpu\"",
             )
         }
-        Fault::NoKernels(what, remedy) => {
+        Fault::NoKernels { ring, got, remedy } => {
             let (major, minor) = device.info().capability;
-            let wanted = format!("kernels of {what} for compute capability {major}.{minor}");
-            Error::unsupported(op, wanted, "none in this build", remedy)
+            let wanted = format!("kernels of {ring} for compute capability {major}.{minor}");
+            Error::unsupported(op, wanted, got, remedy)
         }
         Fault::Lost(why) => Error::device(
             op,

@@ -20,11 +20,13 @@ pub(super) struct Tuning {
     pub recorded: u32,
     /// Megabytes of page-locked memory that copies of a GPU go through; 0 for none.
     pub staging: u32,
+    /// Whether the stream of the rotations goes before that of the bundles; 0 for streams of one priority.
+    pub priorities: u32,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Tuning { chunk: 16, tensor: 32, recorded: 8, staging: 32 }
+        Tuning { chunk: 16, tensor: 32, recorded: 8, staging: 32, priorities: 1 }
     }
 }
 
@@ -47,6 +49,7 @@ impl Tuning {
                 "tensor" => Some(&mut tuning.tensor),
                 "recorded" => Some(&mut tuning.recorded),
                 "staging" => Some(&mut tuning.staging),
+                "priorities" => Some(&mut tuning.priorities),
                 _ => None,
             };
             let value = word.split_once('=').and_then(|(_, value)| value.parse().ok());
@@ -55,7 +58,8 @@ impl Tuning {
                     *place = value
                 }
                 _ => {
-                    let wanted = "chunk=N from 1 on, tensor=N, recorded=N or staging=N";
+                    let wanted =
+                        "chunk=N from 1 on, tensor=N, recorded=N, staging=N or priorities=N";
                     let remedy = "write it so, or unset BECALM_CUDA_TUNE";
                     return Err(Error::bad_input("BECALM_CUDA_TUNE", wanted, word, remedy));
                 }
