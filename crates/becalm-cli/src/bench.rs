@@ -51,8 +51,8 @@ pub struct Args {
     /// Allow toy and comparison sets below 128 bits.
     #[arg(long)]
     allow_insecure: bool,
-    /// Write the rows as JSON into this file; `-` for standard output.
-    #[arg(long)]
+    /// Write the rows as JSON into this file; `-`, or nothing, for standard output.
+    #[arg(long, num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 }
 

@@ -6,7 +6,7 @@ use becalm_cuda::compile::{
 };
 use becalm_cuda::launch::{self, Launch};
 use becalm_cuda::{Arithmetic, RINGS, Ring};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -168,9 +168,16 @@ fn compare(nvcc: &Path, report: &Value, ring: &Ring, architecture: &str) {
         let now = [found.registers, found.stack, found.spills, found.shared];
         assert_eq!(said, now, "{image} {name}");
         let step = kernel["step"].as_object().expect("a step");
-        let now = step_instructions(nvcc, &cubin, name).filter(|_| !step.is_empty());
-        for (instruction, count) in now.into_iter().flatten() {
-            assert_eq!(step[&instruction], count, "{image} {name}: {instruction}");
+        if step.is_empty() {
+            continue;
+        }
+        match step_instructions(nvcc, &cubin, name) {
+            Some(now) => assert_eq!(&json!(now), &kernel["step"], "{image} {name}: a step"),
+            None => {
+                let expected = std::env::var_os("BECALM_EXPECT_NVCC").is_some();
+                assert!(!expected, "no cuobjdump or nvdisasm, and BECALM_EXPECT_NVCC is set");
+                println!("left out: {image} {name} cannot be disassembled here");
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! ring otherwise. `--nocapture` prints what is measured.
 
 use becalm::backend::CkksSession;
-use becalm::bootstrap::ckks::{Settings, Values, regular, sparse};
+use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Evaluator, Needs};
 use becalm::math::complex::Complex;
@@ -162,13 +162,16 @@ fn the_bootstrap_of_n15_keeps_the_values() {
     }
 }
 
-/// The formula of the page, where no term of the message's own hides it: complex values, real ones, two ciphertexts of real ones. A term
-/// that is left out shows: without the key switch of the conjugation real values had 1.35 times what was claimed.
+/// The formulas of the pages, where no term of the message's own hides the others: complex values, real ones, two ciphertexts of real ones,
+/// and the lossy bootstrap. A term that is left out shows: without the key switch of the conjugation real values had 1.35 times what was claimed.
 #[test]
 fn the_claim_of_a_bootstrap_is_what_it_has() {
     let context = Context::new(named("ckks_n15"), false).unwrap();
-    let of = |values| regular(&context, &Settings { values, ..SMALL }).unwrap();
-    let programs = [Values::Complex, Values::Real, Values::Merged].map(|v| (v, of(v)));
+    let kinds = [Values::Complex, Values::Real, Values::Merged];
+    let of = |values| Settings { values, ..SMALL };
+    let last = kinds.map(|v| (v, regular(&context, &of(v)).unwrap()));
+    let first = [kinds[0], kinds[1]].map(|v| (v, lossy(&context, &of(v)).unwrap()));
+    let programs: Vec<_> = last.into_iter().chain(first).collect();
     let needs = programs.iter().fold(Needs::default(), |n, (_, p)| n.union(&p.needs()));
     let World { context, secret, keys } = World::new(named("ckks_n15"), &needs);
     for (values, program) in &programs {
@@ -178,12 +181,13 @@ fn the_claim_of_a_bootstrap_is_what_it_has() {
         if *values != Values::Complex {
             m.iter_mut().for_each(|v| *v = Complex::from(v.re));
         }
-        let x = context.encrypt(&m, 0, &secret).unwrap();
+        let level = program.info(program.inputs()[0]).unwrap().level;
+        let x = context.encrypt(&m, level, &secret).unwrap();
         for y in session.run(&vec![&x; program.inputs().len()]).unwrap() {
             let (found, _) = errors(&context.decrypt(&y, &secret).unwrap(), &m);
             let part = found / program.error().unwrap();
-            println!("{values:?}: 2^{:.2}, {part:.3} of the claim", found.log2());
-            assert!((0.8..1.06).contains(&part), "{values:?}: {part:.3} of the claim");
+            println!("{values:?} from level {level}: 2^{:.2}, {part:.3} of it", found.log2());
+            assert!((0.7..1.06).contains(&part), "{values:?} from {level}: {part:.3} of the claim");
         }
     }
 }

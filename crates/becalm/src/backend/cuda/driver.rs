@@ -63,7 +63,7 @@ pub fn gpus() -> crate::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// GPUs that were opened to be asked, for whoever opens them next: a context takes a good part of a second.
+/// GPUs that were opened to be asked, for whoever opens them next: they are not to be opened twice.
 static KEPT: Mutex<Vec<Arc<dyn Device>>> = Mutex::new(vec![]);
 
 /// Keeps GPUs open for the next [`open`].

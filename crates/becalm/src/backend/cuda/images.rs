@@ -99,7 +99,7 @@ fn keep(file: &Path, code: &[u8]) -> crate::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_cuda::{RINGS, TEST_RINGS};
+    use becalm_cuda::{Arithmetic, RINGS, TEST_RINGS};
 
     #[test]
     fn the_cache_lies_where_the_system_says() {
@@ -183,8 +183,14 @@ mod tests {
             return;
         };
         println!("{}", crate::backend::nvrtc().unwrap());
-        // Of each arithmetic, one that clusters rotate and one for a GPU that has none; not from the cache.
-        for (ring, capability) in [(&TEST_RINGS[6], (9, 0)), (&TEST_RINGS[11], (8, 6))] {
+        // Doubles for clusters, residues for GPUs that have none; not from the cache.
+        let kinds = [
+            (Arithmetic::Double, (9, 0)),
+            (Arithmetic::Exact, (8, 6)),
+            (Arithmetic::Prime, (12, 0)),
+        ];
+        for (arithmetic, capability) in kinds {
+            let ring = TEST_RINGS.iter().find(|r| r.arithmetic == arithmetic).unwrap();
             let code = nvrtc.compile(SOURCES, &options(ring, capability)).unwrap();
             assert_eq!(architecture(&code), Some(10 * capability.0 + capability.1));
         }

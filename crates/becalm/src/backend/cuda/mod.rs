@@ -270,7 +270,7 @@ fn refused(op: &'static str, device: &dyn Device, fault: Fault) -> Error {
             op,
             format!("an answer of {name}"),
             why,
-            "start the program again; if it comes back, look at nvidia-smi and the system's log",
+            "start the program again, with device=\"cpu\" to do without it; if it comes back, look at nvidia-smi and the system's log",
         ),
         Fault::Failed(why) => Error::device(
             op,

@@ -13,7 +13,7 @@ use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::Result;
 use crate::ckks::Context;
 use crate::program::ckks::{CkksProgram, Limits};
-use std::f64::consts::TAU;
+use std::f64::consts::{SQRT_2, TAU};
 
 /// q_0 in units of the scale of a value.
 const RATIO: f64 = 4096.0;
@@ -29,15 +29,13 @@ pub fn lossy(context: &Context, settings: &Settings) -> Result<CkksProgram> {
     let mut line = Pipeline::new(context, settings, context.params().slots(), true)?;
     let sine = Sine::new(&line.b, &[0.0], MOST / RATIO);
     slots_first(&mut line, settings.values, &sine, RATIO, TAU / RATIO)?;
-    // The root mean square of v³ for v in −1 .. 1 is 0.38.
-    let bend = match line.b.arcsine {
-        false => 0.38 * (TAU / RATIO).powi(2) / 6.0,
-        true => 0.0,
-    };
+    // v³ of |v| = 1.
+    let bend = if line.b.arcsine { 0.0 } else { (TAU / RATIO).powi(2) / 6.0 };
     let real = settings.values != Values::Complex;
     let terms = Terms {
-        spread: RATIO / TAU,
-        base: context.step(0) / RATIO,
+        spread: RATIO / TAU * if real { 1.0 } else { SQRT_2 },
+        // Of one number, or of two.
+        base: line.added * if real { 1.0 } else { SQRT_2 },
         added: line.rounded(),
         alone: real,
         // In slots, however many.

@@ -74,7 +74,7 @@ pub(super) struct Pipeline<'a> {
     placed: f64,
     /// What a conjugation of CoeffsToSlots' result adds to a slot.
     turned: f64,
-    /// What SlotsToCoeffs adds to a slot of its result where it comes last, standard deviation.
+    /// What SlotsToCoeffs adds, standard deviation: to a slot of its result where it comes last, to a coefficient where it comes first.
     pub(super) added: f64,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Pipeline<'a> {
 pub(super) struct Terms {
     /// How many times as large an error of the sine is in a slot of the result.
     pub(super) spread: f64,
-    /// Scale of a message at level 0.
+    /// What there is at level 0, in a slot of the result, standard deviation.
     pub(super) base: f64,
     /// What is added behind EvalMod, standard deviation of a slot.
     pub(super) added: f64,
@@ -346,7 +346,12 @@ impl<'a> Pipeline<'a> {
     /// SlotsToCoeffs before anything else, from the level of its stages to level 0, where 1 becomes q_0/`ratio`.
     pub(super) fn slots_first(&mut self, src: Reg, ratio: f64) -> Result<Reg> {
         let maps = slots_to_coeffs(self.slots, self.stages, 1.0);
-        self.maps(src, maps, self.context.step(0) / ratio, repeat(1.0))
+        let (before, scale) = (self.program.ops().len(), self.context.step(0) / ratio);
+        let out = self.maps(src, maps, scale, repeat(1.0))?;
+        // Of N coefficients, which are the values' two numbers now.
+        let slot = self.walked(before, 0.0, 1.0).hypot(self.rounded_below(scale));
+        self.added = slot / (self.context.params().degree() as f64).sqrt();
+        Ok(out)
     }
 
     /// EvalMod where nothing follows: the sine divided by `by`, at the highest level and scale of the user that keep the
@@ -378,8 +383,8 @@ impl<'a> Pipeline<'a> {
     }
 
     /// What the bootstrap adds to a slot of the message, standard deviation: the approximation of the sine, the rounding of
-    /// 2u² − 1 and of the polynomial's powers at the scale of EvalMod, and what u had, times `spread`; the rounding at the scale of a
-    /// message at level 0, of the two switches and a rescale; what is added behind EvalMod; and the sine itself.
+    /// 2u² − 1 and of the polynomial's powers at the scale of EvalMod, and what u had, times `spread`; what there is at level 0; what is
+    /// added behind EvalMod; and the sine itself.
     pub(super) fn error(&self, sine: &Sine, terms: &Terms) -> Added {
         let rounding = |scale: f64| self.context.rounding(scale);
         // T_2, T_4, … of v = 2u² − 1 near −1 change by 4, 16, … times what v does: 1 + 1/16 + 1/256 + …
@@ -388,9 +393,14 @@ impl<'a> Pipeline<'a> {
         let alone = if terms.alone { self.turned } else { 0.0 };
         let placed = (self.placed * SQRT_2).hypot(alone) * sine.tangent;
         let inside = sine.error.hypot(powers).hypot(placed) * terms.spread;
-        let fixed = inside.hypot(2.0 * rounding(terms.base)).hypot(terms.added);
+        let fixed = inside.hypot(terms.base).hypot(terms.added);
         let (bend, slots, power) = terms.bend;
         Added { fixed, bend, slots, power }
+    }
+
+    /// The rounding of a message at level 0, where 1 is `scale`, in a slot of it: of the two switches and a rescale.
+    pub(super) fn rounded_below(&self, scale: f64) -> f64 {
+        2.0 * self.context.rounding(scale)
     }
 
     /// The rounding of a few operations at the scale of the result.

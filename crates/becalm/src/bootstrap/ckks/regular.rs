@@ -84,7 +84,7 @@ fn terms(line: &Pipeline, values: Values, ratio: f64) -> Result<Terms> {
     let (bend, slots_of, power) = sine_error(&line.b, ratio, slots);
     Ok(Terms {
         spread: (2.0 * slots as f64).sqrt() * ratio / TAU * share,
-        base: context.scale(0)? / share,
+        base: line.rounded_below(context.scale(0)?) * share,
         added,
         alone: values == Values::Real,
         bend: (bend * times, slots_of, power),

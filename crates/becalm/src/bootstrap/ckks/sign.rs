@@ -9,6 +9,7 @@ use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::ckks::Context;
 use crate::program::ckks::{CkksProgram, Limits};
 use crate::{Error, Result};
+use std::f64::consts::SQRT_2;
 
 /// How far from ±1 values may be.
 const NEAR: f64 = 1.0 / 16.0;
@@ -28,16 +29,16 @@ pub fn sign(context: &Context, settings: &Settings) -> Result<CkksProgram> {
     }
     let sine = Sine::new(&line.b, &[-0.25, 0.25], NEAR / 4.0);
     slots_first(&mut line, settings.values, &sine, 4.0, 1.0)?;
-    // Rounding at level 0 is cleaned with the values; what is left is below that of the result.
+    let real = settings.values != Values::Complex;
     let terms = Terms {
-        spread: 1.0,
-        base: context.step(0),
+        spread: if real { 1.0 } else { SQRT_2 },
+        // Rounding at level 0 is cleaned with the values.
+        base: 0.0,
         added: line.rounded(),
-        alone: true,
+        alone: real,
         bend: (0.0, params.slots(), 0),
     };
     let error = Some(line.error(&sine, &terms));
-    let real = settings.values != Values::Complex;
     let near = real.then_some(NEAR);
     line.program.limit(Limits { most: 1.0 + NEAR, near, real, slots: true, error });
     Ok(line.program)

@@ -52,7 +52,7 @@ pub fn sparse(context: &Context, slots: usize, settings: &Settings) -> Result<Ck
     line.program.output(out);
     let terms = Terms {
         spread: (2.0 * slots as f64).sqrt() * ratio / TAU,
-        base: context.scale(0)?,
+        base: line.rounded_below(context.scale(0)?),
         added: (line.added * SQRT_2).hypot(line.switched_at(out)),
         alone: true,
         bend: sine_error(&line.b, ratio, slots),
