@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import becalm
-from becalm import ckks
+from becalm import ckks, desilo
 from becalm._plan import Plan, room
 
 TOY = {"allow_insecure": True, "progress": False}
@@ -31,6 +31,36 @@ for more in map(int, sys.argv[1:]):
         said = f"{more} {e}"
     resource.setrlimit(resource.RLIMIT_AS, (NEVER, NEVER))
     print(said)
+"""
+
+#: An engine and its bootstrap key while there is less and less room for them.
+ENGINE = """
+import resource
+import sys
+
+import becalm
+from becalm.desilo import Engine
+
+NEVER = resource.RLIM_INFINITY
+
+
+def refused(megabytes, make):
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + (megabytes << 20), NEVER))
+    try:
+        make()
+    except becalm.OutOfMemory as e:
+        said = str(e)
+    resource.setrlimit(resource.RLIMIT_AS, (NEVER, NEVER))
+    print(said)
+
+
+becalm.ckks.price("ckks_toy_12", bootstrap="small")
+refused(50, lambda: Engine(use_bootstrap=True))
+engine = Engine(use_bootstrap=True)
+secret = engine.create_secret_key()
+for megabytes in map(int, sys.argv[1:]):
+    refused(megabytes, lambda: engine.create_bootstrap_key(secret))
 """
 
 #: The most memory that prices took.
@@ -81,6 +111,54 @@ def test_prices_take_no_more_than_they_ask_for(name):
     assert 0.3 * asked < taken <= asked
 
 
+@LINUX
+def test_an_engine_without_room_is_refused_with_what_an_engine_has():
+    limits = (64, 200, 400, 550, 700, 3000)
+    ring, *matrices, keys = python(ENGINE, *limits)
+    assert "engine: wanted 0.09 GB for the tables" in ring
+    for line in matrices:
+        assert "GB" in line and "free memory" in line, line
+    assert all("create_bootstrap_key: wanted 0.60 GB" in line for line in matrices[:4]), matrices
+    least = peak("ckks_slots_first", kinds="regular", bootstrap="small", compact=True)
+    wanted = f'Engine(compact=True) and size="small", which takes {least / 1e9:.2f} GB; or free'
+    assert f"GB free; the least is {wanted} memory" in keys
+    assert not any(word in keys for word in ("rotations", "levels", "seeded"))
+
+
+def test_keys_of_an_engine_that_do_not_fit_are_refused_with_sizes_that_do(monkeypatch):
+    class Full:
+        """A secret key whose keys do not fit."""
+
+        def keys(self, *arguments):
+            remedy = "make keys for lower levels, or seeded ones"
+            raise becalm.OutOfMemory("make keys", "4.50 GB", "3.50 GB free", remedy)
+
+    name = "ckks_toy_slots_first"
+    engine, secret = desilo.ToyEngine(use_bootstrap=True), desilo.SecretKey(Full(), name)
+    options = {"kinds": "regular", "compact": True}
+    packed, least = peak(name, **options), peak(name, **options, bootstrap="small")
+    small = peak(name, kinds="regular", bootstrap="small")
+
+    def remedy(free, make):
+        monkeypatch.setattr(becalm._native, "available_memory", lambda: free)
+        with pytest.raises(becalm.OutOfMemory) as e:
+            make(secret)
+        assert "seeded" not in e.value.remedy and "free memory" in e.value.remedy
+        return e.value.remedy
+
+    said = remedy(1 << 40, lambda _: engine.create_relinearization_key(secret))
+    assert said.startswith("Engine(compact=True) takes ")
+    secret._base = object()
+    said = remedy(1 << 40, engine.create_bootstrap_key)
+    assert f"Engine(compact=True) takes {packed / 1e9:.2f} GB" in said
+    said = remedy(small, engine.create_bootstrap_key)
+    assert f'size="small" takes {small / 1e9:.2f} GB' in said
+    said = remedy(least, engine.create_bootstrap_key)
+    assert said.startswith(f'Engine(compact=True) and size="small" takes {least / 1e9:.2f} GB')
+    assert "the least is" in remedy(least - 1, engine.create_bootstrap_key)
+    assert "size=" not in remedy(1 << 40, engine.create_rotation_key)
+
+
 def peak(name, **options):
     return ckks.price(name, **options).peak_bytes
 
@@ -125,9 +203,8 @@ def test_keys_of_a_file_that_do_not_fit_are_refused_with_the_ways_that_do(monkey
     server.save(tmp_path / "keys")
     file = str(tmp_path / "keys")
     plan = server._plan
-    packed = ckks.price("ckks_toy_12", **options, compact=True).memory_bytes
-    seeded = ckks.price("ckks_toy_12", **options, compact="seeded").memory_bytes
-    assert plan.context.load_keys(file, True).bytes_as("packed") == packed
+    packed, seeded = (ckks.price("ckks_toy_12", **options, compact=c) for c in (True, "seeded"))
+    assert plan.context.load_keys(file, True).bytes_as("packed") == packed.memory_bytes
     why = becalm.OutOfMemory("read keys", "3.00 GB", "1.00 GB free", "use less")
 
     def remedy(free):
@@ -138,8 +215,12 @@ def test_keys_of_a_file_that_do_not_fit_are_refused_with_the_ways_that_do(monkey
     everything = remedy(1 << 40)
     for words in ("compact=True", 'compact="seeded"', f'memory="low" takes {low / 1e9:.2f} GB'):
         assert words in everything
-    fits = remedy(seeded)
+    # What is offered holds the keys and their bootstrap, as in a price.
+    assert f"compact=True takes {packed.peak_bytes / 1e9:.2f} GB" in remedy(packed.peak_bytes)
+    fits = remedy(seeded.peak_bytes)
     assert fits.startswith('compact="seeded" takes') and "compact=True" not in fits
+    assert seeded.memory_bytes < low < packed.memory_bytes + plan.beside()
+    assert 'compact="seeded"' not in remedy(seeded.peak_bytes - 1)
     assert 'bootstrap="small"' in remedy(1000)
 
     class Full:

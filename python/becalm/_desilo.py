@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from becalm import _native
-from becalm.errors import BadInput, Unsupported, WrongKey
+from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey
 
 
 class SecretKey:
@@ -170,6 +171,34 @@ def arranged(
             raise WrongKey(op, "keys for different purposes", got, remedy)
         held[wanted] = key_for(op, key, wanted)
     return held, stages
+
+
+#: What is left where nothing of an engine fits.
+OTHERWISE = 'free memory; becalm.keygen("ckks_n15") has a smaller ring'
+
+
+def require_room(op: str, wanted: int, what: str) -> None:
+    """Refuses what is made of many pieces, each too small to be refused, before any is made."""
+    free = _native.available_memory()
+    if free is not None and wanted > free:
+        need = f"{wanted / 1e9:.2f} GB for {what}"
+        raise OutOfMemory(op, need, f"{free / 1e9:.2f} GB free", OTHERWISE)
+
+
+def fitting(error: OutOfMemory, sizes: Iterable[tuple[str, int]]) -> OutOfMemory:
+    """The refusal of keys, with the arguments that fit and the bytes that they take, or else
+    those that take the least.
+    """
+    free = _native.available_memory() or 0
+    try:
+        tries = list(sizes)
+    except OutOfMemory:  # Not even room to tell.
+        tries = []
+    said = [f"{options} takes {size / 1e9:.2f} GB" for options, size in tries if size <= free]
+    if tries and not said:
+        options, size = min(tries, key=lambda t: t[1])
+        said = [f"the least is {options}, which takes {size / 1e9:.2f} GB"]
+    return OutOfMemory(error.op, error.wanted, error.got, "; or ".join([*said, OTHERWISE]))
 
 
 def cipher(op: str, x: object) -> Ciphertext:

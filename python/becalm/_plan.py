@@ -283,12 +283,14 @@ class Plan:
         return ""
 
     def too_large(self, error: OutOfMemory, file: str) -> OutOfMemory:
-        """The refusal of keys of a file that do not fit, with the ways of reading them that do."""
+        """The refusal of keys of a file that do not fit, with the ways of reading them that do,
+        whose bootstraps fit too.
+        """
         free = _native.available_memory() or 0
-        keys = self.context.load_keys(file, True)
+        keys, beside = self.context.load_keys(file, True), self.beside()
         forms = [("compact=True", "packed"), ('compact="seeded"', "seeded")]
         smaller = [] if self.form == "seeded" else forms[self.form == "packed" :]
-        tries = [(options, keys.bytes_as(form)) for options, form in smaller]
+        tries = [(options, keys.bytes_as(form) + beside) for options, form in smaller]
         tries.append(('memory="low"', self.low_bytes()))
         fits = [f"{options} takes {size / 1e9:.2f} GB" for options, size in tries if size <= free]
         otherwise = 'free memory, or make keys of bootstrap="small" or of a smaller set'

@@ -22,6 +22,7 @@ desilofhe is a product of DESILO Inc.; becalm contains none of its code.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,14 +36,16 @@ from becalm._desilo import (
     SecretKey,
     arranged,
     cipher,
+    fitting,
     key_for,
     kind_of,
     paired,
+    require_room,
 )
 from becalm._files import of_kind
-from becalm._plan import SIZES, recorded, turn
+from becalm._plan import SIZES, recorded, room, turn
 from becalm._vectors import at_level, numbers
-from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
+from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
 __all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
 
@@ -114,6 +117,7 @@ class Engine:
         self._slots = 1 << (count - 1).bit_length()
         self._full = self._slots == most
         threads = 1 if mode == "cpu" else _values.count("engine", "thread_count", thread_count)
+        require_room("engine", room(name, (), None), f"the tables of `{name}`")
         self._context = _native.CkksContext(name, self._TOY, threads, bool(compact))
         self._stage_count: int = known.stage_count
         self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
@@ -196,21 +200,59 @@ class Engine:
         if size not in SIZES:
             remedy = "choose one of these"
             raise BadInput(f"create_{purpose}_key", f"a size of {list(SIZES)}", repr(size), remedy)
-        stages = self._stages(stages)
-        needs = self._program(kind, stages, SIZES[size], "complex").needs()
-        made = self._key(secret, purpose, needs)
-        return Key(made._native, purpose, stages, size)
+        stages, op = self._stages(stages), f"create_{purpose}_key"
+        needs = self._program(op, kind, stages, SIZES[size], "complex").needs()
+        try:
+            made = self._made(secret, needs)
+        except OutOfMemory as e:
+            raise fitting(e, self._sizes(op, kind, stages, size)) from None
+        return Key(made, purpose, stages, size)
+
+    def _sizes(
+        self, op: str, kind: str, stages: int | None, size: str
+    ) -> Iterator[tuple[str, int]]:
+        """Bytes of smaller keys of a bootstrap, its matrices and its work, the fastest first."""
+
+        def program(size: str, values: str) -> _native.CkksProgram:
+            return self._program(op, kind, stages, SIZES[size], values)
+
+        # Matrices do not depend on the size of the keys, and those of real values may be larger.
+        each = [self._context.matrix_bytes(program(size, v)) for v in ("complex", "real")]
+        beside = max(each) + self._context.work_bytes
+        packed = "Engine(compact=True)"
+        smaller = list(SIZES)[list(SIZES).index(size) :: -1]
+        for name in smaller:
+            needs = program(name, "complex").needs()
+            tries = [(f'size="{name}"', self._form)] if name != size else []
+            if self._form == "ready":
+                options = packed if name == size else f'{packed} and size="{name}"'
+                tries.append((options, "packed"))
+            for options, form in tries:
+                yield options, self._context.key_bytes(needs, form) + beside
 
     def _key(self, secret: SecretKey, purpose: str, needs: _native.CkksNeeds) -> Key:
+        try:
+            return Key(self._made(secret, needs), purpose)
+        except OutOfMemory as e:
+            raise self._packed(e, needs) from None
+
+    def _packed(self, error: OutOfMemory, needs: _native.CkksNeeds) -> OutOfMemory:
+        sizes = [("Engine(compact=True)", self._context.key_bytes(needs, "packed"))]
+        return fitting(error, sizes if self._form == "ready" else [])
+
+    def _made(self, secret: SecretKey, needs: _native.CkksNeeds) -> _native.CkksKeys:
         base = self._base(secret)
-        return Key(secret._native.keys(needs, base, None, self._form), purpose)
+        return secret._native.keys(needs, base, None, self._form)
 
     def _base(self, secret: SecretKey) -> _native.CkksKeys:
         """The key of multiplication, made once."""
         secret = self._secret(secret)
         if secret._base is None:
             needs = _native.CkksNeeds([], 0, multiply=self._highest())
-            secret._base = secret._native.keys(needs, None, None, self._form)
+            try:
+                secret._base = secret._native.keys(needs, None, None, self._form)
+            except OutOfMemory as e:
+                raise self._packed(e, needs) from None
         return secret._base
 
     def _secret(self, key: object) -> SecretKey:
@@ -429,11 +471,11 @@ class Engine:
             got = " and ".join(sorted(held)) or "neither"
             raise BadInput(op, wanted, got, "pass the one or the two")
         values = "real" if x._real else "complex"
-        session = self._opened(kind, stages, baby, values, [*own, *held.values()])
+        session = self._opened(op, kind, stages, baby, values, [*own, *held.values()])
         return Ciphertext([session.run([b])[0] for b in x._blocks], x._real)
 
     def _opened(
-        self, kind: str, stages: int | None, baby: int, values: str, keys: list[Key]
+        self, op: str, kind: str, stages: int | None, baby: int, values: str, keys: list[Key]
     ) -> _native.CkksSession:
         """The session of the last bootstrap if it fits, or a new one."""
         which = (kind, stages, baby, values, *(k._native for k in keys))
@@ -442,13 +484,16 @@ class Engine:
             united = keys[0]._native
             for key in keys[1:]:
                 united = united.union(key._native)
-            session = _native.CkksSession(united, self._program(kind, stages, baby, values))
+            session = _native.CkksSession(united, self._program(op, kind, stages, baby, values))
             self._session = (which, session)
         return self._session[1]
 
     def _program(
-        self, kind: str, stages: int | None, baby: int, values: str
+        self, op: str, kind: str, stages: int | None, baby: int, values: str
     ) -> _native.CkksProgram:
+        name = self._context.name
+        matrices = room(name, (kind,), stages) - room(name, (), stages)
+        require_room(op, matrices, "the matrices of a bootstrap, before they are encoded")
         return recorded(self._context, kind, self._slots, stages, baby, values)
 
     def _stages(self, stage_count: int | None) -> int:

@@ -30,17 +30,17 @@ fn tables(params: &CkksParams, job: &Job) -> usize {
     Context::table_bytes(params) + 2 * recorded
 }
 
-/// Refuses keys and matrices that do not fit, before any is made; a run refuses its work space itself.
+/// Refuses keys, matrices and the work of a bootstrap that do not fit together, before any of them is made.
 ///
 /// # Errors
 /// `Memory`.
 pub fn require(context: &Context, program: &CkksProgram, form: KeyForm) -> Result<()> {
-    require_memory("run", kept(context, program, form))
+    require_memory("run", all(context, program, form))
 }
 
-fn kept(context: &Context, program: &CkksProgram, form: KeyForm) -> usize {
+fn all(context: &Context, program: &CkksProgram, form: KeyForm) -> usize {
     let keys = context.key_bytes_as(&program.needs(), form);
-    keys + CkksSession::matrix_bytes(context, program)
+    keys + CkksSession::matrix_bytes(context, program) + Shares::work(context.params())
 }
 
 /// The same refusal with the flags that help, where it is one of memory.
@@ -101,7 +101,7 @@ fn fitting(
     tries.into_iter().find_map(|(size, form)| {
         let other = job.with(size, form);
         let program = program(&context, &other).ok()?;
-        let bytes = kept(&context, &program, other.form()) + Shares::work(params);
+        let bytes = all(&context, &program, other.form());
         let set = set.map(|name| format!("--params {name}"));
         let size = size.map(|name| format!("--keys {name}"));
         let form =
