@@ -187,7 +187,9 @@ fn the_claim_of_a_bootstrap_is_what_it_has() {
             let (found, _) = errors(&context.decrypt(&y, &secret).unwrap(), &m);
             let part = found / program.error().unwrap();
             println!("{values:?} from level {level}: 2^{:.2}, {part:.3} of it", found.log2());
-            assert!((0.7..1.06).contains(&part), "{values:?} from {level}: {part:.3} of the claim");
+            // Values smaller than the 1 of a claim have less of the rounding of SlotsToCoeffs' entries, which comes first in the lossy one.
+            let least = if level == 0 { 0.8 } else { 0.7 };
+            assert!((least..1.06).contains(&part), "{values:?} from {level}: {part:.3} of it");
         }
     }
 }
