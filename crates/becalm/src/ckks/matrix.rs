@@ -4,7 +4,7 @@ use crate::math::complex::Complex;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A linear map of n slots by its diagonals: y_a = Σ_k diagonal_k[a]·x_(a+k).
+/// A linear map of n slots by its diagonals: `y_a = Σ_k diagonal_k[a]·x_(a+k)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
     pub(super) slots: usize,

@@ -1,4 +1,4 @@
-//! Exact products in Z_q[X]/(X^N + 1) of a polynomial with small signed coefficients and any other: the definition
+//! Exact products in `Z_q[X]/(X^N + 1)` of a polynomial with small signed coefficients and any other: the definition
 //! that faster products are compared with.
 //!
 //! Modulo p one number-theoretic transform does it. Modulo 2^64 the second factor is cut into four quarters of 16 bits,

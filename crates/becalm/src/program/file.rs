@@ -21,7 +21,7 @@ impl Program {
     /// The file in memory.
     ///
     /// # Errors
-    /// [`Error::WrongParams`](crate::Error::WrongParams) for a set that could not be read again.
+    /// [`Error::WrongParams`] for a set that could not be read again.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let body = self.body()?;
         self.draft(&body)?.to_bytes()
@@ -30,7 +30,7 @@ impl Program {
     /// Writes the program to a file.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io); then there is no new file and an old one is as it was.
+    /// [`Error::Io`]; then there is no new file and an old one is as it was.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let body = self.body()?;
         self.draft(&body)?.save(path.as_ref(), false)
@@ -39,8 +39,8 @@ impl Program {
     /// A program from a file in memory, validated.
     ///
     /// # Errors
-    /// [`Error::BadFile`](crate::Error::BadFile), [`Error::WrongParams`](crate::Error::WrongParams) or
-    /// [`Error::Insecure`](crate::Error::Insecure) for anything but a program that [`Program::save`] wrote, of at most
+    /// [`Error::BadFile`], [`Error::WrongParams`] or
+    /// [`Error::Insecure`] for anything but a program that [`Program::save`] wrote, of at most
     /// `trust.limit`/64 bytes, or that the recorder refuses.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
         require_limit(bytes.len() as u64, trust.limit / EXPANSION)?;
@@ -64,7 +64,7 @@ impl Program {
     /// Reads a program from a file and validates it.
     ///
     /// # Errors
-    /// As [`Program::from_bytes`], and [`Error::Io`](crate::Error::Io).
+    /// As [`Program::from_bytes`], and [`Error::Io`].
     pub fn load(path: impl AsRef<Path>, trust: Trust) -> Result<Self> {
         let check = |header: &Header| claims(header, trust).map(drop);
         let bytes = read_file(path.as_ref(), trust.limit / EXPANSION, check)?;

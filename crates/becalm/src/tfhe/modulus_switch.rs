@@ -10,7 +10,7 @@
 //!   rounding the body costs no noise at all. Measured as exponents, the error has mean −½ and 1/12 more variance.
 //!
 //! * companion (for 2^η accumulators): centred, with x̂ the multiple of some 2^t, t <= η, for which 2^(η−t) + λ·e² is
-//!   least; variance n·E[e²]/4 of [`crate::params::rounding_law`].
+//!   least; variance `n·E[e²]/4` of [`crate::params::rounding_law`].
 //!
 //! Behind a common mask every body gets the same correction: it depends on the mask alone.
 //! Sums are exact in integers. Cost: below 0.4 µs for n = 918, classic. Source: the centred mean for M = 2 is in TFHE-rs

@@ -2,7 +2,7 @@
 //! ciphertexts of becalm when the server, which holds the AES key encrypted, encrypts the counters and adds the data.
 //!
 //! A bit rests at 0 or half a torus, where addition is XOR and costs nothing, with room for thousands of terms: only the
-//! S-boxes bootstrap ([`sbox`]), 26 times each. Source: FIPS 197; CTR of SP 800-38A.
+//! S-boxes bootstrap (`sbox`), 26 times each. Source: FIPS 197; CTR of SP 800-38A.
 
 mod file;
 mod sbox;

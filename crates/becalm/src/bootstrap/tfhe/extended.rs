@@ -1,6 +1,6 @@
 //! Extended bootstrapping: a table T(Y) of M·N coefficients, M = 2^η, in M accumulators of N: T(Y) = Σ_j Y^j·acc_j(Y^M).
 //!
-//! Exponents are modulo 2MN. With a = M·w + r, 0 <= r < M, accumulator j of Y^a·T is X^(w + [j < r])·acc_((j − r) mod M), so a
+//! Exponents are modulo 2MN. With a = M·w + r, 0 <= r < M, accumulator j of Y^a·T is `X^(w + [j < r])`·acc_((j − r) mod M), so a
 //! step is a CMUX by the key of the small ring for each accumulator: acc_j += (X^(…)·acc_(j−r) − acc_j) ⊡ GGSW(s_i).
 //! Steps commute in the exponent, so those of lesser 2-adic valuation go first: once all that remain are multiples of 2^t,
 //! accumulators that are not never reach accumulator 0, from which alone is extracted, and are left alone. Cost for uniform

@@ -1,6 +1,6 @@
-//! The negacyclic FFT in doubles: products in R[X]/(X^N + 1) for N a power of two.
+//! The negacyclic FFT in doubles: products in `R[X]/(X^N + 1)` for N a power of two.
 //!
-//! A real polynomial is folded to `a_j + i·a_(j+N/2)` in C[X]/(X^M − i), M = N/2, and split recursively into residues
+//! A real polynomial is folded to `a_j + i·a_(j+N/2)` in `C[X]/(X^M − i)`, M = N/2, and split recursively into residues
 //! modulo `X^L − e^(iθ)` down to the M values at the roots `e^(iπ(4u+1)/N)`: the usual "twist" is inside the twiddles,
 //! and nothing is bit-reversed, for the values stay in the order in which they arise (it depends on the level:
 //! transformed data are never stored in files). Cost: about 3.5·M·log2 M floating-point instructions over the number

@@ -2,7 +2,7 @@
 //!
 //! A circuit is a graph of AND and XOR gates of two inputs whose edges may negate, hashed so that equal gates are one and
 //! constants vanish. [`Circuit::compile`] covers it with lookups: a lookup reads Σ w_i·x_i, so a function of several bits
-//! costs one bootstrap as soon as small weights w_i tell apart what it must tell apart ([`weights`]).
+//! costs one bootstrap as soon as small weights w_i tell apart what it must tell apart (`weights`).
 
 mod blif;
 mod bristol;
