@@ -37,7 +37,7 @@ help: ## This list
 run: .cargo/config.toml ## Build becalm and bootstrap in both schemes: three numbers, and a vector
 	$(CARGO) run --release -p becalm-cli --bin becalm -- run --scheme both --values 3,1,2
 
-test: .venv/.wheel .venv/.rtl ## Every test: Rust, Python through the wheel, the lines of the README, the processor
+test: .venv/.wheel .venv/.rtl ## Every test: Rust, Python through the wheel, the examples of the pages, the processor
 	$(CARGO) test --release
 	$(BIN)/pytest -q tests
 	$(BIN)/python rtl/run.py $(if $(BECALM_FULL),--full,--quick)
@@ -68,7 +68,7 @@ bench: .venv/.wheel ## becalm beside its peers in one run: a quick look, then th
 	$(CARGO) run --release -p becalm-bench -- tfhe --huge --json bench/results/tfhe-huge.json
 	$(CARGO) run --release -p becalm-bench -- ckks --json bench/results/ckks.json
 	$(PYTHON) bench/table.py
-	BECALM_BENCH=1 $(BIN)/pytest -q tests/test_readme.py
+	BECALM_BENCH=1 $(BIN)/pytest -q tests/test_pages.py
 
 docs: .venv/.ready ## Reference of the crates, and every link of the pages
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps $(LIBRARIES)

@@ -5,9 +5,9 @@
     python3 packaging/third_party.py notices --check  # fails if it is out of date
     python3 packaging/third_party.py sbom OUT.cdx.json
 
-A crate is linked if cargo builds it into the Python package or the command: build scripts, tests and
-macros, which run in the compiler, are not. The notices name the crates of every platform in deny.toml.
-The bill of materials (CycloneDX) names those of the wheel for the platform that builds it.
+A crate is linked if cargo builds it into the Python package or the command: build scripts, tests
+and macros, which run in the compiler, are not. The notices name the crates of every platform in
+deny.toml. The bill of materials (CycloneDX) names those of the wheel for the building platform.
 """
 
 import argparse
@@ -30,8 +30,8 @@ becalm links the crates below, and the standard library of Rust (MIT OR Apache-2
 Developers). The table shows the licence that each offers, as an SPDX expression. Some are linked on
 Windows or macOS alone.
 
-becalm takes a crate under Apache-2.0 if the crate offers it. That licence comes first. After it come
-the notices of such crates, and the licences of all others, each text after the crates that it is of.
+becalm takes a crate under Apache-2.0 if the crate offers it. That licence comes first. The notices
+of such crates and the licences of all others follow, each after the names of its crates.
 """
 
 

@@ -1,34 +1,12 @@
 """AES in Python: a client encrypts by AES, a server computes; what travels, and what is refused."""
 
 import copy
-import os
 import pickle
-import re
-import sys
 
 import numpy as np
 import pytest
-from test_readme import blocks, matches, run
 
 import becalm
-
-PAGE = "docs/apps/integers.md"
-
-
-def test_the_examples_of_the_page_run_as_written(tmp_path):
-    """But for the parameter set: a toy, which has to be allowed by name."""
-    found = [text for language, _, text, _ in blocks(PAGE) if language == "python"]
-    assert len(found) >= 4 and any("transcipher" in text for text in found)
-    for text in found:
-        toy = 'becalm.keygen("toy_2_2", allow_insecure=True'
-        text, keys = re.subn(r"becalm\.keygen\(bits=4", toy, text)
-        text, loads = re.subn(
-            r"becalm\.load\(([^)]*)\)", r"becalm.load(\1, allow_insecure=True)", text
-        )
-        assert keys or loads
-        got = run([sys.executable, "-"], tmp_path, dict(os.environ), stdin=text)
-        expected = re.findall(r"^print\(.*\)\s+# (.*)$", text, re.M)
-        assert not expected or matches(expected, got), got
 
 
 def test_aes_turns_what_arrives_into_integers(toy):

