@@ -19,8 +19,8 @@ LIBRARIES := -p becalm -p becalm-cli -p becalm-cuda
 CRATES  = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 REMAP   = [build]\nrustflags = ["--remap-path-prefix=$(CRATES)=crates", "--remap-path-prefix=$(CURDIR)=becalm"]
 # What the wheel is made of.
-WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE THIRD_PARTY.txt packaging/third_party.py \
-	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name '*.cu*' 2>/dev/null) \
+WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE packaging/third_party.py \
+	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name '*.cu*' -o -name THIRD_PARTY.txt 2>/dev/null) \
 	$(wildcard target/cuda/kernels.sources)
 
 # The tests type `make run`, which prints the same there as at a prompt.

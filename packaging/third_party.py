@@ -18,7 +18,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-NOTICES = ROOT / "THIRD_PARTY.txt"
+#: Within the crate of the command, which prints it.
+NOTICES = ROOT / "crates/becalm-cli/THIRD_PARTY.txt"
 #: For crates that name the licence MIT and ship no text.
 MIT = pathlib.Path(__file__).resolve().parent / "MIT.txt"
 LICENCES = re.compile(r"(un)?licen[sc]e|copying|notice|copyright", re.I)
@@ -26,9 +27,9 @@ OTHER_NOTICES = re.compile(r"notice|copyright|.*third.?party", re.I)
 RULE = "-" * 100
 
 HEAD = """\
-becalm links the crates below, and the standard library of Rust (MIT OR Apache-2.0, the Rust Project
-Developers). The table shows the licence that each offers, as an SPDX expression. Some are linked on
-Windows or macOS alone.
+becalm is under the licence Apache-2.0. It links the crates below, and the standard library of Rust
+(MIT OR Apache-2.0, the Rust Project Developers). The table shows the licence that each offers, as
+an SPDX expression. Some are linked on Windows or macOS alone.
 
 becalm takes a crate under Apache-2.0 if the crate offers it. That licence comes first. The notices
 of such crates and the licences of all others follow, each after the names of its crates.

@@ -176,34 +176,34 @@ def test_the_library_compiles_the_rust_blocks():
             )
 
 
-def options_of(words, env):
-    """The options of a command of becalm by its help; the command is known, or this fails."""
-    said = run(["becalm", *words, "--help"], ROOT, env)
-    return set(re.findall(r"--[a-z][a-z0-9-]*", said))
+def named(page):
+    """Code that a page names in its text, and the commands of its blocks."""
+    shown = (text for language, _, text, _ in blocks(page) if language == "console")
+    return code_in_text(page) + [command for text in shown for command, _ in commands(text)]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_and_files_named_in_the_text_exist(page, shell):
-    shown = [
-        c
-        for language, _, text, _ in blocks(page)
-        if language == "console"
-        for c, _ in commands(text)
-    ]
-    for code in [*code_in_text(page), *shown]:
-        assert "../" not in code, f"{page}: {code}: a place outside of the repository"
-        for path in re.findall(
-            r"(?<![\w./-])(?:bench|crates|docs|fuzz|packaging|python|rtl|tests)/[\w./*-]+", code
-        ):
-            assert any(ROOT.glob(path.rstrip("/."))), f"{page}: {code}: {path} does not exist"
-        for name in re.findall(r"cargo test .*--test (\w+)", code):
-            assert any(ROOT.glob(f"crates/*/tests/{name}.rs")), f"{page}: {code}: no such test"
-        command = re.match(r"becalm((?: [a-z]+)*)(?: |$)(.*)", code)
-        if command and page != "CHANGELOG.md":
-            words = command[1].split()[: 2 if command[1].startswith(" circuit") else 1]
-            used = set(re.findall(r"(?<!\S)--[a-z][a-z0-9-]*", command[2]))
-            missing = used - options_of(words, shell)
-            assert not missing, f"{page}: {code}: no option {', '.join(missing)}"
+def test_files_and_tests_that_a_page_names_exist(page):
+    folders = "bench|crates|docs|fuzz|packaging|python|rtl|tests"
+    for code in named(page):
+        assert "../" not in code, f"{code}: a place outside of the repository"
+        for path in re.findall(rf"(?<![\w./-])(?:{folders})/[\w./*-]+", code):
+            # Pages of the library name its tests from its crate on.
+            found = [p for base in ("", "crates/*/") for p in ROOT.glob(base + path.rstrip("/."))]
+            assert found, f"{code}: {path} does not exist"
+        for name in re.findall(r"--test (\w+)", code):
+            assert [*ROOT.glob(f"crates/*/tests/{name}.rs")], f"{code}: no such test"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "CHANGELOG.md"])
+def test_commands_and_options_that_a_page_names_exist(page, shell):
+    for code in named(page):
+        if command := re.match(r"becalm((?: [a-z]+)*)(?: |$)(.*)", code, re.S):
+            words = [word for word in command[1].split() if word != "help"]
+            words = words[: 2 if words[:1] == ["circuit"] else 1]
+            told = run(["becalm", "help", *words], ROOT, shell)
+            for option in re.findall(r"(?<!\S)--[a-z][a-z0-9-]*", command[2]):
+                assert re.search(rf"{option}\b", told), f"{code}: no option {option}"
 
 
 def test_continuous_integration_types_the_commands_of_the_readme():

@@ -100,3 +100,8 @@ def test_no_binary_names_the_machine_that_built_it(binary, request):
         assert at < 0, code[at : at + 150]
     # Panics say where they are all the same, by the crate.
     assert b"/rayon-core-" in code
+
+
+def test_the_command_prints_the_licences(command):
+    said = subprocess.run([str(command), "licences"], check=True, stdout=subprocess.PIPE, text=True)
+    assert said.stdout == carried("THIRD_PARTY.txt")

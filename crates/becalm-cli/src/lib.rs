@@ -59,6 +59,8 @@ enum Verb {
     Bench(bench::Args),
     /// Say what this machine is and check that arithmetic is right on it.
     Doctor(doctor::Args),
+    /// Print the licences of the crates that this command is built from.
+    Licences,
 }
 
 /// Runs the command with the given arguments (the first is its name). Exit status: 0 if all went well, 1 if a result was
@@ -91,6 +93,7 @@ where
         Verb::Inspect(a) => files::inspect(&a),
         Verb::Bench(a) => bench::run(&a),
         Verb::Doctor(a) => doctor::run(&a),
+        Verb::Licences => report::print(include_str!("../THIRD_PARTY.txt").trim_end()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
