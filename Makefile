@@ -17,7 +17,7 @@ LIBRARIES := -p becalm -p becalm-cli -p becalm-cuda
 # Binaries name the sources of other crates in panics: by this, not by a folder of the machine that built them.
 # A file, because a plain `cargo build` then has the flags of `make`, and neither builds anew what the other has built.
 CRATES  = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
-REMAP   = [build]\nrustflags = ["--remap-path-prefix=$(CRATES)=crates", "--remap-path-prefix=$(CURDIR)=becalm"]
+REMAP   = [build]\nrustflags = ["--remap-path-prefix=$(CRATES)=registry"]
 # What the wheel is made of.
 WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE packaging/third_party.py \
 	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name '*.cu*' -o -name THIRD_PARTY.txt 2>/dev/null) \

@@ -88,11 +88,12 @@ impl Watch {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Serves signals and tells the callback; an exception of either stops the work.
+    /// Serves signals and tells the callback, until it has asked to stop; an exception of either stops the work.
     fn serve(&self, py: Python<'_>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
         py.check_signals()?;
-        let total = self.total.load(Ordering::Relaxed);
-        let (Some(progress), true) = (progress, total > 0) else {
+        let (total, stopped) =
+            (self.total.load(Ordering::Relaxed), self.stop.load(Ordering::Relaxed));
+        let (Some(progress), true) = (progress, total > 0 && !stopped) else {
             return Ok(());
         };
         let answer = progress.call1(py, (self.done.load(Ordering::Relaxed), total))?;
