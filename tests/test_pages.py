@@ -30,7 +30,9 @@ BEGINNING = ["README.md", "docs/tutorial.md", "docs/ckks.md"]
 MARKS = {"console": {"", "full", "bench"}, "python": {"", "toy"}, "rust": {""}, "text": {""}}
 BENCH = "BECALM_BENCH" in os.environ
 FULL = "BECALM_FULL" in os.environ
-#: Commands of the repository, and not of becalm: they run in its root.
+#: The suite that these tests are a part of, and other parts of it.
+RUN_BY_MAKE_TEST = re.compile(r"make test$|(BECALM_FULL=1 )?cargo test --release -p becalm\b")
+#: Other commands of the repository, and not of becalm: they run in its root.
 OF_THE_REPOSITORY = re.compile(r"(\w+=\S+ )*(make|cargo|python3? bench/)\b")
 
 
@@ -115,8 +117,8 @@ def run(command, where, env, stdin=None):
 
 def run_console(text, mark, where, env):
     for command, expected in commands(text):
-        if command == "make test" or (mark == "bench" and command in typed_by("bench")):
-            continue  # that is what runs this
+        if RUN_BY_MAKE_TEST.match(command) or (mark == "bench" and command in typed_by("bench")):
+            continue
         at_root = OF_THE_REPOSITORY.match(command)
         got = run(["bash", "-c", command], ROOT if at_root else where, env)
         assert not expected or matches(expected, got), f"$ {command}\n{got}"
@@ -191,8 +193,9 @@ def test_files_and_tests_that_a_page_names_exist(page):
             # Pages of the library name its tests from its crate on.
             found = [p for base in ("", "crates/*/") for p in ROOT.glob(base + path.rstrip("/."))]
             assert found, f"{code}: {path} does not exist"
-        for name in re.findall(r"--test (\w+)", code):
-            assert [*ROOT.glob(f"crates/*/tests/{name}.rs")], f"{code}: no such test"
+        for name, part in re.findall(r"--test (\w+)(?: (\w+)\b)?", code):
+            tests = [p.read_text(encoding="utf-8") for p in ROOT.glob(f"crates/*/tests/{name}.rs")]
+            assert tests and part in tests[0], f"{code}: no such test"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "CHANGELOG.md"])
