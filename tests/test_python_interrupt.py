@@ -1,4 +1,4 @@
-"""Stopping: by Ctrl-C, by a progress callback; and what a forked child may not do."""
+"""Stopping: by Ctrl-C, by a progress callback."""
 
 import os
 import signal
@@ -171,28 +171,3 @@ def test_a_callback_stops_by_raising(toy):
     with pytest.raises(LookupError, match="enough"):
         toy.server.bootstrap(x, lambda m: m, progress=fail)
     assert toy.secret.decrypt(toy.server.bootstrap(x, lambda m: m)).tolist() == [1]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_is_refused_instead_of_waiting_for_ever():
-    child = start(
-        """
-        import os
-        secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
-        x = secret.encrypt(3)
-        server.bootstrap(x, lambda m: m)
-        print("ready", flush=True)
-        pid = os.fork()
-        if pid == 0:
-            refused = 0
-            for f in (lambda: server.bootstrap(x, lambda m: m), lambda: secret.server()):
-                try:
-                    f()
-                except becalm.Unsupported as e:
-                    refused += "spawn" in e.remedy
-            os._exit(refused)
-        sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) - 2)
-        """
-    )
-    out, err = child.communicate(timeout=PATIENCE)
-    assert child.returncode == 0, out + err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from numpy import polynomial as series
 
 from becalm import _native, _values
+from becalm._lock import Lock
 from becalm._plan import turn
 from becalm._vectors import Ciphertext, numbers, require
 from becalm.errors import BadInput, OutOfMemory, Unsupported
@@ -94,7 +94,7 @@ class Matrix:
         data = [(k, d.astype("<c16").tobytes()) for k, d in every.items()]
         self._native = _native.CkksMatrix(slots, data, baby)
         self._maps: dict[tuple[str, int], _native.CkksMap] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @property
     def slots(self) -> int:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn, overload
 
@@ -31,6 +30,7 @@ from becalm import _native, _progress, _values
 from becalm._arithmetic import Matrix, chebyshev, depth, dot, paired, sum_rotations
 from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
+from becalm._lock import Lock
 from becalm._plan import (
     AS_MADE,
     KINDS,
@@ -83,7 +83,7 @@ class Server:
         self._plan = plan
         self._matrices = matrices
         self._keys = keys
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
 
     @property
@@ -366,6 +366,22 @@ class Keys(NamedTuple):
     secret: SecretKey
     #: Computes; holds no secret.
     server: Server
+
+    def save(
+        self,
+        secret: str | os.PathLike[str],
+        server: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+    ) -> None:
+        """Writes the secret key and the server's keys to files: both or none.
+
+        Processes that write the same two paths wait for each other, so the two files always fit
+        each other. Files that exist are refused unless `overwrite`.
+        """
+        paths = (_values.path("save", secret), _values.path("save", server))
+        keys, note = self.server._keys, self.server._plan.note()
+        self.secret._native.save_with(keys, paths, note, bool(overwrite))
 
 
 def price(

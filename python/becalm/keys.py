@@ -31,6 +31,23 @@ class Keys(NamedTuple):
     #: Bootstraps; holds no secret.
     server: Server
 
+    def save(
+        self,
+        secret: str | os.PathLike[str],
+        server: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+    ) -> None:
+        """Writes both keys to files, for `becalm.load`: both or none.
+
+        Processes that write the same two paths wait for each other, so the two files always fit
+        each other. Files that exist are refused unless `overwrite`.
+
+            becalm.keygen().save("secret.becalm", "server.becalm")
+        """
+        paths = (_values.path("save", secret), _values.path("save", server))
+        self.secret._native.save_with(self.server._key, paths, bool(overwrite))
+
 
 class SecretKey:
     """The secret key of one user: encrypts and decrypts.

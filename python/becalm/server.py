@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from becalm import _native, _progress, _values
+from becalm._lock import Lock
 from becalm._native import Params
 from becalm._progress import Progress
 from becalm._values import TableSource
@@ -81,7 +81,7 @@ class Server:
         self._backend = machine_of(backend, device, key.params)
         self._threads = _values.count("server", "threads", threads)
         self._evaluator: _native.Evaluator | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._seconds_each: float | None = None
 
     @property

@@ -160,10 +160,12 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     // Before the large key: a wrong matrix is refused at once.
     let between = slot_keys(args, &secret)?;
     let keys = crate::run::keygen(&secret)?;
-    // The secret last: if the larger file cannot be written, no key lies about.
-    between.iter().try_for_each(|(path, key)| key.save(path))?;
-    keys.save(&args.evaluation)?;
-    secret.save(&args.secret)?;
+    // All of them or none, whoever else writes keys there: the secret first, for the others are made from it.
+    let mut parts = vec![secret.part(&args.secret)?, keys.part(&args.evaluation)?];
+    for (path, key) in &between {
+        parts.push(key.part(path)?);
+    }
+    file::replace_all(parts, args.force)?;
     if args.json {
         return report::json(&json!({
             "params": params.name, "key": secret.id().to_string(), "secret": args.secret,

@@ -78,6 +78,7 @@ where
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
     };
+    report::outlive_large_files();
     report::listen();
     let flag = if let Verb::Bench(_) = cli.verb { gpu::FLAG } else { "--backend cpu" };
     let done = match cli.verb {

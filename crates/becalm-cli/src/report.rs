@@ -133,6 +133,18 @@ pub fn follow(bar: &ProgressBar) -> impl FnMut(usize, usize) -> ControlFlow<()> 
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
+/// A file that grows beyond the limit of the shell (`ulimit -f`) becomes an error of its write, not the end of the process.
+#[cfg(unix)]
+pub fn outlive_large_files() {
+    use signal_hook::{consts::SIGXFSZ, flag};
+    // The flag is nobody's: that there is a handler is what counts. Without one the process ends as it did.
+    let _ = flag::register(SIGXFSZ, Default::default());
+}
+
+/// Other systems have no such limit.
+#[cfg(not(unix))]
+pub fn outlive_large_files() {}
+
 /// From now on Ctrl-C asks the work to stop where nothing is lost, and a second one ends the process at once.
 pub fn listen() {
     // A second call in one process finds the handler in place.

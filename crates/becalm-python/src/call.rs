@@ -1,11 +1,11 @@
 //! How calls cross the boundary: errors become exceptions, panics too, and long work is watched by the calling thread.
 
+use becalm::math::threads::working;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::any::Any;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub fn detached<T: Send>(
     py: Python<'_>,
     call: impl FnOnce() -> becalm::Result<T> + Send,
 ) -> PyResult<T> {
-    guarded(|| py.detach(call).map_err(raise))
+    guarded(|| py.detach(|| working("becalm", call)).map_err(raise))
 }
 
 /// What the worker and the thread that watches it share.
@@ -128,7 +128,6 @@ pub fn supervised<T: Send>(
     progress: Option<Py<PyAny>>,
     work: impl FnOnce(&Watch) -> becalm::Result<T> + Send,
 ) -> PyResult<T> {
-    require_own_process()?;
     let (watch, progress) = (Watch::default(), progress.as_ref());
     let (watch, mut raised) = (&watch, None);
     let outcome = py.detach(|| {
@@ -136,7 +135,8 @@ pub fn supervised<T: Send>(
             let (send, receive) = channel();
             let run = move || {
                 // The receiver waits until something is sent, so sending cannot fail.
-                let _ = send.send(catch_unwind(AssertUnwindSafe(|| work(watch))));
+                let _ =
+                    send.send(catch_unwind(AssertUnwindSafe(|| working("becalm", || work(watch)))));
             };
             let worker = std::thread::Builder::new().name("becalm".into());
             if let Err(e) = worker.spawn_scoped(scope, run) {
@@ -164,21 +164,4 @@ pub fn supervised<T: Send>(
     let value = outcome.map_err(defect)?.map_err(raise)?;
     watch.serve(py, progress)?;
     Ok(value)
-}
-
-/// Refuses to compute in a forked child: the threads of its parent's pool do not exist there, and it would wait for them
-/// for ever.
-fn require_own_process() -> PyResult<()> {
-    static OWNER: OnceLock<u32> = OnceLock::new();
-    let me = std::process::id();
-    if *OWNER.get_or_init(|| me) == me {
-        return Ok(());
-    }
-    Err(exception(
-        "Unsupported",
-        "becalm",
-        "the process that first used it",
-        "a forked child",
-        "start workers with multiprocessing's \"spawn\" method and load the keys there",
-    ))
 }

@@ -2,13 +2,14 @@
 //!
 //! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
-use crate::call::{guarded, raise, supervised};
+use crate::call::{Watched, detached, guarded, raise, supervised};
 use crate::ciphertext::trust;
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_session::{CkksProgram, CkksSession};
 use crate::keys::CkksNeeds;
 use becalm::backend::{Cpu, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::cipher::file::{Output, Part, replace_all};
 use becalm::cipher::{KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
@@ -17,6 +18,7 @@ use becalm::params::{CkksParams, Kind};
 use becalm::{Error, Result, cipher};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,10 +41,7 @@ pub(crate) fn brief<T: Send>(
     on: &Shared,
     work: impl FnOnce(&Context) -> Result<T> + Send,
 ) -> PyResult<T> {
-    guarded(|| {
-        let work = || or_refused("becalm", || work(&on.context));
-        py.detach(|| on.cpu.install(work)).map_err(raise)
-    })
+    detached(py, || on.cpu.install(|| or_refused("becalm", || work(&on.context))))
 }
 
 pub(crate) fn values(bytes: &[u8]) -> Vec<Complex> {
@@ -310,6 +309,26 @@ impl CkksSecretKey {
         Ok(bytes_of(py, &shared))
     }
 
+    /// Writes this key and evaluation keys made from it, with a note: both files or none.
+    fn save_with(
+        &self,
+        py: Python<'_>,
+        keys: &CkksKeys,
+        paths: (PathBuf, PathBuf),
+        note: &str,
+        overwrite: bool,
+    ) -> PyResult<()> {
+        let context = &self.0.context;
+        supervised(py, None, |watch| {
+            let secret = context.secret_key_part(&self.1, paths.0)?;
+            let write = |file: &mut Output| {
+                context.write_noted_keys(&keys.1, note, BufWriter::new(Watched(file, watch)))
+            };
+            let parts = vec![secret, Part::new(paths.1, false, write)];
+            self.0.cpu.install(|| replace_all(parts, overwrite))
+        })
+    }
+
     /// Makes a key with which anyone encrypts.
     fn public_key(&self, py: Python<'_>) -> PyResult<CkksPublicKey> {
         let key = brief(py, &self.0, |c| c.public_key(&self.1))?;
@@ -483,15 +502,14 @@ impl CkksCiphertext {
     }
 
     /// Bits that can be shared of values within `bound` when so many decryptions are shared in all.
-    fn bits_to_share(&self, queries: u64, bound: f64) -> PyResult<f64> {
-        let bits = |x: &Rlwe| self.0.context.bits_to_share(x, queries, bound);
-        guarded(|| self.open().and_then(|x| bits(&x)).map_err(raise))
+    fn bits_to_share(&self, py: Python<'_>, queries: u64, bound: f64) -> PyResult<f64> {
+        brief(py, &self.0, |c| c.bits_to_share(&*self.open()?, queries, bound))
     }
 
     /// The largest absolute value of a slot that its level has room for.
     #[getter]
-    fn largest(&self) -> PyResult<f64> {
-        guarded(|| self.open().map(|x| self.0.context.largest(&x)).map_err(raise))
+    fn largest(&self, py: Python<'_>) -> PyResult<f64> {
+        brief(py, &self.0, |c| Ok(c.largest(&*self.open()?)))
     }
 
     /// The same ciphertext, computed with by the threads of another context of its set.

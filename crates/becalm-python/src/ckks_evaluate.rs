@@ -4,14 +4,13 @@ use crate::call::{Watched, detached, guarded, raise, supervised};
 use crate::ckks::{CkksCiphertext, CkksContext, Shared, brief, bytes_of, form_named, values};
 use crate::ckks_session::CkksProgram;
 use becalm::backend::Shares;
-use becalm::cipher::file::replace;
+use becalm::cipher::file::{Output, replace};
 use becalm::ckks::{Chebyshev, Context, Evaluator, LinearMap, Matrix, Plain};
 use becalm::math::buffer::or_refused;
 use becalm::{Error, Result, cipher};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -182,7 +181,7 @@ impl CkksKeys {
     #[pyo3(signature = (path, note=""))]
     fn save(&self, py: Python<'_>, path: PathBuf, note: &str) -> PyResult<()> {
         supervised(py, None, |watch| {
-            let write = |file: &mut File| {
+            let write = |file: &mut Output| {
                 let out = BufWriter::new(Watched(file, watch));
                 self.0.context.write_noted_keys(&self.1, note, out)
             };

@@ -98,6 +98,20 @@ impl SecretKey {
         detached(py, || self.0.save(&path))
     }
 
+    /// Writes this key and an evaluation key made from it: both files or none.
+    fn save_with(
+        &self,
+        py: Python<'_>,
+        key: &EvaluationKey,
+        paths: (PathBuf, PathBuf),
+        overwrite: bool,
+    ) -> PyResult<()> {
+        detached(py, || {
+            let parts = vec![self.0.part(paths.0)?, key.0.part(paths.1)?];
+            file::replace_all(parts, overwrite)
+        })
+    }
+
     /// Reads a file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf, allow_insecure: bool) -> PyResult<Self> {

@@ -164,6 +164,24 @@ fn no_arrow_runs_back() {
     assert!(wrong.is_empty(), "arrows that run back:\n{}", wrong.join("\n"));
 }
 
+/// A parallel loop that begins anywhere else waits for ever in a forked child, and so does a pool.
+#[test]
+fn parallel_loops_begin_in_one_place() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let all = ["becalm", "becalm-cli", "becalm-cuda", "becalm-python"];
+    let files: Vec<_> =
+        all.iter().flat_map(|name| source::files(&crates.join(name).join("src"))).collect();
+    let naming = files.iter().filter(|file| {
+        let text = std::fs::read_to_string(file).expect("a readable source");
+        // Tests below the code may name it.
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_string();
+        source::tokens(&code).iter().any(|t| t.text == "rayon")
+    });
+    let found: Vec<String> =
+        naming.filter_map(|f| f.file_name()?.to_str().map(String::from)).collect();
+    assert_eq!(found, ["parallel.rs", "threads.rs"], "use `math::parallel` instead of rayon");
+}
+
 #[test]
 fn a_planted_back_arrow_is_found() {
     let exports =

@@ -133,6 +133,10 @@ impl Session for AutoSession {
         self.session.remark()
     }
 
+    fn survives_fork(&self) -> bool {
+        self.session.survives_fork()
+    }
+
     fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
         let refused = match self.session.load(program.clone(), walk.clone(), lanes) {
             Err(e @ Error::Memory(_)) => e,

@@ -10,6 +10,7 @@ use super::ckks_work::Run;
 use crate::cipher::{CkksKeys, Purpose, Rlwe};
 use crate::ckks::{Context, Evaluator, LinearMap};
 use crate::math::buffer::{or_refused, require_free};
+use crate::math::threads;
 use crate::params::CkksParams;
 use crate::program::Reg;
 use crate::program::ckks::{CkksOp, CkksProgram, MapSpec, RlweInfo};
@@ -212,7 +213,7 @@ impl<'a> CkksSession<'a> {
         };
         let encoded: Vec<usize> =
             self.program.maps().iter().zip(self.maps.iter()).map(size).collect();
-        let (program, threads) = (self.program, rayon::current_num_threads());
+        let (program, threads) = (self.program, threads::current());
         Run { context, program, keys, encoded: &encoded, threads }.bytes()
     }
 

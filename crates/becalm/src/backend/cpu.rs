@@ -10,12 +10,13 @@ use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::bootstrap::tfhe::extended::load_table;
 use crate::cipher::{Ciphertext, EvaluationKey, KeyRole};
 use crate::math::buffer::available_memory;
+use crate::math::parallel::*;
 use crate::math::simd::Level;
+use crate::math::threads::{self, Threads};
 use crate::params::TfheParams;
 use crate::program::{Need, Op, Program, Reg, TableRef, Walk, WaveKind};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ const MAX_THREADS: usize = 1024;
 /// The processor that the program runs on.
 #[derive(Clone)]
 pub struct Cpu {
-    pool: Arc<rayon::ThreadPool>,
+    pool: Arc<Threads>,
     level: Level,
 }
 
@@ -62,15 +63,7 @@ impl Cpu {
             let wanted = format!("at most {MAX_THREADS} threads");
             return Err(Error::bad_input("cpu", wanted, threads.to_string(), "0 means all cores"));
         }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| {
-            Error::memory(
-                "cpu",
-                format!("{threads} threads"),
-                e.to_string(),
-                "ask for fewer threads",
-            )
-        })?;
-        Ok(Cpu { pool: Arc::new(pool), level })
+        Ok(Cpu { pool: Arc::new(Threads::new(threads)?), level })
     }
 
     /// Runs work, key generation for example, on this backend's threads instead of all.
@@ -81,7 +74,7 @@ impl Cpu {
 
 impl Backend for Cpu {
     fn info(&self) -> Info {
-        let threads = self.pool.current_num_threads();
+        let threads = self.pool.count();
         Info {
             name: "cpu",
             description: format!("{}, {threads} threads", self.level.name()),
@@ -129,7 +122,7 @@ impl Backend for Cpu {
 }
 
 struct CpuSession {
-    pool: Arc<rayon::ThreadPool>,
+    pool: Arc<Threads>,
     params: Arc<TfheParams>,
     bootstrap: Option<BootstrapKey>,
     key_switch: Option<KeySwitchKey>,
@@ -308,7 +301,7 @@ fn items<'a>(ops: &[&'a Op], lanes: usize) -> Vec<Item<'a>> {
 
 /// Tiles of at most `best` that give every thread work.
 fn tile_size(items: usize, best: usize) -> usize {
-    items.div_ceil(rayon::current_num_threads()).clamp(1, best.max(1))
+    items.div_ceil(threads::current()).clamp(1, best.max(1))
 }
 
 fn registers(registers: &mut Option<Registers>) -> Result<&mut Registers> {

@@ -34,6 +34,8 @@ pub struct Evaluator {
     /// What is public of the private maps between slots.
     maps: Vec<RowSums>,
     session: Mutex<Box<dyn Session>>,
+    /// The process that opened it.
+    home: u32,
 }
 
 impl Evaluator {
@@ -63,7 +65,8 @@ impl Evaluator {
         let info = session.info().unwrap_or_else(|| backend.info());
         let machine = Mutex::new((info, session.fallback()));
         let (params, session) = (keys.params.clone(), Mutex::new(session));
-        Ok(Evaluator { params, key: keys.id, machine, needs: needs.clone(), maps, session })
+        let (needs, home) = (needs.clone(), std::process::id());
+        Ok(Evaluator { params, key: keys.id, machine, needs, maps, session, home })
     }
 
     /// The parameter set.
@@ -116,7 +119,7 @@ impl Evaluator {
         let steps = lanes.div_ceil(chunk.max(1)) * walk.waves.len();
         let mut done = 0;
         // A panic inside a session leaves nothing that a fresh `load` does not reset.
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = self.session()?;
         for from in (0..lanes).step_by(chunk.max(1)) {
             let to = lanes.min(from + chunk);
             let loaded = session.load(program.clone(), walk.clone(), to - from)?;
@@ -152,6 +155,18 @@ impl Evaluator {
                 Ok(Lwe { independent: *alone, ..batch })
             })
             .collect()
+    }
+
+    /// The machine's side, refused in a forked child if it does not compute there.
+    fn session(&self) -> Result<MutexGuard<'_, Box<dyn Session>>> {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.home == std::process::id() || session.survives_fork() {
+            return Ok(session);
+        }
+        let (wanted, got) = ("the process that opened the keys on the GPU", "a forked child");
+        let remedy =
+            "start workers with multiprocessing's \"spawn\" method and load the keys there";
+        Err(Error::unsupported("evaluate", wanted, got, remedy))
     }
 
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.

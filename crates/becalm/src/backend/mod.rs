@@ -101,6 +101,10 @@ pub trait Session: Send {
     fn remark(&self) -> Option<String> {
         None
     }
+    /// Whether a forked child of the process that opened it can compute with it; with a GPU it cannot.
+    fn survives_fork(&self) -> bool {
+        true
+    }
     /// Reserves registers for `lanes` ciphertexts each; what was loaded before is gone.
     ///
     /// # Errors

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::io;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
@@ -244,7 +244,9 @@ pub(crate) enum Packed {
 
 /// A file of keys that stays open, and its length and time of change when its digest was checked.
 pub(crate) struct KeyFile {
-    file: Mutex<File>,
+    file: File,
+    #[cfg(not(unix))]
+    turn: std::sync::Mutex<()>,
     state: (u64, SystemTime),
 }
 
@@ -252,7 +254,12 @@ impl KeyFile {
     /// To be called before the digest is checked.
     pub(crate) fn new(file: File) -> io::Result<KeyFile> {
         let state = KeyFile::state(&file)?;
-        Ok(KeyFile { file: Mutex::new(file), state })
+        Ok(KeyFile {
+            file,
+            #[cfg(not(unix))]
+            turn: std::sync::Mutex::default(),
+            state,
+        })
     }
 
     fn state(file: &File) -> io::Result<(u64, SystemTime)> {
@@ -262,13 +269,25 @@ impl KeyFile {
 
     /// Fills `bytes` from byte `at` on; an error if the file was written to since.
     pub(crate) fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(at))?;
-        file.read_exact(bytes)?;
-        if KeyFile::state(&file)? == self.state {
+        self.fill(at, bytes)?;
+        if KeyFile::state(&self.file)? == self.state {
             return Ok(());
         }
         Err(io::Error::other("a file that was changed since it was opened"))
+    }
+
+    /// At a place of its own: a place that the file remembers would be one for a forked child and its parent together.
+    #[cfg(unix)]
+    fn fill(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, bytes, at)
+    }
+
+    #[cfg(not(unix))]
+    fn fill(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        use std::io::{Read, Seek, SeekFrom};
+        let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        (&self.file).seek(SeekFrom::Start(at))?;
+        (&self.file).read_exact(bytes)
     }
 }
 

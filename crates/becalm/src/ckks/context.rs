@@ -12,11 +12,11 @@
 use crate::cipher::Purpose;
 use crate::math::buffer::require_memory_or;
 use crate::math::fft::Plan;
+use crate::math::parallel::*;
 use crate::math::rns::{Converter, Ring, TILE, Work, inverse, mul, nearest, width};
 use crate::math::simd::Level;
 use crate::params::CkksParams;
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -7,9 +7,9 @@ use super::Context;
 use super::context::Eighth;
 use crate::math::complex::Complex;
 use crate::math::fft::Plan;
+use crate::math::parallel::*;
 use crate::math::rns::{Ring, Scratch, TILE, centred, mul, pow};
 use crate::{Error, Result};
-use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 /// `x` modulo p, nearest to zero, for an integer `x` of any size.

@@ -7,12 +7,12 @@ use super::encode::MESSAGE_BITS;
 use crate::cipher::{CkksPublicKey, CkksSecretKey, KeyId, Rlwe};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
+use crate::math::parallel::*;
 use crate::math::random::{Domain, NoiseStream, SecretSeed};
 use crate::math::rns::Scratch;
 use crate::math::sampling;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
-use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 impl Context {

@@ -6,14 +6,16 @@
 
 use super::Context;
 use crate::cipher::file::{
-    Data, Draft, Dtype, Header, Kind, Reader, Trust, bad, hex, read_file, require_limit,
+    Data, Draft, Dtype, Header, Kind, Output, Part, Reader, Trust, bad, hex, read_file,
+    require_limit, write_error,
 };
 use crate::cipher::{CkksPublicKey, CkksSecretKey, KeyId, PackedRlwe, Rlwe};
 use crate::math::buffer::or_refused;
+use crate::math::parallel::*;
 use crate::math::rns::Scratch;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
-use rayon::prelude::*;
+use std::io::Write;
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -82,6 +84,22 @@ impl Context {
     pub fn save_secret_key(&self, secret: &CkksSecretKey, path: impl AsRef<Path>) -> Result<()> {
         let digits = self.digits_of(secret)?;
         self.secret_draft(secret, &digits)?.save(path.as_ref(), true)
+    }
+
+    /// The file that [`Context::save_secret_key`] writes, to be put in place with that of the keys made from it
+    /// ([`replace_all`](crate::cipher::file::replace_all)).
+    ///
+    /// # Errors
+    /// `WrongParams` for a key of another set.
+    pub fn secret_key_part(
+        &self,
+        secret: &CkksSecretKey,
+        path: impl AsRef<Path>,
+    ) -> Result<Part<'static>> {
+        let (bytes, path) = (self.secret_key_to_bytes(secret)?, path.as_ref().to_path_buf());
+        let to = path.clone();
+        let write = move |out: &mut Output| out.write_all(&bytes).map_err(|e| write_error(&to, &e));
+        Ok(Part::new(path, true, write))
     }
 
     /// A secret key from a file in memory.
@@ -219,7 +237,7 @@ impl Context {
     }
 
     /// A polynomial at a level of these words from its bytes, which are as many.
-    fn unpacked(&self, words: &[usize], bytes: &[u8]) -> Result<Scratch> {
+    pub(super) fn unpacked(&self, words: &[usize], bytes: &[u8]) -> Result<Scratch> {
         let n = self.params().degree();
         let mut part = self.ring().scratch(words.len() * n);
         let (mut pieces, mut rest) = (vec![], bytes);

@@ -10,8 +10,8 @@
 
 use super::Context;
 use crate::cipher::{Packed, StoredKey, SwitchKey};
+use crate::math::parallel::*;
 use crate::math::rns::{Converter, First, Prepared, Scratch, Uniform, centred};
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 

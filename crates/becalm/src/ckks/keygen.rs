@@ -5,12 +5,12 @@ use crate::cipher::{
     CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyForm, KeyId, Purpose, SwitchKey,
 };
 use crate::math::buffer::require_memory_or;
+use crate::math::parallel::*;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::rns::{Scratch, Uniform, centred, mul};
 use crate::math::sampling;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use zeroize::Zeroizing;

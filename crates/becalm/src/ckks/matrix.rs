@@ -1,7 +1,7 @@
 //! Linear maps in the clear, by their diagonals, and how their rotations are cut into steps ([`linear`](super::linear)).
 
 use crate::math::complex::Complex;
-use rayon::prelude::*;
+use crate::math::parallel::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A linear map of n slots by its diagonals: `y_a = Σ_k diagonal_k[a]·x_(a+k)`.

@@ -9,9 +9,9 @@ use super::sum::Sum;
 use crate::cipher::Rlwe;
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
+use crate::math::parallel::*;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// A vector of numbers in the clear, encoded at a level.

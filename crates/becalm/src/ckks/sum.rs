@@ -6,9 +6,9 @@ use super::key_switch::KeyInUse;
 use super::{Context, Evaluator};
 use crate::cipher::{Purpose, Rlwe};
 use crate::math::buffer::or_refused;
+use crate::math::parallel::*;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
-use rayon::prelude::*;
 
 /// Terms at one level and scale, before relinearization and rescaling.
 pub(crate) struct Sum {

@@ -324,15 +324,34 @@ fn keys_stay_packed_in_memory() {
         context.write_keys(&packed, &mut again).unwrap();
         assert!(again == bytes, "written as it was");
     }
-    // A residue of all ones is not below its prime; the digest of the file is right.
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// A residue of all ones is not below its prime. Whoever writes it can write the digest too: it is refused in every form, and
+/// where keys stay in their file, before anything is computed with it.
+#[test]
+fn residues_that_are_not_reduced_are_refused_in_every_form() {
+    let World { context, keys, .. } = &*WORLD;
+    let path = std::env::temp_dir().join(format!("becalm-test-reduced-{}", std::process::id()));
+    let mut bytes = vec![];
+    context.write_keys(keys, &mut bytes).unwrap();
     let end = bytes.len() - 32;
-    bytes[end - 16..end].fill(255);
-    let digest = *blake3::hash(&bytes[..end]).as_bytes();
-    bytes[end..].copy_from_slice(&digest);
-    std::fs::write(&path, &bytes).unwrap();
-    for form in [KeyForm::Packed, KeyForm::Seeded] {
-        let says = read(form).err().unwrap().to_string();
-        assert!(says.contains("not reduced"), "{says}");
+    for eighth in 1..=8 {
+        let mut bytes = bytes.clone();
+        let at = end * eighth / 8;
+        bytes[at - 16..at].fill(255);
+        let digest = *blake3::hash(&bytes[..end]).as_bytes();
+        bytes[end..].copy_from_slice(&digest);
+        std::fs::write(&path, &bytes).unwrap();
+        let forms = [KeyForm::Ready, KeyForm::Packed, KeyForm::Seeded];
+        let read = forms.map(|form| context.load_keys_with(&path, form, |_, _| true));
+        let others = [context.open_keys(&path), context.read_keys(&bytes[..])];
+        for (i, found) in read.into_iter().chain(others).enumerate() {
+            let error =
+                found.err().unwrap_or_else(|| panic!("eighth {eighth}: reader {i} took it"));
+            assert_eq!(error.kind(), "bad_file");
+            assert!(error.to_string().contains("not reduced"), "{error}");
+        }
     }
     std::fs::remove_file(&path).unwrap();
 }

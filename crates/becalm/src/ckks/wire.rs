@@ -11,12 +11,12 @@ use super::{Context, Needs};
 use crate::cipher::{
     CkksKeys, Held, KeyFile, KeyForm, KeyId, Packed, Purpose, StoredKey, SwitchKey,
 };
-use crate::math::buffer::require_memory;
+use crate::math::buffer::{or_refused, require_memory};
+use crate::math::parallel::*;
 use crate::math::random::PublicSeed;
 use crate::math::rns::{Scratch, width};
 use crate::params::CkksParams;
 use crate::{Error, Result};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -341,9 +341,12 @@ impl Context {
             let bodies = Packed::File(file.clone(), at);
             let key = StoredKey { level, special, seed, bodies, masks: None };
             switches.insert((purpose, tier), Held::Stored(Arc::new(key)));
+            let words = self.words_of(level, special);
             row.resize(self.row_bytes(level, special).0, 0);
             for _ in self.digits(level) {
                 input.take(&mut row)?;
+                // Looked at here, used later: only whether they are reduced counts.
+                or_refused("read keys", || self.unpacked(&words, &row).map(drop))?;
                 at += row.len() as u64;
             }
         }

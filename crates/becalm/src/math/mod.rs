@@ -7,10 +7,12 @@ pub mod fft;
 pub mod gadget;
 pub mod modulus;
 pub mod ntt;
+pub(crate) mod parallel;
 pub mod random;
 pub(crate) mod rns;
 pub mod sampling;
 pub mod simd;
 pub mod statistics;
+pub mod threads;
 
 pub use modulus::Modulus;

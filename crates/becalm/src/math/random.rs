@@ -193,8 +193,8 @@ impl<Kind> Drop for Stream<Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::math::parallel::*;
     use proptest::prelude::*;
-    use rayon::prelude::*;
     use std::collections::HashSet;
 
     const SEED: PublicSeed = PublicSeed([7; 32]);

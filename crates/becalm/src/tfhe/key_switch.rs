@@ -16,13 +16,13 @@ mod layout;
 use crate::math::Modulus;
 use crate::math::buffer::Buffer;
 use crate::math::gadget::Gadget;
+use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::params::TfheParams;
 use crate::{Error, Result};
 use digits::Digits;
 use kernel::Path;
 use layout::{GRAIN, Layout};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Ciphertexts per reading of the key: as many as keep their sums in the second-level cache.

@@ -8,12 +8,12 @@
 
 use super::noise::{self, NoiseReport};
 use crate::math::Modulus;
+use crate::math::parallel::*;
 use crate::params::{
     Gadget, Kind, ModulusSwitch, Noise, Order, Rotation, TfheParams, rounding_law,
 };
 use crate::security::{self, Attack, Instance, Search, Secret, estimate};
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 

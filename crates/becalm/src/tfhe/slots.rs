@@ -5,10 +5,10 @@ use super::key_switch::KeySwitchShape;
 use crate::cipher::{RowSums, SecretKey, SlotKey, SlotKeyKind, Words, slot_gadget};
 use crate::math::Modulus;
 use crate::math::buffer::zeroed;
+use crate::math::parallel::*;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::uniform;
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 

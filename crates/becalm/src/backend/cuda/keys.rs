@@ -7,13 +7,13 @@ use super::memory::Block;
 use super::plan::bundle_bytes;
 use super::{KeyMemory, launch, refused};
 use crate::cipher::EvaluationKey;
+use crate::math::parallel::*;
 use crate::params::TfheParams;
 use crate::program::Need;
 use crate::tfhe::key_switch::KeySwitchShape;
 use crate::{Error, Result};
 use becalm_cuda::launch::{KeySwitch, Launch};
 use becalm_cuda::{Argument, Device, Ring};
-use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

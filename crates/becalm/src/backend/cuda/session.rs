@@ -11,12 +11,12 @@ use super::{launch, no_kernel, refused};
 use crate::backend::registers::{check_read, check_write};
 use crate::backend::{Info, Loaded, Session};
 use crate::cipher::Ciphertext;
+use crate::math::parallel::*;
 use crate::params::{ModulusSwitch, TfheParams};
 use crate::program::{Need, Program, Reg, Walk, WaveKind};
 use crate::{Error, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Ring};
-use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,6 +86,11 @@ struct Scratch {
 impl Session for CudaSession {
     fn info(&self) -> Option<Info> {
         Some(self.info.clone())
+    }
+
+    /// The driver's state does not pass to a child.
+    fn survives_fork(&self) -> bool {
+        false
     }
 
     fn remark(&self) -> Option<String> {

@@ -18,11 +18,11 @@ use super::extended::{Move, Source, origin};
 use crate::math::buffer::Buffer;
 use crate::math::fft::Plan;
 use crate::math::gadget::Gadget;
+use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::{Error, Result};
 use bundle::Groups;
 use kernel::Layout;
-use rayon::prelude::*;
 
 /// One ciphertext of a tile.
 pub struct Job<'a> {

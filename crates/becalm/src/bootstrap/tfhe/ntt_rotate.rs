@@ -16,9 +16,9 @@ use crate::math::buffer::Buffer;
 use crate::math::gadget::Gadget;
 use crate::math::gadget::{round, take_digit};
 use crate::math::ntt::NttPlan;
+use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::collections::HashMap;
 
 const P: Modulus = Modulus::Goldilocks;

@@ -1,12 +1,11 @@
-//! The operating system's side: whole files read with a limit, and written all or not at all.
+//! The operating system's side: whole files read with a limit, and its refusals as errors.
 
 use super::bad_but;
 use super::header::{Header, LENGTH};
-use crate::math::random::PublicSeed;
 use crate::{Error, Result};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use zeroize::Zeroizing;
 
 /// A refusal of the operating system.
@@ -15,7 +14,7 @@ pub(super) fn io_error(op: &'static str, wanted: impl Into<String>, e: &io::Erro
         op,
         wanted,
         e.to_string(),
-        "check that the path exists, what may be read and written there, and the free space",
+        "check that the path exists, what may be read and written there, the free space, and the limit of file sizes (ulimit -f)",
     )
 }
 
@@ -109,69 +108,7 @@ pub(crate) fn require_limit(total: u64, limit: u64) -> Result<()> {
     ))
 }
 
-/// A file that is removed unless it got its name.
-struct Unfinished(PathBuf);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // Nothing can be done if it cannot be removed, and most often it was renamed.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 /// That a file cannot be written.
 pub(crate) fn write_error(path: &Path, e: &io::Error) -> Error {
     io_error("save", format!("to write {}", path.display()), e)
-}
-
-/// Puts a new file at `path` in one step: who reads the path finds the old file or the new one, never a part. A private one
-/// can be read by its owner only.
-///
-/// # Errors
-/// Those of `write`; [`Error::Io`] for what the operating system refuses, and for a device, a pipe or a socket at `path`.
-pub fn replace<E: From<Error>>(
-    path: &Path,
-    private: bool,
-    write: impl FnOnce(&mut File) -> std::result::Result<(), E>,
-) -> std::result::Result<(), E> {
-    let refused = |e| write_error(path, &e);
-    if path.file_name().is_none() {
-        return Err(refused(io::ErrorKind::InvalidFilename.into()).into());
-    }
-    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        // The name is given to another file: of a device nothing would be left.
-        let wanted = format!("{} to be a file or a new name", path.display());
-        let got = "a device, a pipe or a socket";
-        return Err(Error::io("save", wanted, got, "save under the name of a file").into());
-    }
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let tag = super::hex(&PublicSeed::from_system()?.0[..8]);
-    let draft = folder.join(format!(".becalm-{tag}.tmp"));
-    let mut file = create(&draft, private).map_err(refused)?;
-    let draft = Unfinished(draft);
-    write(&mut file)?;
-    file.sync_all().map_err(refused)?;
-    drop(file);
-    fs::rename(&draft.0, path).map_err(refused)?;
-    // The name itself survives a power cut only once the folder is written; some file systems cannot be asked to.
-    #[cfg(unix)]
-    let _ = File::open(folder).and_then(|f| f.sync_all());
-    Ok(())
-}
-
-/// A new file, never one that is there; a private one is its owner's alone from the first moment.
-fn create(path: &Path, private: bool) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    if private {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    #[cfg(not(unix))]
-    let _ = private;
-    options.open(path)
 }

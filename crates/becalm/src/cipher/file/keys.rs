@@ -3,7 +3,7 @@
 use super::header::key_text;
 use super::read::Reader;
 use super::write::{Data, Draft};
-use super::{Dtype, Header, Kind, Trust, bad, disk, map};
+use super::{Dtype, Header, Kind, Part, Trust, bad, disk, map};
 use crate::Result;
 use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words, check_structure};
 use crate::math::random::PublicSeed;
@@ -27,6 +27,15 @@ impl SecretKey {
     /// [`Error::Io`](crate::Error::Io); then there is no new file and an old one is as it was.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.draft()?.save(path.as_ref(), true)
+    }
+
+    /// The file that [`SecretKey::save`] writes, to be put in place with those of the keys made from it
+    /// ([`replace_all`](super::replace_all)).
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`](crate::Error::WrongParams) for a set that could not be read again.
+    pub fn part(&self, path: impl AsRef<Path>) -> Result<Part<'_>> {
+        Ok(self.draft()?.part(path.as_ref(), true))
     }
 
     /// A key from a file in memory.
@@ -93,6 +102,15 @@ impl EvaluationKey {
     /// [`Error::Io`](crate::Error::Io); then there is no new file and an old one is as it was.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.draft()?.save(path.as_ref(), false)
+    }
+
+    /// The file that [`EvaluationKey::save`] writes, to be put in place with that of its secret key
+    /// ([`replace_all`](super::replace_all)).
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`](crate::Error::WrongParams) for a set that could not be read again.
+    pub fn part(&self, path: impl AsRef<Path>) -> Result<Part<'_>> {
+        Ok(self.draft()?.part(path.as_ref(), false))
     }
 
     /// A key from a file in memory, copied.

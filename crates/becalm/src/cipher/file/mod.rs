@@ -11,17 +11,16 @@ mod header;
 mod inspect;
 mod keys;
 mod map;
+mod place;
 mod read;
 mod slot_keys;
 mod write;
 
 pub(crate) use ciphertexts::Seeded;
-pub use disk::replace;
-#[cfg(feature = "cuda")]
-pub(crate) use disk::write_error;
-pub(crate) use disk::{read_file, read_header, require_limit};
+pub(crate) use disk::{read_file, read_header, require_limit, write_error};
 pub(crate) use header::{Dtype, Header};
 pub use inspect::{Description, TensorShape, inspect};
+pub use place::{Output, Part, replace, replace_all};
 pub(crate) use read::Reader;
 pub(crate) use write::{Data, Draft};
 

@@ -3,7 +3,7 @@
 use super::header::key_text;
 use super::read::Reader;
 use super::write::{Data, Draft};
-use super::{Dtype, Header, Kind, Trust, bad, disk};
+use super::{Dtype, Header, Kind, Part, Trust, bad, disk};
 use crate::cipher::{RowSums, SlotKey, SlotKeyKind, Words, slot_gadget};
 use crate::math::random::PublicSeed;
 use crate::params::TfheParams;
@@ -26,6 +26,15 @@ impl SlotKey {
     /// [`Error::Io`]; then there is no new file and an old one is as it was.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.draft()?.save(path.as_ref(), false)
+    }
+
+    /// The file that [`SlotKey::save`] writes, to be put in place with that of its secret key
+    /// ([`replace_all`](super::replace_all)).
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`] for a set that could not be read again.
+    pub fn part(&self, path: impl AsRef<Path>) -> Result<Part<'_>> {
+        Ok(self.draft()?.part(path.as_ref(), false))
     }
 
     /// A key from a file in memory.

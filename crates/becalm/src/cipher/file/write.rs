@@ -1,6 +1,7 @@
 //! Writing a file: metadata and tensors, hashed in one pass and written in a second.
 
 use super::header::{Dtype, Header, Tensor, byte_length};
+use super::place::{self, Output, Part};
 use super::{Kind, VERSION, disk, hex};
 use crate::params::TfheParams;
 use crate::{Error, Result};
@@ -133,12 +134,20 @@ impl<'a> Draft<'a> {
 
     /// Writes the file at `path`: all of it or nothing. A private one can be read by its owner only.
     pub(crate) fn save(&self, path: &Path, private: bool) -> Result<()> {
+        place::replace(path, private, |file| self.write(path, file))
+    }
+
+    /// [`Draft::save`], to be done together with others.
+    pub(crate) fn part(self, path: &Path, private: bool) -> Part<'a> {
+        let to = path.to_path_buf();
+        Part::new(path, private, move |file| self.write(&to, file))
+    }
+
+    fn write(&self, path: &Path, file: &mut Output) -> Result<()> {
         let head = self.finish()?.encode()?;
-        disk::replace(path, private, |file| {
-            let mut tensors = self.tensors.values();
-            file.write_all(&head)
-                .and_then(|()| tensors.try_for_each(|data| data.each(|part| file.write_all(part))))
-                .map_err(|e| disk::write_error(path, &e))
-        })
+        let mut tensors = self.tensors.values();
+        file.write_all(&head)
+            .and_then(|()| tensors.try_for_each(|data| data.each(|part| file.write_all(part))))
+            .map_err(|e| disk::write_error(path, &e))
     }
 }

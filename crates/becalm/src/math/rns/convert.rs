@@ -7,8 +7,8 @@
 use super::eight::{Eight, leveled};
 use super::ntt::{Modulo, Word, centred};
 use super::{Ring, Scratch, prime};
+use crate::math::parallel::*;
 use crate::math::simd::{Level, prefetch};
-use rayon::prelude::*;
 
 /// Coefficients whose residues lie together: rows that are a power of two apart would push each other out of the cache.
 const CHUNK: usize = 256;

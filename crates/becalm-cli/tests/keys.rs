@@ -1,0 +1,91 @@
+//! Keys that several processes write at once, that do not fit the limit of a shell, or whose writer is killed.
+#![cfg(unix)]
+
+use becalm::cipher::file::{Trust, inspect};
+use becalm::cipher::{EvaluationKey, SecretKey};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+const KEYGEN: [&str; 5] = ["keygen", "--params", "toy_boolean", "--allow-insecure", "--force"];
+
+fn folder(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("becalm-keys-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn keygen(folder: &Path) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    command.current_dir(folder).args(KEYGEN).stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// Ids of the secret and of the evaluation key.
+fn ids(folder: &Path) -> [Option<String>; 2] {
+    let id = |name| inspect(folder.join(name)).ok().and_then(|f| f.key).map(|k| k.to_string());
+    ["secret.becalm", "evaluation.becalm"].map(id)
+}
+
+#[test]
+fn keys_made_at_once_fit() {
+    let folder = folder("at-once");
+    for _ in 0..6 {
+        let makers: Vec<Child> = (0..8).map(|_| keygen(&folder)).collect();
+        for mut maker in makers {
+            assert!(maker.wait().unwrap().success());
+        }
+        let [secret, evaluation] = ids(&folder);
+        assert!(secret.is_some());
+        assert_eq!(secret, evaluation);
+    }
+    let secret = SecretKey::load(folder.join("secret.becalm"), Trust::insecure()).unwrap();
+    let keys = EvaluationKey::load(folder.join("evaluation.becalm"), Trust::insecure()).unwrap();
+    assert_eq!(secret.id(), keys.key_id());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn keys_whose_makers_are_killed_fit() {
+    let folder = folder("killed");
+    assert!(keygen(&folder).wait().unwrap().success());
+    for round in 0..10 {
+        let mut makers: Vec<Child> = (0..8).map(|_| keygen(&folder)).collect();
+        std::thread::sleep(Duration::from_millis(5 * round));
+        makers.iter_mut().for_each(|m| m.kill().unwrap());
+        makers.iter_mut().for_each(|m| drop(m.wait().unwrap()));
+        let [secret, evaluation] = ids(&folder);
+        assert!(
+            secret.is_some() && (evaluation.is_none() || evaluation == secret),
+            "round {round}"
+        );
+    }
+    assert!(keygen(&folder).wait().unwrap().success());
+    let [secret, evaluation] = ids(&folder);
+    assert_eq!(secret, evaluation);
+    let left = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name());
+    let left: Vec<_> = left.filter(|n| n.to_string_lossy().ends_with(".tmp")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+fn limited(folder: &Path, line: &str) -> Output {
+    let command = format!("ulimit -f 8; exec \"$0\" {line}");
+    let mut shell = Command::new("sh");
+    shell.current_dir(folder).args(["-c", &command, env!("CARGO_BIN_EXE_becalm")]);
+    shell.output().unwrap()
+}
+
+/// Eight blocks: the shell's limit ends in an error that names it, not in a signal, and leaves no part of a file.
+#[test]
+fn a_limit_of_file_sizes_is_an_error() {
+    let folder = folder("limit");
+    let out = limited(&folder, &KEYGEN.join(" "));
+    let says = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(1), "{says}");
+    assert!(says.contains("input/output") && says.contains("ulimit -f"), "{says}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    // What the shell redirects is written by the command itself, outside of the library.
+    let out = limited(&folder, "params --json > sets.json");
+    assert!(out.status.code().is_some(), "ended by a signal: {:?}", out.status);
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,527 @@
+//! Puts files in place: each whole or not at all, several together, and nothing stays of a writer that was killed.
+//!
+//! A file is written without a name where the system can (Linux), else under a hidden name, `.becalm-….tmp`, and gets its name
+//! when it is on the disk. Its writer holds an advisory lock on it, so a hidden file that nobody holds is of a writer that is
+//! dead: the next one removes it. Files that belong together change their names one after another under a lock of their
+//! names, the companions out of the way first, so that at no moment two files lie there that do not fit.
+
+use super::disk::write_error;
+use super::hex;
+use crate::math::random::PublicSeed;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// How long a process leaves a folder alone that it has looked through.
+const SWEPT_FOR: Duration = Duration::from_secs(60);
+
+/// A file that is being written. A limit of the process (`ulimit -f`) is an error here, not the end of the process (`SIGXFSZ`).
+pub struct Output<'a> {
+    file: &'a File,
+    left: u64,
+}
+
+impl Output<'_> {
+    fn new(file: &File) -> Output<'_> {
+        #[cfg(unix)]
+        let left = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+        #[cfg(not(unix))]
+        let left = None;
+        Output { file, left: left.unwrap_or(u64::MAX) }
+    }
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
+        if most == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let written = (&mut &*self.file).write(&bytes[..most])?;
+        self.left -= written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One of the files that [`replace_all`] puts in place together.
+pub struct Part<'a> {
+    path: PathBuf,
+    private: bool,
+    write: Box<dyn FnOnce(&mut Output) -> Result<()> + Send + 'a>,
+}
+
+impl<'a> Part<'a> {
+    /// The file that `write` writes, for `path`; a private one can be read by its owner only.
+    pub fn new(
+        path: impl Into<PathBuf>,
+        private: bool,
+        write: impl FnOnce(&mut Output) -> Result<()> + Send + 'a,
+    ) -> Self {
+        Part { path: path.into(), private, write: Box::new(write) }
+    }
+}
+
+/// Puts a new file at `path` in one step: who reads the path finds the old file or the new one, never a part. A private one
+/// can be read by its owner only.
+///
+/// # Errors
+/// Those of `write`; [`Error::Io`] for what the operating system refuses, and for a device, a pipe or a socket at `path`.
+pub fn replace<E: From<Error>>(
+    path: &Path,
+    private: bool,
+    write: impl FnOnce(&mut Output) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut pending = Pending::new(path, private)?;
+    pending.fill(write)?;
+    Ok(pending.place()?)
+}
+
+/// Puts files in place that belong together, such as a secret key and the evaluation key made from it: all of them, or none
+/// if one cannot be written. Calls for the same paths wait for each other, in other processes too, so the files of one call
+/// stay together.
+///
+/// The first file is the one that cannot be made again. The old others are removed before it is replaced, so a process that is
+/// killed in between leaves the first, old or new, without others that do not fit. Without `overwrite` files that exist stay.
+///
+/// # Errors
+/// Those of the writers; [`Error::Io`] for what the operating system refuses and, without `overwrite`, for a file that exists;
+/// [`Error::BadInput`] for two files of one name.
+pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
+    let mut pending = vec![];
+    for part in parts {
+        let mut file = Pending::new(&part.path, part.private)?;
+        if !overwrite {
+            file.require_new()?;
+        }
+        file.fill(part.write)?;
+        pending.push(file);
+    }
+    let _turns = turns(&pending)?;
+    for file in &mut pending {
+        if !overwrite {
+            file.require_new()?;
+        }
+        if file.to.is_dir() {
+            return Err(write_error(&file.to, &io::ErrorKind::IsADirectory.into()));
+        }
+        if let Err(e) = file.name() {
+            return Err(write_error(&file.to, &e));
+        }
+    }
+    let mut pending = pending.into_iter();
+    let Some(first) = pending.next() else { return Ok(()) };
+    let others: Vec<Pending> = pending.collect();
+    let aside = others.iter().map(|file| Aside::new(file).map_err(|e| write_error(&file.to, &e)));
+    let mut aside = aside.collect::<Result<Vec<_>>>()?;
+    first.place()?;
+    // From here on the old ones fit nothing.
+    aside.iter_mut().flatten().for_each(|old| old.back = None);
+    others.into_iter().try_for_each(Pending::place)
+}
+
+/// A file that is removed unless it got its name.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Nothing can be done if it cannot be removed, and most often it was renamed.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A file that is not yet in its place. It goes when it is dropped before.
+struct Pending {
+    to: PathBuf,
+    folder: PathBuf,
+    private: bool,
+    /// Its hidden name, if it has one. Removed before the lock of the file goes.
+    hidden: Option<Unfinished>,
+    file: File,
+}
+
+impl Pending {
+    fn new(path: &Path, private: bool) -> Result<Pending> {
+        let refused = |e| write_error(path, &e);
+        if path.file_name().is_none() {
+            return Err(refused(io::ErrorKind::InvalidFilename.into()));
+        }
+        if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            // The name is given to another file: of a device nothing would be left.
+            let wanted = format!("{} to be a file or a new name", path.display());
+            let got = "a device, a pipe or a socket";
+            return Err(Error::io("save", wanted, got, "save under the name of a file"));
+        }
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        if private || due(&folder) {
+            sweep(&folder);
+        }
+        let (file, hidden) = match unnamed(&folder, private) {
+            Some(file) => (file, None),
+            None => named(&folder, private).map(|(f, name)| (f, Some(name))).map_err(refused)?,
+        };
+        Ok(Pending { to: path.to_path_buf(), folder, private, hidden, file })
+    }
+
+    fn require_new(&self) -> Result<()> {
+        if fs::symlink_metadata(&self.to).is_err() {
+            return Ok(());
+        }
+        let (wanted, got) = (format!("{} to be a new name", self.to.display()), "a file there");
+        Err(Error::io("save", wanted, got, "choose another name, or ask to overwrite it"))
+    }
+
+    /// Writes all of it to the disk.
+    fn fill<E: From<Error>>(
+        &mut self,
+        write: impl FnOnce(&mut Output) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        write(&mut Output::new(&self.file))?;
+        Ok(self.file.sync_all().map_err(|e| write_error(&self.to, &e))?)
+    }
+
+    /// Gives it a hidden name, if it has none.
+    fn name(&mut self) -> io::Result<&Path> {
+        let hidden = match self.hidden.take() {
+            Some(hidden) => hidden,
+            None => {
+                let name = hidden_name(&self.folder)?;
+                match link(&self.file, &name) {
+                    Ok(()) => Unfinished(name),
+                    Err(_) => self.copied()?,
+                }
+            }
+        };
+        Ok(&self.hidden.insert(hidden).0)
+    }
+
+    /// On a file system that makes files without names and then gives them none: another one, that has one.
+    fn copied(&mut self) -> io::Result<Unfinished> {
+        let (mut copy, name) = named(&self.folder, self.private)?;
+        io::Seek::rewind(&mut self.file)?;
+        io::copy(&mut self.file, &mut copy)?;
+        copy.sync_all()?;
+        self.file = copy;
+        Ok(name)
+    }
+
+    fn place(mut self) -> Result<()> {
+        let to = self.to.clone();
+        // A new name is given at once; an old one goes to another file only by renaming that.
+        let refused = |e| write_error(&to, &e);
+        if self.hidden.is_some() || link(&self.file, &to).is_err() {
+            fs::rename(self.name().map_err(refused)?, &to).map_err(refused)?;
+        }
+        // The name itself survives a power cut only once the folder is written; some file systems cannot be asked to.
+        #[cfg(unix)]
+        let _ = File::open(&self.folder).and_then(|f| f.sync_all());
+        Ok(())
+    }
+}
+
+/// An old file, out of the way; put back when dropped, or removed if it is not to come back.
+struct Aside {
+    hidden: PathBuf,
+    back: Option<PathBuf>,
+    /// Its lock says that its writer lives.
+    _held: Option<File>,
+}
+
+impl Aside {
+    fn new(new: &Pending) -> io::Result<Option<Aside>> {
+        let hidden = hidden_name(&new.folder)?;
+        let held = File::open(&new.to).ok().filter(|file| file.try_lock().is_ok());
+        match fs::rename(&new.to, &hidden) {
+            Ok(()) => Ok(Some(Aside { hidden, back: Some(new.to.clone()), _held: held })),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // Nothing can be done where this fails; the file stays under its hidden name until the next writer comes.
+        let _ = match &self.back {
+            Some(back) => fs::rename(&self.hidden, back),
+            None => fs::remove_file(&self.hidden),
+        };
+    }
+}
+
+/// The right to give names to files; given back when dropped.
+struct Turn {
+    file: File,
+    path: PathBuf,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Removed while it is held: who waits for it sees that it is gone and takes a new one.
+        let _ = fs::remove_file(&self.path);
+        // Closing alone would not do if a child was forked meanwhile, which holds it too.
+        let _ = self.file.unlock();
+    }
+}
+
+/// Waits for the right to put all of these in place. Two calls take what they share in the same order.
+fn turns(files: &[Pending]) -> Result<Vec<Turn>> {
+    let mut names = vec![];
+    for file in files {
+        let refused = |e| write_error(&file.to, &e);
+        let folder = fs::canonicalize(&file.folder).map_err(refused)?;
+        names.extend(file.to.file_name().map(|name| folder.join(name)));
+    }
+    names.sort();
+    if let Some(two) = names.windows(2).find(|two| two[0] == two[1]) {
+        let got = format!("{} twice", two[0].display());
+        return Err(Error::bad_input("save", "files of different names", got, "name two files"));
+    }
+    let turns = names.iter().map(|name| Turn::of(name).map_err(|e| write_error(name, &e)));
+    turns.filter_map(Result::transpose).collect()
+}
+
+impl Turn {
+    /// The right to a name; none where the file system has no locks.
+    fn of(name: &Path) -> io::Result<Option<Turn>> {
+        let tag = blake3::hash(name.file_name().unwrap_or_default().as_encoded_bytes());
+        let path = name.with_file_name(format!(".becalm-{}.lock", hex(&tag.as_bytes()[..8])));
+        loop {
+            let mut options = OpenOptions::new();
+            let file = options.write(true).create(true).truncate(false).open(&path)?;
+            if file.lock().is_err() {
+                return Ok(None);
+            }
+            if is_at(&file, &path) {
+                return Ok(Some(Turn { file, path }));
+            }
+        }
+    }
+}
+
+/// Whether this file is the one that has this name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let number = |found: fs::Metadata| (found.dev(), found.ino());
+    let (held, there) = (file.metadata().map(number), fs::symlink_metadata(path).map(number));
+    matches!((held, there), (Ok(a), Ok(b)) if a == b)
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+/// A name for a file that has none yet.
+fn hidden_name(folder: &Path) -> io::Result<PathBuf> {
+    let tag = PublicSeed::from_system().map_err(io::Error::other)?;
+    Ok(folder.join(format!(".becalm-{}.tmp", hex(&tag.0[..8]))))
+}
+
+fn is_hidden(name: &str) -> bool {
+    let tag = name.strip_prefix(".becalm-").and_then(|rest| rest.strip_suffix(".tmp"));
+    tag.is_some_and(|tag| super::unhex::<8>(tag).is_some())
+}
+
+/// A new file without a name: whatever becomes of its writer, it goes with it. None where the system does not make one.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Path, private: bool) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(if private { 0o600 } else { 0o666 });
+    let file = options.custom_flags(rustix::fs::OFlags::TMPFILE.bits() as i32).open(folder).ok()?;
+    // For the moment in which it has a hidden name.
+    let _ = file.try_lock();
+    Some(file)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed(_: &Path, _: bool) -> Option<File> {
+    None
+}
+
+/// Gives a name, a new one, to a file without one.
+#[cfg(target_os = "linux")]
+fn link(file: &File, to: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    use std::os::fd::AsRawFd;
+    let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, from, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// A new file of a hidden name, never one that is there, locked; a private one is its owner's alone from the first moment.
+fn named(folder: &Path, private: bool) -> io::Result<(File, Unfinished)> {
+    loop {
+        let name = hidden_name(folder)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        #[cfg(unix)]
+        if private {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        #[cfg(not(unix))]
+        let _ = private;
+        let file = options.open(&name)?;
+        let hidden = Unfinished(name);
+        // Between these two steps another writer may have taken it for one of the dead.
+        if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && is_at(&file, &hidden.0) {
+            return Ok((file, hidden));
+        }
+    }
+}
+
+/// Whether the folder was not looked through for a while.
+fn due(folder: &Path) -> bool {
+    static SWEPT: Mutex<BTreeMap<PathBuf, Instant>> = Mutex::new(BTreeMap::new());
+    // Never waited for: a child that was forked while another thread held it would wait for ever.
+    let Ok(mut swept) = SWEPT.try_lock() else { return false };
+    let now = Instant::now();
+    let last = swept.insert(folder.to_path_buf(), now);
+    last.is_none_or(|last| now.duration_since(last) >= SWEPT_FOR)
+}
+
+/// Removes the hidden files of writers that are dead. Those of the living are locked.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let hidden = entry.file_name().to_str().is_some_and(is_hidden);
+        if !hidden || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            continue;
+        }
+        let mut options = OpenOptions::new();
+        options.write(true);
+        #[cfg(unix)]
+        {
+            use rustix::fs::OFlags;
+            use std::os::unix::fs::OpenOptionsExt;
+            // Whatever has taken its place meanwhile is neither followed nor waited for.
+            options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
+        }
+        let path = entry.path();
+        if options.open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("becalm-place-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// On systems that make no file without a name.
+    #[test]
+    fn only_hidden_files_of_the_dead_are_removed() {
+        let folder = folder("sweep");
+        let (held, living) = named(&folder, true).unwrap();
+        let (dead, left) = named(&folder, true).unwrap();
+        // The end of a process: its locks go, its files stay.
+        std::mem::forget(left);
+        drop(dead);
+        let others =
+            [".becalm-0123.tmp", ".becalm-0123456789abcdeg.tmp", "becalm-0123456789abcdef.tmp"];
+        others.iter().for_each(|name| fs::write(folder.join(name), "mine").unwrap());
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("nowhere", folder.join(".becalm-0123456789abcdef.tmp")).unwrap();
+        assert_eq!(names(&folder).len(), 5 + usize::from(cfg!(unix)));
+        sweep(&folder);
+        let left = names(&folder);
+        assert_eq!(left.len(), 4 + usize::from(cfg!(unix)), "{left:?}");
+        assert!(living.0.exists(), "of a writer that lives");
+        drop((living, held));
+        sweep(&folder);
+        assert_eq!(names(&folder).len(), 3 + usize::from(cfg!(unix)));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// What a file system without names for nameless files comes to.
+    #[test]
+    fn a_file_that_gets_no_name_is_copied() {
+        let folder = folder("copied");
+        let mut file = Pending::new(&folder.join("key"), true).unwrap();
+        file.fill(|out| out.write_all(b"all of it").map_err(|e| write_error(Path::new("key"), &e)))
+            .unwrap();
+        file.hidden = Some(file.copied().unwrap());
+        file.place().unwrap();
+        assert_eq!(fs::read(folder.join("key")).unwrap(), b"all of it");
+        assert_eq!(names(&folder), ["key"]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A limit of the process: as much as fits, then an error, and no signal.
+    #[test]
+    fn the_end_of_the_limit_is_an_error() {
+        let folder = folder("limit");
+        let (file, _hidden) = named(&folder, false).unwrap();
+        let mut out = Output { file: &file, left: 5 };
+        assert_eq!(out.write(b"four").unwrap(), 4);
+        assert_eq!(out.write(b"four").unwrap(), 1);
+        assert_eq!(out.write(b"our").unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(file.metadata().unwrap().len(), 5);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    fn text<'a>(path: &Path, text: &'a str) -> Part<'a> {
+        let to = path.to_path_buf();
+        Part::new(path, false, move |out| {
+            out.write_all(text.as_bytes()).map_err(|e| write_error(&to, &e))
+        })
+    }
+
+    #[test]
+    fn all_of_several_files_or_none() {
+        let folder = folder("all");
+        let [a, b] = ["a", "b"].map(|name| folder.join(name));
+        let put = |words: [&str; 2], overwrite| {
+            replace_all(vec![text(&a, words[0]), text(&b, words[1])], overwrite)
+        };
+        let read = || [&a, &b].map(|path| fs::read_to_string(path).unwrap());
+        put(["1", "1"], false).unwrap();
+        let refused = put(["2", "2"], false).unwrap_err();
+        assert_eq!((refused.kind(), read()), ("io", ["1".into(), "1".into()]), "{refused}");
+        put(["2", "2"], true).unwrap();
+        assert_eq!(read(), ["2", "2"]);
+        // The second cannot be written, or cannot be put in place: the first stays as it was.
+        let fails = Part::new(&b, false, |_| {
+            Err(write_error(Path::new("b"), &io::ErrorKind::Other.into()))
+        });
+        assert_eq!(replace_all(vec![text(&a, "3"), fails], true).unwrap_err().kind(), "io");
+        assert_eq!(read(), ["2", "2"]);
+        let folder_there = folder.join("c");
+        fs::create_dir(&folder_there).unwrap();
+        let refused = replace_all(vec![text(&a, "3"), text(&folder_there, "3")], true).unwrap_err();
+        assert_eq!((refused.kind(), read()), ("io", ["2".into(), "2".into()]), "{refused}");
+        let twice = replace_all(vec![text(&a, "3"), text(&folder.join("./a"), "4")], true);
+        assert_eq!(twice.unwrap_err().kind(), "bad_input");
+        assert_eq!(names(&folder), ["a", "b", "c"], "nothing else is left");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,160 @@
+//! Threads that outlive a fork.
+//!
+//! A forked child has none of its parent's threads: a loop that is handed to them waits for ever. So every parallel loop
+//! ([`parallel`](super::parallel)) and every pool ([`Threads`]) asks here first. A process that finds itself a child makes threads
+//! of its own, once. It is told by its number: a tenth of a microsecond where a loop begins, nothing within a pool.
+//! What another thread held when the process was forked, a lock for example, stays held: [`working`] refuses such a child.
+
+use crate::{Error, Result};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::process::id;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A number of threads; in a forked child as many of its own.
+pub struct Threads {
+    count: usize,
+    /// The process that the pool was made in.
+    home: u32,
+    pool: Arc<ThreadPool>,
+    child: Child,
+}
+
+impl Threads {
+    /// So many threads; 0 means all.
+    ///
+    /// # Errors
+    /// `Memory` if the system gives no threads.
+    pub fn new(count: usize) -> Result<Self> {
+        let pool = ThreadPoolBuilder::new().num_threads(count).build().map_err(|e| {
+            let (wanted, remedy) = (format!("{count} threads"), "ask for fewer threads");
+            Error::memory("cpu", wanted, e.to_string(), remedy)
+        })?;
+        Ok(Threads { count, home: id(), pool: Arc::new(pool), child: Child::new() })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// Runs work, and the loops within it, on these threads.
+    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match self.home == id() {
+            true => self.pool.install(work),
+            false => self.child.pool(self.count).install(work),
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        // In a child nobody is there to be told to end, and the telling may wait for a lock of the parent's.
+        if self.home != id() {
+            std::mem::forget(self.pool.clone());
+        }
+    }
+}
+
+/// The threads of a forked child, and which process it is.
+struct Child(Mutex<Option<(u32, Arc<ThreadPool>)>>);
+
+impl Child {
+    const fn new() -> Child {
+        Child(Mutex::new(None))
+    }
+
+    /// Those of this process. The lock is never waited for, as nobody may be there to open it; then they are for one call.
+    fn pool(&self, count: usize) -> Arc<ThreadPool> {
+        let kept = self.0.try_lock().ok().and_then(|kept| kept.clone());
+        match kept {
+            Some((home, pool)) if home == id() => return pool,
+            // Those of a parent cannot be told to end.
+            parents => std::mem::forget(parents),
+        }
+        // Where the system gives no threads, this one works alone.
+        let alone = || ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
+        let made = ThreadPoolBuilder::new().num_threads(count).build().or_else(|_| alone());
+        let pool = Arc::new(made.unwrap_or_else(|_| super::buffer::refuse(0)));
+        if let Ok(mut kept) = self.0.try_lock() {
+            *kept = Some((id(), pool.clone()));
+        }
+        pool
+    }
+}
+
+/// How many threads a loop that begins here has.
+pub(crate) fn current() -> usize {
+    rayon::current_num_threads()
+}
+
+/// Begins a loop: within the pool that this thread belongs to, else on all threads; in a forked child on its own.
+pub(crate) fn begin<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    /// The process that has the threads of rayon's global pool.
+    static HOME: AtomicU32 = AtomicU32::new(0);
+    static CHILD: Child = Child::new();
+    if rayon::current_thread_index().is_some() {
+        return work();
+    }
+    let mine = id();
+    match HOME.compare_exchange(0, mine, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(home) if home != mine => CHILD.pool(0).install(work),
+        _ => work(),
+    }
+}
+
+/// The process (upper half), whether it was forked in the middle of a call, and how many calls are at work in it.
+static CALLS: AtomicU64 = AtomicU64::new(0);
+/// Of [`CALLS`]: forked in the middle of a call.
+const BROKEN: u64 = 1 << 31;
+
+/// Runs a call of this library in a program that may fork while other threads compute.
+///
+/// A child that was forked in the middle of another thread's call has the locks of that call, and not the thread that
+/// would open them: there every call is refused. A child that was forked while nothing was at work computes as its parent does.
+///
+/// # Errors
+/// Those of `work`; `Unsupported` in such a child.
+///
+/// ```
+/// let sum = becalm::math::threads::working("add", || Ok(1 + 1))?;
+/// assert_eq!(sum, 2);
+/// # Ok::<(), becalm::Error>(())
+/// ```
+pub fn working<R>(op: &'static str, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    let mine = u64::from(id()) << 32;
+    let enter = |calls: u64| {
+        let (home, at_work) = (calls >> 32 << 32, calls << 32 >> 32);
+        if home == mine {
+            (at_work < BROKEN).then_some(calls + 1)
+        } else if at_work == 0 {
+            Some(mine | 1)
+        } else {
+            Some(mine | BROKEN)
+        }
+    };
+    // Where it is broken already there is nothing to note.
+    _ = CALLS.fetch_update(Ordering::AcqRel, Ordering::Acquire, enter);
+    if CALLS.load(Ordering::Acquire) & BROKEN != 0 {
+        let wanted = "a process that was not forked in the middle of a call";
+        let got = "a child forked while another thread computed";
+        let remedy =
+            "fork when nothing computes, or start workers with multiprocessing's \"spawn\" method";
+        return Err(Error::unsupported(op, wanted, got, remedy));
+    }
+    let _leave = Leave(mine);
+    work()
+}
+
+/// Counts a call as done, in the process that it began in.
+struct Leave(u64);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let leave = |calls: u64| {
+            let (home, at_work) = (calls >> 32 << 32, calls << 32 >> 32);
+            (home == self.0 && (1..BROKEN).contains(&at_work)).then(|| calls - 1)
+        };
+        _ = CALLS.fetch_update(Ordering::AcqRel, Ordering::Acquire, leave);
+    }
+}

@@ -1,0 +1,445 @@
+"""Forked children: every call of both schemes works there, and none waits for threads that only its
+parent has.
+
+The list of calls is that of the extension, `becalm._native`: what a test here never calls fails it.
+"""
+
+import json
+import multiprocessing
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import becalm
+from becalm import _native, ckks, desilo
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+#: Seconds after which a child is taken to wait for ever.
+LIMIT = 60
+TOY = {"allow_insecure": True, "progress": False}
+KINDS = {}
+
+#: What no test here can call, and why.
+NOT_CALLED = {
+    "_panic": "panics on purpose; tests/test_python_errors.py calls it",
+    "Circuit.verilog": "runs yosys, which is not everywhere; it forks by itself",
+    "look_for_nvrtc": "changes where this process looks",
+}
+
+
+def kind(work):
+    """One kind of call: it checks its results itself."""
+    KINDS[work.__name__] = work
+    return work
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    made = SimpleNamespace(folder=tmp_path_factory.mktemp("fork"), rng=np.random.default_rng(7))
+    made.toy = becalm.keygen("toy_2_2", **TOY)
+    made.slots = becalm.keygen("toy_cm_1_1_w2", **TOY)
+    made.small = becalm.keygen("ckks_toy_12", slots=16, rotations=range(16), bootstrap=None, **TOY)
+    made.packed = becalm.keygen("ckks_toy_12", bootstrap=None, rotations=[1], compact=True, **TOY)
+    made.large = becalm.keygen("ckks_toy_13", bootstrap="large", **TOY)
+    made.values = made.rng.uniform(-0.5, 0.5, 16)
+    made.x = made.small.secret.encrypt(made.values)
+    for name in ("small", "packed", "large"):
+        getattr(made, name).server.save(made.folder / name)
+    # Keys that stay in their file: a place in it that parent and child share would be nobody's.
+    made.stored = ckks.load_server(made.folder / "large", memory="low", allow_insecure=True)
+    made.engine = desilo.ToyEngine(use_bootstrap=True)
+    made.deep = made.large.secret.encrypt(made.rng.uniform(-0.5, 0.5, 64), level=0)
+    for work in KINDS.values():
+        work(made)
+    return made
+
+
+def near(got, wanted, most=1e-3):
+    assert abs(np.asarray(got)[: len(wanted)] - wanted).max() < most
+
+
+@kind
+def tfhe(w):
+    secret, server = w.toy
+    p = secret.params
+    x = secret.encrypt([1, 2, 3, 4])
+    assert list(secret.decrypt(server.bootstrap(x, lambda m: (m + 1) % 16))) == [2, 3, 4, 5]
+    assert list(secret.decrypt(3 * x - x + 1)) == [3, 5, 7, 9]
+    assert len(secret.phases(x + x)) == 4
+    lwe = x._lwe
+    both = _native.Lwe.concat([lwe, lwe.trivial(bytes(8)), lwe.select(bytes(8))])
+    assert len(both) == 6 and len(both.words()) > 6
+    table = secret.encrypt_table(lambda m: 15 - m)
+    assert list(secret.decrypt(server.bootstrap(x, table))) == [14, 13, 12, 11]
+    fresh, again = becalm.keygen("toy_boolean", **TOY)
+    a, b = fresh.encrypt_bool([0, 0, 1, 1]), fresh.encrypt_bool([0, 1, 0, 1])
+    assert list(fresh.decrypt_bool(again.nand(a, b))) == [True, True, True, False]
+    p.require_secure(True)
+    assert p.noise() and p.noise_report() and _native.Params.all()
+    assert _native.Params.find(2, -40.0, "2^64", 1.0, 1).name
+
+
+@kind
+def programs(w):
+    secret, server = w.toy
+    p = _native.Program(secret.params)
+    a, b = (p.input(16, True, 0, 1) for _ in range(2))
+    regs = [p.gate("and", a, b), p.not_(a), p.mux(a, b, b)]
+    regs.append(
+        p.lookup(p.linear([(a, 2), (b, 1)], 1), becalm.Table(secret.params, range(16))._native)[0]
+    )
+    for r in regs:
+        p.output(r)
+    assert p.info(a) and not p.is_table(a) and p.cost() and p.noise([1e-12] * 2)
+    assert len(_native.Program.from_bytes(p.to_bytes(), True)) == len(p)
+    p.save(w.folder / "program")
+    program = becalm.load(w.folder / "program", allow_insecure=True)
+    found = server.run(program, secret.encrypt_bool([1]), secret.encrypt_bool([1]))
+    assert [int(secret.decrypt(y)[0]) for y in found] == [1, 0, 1, 4]
+    q = becalm.Program(secret.params)
+    x, table = q.input(), q.input_table()
+    q.output(q.lookup(x, table))
+    hidden = secret.encrypt_table(lambda m: m ^ 1)
+    assert int(secret.decrypt(server.run(q, secret.encrypt(2), hidden))) == 3
+
+
+@kind
+def slots(w):
+    secret, server = w.slots
+    turn = np.array([[0, 1], [1, 0]])
+    with_keys = server.with_slot_key(secret.pack_key()).with_slot_key(secret.slot_map_key(turn))
+    values = np.array([[1, 0], [0, 1]])
+    x = secret.encrypt(values, below=2)
+    assert (secret.decrypt(with_keys.slot_map(x)) == values @ turn.T).all()
+    plain = [secret.encrypt([1, 0], below=2, slot=0) for _ in range(2)]
+    assert with_keys.pack(plain) is not None
+    key = secret.pack_key()
+    key.save(w.folder / "pack")
+    assert becalm.load(w.folder / "pack", allow_insecure=True).key_id == secret.key_id
+    p = becalm.Program(secret.params)
+    a = p.input(below=2)
+    y = p.lookup(p.add_slots(2 * a, [0, 0]), [lambda m: m % 4] * 2)
+    p.output(y, p.extract(y, 0))
+    assert (secret.decrypt(server.run(p, x)[0]) == 2 * values).all()
+    assert _native.Program(secret.params).input_slot(0, 4, 0, 1) == 0
+
+
+@kind
+def integers(w):
+    secret, server = w.toy
+    x = becalm.uint8.encrypt(secret, [7, 200]).on(server)
+    y = becalm.uint8.trivial(server, [3, 4])
+    assert [int(v) for v in (x + y).decrypt(secret)] == [10, 204]
+    x.save(w.folder / "integers")
+    assert len(becalm.load(w.folder / "integers", allow_insecure=True)) == 2
+    name, digits = _native.integers_from_bytes(_native.integers_to_bytes("uint8", x._digits), True)
+    assert (name, len(digits)) == ("uint8", len(x._digits))
+    assert _native.integer_operations()
+
+
+@kind
+def circuits(w):
+    secret, _ = w.toy
+    circuit = becalm.circuit.trace(lambda a, b: a & b, 2, 2)
+    assert circuit(3, 2) == 2 and circuit.compile(secret.params).cost.bootstraps
+    one_gate = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n"
+    assert becalm.circuit.parse(one_gate)(1, 1) == 1
+
+
+@kind
+def aes(w):
+    secret, _ = w.toy
+    key, text = becalm.aes128(secret, bytes(16)), becalm.encrypt_bytes(secret, b"any length")
+    assert text.decrypt(secret) == b"any length"
+    for x in (key, text):
+        x.save(w.folder / "bits")
+        assert becalm.load(w.folder / "bits", allow_insecure=True) is not None
+    bits = _native.bits_to_bytes(text._bits, False)
+    assert _native.bits_from_bytes(bits, True)[0] is False
+    assert _native.record_aes_ecb(secret.params, 1) and becalm.aes_ctr(bytes(16), bytes(16), b"x")
+    assert _native.record_aes_ctr(secret.params, bytes(16), b"x", None)
+
+
+@kind
+def files(w):
+    secret, server = w.toy
+    secret.save(w.folder / "secret")
+    server.save(w.folder / "server")
+    becalm.Keys(secret, server).save(w.folder / "a", w.folder / "b", overwrite=True)
+    for name in ("a", "secret", "b", "server"):
+        assert becalm.load(w.folder / name, allow_insecure=True).key_id == secret.key_id
+    x, table = secret.encrypt([1, 2]), secret.encrypt_table(lambda m: m)
+    for y in (x, table):
+        y.save(w.folder / "y")
+        becalm.load(w.folder / "y", allow_insecure=True)
+    assert len(_native.Lwe.from_bytes(x._lwe.to_bytes(), True)) == 2
+    assert _native.Glwe.from_bytes(table._glwe.to_bytes(), True)
+    small, packed = w.small, w.packed
+    ckks.Keys(*small).save(w.folder / "c", w.folder / "d", overwrite=True)
+    small.secret.save(w.folder / "e")
+    for name in ("c", "e"):
+        assert ckks.load_secret_key(w.folder / name, allow_insecure=True).key_id
+    public = small.secret.public_key()
+    public.save(w.folder / "public")
+    public = ckks.load_public_key(w.folder / "public", allow_insecure=True)
+    near(small.secret.decrypt(public.encrypt(w.values)), w.values)
+    w.x.save(w.folder / "x")
+    near(small.secret.decrypt(small.server.load(w.folder / "x")), w.values)
+    near(small.secret.decrypt(small.server.from_bytes(w.x.to_bytes())), w.values)
+    for form in ({}, {"compact": True}, {"memory": "low"}):
+        name = w.folder / ("packed" if form.get("compact") else "small")
+        assert ckks.load_server(name, allow_insecure=True, **form).key_id
+    packed.server.save(w.folder / "f")
+    assert _native.kind_of_file(w.folder / "x")[0] == "becalm.rlwe"
+
+
+@kind
+def arithmetic(w):
+    secret, server = w.small
+    x, v = secret.encrypt(w.values), w.values
+    near(secret.decrypt(x + x), 2 * v)
+    near(secret.decrypt(-(x - x * 2)), v)
+    near(secret.decrypt(x * x), v * v)
+    near(secret.decrypt(x * v + v), v * v + v)
+    near(secret.decrypt(x.times_i()), 1j * v)
+    near(secret.decrypt(ckks.dot([x, x], [x, x])), 2 * v * v)
+    near(secret.decrypt(server.rotate(x, 3)), np.roll(v, -3))
+    near(secret.decrypt(server.rotate(x, [1, 2])[1]), np.roll(v, -2))
+    near(secret.decrypt(server.sum(x))[:1], [v.sum()])
+    near(secret.decrypt(server.conjugate(x)), v)
+    near(secret.decrypt(server.polynomial(x, [0, 0, 1])), v * v)
+    near(secret.decrypt(ckks.Matrix(np.eye(16)[::-1]) @ x), v[::-1])
+    plain = server.encode(v)
+    near(plain.decode(), v)
+    near(secret.decrypt(x * plain + plain), v * v + v)
+    x._native.level_down(1)
+    assert x._native.largest > 1 and x._native.bits_to_share(1, 1.0)
+    near(secret.decrypt(server.attach(x)), v)
+    secret._native.decrypt_to_share(x._native, 10.0, 1, 1.0)
+    secret.public_key()._native.to_bytes()
+
+
+@kind
+def packed(w):
+    secret, server = w.packed
+    x = secret.encrypt(w.values)
+    near(secret.decrypt(server.rotate(x + x, 1)), 2 * np.roll(np.append(w.values, 0), -1)[:15])
+
+
+@kind
+def bootstraps(w):
+    secret, server = w.large
+    x = secret.encrypt(np.full(server.slots, 0.25), level=0)
+    near(secret.decrypt(server.bootstrap(x)), np.full(9, 0.25), 0.05)
+    pair = server.bootstrap_pair(x, x)
+    near(secret.decrypt(pair[1]), np.full(9, 0.25), 0.05)
+    near(secret.decrypt(w.stored.bootstrap(w.stored.attach(x))), np.full(9, 0.25), 0.05)
+    server.check(np.full(9, 0.25))
+
+
+@kind
+def keys(w):
+    context = _native.CkksContext("ckks_toy_12", True, 2)
+    secret = context.secret_key()
+    needs = _native.CkksNeeds([1], 3).union(_native.CkksNeeds([2], 3))
+    for form in ("ready", "packed", "seeded"):
+        made = secret.keys(needs, form=form)
+        assert made.bytes_as(form) and context.key_bytes(needs, form)
+    assert made.union(made).ready(1 << 30).nbytes and context.stored_key_bytes(needs)
+    x = secret.encrypt(bytes(16 * 16), 2)
+    assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksContext("ckks_toy_12", True, 1)))
+    context.public_key_from_bytes(secret.public_key().to_bytes())
+    for name in _native.CkksContext.names()[:1]:
+        assert _native.CkksContext.describe(name) and _native.CkksContext.table_bytes(name)
+    plan = w.large.server._plan
+    program = plan.record(plan.kinds[0], None, "complex")
+    assert program.needs() and program.cost() and plan.context.matrix_bytes(program)
+    assert plan.context.least_bytes(program) and w.large.server._keys.shares(program, 1 << 33)
+    w.small.server._keys.require_rotations([1], 1)
+
+
+@kind
+def engines(w):
+    engine = w.engine
+    secret = engine.create_secret_key()
+    x = engine.encrypt([0.5, -0.25], secret)
+    relinearization = engine.create_relinearization_key(secret)
+    near(engine.decrypt(engine.multiply(x, x, relinearization), secret), [0.25, 0.0625])
+    near(engine.decrypt(engine.add(x, x), secret), [1.0, -0.5])
+
+
+@kind
+def others(w):
+    assert (
+        _native.instructions() and _native.available_memory() and _native.gpu_images() is not None
+    )
+    assert _native.main(["becalm", "params", "--json"]) == 0
+    _native.require_machine("cpu", w.toy.secret.params)
+    assert isinstance(_native.gpus(), list) and isinstance(_native.nvrtc(), (str, type(None)))
+
+
+def calls():
+    """Every function of the extension, and every method and constructor of its classes."""
+    found = {}
+    for name, what in vars(_native).items():
+        if isinstance(what, type):
+            for own, member in vars(what).items():
+                is_property = type(member).__name__ == "getset_descriptor"
+                if own == "__new__" or not (own.startswith("__") or is_property):
+                    found[f"{name}.{own}"] = (what, own)
+        elif callable(what) and not name.startswith("__"):
+            found[name] = (_native, name)
+    return found
+
+
+def noted(where, name, whole, seen):
+    """Replaces a call by itself and a note that it was called."""
+    call = getattr(where, name)
+    static = isinstance(vars(where)[name], staticmethod) or name == "__new__"
+
+    def noting(*args, **kwargs):
+        seen.add(whole)
+        return call(*args, **kwargs)
+
+    setattr(where, name, staticmethod(noting) if static and where is not _native else noting)
+
+
+def child(work, limit=LIMIT, forked=lambda: None):
+    """What a forked child says that does this work: JSON, or `None` if it never comes to an end."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        try:
+            said = {"is": work()}
+        except BaseException as e:
+            said = {"error": type(e).__name__, "text": str(e)}
+        with os.fdopen(write, "w") as out:
+            json.dump(said, out)
+        os._exit(0)
+    os.close(write)
+    forked()
+    try:
+        with os.fdopen(read) as said:
+            ready, _, _ = select.select([said], [], [], limit)
+            text = said.read() if ready else ""
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    return json.loads(text) if text else None
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_forked_child_computes(world, name):
+    assert child(lambda: KINDS[name](world)) == {"is": None}
+
+
+def test_no_call_is_forgotten(world):
+    def all_of_them():
+        seen = set()
+        for whole, (where, name) in calls().items():
+            noted(where, name, whole, seen)
+        for work in KINDS.values():
+            work(world)
+        return sorted(seen)
+
+    said = child(all_of_them, 3 * LIMIT)
+    assert said and "is" in said, said
+    missing = set(calls()) - set(said["is"]) - set(NOT_CALLED)
+    assert not missing, f"add calls of these to a kind above: {sorted(missing)}"
+    assert set(NOT_CALLED) <= set(calls())
+
+
+def test_children_of_multiprocessing_compute(world):
+    global shared
+    shared = world
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        waiting = [pool.apply_async(named, [name]) for name in ("tfhe", "arithmetic", "bootstraps")]
+        assert [w.get(timeout=2 * LIMIT) for w in waiting] == [True] * 3
+        pool.close()
+        pool.join()
+
+
+def named(name):
+    KINDS[name](shared)
+    return True
+
+
+def test_a_child_of_a_child_computes(world):
+    def inner():
+        KINDS["arithmetic"](world)
+        KINDS["tfhe"](world)
+        return child(lambda: (KINDS["arithmetic"](world), KINDS["tfhe"](world))[0], LIMIT / 2)
+
+    assert child(inner) == {"is": {"is": None}}
+
+
+def test_parent_and_child_compute_at_once_and_draw_apart(world):
+    """Keys in a file that both have open; and no randomness is drawn twice."""
+    secret = world.large.secret
+    values = np.full(16, 0.25)
+
+    def work():
+        for _ in range(3):
+            made = world.stored.bootstrap(world.stored.attach(world.deep))
+        x, lwe = secret.encrypt(values), world.toy.secret.encrypt(3)
+        near(secret.decrypt(made), secret.decrypt(world.deep), 0.05)
+        return [x.to_bytes().hex()[-64:], lwe._lwe.to_bytes().hex()[-64:]]
+
+    said, begun = [], threading.Event()
+    other = threading.Thread(target=lambda: said.append(child(work, forked=begun.set)))
+    other.start()
+    # A child that is forked in the middle of a call is refused: see below.
+    assert begun.wait(LIMIT)
+    own = work()
+    other.join()
+    assert said[0] and "is" in said[0], said
+    assert not set(own) & set(said[0]["is"])
+
+
+def test_a_child_forked_in_the_middle_of_a_call_is_refused():
+    """What another thread held stays held there: a typed error, not a wait."""
+    script = """
+        import becalm, os, sys, threading, time
+        toy = {"allow_insecure": True, "progress": False}
+        secret, server = becalm.keygen("ckks_toy_13", bootstrap="large", **toy)
+        t, s = becalm.keygen("toy_2_2", **toy)
+        x, y = secret.encrypt([0.5], level=0), t.encrypt(3)
+        going = True
+        def work():
+            while going:
+                server.bootstrap(x)
+        thread = threading.Thread(target=work)
+        thread.start()
+        time.sleep(0.2)
+        pid = os.fork()
+        if pid == 0:
+            refused = 0
+            calls = [
+                lambda: x + x, lambda: x * x, lambda: secret.decrypt(x), lambda: t.decrypt(y),
+                lambda: secret.encrypt([1]), lambda: server.bootstrap(x),
+                lambda: s.bootstrap(y, lambda m: m),
+            ]
+            for f in calls:
+                try:
+                    f()
+                except becalm.Unsupported as e:
+                    refused += "spawn" in e.remedy
+            os._exit(0 if refused == len(calls) else 1)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        going = False
+        thread.join()
+        secret.decrypt(server.bootstrap(x))
+        sys.exit(code)
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=2 * LIMIT)
+    assert run.returncode == 0
