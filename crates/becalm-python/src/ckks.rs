@@ -9,7 +9,7 @@ use crate::ckks_session::{CkksProgram, CkksSession};
 use crate::keys::CkksNeeds;
 use becalm::backend::{Cpu, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
-use becalm::cipher::{KeyForm, PackedRlwe, Rlwe};
+use becalm::cipher::{Account, KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
 use becalm::math::complex::Complex;
@@ -295,19 +295,23 @@ impl CkksSecretKey {
         Ok(bytes_of(py, &brief(py, &self.0, |c| c.decrypt(&*x.open()?, &self.1))?))
     }
 
-    /// Decrypts values within `bound` with noise of 2^-`precision_bits`, fit to be shared.
+    /// Decrypts with noise of 2^-`precision_bits`, fit to be shared.
     fn decrypt_to_share<'py>(
         &self,
         py: Python<'py>,
         x: &CkksCiphertext,
         precision_bits: f64,
         queries: u64,
-        bound: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let share =
-            |c: &Context| c.decrypt_to_share(&*x.open()?, &self.1, precision_bits, queries, bound);
+        let share = |c: &Context| c.decrypt_to_share(&*x.open()?, &self.1, precision_bits, queries);
         let shared = brief(py, &self.0, share)?;
         Ok(bytes_of(py, &shared))
+    }
+
+    /// The part of what may be shared that was spent.
+    #[getter]
+    fn shared(&self) -> f64 {
+        self.1.shared()
     }
 
     /// Makes a key with which anyone encrypts.
@@ -482,9 +486,21 @@ impl CkksCiphertext {
         self.0.context.stored_ciphertext_bytes(self.level())
     }
 
-    /// Bits that can be shared of values within `bound` when so many decryptions are shared in all.
-    fn bits_to_share(&self, queries: u64, bound: f64) -> PyResult<f64> {
-        let bits = |x: &Rlwe| self.0.context.bits_to_share(x, queries, bound);
+    /// Upper bounds on the values and their error, as sharing relies on them; infinite where unknown.
+    #[getter]
+    fn account(&self) -> (f64, f64) {
+        let Account { values, error } = on_kept!(self, account);
+        (values, error)
+    }
+
+    /// The same ciphertext with bounds that the owner of the key vouches for.
+    fn vouched(&self, py: Python<'_>, values: f64, error: f64) -> PyResult<Self> {
+        self.make(py, |_, x| x.clone().vouched(Account { values, error }))
+    }
+
+    /// Bits that can be shared when so many decryptions are shared in all.
+    fn bits_to_share(&self, queries: u64) -> PyResult<f64> {
+        let bits = |x: &Rlwe| self.0.context.bits_to_share(x, queries);
         guarded(|| self.open().and_then(|x| bits(&x)).map_err(raise))
     }
 
