@@ -350,32 +350,66 @@ def test_compact_keys_are_smaller_and_compute_the_same(rng, compact, most):
 
 
 def test_decryptions_to_share_have_noise(keys):
-    secret, _ = keys
+    secret, server = keys
     x = secret.encrypt(np.zeros(2048), level=3)
-    most = secret.bits_to_share(x, queries=4)
-    shared = secret.decrypt_to_share(x, precision_bits=most, queries=4)
+    most = secret.bits_to_share(x, queries=100)
+    shared = secret.decrypt_to_share(x, precision_bits=most, queries=100)
     # A real value is one of the two numbers of a slot: it has 2^-bits/√2 of the noise of the slot.
     assert abs(np.sqrt((shared**2).mean()) * 2 ** (most + 0.5) - 1) < 0.08  # 5 deviations of it
     both = secret.encrypt(np.full(2048, 1e-30j), level=3)
-    both = secret.decrypt_to_share(both, precision_bits=most, queries=4)
+    both = secret.decrypt_to_share(both, precision_bits=most, queries=100)
     assert both.dtype.kind == "c"
     assert abs(np.sqrt((abs(both) ** 2).mean()) * 2**most - 1) < 0.08
     assert abs(secret.decrypt(x)).max() < 2**-most / 100
     with pytest.raises(becalm.TooNoisy) as e:
-        secret.decrypt_to_share(x, precision_bits=most + 1, queries=4)
+        secret.decrypt_to_share(x, precision_bits=most + 1, queries=100)
     assert "bits" in e.value.wanted
-    # What is claimed of errors supposes values of at most 1.
+    assert abs(secret.shared - 0.02) < 1e-12  # What is refused on public facts spends nothing.
+    # Of values above 1 nothing is known, nor behind a bootstrap, until the owner vouches.
     large = secret.encrypt([31.25], level=3)
-    with pytest.raises(becalm.BadInput, match="bound") as e:
-        secret.decrypt_to_share(large, precision_bits=2, queries=4)
-    assert "31" not in str(e.value)
-    less = secret.bits_to_share(large, queries=4, bound=32)
-    assert abs(most - 5 - less) < 1e-9
-    shared = secret.decrypt_to_share(large, precision_bits=less, queries=4, bound=32)
+    for unknown in (large, x + large, server.bootstrap(x)):
+        assert np.isinf(unknown.account).any()
+        with pytest.raises(becalm.BadInput, match="vouched") as e:
+            secret.decrypt_to_share(unknown, precision_bits=-20, queries=100)
+        assert "31" not in str(e.value)
+    large = large.vouched(values=32)
+    assert large.account == (32.0, x.account.error)
+    assert (large * 2.0).account.values == 64.0
+    less = secret.bits_to_share(large, queries=100)
+    shared = secret.decrypt_to_share(large, precision_bits=less, queries=100)
     assert error(shared, [31.25]) < 8 * 2**-less
-    for bound in (0.5, float("nan"), "much"):
-        with pytest.raises(becalm.BadInput, match="bound"):
-            secret.decrypt_to_share(x, precision_bits=2, queries=4, bound=bound)
+    for values in (0.5, float("nan"), "much"):
+        with pytest.raises(becalm.BadInput, match=r"values|vouch"):
+            x.vouched(values=values)
+
+
+def test_a_file_does_not_say_what_may_be_shared(tmp_path):
+    secret, server = becalm.keygen("ckks_toy_12", bootstrap=None, **TOY)
+
+    def computation(x):
+        return x * x - x
+
+    x = computation(secret.encrypt([0.5, -0.25]))
+    x.save(tmp_path / "x")
+    own = computation(secret.encrypt([0.0])).account
+    assert own == x.account and np.isfinite(own).all()
+    for y in (server.load(tmp_path / "x"), server.from_bytes(x.to_bytes()), copied(x)):
+        with pytest.raises(becalm.BadInput, match="vouched"):
+            secret.bits_to_share(y, queries=3)
+        with pytest.raises(becalm.BadInput, match="vouched"):
+            secret.decrypt_to_share(y, precision_bits=-20, queries=3)
+        bits = secret.bits_to_share(y.vouched(*own), queries=3)
+        assert bits == secret.bits_to_share(x, queries=3)
+        shared = secret.decrypt_to_share(y.vouched(*own), precision_bits=bits, queries=3)
+        assert error(shared.real, [-0.25, 0.3125]) < 8 * 2**-bits
+    # Three were announced.
+    assert secret.shared == 1.0
+    with pytest.raises(becalm.BadInput, match="100 %"):
+        secret.decrypt_to_share(x, precision_bits=bits, queries=3)
+
+
+def copied(x):
+    return pickle.loads(pickle.dumps(x))
 
 
 def test_bad_input_is_refused_with_a_remedy(keys):
@@ -510,5 +544,6 @@ def test_reprs_and_documents(keys):
 
 
 def test_the_first_example():
-    result = doctest.testmod(ckks)
-    assert result.attempted >= 5 and result.failed == 0
+    for module, examples in ((ckks, 5), (_vectors, 7)):
+        result = doctest.testmod(module)
+        assert result.attempted >= examples and result.failed == 0

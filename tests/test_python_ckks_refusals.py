@@ -232,7 +232,7 @@ def test_arguments_that_cannot_be(keys):
         ("queries of 1 or more, got 0", lambda: secret.bits_to_share(x, queries=0)),
     ]
     refused += [
-        ("a bound of 1 to 2^60", lambda b=b: secret.bits_to_share(x, queries=1, bound=b))
+        ("a bound of 1 to 2^60", lambda b=b: x.vouched(values=b))
         for b in (float("nan"), 0.0, -3, float("inf"))
     ]
     for words, call in refused:

@@ -85,35 +85,44 @@ class SecretKey(_Encrypts):
         return array(self._native.decrypt(require(x, "decrypt")._native), x.real)
 
     def decrypt_to_share(
-        self, x: Ciphertext, *, precision_bits: float, queries: int, bound: float = 1.0
+        self, x: Ciphertext, *, precision_bits: float, queries: int
     ) -> npt.NDArray[Any]:
         """The values with noise of standard deviation 2^-`precision_bits`, fit to be published.
 
         That is of a slot: its real and its imaginary part have 2^-(`precision_bits` + 1/2) each,
         and so has a real value.
 
-        The noise hides the error of the ciphertext. `queries` is how many decryptions under this
-        key will be shared in all; it is you who counts them. Asking for more bits than that
-        allows is refused with the number that can be had.
+        The noise hides the error of the ciphertext, of which `x.account` holds an upper bound. A
+        ciphertext with an unknown account is refused: see `Ciphertext.vouched`. Asking for more
+        bits than the account allows is refused with the number that can be had.
 
-        What a ciphertext claims of its error supposes that no value was larger than 1 when it was
-        multiplied, and results beyond `bound` are refused. Where they may be larger, `bound` says
-        by how many times, once for each product in a row, and the noise grows with it.
+        `queries` is how many decryptions under this key will be shared in all. Each call spends
+        1/`queries` of what the key may share, and once all of it is spent, further calls raise
+        `BadInput`. The key counts in memory (`shared`): if it is read from its file again, or is in
+        use on several machines, let `queries` cover the calls of all of them.
+
+        Results beyond the bound of the account are refused. That refusal counts as a query. It
+        is decided on the values with their noise, so it tells no more than they would.
         """
         op = "decrypt_to_share"
         bits = _values.real(op, "precision_bits", precision_bits)
         times = _values.at_least_one(op, "queries", queries)
-        most = _values.real(op, "bound", bound)
         native = require(x, op)._native
-        return array(self._native.decrypt_to_share(native, bits, times, most), x.real)
+        return array(self._native.decrypt_to_share(native, bits, times), x.real)
 
-    def bits_to_share(self, x: Ciphertext, *, queries: int, bound: float = 1.0) -> float:
+    def bits_to_share(self, x: Ciphertext, *, queries: int) -> float:
         """Most `precision_bits` of `decrypt_to_share` for so many shared decryptions."""
         op = "bits_to_share"
         times = _values.at_least_one(op, "queries", queries)
-        most = _values.real(op, "bound", bound)
         own = owned(op, require(x, op), self.key_id)
-        return own._native.bits_to_share(times, most)
+        return own._native.bits_to_share(times)
+
+    @property
+    def shared(self) -> float:
+        """The part of what may be shared that `decrypt_to_share` has spent, 0 to 1, since this key
+        was made or read.
+        """
+        return self._native.shared
 
     def public_key(self) -> PublicKey:
         """A key with which anyone encrypts."""

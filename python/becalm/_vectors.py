@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -121,6 +121,15 @@ class Plaintext:
         raise Unsupported("copy", "something that can travel", "an encoded plaintext", remedy)
 
 
+class Account(NamedTuple):
+    """Upper bounds on the slots of a ciphertext that sharing relies on; infinite where unknown."""
+
+    #: Upper bound on the absolute value of a slot, without its error.
+    values: float
+    #: Upper bound on the absolute error of a slot.
+    error: float
+
+
 class Ciphertext:
     """A vector of numbers, encrypted: `+`, `-`, `*` with others and with numbers in the clear.
 
@@ -186,8 +195,21 @@ class Ciphertext:
 
     @property
     def error(self) -> float:
-        """Standard deviation of the error of a value by the formulas, for values up to 1."""
+        """Standard deviation of the error of a value by the formulas, for values up to 1.
+
+        A file states it, so a ciphertext that was read from one may state anything.
+        """
         return self._native.error
+
+    @property
+    def account(self) -> Account:
+        """Upper bounds on the values and on their error: what `decrypt_to_share` relies on.
+
+        They follow from the computation, and grow with every factor and term. They are infinite,
+        for unknown, if the ciphertext was read from a file or bytes, comes from a bootstrap, or if
+        a value above 1 was encrypted, and for everything made of such a ciphertext.
+        """
+        return Account(*self._native.account)
 
     @property
     def nbytes(self) -> int:
@@ -318,6 +340,30 @@ class Ciphertext:
     def times_i(self) -> Ciphertext:
         """i times the values: exact, and takes no level."""
         return self._made(self._native.multiply_i(), real=False)
+
+    def vouched(self, values: float | None = None, error: float | None = None) -> Ciphertext:
+        """The same ciphertext with an account that the owner of the key vouches for.
+
+        `values` bounds the absolute value of every slot, and `error` its absolute error; what is
+        left out stays as it is. Compute both from the inputs and the computation, or run the same
+        computation on an encryption of zeros and take its `account`. Never take them from the
+        server: noise that is too small gives the secret key away.
+
+        >>> import becalm
+        >>> secret, server = becalm.keygen("ckks_toy_12", bootstrap=None, progress=False,
+        ...                                allow_insecure=True)
+        >>> square = lambda x: x * x
+        >>> answer = square(secret.encrypt([0.5])).to_bytes()  # comes from a server
+        >>> own = square(secret.encrypt([0.0])).account
+        >>> y = server.from_bytes(answer).vouched(*own)
+        >>> bool(secret.bits_to_share(y, queries=16) > 0)
+        True
+        """
+        stated = [
+            own if given is None else _values.real("vouched", name, given)
+            for name, given, own in zip(Account._fields, (values, error), self.account, strict=True)
+        ]
+        return Ciphertext(self._native.vouched(*stated), self._server, self._real)
 
     def level_down(self, level: int) -> Ciphertext:
         """The same values at a lower level: smaller and faster."""

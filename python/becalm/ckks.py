@@ -45,10 +45,11 @@ from becalm._plan import (
     turns,
 )
 from becalm._progress import Progress
-from becalm._vectors import Ciphertext, Plaintext, at_level, owned, require, vector
+from becalm._vectors import Account, Ciphertext, Plaintext, at_level, owned, require, vector
 from becalm.errors import BadFile, BadInput, OutOfMemory, Unsupported, WrongKey
 
 __all__ = [
+    "Account",
     "Ciphertext",
     "Keys",
     "Matrix",

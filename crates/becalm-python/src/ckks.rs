@@ -10,7 +10,7 @@ use crate::keys::CkksNeeds;
 use becalm::backend::{Cpu, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::file::{Output, Part, replace_all};
-use becalm::cipher::{KeyForm, PackedRlwe, Rlwe};
+use becalm::cipher::{Account, KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
 use becalm::math::complex::Complex;
@@ -294,17 +294,15 @@ impl CkksSecretKey {
         Ok(bytes_of(py, &brief(py, &self.0, |c| c.decrypt(&*x.open()?, &self.1))?))
     }
 
-    /// Decrypts values within `bound` with noise of 2^-`precision_bits`, fit to be shared.
+    /// Decrypts with noise of 2^-`precision_bits`, fit to be shared.
     fn decrypt_to_share<'py>(
         &self,
         py: Python<'py>,
         x: &CkksCiphertext,
         precision_bits: f64,
         queries: u64,
-        bound: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let share =
-            |c: &Context| c.decrypt_to_share(&*x.open()?, &self.1, precision_bits, queries, bound);
+        let share = |c: &Context| c.decrypt_to_share(&*x.open()?, &self.1, precision_bits, queries);
         let shared = brief(py, &self.0, share)?;
         Ok(bytes_of(py, &shared))
     }
@@ -327,6 +325,12 @@ impl CkksSecretKey {
             let parts = vec![secret, Part::new(paths.1, false, write)];
             self.0.cpu.install(|| replace_all(parts, overwrite))
         })
+    }
+
+    /// The part of what may be shared that was spent.
+    #[getter]
+    fn shared(&self) -> f64 {
+        self.1.shared()
     }
 
     /// Makes a key with which anyone encrypts.
@@ -501,9 +505,21 @@ impl CkksCiphertext {
         self.0.context.stored_ciphertext_bytes(self.level())
     }
 
-    /// Bits that can be shared of values within `bound` when so many decryptions are shared in all.
-    fn bits_to_share(&self, py: Python<'_>, queries: u64, bound: f64) -> PyResult<f64> {
-        brief(py, &self.0, |c| c.bits_to_share(&*self.open()?, queries, bound))
+    /// Upper bounds on the values and their error, as sharing relies on them; infinite where unknown.
+    #[getter]
+    fn account(&self) -> (f64, f64) {
+        let Account { values, error } = on_kept!(self, account);
+        (values, error)
+    }
+
+    /// The same ciphertext with bounds that the owner of the key vouches for.
+    fn vouched(&self, py: Python<'_>, values: f64, error: f64) -> PyResult<Self> {
+        self.make(py, |_, x| x.clone().vouched(Account { values, error }))
+    }
+
+    /// Bits that can be shared when so many decryptions are shared in all.
+    fn bits_to_share(&self, py: Python<'_>, queries: u64) -> PyResult<f64> {
+        brief(py, &self.0, |c| c.bits_to_share(&*self.open()?, queries))
     }
 
     /// The largest absolute value of a slot that its level has room for.

@@ -7,7 +7,7 @@
 //! words of AES, which is less: [`Shares`] spends a budget on matrices first. Levels, scales and slots of the results are those that the program has recorded.
 
 use super::ckks_work::Run;
-use crate::cipher::{CkksKeys, Purpose, Rlwe};
+use crate::cipher::{Account, CkksKeys, Purpose, Rlwe};
 use crate::ckks::{Context, Evaluator, LinearMap};
 use crate::math::buffer::{or_refused, require_free};
 use crate::math::threads;
@@ -272,8 +272,11 @@ impl<'a> CkksSession<'a> {
         let arrived: f64 = inputs.iter().map(|x| x.error).sum();
         let outputs = self.program.outputs().iter().map(|reg| {
             let x = self.read(&file, *reg)?.clone();
-            let error = self.program.error_of(slots).map_or(x.error, |own| own.hypot(arrived));
-            Ok(Rlwe { slots, error, ..x })
+            let added = self.program.error_of(slots);
+            let error = added.map_or(x.error, |own| own.hypot(arrived));
+            // The formula of a bootstrap is for values without structure, and no upper bound.
+            let account = if added.is_some() { Account::UNKNOWN } else { x.account };
+            Ok(Rlwe { slots, error, account, ..x })
         });
         outputs.collect()
     }
@@ -364,8 +367,9 @@ impl<'a> CkksSession<'a> {
             CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
             CkksOp::Reinterpret { src, .. } => {
                 let x = get(src)?.clone();
-                let error = x.error * x.scale / info.scale;
-                Ok(Rlwe { scale: info.scale, error, ..x })
+                let (by, Account { values, error }) = (x.scale / info.scale, x.account);
+                let account = Account { values: by * values, error: by * error };
+                Ok(Rlwe { scale: info.scale, error: by * x.error, account, ..x })
             }
         }
     }

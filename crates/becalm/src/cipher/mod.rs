@@ -12,7 +12,9 @@ pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
 pub(crate) use key::check_structure;
 pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};
-pub use rlwe::{CkksKeys, CkksPublicKey, CkksSecretKey, KeyForm, PackedRlwe, Rlwe, SwitchKey};
+pub use rlwe::{
+    Account, CkksKeys, CkksPublicKey, CkksSecretKey, KeyForm, PackedRlwe, Rlwe, SwitchKey,
+};
 pub(crate) use rlwe::{Held, KeyFile, Packed, Purpose, StoredKey};
 pub(crate) use slot_key::slot_gadget;
 pub use slot_key::{RowSums, SlotKey, SlotKeyKind};

@@ -13,9 +13,50 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
+
+/// Upper bounds on the slots of a ciphertext that the owner of the key relies on when a decryption is shared: on the absolute
+/// values, and on the absolute error of each. Infinity means that nothing is known.
+///
+/// An account is kept in memory and stands in no file. It depends on the computation and on declared bounds alone. It says no more of
+/// the values than this: encryption knows whether all of them are at most 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Account {
+    /// Upper bound on the absolute value of a slot, without its error.
+    pub values: f64,
+    /// Upper bound on the absolute error of a slot.
+    pub error: f64,
+}
+
+impl Account {
+    /// Nothing is known.
+    pub const UNKNOWN: Account = Account { values: f64::INFINITY, error: f64::INFINITY };
+
+    /// Whether both bounds are known.
+    pub fn is_known(&self) -> bool {
+        self.values.is_finite() && self.error.is_finite()
+    }
+
+    /// That of a sum or a difference, however its terms depend on each other.
+    pub(crate) fn plus(self, other: Account) -> Account {
+        Account { values: self.values + other.values, error: self.error + other.error }
+    }
+
+    /// That of a product.
+    pub(crate) fn times(self, other: Account) -> Account {
+        let error =
+            self.values * other.error + self.error * other.values + self.error * other.error;
+        Account { values: self.values * other.values, error }
+    }
+
+    /// The same values with more error.
+    pub(crate) fn blurred(self, by: f64) -> Account {
+        Account { error: self.error + by, ..self }
+    }
+}
 
 /// One ciphertext: up to N/2 complex values under one key.
 #[derive(Clone)]
@@ -26,6 +67,7 @@ pub struct Rlwe {
     pub(crate) scale: f64,
     pub(crate) slots: usize,
     pub(crate) error: f64,
+    pub(crate) account: Account,
     pub(crate) parts: [Scratch; 2],
 }
 
@@ -55,9 +97,37 @@ impl Rlwe {
         self.slots
     }
 
-    /// Estimated standard deviation of the error of a slot, for values of absolute value at most 1.
+    /// Estimated standard deviation of the error of a slot, for values of absolute value at most 1. A file states it, so a ciphertext
+    /// that was read from one may state anything. Sharing relies on [`Rlwe::account`] instead.
     pub fn error(&self) -> f64 {
         self.error
+    }
+
+    /// The bounds that sharing relies on. They are unknown for a ciphertext that was read from a file, for the result of a bootstrap,
+    /// and for what is made of them. The bound on values is unknown where a value above 1 was encrypted.
+    pub fn account(&self) -> Account {
+        self.account
+    }
+
+    /// The same ciphertext with the account that the owner of the key vouches for.
+    ///
+    /// The owner computes the bounds: from what was encrypted and from the computation, or by running the same computation on own
+    /// encryptions of zeros and taking the [`Rlwe::account`] of the result. No word of the server may enter them.
+    ///
+    /// # Errors
+    /// `BadInput` for a bound on values that is not in 1 ..= 2^60 or an error that is not in 2^-200 ..= 2^60.
+    pub fn vouched(mut self, account: Account) -> Result<Rlwe> {
+        let most = 60f64.exp2();
+        let fits = (1.0..=most).contains(&account.values)
+            && ((-200f64).exp2()..=most).contains(&account.error);
+        if !fits {
+            let wanted = "a bound of 1 to 2^60 on the values, and of 2^-200 to 2^60 on their error";
+            let got = format!("{:e} and {:e}", account.values, account.error);
+            let remedy = "compute both from the inputs and the computation, as `account` does";
+            return Err(Error::bad_input("vouch", wanted, got, remedy));
+        }
+        self.account = account;
+        Ok(self)
     }
 
     /// Bytes in memory.
@@ -120,6 +190,11 @@ impl PackedRlwe {
         self.head.error
     }
 
+    /// As [`Rlwe::account`].
+    pub fn account(&self) -> Account {
+        self.head.account
+    }
+
     /// Bytes in memory.
     pub fn bytes(&self) -> usize {
         self.parts.iter().map(Vec::len).sum()
@@ -138,12 +213,33 @@ pub struct CkksSecretKey {
     /// Their values modulo the words of the lowest tier, made when first used; they wipe themselves.
     #[zeroize(skip)]
     pub(crate) values: OnceLock<Zeroizing<Vec<f64>>>,
+    /// What shared decryptions have spent, in units of [`CkksSecretKey::BUDGET`].
+    #[zeroize(skip)]
+    spent: AtomicU64,
 }
 
 impl CkksSecretKey {
     /// A key of these coefficients.
     pub(crate) fn new(params: &'static str, id: KeyId, coefficients: Vec<f64>) -> CkksSecretKey {
-        CkksSecretKey { params, id, coefficients, values: OnceLock::new() }
+        let (values, spent) = (OnceLock::new(), AtomicU64::new(0));
+        CkksSecretKey { params, id, coefficients, values, spent }
+    }
+
+    /// What all shared decryptions may spend together.
+    const BUDGET: u64 = 1 << 60;
+
+    /// Spends the share of one of `queries` shared decryptions; false, and nothing is spent, where less is left.
+    pub(crate) fn spend(&self, queries: u64) -> bool {
+        let share = (CkksSecretKey::BUDGET / queries.max(1)).max(1);
+        let after =
+            |spent: u64| Some(spent + share).filter(|spent| *spent <= CkksSecretKey::BUDGET);
+        self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).is_ok()
+    }
+
+    /// The part of what may be shared that shared decryptions have spent since this key was made or read, 0 to 1. Each spends
+    /// 1/`queries`.
+    pub fn shared(&self) -> f64 {
+        self.spent.load(Ordering::Relaxed) as f64 / CkksSecretKey::BUDGET as f64
     }
 
     /// Identity of the key.

@@ -4,6 +4,7 @@
 
 use super::Context;
 use super::encode::MESSAGE_BITS;
+use super::share;
 use crate::cipher::{CkksPublicKey, CkksSecretKey, KeyId, Rlwe};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
@@ -33,7 +34,7 @@ impl Context {
         let sealed = || self.sealed(secret, level, Domain::Ciphertext, Some(&message));
         let parts = or_refused("encrypt", sealed)?;
         let error = NOISE_STD * (self.params().degree() as f64).sqrt() / self.scale(level)?;
-        self.fresh(parts, values.len(), level, secret.id, error)
+        self.fresh(parts, values, level, secret.id, error)
     }
 
     /// As [`Context::encrypt`], with a public key.
@@ -52,7 +53,7 @@ impl Context {
         // e·v + e_0 + e_1·s: variance (1 + 2·2N/3)·σ² a coefficient.
         let n = self.params().degree() as f64;
         let error = NOISE_STD * (n * (1.0 + 4.0 / 3.0 * n)).sqrt() / self.scale(level)?;
-        self.fresh(parts, values.len(), level, key.id, error)
+        self.fresh(parts, values, level, key.id, error)
     }
 
     /// A message behind a random multiple of a public key.
@@ -108,13 +109,26 @@ impl Context {
     fn fresh(
         &self,
         parts: [Scratch; 2],
-        slots: usize,
+        values: &[Complex],
         level: usize,
         key: KeyId,
         error: f64,
     ) -> Result<Rlwe> {
-        let (scale, params) = (self.scale(level)?, self.params().name);
-        Ok(Rlwe { params, key, level, scale, slots, error, parts })
+        let (scale, params, slots) = (self.scale(level)?, self.params().name, values.len());
+        let rounded = error.hypot(self.encoding(scale));
+        let account = share::declared(values).blurred(share::bound(rounded));
+        Ok(Rlwe { params, key, level, scale, slots, error, account, parts })
+    }
+
+    /// Refuses a ciphertext that is not of this secret key.
+    pub(super) fn check_key(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Result<()> {
+        self.check_set("decrypt", ciphertext.params)?;
+        self.check_set("decrypt", secret.params)?;
+        if ciphertext.key == secret.id {
+            return Ok(());
+        }
+        let (wanted, got) = (format!("key {}", ciphertext.key), secret.id.to_string());
+        Err(Error::wrong_key("decrypt", wanted, got, "use the key it was encrypted with"))
     }
 
     /// Decrypts to the values in the slots. The error of CKKS depends on the secret: do not publish what this returns
@@ -123,17 +137,7 @@ impl Context {
     /// # Errors
     /// `WrongParams` for another set, `WrongKey` for another key.
     pub fn decrypt(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Result<Vec<Complex>> {
-        self.check_set("decrypt", ciphertext.params)?;
-        self.check_set("decrypt", secret.params)?;
-        if ciphertext.key != secret.id {
-            let (wanted, got) = (format!("key {}", ciphertext.key), secret.id.to_string());
-            return Err(Error::wrong_key(
-                "decrypt",
-                wanted,
-                got,
-                "use the key it was encrypted with",
-            ));
-        }
+        self.check_key(ciphertext, secret)?;
         let n = self.params().degree();
         let mut words = self.words_of(ciphertext.level, 0);
         words.truncate(3);

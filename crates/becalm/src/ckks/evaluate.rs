@@ -8,8 +8,8 @@ use super::encode::residue;
 use super::inspect::{self, named};
 use super::key_switch::KeyInUse;
 use super::sum::Sum;
-use super::{Context, power_of_rotation};
-use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
+use super::{Context, power_of_rotation, share};
+use crate::cipher::{Account, CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
@@ -184,6 +184,7 @@ impl Context {
         }
         // Right for any correlation: b may be a itself.
         out.error += b.error;
+        out.account = out.account.plus(b.account);
         Ok(out)
     }
 
@@ -225,6 +226,7 @@ impl Context {
     /// `a + c` in every slot.
     pub(crate) fn add_constant(&self, a: &mut Rlwe, c: f64) {
         self.add_to_values(&mut a.parts[0], a.level, c * a.scale);
+        a.account = a.account.plus(Account { values: c.abs(), error: 0.5 / a.scale });
     }
 
     /// Adds the integer nearest to c to all values of a polynomial at `level`.
@@ -277,7 +279,8 @@ impl Context {
             });
             part
         });
-        Rlwe { level, scale: self.step(0) * factor, parts, ..x.empty() }
+        let (scale, account) = (self.step(0) * factor, Account::UNKNOWN);
+        Rlwe { level, scale, account, parts, ..x.empty() }
     }
 
     /// The largest absolute value that a slot of a ciphertext may have: v < q/4s, q the product of the first three words of its
@@ -331,8 +334,8 @@ impl Rlwe {
     /// All but the polynomials.
     fn empty(&self) -> Rlwe {
         let parts = [0, 1].map(|k| self.parts[k].nothing());
-        let Rlwe { params, key, level, scale, slots, error, .. } = *self;
-        Rlwe { params, key, level, scale, slots, error, parts }
+        let Rlwe { params, key, level, scale, slots, error, account, .. } = *self;
+        Rlwe { params, key, level, scale, slots, error, account, parts }
     }
 }
 
@@ -507,6 +510,7 @@ impl<'a> Evaluator<'a> {
             let mut out = context.ciphertext(x, x.level, x.scale, parts);
             let switched = context.switching(level, x.scale).hypot(context.rounding(x.scale));
             out.error = x.error.hypot(switched);
+            out.account = x.account.blurred(share::bound(switched));
             Ok(out)
         };
         powers.iter().map(image).collect()

@@ -9,7 +9,7 @@ use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Output, Part, Reader, Trust, bad, hex, read_file,
     require_limit, write_error,
 };
-use crate::cipher::{CkksPublicKey, CkksSecretKey, KeyId, PackedRlwe, Rlwe};
+use crate::cipher::{Account, CkksPublicKey, CkksSecretKey, KeyId, PackedRlwe, Rlwe};
 use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
@@ -313,7 +313,9 @@ impl Context {
         let fresh = NOISE_STD * (n as f64).sqrt() / scale;
         let parts = [self.ring().scratch(0), self.ring().scratch(0)];
         let (params, key) = (self.params().name, header.key()?);
-        Ok(Rlwe { params, key, level, scale, slots, error: error.max(fresh), parts })
+        // Whoever wrote the file stated the error: sharing believes none of it.
+        let (error, account) = (error.max(fresh), Account::UNKNOWN);
+        Ok(Rlwe { params, key, level, scale, slots, error, account, parts })
     }
 
     fn require_row(&self, header: &Header) -> Result<()> {

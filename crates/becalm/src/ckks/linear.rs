@@ -12,8 +12,8 @@
 
 use super::key_switch::{KeyInUse, KeyProduct, Raised};
 use super::matrix::{Matrix, Steps};
-use super::{Context, Evaluator, power_of_rotation};
-use crate::cipher::{Purpose, Rlwe};
+use super::{Context, Evaluator, power_of_rotation, share};
+use crate::cipher::{Account, Purpose, Rlwe};
 use crate::math::buffer::{or_refused, require_memory_or};
 use crate::math::parallel::*;
 use crate::math::rns::{First, Scratch};
@@ -45,6 +45,8 @@ pub struct LinearMap {
     scale: f64,
     /// How much longer it makes a vector, at most.
     norm: f64,
+    /// By how much it enlarges the largest slot, at most, and the error of that from encoding the entries.
+    account: Account,
     /// (l, j, i) → diagonal ((j·m + l)·n_1 + i)·stride, rotated to the right by j·m·n_1·stride.
     diagonals: BTreeMap<(usize, usize, usize), Diagonal>,
 }
@@ -124,7 +126,9 @@ impl LinearMap {
         let encoded = || forms.into_par_iter().map(encode).collect::<Result<_>>();
         let diagonals = or_refused(op, encoded)?;
         let (params, keys) = (context.params().name, matrix.keys(baby));
-        Ok(LinearMap { params, level, steps, keys, scale, norm: matrix.norm(), diagonals })
+        let error = matrix.diagonals.len() as f64 * share::bound(context.encoding(scale));
+        let (norm, account) = (matrix.norm(), Account { values: matrix.widest(), error });
+        Ok(LinearMap { params, level, steps, keys, scale, norm, account, diagonals })
     }
 
     /// Bytes that `matrix` takes when it is encoded at `level`.
@@ -210,6 +214,9 @@ impl Evaluator<'_> {
         let rounded = context.rounding(x.scale) * (middle - 1.0).sqrt();
         let before = x.error.hypot(switched).hypot(rounded);
         out.error = (map.norm * before).hypot(context.rounding(scale));
+        let account = x.account.blurred(share::bound(switched.hypot(rounded))).times(map.account);
+        let account = account.blurred(share::bound(context.rounding(scale)));
+        out.account = context.fitting(account, map.level, x.scale * map.scale);
         // Bootstraps know what their levels hold.
         if map.level > context.params().levels {
             return Ok(out);

@@ -146,6 +146,17 @@ impl Matrix {
     /// How much longer it makes a vector, at most: the root of the largest sum of a row times that of a column, in absolute values
     /// (Schur's test).
     pub fn norm(&self) -> f64 {
+        let (row, column) = self.widest_lines();
+        (row * column).sqrt()
+    }
+
+    /// By how much it enlarges the largest absolute value, at most: the largest sum of a row, in absolute values.
+    pub(crate) fn widest(&self) -> f64 {
+        self.widest_lines().0
+    }
+
+    /// The largest sums of absolute values, of a row and of a column.
+    fn widest_lines(&self) -> (f64, f64) {
         let (mut rows, mut columns) = (vec![0.0; self.slots], vec![0.0; self.slots]);
         for (k, diagonal) in &self.diagonals {
             for (a, x) in diagonal.iter().enumerate() {
@@ -154,7 +165,7 @@ impl Matrix {
             }
         }
         let most = |sums: &[f64]| sums.iter().copied().fold(0.0, f64::max);
-        (most(&rows) * most(&columns)).sqrt()
+        (most(&rows), most(&columns))
     }
 
     /// First `first`, then this.

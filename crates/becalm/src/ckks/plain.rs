@@ -3,10 +3,10 @@
 //! Its scale is that of its level, s_l, which serves both: a sum wants the scale of the ciphertext, and a product, rescaled, has
 //! s_l²/q_l, which is the scale of level l − 1.
 
-use super::Context;
 use super::encode::residue;
 use super::sum::Sum;
-use crate::cipher::Rlwe;
+use super::{Context, share};
+use crate::cipher::{Account, Rlwe};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
@@ -109,6 +109,7 @@ impl Context {
         let level = out.level;
         let limbs = out.parts[0].par_chunks_mut(n).zip(plain.limbs.par_chunks(n)).enumerate();
         limbs.for_each(|(i, (x, y))| self.ring().add(self.word_of(level, i), x, y));
+        out.account = out.account.plus(self.account_of(&plain));
         Ok(out)
     }
 
@@ -138,6 +139,12 @@ impl Context {
         self.times(&a, &plain, scale)
     }
 
+    /// That of values in the clear: their size, and the error from rounding them.
+    fn account_of(&self, plain: &Plain) -> Account {
+        let error = share::bound(self.encoding(plain.scale));
+        Account { values: plain.largest, error }
+    }
+
     /// The product of two at one level, rescaled; `scale` is that of it before.
     fn times(&self, a: &Rlwe, plain: &Plain, scale: f64) -> Result<Rlwe> {
         let (n, mut sum) = (self.params().degree(), Sum::new(self, a, a.level, scale));
@@ -148,6 +155,7 @@ impl Context {
             });
         }
         sum.error = a.error * plain.largest;
+        sum.account = a.account.times(self.account_of(plain));
         self.with_some_left("multiply", sum.rescale(self, a))
     }
 

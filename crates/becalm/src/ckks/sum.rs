@@ -3,8 +3,8 @@
 
 use super::encode::residue;
 use super::key_switch::KeyInUse;
-use super::{Context, Evaluator};
-use crate::cipher::{Purpose, Rlwe};
+use super::{Context, Evaluator, share};
+use crate::cipher::{Account, Purpose, Rlwe};
 use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
@@ -16,6 +16,7 @@ pub(crate) struct Sum {
     scale: f64,
     /// That of the terms, whatever their correlation: the same ciphertext may come many times. For values of at most 1.
     pub(super) error: f64,
+    pub(super) account: Account,
     slots: usize,
     /// Constant and linear part in the secret, and the quadratic one.
     pub(super) parts: [Scratch; 2],
@@ -31,7 +32,8 @@ impl Sum {
             part.fill(0.0);
             part
         });
-        Sum { level, scale, error: 0.0, slots: like.slots, parts, square: None }
+        let account = Account { values: 0.0, error: 0.0 };
+        Sum { level, scale, error: 0.0, account, slots: like.slots, parts, square: None }
     }
 
     /// Adds c·x, for x at this level or above.
@@ -46,11 +48,17 @@ impl Sum {
             });
         }
         self.error += c.abs() * x.error;
+        // The factor was rounded to an integer, and was a double before.
+        let error = 0.5 * x.scale / self.scale + c.abs() * 2.0 * f64::EPSILON;
+        let factor = Account { values: c.abs(), error };
+        self.account = self.account.plus(x.account.times(factor));
     }
 
     /// Adds c to every slot.
     pub(crate) fn add_constant(&mut self, context: &Context, c: f64) {
         context.add_to_values(&mut self.parts[0], self.level, c * self.scale);
+        let error = 0.5 / self.scale + c.abs() * 2.0 * f64::EPSILON;
+        self.account = self.account.plus(Account { values: c.abs(), error });
     }
 
     /// Adds a·b, both at this level or above; the product of their scales is that of the sum. Twice if `twice`.
@@ -74,6 +82,9 @@ impl Sum {
         });
         self.square = Some(square);
         self.error += factor * (a.error + b.error);
+        let Account { values, error } = a.account.times(b.account);
+        let product = Account { values: factor * values, error: factor * error };
+        self.account = self.account.plus(product);
     }
 
     /// The level of the terms.
@@ -94,6 +105,7 @@ impl Sum {
         let digits = context.decompose(&square, from, key.special());
         let raised = context.inner_product(&digits, key, [&self.parts[0], &self.parts[1]]);
         let parts = [0, 1].map(|k| context.divide(&raised.parts[k], from, to, key.special()));
+        self.account = self.account.blurred(share::bound(context.switching(from, self.scale)));
         self.stamped(context, like, parts)
     }
 
@@ -102,6 +114,8 @@ impl Sum {
         let mut out = context.ciphertext(like, level, scale, parts);
         out.slots = self.slots;
         out.error = self.error.hypot(context.rounding(scale));
+        let account = context.fitting(self.account, self.level, self.scale);
+        out.account = account.blurred(share::bound(context.rounding(scale)));
         out
     }
 }

@@ -7,6 +7,7 @@ use crate::params::CkksParams;
 use std::sync::LazyLock;
 
 mod arithmetic;
+mod share;
 
 struct World {
     context: Context,

@@ -86,7 +86,8 @@ impl Clear {
     pub(super) fn from_digits(ty: Type, digits: &[u64]) -> Self {
         let mut words = [0u64; 4];
         for (i, d) in digits.iter().enumerate() {
-            words[i / 32] |= d << (2 * (i % 32));
+            // A ciphertext from elsewhere may decrypt to any digit: what comes out is of the type all the same.
+            words[i / 32] |= (d & ty.mask(i) as u64) << (2 * (i % 32));
         }
         let top = ty.bits() - 1;
         let negative = ty.signed() && words[top as usize / 64] >> (top % 64) & 1 == 1;
@@ -272,5 +273,41 @@ impl Integers {
             Ok(digit)
         };
         Integers::new(ty, (0..n).map(digit).collect::<Result<_>>()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apps::aes::{decrypt_bytes, encrypt_bytes};
+
+    /// Whoever sees whether a decryption was refused learns public facts alone: an answer to crafted ciphertexts would tell the key.
+    #[test]
+    fn every_ciphertext_has_an_answer_and_a_refusal_is_by_public_facts() {
+        let params = TfheParams::named("toy_2_2").unwrap();
+        let secret = SecretKey::generate(params, true).unwrap();
+        let mut state = 1u64;
+        let mut garbage = |x: &mut Lwe| {
+            for word in &mut x.data {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                *word = state ^ state >> 29;
+            }
+        };
+        for ty in [Type::Bool, Type::Uint(7), Type::Uint(8), Type::Int(8), Type::Int(64)] {
+            let mut x = Integers::encrypt(&secret, ty, &[Clear::default(); 200]).unwrap();
+            x.digits.iter_mut().for_each(&mut garbage);
+            for value in x.decrypt(&secret).unwrap() {
+                assert!(value.digits(ty).is_ok(), "{ty}");
+            }
+        }
+        let mut bits = encrypt_bytes(&secret, &[0; 100]).unwrap();
+        garbage(&mut bits);
+        assert_eq!(decrypt_bytes(&secret, &bits).unwrap().len(), 100);
+        let refused = |value| {
+            let mut x = secret.encrypt(&[value]).unwrap();
+            x.noise = 1e-3;
+            secret.decrypt(&x).unwrap_err().to_string()
+        };
+        assert!(refused(0) == refused(3) && refused(0).contains("noise"));
     }
 }

@@ -1,0 +1,384 @@
+//! Attacks on decryptions that are shared, and the account that their noise is computed from.
+
+use super::*;
+use crate::cipher::Account;
+use crate::cipher::file::Trust;
+use crate::math::rns::{centred, inverse, mul};
+
+fn toy() -> (Context, CkksSecretKey) {
+    let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
+    let secret = context.secret_key().unwrap();
+    (context, secret)
+}
+
+fn kind<T>(made: crate::Result<T>) -> Option<&'static str> {
+    made.err().map(|e| e.kind())
+}
+
+fn flat(values: &[Complex]) -> Vec<f64> {
+    values.iter().flat_map(|v| [v.re, v.im]).collect()
+}
+
+/// The key-recovery attack of Li and Micciancio: (m + e − c_0)/c_1 modulo one prime, from a ciphertext and what its
+/// owner published of it; the coefficients that are right.
+fn recovered(context: &Context, x: &Rlwe, published: &[Complex], secret: &CkksSecretKey) -> usize {
+    let n = context.params().degree();
+    let phase = context.limbs(&context.coefficients(published, x.scale), &[0]);
+    let p = context.ring().word(0).p;
+    let word = |v: f64| (v as i64).rem_euclid(p as i64) as u64;
+    let mut guess: Vec<f64> = (0..n)
+        .map(|i| {
+            let numerator = word(phase[i] - x.parts[0][i]);
+            centred(mul(numerator, inverse(word(x.parts[1][i]), p), p), p)
+        })
+        .collect();
+    context.ring().backward(0, &mut guess);
+    context.ring().reduce(0, &mut guess);
+    guess.iter().zip(&secret.coefficients).filter(|(a, b)| a == b).count()
+}
+
+/// The attack finds the key in raw decryptions and nothing in shared ones.
+#[test]
+fn the_key_is_found_in_raw_decryptions_and_not_in_shared_ones() {
+    let (context, secret) = toy();
+    let n = context.params().degree();
+    let m: Vec<Complex> =
+        (0..n / 2).map(|j| Complex::new((j as f64).sin(), (j as f64).cos())).collect();
+    let x = context.encrypt(&m, 3, &secret).unwrap();
+    let raw = context.decrypt(&x, &secret).unwrap();
+    assert_eq!(recovered(&context, &x, &raw, &secret), n, "the attack works");
+    let most = context.bits_to_share(&x, 16).unwrap();
+    println!("{most:.2} bits can be shared of 16 decryptions");
+    assert!((most - 6.8).abs() < 0.05, "{most} where docs/security.md says 6.8");
+    let shared = context.decrypt_to_share(&x, &secret, most, 16).unwrap();
+    let right = recovered(&context, &x, &shared, &secret);
+    println!("{right} of {n} coefficients from a shared decryption");
+    assert!(right < n / 100, "{right} of {n} coefficients");
+    // Nor in the mean of all that may be shared.
+    let mut sum = flat(&shared);
+    for _ in 1..16 {
+        let next = context.decrypt_to_share(&x, &secret, most, 16).unwrap();
+        sum.iter_mut().zip(flat(&next)).for_each(|(a, b)| *a += b);
+    }
+    let mean: Vec<Complex> =
+        sum.chunks(2).map(|c| Complex::new(c[0], c[1]) * (1.0 / 16.0)).collect();
+    let right = recovered(&context, &x, &mean, &secret);
+    assert!(right < n / 100, "{right} of {n} coefficients from the mean of 16");
+    // The error is what was asked for, and its mean is nothing.
+    let errors: Vec<f64> = flat(&shared).iter().zip(flat(&m)).map(|(a, b)| a - b).collect();
+    let count = errors.len() as f64;
+    let variance = errors.iter().map(|e| e * e).sum::<f64>() / count * 2.0;
+    let ratio = variance.sqrt() / (-most).exp2();
+    assert!((ratio - 1.0).abs() < 0.06, "{ratio}: 5 standard deviations are 0.055");
+    let mean = errors.iter().sum::<f64>() / count / (-most).exp2();
+    assert!(mean.abs() < 0.06, "{mean}");
+}
+
+/// An attacker who knows one encryption of zeros, adds public vectors of his choice, and is told whether a result was refused.
+struct Attacker<'a> {
+    context: &'a Context,
+    zeros: &'a Rlwe,
+    /// Where the answer changes, for results without error.
+    border: f64,
+    state: u64,
+}
+
+impl Attacker<'_> {
+    /// −1/2 .. 1/2, the same in each run.
+    fn dither(&mut self) -> f64 {
+        self.state = self.state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.state >> 11) as f64 * 2f64.powi(-53) - 0.5
+    }
+
+    /// A ciphertext that is accepted if the error of `slot` is at most the second result, which lies between `low` and `high`. Other
+    /// slots hold a dither, so that what is added is rounded anew in each attempt.
+    fn question(&mut self, slot: usize, low: f64, high: f64) -> (Rlwe, f64) {
+        loop {
+            let mut added: Vec<Complex> =
+                (0..self.zeros.slots).map(|_| Complex::from(self.dither())).collect();
+            added[slot] = Complex::from(self.border - (low + high) / 2.0);
+            let plain = self.context.encode(&added, self.zeros.level).unwrap();
+            let at_most = self.border - self.context.decode(&plain).unwrap()[slot].re;
+            if low < at_most && at_most < high {
+                return (self.context.add_encoded(self.zeros, &plain).unwrap(), at_most);
+            }
+        }
+    }
+
+    /// The error of the real part of a slot, by bisection.
+    fn bisect(&mut self, slot: usize, rounds: usize, accepts: impl Fn(&Rlwe) -> bool) -> f64 {
+        let far = 8.0 * self.zeros.error;
+        let (mut low, mut high) = (-far, far);
+        for _ in 0..rounds {
+            let (x, at_most) = self.question(slot, low, high);
+            if accepts(&x) { high = at_most } else { low = at_most }
+        }
+        (low + high) / 2.0
+    }
+}
+
+/// A comparison of exact results with a bound, seen from outside, gives away the errors and so the key: this is why sharing
+/// decides on results with their noise. The returned values are thrown away.
+#[test]
+fn refusals_tell_the_errors_where_exact_results_are_compared_and_nothing_where_shared_ones_are() {
+    let (context, secret) = toy();
+    let zeros = context.encrypt(&vec![Complex::default(); 2048], 3, &secret).unwrap();
+    let errors = context.decrypt(&zeros, &secret).unwrap();
+    let largest = |v: &[Complex]| v.iter().map(|v| v.abs()).fold(0.0, f64::max);
+    let exact = |x: &Rlwe| largest(&context.decrypt(x, &secret).unwrap()) <= 1.0;
+    let mut attacker = Attacker { context: &context, zeros: &zeros, border: 1.0, state: 1 };
+    for slot in [0, 7, 1000, 2047] {
+        let found = attacker.bisect(slot, 12, exact);
+        let missed = (found - errors[slot].re).abs() / zeros.error;
+        assert!(missed < 2f64.powi(-6), "slot {slot}: {missed} of the noise is left");
+    }
+    // The account grows with what is added, so that results never come near the border: all answers are the same.
+    let (queries, asked) = (4096, 1024);
+    let shared = |x: &Rlwe, most| kind(context.decrypt_to_share(x, &secret, most, queries));
+    for border in [0.5, 1.0, 2.0, 8.0] {
+        attacker.border = border;
+        for slot in 0..16 {
+            let (x, _) = attacker.question(slot, -zeros.error, zeros.error);
+            assert_eq!(shared(&x, context.bits_to_share(&x, queries).unwrap()), None);
+        }
+    }
+    // An owner who vouches wrongly refuses near a border. One answer each for 1024 slots is right by chance alone, within 5
+    // standard deviations: an oracle that is right in 63 of 100 answers is 3 of its own beyond them. The old one always is.
+    let most = context.bits_to_share(&zeros, queries).unwrap();
+    let mut right = [0, 0];
+    for slot in 0..asked {
+        attacker.border = 1.0;
+        let (x, at_most) = attacker.question(slot, -zeros.error, zeros.error);
+        right[0] += usize::from(exact(&x) == (errors[slot].re <= at_most));
+        let error = zeros.account.error;
+        attacker.border = 1.0 + error + 7.0 * (-most).exp2();
+        let (x, at_most) = attacker.question(slot, -zeros.error, zeros.error);
+        let x = x.vouched(Account { values: 1.0, error }).unwrap();
+        let answer = shared(&x, most);
+        assert!(matches!(answer, None | Some("bad_input")), "{answer:?}");
+        right[1] += usize::from(answer.is_none() == (errors[slot].re <= at_most));
+    }
+    println!("{right:?} of {asked} answers are right, of exact results and of shared ones");
+    assert_eq!(right[0], asked);
+    assert!(right[1].abs_diff(asked / 2) < 80, "{} of {asked}", right[1]);
+}
+
+#[test]
+fn too_many_bits_are_refused_on_public_facts() {
+    let (context, secret) = toy();
+    let x = context.encrypt(&[Complex::from(0.5); 8], 3, &secret).unwrap();
+    let share = |bits, queries| kind(context.decrypt_to_share(&x, &secret, bits, queries));
+    let most = context.bits_to_share(&x, 100).unwrap();
+    assert_eq!(share(most, 100), None);
+    assert_eq!(share(most, 200), Some("too_noisy"), "half a bit fewer for twice the queries");
+    assert_eq!(share(most + 0.1, 100), Some("too_noisy"));
+    for bits in [f64::NAN, f64::INFINITY, 61.0] {
+        assert_eq!(share(bits, 100), Some("bad_input"), "{bits}");
+    }
+    assert_eq!(share(2.0, 0), Some("bad_input"));
+    assert_eq!(kind(context.bits_to_share(&x, 0)), Some("bad_input"));
+    let other = context.secret_key().unwrap();
+    assert_eq!(kind(context.decrypt_to_share(&x, &other, 1.0, 100)), Some("wrong_key"));
+    assert!((secret.shared() - 0.01).abs() < 1e-12, "what was public spends nothing");
+    assert_eq!(other.shared(), 0.0);
+}
+
+/// The key counts what it answers, refusals of what was decrypted included, and then stops.
+#[test]
+fn the_key_counts_its_answers() {
+    let (context, secret) = toy();
+    let x = context.encrypt(&[Complex::from(0.75); 4], 3, &secret).unwrap();
+    let account = Account { values: 1.0, error: x.account.error };
+    let wrong = context.encrypt(&[Complex::from(37.125); 4], 3, &secret).unwrap();
+    let wrong = wrong.vouched(account).unwrap();
+    let share = |x: &Rlwe, queries| context.decrypt_to_share(x, &secret, 2.0, queries);
+    assert!((share(&x, 3).unwrap()[0].re - 0.75).abs() < 2.0);
+    let refused = share(&wrong, 3).err().unwrap();
+    let says = refused.to_string();
+    assert!(refused.kind() == "bad_input" && says.contains("value 1 at most"), "{says}");
+    assert!(!says.contains("37") && says.contains("vouched"), "{says}");
+    assert!((secret.shared() - 2.0 / 3.0).abs() < 1e-12);
+    // One that is worth less is still answered.
+    assert_eq!((kind(share(&x, 2)), kind(share(&x, 4))), (Some("bad_input"), None));
+    let says = share(&x, 3).err().unwrap().to_string();
+    assert!(says.contains("92 %") && says.contains("queries"), "{says}");
+}
+
+/// s where σ is what is shared and the error is what it is: 2·log2(σ/(√(24·D·q)·error)).
+fn measured(context: &Context, x: &Rlwe, most: f64, wanted: &[Complex]) -> f64 {
+    let got = context.decrypt(x, &WORLD.secret).unwrap();
+    let errors = flat(&got).into_iter().zip(flat(wanted)).map(|(a, b)| (a - b).abs());
+    let flood = (24.0 * 2.0 * x.slots as f64 * 16.0).sqrt();
+    2.0 * ((-most - 0.5).exp2() / flood / errors.fold(0.0, f64::max)).log2()
+}
+
+/// Where 2^k meets 2^-k the error of one is multiplied by the other: the noise covers it, or sharing is refused.
+#[test]
+fn large_factors_get_the_statistical_bits_or_a_refusal() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let (m, n) = (message(2048, 0.3), message(2048, 1.9));
+    let times = |v: &[Complex], by: f64| v.iter().map(|v| *v * by).collect::<Vec<_>>();
+    let products: Vec<Complex> = m.iter().zip(&n).map(|(a, b)| *a * *b).collect();
+    let [x, y] = [&m, &n].map(|v| context.encrypt(v, 5, secret).unwrap());
+    for k in [6, 12, 18] {
+        let (up, down) = (2f64.powi(k), 2f64.powi(-k));
+        let small = context.encrypt(&times(&n, down), 5, secret).unwrap();
+        let large = context.encrypt(&times(&m, up), 5, secret).unwrap();
+        let undeclared = evaluator.multiply(&large, &small).unwrap();
+        assert_eq!(kind(context.bits_to_share(&undeclared, 16)), Some("bad_input"), "{k}");
+        // What the claim for values of at most 1 would have given.
+        let flood = (24.0 * 4096.0 * 16f64).sqrt() * 2f64.powi(15);
+        let trap = -(flood * 6.8 * undeclared.error * std::f64::consts::SQRT_2).log2();
+        let trap = measured(context, &undeclared, trap, &products);
+        let error = large.account.error;
+        let large = large.vouched(Account { values: up, error }).unwrap();
+        let declared = evaluator.multiply(&large, &small).unwrap();
+        let sum = context.add_plain(&x, &[Complex::from(up)]).unwrap();
+        let scaled = context.multiply_constant(&y, down).unwrap();
+        let added = evaluator.multiply(&sum, &scaled).unwrap();
+        let sums: Vec<Complex> =
+            m.iter().zip(&n).map(|(a, b)| (*a + Complex::from(up)) * *b * down).collect();
+        let factors = context.multiply_constant(&x, up).unwrap();
+        let factors = evaluator.multiply(&factors, &scaled).unwrap();
+        let cases = [(declared, &products), (added, &sums), (factors, &products)];
+        let bits = cases.map(|(x, wanted)| {
+            let most = context.bits_to_share(&x, 16).unwrap();
+            measured(context, &x, most, wanted)
+        });
+        println!("k = {k}: {bits:.1?} statistical bits; {trap:.1} by the claim for values up to 1");
+        assert!(bits.iter().all(|s| (30.0..50.0).contains(s)), "k = {k}: {bits:?}");
+        assert!(k == 6 || trap < 20.0, "the claim for values up to 1 does not suffice: {trap}");
+    }
+}
+
+/// Values and errors stay within the account, whatever is computed.
+#[test]
+fn the_account_bounds_values_and_errors() {
+    let World { context, secret, keys } = &*WORLD;
+    let evaluator = Evaluator::new(context, keys).unwrap();
+    let (m, n) = (message(2048, 0.9), message(2048, 2.5));
+    let [x, y] = [&m, &n].map(|v| context.encrypt(v, 5, secret).unwrap());
+    let public = context.encrypt_public(&m, 5, &context.public_key(secret).unwrap()).unwrap();
+    let each = |f: &dyn Fn(Complex, Complex) -> Complex| -> Vec<Complex> {
+        m.iter().zip(&n).map(|(a, b)| f(*a, *b)).collect()
+    };
+    let turned: Vec<Complex> = (0..2048).map(|j| m[(j + 3) % 2048]).collect();
+    let mut band = Matrix::zero(2048);
+    for k in [0, 1, 3, 4] {
+        band.diagonal(k).fill(Complex::new(-3.0, 0.5));
+    }
+    let map = LinearMap::new(context, &band, 5, 8, context.step(5)).unwrap();
+    let reals: Vec<Complex> = m.iter().map(|v| Complex::from(v.re)).collect();
+    let real = context.encrypt(&reals, 5, secret).unwrap();
+    let p = Chebyshev(vec![0.5, -2.0, 0.0, 3.0, 0.25, 1.0]);
+    let scale = context.scale(5 - p.depth()).unwrap();
+    let plain = context.encode(&n, 3).unwrap();
+    let product = evaluator.multiply(&x, &y).unwrap();
+    let cases = [
+        (public, m.clone()),
+        (context.add(&x, &y).unwrap(), each(&|a, b| a + b)),
+        (context.subtract(&x, &product).unwrap(), each(&|a, b| a - a * b)),
+        (evaluator.square(&product).unwrap(), each(&|a, b| a * b * (a * b))),
+        (context.add_encoded(&x, &plain).unwrap(), each(&|a, b| a + b)),
+        (context.multiply_encoded(&x, &plain).unwrap(), each(&|a, b| a * b)),
+        (context.multiply_constant(&x, -1e6).unwrap(), each(&|a, _| a * -1e6)),
+        (evaluator.rotate(&x, 3).unwrap(), turned),
+        (evaluator.dot(&[(&x, &y), (&x, &x)]).unwrap(), each(&|a, b| a * b + a * a)),
+        (context.level_down(&product, 0).unwrap(), each(&|a, b| a * b)),
+        (evaluator.linear(&x, &map).unwrap(), band.apply(&m)),
+        (
+            evaluator.polynomial(&real, &p, scale).unwrap(),
+            each(&|a, _| Complex::from(p.value(a.re))),
+        ),
+    ];
+    for (i, (x, wanted)) in cases.iter().enumerate() {
+        let got = context.decrypt(x, secret).unwrap();
+        let error = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs()).fold(0.0, f64::max);
+        let values = wanted.iter().map(|v| v.abs()).fold(0.0, f64::max);
+        let Account { values: most, error: bound } = x.account;
+        println!("case {i}: values {values:.3e} of {most:.3e}, error {error:.3e} of {bound:.3e}");
+        assert!(values <= most && error <= bound, "case {i}");
+        assert!(bound < 1e4 * error, "case {i}: a bound that says something");
+    }
+}
+
+/// What a file states of its error is for precision; sharing believes none of it.
+#[test]
+fn what_a_file_states_is_not_believed() {
+    let (context, secret) = toy();
+    let x = context.encrypt(&[Complex::from(0.5); 8], 3, &secret).unwrap();
+    let read = |x: &Rlwe| {
+        let bytes = context.ciphertext_to_bytes(x).unwrap();
+        context.ciphertext_from_bytes(&bytes, Trust::default()).unwrap()
+    };
+    let mut forged = x.clone();
+    forged.error = 0.0;
+    for y in [read(&x), read(&forged)] {
+        assert!(!y.account().is_known());
+        assert_eq!(kind(context.bits_to_share(&y, 1)), Some("bad_input"));
+        let refused = context.decrypt_to_share(&y, &secret, -10.0, 1).err().unwrap();
+        let says = refused.to_string();
+        assert!(refused.kind() == "bad_input" && says.contains("`vouched`"), "{says}");
+        // Nor does it become known on the way.
+        let sum = context.add(&x, &y).unwrap();
+        let none = context.multiply_constant(&sum, 0.0).unwrap();
+        for y in [sum, none] {
+            assert_eq!(kind(context.decrypt_to_share(&y, &secret, -10.0, 1)), Some("bad_input"));
+        }
+    }
+    assert_eq!(secret.shared(), 0.0);
+    // The owner ran the same computation, which is none here, on zeros.
+    let dry = context.encrypt(&[Complex::default(); 8], 3, &secret).unwrap();
+    let own = read(&x).vouched(dry.account()).unwrap();
+    assert_eq!(context.bits_to_share(&own, 16).ok(), context.bits_to_share(&x, 16).ok());
+    assert!((context.decrypt_to_share(&own, &secret, 8.0, 1).unwrap()[0].re - 0.5).abs() < 0.1);
+    let vouched = |values, error| kind(x.clone().vouched(Account { values, error }));
+    for (values, error) in [(0.5, 0.1), (f64::NAN, 0.1), (1.0, 0.0), (1.0, -1.0), (1.0, f64::NAN)] {
+        assert_eq!(vouched(values, error), Some("bad_input"), "{values}, {error}");
+    }
+    assert_eq!(kind(x.clone().vouched(Account::UNKNOWN)), Some("bad_input"));
+    // What a level has no room for may wrap.
+    let wide = x.vouched(Account { values: 2f64.powi(59), error: 1.0 }).unwrap();
+    let low = context.level_down(&wide, 0).unwrap();
+    assert_eq!(kind(context.bits_to_share(&low, 1)), Some("bad_input"));
+}
+
+/// What others see of a ciphertext, and whether its owner can decrypt it, are the same for all messages.
+#[test]
+fn what_is_public_is_the_same_for_all_messages() {
+    let World { context, secret, .. } = &*WORLD;
+    let seen = |v: f64| {
+        let x = context.encrypt(&[Complex::from(v); 8], 3, secret).unwrap();
+        let length = context.ciphertext_to_bytes(&x).unwrap().len();
+        let bits = context.bits_to_share(&x, 16).unwrap();
+        format!("{x:?} {:?} {:e} {bits:e} {length}", x.account(), x.error())
+    };
+    for v in [0.5, -1.0, 1e-200] {
+        assert_eq!(seen(v), seen(0.0), "{v}");
+    }
+    // Every ciphertext has an answer, one that nobody encrypted as well.
+    let mut x = context.encrypt(&[Complex::from(0.5); 8], 3, secret).unwrap();
+    x.parts.swap(0, 1);
+    assert_eq!(context.decrypt(&x, secret).unwrap().len(), 8);
+}
+
+/// The figures of docs/ckks.md, with `BECALM_FULL=1`: the ring of N = 2^16 takes its time.
+#[test]
+fn what_the_page_says_of_a_large_ring() {
+    if std::env::var_os("BECALM_FULL").is_none() {
+        println!("left out without BECALM_FULL=1");
+        return;
+    }
+    let context = Context::new(CkksParams::named("ckks_regular").unwrap(), false).unwrap();
+    let secret = context.secret_key().unwrap();
+    let x = context.encrypt(&vec![Complex::default(); 32768], 10, &secret).unwrap();
+    // As a product is accounted for, without its key.
+    let rounding = 6.8 * context.rounding(context.scale(9).unwrap());
+    let account = x.account.times(x.account).blurred(rounding);
+    let product = x.clone().vouched(account).unwrap();
+    for (x, queries, says) in [(&x, 1, 4.8), (&x, 100, 1.4), (&product, 1, 0.4)] {
+        let bits = context.bits_to_share(x, queries).unwrap();
+        assert!((bits - says).abs() < 0.05, "{bits} where docs/ckks.md says {says}");
+    }
+}
