@@ -21,7 +21,7 @@ pub use disk::replace;
 pub(crate) use disk::write_error;
 pub(crate) use disk::{read_file, read_header, require_limit};
 pub(crate) use header::{Dtype, Header};
-pub use inspect::{Description, TensorShape, inspect};
+pub use inspect::{Description, TensorShape, inspect, kind_of};
 pub(crate) use read::Reader;
 pub(crate) use write::{Data, Draft};
 
