@@ -111,13 +111,13 @@ class Plaintext(_html.Shown):
 
     # A ciphertext on the left answers for itself, and so it does on the right.
     def __add__(self, other: Any) -> Ciphertext:
-        return other + self if isinstance(other, Ciphertext) else self._beside(other)
+        return other.__add__(self) if isinstance(other, Ciphertext) else self._beside(other)
 
     def __sub__(self, other: Any) -> Ciphertext:
-        return -other + self if isinstance(other, Ciphertext) else self._beside(other)
+        return (-other).__add__(self) if isinstance(other, Ciphertext) else self._beside(other)
 
     def __mul__(self, other: Any) -> Ciphertext:
-        return other * self if isinstance(other, Ciphertext) else self._beside(other)
+        return other.__mul__(self) if isinstance(other, Ciphertext) else self._beside(other)
 
     __radd__ = __rsub__ = __rmul__ = _beside
 
@@ -230,9 +230,9 @@ class Ciphertext(_html.Shown):
         if isinstance(other, Ciphertext):
             return self._made(self._native.subtract(other._native), other)
         if isinstance(other, Plaintext):
-            negative: Ciphertext = other - self
-            return -negative
-        return self + -numbers("subtract", other)
+            return -other.__sub__(self)
+        negative: npt.NDArray[Any] = -numbers("subtract", other)
+        return self.__add__(negative)
 
     def __rsub__(self, other: Any) -> Ciphertext:
         return -self + other
