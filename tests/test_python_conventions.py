@@ -86,16 +86,14 @@ def test_the_wrong_key_and_the_wrong_thing_are_told(toy, stranger, ckks):
         with pytest.raises(becalm.BadInput, match=told):
             run()
     for thing in (x, u8, secret.encrypt(b"a")):
-        for run in (
-            lambda t=thing: stranger.secret.decrypt(t),
-            lambda t=thing: t.decrypt(stranger[0]),
-        ):
-            with pytest.raises(becalm.WrongKey):
-                run()
+        with pytest.raises(becalm.WrongKey):
+            stranger.secret.decrypt(thing)
+        with pytest.raises(becalm.WrongKey):
+            thing.decrypt(stranger.secret)
 
 
 def test_results_have_the_types_of_numpy(toy):
-    secret, server = toy
+    secret = toy.secret
     for signed in (False, True):
         make = becalm.int_ if signed else becalm.uint
         for bits in (2, 7, 8, 9, 16, 31, 32, 33, 63, 64, 65, 256):

@@ -235,7 +235,7 @@ class Ciphertext(_html.Shown):
         return self.__add__(negative)
 
     def __rsub__(self, other: Any) -> Ciphertext:
-        return -self + other
+        return (-self).__add__(other)
 
     def __neg__(self) -> Ciphertext:
         return self._made(self._native.negate())
