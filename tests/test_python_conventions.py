@@ -59,7 +59,7 @@ def test_one_key_encrypts_everything(toy):
         "int, which has none": lambda: secret.encrypt([1], int),
         "a type alone": lambda: secret.encrypt([1], becalm.uint(8), below=2),
         "0 to 255, got one that is more": lambda: secret.encrypt(256, np.uint8),
-        "a secret key of TFHE, got Server": lambda: becalm.uint(8).encrypt(server, 1),
+        "a secret key, got Server": lambda: becalm.uint(8).encrypt(server, 1),
     }
     for told, run in cases.items():
         with pytest.raises(becalm.BadInput, match=told):

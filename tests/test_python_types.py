@@ -49,6 +49,8 @@ x = becalm.uint(16).encrypt(secret, [500, 3]).on(server)
 assert_type(x, becalm.Integers)
 for y in (x.sort(), x.argmin(), x.cumsum(), x.sum(axis=(0,), keepdims=True), x.astype(bool), x[0]):
     assert_type(y, becalm.Integers)
+for z in (x + 1, 3 * x, x @ [1, 2], -x, x > 1, x == x, x**2, divmod(x, 7)[0], x.abs()):
+    assert_type(z, becalm.Integers)
 assert_type(x.to_bytes(), bytes)
 assert_type(becalm.uint(8).cost("sort", count=5), becalm.Cost)
 """

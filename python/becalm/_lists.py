@@ -216,13 +216,13 @@ class Lists(_arrays.Array):
             raise BadInput("dot", "a list or a matrix", got, "pass encrypted or clear integers")
         return found  # type: ignore[no-any-return]
 
-    def __matmul__(self, other: Any) -> Any:
-        return matmul(self, other)
+    def __matmul__(self, other: Any) -> Integers:
+        return matmul(self, other)  # type: ignore[no-any-return]
 
-    def __rmatmul__(self, other: Any) -> Any:
-        return matmul(other, self)
+    def __rmatmul__(self, other: Any) -> Integers:
+        return matmul(other, self)  # type: ignore[no-any-return]
 
-    def __pow__(self, exponent: Any) -> Any:
+    def __pow__(self, exponent: Any) -> Integers:
         """A power by squares and products, in this type; the exponent is a number in the clear.
 
         >>> (x ** 2).decrypt(secret).tolist()

@@ -10,11 +10,14 @@ import inspect
 import numbers
 import operator
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from becalm.errors import BadInput, Unsupported
+
+if TYPE_CHECKING:
+    from becalm.integers import Integers
 
 #: Operations by the names of numpy's functions of elements.
 _UFUNCS = {
@@ -83,7 +86,10 @@ _CUTS = ("array_split", "dsplit", "hsplit", "split", "vsplit")
 _JOINS = ("column_stack", "concatenate", "dstack", "hstack", "stack", "vstack")
 
 
-def _both(operation: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+_Binary: TypeAlias = "Callable[[Any, Any], Integers]"
+
+
+def _both(operation: str) -> tuple[_Binary, _Binary]:
     """An operator, and the same reflected."""
     return (
         lambda self, other: self._operate(operation, self, other),
@@ -91,7 +97,7 @@ def _both(operation: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any
     )
 
 
-def _unary(operation: str) -> Callable[[Any], Any]:
+def _unary(operation: str) -> Callable[[Any], Integers]:
     return lambda self: self._operate(operation, self)
 
 
@@ -107,7 +113,6 @@ class Operators:
     __mul__, __rmul__ = _both("mul")
     __floordiv__, __rfloordiv__ = _both("div")
     __mod__, __rmod__ = _both("rem")
-    __divmod__, __rdivmod__ = _both("div_rem")
     __and__, __rand__ = _both("and")
     __or__, __ror__ = _both("or")
     __xor__, __rxor__ = _both("xor")
@@ -120,11 +125,17 @@ class Operators:
     def _operate(self, operation: str, *operands: Any) -> Any:
         raise NotImplementedError
 
-    def __eq__(self, other: object) -> Any:
-        return self._operate("eq", self, other)
+    def __divmod__(self, other: Any) -> tuple[Integers, Integers]:
+        return self._operate("div_rem", self, other)  # type: ignore[no-any-return]
 
-    def __ne__(self, other: object) -> Any:
-        return self._operate("ne", self, other)
+    def __rdivmod__(self, other: Any) -> tuple[Integers, Integers]:
+        return self._operate("div_rem", other, self)  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> Integers:  # type: ignore[override]
+        return self._operate("eq", self, other)  # type: ignore[no-any-return]
+
+    def __ne__(self, other: object) -> Integers:  # type: ignore[override]
+        return self._operate("ne", self, other)  # type: ignore[no-any-return]
 
     def __pos__(self) -> Any:
         return self

@@ -61,8 +61,13 @@ def native_secret(op: str, secret: Any) -> _native.SecretKey:
     """What is compiled of a secret key of TFHE; a refusal of all else."""
     found = getattr(secret, "_native", None)
     if not isinstance(found, _native.SecretKey):
-        remedy = "becalm.keygen makes one, beside the server's"
-        raise BadInput(op, "a secret key of TFHE", type(secret).__name__, remedy)
+        got, remedy = type(secret).__name__, "becalm.keygen makes one, beside the server's"
+        if isinstance(found, _native.CkksSecretKey):
+            got, remedy = (
+                "one of CKKS",
+                "use that of keygen(bits=4), a set of TFHE",
+            )
+        raise BadInput(op, "a secret key", got, remedy)
     return found
 
 

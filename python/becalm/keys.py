@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
@@ -162,7 +162,7 @@ class SecretKey(_html.Shown):
     @overload
     def decrypt(self, x: Ciphertext | Integers) -> Any: ...
     @overload
-    def decrypt(self, x: Sequence[Any]) -> Any: ...
+    def decrypt(self, x: Any) -> Any: ...
     def decrypt(self, x: Any) -> Any:
         """What `x` holds; `x.decrypt(secret)` is the same.
 
