@@ -1,12 +1,16 @@
 """Encrypted arrays along their axes: order, places, prefixes, membership, stacks of matrices, as
 numpy has them; each is one program and one run."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_readme import ROOT
 
 import becalm
+from becalm import _operators
 
 TYPES = {
     "uint8": (becalm.uint(8), np.uint8),
@@ -194,6 +198,7 @@ def test_each_call_is_one_run_of_what_was_priced(toy, arrays, monkeypatch):
     whole = u8.cost("matmul", clear=np.full((4, 8), 7)).bootstraps
     assert whole < 8 * u8.cost("matmul", clear=[7] * 4).bootstraps
     for run in (
+        lambda: u8.cost("sort", count=1025),
         lambda: u8.cost("sort", count=10**6),
         lambda: u8.cost("argmin", count=10**9),
         lambda: becalm.uint(64).cost("prod", count=10**5),
@@ -202,6 +207,20 @@ def test_each_call_is_one_run_of_what_was_priced(toy, arrays, monkeypatch):
             run()
     with pytest.raises(becalm.BadInput, match="give two"):
         u8.cost("clip", clear=[1])
+
+
+def test_the_page_lists_the_functions_of_numpy_that_work():
+    page = (ROOT / "docs/apps/integers.md").read_text(encoding="utf-8")
+    rows = page.partition("| numpy | functions |")[2].partition("\n\n")[0].splitlines()[2:]
+    cells = [row.strip("| ").split(" | ") for row in rows]
+    named = [set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", c[1])))) for c in cells]
+    elements = {*_operators._UFUNCS, *_operators._FURTHER, "sign", "bitwise_count"} - {"divide"}
+    elements |= {f"logical_{name}" for name in ("and", "or", "xor", "not")}
+    assert named[0] == elements
+    assert named[1] == set(_operators._REDUCTIONS)
+    assert named[2] == set(_operators._ACCUMULATIONS)
+    arrays = [f.__name__ for f in _operators._FUNCTIONS]
+    assert sorted(n for row in named[3:] for n in row) == sorted(arrays)
 
 
 def test_places_index_arrays(toy, arrays):

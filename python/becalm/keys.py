@@ -193,7 +193,8 @@ class SecretKey(_html.Shown):
         if isinstance(x, (Ciphertext, Integers, EncryptedBytes, AesKey)):
             return x._decrypted(self._native)
         if isinstance(x, (list, tuple)):
-            return type(x)([self.decrypt(part) for part in x])
+            parts = [self.decrypt(part) for part in x]
+            return tuple(parts) if isinstance(x, tuple) else parts
         got, remedy = type(x).__name__, "encrypt the value first"
         if isinstance(x, ckks.Ciphertext):
             got, remedy = "one of CKKS", 'decrypt it by the secret key that keygen("ckks") gave'
