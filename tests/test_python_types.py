@@ -1,4 +1,4 @@
-"""What editors and checkers see: names of modules, types of calls, the pages' own examples."""
+"""Names of modules, types of calls and examples of pages, as editors and checkers see them."""
 
 import importlib
 import inspect

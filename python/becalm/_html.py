@@ -1,4 +1,4 @@
-"""What notebooks show: small tables of public facts, without styles or scripts of their own."""
+"""Small tables of public facts for notebooks, without scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def facts(title: str, rows: Iterable[tuple[str, Any]]) -> str:
-    """What is known of one thing: a name and a value on each line."""
+    """The facts about one thing: a name and a value on each line."""
     lines = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>{_cells([value])}</tr>'
         for name, value in rows

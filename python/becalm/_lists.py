@@ -23,7 +23,7 @@ Axis = int | Sequence[int] | None
 
 
 class Lists(_arrays.Array):
-    """What is computed along the axes of an array; `_run` records and runs."""
+    """Operations along the axes of an array; `_run` records and runs."""
 
     __slots__ = ()
     type: IntegerType
@@ -191,7 +191,8 @@ class Lists(_arrays.Array):
         return self._run("sign", [self])[0]
 
     def clip(self, min: Any = None, max: Any = None) -> Integers:
-        """What is below `min` as `min`, what is above `max` as `max`; either may be left out.
+        """Elements below `min` become `min`, those above `max` become `max`; either may be left
+        out.
 
         >>> x.clip(5, 100).decrypt(secret).tolist()
         [[100, 5], [77, 5]]

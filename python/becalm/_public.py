@@ -1,4 +1,4 @@
-"""What a module shows to who looks at it: its public names, not what it imports."""
+"""The names that a module shows: its public ones, and none that it imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an encrypted integer is: its width, its sign, its range."""
+"""Types of encrypted integers: width, sign and range."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMPY_WIDTHS = (8, 16, 32, 64)
 
 
 class IntegerType(_html.Shown):
-    """What an encrypted integer is: `becalm.uint(8)`, `becalm.int_(16)` or `becalm.boolean`."""
+    """The type of an encrypted integer: `becalm.uint(8)`, `becalm.int_(16)` or `becalm.boolean`."""
 
     __slots__ = ("bits", "name", "signed")
 

@@ -164,7 +164,7 @@ class SecretKey(_html.Shown):
     @overload
     def decrypt(self, x: Any) -> Any: ...
     def decrypt(self, x: Any) -> Any:
-        """What `x` holds; `x.decrypt(secret)` is the same.
+        """The values of `x`; `x.decrypt(secret)` is the same.
 
         Parameters
         ----------

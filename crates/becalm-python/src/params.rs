@@ -253,7 +253,7 @@ impl Params {
         guarded(|| Ok(NoiseReport::of(&self.0).to_string()))
     }
 
-    /// What a notebook shows.
+    /// The HTML that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         slf.py().import("becalm._html")?.call_method1("of_params", (slf,))?.extract()
     }

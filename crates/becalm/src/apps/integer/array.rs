@@ -11,7 +11,7 @@ use super::{Type, Word};
 use crate::apps::circuit::{Aim, Circuit, Sum};
 use crate::{Error, Result};
 
-/// What is known of a comparator's noise: sums of at most so many bootstraps enter the next one as they are.
+/// A chosen digit enters the next comparator as it is while its noise is at most that of so many bootstraps.
 const KEPT: i64 = 2;
 
 /// An operation on a list of words, by its name.
@@ -60,12 +60,15 @@ pub const LIST_OPERATIONS: &[ListOperation] = &[
             let above = c.max(x, low)?;
             one(c.min(&above, high))
         }
-        _ => Err(none("clip")),
+        _ => Err(others("clip", "a word, the least and the greatest value", w)),
     }),
-    list("sign", |c, w| one(c.sign(w.first().ok_or_else(|| none("sign"))?))),
+    list("sign", |c, w| match w {
+        [x] => one(c.sign(x)),
+        _ => Err(others("sign", "one word", w)),
+    }),
     list("pow", |c, w| match w {
         [x, exponent] => one(c.pow(x, clear_number(exponent)?)),
-        _ => Err(none("pow")),
+        _ => Err(others("pow", "a word and an exponent", w)),
     }),
 ];
 
@@ -80,9 +83,14 @@ fn one(word: Result<Word>) -> Result<Vec<Word>> {
     Ok(vec![word?])
 }
 
-/// The refusal of too few words.
+/// The refusal of no words.
 fn none(op: &'static str) -> Error {
-    Error::bad_input(op, "as many words as the operation takes", "fewer or more", "pass them all")
+    Error::bad_input(op, "at least one word", "none", "pass one")
+}
+
+/// The refusal of another number of words.
+fn others(op: &'static str, wanted: &str, words: &[Word]) -> Error {
+    Error::bad_input(op, wanted, format!("{} words", words.len()), "pass these words alone")
 }
 
 /// The value of a clear word of at most 64 bits.
@@ -419,7 +427,8 @@ impl Circuit {
     fn dots(&mut self, words: &[Word]) -> Result<Vec<Word>> {
         let clear = |w: &Word| w.digits.iter().all(|d| d.constant().is_some());
         let inner = words.iter().position(clear).filter(|n| *n > 0);
-        let inner = inner.ok_or_else(|| none("matmul"))?;
+        let wanted = "encrypted words, then clear rows of that length";
+        let inner = inner.ok_or_else(|| others("matmul", wanted, words))?;
         let (x, rows) = words.split_at(inner);
         rows.chunks(inner).map(|row| self.dot(x, row)).collect()
     }

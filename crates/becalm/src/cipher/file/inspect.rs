@@ -83,7 +83,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
     })
 }
 
-/// What a file in memory holds, of either scheme, and the name that it gives its parameter set. Only the form of its header
+/// The kind of a file in memory, of either scheme, and the name that it gives its parameter set. Only the form of its header
 /// is checked: the reader of that kind checks the rest.
 ///
 /// # Errors
