@@ -175,10 +175,7 @@ fn lists_cost_what_is_claimed() {
     assert!(sort < 26 * (2 * pair - greater.bootstraps), "{sort}");
     // Many words cost less than so many pairs.
     for n in [3, 8, 16] {
-        assert!(
-            bootstraps("min", n, u8, Aim::Work).0 < (n as u64 - 1) * u64::from(pair as u32),
-            "{n}"
-        );
+        assert!(bootstraps("min", n, u8, Aim::Work).0 < (n - 1) * pair, "{n}");
     }
     let (work, deep) =
         (bootstraps("cumsum", 16, u8, Aim::Work), bootstraps("cumsum", 16, u8, Aim::Depth));
