@@ -117,7 +117,7 @@ def test_reprs_say_what_a_thing_is_and_keep_secrets(toy):
         text = repr(thing)
         assert text.startswith("<becalm.") and text.endswith(">") and len(text) < 200
         assert all(w in text for w in words), text
-    # All that the compiled key offers: none of it gives a bit of the secret away.
+    # All that the compiled key offers: but for its file none of it gives a bit of the secret away.
     assert public(type(secret._native)).keys() == {
         *("generate", "params", "key_id", "encrypt", "decrypt", "phases"),
         *(
@@ -128,6 +128,8 @@ def test_reprs_say_what_a_thing_is_and_keep_secrets(toy):
             "evaluation_key",
             "save",
             "load",
+            "to_bytes",
+            "from_bytes",
         ),
     }
 
@@ -176,7 +178,7 @@ def test_the_bar_is_plain_text_and_leaves_no_trace(capsys, monkeypatch):
         bar.next = 0
         bar.began -= 1
         bar(done, 4)
-    bar.clear()
+    bar.end(True)
     out, err = capsys.readouterr()
     assert out == "" and "keys [" in err and "] 100%" in err and "s left" in err
     assert err.endswith("\r") and err.isascii() and "\n" not in err

@@ -23,7 +23,21 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from becalm import _arrays, _native, _vectors, aes, ciphertext, circuit, ckks, integers, keys
+from becalm import (
+    _arrays,
+    _encrypts,
+    _html,
+    _native,
+    _public,
+    _values,
+    _vectors,
+    aes,
+    ciphertext,
+    circuit,
+    ckks,
+    integers,
+    keys,
+)
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
 from becalm.aes import AesKey, EncryptedBytes, aes128, aes_ctr, encrypt_bytes
@@ -89,6 +103,7 @@ __all__ = [
     "cost",
     "doctor",
     "encrypt_bytes",
+    "from_bytes",
     "int_",
     "keygen",
     "load",
@@ -113,9 +128,7 @@ def _look_for_nvrtc() -> None:
 _look_for_nvrtc()
 
 
-def __dir__() -> list[str]:
-    """What the package offers; not what it imports."""
-    return sorted([*__all__, "__doc__", "__file__", "__name__"])
+__dir__ = _public.names(__all__)
 
 
 @overload
@@ -153,7 +166,7 @@ def params(
         return set_of("params", name)
     if bits is not None:
         return keys.find(bits, log2_pfail, modulus, norm2, slots)
-    return Params.all()
+    return _html.ParamsList(Params.all())
 
 
 def cost(what: Program | TableSource | Table, on: Any = "tfhe_2_2", *, lanes: int = 1) -> Cost:
@@ -197,22 +210,8 @@ def load(
     limit: int | None = None,
     backend: str = "auto",
     threads: int = 0,
-) -> (
-    SecretKey
-    | Server
-    | SlotKey
-    | Ciphertext
-    | EncryptedTable
-    | Integers
-    | EncryptedBytes
-    | AesKey
-    | Program
-    | ckks.SecretKey
-    | ckks.PublicKey
-    | ckks.Server
-    | ckks.Ciphertext
-):
-    """Reads any file that becalm wrote.
+) -> Any:
+    """Reads any file that becalm wrote: what comes back is of the class that `save` was called on.
 
     What a file says of itself is checked, not trusted. Sets below 128 bits are refused unless
     `allow_insecure`; batches and programs of more than `limit` bytes (1 GiB by default) are
@@ -253,3 +252,81 @@ def load(
         return ckks.Ciphertext(context.load_ciphertext(path, most))
     remedy = "use a newer version of becalm"
     raise BadFile("load", "a kind of file that this version knows", kind, remedy)
+
+
+def from_bytes(
+    file: bytes,
+    *,
+    allow_insecure: bool = False,
+    limit: int | None = None,
+    backend: str = "auto",
+    threads: int = 0,
+) -> Any:
+    """Reads the bytes of any file that becalm wrote: what `x.to_bytes()` made, of any class.
+
+    A server reads this way what came over a network. It must never unpickle what a stranger sent:
+    a pickle is a program. Where one class is wanted, that class's own `from_bytes` refuses all
+    others: `becalm.Ciphertext.from_bytes(body)`.
+
+    Parameters
+    ----------
+    file
+        The bytes.
+    allow_insecure
+        Whether sets below 128 bits are accepted.
+    limit
+        The most bytes of a batch of ciphertexts or a program, 1 GiB by default; of a seeded batch
+        the masks count. The size of a key follows from its parameter set.
+    backend, threads
+        The machine of a server.
+
+    Returns
+    -------
+    object
+        A key, ciphertexts, a table, a program or a server. Ciphertexts and integers come back flat:
+        `reshape` them. A ciphertext of CKKS comes back without its server; `server.from_bytes`
+        knows it.
+
+    Raises
+    ------
+    BadFile
+        For bytes that were altered, cut, or are above the limit.
+    Insecure
+        For a set below 128 bits that was not allowed.
+    Unsupported
+        For evaluation keys of CKKS, which are gigabytes: save and load them as files.
+
+    Examples
+    --------
+    >>> import becalm
+    >>> secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+    >>> sent = secret.encrypt([3, 1, 2]).to_bytes(seeded=True)
+    >>> x = becalm.from_bytes(sent, allow_insecure=True)
+    >>> secret.decrypt(server.bootstrap(x, lambda m: m * m % 16))
+    array([9, 1, 4])
+    """
+    data = _values.data("from_bytes", file)
+    if data.startswith(b"becalm ckks"):
+        remedy = "write them to a file, and read it with becalm.load"
+        raise Unsupported("from_bytes", "anything but keys of CKKS servers", "these", remedy)
+    kind, name = _native.kind_of_bytes(data)
+    trust: dict[str, Any] = {"allow_insecure": allow_insecure}
+    bounded = {**trust, "limit": limit}
+    if kind == "becalm.secret_key":
+        return SecretKey.from_bytes(data, **trust)
+    if kind == "becalm.evaluation_key":
+        return Server.from_bytes(data, **trust, backend=backend, threads=threads)
+    if kind == "becalm.slot_key":
+        return SlotKey.from_bytes(data, **trust)
+    if kind == "becalm.lwe":
+        return Ciphertext.from_bytes(data, **bounded)
+    if kind == "becalm.glwe":
+        return EncryptedTable.from_bytes(data, **bounded)
+    if kind == "becalm.integers":
+        return Integers.from_bytes(data, **bounded)
+    if kind == "becalm.bits":
+        most = _values.limit("from_bytes", limit)
+        return aes.loaded(_native.bits_from_bytes(data, bool(allow_insecure), most))
+    if kind == "becalm.program":
+        return Program.from_bytes(data, **bounded)
+    return _encrypts.from_bytes(data, kind, name, limit=limit, threads=threads, **trust)

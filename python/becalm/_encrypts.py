@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy.typing as npt
 
-from becalm import _native, _values
+from becalm import _html, _native, _values
 from becalm._files import of_kind
-from becalm._plan import Params, params
-from becalm._vectors import Ciphertext, array, at_level, owned, require, vector
-from becalm.errors import Unsupported
+from becalm._plan import Params, params, slots_of
+from becalm._vectors import (
+    Ciphertext,
+    array,
+    at_least_one_value,
+    at_level,
+    context,
+    owned,
+    require,
+    vector,
+)
+from becalm.errors import BadFile, Unsupported
 
 if TYPE_CHECKING:
     from becalm.ckks import Server
 
 
-class _Encrypts:
+class _Encrypts(_html.Shown):
     """What secret and public keys have in common."""
 
     __slots__ = ("_levels", "_native", "_server", "_slots")
@@ -32,7 +41,8 @@ class _Encrypts:
     @property
     def key_id(self) -> str:
         """Identity of the key; public and drawn apart from it."""
-        return self._native.key_id
+        found: str = self._native.key_id
+        return found
 
     @property
     def slots(self) -> int:
@@ -40,13 +50,14 @@ class _Encrypts:
         return self._slots
 
     def encrypt(self, values: npt.ArrayLike, *, level: int | None = None) -> Ciphertext:
-        """Encrypts a vector, at the highest level unless another is given.
+        """Encrypts a vector, at the highest level unless another is given. A single number is a
+        vector of one value.
 
         A lower level makes a smaller ciphertext, on which everything is faster. Precision is
         claimed for values of absolute value up to 1; what a level has room for `largest` of the
         ciphertext tells, and larger values are refused here, but cannot be seen later.
         """
-        data, real = vector("encrypt", values, self._slots, single=False)
+        data, real = vector("encrypt", at_least_one_value(values), self._slots, single=False)
         at = self._levels if level is None else at_level("encrypt", level, self._levels)
         return Ciphertext(self._native.encrypt(data, at), self._server, real)
 
@@ -81,6 +92,8 @@ class SecretKey(_Encrypts):
 
         The error of CKKS depends on the secret key, and a decryption that others see tells them
         the key (Li–Micciancio 2021). Results to publish come from `decrypt_to_share`.
+        `x.decrypt(secret)` is the same. All slots come back: of a shorter vector the others are 0,
+        but for the error.
         """
         return array(self._native.decrypt(require(x, "decrypt")._native), x.real)
 
@@ -139,6 +152,18 @@ class SecretKey(_Encrypts):
             native = self._context.load_ciphertext(file, most)
         return owned("load", Ciphertext(native, self._server), self.key_id)
 
+    def to_bytes(self) -> bytes:
+        """The file of `save` in memory, not encrypted: for a vault.
+
+        Python wipes no memory: these bytes stay in it until something is written over them.
+        """
+        return self._native.to_bytes()  # type: ignore[no-any-return]
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        rows = [("parameter set", self._context.name), ("slots", f"{self.slots:,}")]
+        keep = [("key", self.key_id), ("keep", "with you; servers need none")]
+        return "becalm.ckks.SecretKey", [*rows, *keep]
+
     def __repr__(self) -> str:
         return f"<becalm.ckks.SecretKey {self.key_id} of {self._context.name}>"
 
@@ -156,9 +181,96 @@ class PublicKey(_Encrypts):
         """Writes the key to a file, for `load_public_key`."""
         self._native.save(_values.path("save", path))
 
+    def to_bytes(self) -> bytes:
+        """The file of `save` in memory; `becalm.from_bytes` reads it."""
+        return self._native.to_bytes()  # type: ignore[no-any-return]
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.ckks.PublicKey", [("slots", f"{self.slots:,}"), ("key", self.key_id)]
+
     def __reduce__(self) -> NoReturn:
         remedy = "save() the key to a file and load_public_key() it there"
         raise Unsupported("copy", "something that can travel", "a public key", remedy)
 
     def __repr__(self) -> str:
         return f"<becalm.ckks.PublicKey of key {self.key_id}>"
+
+
+def load_secret_key(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    slots: int | None = None,
+    allow_insecure: bool = False,
+    threads: int = 0,
+) -> SecretKey:
+    """Reads a secret key. Its parameter set stands in the file; a `name` is held against it.
+
+    `slots` is how many values `encrypt` takes, by default all that fit: the file does not say.
+    """
+    file, context, wide = _key_file(path, "secret", name, slots, allow_insecure, threads)
+    return SecretKey(context, context.load_secret_key(file), wide)
+
+
+def load_public_key(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    slots: int | None = None,
+    allow_insecure: bool = False,
+    threads: int = 0,
+    limit: int | None = None,
+) -> PublicKey:
+    """Reads a public key of at most `limit` bytes (1 GiB by default), as `load_secret_key`.
+
+    No file can say whose key it is: take it from its owner, or compare `key_id`.
+    """
+    file, context, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
+    most = _values.limit("load", limit)
+    native = context.load_public_key(file, most)
+    return PublicKey(native, params(context.name).levels, wide, None)
+
+
+def _key_file(
+    path: str | os.PathLike[str],
+    which: str,
+    name: str | None,
+    slots: int | None,
+    allow_insecure: bool,
+    threads: int,
+) -> tuple[Any, _native.CkksContext, int]:
+    """The file of a secret or a public key, a context of its set, and how many values it takes."""
+    file = _values.path("load", path)
+    with of_kind("load", file, f"becalm.ckks_{which}_key"):
+        kind, found = _native.kind_of_file(file)
+        if kind != f"becalm.ckks_{which}_key":
+            raise BadFile("load", f"a {which} key of CKKS", kind, "choose another file")
+    count = _values.count("load", "threads", threads)
+    context = _native.CkksContext(found if name is None else str(name), allow_insecure, count)
+    return file, context, slots_of("load", slots, params(context.name).slots)
+
+
+def from_bytes(
+    file: bytes,
+    kind: str,
+    name: str,
+    *,
+    allow_insecure: bool,
+    limit: int | None,
+    threads: int,
+) -> SecretKey | PublicKey | Ciphertext:
+    """What stands in the bytes of a file of CKKS; a ciphertext comes without its server."""
+    op = "from_bytes"
+    most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
+    if kind == "becalm.rlwe":
+        shared = context(name, bool(allow_insecure), count)
+        return Ciphertext(shared.ciphertext_from_bytes(file, most))
+    own = _native.CkksContext(name, bool(allow_insecure), count)
+    wide = params(own.name).slots
+    if kind == "becalm.ckks_secret_key":
+        return SecretKey(own, own.secret_key_from_bytes(file), wide)
+    if kind == "becalm.ckks_public_key":
+        native = own.public_key_from_bytes(file, most)
+        return PublicKey(native, params(own.name).levels, wide, None)
+    remedy = "use a newer version of becalm"
+    raise BadFile(op, "a kind of file that this version knows", kind, remedy)

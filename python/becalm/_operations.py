@@ -26,21 +26,28 @@ Operands = list[tuple[str, bytes | None]]
 
 #: Operations on lists and with types: what a cost must be given, and what it may be.
 _LISTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "all": (("count",), ()),
-    "any": (("count",), ()),
+    **dict.fromkeys(("all", "any", "argmax", "argmin", "argsort"), (("count",), ())),
+    **dict.fromkeys(("cummax", "cummin", "cumprod", "cumsum"), (("count",), ())),
+    **dict.fromkeys(("parity", "prod", "sort", "sum"), (("count",), ())),
     "cast": (("to",), ()),
+    "clip": ((), ("clear",)),
     "dot": (("count",), ("clear",)),
     "index": (("count", "other"), ()),
+    "isin": (("count",), ("clear",)),
     "matmul": (("count",), ("clear",)),
-    "parity": (("count",), ()),
     "pow": (("clear",), ()),
-    "prod": (("count",), ()),
-    "sum": (("count",), ()),
+    "sign": ((), ()),
     "table": (("entries",), ("to",)),
 }
 
-#: Digits that one circuit sums at most (16 KB of registers for each), and products of digits.
-MOST, MOST_PRODUCTS = 1 << 18, 1 << 18
+#: Those of which `clear` may stand for all that `count` counts.
+_LISTED = ("dot", "isin", "matmul")
+
+#: Digits, or products of digits, of one program at most (16 KB of registers for each).
+MOST = 1 << 18
+
+#: Operations that multiply elements.
+PRODUCTS = ("cumprod", "dot", "matmul", "prod")
 
 #: Elements of a table, and of an array with an encrypted index.
 MOST_ENTRIES = 256
@@ -129,7 +136,7 @@ def priced(
     given = {name: value for name, value in given.items() if value is not None}
     arity = names().get(operation, 1)
     needed, possible = _LISTS.get(operation, ((), ("clear",) if arity > 1 else ()))
-    if operation in ("dot", "matmul") and "clear" in given:
+    if operation in _LISTED and "clear" in given:
         needed = ()
     if operation in ("min", "max") and "clear" not in given:
         possible = ("clear", "count")
@@ -141,7 +148,7 @@ def priced(
         hint = " or `clear`, an amount in the clear" if operation in SHIFTS else ""
         remedy = "; ".join(f"give {_HINTS[name]}" for name in missing) + hint
         raise BadInput(f"cost of {operation}", " and ".join(missing), "none", remedy)
-    both = ("count",) if operation in ("dot", "matmul") else ()
+    both = ("count",) if operation in _LISTED else ()
     spare = [name for name in given if name not in (*needed, *possible, *both)]
     if spare:
         wanted = ", ".join((*needed, *possible)) or "the type alone"
@@ -155,48 +162,36 @@ def priced(
         if not count:
             remedy = "the empty array needs no circuit: its result is known"
             raise BadInput(f"cost of {operation}", "at least one element", "none", remedy)
-    if count is not None and operation in ("prod", "min", "max"):
-        own: Operands = [(type_.name, None)] * 2
-        pair = record("mul" if operation == "prod" else operation, own)
-        # By halves: as many pairs side by side.
-        return _repeated(pair, count - 1, (count - 1).bit_length(), count // 2)
-    if operation == "pow":
-        return _power(record("mul", [(type_.name, None)] * 2), given["clear"])
-    return record(*_operands(type_, "dot" if operation == "matmul" else operation, arity, given))
+    return record(*_operands(type_, operation, arity, given))
 
 
-def _repeated(cost: Cost, times: int, levels: int, lanes: int) -> Cost:
-    """The same step so many times, in so many levels of at most so many lanes."""
-    return Cost(
-        bootstraps=times * cost.bootstraps,
-        key_switches=times * cost.key_switches,
-        linear=times * cost.linear,
-        depth=levels * cost.depth,
-        waves=levels * cost.waves,
-        bytes_per_lane=lanes * cost.bytes_per_lane,
-    )
+def steps(operation: str, type_: IntegerType, count: int) -> int:
+    """How large the program of an operation on so many elements is: digits, or their products."""
+    digits = (type_.bits + 1) // 2
+    if operation in PRODUCTS:
+        return count * digits**2
+    if operation in ("sort", "argsort"):
+        levels = max(count - 1, 1).bit_length()
+        own = (levels + 1) // 2 if operation == "argsort" else 0
+        # Each comparator takes two bootstraps for a digit beside its comparison.
+        return count * levels * (levels + 1) // 2 * (digits + own)
+    return count * digits
 
 
-def _power(product: Cost, exponent: Any) -> Cost:
-    """Squares and products of `Integers.__pow__`."""
-    e = as_number("cost of pow", exponent)
-    if e < 0:
-        raise BadInput("cost of pow", "an exponent from 0", str(e), "there are no fractions")
-    level = 0
-    for i in (i for i in range(e.bit_length()) if e >> i & 1):
-        # A product waits for the last one and for the square, which takes i steps.
-        level = max(level, i) + (e & ((1 << i) - 1) != 0)
-    times = max(e.bit_length() - 1, 0) + max(e.bit_count() - 1, 0)
-    return _repeated(product, times, level, min(times, 1))
+def most(operation: str, type_: IntegerType) -> int:
+    """The most elements of which a program fits into memory and is recorded in seconds."""
+    low, high = 1, 2 * MOST
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = steps(operation, type_, middle) <= MOST
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
 
 
 def require_count(operation: str, type_: IntegerType, count: int) -> None:
-    """Refuses lists whose circuit would not fit into memory, or take minutes to record."""
-    digits = (type_.bits + 1) // 2
-    products = operation in ("dot", "matmul")
-    most = MOST_PRODUCTS // digits**2 if products else MOST // digits
-    if count > most:
-        wanted = f"at most {most} elements of {type_.name}"
+    """Refuses lists whose program would not fit into memory, or take minutes to record."""
+    if steps(operation, type_, count) > MOST:
+        wanted = f"at most {most(operation, type_)} elements of {type_.name}"
         remedy = "split the array, and combine the parts' results"
         raise OutOfMemory(operation, wanted, str(count), remedy)
 
@@ -222,21 +217,29 @@ def _operands(
         to = given.get("to", type_)
         entries = entries_of(given["entries"])
         return "table", [own, *((to.name, word("table", to, v)) for v in entries)]
-    if operation == "dot" and clear is not None:
-        if isinstance(clear, (Sequence, np.ndarray)):
-            require_count("dot", type_, len(clear))
-        factors = numbers("dot", clear).ravel()
-        if given.get("count", len(factors)) != len(factors):
-            got = f"{given['count']} and {len(factors)}"
-            raise BadInput("cost of dot", "one factor for each element", got, "leave count out")
-        return "dot", [own] * len(factors) + [(type_.name, word("dot", type_, f)) for f in factors]
+    if operation == "pow":
+        exponent = as_number("cost of pow", clear)
+        if exponent < 0:
+            raise BadInput("cost of pow", "an exponent from 0", str(exponent), "no fractions")
+        return "pow", [own, (amounts(type_).name, word("cost of pow", amounts(type_), exponent))]
+    if operation == "clip":
+        bounds = [None, None] if clear is None else list(numbers("clip", clear).ravel())
+        if len(bounds) != 2:
+            got = f"{len(bounds)} numbers"
+            raise BadInput("cost of clip", "the least and the greatest value", got, "give two")
+        known = [(type_.name, None if b is None else word("clip", type_, b)) for b in bounds]
+        return "clip", [own, *known]
+    if operation in _LISTED and clear is not None:
+        return _factors(type_, operation, given)
     if "count" in given:
         count = given["count"]
         if operation == "index" and count > MOST_ENTRIES:
             raise many_entries("index", count)
         require_count(operation, type_, count)
-        operands = [own] * (2 * count if operation == "dot" else count)
-        return operation, [*operands, (other.name, None)] if other is not None else operands
+        pairs, behind = operation in ("dot", "matmul"), operation == "isin"
+        operands = [own] * (2 * count if pairs else count + behind)
+        name = "dot" if operation == "matmul" else operation
+        return name, [*operands, (other.name, None)] if other is not None else operands
     operands = [own] * arity
     if operation == "select":
         operands[0] = ("bool", None)
@@ -248,6 +251,23 @@ def _operands(
             clear = moved(operation, 1, clear, type_)
         operands[-1] = (amount.name, word("cost", amount, clear))
     return operation, operands
+
+
+def _factors(type_: IntegerType, operation: str, given: dict[str, Any]) -> tuple[str, Operands]:
+    """Operands of what takes a list, or a matrix, of numbers in the clear."""
+    own: tuple[str, bytes | None] = (type_.name, None)
+    clear = given["clear"]
+    if isinstance(clear, (Sequence, np.ndarray)):
+        require_count(operation, type_, len(clear))
+    factors = numbers(operation, clear)
+    rows = factors.T if operation == "matmul" and factors.ndim == 2 else factors.reshape(1, -1)
+    inner = rows.shape[1]
+    if given.get("count", inner) != inner:
+        got = f"{given['count']} and {inner}"
+        wanted = "one factor for each element"
+        raise BadInput(f"cost of {operation}", wanted, got, "leave count out")
+    words = [(type_.name, word(operation, type_, f)) for f in rows.ravel()]
+    return operation, [*([own] * (1 if operation == "isin" else inner)), *words]
 
 
 def amounts(type_: IntegerType, bits: int = 64) -> IntegerType:

@@ -10,11 +10,14 @@ import inspect
 import numbers
 import operator
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from becalm.errors import BadInput, Unsupported
+
+if TYPE_CHECKING:
+    from becalm.integers import Integers
 
 #: Operations by the names of numpy's functions of elements.
 _UFUNCS = {
@@ -61,6 +64,14 @@ _REDUCTIONS = {
     "multiply": "prod",
 }
 
+#: Functions that an array is accumulated by, `np.add.accumulate(x, axis)`.
+_ACCUMULATIONS = {
+    "add": "cumsum",
+    "maximum": "cummax",
+    "minimum": "cummin",
+    "multiply": "cumprod",
+}
+
 #: Functions that put the elements of one array elsewhere.
 _MOVES = (
     *("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "diagonal", "expand_dims"),
@@ -75,7 +86,10 @@ _CUTS = ("array_split", "dsplit", "hsplit", "split", "vsplit")
 _JOINS = ("column_stack", "concatenate", "dstack", "hstack", "stack", "vstack")
 
 
-def _both(operation: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+_Binary: TypeAlias = "Callable[[Any, Any], Integers]"
+
+
+def _both(operation: str) -> tuple[_Binary, _Binary]:
     """An operator, and the same reflected."""
     return (
         lambda self, other: self._operate(operation, self, other),
@@ -83,7 +97,7 @@ def _both(operation: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any
     )
 
 
-def _unary(operation: str) -> Callable[[Any], Any]:
+def _unary(operation: str) -> Callable[[Any], Integers]:
     return lambda self: self._operate(operation, self)
 
 
@@ -91,6 +105,7 @@ class Operators:
     """Operators of an array, all by `_operate(name of the operation, operands)`."""
 
     __slots__ = ()
+    _truth: Callable[[], Any]
     __hash__ = None  # type: ignore[assignment]
 
     __add__, __radd__ = _both("add")
@@ -98,7 +113,6 @@ class Operators:
     __mul__, __rmul__ = _both("mul")
     __floordiv__, __rfloordiv__ = _both("div")
     __mod__, __rmod__ = _both("rem")
-    __divmod__, __rdivmod__ = _both("div_rem")
     __and__, __rand__ = _both("and")
     __or__, __ror__ = _both("or")
     __xor__, __rxor__ = _both("xor")
@@ -111,11 +125,17 @@ class Operators:
     def _operate(self, operation: str, *operands: Any) -> Any:
         raise NotImplementedError
 
-    def __eq__(self, other: object) -> Any:
-        return self._operate("eq", self, other)
+    def __divmod__(self, other: Any) -> tuple[Integers, Integers]:
+        return self._operate("div_rem", self, other)  # type: ignore[no-any-return]
 
-    def __ne__(self, other: object) -> Any:
-        return self._operate("ne", self, other)
+    def __rdivmod__(self, other: Any) -> tuple[Integers, Integers]:
+        return self._operate("div_rem", other, self)  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> Integers:  # type: ignore[override]
+        return self._operate("eq", self, other)  # type: ignore[no-any-return]
+
+    def __ne__(self, other: object) -> Integers:  # type: ignore[override]
+        return self._operate("ne", self, other)  # type: ignore[no-any-return]
 
     def __pos__(self) -> Any:
         return self
@@ -150,14 +170,24 @@ class Operators:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = ufunc.__name__
         if method == "reduce" and name in _REDUCTIONS:
-            return _reduced(name, inputs[0], **kwargs)
+            return _along(_REDUCTIONS[name], inputs[0], ("axis", "keepdims"), kwargs)
+        if method == "accumulate" and name in _ACCUMULATIONS:
+            return _along(_ACCUMULATIONS[name], inputs[0], ("axis",), kwargs)
+        if method == "outer":
+            first, second = (_spread(x) for x in inputs)
+            apart = first.reshape(*first.shape, *[1] * second.ndim)
+            return self.__array_ufunc__(ufunc, "__call__", apart, second, **kwargs)
         if method != "__call__":
-            remedy = f"there are numpy.{', numpy.'.join(f'{n}.reduce' for n in _REDUCTIONS)}"
+            there = [f"{n}.reduce" for n in _REDUCTIONS]
+            there += [f"{n}.accumulate" for n in _ACCUMULATIONS]
+            remedy = f"there are numpy.{', numpy.'.join(there)}, and outer of all"
             raise Unsupported("numpy", "a function of elements", f"{name}.{method}", remedy)
         if kwargs:
             remedy = "assign the result: x = x + y"
             got = f"{name} with {', '.join(f'{k}=' for k in kwargs)}"
             raise Unsupported("numpy", "operands and nothing else", got, remedy)
+        if name == "sign":
+            return inputs[0].sign()
         if name in _UFUNCS:
             return self._operate(_UFUNCS[name], *inputs)
         if name in _FURTHER:
@@ -166,7 +196,7 @@ class Operators:
             return _logical(name, *inputs)
         if name == "bitwise_count" and not self.type.signed:  # type: ignore[attr-defined]
             return self._operate("count_ones", self)
-        known = [n for n in (*_UFUNCS, *_FURTHER) if n != "divide"]
+        known = [n for n in (*_UFUNCS, *_FURTHER, "sign") if n != "divide"]
         remedy = f"there are {', '.join(sorted(known))} and the logical ones; or x.table(...)"
         raise Unsupported("numpy", "a function of integers that becalm has", name, remedy)
 
@@ -190,11 +220,18 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
-def _reduced(name: str, x: Any, axis: Any = 0, **kwargs: Any) -> Any:
-    if kwargs:
-        got = ", ".join(f"{k}=" for k in kwargs)
-        raise Unsupported("numpy", "an axis and nothing else", got, "leave them out")
-    return getattr(x, _REDUCTIONS[name])(axis=axis)
+def _along(method: str, x: Any, known: tuple[str, ...], kwargs: dict[str, Any]) -> Any:
+    """A method along an axis, the first if none is said, as numpy's `reduce` and `accumulate`."""
+    spare = [k for k in kwargs if k not in known]
+    if spare:
+        wanted, got = " and ".join(known), ", ".join(f"{k}=" for k in spare)
+        raise Unsupported("numpy", f"{wanted} and nothing else", got, "leave them out")
+    return getattr(x, method)(**{"axis": 0, **kwargs})
+
+
+def _spread(value: Any) -> Any:
+    """An operand that has a shape."""
+    return value if isinstance(value, Operators) else np.asarray(value)
 
 
 def _logical(name: str, *inputs: Any) -> Any:
@@ -256,25 +293,66 @@ def _join(f: Any) -> Callable[..., Any]:
     return join
 
 
+#: Functions that a method of the same name answers, or of the name beside.
+_REDUCED = {
+    **{name: name for name in ("all", "any", "argmax", "argmin", "max", "min", "prod", "sum")},
+    "amax": "max",
+    "amin": "min",
+}
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    def reduced(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+        return getattr(a, _REDUCED[name])(axis=axis, keepdims=keepdims)
+
+    return reduced
+
+
+def _prefix(name: str) -> Callable[..., Any]:
+    return lambda a, axis=None: getattr(a, name)(axis)
+
+
+def _isin(element: Any, test_elements: Any, *, invert: bool = False) -> Any:
+    if isinstance(element, Operators):
+        return element.isin(test_elements, invert=invert)  # type: ignore[attr-defined]
+    # What is asked for is in the clear, the list is not.
+    first = test_elements.reshape(-1)
+    asked = np.asarray(element)
+    found = np.equal.outer(asked, first).any(axis=-1)
+    return ~found if invert else found
+
+
+def _like(a: Any, value: Any, dtype: Any) -> Any:
+    """An array of one value in the shape of another, and in its type unless another is given."""
+    return (a if dtype is None else a.astype(dtype))._of_value(value)
+
+
 #: Functions of whole arrays, with the arguments that they take here.
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     **{getattr(np, name): _move(getattr(np, name)) for name in _MOVES},
     **{getattr(np, name): _cut(getattr(np, name)) for name in _CUTS},
     **{getattr(np, name): _join(getattr(np, name)) for name in _JOINS},
-    np.all: lambda a, axis=None: a.all(axis),
-    np.any: lambda a, axis=None: a.any(axis),
+    **{getattr(np, name): _reduction(name) for name in _REDUCED},
+    **{getattr(np, name): _prefix(name) for name in ("cumprod", "cumsum")},
+    np.argsort: lambda a, axis=-1, kind=None: a.argsort(axis),
     np.clip: _clip,
     np.copy: lambda a: a.copy(),
-    np.count_nonzero: lambda a, axis=None: a._truth().sum(axis),
+    np.count_nonzero: lambda a, axis=None, *, keepdims=False: a._truth().sum(
+        axis, keepdims=keepdims
+    ),
+    np.diff: lambda a, n=1, axis=-1: a.diff(n, axis),
     np.dot: _dot,
-    np.max: lambda a, axis=None: a.max(axis=axis),
-    np.min: lambda a, axis=None: a.min(axis=axis),
+    np.empty_like: lambda prototype, dtype=None: _like(prototype, 0, dtype),
+    np.full_like: lambda a, fill_value, dtype=None: _like(a, fill_value, dtype),
+    np.isin: _isin,
     np.ndim: lambda a: a.ndim,
-    np.prod: lambda a, axis=None: a.prod(axis),
+    np.ones_like: lambda a, dtype=None: _like(a, 1, dtype),
+    np.outer: lambda a, b: np.multiply.outer(_spread(a).ravel(), _spread(b).ravel()),
     np.shape: lambda a: a.shape,
     np.size: lambda a: a.size,
-    np.sum: lambda a, axis=None: a.sum(axis),
+    np.sort: lambda a, axis=-1, kind=None: a.sort(axis),
     np.where: _where,
+    np.zeros_like: lambda a, dtype=None: _like(a, 0, dtype),
 }
 
 

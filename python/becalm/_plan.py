@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from becalm import _native, _values
+from becalm import _html, _native, _values
 from becalm.errors import BadFile, BadInput, Error, OutOfMemory, WrongKey, WrongParams
 
 #: Baby steps of the matrices for each size of the keys.
@@ -28,7 +28,7 @@ SET_OF_LEVELS = {10: "ckks_regular", 14: "ckks_14_levels", 17: "ckks_17_levels"}
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(_html.Shown):
     """A parameter set, and what is claimed of it."""
 
     #: Its name.
@@ -56,17 +56,46 @@ class Params:
         """Most values in a ciphertext."""
         return 1 << (self.log2_degree - 1)
 
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return f"becalm.ckks.Params {self.name}", [
+            ("for", "use" if self.standard else "tests: it protects nothing"),
+            ("slots", f"{self.slots:,}"),
+            ("levels", self.levels),
+            ("scale", f"2^{self.scale_bits:g}"),
+            ("stages of a bootstrap", self.stage_count or "no bootstrap"),
+            ("log2 of the modulus", f"{self.log2_modulus:.1f}"),
+            ("security", f"{self.security_bits:.1f} bits, {self.security_source}"),
+        ]
 
-def params(name: str | None = None) -> Any:
+
+class ParamsList(list[Params]):
+    """Parameter sets of CKKS, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        head = ("name", "for", "slots", "levels", "scale", "security", "log2 modulus")
+        rows = (
+            (
+                *(p.name, "use" if p.standard else "tests", f"{p.slots:,}", p.levels),
+                *(f"2^{p.scale_bits:g}", f"{p.security_bits:.1f} bits", f"{p.log2_modulus:.0f}"),
+            )
+            for p in self
+        )
+        return _html.table(head, rows)
+
+
+@overload
+def params() -> list[Params]: ...
+@overload
+def params(name: str) -> Params: ...
+def params(name: str | None = None) -> Params | list[Params]:
     """The CKKS parameter sets: all of them, or the one of a name."""
     if name is not None:
-        standard, *rest = _native.CkksContext.describe(str(name))
-        return Params(str(name), standard, *rest)
-    return [params(n) for n in _native.CkksContext.names()]
+        return Params(str(name), *_native.CkksContext.describe(str(name)))
+    return ParamsList(params(n) for n in _native.CkksContext.names())
 
 
 @dataclass(frozen=True)
-class Price:
+class Price(_html.Shown):
     """What keys and bootstraps will take, known before anything is made."""
 
     #: Name of the parameter set.
@@ -91,6 +120,20 @@ class Price:
     key_switches: dict[str, int]
     #: Whether keys are packed in memory, or `"seeded"`.
     compact: bool | str = False
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        rows: list[tuple[str, Any]] = [
+            ("parameter set", self.params),
+            ("slots", f"{self.slots:,}"),
+            ("keys in a file", _values.megabytes(self.stored_bytes)),
+            ("keys in memory", _values.megabytes(self.memory_bytes)),
+            ("memory at the most, about", _values.megabytes(self.peak_bytes)),
+        ]
+        for kind in self.kinds:
+            low, high = self.levels[kind]
+            text = f"level {low} to {high}, {self.bits[kind]:.1f} bits"
+            rows.append((f"{kind} bootstrap", text))
+        return "becalm.ckks.Price", rows
 
 
 class Plan:
@@ -229,7 +272,9 @@ class Plan:
 
     def _otherwise(self, free: int, turns: list[int], conjugate: bool, *more: str) -> str:
         """What is left where no keys of this set fit: a smaller ring, and what else there is."""
-        own, seen, found = params(self.name), set(), []
+        own = params(self.name)
+        seen: set[int] = set()
+        found: list[str] = []
         for p in sorted(params(), key=lambda p: -p.log2_degree):
             if not p.standard or p.log2_degree in {own.log2_degree, *seen} or found:
                 continue
@@ -365,7 +410,7 @@ def noted(note: str) -> dict[str, Any]:
     if not (size is None or isinstance(size, str)):
         return {}
     bootstraps = kinds and size in SIZES and set(kinds) <= set(KINDS)
-    if bootstraps and found.get("baby", OLD_SIZES[size]) != SIZES[size]:
+    if bootstraps and size is not None and found.get("baby", OLD_SIZES[size]) != SIZES[size]:
         wanted = f"{size} keys of {SIZES[size]} baby steps"
         got, remedy = "keys of another number, from another version", "make the keys again"
         raise BadFile("load", wanted, got, remedy)

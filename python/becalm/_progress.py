@@ -1,11 +1,13 @@
-"""Progress in plain text."""
+"""Progress: a bar of plain text on a terminal, an element of the page in a notebook."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 #: `None`: a bar if people are watching; `True`: a bar; `False`: none; or a function of steps done
 #: and steps in all, which stops the work by returning `False` or raising.
@@ -30,16 +32,57 @@ class Bar:
         self.next = now + 0.1
         share = done / max(total, 1)
         full = int(share * WIDTH)
-        left = (now - self.began) * (1 - share) / share if share > 0.02 else None
-        line = f"{self.label} [{'#' * full}{'.' * (WIDTH - full)}] {share:4.0%}"
-        line += f"  {left:.0f} s left" if left is not None else ""
+        line = f"{self.label} [{'#' * full}{'.' * (WIDTH - full)}] {share:4.0%}{self.left(share)}"
         print(f"\r{line:<{self.drawn}}", end="", file=sys.stderr, flush=True)
         self.drawn = len(line)
 
-    def clear(self) -> None:
+    def left(self, share: float) -> str:
+        """How many seconds there are to go, once that can be said."""
+        if share <= 0.02:
+            return ""
+        return f"  {(time.monotonic() - self.began) * (1 - share) / share:.0f} s left"
+
+    def end(self, whole: bool) -> None:
         """Leaves the line empty."""
         if self.drawn:
             print(f"\r{'':<{self.drawn}}\r", end="", file=sys.stderr, flush=True)
+
+
+class NotebookBar(Bar):
+    """A bar in the output of a notebook's cell, where the time that the work took stays."""
+
+    shown: Any = None
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now < self.next:
+            return
+        self.next = now + 0.2
+        share = done / max(total, 1)
+        bar = f'<progress value="{share:.3f}" max="1"></progress> {share:.0%}{self.left(share)}'
+        self._show(f"{self.label} {bar}")
+
+    def end(self, whole: bool) -> None:
+        """Leaves a line of text."""
+        if self.shown is not None:
+            how = "done" if whole else "stopped"
+            self._show(f"{self.label}: {how} after {time.monotonic() - self.began:.1f} s")
+
+    def _show(self, html: str) -> None:
+        # In a notebook it is there.
+        page: Any = importlib.import_module("IPython.display")
+        if self.shown is None:
+            self.shown = page.display(page.HTML(html), display_id=True)
+        else:
+            self.shown.update(page.HTML(html))
+
+
+def in_notebook() -> bool:
+    """Whether a kernel of IPython runs this, whose output is a page."""
+    # Whoever runs in one has it imported; nobody else should wait for it.
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
 
 
 @contextmanager
@@ -49,11 +92,17 @@ def shown(
     """The callback for a choice of progress; the bar goes when the work ends, however it ends."""
     if callable(progress):
         yield progress
-    elif progress is False or (progress is None and not (sys.stderr and sys.stderr.isatty())):
+        return
+    notebook = in_notebook()
+    if progress is False or (
+        progress is None and not notebook and not (sys.stderr and sys.stderr.isatty())
+    ):
         yield None
-    else:
-        bar = Bar(label, delay)
-        try:
-            yield bar
-        finally:
-            bar.clear()
+        return
+    bar = NotebookBar(label, delay) if notebook else Bar(label, delay)
+    whole = False
+    try:
+        yield bar
+        whole = True
+    finally:
+        bar.end(whole)

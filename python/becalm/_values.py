@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from becalm import _native
 from becalm._native import Params
 from becalm.errors import BadInput, WrongParams
 
@@ -54,6 +55,29 @@ def data(op: str, value: Any) -> bytes:
         return bytes(value)
     remedy = "pass the bytes themselves; `load` takes the name of a file"
     raise BadInput(op, "the bytes of a file", type(value).__name__, remedy)
+
+
+def native_secret(op: str, secret: Any) -> _native.SecretKey:
+    """What is compiled of a secret key of TFHE; a refusal of all else."""
+    found = getattr(secret, "_native", None)
+    if not isinstance(found, _native.SecretKey):
+        got, remedy = type(secret).__name__, "becalm.keygen makes one, beside the server's"
+        if isinstance(found, _native.CkksSecretKey):
+            got, remedy = (
+                "one of CKKS",
+                "use that of keygen(bits=4), a set of TFHE",
+            )
+        raise BadInput(op, "a secret key", got, remedy)
+    return found
+
+
+def decrypted(x: Any, secret: Any) -> Any:
+    """`x.decrypt(secret)`: the other spelling of `secret.decrypt(x)`."""
+    keys = (_native.SecretKey, _native.CkksSecretKey)
+    if not isinstance(getattr(secret, "_native", None), keys):
+        remedy = "servers have none: decrypt where the key was made"
+        raise BadInput("decrypt", "a secret key", type(secret).__name__, remedy)
+    return secret.decrypt(x)
 
 
 def at_least_one(op: str, name: str, value: Any) -> int:
@@ -180,3 +204,11 @@ def entry(value: Any) -> int:
         remedy = "reduce entries modulo the number of values"
         raise BadInput("table", "entries from 0 up", str(number), remedy)
     return number
+
+
+def megabytes(size: int) -> str:
+    """Bytes for people."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size / 1000:.1f} kB"

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _native, _values
+from becalm import _html, _native, _values
 from becalm._progress import Progress
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 if TYPE_CHECKING:
+    from becalm._encrypts import SecretKey
     from becalm.ckks import Server
 
 
@@ -38,12 +39,20 @@ def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple
     return filled.tobytes(), bool(real)
 
 
+def at_least_one_value(values: Any) -> Any:
+    """A single number as a vector of one value."""
+    single = isinstance(values, (int, float, complex, np.generic)) or (
+        isinstance(values, np.ndarray) and values.ndim == 0
+    )
+    return [values] if single else values
+
+
 def array(data: bytes, real: bool) -> npt.NDArray[Any]:
     values = np.frombuffer(data, dtype="<c16")
     return values.real.copy() if real else values.astype(np.complex128)
 
 
-class Plaintext:
+class Plaintext(_html.Shown):
     """A vector of numbers in the clear, encoded once for many sums and products: `+`, `-` and `*`
     with ciphertexts on either side.
 
@@ -102,15 +111,20 @@ class Plaintext:
 
     # A ciphertext on the left answers for itself, and so it does on the right.
     def __add__(self, other: Any) -> Ciphertext:
-        return other + self if isinstance(other, Ciphertext) else self._beside(other)
+        return other.__add__(self) if isinstance(other, Ciphertext) else self._beside(other)
 
     def __sub__(self, other: Any) -> Ciphertext:
-        return -other + self if isinstance(other, Ciphertext) else self._beside(other)
+        return (-other).__add__(self) if isinstance(other, Ciphertext) else self._beside(other)
 
     def __mul__(self, other: Any) -> Ciphertext:
-        return other * self if isinstance(other, Ciphertext) else self._beside(other)
+        return other.__mul__(self) if isinstance(other, Ciphertext) else self._beside(other)
 
     __radd__ = __rsub__ = __rmul__ = _beside
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        values = f"{self.slots:,} {'real' if self.real else 'complex'} values"
+        rows = [("holds", values), ("level", self.level), ("size", _values.megabytes(self.nbytes))]
+        return "becalm.ckks.Plaintext", [*rows, ("parameter set", self.params)]
 
     def __repr__(self) -> str:
         kind = "real" if self.real else "complex"
@@ -130,7 +144,7 @@ class Account(NamedTuple):
     error: float
 
 
-class Ciphertext:
+class Ciphertext(_html.Shown):
     """A vector of numbers, encrypted: `+`, `-`, `*` with others and with numbers in the clear.
 
     A product takes a level, of which `level` are left, and rescales by itself; sums take none.
@@ -238,11 +252,12 @@ class Ciphertext:
         if isinstance(other, Ciphertext):
             return self._made(self._native.subtract(other._native), other)
         if isinstance(other, Plaintext):
-            return -(other - self)
-        return self + -numbers("subtract", other)
+            return -other.__sub__(self)
+        negative: npt.NDArray[Any] = -numbers("subtract", other)
+        return self.__add__(negative)
 
     def __rsub__(self, other: Any) -> Ciphertext:
-        return -self + other
+        return (-self).__add__(other)
 
     def __neg__(self) -> Ciphertext:
         return self._made(self._native.negate())
@@ -323,7 +338,7 @@ class Ciphertext:
         raise Unsupported("index", "numbers in the clear", "a ciphertext", remedy)
 
     def __iter__(self) -> NoReturn:
-        return self[0]
+        self.__getitem__(0)
 
     def __matmul__(self, other: object) -> NoReturn:
         remedy = "ckks.Matrix(array) @ x; for ciphertexts (x * y).sum(), or ckks.dot of two lists"
@@ -410,8 +425,13 @@ class Ciphertext:
         """Writes the ciphertext to a file, for `load` of the secret key or the server."""
         self._native.save(_values.path("save", path))
 
+    def decrypt(self, secret: SecretKey) -> npt.NDArray[Any]:
+        """The same as `secret.decrypt(x)`: for the owner of the key alone."""
+        found: npt.NDArray[Any] = _values.decrypted(self, secret)
+        return found
+
     def to_bytes(self) -> bytes:
-        """The bytes of its file."""
+        """The bytes of its file; `becalm.from_bytes` and `Server.from_bytes` read them."""
         return self._native.to_bytes()
 
     def __copy__(self) -> Ciphertext:
@@ -424,6 +444,17 @@ class Ciphertext:
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file; it comes back without its server: `server.attach`."""
         return _restored, (self.params, self.to_bytes(), self._real)
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.ckks.Ciphertext", [
+            ("holds", f"{self.slots:,} {'real' if self.real else 'complex'} values"),
+            ("level", self.level),
+            ("scale", f"2^{np.log2(self.scale):.1f}"),
+            ("precision, about", f"{-np.log2(self.error):.1f} bits"),
+            ("size", _values.megabytes(self.nbytes)),
+            ("parameter set", self.params),
+            ("key", self.key_id),
+        ]
 
     def __repr__(self) -> str:
         return (
@@ -471,7 +502,7 @@ def owned(op: str, x: Ciphertext, key_id: str) -> Ciphertext:
 
 def _restored(name: str, file: bytes, real: bool) -> Ciphertext:
     # A toy is allowed, as it was when it was made. Its server's threads come with `attach`.
-    return Ciphertext(context(name, True, 0).ciphertext_from_bytes(file), None, real)
+    return Ciphertext(context(name, True, 0).ciphertext_from_bytes(file, None), None, real)
 
 
 @lru_cache(maxsize=2)
@@ -508,5 +539,7 @@ def _floats(op: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def require(x: object, op: str) -> Ciphertext:
     if isinstance(x, Ciphertext):
         return x
-    remedy = "encrypt it first"
-    raise BadInput(op, "a CKKS ciphertext", type(x).__name__, remedy)
+    got, remedy = type(x).__name__, "encrypt it first"
+    if type(x).__module__ in ("becalm.ciphertext", "becalm.integers", "becalm.aes"):
+        got, remedy = f"{got} of TFHE", "use the keys of TFHE that it was encrypted by"
+    raise BadInput(op, "a CKKS ciphertext", got, remedy)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from becalm import _native, _operations, _values
+from becalm import _html, _native, _operations, _public, _values
 from becalm._native import Lwe, Params
 from becalm.ciphertext import Ciphertext
-from becalm.errors import BadInput, Unsupported
+from becalm.errors import BadFile, BadInput, Unsupported
 from becalm.integers import Integers, IntegerType
-from becalm.keys import SecretKey
 from becalm.program import Cost, Program
 from becalm.server import Server, server_for
 
-__all__ = ["AesKey", "EncryptedBytes", "aes128", "encrypt_bytes"]
+if TYPE_CHECKING:
+    from becalm.keys import SecretKey
+
+__all__ = ["AesKey", "EncryptedBytes", "aes128", "aes_ctr", "encrypt_bytes"]
+__dir__ = _public.names(__all__)
 
 #: Bytes of a block, and of a key.
 BLOCK = 16
@@ -23,7 +26,7 @@ BLOCK = 16
 MOST_BLOCKS = 1024
 
 
-class EncryptedBytes:
+class EncryptedBytes(_html.Shown):
     """Bytes, encrypted bit by bit; slices and `+` are those of `bytes`."""
 
     __slots__ = ("_bits",)
@@ -58,22 +61,43 @@ class EncryptedBytes:
         return self._bits.key_id
 
     def decrypt(self, secret: SecretKey) -> bytes:
-        """The bytes."""
-        return _native.decrypt_bits(_secret("decrypt", secret)._native, self._bits)
+        """The bytes: the same as `secret.decrypt(x)`."""
+        found: bytes = _values.decrypted(self, secret)
+        return found
+
+    def _decrypted(self, secret: _native.SecretKey) -> bytes:
+        return _native.decrypt_bits(secret, self._bits)
 
     def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
         """Writes the bytes to a file, for `becalm.load`; `seeded` as in `Integers.save`."""
         _native.save_bits(self._bits, False, path, bool(seeded))
 
+    def to_bytes(self, *, seeded: bool = False) -> bytes:
+        """The file of `save` in memory; `from_bytes` reads it."""
+        return _native.bits_to_bytes(self._bits, False, bool(seeded))
+
+    @classmethod
+    def from_bytes(
+        cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
+    ) -> EncryptedBytes:
+        """Encrypted bytes from the bytes of a file, checked as by `becalm.load`; raises as
+        `Ciphertext.from_bytes`."""
+        return cls(_read(file, False, allow_insecure, limit))
+
     def __reduce__(self) -> tuple[Any, ...]:
-        file = _native.bits_to_bytes(self._bits, False)
-        return _restored, (file, self.params.kind != "standard")
+        """Travels as the bytes of its file."""
+        return _restored, (self.to_bytes(), False, self.params.kind != "standard")
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        size = _values.megabytes(self._bits.nbytes)
+        rows = [("bytes", len(self)), ("size", size), ("parameter set", self.params.name)]
+        return "becalm.EncryptedBytes", [*rows, ("key", self.key_id)]
 
     def __repr__(self) -> str:
         return f"<becalm.EncryptedBytes, {len(self)} of them, {self.params.name}>"
 
 
-class AesKey:
+class AesKey(_html.Shown):
     """A key of AES-128, encrypted by becalm; `aes128` makes it, `on(server)` says where it is used.
 
     It is saved, loaded and pickled like any ciphertext: only becalm's secret key can read it.
@@ -102,9 +126,34 @@ class AesKey:
         """Writes the encrypted key to a file, for `becalm.load`; `seeded` as in `Integers.save`."""
         _native.save_bits(self._bits, True, path, bool(seeded))
 
+    def to_bytes(self, *, seeded: bool = False) -> bytes:
+        """The file of `save` in memory; `from_bytes` reads it."""
+        return _native.bits_to_bytes(self._bits, True, bool(seeded))
+
+    @classmethod
+    def from_bytes(
+        cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
+    ) -> AesKey:
+        """An encrypted key from the bytes of a file, checked as by `becalm.load`; raises as
+        `Ciphertext.from_bytes`."""
+        return cls(_read(file, True, allow_insecure, limit))
+
+    def decrypt(self, secret: SecretKey) -> bytes:
+        """The key of AES: the same as `secret.decrypt(x)`."""
+        found: bytes = _values.decrypted(self, secret)
+        return found
+
+    def _decrypted(self, secret: _native.SecretKey) -> bytes:
+        return _native.decrypt_bits(secret, self._bits)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        file = _native.bits_to_bytes(self._bits, True)
-        return _restored, (file, self.params.kind != "standard")
+        """Travels as the bytes of its file."""
+        return _restored, (self.to_bytes(), True, self.params.kind != "standard")
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        where = "none yet: key.on(server)" if self._server is None else repr(self._server)
+        rows = [("parameter set", self.params.name), ("key", self.key_id), ("server", where)]
+        return "becalm.AesKey, encrypted", rows
 
     def on(self, server: Server) -> AesKey:
         """The same key, to be used on a server.
@@ -208,15 +257,15 @@ def aes128(secret: SecretKey, key: bytes) -> AesKey:
     >>> key = becalm.aes128(secret, b"becalm, 16 bytes").on(server)
     """
     key = _block("aes", "key", key)
-    return AesKey(_native.encrypt_bits(_secret("aes", secret)._native, key))
+    return AesKey(_native.encrypt_bits(_values.native_secret("aes", secret), key))
 
 
 def encrypt_bytes(secret: SecretKey, data: bytes) -> EncryptedBytes:
-    """Encrypts bytes bit by bit.
+    """Encrypts bytes bit by bit: the same as `secret.encrypt(data)`.
 
     >>> block = becalm.encrypt_bytes(secret, b"sixteen bytes ..")
     """
-    native = _secret("encrypt", secret)._native
+    native = _values.native_secret("encrypt", secret)
     return EncryptedBytes(_native.encrypt_bits(native, _bytes("encrypt", data)))
 
 
@@ -239,8 +288,19 @@ def loaded(found: tuple[bool, Lwe]) -> AesKey | EncryptedBytes:
     return AesKey(bits) if is_key else EncryptedBytes(bits)
 
 
-def _restored(file: bytes, insecure: bool) -> AesKey | EncryptedBytes:
-    return loaded(_native.bits_from_bytes(file, insecure))
+def _read(file: bytes, key: bool, allow_insecure: bool, limit: int | None) -> Lwe:
+    """The bits of a file in memory, if they are what they should be."""
+    data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
+    is_key, bits = _native.bits_from_bytes(data, bool(allow_insecure), most)
+    if is_key != key:
+        kinds = ("encrypted bytes", "an encrypted key of AES")
+        raise BadFile("from_bytes", kinds[key], kinds[is_key], "read it as that")
+    return bits
+
+
+def _restored(file: bytes, key: bool, insecure: bool) -> AesKey | EncryptedBytes:
+    kind = AesKey if key else EncryptedBytes
+    return kind.from_bytes(file, allow_insecure=insecure)
 
 
 def _bits_of(bits: Any) -> Lwe:
@@ -249,13 +309,6 @@ def _bits_of(bits: Any) -> Lwe:
         got, remedy = type(bits).__name__, "use becalm.encrypt_bytes or becalm.aes128"
         raise BadInput("aes", "encrypted bytes", got, remedy)
     return found
-
-
-def _secret(op: str, secret: Any) -> SecretKey:
-    if not isinstance(secret, SecretKey):
-        remedy = "becalm.keygen makes one, beside the server's"
-        raise BadInput(op, "a secret key", type(secret).__name__, remedy)
-    return secret
 
 
 def _block(op: str, name: str, data: Any) -> bytes:

@@ -5,19 +5,26 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _values
+from becalm import _html, _native, _public, _values
 from becalm._native import Glwe, Lwe, Params
 from becalm.errors import BadIndex, BadInput, Unsupported
 
+if TYPE_CHECKING:
+    from becalm.keys import SecretKey
+
 __all__ = ["Ciphertext", "EncryptedTable", "concatenate", "stack"]
+__dir__ = _public.names(__all__)
+
+#: What computes on whole integers, where a ciphertext is a value of a table.
+_INTEGERS = "for arithmetic on integers encrypt them as becalm.uint(8) or another width"
 
 
-class Ciphertext:
+class Ciphertext(_html.Shown):
     """An array of encrypted integers, of any shape, under one key.
 
     Sums, differences and integer multiples work lane by lane with numpy's broadcasting, with
@@ -116,12 +123,23 @@ class Ciphertext:
 
     def __mul__(self, other: Any) -> Ciphertext:
         if isinstance(other, Ciphertext):
-            remedy = "use server.bootstrap2(a, b, lambda a, b: a * b)"
+            remedy = f"use server.bootstrap2(a, b, lambda a, b: a * b); {_INTEGERS}"
             raise Unsupported("multiply", "a number as factor", "two ciphertexts", remedy)
         factors = _constants("multiply", other)
         return NotImplemented if factors is None else self._times(factors)
 
     __rmul__ = __mul__
+
+    def __pow__(self, other: object) -> NoReturn:
+        remedy = f"use server.bootstrap(x, lambda m: m * m % {self.message}); {_INTEGERS}"
+        raise Unsupported("compute", "sums and integer multiples", "another operator", remedy)
+
+    __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__
+    __truediv__ = __rtruediv__ = __divmod__ = __rdivmod__ = __pow__
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __matmul__ = __rmatmul__ = __pow__
+
+    def __abs__(self) -> NoReturn:
+        self.__pow__(2)
 
     def __neg__(self) -> Ciphertext:
         return Ciphertext(self._lwe.scale(-1), self._shape)
@@ -162,7 +180,7 @@ class Ciphertext:
             raise BadInput("reshape", "a shape of as many values", got, "choose another") from None
         if self.slots == 1:
             return Ciphertext(self._lwe, found)
-        if found[-1:] != (self.slots,):
+        if not found or found[-1] != self.slots:
             remedy = "slots stay together: keep the last axis"
             raise BadInput("reshape", f"a last axis of {self.slots} slots", str(found), remedy)
         return Ciphertext(self._lwe, found[:-1])
@@ -175,18 +193,58 @@ class Ciphertext:
         """
         self._lwe.save(path, bool(seeded))
 
+    def to_bytes(self, *, seeded: bool = False) -> bytes:
+        """The file of `save` in memory, for the network; `from_bytes` reads it."""
+        return self._lwe.to_bytes(bool(seeded))
+
+    @classmethod
+    def from_bytes(
+        cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
+    ) -> Ciphertext:
+        """Values from the bytes of a file, flat, checked as by `becalm.load`.
+
+        Raises `BadFile` for bytes that were altered, are of another kind or above `limit` (1 GiB by
+        default), and `Insecure` for sets below 128 bits unless `allow_insecure`.
+        """
+        data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
+        lwe = Lwe.from_bytes(data, bool(allow_insecure), most)
+        return cls(lwe, (len(lwe),))
+
+    def decrypt(self, secret: SecretKey) -> Any:
+        """The same as `secret.decrypt(x)`."""
+        return _values.decrypted(self, secret)
+
+    def _decrypted(self, secret: _native.SecretKey) -> Any:
+        array = _values.from_bytes(secret.decrypt(self._lwe), self.shape)
+        return array if self.shape else int(array)
+
+    def _noise(self) -> str:
+        noise = np.log2(self.noise_variance) / 2 if self.noise_variance else -np.inf
+        return f"2^{noise:.1f}"
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        low, high = self.range
+        return "becalm.Ciphertext", [
+            ("shape", self.shape),
+            ("values", f"{low} to {high} modulo {self.message}"),
+            ("tables apply", "yes" if self.padding else "no: without padding"),
+            ("noise", self._noise()),
+            ("size", _values.megabytes(self.nbytes)),
+            ("parameter set", self.params.name),
+            ("key", self.key_id),
+        ]
+
     def __repr__(self) -> str:
         low, high = self.range
-        noise = np.log2(self.noise_variance) / 2 if self.noise_variance else -np.inf
         kind = "" if self.padding else " without padding"
         return (
             f"<becalm.Ciphertext of shape {self.shape}: values {low} to {high} modulo "
-            f"{self.message}{kind}, {self.params.name}, key {self.key_id}, noise 2^{noise:.1f}>"
+            f"{self.message}{kind}, {self.params.name}, key {self.key_id}, noise {self._noise()}>"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        insecure = self.params.kind != "standard"
-        return _restored, (self._lwe.to_bytes(), self._shape, insecure)
+        """Travels as the bytes of its file: what a pickle holds is checked as a file is."""
+        return _restored, (self.to_bytes(), self._shape, self.params.kind != "standard")
 
     def __eq__(self, other: object) -> NoReturn:
         _refuse("compare")
@@ -263,7 +321,7 @@ class Ciphertext:
         return Ciphertext(Lwe.concat(parts), (len(flat),))._selected(order)
 
 
-class EncryptedTable:
+class EncryptedTable(_html.Shown):
     """A lookup table that the server does not learn; see `SecretKey.encrypt_table`."""
 
     __slots__ = ("_glwe",)
@@ -302,6 +360,32 @@ class EncryptedTable:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the table to a file, for `becalm.load`."""
         self._glwe.save(path)
+
+    def to_bytes(self) -> bytes:
+        """The file of `save` in memory; `from_bytes` reads it."""
+        return self._glwe.to_bytes()
+
+    @classmethod
+    def from_bytes(
+        cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
+    ) -> EncryptedTable:
+        """A table from the bytes of a file, checked as by `becalm.load`; raises as
+        `Ciphertext.from_bytes`."""
+        data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
+        return cls(Glwe.from_bytes(data, bool(allow_insecure), most))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travels as the bytes of its file."""
+        return _restored_table, (self.to_bytes(), self.params.kind != "standard")
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.EncryptedTable", [
+            ("tables", len(self)),
+            ("looked up", f"0 to {self.below - 1} modulo {self.message}"),
+            ("results", f"modulo {self.out}"),
+            ("parameter set", self.params.name),
+            ("key", self.key_id),
+        ]
 
     def __repr__(self) -> str:
         many = f"{len(self)} tables" if len(self) > 1 else "one table"
@@ -350,7 +434,11 @@ def joined_by(parts: list[Ciphertext], join: Callable[[list[Any]], Any]) -> Ciph
 def require(x: object, op: str) -> Ciphertext:
     """The ciphertext that `x` has to be."""
     if not isinstance(x, Ciphertext):
-        raise BadInput(op, "a ciphertext", type(x).__name__, "encrypt the value first")
+        got = type(x).__name__
+        remedy = "encrypt the value first"
+        if got == "Integers":
+            remedy = "its operators and methods compute on it: x + y, x.table(...)"
+        raise BadInput(op, "a ciphertext", got, remedy)
     return x
 
 
@@ -364,9 +452,16 @@ def _constants(op: str, value: Any) -> npt.NDArray[np.int64] | None:
 
 
 def _refuse(op: str) -> NoReturn:
-    remedy = "decrypt it, or compute a boolean with server.bootstrap or server.bootstrap2"
+    remedy = f"decrypt it, or compute a boolean with server.bootstrap or bootstrap2; {_INTEGERS}"
     raise Unsupported(op, "values in the clear", "a ciphertext", remedy)
 
 
 def _restored(file: bytes, shape: tuple[int, ...], insecure: bool) -> Ciphertext:
-    return Ciphertext(Lwe.from_bytes(file, insecure), shape)
+    x = Ciphertext.from_bytes(file, allow_insecure=insecure)
+    if int(np.prod(shape)) != len(x._lwe):
+        raise BadInput("unpickle", f"a shape of {len(x._lwe)} values", str(shape), "pickle it anew")
+    return Ciphertext(x._lwe, shape)
+
+
+def _restored_table(file: bytes, insecure: bool) -> EncryptedTable:
+    return EncryptedTable.from_bytes(file, allow_insecure=insecure)

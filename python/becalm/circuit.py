@@ -18,16 +18,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from becalm import _native, _values
+from becalm import _html, _native, _public, _values
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput, IoError
 from becalm.keys import SecretKey
 from becalm.program import Program
 
 __all__ = ["Bits", "Circuit", "join", "load", "parse", "select", "trace"]
+__dir__ = _public.names(__all__)
 
 
-class Circuit:
+class Circuit(_html.Shown):
     """A boolean circuit without memory; `load`, `parse` and `trace` make one.
 
     Called with an integer for each input it is evaluated in the clear: an integer comes back, or a
@@ -66,7 +67,8 @@ class Circuit:
         if not number and goal not in ("depth", "bootstraps"):
             wanted = "depth, bootstraps or a number of bootstraps one after another, 1 or more"
             raise BadInput("compile", wanted, str(goal), "choose one of these")
-        limit = {"depth": 0, "bootstraps": None}.get(goal, goal)
+        named = {"depth": 0, "bootstraps": None}
+        limit = named[goal] if isinstance(goal, str) else goal
         return Program(self._native.compile(_values.set_of("compile", params), limit))
 
     def encrypt(self, secret: SecretKey, *values: int) -> list[Ciphertext]:
@@ -80,6 +82,12 @@ class Circuit:
 
     def __call__(self, *values: int) -> Any:
         return self._values(self._native.evaluate(self._bits(values)))
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        names = [" ".join(f"{n}[{w}]" for n, w in ports) for ports in (self.inputs, self.outputs)]
+        both, one = self.gates
+        gates = [("AND gates", f"{both:,}"), ("XOR gates", f"{one:,}")]
+        return "becalm.Circuit", [("inputs", names[0]), ("outputs", names[1]), *gates]
 
     def __repr__(self) -> str:
         names = [" ".join(f"{n}[{w}]" for n, w in ports) for ports in (self.inputs, self.outputs)]
@@ -140,7 +148,7 @@ class _Gates:
         self.known: dict[tuple[str, str, str], str] = {}
 
     def gate(self, table: str, a: str, b: str) -> str:
-        key = (table, *sorted((a, b)))
+        key = (table, min(a, b), max(a, b))
         if key not in self.known:
             name = f"$n{len(self.known)}"
             self.lines.append(f".names {key[1]} {key[2]} {name}\n{table}")

@@ -26,11 +26,12 @@ from typing import Any, NamedTuple, NoReturn, overload
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _native, _progress, _values
+from becalm import _html, _native, _progress, _public, _values
 from becalm._arithmetic import Matrix, chebyshev, depth, dot, paired, sum_rotations
-from becalm._encrypts import PublicKey, SecretKey
+from becalm._encrypts import PublicKey, SecretKey, load_public_key, load_secret_key
 from becalm._files import of_kind
 from becalm._lock import Lock
+from becalm._names import CkksName
 from becalm._plan import (
     AS_MADE,
     KINDS,
@@ -41,7 +42,6 @@ from becalm._plan import (
     noted,
     params,
     rotations_of,
-    slots_of,
     turns,
 )
 from becalm._progress import Progress
@@ -69,9 +69,10 @@ __all__ = [
     "price",
     "sum_rotations",
 ]
+__dir__ = _public.names(__all__)
 
 
-class Server:
+class Server(_html.Shown):
     """The side that computes: evaluation keys, and no secret.
 
     A bootstrap encodes its matrices when it first runs; those of the last kind are kept. A server
@@ -289,14 +290,27 @@ class Server:
             native = self._plan.context.load_ciphertext(file, most)
         return owned("load", Ciphertext(native, self, real), self.key_id)
 
-    def from_bytes(self, file: bytes, *, real: bool = False) -> Ciphertext:
+    def from_bytes(
+        self, file: bytes, *, limit: int | None = None, real: bool = False
+    ) -> Ciphertext:
         """The ciphertext of `to_bytes`, as `load`."""
-        native = self._plan.context.ciphertext_from_bytes(_values.data("from_bytes", file))
+        data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
+        native = self._plan.context.ciphertext_from_bytes(data, most)
         return owned("from_bytes", Ciphertext(native, self, real), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the keys to a file, for `load_server`; what they were made for stands in it."""
         self._keys.save(_values.path("save", path), self._plan.note())
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.ckks.Server", [
+            ("bootstraps", ", ".join(self.kinds) or "none"),
+            ("slots", f"{self.slots:,}"),
+            ("keys in memory", _values.megabytes(self.nbytes)),
+            ("keys in a file", _values.megabytes(self.stored_nbytes)),
+            ("parameter set", self._plan.name),
+            ("key", self.key_id),
+        ]
 
     def __repr__(self) -> str:
         kinds = ", ".join(self.kinds) or "no"
@@ -386,7 +400,7 @@ class Keys(NamedTuple):
 
 
 def price(
-    name: str = "ckks",
+    name: CkksName | str = "ckks",
     *,
     slots: int | None = None,
     bootstrap: str | None = "medium",
@@ -413,7 +427,7 @@ def price(
 
 
 def keygen(
-    name: str = "ckks",
+    name: CkksName | str = "ckks",
     *,
     slots: int | None = None,
     bootstrap: str | None = "medium",
@@ -465,68 +479,12 @@ def keygen(
 
 
 def _announcement(p: Price) -> str:
-    from becalm.keys import megabytes  # it imports this module
-
     claims = params(p.params)
     return (
         f"becalm: {p.params}, {claims.security_bits:.1f} bits of security, {p.slots} slots\n"
-        f"becalm: making evaluation keys of {megabytes(p.stored_bytes)} "
-        f"({megabytes(p.memory_bytes)} in memory{', compact' if p.compact else ''})"
+        f"becalm: making evaluation keys of {_values.megabytes(p.stored_bytes)} "
+        f"({_values.megabytes(p.memory_bytes)} in memory{', compact' if p.compact else ''})"
     )
-
-
-def load_secret_key(
-    path: str | os.PathLike[str],
-    name: str | None = None,
-    *,
-    slots: int | None = None,
-    allow_insecure: bool = False,
-    threads: int = 0,
-) -> SecretKey:
-    """Reads a secret key. Its parameter set stands in the file; a `name` is held against it.
-
-    `slots` is how many values `encrypt` takes, by default all that fit: the file does not say.
-    """
-    file, context, wide = _key_file(path, "secret", name, slots, allow_insecure, threads)
-    return SecretKey(context, context.load_secret_key(file), wide)
-
-
-def load_public_key(
-    path: str | os.PathLike[str],
-    name: str | None = None,
-    *,
-    slots: int | None = None,
-    allow_insecure: bool = False,
-    threads: int = 0,
-    limit: int | None = None,
-) -> PublicKey:
-    """Reads a public key of at most `limit` bytes (1 GiB by default), as `load_secret_key`.
-
-    No file can say whose key it is: take it from its owner, or compare `key_id`.
-    """
-    file, context, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
-    most = _values.limit("load", limit)
-    native = context.load_public_key(file, most)
-    return PublicKey(native, params(context.name).levels, wide, None)
-
-
-def _key_file(
-    path: str | os.PathLike[str],
-    which: str,
-    name: str | None,
-    slots: int | None,
-    allow_insecure: bool,
-    threads: int,
-) -> tuple[Any, _native.CkksContext, int]:
-    """The file of a secret or a public key, a context of its set, and how many values it takes."""
-    file = _values.path("load", path)
-    with of_kind("load", file, f"becalm.ckks_{which}_key"):
-        kind, found = _native.kind_of_file(file)
-        if kind != f"becalm.ckks_{which}_key":
-            raise BadFile("load", f"a {which} key of CKKS", kind, "choose another file")
-    count = _values.count("load", "threads", threads)
-    context = _native.CkksContext(found if name is None else str(name), allow_insecure, count)
-    return file, context, slots_of("load", slots, params(context.name).slots)
 
 
 def load_server(

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _native, _values, ckks
+from becalm import _native, _public, _values, ckks
 from becalm._desilo import (
     Ciphertext,
     Key,
@@ -48,6 +48,7 @@ from becalm._vectors import at_level, numbers
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
 __all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
+__dir__ = _public.names(__all__)
 
 
 class Engine:
@@ -110,10 +111,10 @@ class Engine:
         least = 2 if self._bootstraps else 1
         if not least <= count <= most:
             remedy = "longer messages become several ciphertexts by themselves"
-            wanted = f"slot_count from {least} to {most}{' for bootstraps' * (least - 1)}"
+            few = f"slot_count from {least} to {most}{' for bootstraps' * (least - 1)}"
             if count < least:
                 remedy = "choose one of these: shorter messages are filled with zeros"
-            raise BadInput("engine", wanted, str(count), remedy)
+            raise BadInput("engine", few, str(count), remedy)
         self._slots = 1 << (count - 1).bit_length()
         self._full = self._slots == most
         threads = 1 if mode == "cpu" else _values.count("engine", "thread_count", thread_count)
@@ -525,7 +526,7 @@ class Engine:
             remedy = "pass what serialize_ciphertext gave"
             got = type(blocks).__name__ if blocks else "nothing"
             raise BadInput("deserialize_ciphertext", "a list of bytes", got, remedy)
-        return Ciphertext([self._context.ciphertext_from_bytes(b) for b in blocks], False)
+        return Ciphertext([self._context.ciphertext_from_bytes(b, None) for b in blocks], False)
 
     def write_ciphertext(self, ciphertext: Ciphertext, file_path: str | os.PathLike[str]) -> None:
         """Writes a ciphertext of one block to a file."""
@@ -549,7 +550,7 @@ class Engine:
     def deserialize_public_key(self, data: bytes) -> PublicKey:
         """What `serialize_public_key` gave."""
         file = _values.data("deserialize_public_key", data)
-        return PublicKey(self._context.public_key_from_bytes(file), self._context.name)
+        return PublicKey(self._context.public_key_from_bytes(file, None), self._context.name)
 
     def write_public_key(self, public_key: PublicKey, file_path: str | os.PathLike[str]) -> None:
         """Writes a public key to a file, for whoever is to encrypt."""

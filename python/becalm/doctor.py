@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from becalm import _native
+from becalm import _native, _public
 from becalm._native import Params
+from becalm._values import megabytes
 from becalm.errors import DeviceError
-from becalm.keys import SecretKey, free_memory, megabytes
+from becalm.keys import SecretKey, free_memory
 
 __all__ = ["Report", "doctor"]
+__dir__ = _public.names(__all__)
 
 
 class Report(dict[str, Any]):

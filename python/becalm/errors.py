@@ -7,6 +7,8 @@ message.
 
 from __future__ import annotations
 
+from becalm import _public
+
 __all__ = [
     "BadFile",
     "BadIndex",
@@ -22,6 +24,7 @@ __all__ = [
     "WrongKey",
     "WrongParams",
 ]
+__dir__ = _public.names(__all__)
 
 
 class Error(Exception):

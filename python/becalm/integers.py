@@ -4,135 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from becalm import _arrays, _native, _operations, _operators, _values
+from becalm import _html, _lists, _native, _operations, _operators, _public, _types, _values
 from becalm._native import Lwe, Params
+from becalm._types import IntegerType, boolean, int_, uint
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput, Unsupported
-from becalm.keys import SecretKey
-from becalm.program import Cost, Program
+from becalm.program import Program
 from becalm.server import Server, server_for
 
+if TYPE_CHECKING:
+    from becalm.keys import SecretKey
+
 __all__ = ["IntegerType", "Integers", "boolean", "int_", "uint"]
-
-
-class IntegerType:
-    """What an encrypted integer is: `becalm.uint(8)`, `becalm.int_(16)` or `becalm.boolean`."""
-
-    __slots__ = ("bits", "name", "signed")
-
-    def __init__(self, name: str) -> None:
-        #: `bool`, `uint64`, ...
-        self.name = name
-        #: Width in bits, and whether it is two's complement.
-        self.bits, _, self.signed = _native.integer_type(name)
-
-    @property
-    def min(self) -> int:
-        """The least value."""
-        return -(1 << (self.bits - 1)) if self.signed else 0
-
-    @property
-    def max(self) -> int:
-        """The greatest value.
-
-        >>> becalm.int_(16).max
-        32767
-        """
-        return (1 << (self.bits - self.signed)) - 1
-
-    def encrypt(self, secret: SecretKey, values: Any) -> Integers:
-        """An array of encrypted integers, in the shape of `values`; `on(server)` computes with it.
-
-        Raises `BadInput` for values that the type cannot hold, and rows of different lengths, and
-        `WrongParams` for keys of a set whose tables are too small for integers.
-
-        >>> x = becalm.uint(8).encrypt(secret, [[200, 3], [77, 0]]).on(server)
-        >>> x.shape
-        (2, 2)
-        """
-        if not isinstance(secret, SecretKey):
-            remedy = "becalm.keygen makes one, beside the server's"
-            raise BadInput("encrypt", "a secret key", type(secret).__name__, remedy)
-        array = _operations.numbers("encrypt", values)
-        words = _operations.words("encrypt", self, array, secret=True)
-        digits = _native.encrypt_integers(secret._native, self.name, words)
-        return Integers(self, digits, array.shape, None)
-
-    def trivial(self, server: Server, values: Any) -> Integers:
-        """Clear values in the form of encrypted ones, which anyone can read: for `becalm.stack`,
-        or the arrays that operators take. A single number needs no such form.
-
-        >>> x + becalm.uint(8).trivial(server, [1, 2])  # the same as x + [1, 2]
-        <becalm.Integers of uint8, shape (2, 2), on a server>
-        """
-        array = _operations.numbers("trivial", values)
-        words = _operations.words("trivial", self, array)
-        key = server_for("trivial", server)._key
-        digits = _native.trivial_integers(key, self.name, words)
-        return Integers(self, digits, array.shape, server)
-
-    def cost(
-        self,
-        operation: str,
-        *,
-        params: Any = "tfhe_2_2",
-        clear: int | Sequence[int] | None = None,
-        count: int | None = None,
-        other: IntegerType | None = None,
-        to: IntegerType | None = None,
-        entries: Sequence[int] | None = None,
-        deep: bool = False,
-    ) -> Cost:
-        """What an operation (`"add"`, `"mul"`, ...) on integers of this type takes, for each lane.
-
-        With `clear` its last operand is that number; for `"dot"` and `"matmul"` the list of
-        factors. `other` is the type of the last operand where it is another: of a shift's or
-        rotation's amount, of an index. Further, `"sum"`, `"any"`, `"all"`, `"parity"`, `"prod"`,
-        `"dot"` and `"matmul"` (for each element of the result) need `count`, the number of
-        elements, and `"min"` and `"max"` of many may have it; `"index"` needs `count` and `other`;
-        `"table"`, whose index is of this type, needs `entries`, and `to` if they are of another
-        type; `"cast"` needs `to`; `"pow"` needs `clear`. `deep` asks for the shortest path instead
-        of the fewest bootstraps. Raises `BadInput` for what is missing.
-
-        >>> becalm.uint(64).cost("add").bootstraps
-        32
-        >>> becalm.int_(16).cost("shr", other=becalm.uint(4)).depth
-        9
-        >>> squares = [v * v for v in range(16)]
-        >>> becalm.uint(4).cost("table", entries=squares, to=becalm.uint(8)).bootstraps
-        4
-        """
-        given = {"clear": clear, "count": count, "other": other, "to": to, "entries": entries}
-        set_ = _values.set_of("cost", params)
-
-        def one(name: str, operands: _operations.Operands) -> Cost:
-            return Cost(**_operations.record(set_, name, bool(deep), tuple(operands))[0].cost())
-
-        return _operations.priced(self, operation, given, one)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, IntegerType) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __repr__(self) -> str:
-        return f"<becalm.{self.name}>"
-
-
-def uint(bits: int) -> IntegerType:
-    """Unsigned integers of 2 to 256 bits."""
-    return IntegerType(f"uint{_values.count('uint', 'bits', bits)}")
-
-
-def int_(bits: int) -> IntegerType:
-    """Two's complement integers of 2 to 256 bits."""
-    return IntegerType(f"int{_values.count('int_', 'bits', bits)}")
-
+__dir__ = _public.names(__all__)
 
 #: How operations are written that take more than operands.
 _WRITTEN = {
@@ -144,11 +32,8 @@ _WRITTEN = {
     "table": "i.table(entries)",
 }
 
-#: Booleans.
-boolean = IntegerType("bool")
 
-
-class Integers(_arrays.Array):
+class Integers(_lists.Lists, _html.Shown):
     """An array of encrypted integers of one type, of any shape.
 
     Arithmetic wraps, as numpy's does, that of booleans modulo 2; `//` and `%` divide towards zero;
@@ -170,6 +55,11 @@ class Integers(_arrays.Array):
         self._digits = digits
         self._shape = shape
         self._server = server
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of numpy that the decrypted array has: see `IntegerType.dtype`."""
+        return self.type.dtype
 
     @property
     def nbytes(self) -> int:
@@ -195,32 +85,46 @@ class Integers(_arrays.Array):
         return Integers(self.type, self._digits, self._shape, machine)
 
     def decrypt(self, secret: SecretKey) -> Any:
-        """The values in the array's shape, as Python integers (or booleans), or a single one.
+        """The same as `secret.decrypt(x)`: an array of numpy's own type up to 64 bits, of Python
+        integers above, or a single Python integer or boolean.
 
         Raises `WrongKey` if they are under another key.
         """
-        if not isinstance(secret, SecretKey):
-            remedy = "servers have none: decrypt where the key was made"
-            raise BadInput("decrypt", "a secret key", type(secret).__name__, remedy)
-        data = _native.decrypt_integers(secret._native, self.type.name, self._digits)
-        words = (data[i : i + 32] for i in range(0, len(data), 32))
-        values = [int.from_bytes(w, "little", signed=self.type.signed) for w in words]
-        if self.type.name == "bool":
-            return np.array(values, dtype=bool).reshape(self._shape)[()]
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array.reshape(self._shape)[()]
+        return _values.decrypted(self, secret)
+
+    def _decrypted(self, secret: _native.SecretKey) -> Any:
+        data = _native.decrypt_integers(secret, self.type.name, self._digits)
+        bits, kind = self.type.bits, "i" if self.type.signed else "u"
+        if bits <= 64:
+            # The low word of the 32 bytes of each: two's complement is extended.
+            words = np.frombuffer(data, dtype=f"<{kind}8")[::4]
+            array = words.astype(self.dtype).reshape(self._shape)
+            return array if self._shape else array.item()
+        rows = (data[i : i + 32] for i in range(0, len(data), 32))
+        wide = np.empty(len(data) // 32, dtype=object)
+        wide[:] = [int.from_bytes(w, "little", signed=self.type.signed) for w in rows]
+        return wide.reshape(self._shape)[()]
 
     def astype(self, type_: Any) -> Integers:
-        """The values in another type (or numpy's of that name): modulo 2^bits, or extended; to
-        booleans: not zero.
+        """The values in another type: modulo 2^bits, or extended; to booleans: not zero.
 
-        >>> x.astype(becalm.int_(16)).type
-        <becalm.int16>
+        Parameters
+        ----------
+        type_
+            A type of becalm, numpy's type of that width, its name, or `bool`. `int` has no width
+            and is refused: say `becalm.int_(64)` or `np.int64`.
+
+        Raises
+        ------
+        BadInput
+            For what is no type of integers with a width.
+
+        Examples
+        --------
+        >>> x.astype(becalm.int_(16)).type, x.astype(np.int16).dtype
+        (<becalm.int16>, dtype('int16'))
         """
-        if type_ is bool or isinstance(type_, np.dtype) or _is_numpy(type_):
-            type_ = IntegerType(np.dtype(type_).name)
-        return self.apply(f"cast {_operations.type_of('astype', type_).name}")
+        return self._run(f"cast {_types.named('astype', type_).name}", [self])[0]
 
     def apply(self, operation: str, *others: Any, deep: bool = False) -> Any:
         """An operation by its name, on this array and further operands: `x.apply("min", y)`.
@@ -233,7 +137,8 @@ class Integers(_arrays.Array):
         if operation in _WRITTEN:
             wanted = "an operation on operands alone"
             raise BadInput("apply", wanted, operation, f"write {_WRITTEN[operation]}")
-        return _apply(operation, [self, *others], deep=deep)
+        found = self._run(operation, [self, *others], deep=deep)
+        return tuple(found) if len(found) > 1 else found[0]
 
     def select(self, when_true: Any, when_false: Any) -> Integers:
         """`when_true` where this boolean is true, else `when_false`.
@@ -241,76 +146,11 @@ class Integers(_arrays.Array):
         >>> (x > 100).select(x, 100).decrypt(secret).tolist()
         [[200, 100], [100, 100]]
         """
-        return self.apply("select", when_true, when_false)
-
-    def min(self, other: Any = None, *, axis: int | None = None) -> Integers:
-        """The smaller of two, element by element, as `numpy.minimum`; without `other` the least
-        element of all, or along an axis.
-
-        >>> x.min(100).decrypt(secret).tolist(), x.min().decrypt(secret)
-        ([[100, 3], [77, 0]], 0)
-        """
-        return self._least("min", other, axis)
-
-    def max(self, other: Any = None, *, axis: int | None = None) -> Integers:
-        """The greater of two, element by element, as `numpy.maximum`; without `other` the greatest
-        element of all, or along an axis."""
-        return self._least("max", other, axis)
-
-    def clip(self, min: Any = None, max: Any = None) -> Integers:
-        """What is below `min` as `min`, what is above `max` as `max`; either may be left out.
-
-        >>> x.clip(5, 100).decrypt(secret).tolist()
-        [[100, 5], [77, 5]]
-        """
-        above = self if min is None else self.max(min)
-        return above if max is None else above.min(max)
+        return self._run("select", [self, when_true, when_false])[0]
 
     def abs(self) -> Integers:
         """The absolute value; of the least value itself, as numpy's."""
-        return self.apply("abs")
-
-    def sum(self, axis: int | None = None) -> Integers:
-        """The sum of all elements, or along an axis, in this type: it wraps. Booleans are counted,
-        in an unsigned type just wide enough.
-
-        >>> x.sum(axis=0).decrypt(secret).tolist()
-        [21, 3]
-        >>> (x > 50).sum()
-        <becalm.Integers of uint3, shape (), on a server>
-        """
-        return self._over("sum", axis)
-
-    def parity(self, axis: int | None = None) -> Integers:
-        """Whether an odd number of these booleans is true: their XOR."""
-        return self._over("parity", axis)
-
-    def any(self, axis: int | None = None) -> Integers:
-        """Whether any element is not zero, of all or along an axis."""
-        return self._over("any", axis)
-
-    def all(self, axis: int | None = None) -> Integers:
-        """Whether no element is zero, of all or along an axis."""
-        return self._over("all", axis)
-
-    def prod(self, axis: int | None = None) -> Integers:
-        """The product of all elements, or along an axis, in this type: it wraps."""
-        return self._least("mul", None, axis)
-
-    def dot(self, other: Any) -> Integers:
-        """Sums of products, in this type; also `x @ y`: of two lists, a matrix and a list, or two
-        matrices, of which one may be in the clear, which is cheaper.
-
-        >>> (x[0] @ [1, 10]).decrypt(secret)
-        230
-        >>> ([[0, 1], [2, 0]] @ x).decrypt(secret).tolist()
-        [[77, 0], [144, 6]]
-        """
-        found = _matmul(self, other)
-        if found is NotImplemented:
-            got = type(other).__name__
-            raise BadInput("dot", "a list or a matrix", got, "pass encrypted or clear integers")
-        return found
+        return self._run("abs", [self])[0]
 
     def table(self, entries: Sequence[int], type_: IntegerType | None = None) -> Integers:
         """The entry of a table in the clear, of at most 256, at each of these indices (unsigned, of
@@ -320,15 +160,15 @@ class Integers(_arrays.Array):
         [[27, 0], [1, 0]]
         """
         ty = _operations.type_of("table", type_ or self.type)
-        return _apply("table", [self, *_operations.entries_of(entries)], clear=ty)
+        return self._run("table", [self, *_operations.entries_of(entries)], ty)[0]
 
     def rotate_left(self, by: Any) -> Integers:
         """The bits turned towards the high end, by a number or encrypted unsigned amounts."""
-        return self.apply("rotate_left", by)
+        return self._run("rotate_left", [self, by])[0]
 
     def rotate_right(self, by: Any) -> Integers:
         """The bits turned towards the low end, by a number or encrypted unsigned amounts."""
-        return self.apply("rotate_right", by)
+        return self._run("rotate_right", [self, by])[0]
 
     def count_ones(self) -> Integers:
         """How many bits are 1, in an unsigned type just wide enough; so are those below.
@@ -336,23 +176,23 @@ class Integers(_arrays.Array):
         >>> x.count_ones().decrypt(secret).tolist()
         [[3, 2], [4, 0]]
         """
-        return self.apply("count_ones")
+        return self._run("count_ones", [self])[0]
 
     def leading_zeros(self) -> Integers:
         """Zeros above the highest 1."""
-        return self.apply("leading_zeros")
+        return self._run("leading_zeros", [self])[0]
 
     def trailing_zeros(self) -> Integers:
         """Zeros below the lowest 1."""
-        return self.apply("trailing_zeros")
+        return self._run("trailing_zeros", [self])[0]
 
     def leading_ones(self) -> Integers:
         """Ones above the highest 0."""
-        return self.apply("leading_ones")
+        return self._run("leading_ones", [self])[0]
 
     def trailing_ones(self) -> Integers:
         """Ones below the lowest 0."""
-        return self.apply("trailing_ones")
+        return self._run("trailing_ones", [self])[0]
 
     def ilog2(self) -> Integers:
         """The place of the highest 1, that of its sign for a negative number; all ones (of the
@@ -361,7 +201,7 @@ class Integers(_arrays.Array):
         >>> x.ilog2().decrypt(secret).tolist()
         [[7, 1], [6, 15]]
         """
-        return self.apply("ilog2")
+        return self._run("ilog2", [self])[0]
 
     def overflowing_add(self, other: Any) -> tuple[Integers, Integers]:
         """The sum, and a boolean: whether it left the type.
@@ -370,19 +210,22 @@ class Integers(_arrays.Array):
         >>> left.decrypt(secret).tolist()
         [[True, False], [False, False]]
         """
-        return self.apply("overflowing_add", other)
+        result, left = self._run("overflowing_add", [self, other])
+        return result, left
 
     def overflowing_sub(self, other: Any) -> tuple[Integers, Integers]:
         """The difference, and a boolean: whether it left the type."""
-        return self.apply("overflowing_sub", other)
+        result, left = self._run("overflowing_sub", [self, other])
+        return result, left
 
     def overflowing_mul(self, other: Any) -> tuple[Integers, Integers]:
         """The product, and a boolean: whether it left the type; of at most 128 bits."""
-        return self.apply("overflowing_mul", other)
+        result, left = self._run("overflowing_mul", [self, other])
+        return result, left
 
     def refresh(self) -> Integers:
         """The same values with the noise of one bootstrap, for long sums of what only moved."""
-        return self.apply("refresh")
+        return self._run("refresh", [self])[0]
 
     def __getitem__(self, key: Any) -> Integers:
         """Elements at clear places, as in numpy. With encrypted indices (unsigned, of at most 8
@@ -412,32 +255,7 @@ class Integers(_arrays.Array):
         if len(self) > _operations.MOST_ENTRIES:
             raise _operations.many_entries("index", len(self))
         places = key.reshape(*key._shape, *[1] * (self.ndim - 1))
-        return _apply("index", [*self, places])
-
-    def __matmul__(self, other: Any) -> Any:
-        return _matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return _matmul(other, self)
-
-    def __pow__(self, exponent: Any) -> Any:
-        """A power by squares and products, in this type; the exponent is a number in the clear.
-
-        >>> (x ** 2).decrypt(secret).tolist()
-        [[64, 9], [41, 0]]
-        """
-        e = None if isinstance(exponent, Integers) else _operators.number("power", exponent)
-        if not isinstance(e, int) or e < 0:
-            wanted, got = "an exponent in the clear, from 0", f"{type(exponent).__name__}"
-            raise Unsupported("power", wanted, got, "multiply, or use x.table([...])")
-        if e == 0:
-            return _filled("power", self.type, self._shape, self._server, 1)
-        result, square = None, self
-        for i in range(e.bit_length()):
-            square = square * square if i else square
-            if e >> i & 1:
-                result = square if result is None else result * square
-        return result
+        return self._run("index", [*self, places])[0]
 
     def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
         """Writes type and integers to a file, flat: after `becalm.load`, `reshape` them.
@@ -447,145 +265,135 @@ class Integers(_arrays.Array):
         """
         _native.save_integers(self.type.name, self._digits, path, bool(seeded))
 
+    def to_bytes(self, *, seeded: bool = False) -> bytes:
+        """The file of `save` in memory, for the network; `from_bytes` reads it.
+
+        >>> becalm.Integers.from_bytes(x.to_bytes(), allow_insecure=True).reshape(2, 2).type
+        <becalm.uint8>
+        """
+        return _native.integers_to_bytes(self.type.name, self._digits, bool(seeded))
+
+    @classmethod
+    def from_bytes(
+        cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
+    ) -> Integers:
+        """Integers from the bytes of a file, flat, checked as by `becalm.load`.
+
+        Raises `BadFile` for bytes that were altered, are of another kind or above `limit` (1 GiB by
+        default), and `Insecure` for sets below 128 bits unless `allow_insecure`.
+        """
+        data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
+        return loaded(_native.integers_from_bytes(data, bool(allow_insecure), most))
+
     def __reduce__(self) -> tuple[Any, ...]:
-        insecure = self.params.kind != "standard"
-        file = _native.integers_to_bytes(self.type.name, self._digits)
-        return _restored, (file, self._shape, insecure)
+        """Travels as the bytes of its file: what a pickle holds is checked as a file is."""
+        return _restored, (self.to_bytes(), self._shape, self.params.kind != "standard")
 
     def __repr__(self) -> str:
         where = "on no server" if self._server is None else "on a server"
         return f"<becalm.Integers of {self.type.name}, shape {self._shape}, {where}>"
 
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        where = "none yet: x.on(server)" if self._server is None else repr(self._server)
+        return "becalm.Integers", [
+            ("type", self.type.name),
+            ("shape", self._shape),
+            ("size", _values.megabytes(self.nbytes)),
+            ("parameter set", self.params.name),
+            ("key", self.key_id),
+            ("server", where),
+        ]
+
     def _operate(self, operation: str, *operands: Any) -> Any:
         found = [
             x if isinstance(x, Integers) else _operators.number(operation, x) for x in operands
         ]
-        return NotImplemented if any(x is None for x in found) else _apply(operation, found)
+        if any(x is None for x in found):
+            return NotImplemented
+        results = self._run(operation, found)
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def _of_value(self, value: Any) -> Integers:
+        """An array of this type and shape with one value everywhere."""
+        return self._filled("full_like", self.type, self._shape, value)
 
     def _truth(self) -> Integers:
         return self.astype(boolean) if self.type != boolean else self
 
-    def _over(self, operation: str, axis: int | None) -> Integers:
-        """An operation on the list of all elements, or along an axis; of none 0, or true of all."""
-        rows = self.reshape(-1) if axis is None else self._first(axis)
-        if len(rows):
-            _operations.require_count(operation, self.type, len(rows))
-            return _apply(operation, list(rows))
-        ty = uint(2) if (operation, self.type) == ("sum", boolean) else self.type
-        ty = boolean if operation in ("any", "all") else ty
-        return _filled(operation, ty, rows._shape[1:], self._server, int(operation == "all"))
-
-    def _least(self, operation: str, other: Any, axis: int | None) -> Integers:
-        """By halves where there is no other operand."""
-        if other is not None:
-            if axis is not None:
-                raise BadInput(operation, "an operand or an axis", "both", "leave one of them out")
-            return self.apply(operation, other)
-        rows = self.reshape(-1) if axis is None else self._first(axis)
-        if not len(rows):
-            if operation == "mul":
-                return _filled(operation, self.type, rows._shape[1:], self._server, 1)
-            raise BadInput(operation, "at least one element", "none", "pass an operand, or more")
-        while len(rows) > 1:
-            half = len(rows) // 2
-            pairs = _apply(operation, [rows[:half], rows[half : 2 * half]])
-            odd = len(rows) % 2
-            rows = self._by_places([pairs, rows[2 * half :]], np.concatenate) if odd else pairs
-        return rows[0]
+    def _filled(self, op: str, type_: IntegerType, shape: tuple[int, ...], value: int) -> Integers:
+        if self._server is None:
+            raise Unsupported(op, "integers on a server", "none", "call x.on(server) first")
+        return trivial(type_, self._server, np.full(shape, value, dtype=object))
 
     def _mapped(self, f: Callable[[Ciphertext], Ciphertext]) -> Integers:
         digits = [f(Ciphertext(d, self._shape)) for d in self._digits]
         return Integers(self.type, [d._lwe for d in digits], digits[0]._shape, self._server)
 
+    def _run(
+        self,
+        operation: str,
+        operands: list[Any],
+        clear: IntegerType | None = None,
+        *,
+        deep: bool = False,
+    ) -> list[Integers]:
+        """Records an operation and runs it once; `clear` is the type of numbers in the clear, if
+        not that of the others."""
+        arrays = [x for x in operands if isinstance(x, Integers)]
+        server = next((x._server for x in arrays if x._server is not None), None)
+        if server is None:
+            raise Unsupported(operation, "integers on a server", "none", "call x.on(server) first")
+        # A condition and an index are of another type than what is chosen.
+        values = [x for x in operands[operation == "select" :] if isinstance(x, Integers)]
+        if clear is None and not values:
+            remedy = "make one a becalm.uint(bits).trivial(server, value)"
+            raise BadInput(operation, "an encrypted value", "clear values only", remedy)
+        for i, x in enumerate(operands):
+            if isinstance(x, (list, tuple, np.ndarray)):
+                x = _operations.numbers(operation, x)
+                x = _operations.moved(operation, i, x, values[0].type) if values else x
+                bits = _operations.width(x)
+                ty = clear or _operations.clear_type(operation, i, values[0].type, bits)
+                _operations.words(operation, ty, x)
+                operands[i] = trivial(ty, server, x)
+        arrays = [x for x in operands if isinstance(x, Integers)]
+        shape = _values.common_shape(operation, *(x._shape for x in arrays))
+        kinds: list[tuple[str, bytes | None]] = []
+        inputs: list[Ciphertext] = []
+        for i, x in enumerate(operands):
+            if isinstance(x, Integers):
+                kinds.append((x.type.name, None))
+                inputs += [Ciphertext(d, x._shape) for d in x._digits]
+            else:
+                if values:
+                    x = _operations.moved(operation, i, x, values[0].type)
+                ty = clear or _operations.clear_type(operation, i, values[0].type, 64)
+                kinds.append((ty.name, _operations.word(operation, ty, x)))
+        program, types = _operations.record(server.params, operation, deep, tuple(kinds))
+        digits = [c._lwe for c in server._results(Program(program), list(inputs), None)]
+        results = []
+        for name in types:
+            count = _native.integer_type(name)[1]
+            results.append(Integers(IntegerType(name), digits[:count], shape, server))
+            digits = digits[count:]
+        return results
 
-def _is_numpy(type_: Any) -> bool:
-    return isinstance(type_, type) and issubclass(type_, np.generic)
+
+def encrypted(secret: _native.SecretKey, type_: IntegerType, values: Any) -> Integers:
+    """Encrypts an array of integers of a type."""
+    array = _operations.numbers("encrypt", values)
+    words = _operations.words("encrypt", type_, array, secret=True)
+    digits = _native.encrypt_integers(secret, type_.name, words)
+    return Integers(type_, digits, array.shape, None)
 
 
-def _filled(
-    op: str, ty: IntegerType, shape: tuple[int, ...], server: Server | None, value: int
-) -> Integers:
-    if server is None:
-        raise Unsupported(op, "integers on a server", "none", "call x.on(server) first")
-    return ty.trivial(server, np.full(shape, value, dtype=object))
-
-
-def _matmul(a: Any, b: Any) -> Any:
-    """A dot product for each row of `a` and column of `b`; of encrypted ones as one batch."""
-    x = a if isinstance(a, Integers) else b
-    if not all(isinstance(v, (Integers, list, tuple, np.ndarray)) for v in (a, b)):
-        clear = _operators.number("matmul", b if isinstance(a, Integers) else a)
-        if clear is None:
-            return NotImplemented
-        a, b = (v if isinstance(v, Integers) else np.asarray(clear) for v in (a, b))
-    if x.type == boolean:
-        remedy = "count with (x & y).sum(), or cast to an integer with astype"
-        raise BadInput("matmul", "integers", "booleans", remedy)
-    a, b = (v if isinstance(v, Integers) else _operations.numbers("matmul", v) for v in (a, b))
-    if not (a.ndim in (1, 2) and b.ndim in (1, 2) and a.shape[-1] == b.shape[0]):
-        wanted = "lists or matrices, of equal length where they meet"
-        raise BadInput("matmul", wanted, f"{a.shape} @ {b.shape}", "reshape or cut them")
-    shape, inner = (*a.shape[:-1], *b.shape[1:]), range(a.shape[-1])
-    server = next((v._server for v in (a, b) if isinstance(v, Integers) and v._server), None)
-    if not inner or 0 in shape:
-        return _filled("matmul", x.type, shape, server, 0)
-    _operations.require_count("matmul", x.type, len(inner))
-    a, b = a.reshape(-1, len(inner)), b.reshape(len(inner), -1)
-    if isinstance(a, Integers) and isinstance(b, Integers):
-        rows, columns = [a[:, i].reshape(-1, 1) for i in inner], [b[i] for i in inner]
-        return _apply("dot", [*rows, *columns]).reshape(shape)
-    # What is clear is folded into a circuit of its own for each of its rows or columns.
-    encrypted = [a[:, i] if isinstance(a, Integers) else b[i] for i in inner]
-    clear = b.T if isinstance(a, Integers) else a
-    parts = [_apply("dot", [*encrypted, *row]) for row in clear]
-    axis = 1 if isinstance(a, Integers) else 0
-    return x._by_places(parts, lambda places: np.stack(places, axis)).reshape(shape)
-
-
-def _apply(
-    operation: str, operands: list[Any], *, deep: bool = False, clear: IntegerType | None = None
-) -> Any:
-    """Runs an operation; `clear` is the type of numbers in the clear, if not that of the others."""
-    arrays = [x for x in operands if isinstance(x, Integers)]
-    server = next((x._server for x in arrays if x._server is not None), None)
-    if not arrays:
-        raise BadInput(operation, "encrypted integers", "none", "encrypt an operand first")
-    if server is None:
-        raise Unsupported(operation, "integers on a server", "none", "call x.on(server) first")
-    # A condition and an index are of another type than what is chosen.
-    values = [x for x in operands[operation == "select" :] if isinstance(x, Integers)]
-    if clear is None and not values:
-        remedy = "make one a becalm.uint(bits).trivial(server, value)"
-        raise BadInput(operation, "an encrypted value", "clear values only", remedy)
-    for i, x in enumerate(operands):
-        if isinstance(x, (list, tuple, np.ndarray)):
-            x = _operations.numbers(operation, x)
-            x = _operations.moved(operation, i, x, values[0].type) if values else x
-            bits = _operations.width(x)
-            ty = clear or _operations.clear_type(operation, i, values[0].type, bits)
-            _operations.words(operation, ty, x)
-            operands[i] = ty.trivial(server, x)
-    arrays = [x for x in operands if isinstance(x, Integers)]
-    shape = _values.common_shape(operation, *(x._shape for x in arrays))
-    kinds: list[tuple[str, bytes | None]] = []
-    inputs: list[Ciphertext] = []
-    for i, x in enumerate(operands):
-        if isinstance(x, Integers):
-            kinds.append((x.type.name, None))
-            inputs += [Ciphertext(d, x._shape) for d in x._digits]
-        else:
-            if values:
-                x = _operations.moved(operation, i, x, values[0].type)
-            ty = clear or _operations.clear_type(operation, i, values[0].type, 64)
-            kinds.append((ty.name, _operations.word(operation, ty, x)))
-    program, types = _operations.record(server.params, operation, deep, tuple(kinds))
-    digits = [c._lwe for c in server._results(Program(program), list(inputs), None)]
-    results = []
-    for name in types:
-        count = _native.integer_type(name)[1]
-        results.append(Integers(IntegerType(name), digits[:count], shape, server))
-        digits = digits[count:]
-    return tuple(results) if len(results) > 1 else results[0]
+def trivial(type_: IntegerType, server: Server, values: Any) -> Integers:
+    """Clear values in the form of encrypted ones."""
+    array = _operations.numbers("trivial", values)
+    words = _operations.words("trivial", type_, array)
+    key = server_for("trivial", server)._key
+    digits = _native.trivial_integers(key, type_.name, words)
+    return Integers(type_, digits, array.shape, server)
 
 
 def loaded(found: tuple[str, list[Lwe]]) -> Integers:
@@ -595,4 +403,4 @@ def loaded(found: tuple[str, list[Lwe]]) -> Integers:
 
 
 def _restored(file: bytes, shape: tuple[int, ...], insecure: bool) -> Integers:
-    return loaded(_native.integers_from_bytes(file, insecure)).reshape(shape)
+    return Integers.from_bytes(file, allow_insecure=insecure).reshape(shape)

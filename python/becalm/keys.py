@@ -6,21 +6,26 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, NoReturn, overload
+from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _native, _progress, _values, ckks
+from becalm import _html, _native, _progress, _public, _types, _values, aes, ckks, integers
+from becalm._names import CkksName, TfheName
 from becalm._native import Params
 from becalm._progress import Progress
+from becalm._types import IntegerType
 from becalm._values import TableSource
+from becalm.aes import AesKey, EncryptedBytes
 from becalm.ciphertext import Ciphertext, EncryptedTable, require
 from becalm.errors import BadInput, OutOfMemory, Unsupported
+from becalm.integers import Integers
 from becalm.program import Table
 from becalm.server import Server, SlotKey, machine_of
 
 __all__ = ["Keys", "SecretKey", "keygen"]
+__dir__ = _public.names(__all__)
 
 
 class Keys(NamedTuple):
@@ -49,8 +54,9 @@ class Keys(NamedTuple):
         self.secret._native.save_with(self.server._key, paths, bool(overwrite))
 
 
-class SecretKey:
-    """The secret key of one user: encrypts and decrypts.
+class SecretKey(_html.Shown):
+    """The secret key of one user: `secret.encrypt(values)` and `secret.decrypt(x)`, for all that
+    TFHE encrypts.
 
     It cannot be copied or pickled, its memory is wiped when it goes, and nothing that becalm
     prints contains any of it. `save` writes it where only its owner can read.
@@ -79,16 +85,37 @@ class SecretKey:
         """Identity of the key; public and drawn apart from it."""
         return self._native.key_id
 
+    @overload
+    def encrypt(self, values: bytes | bytearray) -> EncryptedBytes: ...  # type: ignore[overload-overlap]
+    @overload
     def encrypt(
         self,
         values: npt.ArrayLike,
+        type_: None = None,
         *,
         message: int | None = None,
         below: int | None = None,
         padding: bool = True,
         slot: int | None = None,
-    ) -> Ciphertext:
+    ) -> Ciphertext: ...
+    @overload
+    def encrypt(self, values: Any, type_: IntegerType | npt.DTypeLike) -> Integers: ...
+    def encrypt(
+        self,
+        values: Any,
+        type_: Any = None,
+        *,
+        message: int | None = None,
+        below: int | None = None,
+        padding: bool = True,
+        slot: int | None = None,
+    ) -> Any:
         """Encrypts an integer, a list or an array of any shape.
+
+        With a type (`becalm.uint(16)`, `becalm.boolean`, `np.uint8`) they are encrypted integers
+        that compute as numpy's, after `on(server)`: `becalm.Integers`. Without one they are values
+        of tables, as many as the set has: `becalm.Ciphertext`, and the rest is of these. Bytes are
+        encrypted by `becalm.encrypt_bytes`.
 
         A common-mask set of w slots puts w values into each ciphertext, those of the last axis:
         rows of fewer are filled with zeros, and so is a flat array of more, which comes to have
@@ -98,7 +125,19 @@ class SecretKey:
         Values are in 0 to `message` - 1 (by default all that the set's tables see). Values known
         to lie in 0 to `below` - 1 leave room for sums; `below` is public. Without `padding` sums
         wrap modulo `message`, but no table applies.
+
+        Raises `BadInput` for values out of range, of which it tells the place only.
+
+        >>> secret.encrypt([3, 1, 2]).range, secret.encrypt([500, 3], becalm.uint(16)).dtype
+        ((0, 15), dtype('uint16'))
         """
+        if type_ is not None:
+            if (message, below, padding, slot) != (None, None, True, None):
+                remedy = "leave them out: the type has its range"
+                raise BadInput("encrypt", "a type alone", "further arguments", remedy)
+            return integers.encrypted(self._native, _types.named("encrypt", type_), values)
+        if isinstance(values, (bytes, bytearray, memoryview)):
+            return aes.encrypt_bytes(self, bytes(values))
         array = _values.integers("encrypt", values)
         if slot is None and self.params.slots > 1:
             array = _values.filled("encrypt", array, self.params.slots)
@@ -135,10 +174,50 @@ class SecretKey:
         glwe = self._native.encrypt_table(table._native)
         return EncryptedTable(glwe)
 
-    def decrypt(self, x: Ciphertext) -> Any:
-        """The values: an `int` for a single one, else an array of the ciphertext's shape."""
-        array = _values.from_bytes(self._native.decrypt(require(x, "decrypt")._lwe), x.shape)
-        return array if x.shape else int(array)
+    @overload
+    def decrypt(self, x: EncryptedBytes | AesKey) -> bytes: ...
+    @overload
+    def decrypt(self, x: Ciphertext | Integers) -> Any: ...
+    @overload
+    def decrypt(self, x: Any) -> Any: ...
+    def decrypt(self, x: Any) -> Any:
+        """The values of `x`; `x.decrypt(secret)` is the same.
+
+        Parameters
+        ----------
+        x
+            Anything encrypted under this key: a `Ciphertext`, `Integers` and booleans,
+            `EncryptedBytes`, an `AesKey`; or a list or tuple of such.
+
+        Returns
+        -------
+        object
+            An `int` or `bool` for a single value, else an array of the same shape, of numpy's own
+            type up to 64 bits; `bytes` for bytes; a list or tuple for a list or tuple.
+
+        Raises
+        ------
+        WrongKey
+            For what is encrypted under another key.
+        TooNoisy
+            For a result that may be wrong more often than the set claims.
+
+        Examples
+        --------
+        >>> secret.decrypt(secret.encrypt([500, 3], becalm.uint(16)))
+        array([500,   3], dtype=uint16)
+        """
+        if isinstance(x, (Ciphertext, Integers, EncryptedBytes, AesKey)):
+            return x._decrypted(self._native)
+        if isinstance(x, (list, tuple)):
+            parts = [self.decrypt(part) for part in x]
+            return tuple(parts) if isinstance(x, tuple) else parts
+        got, remedy = type(x).__name__, "encrypt the value first"
+        if isinstance(x, ckks.Ciphertext):
+            got, remedy = "one of CKKS", 'decrypt it by the secret key that keygen("ckks") gave'
+        elif isinstance(x, EncryptedTable):
+            got, remedy = "an encrypted table", "look values up in it, and decrypt these"
+        raise BadInput("decrypt", "something encrypted by TFHE", got, remedy)
 
     def pack_key(self) -> SlotKey:
         """The key with which a server packs plain values of slot 0; see `Server.pack`."""
@@ -156,7 +235,7 @@ class SecretKey:
 
     def decrypt_bool(self, x: Ciphertext) -> Any:
         """Booleans: a `bool` for a single one, else an array."""
-        values = self.decrypt(x)
+        values = self.decrypt(require(x, "decrypt"))
         return values == 1 if isinstance(values, int) else values.astype(bool)
 
     def phases(self, x: Ciphertext) -> npt.NDArray[np.uint64]:
@@ -182,6 +261,27 @@ class SecretKey:
         """Writes the key to a file that only its owner can read, for `becalm.load`."""
         self._native.save(path)
 
+    def to_bytes(self) -> bytes:
+        """The file of `save` in memory, not encrypted: for a vault.
+
+        Python wipes no memory: these bytes stay in it until something is written over them.
+        """
+        return self._native.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, file: bytes, *, allow_insecure: bool = False) -> SecretKey:
+        """A key from the bytes of a file, checked as by `becalm.load`.
+
+        Raises `BadFile` for bytes that were altered or are of another kind, and `Insecure` for sets
+        below 128 bits unless `allow_insecure`.
+        """
+        data = _values.data("from_bytes", file)
+        return cls(_native.SecretKey.from_bytes(data, bool(allow_insecure)))
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        rows = [("parameter set", self.params.name), ("key", self.key_id)]
+        return "becalm.SecretKey", [*rows, ("keep", "with you; servers need none")]
+
     def __repr__(self) -> str:
         return f"<becalm.SecretKey {self.key_id} of {self.params.name}>"
 
@@ -192,7 +292,7 @@ class SecretKey:
 
 @overload
 def keygen(
-    params: Literal["ckks"],
+    params: CkksName,
     *,
     slots: int | None = None,
     bootstrap: str | None = "medium",
@@ -208,7 +308,7 @@ def keygen(
 ) -> ckks.Keys: ...
 @overload
 def keygen(
-    params: Any = None,
+    params: TfheName | Params | None = None,
     *,
     bits: int | None = None,
     slots: int | None = None,
@@ -218,8 +318,9 @@ def keygen(
     device: str | None = None,
     threads: int = 0,
     progress: Progress = None,
-    **of_ckks: Any,
 ) -> Keys: ...
+@overload
+def keygen(params: str, **more: Any) -> Any: ...
 def keygen(
     params: Any = None,
     *,
@@ -265,11 +366,16 @@ def keygen(
         if unfit:
             got = ", ".join(unfit)
             raise BadInput("keygen", "what becalm.ckks.keygen takes", got, "leave it out")
-        same = {"slots": slots, "allow_insecure": allow_insecure, "threads": threads}
-        return ckks.keygen(params, **same, progress=progress, **of_ckks)
+        same: dict[str, Any] = {"slots": slots, "threads": threads, "progress": progress}
+        return ckks.keygen(params, **same, allow_insecure=allow_insecure, **of_ckks)
     if of_ckks:
         got = ", ".join(of_ckks)
         raise BadInput("keygen", "arguments of TFHE", got, 'they go with keygen("ckks")')
+    if isinstance(params, (int, np.integer)) and not isinstance(params, bool):
+        remedy = f"if you mean what a table sees, say keygen(bits={params})"
+        if params > 8:
+            remedy = "for wide integers keygen() suffices, and becalm.uint(bits) is their type"
+        raise BadInput("keygen", "the name of a parameter set", f"the number {params}", remedy)
     if params is None:
         pfail = -128.0 if log2_pfail is None else log2_pfail
         chosen = find(4 if bits is None else bits, pfail, slots=1 if slots is None else slots)
@@ -304,8 +410,8 @@ def _announcement(p: Params) -> str:
     return (
         f"becalm: {p.name}, {p.security_bits:.1f} bits of security, failure 2^{p.log2_pfail:.1f} "
         f"per bootstrap, {p.values} values{slots}\n"
-        f"becalm: making an evaluation key of {megabytes(p.stored_key_bytes)} "
-        f"({megabytes(memory)} in memory when it computes)"
+        f"becalm: making an evaluation key of {_values.megabytes(p.stored_key_bytes)} "
+        f"({_values.megabytes(memory)} in memory when it computes)"
     )
 
 
@@ -315,7 +421,9 @@ def _require_memory(p: Params) -> None:
     need = p.stored_key_bytes + p.bootstrap_key_bytes + p.key_switch_key_bytes
     if free is not None and need > free:
         remedy = "choose a smaller set, or make the keys on another machine"
-        raise OutOfMemory("keygen", megabytes(need), f"{megabytes(free)} free", remedy)
+        raise OutOfMemory(
+            "keygen", _values.megabytes(need), f"{_values.megabytes(free)} free", remedy
+        )
 
 
 def free_memory() -> int | None:
@@ -326,11 +434,3 @@ def free_memory() -> int | None:
         return int(line.split()[1]) * 1024
     except (OSError, StopIteration, ValueError, IndexError):
         return None
-
-
-def megabytes(size: int) -> str:
-    """Bytes for people."""
-    for unit, name in ((10**9, "GB"), (10**6, "MB")):
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size / 1000:.1f} kB"

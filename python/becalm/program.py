@@ -8,16 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from becalm import _native, _values
+from becalm import _html, _native, _public, _values
 from becalm._native import Params
 from becalm._values import TableSource
 from becalm.errors import BadInput
 
 __all__ = ["Cost", "Program", "Register", "Table"]
+__dir__ = _public.names(__all__)
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(_html.Shown):
     """What a program takes."""
 
     #: Bootstraps for each lane.
@@ -37,6 +38,18 @@ class Cost:
     #: Estimate from what the server measured in its last run; `None` before its first.
     seconds: float | None = None
 
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.Cost", [
+            ("bootstraps", f"{self.bootstraps:,}"),
+            ("bootstraps one after another", f"{self.depth:,}"),
+            ("key switches", f"{self.key_switches:,}"),
+            ("linear combinations", f"{self.linear:,}"),
+            ("waves", f"{self.waves:,}"),
+            ("memory for each lane", _values.megabytes(self.bytes_per_lane)),
+            ("lanes", f"{self.lanes:,}"),
+            ("seconds, about", None if self.seconds is None else f"{self.seconds:.3g}"),
+        ]
+
     def __str__(self) -> str:
         time = "" if self.seconds is None else f", about {self.seconds:.3g} s"
         return (
@@ -46,7 +59,7 @@ class Cost:
         )
 
 
-class Table:
+class Table(_html.Shown):
     """A lookup table for one parameter set, made once and used often.
 
     `source` is a function of one value, the list of its entries, or a list of functions or lists
@@ -82,6 +95,14 @@ class Table:
 
     def __len__(self) -> int:
         return len(self._native)
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.Table", [
+            ("tables", len(self)),
+            ("looked up", f"modulo {self.message}"),
+            ("results", f"modulo {self.out}"),
+            ("parameter set", self.params.name),
+        ]
 
     def __repr__(self) -> str:
         many = f"{len(self)} tables" if self.many else "one table"
@@ -148,7 +169,7 @@ class Register:
         return info
 
 
-class Program:
+class Program(_html.Shown):
     """Instructions for one parameter set, recorded one by one and run at once by `Server.run`.
 
     ```python
@@ -320,6 +341,33 @@ class Program:
         """Writes the program to a file, for `becalm.load`."""
         self._native.save(path)
 
+    def to_bytes(self) -> bytes:
+        """The file of `save` in memory, for the network; `from_bytes` reads it."""
+        return self._native.to_bytes()
+
+    @classmethod
+    def from_bytes(
+        cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
+    ) -> Program:
+        """A program from the bytes of a file, checked as by `becalm.load`: it is recorded again.
+
+        Raises `BadFile` for bytes that were altered, are of another kind or above `limit` (1 GiB by
+        default), and `Insecure` for sets below 128 bits unless `allow_insecure`.
+        """
+        data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
+        return cls(_native.Program.from_bytes(data, bool(allow_insecure), most))
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        cost = self.cost
+        return "becalm.Program", [
+            ("inputs", self.inputs),
+            ("outputs", self.outputs),
+            ("instructions", f"{len(self):,}"),
+            ("bootstraps", f"{cost.bootstraps:,}"),
+            ("bootstraps one after another", f"{cost.depth:,}"),
+            ("parameter set", self.params.name),
+        ]
+
     def __len__(self) -> int:
         return len(self._native)
 
@@ -330,7 +378,8 @@ class Program:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._native.to_bytes(), self.params.kind != "standard")
+        """Travels as the bytes of its file: what a pickle holds is checked as a file is."""
+        return _restored, (self.to_bytes(), self.params.kind != "standard")
 
     def _space(self, message: int | None, below: int | None) -> tuple[int, int]:
         values = (
@@ -394,4 +443,4 @@ def _with_integer(value: Any, f: Callable[[int], Register]) -> Register:
 
 
 def _restored(file: bytes, insecure: bool) -> Program:
-    return Program(_native.Program.from_bytes(file, insecure))
+    return Program.from_bytes(file, allow_insecure=insecure)

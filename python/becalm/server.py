@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from becalm import _native, _progress, _values
+from becalm import _html, _native, _progress, _public, _values
 from becalm._lock import Lock
 from becalm._native import Params
 from becalm._progress import Progress
@@ -22,9 +22,10 @@ from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
 from becalm.program import Cost, Program, Register, Table, price
 
 __all__ = ["Server", "SlotKey"]
+__dir__ = _public.names(__all__)
 
 
-class SlotKey:
+class SlotKey(_html.Shown):
     """A key between the slots of a common-mask set, for `Server.add_key`; holds no secret."""
 
     __slots__ = ("_native",)
@@ -51,12 +52,39 @@ class SlotKey:
         """Writes the key to a file, for `becalm.load`."""
         self._native.save(path)
 
+    def to_bytes(self) -> bytes:
+        """The file of `save` in memory; `from_bytes` reads it."""
+        return self._native.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, file: bytes, *, allow_insecure: bool = False) -> SlotKey:
+        """A key from the bytes of a file, checked as by `becalm.load`.
+
+        Raises `BadFile` for bytes that were altered or are of another kind, and `Insecure` for sets
+        below 128 bits unless `allow_insecure`.
+        """
+        data = _values.data("from_bytes", file)
+        return cls(_native.SlotKey.from_bytes(data, bool(allow_insecure)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travels as the bytes of its file."""
+        return _restored, (self.to_bytes(), self.params.kind != "standard")
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        what = "packing" if self.sums is None else f"a map of row sums {self.sums}"
+        return "becalm.SlotKey", [
+            ("for", what),
+            ("size", _values.megabytes(self._native.nbytes)),
+            ("parameter set", self.params.name),
+            ("key", self.key_id),
+        ]
+
     def __repr__(self) -> str:
         what = "packing" if self.sums is None else f"a map of row sums {self.sums}"
         return f"<becalm.SlotKey for {what}, {self.params.name}, key {self.key_id}>"
 
 
-class Server:
+class Server(_html.Shown):
     """The side that computes: an evaluation key, and the machine that it runs on.
 
     The key is brought onto the machine by the first bootstrap, or by `open`. Long runs show a bar
@@ -277,14 +305,50 @@ class Server:
         """Writes the evaluation key to a file, for `becalm.load` on the server."""
         self._key.save(path)
 
-    def __repr__(self) -> str:
+    def to_bytes(self) -> bytes:
+        """The file of `save` in memory: the evaluation key; `from_bytes` makes a server of it."""
+        return self._key.to_bytes()
+
+    @classmethod
+    def from_bytes(
+        cls,
+        file: bytes,
+        *,
+        allow_insecure: bool = False,
+        backend: str = "auto",
+        device: str | None = None,
+        threads: int = 0,
+    ) -> Server:
+        """A server from the bytes of its evaluation key, which are copied.
+
+        A file takes less memory, because `becalm.load` maps it.
+
+        Raises `BadFile` for bytes that were altered or are of another kind, and `Insecure` for sets
+        below 128 bits unless `allow_insecure`.
+        """
+        data = _values.data("from_bytes", file)
+        key = _native.EvaluationKey.from_bytes(data, bool(allow_insecure))
+        return cls(key, backend=backend, device=device, threads=threads)
+
+    def _where(self) -> str:
         if self._evaluator is None:
-            where = f"not opened yet on {self._backend}"
-        else:
-            name, description, _ = self._evaluator.info
-            fallback = self._evaluator.fallback
-            where = f"on {name} ({description}{f'; no GPU: {fallback[0]}' if fallback else ''})"
-        return f"<becalm.Server for key {self.key_id} of {self.params.name}, {where}>"
+            return f"not opened yet on {self._backend}"
+        name, description, _ = self._evaluator.info
+        fallback = self._evaluator.fallback
+        return f"on {name} ({description}{f'; no GPU: {fallback[0]}' if fallback else ''})"
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        each = self._seconds_each
+        return "becalm.Server", [
+            ("machine", self._where()),
+            ("evaluation key", _values.megabytes(self.nbytes)),
+            ("seconds for a bootstrap", None if each is None else f"{each:.3g}"),
+            ("parameter set", self.params.name),
+            ("key", self.key_id),
+        ]
+
+    def __repr__(self) -> str:
+        return f"<becalm.Server for key {self.key_id} of {self.params.name}, {self._where()}>"
 
     def __reduce__(self) -> NoReturn:
         remedy = "save() the key to a file and becalm.load() it there: the file is mapped"
@@ -370,6 +434,10 @@ def server_for(op: str, server: Any, x: Any = None) -> Server:
     if x is not None and x.key_id != server.key_id:
         raise WrongKey(op, f"a server of key {x.key_id}", f"one of {server.key_id}", remedy)
     return server
+
+
+def _restored(file: bytes, insecure: bool) -> SlotKey:
+    return SlotKey.from_bytes(file, allow_insecure=insecure)
 
 
 def _like(program: Program, x: Ciphertext) -> Register:

@@ -149,15 +149,21 @@ impl Lwe {
         detached(py, || cipher::Lwe::load(&path, trust(allow_insecure, limit))).map(Lwe)
     }
 
-    /// The file in memory.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())?))
+    /// The file in memory; `seeded` with one seed in place of all masks.
+    fn to_bytes<'py>(&self, py: Python<'py>, seeded: bool) -> PyResult<Bound<'py, PyBytes>> {
+        let file = || if seeded { self.0.to_bytes_seeded() } else { self.0.to_bytes() };
+        Ok(PyBytes::new(py, &detached(py, file)?))
     }
 
     /// A batch from a file in memory.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
-        detached(py, || cipher::Lwe::from_bytes(file, trust(allow_insecure, None))).map(Lwe)
+    fn from_bytes(
+        py: Python<'_>,
+        file: &[u8],
+        allow_insecure: bool,
+        limit: Option<u64>,
+    ) -> PyResult<Self> {
+        detached(py, || cipher::Lwe::from_bytes(file, trust(allow_insecure, limit))).map(Lwe)
     }
 
     fn __repr__(&self) -> String {
@@ -250,8 +256,13 @@ impl Glwe {
 
     /// A ciphertext from a file in memory.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
-        detached(py, || cipher::Glwe::from_bytes(file, trust(allow_insecure, None))).map(Glwe)
+    fn from_bytes(
+        py: Python<'_>,
+        file: &[u8],
+        allow_insecure: bool,
+        limit: Option<u64>,
+    ) -> PyResult<Self> {
+        detached(py, || cipher::Glwe::from_bytes(file, trust(allow_insecure, limit))).map(Glwe)
     }
 
     fn __repr__(&self) -> String {

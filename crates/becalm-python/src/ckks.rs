@@ -150,6 +150,12 @@ impl CkksContext {
         Ok(CkksSecretKey(self.0.clone(), Arc::new(key)))
     }
 
+    /// A secret key from the bytes of its file.
+    fn secret_key_from_bytes(&self, py: Python<'_>, file: &[u8]) -> PyResult<CkksSecretKey> {
+        let key = brief(py, &self.0, |c| c.secret_key_from_bytes(file, trust(true, None)))?;
+        Ok(CkksSecretKey(self.0.clone(), Arc::new(key)))
+    }
+
     /// Reads a public key of at most `limit` bytes.
     fn load_public_key(
         &self,
@@ -163,8 +169,13 @@ impl CkksContext {
     }
 
     /// A public key from the bytes of its file.
-    fn public_key_from_bytes(&self, py: Python<'_>, file: &[u8]) -> PyResult<CkksPublicKey> {
-        let key = brief(py, &self.0, |c| c.public_key_from_bytes(file, trust(true, None)))?;
+    fn public_key_from_bytes(
+        &self,
+        py: Python<'_>,
+        file: &[u8],
+        limit: Option<u64>,
+    ) -> PyResult<CkksPublicKey> {
+        let key = brief(py, &self.0, |c| c.public_key_from_bytes(file, trust(true, limit)))?;
         let id = key.id().to_string();
         Ok(CkksPublicKey(self.0.clone(), key, id))
     }
@@ -200,8 +211,13 @@ impl CkksContext {
     }
 
     /// A ciphertext from the bytes of its file.
-    fn ciphertext_from_bytes(&self, py: Python<'_>, file: &[u8]) -> PyResult<CkksCiphertext> {
-        CkksCiphertext::made(py, &self.0, |c| c.ciphertext_from_bytes(file, trust(true, None)))
+    fn ciphertext_from_bytes(
+        &self,
+        py: Python<'_>,
+        file: &[u8],
+        limit: Option<u64>,
+    ) -> PyResult<CkksCiphertext> {
+        CkksCiphertext::made(py, &self.0, |c| c.ciphertext_from_bytes(file, trust(true, limit)))
     }
 
     /// Bytes of keys in a file.
@@ -362,6 +378,11 @@ impl CkksSecretKey {
     /// Writes a file that only its owner can read.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         brief(py, &self.0, |c| c.save_secret_key(&self.1, &path))
+    }
+
+    /// The bytes of a file. Python wipes no memory: what holds them is the caller's care.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.secret_key_to_bytes(&self.1))?))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::keys::{EvaluationKey, SecretKey};
 use crate::params::Params;
 use crate::program::Program;
 use becalm::apps::aes::{self, Aes, BLOCK};
-use becalm::apps::integer::{self, Clear, Integers, Operation, Type, Word};
+use becalm::apps::integer::{self, Clear, Integers, ListOperation, Operation, Type, Word};
 use becalm::apps::{Aim, Circuit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -70,20 +70,7 @@ fn record(
     }
     let outputs = match (operation, operation.strip_prefix("cast ")) {
         (_, Some(ty)) => vec![circuit.cast(&words[0], ty.parse()?)?],
-        // Booleans are counted; whether their number is odd has a name of its own.
-        ("sum", _) if words.iter().all(|w| w.ty() == Type::Bool) => vec![circuit.count(&words)?],
-        ("sum" | "parity", _) => vec![circuit.sum(&words)?],
-        ("any", _) => vec![circuit.any(&words)?],
-        ("all", _) => vec![circuit.all(&words)?],
-        // A list and as many factors; an array and the index after it; an index and the entries after it, clear ones.
-        ("dot", _) => {
-            let (a, b) = words.split_at(words.len() / 2);
-            vec![circuit.dot(a, b)?]
-        }
-        ("index", _) => {
-            let (array, at) = words.split_at(words.len().saturating_sub(1));
-            vec![circuit.index(array, at.first().unwrap_or(&none()?))?]
-        }
+        // An index and the entries after it, clear ones.
         ("table", _) => {
             let ty: Type = operands.last().map_or("bool", |o| &o.0).parse()?;
             let entries =
@@ -91,7 +78,10 @@ fn record(
             let entries: Vec<Clear> = entries.collect();
             vec![circuit.table(words.first().unwrap_or(&none()?), ty, &entries)?]
         }
-        _ => Operation::named(operation)?.record(&mut circuit, &words)?,
+        _ => match ListOperation::named(operation) {
+            Some(list) => list.record(&mut circuit, &words)?,
+            None => Operation::named(operation)?.record(&mut circuit, &words)?,
+        },
     };
     let inputs: Vec<&Word> = inputs.iter().collect();
     let recorded = circuit.finish(&inputs, &outputs.iter().collect::<Vec<_>>())?;
@@ -157,9 +147,10 @@ pub fn integers_to_bytes<'py>(
     py: Python<'py>,
     name: &str,
     digits: Vec<Bound<'py, Lwe>>,
+    seeded: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let integers = whole(name, digits)?;
-    Ok(PyBytes::new(py, &detached(py, || integers.to_bytes(false))?))
+    Ok(PyBytes::new(py, &detached(py, || integers.to_bytes(seeded))?))
 }
 
 /// Reads integers from a file: their type and digits.
@@ -180,8 +171,9 @@ pub fn integers_from_bytes(
     py: Python<'_>,
     file: &[u8],
     allow_insecure: bool,
+    limit: Option<u64>,
 ) -> PyResult<(String, Vec<Lwe>)> {
-    let found = detached(py, || Integers::from_bytes(file, trust(allow_insecure, None)))?;
+    let found = detached(py, || Integers::from_bytes(file, trust(allow_insecure, limit)))?;
     Ok((found.ty().to_string(), parts(&found)))
 }
 
@@ -226,8 +218,13 @@ pub fn save_bits(
 
 /// The file of bits in memory.
 #[pyfunction]
-pub fn bits_to_bytes<'py>(py: Python<'py>, bits: &Lwe, key: bool) -> PyResult<Bound<'py, PyBytes>> {
-    Ok(PyBytes::new(py, &detached(py, || content(key).to_bytes(&bits.0, false))?))
+pub fn bits_to_bytes<'py>(
+    py: Python<'py>,
+    bits: &Lwe,
+    key: bool,
+    seeded: bool,
+) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, &detached(py, || content(key).to_bytes(&bits.0, seeded))?))
 }
 
 /// Reads bits from a file: whether they are a key of AES, and the bits.
@@ -244,8 +241,13 @@ pub fn load_bits(
 
 /// Bits from a file in memory.
 #[pyfunction]
-pub fn bits_from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<(bool, Lwe)> {
-    let found = detached(py, || aes::Content::from_bytes(file, trust(allow_insecure, None)))?;
+pub fn bits_from_bytes(
+    py: Python<'_>,
+    file: &[u8],
+    allow_insecure: bool,
+    limit: Option<u64>,
+) -> PyResult<(bool, Lwe)> {
+    let found = detached(py, || aes::Content::from_bytes(file, trust(allow_insecure, limit)))?;
     Ok((found.0 == aes::Content::Key, Lwe(found.1)))
 }
 

@@ -118,6 +118,18 @@ impl SecretKey {
         let key = detached(py, || cipher::SecretKey::load(&path, trust(allow_insecure, None)))?;
         Ok(SecretKey(Arc::new(key)))
     }
+
+    /// The file in memory. Python wipes no memory: what holds these bytes is the caller's care.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())?))
+    }
+
+    /// A key from a file in memory.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
+        let read = || cipher::SecretKey::from_bytes(file, trust(allow_insecure, None));
+        Ok(SecretKey(Arc::new(detached(py, read)?)))
+    }
 }
 
 /// What a server needs to bootstrap; holds no secret.
@@ -164,6 +176,18 @@ impl EvaluationKey {
     fn load(py: Python<'_>, path: PathBuf, allow_insecure: bool) -> PyResult<Self> {
         detached(py, || cipher::EvaluationKey::load(&path, trust(allow_insecure, None)))
             .map(EvaluationKey)
+    }
+
+    /// The file in memory.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())?))
+    }
+
+    /// A key from a file in memory, copied.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
+        let read = || cipher::EvaluationKey::from_bytes(file, trust(allow_insecure, None));
+        detached(py, read).map(EvaluationKey)
     }
 
     fn __repr__(&self) -> String {
@@ -219,6 +243,17 @@ impl SlotKey {
     fn load(py: Python<'_>, path: PathBuf, allow_insecure: bool) -> PyResult<Self> {
         detached(py, || cipher::SlotKey::load(&path, trust(allow_insecure, None))).map(SlotKey)
     }
+
+    /// The file in memory.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())?))
+    }
+
+    /// A key from a file in memory.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
+        detached(py, || cipher::SlotKey::from_bytes(file, trust(allow_insecure, None))).map(SlotKey)
+    }
 }
 
 /// Bytes that the system can still give without swapping, where it tells.
@@ -238,6 +273,15 @@ pub fn kind_of_file(path: PathBuf) -> PyResult<(&'static str, String)> {
         }
         let found = file::inspect(&path).map_err(raise)?;
         Ok((found.kind.name(), found.params.name.to_string()))
+    })
+}
+
+/// The same of a file in memory.
+#[pyfunction]
+pub fn kind_of_bytes(file: &[u8]) -> PyResult<(&'static str, String)> {
+    guarded(|| {
+        let (kind, params) = file::kind_of(file).map_err(raise)?;
+        Ok((kind.name(), params))
     })
 }
 

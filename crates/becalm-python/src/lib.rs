@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use crate::keys::{
         CkksNeeds, EvaluationKey, SecretKey, SlotKey, available_memory, ckks_keys_of_file,
-        kind_of_file,
+        kind_of_bytes, kind_of_file,
     };
     #[pymodule_export]
     use crate::params::Params;

@@ -253,6 +253,11 @@ impl Params {
         guarded(|| Ok(NoiseReport::of(&self.0).to_string()))
     }
 
+    /// The HTML that notebooks show.
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        slf.py().import("becalm._html")?.call_method1("of_params", (slf,))?.extract()
+    }
+
     fn __repr__(&self) -> String {
         let p = &self.0;
         format!(

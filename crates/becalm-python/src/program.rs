@@ -302,10 +302,10 @@ impl Program {
 
     /// A program from a file in memory.
     #[staticmethod]
-    fn from_bytes(file: &[u8], allow_insecure: bool) -> PyResult<Self> {
+    fn from_bytes(file: &[u8], allow_insecure: bool, limit: Option<u64>) -> PyResult<Self> {
         guarded(|| {
             let program =
-                program::Program::from_bytes(file, trust(allow_insecure, None)).map_err(raise)?;
+                program::Program::from_bytes(file, trust(allow_insecure, limit)).map_err(raise)?;
             Ok(Program(Mutex::new(Arc::new(program))))
         })
     }

@@ -5,6 +5,7 @@
 //! known before it runs: [`Recorded::program`] has a [`cost`](crate::program::Program::cost).
 
 mod arithmetic;
+mod array;
 mod compare;
 mod count;
 mod divide;
@@ -16,6 +17,7 @@ mod shift;
 mod table;
 mod value;
 
+pub use array::{LIST_OPERATIONS, ListOperation};
 pub use expression::{Expr, Formula};
 pub use operations::{OPERATIONS, Operation};
 pub use shift::Shift;

@@ -1,7 +1,8 @@
 //! What a file claims, without its contents.
 
 use super::header::{Dtype, Header};
-use super::{Kind, VERSION, disk, slot_keys};
+use super::read::Reader;
+use super::{Kind, VERSION, bad, disk, slot_keys};
 use crate::cipher::{Encoding, KeyId, KeyRole, SlotKeyKind};
 use crate::params::TfheParams;
 use crate::{Error, Result};
@@ -80,6 +81,19 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
         tensors: shapes(&header),
         bytes,
     })
+}
+
+/// The kind of a file in memory, of either scheme, and the name that it gives its parameter set. Only the form of its header
+/// is checked: the reader of that kind checks the rest.
+///
+/// # Errors
+/// [`Error::BadFile`] for bytes that becalm did not write as one container.
+pub fn kind_of(bytes: &[u8]) -> Result<(Kind, String)> {
+    let file = Reader::of(bytes)?;
+    let row: serde_json::Value = serde_json::from_str(file.header().entry("params")?)
+        .map_err(|e| bad("a parameter set", e.to_string()))?;
+    let name = row.get("name").and_then(|n| n.as_str()).unwrap_or("");
+    Ok((file.header().kind()?, name.chars().take(32).collect()))
 }
 
 fn shapes(header: &Header) -> Vec<TensorShape> {

@@ -19,7 +19,7 @@ mod write;
 pub(crate) use ciphertexts::Seeded;
 pub(crate) use disk::{read_file, read_header, require_limit, write_error};
 pub(crate) use header::{Dtype, Header};
-pub use inspect::{Description, TensorShape, inspect};
+pub use inspect::{Description, TensorShape, inspect, kind_of};
 pub use place::{Output, Part, replace, replace_all};
 pub(crate) use read::Reader;
 pub(crate) use write::{Data, Draft};

@@ -21,13 +21,22 @@ impl<'a> Reader<'a> {
     /// [`Error::BadFile`](crate::Error::BadFile) for a file that is cut, of another kind or version, or spelt otherwise
     /// than becalm spells it.
     pub(crate) fn open(bytes: &'a [u8], kind: Kind) -> Result<Self> {
+        let file = Reader::of(bytes)?;
+        file.header.require(kind)?;
+        Ok(file)
+    }
+
+    /// Reads the header of a file of any kind.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub(super) fn of(bytes: &'a [u8]) -> Result<Self> {
         let total = bytes.len() as u64;
         let first = bytes.first_chunk::<LENGTH>();
         let first = first.ok_or_else(|| bad("a file of becalm", format!("{total} bytes")))?;
         let start = LENGTH + Header::length(*first, total)?;
         let (head, data) = bytes.split_at(start);
         let header = Header::parse(head, total)?;
-        header.require(kind)?;
         Ok(Reader { header, data, start })
     }
 

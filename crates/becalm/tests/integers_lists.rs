@@ -1,0 +1,251 @@
+//! Operations on lists of encrypted integers against those of Rust's slices: order, extremes, prefixes, membership. Circuits
+//! run in the clear; the walk of each stays within the claim of its set, with related arguments too.
+
+use becalm::apps::integer::{Clear, LIST_OPERATIONS, ListOperation, Recorded, Type, Word};
+use becalm::apps::{Aim, Circuit};
+use becalm::params::TfheParams;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn params() -> Arc<TfheParams> {
+    Arc::new(TfheParams::named("tfhe_2_2").unwrap().clone())
+}
+
+fn wrap(ty: Type, value: i128) -> i128 {
+    let bits = ty.bits();
+    let low = value & ((1i128 << bits) - 1);
+    if ty.signed() && low >> (bits - 1) & 1 == 1 { low - (1i128 << bits) } else { low }
+}
+
+fn clear(ty: Type, value: i128) -> Clear {
+    if ty.signed() { Clear::from(value) } else { Clear::from(value as u128) }
+}
+
+fn number(ty: Type, value: Clear) -> i128 {
+    if ty.signed() { value.low_signed() } else { value.low() as i128 }
+}
+
+/// Places in ascending order, equal values in the order of the list.
+fn order(x: &[i128]) -> Vec<i128> {
+    let mut places: Vec<usize> = (0..x.len()).collect();
+    places.sort_by_key(|i| x[*i]);
+    places.into_iter().map(|i| i as i128).collect()
+}
+
+fn prefixes(x: &[i128], f: impl Fn(i128, i128) -> i128) -> Vec<i128> {
+    let mut all = x.to_vec();
+    (1..all.len()).for_each(|i| all[i] = f(all[i - 1], all[i]));
+    all
+}
+
+/// The operation on clear values of a type. Sums of booleans count; their products are ANDs.
+fn model(name: &str, ty: Type, x: &[i128]) -> Vec<i128> {
+    let counted = |v: i128| if ty == Type::Bool { v } else { wrap(ty, v) };
+    let truth = |b: bool| vec![i128::from(b)];
+    let first = |of: i128| vec![x.iter().position(|v| *v == of).unwrap() as i128];
+    let (least, greatest) = (*x.iter().min().unwrap(), *x.iter().max().unwrap());
+    let dot = |a: &[i128], b: &[i128]| wrap(ty, a.iter().zip(b).map(|(a, b)| a * b).sum());
+    match name {
+        "sum" => vec![counted(x.iter().sum())],
+        "parity" => vec![wrap(ty, x.iter().sum())],
+        "any" => truth(x.iter().any(|v| *v != 0)),
+        "all" => truth(x.iter().all(|v| *v != 0)),
+        "min" => vec![least],
+        "max" => vec![greatest],
+        "prod" => vec![x.iter().fold(1, |a, b| wrap(ty, a * b))],
+        "argmin" => first(least),
+        "argmax" => first(greatest),
+        "sort" => order(x).into_iter().map(|i| x[i as usize]).collect(),
+        "argsort" => order(x),
+        "cumsum" => prefixes(x, |a, b| counted(a + b)),
+        "cumprod" => prefixes(x, |a, b| wrap(ty, a * b)),
+        "cummin" => prefixes(x, i128::min),
+        "cummax" => prefixes(x, i128::max),
+        "dot" => vec![dot(&x[..x.len() / 2], &x[x.len() / 2..])],
+        "isin" => truth(x[1..].contains(&x[0])),
+        "clip" => vec![x[0].max(x[1]).min(x[2])],
+        "sign" => vec![x[0].signum()],
+        other => panic!("no model of {other}"),
+    }
+}
+
+/// The operations whose operands are all of one type.
+fn plain(op: &ListOperation) -> bool {
+    !matches!(op.name, "index" | "matmul" | "pow")
+}
+
+/// How many operands an operation takes where n are wanted; none if it takes no such type.
+fn count(op: &ListOperation, ty: Type, n: usize) -> Option<usize> {
+    let booleans = ty == Type::Bool;
+    match op.name {
+        "clip" => Some(3),
+        "sign" => (!booleans).then_some(1),
+        "dot" => (!booleans).then_some(2 * n),
+        "cumprod" => (!booleans).then_some(n),
+        _ => Some(n),
+    }
+}
+
+fn recorded(op: &ListOperation, aim: Aim, types: &[Type]) -> Recorded {
+    let mut circuit = Circuit::new(params(), aim).unwrap();
+    let inputs: Vec<Word> = types.iter().map(|t| circuit.input(*t).unwrap()).collect();
+    let outputs = op.record(&mut circuit, &inputs).unwrap();
+    circuit.finish(&inputs.iter().collect::<Vec<_>>(), &outputs.iter().collect::<Vec<_>>()).unwrap()
+}
+
+fn check(op: &ListOperation, recorded: &Recorded, ty: Type, x: &[i128]) {
+    let given: Vec<Clear> = x.iter().map(|v| clear(ty, *v)).collect();
+    let results = recorded.run_in_the_clear(&given);
+    let results = results.unwrap_or_else(|e| panic!("{} {ty} {x:?}: {e}", op.name));
+    let results: Vec<i128> =
+        recorded.outputs().iter().zip(results).map(|(t, r)| number(*t, r)).collect();
+    assert_eq!(results, model(op.name, ty, x), "{} {ty} {x:?}", op.name);
+}
+
+/// Values that often repeat, from a seed.
+fn values(ty: Type, n: usize, seed: u64) -> Vec<i128> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let v = i128::from(state >> 33);
+        wrap(ty, if v % 3 == 0 { v % 4 - 2 } else { v })
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+#[test]
+fn every_list_operation_agrees_with_slices() {
+    let types =
+        [Type::Bool, Type::Uint(2), Type::Uint(5), Type::Int(8), Type::Int(3), Type::Uint(33)];
+    for op in LIST_OPERATIONS.iter().filter(|op| plain(op)) {
+        for ty in types {
+            for n in [1, 2, 3, 5, 8, 11] {
+                let Some(n) = count(op, ty, n) else { continue };
+                for aim in [Aim::Work, Aim::Depth] {
+                    let recorded = recorded(op, aim, &vec![ty; n]);
+                    for seed in 0..6 {
+                        check(op, &recorded, ty, &values(ty, n, 77 * seed + n as u64));
+                    }
+                    check(op, &recorded, ty, &vec![wrap(ty, -1); n]);
+                    check(op, &recorded, ty, &vec![0; n]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn noise_of_every_list_circuit_is_within_the_claim() {
+    let noise = becalm::tfhe::noise::bootstrap_output(&params());
+    for op in LIST_OPERATIONS.iter().filter(|op| plain(op)) {
+        for ty in [Type::Bool, Type::Uint(16), Type::Int(13)] {
+            let Some(n) = count(op, ty, 9) else { continue };
+            for aim in [Aim::Work, Aim::Depth] {
+                let recorded = recorded(op, aim, &vec![ty; n]);
+                let program = recorded.program();
+                let arguments = vec![noise; program.inputs().len()];
+                let walk = program.walk(&arguments);
+                let walk = walk.unwrap_or_else(|e| panic!("{} {ty} {aim:?}: {e}", op.name));
+                assert!(walk.log2_pfail < -100.0, "{} {ty}", op.name);
+                // Ciphertexts from files, or one that stands in the list several times.
+                let same = program.walk_related(&arguments, &vec![true; arguments.len()]);
+                same.unwrap_or_else(|e| panic!("{} {ty} {aim:?}, related: {e}", op.name));
+                let cost = walk.cost;
+                println!("{:8} {ty} {aim:?}: {}, depth {}", op.name, cost.bootstraps, cost.depth);
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_cost_what_is_claimed() {
+    let named = |name: &str| ListOperation::named(name).unwrap();
+    let bootstraps = |name, n, ty, aim| {
+        let cost = recorded(named(name), aim, &vec![ty; n]).program().cost();
+        (cost.bootstraps, cost.depth)
+    };
+    let u8 = Type::Uint(8);
+    let pair = bootstraps("min", 2, u8, Aim::Work).0;
+    // A comparator takes two bootstraps for each digit beside its comparison, and 9 words take 26 of them.
+    let greater = becalm::apps::integer::Operation::named("gt").unwrap();
+    let greater = greater.circuit(params(), Aim::Work, &[u8, u8]).unwrap().program().cost();
+    let sort = bootstraps("sort", 9, u8, Aim::Work).0;
+    assert!(sort <= 26 * (greater.bootstraps + 8) + 9 * 4, "{sort}");
+    assert!(sort < 26 * (2 * pair - greater.bootstraps), "{sort}");
+    // Many words cost less than so many pairs.
+    for n in [3, 8, 16] {
+        assert!(bootstraps("min", n, u8, Aim::Work).0 < (n - 1) * pair, "{n}");
+    }
+    let (work, deep) =
+        (bootstraps("cumsum", 16, u8, Aim::Work), bootstraps("cumsum", 16, u8, Aim::Depth));
+    assert!(work.0 <= 15 * 4 && deep.0 > work.0 && deep.1 < work.1, "{work:?} {deep:?}");
+    // All words of a two-digit type are one table.
+    let mut circuit = Circuit::new(params(), Aim::Work).unwrap();
+    let x = circuit.input(Type::Int(4)).unwrap();
+    let set: Vec<Word> =
+        [-8, 3, 5].map(|v| Word::clear(Type::Int(4), clear(Type::Int(4), v)).unwrap()).to_vec();
+    let found = circuit.is_in(&x, &set).unwrap();
+    let recorded = circuit.finish(&[&x], &[&found]).unwrap();
+    assert_eq!(recorded.program().cost().bootstraps, 1);
+    for v in -8..8 {
+        let got = recorded.run_in_the_clear(&[clear(Type::Int(4), v)]).unwrap()[0].low();
+        assert_eq!(got == 1, [-8, 3, 5].contains(&v), "{v}");
+    }
+}
+
+#[test]
+fn powers_and_matrices_with_clear_operands() {
+    let ty = Type::Uint(16);
+    for e in [0u64, 1, 2, 3, 6, 13] {
+        let mut circuit = Circuit::new(params(), Aim::Work).unwrap();
+        let x = circuit.input(ty).unwrap();
+        let power = circuit.pow(&x, e).unwrap();
+        let recorded = circuit.finish(&[&x], &[&power]).unwrap();
+        for v in [0u64, 1, 7, 999] {
+            let wanted = (0..e).fold(1u64, |a, _| a * v % 65536);
+            let got = recorded.run_in_the_clear(&[v.into()]).unwrap()[0].low();
+            assert_eq!(got, u128::from(wanted), "{v}^{e}");
+        }
+    }
+    let rows = [[1u64, 2, 3], [300, 0, 7]];
+    let mut circuit = Circuit::new(params(), Aim::Work).unwrap();
+    let x: Vec<Word> = (0..3).map(|_| circuit.input(ty).unwrap()).collect();
+    let factors = rows.iter().flatten().map(|v| Word::clear(ty, (*v).into()).unwrap());
+    let words: Vec<Word> = x.iter().cloned().chain(factors).collect();
+    let found = ListOperation::named("matmul").unwrap().record(&mut circuit, &words).unwrap();
+    let (inputs, outputs) = (x.iter().collect::<Vec<_>>(), found.iter().collect::<Vec<_>>());
+    let recorded = circuit.finish(&inputs, &outputs).unwrap();
+    let given = [500u64, 9, 40_000];
+    let got = recorded.run_in_the_clear(&given.map(Clear::from)).unwrap();
+    for (row, got) in rows.iter().zip(got) {
+        let wanted = row.iter().zip(given).map(|(a, b)| a * b).sum::<u64>() % 65536;
+        assert_eq!(got.low(), u128::from(wanted));
+    }
+}
+
+#[test]
+fn too_few_words_and_other_types_are_refused() {
+    for op in LIST_OPERATIONS {
+        let mut circuit = Circuit::new(params(), Aim::Work).unwrap();
+        assert!(op.record(&mut circuit, &[]).is_err(), "{}", op.name);
+        let mixed = [circuit.input(Type::Uint(8)).unwrap(), circuit.input(Type::Int(8)).unwrap()];
+        let fine = matches!(op.name, "any" | "all");
+        assert_eq!(op.record(&mut circuit, &mixed).is_ok(), fine, "{}", op.name);
+    }
+    assert!(ListOperation::named("median").is_none());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("BECALM_FULL").is_some() { 400 } else { 24 }))]
+
+    #[test]
+    fn random_lists(pick in 0..LIST_OPERATIONS.len(), bits in 2u32..=20, signed: bool, deep: bool, n in 1usize..=9, seed: u64) {
+        let op = &LIST_OPERATIONS[pick];
+        let ty = if signed { Type::Int(bits) } else { Type::Uint(bits) };
+        if let Some(n) = count(op, ty, n).filter(|_| plain(op)) {
+            let aim = if deep { Aim::Depth } else { Aim::Work };
+            check(op, &recorded(op, aim, &vec![ty; n]), ty, &values(ty, n, seed));
+        }
+    }
+}

@@ -1,0 +1,378 @@
+"""Encrypted arrays as lists: reductions, prefixes, order, membership, products of matrices.
+
+Every call here records one program, whose arguments are the elements along an axis, and runs it
+once on all other places of the array.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from becalm import _arrays, _operations, _operators, _types, _values
+from becalm.errors import BadInput, Unsupported
+
+if TYPE_CHECKING:
+    from becalm._types import IntegerType
+    from becalm.integers import Integers
+
+Axis = int | Sequence[int] | None
+
+
+class Lists(_arrays.Array):
+    """Operations along the axes of an array; `_run` records and runs."""
+
+    __slots__ = ()
+    type: IntegerType
+
+    def _run(
+        self, operation: str, operands: list[Any], clear: IntegerType | None = None
+    ) -> list[Integers]:
+        raise NotImplementedError
+
+    def _filled(self, op: str, type_: IntegerType, shape: tuple[int, ...], value: int) -> Integers:
+        raise NotImplementedError
+
+    def sum(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:
+        """The sum of all elements, or along an axis or several, in this type: it wraps. Booleans
+        are counted, in an unsigned type just wide enough.
+
+        Parameters
+        ----------
+        axis
+            An axis or a tuple of them; all by default.
+        keepdims
+            Whether the axes stay, with length 1.
+
+        Raises
+        ------
+        OutOfMemory
+            For lists whose program would not fit into memory: split them.
+
+        Examples
+        --------
+        >>> x.sum(axis=0).decrypt(secret).tolist()
+        [21, 3]
+        >>> (x > 50).sum()
+        <becalm.Integers of uint3, shape (), on a server>
+        """
+        return self._reduced("sum", axis, keepdims, empty=0)
+
+    def parity(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:
+        """Whether an odd number of these booleans is true: their XOR."""
+        return self._reduced("parity", axis, keepdims, empty=0)
+
+    def any(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:
+        """Whether any element is not zero, of all or along axes."""
+        return self._reduced("any", axis, keepdims, empty=0)
+
+    def all(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:
+        """Whether no element is zero, of all or along axes."""
+        return self._reduced("all", axis, keepdims, empty=1)
+
+    def prod(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:
+        """The product of all elements, or along axes, in this type: it wraps."""
+        return self._reduced("prod", axis, keepdims, empty=1)
+
+    def min(self, other: Any = None, *, axis: Axis = None, keepdims: bool = False) -> Integers:
+        """The smaller of two, element by element, as `numpy.minimum`; without `other` the least
+        element of all, or along axes.
+
+        >>> x.min(100).decrypt(secret).tolist(), x.min().decrypt(secret)
+        ([[100, 3], [77, 0]], 0)
+        """
+        return self._best("min", other, axis, keepdims)
+
+    def max(self, other: Any = None, *, axis: Axis = None, keepdims: bool = False) -> Integers:
+        """The greater of two, element by element, as `numpy.maximum`; without `other` the greatest
+        element of all, or along axes."""
+        return self._best("max", other, axis, keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Integers:
+        """Where the least element stands, the first of equal ones: of all as a place in the flat
+        array, or along an axis. An unsigned type just wide enough, so that `x[x.argmin()]` works.
+
+        >>> x.argmin().decrypt(secret), x.argmin(axis=0).decrypt(secret).tolist()
+        (3, [1, 1])
+        """
+        return self._reduced("argmin", _single(axis), keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Integers:
+        """Where the greatest element stands, as `argmin`."""
+        return self._reduced("argmax", _single(axis), keepdims)
+
+    def sort(self, axis: int | None = -1) -> Integers:
+        """The elements in ascending order along an axis, or of all (`None`), as a new array.
+
+        One run of a sorting network: for n elements about n·log²n/4 comparisons.
+
+        >>> x.sort().decrypt(secret).tolist(), x.sort(axis=None).decrypt(secret).tolist()
+        ([[3, 200], [0, 77]], [0, 3, 77, 200])
+        """
+        return self._along("sort", axis)
+
+    def argsort(self, axis: int | None = -1) -> Integers:
+        """Where the elements stand in ascending order; equal ones keep theirs (a stable sort).
+
+        >>> x.argsort(axis=0).decrypt(secret).tolist()
+        [[1, 1], [0, 0]]
+        """
+        return self._along("argsort", axis)
+
+    def cumsum(self, axis: int | None = None) -> Integers:
+        """The sums of the first elements along an axis, or of the flat array, in this type: they
+        wrap. Booleans are counted, as by `sum`.
+
+        >>> x.cumsum().decrypt(secret).tolist()
+        [200, 203, 24, 24]
+        """
+        return self._along("cumsum", axis)
+
+    def cumprod(self, axis: int | None = None) -> Integers:
+        """The products of the first elements along an axis, or of the flat array; they wrap."""
+        return self._along("cumprod", axis)
+
+    def cummin(self, axis: int | None = None) -> Integers:
+        """The least of the first elements, as `numpy.minimum.accumulate`."""
+        return self._along("cummin", axis)
+
+    def cummax(self, axis: int | None = None) -> Integers:
+        """The greatest of the first elements, as `numpy.maximum.accumulate`.
+
+        >>> np.maximum.accumulate(x, axis=1).decrypt(secret).tolist()
+        [[200, 200], [77, 77]]
+        """
+        return self._along("cummax", axis)
+
+    def diff(self, n: int = 1, axis: int = -1) -> Integers:
+        """Differences of neighbours along an axis, `n` times; they wrap. A run for each time.
+
+        >>> x.diff(axis=0).decrypt(secret).tolist()
+        [[133, 253]]
+        """
+        times = _values.count("diff", "n", n)
+        rows: Any = self._first(_axis(axis, self.ndim))
+        for _ in range(times):
+            rows = rows[1:] - rows[:-1] if len(rows) else rows
+        return rows._moved("diff", lambda places: np.moveaxis(places, 0, axis))  # type: ignore[no-any-return]
+
+    def isin(self, values: Any, *, invert: bool = False) -> Integers:
+        """Whether each element is among `values`, clear or encrypted ones; or, with `invert`,
+        whether it is not.
+
+        >>> x.isin([3, 4, 1000]).decrypt(secret).tolist()
+        [[False, True], [False, False]]
+        """
+        flat: list[Any]
+        if isinstance(values, Lists):
+            flat = list(values.reshape(-1))
+        else:
+            listed = _operations.numbers("isin", values).ravel()
+            known = {_operations.as_number("isin", v) for v in listed}
+            # What this type cannot hold is no element of it.
+            flat = sorted(v for v in known if self.type.min <= v <= self.type.max)
+        if not flat:
+            return self._filled("isin", _types.boolean, self._shape, int(invert))
+        _operations.require_count("isin", self.type, len(flat))
+        found = self._run("isin", [self, *flat])[0]
+        return ~found if invert else found
+
+    def sign(self) -> Integers:
+        """-1, 0 or 1, as an element is below 0, 0 or above. Raises `Unsupported` for booleans.
+
+        >>> x.sign().decrypt(secret).tolist()
+        [[1, 1], [1, 0]]
+        """
+        if self.type == _types.boolean:
+            raise Unsupported("sign", "integers", "booleans", "they are their own sign")
+        return self._run("sign", [self])[0]
+
+    def clip(self, min: Any = None, max: Any = None) -> Integers:
+        """Elements below `min` become `min`, those above `max` become `max`; either may be left
+        out.
+
+        >>> x.clip(5, 100).decrypt(secret).tolist()
+        [[100, 5], [77, 5]]
+        """
+        if min is None or max is None:
+            above = self if min is None else self.max(min)
+            return above if max is None else above.min(max)  # type: ignore[return-value]
+        return self._run("clip", [self, min, max])[0]
+
+    def dot(self, other: Any) -> Integers:
+        """Sums of products, in this type; also `x @ y`: of lists, matrices or stacks of them, of
+        which one may be in the clear, which is cheaper.
+
+        >>> (x[0] @ [1, 10]).decrypt(secret)
+        230
+        >>> ([[0, 1], [2, 0]] @ x).decrypt(secret).tolist()
+        [[77, 0], [144, 6]]
+        """
+        found = matmul(self, other)
+        if found is NotImplemented:
+            got = type(other).__name__
+            raise BadInput("dot", "a list or a matrix", got, "pass encrypted or clear integers")
+        return found  # type: ignore[no-any-return]
+
+    def __matmul__(self, other: Any) -> Integers:
+        return matmul(self, other)  # type: ignore[no-any-return]
+
+    def __rmatmul__(self, other: Any) -> Integers:
+        return matmul(other, self)  # type: ignore[no-any-return]
+
+    def __pow__(self, exponent: Any) -> Integers:
+        """A power by squares and products, in this type; the exponent is a number in the clear.
+
+        >>> (x ** 2).decrypt(secret).tolist()
+        [[64, 9], [41, 0]]
+        """
+        e = None if isinstance(exponent, Lists) else _operators.number("power", exponent)
+        if not isinstance(e, int) or e < 0:
+            wanted, got = "an exponent in the clear, from 0", f"{type(exponent).__name__}"
+            raise Unsupported("power", wanted, got, "multiply, or use x.table([...])")
+        return self._run("pow", [self, e], _types.uint(64))[0]
+
+    def _reduced(
+        self, operation: str, axis: Axis, keepdims: bool, empty: int | None = None
+    ) -> Integers:
+        """An operation on the list of elements along axes; `empty` is that of none."""
+        axes = _axes(axis, self.ndim)
+        rows: Any = self._rows(axes)
+        if len(rows):
+            _operations.require_count(operation, self.type, len(rows))
+            found = self._run(operation, list(rows))[0]
+        elif empty is None:
+            raise BadInput(operation, "at least one element", "none", "pass an operand, or more")
+        else:
+            counted = (operation, self.type) == ("sum", _types.boolean)
+            ty = _types.uint(2) if counted else self.type
+            ty = _types.boolean if operation in ("any", "all") else ty
+            found = self._filled(operation, ty, rows._shape[1:], empty)
+        if not keepdims:
+            return found
+        return found.reshape(*(1 if i in axes else n for i, n in enumerate(self._shape)))
+
+    def _best(self, operation: str, other: Any, axis: Axis, keepdims: bool) -> Integers:
+        if other is None:
+            return self._reduced(operation, axis, keepdims)
+        if axis is not None or keepdims:
+            raise BadInput(operation, "an operand or an axis", "both", "leave one of them out")
+        return self._run(operation, [self, other])[0]
+
+    def _along(self, operation: str, axis: int | None) -> Integers:
+        """An operation whose results stand along the axis where its arguments stood."""
+        if axis is None:
+            return self.reshape(-1)._along(operation, 0)
+        at = _axis(axis, self.ndim)
+        rows: Any = self._first(at)
+        if not rows.size:
+            other = operation == "argsort" or (operation, self.type) == ("cumsum", _types.boolean)
+            ty = _types.uint(2) if other else self.type
+            return self._filled(operation, ty, self._shape, 0)
+        _operations.require_count(operation, self.type, len(rows))
+        parts = self._run(operation, list(rows))
+        return self._by_places(parts, lambda places: np.stack(places, at))
+
+    def _rows(self, axes: tuple[int, ...]) -> Any:
+        """The array with these axes as one, in front."""
+        count = int(np.prod([self._shape[i] for i in axes]))
+        rest = [n for i, n in enumerate(self._shape) if i not in axes]
+
+        def merged(places: Any) -> Any:
+            return np.moveaxis(places, axes, range(len(axes))).reshape(count, *rest)
+
+        return self._moved("axis", merged)
+
+
+def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+    """Axes from the front, in order; a refusal of what is none of the array."""
+    if axis is None:
+        return tuple(range(ndim))
+    listed = axis if isinstance(axis, (tuple, list)) else [axis]
+    found = sorted(_axis(i, ndim) for i in listed)
+    if len(set(found)) < len(found):
+        raise BadInput("axis", "each axis once", str(tuple(listed)), "leave one of them out")
+    return tuple(found)
+
+
+def _axis(axis: Any, ndim: int) -> int:
+    try:
+        at = operator.index(axis)
+    except TypeError:
+        at = ndim
+    if not -ndim <= at < ndim:
+        got = f"axis {axis} of an array of {ndim} dimensions"
+        raise BadInput("axis", "an axis of the array", got, "choose one that it has")
+    return at % ndim
+
+
+def _single(axis: Any) -> int | None:
+    """One axis, or none for all: there is no place along several."""
+    if isinstance(axis, (tuple, list)):
+        raise BadInput("axis", "one axis or None", str(axis), "reshape the array first")
+    return axis  # type: ignore[no-any-return]
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """`a @ b` as numpy has it, of which at least one is encrypted."""
+    x: Any = a if isinstance(a, Lists) else b
+    if not all(isinstance(v, (Lists, list, tuple, np.ndarray)) for v in (a, b)):
+        clear = _operators.number("matmul", b if isinstance(a, Lists) else a)
+        if clear is None:
+            return NotImplemented
+        a, b = (v if isinstance(v, Lists) else np.asarray(clear) for v in (a, b))
+    if x.type == _types.boolean:
+        remedy = "count with (x & y).sum(), or cast to an integer with astype"
+        raise BadInput("matmul", "integers", "booleans", remedy)
+    a, b = (v if isinstance(v, Lists) else _operations.numbers("matmul", v) for v in (a, b))
+    if not (a.ndim and b.ndim and a.shape[-1] == b.shape[b.ndim > 1 and -2]):
+        wanted = "lists or matrices, of equal length where they meet"
+        raise BadInput("matmul", wanted, f"{a.shape} @ {b.shape}", "reshape or cut them")
+    # As numpy: a list in front is a row, one behind a column, and neither stays in the result.
+    row, column = a.ndim == 1, b.ndim == 1
+    a = a.reshape(1, *a.shape) if row else a
+    b = b.reshape(*b.shape, 1) if column else b
+    stack = _values.common_shape("matmul", a.shape[:-2], b.shape[:-2])
+    shape = (*stack, *(() if row else a.shape[-2:-1]), *(() if column else b.shape[-1:]))
+    inner = a.shape[-1]
+    if not inner or 0 in shape:
+        return x._filled("matmul", x.type, shape, 0)
+    _operations.require_count("matmul", x.type, inner)
+    if isinstance(a, Lists) and isinstance(b, Lists):
+        rows = [a[..., i].reshape(*a.shape[:-1], 1) for i in range(inner)]  # type: ignore[index]
+        columns = [b[..., i, :].reshape(*b.shape[:-2], 1, b.shape[-1]) for i in range(inner)]  # type: ignore[index]
+        return x._run("dot", [*rows, *columns])[0].reshape(*shape)
+    return _folded(a, b, stack).reshape(*shape)
+
+
+def _folded(a: Any, b: Any, stack: tuple[int, ...]) -> Any:
+    """A product with matrices in the clear, which are folded into the program: one run for each
+    of the clear ones, but where they are too many for one program."""
+    front = isinstance(a, Lists)
+    x: Any = a if front else b
+    clear = np.moveaxis(b, -1, -2) if front else a
+    if clear.ndim > 2:
+        shape = np.broadcast_shapes(stack, clear.shape[:-2])
+        whole = np.broadcast_to(clear, (*shape, *clear.shape[-2:]))
+        apart = x._moved("matmul", lambda p: np.broadcast_to(p, (*shape, *p.shape[-2:])))
+        flat = apart.reshape(-1, *x.shape[-2:])
+        matrices = whole.reshape(-1, *clear.shape[-2:])
+        parts = [_rows_of(flat[i], m, front) for i, m in enumerate(matrices)]
+        return x._by_places(parts, lambda places: np.stack(places, 0))
+    return _rows_of(x, clear, front)
+
+
+def _rows_of(x: Any, rows: Any, front: bool) -> Any:
+    """Dot products of the last axis of `x`, or the one before it, with clear rows."""
+    inner = rows.shape[-1]
+    listed = [x[..., i] if front else x[..., i, :] for i in range(inner)]
+    # What one program has room for.
+    each = max(1, _operations.most("matmul", x.type) // inner)
+    parts: list[Any] = []
+    for at in range(0, len(rows), each):
+        part = [v for row in rows[at : at + each] for v in row]
+        parts += x._run("matmul", [*listed, *part])
+    return x._by_places(parts, lambda places: np.stack(places, -1 if front else -2))

@@ -1,0 +1,198 @@
+"""Types of encrypted integers: width, sign and range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from becalm import _html, _native, _operations, _values
+from becalm.errors import BadInput
+from becalm.program import Cost
+
+if TYPE_CHECKING:
+    from becalm.integers import Integers
+    from becalm.keys import SecretKey
+    from becalm.server import Server
+
+#: Widths that numpy has.
+NUMPY_WIDTHS = (8, 16, 32, 64)
+
+
+class IntegerType(_html.Shown):
+    """The type of an encrypted integer: `becalm.uint(8)`, `becalm.int_(16)` or `becalm.boolean`."""
+
+    __slots__ = ("bits", "name", "signed")
+
+    def __init__(self, name: str) -> None:
+        #: `bool`, `uint64`, ...
+        self.name = name
+        #: Width in bits, and whether it is two's complement.
+        self.bits, _, self.signed = _native.integer_type(name)
+
+    @property
+    def min(self) -> int:
+        """The least value."""
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def max(self) -> int:
+        """The greatest value.
+
+        >>> becalm.int_(16).max
+        32767
+        """
+        return (1 << (self.bits - self.signed)) - 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of numpy that decrypted arrays have: the narrowest that holds all values; Python
+        integers (`object`) above 64 bits.
+
+        >>> becalm.uint(8).dtype, becalm.int_(12).dtype, becalm.uint(100).dtype
+        (dtype('uint8'), dtype('int16'), dtype('O'))
+        """
+        if self.name == "bool":
+            return np.dtype(bool)
+        width = next((w for w in NUMPY_WIDTHS if w >= self.bits), None)
+        if width is None:
+            return np.dtype(object)
+        return np.dtype(f"{'int' if self.signed else 'uint'}{width}")
+
+    def encrypt(self, secret: SecretKey, values: Any) -> Integers:
+        """The same as `secret.encrypt(values, self)`: an array of encrypted integers.
+
+        >>> x = becalm.uint(8).encrypt(secret, [[200, 3], [77, 0]]).on(server)
+        >>> x.shape
+        (2, 2)
+        """
+        _values.native_secret("encrypt", secret)
+        return secret.encrypt(values, self)
+
+    def trivial(self, server: Server, values: Any) -> Integers:
+        """Clear values in the form of encrypted ones, which anyone can read: for `becalm.stack`,
+        or the arrays that operators take. A single number needs no such form.
+
+        >>> x + becalm.uint(8).trivial(server, [1, 2])  # the same as x + [1, 2]
+        <becalm.Integers of uint8, shape (2, 2), on a server>
+        """
+        from becalm import integers  # it imports this module
+
+        return integers.trivial(self, server, values)
+
+    def cost(
+        self,
+        operation: str,
+        *,
+        params: Any = "tfhe_2_2",
+        clear: int | Sequence[Any] | None = None,
+        count: int | None = None,
+        other: IntegerType | None = None,
+        to: IntegerType | None = None,
+        entries: Sequence[int] | None = None,
+        deep: bool = False,
+    ) -> Cost:
+        """What an operation (`"add"`, `"mul"`, ...) on integers of this type takes, for each lane.
+
+        Parameters
+        ----------
+        operation
+            Its name.
+        params
+            The parameter set, its name, or a server.
+        clear
+            The last operand as a number in the clear; of `"dot"` the list of factors, of `"matmul"`
+            a list or a matrix of them, of `"isin"` the list of values, of `"clip"` the two bounds,
+            of `"pow"` the exponent.
+        count
+            Elements: of `"sum"`, `"any"`, `"all"`, `"parity"`, `"prod"`, `"dot"`, `"matmul"` (for
+            each element of the result), `"min"`, `"max"`, `"argmin"`, `"argmax"`, `"sort"`,
+            `"argsort"`, `"cumsum"`, `"cumprod"`, `"cummin"`, `"cummax"`, `"isin"` and `"index"`.
+        other
+            The type of the last operand where it is another: of a shift's or rotation's amount, of
+            an index.
+        to
+            The type of the result, of `"cast"` and `"table"`.
+        entries
+            Those of `"table"`, whose index is of this type.
+        deep
+            Whether the shortest path is wanted instead of the fewest bootstraps.
+
+        Raises
+        ------
+        BadInput
+            For what is missing or too much.
+        OutOfMemory
+            For more elements than one program takes.
+
+        Examples
+        --------
+        >>> becalm.uint(64).cost("add").bootstraps
+        32
+        >>> becalm.int_(16).cost("shr", other=becalm.uint(4)).depth
+        9
+        >>> squares = [v * v for v in range(16)]
+        >>> becalm.uint(4).cost("table", entries=squares, to=becalm.uint(8)).bootstraps
+        4
+        """
+        given = {"clear": clear, "count": count, "other": other, "to": to, "entries": entries}
+        set_ = _values.set_of("cost", params)
+
+        def one(name: str, operands: _operations.Operands) -> Cost:
+            return Cost(**_operations.record(set_, name, bool(deep), tuple(operands))[0].cost())
+
+        return _operations.priced(self, operation, given, one)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IntegerType) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"<becalm.{self.name}>"
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        low, high = _operations.short(self.min), _operations.short(self.max)
+        return f"becalm.{self.name}", [("values", f"{low} to {high}"), ("dtype", self.dtype)]
+
+
+def uint(bits: int) -> IntegerType:
+    """Unsigned integers of 2 to 256 bits."""
+    return IntegerType(f"uint{_values.count('uint', 'bits', bits)}")
+
+
+def int_(bits: int) -> IntegerType:
+    """Two's complement integers of 2 to 256 bits."""
+    return IntegerType(f"int{_values.count('int_', 'bits', bits)}")
+
+
+#: Booleans.
+boolean = IntegerType("bool")
+
+
+def named(op: str, value: Any) -> IntegerType:
+    """A type by itself, by numpy's type of that width, or by its name; a refusal of all else."""
+    if isinstance(value, IntegerType):
+        return value
+    if value is bool:
+        return boolean
+    remedy = "pass becalm.uint(bits), becalm.int_(bits), becalm.boolean, or np.uint8, np.int64, ..."
+    if value is int:
+        remedy = "say how wide: becalm.int_(64) or np.int64 is numpy's int"
+        raise BadInput(op, "a type with a width", "int, which has none", remedy)
+    numpys = isinstance(value, np.dtype) or (
+        isinstance(value, type) and issubclass(value, np.generic)
+    )
+    name = np.dtype(value).name if numpys else value
+    if not isinstance(name, str):
+        raise BadInput(op, "a type of integers", _called(value), remedy)
+    try:
+        return IntegerType(name)
+    except BadInput:
+        raise BadInput(op, "a type of integers", name[:40], remedy) from None
+
+
+def _called(value: Any) -> str:
+    return value.__name__ if isinstance(value, type) else type(value).__name__
