@@ -14,7 +14,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
