@@ -9,6 +9,7 @@ pub mod modulus;
 pub mod ntt;
 pub mod random;
 pub(crate) mod rns;
+pub(crate) mod round;
 pub mod sampling;
 pub mod simd;
 pub mod statistics;
