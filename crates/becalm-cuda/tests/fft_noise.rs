@@ -201,7 +201,7 @@ fn of_set(name: &str, samples: usize, converted: Converted) -> [f64; 3] {
 fn the_formula_bounds_the_error_of_a_step() {
     let mut sets =
         vec![("tfhe_2_2_gaussian", 100, 1.0), ("tfhe_1_1", 60, 1.0), ("toy_boolean", 100, 1.0)];
-    sets.extend([("toy_1_1_multi_bit_2", 100, 1.0), ("tfhe_2_2_multi_bit_4", 24, 1.15)]);
+    sets.extend([("toy_1_1_multi_bit_2", 100, 1.0), ("tfhe_2_2_multi_bit_4", 96, 1.15)]);
     if std::env::var_os("BECALM_FULL").is_some_and(|v| v != "0") {
         let more = ["tfhe_3_3", "tfhe_boolean_ks_pbs", "paper_n500", "cm_1_1_w4", "cm_2_2_w2"];
         sets.extend(more.map(|name| (name, 60, 1.0)));

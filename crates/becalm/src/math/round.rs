@@ -3,6 +3,8 @@
 //! x86-64 before SSE4.1, which is what this library is compiled for, has no instruction that rounds: compilers call a function
 //! there that branches on sign and size. It cost CKKS encryption 7 % of its time for one message or the other.
 
+use std::hint::black_box;
+
 /// From this absolute value on every double is an integer.
 const INTEGERS: f64 = 4_503_599_627_370_496.0;
 
@@ -11,7 +13,7 @@ const INTEGERS: f64 = 4_503_599_627_370_496.0;
 pub(crate) fn nearest(x: f64) -> f64 {
     let magic = INTEGERS.copysign(x);
     let rounded = ((x + magic) - magic).copysign(x);
-    let large = u64::from(x.abs() >= INTEGERS).wrapping_neg();
+    let large = negative(INTEGERS.to_bits() - 1, x.abs().to_bits());
     f64::from_bits((x.to_bits() & large) | (rounded.to_bits() & !large))
 }
 
@@ -20,8 +22,15 @@ pub(crate) fn nearest(x: f64) -> f64 {
 #[inline(always)]
 pub(crate) fn without_subnormals(x: f64) -> f64 {
     const LEAST: u64 = 1023 - 400;
-    let kept = u64::from((x.to_bits() >> 52) & 0x7FF >= LEAST).wrapping_neg();
-    f64::from_bits(x.to_bits() & kept)
+    let tiny = negative((x.to_bits() >> 52) & 0x7FF, LEAST);
+    f64::from_bits(x.to_bits() & !tiny)
+}
+
+/// All bits where a − b < 0, else none, for both below 2^63. The compiler must not see where it comes from: of masks that it knows to be
+/// a comparison it makes a selection, and of that, in a loop, a branch.
+#[inline(always)]
+fn negative(a: u64, b: u64) -> u64 {
+    black_box((a.wrapping_sub(b) as i64 >> 63) as u64)
 }
 
 #[cfg(test)]
