@@ -15,9 +15,21 @@ pub fn words(bytes: &[u8]) -> Vec<u64> {
 }
 
 /// The bytes of words, for numpy.
-pub fn bytes<'py>(py: Python<'py>, words: &[u64]) -> Bound<'py, PyBytes> {
-    let flat: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-    PyBytes::new(py, &flat)
+pub fn bytes<'py>(py: Python<'py>, words: &[u64]) -> PyResult<Bound<'py, PyBytes>> {
+    flat(py, words.iter().map(|w| w.to_le_bytes()))
+}
+
+/// Fields of `N` bytes behind each other, written where Python keeps them: no copy is left that nobody wipes.
+pub fn flat<'py, const N: usize>(
+    py: Python<'py>,
+    fields: impl ExactSizeIterator<Item = [u8; N]>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let length = N * fields.len();
+    let write = |out: &mut [u8]| {
+        out.chunks_exact_mut(N).zip(fields).for_each(|(to, field)| to.copy_from_slice(&field));
+        Ok(())
+    };
+    PyBytes::new_with(py, length, write)
 }
 
 /// What is accepted from a file: insecure sets only if the caller says so, batches of at most `limit` bytes.
@@ -90,7 +102,7 @@ impl Lwe {
     }
 
     /// The words, one ciphertext after another, as little-endian bytes.
-    fn words<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         bytes(py, self.0.words())
     }
 

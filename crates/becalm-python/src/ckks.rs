@@ -3,7 +3,7 @@
 //! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
 use crate::call::{Watched, detached, guarded, raise, supervised};
-use crate::ciphertext::trust;
+use crate::ciphertext::{flat, trust};
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_session::{CkksProgram, CkksSession};
 use crate::keys::CkksNeeds;
@@ -21,6 +21,7 @@ use pyo3::types::PyBytes;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// A context and the threads that it computes with.
 pub struct Machine {
@@ -50,9 +51,14 @@ pub(crate) fn values(bytes: &[u8]) -> Vec<Complex> {
     pairs.iter().map(|p| Complex::new(real(&p[..8]), real(&p[8..]))).collect()
 }
 
-pub(crate) fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> Bound<'py, PyBytes> {
-    let flat = values.iter().flat_map(|v| [v.re.to_le_bytes(), v.im.to_le_bytes()]).flatten();
-    PyBytes::new(py, &flat.collect::<Vec<u8>>())
+pub(crate) fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> PyResult<Bound<'py, PyBytes>> {
+    let field = |v: &Complex| {
+        let mut both = [0; 16];
+        both[..8].copy_from_slice(&v.re.to_le_bytes());
+        both[8..].copy_from_slice(&v.im.to_le_bytes());
+        both
+    };
+    flat(py, values.iter().map(field))
 }
 
 /// A CKKS parameter set made ready.
@@ -302,12 +308,15 @@ impl CkksSecretKey {
 
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
-        CkksCiphertext::made(py, &self.0, |c| c.encrypt(&values(data), level, &self.1))
+        CkksCiphertext::made(py, &self.0, |c| {
+            c.encrypt(&Zeroizing::new(values(data)), level, &self.1)
+        })
     }
 
     /// Decrypts to the values in the slots.
     fn decrypt<'py>(&self, py: Python<'py>, x: &CkksCiphertext) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(bytes_of(py, &brief(py, &self.0, |c| c.decrypt(&*x.open()?, &self.1))?))
+        let found = brief(py, &self.0, |c| c.decrypt(&*x.open()?, &self.1))?;
+        bytes_of(py, &Zeroizing::new(found))
     }
 
     /// Decrypts with noise of 2^-`precision_bits`, fit to be shared.
@@ -319,8 +328,7 @@ impl CkksSecretKey {
         queries: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let share = |c: &Context| c.decrypt_to_share(&*x.open()?, &self.1, precision_bits, queries);
-        let shared = brief(py, &self.0, share)?;
-        Ok(bytes_of(py, &shared))
+        bytes_of(py, &Zeroizing::new(brief(py, &self.0, share)?))
     }
 
     /// Writes this key and evaluation keys made from it, with a note: both files or none.
@@ -400,7 +408,8 @@ impl CkksPublicKey {
 
     /// Encrypts values at a level.
     fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
-        CkksCiphertext::made(py, &self.0, |c| c.encrypt_public(&values(data), level, &self.1))
+        let encrypt = |c: &Context| c.encrypt_public(&Zeroizing::new(values(data)), level, &self.1);
+        CkksCiphertext::made(py, &self.0, encrypt)
     }
 
     /// The bytes of its file.

@@ -246,7 +246,7 @@ impl CkksPlaintext {
 
     /// The values, rounded as they were.
     fn decode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(bytes_of(py, &brief(py, &self.0, |c| c.decode(&self.1))?))
+        bytes_of(py, &brief(py, &self.0, |c| c.decode(&self.1))?)
     }
 
     /// `x + self`.

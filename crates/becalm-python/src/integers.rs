@@ -2,7 +2,7 @@
 //! clear integer travels as 32 bytes of two's complement, least significant first, encrypted ones as a batch for each digit.
 
 use crate::call::{detached, guarded, raise};
-use crate::ciphertext::{Lwe, trust};
+use crate::ciphertext::{Lwe, flat, trust};
 use crate::keys::{EvaluationKey, SecretKey};
 use crate::params::Params;
 use crate::program::Program;
@@ -12,6 +12,7 @@ use becalm::apps::{Aim, Circuit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
+use zeroize::Zeroizing;
 
 /// Clear integers of a type.
 fn clears(ty: Type, data: &[u8]) -> Vec<Clear> {
@@ -104,7 +105,8 @@ pub fn encrypt_integers(
 ) -> PyResult<Vec<Lwe>> {
     let digits = detached(py, || {
         let ty: Type = name.parse()?;
-        Ok(Integers::encrypt(&secret.0, ty, &clears(ty, data))?.digits().to_vec())
+        let values = Zeroizing::new(clears(ty, data));
+        Ok(Integers::encrypt(&secret.0, ty, &values)?.digits().to_vec())
     })?;
     Ok(digits.into_iter().map(Lwe).collect())
 }
@@ -190,7 +192,8 @@ pub fn decrypt_bits<'py>(
     secret: &SecretKey,
     bits: &Lwe,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    Ok(PyBytes::new(py, &detached(py, || aes::decrypt_bytes(&secret.0, &bits.0))?))
+    let found = Zeroizing::new(detached(py, || aes::decrypt_bytes(&secret.0, &bits.0))?);
+    Ok(PyBytes::new(py, &found))
 }
 
 /// What the bits of a file are: encrypted bytes, or a key of AES.
@@ -259,7 +262,7 @@ pub fn aes_ctr<'py>(
     counter: [u8; BLOCK],
     data: &[u8],
 ) -> Bound<'py, PyBytes> {
-    let mut data = data.to_vec();
+    let mut data = Zeroizing::new(data.to_vec());
     aes::ctr_in_the_clear(&key, &counter, &mut data);
     PyBytes::new(py, &data)
 }
@@ -297,6 +300,5 @@ pub fn decrypt_integers<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let digits: Vec<becalm::cipher::Lwe> = digits.iter().map(|d| d.get().0.clone()).collect();
     let values = detached(py, || Integers::new(name.parse()?, digits)?.decrypt(&secret.0))?;
-    let bytes: Vec<u8> = values.into_iter().flat_map(Clear::to_bytes).collect();
-    Ok(PyBytes::new(py, &bytes))
+    flat(py, Zeroizing::new(values).iter().map(|v| v.to_bytes()))
 }

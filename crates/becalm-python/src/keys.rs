@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// The secret keys of one user.
 #[pyclass(frozen, module = "becalm._native")]
@@ -45,13 +46,13 @@ impl SecretKey {
         padding: bool,
         below: u64,
     ) -> PyResult<Lwe> {
-        let data = words(data);
+        let data = Zeroizing::new(words(data));
         detached(py, || self.0.encrypt_as(&data, Encoding { values, padding }, below)).map(Lwe)
     }
 
     /// Encrypts little-endian 64-bit values as plain ciphertexts under the key of one slot.
     fn encrypt_slot(&self, py: Python<'_>, slot: u32, data: &[u8], below: u64) -> PyResult<Lwe> {
-        let data = words(data);
+        let data = Zeroizing::new(words(data));
         detached(py, || self.0.encrypt_slot(slot, &data, below)).map(Lwe)
     }
 
@@ -67,12 +68,12 @@ impl SecretKey {
 
     /// Decrypts to little-endian 64-bit values.
     fn decrypt<'py>(&self, py: Python<'py>, x: &Lwe) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(bytes(py, &detached(py, || self.0.decrypt(&x.0))?))
+        bytes(py, &Zeroizing::new(detached(py, || self.0.decrypt(&x.0))?))
     }
 
     /// Messages with their noise, as little-endian 64-bit torus elements.
     fn phases<'py>(&self, py: Python<'py>, x: &Lwe) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(bytes(py, &detached(py, || self.0.phases(&x.0))?))
+        bytes(py, &Zeroizing::new(detached(py, || self.0.phases(&x.0))?))
     }
 
     /// Encrypts a lookup table.

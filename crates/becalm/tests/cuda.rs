@@ -135,8 +135,8 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     let before = roomy.free_memory().unwrap();
     session.load(program.clone(), walk.clone(), lanes).unwrap();
     let (key, all) = (roomy.info().memory - before, before - roomy.free_memory().unwrap());
-    // What is allocated is counted in pieces of 256 bytes, and the last of three pieces is one of them too much. The key needs
-    // some more while it is converted, so the rest of the memory is taken away afterwards.
+    // What is allocated is counted in pieces of 256 bytes, and the last of three pieces is one of them too much. The rest of the memory is
+    // taken away afterwards.
     let small = of();
     let mut session = cuda(std::slice::from_ref(&small)).open(&keys, &needs).unwrap();
     let away = small.info().memory - key - (all - 256);
@@ -254,6 +254,11 @@ fn launches_have_limits() {
     assert_eq!(gpu.work().0, 0);
 }
 
+/// A GPU that computes with residues, and converts keys to them by a launch.
+fn desktop() -> Emulated {
+    Emulated::new(0).with(|info| (info.capability, info.shared) = ((12, 0), 99 << 10))
+}
+
 fn auto(gpu: Emulated) -> Auto {
     Auto::with(Ok(cuda(&[Arc::new(gpu)]))).unwrap()
 }
@@ -305,8 +310,8 @@ fn auto_hides_no_defect() {
     let ct = secret.encrypt(&[1]).unwrap();
     let tune = Error::bad_input("BECALM_CUDA_TUNE", "chunk=N", "chunk=x", "write it so");
     refused(Auto::with(Err(tune)).map(drop), "bad_input", "chunk=N");
-    refused(Evaluator::new(&auto(Emulated::new(0).mortal(0)), &keys), "device", "told to go");
-    refused(Evaluator::new(&auto(Emulated::new(0).refusing(1)), &keys), "device", "told to fail");
+    refused(Evaluator::new(&auto(desktop().mortal(0)), &keys), "device", "told to go");
+    refused(Evaluator::new(&auto(desktop().refusing(1)), &keys), "device", "told to fail");
     let healthy = emulated(0);
     Evaluator::new(&cuda(std::slice::from_ref(&healthy)), &keys).unwrap();
     let (opened, _) = healthy.work();
@@ -360,11 +365,7 @@ fn a_lost_gpu_is_a_typed_error() {
     let table = Table::from_fn(secret.params(), |m| m).unwrap();
     let ct = secret.encrypt(&[1, 2]).unwrap();
     // Lost while the key is converted, and at some launch of the bootstrap.
-    refused(
-        Evaluator::new(&cuda(&[Arc::new(Emulated::new(0).mortal(0))]), &keys),
-        "device",
-        "told",
-    );
+    refused(Evaluator::new(&cuda(&[Arc::new(desktop().mortal(0))]), &keys), "device", "told");
     let healthy = emulated(0);
     let evaluator = Evaluator::new(&cuda(std::slice::from_ref(&healthy)), &keys).unwrap();
     let (opened, _) = healthy.work();

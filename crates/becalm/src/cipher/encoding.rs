@@ -78,10 +78,11 @@ impl Encoding {
         modulus.fraction(value.rem_euclid(self.parts() as i64) as u64, self.parts())
     }
 
-    /// The torus elements of values below the number of parts, in time that does not depend on them.
-    pub fn encode_secret(self, modulus: Modulus, values: &[u64]) -> Vec<u64> {
+    /// Writes the torus elements of values below the number of parts, in time that does not depend on them. As many of
+    /// `out` as there are values are written, so that the caller decides where secrets lie and wipes them.
+    pub fn encode_secret(self, modulus: Modulus, values: &[u64], out: &mut [u64]) {
         let step = modulus.step(self.parts());
-        values.iter().map(|v| modulus.multiple(step, *v)).collect()
+        out.iter_mut().zip(values).for_each(|(x, v)| *x = modulus.multiple(step, *v));
     }
 
     /// The value whose torus element is nearest to `phase`, in time that does not depend on it; an overflow into the

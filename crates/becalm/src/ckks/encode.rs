@@ -9,6 +9,7 @@ use crate::math::complex::Complex;
 use crate::math::fft::Plan;
 use crate::math::parallel::*;
 use crate::math::rns::{Ring, Scratch, TILE, centred, mul, pow};
+use crate::math::round::{nearest, without_subnormals};
 use crate::{Error, Result};
 use zeroize::Zeroizing;
 
@@ -50,7 +51,7 @@ fn transformed(ring: &Ring, i: usize, (coefficients, small): (&[f64], bool), lim
 fn embedded(plan: &Plan, slots: &[(usize, usize)], values: &[Complex], scale: f64) -> Vec<f64> {
     let mut data = vec![0.0; 2 * slots.len()];
     for ((re, im), v) in slots.iter().zip(values.iter().cycle()) {
-        (data[*re], data[*im]) = (v.re, v.im);
+        (data[*re], data[*im]) = (without_subnormals(v.re), without_subnormals(v.im));
     }
     plan.inverse(&mut data);
     let factor = scale / slots.len() as f64;
@@ -95,8 +96,10 @@ impl Context {
     pub(crate) fn values(&self, coefficients: Vec<f64>, scale: f64) -> Vec<Complex> {
         let mut coefficients = Zeroizing::new(coefficients);
         self.fft().forward(&mut coefficients);
+        // Not by a division, which takes its time by what is divided on some processors.
+        let unit = 1.0 / scale;
         let value = |(re, im): &(usize, usize)| {
-            Complex::new(coefficients[*re] / scale, coefficients[*im] / scale)
+            Complex::new(coefficients[*re] * unit, coefficients[*im] * unit)
         };
         self.slots().iter().map(value).collect()
     }
@@ -120,7 +123,7 @@ impl Context {
         words: &[usize],
     ) -> Scratch {
         let (ring, n, unit) = (self.ring(), coefficients.len(), 2f64.powi(ROUNDED_BITS));
-        let high = coefficients.iter().map(|x| (x / unit).round_ties_even());
+        let high = coefficients.iter().map(|x| nearest(x * (1.0 / unit)));
         let high = Zeroizing::new(high.collect::<Vec<f64>>());
         let low = coefficients.iter().zip(high.iter()).map(|(x, h)| x - h * unit);
         let low = Zeroizing::new(low.collect::<Vec<f64>>());

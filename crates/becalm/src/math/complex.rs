@@ -2,6 +2,7 @@
 
 use std::f64::consts::TAU;
 use std::ops::{Add, Mul, Neg, Sub};
+use zeroize::DefaultIsZeroes;
 
 /// A complex number.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -11,6 +12,8 @@ pub struct Complex {
     /// Imaginary part.
     pub im: f64,
 }
+
+impl DefaultIsZeroes for Complex {}
 
 impl Complex {
     /// `re + i·im`.

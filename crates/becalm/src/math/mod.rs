@@ -10,6 +10,7 @@ pub mod ntt;
 pub(crate) mod parallel;
 pub mod random;
 pub(crate) mod rns;
+pub(crate) mod round;
 pub mod sampling;
 pub mod simd;
 pub mod statistics;

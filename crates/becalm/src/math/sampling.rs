@@ -9,6 +9,7 @@
 use super::Modulus;
 use super::modulus::reduce128;
 use super::random::{NoiseStream, Stream};
+use super::round::nearest;
 use super::simd::Level;
 use std::f64::consts::{LN_2, TAU};
 use zeroize::Zeroize;
@@ -155,8 +156,7 @@ pub fn rounded_gaussian(stream: &mut NoiseStream, std: f64, out: &mut [f64]) {
     assert!((0.0..=2f64.powi(59)).contains(&std), "the Gaussian needs 0 <= std <= 2^59");
     normal(stream, out);
     for x in out {
-        let y = *x * std;
-        *x = (y + 0.5f64.copysign(y)).trunc();
+        *x = nearest(*x * std);
     }
 }
 

@@ -79,8 +79,9 @@ impl SecretKey {
             ));
         }
         let slots = role.bodies(&self.params);
-        let mut phases = Zeroizing::new(encoding.encode_secret(self.params.modulus, values));
-        phases.resize(values.len().next_multiple_of(slots), 0);
+        // Of its final length at once: a vector that grows leaves copies behind.
+        let mut phases = Zeroizing::new(vec![0; values.len().next_multiple_of(slots)]);
+        encoding.encode_secret(self.params.modulus, values, &mut phases);
         let seed = (PublicSeed::from_system()?, 0);
         let mut batch = Lwe {
             params: self.params.clone(),
@@ -140,7 +141,8 @@ impl SecretKey {
         Ok(phases.iter().map(|x| ct.encoding.decode(self.params.modulus, *x)).collect())
     }
 
-    /// The phases b_j − ⟨a, s_j⟩ of a batch: messages with their noise, for proofs and measurements.
+    /// The phases b_j − ⟨a, s_j⟩ of a batch: messages with their noise, for proofs and measurements. The caller holds a
+    /// secret then, and wipes it.
     ///
     /// # Errors
     /// As [`SecretKey::decrypt`].
@@ -163,11 +165,16 @@ impl SecretKey {
         }
         let q = self.params.modulus;
         let (dimension, secrets) = (ct.role.dimension(&self.params), self.expose(ct.role));
-        let phases = ct.data.chunks_exact(ct.width()).flat_map(|c| {
+        // Of its final length at once: a vector that grows leaves copies behind.
+        let mut phases = vec![0; ct.len() * ct.slots()];
+        let messages = phases.chunks_exact_mut(ct.slots());
+        for (phases, c) in messages.zip(ct.data.chunks_exact(ct.width())) {
             let bodies = c[dimension..].iter().zip(secrets.chunks_exact(dimension));
-            bodies.map(move |(body, secret)| q.sub(*body, inner_product(q, c, secret)))
-        });
-        Ok(phases.collect())
+            for (phase, (body, secret)) in phases.iter_mut().zip(bodies) {
+                *phase = q.sub(*body, inner_product(q, c, secret));
+            }
+        }
+        Ok(phases)
     }
 
     /// How far the phases of a batch are from the given values, in torus units (−1/2 ..= 1/2): its noise, for proofs and
@@ -185,10 +192,11 @@ impl SecretKey {
             ));
         }
         let q = self.params.modulus;
-        let error = |(x, v): (u64, &u64)| {
-            q.to_signed(q.sub(x, ct.encoding.encode(q, *v as i64))) as f64 * 2f64.powi(-64)
+        let error = |(x, v): (&u64, &u64)| {
+            q.to_signed(q.sub(*x, ct.encoding.encode(q, *v as i64))) as f64 * 2f64.powi(-64)
         };
-        Ok(self.phases(ct)?.into_iter().zip(values).map(error).collect())
+        let phases = Zeroizing::new(self.phases(ct)?);
+        Ok(phases.iter().zip(values).map(error).collect())
     }
 
     /// Encrypts a lookup table, so that the server does not learn its entries. Its input encoding, its limit and its

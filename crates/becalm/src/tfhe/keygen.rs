@@ -57,6 +57,10 @@ impl SecretKey {
         if !allow_insecure {
             check_claim(params)?;
         }
+        // The name is drawn apart from the key: it is public and must say nothing of it.
+        let name = PublicSeed::from_system()?;
+        let mut id = [0; 16];
+        id.copy_from_slice(&name.0[..16]);
         let seed = SecretSeed::from_system()?;
         let mut small = vec![0; params.slots * params.lwe_dimension];
         let mut big = vec![0; params.slots * params.big_dimension()];
@@ -71,10 +75,6 @@ impl SecretKey {
         for (small, big) in slots.zip(big.chunks_exact_mut(params.big_dimension())) {
             big[..shared].copy_from_slice(&small[..shared]);
         }
-        // The name is drawn apart from the key: it is public and must say nothing of it.
-        let name = PublicSeed::from_system()?;
-        let mut id = [0; 16];
-        id.copy_from_slice(&name.0[..16]);
         Ok(SecretKey { params: Arc::new(params.clone()), id: KeyId(id), small, big })
     }
 
@@ -187,7 +187,8 @@ impl SecretKey {
         let mut noise = NoiseStream::new(noise, Domain::Bootstrap, i as u32);
         let mut mask = vec![0u64; k * n];
         let smalls = self.small.chunks_exact(p.lwe_dimension);
-        let messages: Vec<u64> = smalls.map(|small| ggsw_message(p.rotation, small, i)).collect();
+        let messages = smalls.map(|small| ggsw_message(p.rotation, small, i));
+        let messages = Zeroizing::new(messages.collect::<Vec<u64>>());
         for (row, bodies) in out.chunks_exact_mut(p.slots * n).enumerate() {
             let (level, r) = (row / (k + p.slots) + 1, row % (k + p.slots));
             uniform(&mut masks, q, &mut mask);

@@ -10,6 +10,7 @@ use crate::math::Modulus;
 use crate::math::fft::Plan;
 use crate::math::ntt::NttPlan;
 use crate::math::random::NoiseStream;
+use crate::math::round::nearest;
 use crate::math::simd::Level;
 use crate::params::Noise;
 use std::sync::Arc;
@@ -108,7 +109,7 @@ impl BinaryPolynomials {
         plan.inverse(&mut sum);
         let scale = 2.0 / self.n as f64;
         for (o, x) in out.iter_mut().zip(sum.iter()) {
-            *o = o.wrapping_add(((x * scale).round_ties_even() as i64 as u64) << shift);
+            *o = o.wrapping_add((nearest(x * scale) as i64 as u64) << shift);
         }
     }
 }

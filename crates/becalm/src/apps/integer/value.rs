@@ -8,7 +8,7 @@ use crate::program::Program;
 use crate::{Error, Result};
 use std::fmt;
 use std::sync::Arc;
-use zeroize::Zeroizing;
+use zeroize::{DefaultIsZeroes, Zeroizing};
 
 /// A clear integer: 256 bits of two's complement, least significant word first, and whether a value with the highest bit
 /// set is negative.
@@ -17,6 +17,8 @@ pub struct Clear {
     words: [u64; 4],
     signed: bool,
 }
+
+impl DefaultIsZeroes for Clear {}
 
 impl Clear {
     /// From 32 bytes, least significant first.
@@ -177,9 +179,11 @@ impl Integers {
         require_tables("integer", secret.params())?;
         let rows = values.iter().map(|v| v.digits(ty)).collect::<Result<Vec<_>>>()?;
         let encoding = Encoding { values: 16, padding: true };
-        let digits = (0..ty.digits()).flat_map(|i| rows.iter().map(move |r| r[i]));
+        // Of its final length at once: a vector that grows leaves copies behind.
+        let mut digits = Zeroizing::new(Vec::with_capacity(ty.digits() * rows.len()));
+        (0..ty.digits()).for_each(|i| digits.extend(rows.iter().map(|r| r[i])));
         // All digits from one seed, so that it can stand for all masks in a file.
-        let all = secret.encrypt_as(&Zeroizing::new(digits.collect::<Vec<u64>>()), encoding, 4)?;
+        let all = secret.encrypt_as(&digits, encoding, 4)?;
         Integers::from_batch(ty, &all)
     }
 
@@ -216,10 +220,11 @@ impl Integers {
     /// # Errors
     /// What [`SecretKey::decrypt`] refuses.
     pub fn decrypt(&self, secret: &SecretKey) -> Result<Vec<Clear>> {
-        let digits = self.digits.iter().map(|d| secret.decrypt(d)).collect::<Result<Vec<_>>>()?;
+        let digits = self.digits.iter().map(|d| Ok(Zeroizing::new(secret.decrypt(d)?)));
+        let digits = digits.collect::<Result<Vec<_>>>()?;
         let value = |lane: usize| {
-            let digits: Vec<u64> = digits.iter().map(|d| d[lane]).collect();
-            Clear::from_digits(self.ty, &digits)
+            let digits = digits.iter().map(|d| d[lane]);
+            Clear::from_digits(self.ty, &Zeroizing::new(digits.collect::<Vec<u64>>()))
         };
         Ok((0..self.len()).map(value).collect())
     }

@@ -18,6 +18,7 @@ use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use twofold::{OFFSET, series};
+use zeroize::Zeroizing;
 
 /// A full turn in the fixed-point unit of angles; small enough that `angle + t·TURN` fits for every radix.
 const TURN: u64 = 1 << 58;
@@ -198,7 +199,7 @@ impl Plan {
 
     /// Coefficients to the blocked layout of the passes: `LANES` real parts, then `LANES` imaginary parts.
     fn fold(&self, data: &mut [f64]) {
-        let source = data.to_vec();
+        let source = Zeroizing::new(data.to_vec());
         let (re, im) = source.split_at(self.size / 2);
         let blocks = data.chunks_exact_mut(2 * self.lanes);
         for ((block, re), im) in
@@ -210,7 +211,7 @@ impl Plan {
     }
 
     fn unfold(&self, data: &mut [f64]) {
-        let source = data.to_vec();
+        let source = Zeroizing::new(data.to_vec());
         let (re, im) = data.split_at_mut(self.size / 2);
         let parts = re.chunks_exact_mut(self.lanes).zip(im.chunks_exact_mut(self.lanes));
         for (block, (re, im)) in source.chunks_exact(2 * self.lanes).zip(parts) {

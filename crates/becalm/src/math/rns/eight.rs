@@ -4,6 +4,8 @@
 //! A value of a vector type exists only inside a function that has its instructions (making one is `unsafe`), hence
 //! the arithmetic itself is safe.
 
+use crate::math::round::nearest;
+
 /// Eight doubles.
 pub(crate) trait Eight: Copy {
     /// Whether 24 of them fit the registers.
@@ -191,7 +193,7 @@ impl Eight for Portable {
     #[inline(always)]
     fn round(self) -> Self {
         let a = self;
-        each!(|a| a.round_ties_even())
+        each!(|a| nearest(a))
     }
     #[inline(always)]
     fn max(self, b: Self) -> Self {
