@@ -8,7 +8,7 @@ use becalm::security::{Attack, Instance, Report, Search, Secret, estimate};
 #[derive(clap::Args)]
 pub struct Args {
     /// Both keys of a parameter set of TFHE or CKKS, instead of an instance.
-    #[arg(long, conflicts_with_all = ["n", "log_q", "noise_std", "secret"])]
+    #[arg(long, conflicts_with_all = ["n", "log_q", "noise_std", "secret", "targets"])]
     params: Option<String>,
     /// Dimension of the secret.
     #[arg(long, required_unless_present = "params")]
@@ -22,6 +22,9 @@ pub struct Args {
     /// Standard deviation of the noise, in units of 1 in Z_q.
     #[arg(long, required_unless_present = "params")]
     noise_std: Option<f64>,
+    /// Secrets that one reduced basis serves: N for samples over Z[X]/(X^N + 1), 1 for plain LWE.
+    #[arg(long, default_value_t = 1)]
+    targets: u32,
     /// Scan the whole range of every attack's parameters, and find what the usual search misses.
     #[arg(long)]
     strict: bool,
@@ -61,7 +64,8 @@ fn instances(args: &Args) -> Result<Vec<Instance>> {
     let (Some(n), Some(log2_q), Some(noise_std)) = (args.n, args.log_q, args.noise_std) else {
         bail!("an instance needs --n, --log-q and --noise-std");
     };
-    Ok(vec![Instance { n, log2_q, secret: secret(&args.secret)?, noise_std }])
+    let secret = secret(&args.secret)?;
+    Ok(vec![Instance { n, log2_q, secret, noise_std, targets: args.targets }])
 }
 
 fn secret(text: &str) -> Result<Secret> {

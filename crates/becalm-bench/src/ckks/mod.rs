@@ -469,6 +469,7 @@ fn security(r: &child::Ready) -> Result<f64> {
         log2_q,
         secret: weight.map_or(Secret::Ternary, |weight| Secret::Sparse { weight }),
         noise_std: NOISE_STD,
+        targets: 1 << r.log2_degree,
     };
     let mut all = vec![instance(r.log2_modulus, r.weight)];
     if let (Some(q), Some(_)) = (r.ephemeral_log2_modulus, r.ephemeral_weight) {

@@ -14,7 +14,7 @@ use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
-use crate::params::NOISE_STD;
+use crate::params::{CkksBootstrap, NOISE_STD};
 use crate::{Error, Result};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -63,6 +63,17 @@ impl Context {
         let digits = self.digits(level).into_iter();
         let squares = digits.map(|digit| (2.0 * (digit.map(log2).sum::<f64>() - over)).exp2());
         NOISE_STD * self.params().degree() as f64 * (squares.sum::<f64>() / 12.0).sqrt() / scale
+    }
+
+    /// Standard deviation of a slot at level 0 from the noise of the key to the ephemeral secret at `scale`: residues of q_0,
+    /// uniform, times the key's noise, over its own special modulus.
+    pub(crate) fn encapsulating(&self, b: &CkksBootstrap, scale: f64) -> f64 {
+        let log2 = |i: usize| self.ring().word(self.word_of(0, i)).prime.log2();
+        let words = self.words(0);
+        let (base, over): (f64, f64) =
+            ((0..words).map(log2).sum(), (words..words + b.ephemeral_words).map(log2).sum());
+        let share = (base - over).exp2();
+        b.ephemeral_noise_std * self.params().degree() as f64 * share / 12f64.sqrt() / scale
     }
 
     /// The same values at `level`, which is not above that of `x`, at the same scale. In the tier of `x` these are its first

@@ -82,8 +82,13 @@ impl Context {
 
     /// N coefficients of fresh noise.
     pub(crate) fn noise(&self, stream: &mut NoiseStream) -> Zeroizing<Vec<f64>> {
+        self.noise_of(stream, NOISE_STD)
+    }
+
+    /// N coefficients of noise of a standard deviation.
+    fn noise_of(&self, stream: &mut NoiseStream, std: f64) -> Zeroizing<Vec<f64>> {
         let mut e = Zeroizing::new(vec![0.0; self.params().degree()]);
-        sampling::rounded_gaussian(stream, NOISE_STD, &mut e);
+        sampling::rounded_gaussian(stream, std, &mut e);
         e
     }
 
@@ -199,6 +204,14 @@ impl Context {
         }
     }
 
+    /// Standard deviation of the noise of the key for a purpose.
+    fn key_noise_std(&self, purpose: Purpose) -> f64 {
+        match (purpose, self.params().bootstrap) {
+            (Purpose::ToEphemeral, Some(b)) => b.ephemeral_noise_std,
+            _ => NOISE_STD,
+        }
+    }
+
     /// Bytes in memory of the keys for `needs`, exactly: N doubles for two polynomials of every digit and word of Q·P.
     pub fn key_bytes(&self, needs: &Needs) -> usize {
         self.key_bytes_as(needs, KeyForm::Ready)
@@ -289,11 +302,12 @@ impl Context {
                 return Err(Error::interrupted(op, "to go on", "a request to stop", "start again"));
             }
             let (_, special) = self.key_shape(*purpose, *level);
+            let std = self.key_noise_std(*purpose);
             let key = match purpose {
-                Purpose::Multiply => self.switch_key(&self.squared(&s), &s, *level, special),
+                Purpose::Multiply => self.switch_key(&self.squared(&s), &s, *level, special, std),
                 Purpose::Galois(g) => self.galois_key_of(&s, *g as usize, *level),
-                Purpose::ToEphemeral => self.switch_key(&s, &sparse, *level, special),
-                Purpose::FromEphemeral => self.switch_key(&sparse, &s, *level, special),
+                Purpose::ToEphemeral => self.switch_key(&s, &sparse, *level, special, std),
+                Purpose::FromEphemeral => self.switch_key(&sparse, &s, *level, special, std),
             };
             let held = self.held(key?, form.of((*purpose, *tier)));
             switches.insert((*purpose, *tier), held);
@@ -355,7 +369,7 @@ impl Context {
         for (x, y) in target.chunks_mut(n).zip(s.chunks(n)) {
             x.iter_mut().zip(permutation.iter()).for_each(|(x, i)| *x = y[*i as usize]);
         }
-        self.switch_key(s, &target, level, self.special())
+        self.switch_key(s, &target, level, self.special(), NOISE_STD)
     }
 
     /// The key from `from` to `to`, both modulo all words, for those of `level` and the first `special` special words.
@@ -365,6 +379,7 @@ impl Context {
         to: &[f64],
         level: usize,
         special: usize,
+        noise_std: f64,
     ) -> Result<SwitchKey> {
         let (ring, n) = (self.ring(), self.params().degree());
         let (words, digits) = (self.words_of(level, special), self.digits(level));
@@ -376,7 +391,7 @@ impl Context {
         self.draw_masks(&mut key);
         for (j, own) in digits.into_iter().enumerate() {
             let mut noise = NoiseStream::new(&hidden, Domain::Evaluation, j as u32);
-            let noise = self.noise(&mut noise);
+            let noise = self.noise_of(&mut noise, noise_std);
             let span = j * limbs * n..(j + 1) * limbs * n;
             let bodies = key.bodies[span.clone()].par_chunks_mut(n);
             let masks = key.masks[span].par_chunks(n);

@@ -83,6 +83,7 @@ impl ArtifactSet {
             log2_q: 64.0,
             secret: Secret::Binary,
             noise_std: curve(n).variance(64).sqrt() * 64f64.exp2(),
+            targets: 1,
         })
     }
 }

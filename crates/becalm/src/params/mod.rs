@@ -301,9 +301,12 @@ impl TfheParams {
     /// A key of blocks of b bits stands as a sparse ternary one of no more entropy, log2(b + 1)/b bits a coefficient:
     /// there is less to guess in that, and it is shorter, than in the key itself. A big key that begins with a small one
     /// of blocks stands as if all of it were made of blocks. `docs/bootstrap/fast.md` has the reasons.
+    ///
+    /// One reduced basis serves the keys of all slots, which share a mask, and all N rotations of a big one.
     pub fn instances(&self) -> [Instance; 2] {
-        let instance = |n: usize, blocks: bool, log2_q: u32, variance: f64| Instance {
+        let instance = |n: usize, ring: usize, blocks: bool, log2_q: u32, variance: f64| Instance {
             n: n as u32,
+            targets: ring.saturating_mul(self.slots).min(u32::MAX as usize) as u32,
             log2_q: f64::from(log2_q),
             secret: match self.rotation {
                 Rotation::Block { size } if blocks => {
@@ -315,8 +318,14 @@ impl TfheParams {
         };
         let (small, big) = (self.lwe_dimension, self.big_dimension());
         [
-            instance(small, true, self.ks_modulus_log2, self.lwe_variance()),
-            instance(big, self.shared_key, Modulus::LOG2, self.glwe_variance()),
+            instance(small, 1, true, self.ks_modulus_log2, self.lwe_variance()),
+            instance(
+                big,
+                self.polynomial_size,
+                self.shared_key,
+                Modulus::LOG2,
+                self.glwe_variance(),
+            ),
         ]
     }
 
@@ -434,7 +443,7 @@ impl TfheParams {
     }
 
     /// Bits of security, estimated here and now: the least over both keys of usvp, bdd, dual and dual hybrid (and, for
-    /// keys of blocks, the hybrids with guessing) by the strict search. Some 30 ms; seconds for keys of blocks.
+    /// keys of blocks, the four attacks with guessing) by the strict search. Some 30 ms; seconds for keys of blocks.
     ///
     /// # Errors
     /// `bad_input` if a key is no LWE instance (noise of 0, say).

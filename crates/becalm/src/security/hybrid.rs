@@ -5,12 +5,15 @@
 //! Albrecht–Curtis–Wunderer 2019), or by nearest plane alone for √|S| guesses that meet in the middle
 //! (Howgrave-Graham 2007, Son–Cheon 2019). Gates: (BKZ-β + |S|^(1 or ½)·decode)·⌈ln 0.01/ln(1 − p)⌉ with p the
 //! probability that the secret is among the guesses and that decoding succeeds. ζ = 0 is the BDD attack.
+//!
+//! Where one basis serves several secrets ([`Instance::targets`](super::Instance): X^i·s for all i, in a ring), k of
+//! them are tried with it, k ≤ 1/p: there are k·|S| guesses then, of which one is right with probability k·p.
 use super::instance::Lwe;
 use super::prob::{GuessSet, Profile, guess_sets, repetitions};
 use super::reduction::{
     MAX_BLOCK, MAX_PROJECTION, MIN_BLOCK, bkz, log2_ball, log2_delta, log2_sum,
 };
-use super::search::{bounded_minimum, local_minimum};
+use super::search::{bounded_minimum, local_minimum, refine};
 use super::{CEILING_BITS, Candidate, Search, usvp};
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -35,6 +38,8 @@ struct Attempt {
     reduction: f64,
     decoding: f64,
     profile: Profile,
+    /// log2 of the number of secrets that the basis serves.
+    log2_targets: f64,
     /// log2 of the probability that the right guess is decoded; computed when needed.
     success: OnceCell<f64>,
 }
@@ -75,14 +80,25 @@ impl Attempt {
             reduction,
             decoding,
             profile,
+            log2_targets: lwe.log2_targets,
             success: OnceCell::new(),
         })
     }
 
-    /// log2 of the gates of one run with these guesses.
-    fn once(&self, guesses: GuessSet) -> f64 {
-        let share = if self.decoder == Decoder::MeetInTheMiddle { 0.5 } else { 1.0 };
-        log2_sum(self.reduction, self.decoding + share * guesses.log2_size)
+    /// log2 of the gates of one run with these guesses of 2^`log2_targets` secrets. However few the guesses, each
+    /// secret is decoded once.
+    fn once(&self, guesses: GuessSet, log2_targets: f64) -> f64 {
+        let guesses = log2_targets + guesses.log2_size;
+        let decoded = match self.decoder {
+            Decoder::MeetInTheMiddle => (0.5 * guesses).max(log2_targets),
+            Decoder::ClosestVector => guesses,
+        };
+        log2_sum(self.reduction, self.decoding + decoded)
+    }
+
+    /// log2 of the runs when one target suits with probability 2^`log2_hit`, all of them tried in each run.
+    fn runs(&self, log2_hit: f64) -> f64 {
+        repetitions((log2_hit + self.log2_targets).min(0.0))
     }
 
     fn log2_success(&self) -> f64 {
@@ -95,13 +111,16 @@ impl Attempt {
 
     /// Cost with these guesses; a lower bound where that passes `limit` already.
     fn price(&self, guesses: GuessSet, limit: f64) -> Candidate {
-        let once = self.once(guesses);
-        let mut bits = once + repetitions(guesses.log2_hit);
+        let mut bits = self.once(guesses, 0.0) + self.runs(guesses.log2_hit);
+        let mut targets = 0.0;
         if bits <= limit {
-            bits = once + repetitions(guesses.log2_hit + self.log2_success());
+            let hit = guesses.log2_hit + self.log2_success();
+            targets = self.log2_targets.min(-hit).max(0.0);
+            bits = self.once(guesses, targets) + repetitions(hit + targets);
         }
         let Self { beta, d, eta, zeta, .. } = *self;
-        Candidate { bits, beta, d, eta, zeta, weight: guesses.weight, ..Candidate::default() }
+        let (weight, targets) = (guesses.weight, targets.exp2().ceil() as u32);
+        Candidate { bits, beta, d, eta, zeta, weight, targets, ..Candidate::default() }
     }
 }
 
@@ -192,23 +211,8 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// The best of `best` and of 64 numbers of guesses at even distances, then around the best of these at ever
-    /// smaller distances.
-    fn scan_guesses(&self, mut best: Candidate) -> Candidate {
-        let n = self.lwe.n;
-        let mut step = n / 64 + 1;
-        for zeta in (0..n).step_by(step as usize) {
-            best = self.scan_blocks(zeta, best);
-        }
-        while step > 1 {
-            let centre = best.zeta;
-            let range = centre.saturating_sub(2 * step)..(centre + 2 * step + 1).min(n);
-            step = step.div_ceil(4);
-            for zeta in range.step_by(step as usize) {
-                best = self.scan_blocks(zeta, best);
-            }
-        }
-        best
+    fn scan_guesses(&self, best: Candidate) -> Candidate {
+        refine(self.lwe.n, best, |zeta, best| self.scan_blocks(zeta, best))
     }
 
     /// The best of `best` and all block sizes and guess sets with ζ guesses.
@@ -226,17 +230,16 @@ impl Scan<'_> {
                 break;
             };
             // Less reduction never makes decoding cheaper.
-            if attempt.decoding + repetitions(log2_ceiling) >= best.bits {
+            if attempt.decoding + attempt.runs(log2_ceiling) >= best.bits {
                 break;
             }
             // Smaller sets miss the secret too often for this reduction, greater ones take too long to decode.
             let spare = best.bits - attempt.reduction;
-            let from = sets.partition_point(|g| repetitions(g.log2_hit + log2_ceiling) > spare);
+            let from = sets.partition_point(|g| attempt.runs(g.log2_hit + log2_ceiling) > spare);
             let to = sets.partition_point(|g| attempt.decoding + share * g.log2_size < best.bits);
             for &guesses in sets.get(from..to).unwrap_or_default() {
-                if attempt.once(guesses) + repetitions(guesses.log2_hit + log2_ceiling)
-                    >= best.bits + MARGIN
-                {
+                let runs = attempt.runs(guesses.log2_hit + log2_ceiling);
+                if attempt.once(guesses, 0.0) + runs >= best.bits + MARGIN {
                     continue;
                 }
                 let found = attempt.price(guesses, f64::INFINITY);
@@ -345,6 +348,7 @@ mod tests {
             log2_q: 20.0,
             secret: Secret::Sparse { weight: 20 },
             noise_std: 50.0,
+            targets: 1,
         })
         .unwrap()
     }
@@ -388,6 +392,30 @@ mod tests {
                             "{decoder:?}: {found:?} beats {best:?}"
                         );
                     }
+                }
+            }
+        }
+    }
+
+    /// The number of targets that is chosen is the best there is.
+    #[test]
+    fn as_many_targets_are_tried_as_help() {
+        let lwe = Lwe { log2_targets: 10.0, ..toy() };
+        for decoder in [Decoder::ClosestVector, Decoder::MeetInTheMiddle] {
+            for (zeta, beta) in [(40, 60), (80, 60), (120, 50), (150, 41)] {
+                let attempt = Attempt::new(&lwe, decoder, beta, zeta, None).unwrap();
+                for guesses in guess_sets(lwe.n, lwe.weight, zeta, lwe.values).take(12) {
+                    let found = attempt.price(guesses, f64::INFINITY);
+                    let hit = guesses.log2_hit + attempt.log2_success();
+                    let with = |k: f64| attempt.once(guesses, k) + repetitions((hit + k).min(0.0));
+                    let least =
+                        (0..=1000).map(|k| with(0.01 * f64::from(k))).fold(f64::INFINITY, f64::min);
+                    // Where one run is enough, fewer targets than that may do.
+                    assert!(
+                        found.bits < least + 0.6,
+                        "{decoder:?} {zeta} {beta}: {found:?}, {least}"
+                    );
+                    assert!(found.bits >= least - 1e-9 || hit + 10.0 > 0.0);
                 }
             }
         }

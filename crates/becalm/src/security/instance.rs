@@ -53,6 +53,10 @@ pub struct Instance {
     pub secret: Secret,
     /// Standard deviation of the noise in units of 1 in Z_q (not of q): above 0, below q.
     pub noise_std: f64,
+    /// Secrets that one reduced basis serves, 1 ..= 2^20: 1 for plain LWE; N over Z[X]/(X^N + 1), where the samples
+    /// of s, times X^i, are samples of X^i·s with the same matrix; times the number of secrets that share a mask. Of
+    /// use to the attacks that guess: they gain when any one of these secrets suits the guess.
+    pub targets: u32,
 }
 
 /// A valid instance in normal form (the secret no wider than the noise), with what the attacks ask of it.
@@ -68,19 +72,25 @@ pub struct Lwe {
     pub weight: u32,
     /// Number of possible values of a non-zero coordinate.
     pub values: f64,
+    /// Number of coordinates that are 1, of a secret of fixed weight; the others of its weight are −1.
+    pub fixed_signs: Option<u32>,
     /// log2 of the factor that scales the secret up to the width of the noise (Bai–Galbraith 2014).
     pub log2_scale: f64,
+    /// log2 of the number of secrets that one reduced basis serves.
+    pub log2_targets: f64,
 }
 
 const MAX_DIMENSION: u32 = 1 << 20;
+const MAX_TARGETS: u32 = 1 << 20;
 
 impl Lwe {
     pub fn new(instance: &Instance) -> Result<Self> {
-        let Instance { n, log2_q, secret, noise_std } = *instance;
+        let Instance { n, log2_q, secret, noise_std, targets } = *instance;
         check((1..=MAX_DIMENSION).contains(&n), "1 <= n <= 2^20", n)?;
         check(log2_q.is_finite() && log2_q >= 1.0, "a finite log2_q >= 1", log2_q)?;
         check(noise_std.is_finite() && noise_std > 0.0, "a finite noise_std > 0", noise_std)?;
         let log2_noise = noise_std.log2();
+        check((1..=MAX_TARGETS).contains(&targets), "1 <= targets <= 2^20", targets)?;
         check(log2_noise < log2_q, "noise_std < q, in units of 1 in Z_q", noise_std)?;
         let (secret_std, density, values) = match secret {
             Secret::Binary => (0.5, 0.5, 1.0),
@@ -106,8 +116,24 @@ impl Lwe {
             format!("{secret:?} for n = {n}"),
         )?;
         let weight = (f64::from(n) * density).round_ties_even() as u32;
+        let fixed_signs = match secret {
+            Secret::Sparse { weight } if !wide => Some(weight / 2),
+            _ => None,
+        };
         let log2_scale = log2_noise - secret_std.log2();
-        Ok(Self { n, log2_q, log2_noise, secret_std, weight, values, log2_scale })
+        let log2_targets = f64::from(targets).log2();
+        let normal = Self {
+            n,
+            log2_q,
+            log2_noise,
+            secret_std,
+            weight,
+            values,
+            fixed_signs,
+            log2_scale,
+            log2_targets,
+        };
+        Ok(normal)
     }
 }
 

@@ -320,7 +320,7 @@ mod tests {
             (160, 16.0, Secret::Gaussian { std: 3.2 }, 3.2),
         ];
         for (n, log2_q, secret, noise_std) in cases {
-            let lwe = Lwe::new(&Instance { n, log2_q, secret, noise_std }).unwrap();
+            let lwe = Lwe::new(&Instance { n, log2_q, secret, noise_std, targets: 1 }).unwrap();
             let attack = DualHybrid::new(&lwe);
             let best = attack.strict();
             assert!(best.bits < attack.reference().bits);

@@ -10,6 +10,7 @@
 //! Source: formulas of Albrecht–Player–Scott 2015, Albrecht–Göpfert–Virdia–Wunderer 2017, Bai–Galbraith 2014,
 //! Howgrave-Graham 2007, Son–Cheon 2019, Guo–Johansson 2021, MATZOV 2022. Details: `docs/security.md`.
 mod dual;
+mod dual_hybrid;
 mod hybrid;
 mod instance;
 mod matzov;
@@ -21,6 +22,7 @@ mod usvp;
 pub use instance::{Instance, Secret};
 
 use crate::{Error, Result};
+use dual_hybrid::Solver;
 use instance::Lwe;
 use serde::Serialize;
 
@@ -41,6 +43,10 @@ pub enum Attack {
     Dual,
     /// Dual attack with enumeration and a discrete Fourier transform over part of the secret (MATZOV 2022).
     DualHybrid,
+    /// Dual attack, then trying every value of part of the secret (Espitau–Joux–Kharchenko 2020).
+    DualGuessHybrid,
+    /// Dual attack, then part of the secret by meet-in-the-middle (Cheon–Hhan–Hong–Son 2019).
+    DualMitmHybrid,
     /// Guessing part of the secret, then [`Attack::Bdd`] on the rest (Albrecht–Curtis–Wunderer 2019).
     BddHybrid,
     /// Guessing by meet-in-the-middle, then nearest plane (Howgrave-Graham 2007, Son–Cheon 2019).
@@ -49,11 +55,13 @@ pub enum Attack {
 
 impl Attack {
     /// Every attack.
-    pub const ALL: [Attack; 6] = [
+    pub const ALL: [Attack; 8] = [
         Attack::Usvp,
         Attack::Bdd,
         Attack::Dual,
         Attack::DualHybrid,
+        Attack::DualGuessHybrid,
+        Attack::DualMitmHybrid,
         Attack::BddHybrid,
         Attack::BddMitmHybrid,
     ];
@@ -70,14 +78,16 @@ impl Attack {
         }
     }
 
-    /// The name in reports and in the oracle table: `"usvp"`, `"bdd"`, `"dual"`, `"dual_hybrid"`, `"bdd_hybrid"`,
-    /// `"bdd_mitm_hybrid"`.
+    /// The name in reports and in the oracle table: `"usvp"`, `"bdd"`, `"dual"`, `"dual_hybrid"`,
+    /// `"dual_guess_hybrid"`, `"dual_mitm_hybrid"`, `"bdd_hybrid"`, `"bdd_mitm_hybrid"`.
     pub fn name(self) -> &'static str {
         match self {
             Attack::Usvp => "usvp",
             Attack::Bdd => "bdd",
             Attack::Dual => "dual",
             Attack::DualHybrid => "dual_hybrid",
+            Attack::DualGuessHybrid => "dual_guess_hybrid",
+            Attack::DualMitmHybrid => "dual_mitm_hybrid",
             Attack::BddHybrid => "bdd_hybrid",
             Attack::BddMitmHybrid => "bdd_mitm_hybrid",
         }
@@ -116,6 +126,8 @@ pub struct Estimate {
     pub t: Option<u32>,
     /// Modulus p of the Fourier transform.
     pub p: Option<u32>,
+    /// Secrets that are tried with one reduced basis, of [`Instance::targets`].
+    pub targets: Option<u32>,
 }
 
 /// The estimates of several attacks on one instance.
@@ -154,11 +166,13 @@ struct Candidate {
     weight: u32,
     t: u32,
     p: u32,
+    targets: u32,
 }
 
 impl Default for Candidate {
     fn default() -> Self {
-        Self { bits: f64::INFINITY, beta: 0, d: 0, eta: 0, zeta: 0, weight: 0, t: 0, p: 0 }
+        let bits = f64::INFINITY;
+        Self { bits, beta: 0, d: 0, eta: 0, zeta: 0, weight: 0, t: 0, p: 0, targets: 0 }
     }
 }
 
@@ -171,17 +185,19 @@ impl Candidate {
     fn report(self, attack: Attack) -> Estimate {
         let found = self.bits < CEILING_BITS;
         let shown = |value: u32, by: &[Attack]| (found && by.contains(&attack)).then_some(value);
-        use Attack::{Bdd, BddHybrid, BddMitmHybrid, DualHybrid};
+        use Attack::{Bdd, BddHybrid, BddMitmHybrid, DualGuessHybrid, DualHybrid, DualMitmHybrid};
+        let guessing = [DualGuessHybrid, DualMitmHybrid, BddHybrid, BddMitmHybrid];
         Estimate {
             attack,
             bits: self.bits.min(CEILING_BITS),
             beta: found.then_some(self.beta),
             d: found.then_some(self.d),
             eta: shown(self.eta, &[Bdd, BddHybrid, BddMitmHybrid]),
-            zeta: shown(self.zeta, &[DualHybrid, BddHybrid, BddMitmHybrid]),
-            weight: shown(self.weight, &[BddHybrid, BddMitmHybrid]),
+            zeta: shown(self.zeta, &guessing).or(shown(self.zeta, &[DualHybrid])),
+            weight: shown(self.weight, &guessing),
             t: shown(self.t, &[DualHybrid]),
             p: shown(self.p, &[DualHybrid]),
+            targets: shown(self.targets, &guessing),
         }
     }
 }
@@ -221,6 +237,8 @@ pub fn estimate(instance: &Instance, attacks: &[Attack], search: Search) -> Resu
         Attack::Bdd => hybrid::bdd(&lwe, search),
         Attack::Dual => dual::cost(&lwe, search),
         Attack::DualHybrid => matzov::cost(&lwe, search),
+        Attack::DualGuessHybrid => dual_hybrid::cost(&lwe, Solver::Exhaustive, search),
+        Attack::DualMitmHybrid => dual_hybrid::cost(&lwe, Solver::MeetInTheMiddle, search),
         Attack::BddHybrid => hybrid::cost(&lwe, hybrid::Decoder::ClosestVector, search),
         Attack::BddMitmHybrid => hybrid::cost(&lwe, hybrid::Decoder::MeetInTheMiddle, search),
     };

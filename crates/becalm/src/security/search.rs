@@ -92,6 +92,28 @@ pub fn early_abort(
     best
 }
 
+/// The best of `best` and of 64 numbers of guesses at even distances in 0..n, then around the best of these at ever
+/// smaller distances. `scan` is given a number of guesses and the best so far, and returns the better.
+pub fn refine(
+    n: u32,
+    mut best: Candidate,
+    mut scan: impl FnMut(u32, Candidate) -> Candidate,
+) -> Candidate {
+    let mut step = n / 64 + 1;
+    for zeta in (0..n).step_by(step as usize) {
+        best = scan(zeta, best);
+    }
+    while step > 1 {
+        let centre = best.zeta;
+        let range = centre.saturating_sub(2 * step)..(centre + 2 * step + 1).min(n);
+        step = step.div_ceil(4);
+        for zeta in range.step_by(step as usize) {
+            best = scan(zeta, best);
+        }
+    }
+    best
+}
+
 /// For a condition that fails up to some point of [`low`, `high`] and holds from there on, `high` included: a point
 /// where it fails and one where it holds, at most `width` apart. `low` twice over if it holds already.
 pub fn bisect(

@@ -92,7 +92,9 @@ mod tests {
     #[test]
     fn strict_is_the_minimum_over_all_blocks_and_dimensions() {
         for (n, log2_q, noise_std) in [(200, 20.0, 50.0), (256, 12.0, 3.2), (837, 64.0, 6.225e13)] {
-            let lwe = Lwe::new(&Instance { n, log2_q, secret: Secret::Binary, noise_std }).unwrap();
+            let lwe =
+                Lwe::new(&Instance { n, log2_q, secret: Secret::Binary, noise_std, targets: 1 })
+                    .unwrap();
             let all =
                 (MIN_BLOCK..500).flat_map(|b| ((n + 1).max(b + 1)..4 * n).map(move |d| (b, d)));
             let least =

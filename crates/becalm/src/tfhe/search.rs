@@ -184,7 +184,7 @@ fn least_log2_std(n: usize, secret: Secret, bits: f64, search: Search) -> Result
     while high - low > 0.002 {
         let middle = (low + high) / 2.0;
         let noise_std = (middle + LOG2_Q).exp2();
-        let instance = Instance { n: n as u32, log2_q: LOG2_Q, secret, noise_std };
+        let instance = Instance { n: n as u32, log2_q: LOG2_Q, secret, noise_std, targets: 1 };
         let found = estimate(&instance, Attack::for_secret(secret), search)?.bits();
         if found >= bits { high = middle } else { low = middle }
     }

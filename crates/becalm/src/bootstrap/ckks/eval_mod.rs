@@ -160,4 +160,16 @@ mod tests {
             assert!(-square.log2() > mean && -worst.log2() > least, "{name}");
         }
     }
+
+    /// In every set the approximation stays below what a step of EvalMod rounds, in the square mean.
+    #[test]
+    fn no_set_is_limited_by_its_cosine() {
+        for params in CkksParams::all() {
+            let Some(b) = params.bootstrap else { continue };
+            let sine = Sine::new(&b, &[0.0], 1.25 / 256.0);
+            let n = params.degree() as f64;
+            let rounded = n / 18f64.sqrt() / b.eval_mod_bits.exp2() * sine.slope;
+            assert!(sine.error * n.sqrt() < rounded, "{}: {:.2e}", params.name, sine.error);
+        }
+    }
 }

@@ -398,9 +398,10 @@ impl<'a> Pipeline<'a> {
         Added { fixed, bend, slots, power }
     }
 
-    /// The rounding of a message at level 0, where 1 is `scale`, in a slot of it: of the two switches and a rescale.
+    /// What a message at level 0, where 1 is `scale`, gets in a slot of it: the rounding of the two switches and a rescale, and
+    /// the noise of the key to the ephemeral secret.
     pub(super) fn rounded_below(&self, scale: f64) -> f64 {
-        2.0 * self.context.rounding(scale)
+        (2.0 * self.context.rounding(scale)).hypot(self.context.encapsulating(&self.b, scale))
     }
 
     /// The rounding of a few operations at the scale of the result.

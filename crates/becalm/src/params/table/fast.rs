@@ -5,35 +5,35 @@ use super::classic::{TFHE_1_1, TFHE_2_2, TOY_1_1, TOY_1_1_P};
 use super::{Row, tu};
 use crate::params::Rotation;
 
-const SOURCE: &str = "becalm: blocks of four; 130 bits by the strict search on a sparser key";
+const SOURCE: &str = "becalm: blocks of four; 128 bits by the strict search on a sparser key";
 const SECURITY: &str =
-    "becalm estimate --strict: all six attacks on a sparse key of the blocks' entropy";
+    "becalm estimate --strict: all attacks on a sparse key of the blocks' entropy";
 
 const FAST_2_2: Row = Row {
     name: "fast_2_2",
     lwe: (948, tu(13)),
-    glwe: (1, 2048, tu(18)),
+    glwe: (1, 2048, tu(19)),
     rotation: Rotation::Block { size: 4 },
     shared_key: true,
     pbs: (22, 1),
     ks: (5, 3),
     security_source: SECURITY,
-    security_bits: 130.1,
-    log2_pfail: -153.087,
+    security_bits: 128.3,
+    log2_pfail: -146.151,
     source: SOURCE,
     ..TFHE_2_2
 };
 const FAST_1_1: Row = Row {
     name: "fast_1_1",
-    lwe: (800, tu(17)),
-    glwe: (2, 1024, tu(18)),
+    lwe: (808, tu(17)),
+    glwe: (2, 1024, tu(19)),
     rotation: Rotation::Block { size: 4 },
     shared_key: true,
     pbs: (22, 1),
     ks: (3, 4),
     security_source: SECURITY,
-    security_bits: 131.4,
-    log2_pfail: -203.126,
+    security_bits: 128.8,
+    log2_pfail: -203.630,
     source: SOURCE,
     ..TFHE_1_1
 };

@@ -5,7 +5,7 @@
 //! prime, `_multi_bit_<g>` g key bits a step, `_2m64` a failure probability of 2^-64 instead of 2^-128. TUniform bounds of the small key are in units of
 //! 2^-`ks_modulus_log2`, those of the big key in units of 1/q.
 //!
-//! Security claims are the least of four attacks over both keys by the strict search of [`crate::security`], rounded
+//! Security claims are the least of four attacks (of all eight for keys of blocks) over both keys by the strict search of [`crate::security`], rounded
 //! down to a tenth of a bit; the usual search, which takes n samples for the dual hybrid, says 0.3 to 2 bits more.
 //! `tests/security_of_sets.rs` estimates each again.
 
