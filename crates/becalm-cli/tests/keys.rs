@@ -52,7 +52,9 @@ fn keys_whose_makers_are_killed_fit() {
         let mut makers: Vec<Child> = (0..8).map(|_| keygen(&folder)).collect();
         std::thread::sleep(Duration::from_millis(5 * round));
         makers.iter_mut().for_each(|m| m.kill().unwrap());
-        makers.iter_mut().for_each(|m| drop(m.wait().unwrap()));
+        for maker in &mut makers {
+            maker.wait().unwrap();
+        }
         let [secret, evaluation] = ids(&folder);
         assert!(
             secret.is_some() && (evaluation.is_none() || evaluation == secret),

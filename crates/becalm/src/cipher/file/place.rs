@@ -51,11 +51,14 @@ impl Write for Output<'_> {
     }
 }
 
+/// What writes the content of a file.
+type Writer<'a> = Box<dyn FnOnce(&mut Output) -> Result<()> + Send + 'a>;
+
 /// One of the files that [`replace_all`] puts in place together.
 pub struct Part<'a> {
     path: PathBuf,
     private: bool,
-    write: Box<dyn FnOnce(&mut Output) -> Result<()> + Send + 'a>,
+    write: Writer<'a>,
 }
 
 impl<'a> Part<'a> {
