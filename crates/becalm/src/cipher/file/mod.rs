@@ -10,6 +10,7 @@ mod disk;
 mod header;
 mod inspect;
 mod keys;
+mod limits;
 mod map;
 mod read;
 mod slot_keys;
@@ -19,9 +20,11 @@ pub(crate) use ciphertexts::Seeded;
 pub use disk::replace;
 #[cfg(feature = "cuda")]
 pub(crate) use disk::write_error;
-pub(crate) use disk::{read_file, read_header, require_limit};
+pub(crate) use disk::{read_file, read_header};
 pub(crate) use header::{Dtype, Header};
 pub use inspect::{Description, TensorShape, inspect};
+pub use limits::Limits;
+pub(crate) use limits::{payable, require_limit};
 pub(crate) use read::Reader;
 pub(crate) use write::{Data, Draft};
 
