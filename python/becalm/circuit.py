@@ -15,12 +15,11 @@ import inspect
 import operator
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from becalm import _html, _native, _public, _values
 from becalm.ciphertext import Ciphertext
-from becalm.errors import BadInput, IoError
+from becalm.errors import BadInput
 from becalm.keys import SecretKey
 from becalm.program import Program
 
@@ -123,21 +122,23 @@ def parse(text: str) -> Circuit:
     return Circuit(_native.Circuit.parse(text))
 
 
-def load(path: str | os.PathLike[str]) -> Circuit:
+def load(
+    path: str | os.PathLike[str], *, limit: int | None = None, seconds: int | None = None
+) -> Circuit:
     """A circuit from a file in Bristol Fashion or BLIF; in Verilog (`.v`, `.sv`) if Yosys is
     installed, or the package pyosys.
+
+    `limit` is the most bytes of memory that reading may take (1 GiB by default); a file of more
+    than a 64th is refused. `seconds` is the most processor time that Yosys may take (60 by
+    default). Raises `BadInput` with the path and the line, `BadFile` for a file that is too long,
+    empty or not text, `IoError` for one that cannot be read.
+
+    >>> becalm.circuit.load("adder8.txt", limit=1 << 20)
+    <becalm.Circuit in0[8] in1[8] -> out0[9], 8 AND, 29 XOR>
     """
-    path = Path(path)
-    if path.suffix in (".v", ".sv"):
-        return Circuit(_native.Circuit.verilog(path))
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        remedy = "give Bristol Fashion, BLIF or Verilog"
-        raise BadInput("circuit", "a text", str(path), remedy) from None
-    except OSError as why:
-        raise IoError("circuit", f"to read {path}", str(why), "check the path") from None
-    return parse(text)
+    file, most = _values.path("circuit", path), _values.limit("circuit", limit)
+    time = None if seconds is None else _values.count("circuit", "seconds", seconds)
+    return Circuit(_native.Circuit.load(file, most, time))
 
 
 class _Gates:

@@ -2,10 +2,12 @@
 //! `assemble | disassemble`, the processor's instructions as text and as what it runs.
 
 use crate::files::TrustArgs;
+use crate::number::{Number, both, hexadecimal, highest};
 use crate::report::{self, counted, facts, print};
 use anyhow::{Context, Result, bail};
 use becalm::backend::processor::{Machine, Report, Unit};
 use becalm::backend::{Backend, Evaluator, Processor, by_name};
+use becalm::cipher::file::Limits;
 use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::Program;
@@ -63,6 +65,29 @@ struct CircuitArgs {
     /// Report as JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// What reading a circuit may cost.
+#[derive(clap::Args)]
+struct LimitArgs {
+    /// Most bytes of memory for reading the file, 1 GiB unless told otherwise; a file of more than a 64th is refused.
+    #[arg(long)]
+    limit: Option<u64>,
+    /// Most seconds of processor time for Yosys, which reads Verilog.
+    #[arg(long)]
+    seconds: Option<u64>,
+}
+
+impl LimitArgs {
+    fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        Limits {
+            memory: self.limit.unwrap_or(usual.memory),
+            seconds: self.seconds.unwrap_or(usual.seconds),
+        }
+    }
 }
 
 impl CircuitArgs {
@@ -138,7 +163,7 @@ struct CompileArgs {
 struct RunArgs {
     #[command(flatten)]
     circuit: CircuitArgs,
-    /// The value of each input port in hexadecimal; bit 0 is the port's first wire.
+    /// The value of each input port: decimal (200), hexadecimal (0xc8) or binary (0b11001000); bit 0 is the port's first wire.
     #[arg(long, value_delimiter = ',', required = true)]
     inputs: Vec<String>,
     /// Which machine.
@@ -166,8 +191,10 @@ pub fn run(args: &Args) -> Result<()> {
             };
             if is_program(&a.circuit.circuit)? {
                 a.circuit.require_unused()?;
-                let program =
-                    Program::load(&a.circuit.circuit, TrustArgs::of(a.allow_insecure).trust())?;
+                let program = Program::load(
+                    &a.circuit.circuit,
+                    TrustArgs::of(a.allow_insecure, a.circuit.limits.limit).trust(),
+                )?;
                 return priced(&a.circuit, vec![], json!({}), &program, clocks(&program)?);
             }
             let (circuit, compiled) = compile(&a.circuit, a.backend.as_deref())?;
@@ -181,7 +208,7 @@ pub fn run(args: &Args) -> Result<()> {
                 let way = "`becalm circuit disassemble` prints it as text";
                 bail!("{} is a binary already; {way}", named());
             }
-            let code = assemble(&text(&a.text, "instructions as text")?).with_context(named)?;
+            let code = assemble(&Limits::default().read_text(&a.text)?).with_context(named)?;
             let binary = encode(&code).with_context(named)?;
             std::fs::write(&a.out, binary).with_context(|| a.out.display().to_string())
         }
@@ -191,7 +218,7 @@ pub fn run(args: &Args) -> Result<()> {
                 let way = "which begins with becalm01; `becalm circuit assemble` makes one of text";
                 bail!("{} is no binary of the processor, {way}", named());
             }
-            let bytes = std::fs::read(binary).with_context(named)?;
+            let bytes = Limits::default().read_bytes(binary)?;
             print(disassemble(&decode(&bytes).with_context(named)?).trim_end())
         }
     }
@@ -216,18 +243,14 @@ fn begins(path: &Path, count: u64) -> Result<Vec<u8>> {
     if path.is_dir() {
         bail!("{} is a folder; name a file in it", named());
     }
+    // To open a pipe is to wait for it.
+    if path.exists() && !path.is_file() {
+        bail!("{} is a pipe or a device; copy the data to a file first", named());
+    }
     let mut head = vec![];
     let file = std::fs::File::open(path).with_context(named)?;
     file.take(count).read_to_end(&mut head).with_context(named)?;
     Ok(head)
-}
-
-/// A file that must be text.
-fn text(path: &Path, what: &str) -> Result<String> {
-    begins(path, 1)?;
-    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
-    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    text.with_context(|| format!("{} is no text; give {what}", path.display()))
 }
 
 /// A file of becalm's begins with the length of its header in eight bytes, and `{`. A binary of the processor, which begins
@@ -242,23 +265,18 @@ fn is_program(path: &Path) -> Result<bool> {
     Ok(matches!(head[..], [.., 0, 0, b'{']))
 }
 
-fn read(path: &Path) -> Result<Circuit> {
+fn read(path: &Path, limits: Limits) -> Result<Circuit> {
     if is_program(path)? {
         bail!(
             "{} is a file of becalm's; `cost` takes programs, the others a circuit",
             path.display()
         );
     }
-    if path.extension().is_some_and(|e| e == "v" || e == "sv") {
-        return Ok(Circuit::from_verilog(path)?);
-    }
-    let text =
-        text(path, "a circuit in Bristol Fashion, BLIF or Verilog, or a program of becalm's")?;
-    Circuit::parse(&text).with_context(|| path.display().to_string())
+    Ok(Circuit::load(path, limits)?)
 }
 
 fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compiled)> {
-    let circuit = read(&args.circuit)?;
+    let circuit = read(&args.circuit, args.limits.limits())?;
     let processor = (backend == Some("processor")).then(Processor::default);
     let own = if processor.is_some() { "tfhe_2_2_p" } else { "tfhe_2_2" };
     let params = TfheParams::named(args.params.as_deref().unwrap_or(own))?;
@@ -380,39 +398,35 @@ fn priced(
     print(&facts(&lines))
 }
 
-/// The bits of the input ports, from hexadecimal.
+/// The bits of the input ports.
 fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
     if ports.len() != values.len() {
-        bail!("the circuit has {}, not {}", counted(ports.len(), "input"), values.len());
+        let wanted = counted(ports.len(), "input");
+        bail!("the circuit has {wanted}, and --inputs gives {}", values.len());
     }
     let mut bits = vec![];
     for (port, value) in ports.iter().zip(values) {
-        let digits = value.strip_prefix("0x").unwrap_or(value);
-        let all: Option<Vec<u32>> = digits.chars().rev().map(|c| c.to_digit(16)).collect();
-        let Some(all) = all.filter(|all| !all.is_empty()) else {
-            let (name, width) = (&port.name, counted(port.width(), "bit"));
+        let (name, width) = (&port.name, port.width());
+        let Some(number) = Number::parse(value) else {
             let got = if value.is_empty() { "nothing".into() } else { format!("`{value}`") };
             bail!(
-                "--inputs gives {got} for {name}, which is not hexadecimal; \
-                 give a number of {width}, such as 0 or 0x1"
+                "--inputs gives {got} for {name}, which has {}; wanted a decimal number such as 200, \
+                 a hexadecimal one such as 0xc8, or a binary one such as 0b11001000",
+                counted(width, "bit")
             );
         };
-        let mut these: Vec<u64> =
-            all.iter().flat_map(|d| (0..4).map(move |i| u64::from(d >> i & 1))).collect();
-        if these.iter().skip(port.width()).any(|b| *b == 1) {
-            bail!("{value} does not fit {} of {} bits", port.name, port.width());
+        match number.bits(width) {
+            Some(these) => bits.extend(these),
+            None => bail!(
+                "--inputs gives {value}, read as {}, for {name}, which has {}; wanted 0 to {}",
+                number.base(),
+                counted(width, "bit"),
+                highest(width)
+            ),
         }
-        these.resize(port.width(), 0);
-        bits.extend(these);
     }
     Ok(bits)
 }
-
-fn hexadecimal(bits: &[u64]) -> String {
-    let digits = bits.chunks(4).rev();
-    digits.map(|d| format!("{:x}", d.iter().rev().fold(0, |v, b| 2 * v + b))).collect()
-}
-
 fn evaluate(args: &RunArgs) -> Result<()> {
     args.processor.require(args.backend == "processor")?;
     // Whatever can be refused is, before the circuit is compiled and keys are made, which take long.
@@ -444,13 +458,13 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     let mut outputs = vec![];
     for port in circuit.outputs() {
         let (these, others) = rest.split_at(port.width());
-        outputs.push((port.name.clone(), hexadecimal(these)));
+        outputs.push((port.name.clone(), these));
         rest = others;
     }
     let wrong = got.iter().zip(&wanted).filter(|(a, b)| a != b).count();
     if args.circuit.json {
         let outputs: serde_json::Map<_, _> =
-            outputs.into_iter().map(|(name, value)| (name, json!(value))).collect();
+            outputs.into_iter().map(|(name, bits)| (name, json!(hexadecimal(bits)))).collect();
         let mut all = json!({
             "params": params.name, "outputs": outputs, "wrong_bits": wrong,
             "bootstraps": cost.bootstraps, "depth": cost.depth, "seconds": seconds,
@@ -461,7 +475,7 @@ fn evaluate(args: &RunArgs) -> Result<()> {
         report::json(&all)?;
     } else {
         let mut lines: Vec<(&str, String)> =
-            outputs.iter().map(|(name, value)| (&name[..], value.clone())).collect();
+            outputs.iter().map(|(name, bits)| (&name[..], both(bits))).collect();
         lines.push(("bootstraps", format!("{} in {seconds:.2} s", cost.bootstraps)));
         if let Some(clocks) = &clocks {
             lines.extend(machine(clocks).iter().map(|(name, value)| (*name, value.clone())));

@@ -3,7 +3,7 @@
 use crate::report::{self, counted, facts, megabytes};
 use anyhow::{Context, Result, bail};
 use becalm::backend::{self, Evaluator, by_name};
-use becalm::cipher::file::{self, Kind, Trust};
+use becalm::cipher::file::{self, Kind, Limits, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
 use becalm::params::TfheParams;
 use becalm::program::{Program, Reg};
@@ -18,15 +18,20 @@ pub struct TrustArgs {
     /// Accept toy and comparison sets below 128 bits.
     #[arg(long)]
     allow_insecure: bool,
+    /// Most bytes of memory for ciphertexts or a program, 1 GiB unless told otherwise; a program takes 64 for each byte of its
+    /// file.
+    #[arg(long)]
+    limit: Option<u64>,
 }
 
 impl TrustArgs {
-    pub fn of(allow_insecure: bool) -> Self {
-        TrustArgs { allow_insecure }
+    pub fn of(allow_insecure: bool, limit: Option<u64>) -> Self {
+        TrustArgs { allow_insecure, limit }
     }
 
     pub fn trust(&self) -> Trust {
-        if self.allow_insecure { Trust::insecure() } else { Trust::default() }
+        let usual = Trust::default();
+        Trust { allow_insecure: self.allow_insecure, limit: self.limit.unwrap_or(usual.limit) }
     }
 }
 
@@ -195,8 +200,7 @@ fn slot_keys<'a>(args: &'a KeygenArgs, secret: &SecretKey) -> Result<Vec<(&'a Pa
     let mut keys = vec![];
     for pair in args.slot_map.chunks_exact(2) {
         let (matrix, out) = (&pair[0], &pair[1]);
-        let text = std::fs::read_to_string(matrix)
-            .with_context(|| format!("cannot read {}", matrix.display()))?;
+        let text = Limits::default().read_text(matrix)?;
         let rows: Vec<Vec<i64>> = serde_json::from_str(&text)
             .with_context(|| format!("{}: not a list of rows of integers", matrix.display()))?;
         keys.push((out.as_path(), secret.slot_map_key(&rows)?));

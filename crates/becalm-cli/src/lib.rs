@@ -12,6 +12,7 @@ mod files;
 pub mod gpu;
 mod levelled;
 mod noise;
+mod number;
 mod paper;
 mod params;
 mod params_ckks;

@@ -474,11 +474,11 @@ fn circuits_run_are_priced_and_refused() {
     let write = |name: &str, text: &[u8]| std::fs::write(folder.0.join(name), text).unwrap();
     write("adder8.txt", include_bytes!("../../becalm/circuits/adder8.txt"));
     let toy = "--params toy_2_2_p --allow-insecure --backend processor --trace time.json";
-    let run = format!("circuit run adder8.txt --inputs c8,64 {toy} --json");
+    let run = format!("circuit run adder8.txt --inputs 200,0x64 {toy} --json");
     let said: serde_json::Value = serde_json::from_str(&folder.succeed(&run)).unwrap();
     assert_eq!(
         (said["outputs"]["out0"].as_str(), said["wrong_bits"].as_u64()),
-        (Some("12c"), Some(0))
+        (Some("0x12c"), Some(0))
     );
     let line = std::fs::read_to_string(folder.0.join("time.json")).unwrap();
     let line: Vec<serde_json::Value> = serde_json::from_str(&line).unwrap();
@@ -522,42 +522,65 @@ fn circuits_are_refused(folder: &Folder) {
     write("empty.s", b"# nothing\n");
     write("broken.txt", b"1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n");
     write("bytes.txt", b"\xff\xfe");
+    write("nothing.txt", b"");
+    write("nothing.v", b"");
+    write("unknown.v", b"module m(input a, output b);\nassign b = a ? 1'bz : a; endmodule\n");
+    write("large.txt", b"0 4194304\n1 4194304\n1 4194304\n");
     write("elf", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0");
     write("module.v", b"module m(input a, output b); assign b = ~a; endmodule\n");
     for (line, says) in [
-        ("run adder8.txt --inputs c8", "2 inputs, not 1"),
-        ("run adder8.txt --inputs c8,164", "does not fit in1 of 8 bits"),
-        ("run adder8.txt --inputs c8,xy", "not hexadecimal"),
-        ("run adder8.txt --inputs none,1", "`none` for in0, which is not hexadecimal"),
-        ("run adder8.txt --inputs c8,", "nothing for in1"),
+        ("run adder8.txt --inputs 200", "2 inputs, and --inputs gives 1"),
+        (
+            "run adder8.txt --inputs 200,300",
+            "300, read as a decimal number, for in1, which has 8 bits; wanted 0 to 255 (0xff)",
+        ),
+        ("run adder8.txt --inputs 200,0x164", "0x164, read as a hexadecimal number, for in1"),
+        ("run adder8.txt --inputs 200,0b100000000", "read as a binary number, for in1"),
+        ("run adder8.txt --inputs 200,100", "`c8` for in0, which has 8 bits; wanted a decimal"),
+        ("run adder8.txt --inputs none,1", "a hexadecimal one such as 0xc8"),
+        ("run adder8.txt --inputs 200,", "nothing for in1"),
         ("run adder8.txt --inputs ,64", "nothing for in0"),
         ("run adder8.txt --inputs 0x,64", "`0x` for in0"),
         ("run adder8.txt --inputs 0x0x8,64", "`0x0x8` for in0"),
-        ("run adder8.txt --inputs c8,64 --backend cpu --width 4", "--width is of the simulated"),
-        ("run adder8.txt --inputs c8,64 --backend cup", "cpu, cuda"),
+        ("run adder8.txt --inputs 200,100 --backend cpu --width 4", "--width is of the simulated"),
+        ("run adder8.txt --inputs 200,100 --backend cup", "cpu, cuda"),
         ("cost adder8.txt --width 4", "--width is of the simulated"),
         ("cost adder8.becalm --params tfhe_2_2", "leave --params out"),
         ("cost adder8.becalm --goal depth", "leave --goal out"),
         ("cost adder8.txt --goal 3", "4, the fewest"),
         ("cost adder8.txt --params tfhe_22", "did you mean `tfhe_2_2`"),
-        ("cost elf", "elf is no text; give a circuit in Bristol"),
-        ("run elf --inputs 1", "elf is no text; give a circuit in Bristol"),
+        ("cost elf", "wanted a text, got elf, which holds other bytes"),
+        ("run elf --inputs 1", "wanted a text, got elf"),
         ("cost .", ". is a folder"),
         ("assemble . -o x.bin", ". is a folder"),
         ("assemble adder8.bin -o x.bin", "a binary already; `becalm circuit disassemble`"),
-        ("assemble elf -o x.bin", "elf is no text; give instructions"),
+        ("assemble elf -o x.bin", "wanted a text, got elf"),
         ("disassemble adder8.s", "no binary of the processor"),
         ("disassemble .", ". is a folder"),
-        ("run adder8.becalm --inputs c8,64", "a file of becalm's"),
-        ("cost broken.txt", "in line 4"),
-        ("cost bytes.txt", "bytes.txt"),
+        ("run adder8.becalm --inputs 200,100", "a file of becalm's"),
+        ("cost broken.txt", "in line 4 of broken.txt"),
+        ("cost bytes.txt", "wanted a text, got bytes.txt"),
         ("cost none.txt", "none.txt"),
+        ("cost nothing.txt", "nothing.txt, empty"),
+        ("cost nothing.v", "nothing.v, empty"),
+        ("cost unknown.v", "bits that are 0 or 1 in line 2 of unknown.v, got `1'bz`"),
+        (
+            "cost large.txt",
+            "at most 16384 wires in a file as short as this, in line 1 of large.txt",
+        ),
+        ("cost adder8.txt --limit 6400", "at most 100 bytes in adder8.txt"),
+        ("cost adder8.txt --limit 6400", "`--limit` of the command"),
+        ("assemble nothing.txt -o x.bin", "nothing.txt, empty"),
+        ("assemble none.s -o x.bin", "none.s"),
+        ("disassemble none.bin", "none.bin"),
+        ("cost /dev/zero", "/dev/zero is a pipe or a device"),
+        ("disassemble nothing.txt", "nothing.txt is no binary of the processor"),
         ("cost adder8.txt --params tfhe_boolean", "tfhe_2_2"),
         ("cost adder8.txt --params tfhe_2_2 --backend processor", "suffix _p"),
         ("cost adder8.txt --backend processor --width 5", "2, 4, 8, 16 or 32"),
         ("cost adder8.txt --code nope.bin", "--backend processor"),
         ("cost adder8.bin", "is a binary of the processor"),
-        ("run adder8.bin --inputs c8,64", "is a binary of the processor"),
+        ("run adder8.bin --inputs 200,100", "is a binary of the processor"),
         (
             "assemble empty.s -o empty.bin",
             "`halt` at the end and nowhere else, got no instructions",

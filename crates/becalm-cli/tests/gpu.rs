@@ -372,7 +372,7 @@ fn the_command_says_what_it_lacks() {
             assert!(said.starts_with("becalm: ") && !said.contains("device=\"cpu\""), "{said}");
         }
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../becalm/circuits/adder8.txt");
-        let circuit = ["circuit", "run", file, "--inputs", "c8,64", "--backend", "cuda"];
+        let circuit = ["circuit", "run", file, "--inputs", "200,100", "--backend", "cuda"];
         let (status, said) = becalm(&circuit);
         assert!(status == Some(1) && said.contains("--backend cpu"), "{said}");
     }

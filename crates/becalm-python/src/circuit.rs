@@ -3,6 +3,7 @@
 use crate::call::{detached, guarded, raise};
 use crate::params::Params;
 use crate::program::Program;
+use becalm::cipher::file::Limits;
 use becalm::program::circuit::{self, Goal, Port};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -24,10 +25,20 @@ impl Circuit {
         detached(py, || circuit::Circuit::parse(text)).map(Circuit)
     }
 
-    /// Reads Verilog, through Yosys.
+    /// Reads a file within so many bytes of memory and, for Verilog, seconds of processor time.
     #[staticmethod]
-    fn verilog(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        detached(py, || circuit::Circuit::from_verilog(&path)).map(Circuit)
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        limit: Option<u64>,
+        seconds: Option<u64>,
+    ) -> PyResult<Self> {
+        let usual = Limits::default();
+        let limits = Limits {
+            memory: limit.unwrap_or(usual.memory),
+            seconds: seconds.unwrap_or(usual.seconds),
+        };
+        detached(py, || circuit::Circuit::load(&path, limits)).map(Circuit)
     }
 
     /// Names and widths of the inputs.

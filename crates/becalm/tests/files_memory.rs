@@ -5,7 +5,8 @@ mod harness;
 
 use becalm::cipher::file::Trust;
 use becalm::cipher::{EvaluationKey, Lwe, SecretKey};
-use becalm::program::Program;
+use becalm::program::circuit::Circuit;
+use becalm::program::{Program, isa};
 use harness::*;
 use serde_json::json;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -58,6 +59,7 @@ fn memory_follows_the_length_of_the_file() {
     bombs_of_keys(&key, trust);
     let amplified = programs(trust);
     eprintln!("a program takes {amplified:.1} times its file");
+    texts();
 }
 
 /// A set that implies gigabytes, claimed by a file of some KiB.
@@ -76,6 +78,51 @@ fn bombs_of_keys(key: &SecretKey, trust: Trust) {
     assert!(most(|| assert!(EvaluationKey::from_bytes(&bomb, trust).is_err())) < SPARE);
     let bomb = with_params(&key.to_bytes().unwrap(), grow);
     assert!(most(|| assert!(SecretKey::from_bytes(&bomb, trust).is_err())) < SPARE);
+}
+
+/// The densest things that circuits and instructions can say, each repeated to about a megabyte.
+fn texts() {
+    let each =
+        |count: usize, item: &dyn Fn(usize) -> String| -> String { (0..count).map(item).collect() };
+    let head = ".inputs a b\n.outputs o\n";
+    let (wide, many) = (100_000, 200_000);
+    let circuits = [
+        format!("{many} {}\n1 2\n1 1\n", many + 2)
+            + &each(many, &|i| format!("2 1 {} {} {} AND\n", i + 1, i, i + 2)),
+        format!("0 {many}\n1 {many}\n1 {many}\n{}", " ".repeat(many)),
+        format!("0 {wide}\n{wide}{0}\n{wide}{0}\n", " 1".repeat(wide)),
+        head.to_string() + &each(wide, &|i| format!(".names {i:x}\n")),
+        head.to_string() + &each(wide, &|i| format!(".names a {i:x}\n1 1\n")) + ".names o\n",
+        format!(".inputs{}\n.outputs o\n.names o\n", each(many, &|i| format!(" {i:x}"))),
+        format!(".inputs{0}\n.outputs{0}\n", each(wide, &|i| format!(" {i:x}"))),
+        format!("{head}.names{} o\n{} 1\n", " a".repeat(many), "1".repeat(many)),
+        format!("{head}.names a b o\n{}", "11 1\n".repeat(many)),
+    ];
+    for text in &circuits {
+        let most = most(|| Circuit::parse(text).map(drop));
+        let shown = &text[..40];
+        eprintln!(
+            "a circuit takes {:.1} times its text: {shown:?}",
+            most as f64 / text.len() as f64
+        );
+        assert!(most < 64 * text.len() + 4 * SPARE, "{most} for {}: {shown:?}", text.len());
+    }
+    let instructions = [
+        "halt\n".repeat(many),
+        "muladd r0 0x0 1*r0\n".repeat(wide),
+        format!("muladd r0 0x0{}", " 1*r0".repeat(many)),
+        format!("pbs r0 r0 0x0 0x0{}", " 0x0".repeat(many)),
+        "a ".repeat(many),
+    ];
+    for text in &instructions {
+        let most = most(|| isa::assemble(text).map(drop));
+        eprintln!("instructions take {:.1} times their text", most as f64 / text.len() as f64);
+        assert!(most < 64 * text.len() + SPARE, "{most} for {}", text.len());
+    }
+    let syncs: Vec<u8> =
+        [isa::MAGIC].iter().chain(&[6; 200_000]).flat_map(|w| w.to_le_bytes()).collect();
+    let most = most(|| isa::decode(&syncs).map(drop));
+    assert!(most < 64 * syncs.len() + SPARE, "{most} for {}", syncs.len());
 }
 
 /// The densest things that postcard can say, each repeated to about a megabyte; the most memory for a byte.

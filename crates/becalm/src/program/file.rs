@@ -3,16 +3,13 @@
 
 use super::{Op, Program, Reg, RegInfo};
 use crate::cipher::file::{
-    Data, Draft, Dtype, Header, Kind, Reader, Trust, bad, read_file, require_limit,
+    Data, Draft, Dtype, Header, Kind, Limits, Reader, Trust, bad, read_file, require_limit,
 };
 use crate::params::TfheParams;
 use crate::tfhe::Table;
 use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Most bytes of memory for a byte of the file: the densest instruction takes 42.
-const EXPANSION: u64 = 64;
 
 /// Registers, instructions, tables, inputs, outputs: as they stand in the file.
 type Parts = (Vec<RegInfo>, Vec<Op>, Vec<Table>, Vec<Reg>, Vec<Reg>);
@@ -43,7 +40,7 @@ impl Program {
     /// [`Error::Insecure`] for anything but a program that [`Program::save`] wrote, of at most
     /// `trust.limit`/64 bytes, or that the recorder refuses.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
-        require_limit(bytes.len() as u64, trust.limit / EXPANSION)?;
+        require_limit(bytes.len() as u64, Limits::from(trust).length())?;
         let file = Reader::open(bytes, Kind::Program)?;
         let params = claims(file.header(), trust)?;
         file.verify()?;
@@ -67,7 +64,7 @@ impl Program {
     /// As [`Program::from_bytes`], and [`Error::Io`].
     pub fn load(path: impl AsRef<Path>, trust: Trust) -> Result<Self> {
         let check = |header: &Header| claims(header, trust).map(drop);
-        let bytes = read_file(path.as_ref(), trust.limit / EXPANSION, check)?;
+        let bytes = read_file(path.as_ref(), Limits::from(trust).length(), check)?;
         Program::from_bytes(&bytes, trust)
     }
 

@@ -8,7 +8,8 @@ use becalm::apps::integer::Integers;
 use becalm::cipher::file::Trust;
 use becalm::cipher::{Encoding, EvaluationKey, Glwe, KeyId, KeyRole, Lwe, SecretKey};
 use becalm::params::TfheParams;
-use becalm::program::Program;
+use becalm::program::circuit::Circuit;
+use becalm::program::{Program, isa};
 use becalm::tfhe::Table;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -231,6 +232,36 @@ fn use_program(p: &Program) {
     }
     let again = Program::from_bytes(&p.to_bytes().unwrap(), Trust::insecure()).unwrap();
     assert!(again == *p);
+}
+
+/// Bytes that claim to be a circuit. True if they are one.
+pub fn fuzz_circuit(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let circuit = match Circuit::parse(text) {
+        Ok(circuit) => circuit,
+        Err(e) => {
+            assert!(e.kind() == "bad_input" && !e.detail().remedy.is_empty(), "{e}");
+            assert!(e.to_string().len() < 1000, "{e}");
+            return false;
+        }
+    };
+    let bits = circuit.inputs().iter().map(|p| p.width()).sum();
+    let wanted: usize = circuit.outputs().iter().map(|p| p.width()).sum();
+    assert_eq!(circuit.evaluate(&vec![0; bits]).unwrap().len(), wanted);
+    true
+}
+
+/// Bytes that claim to be instructions of the processor, as text or as a binary. True if they are.
+pub fn fuzz_isa(bytes: &[u8]) -> bool {
+    let text = std::str::from_utf8(bytes).ok();
+    let programs = [isa::decode(bytes).ok(), text.and_then(|text| isa::assemble(text).ok())];
+    for program in programs.iter().flatten() {
+        assert_eq!(isa::assemble(&isa::disassemble(program)).as_ref(), Ok(program));
+        if let Ok(binary) = isa::encode(program) {
+            assert_eq!(isa::decode(&binary).as_ref(), Ok(program));
+        }
+    }
+    programs.iter().any(Option::is_some)
 }
 
 /// A small generator (xorshift64*), so that every run tries the same.

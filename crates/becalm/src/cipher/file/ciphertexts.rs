@@ -7,7 +7,7 @@
 use super::header::{key_text, role_text, stored_range};
 use super::read::Reader;
 use super::write::{Data, Draft};
-use super::{Dtype, Header, Kind, Trust, bad, disk};
+use super::{Dtype, Header, Kind, Trust, bad, disk, require_limit};
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, Output};
 use crate::math::Modulus;
 use crate::math::random::PublicSeed;
@@ -70,7 +70,7 @@ impl Lwe {
     /// [`Error::WrongParams`](crate::Error::WrongParams) or [`Error::Insecure`](crate::Error::Insecure) for anything
     /// but a batch that [`Lwe::save`] or [`Lwe::save_seeded`] wrote, of at most `trust.limit` bytes.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
-        disk::require_limit(bytes.len() as u64, trust.limit)?;
+        require_limit(bytes.len() as u64, trust.limit)?;
         Lwe::read(&Reader::open(bytes, Kind::Lwe)?, trust)
     }
 
@@ -167,7 +167,7 @@ impl Lwe {
                 ("seed", Dtype::U8, &[SEED as u64]),
             ])?;
             // The only file that grows when it is read: by its masks.
-            disk::require_limit(rows.saturating_mul(8 * width), trust.limit)?;
+            require_limit(rows.saturating_mul(8 * width), trust.limit)?;
         } else {
             header.expect(&[("words", Dtype::U64, &[header.rows("words"), width])])?;
         }
@@ -210,7 +210,7 @@ impl Glwe {
     /// # Errors
     /// As [`Lwe::from_bytes`].
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
-        disk::require_limit(bytes.len() as u64, trust.limit)?;
+        require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::Glwe)?;
         let empty = glwe_claims(file.header(), trust)?;
         file.verify()?;

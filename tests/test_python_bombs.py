@@ -1,0 +1,150 @@
+"""Small Verilog texts that ask for much: each ends within the limits that the caller gives, with a
+typed error or a right circuit. The other formats are in crates/becalm/tests/bombs."""
+
+import importlib.util
+import os
+import resource
+import shutil
+import sys
+
+import pytest
+
+import becalm
+
+HAS_YOSYS = bool(shutil.which("yosys") or importlib.util.find_spec("pyosys"))
+pytestmark = pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
+
+# Yosys alone takes some 40 MB.
+LIMIT = 104 << 20
+SECONDS = 2
+M = "module m(input [7:0] a, output [7:0] y);\n%s\nendmodule\n"
+
+
+def doubling(levels):
+    """Modules of which each has two of the one before."""
+    first = "module m0(input a, output y); assign y = ~a; endmodule\n"
+    one = "module m%d(input a, output y); wire t; m%d p(a, t); m%d q(t, y); endmodule\n"
+    return first + "".join(one % (i, i - 1, i - 1) for i in range(1, levels))
+
+
+def macros(levels, body="a"):
+    """Macros of which each is the one before twice."""
+    lines = [f"`define A0 {body}"]
+    lines += [f"`define A{i} `A{i - 1} ^ `A{i - 1}" for i in range(1, levels)]
+    return "\n".join(lines) + "\n" + M % f"assign y = `A{levels - 1};"
+
+
+BOMBS = {
+    "a replication of 10^9": M % "assign y = {1000000000{a}};",
+    "replications within replications": M % "assign y = ^{1000{{1000{{1000{a}}}}}};",
+    "a replication of strings": M % 'localparam P = {100000000{"abcdefgh"}}; assign y = P ^ a;',
+    "a wire of 2^31 bits": M % "wire [2147483647:0] w; assign w = a; assign y = w;",
+    "an input of 10^8 bits": "module m(input [99999999:0] a, output y); assign y = ^a; endmodule\n",
+    "an output of 10^8 bits": "module m(input a, output [99999999:0] y); assign y = {100000000{a}};"
+    " endmodule\n",
+    "a matrix of wires": M % "wire [99999:0][99999:0] w; assign w = a; assign y = w;",
+    "a memory of 2^31 words": M % "reg [1023:0] w [0:2147483646]; assign y = w[a];",
+    "generate 10^9 times": M
+    % "genvar i; generate for (i = 0; i < 1000000000; i = i + 1) begin : g\n"
+    "wire w = a[0]; end endgenerate assign y = a;",
+    "generate for ever": M % "genvar i; generate for (i = 0; i < 1; i = i) begin : g\n"
+    "wire w = a[0]; end endgenerate assign y = a;",
+    "generate within generate": M % "genvar i, j; generate for (i = 0; i < 100000; i = i + 1)"
+    " begin : g\nfor (j = 0; j < 100000; j = j + 1) begin : h wire w = a[0]; end end endgenerate"
+    " assign y = a;",
+    "a loop of 10^9 rounds": M % "reg [7:0] t; integer i; always @* begin t = a;\n"
+    "for (i = 0; i < 1000000000; i = i + 1) t = t + a; end assign y = t;",
+    "a loop without end": M % "reg [7:0] t; integer i; always @* begin t = a;\n"
+    "for (i = 0; i < 1; i = i) t = t + a; end assign y = t;",
+    "repeat 10^9": M % "reg [7:0] t; always @* begin t = a; repeat (1000000000) t = t + a; end\n"
+    "assign y = t;",
+    "a constant function without end": M % "function integer f(input integer x); begin f = x;\n"
+    "while (1) f = f + 1; end endfunction localparam P = f(1); assign y = P;",
+    "a constant function of itself": M % "function automatic integer f(input integer x);\n"
+    "f = x < 2 ? x : f(x - 1) + f(x - 2); endfunction localparam P = f(45); assign y = P;",
+    "2^40 parts": doubling(41),
+    "a module of itself": "module m(input a, output y); m p(a, y); endmodule\n",
+    "a module of itself, growing": "module m #(parameter N = 1) (input a, output y);\n"
+    "m #(N + 1) p(a, y); endmodule\n",
+    "10^8 parts in one line": "module s(input a, output y); assign y = a; endmodule\n"
+    "module m(input [99999999:0] a, output [99999999:0] y); s p [99999999:0] (a, y); endmodule\n",
+    "2^30 macros": macros(31),
+    "a macro of itself": "`define A `A `A\n" + M % "assign y = `A;",
+    "a product of 3000 bits": "module m(input [2999:0] a, b, output [2999:0] y);"
+    " assign y = a * b; endmodule\n",
+    "a quotient of 2000 bits": "module m(input [1999:0] a, b, output [1999:0] y);"
+    " assign y = a / b; endmodule\n",
+    "a power": "module m(input [63:0] a, b, output [63:0] y); assign y = a ** b; endmodule\n",
+    "a constant power": M % "localparam P = 3 ** (2 ** 30); assign y = P ^ a;",
+    "a constant of 10^9 bits": M % "assign y = 1000000000'd1 ^ a;",
+    "a shift of 2^30": M % "assign y = (1073741824'd1 << 1073741823) >> a;",
+    "a range of 2^31 bits": M % "wire [a:0] w; assign y = w[2147483647:0];",
+    "brackets within brackets": M % ("assign y = " + "(" * 2500 + "a" + ")" * 2500 + ";"),
+    "signs before signs": M % ("assign y = " + "~" * 5000 + "a;"),
+    "choices within choices": M % ("assign y = " + "a[0] ? a : " * 450 + "a;"),
+    "blocks within blocks": M
+    % ("reg [7:0] t; always @* " + "begin " * 600 + "t = a; " + "end " * 600 + "assign y = t;"),
+    "a sum of 900": M % ("assign y = " + "a * a + " * 600 + "a;"),
+    "much to display": M % "integer i; initial for (i = 0; i < 100000000; i = i + 1)\n"
+    '$display("%s", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"); assign y = a;',
+    "a file without end": '`include "/dev/zero"\n' + M % "assign y = a;",
+    "data without end": M % 'reg [7:0] r [0:255]; initial $readmemh("/dev/zero", r);'
+    " assign y = r[a];",
+    "a C function": 'import "DPI-C" function integer getpid();\n'
+    + M % "localparam integer P = getpid(); assign y = a ^ P;",
+}
+
+
+@pytest.fixture
+def yosys(monkeypatch):
+    """The interpreter of these tests is the one that has pyosys."""
+    monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_ends_soon_and_small(tmp_path, yosys, name):
+    file = tmp_path / "bomb.sv"
+    file.write_text(BOMBS[name])
+    assert file.stat().st_size < 6000
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        circuit = becalm.circuit.load(file, limit=LIMIT, seconds=SECONDS)
+    except becalm.BadInput as refused:
+        assert str(file) in str(refused) and len(str(refused)) < 1500
+    else:
+        assert circuit.inputs
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    time = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    # Yosys and the abc that it starts have the time each, and the kernel looks every second.
+    assert time < 2 * (SECONDS + 1)
+    assert after.ru_maxrss << 10 < LIMIT + (48 << 20)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - own < 64 << 10
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (M % "assign y = a[0] ? 8'bz : a;", "0 or 1 in line 2 of "),
+        (M % "assign y = a[0] ? 8'hxx : a;", "0 or 1 in line 2 of "),
+        (M % "assign y = ;", r"mine\.sv:2"),
+        (M % "assign y[6:0] = a;", r"\\y.* no driver"),
+        (M % "assign y = a;\nassign y = ~a;", "conflicting drivers"),
+        (M % "assign y = y + a;", "no loop"),
+        ('`include "other.v"\n' + M % "assign y = a;", "no other file in line 1 of "),
+    ],
+)
+def test_what_yosys_would_take_is_refused_with_the_file(tmp_path, yosys, text, says):
+    file = tmp_path / "mine.sv"
+    file.write_text(text)
+    with pytest.raises(becalm.BadInput, match=says) as refused:
+        becalm.circuit.load(file)
+    assert str(file) in str(refused.value) and "input.sv" not in str(refused.value)
+
+
+def test_patterns_are_no_unknown_bits(tmp_path, yosys):
+    file = tmp_path / "casez.v"
+    text = "reg [7:0] t; always @* casez (a) 8'b1???????: t = 1; 8'bzz1z_zzzz: t = 2;\n"
+    file.write_text(M % (text + "default: t = 3; endcase assign y = t;"))
+    circuit = becalm.circuit.load(file)
+    assert [circuit(a) for a in (128, 255, 32, 63, 31, 64)] == [1, 1, 2, 2, 3, 3]
