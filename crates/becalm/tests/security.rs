@@ -329,7 +329,7 @@ fn rotations_are_targets_of_the_same_matrix() {
     };
     let a: Vec<i64> = (0..N).map(|_| draw(1000) as i64 - 500).collect();
     let (mut any, mut one) = (0, 0);
-    for _ in 0..4000 {
+    for round in 0..4000 {
         let mut s = vec![0; N];
         while s.iter().filter(|x| **x != 0).count() < 8 {
             s[draw(N as u64) as usize] = 1 - 2 * draw(2) as i64;
@@ -338,11 +338,11 @@ fn rotations_are_targets_of_the_same_matrix() {
         let suits = |s: &Vec<i64>| s[..48].iter().filter(|x| **x != 0).count() <= 2;
         any += usize::from(turned.iter().any(suits));
         one += turned.iter().filter(|s| suits(s)).count();
-        if any + one == 0 {
-            assert_eq!(rotate(&times(&a, &s), 5), times(&a, &turned[5]));
+        if round < 3 {
+            let b = times(&a, &s);
+            assert!((0..N).all(|i| rotate(&b, i) == times(&a, &turned[i])));
         }
     }
-    assert_eq!(rotate(&times(&a, &a), 9), times(&a, &rotate(&a, 9)));
     println!("{any} of 4000 secrets have a rotation that suits, {one} rotations do");
     // Never more secrets than rotations, which is what is counted; and not far fewer.
     assert!(any <= one && 10 * any >= one && any > 0);
