@@ -628,7 +628,8 @@ fn synthetic(draw: &mut Draw, count: usize, shift: f64) -> Vec<f64> {
     (0..count)
         .map(|_| {
             let sum: f64 = (0..12).map(|_| (draw.word() >> 11) as f64 * 2f64.powi(-53)).sum();
-            let far = if draw.word().is_multiple_of(50) { (draw.word() % 100_000) as f64 } else { 0.0 };
+            let far =
+                if draw.word().is_multiple_of(50) { (draw.word() % 100_000) as f64 } else { 0.0 };
             176_000.0 + 1_000.0 * (sum - 6.0) + far + shift
         })
         .collect()

@@ -80,7 +80,7 @@ pub const BLIF: &[Bomb] = &[
     }),
     ("all products of eight inputs", || {
         let names = words(8, |i| format!("i{i}"));
-        let odd = (0..256usize).filter(|x| (x.count_ones() ^ (*x as u32 * 37 >> 3)) & 1 == 1);
+        let odd = (0..256usize).filter(|x| (x.count_ones() ^ ((*x as u32 * 37) >> 3)) & 1 == 1);
         let rows: String = odd.map(|x| format!("{x:08b} 1\n")).collect();
         format!(".inputs {names}\n.outputs o\n.names {names} o\n{rows}").into()
     }),
