@@ -184,9 +184,11 @@ fn tiles_are_those_of_the_whole_transform() {
     for slots in [1, 32, n / 16] {
         let m = message(slots, 0.6);
         let (count, special) = (7, context.special());
+        // At a scale of 2^50 the rounding errors of the two FFTs reach a coefficient now and then, on some processors.
+        let scale = 2f64.powi(30);
         let [whole, kept] = [
-            context.plain(&m, 2f64.powi(50), count, special),
-            context.plain_tiled(&m, 2f64.powi(50), count, special),
+            context.plain(&m, scale, count, special),
+            context.plain_tiled(&m, scale, count, special),
         ];
         assert_eq!(whole.len(), 8 * kept.len());
         for (i, (whole, kept)) in whole.chunks(n).zip(kept.chunks(n / 8)).enumerate() {
