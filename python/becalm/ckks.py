@@ -46,7 +46,7 @@ from becalm._plan import (
 )
 from becalm._progress import Progress
 from becalm._vectors import Account, Ciphertext, Plaintext, at_level, owned, require, vector
-from becalm.errors import BadFile, BadInput, OutOfMemory, Unsupported, WrongKey
+from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey
 
 __all__ = [
     "Account",

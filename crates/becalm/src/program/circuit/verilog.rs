@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str, path: &Path, limits: Limits) -> Result<Circuit> 
     folder.write("input.sv", text.as_bytes())?;
     folder.write("script.ys", SCRIPT.as_bytes())?;
     let (binary, status) = yosys(&folder, limits)?;
-    let said = folder.tail(SAID)?.replace("input.sv", &path.display().to_string());
+    let said = folder.tail(SAID)?;
     let blif = match limits.read_text(folder.0.join("output.blif")) {
         Ok(blif) if status.success() => blif,
         _ => return Err(why(&binary, status, &said, path, limits)),
@@ -78,8 +78,11 @@ pub(super) fn parse(text: &str, path: &Path, limits: Limits) -> Result<Circuit> 
     })
 }
 
+/// A refusal in which the copy that Yosys reads has the name of the user's file.
 fn refused(wanted: &str, got: impl Into<String>, path: &Path, remedy: &str) -> Error {
-    Error::bad_input("circuit", format!("{wanted} in {}", path.display()), got, remedy)
+    let (got, named): (String, String) = (got.into(), path.display().to_string());
+    let got = got.replace("input.sv", &named);
+    Error::bad_input("circuit", format!("{wanted} in {named}"), got, remedy)
 }
 
 /// No more of a line than a person would read.
