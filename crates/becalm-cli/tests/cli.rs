@@ -525,11 +525,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("run adder8.txt --inputs 200,0x164", "0x164, read as a hexadecimal number, for in1"),
     ("run adder8.txt --inputs 200,0b100000000", "read as a binary number, for in1"),
-<<<<<<< HEAD
-    ("run adder8.txt --inputs 200,100", "`c8` for in0, which has 8 bits; wanted a decimal"),
-=======
     ("run adder8.txt --inputs c8,64", "`c8` for in0, which has 8 bits; wanted a decimal"),
->>>>>>> w-bombs
     ("run adder8.txt --inputs none,1", "a hexadecimal one such as 0xc8"),
     ("run adder8.txt --inputs 200,", "nothing for in1"),
     ("run adder8.txt --inputs ,64", "nothing for in0"),
