@@ -9,6 +9,7 @@ mod array;
 mod compare;
 mod count;
 mod divide;
+mod element;
 mod expression;
 mod file;
 mod multiply;

@@ -1,108 +1,252 @@
-//! Lookup in tables by an encrypted index: one flag for each place that an index digit pair can name, and sums of what the
-//! flags let through.
+//! A clear table at an encrypted index: each digit of the result, or two of them, by the cheapest of three ways.
+//!
+//! - Of two digits of the index or fewer: one bootstrap.
+//! - The index is split in two halves, rows and columns. Where the rows are of few kinds, and the columns too, one bootstrap
+//!   gives the kind of each, and a third the result: popcounts, sums, what only compares.
+//! - One bootstrap of a constant polynomial gives a flag e_r ∈ {0, ½} of the torus for each row T_r, exactly one of them ½. A
+//!   table that is odd under half a turn gives ±(T_r − T_0) of the column plus that flag, and
+//!   Σ_{r≠0} ±(T_r − T_0) + Σ_{r≠0} (T_r − T_0) + 2·T_0 = 2·T,
+//!   where all but the first sum is a function of the column. Entries are in half units, so that 2·T is T. Equal rows are one,
+//!   and 16 rows of 16 values take 17 bootstraps for two digits, and one for each to part them.
 
 use super::arithmetic::pack;
-use super::{Type, Word};
-use crate::apps::circuit::{Circuit, Sum};
+use super::element::{MAX_ENTRIES, require_unsigned};
+use super::{Clear, Type, Word};
+use crate::apps::circuit::{Circuit, Entry, ROOM, Sum, xor};
 use crate::{Error, Result};
 
-/// Most entries of a table.
-const MAX_ENTRIES: usize = 256;
+/// An index, cut into a row and a column of at most two digits each.
+#[derive(Clone)]
+struct Split {
+    row: Vec<usize>,
+    column: Vec<usize>,
+}
 
-impl Circuit {
-    /// Flags 0 or `weight`, one for each value below `count`: 1 where the index has it.
-    fn one_hot(&mut self, index: &Word, count: usize, weight: i64) -> Result<Vec<Sum>> {
-        let low = pack(&index.digit(1), &index.digit(0));
-        // A longer index names places past the end, which no flag stands for.
-        if count <= 16 && index.digits.len() <= 2 {
-            let flag = |i| self.map(&low, |v| weight * i64::from(v == i));
-            return (0..count as i64).map(flag).collect();
-        }
-        let high = pack(&index.digit(3), &index.digit(2));
-        let mut flags = vec![];
-        for i in 0..count as i64 {
-            let (l, h) = (
-                self.map(&low, |v| i64::from(v == i % 16))?,
-                self.map(&high, |v| i64::from(v == i / 16))?,
-            );
-            flags.push(self.map(&(&l + &h), |v| weight * i64::from(v == 2))?);
-        }
-        Ok(flags)
-    }
+/// A split, and how a function is looked up with it.
+struct Chosen {
+    /// Bootstraps before the digits are parted.
+    cost: usize,
+    split: Split,
+    way: Way,
+}
 
-    /// The element of `array` at an encrypted index; 0 past its end. At most 256 elements, an index of at most 8 bits.
-    ///
-    /// # Errors
-    /// [`Error::BadInput`] for an empty or longer array, a longer or signed index, or elements of different types.
-    pub fn index(&mut self, array: &[Word], index: &Word) -> Result<Word> {
-        let Some(first) = array.first() else {
-            return Err(Error::bad_input("index", "at least one element", "none", "pass an array"));
-        };
-        array.iter().try_for_each(|w| first.require_like(w, "index"))?;
-        require_unsigned(index)?;
-        if array.len() > MAX_ENTRIES || index.ty.bits() > 8 {
-            return Err(Error::bad_input(
-                "index",
-                format!("at most {MAX_ENTRIES} elements and an index of at most 8 bits"),
-                format!("{} and {}", array.len(), index.ty),
-                "cast the index, or select between halves",
-            ));
-        }
-        let flags = self.one_hot(index, array.len(), 4)?;
-        let mut digits = vec![];
-        for k in 0..first.digits.len() {
-            let mut terms = vec![];
-            for (flag, word) in flags.iter().zip(array) {
-                let gated = flag + &word.digits[k];
-                terms.push(self.map(&gated, |v| (v - 4).max(0))?);
-            }
-            digits.push(self.only(terms, first.ty.mask(k))?);
-        }
-        Ok(Word { ty: first.ty, digits })
-    }
+enum Way {
+    /// Kinds of rows and of columns, and the factor of the former: their sum names the value.
+    Kinds { rows: Vec<i64>, columns: Vec<i64>, factor: i64, values: Vec<i64> },
+    /// Rows that differ, by the kind of each.
+    Rows { kinds: Vec<usize>, rows: Vec<Vec<i64>> },
+}
 
-    /// The sum of values of which at most one is not 0, from a bootstrap.
-    fn only(&mut self, mut terms: Vec<Sum>, mask: i64) -> Result<Sum> {
-        loop {
-            let mut fewer = vec![];
-            for group in terms.chunks(25) {
-                fewer.push(self.map(&Sum::of(group).within(0, mask), |v| v)?);
-            }
-            match &fewer[..] {
-                [one] => return Ok(one.clone()),
-                _ => terms = fewer,
-            }
-        }
-    }
-
-    /// The entry of a clear table at an encrypted value of at most 8 bits; 0 past its end. Up to 16 entries one bootstrap for
-    /// each digit of the result.
-    ///
-    /// # Errors
-    /// As [`Circuit::index`].
-    pub fn table(&mut self, x: &Word, ty: Type, entries: &[super::Clear]) -> Result<Word> {
-        let words = entries.iter().map(|e| Word::clear(ty, *e)).collect::<Result<Vec<_>>>()?;
-        require_unsigned(x)?;
-        if words.len() > 16 || x.ty.bits() > 4 {
-            return self.index(&words, x);
-        }
-        let packed = pack(&x.digit(1), &x.digit(0));
-        let entry = |k: usize, v: i64| {
-            let word = words.get(v as usize);
-            word.and_then(|w| w.digits[k].constant()).unwrap_or(0)
-        };
-        let digit = |k| self.map(&packed, |v| entry(k, v));
-        Ok(Word { ty, digits: (0..ty.digits()).map(digit).collect::<Result<_>>()? })
+impl Split {
+    /// All cuts of so many digits.
+    fn all(digits: usize) -> Vec<Split> {
+        let halves = (1usize..1 << digits).map(|set| {
+            let (row, column) = (0..digits).partition(|d| set >> d & 1 == 1);
+            Split { row, column }
+        });
+        halves.filter(|s| s.row.len() <= 2 && s.column.len() <= 2).collect()
     }
 }
 
-/// Refuses an index that could be negative, which is no place.
-fn require_unsigned(index: &Word) -> Result<()> {
-    match index.ty.signed() {
-        true => {
-            let got = index.ty.to_string();
-            Err(Error::bad_input("index", "an unsigned index", got, "cast it to uintN"))
-        }
-        false => Ok(()),
+/// The values that some digits take together, and the part of the index that they stand for.
+fn places(x: Type, digits: &[usize]) -> Vec<usize> {
+    let mut all = vec![0];
+    for digit in digits.iter().rev() {
+        let below = all.clone();
+        // One after another, the first digit the least significant.
+        all = below
+            .iter()
+            .flat_map(|high| (0..=x.mask(*digit) as usize).map(move |v| high + (v << (2 * digit))))
+            .collect();
     }
+    all
+}
+
+/// Numbers for equal items in the order in which they come, and the items.
+fn kinds<T: PartialEq + Clone>(items: &[T]) -> (Vec<usize>, Vec<T>) {
+    let mut found: Vec<T> = vec![];
+    let number = |item: &T| {
+        found.iter().position(|f| f == item).unwrap_or_else(|| {
+            found.push(item.clone());
+            found.len() - 1
+        })
+    };
+    (items.iter().map(number).collect(), found)
+}
+
+impl Chosen {
+    /// The cheaper way with a split.
+    fn of(x: Type, split: Split, f: &dyn Fn(usize) -> i64) -> Chosen {
+        let (high, low) = (places(x, &split.row), places(x, &split.column));
+        let row = |h: &usize| low.iter().map(|l| f(h + l)).collect::<Vec<i64>>();
+        let column = |l: &usize| high.iter().map(|h| f(h + l)).collect::<Vec<i64>>();
+        let (of_row, rows) = kinds(&high.iter().map(row).collect::<Vec<_>>());
+        let turned: Vec<_> = low.iter().map(column).collect();
+        let (of_column, columns) = kinds(&turned);
+        let (most, wide) = (rows.len() as i64, columns.len() as i64);
+        let sum = |factor: i64| {
+            let mut known = [None; ROOM as usize];
+            for (r, c) in (0..most).flat_map(|r| (0..wide).map(move |c| (r, c))) {
+                // The first row of a kind of columns is that of all of them.
+                let value = columns[c as usize][of_row.iter().position(|k| *k as i64 == r)?];
+                let at = known.get_mut((factor * r + c) as usize)?;
+                if *at.get_or_insert(value) != value {
+                    return None;
+                }
+            }
+            Some((factor, known.map(|value| value.unwrap_or(0)).to_vec()))
+        };
+        match (1..=ROOM).find_map(sum) {
+            Some((factor, values)) => {
+                let numbers = |of: Vec<usize>| of.into_iter().map(|k| k as i64).collect();
+                let (rows, columns) = (numbers(of_row), numbers(of_column));
+                Chosen { cost: 2, split, way: Way::Kinds { rows, columns, factor, values } }
+            }
+            None => Chosen { cost: rows.len(), split, way: Way::Rows { kinds: of_row, rows } },
+        }
+    }
+}
+
+impl Circuit {
+    /// The entry of a clear table at an encrypted value of at most 8 bits; 0 past its end. Up to 16 entries one bootstrap for
+    /// each digit of the result; up to 256 at most 17 for two digits, one for each to part them, and two for all.
+    ///
+    /// # Errors
+    /// As [`Circuit::index`].
+    pub fn table(&mut self, x: &Word, ty: Type, entries: &[Clear]) -> Result<Word> {
+        let words = entries.iter().map(|e| Word::clear(ty, *e)).collect::<Result<Vec<_>>>()?;
+        require_unsigned(x)?;
+        if words.is_empty() {
+            return Err(Error::bad_input("table", "at least one entry", "none", "pass a table"));
+        }
+        if words.len() > MAX_ENTRIES || x.ty.bits() > 8 {
+            return Err(Error::bad_input(
+                "table",
+                format!("at most {MAX_ENTRIES} entries and an index of at most 8 bits"),
+                format!("{} and {}", words.len(), x.ty),
+                "cast the index, or select between halves",
+            ));
+        }
+        let entry = |at: usize, k: usize| {
+            let digit = words.get(at).and_then(|w| w.digits[k].constant());
+            digit.unwrap_or(0)
+        };
+        let mut digits = vec![];
+        while digits.len() < ty.digits() {
+            let k = digits.len();
+            let one = |at: usize| entry(at, k);
+            let next = |at: usize| if k + 1 < ty.digits() { entry(at, k + 1) } else { 0 };
+            if let Some(direct) = self.direct(x, &one)? {
+                digits.push(direct);
+                continue;
+            }
+            let alone = cheapest(x.ty, &one);
+            // The next digit with it, if that has not a cheaper way of its own.
+            if support(x.ty, &next).len() > 2 {
+                let pair = cheapest(x.ty, &|at| one(at) + 4 * next(at));
+                if pair.cost < alone.cost + cheapest(x.ty, &next).cost {
+                    digits.extend(self.chosen(x, pair, &[&|v| v & 3, &|v| v >> 2])?);
+                    continue;
+                }
+            }
+            digits.extend(self.chosen(x, alone, &[&|v| v])?);
+        }
+        Ok(Word { ty, digits })
+    }
+
+    /// A function of two digits of the index or fewer.
+    fn direct(&mut self, x: &Word, f: &dyn Fn(usize) -> i64) -> Result<Option<Sum>> {
+        let value = |d: &[usize], v: i64| {
+            let digit = |(i, d): (usize, &usize)| (v as usize >> (2 * i) & 3) << (2 * d);
+            f(d.iter().enumerate().map(digit).sum())
+        };
+        let used = support(x.ty, f);
+        Ok(match used[..] {
+            [] => Some(Sum::clear(f(0))),
+            [a] => Some(self.map(&x.digits[a], |v| value(&used, v))?),
+            [a, b] => {
+                let both = pack(&x.digits[b], &x.digits[a]);
+                Some(self.map(&both, |v| value(&used, v))?)
+            }
+            _ => None,
+        })
+    }
+
+    /// The parts of a value that is looked up in a chosen way.
+    fn chosen(&mut self, x: &Word, chosen: Chosen, digits: &[Entry]) -> Result<Vec<Sum>> {
+        let Chosen { split, way, .. } = chosen;
+        let packed = |digits: &[usize]| match digits {
+            [a, b] => pack(&x.digits[*b], &x.digits[*a]),
+            _ => x.digits[digits[0]].clone(),
+        };
+        let (row, column) = (packed(&split.row), packed(&split.column));
+        match way {
+            Way::Kinds { rows, columns, factor, values } => {
+                let at = |list: &[i64], v: i64| list.get(v as usize).copied().unwrap_or(0);
+                let row = self.map(&row, |v| factor * at(&rows, v))?;
+                let column = self.map(&column, |v| at(&columns, v))?;
+                let sum = &row + &column;
+                let value = |v: i64| at(&values, v);
+                let part = |d: &Entry| -> Vec<i64> { (0..ROOM).map(|v| d(value(v))).collect() };
+                let tables: Vec<Vec<i64>> = digits.iter().map(part).collect();
+                let functions: Vec<_> = tables.iter().map(|t| move |v: i64| at(t, v)).collect();
+                let parts: Vec<Entry> = functions.iter().map(|f| f as Entry).collect();
+                self.lookup(&sum, &parts)
+            }
+            Way::Rows { kinds, rows } => {
+                let value = self.rows(&row, &column, &kinds, &rows)?;
+                digits.iter().map(|d| self.map(&value, d)).collect()
+            }
+        }
+    }
+
+    /// Σ ±(T_r − T_0) and what it lacks.
+    fn rows(&mut self, row: &Sum, column: &Sum, kinds: &[usize], rows: &[Vec<i64>]) -> Result<Sum> {
+        // Flags of row ≥ t, at 0 or half a torus.
+        let outputs: Vec<_> = (1..ROOM).map(|t| ((ROOM - t) as usize, ROOM, 0, ROOM)).collect();
+        let thresholds = self.circle(row, &[-ROOM; ROOM as usize], &outputs)?;
+        let list = |f: &dyn Fn(usize) -> i64| {
+            let mut all = [0; ROOM as usize];
+            (0..rows[0].len()).for_each(|c| all[c] = f(c));
+            all
+        };
+        let mut terms = vec![];
+        for (kind, values) in rows.iter().enumerate().skip(1) {
+            let here = |t: usize| kinds[t] == kind;
+            let changes = (1..kinds.len()).filter(|t| here(*t) != here(t - 1));
+            let start = Sum::clear(ROOM * i64::from(here(0)));
+            let flag = xor(changes.map(|t| &thresholds[t - 1]).chain([&start]));
+            let v = (column + &flag).within(0, 2 * ROOM - 1);
+            let entries = list(&|c| rows[0][c] - values[c]);
+            terms.extend(self.circle(&v, &entries, &[(0, 0, -ROOM, ROOM)])?);
+        }
+        let rest = list(&|c| {
+            let all: i64 =
+                rows[1..].iter().map(|r| r[c] - rows[0][c]).sum::<i64>() + 2 * rows[0][c];
+            // Half units of the torus, of which there are 64.
+            (all + 2 * ROOM).rem_euclid(4 * ROOM) - 2 * ROOM
+        });
+        terms.extend(self.circle(
+            &column.clone().within(0, ROOM - 1),
+            &rest,
+            &[(0, 0, -ROOM, ROOM)],
+        )?);
+        let most = rows.iter().flatten().max().copied().unwrap_or(0);
+        Ok(Sum::of(&terms).within(0, most))
+    }
+}
+
+/// The digits of the index that a function depends on.
+fn support(x: Type, f: &dyn Fn(usize) -> i64) -> Vec<usize> {
+    let size = 1usize << x.bits();
+    let matters = |d: &usize| (0..size).any(|at| f(at) != f(at & !(3 << (2 * d))));
+    (0..x.digits()).filter(matters).collect()
+}
+
+/// The cheapest split, of an index of three digits or four.
+fn cheapest(x: Type, f: &dyn Fn(usize) -> i64) -> Chosen {
+    let (column, row) = (0..x.digits()).partition(|d| *d < 2);
+    let first = Chosen::of(x, Split { row, column }, f);
+    let others = Split::all(x.digits()).into_iter().map(|split| Chosen::of(x, split, f));
+    others.fold(first, |best, c| if c.cost < best.cost { c } else { best })
 }

@@ -1,0 +1,120 @@
+//! Clear tables at an encrypted index: right at every index, in the clear, and never dearer than the circuit compiler's cover
+//! of the same table.
+
+use becalm::apps::Aim;
+use becalm::apps::integer::{Clear, Formula, Recorded, Type};
+use becalm::params::TfheParams;
+use becalm::program::circuit::{Circuit, Goal};
+use std::sync::Arc;
+
+/// What a table has at an index.
+type Entry<'a> = &'a dyn Fn(u64) -> u64;
+
+fn params() -> Arc<TfheParams> {
+    Arc::new(TfheParams::named("tfhe_2_2").unwrap().clone())
+}
+
+fn recorded(index: u32, ty: Type, entries: &[u64]) -> Recorded {
+    let formula = Formula::new(params(), Aim::Work).unwrap();
+    let x = formula.input(Type::Uint(index));
+    let clear: Vec<Clear> = entries.iter().map(|e| Clear::from(*e)).collect();
+    formula.finish(&[&x.table(ty, &clear)]).unwrap()
+}
+
+/// Bootstraps and depth, after every entry is found.
+fn cost(index: u32, bits: u32, f: impl Fn(u64) -> u64) -> (usize, usize) {
+    let entries: Vec<u64> = (0..1 << index).map(|i| f(i) & ((1 << bits) - 1)).collect();
+    let circuit = recorded(index, Type::Uint(bits), &entries);
+    for (i, wanted) in entries.iter().enumerate() {
+        let found = circuit.run_in_the_clear(&[Clear::from(i as u64)]).unwrap();
+        assert_eq!(found[0].low(), u128::from(*wanted), "{i} of {index} bits to {bits}");
+    }
+    let cost = circuit.program().cost();
+    (cost.bootstraps, cost.depth)
+}
+
+/// Splitmix64.
+fn random(i: u64) -> u64 {
+    let mut z = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
+
+/// The table as BLIF, a `.names` for each bit of the result.
+fn compiled(index: u32, bits: u32, f: impl Fn(u64) -> u64) -> usize {
+    let names = |letter: char, count: u32| -> String {
+        (0..count).map(|i| format!(" {letter}[{i}]")).collect()
+    };
+    let (ins, outs) = (names('x', index), names('y', bits));
+    let mut text = format!(".model t\n.inputs{ins}\n.outputs{outs}\n");
+    for bit in 0..bits {
+        text += &format!(".names{ins} y[{bit}]\n");
+        for x in (0..1u64 << index).filter(|x| f(*x) >> bit & 1 == 1) {
+            let product = (0..index).map(|i| if x >> i & 1 == 1 { '1' } else { '0' });
+            text += &format!("{} 1\n", product.collect::<String>());
+        }
+    }
+    let circuit = Circuit::parse(&(text + ".end\n")).unwrap();
+    circuit.compile(&params(), Goal::Bootstraps).unwrap().program.cost().bootstraps
+}
+
+#[test]
+fn tables_of_every_width_are_right() {
+    for index in 2..=8 {
+        for bits in [2, 3, 5, 8] {
+            let (bootstraps, depth) = cost(index, bits, random);
+            println!("random {index} to {bits}: {bootstraps} bootstraps, depth {depth}");
+            // 17 for two digits, one for each to part them, and two for all.
+            let digits = bits.div_ceil(2) as usize;
+            assert!(bootstraps <= 17 * digits.div_ceil(2) + digits + 2 && depth <= 4);
+        }
+    }
+}
+
+#[test]
+fn tables_of_structure_cost_less() {
+    let popcount = |x: u64| u64::from(x.count_ones());
+    let all: [(&str, u32, Entry, usize); 7] = [
+        ("identity", 8, &|x| x, 0),
+        ("constant", 8, &|_| 77, 0),
+        ("popcount", 4, &popcount, 4),
+        ("shift", 8, &|x| x >> 1, 4),
+        ("parity", 2, &|x| popcount(x) & 1, 3),
+        ("square", 16, &|x| x * x, 80),
+        ("reversed", 8, &|x| u64::from((x as u8).reverse_bits()), 4),
+    ];
+    for (name, bits, f, most) in all {
+        let (bootstraps, depth) = cost(8, bits, f);
+        println!("{name}: {bootstraps} bootstraps, depth {depth}");
+        assert!(bootstraps <= most, "{name}: {bootstraps}");
+    }
+}
+
+/// Entries that are missing are 0, as those past an array's end.
+#[test]
+fn a_short_table_ends_in_zeros() {
+    let entries: Vec<u64> = (0..37).map(|i| random(i) & 255).collect();
+    let circuit = recorded(7, Type::Uint(8), &entries);
+    for i in 0..128usize {
+        let found = circuit.run_in_the_clear(&[Clear::from(i as u64)]).unwrap();
+        assert_eq!(found[0].low(), u128::from(entries.get(i).copied().unwrap_or(0)));
+    }
+}
+
+#[test]
+fn a_table_is_never_dearer_than_its_circuit() {
+    let square = |x: u64| (x * x) & 63;
+    let all: [(&str, u32, u32, Entry); 4] = [
+        ("random", 5, 4, &random),
+        ("random", 6, 2, &random),
+        ("square", 5, 6, &square),
+        ("order", 6, 1, &|x| u64::from(x & 7 < x >> 3)),
+    ];
+    for (name, index, bits, f) in all {
+        let (ours, _) = cost(index, bits.max(2), |x| f(x) & ((1 << bits) - 1));
+        let theirs = compiled(index, bits, f);
+        println!("{name} {index} to {bits}: {ours} bootstraps, by the circuit compiler {theirs}");
+        assert!(ours <= theirs, "{name}: {ours}, {theirs}");
+    }
+}
