@@ -117,6 +117,12 @@ def run(command, where, env, stdin=None):
     return done.stdout
 
 
+@pytest.fixture(scope="session")
+def help_of(shell):
+    """What `becalm help …` says of a command, which has to exist."""
+    return cache(lambda *words: run(["becalm", "help", *words], ROOT, shell))
+
+
 def run_console(text, mark, where, env):
     for command, expected in commands(text):
         if RUN_BY_MAKE_TEST.match(command) or (mark == "bench" and command in typed_by("bench")):
@@ -201,14 +207,14 @@ def test_files_and_tests_that_a_page_names_exist(page):
 
 
 @pytest.mark.parametrize("page", OF_TODAY)
-def test_commands_and_options_that_a_page_names_exist(page, shell):
+def test_commands_and_options_that_a_page_names_exist(page, help_of):
     for code in named(page):
         if command := re.match(r"becalm((?: [a-z]+)*)(?: |$)(.*)", code, re.S):
             words = [word for word in command[1].split() if word != "help"]
             words = words[: 2 if words[:1] == ["circuit"] else 1]
-            told = run(["becalm", "help", *words], ROOT, shell)
             for option in re.findall(r"(?<!\S)--[a-z][a-z0-9-]*", command[2]):
-                assert re.search(rf"{option}\b", told), f"{code}: no option {option}"
+                assert re.search(rf"{option}\b", help_of(*words)), f"{code}: no option {option}"
+            assert help_of(*words), code
 
 
 def test_continuous_integration_types_the_commands_of_the_readme():
