@@ -165,7 +165,8 @@ def test_a_wrong_rewriting_is_not_used(tmp_path, monkeypatch):
     fake = tmp_path / "abc"
     fake.write_text(
         "#!/bin/sh\necho Networks are equivalent\n"
-        f"cat > out.blif <<END\n.model m\n.inputs {inputs}\n.outputs {outputs}\n{tables}\n.end\nEND\n"
+        f"cat > out.blif <<END\n.model m\n.inputs {inputs}\n.outputs {outputs}\n"
+        f"{tables}\n.end\nEND\n"
     )
     fake.chmod(0o755)
     monkeypatch.setenv("BECALM_ABC", str(fake))
