@@ -1,7 +1,6 @@
 //! From a covered circuit to a program: a lookup is a linear combination and a bootstrap, and no more is kept than outputs need.
 
-use super::plan::{Candidates, Rewriting, best};
-use super::rotations::{Lookup, Source};
+use super::cover::{Lookup, cover};
 use super::weights::Room;
 use super::{Circuit, Port, Wire};
 use crate::cipher::Encoding;
@@ -33,8 +32,6 @@ pub struct Compiled {
     pub inputs: Vec<Port>,
     /// Ports of the results.
     pub outputs: Vec<Port>,
-    /// What restructured the circuit before.
-    pub rewriting: Rewriting,
 }
 
 impl Circuit {
@@ -64,24 +61,30 @@ impl Circuit {
 
     /// A cover within a room; the walk has the last word on the noise.
     fn compile_within(&self, params: &Arc<TfheParams>, goal: Goal, room: Room) -> Result<Compiled> {
-        let Candidates { circuits, own, mut rewriting } = self.candidates();
-        let wrong = std::cell::Cell::new(false);
-        let proved = |i: usize| {
-            let good = circuits[i].is_proved(i < own, self);
-            wrong.set(wrong.get() || !good);
-            good
+        let emit = |limit| Emitter::new(self, params).emit(&cover(self, room, limit));
+        // The shortest path: it says what can be reached, and covers without its bound are larger now and then.
+        let shortest = emit(Some(0))?;
+        let depth = shortest.cost().depth;
+        let other = match goal {
+            Goal::Depth => None,
+            Goal::Within(most) if (most as usize) < depth => {
+                return Err(Error::bad_input(
+                    "circuit",
+                    format!("at most {most} bootstraps one after another"),
+                    format!("{depth}, the fewest that are found for this circuit"),
+                    format!("ask for {depth} or more, or for the goal `depth`"),
+                ));
+            }
+            Goal::Within(most) if most as usize == depth => None,
+            Goal::Within(most) => Some(emit(Some(most.min(u32::MAX - 2)))?),
+            Goal::Bootstraps => Some(emit(None)?),
         };
-        let plan = best(&circuits, room, goal, proved)?;
-        if wrong.get() {
-            rewriting.remark =
-                Some("ABC does not prove a circuit of its own: it is not used".into());
-        }
-        let emitter = Emitter::new(&circuits[plan.circuit], params);
-        let program = emitter.emit(&plan.lookups)?;
+        let fewer = |other: &Program| other.cost().bootstraps < shortest.cost().bootstraps;
+        let program = other.filter(fewer).unwrap_or(shortest);
         let fresh = noise::fresh(program.resting_role().fresh_noise(params), Modulus::LOG2);
         program.walk(&vec![fresh; program.inputs().len()])?;
         let (inputs, outputs) = (self.inputs.clone(), self.outputs.clone());
-        Ok(Compiled { program, inputs, outputs, rewriting })
+        Ok(Compiled { program, inputs, outputs })
     }
 }
 
@@ -89,8 +92,8 @@ struct Emitter<'a> {
     circuit: &'a Circuit,
     program: Program,
     encoding: Encoding,
-    /// Where the value of a node is, times a factor.
-    at: HashMap<Source, Reg>,
+    /// Where the value of a node is.
+    at: HashMap<usize, Reg>,
 }
 
 impl<'a> Emitter<'a> {
@@ -107,7 +110,7 @@ impl<'a> Emitter<'a> {
                 range: (0, 1),
             };
             let reg = self.program.input_as(bit);
-            self.at.insert((wire.node(), 1), reg);
+            self.at.insert(wire.node(), reg);
         }
         for lookup in lookups {
             self.lookup(lookup)?;
@@ -123,25 +126,22 @@ impl<'a> Emitter<'a> {
         let form = &lookup.form;
         // Functions of nothing and of one bit are linear.
         if let ([], Some((node, function))) = (&lookup.leaves[..], lookup.results.first()) {
-            let reg = self.constant((*function & 1) as i64)?;
+            let reg = self.constant(*function as i64)?;
             self.at.insert(*node, reg);
             return Ok(());
         }
         if let ([leaf], Some((node, function))) = (&lookup.leaves[..], lookup.results.first()) {
             let from = self.at[leaf];
-            let flipped = *function & 1 == 1;
+            let flipped = *function == 0b01;
             let reg = if flipped { self.program.linear(&[(-1, from)], 1)? } else { from };
             self.at.insert(*node, reg);
             return Ok(());
         }
         let terms: Vec<(i64, Reg)> =
-            form.weights.iter().zip(&lookup.leaves).map(|(w, l)| (*w / l.1, self.at[l])).collect();
+            form.weights.iter().zip(&lookup.leaves).map(|(w, l)| (*w, self.at[l])).collect();
         let packed = self.program.linear(&terms, form.offset)?;
-        let mut tables: Vec<Vec<u64>> = lookup
-            .results
-            .iter()
-            .map(|(to, function)| form.table(*function, to.1 as u64))
-            .collect();
+        let mut tables: Vec<Vec<u64>> =
+            lookup.results.iter().map(|(_, function)| form.table(*function)).collect();
         // A rotation has a power of two of results.
         let empty = vec![0; form.limit() as usize + 1];
         tables.resize(tables.len().next_power_of_two(), empty);
@@ -168,7 +168,7 @@ impl<'a> Emitter<'a> {
 
     /// The register of an output: negations and constants cost no bootstrap.
     fn result(&mut self, wire: Wire) -> Result<Reg> {
-        match self.at.get(&(wire.node(), 1)) {
+        match self.at.get(&wire.node()) {
             None => self.constant(wire.negated() as i64),
             Some(reg) if wire.negated() => self.program.linear(&[(-1, *reg)], 1),
             Some(reg) => Ok(*reg),
@@ -178,8 +178,6 @@ impl<'a> Emitter<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cover::{Effort, Mapper};
-    use super::super::cuts::Forms;
     use super::*;
 
     /// Two layers of a function of four bits whose lightest form, (−5, 4, −2, 1), has Σ w² = 46; the sets have room for 25.
@@ -246,8 +244,7 @@ mod tests {
         // Of the first sixty those where that is so.
         for seed in [7, 20, 38, 51] {
             let circuit = arbitrary(seed);
-            let mut mapper = Mapper::new(&circuit, Forms::new(room), Effort::FULL);
-            let mut size = |limit| mapper.cover(limit).len();
+            let size = |limit| cover(&circuit, room, limit).len();
             let (bounded, free) = (size(Some(0)), size(None));
             let cost = |goal| circuit.compile(&params, goal).unwrap().program.cost();
             let (short, few) = (cost(Goal::Depth), cost(Goal::Bootstraps));

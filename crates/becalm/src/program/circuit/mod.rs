@@ -4,22 +4,14 @@
 //! constants vanish. [`Circuit::compile`] covers it with lookups: a lookup reads Σ w_i·x_i, so a function of several bits
 //! costs one bootstrap as soon as small weights w_i tell apart what it must tell apart (`weights`).
 
-mod abc;
 mod blif;
 mod bristol;
 mod compile;
-mod counters;
 mod cover;
-mod cuts;
-mod plan;
-mod restructure;
-mod rotations;
 mod verilog;
 mod weights;
 
 pub use compile::{Compiled, Goal};
-pub use plan::Rewriting;
-pub use verilog::use_python;
 
 use crate::cipher::file::Limits;
 use crate::{Error, Result};

@@ -25,7 +25,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    pub fn of(weights: Vec<i64>) -> Self {
+    fn of(weights: Vec<i64>) -> Self {
         let offset = -weights.iter().filter(|w| **w < 0).sum::<i64>();
         Form { weights, offset }
     }
@@ -35,13 +35,13 @@ impl Form {
         self.weights.iter().map(|w| w.abs()).sum()
     }
 
-    /// The table of a function of the inputs, given by its truth table, with `factor` for 1. Values that no inputs give are 0.
-    pub fn table(&self, function: u64, factor: u64) -> Vec<u64> {
+    /// The table of a function of the inputs, given by its truth table. Values that no inputs give are 0.
+    pub fn table(&self, function: u64) -> Vec<u64> {
         let mut table = vec![0; self.limit() as usize + 1];
         for x in 0..1usize << self.weights.len() {
             let chosen = self.weights.iter().enumerate().filter(|(i, _)| (x >> i) & 1 == 1);
             let at = self.offset + chosen.map(|(_, w)| w).sum::<i64>();
-            table[at as usize] = factor * ((function >> x) & 1);
+            table[at as usize] = (function >> x) & 1;
         }
         table
     }
@@ -56,27 +56,24 @@ struct Search<'a> {
     bound: i64,
 }
 
-/// What the assignments of some inputs sum up to.
-type Sums = [i64; 1 << MAX_INPUTS];
-
 /// The form of least Σ w² that carries all functions of `inputs` variables, if there is one in the room.
 pub(super) fn find(functions: &[u64], inputs: usize, room: Room) -> Option<Form> {
     let bound = room.norm + 1;
     let mut search =
         Search { functions, inputs, room, weights: vec![0; inputs], best: None, bound };
-    search.assign(inputs, &[0; 1 << MAX_INPUTS], 0, 0);
+    search.assign(inputs, &[0], 0, 0);
     search.best
 }
 
 impl Search<'_> {
-    /// Chooses the weight of input `left` − 1. `sums`: of the assignments of the inputs from `left` on.
-    fn assign(&mut self, left: usize, sums: &Sums, total: i64, norm: i64) {
+    /// Chooses the weight of input `left` − 1. `sums`: what the assignments of the inputs from `left` on sum up to.
+    fn assign(&mut self, left: usize, sums: &[i64], total: i64, norm: i64) {
         if left == 0 {
             self.bound = norm;
             self.best = Some(Form::of(self.weights.clone()));
             return;
         }
-        let (others, count) = (left as i64 - 1, 1 << (self.inputs - left));
+        let others = left as i64 - 1;
         for size in 1.. {
             // Every other input weighs 1 at least.
             let (total, norm) = (total + size, norm + size * size);
@@ -87,11 +84,8 @@ impl Search<'_> {
             let signs: &[i64] = if left == self.inputs { &[1] } else { &[1, -1] };
             for sign in signs {
                 let weight = size * sign;
-                let mut next = [0; 1 << MAX_INPUTS];
-                for (pair, sum) in next.chunks_exact_mut(2).zip(&sums[..count]) {
-                    pair.copy_from_slice(&[*sum, sum + weight]);
-                }
-                if self.consistent(left - 1, &next[..2 * count]) {
+                let next: Vec<i64> = sums.iter().flat_map(|s| [*s, s + weight]).collect();
+                if self.consistent(left - 1, &next) {
                     self.weights[left - 1] = weight;
                     self.assign(left - 1, &next, total, norm);
                 }
@@ -105,9 +99,9 @@ impl Search<'_> {
         let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
         let rest = |f: u64, x: usize| (f >> (x as u32 * bits)) & mask;
         (1..sums.len()).all(|x| {
-            // Equal to one that is equal to the others is equal to all.
-            let equal = sums[..x].iter().rposition(|s| *s == sums[x]);
-            equal.is_none_or(|y| self.functions.iter().all(|f| rest(*f, x) == rest(*f, y)))
+            (0..x)
+                .filter(|y| sums[*y] == sums[x])
+                .all(|y| self.functions.iter().all(|f| rest(*f, x) == rest(*f, y)))
         })
     }
 }
@@ -128,7 +122,7 @@ mod tests {
     fn check(form: &Form, functions: &[u64], room: Room) {
         assert!(form.limit() < room.values && norm(form) <= room.norm, "{form:?}");
         for f in functions {
-            let table = form.table(*f, 1);
+            let table = form.table(*f);
             for x in 0..1usize << form.weights.len() {
                 let sum: i64 =
                     (0..form.weights.len()).map(|i| ((x >> i) & 1) as i64 * form.weights[i]).sum();
