@@ -9,7 +9,7 @@ use super::disk::write_error;
 use super::hex;
 use crate::math::random::PublicSeed;
 use crate::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,10 @@ pub fn replace<E: From<Error>>(
 ) -> std::result::Result<(), E> {
     let mut pending = Pending::new(path, private)?;
     pending.fill(write)?;
-    Ok(pending.place()?)
+    let folder = pending.folder.clone();
+    pending.place()?;
+    keep_names(&folder);
+    Ok(())
 }
 
 /// Puts files in place that belong together, such as a secret key and the evaluation key made from it: all of them, or none
@@ -116,6 +119,7 @@ pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
             return Err(write_error(&file.to, &e));
         }
     }
+    let folders: BTreeSet<PathBuf> = pending.iter().map(|file| file.folder.clone()).collect();
     let mut pending = pending.into_iter();
     let Some(first) = pending.next() else { return Ok(()) };
     let others: Vec<Pending> = pending.collect();
@@ -124,7 +128,18 @@ pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
     first.place()?;
     // From here on the old ones fit nothing.
     aside.iter_mut().flatten().for_each(|old| old.back = None);
-    others.into_iter().try_for_each(Pending::place)
+    others.into_iter().try_for_each(Pending::place)?;
+    drop(aside);
+    folders.iter().for_each(|folder| keep_names(folder));
+    Ok(())
+}
+
+/// A name survives a power cut only once its folder is written; some file systems cannot be asked to.
+fn keep_names(folder: &Path) {
+    #[cfg(unix)]
+    let _ = File::open(folder).and_then(|f| f.sync_all());
+    #[cfg(not(unix))]
+    let _ = folder;
 }
 
 /// A file that is removed unless it got its name.
@@ -222,9 +237,6 @@ impl Pending {
         if self.hidden.is_some() || link(&self.file, &to).is_err() {
             fs::rename(self.name().map_err(refused)?, &to).map_err(refused)?;
         }
-        // The name itself survives a power cut only once the folder is written; some file systems cannot be asked to.
-        #[cfg(unix)]
-        let _ = File::open(&self.folder).and_then(|f| f.sync_all());
         Ok(())
     }
 }
