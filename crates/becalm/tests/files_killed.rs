@@ -36,7 +36,8 @@ impl Drop for Folder {
 
 fn text(path: &Path, text: String) -> Part<'static> {
     let failed = |e: std::io::Error| Error::io("test", "to write", e.to_string(), "");
-    Part::new(path, false, move |out| out.write_all(text.as_bytes()).map_err(failed))
+    let private = path.ends_with("secret");
+    Part::new(path, private, move |out| out.write_all(text.as_bytes()).map_err(failed))
 }
 
 /// The two files of a pair, of one word.
@@ -108,6 +109,7 @@ fn pairs_fit_whoever_writes_them_at_once() {
 fn pairs_fit_when_their_writers_are_killed() {
     let folder = Folder::new("killed");
     let mut alone = 0;
+    pair(&folder.0, "first").unwrap();
     for round in 0..25u64 {
         let mut writers: Vec<Child> = (0..8).map(|_| started("pairs", &folder)).collect();
         std::thread::sleep(Duration::from_millis(3 + round));

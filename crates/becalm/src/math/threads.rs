@@ -1,7 +1,7 @@
 //! Threads that outlive a fork.
 //!
 //! A forked child has none of its parent's threads: a loop that is handed to them waits for ever. So every parallel loop
-//! ([`parallel`](super::parallel)) and every pool ([`Threads`]) asks here first. A process that finds itself a child makes threads
+//! (`math::parallel`) and every pool ([`Threads`]) asks here first. A process that finds itself a child makes threads
 //! of its own, once. It is told by its number: a tenth of a microsecond where a loop begins, nothing within a pool.
 //! What another thread held when the process was forked, a lock for example, stays held: [`working`] refuses such a child.
 
