@@ -105,11 +105,12 @@ impl Attacker<'_> {
         }
     }
 
-    /// The error of the real part of a slot, by bisection.
-    fn bisect(&mut self, slot: usize, rounds: usize, accepts: impl Fn(&Rlwe) -> bool) -> f64 {
+    /// The error of the real part of a slot to within `near`, by bisection. What is added is rounded, so that a round rarely halves
+    /// the range exactly.
+    fn bisect(&mut self, slot: usize, near: f64, accepts: impl Fn(&Rlwe) -> bool) -> f64 {
         let far = 8.0 * self.zeros.error;
         let (mut low, mut high) = (-far, far);
-        for _ in 0..rounds {
+        while high - low > near {
             let (x, at_most) = self.question(slot, low, high);
             if accepts(&x) { high = at_most } else { low = at_most }
         }
@@ -128,7 +129,7 @@ fn refusals_tell_the_errors_where_exact_results_are_compared_and_nothing_where_s
     let exact = |x: &Rlwe| largest(&context.decrypt(x, &secret).unwrap()) <= 1.0;
     let mut attacker = Attacker { context: &context, zeros: &zeros, border: 1.0, state: 1 };
     for slot in [0, 7, 1000, 2047] {
-        let found = attacker.bisect(slot, 12, exact);
+        let found = attacker.bisect(slot, zeros.error * 2f64.powi(-7), exact);
         let missed = (found - errors[slot].re).abs() / zeros.error;
         assert!(missed < 2f64.powi(-6), "slot {slot}: {missed} of the noise is left");
     }
