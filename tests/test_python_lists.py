@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_readme import ROOT
+from test_pages import ROOT
 
 import becalm
 from becalm import _operators

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from test_readme import ROOT, blocks
+from test_pages import ROOT, blocks
 
 import becalm
 from becalm import _names
