@@ -553,7 +553,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("cost nothing.txt", "nothing.txt, empty"),
     ("cost nothing.v", "nothing.v, empty"),
     ("cost unknown.v", "bits that are 0 or 1 in line 2 of unknown.v, got `1'bz`"),
-    ("cost large.txt", "at most 16384 wires in a file as short as this, in line 1 of large.txt"),
+    ("cost large.txt", "at most 16384 wires in a file as short as this, in line 2 of large.txt"),
     ("cost adder8.txt --limit 6400", "at most 100 bytes in adder8.txt"),
     ("cost adder8.txt --limit 6400", "`--limit` of the command"),
     ("assemble nothing.txt -o x.bin", "nothing.txt, empty"),

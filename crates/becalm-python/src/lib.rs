@@ -10,6 +10,7 @@ mod ciphertext;
 mod circuit;
 mod ckks;
 mod ckks_evaluate;
+mod ckks_keys;
 mod ckks_session;
 mod evaluate;
 mod integers;
@@ -32,9 +33,11 @@ mod _native {
     #[pymodule_export]
     use crate::circuit::Circuit;
     #[pymodule_export]
-    use crate::ckks::{CkksCiphertext, CkksContext, CkksPublicKey, CkksSecretKey};
+    use crate::ckks::{CkksCiphertext, CkksContext};
     #[pymodule_export]
     use crate::ckks_evaluate::{CkksKeys, CkksMap, CkksMatrix, CkksPlaintext};
+    #[pymodule_export]
+    use crate::ckks_keys::{CkksPublicKey, CkksSecretKey};
     #[pymodule_export]
     use crate::ckks_session::{CkksProgram, CkksSession};
     #[pymodule_export]

@@ -1,0 +1,145 @@
+//! The keys that encrypt and decrypt CKKS, for Python.
+
+use crate::call::{Watched, supervised};
+use crate::ckks::{CkksCiphertext, Shared, brief, bytes_of, form_named, values};
+use crate::ckks_evaluate::CkksKeys;
+use crate::keys::CkksNeeds;
+use becalm::cipher;
+use becalm::cipher::file::{Output, Part, replace_all};
+use becalm::ckks::Context;
+use becalm::math::buffer::or_refused;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// The secret key of one user of CKKS.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksSecretKey(pub(crate) Shared, pub(crate) Arc<cipher::CkksSecretKey>);
+
+#[pymethods]
+impl CkksSecretKey {
+    /// Identity of the key, in hexadecimal digits.
+    #[getter]
+    fn key_id(&self) -> String {
+        self.1.id().to_string()
+    }
+
+    /// Encrypts values at a level.
+    fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
+        CkksCiphertext::made(py, &self.0, |c| {
+            c.encrypt(&Zeroizing::new(values(data)), level, &self.1)
+        })
+    }
+
+    /// Decrypts to the values in the slots.
+    fn decrypt<'py>(&self, py: Python<'py>, x: &CkksCiphertext) -> PyResult<Bound<'py, PyBytes>> {
+        let found = brief(py, &self.0, |c| c.decrypt(&*x.open()?, &self.1))?;
+        bytes_of(py, &Zeroizing::new(found))
+    }
+
+    /// Decrypts with noise of 2^-`precision_bits`, fit to be shared.
+    fn decrypt_to_share<'py>(
+        &self,
+        py: Python<'py>,
+        x: &CkksCiphertext,
+        precision_bits: f64,
+        queries: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let share = |c: &Context| c.decrypt_to_share(&*x.open()?, &self.1, precision_bits, queries);
+        bytes_of(py, &Zeroizing::new(brief(py, &self.0, share)?))
+    }
+
+    /// Writes this key and evaluation keys made from it, with a note: both files or none.
+    fn save_with(
+        &self,
+        py: Python<'_>,
+        keys: &CkksKeys,
+        paths: (PathBuf, PathBuf),
+        note: &str,
+        overwrite: bool,
+    ) -> PyResult<()> {
+        let context = &self.0.context;
+        supervised(py, None, |watch| {
+            let secret = context.secret_key_part(&self.1, paths.0)?;
+            let write = |file: &mut Output| {
+                context.write_noted_keys(&keys.1, note, BufWriter::new(Watched(file, watch)))
+            };
+            let parts = vec![secret, Part::new(paths.1, false, write)];
+            self.0.cpu.install(|| replace_all(parts, overwrite))
+        })
+    }
+
+    /// The part of what may be shared that was spent.
+    #[getter]
+    fn shared(&self) -> f64 {
+        self.1.shared()
+    }
+
+    /// Makes a key with which anyone encrypts.
+    fn public_key(&self, py: Python<'_>) -> PyResult<CkksPublicKey> {
+        let key = brief(py, &self.0, |c| c.public_key(&self.1))?;
+        Ok(CkksPublicKey(self.0.clone(), key, self.key_id()))
+    }
+
+    /// Makes evaluation keys, but for those that are `known`: ready, packed or seeded ones; calls `progress(done, total)`.
+    #[pyo3(signature = (needs, known=None, progress=None, form="ready"))]
+    fn keys(
+        &self,
+        py: Python<'_>,
+        needs: &CkksNeeds,
+        known: Option<&CkksKeys>,
+        progress: Option<Py<PyAny>>,
+        form: &str,
+    ) -> PyResult<CkksKeys> {
+        let (needs, context, form) = (&needs.0, &self.0.context, form_named(form)?);
+        let known = known.map(|k| k.1.clone());
+        let keys = supervised(py, progress, |watch| {
+            let go_on = |done, all| watch.step(done, all);
+            let make = || context.keys_with(&self.1, needs, form, known.as_deref(), go_on);
+            self.0.cpu.install(|| or_refused("keygen", make))
+        })?;
+        Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
+    }
+
+    /// Writes a file that only its owner can read.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        brief(py, &self.0, |c| c.save_secret_key(&self.1, &path))
+    }
+
+    /// The bytes of a file. Python wipes no memory: what holds them is the caller's care.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.secret_key_to_bytes(&self.1))?))
+    }
+}
+
+/// A key with which anyone encrypts.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksPublicKey(pub(crate) Shared, pub(crate) cipher::CkksPublicKey, pub(crate) String);
+
+#[pymethods]
+impl CkksPublicKey {
+    /// Identity of the secret key, in hexadecimal digits.
+    #[getter]
+    fn key_id(&self) -> &str {
+        &self.2
+    }
+
+    /// Encrypts values at a level.
+    fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
+        let encrypt = |c: &Context| c.encrypt_public(&Zeroizing::new(values(data)), level, &self.1);
+        CkksCiphertext::made(py, &self.0, encrypt)
+    }
+
+    /// The bytes of its file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.public_key_to_bytes(&self.1))?))
+    }
+
+    /// Writes a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        brief(py, &self.0, |c| c.save_public_key(&self.1, &path))
+    }
+}
