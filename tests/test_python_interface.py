@@ -127,6 +127,7 @@ def test_reprs_say_what_a_thing_is_and_keep_secrets(toy):
             "slot_map_key",
             "evaluation_key",
             "save",
+            "save_with",
             "load",
             "to_bytes",
             "from_bytes",

@@ -104,4 +104,4 @@ def test_no_binary_names_the_machine_that_built_it(binary, request):
 
 def test_the_command_prints_the_licences(command):
     said = subprocess.run([str(command), "licences"], check=True, stdout=subprocess.PIPE, text=True)
-    assert said.stdout == carried("THIRD_PARTY.txt")
+    assert said.stdout.rstrip() == carried("THIRD_PARTY.txt").rstrip()
