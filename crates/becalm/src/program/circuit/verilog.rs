@@ -26,8 +26,7 @@ const SCRIPT: &str = "read_verilog -sv -nodpi -nodisplay input.sv\nhierarchy -ch
 
 /// Runs a command under limits: kilobytes of memory, seconds of processor time, blocks of 512 bytes for each file. It fails as a
 /// command does that is not there, with the status 127.
-const LIMITED: &str =
-    "ulimit -c 0; ulimit -d $1 2>/dev/null; ulimit -t $2; ulimit -f $3; shift 3; \
+const LIMITED: &str = "ulimit -c 0; ulimit -d $1 2>/dev/null; ulimit -t $2; ulimit -f $3; shift 3; \
     command -v \"$1\" >/dev/null || echo no such command; exec \"$@\"";
 
 /// Where Yosys's messages go.
