@@ -101,7 +101,7 @@ def programs(w):
     for r in regs:
         p.output(r)
     assert p.info(a) and not p.is_table(a) and p.cost() and p.noise([1e-12] * 2)
-    assert len(_native.Program.from_bytes(p.to_bytes(), True)) == len(p)
+    assert len(_native.Program.from_bytes(p.to_bytes(), True, None)) == len(p)
     p.save(w.folder / "program")
     program = becalm.load(w.folder / "program", allow_insecure=True)
     found = server.run(program, secret.encrypt_bool([1]), secret.encrypt_bool([1]))
@@ -185,8 +185,8 @@ def files(w):
     for y in (x, table):
         y.save(w.folder / "y")
         becalm.load(w.folder / "y", allow_insecure=True)
-    assert len(_native.Lwe.from_bytes(x._lwe.to_bytes(), True)) == 2
-    assert _native.Glwe.from_bytes(table._glwe.to_bytes(), True)
+    assert len(_native.Lwe.from_bytes(x._lwe.to_bytes(False), True, None)) == 2
+    assert _native.Glwe.from_bytes(table._glwe.to_bytes(), True, None)
     small, packed = w.small, w.packed
     ckks.Keys(*small).save(w.folder / "c", w.folder / "d", overwrite=True)
     small.secret.save(w.folder / "e")

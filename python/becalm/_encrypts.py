@@ -135,7 +135,7 @@ class SecretKey(_Encrypts):
         """The part of what may be shared that `decrypt_to_share` has spent, 0 to 1, since this key
         was made or read.
         """
-        return self._native.shared
+        return float(self._native.shared)
 
     def public_key(self) -> PublicKey:
         """A key with which anyone encrypts."""
