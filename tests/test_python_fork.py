@@ -144,7 +144,9 @@ def integers(w):
     assert [int(v) for v in (x + y).decrypt(secret)] == [10, 204]
     x.save(w.folder / "integers")
     assert len(becalm.load(w.folder / "integers", allow_insecure=True)) == 2
-    name, digits = _native.integers_from_bytes(_native.integers_to_bytes("uint8", x._digits), True)
+    name, digits = _native.integers_from_bytes(
+        _native.integers_to_bytes("uint8", x._digits, False), True, None
+    )
     assert (name, len(digits)) == ("uint8", len(x._digits))
     name, operands = _native.integer_operations()[0]
     assert _native.record_integers(secret.params, name, False, [("uint8", None)] * operands)
@@ -167,8 +169,8 @@ def aes(w):
     for x in (key, text):
         x.save(w.folder / "bits")
         assert becalm.load(w.folder / "bits", allow_insecure=True) is not None
-    bits = _native.bits_to_bytes(text._bits, False)
-    assert _native.bits_from_bytes(bits, True)[0] is False
+    bits = _native.bits_to_bytes(text._bits, False, False)
+    assert _native.bits_from_bytes(bits, True, None)[0] is False
     assert _native.record_aes_ecb(secret.params, 1) and becalm.aes_ctr(bytes(16), b"x", bytes(16))
     assert _native.record_aes_ctr(secret.params, bytes(16), bytes(16), None)
 
@@ -226,9 +228,9 @@ def arithmetic(w):
     near(plain.decode(), v)
     near(secret.decrypt(x * plain + plain), v * v + v)
     x._native.level_down(1)
-    assert x._native.largest > 1 and x._native.bits_to_share(1, 1.0)
+    assert x._native.largest > 1 and x._native.bits_to_share(1)
     near(secret.decrypt(server.attach(x)), v)
-    secret._native.decrypt_to_share(x._native, 10.0, 1, 1.0)
+    secret._native.decrypt_to_share(x._native, 2.0, 1 << 10)
     secret.public_key()._native.to_bytes()
 
 
@@ -261,7 +263,7 @@ def keys(w):
     assert made.union(made).ready(1 << 30).nbytes and context.stored_key_bytes(needs)
     x = secret.encrypt(bytes(16 * 16), 2)
     assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksContext("ckks_toy_12", True, 1)))
-    context.public_key_from_bytes(secret.public_key().to_bytes())
+    context.public_key_from_bytes(secret.public_key().to_bytes(), None)
     for name in _native.CkksContext.names()[:1]:
         assert _native.CkksContext.describe(name) and _native.CkksContext.table_bytes(name)
     plan = w.large.server._plan
