@@ -32,7 +32,6 @@ KINDS = {}
 #: What no test here can call, and why.
 NOT_CALLED = {
     "_panic": "panics on purpose; tests/test_python_errors.py calls it",
-    "Circuit.verilog": "runs yosys, which is not everywhere; it forks by itself",
     "look_for_nvrtc": "changes where this process looks",
 }
 
@@ -281,6 +280,25 @@ def engines(w):
     relinearization = engine.create_relinearization_key(secret)
     near(engine.decrypt(engine.multiply(x, x, relinearization), secret), [0.25, 0.0625])
     near(engine.decrypt(engine.add(x, x), secret), [1.0, -0.5])
+
+
+@kind
+def read_back(w):
+    secret, server = w.toy
+    native = secret._native
+    own = native.to_bytes()
+    assert type(native).from_bytes(own, True).key_id == native.key_id
+    assert _native.kind_of_bytes(own)
+    keys = native.evaluation_key()
+    assert type(keys).from_bytes(keys.to_bytes(), True) is not None
+    packing = w.slots.secret.pack_key()
+    assert becalm.from_bytes(packing.to_bytes(), allow_insecure=True) is not None
+    assert secret.params._repr_html_()
+    (w.folder / "and.txt").write_text("1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n")
+    assert _native.Circuit.load(w.folder / "and.txt", None, None).gates == (1, 0)
+    other = w.small.secret
+    assert w.x._native.vouched(1.0, 1e-6) is not None
+    assert other._context.secret_key_from_bytes(other._native.to_bytes()) is not None
 
 
 @kind
