@@ -284,7 +284,7 @@ def engines(w):
 
 @kind
 def read_back(w):
-    secret, server = w.toy
+    secret, _server = w.toy
     native = secret._native
     own = native.to_bytes()
     assert type(native).from_bytes(own, True).key_id == native.key_id
