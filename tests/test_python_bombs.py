@@ -83,7 +83,7 @@ BOMBS = {
     "signs before signs": M % ("assign y = " + "~" * 5000 + "a;"),
     "choices within choices": M % ("assign y = " + "a[0] ? a : " * 450 + "a;"),
     "blocks within blocks": M
-    % ("reg [7:0] t; always @* " + "begin " * 600 + "t = a; " + "end " * 600 + "assign y = t;"),
+    % ("reg [7:0] t; always @* " + "begin " * 580 + "t = a; " + "end " * 580 + "assign y = t;"),
     "a sum of 900": M % ("assign y = " + "a * a + " * 600 + "a;"),
     "much to display": M % "integer i; initial for (i = 0; i < 100000000; i = i + 1)\n"
     '$display("%s", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"); assign y = a;',
