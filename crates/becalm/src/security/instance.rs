@@ -53,7 +53,7 @@ pub struct Instance {
     pub secret: Secret,
     /// Standard deviation of the noise in units of 1 in Z_q (not of q): above 0, below q.
     pub noise_std: f64,
-    /// Secrets that one reduced basis serves, 1 ..= 2^20: 1 for plain LWE; N over Z[X]/(X^N + 1), where the samples
+    /// Secrets that one reduced basis serves, 1 ..= 2^20: 1 for plain LWE; N over `Z[X]/(X^N + 1)`, where the samples
     /// of s, times X^i, are samples of X^i·s with the same matrix; times the number of secrets that share a mask. Of
     /// use to the attacks that guess: they gain when any one of these secrets suits the guess.
     pub targets: u32,
