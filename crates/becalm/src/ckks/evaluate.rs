@@ -521,7 +521,7 @@ impl<'a> Evaluator<'a> {
             let mut out = context.ciphertext(x, x.level, x.scale, parts);
             let switched = context.switching(level, x.scale).hypot(context.rounding(x.scale));
             out.error = x.error.hypot(switched);
-            out.account = x.account.blurred(share::bound(switched));
+            out.account = x.account.blurred(share::product_bound(switched));
             Ok(out)
         };
         powers.iter().map(image).collect()

@@ -214,8 +214,9 @@ impl Evaluator<'_> {
         let rounded = context.rounding(x.scale) * (middle - 1.0).sqrt();
         let before = x.error.hypot(switched).hypot(rounded);
         out.error = (map.norm * before).hypot(context.rounding(scale));
-        let account = x.account.blurred(share::bound(switched.hypot(rounded))).times(map.account);
-        let account = account.blurred(share::bound(context.rounding(scale)));
+        let account =
+            x.account.blurred(share::product_bound(switched.hypot(rounded))).times(map.account);
+        let account = account.blurred(share::product_bound(context.rounding(scale)));
         out.account = context.fitting(account, map.level, x.scale * map.scale);
         // Bootstraps know what their levels hold.
         if map.level > context.params().levels {
