@@ -11,7 +11,7 @@
 use super::eval_mod::Sine;
 use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::Result;
-use crate::ckks::Context;
+use crate::ckks::Chain;
 use crate::program::ckks::{CkksProgram, Limits};
 use std::f64::consts::{SQRT_2, TAU};
 
@@ -25,8 +25,8 @@ const MOST: f64 = 1.25;
 ///
 /// # Errors
 /// `WrongParams` for a set without bootstrap, `BadInput` for a stage count or baby steps that cannot be.
-pub fn lossy(context: &Context, settings: &Settings) -> Result<CkksProgram> {
-    let mut line = Pipeline::new(context, settings, context.params().slots(), true)?;
+pub fn lossy(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
+    let mut line = Pipeline::new(chain, settings, chain.params().slots(), true)?;
     let sine = Sine::new(&line.b, &[0.0], MOST / RATIO);
     slots_first(&mut line, settings.values, &sine, RATIO, TAU / RATIO)?;
     // v³ of |v| = 1.
@@ -39,7 +39,7 @@ pub fn lossy(context: &Context, settings: &Settings) -> Result<CkksProgram> {
         added: line.rounded(),
         alone: real,
         // In slots, however many.
-        bend: (bend, context.params().slots(), 0),
+        bend: (bend, chain.params().slots(), 0),
     };
     let error = Some(line.error(&sine, &terms));
     line.program.limit(Limits { most: MOST, near: None, real, slots: true, error });

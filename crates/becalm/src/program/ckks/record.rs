@@ -1,7 +1,7 @@
 //! Recording a CKKS program: each call checks levels and scales, appends an instruction and returns its register.
 
 use super::{CkksOp, CkksProgram, Limits, MapSpec, RlweInfo};
-use crate::ckks::{Chebyshev, Context, Matrix};
+use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::program::Reg;
 use crate::{Error, Result};
 
@@ -13,19 +13,19 @@ fn refuse<T>(op: &'static str, wanted: impl Into<String>, got: impl Into<String>
 }
 
 impl CkksProgram {
-    /// An empty program for the set of a context.
-    pub fn new(context: &Context) -> CkksProgram {
-        let params = context.params();
+    /// An empty program for the set of a chain.
+    pub fn new(chain: &Chain) -> CkksProgram {
+        let params = chain.params();
         let levels = 0..=params.top_level();
         let limits =
             Limits { most: f64::INFINITY, near: None, real: false, slots: true, error: None };
         CkksProgram {
             params,
-            steps: levels.clone().map(|i| context.step(i)).collect(),
-            scales: context.scales().to_vec(),
-            counts: levels.clone().map(|i| context.words(i)).collect(),
-            special: context.special(),
-            digits: levels.map(|i| context.digits(i).len()).collect(),
+            steps: levels.clone().map(|i| chain.step(i)).collect(),
+            scales: chain.scales().to_vec(),
+            counts: levels.clone().map(|i| chain.words(i)).collect(),
+            special: chain.special(),
+            digits: levels.map(|i| chain.digits(i).len()).collect(),
             regs: vec![],
             ops: vec![],
             maps: vec![],
