@@ -2,6 +2,7 @@
 //!
 //! Every timed output is decrypted and checked.
 
+use crate::output::{self, Force};
 use crate::report::{self, median, table};
 use crate::{ckks, gpu, tables};
 use anyhow::{Result, bail};
@@ -54,6 +55,8 @@ pub struct Args {
     /// Write the rows as JSON into this file; `-`, or nothing, for standard output.
     #[arg(long, num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// One measured case.
@@ -86,6 +89,7 @@ pub fn run(args: &Args) -> Result<()> {
         );
     }
     report::require_folder(args.json.as_deref())?;
+    args.json.iter().try_for_each(|path| args.force.require_new(path))?;
     if let Some(wanted) = &args.tables {
         return tables::run(wanted, args.quick, args.json.as_deref());
     }
@@ -104,7 +108,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     match &args.json {
         Some(path) if path.as_os_str() == "-" => return report::json(&rows),
-        Some(path) => std::fs::write(path, serde_json::to_string_pretty(&rows)?)?,
+        Some(path) => output::write(path, serde_json::to_string_pretty(&rows)?.as_bytes())?,
         None => {}
     }
     let cells = |r: &Row| {
