@@ -79,7 +79,7 @@ impl SecretKey {
             ));
         }
         let slots = role.bodies(&self.params);
-        // Of its final length at once: a vector that grows leaves copies behind.
+        // Allocated at its final length: a growing vector leaves copies behind.
         let mut phases = Zeroizing::new(vec![0; values.len().next_multiple_of(slots)]);
         encoding.encode_secret(self.params.modulus, values, &mut phases);
         let seed = (PublicSeed::from_system()?, 0);
@@ -141,8 +141,8 @@ impl SecretKey {
         Ok(phases.iter().map(|x| ct.encoding.decode(self.params.modulus, *x)).collect())
     }
 
-    /// The phases b_j − ⟨a, s_j⟩ of a batch: messages with their noise, for proofs and measurements. The caller holds a
-    /// secret then, and wipes it.
+    /// The phases b_j − ⟨a, s_j⟩ of a batch: messages with their noise, for proofs and measurements. The result is secret,
+    /// and the caller wipes it.
     ///
     /// # Errors
     /// As [`SecretKey::decrypt`].
@@ -165,7 +165,7 @@ impl SecretKey {
         }
         let q = self.params.modulus;
         let (dimension, secrets) = (ct.role.dimension(&self.params), self.expose(ct.role));
-        // Of its final length at once: a vector that grows leaves copies behind.
+        // Allocated at its final length: a growing vector leaves copies behind.
         let mut phases = vec![0; ct.len() * ct.slots()];
         let messages = phases.chunks_exact_mut(ct.slots());
         for (phases, c) in messages.zip(ct.data.chunks_exact(ct.width())) {
