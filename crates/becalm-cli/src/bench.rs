@@ -21,7 +21,7 @@ pub struct Args {
     /// Which scheme.
     #[arg(default_value = "tfhe", value_parser = ["tfhe", "ckks"])]
     scheme: String,
-    /// TFHE: parameter sets; by default 1_1 and 2_2, on a GPU all that it is meant for.
+    /// TFHE: parameter sets; tfhe_1_1 and tfhe_2_2 by default, on a GPU all that GPUs run.
     #[arg(long, value_delimiter = ',')]
     params: Vec<String>,
     /// Which machine.
@@ -33,10 +33,10 @@ pub struct Args {
     /// On a GPU: the largest batch.
     #[arg(long, default_value_t = 8192, value_parser = report::some)]
     batch: usize,
-    /// On a GPU: only what the design of bootstraps rests on: barriers, arithmetic, caches, launches.
+    /// On a GPU: only the microbenchmarks: barriers, arithmetic, caches, launches.
     #[arg(long)]
     micro: bool,
-    /// On a GPU: minutes after which no further set or batch is begun; what was measured until then is the report.
+    /// On a GPU: minutes after which no further set or batch begins; the report holds the measurements until then.
     #[arg(long, default_value_t = 8.0, value_parser = report::positive)]
     minutes: f64,
     /// Threads; 0 for all.

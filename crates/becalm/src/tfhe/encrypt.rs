@@ -145,7 +145,7 @@ impl SecretKey {
     /// and the caller wipes it.
     ///
     /// # Errors
-    /// As [`SecretKey::decrypt`].
+    /// [`Error::WrongParams`] or [`Error::WrongKey`], as [`SecretKey::decrypt`].
     pub fn phases(&self, ct: &Lwe) -> Result<Vec<u64>> {
         if *ct.params != *self.params {
             return Err(Error::wrong_params(
@@ -181,7 +181,7 @@ impl SecretKey {
     /// measurements. Learning it breaks the ciphertexts, so it needs the secret key. Slots past the values are left out.
     ///
     /// # Errors
-    /// As [`SecretKey::decrypt`]; [`Error::BadInput`] if the values would fill more or fewer ciphertexts.
+    /// As [`SecretKey::phases`]; [`Error::BadInput`] if the values would fill more or fewer ciphertexts.
     pub fn errors(&self, ct: &Lwe, values: &[u64]) -> Result<Vec<f64>> {
         if values.len().div_ceil(ct.slots()) != ct.len() {
             return Err(Error::bad_input(
