@@ -1,5 +1,5 @@
-"""Small Verilog texts that ask for much memory or time. Each ends within the caller's limits, with a
-typed error or a right circuit. The other formats are in crates/becalm/tests/bombs."""
+"""Small Verilog texts that ask for much memory or time. Each ends within the caller's limits, with
+a typed error or a right circuit. The other formats are in crates/becalm/tests/bombs."""
 
 import importlib.util
 import os

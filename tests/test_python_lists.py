@@ -1,5 +1,5 @@
-"""Encrypted arrays along their axes, compared with numpy: order, places, prefixes, membership, stacks
-of matrices. Each call is one program and one run."""
+"""Encrypted arrays along their axes, compared with numpy: order, places, prefixes, membership,
+stacks of matrices. Each call is one program and one run."""
 
 import re
 

@@ -32,8 +32,8 @@ class Matrix:
     out as 0. Zero diagonals cost nothing, so that bands and permutations are cheap.
 
     It goes by diagonals. `baby` is how many of their rotations are baby steps, each with a key of
-    its own; the default takes the fewest steps in all. The encoding for a level is kept for the next
-    product, as long as the matrix lives.
+    its own; the default takes the fewest steps in all. The encoding for a level is kept for the
+    next product, as long as the matrix lives.
     """
 
     __slots__ = ("_lock", "_maps", "_native", "_real", "_slots")

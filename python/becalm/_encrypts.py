@@ -102,8 +102,8 @@ class SecretKey(_Encrypts):
     ) -> npt.NDArray[Any]:
         """The values with noise of standard deviation 2^-`precision_bits`, fit to be published.
 
-        This is the noise of a slot. Its real and its imaginary part have 2^-(`precision_bits` + 1/2)
-        each, and so has a real value.
+        This is the noise of a slot. Its real and its imaginary part have
+        2^-(`precision_bits` + 1/2) each, and so has a real value.
 
         The noise hides the error of the ciphertext, of which `x.account` holds an upper bound. A
         ciphertext with an unknown account is refused: see `Ciphertext.vouched`. Asking for more

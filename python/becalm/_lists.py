@@ -78,8 +78,8 @@ class Lists(_arrays.Array):
         return self._reduced("prod", axis, keepdims, empty=1)
 
     def min(self, other: Any = None, *, axis: Axis = None, keepdims: bool = False) -> Integers:
-        """The smaller of two elements, as `numpy.minimum`. Without `other` the least element of all,
-        or along axes.
+        """The smaller of two elements, as `numpy.minimum`. Without `other` the least element of
+        all, or along axes.
 
         >>> x.min(100).decrypt(secret).tolist(), x.min().decrypt(secret)
         ([[100, 3], [77, 0]], 0)

@@ -47,8 +47,8 @@ class IntegerType(_html.Shown):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """numpy's type for decrypted arrays: the narrowest that holds all values, and Python integers
-        (`object`) above 64 bits.
+        """numpy's type for decrypted arrays: the narrowest that holds all values, and Python
+        integers (`object`) above 64 bits.
 
         >>> becalm.uint(8).dtype, becalm.int_(12).dtype, becalm.uint(100).dtype
         (dtype('uint8'), dtype('int16'), dtype('O'))
@@ -173,7 +173,8 @@ boolean = IntegerType("bool")
 
 
 def named(op: str, value: Any) -> IntegerType:
-    """The type that a value names: a type, numpy's type of that width, or a name. Refuses others."""
+    """The type that a value names: a type, numpy's type of that width, or a name. Refuses all
+    else."""
     if isinstance(value, IntegerType):
         return value
     if value is bool:

@@ -360,9 +360,9 @@ class Ciphertext(_html.Shown):
         """The same ciphertext with an account that the owner of the key vouches for.
 
         `values` bounds the absolute value of every slot, and `error` its absolute error. A bound
-        that is left out stays as it is. Compute both from the inputs and the computation, or run the same
-        computation on an encryption of zeros and take its `account`. Never take them from the
-        server: noise that is too small gives the secret key away.
+        that is left out stays as it is. Compute both from the inputs and the computation, or run
+        the same computation on an encryption of zeros and take its `account`. Never take them from
+        the server: noise that is too small gives the secret key away.
 
         >>> import becalm
         >>> secret, server = becalm.keygen("ckks_toy_12", bootstrap=None, progress=False,

@@ -390,7 +390,7 @@ def price(
     conjugate: bool = True,
     compact: bool | str = False,
 ) -> Price:
-    """The sizes of keys, the levels and the precision that `keygen` would make of these arguments."""
+    """Sizes of keys, levels and precision, as `keygen` with these arguments would make them."""
     plan = Plan(
         name,
         slots=slots,
@@ -489,7 +489,8 @@ def load_server(
     or `"low"`, which is as little as a bootstrap needs. Gigabytes go to what the largest step
     takes, then to matrices that are kept, the largest first, for these take longer to make again,
     then to keys. Keys that do not fit stay in the file, which must not change, and are expanded
-    when they are used, which takes some more time. Ciphertexts and the work on them take more besides.
+    when they are used, which takes some more time. Ciphertexts and the work on them take more
+    besides.
     """
     budget = _budget(memory)
     file = _values.path("load", path)
