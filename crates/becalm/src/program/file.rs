@@ -1,5 +1,5 @@
 //! Files of programs: the parameter set in the header, everything else in [postcard](https://postcard.jamesmunns.com)
-//! as one tensor of bytes. What is read is recorded again ([`Program::validate`]).
+//! as one tensor of bytes. A program that was read is recorded again ([`Program::validate`]).
 
 use super::{Op, Program, Reg, RegInfo};
 use crate::cipher::file::{

@@ -8,7 +8,7 @@ use super::{Need, Op, Program, Reg, RegType};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashSet};
 
-/// What the instructions of a wave have in common.
+/// The kind that all instructions of a wave share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaveKind {
     /// `MulAdd`, `AddSlots` and `Extract`, in order.
@@ -24,13 +24,13 @@ pub enum WaveKind {
 /// Instructions that a backend may run at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wave {
-    /// What they have in common.
+    /// The kind of its instructions.
     pub kind: WaveKind,
     /// Positions in [`Program::ops`].
     pub ops: Vec<usize>,
 }
 
-/// What running a program on one lane takes.
+/// The cost of a program on one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Blind rotations; behind a common mask each serves all slots.
@@ -47,7 +47,7 @@ pub struct Cost {
     pub bytes_per_lane: usize,
 }
 
-/// What is known of a program before it runs.
+/// The facts of a program that are known before it runs.
 #[derive(Debug, Clone)]
 pub struct Walk {
     /// Noise variance of each register, torus units.
@@ -60,7 +60,7 @@ pub struct Walk {
     pub waves: Vec<Wave>,
     /// For each wave, the registers that nobody reads after it.
     pub dead_after: Vec<Vec<Reg>>,
-    /// What it costs.
+    /// Its cost.
     pub cost: Cost,
 }
 
@@ -96,7 +96,7 @@ impl Program {
         Ok(Walk { noise, log2_pfail, independent, waves, dead_after, cost })
     }
 
-    /// What the program costs on one lane.
+    /// The cost of the program on one lane.
     pub fn cost(&self) -> Cost {
         let (waves, depth) = self.waves();
         let dead_after = self.dead_after(&waves);
