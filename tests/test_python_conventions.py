@@ -139,3 +139,16 @@ def test_operators_of_tables_name_the_integers(toy):
     for params, told in ((16, "becalm.uint"), (4, r"keygen\(bits=4\)"), (np.int64(2), "bits=2")):
         with pytest.raises(becalm.BadInput, match=told):
             becalm.keygen(params)
+
+
+def test_pairs_of_keys_are_saved_alike(toy, ckks, tmp_path):
+    for name, keys in {"tfhe": becalm.Keys(*toy), "ckks": ckks}.items():
+        secret, server = keys
+        assert (keys.secret, keys.server) == (secret, server) and "secret=<" in repr(keys)
+        paths = [tmp_path / f"{name}-{part}" for part in ("secret", "server")]
+        keys.save(*paths)
+        before = [path.read_bytes() for path in paths]
+        with pytest.raises(becalm.IoError, match=r"a new name, got .*-secret, which exists"):
+            keys.save(*paths)
+        assert [path.read_bytes() for path in paths] == before
+        keys.save(*paths, overwrite=True)
