@@ -5,7 +5,7 @@ use std::ops::{Add, Mul, Neg, Sub};
 use zeroize::DefaultIsZeroes;
 
 /// A complex number.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Complex {
     /// Real part.
     pub re: f64,
