@@ -9,7 +9,7 @@ import pytest
 
 import becalm
 from becalm import ckks, desilo
-from becalm._plan import Plan, room
+from becalm._plan import Plan
 
 TOY = {"allow_insecure": True, "progress": False}
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses as Linux has them")
@@ -63,9 +63,10 @@ for megabytes in map(int, sys.argv[1:]):
     refused(megabytes, lambda: engine.create_bootstrap_key(secret))
 """
 
-#: The most memory that prices took.
+#: The memory and the processor time that a price takes.
 PRICED = """
 import sys
+import time
 
 import becalm
 
@@ -79,9 +80,12 @@ def peak():
     return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
-before = peak()
-becalm.ckks.price(sys.argv[1])
-print(peak() - before)
+before, times = peak(), []
+for _ in range(5):
+    started = time.process_time()
+    becalm.ckks.price(sys.argv[1])
+    times.append(time.process_time() - started)
+print(peak() - before, min(times))
 """
 
 
@@ -94,35 +98,33 @@ def python(script, *arguments):
 
 
 @LINUX
-def test_a_ring_without_room_for_its_tables_is_refused_and_no_abort():
+def test_a_ring_without_room_is_refused_and_no_abort():
     limits = (100, 250, 400, 600, 1000)
     said = python(REFUSED, *limits)
     assert [int(line.split()[0]) for line in said] == list(limits)
     for line in said:
         assert "keygen: wanted" in line and "GB" in line and "free memory" in line, line
-    assert all("the tables of `ckks_n17`" in line for line in said[:4]), said
+    assert all("for keys, matrices and the work of a bootstrap" in line for line in said), said
 
 
 @LINUX
-@pytest.mark.parametrize("name", ["ckks_n15", "ckks_regular"])
-def test_prices_take_no_more_than_they_ask_for(name):
-    taken = int(python(PRICED, name)[0])
-    asked = room(name, ("regular",), None)
-    assert 0.3 * asked < taken <= asked
+@pytest.mark.parametrize("name", ["ckks", "ckks_n17", "ckks_precise"])
+def test_a_price_takes_little_memory_and_time(name):
+    taken, seconds = python(PRICED, name)[0].split()
+    # Processor time of this process, the least of five: a busy machine makes it little longer.
+    assert int(taken) <= 20e6 and float(seconds) <= 0.1, (taken, seconds)
 
 
 @LINUX
 def test_an_engine_without_room_is_refused_with_what_an_engine_has():
     limits = (64, 200, 400, 550, 700, 3000)
-    ring, *matrices, keys = python(ENGINE, *limits)
+    ring, *keys = python(ENGINE, *limits)
     assert "engine: wanted 0.09 GB for the tables" in ring
-    for line in matrices:
-        assert "GB" in line and "free memory" in line, line
-    assert all("create_bootstrap_key: wanted 0.60 GB" in line for line in matrices[:4]), matrices
     least = peak("ckks_slots_first", kinds="regular", bootstrap="small", compact=True)
     wanted = f'Engine(compact=True) and size="small", which takes {least / 1e9:.2f} GB; or free'
-    assert f"GB free; the least is {wanted} memory" in keys
-    assert not any(word in keys for word in ("rotations", "levels", "seeded"))
+    for line in keys:
+        assert f"; the least is {wanted} memory" in line
+        assert not any(word in line for word in ("rotations", "levels", "seeded"))
 
 
 def test_keys_of_an_engine_that_do_not_fit_are_refused_with_sizes_that_do(monkeypatch):
@@ -185,15 +187,13 @@ def test_a_smaller_ring_is_offered_with_what_it_takes(monkeypatch):
     packed = peak("ckks_regular", compact=True)
     said = refusal(monkeypatch, packed + 1, "ckks")
     assert said == f"compact=True takes {packed / 1e9:.2f} GB"
-    # No smaller ring has the arcsine, and the tables alone say where nothing fits.
+    # No smaller ring has the arcsine, and nothing is offered where nothing fits.
     assert "ckks_n15" not in refusal(monkeypatch, whole + 1, "ckks", kinds="precise")
     assert "ckks_n15" not in refusal(monkeypatch, 1 << 20, "ckks")
 
 
 def test_sets_for_arithmetic_are_offered_for_arithmetic(monkeypatch):
-    said = refusal(
-        monkeypatch, peak("ckks_n13", bootstrap=None, compact=True) + 4_000_000, "ckks_n14"
-    )
+    said = refusal(monkeypatch, peak("ckks_n13", bootstrap=None, compact=True) + 1, "ckks_n14")
     assert '"ckks_n13"' in said and "4096 slots and 4 levels" in said
 
 

@@ -253,22 +253,23 @@ def bootstraps(w):
 
 @kind
 def keys(w):
-    context = _native.CkksContext("ckks_toy_12", True, 2)
+    chain, context = _native.CkksChain("ckks_toy_12"), _native.CkksContext("ckks_toy_12", True, 2)
     secret = context.secret_key()
     needs = _native.CkksNeeds([1], 3).union(_native.CkksNeeds([2], 3))
     for form in ("ready", "packed", "seeded"):
         made = secret.keys(needs, form=form)
-        assert made.bytes_as(form) and context.key_bytes(needs, form)
-    assert made.union(made).ready(1 << 30).nbytes and context.stored_key_bytes(needs)
+        assert made.bytes_as(form) and chain.key_bytes(needs, form)
+    assert made.union(made).ready(1 << 30).nbytes and chain.stored_key_bytes(needs)
     x = secret.encrypt(bytes(16 * 16), 2)
     assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksContext("ckks_toy_12", True, 1)))
     context.public_key_from_bytes(secret.public_key().to_bytes(), None)
     for name in _native.CkksContext.names()[:1]:
-        assert _native.CkksContext.describe(name) and _native.CkksContext.table_bytes(name)
+        assert _native.CkksContext.describe(name) and _native.CkksChain(name).table_bytes
     plan = w.large.server._plan
     program = plan.record(plan.kinds[0], None, "complex")
-    assert program.needs() and program.cost() and plan.context.matrix_bytes(program)
-    assert plan.context.least_bytes(program) and w.large.server._keys.shares(program, 1 << 33)
+    assert program.needs() and program.cost() and chain.matrix_bytes(program)
+    assert chain.least_bytes(program) and chain.top_level and chain.tier_tops and chain.work_bytes
+    assert w.large.server._keys.shares(program, 1 << 33)
     w.small.server._keys.require_rotations([1], 1)
 
 

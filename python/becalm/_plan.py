@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -137,7 +138,7 @@ class Price(_html.Shown):
 
 
 class Plan:
-    """A context, and the bootstraps that keys are to be made for."""
+    """A parameter set, and the bootstraps that keys are to be made for."""
 
     def __init__(
         self,
@@ -151,8 +152,6 @@ class Plan:
         allow_insecure: bool,
         threads: int,
         compact: bool | str = False,
-        rotations: Iterable[int] = (),
-        conjugate: bool = True,
     ) -> None:
         op = "keygen"
         listed = kinds_of(op, kinds)
@@ -173,10 +172,15 @@ class Plan:
         self.kinds = (listed or (usual,)) if bootstrap is not None else ()
         self.size = "medium" if bootstrap is None else bootstrap
         self.stage_count = stage_count
-        threads = _values.count(op, "threads", threads)
-        self._require_tables(rotations_of(rotations), conjugate)
-        self.context = _native.CkksContext(self.name, bool(allow_insecure), threads, bool(compact))
+        self._machine = (bool(allow_insecure), _values.count(op, "threads", threads))
+        self.chain = _native.CkksChain(self.name)
         self.programs = {k: self.record(k) for k in self.kinds}
+
+    @functools.cached_property
+    def context(self) -> _native.CkksContext:
+        """What computes: made when it is first asked for."""
+        insecure, threads = self._machine
+        return _native.CkksContext(self.name, insecure, threads, bool(self.compact))
 
     def without(self) -> Exception:
         """The refusal of a bootstrap by keys that were made for none."""
@@ -200,7 +204,7 @@ class Plan:
                 raise WrongParams("bootstrap", "a precise set", f"`{self.name}`", remedy)
             kind = "regular"
         baby = SIZES[size or self.size]
-        return recorded(self.context, kind, self.slots, stages, baby, values)
+        return recorded(self.chain, kind, self.slots, stages, baby, values)
 
     def needs(
         self, rotations: Iterable[int], conjugate: bool, size: str | None = None
@@ -215,7 +219,7 @@ class Plan:
 
     def key_bytes(self, needs: _native.CkksNeeds, form: str | None = None) -> int:
         """Bytes of keys in memory."""
-        return self.context.key_bytes(needs, form or self.form)
+        return self.chain.key_bytes(needs, form or self.form)
 
     def require_memory(self, rotations: Iterable[int], conjugate: bool) -> _native.CkksNeeds:
         """The keys to make, unless they do not fit the memory there is: the refusal tells the size
@@ -226,26 +230,14 @@ class Plan:
         needs = self.needs(turns, conjugate)
         if free is None:
             return needs
-        beside = self.beside()
-        wanted = self.key_bytes(needs) + beside
+        wanted = self.key_bytes(needs) + self.beside()
         if wanted <= free:
             return needs
         remedy = next(self._fitting(free, turns, conjugate), None)
         remedy = remedy or self._otherwise(free, turns, conjugate, self._low(free))
         got = f"{free / 1e9:.2f} GB free"
-        what = f"{wanted / 1e9:.2f} GB for keys, matrices and the work of a bootstrap"
-        raise OutOfMemory("keygen", what if beside else f"{wanted / 1e9:.2f} GB", got, remedy)
-
-    def _require_tables(self, turns: list[int], conjugate: bool) -> None:
-        """Refuses a set before its context is made where there is no memory to tell even what its
-        keys take: context and recorded bootstraps are many pieces, too small to be refused each.
-        """
-        free, wanted = _native.available_memory(), room(self.name, self.kinds, self.stage_count)
-        if free is None or wanted <= free:
-            return
-        what = f"{wanted / 1e9:.2f} GB for the tables of `{self.name}`, before any key"
-        remedy = self._otherwise(free, turns, conjugate)
-        raise OutOfMemory("keygen", what, f"{free / 1e9:.2f} GB free", remedy)
+        parts = "keys, matrices and the work of a bootstrap" if self.kinds else "keys and tables"
+        raise OutOfMemory("keygen", f"{wanted / 1e9:.2f} GB for {parts}", got, remedy)
 
     def _fitting(
         self, free: int, turns: list[int], conjugate: bool, *, as_asked: bool = False
@@ -281,8 +273,6 @@ class Plan:
             if p.log2_degree > own.log2_degree or (self.kinds and not p.stage_count):
                 continue
             try:
-                if room(p.name, self.kinds, None) > free:
-                    continue
                 plan = Plan(
                     p.name,
                     slots=min(self.slots, p.slots),
@@ -311,9 +301,9 @@ class Plan:
         """Bytes that a bootstrap by keys of a size takes, of which keys and matrices stay in their
         file.
         """
-        least = [self.context.least_bytes(self.record(k, size=size)) for k in self.kinds]
+        least = [self.chain.least_bytes(self.record(k, size=size)) for k in self.kinds]
         if least:
-            return max(least) + self.context.work_bytes
+            return max(least) + self.chain.work_bytes
         # The key of multiplication, which every set has.
         return self.key_bytes(_native.CkksNeeds([], 0), "ready")
 
@@ -344,14 +334,15 @@ class Plan:
 
     def beside(self) -> int:
         """Bytes that the largest bootstrap takes beside its keys, about: its matrices, which do not
-        depend on the size of the keys, its ciphertexts and its work space.
+        depend on the size of the keys, its ciphertexts, its work space and the tables of the
+        context. Without a bootstrap the tables alone.
         """
-        each = [self.context.matrix_bytes(p) for p in self.programs.values()]
+        each = [self.chain.matrix_bytes(p) for p in self.programs.values()]
         # Those of real values may be larger: they do not repeat along the slots.
         for kind in self.kinds:
             if kind in ("regular", "precise"):
-                each.append(self.context.matrix_bytes(self.record(kind, values="real")))
-        return max(each) + self.context.work_bytes if each else 0
+                each.append(self.chain.matrix_bytes(self.record(kind, values="real")))
+        return max(each) + self.chain.work_bytes if each else self.chain.table_bytes
 
     def note(self) -> str:
         """What the keys are for, to be written into their file."""
@@ -371,7 +362,7 @@ class Plan:
         return f"make keys with {', '.join(words)}"
 
     def price(self, needs: _native.CkksNeeds) -> Price:
-        stored, memory = self.context.stored_key_bytes(needs), self.key_bytes(needs)
+        stored, memory = self.chain.stored_key_bytes(needs), self.key_bytes(needs)
         each = self.programs.items()
         return Price(
             params=self.name,
@@ -386,14 +377,6 @@ class Plan:
             key_switches={k: p.cost()[1] for k, p in each},
             compact=self.compact,
         )
-
-
-def room(name: str, kinds: tuple[str, ...], stage_count: Any) -> int:
-    """Bytes of the tables of a set, and of the bootstraps that are recorded in the clear."""
-    stages = stage_count if isinstance(stage_count, int) and 0 < stage_count < 100 else None
-    tables, matrices = _native.CkksContext.table_bytes(name, stages)
-    # Besides, one of real values, and one that is being made.
-    return tables + (len(kinds) + 2) * matrices if kinds else tables
 
 
 def noted(note: str) -> dict[str, Any]:
@@ -428,7 +411,7 @@ def form_of(op: str, compact: object) -> str:
 
 
 def recorded(
-    context: _native.CkksContext,
+    chain: _native.CkksChain,
     kind: str,
     slots: int,
     stage_count: Any,
@@ -442,12 +425,12 @@ def recorded(
         negative = False
     if negative:
         try:
-            context.program(kind, slots, 0, baby, values)
+            chain.program(kind, slots, 0, baby, values)
         except BadInput as e:
             raise BadInput(e.op, e.wanted, str(stage_count), e.remedy) from None
     if stage_count is not None:
         stage_count = _values.count("bootstrap", "stage_count", stage_count)
-    return context.program(kind, slots, stage_count, baby, values)
+    return chain.program(kind, slots, stage_count, baby, values)
 
 
 def kinds_of(op: str, kinds: Iterable[str] | str | None) -> tuple[str, ...]:

@@ -465,8 +465,6 @@ def keygen(
         allow_insecure=allow_insecure,
         threads=threads,
         compact=compact,
-        rotations=declared,
-        conjugate=conjugate,
     )
     needs = plan.require_memory(declared, conjugate)
     if progress is not False and sys.stderr:

@@ -43,7 +43,7 @@ from becalm._desilo import (
     require_room,
 )
 from becalm._files import of_kind
-from becalm._plan import SIZES, recorded, room, turn
+from becalm._plan import SIZES, recorded, turn
 from becalm._vectors import at_level, numbers
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
@@ -118,7 +118,8 @@ class Engine:
         self._slots = 1 << (count - 1).bit_length()
         self._full = self._slots == most
         threads = 1 if mode == "cpu" else _values.count("engine", "thread_count", thread_count)
-        require_room("engine", room(name, (), None), f"the tables of `{name}`")
+        self._chain = _native.CkksChain(name)
+        require_room("engine", self._chain.table_bytes, f"the tables of `{name}`")
         self._context = _native.CkksContext(name, self._TOY, threads, bool(compact))
         self._stage_count: int = known.stage_count
         self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
@@ -158,7 +159,7 @@ class Engine:
         degree = ckks.params(self._context.name).log2_degree
         turns = [1 << i for i in range(degree - 1)]
         needs = _native.CkksNeeds(turns, self._max_level)
-        for level in self._context.tier_tops if self._bootstraps else []:
+        for level in self._chain.tier_tops if self._bootstraps else []:
             needs = needs.union(_native.CkksNeeds(turns, level))
         return self._key(secret_key, "rotation", needs)
 
@@ -175,7 +176,7 @@ class Engine:
     def create_small_bootstrap_key(self, secret_key: SecretKey) -> Key:
         """For every bootstrap, together with a rotation key."""
         self._require_bootstrap("create_small_bootstrap_key")
-        needs = _native.CkksNeeds([], 0, bootstrap=self._context.top_level)
+        needs = _native.CkksNeeds([], 0, bootstrap=self._chain.top_level)
         return self._key(secret_key, "small_bootstrap", needs)
 
     def create_bootstrap_key(
@@ -201,25 +202,23 @@ class Engine:
         if size not in SIZES:
             remedy = "choose one of these"
             raise BadInput(f"create_{purpose}_key", f"a size of {list(SIZES)}", repr(size), remedy)
-        stages, op = self._stages(stages), f"create_{purpose}_key"
-        needs = self._program(op, kind, stages, SIZES[size], "complex").needs()
+        stages = self._stages(stages)
+        needs = self._program(kind, stages, SIZES[size], "complex").needs()
         try:
             made = self._made(secret, needs)
         except OutOfMemory as e:
-            raise fitting(e, self._sizes(op, kind, stages, size)) from None
+            raise fitting(e, self._sizes(kind, stages, size)) from None
         return Key(made, purpose, stages, size)
 
-    def _sizes(
-        self, op: str, kind: str, stages: int | None, size: str
-    ) -> Iterator[tuple[str, int]]:
+    def _sizes(self, kind: str, stages: int | None, size: str) -> Iterator[tuple[str, int]]:
         """Bytes of smaller keys of a bootstrap, its matrices and its work, the fastest first."""
 
         def program(size: str, values: str) -> _native.CkksProgram:
-            return self._program(op, kind, stages, SIZES[size], values)
+            return self._program(kind, stages, SIZES[size], values)
 
         # Matrices do not depend on the size of the keys, and those of real values may be larger.
-        each = [self._context.matrix_bytes(program(size, v)) for v in ("complex", "real")]
-        beside = max(each) + self._context.work_bytes
+        each = [self._chain.matrix_bytes(program(size, v)) for v in ("complex", "real")]
+        beside = max(each) + self._chain.work_bytes
         packed = "Engine(compact=True)"
         smaller = list(SIZES)[list(SIZES).index(size) :: -1]
         for name in smaller:
@@ -229,7 +228,7 @@ class Engine:
                 options = packed if name == size else f'{packed} and size="{name}"'
                 tries.append((options, "packed"))
             for options, form in tries:
-                yield options, self._context.key_bytes(needs, form) + beside
+                yield options, self._chain.key_bytes(needs, form) + beside
 
     def _key(self, secret: SecretKey, purpose: str, needs: _native.CkksNeeds) -> Key:
         try:
@@ -238,7 +237,7 @@ class Engine:
             raise self._packed(e, needs) from None
 
     def _packed(self, error: OutOfMemory, needs: _native.CkksNeeds) -> OutOfMemory:
-        sizes = [("Engine(compact=True)", self._context.key_bytes(needs, "packed"))]
+        sizes = [("Engine(compact=True)", self._chain.key_bytes(needs, "packed"))]
         return fitting(error, sizes if self._form == "ready" else [])
 
     def _made(self, secret: SecretKey, needs: _native.CkksNeeds) -> _native.CkksKeys:
@@ -275,7 +274,7 @@ class Engine:
         """The highest level of conjugation and products, which a bootstrap does behind its first
         transform only.
         """
-        return self._context.top_level - self._stage_count if self._bootstraps else self._max_level
+        return self._chain.top_level - self._stage_count if self._bootstraps else self._max_level
 
     # Messages.
 
@@ -472,11 +471,11 @@ class Engine:
             got = " and ".join(sorted(held)) or "neither"
             raise BadInput(op, wanted, got, "pass the one or the two")
         values = "real" if x._real else "complex"
-        session = self._opened(op, kind, stages, baby, values, [*own, *held.values()])
+        session = self._opened(kind, stages, baby, values, [*own, *held.values()])
         return Ciphertext([session.run([b])[0] for b in x._blocks], x._real)
 
     def _opened(
-        self, op: str, kind: str, stages: int | None, baby: int, values: str, keys: list[Key]
+        self, kind: str, stages: int | None, baby: int, values: str, keys: list[Key]
     ) -> _native.CkksSession:
         """The session of the last bootstrap if it fits, or a new one."""
         which = (kind, stages, baby, values, *(k._native for k in keys))
@@ -485,17 +484,14 @@ class Engine:
             united = keys[0]._native
             for key in keys[1:]:
                 united = united.union(key._native)
-            session = _native.CkksSession(united, self._program(op, kind, stages, baby, values))
+            session = _native.CkksSession(united, self._program(kind, stages, baby, values))
             self._session = (which, session)
         return self._session[1]
 
     def _program(
-        self, op: str, kind: str, stages: int | None, baby: int, values: str
+        self, kind: str, stages: int | None, baby: int, values: str
     ) -> _native.CkksProgram:
-        name = self._context.name
-        matrices = room(name, (kind,), stages) - room(name, (), stages)
-        require_room(op, matrices, "the matrices of a bootstrap, before they are encoded")
-        return recorded(self._context, kind, self._slots, stages, baby, values)
+        return recorded(self._chain, kind, self._slots, stages, baby, values)
 
     def _stages(self, stage_count: int | None) -> int:
         if stage_count is None:

@@ -8,11 +8,11 @@ use becalm::Error;
 use becalm::backend::{Backend, CkksSession, Cpu};
 use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
-use becalm::ckks::{Context, Evaluator};
+use becalm::ckks::{Chain, Context, Evaluator};
 use becalm::math::buffer::require_memory;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
-use becalm::program::ckks::CkksProgram;
+use becalm::program::rlwe::CkksProgram;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -83,11 +83,6 @@ impl Job {
     /// The same without the stages of a set.
     pub(crate) fn of_any_set(&self) -> Job {
         Job { stage_count: None, ..self.clone() }
-    }
-
-    /// The stages asked for.
-    pub(crate) fn stages(&self) -> Option<usize> {
-        self.stage_count
     }
 
     /// The size of the keys.
@@ -239,7 +234,7 @@ fn choose(
 }
 
 /// The program of a job.
-pub fn program(context: &Context, job: &Job) -> becalm::Result<CkksProgram> {
+pub fn program(chain: &Chain, job: &Job) -> becalm::Result<CkksProgram> {
     let usual = Settings::default();
     let baby = KEY_SIZES.iter().find(|(name, _)| *name == job.size()).map_or(usual.baby, |s| s.1);
     let values = match job.of.as_str() {
@@ -249,10 +244,10 @@ pub fn program(context: &Context, job: &Job) -> becalm::Result<CkksProgram> {
     };
     let settings = Settings { stage_count: job.stage_count, baby, values };
     match job.kind.as_str() {
-        "sparse" => sparse(context, job.slots.unwrap_or(SPARSE), &settings),
-        "lossy" => lossy(context, &settings),
-        "sign" => sign(context, &settings),
-        _ => regular(context, &settings),
+        "sparse" => sparse(chain, job.slots.unwrap_or(SPARSE), &settings),
+        "lossy" => lossy(chain, &settings),
+        "sign" => sign(chain, &settings),
+        _ => regular(chain, &settings),
     }
 }
 

@@ -5,10 +5,10 @@ use crate::report::megabytes;
 use becalm::backend::{CkksSession, Shares};
 use becalm::bootstrap::ckks::KEY_SIZES;
 use becalm::cipher::KeyForm;
-use becalm::ckks::Context;
+use becalm::ckks::{Chain, Context};
 use becalm::math::buffer::{available_memory, require_memory};
 use becalm::params::{CkksParams, Kind};
-use becalm::program::ckks::CkksProgram;
+use becalm::program::rlwe::CkksProgram;
 use becalm::{Error, Result};
 
 /// The smallest set that bootstraps, for every kind but the precise one.
@@ -17,30 +17,23 @@ pub const SMALLER: &str = "ckks_n15";
 /// A set made ready, which has been allowed before, and the bootstrap of a job.
 ///
 /// # Errors
-/// `Memory` where not even the tables fit and what is recorded before the size of the keys is known; what the bootstrap refuses.
+/// `Memory` where not even the tables fit; what the bootstrap refuses.
 pub fn recorded(params: &'static CkksParams, job: &Job) -> Result<(Context, CkksProgram)> {
-    require_memory("run", tables(params, job))?;
-    let context = Context::new(params, true)?;
-    let program = program(&context, job)?;
-    Ok((context, program))
-}
-
-fn tables(params: &CkksParams, job: &Job) -> usize {
-    let recorded = params.transform_bytes(job.stages(), params.slots());
-    Context::table_bytes(params) + 2 * recorded
+    let program = program(&Chain::new(params)?, job)?;
+    Ok((Context::new(params, true)?, program))
 }
 
 /// Refuses keys, matrices and the work of a bootstrap that do not fit together, before any of them is made.
 ///
 /// # Errors
 /// `Memory`.
-pub fn require(context: &Context, program: &CkksProgram, form: KeyForm) -> Result<()> {
-    require_memory("run", all(context, program, form))
+pub fn require(chain: &Chain, program: &CkksProgram, form: KeyForm) -> Result<()> {
+    require_memory("run", all(chain, program, form))
 }
 
-fn all(context: &Context, program: &CkksProgram, form: KeyForm) -> usize {
-    let keys = context.key_bytes_as(&program.needs(), form);
-    keys + CkksSession::matrix_bytes(context, program) + Shares::work(context.params())
+fn all(chain: &Chain, program: &CkksProgram, form: KeyForm) -> usize {
+    let keys = chain.key_bytes_as(&program.needs(), form);
+    keys + CkksSession::matrix_bytes(chain, program) + Shares::work(chain.params())
 }
 
 /// The same refusal with the flags that help, where it is one of memory.
@@ -83,10 +76,10 @@ fn fitting(
     free: usize,
     set: Option<&str>,
 ) -> Option<String> {
-    if tables(params, job) > free {
+    let chain = Chain::new(params).ok()?;
+    if chain.table_bytes() > free {
         return None;
     }
-    let context = Context::new(params, true).ok()?;
     let larger = |size: &(&str, usize)| size.0 != job.size();
     let below = KEY_SIZES.into_iter().rev().skip_while(larger).skip(1);
     let smaller: Vec<&str> = below.map(|(name, _)| name).collect();
@@ -100,8 +93,8 @@ fn fitting(
     }
     tries.into_iter().find_map(|(size, form)| {
         let other = job.with(size, form);
-        let program = program(&context, &other).ok()?;
-        let bytes = all(&context, &program, other.form());
+        let program = program(&chain, &other).ok()?;
+        let bytes = all(&chain, &program, other.form());
         let set = set.map(|name| format!("--params {name}"));
         let size = size.map(|name| format!("--keys {name}"));
         let form =

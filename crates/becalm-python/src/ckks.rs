@@ -6,10 +6,7 @@ use crate::call::{detached, guarded, raise, supervised};
 use crate::ciphertext::{flat, trust};
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_keys::{CkksPublicKey, CkksSecretKey};
-use crate::ckks_session::{CkksProgram, CkksSession};
-use crate::keys::CkksNeeds;
-use becalm::backend::{Cpu, Shares};
-use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::backend::Cpu;
 use becalm::cipher::{Account, KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
@@ -103,43 +100,10 @@ impl CkksContext {
         })
     }
 
-    /// Bytes, about, of the tables of a set, and of the matrices in the clear of a bootstrap of so many stages.
-    #[staticmethod]
-    #[pyo3(signature = (name, stages=None))]
-    fn table_bytes(name: &str, stages: Option<usize>) -> PyResult<(usize, usize)> {
-        guarded(|| {
-            let p = CkksParams::named(name).map_err(raise)?;
-            Ok((Context::table_bytes(p), p.transform_bytes(stages, p.slots())))
-        })
-    }
-
-    /// Bytes that a bootstrap takes beside its keys and matrices, about.
-    #[getter]
-    fn work_bytes(&self) -> usize {
-        Shares::work(self.0.context.params())
-    }
-
-    /// Least bytes of keys and matrices with which a bootstrap runs.
-    fn least_bytes(&self, py: Python<'_>, program: &CkksProgram) -> PyResult<usize> {
-        brief(py, &self.0, |c| Ok(Shares::least(c, &program.0)))
-    }
-
     /// Name of the set.
     #[getter]
     fn name(&self) -> &'static str {
         self.0.context.params().name
-    }
-
-    /// The level that a bootstrap raises to.
-    #[getter]
-    fn top_level(&self) -> usize {
-        self.0.context.params().top_level()
-    }
-
-    /// The highest level of each tier, below which its keys serve no other.
-    #[getter]
-    fn tier_tops(&self) -> Vec<usize> {
-        self.0.context.params().tiers().into_iter().map(|levels| levels.end - 1).collect()
     }
 
     /// Draws a secret key from the system's randomness.
@@ -223,49 +187,6 @@ impl CkksContext {
     ) -> PyResult<CkksCiphertext> {
         CkksCiphertext::made(py, &self.0, |c| c.ciphertext_from_bytes(file, trust(true, limit)))
     }
-
-    /// Bytes of keys in a file.
-    fn stored_key_bytes(&self, needs: &CkksNeeds) -> PyResult<usize> {
-        guarded(|| Ok(self.0.context.stored_key_bytes(&needs.0)))
-    }
-
-    /// Bytes in memory of keys in a form.
-    fn key_bytes(&self, needs: &CkksNeeds, form: &str) -> PyResult<usize> {
-        let form = form_named(form)?;
-        guarded(|| Ok(self.0.context.key_bytes_as(&needs.0, form)))
-    }
-
-    /// Records a bootstrap: `kind` is regular, sparse, lossy or sign, `values` complex, real or merged.
-    fn program(
-        &self,
-        py: Python<'_>,
-        kind: &str,
-        slots: usize,
-        stage_count: Option<usize>,
-        baby: usize,
-        values: &str,
-    ) -> PyResult<CkksProgram> {
-        let (kind, values) = (kind.to_string(), values.to_string());
-        brief(py, &self.0, |c| {
-            let settings = Settings { stage_count, baby, values: values_named(&values)? };
-            let program = match kind.as_str() {
-                "regular" => regular(c, &settings),
-                "sparse" => sparse(c, slots, &settings),
-                "lossy" => lossy(c, &settings),
-                "sign" => sign(c, &settings),
-                other => {
-                    let wanted = "regular, sparse, lossy or sign as kind";
-                    Err(Error::bad_input("bootstrap", wanted, other, "choose one of these"))
-                }
-            };
-            program.map(|p| CkksProgram(Arc::new(p)))
-        })
-    }
-
-    /// Bytes of the matrices of a bootstrap, encoded.
-    fn matrix_bytes(&self, py: Python<'_>, program: &CkksProgram) -> PyResult<usize> {
-        brief(py, &self.0, |c| Ok(CkksSession::matrix_bytes(c, program)))
-    }
 }
 
 pub(crate) fn form_named(name: &str) -> PyResult<KeyForm> {
@@ -276,18 +197,6 @@ pub(crate) fn form_named(name: &str) -> PyResult<KeyForm> {
         other => {
             let wanted = "ready, packed or seeded keys";
             Err(raise(Error::bad_input("keygen", wanted, other, "choose one of these")))
-        }
-    }
-}
-
-fn values_named(name: &str) -> Result<Values> {
-    match name {
-        "complex" => Ok(Values::Complex),
-        "real" => Ok(Values::Real),
-        "merged" => Ok(Values::Merged),
-        other => {
-            let wanted = "complex, real or merged values";
-            Err(Error::bad_input("bootstrap", wanted, other, "choose one of these"))
         }
     }
 }

@@ -5,8 +5,8 @@ use crate::ckks::{CkksCiphertext, Shared, values};
 use crate::ckks_evaluate::CkksKeys;
 use crate::keys::CkksNeeds;
 use becalm::backend::{CkksMaps, CkksSession as Session};
-use becalm::ckks::{Context, Evaluator, LinearMap};
-use becalm::program::ckks::CkksProgram as Program;
+use becalm::ckks::{Chain, Evaluator, LinearMap};
+use becalm::program::rlwe::CkksProgram as Program;
 use becalm::{Error, cipher};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -69,8 +69,8 @@ pub struct CkksSession {
 
 impl CkksSession {
     /// Bytes of the matrices of a program, encoded.
-    pub(crate) fn matrix_bytes(context: &Context, program: &CkksProgram) -> usize {
-        Session::matrix_bytes(context, &program.0)
+    pub(crate) fn matrix_bytes(chain: &Chain, program: &CkksProgram) -> usize {
+        Session::matrix_bytes(chain, &program.0)
     }
 }
 

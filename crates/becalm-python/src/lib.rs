@@ -9,6 +9,7 @@ mod call;
 mod ciphertext;
 mod circuit;
 mod ckks;
+mod ckks_chain;
 mod ckks_evaluate;
 mod ckks_keys;
 mod ckks_session;
@@ -34,6 +35,8 @@ mod _native {
     use crate::circuit::Circuit;
     #[pymodule_export]
     use crate::ckks::{CkksCiphertext, CkksContext};
+    #[pymodule_export]
+    use crate::ckks_chain::CkksChain;
     #[pymodule_export]
     use crate::ckks_evaluate::{CkksKeys, CkksMap, CkksMatrix, CkksPlaintext};
     #[pymodule_export]

@@ -8,7 +8,7 @@
 
 use super::ckks_work::Run;
 use crate::cipher::{Account, CkksKeys, Purpose, Rlwe};
-use crate::ckks::{Context, Evaluator, LinearMap};
+use crate::ckks::{Chain, Evaluator, LinearMap};
 use crate::math::buffer::{or_refused, require_free};
 use crate::math::threads;
 use crate::params::CkksParams;
@@ -34,7 +34,7 @@ pub struct CkksSession<'a> {
 pub struct Shares {
     /// Bytes for encoded matrices that are kept: [`CkksSession::within`].
     pub matrices: usize,
-    /// Bytes for keys that are kept ready: [`Context::ready_keys`].
+    /// Bytes for keys that are kept ready: [`Context::ready_keys`](crate::ckks::Context::ready_keys).
     pub keys: usize,
 }
 
@@ -52,15 +52,13 @@ impl Shares {
 
     /// Least bytes of keys and matrices with which a program runs: those of its largest instruction, the others being made
     /// when their turn comes.
-    pub fn least(context: &Context, program: &CkksProgram) -> usize {
+    pub fn least(chain: &Chain, program: &CkksProgram) -> usize {
         let own = |op: &CkksOp| {
             let map = match op {
-                CkksOp::Linear { map, .. } => {
-                    encoded_bytes(context, &program.maps()[*map as usize])
-                }
+                CkksOp::Linear { map, .. } => encoded_bytes(chain, &program.maps()[*map as usize]),
                 _ => 0,
             };
-            map + context.key_bytes(&program.needs_of(op))
+            map + chain.key_bytes(&program.needs_of(op))
         };
         program.ops().iter().map(own).max().unwrap_or(0)
     }
@@ -72,14 +70,14 @@ impl Shares {
     /// # Errors
     /// `Memory` where that is less than an instruction takes.
     pub fn of(
-        context: &Context,
+        chain: &Chain,
         program: &CkksProgram,
         keys: &CkksKeys,
         bytes: usize,
     ) -> Result<Shares> {
-        let least = Shares::least(context, program);
-        let all = CkksSession::matrix_bytes(context, program);
-        if bytes >= all + context.ready_bytes(keys) {
+        let least = Shares::least(chain, program);
+        let all = CkksSession::matrix_bytes(chain, program);
+        if bytes >= all + chain.ready_bytes(keys) {
             return Ok(Shares { matrices: usize::MAX, keys: usize::MAX });
         }
         let Some(spare) = bytes.checked_sub(least) else {
@@ -93,8 +91,8 @@ impl Shares {
     }
 }
 
-fn encoded_bytes(context: &Context, map: &MapSpec) -> usize {
-    LinearMap::bytes_of(context, &map.matrix, map.level)
+fn encoded_bytes(chain: &Chain, map: &MapSpec) -> usize {
+    LinearMap::bytes_of(chain, &map.matrix, map.level)
 }
 
 impl<'a> CkksSession<'a> {
@@ -200,8 +198,8 @@ impl<'a> CkksSession<'a> {
     }
 
     /// Bytes of the matrices of a program when all are encoded.
-    pub fn matrix_bytes(context: &Context, program: &CkksProgram) -> usize {
-        program.maps().iter().map(|m| encoded_bytes(context, m)).sum()
+    pub fn matrix_bytes(chain: &Chain, program: &CkksProgram) -> usize {
+        program.maps().iter().map(|m| encoded_bytes(chain, m)).sum()
     }
 
     /// Bytes that a run takes on so many threads as there are here, at the most: beside the keys, the matrices that are kept and the

@@ -8,8 +8,8 @@
 
 use crate::cipher::{CkksKeys, Held};
 use crate::ckks::{Context, Steps};
-use crate::program::{Operation, Reg};
 use crate::program::rlwe::{CkksOp, CkksProgram};
+use crate::program::{Operation, Reg};
 
 /// What is to be run, on what.
 pub(super) struct Run<'a> {

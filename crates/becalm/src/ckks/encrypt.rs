@@ -34,7 +34,7 @@ impl Context {
         let sealed = || self.sealed(secret, level, Domain::Ciphertext, Some(&message));
         let parts = or_refused("encrypt", sealed)?;
         let error = NOISE_STD * (self.params().degree() as f64).sqrt() / self.scale(level)?;
-        self.fresh(parts, values, level, secret.id, error)
+        self.fresh(parts, values, level, secret.id, (error, share::bound(error)))
     }
 
     /// As [`Context::encrypt`], with a public key.
@@ -53,7 +53,7 @@ impl Context {
         // e·v + e_0 + e_1·s: variance (1 + 2·2N/3)·σ² a coefficient.
         let n = self.params().degree() as f64;
         let error = NOISE_STD * (n * (1.0 + 4.0 / 3.0 * n)).sqrt() / self.scale(level)?;
-        self.fresh(parts, values, level, key.id, error)
+        self.fresh(parts, values, level, key.id, (error, share::product_bound(error)))
     }
 
     /// A message behind a random multiple of a public key.
@@ -106,17 +106,18 @@ impl Context {
         words.iter().take(3).map(|i| self.ring().word(*i).prime).product::<f64>() / 4.0
     }
 
+    /// A ciphertext of `values` whose noise has a standard deviation and an upper bound.
     fn fresh(
         &self,
         parts: [Scratch; 2],
         values: &[Complex],
         level: usize,
         key: KeyId,
-        error: f64,
+        (error, most): (f64, f64),
     ) -> Result<Rlwe> {
         let (scale, params, slots) = (self.scale(level)?, self.params().name, values.len());
-        let rounded = error.hypot(self.encoding(scale));
-        let account = share::declared(values).blurred(share::bound(rounded));
+        let rounded = share::bound(self.encoding(scale));
+        let account = share::declared(values).blurred(most.hypot(rounded));
         Ok(Rlwe { params, key, level, scale, slots, error, account, parts })
     }
 

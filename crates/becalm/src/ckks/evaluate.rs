@@ -8,20 +8,16 @@ use super::encode::residue;
 use super::inspect::{self, named};
 use super::key_switch::KeyInUse;
 use super::sum::Sum;
-use super::{Context, power_of_rotation, share};
+use super::{Context, SAME_SCALE, power_of_rotation, share};
 use crate::cipher::{Account, CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
-use crate::params::{CkksBootstrap, NOISE_STD};
 use crate::{Error, Result};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Relative difference of two scales that counts as none.
-const SAME_SCALE: f64 = 1e-12;
 
 /// Whether long work is to go on.
 type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -46,34 +42,6 @@ impl Context {
         parts: [Scratch; 2],
     ) -> Rlwe {
         Rlwe { level, scale, parts, ..like.empty() }
-    }
-
-    /// Standard deviation of a slot from rounding the two parts of a ciphertext at `scale`.
-    pub(crate) fn rounding(&self, scale: f64) -> f64 {
-        let n = self.params().degree() as f64;
-        (n / 12.0 * (1.0 + 2.0 * n / 3.0)).sqrt() / scale
-    }
-
-    /// Standard deviation of a slot from the noise of a key at `scale`: residues of each digit D, uniform, times the key's noise,
-    /// over P. Next to [`Context::rounding`] it is nothing where D is well below P, and four times as much where they are equal.
-    pub(crate) fn switching(&self, level: usize, scale: f64) -> f64 {
-        let log2 = |i: usize| self.ring().word(self.word_of(level, i)).prime.log2();
-        let (words, special) = (self.words(level), self.special());
-        let over: f64 = (words..words + special).map(log2).sum();
-        let digits = self.digits(level).into_iter();
-        let squares = digits.map(|digit| (2.0 * (digit.map(log2).sum::<f64>() - over)).exp2());
-        NOISE_STD * self.params().degree() as f64 * (squares.sum::<f64>() / 12.0).sqrt() / scale
-    }
-
-    /// Standard deviation of a slot at level 0 from the noise of the key to the ephemeral secret at `scale`: residues of q_0,
-    /// uniform, times the key's noise, over its own special modulus.
-    pub(crate) fn encapsulating(&self, b: &CkksBootstrap, scale: f64) -> f64 {
-        let log2 = |i: usize| self.ring().word(self.word_of(0, i)).prime.log2();
-        let words = self.words(0);
-        let (base, over): (f64, f64) =
-            ((0..words).map(log2).sum(), (words..words + b.ephemeral_words).map(log2).sum());
-        let share = (base - over).exp2();
-        b.ephemeral_noise_std * self.params().degree() as f64 * share / 12f64.sqrt() / scale
     }
 
     /// The same values at `level`, which is not above that of `x`, at the same scale. In the tier of `x` these are its first
@@ -521,7 +489,7 @@ impl<'a> Evaluator<'a> {
             let mut out = context.ciphertext(x, x.level, x.scale, parts);
             let switched = context.switching(level, x.scale).hypot(context.rounding(x.scale));
             out.error = x.error.hypot(switched);
-            out.account = x.account.blurred(share::bound(switched));
+            out.account = x.account.blurred(share::product_bound(switched));
             Ok(out)
         };
         powers.iter().map(image).collect()

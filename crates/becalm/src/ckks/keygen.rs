@@ -1,9 +1,7 @@
 //! Keys of CKKS: secret, public, and what a server needs, made for declared needs.
 
-use super::Context;
-use crate::cipher::{
-    CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyForm, KeyId, Purpose, SwitchKey,
-};
+use super::{Context, Needs};
+use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, KeyForm, KeyId, Purpose, SwitchKey};
 use crate::math::buffer::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
@@ -12,50 +10,7 @@ use crate::math::sampling;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use zeroize::Zeroizing;
-
-/// What a server is to do, and up to which level: hence which keys it gets, and for how many words. That of multiplication
-/// at the levels of the user it always gets.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// Rotations by these numbers of slots, and at which levels. A key serves lower levels too, but those of its tier alone
-    /// ([`CkksParams::tiers`](crate::params::CkksParams::tiers)).
-    pub rotations: BTreeMap<i64, BTreeSet<usize>>,
-    /// Complex conjugation up to a level.
-    pub conjugate: Option<usize>,
-    /// Products up to this level, where it is above those of the user.
-    pub multiply: usize,
-    /// For a bootstrap: the switch to the ephemeral secret, and back at the level that ciphertexts are raised to.
-    pub bootstrap: Option<usize>,
-}
-
-impl Needs {
-    /// Rotations by these numbers of slots at `level` and below in its tier, besides.
-    pub fn rotate(mut self, by: impl IntoIterator<Item = i64>, level: usize) -> Needs {
-        for by in by {
-            self.rotations.entry(by).or_default().insert(level);
-        }
-        self
-    }
-
-    /// What two programs need together.
-    pub fn union(mut self, other: &Needs) -> Needs {
-        for (by, levels) in &other.rotations {
-            self.rotations.entry(*by).or_default().extend(levels);
-        }
-        self.conjugate = self.conjugate.max(other.conjugate);
-        self.multiply = self.multiply.max(other.multiply);
-        self.bootstrap = self.bootstrap.max(other.bootstrap);
-        self
-    }
-}
-
-/// g such that X → X^g rotates the slots to the left by `by`: 5^`by` modulo 2N.
-pub fn power_of_rotation(by: i64, degree: usize) -> usize {
-    let exponent = by.rem_euclid(degree as i64 / 2);
-    (0..exponent).fold(1, |g, _| g * 5 % (2 * degree))
-}
 
 impl Context {
     /// A fresh secret key.
@@ -165,95 +120,12 @@ impl Context {
         Ok([b, a])
     }
 
-    /// The keys for `needs`: what for and in which tier, and the level that each is for.
-    pub(crate) fn key_plan(&self, needs: &Needs) -> BTreeMap<(Purpose, usize), usize> {
-        let (n, mut plan) = (self.params().degree(), BTreeMap::new());
-        let mut add = |purpose, level: usize| {
-            let most = plan.entry((purpose, self.tier_at(level))).or_default();
-            *most = level.max(*most);
-        };
-        // Up to a level: at the top of every tier below as well.
-        let up_to = |level: usize| {
-            let tops = self.params().tiers().into_iter().map(|t| t.end - 1);
-            tops.filter(move |top| *top < level).chain([level])
-        };
-        add(Purpose::Multiply, self.params().levels);
-        for level in up_to(needs.multiply) {
-            add(Purpose::Multiply, level);
-        }
-        let conjugate = needs.conjugate.into_iter().flat_map(|l| up_to(l).map(|l| (2 * n - 1, l)));
-        let rotations = needs.rotations.iter().flat_map(|(by, levels)| {
-            let g = power_of_rotation(*by, n);
-            levels.iter().map(move |level| (g, *level))
-        });
-        for (g, level) in rotations.chain(conjugate).filter(|(g, _)| *g != 1) {
-            add(Purpose::Galois(g as u32), level);
-        }
-        if let (Some(level), Some(_)) = (needs.bootstrap, self.params().bootstrap) {
-            add(Purpose::FromEphemeral, level);
-            plan.insert((Purpose::ToEphemeral, self.tier_at(level)), 0);
-        }
-        plan
-    }
-
-    /// Words and special words of the key for a purpose at `level`.
-    pub(super) fn key_shape(&self, purpose: Purpose, level: usize) -> (usize, usize) {
-        match (purpose, self.params().bootstrap) {
-            (Purpose::ToEphemeral, Some(b)) => (self.words(0), b.ephemeral_words),
-            _ => (self.words(level), self.special()),
-        }
-    }
-
     /// Standard deviation of the noise of the key for a purpose.
     fn key_noise_std(&self, purpose: Purpose) -> f64 {
         match (purpose, self.params().bootstrap) {
             (Purpose::ToEphemeral, Some(b)) => b.ephemeral_noise_std,
             _ => NOISE_STD,
         }
-    }
-
-    /// Bytes in memory of the keys for `needs`, exactly: N doubles for two polynomials of every digit and word of Q·P.
-    pub fn key_bytes(&self, needs: &Needs) -> usize {
-        self.key_bytes_as(needs, KeyForm::Ready)
-    }
-
-    /// [`Context::key_bytes`] of keys in a form, exactly.
-    pub fn key_bytes_as(&self, needs: &Needs, form: KeyForm) -> usize {
-        self.planned_bytes(&self.key_plan(needs), form)
-    }
-
-    fn planned_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>, form: KeyForm) -> usize {
-        plan.iter().map(|(which, level)| self.held_size(*which, *level, form)).sum()
-    }
-
-    /// Bytes in memory of the key for a purpose in a tier at `level`, as it is held where keys have a form.
-    pub(super) fn held_size(&self, which: (Purpose, usize), level: usize, form: KeyForm) -> usize {
-        match form.of(which) {
-            KeyForm::Ready => self.ready_size(which.0, level),
-            KeyForm::Packed => 2 * self.body_bytes(which.0, level),
-            KeyForm::Seeded => self.body_bytes(which.0, level),
-        }
-    }
-
-    /// Bytes in memory of the key for a purpose at `level`, expanded.
-    pub(crate) fn ready_size(&self, purpose: Purpose, level: usize) -> usize {
-        let (count, special) = self.key_shape(purpose, level);
-        self.digits(level).len() * (count + special) * self.params().degree() * 16
-    }
-
-    /// Bytes of these keys in memory if they were held in a form, exactly.
-    pub fn bytes_as(&self, keys: &CkksKeys, form: KeyForm) -> usize {
-        let size =
-            |(which, key): (&(Purpose, usize), &Held)| self.held_size(*which, key.level(), form);
-        keys.switches.iter().map(size).sum()
-    }
-
-    /// Bytes of keys in memory when all of them are ready ([`Context::ready_keys`]).
-    pub fn ready_bytes(&self, keys: &CkksKeys) -> usize {
-        let size = |((purpose, _), key): (&(Purpose, usize), &Held)| {
-            self.ready_size(*purpose, key.level())
-        };
-        keys.switches.iter().map(size).sum()
     }
 
     /// The keys that a server needs.
@@ -432,15 +304,6 @@ impl Context {
             let word = words[i % limbs];
             self.uniform(self.mask_stream(&key.seed, i / limbs, word), word, a);
         });
-    }
-
-    /// Refuses what belongs to another set.
-    pub(crate) fn check_set(&self, op: &'static str, name: &'static str) -> Result<()> {
-        if name == self.params().name {
-            return Ok(());
-        }
-        let wanted = format!("what was made with `{}`", self.params().name);
-        Err(Error::wrong_params(op, wanted, format!("`{name}`"), "use one set throughout"))
     }
 }
 

@@ -12,7 +12,7 @@
 
 use super::key_switch::{KeyInUse, KeyProduct, Raised};
 use super::matrix::{Matrix, Steps};
-use super::{Context, Evaluator, power_of_rotation, share};
+use super::{Chain, Context, Evaluator, power_of_rotation, share};
 use crate::cipher::{Account, Purpose, Rlwe};
 use crate::math::buffer::{or_refused, require_memory_or};
 use crate::math::parallel::*;
@@ -83,10 +83,10 @@ impl LinearMap {
         let op = "encode a linear map";
         let most = matrix.rotations().max();
         let slots = context.params().slots();
-        let (Some(_), true) = (most, matrix.slots <= slots && matrix.slots.is_power_of_two())
+        let (Some(_), true) = (most, matrix.slots() <= slots && matrix.slots().is_power_of_two())
         else {
             let wanted = format!("diagonals of a power of two of at most {slots} slots");
-            let got = format!("{} of {}", matrix.diagonals.len(), matrix.slots);
+            let got = format!("{} of {}", matrix.rotations().count(), matrix.slots());
             return Err(Error::bad_input(op, wanted, got, "cut the map into smaller ones"));
         };
         if level == 0 || level > context.params().top_level() || baby == 0 {
@@ -98,7 +98,7 @@ impl LinearMap {
         if level <= context.params().levels {
             context.check_room(op, matrix.largest(), level - 1)?;
         }
-        let n = matrix.slots;
+        let (n, reader) = (matrix.slots(), matrix.reader());
         let forms = matrix.forms(slots);
         let remedy = "take more stages or fewer slots, or a session within less memory";
         require_memory_or(op, LinearMap::bytes_of(context, matrix, level), remedy)?;
@@ -114,7 +114,7 @@ impl LinearMap {
             let (j, l) = (step / middle, step % middle);
             let back = n - j * middle * baby * stride % n;
             // Rotations by multiples of its own slots are none.
-            let mut moved = matrix.diagonals[&k].clone();
+            let mut moved = reader.diagonal(k).into_owned();
             moved.rotate_left(back % n);
             let special = context.special();
             let diagonal = match tiled {
@@ -126,15 +126,16 @@ impl LinearMap {
         let encoded = || forms.into_par_iter().map(encode).collect::<Result<_>>();
         let diagonals = or_refused(op, encoded)?;
         let (params, keys) = (context.params().name, matrix.keys(baby));
-        let error = matrix.diagonals.len() as f64 * share::bound(context.encoding(scale));
-        let (norm, account) = (matrix.norm(), Account { values: matrix.widest(), error });
+        let error = matrix.rotations().count() as f64 * share::bound(context.encoding(scale));
+        let (row, column) = matrix.widest_lines();
+        let (norm, account) = ((row * column).sqrt(), Account { values: row, error });
         Ok(LinearMap { params, level, steps, keys, scale, norm, account, diagonals })
     }
 
     /// Bytes that `matrix` takes when it is encoded at `level`.
-    pub fn bytes_of(context: &Context, matrix: &Matrix, level: usize) -> usize {
-        let limbs = (context.words(level) + context.special()) * context.params().degree();
-        let forms = matrix.forms(context.params().slots());
+    pub fn bytes_of(chain: &Chain, matrix: &Matrix, level: usize) -> usize {
+        let limbs = (chain.words(level) + chain.special()) * chain.params().degree();
+        let forms = matrix.forms(chain.params().slots());
         forms.iter().map(|(_, tiled)| if *tiled { limbs } else { 8 * limbs }).sum()
     }
 
@@ -214,8 +215,9 @@ impl Evaluator<'_> {
         let rounded = context.rounding(x.scale) * (middle - 1.0).sqrt();
         let before = x.error.hypot(switched).hypot(rounded);
         out.error = (map.norm * before).hypot(context.rounding(scale));
-        let account = x.account.blurred(share::bound(switched.hypot(rounded))).times(map.account);
-        let account = account.blurred(share::bound(context.rounding(scale)));
+        let account =
+            x.account.blurred(share::product_bound(switched.hypot(rounded))).times(map.account);
+        let account = account.blurred(share::product_bound(context.rounding(scale)));
         out.account = context.fitting(account, map.level, x.scale * map.scale);
         // Bootstraps know what their levels hold.
         if map.level > context.params().levels {

@@ -1,26 +1,105 @@
-//! Linear maps in the clear, by their diagonals, and how their rotations are cut into steps ([`linear`](super::linear)).
+//! Plaintext linear maps by their diagonals, and how their rotations are cut into steps ([`linear`](super::linear)).
 
+use super::stage::Stage;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+type Diagonals = BTreeMap<usize, Vec<Complex>>;
 
 /// A linear map of n slots by its diagonals: `y_a = Σ_k diagonal_k[a]·x_(a+k)`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
-    pub(super) slots: usize,
-    pub(super) diagonals: BTreeMap<usize, Vec<Complex>>,
+    slots: usize,
+    /// All entries where there is no stage, and none of them where there is one.
+    diagonals: Diagonals,
+    /// A stage computes its entries when they are asked for.
+    stage: Option<Stage>,
+}
+
+/// A matrix ready to be read, diagonal by diagonal.
+pub(super) struct Reader<'a> {
+    matrix: &'a Matrix,
+    twiddles: Vec<Vec<Complex>>,
+}
+
+impl Reader<'_> {
+    /// The entries of diagonal `k`, which is one of [`Matrix::rotations`].
+    pub(super) fn diagonal(&self, k: usize) -> Cow<'_, [Complex]> {
+        match &self.matrix.stage {
+            None => self.matrix.diagonals.get(&k).map_or(Cow::default(), |d| Cow::Borrowed(d)),
+            Some(stage) => Cow::Owned(stage.diagonal(k, &self.twiddles)),
+        }
+    }
 }
 
 impl Matrix {
+    /// Refuses a matrix from outside that could not have been made here, or that is for more than `most` slots.
+    pub(crate) fn validate(&self, most: usize) -> Result<()> {
+        let finite = |d: &Vec<Complex>| d.iter().all(|x| x.re.is_finite() && x.im.is_finite());
+        let mut diagonals = self.diagonals.iter();
+        let fine = match &self.stage {
+            Some(stage) => self.diagonals.is_empty() && stage.is_valid(self.slots),
+            None => diagonals.all(|(k, d)| *k < self.slots && d.len() == self.slots && finite(d)),
+        };
+        if fine && self.slots.is_power_of_two() && self.slots <= most {
+            return Ok(());
+        }
+        let wanted = "diagonals of as many finite entries as slots, or a stage of the transform";
+        Err(Error::bad_input("matrix", wanted, "another map", "record the matrix again"))
+    }
+
     /// The map with no diagonals.
     pub fn zero(slots: usize) -> Matrix {
-        Matrix { slots, diagonals: BTreeMap::new() }
+        Matrix { slots, diagonals: BTreeMap::new(), stage: None }
+    }
+
+    /// The product of the layers of blocks of 2^(i + 1) slots, i in `halves`, of the transform from coefficients in bit-reversed order
+    /// to `slots` slots, or the inverse of it. Its entries are computed when they are needed.
+    pub(crate) fn stage(slots: usize, halves: Range<u32>, inverse: bool) -> Matrix {
+        Matrix { stage: Some(Stage::new(slots, halves, inverse)), ..Matrix::zero(slots) }
+    }
+
+    /// The stage that this is, changed by what keeps it one.
+    fn changed(&self, change: impl FnOnce(&Stage) -> Option<Stage>) -> Option<Matrix> {
+        let stage = change(self.stage.as_ref()?)?;
+        Some(Matrix { stage: Some(stage.clone()), ..Matrix::zero(stage.slots()) })
+    }
+
+    /// Ready to be read, diagonal by diagonal.
+    pub(super) fn reader(&self) -> Reader<'_> {
+        let twiddles = self.stage.as_ref().map(Stage::twiddles).unwrap_or_default();
+        Reader { matrix: self, twiddles }
+    }
+
+    /// Something of every diagonal, in order.
+    fn each<T: Send>(&self, of: impl Fn(usize, &[Complex]) -> T + Sync) -> Vec<T> {
+        let (reader, all) = (self.reader(), Vec::from_iter(self.rotations()));
+        all.into_par_iter().map(|k| of(k, &reader.diagonal(k))).collect()
+    }
+
+    /// All entries.
+    fn diagonals(&self) -> Diagonals {
+        self.each(|k, d| (k, d.to_vec())).into_iter().collect()
+    }
+
+    /// All entries, to be changed.
+    fn given(&mut self) -> &mut Diagonals {
+        if self.stage.is_some() {
+            self.diagonals = self.diagonals();
+            self.stage = None;
+        }
+        &mut self.diagonals
     }
 
     /// The entries of diagonal `k` modulo the number of slots, zero at first.
     pub fn diagonal(&mut self, k: i64) -> &mut [Complex] {
         let (k, n) = (k.rem_euclid(self.slots.max(1) as i64) as usize, self.slots);
-        self.diagonals.entry(k).or_insert_with(|| vec![Complex::default(); n])
+        self.given().entry(k).or_insert_with(|| vec![Complex::default(); n])
     }
 
     /// Number of slots that it maps.
@@ -82,14 +161,20 @@ impl Matrix {
 
     /// The same map of vectors that stand repeated in `slots` slots, a multiple of its own.
     pub fn repeated(&self, slots: usize) -> Matrix {
-        let diagonal =
-            |(k, d): (&usize, &Vec<Complex>)| (*k, d.iter().copied().cycle().take(slots).collect());
-        Matrix { slots, diagonals: self.diagonals.iter().map(diagonal).collect() }
+        let repeated = || {
+            let longer = |d: &[Complex]| d.iter().copied().cycle().take(slots).collect();
+            let diagonals = self.each(|k, d| (k, longer(d))).into_iter().collect();
+            Matrix { slots, diagonals, stage: None }
+        };
+        self.changed(|s| s.repeated(slots)).unwrap_or_else(repeated)
     }
 
     /// Every row times a factor.
     pub fn with_rows(mut self, factor: impl Fn(usize) -> Complex) -> Matrix {
-        for diagonal in self.diagonals.values_mut() {
+        if let Some(stage) = self.changed(|s| s.with_rows(&factor)) {
+            return stage;
+        }
+        for diagonal in self.given().values_mut() {
             diagonal.iter_mut().enumerate().for_each(|(a, x)| *x = *x * factor(a));
         }
         self
@@ -97,8 +182,11 @@ impl Matrix {
 
     /// Every column times a factor: the map after a product slot by slot.
     pub fn with_columns(mut self, factor: impl Fn(usize) -> Complex) -> Matrix {
+        if let Some(stage) = self.changed(|s| s.with_columns(&factor)) {
+            return stage;
+        }
         let n = self.slots.max(1);
-        for (k, diagonal) in &mut self.diagonals {
+        for (k, diagonal) in self.given() {
             diagonal.iter_mut().enumerate().for_each(|(a, x)| *x = *x * factor((a + k) % n));
         }
         self
@@ -106,39 +194,65 @@ impl Matrix {
 
     /// Which diagonals repeat after an eighth of so many slots.
     pub(super) fn forms(&self, slots: usize) -> Vec<(usize, bool)> {
-        self.diagonals.par_iter().map(|(k, d)| (*k, tiled(d, slots))).collect()
+        match self.period() {
+            Some(period) => {
+                let tiled = period.min(self.slots) <= (slots / 8).max(1);
+                self.rotations().map(|k| (k, tiled || self.slots <= slots / 8)).collect()
+            }
+            None => self.each(|k, d| (k, tiled(d, slots))),
+        }
     }
 
     /// How many diagonals' worth of coefficients are rounded where it is encoded for so many slots: those of values of a period are a
     /// polynomial in a power of X.
     pub(crate) fn encoded(&self, slots: usize) -> f64 {
-        let share = |d: &Vec<Complex>| period(d) as f64 / slots as f64;
-        self.diagonals.values().map(share).sum()
+        let values: usize = match self.period() {
+            Some(period) => self.rotations().count() * period,
+            None => self.each(|_, d| period(d)).into_iter().sum(),
+        };
+        values as f64 / slots as f64
     }
 
-    /// Numbers of the diagonals there are.
-    pub fn rotations(&self) -> impl Iterator<Item = usize> + '_ {
-        self.diagonals.keys().copied()
+    /// The slots after which all diagonals repeat, where the formula of the entries tells.
+    fn period(&self) -> Option<usize> {
+        self.stage.as_ref().and_then(Stage::period)
+    }
+
+    /// Numbers of the diagonals there are, in order.
+    pub fn rotations(&self) -> impl Iterator<Item = usize> + use<> {
+        let all: Vec<usize> = match &self.stage {
+            None => self.diagonals.keys().copied().collect(),
+            Some(stage) => stage.rotations().into_iter().collect(),
+        };
+        all.into_iter()
     }
 
     /// By how much it lengthens what is independent from slot to slot: the root of the mean over the rows of Σ|entry|².
     pub(crate) fn gain(&self) -> f64 {
-        let squares = self.diagonals.values().flatten().map(|x| x.re * x.re + x.im * x.im);
-        (squares.sum::<f64>() / self.slots as f64).sqrt()
+        if let Some(stage) = &self.stage {
+            return stage.gain();
+        }
+        let squares = |d: &[Complex]| d.iter().map(|x| x.re * x.re + x.im * x.im).sum::<f64>();
+        let squares: f64 = self.each(|_, d| squares(d)).into_iter().sum();
+        (squares / self.slots as f64).sqrt()
     }
 
     /// The largest absolute value of an entry.
     pub fn largest(&self) -> f64 {
-        let entries = self.diagonals.values().flatten();
-        entries.map(|x| x.abs()).fold(0.0, f64::max)
+        if let Some(stage) = &self.stage {
+            return stage.largest();
+        }
+        let most = |d: &[Complex]| d.iter().map(|x| x.abs()).fold(0.0, f64::max);
+        self.each(|_, d| most(d)).into_iter().fold(0.0, f64::max)
     }
 
-    /// The map applied to a vector in the clear, which stands repeated if it has fewer values than there are slots.
+    /// The map applied to a plaintext vector, which stands repeated if it has fewer values than there are slots.
     pub fn apply(&self, x: &[Complex]) -> Vec<Complex> {
-        let mut out = vec![Complex::default(); self.slots];
-        for (k, diagonal) in &self.diagonals {
-            let turned = x.iter().cycle().skip(*k);
-            out.iter_mut().zip(diagonal).zip(turned).for_each(|((y, a), x)| *y = *y + *a * *x);
+        let (mut out, reader) = (vec![Complex::default(); self.slots], self.reader());
+        for k in self.rotations() {
+            let turned = x.iter().cycle().skip(k);
+            let terms = reader.diagonal(k);
+            out.iter_mut().zip(terms.iter()).zip(turned).for_each(|((y, a), x)| *y = *y + *a * *x);
         }
         out
     }
@@ -150,18 +264,19 @@ impl Matrix {
         (row * column).sqrt()
     }
 
-    /// By how much it enlarges the largest absolute value, at most: the largest sum of a row, in absolute values.
-    pub(crate) fn widest(&self) -> f64 {
-        self.widest_lines().0
-    }
-
-    /// The largest sums of absolute values, of a row and of a column.
-    fn widest_lines(&self) -> (f64, f64) {
+    /// The largest sums of absolute values, of a row and of a column. The first is by how much the map enlarges the largest absolute
+    /// value, at most.
+    pub(super) fn widest_lines(&self) -> (f64, f64) {
+        if let Some(sum) = self.stage.as_ref().and_then(Stage::line) {
+            return (sum, sum);
+        }
         let (mut rows, mut columns) = (vec![0.0; self.slots], vec![0.0; self.slots]);
-        for (k, diagonal) in &self.diagonals {
-            for (a, x) in diagonal.iter().enumerate() {
-                rows[a] += x.abs();
-                columns[(a + k) % self.slots] += x.abs();
+        let reader = self.reader();
+        for k in self.rotations() {
+            for (a, x) in reader.diagonal(k).iter().enumerate() {
+                let size = x.abs();
+                rows[a] += size;
+                columns[(a + k) % self.slots] += size;
             }
         }
         let most = |sums: &[f64]| sums.iter().copied().fold(0.0, f64::max);
@@ -170,10 +285,10 @@ impl Matrix {
 
     /// First `first`, then this.
     pub fn after(&self, first: &Matrix) -> Matrix {
-        let mut out = Matrix::zero(self.slots);
-        for (k, a) in &self.diagonals {
-            for (l, b) in &first.diagonals {
-                let terms = a.iter().zip(b.iter().cycle().skip(*k));
+        let (mut out, first) = (Matrix::zero(self.slots), first.diagonals());
+        for (k, a) in self.diagonals() {
+            for (l, b) in &first {
+                let terms = a.iter().zip(b.iter().cycle().skip(k));
                 let sum = out.diagonal((k + l) as i64);
                 sum.iter_mut().zip(terms).for_each(|(x, (a, b))| *x = *x + *a * *b);
             }
@@ -183,15 +298,21 @@ impl Matrix {
 
     /// Every entry times `factor`.
     pub fn scaled(mut self, factor: f64) -> Matrix {
-        self.diagonals.values_mut().flatten().for_each(|x| *x = *x * factor);
+        if let Some(stage) = self.stage {
+            return Matrix { stage: Some(stage.scaled(factor)), ..self };
+        }
+        self.given().values_mut().flatten().for_each(|x| *x = *x * factor);
         self
     }
 
     /// This map, then a rotation to the left by `by`.
     pub fn then_rotated(&self, by: i64) -> Matrix {
+        if let Some(stage) = self.changed(|s| s.then_rotated(by)) {
+            return stage;
+        }
         let (n, mut out) = (self.slots, Matrix::zero(self.slots));
-        for (k, diagonal) in &self.diagonals {
-            let moved = out.diagonal(*k as i64 + by);
+        for (k, diagonal) in self.diagonals() {
+            let moved = out.diagonal(k as i64 + by);
             let from = by.rem_euclid(n as i64) as usize;
             moved.iter_mut().enumerate().for_each(|(i, x)| *x = diagonal[(i + from) % n]);
         }
@@ -200,9 +321,12 @@ impl Matrix {
 
     /// The map that gives the same from an input that was rotated to the left by `by` before.
     pub fn on_rotated(&self, by: i64) -> Matrix {
+        if let Some(stage) = self.changed(|s| s.on_rotated(by)) {
+            return stage;
+        }
         let mut out = Matrix::zero(self.slots);
-        for (k, diagonal) in &self.diagonals {
-            out.diagonal(*k as i64 - by).copy_from_slice(diagonal);
+        for (k, diagonal) in self.diagonals() {
+            out.diagonal(k as i64 - by).copy_from_slice(&diagonal);
         }
         out
     }

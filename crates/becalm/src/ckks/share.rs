@@ -24,8 +24,13 @@ use zeroize::Zeroizing;
 
 /// s: an attacker's advantage over guessing stays below 2^-s, whatever it computes.
 pub const STATISTICAL_BITS: f64 = 30.0;
-/// Standard deviations within which errors are taken to be: beyond lie 2^-34.6 of a Gaussian, less than 2^-s.
+/// Standard deviations of a slot that noise of Gaussian coefficients stays within: a complex Gaussian exceeds t of them with
+/// probability e^(-t²), here 2^-66.
 const BOUND: f64 = 6.8;
+/// The same for a polynomial times the secret or a key's noise. The factor is fixed, and in some slots it is several times as large as
+/// in others, so that the tail is that of a product of two Gaussians: P(|xy| > t) = 2t·K₁(2t) ≈ √(πt)·e^(-2t), here 2^-50. For 2^16
+/// slots after 16 instructions that is 2^-30 together, the statistical distance that sharing claims.
+const PRODUCT_BOUND: f64 = 18.5;
 /// Steps of the grid in a standard deviation of the noise.
 const GRID: f64 = (1 << 20) as f64;
 /// Standard deviations of a slot that its noise stays within, but for 2^-70 of all slots.
@@ -33,9 +38,15 @@ const REACH: f64 = 7.0;
 /// Relative error of the doubles that decryption computes with.
 const DOUBLES: f64 = 1.0 / (1u64 << 47) as f64;
 
-/// Upper bound on an error of this standard deviation.
+/// Upper bound on an error of this standard deviation that depends on no product: fresh noise, and the rounding of values.
 pub(super) fn bound(deviation: f64) -> f64 {
     BOUND * deviation
+}
+
+/// Upper bound on an error of this standard deviation that was multiplied by a secret or by the noise of a key: the rounding of a
+/// ciphertext, a key switch, an encryption with a public key.
+pub(super) fn product_bound(deviation: f64) -> f64 {
+    PRODUCT_BOUND * deviation
 }
 
 /// The account of values before they are encrypted: at most 1, or unknown.

@@ -105,7 +105,8 @@ impl Sum {
         let digits = context.decompose(&square, from, key.special());
         let raised = context.inner_product(&digits, key, [&self.parts[0], &self.parts[1]]);
         let parts = [0, 1].map(|k| context.divide(&raised.parts[k], from, to, key.special()));
-        self.account = self.account.blurred(share::bound(context.switching(from, self.scale)));
+        self.account =
+            self.account.blurred(share::product_bound(context.switching(from, self.scale)));
         self.stamped(context, like, parts)
     }
 
@@ -115,7 +116,7 @@ impl Sum {
         out.slots = self.slots;
         out.error = self.error.hypot(context.rounding(scale));
         let account = context.fitting(self.account, self.level, self.scale);
-        out.account = account.blurred(share::bound(context.rounding(scale)));
+        out.account = account.blurred(share::product_bound(context.rounding(scale)));
         out
     }
 }

@@ -6,15 +6,14 @@
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
-use super::context::stored_length;
-use super::{Context, Needs};
+use super::{Chain, Context};
 use crate::cipher::{
     CkksKeys, Held, KeyFile, KeyForm, KeyId, Packed, Purpose, StoredKey, SwitchKey,
 };
 use crate::math::buffer::{or_refused, require_memory};
 use crate::math::parallel::*;
 use crate::math::random::PublicSeed;
-use crate::math::rns::{Scratch, width};
+use crate::math::rns::Scratch;
 use crate::params::CkksParams;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -63,7 +62,10 @@ pub(super) fn claims(path: &Path) -> Result<Option<Claims>> {
     let mut input = Hashed { inner: BufReader::new(file), digest: blake3::Hasher::new() };
     let (header, note, at) = input.header()?;
     let keys: Vec<_> = header.switches.iter().map(|(p, _, l, _)| (*p, *l as usize)).collect();
-    let bodies = CkksParams::named(&header.set).ok().and_then(|set| stored_length(set, &keys));
+    let bodies = CkksParams::named(&header.set)
+        .and_then(Chain::new)
+        .ok()
+        .and_then(|c| c.stored_length(&keys));
     let whole = bodies.map(|bodies| at + bodies + DIGEST);
     Ok(Some(Claims { header, note, bytes, whole }))
 }
@@ -141,21 +143,6 @@ impl<T: Read> Hashed<T> {
 }
 
 impl Context {
-    /// Bytes of the keys for `needs` as [`Context::write_keys`] writes them, but for the header.
-    pub fn stored_key_bytes(&self, needs: &Needs) -> usize {
-        self.packed_bytes(&self.key_plan(needs))
-    }
-
-    /// Bytes of these keys in a file, but for the header.
-    pub fn stored_bytes(&self, keys: &CkksKeys) -> usize {
-        self.packed_bytes(&keys.switches.iter().map(|(which, key)| (*which, key.level())).collect())
-    }
-
-    /// Bytes of the packed bodies of planned keys.
-    pub(super) fn packed_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
-        plan.iter().map(|((purpose, _), level)| self.body_bytes(*purpose, *level)).sum()
-    }
-
     /// Writes keys: about three eighths of their size in memory.
     ///
     /// # Errors
@@ -403,12 +390,6 @@ impl Context {
         }
     }
 
-    /// Bytes of the bodies of a key, packed.
-    pub(super) fn body_bytes(&self, purpose: Purpose, level: usize) -> usize {
-        let (_, special) = self.key_shape(purpose, level);
-        self.digits(level).len() * self.row_bytes(level, special).0
-    }
-
     /// A key that stays packed, its residues checked.
     fn read_packed(
         &self,
@@ -457,11 +438,6 @@ impl Context {
         Ok(key)
     }
 
-    /// Bytes of a limb, packed.
-    pub(super) fn limb_bytes(&self, word: usize) -> usize {
-        self.params().degree() * width(self.ring().word(word).p) as usize / 8
-    }
-
     /// A limb from its bytes, which are as many.
     ///
     /// # Errors
@@ -484,13 +460,6 @@ impl Context {
         let size = |words: &[usize]| words.iter().map(|i| self.limb_bytes(*i)).sum::<usize>();
         let from = j * size(&words) + size(&words[..at]);
         &bytes[from..]
-    }
-
-    /// Bytes of the limbs of a digit, and of those of them that are words of the chain.
-    fn row_bytes(&self, level: usize, special: usize) -> (usize, usize) {
-        let all = self.words_of(level, special);
-        let bytes = |words: &[usize]| words.iter().map(|i| self.limb_bytes(*i)).sum();
-        (bytes(&all), bytes(&all[..self.words(level)]))
     }
 
     /// A key that was packed, cut to what a level of the same tier needs; in memory of its own if `lasting`.

@@ -1,5 +1,6 @@
 //! Complex numbers in doubles.
 
+use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 use std::ops::{Add, Mul, Neg, Sub};
 use zeroize::DefaultIsZeroes;

@@ -368,16 +368,6 @@ impl CkksParams {
         security::least_bits(&self.instances())
     }
 
-    /// Bytes of the matrices of a bootstrap in the clear, at the most, for so many stages or as many as the set has: both
-    /// transforms, of 2^(m+1) diagonals for m layers of butterflies. Recording one takes as much again.
-    pub fn transform_bytes(&self, stages: Option<usize>, slots: usize) -> usize {
-        let Some(b) = self.bootstrap else { return 0 };
-        let (slots, layers) = (slots.clamp(2, self.slots()), slots.clamp(2, self.slots()).ilog2());
-        let stages = stages.unwrap_or(b.stage_count).clamp(1, layers as usize);
-        let diagonals = 1 << (layers.div_ceil(stages as u32) + 1).min(layers);
-        2 * stages * diagonals * slots * 16
-    }
-
     /// Refuses a set that is not [`Kind::Standard`] unless `allow_insecure`.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use crate::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
+use zeroize::Zeroizing;
 
 /// The one tensor.
 const TENSOR: &str = "program";
@@ -62,7 +63,7 @@ pub(super) fn load<S>(
     trust: Trust,
     kind: Kind,
     set: impl Fn(&Header) -> Result<S>,
-) -> Result<Vec<u8>> {
+) -> Result<Zeroizing<Vec<u8>>> {
     let check = |header: &Header| claims(header, kind, &set).map(drop);
     read_file(path, Limits::from(trust).length(), check)
 }

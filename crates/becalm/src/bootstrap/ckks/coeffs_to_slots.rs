@@ -8,46 +8,18 @@
 //! Source: Cheon–Han–Hhan 2018, Han–Hhan–Cheon 2019; the rotated stages are own.
 
 use crate::ckks::Matrix;
-use crate::math::complex::Complex;
 
-/// ξ of every position in blocks of `block`.
-fn twiddles(block: usize) -> Vec<Complex> {
-    let powers = std::iter::successors(Some(1), |g| Some(g * 5 % (4 * block)));
-    powers.take(block / 2).map(|g| Complex::root(g, 4 * block)).collect()
-}
-
-/// The layer of blocks of `block` slots, or its inverse.
-fn layer(slots: usize, block: usize, inverse: bool) -> Matrix {
-    let (half, mut matrix) = (block / 2, Matrix::zero(slots));
-    let twiddles = twiddles(block);
-    let mut set = |k: i64, a: usize, x: Complex| matrix.diagonal(k)[a] = x;
-    for a in 0..slots {
-        let j = a % block;
-        let (upper, xi) = (j >= half, twiddles[j % half]);
-        match (inverse, upper) {
-            (false, false) => (set(0, a, 1.0.into()), set(half as i64, a, xi)),
-            (false, true) => (set(-(half as i64), a, 1.0.into()), set(0, a, -xi)),
-            (true, false) => (set(0, a, 0.5.into()), set(half as i64, a, 0.5.into())),
-            (true, true) => {
-                let back = xi.conj() * 0.5;
-                (set(-(half as i64), a, back), set(0, a, -back))
-            }
-        };
-    }
-    matrix
-}
-
-/// Stages as (product of their layers, distance from which the stage's diagonals come to lie at positive rotations), for
-/// the layers of `blocks` in the order in which they are applied.
-fn grouped(slots: usize, blocks: &[usize], stages: usize, inverse: bool) -> Vec<(Matrix, i64)> {
-    let bound = |i: usize| blocks.len() * i / stages;
+/// Stages as (product of their layers, distance from which the stage's diagonals come to lie at positive rotations): the layers from
+/// the largest blocks down for the inverse, from the smallest up otherwise, in the order in which they are applied.
+fn grouped(slots: usize, stages: usize, inverse: bool) -> Vec<(Matrix, i64)> {
+    let layers = slots.ilog2();
+    let bound = |i: usize| (layers as usize * i / stages) as u32;
     let stage = |i: usize| {
-        let own = &blocks[bound(i)..bound(i + 1)];
-        let layers = own.iter().map(|b| layer(slots, *b, inverse));
-        let product = layers.reduce(|first, next| next.after(&first));
-        // The widest block of the stage: 2^m·s.
-        let reach = own.iter().max().map_or(0, |b| *b as i64);
-        (product.unwrap_or_else(|| Matrix::zero(slots)), reach)
+        let (from, to) = (bound(i), bound(i + 1));
+        let halves = if inverse { layers - to..layers - from } else { from..to };
+        // The widest block of the stage.
+        let reach = 1 << halves.end;
+        (Matrix::stage(slots, halves, inverse), reach)
     };
     (0..stages).map(stage).collect()
 }
@@ -55,8 +27,7 @@ fn grouped(slots: usize, blocks: &[usize], stages: usize, inverse: bool) -> Vec<
 /// Stages from slots to coefficients over 2^(·) in bit-reversed order, the first to be applied first; `factor` is spread
 /// evenly.
 pub(super) fn coeffs_to_slots(slots: usize, stages: usize, factor: f64) -> Vec<Matrix> {
-    let blocks: Vec<usize> = (1..=slots.ilog2()).rev().map(|i| 1 << i).collect();
-    let parts = grouped(slots, &blocks, stages, true);
+    let parts = grouped(slots, stages, true);
     let each = factor.powf(1.0 / stages as f64);
     let shift = |i: usize| if i == 0 { 0 } else { parts.get(i).map_or(0, |p| p.1) };
     let rotated = |(i, (m, _)): (usize, &(Matrix, i64))| {
@@ -67,8 +38,7 @@ pub(super) fn coeffs_to_slots(slots: usize, stages: usize, factor: f64) -> Vec<M
 
 /// Stages from coefficients in bit-reversed order to slots.
 pub(super) fn slots_to_coeffs(slots: usize, stages: usize, factor: f64) -> Vec<Matrix> {
-    let blocks: Vec<usize> = (1..=slots.ilog2()).map(|i| 1 << i).collect();
-    let parts = grouped(slots, &blocks, stages, false);
+    let parts = grouped(slots, stages, false);
     let each = factor.powf(1.0 / stages as f64);
     let shift = |i: usize| if i + 1 == parts.len() { 0 } else { parts[i].1 };
     let rotated = |(i, (m, _)): (usize, &(Matrix, i64))| {
@@ -81,6 +51,7 @@ pub(super) fn slots_to_coeffs(slots: usize, stages: usize, factor: f64) -> Vec<M
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::math::complex::Complex;
     use std::f64::consts::PI;
 
     /// The stages take coefficients to the values of their polynomial at ζ^(5^j), and the others take these back.

@@ -7,7 +7,7 @@
 //! (h + 1)/12, with a floor under the weight of the rare ones: an I of probability π is met with an error of about
 //! 2^-40/√π. That only integers matter is due to Han–Ki 2020; the weights are own.
 
-use crate::ckks::{Chebyshev, Context};
+use crate::ckks::{Chain, Chebyshev};
 use crate::params::CkksBootstrap;
 use std::f64::consts::TAU;
 
@@ -97,8 +97,8 @@ impl Sine {
 }
 
 /// Where the coefficients of messages of a set are, in units of q_0: up to 1.25 times its scale.
-pub(super) fn message_width(context: &Context) -> f64 {
-    let params = context.params();
+pub(super) fn message_width(chain: &Chain) -> f64 {
+    let params = chain.params();
     1.25 * (params.base_scale_bits - params.base_bits).exp2()
 }
 

@@ -11,8 +11,8 @@
 use super::eval_mod::Sine;
 use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::Result;
-use crate::ckks::Context;
-use crate::program::ckks::{CkksProgram, Limits};
+use crate::ckks::Chain;
+use crate::program::rlwe::{CkksProgram, Limits};
 use std::f64::consts::{SQRT_2, TAU};
 
 /// q_0 in units of the scale of a value.
@@ -25,8 +25,8 @@ const MOST: f64 = 1.25;
 ///
 /// # Errors
 /// `WrongParams` for a set without bootstrap, `BadInput` for a stage count or baby steps that cannot be.
-pub fn lossy(context: &Context, settings: &Settings) -> Result<CkksProgram> {
-    let mut line = Pipeline::new(context, settings, context.params().slots(), true)?;
+pub fn lossy(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
+    let mut line = Pipeline::new(chain, settings, chain.params().slots(), true)?;
     let sine = Sine::new(&line.b, &[0.0], MOST / RATIO);
     slots_first(&mut line, settings.values, &sine, RATIO, TAU / RATIO)?;
     // v³ of |v| = 1.
@@ -39,7 +39,7 @@ pub fn lossy(context: &Context, settings: &Settings) -> Result<CkksProgram> {
         added: line.rounded(),
         alone: real,
         // In slots, however many.
-        bend: (bend, context.params().slots(), 0),
+        bend: (bend, chain.params().slots(), 0),
     };
     let error = Some(line.error(&sine, &terms));
     line.program.limit(Limits { most: MOST, near: None, real, slots: true, error });
@@ -58,28 +58,28 @@ pub(super) fn slots_first(
     let mut x = line.program.input(level, slots)?;
     if values == Values::Merged {
         let other = line.program.input(level, slots)?;
-        let other = line.program.multiply_i(other);
+        let other = line.program.multiply_i(other)?;
         x = line.program.add(x, other)?;
     }
     let coefficients = line.slots_first(x, ratio)?;
     let raised = line.raise(coefficients)?;
     let w = line.coeffs_to_slots(raised, |m| m)?;
-    let conjugate = line.program.conjugate(w);
+    let conjugate = line.program.conjugate(w)?;
     let re = line.real_part(w, conjugate)?;
     let re = line.eval_mod_last(re, sine, by)?;
     if values == Values::Real {
-        line.program.output(re);
+        line.program.output(re)?;
         return Ok(());
     }
     let im = line.imaginary_part(w, conjugate)?;
     let im = line.eval_mod_last(im, sine, by)?;
     if values == Values::Merged {
-        line.program.output(re);
-        line.program.output(im);
+        line.program.output(re)?;
+        line.program.output(im)?;
         return Ok(());
     }
-    let im = line.program.multiply_i(im);
+    let im = line.program.multiply_i(im)?;
     let both = line.program.add(re, im)?;
-    line.program.output(both);
+    line.program.output(both)?;
     Ok(())
 }

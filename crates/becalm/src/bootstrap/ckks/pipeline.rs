@@ -7,11 +7,11 @@
 
 use super::coeffs_to_slots::{coeffs_to_slots, slots_to_coeffs};
 use super::eval_mod::{Sine, span};
-use crate::ckks::{Chebyshev, Context, Matrix};
+use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::math::complex::Complex;
 use crate::params::CkksBootstrap;
 use crate::program::Reg;
-use crate::program::ckks::{Added, CkksOp, CkksProgram, RlweInfo};
+use crate::program::rlwe::{Added, CkksOp, CkksProgram, RlweInfo};
 use crate::{Error, Result};
 use std::f64::consts::{SQRT_2, TAU};
 use std::iter::repeat;
@@ -63,7 +63,7 @@ impl Default for Settings {
 
 /// A bootstrap that is being recorded.
 pub(super) struct Pipeline<'a> {
-    pub(super) context: &'a Context,
+    pub(super) chain: &'a Chain,
     pub(super) b: CkksBootstrap,
     pub(super) program: CkksProgram,
     /// Values that the transforms are over.
@@ -96,12 +96,12 @@ pub(super) struct Terms {
 impl<'a> Pipeline<'a> {
     /// Nothing recorded yet, over `slots` values; SlotsToCoeffs comes `first` or last.
     pub(super) fn new(
-        context: &'a Context,
+        chain: &'a Chain,
         settings: &Settings,
         slots: usize,
         first: bool,
     ) -> Result<Self> {
-        let (op, params) = ("prepare a bootstrap", context.params());
+        let (op, params) = ("prepare a bootstrap", chain.params());
         let b = params.bootstrap.ok_or_else(|| {
             Error::wrong_params(op, "a set with a bootstrap", params.name, "use `ckks_regular`")
         })?;
@@ -115,11 +115,11 @@ impl<'a> Pipeline<'a> {
             let wanted = "2, 4, 8, 16 or 32 baby steps";
             return Err(Error::bad_input(op, wanted, baby.to_string(), "8 is a good choice"));
         }
-        let program = CkksProgram::new(context);
+        let program = CkksProgram::new(chain);
         let own = b.stage_count.min(slots.ilog2() as usize);
         let stages = settings.stage_count.unwrap_or(own);
         let (placed, turned, added) = (0.0, 0.0, 0.0);
-        let made = Pipeline { context, b, program, slots, stages, baby, placed, turned, added };
+        let made = Pipeline { chain, b, program, slots, stages, baby, placed, turned, added };
         if made.stages_fit(stages, first) {
             return Ok(made);
         }
@@ -148,7 +148,7 @@ impl<'a> Pipeline<'a> {
             return false;
         };
         match first {
-            true => end >= 1 && stages <= self.context.params().levels,
+            true => end >= 1 && stages <= self.chain.params().levels,
             false => self.landing(end, stages).is_some(),
         }
     }
@@ -156,7 +156,7 @@ impl<'a> Pipeline<'a> {
     /// Where a ciphertext is raised to: the top, or lower where fewer stages than the set has need no more.
     fn raised_level(&self, stages: usize) -> usize {
         let unused = self.b.stage_count.saturating_sub(stages);
-        self.context.params().top_level() - unused
+        self.chain.params().top_level() - unused
     }
 
     /// The number of stages.
@@ -166,26 +166,26 @@ impl<'a> Pipeline<'a> {
 
     /// Bits of all steps from above `to` up to `from`.
     fn bits(&self, to: usize, from: usize) -> f64 {
-        (to + 1..=from).map(|i| self.context.step(i).log2()).sum()
+        (to + 1..=from).map(|i| self.chain.step(i).log2()).sum()
     }
 
     /// The scale of the sine at level `end` if every scale of EvalMod starts at that of the set.
     fn natural_scale(&self, end: usize) -> f64 {
         let bits = self.b.eval_mod_bits;
         let doublings = if self.b.arcsine { 0 } else { self.b.doublings };
-        (1..=doublings).rev().fold(bits, |s, i| 2.0 * s - self.context.step(end + i).log2())
+        (1..=doublings).rev().fold(bits, |s, i| 2.0 * s - self.chain.step(end + i).log2())
     }
 
     /// Bits of the entries of `stages` matrices of SlotsToCoeffs from level `end` to `level`.
     fn entry_bits(&self, level: usize, end: usize, stages: usize) -> f64 {
-        let scale = self.context.scale(level).map_or(0.0, f64::log2);
+        let scale = self.chain.scale(level).map_or(0.0, f64::log2);
         let over = self.natural_scale(end) - scale;
         (self.bits(level, end) - over) / stages as f64
     }
 
     /// The level of the result of SlotsToCoeffs from level `end`, the highest at which the matrices keep their bits.
     fn landing(&self, end: usize, stages: usize) -> Option<usize> {
-        let (levels, own) = (self.context.params().levels, self.b.stage_count);
+        let (levels, own) = (self.chain.params().levels, self.b.stage_count);
         let least = LEAST_BITS.min(self.entry_bits(levels, levels + own, own));
         let highest = levels.min(end.checked_sub(stages)?);
         (1..=highest).rev().find(|level| self.entry_bits(*level, end, stages) >= least)
@@ -214,7 +214,7 @@ impl<'a> Pipeline<'a> {
     /// Scales of entries with which what their rounding leaves in the end is the same of every matrix, for values of the same size at
     /// first: a matrix of a few long vectors of entries, which all differ, needs more bits than one whose entries repeat.
     fn shares(&self, maps: &[Matrix]) -> Vec<f64> {
-        let slots = self.context.params().slots();
+        let slots = self.chain.params().slots();
         let gains: Vec<f64> = maps.iter().map(Matrix::gain).collect();
         // What it has of every gain but its own: of those before by the values, of those behind by the error.
         let left = |(m, gain): (&Matrix, &f64)| m.encoded(slots).sqrt() / gain;
@@ -225,7 +225,7 @@ impl<'a> Pipeline<'a> {
 
     /// From level 0 to (m + q_0·I)/q_0; a trace over few slots takes the scale up to that of EvalMod.
     pub(super) fn raise(&mut self, src: Reg) -> Result<Reg> {
-        let times = (self.context.params().slots() / self.slots) as f64;
+        let times = (self.chain.params().slots() / self.slots) as f64;
         let scale = self.b.eval_mod_bits.exp2();
         let level = self.raised_level(self.stages);
         // A sum of so many rotations, divided by their number: each of its steps adds, and doubles what those before have added.
@@ -235,7 +235,7 @@ impl<'a> Pipeline<'a> {
 
     /// What a key switch adds to a slot, standard deviation.
     fn switched(&self, level: usize, scale: f64) -> f64 {
-        self.context.switching(level, scale).hypot(self.context.rounding(scale))
+        self.chain.switching(level, scale).hypot(self.chain.rounding(scale))
     }
 
     /// The coefficients t as slots, divided by 2·span; the last matrix as `last` makes it of its own.
@@ -266,7 +266,7 @@ impl<'a> Pipeline<'a> {
     /// u = (t − 1/4)/span of twice the imaginary part.
     pub(super) fn imaginary_part(&mut self, w: Reg, conjugate: Reg) -> Result<Reg> {
         let part = self.program.subtract(conjugate, w)?;
-        let part = self.program.multiply_i(part);
+        let part = self.program.multiply_i(part)?;
         self.program.add_constant(part, -0.25 / span(&self.b))
     }
 
@@ -276,7 +276,7 @@ impl<'a> Pipeline<'a> {
         let end = self.program.reg(u).level - b.eval_mod_levels();
         let mut start = natural;
         if let (Some(scale), false) = (scale, b.arcsine) {
-            let before = |s: f64, i| (s * self.program.step(end + i)).sqrt();
+            let before = |s: f64, i| (s * self.chain.step(end + i)).sqrt();
             start = (1..=b.doublings).fold(scale, before);
         }
         let v = self.program.double_angle(u)?;
@@ -305,7 +305,7 @@ impl<'a> Pipeline<'a> {
         let mut maps = slots_to_coeffs(self.slots, self.stages, ratio / TAU);
         let head = first(maps.remove(0));
         maps.insert(0, head);
-        let scale = self.context.scale(level)? * self.bits_of_drops(level, end - self.stages);
+        let scale = self.chain.scale(level)? * self.bits_of_drops(level, end - self.stages);
         let before = self.program.ops().len();
         let mut out = self.maps(y, maps, scale, repeat(1.0))?;
         while self.program.reg(out).level > level {
@@ -321,36 +321,36 @@ impl<'a> Pipeline<'a> {
     /// `size`: a matrix lengthens what its source has and what its key switches and middle steps add, its entries are rounded,
     /// and so is every result.
     fn walked(&self, before: usize, mut error: f64, mut size: f64) -> f64 {
-        let (context, degree) = (self.context, self.context.params().degree() as f64);
+        let (chain, degree) = (self.chain, self.chain.params().degree() as f64);
         for op in &self.program.ops()[before..] {
-            if let CkksOp::Linear { src, map, .. } = *op {
-                let (from, spec) = (self.program.reg(src), &self.program.maps()[map as usize]);
+            if let CkksOp::Linear { src, map, .. } = op {
+                let (from, spec) = (self.program.reg(*src), &self.program.maps()[*map as usize]);
                 let middle = spec.matrix.steps(spec.baby).middle as f64;
-                let switched = context.switching(from.level, from.scale) * middle.sqrt();
-                let within = switched.hypot(context.rounding(from.scale) * (middle - 1.0).sqrt());
-                let rounded = degree / 12.0 * spec.matrix.encoded(context.params().slots());
+                let switched = chain.switching(from.level, from.scale) * middle.sqrt();
+                let within = switched.hypot(chain.rounding(from.scale) * (middle - 1.0).sqrt());
+                let rounded = degree / 12.0 * spec.matrix.encoded(chain.params().slots());
                 let gain = spec.matrix.gain();
                 error = (error.hypot(within) * gain).hypot(size * rounded.sqrt() / spec.scale);
                 size *= gain;
             }
-            error = error.hypot(context.rounding(self.program.reg(op.result()).scale));
+            error = error.hypot(chain.rounding(self.program.reg(op.result()).scale));
         }
         error
     }
 
     /// The product of the steps from above `to` up to `from`.
     fn bits_of_drops(&self, to: usize, from: usize) -> f64 {
-        (to + 1..=from).map(|i| self.context.step(i)).product()
+        (to + 1..=from).map(|i| self.chain.step(i)).product()
     }
 
     /// SlotsToCoeffs before anything else, from the level of its stages to level 0, where 1 becomes q_0/`ratio`.
     pub(super) fn slots_first(&mut self, src: Reg, ratio: f64) -> Result<Reg> {
         let maps = slots_to_coeffs(self.slots, self.stages, 1.0);
-        let (before, scale) = (self.program.ops().len(), self.context.step(0) / ratio);
+        let (before, scale) = (self.program.ops().len(), self.chain.step(0) / ratio);
         let out = self.maps(src, maps, scale, repeat(1.0))?;
         // Of N coefficients, which are the values' two numbers now.
         let slot = self.walked(before, 0.0, 1.0).hypot(self.rounded_below(scale));
-        self.added = slot / (self.context.params().degree() as f64).sqrt();
+        self.added = slot / (self.chain.params().degree() as f64).sqrt();
         Ok(out)
     }
 
@@ -358,12 +358,12 @@ impl<'a> Pipeline<'a> {
     /// scales within large enough.
     pub(super) fn eval_mod_last(&mut self, u: Reg, sine: &Sine, by: f64) -> Result<Reg> {
         let end = self.program.reg(u).level - self.b.eval_mod_levels();
-        let mut level = self.context.params().levels.min(end);
+        let mut level = self.chain.params().levels.min(end);
         let wanted = |level: usize| -> Result<f64> {
-            Ok(self.context.scale(level)? * self.bits_of_drops(level, end) / by)
+            Ok(self.chain.scale(level)? * self.bits_of_drops(level, end) / by)
         };
         let least = |scale: f64| {
-            let steps = (1..=self.b.doublings).map(|i| self.context.step(end + i).log2());
+            let steps = (1..=self.b.doublings).map(|i| self.chain.step(end + i).log2());
             let scales = steps.scan(scale.log2(), |s, q| {
                 *s = (*s + q) / 2.0;
                 Some(*s)
@@ -386,7 +386,7 @@ impl<'a> Pipeline<'a> {
     /// 2u² − 1 and of the polynomial's powers at the scale of EvalMod, and what u had, times `spread`; what there is at level 0; what is
     /// added behind EvalMod; and the sine itself.
     pub(super) fn error(&self, sine: &Sine, terms: &Terms) -> Added {
-        let rounding = |scale: f64| self.context.rounding(scale);
+        let rounding = |scale: f64| self.chain.rounding(scale);
         // T_2, T_4, … of v = 2u² − 1 near −1 change by 4, 16, … times what v does: 1 + 1/16 + 1/256 + …
         let powers = rounding(self.b.eval_mod_bits.exp2()) * sine.slope * (16.0f64 / 15.0).sqrt();
         // u is twice a real part, of complex errors.
@@ -401,13 +401,13 @@ impl<'a> Pipeline<'a> {
     /// What a message at level 0, where 1 is `scale`, gets in a slot of it: the rounding of the two switches and a rescale, and
     /// the noise of the key to the ephemeral secret.
     pub(super) fn rounded_below(&self, scale: f64) -> f64 {
-        (2.0 * self.context.rounding(scale)).hypot(self.context.encapsulating(&self.b, scale))
+        (2.0 * self.chain.rounding(scale)).hypot(self.chain.encapsulating(&self.b, scale))
     }
 
     /// The rounding of a few operations at the scale of the result.
     pub(super) fn rounded(&self) -> f64 {
         let outputs = self.program.outputs().first();
-        outputs.map_or(0.0, |r| 2.0 * self.context.rounding(self.program.reg(*r).scale))
+        outputs.map_or(0.0, |r| 2.0 * self.chain.rounding(self.program.reg(*r).scale))
     }
 
     /// What a key switch of `reg` adds to a slot, standard deviation.

@@ -13,9 +13,9 @@
 use super::eval_mod::{Sine, message_width, sine_error};
 use super::pipeline::{Pipeline, Settings, Terms, Values, halve_first};
 use crate::Result;
-use crate::ckks::Context;
+use crate::ckks::Chain;
 use crate::program::Reg;
-use crate::program::ckks::{CkksProgram, Limits};
+use crate::program::rlwe::{CkksProgram, Limits};
 use std::f64::consts::{SQRT_2, TAU};
 
 /// The program of the regular bootstrap, for ciphertexts of any number of slots at any level.
@@ -24,34 +24,34 @@ use std::f64::consts::{SQRT_2, TAU};
 ///
 /// # Errors
 /// `WrongParams` for a set without bootstrap, `BadInput` for a stage count or baby steps that cannot be.
-pub fn regular(context: &Context, settings: &Settings) -> Result<CkksProgram> {
-    let slots = context.params().slots();
-    let mut line = Pipeline::new(context, settings, slots, false)?;
-    let sine = Sine::new(&line.b, &[0.0], message_width(context));
-    let ratio = context.step(0) / context.scale(0)?;
+pub fn regular(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
+    let slots = chain.params().slots();
+    let mut line = Pipeline::new(chain, settings, slots, false)?;
+    let sine = Sine::new(&line.b, &[0.0], message_width(chain));
+    let ratio = chain.step(0) / chain.scale(0)?;
     let mut x = line.program.input(0, slots)?;
     if settings.values == Values::Merged {
         let other = line.program.input(0, slots)?;
-        let other = line.program.multiply_i(other);
+        let other = line.program.multiply_i(other)?;
         x = line.program.add(x, other)?;
     }
     let raised = line.raise(x)?;
     let w = line.coeffs_to_slots(raised, |m| m)?;
-    let conjugate = line.program.conjugate(w);
+    let conjugate = line.program.conjugate(w)?;
     let re = line.real_part(w, conjugate)?;
     match settings.values {
         Values::Real => {
             let y = line.eval_mod(re, &sine, None)?;
             let half = line.slots_to_coeffs(y, ratio, |m| m.with_columns(halve_first))?;
-            let conjugate = line.program.conjugate(half);
+            let conjugate = line.program.conjugate(half)?;
             let sum = line.program.add(half, conjugate)?;
-            line.program.output(sum);
+            line.program.output(sum)?;
         }
         values => {
             let im = line.imaginary_part(w, conjugate)?;
             let re = line.eval_mod(re, &sine, None)?;
             let im = line.eval_mod(im, &sine, None)?;
-            let im = line.program.multiply_i(im);
+            let im = line.program.multiply_i(im)?;
             let both = line.program.add(re, im)?;
             let share = if values == Values::Merged { ratio / 2.0 } else { ratio };
             let out = line.slots_to_coeffs(both, share, |m| m)?;
@@ -73,7 +73,7 @@ pub fn regular(context: &Context, settings: &Settings) -> Result<CkksProgram> {
 /// What the error is made of. A sum with the conjugate doubles real parts and adds a key switch; a merged message is divided by 2
 /// before, and has the coefficients of two.
 fn terms(line: &Pipeline, values: Values, ratio: f64) -> Result<Terms> {
-    let (context, slots) = (line.context, line.slots);
+    let (chain, slots) = (line.chain, line.slots);
     let turned = line.program.outputs().first().map_or(0.0, |y| line.switched_at(*y));
     let doubled = (line.added * SQRT_2).hypot(turned);
     let (share, added, times) = match values {
@@ -84,7 +84,7 @@ fn terms(line: &Pipeline, values: Values, ratio: f64) -> Result<Terms> {
     let (bend, slots_of, power) = sine_error(&line.b, ratio, slots);
     Ok(Terms {
         spread: (2.0 * slots as f64).sqrt() * ratio / TAU * share,
-        base: line.rounded_below(context.scale(0)?) * share,
+        base: line.rounded_below(chain.scale(0)?) * share,
         added,
         alone: values == Values::Real,
         bend: (bend * times, slots_of, power),
@@ -94,14 +94,14 @@ fn terms(line: &Pipeline, values: Values, ratio: f64) -> Result<Terms> {
 /// The result, or its real and imaginary part, which stand doubled in its sum with the conjugate.
 fn outputs(program: &mut CkksProgram, y: Reg, values: Values) -> Result<()> {
     if values != Values::Merged {
-        program.output(y);
+        program.output(y)?;
         return Ok(());
     }
-    let conjugate = program.conjugate(y);
+    let conjugate = program.conjugate(y)?;
     let re = program.add(y, conjugate)?;
     let im = program.subtract(conjugate, y)?;
-    let im = program.multiply_i(im);
-    program.output(re);
-    program.output(im);
+    let im = program.multiply_i(im)?;
+    program.output(re)?;
+    program.output(im)?;
     Ok(())
 }

@@ -6,8 +6,8 @@
 use super::eval_mod::Sine;
 use super::lossy::slots_first;
 use super::pipeline::{Pipeline, Settings, Terms, Values};
-use crate::ckks::Context;
-use crate::program::ckks::{CkksProgram, Limits};
+use crate::ckks::Chain;
+use crate::program::rlwe::{CkksProgram, Limits};
 use crate::{Error, Result};
 use std::f64::consts::SQRT_2;
 
@@ -20,9 +20,9 @@ const NEAR: f64 = 1.0 / 16.0;
 /// # Errors
 /// `WrongParams` for a set without bootstrap or one with the arcsine, which has no flat top; `BadInput` for a stage count or
 /// baby steps that cannot be.
-pub fn sign(context: &Context, settings: &Settings) -> Result<CkksProgram> {
-    let params = context.params();
-    let mut line = Pipeline::new(context, settings, params.slots(), true)?;
+pub fn sign(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
+    let params = chain.params();
+    let mut line = Pipeline::new(chain, settings, params.slots(), true)?;
     if line.b.arcsine {
         let (wanted, remedy) = ("a set without the arcsine", "use `ckks_slots_first`");
         return Err(Error::wrong_params("prepare a bootstrap", wanted, params.name, remedy));

@@ -9,9 +9,9 @@
 
 use super::eval_mod::{Sine, message_width, sine_error};
 use super::pipeline::{Pipeline, Settings, Terms, Values};
-use crate::ckks::Context;
+use crate::ckks::Chain;
 use crate::math::complex::Complex;
-use crate::program::ckks::{CkksProgram, Limits};
+use crate::program::rlwe::{CkksProgram, Limits};
 use crate::{Error, Result};
 use std::f64::consts::{SQRT_2, TAU};
 
@@ -21,8 +21,8 @@ use std::f64::consts::{SQRT_2, TAU};
 /// `WrongParams` for a set without bootstrap, `BadInput` for a number of slots that is no power of two in 2 ..= N/4 (those
 /// of N/2 are for [`regular`](super::regular)), for a stage count or baby steps that cannot be, or for
 /// [`Values::Merged`].
-pub fn sparse(context: &Context, slots: usize, settings: &Settings) -> Result<CkksProgram> {
-    let (op, all) = ("prepare a bootstrap", context.params().slots());
+pub fn sparse(chain: &Chain, slots: usize, settings: &Settings) -> Result<CkksProgram> {
+    let (op, all) = ("prepare a bootstrap", chain.params().slots());
     if !slots.is_power_of_two() || !(2..=all / 2).contains(&slots) {
         let wanted = format!("a power of two of 2 to {} slots", all / 2);
         let remedy = "choose one of these; as many as there are take the regular bootstrap";
@@ -32,9 +32,9 @@ pub fn sparse(context: &Context, slots: usize, settings: &Settings) -> Result<Ck
         let remedy = "add i times one to the other: complex values take no longer here";
         return Err(Error::bad_input(op, "real or complex values", "merged", remedy));
     }
-    let mut line = Pipeline::new(context, settings, slots, false)?;
-    let sine = Sine::new(&line.b, &[0.0], message_width(context));
-    let ratio = context.step(0) / context.scale(0)?;
+    let mut line = Pipeline::new(chain, settings, slots, false)?;
+    let sine = Sine::new(&line.b, &[0.0], message_width(chain));
+    let ratio = chain.step(0) / chain.scale(0)?;
     let x = line.program.input(0, slots)?;
     let raised = line.raise(x)?;
     let sum = line.program.trace(raised, slots)?;
@@ -43,16 +43,16 @@ pub fn sparse(context: &Context, slots: usize, settings: &Settings) -> Result<Ck
         move |a: usize, first: Complex, second: Complex| if a < slots { first } else { second };
     let (one, i) = (Complex::from(1.0), Complex::new(0.0, 1.0));
     let w = line.coeffs_to_slots(t, |m| m.repeated(2 * slots).with_rows(|a| half(a, one, -i)))?;
-    let conjugate = line.program.conjugate(w);
+    let conjugate = line.program.conjugate(w)?;
     let u = line.real_part(w, conjugate)?;
     let y = line.eval_mod(u, &sine, None)?;
     let merge = |m: crate::ckks::Matrix| m.repeated(2 * slots).with_columns(|a| half(a, one, i));
     let parts = line.slots_to_coeffs(y, ratio, merge)?;
     let out = line.program.trace(parts, slots)?;
-    line.program.output(out);
+    line.program.output(out)?;
     let terms = Terms {
         spread: (2.0 * slots as f64).sqrt() * ratio / TAU,
-        base: line.rounded_below(context.scale(0)?),
+        base: line.rounded_below(chain.scale(0)?),
         added: (line.added * SQRT_2).hypot(line.switched_at(out)),
         alone: true,
         bend: sine_error(&line.b, ratio, slots),

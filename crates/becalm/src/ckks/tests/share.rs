@@ -213,6 +213,27 @@ fn measured(context: &Context, x: &Rlwe, most: f64, wanted: &[Complex]) -> f64 {
     2.0 * ((-most - 0.5).exp2() / flood / errors.fold(0.0, f64::max)).log2()
 }
 
+/// The rounding of a ciphertext is r₀ + r₁·s. The secret is fixed, and in its largest slots the error is far above its mean
+/// square: there the bound of a Gaussian would fail once in some hundred ciphertexts.
+#[test]
+fn errors_times_the_secret_stay_within_their_bound() {
+    let World { context, secret, .. } = &*WORLD;
+    let n = context.params().degree();
+    let roots: Vec<Complex> = (0..2 * n).map(|k| Complex::root(k, 2 * n)).collect();
+    let slot = |j: usize| {
+        let term = |(i, c): (usize, &f64)| roots[(2 * j + 1) * i % (2 * n)] * *c;
+        secret.coefficients.iter().enumerate().map(term).fold(Complex::default(), |a, b| a + b)
+    };
+    let largest = (0..n / 2).map(|j| slot(j).abs()).fold(0.0, f64::max);
+    let deviation = (n as f64 / 12.0).sqrt() * largest.hypot(1.0);
+    // In that slot the error is Gaussian: e^(-t²) = 2^-50.
+    let most = (50.0 * std::f64::consts::LN_2).sqrt() * deviation;
+    let mean = context.rounding(1.0);
+    println!("{:.1} standard deviations of all slots in the largest", most / mean);
+    assert!(most <= crate::ckks::share::product_bound(mean), "{}", most / mean);
+    assert!(most > crate::ckks::share::bound(mean), "{}", most / mean);
+}
+
 /// Where 2^k meets 2^-k the error of one is multiplied by the other: the noise covers it, or sharing is refused.
 #[test]
 fn large_factors_get_the_statistical_bits_or_a_refusal() {

@@ -1,11 +1,12 @@
 //! Files of TFHE programs.
 
 use super::{Op, Program, Reg, RegInfo};
+use crate::Result;
 use crate::cipher::file::{Draft, Header, Kind, Trust};
 use crate::program::Graph;
 use crate::program::file;
 use crate::tfhe::Table;
-use crate::Result;
+use serde::Serialize;
 use std::path::Path;
 
 /// Registers, instructions, tables, inputs, outputs: in the order of the file.
@@ -52,7 +53,7 @@ impl Program {
         Program::from_bytes(&file::load(path.as_ref(), trust, Kind::Program, set)?, trust)
     }
 
-    fn parts(&self) -> (&[RegInfo], &[Op], &[Table], &[Reg], &[Reg]) {
+    fn parts(&self) -> impl Serialize + '_ {
         let Graph { regs, ops, inputs, outputs } = &self.graph;
         (regs, ops, &self.tables, inputs, outputs)
     }

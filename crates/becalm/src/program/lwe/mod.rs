@@ -15,8 +15,8 @@ mod walk;
 pub use gates::Gate;
 pub use walk::{Cost, Walk};
 
-use super::graph::{Graph, Operation, WaveKind};
 use super::Reg;
+use super::graph::{Graph, Operation, WaveKind};
 use crate::cipher::{Encoding, KeyRole, RowSums};
 use crate::params::TfheParams;
 use crate::tfhe::{Output, Table};

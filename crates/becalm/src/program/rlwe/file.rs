@@ -1,11 +1,12 @@
 //! Files of CKKS programs.
 
 use super::{CkksOp, CkksProgram, Limits, MapSpec, RlweInfo};
+use crate::Result;
 use crate::cipher::file::{Draft, Header, Kind, Trust};
 use crate::ckks::{Chain, Chebyshev};
 use crate::math::complex::Complex;
 use crate::program::{Graph, Reg, file};
-use crate::Result;
+use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,13 +60,7 @@ impl CkksProgram {
         Ok(Draft::of(Kind::CkksProgram, self.chain.row()?))
     }
 
-    #[allow(clippy::type_complexity)]
-    fn parts(
-        &self,
-    ) -> (
-        (&[RlweInfo], &[CkksOp], &[Reg], &[Reg]),
-        (&[MapSpec], &[Chebyshev], &[Vec<Complex>], &Limits),
-    ) {
+    fn parts(&self) -> impl Serialize + '_ {
         let Graph { regs, ops, inputs, outputs } = &self.graph;
         let data = (&self.maps[..], &self.polynomials[..], &self.plaintexts[..], &self.limits);
         ((regs, ops, inputs, outputs), data)

@@ -12,8 +12,8 @@ mod record;
 
 pub use cost::CkksCost;
 
-use super::graph::{Graph, Operation, WaveKind};
 use super::Reg;
+use super::graph::{Graph, Operation, WaveKind};
 use crate::cipher::{CkksKeys, Purpose};
 use crate::ckks::{Chain, Chebyshev, Matrix, Needs, sum_rotations};
 use crate::math::complex::Complex;

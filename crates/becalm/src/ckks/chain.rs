@@ -1,0 +1,346 @@
+//! The chain of moduli of a parameter set: primes, scales and digits of key switching, from the parameters alone.
+//!
+//! A chain takes kilobytes and milliseconds. Planning needs no more: levels, scales and the sizes of keys follow from it. A
+//! [`Context`](super::Context) adds the tables that computing needs.
+//!
+//! Primes are chosen from the top level down so that the scale of a product after rescaling, s²/q_i, returns to the scale of the
+//! chain: the prime of the next level undoes the deviation of this one, which would double at each level otherwise. Scales are
+//! kept exactly (to 2^-48), never assumed.
+//!
+//! The chain has tiers: the levels of the user and of SlotsToCoeffs, those of EvalMod, those of CoeffsToSlots. Each tier has words
+//! of its own, and a level has the first few of them: at the lowest level of a tier as few as hold the whole modulus. A rescale to
+//! the tier below changes all words, and keys of a tier serve no other.
+
+use crate::math::rns::{Ring, nearest};
+use crate::params::{CkksBootstrap, CkksParams, NOISE_STD};
+use crate::{Error, Result};
+use std::ops::Range;
+
+/// Relative difference of two scales that counts as none.
+pub(crate) const SAME_SCALE: f64 = 1e-12;
+/// The largest prime, bits.
+const WORD_BITS: f64 = 50.0;
+/// What a digit may have more than P in CoeffsToSlots, bits: noise of 2^14.7 is little there, at scales of 2^64 and more.
+const HIGHEST_EXCESS: f64 = 6.0;
+/// Bytes of the transform between slots and coefficients and of the places of the slots, for each coefficient, at the most.
+const PLACES: usize = 128;
+
+/// The chain of moduli of a CKKS parameter set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chain {
+    params: &'static CkksParams,
+    /// The primes of all tiers, then the special ones.
+    primes: Vec<u64>,
+    /// Words at each level.
+    counts: Vec<usize>,
+    tiers: Vec<Tier>,
+    /// q_i.
+    steps: Vec<f64>,
+    /// Scale of a fresh ciphertext at each level of the user.
+    scales: Vec<f64>,
+    /// Number of special words.
+    special: usize,
+}
+
+/// Levels with words of their own.
+#[derive(Debug, Clone, PartialEq)]
+struct Tier {
+    levels: Range<usize>,
+    /// Index of the first word.
+    first: usize,
+    /// The digits of key switching: ranges of the tier's words.
+    digits: Vec<Range<usize>>,
+}
+
+/// The primes of a chain: words that each level adds to those of its tier, from the bottom up, then special words.
+fn primes(params: &CkksParams) -> Option<(Vec<Vec<u64>>, Vec<u64>)> {
+    let (bits, step) = (params.chain(), 2 * params.degree() as u64);
+    let (mut taken, mut levels) = (vec![], vec![vec![]; bits.len()]);
+    let mut below = 0.0;
+    for tier in params.tiers() {
+        let mut deviation = 0.0;
+        let mut modulus = 0.0;
+        for i in tier.clone().rev() {
+            // A run of equal steps begins at the exact scale, as the user's levels do; level 0 keeps its bits.
+            let first = i == params.levels || bits.get(i + 1).is_none_or(|b| *b != bits[i]);
+            if i == 0 || first && i != 1 {
+                deviation = 0.0;
+            }
+            let whole = if i == tier.start { below } else { 0.0 };
+            let target = bits[i] + 2.0 * deviation + whole;
+            let words = ((bits[i] + whole) / WORD_BITS).ceil() as usize;
+            let mut left = target;
+            for k in 0..words {
+                let p = nearest((left / (words - k) as f64).exp2(), step, &taken)?;
+                left -= (p as f64).log2();
+                taken.push(p);
+                levels[i].push(p);
+            }
+            deviation = 2.0 * deviation - (target - left - whole - bits[i]);
+            modulus += target - left;
+        }
+        below = modulus;
+    }
+    let words = (params.special_bits / WORD_BITS).ceil() as usize;
+    let special = (params.special_bits / words as f64).exp2();
+    for _ in 0..words {
+        taken.push(nearest(special, step, &taken)?);
+    }
+    let special = taken.split_off(taken.len() - words);
+    Some((levels, special))
+}
+
+/// Π `up` / Π `down`, both of which may be beyond the range of a double.
+fn ratio(up: &[u64], down: &[u64]) -> f64 {
+    let (mut out, mut down) = (1.0, down.iter());
+    for p in up {
+        out *= *p as f64;
+        if out > 2f64.powi(500) {
+            out = down.by_ref().take(8).fold(out, |out, q| out / *q as f64);
+        }
+    }
+    down.fold(out, |out, q| out / *q as f64)
+}
+
+/// The tiers, the number of words of each level and what a rescale from it divides by.
+fn tiers(params: &CkksParams, levels: &[Vec<u64>]) -> (Vec<Tier>, Vec<usize>, Vec<f64>) {
+    let (mut tiers, mut counts, mut steps) = (vec![], vec![], vec![]);
+    let (mut all, mut below) = (vec![], vec![]);
+    for levels_of in params.tiers() {
+        let first = all.len();
+        for i in levels_of.clone() {
+            let down = if i == levels_of.start { &below[..] } else { &[] };
+            steps.push(ratio(&levels[i], down));
+            all.extend(&levels[i]);
+            counts.push(all.len() - first);
+        }
+        below = all[first..].to_vec();
+        let excess = if levels_of.start > params.levels && levels_of.end == levels.len() {
+            HIGHEST_EXCESS
+        } else {
+            0.0
+        };
+        let digits = digits(&below, params.special_bits + excess);
+        tiers.push(Tier { levels: levels_of, first, digits });
+    }
+    (tiers, counts, steps)
+}
+
+/// s at the top of the user's levels, then s²/q from level to level.
+fn user_scales(params: &CkksParams, steps: &[f64]) -> Vec<f64> {
+    let mut scales = vec![params.scale_bits.exp2(); params.levels + 1];
+    for i in (0..params.levels).rev() {
+        scales[i] = scales[i + 1] * scales[i + 1] / steps[i + 1];
+    }
+    scales
+}
+
+impl Chain {
+    /// The chain of a set, whatever its security: nothing can be computed with it alone.
+    ///
+    /// # Errors
+    /// `WrongParams` where there are too few primes of the sizes of the set.
+    pub fn new(params: &'static CkksParams) -> Result<Chain> {
+        let (levels, special) = primes(params).ok_or_else(|| {
+            let wanted = "enough primes of the sizes of the chain";
+            Error::wrong_params("make a chain of moduli", wanted, params.name, "use larger steps")
+        })?;
+        let (tiers, counts, steps) = tiers(params, &levels);
+        let primes = [levels.concat(), special.clone()].concat();
+        let scales = user_scales(params, &steps);
+        Ok(Chain { params, primes, counts, tiers, steps, scales, special: special.len() })
+    }
+
+    /// The parameter set.
+    pub fn params(&self) -> &'static CkksParams {
+        self.params
+    }
+
+    /// The scale of ciphertexts of the user at `level`, what products and bootstraps come back to.
+    ///
+    /// # Errors
+    /// `BadInput` for a level above the user's.
+    pub fn scale(&self, level: usize) -> Result<f64> {
+        self.scales.get(level).copied().ok_or_else(|| {
+            let wanted = format!("a level of at most {}", self.params.levels);
+            Error::bad_input(
+                "scale",
+                wanted,
+                level.to_string(),
+                "the levels above are a bootstrap's",
+            )
+        })
+    }
+
+    /// The scale of every level of the user.
+    pub(crate) fn scales(&self) -> &[f64] {
+        &self.scales
+    }
+
+    /// Number of words at `level`.
+    pub(crate) fn words(&self, level: usize) -> usize {
+        self.counts[level]
+    }
+
+    /// q_`level`: what a rescale from this level divides by.
+    pub(crate) fn step(&self, level: usize) -> f64 {
+        self.steps[level]
+    }
+
+    fn tier(&self, level: usize) -> &Tier {
+        &self.tiers[self.tier_at(level)]
+    }
+
+    /// Which tier `level` is in, from the lowest up.
+    pub(crate) fn tier_at(&self, level: usize) -> usize {
+        self.tiers.iter().rposition(|t| t.levels.start <= level).unwrap_or(0)
+    }
+
+    /// The levels that have words in common with `level`, which are those of keys for it too.
+    pub(crate) fn tier_of(&self, level: usize) -> Range<usize> {
+        self.tier(level).levels.clone()
+    }
+
+    /// Index of limb `i` of a polynomial at `level` with special words behind those of the level.
+    pub(crate) fn word_of(&self, level: usize, i: usize) -> usize {
+        let count = self.counts[level];
+        if i < count {
+            self.tier(level).first + i
+        } else {
+            self.primes.len() - self.special + i - count
+        }
+    }
+
+    /// Indices of the words of `level` and of the first `special` special words.
+    pub(crate) fn words_of(&self, level: usize, special: usize) -> Vec<usize> {
+        (0..self.counts[level] + special).map(|i| self.word_of(level, i)).collect()
+    }
+
+    /// Number of special words.
+    pub(crate) fn special(&self) -> usize {
+        self.special
+    }
+
+    /// Number of all words, the special ones included.
+    pub(crate) fn all_words(&self) -> usize {
+        self.primes.len()
+    }
+
+    /// The digits of key switching at `level`: ranges of its words.
+    pub(crate) fn digits(&self, level: usize) -> Vec<Range<usize>> {
+        let (digits, count) = (&self.tier(level).digits, self.counts[level]);
+        let there = digits.iter().take_while(|d| d.start < count);
+        there.map(|d| d.start..d.end.min(count)).collect()
+    }
+
+    /// Bytes that a [`Context`](super::Context) of this chain takes, about: most of them the tables of the transform of each word.
+    pub fn table_bytes(&self) -> usize {
+        Ring::table_bytes(self.params.degree(), self.primes.len()) + PLACES * self.params.degree()
+    }
+
+    /// Refuses what belongs to another set.
+    pub(crate) fn check_set(&self, op: &'static str, name: &'static str) -> Result<()> {
+        if name == self.params().name {
+            return Ok(());
+        }
+        let wanted = format!("what was made with `{}`", self.params().name);
+        Err(Error::wrong_params(op, wanted, format!("`{name}`"), "use one set throughout"))
+    }
+
+    /// The primes of all words.
+    pub(crate) fn primes(&self) -> &[u64] {
+        &self.primes
+    }
+
+    /// Standard deviation of a slot from rounding the two parts of a ciphertext at `scale`.
+    pub(crate) fn rounding(&self, scale: f64) -> f64 {
+        let n = self.params.degree() as f64;
+        (n / 12.0 * (1.0 + 2.0 * n / 3.0)).sqrt() / scale
+    }
+
+    /// Standard deviation of a slot from the noise of a key at `scale`: residues of each digit D, uniform, times the key's noise,
+    /// over P. Next to [`Chain::rounding`] it is nothing where D is well below P, and four times as much where they are equal.
+    pub(crate) fn switching(&self, level: usize, scale: f64) -> f64 {
+        let log2 = |i: usize| (self.primes[self.word_of(level, i)] as f64).log2();
+        let (words, special) = (self.words(level), self.special);
+        let over: f64 = (words..words + special).map(log2).sum();
+        let digits = self.digits(level).into_iter();
+        let squares = digits.map(|digit| (2.0 * (digit.map(log2).sum::<f64>() - over)).exp2());
+        NOISE_STD * self.params.degree() as f64 * (squares.sum::<f64>() / 12.0).sqrt() / scale
+    }
+
+    /// Standard deviation of a slot at level 0 from the noise of the key to the ephemeral secret at `scale`: residues of q_0,
+    /// uniform, times the key's noise, over its own special modulus.
+    pub(crate) fn encapsulating(&self, b: &CkksBootstrap, scale: f64) -> f64 {
+        let log2 = |i: usize| (self.primes[self.word_of(0, i)] as f64).log2();
+        let words = self.words(0);
+        let (base, over): (f64, f64) =
+            ((0..words).map(log2).sum(), (words..words + b.ephemeral_words).map(log2).sum());
+        let share = (base - over).exp2();
+        b.ephemeral_noise_std * self.params.degree() as f64 * share / 12f64.sqrt() / scale
+    }
+}
+
+/// Cuts words into ranges of at most `bits`, or of one word where it has more: primes are near the bits of a set, on either side.
+fn digits(words: &[u64], bits: f64) -> Vec<Range<usize>> {
+    let (mut out, mut start, mut sum) = (vec![], 0, 0.0);
+    for (i, p) in words.iter().enumerate() {
+        let log2 = (*p as f64).log2();
+        if i > start && sum + log2 > bits {
+            out.push(start..i);
+            (start, sum) = (i, 0.0);
+        }
+        sum += log2;
+    }
+    out.push(start..words.len());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Along every run of equal steps the scale of repeated squares stays within 2 % of the chain's.
+    #[test]
+    fn scales_come_back() {
+        for params in CkksParams::all() {
+            let chain = Chain::new(params).unwrap();
+            let bits = params.chain();
+            assert!((chain.scale(0).unwrap().log2() - params.base_scale_bits).abs() < 1e-2);
+            let (mut scale, mut last) = (0.0, 0.0);
+            for i in (1..bits.len()).rev() {
+                if bits[i] != last || i == params.levels {
+                    (scale, last) = (bits[i], bits[i]);
+                }
+                scale = 2.0 * scale - chain.step(i).log2();
+                assert!(
+                    i == 1 || (scale - bits[i]).abs() < 2e-2,
+                    "{} level {i}: {scale}",
+                    params.name
+                );
+            }
+            let log2 = |i: usize| (chain.primes[i] as f64).log2();
+            let special: f64 =
+                (chain.all_words() - chain.special..chain.all_words()).map(log2).sum();
+            for tier in &chain.tiers {
+                let top = tier.levels.end - 1;
+                let sum = |d: &Range<usize>| d.clone().map(|i| log2(tier.first + i)).sum::<f64>();
+                let excess = if top == params.top_level() { HIGHEST_EXCESS } else { 0.0 };
+                assert!(tier.digits.iter().all(|d| sum(d) <= special + excess + 0.1));
+                // The modulus of the tier's keys is that of its highest level, and of no key above the claim.
+                let modulus = sum(&(0..chain.words(top)));
+                let steps: f64 = (0..=top).map(|i| chain.step(i).log2()).sum();
+                let claimed: f64 = bits[..=top].iter().sum();
+                assert!(
+                    (modulus - steps).abs() < 1e-6 && (modulus - claimed).abs() < 0.1,
+                    "{steps}"
+                );
+                assert!(modulus + special <= params.log2_modulus() + 0.1, "{modulus} bits");
+                let first = (bits[..=tier.levels.start].iter().sum::<f64>() / WORD_BITS).ceil();
+                if tier.levels.start > 0 {
+                    assert_eq!(chain.words(tier.levels.start), first as usize, "no word is wasted");
+                }
+            }
+        }
+    }
+}
