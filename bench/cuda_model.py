@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the compiler says of the kernels for GPUs, and what they cannot be faster than.
+"""The compiler's report on the kernels for GPUs, a model of their times, and measured times.
 
     python3 bench/cuda_model.py            # writes the marked blocks of docs/performance/cuda.md
     python3 bench/cuda_model.py --check    # only says whether the page has these, and sentences
 
-Nothing of it is measured. Registers and instructions of a step are those of
-crates/becalm-cuda/report.json, the parameters those of the installed becalm, the rest is from data
-sheets, and the formulas stand on the page beside the figures.
+Registers and instructions of a step are those of crates/becalm-cuda/report.json, the parameters
+those of the installed becalm, measured times those of bench/results/h100.json (`becalm bench
+--device cuda --json`). The rest is from data sheets, and the formulas stand on the page.
 """
 
 import json
@@ -210,8 +210,20 @@ def predicted(floor: float, launches: int) -> str:
     return micros(*(f * floor + launches * LAUNCH for f in SLOWER))
 
 
+def measured() -> dict[str, dict[tuple[str, int], dict]]:
+    """Rows of the run on an H100, by set, then by case and batch."""
+    found = json.loads((ROOT / "bench/results/h100.json").read_text(encoding="utf-8"))
+    return {s["params"]: {(r["case"], r["batch"]): r for r in s["rows"]} for s in found["sets"]}
+
+
+def spaced(number: float) -> str:
+    """A whole number with spaces between thousands."""
+    return f"{number:,.0f}".replace(",", " ")
+
+
 def latency(kernels: dict) -> list[str]:
     """One ciphertext on an H100."""
+    times = measured()
     lines = [
         "| one ciphertext, H100 | steps | key | its reading | steps' arithmetic | launches "
         "| predicted | key switch, its reading | predicted with it | measured |",
@@ -225,13 +237,16 @@ def latency(kernels: dict) -> list[str]:
             f"| `{name}` | {r.steps} | {r.key / 1e6:.0f} MB | {micros(read)} µs "
             f"| {micros(chain)} µs | {r.launches} | {predicted(floor, r.launches)} µs "
             f"| {r.switch_key / 1e6:.1f} MB, {micros(switch)} µs "
-            f"| {predicted(floor + switch, r.launches + 2)} µs | not measured |"
+            f"| {predicted(floor + switch, r.launches + 2)} µs "
+            f"| {spaced(times[name]['pbs', 1]['median_us'])} µs, "
+            f"with key switch {spaced(times[name]['ks_pbs', 1]['median_us'])} |"
         )
     return lines
 
 
 def throughput(kernels: dict) -> list[str]:
     """Many ciphertexts on an H100, and on eight."""
+    times = measured()
     lines = [
         "| many ciphertexts, H100 | clocks of a step: rotation, bundle, by tensor cores "
         "| at most a second | with key switch | by the cache "
@@ -248,7 +263,9 @@ def throughput(kernels: dict) -> list[str]:
         lines.append(
             f"| `{name}` | {shown} | {thousands(pbs)} | {thousands(both)} "
             f"| {r.traffic() / 1e6:.1f} MB: {thousands(cached)} "
-            f"| {thousands(8 * min(both, cached))} | not measured |"
+            f"| {thousands(8 * min(both, cached))} "
+            f"| {thousands(times[name]['pbs', 8192]['per_second'])}, "
+            f"with key switch {thousands(times[name]['ks_pbs', 8192]['per_second'])} |"
         )
     return lines
 
@@ -275,7 +292,7 @@ def desktops(kernels: dict) -> list[str]:
     return lines
 
 
-#: What they write: their figures for booleans and for 4 bits, of how many GPUs of what kind.
+#: Their own figures for booleans and for 4 bits, with the number and the kind of GPUs.
 THEIRS = (
     ("one ciphertext, one H100: article", "796 µs", "945 µs"),
     ("one ciphertext, one H100: poster", "811 µs", "962 µs"),
@@ -288,7 +305,8 @@ THEIRS = (
 
 
 def theirs(kernels: dict) -> list[str]:
-    """What they write of their kernels, and what the model says of ours."""
+    """Their figures of their kernels, beside the model and the measured times of ours."""
+    times = measured()
     sets = ("tfhe_1_1_multi_bit_4_gaussian", "tfhe_2_2_multi_bit_4_gaussian")
     lines = [
         "| theirs, from the document | booleans | 4 bits "
@@ -308,9 +326,54 @@ def theirs(kernels: dict) -> list[str]:
         least = min(arithmetic, CACHE / r.traffic())
         return f"{thousands(least * (8 if '8 H100' in title else 1))} at most"
 
+    def ours_measured(title: str) -> str:
+        if "one H100" not in title:
+            return "not measured"
+        if "one ciphertext" in title:
+            return ", ".join(f"{times[s]['pbs', 1]['median_us']:.0f} µs" for s in sets)
+        return ", ".join(thousands(times[s]["pbs", 8192]["per_second"]) for s in sets)
+
     for title, booleans, four in THEIRS:
         ours = " | ".join(modelled(title, name) for name in sets)
-        lines.append(f"| {title} | {booleans} | {four} | {ours} | not measured |")
+        lines.append(f"| {title} | {booleans} | {four} | {ours} | {ours_measured(title)} |")
+    return lines
+
+
+#: Columns of the measured times: case, batch, and whether a second's rate or microseconds.
+COLUMNS = (
+    *(("pbs", 1, False), ("ks_pbs", 1, False), ("pbs", 32, True), ("pbs", 128, True)),
+    *(("pbs", 1024, True), ("pbs", 8192, True), ("ks_pbs", 8192, True)),
+    *(("ks", 1, False), ("ks", 8192, True)),
+)
+
+
+def times_table() -> list[str]:
+    """The measured times on an H100."""
+    names = {"pbs": "bootstrap", "ks_pbs": "with key switch", "ks": "key switch"}
+    heads = (f"{names[c]}, {b}: {'a second' if rate else 'µs'}" for c, b, rate in COLUMNS)
+    lines = [
+        f"| set | security | log2 p_fail | {' | '.join(heads)} |",
+        "|---|--:|--:|" + "--:|" * len(COLUMNS),
+    ]
+    for name, rows in measured().items():
+        p = becalm.params(name)
+
+        def cell(case: str, batch: int, rate: bool, rows: dict = rows) -> str:
+            row = rows.get((case, batch))
+            return "–" if row is None else spaced(row["per_second" if rate else "median_us"])
+
+        cells = " | ".join(cell(*column) for column in COLUMNS)
+        lines.append(f"| `{name}` | {p.security_bits:.1f} | {p.log2_pfail:.1f} | {cells} |")
+    return lines
+
+
+def micro_table() -> list[str]:
+    """The microbenchmarks on an H100, beside the expectation."""
+    found = json.loads((ROOT / "bench/results/h100.json").read_text(encoding="utf-8"))
+    lines = ["| microbenchmark | measured | unit | expected |", "|---|--:|---|---|"]
+    for m in found["micro"]:
+        value = f"{m['value']:.1f}" if m["value"] < 100 else spaced(m["value"])
+        lines.append(f"| {m['what']} | {value} | {m['unit']} | {m['expected_of_an_h100']} |")
     return lines
 
 
@@ -325,7 +388,7 @@ def step(kernel: dict, *names: str) -> int:
 
 
 def compiled(kernels: dict) -> list[str]:
-    """What the compiler says of the rotations."""
+    """The compiler's report on the rotations."""
     lines = [
         "| ring | kernel | " + " | ".join(DOUBLES) + " | FP64 | sm_120a, exact |",
         "|---|---|---|---|---|---|---|",
@@ -350,7 +413,7 @@ def compiled(kernels: dict) -> list[str]:
 
 
 def beside(kernels: dict) -> list[str]:
-    """What else a step has on an H100."""
+    """The other costs of a step on an H100."""
     lines = [
         "| ring | kernel | shared memory: reads, writes | another block's: reads "
         "| global memory: reads | barriers of the block | registers to memory and back |",
@@ -381,13 +444,14 @@ def blocks(kernels: dict) -> dict[str, str]:
         "beside": [beside(kernels)],
         "model": [latency(kernels), throughput(kernels), desktops(kernels)],
         "theirs": [theirs(kernels)],
+        "times": [times_table(), micro_table()],
     }
     tables = {name: ["\n".join(part) for part in all_] for name, all_ in parts.items()}
     return {name: "\n\n".join(found) + "\n" for name, found in tables.items()}
 
 
 def sentences(kernels: dict) -> list[str]:
-    """What the page says of the report's figures in words."""
+    """The page's sentences about the report's figures."""
     second, first, third = list(RINGS)[:3]
     exact = {
         name: kernel_of(kernels, f"{second}_exact", "sm_120a", name)
@@ -408,7 +472,7 @@ def sentences(kernels: dict) -> list[str]:
     products = one.m * (1 << one.group) * one.level * one.columns**2 * 4 / 128
     every, fp64 = step(here), step(here, *FP64)
     clocks = max(every, 2 * fp64)
-    spaced = "{:,.0f}".format
+    grouped, classic = beyond(kernels)
     return [
         f"the cluster has {step(cluster)} instructions a thread and step and "
         f"{cluster['registers']} registers, the block {step(block)} and {block['registers']}; "
@@ -418,12 +482,12 @@ def sentences(kernels: dict) -> list[str]:
         f"{step(tensor, 'DMMA')} are products",
         f"({tensor['registers']} registers, {'no' if not tensor['spills'] else 'some'} spills",
         f"{step(tensor)}: {step(tensor) / 4:.0f} clocks |",
-        f"they take {spaced(round(min(old), -2)).replace(',', ' ')} to "
-        f"{spaced(round(max(old), -2)).replace(',', ' ')} instructions a step",
+        f"they take {spaced(round(min(old), -2))} to {spaced(round(max(old), -2))} "
+        "instructions a step",
         f"{every} instructions are {every} clocks of issue, {fp64} FP64 operations of 4 warps "
         f"{2 * fp64} clocks, which is {clocks / H100.ghz / 1e3:.2f} µs a step",
-        f"takes {spaced(round(rotation, -2)).replace(',', ' ')} clocks to rotate and "
-        f"{spaced(round(bundle, -2)).replace(',', ' ')} for its bundle, so {desktop.steps} steps "
+        f"takes {spaced(round(rotation, -2))} clocks to rotate and "
+        f"{spaced(round(bundle, -2))} for its bundle, so {desktop.steps} steps "
         f"{desktop.steps * (rotation + bundle) / 1e6:.1f} million clocks",
         f"{one.steps} × {1 << one.group} × {one.ggsw >> 10} KiB = {whole / 1e6:.0f} MB at 3.0 TB/s",
         f"are {one.ggsws}: {one.key / 1e6:.0f} MB, {micros(one.key / 3e12)} µs at 3.0 TB/s and "
@@ -433,7 +497,24 @@ def sentences(kernels: dict) -> list[str]:
         f"{thousands(one.rate(turn + one.tensor(), False))} a second",
         f"{one.chunk_of(1)} steps, {math.ceil(one.steps / one.chunk_of(1))} chunks, "
         f"{3 + 2 * math.ceil(one.steps / one.chunk_of(1))} launches",
+        f"{grouped} times the upper end of its prediction on multi-bit sets, {classic} times on "
+        "classic ones",
     ]
+
+
+def beyond(kernels: dict) -> tuple[str, str]:
+    """Measured times of one ciphertext over the upper end of predictions: multi-bit, classic."""
+
+    def ratios(multi: bool) -> str:
+        found = []
+        for name in SETS:
+            r = Ring(name, H100, kernels)
+            upper = SLOWER[1] * max(r.key / H100.memory, r.chain()) + r.launches * LAUNCH
+            if ("multi_bit" in name) == multi:
+                found.append(measured()[name]["pbs", 1]["median_us"] / (upper * 1e6))
+        return " to ".join(dict.fromkeys(f"{x:.1f}" for x in (min(found), max(found))))
+
+    return ratios(True), ratios(False)
 
 
 def page(text: str, kernels: dict) -> str:

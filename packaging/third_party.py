@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The crates of others in becalm's binaries: their licences, and a bill of materials.
+"""Licences and a bill of materials of the other crates in becalm's binaries.
 
     python3 packaging/third_party.py notices          # writes THIRD_PARTY.txt
     python3 packaging/third_party.py notices --check  # fails if it is out of date
@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-#: Within the crate of the command, which prints it.
+#: In the crate of the command, which prints the file.
 NOTICES = ROOT / "crates/becalm-cli/THIRD_PARTY.txt"
 #: For crates that name the licence MIT and ship no text.
 MIT = pathlib.Path(__file__).resolve().parent / "MIT.txt"
@@ -37,7 +37,7 @@ of such crates and the licences of all others follow, each after the names of it
 
 
 def cargo(*arguments: str) -> str:
-    """What cargo prints; it leaves Cargo.lock as it is."""
+    """The output of cargo, which leaves Cargo.lock as it is."""
     command = ["cargo", *arguments, "--locked"]
     return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
@@ -61,7 +61,7 @@ def expression(package: dict) -> str:
 
 
 def texts(package: dict) -> list[str]:
-    """What has to go with a package besides the text of Apache-2.0."""
+    """The notices that a package needs besides the text of Apache-2.0."""
     offered = expression(package).split(" OR ")
     apache = "Apache-2.0" in offered
     wanted = OTHER_NOTICES if apache else LICENCES
@@ -128,7 +128,7 @@ def sbom() -> str:
             needed = [components[i] for i in node["dependencies"] if i in components]
             bom.register_dependency(components[node["id"]], needed)
     text = json.loads(JsonV1Dot5(bom).output_as_string())
-    # Of one Cargo.lock there is one bill.
+    # The same Cargo.lock gives the same bill.
     del text["serialNumber"], text["metadata"]["timestamp"]
     return json.dumps(text, indent=1) + "\n"
 

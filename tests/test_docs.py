@@ -100,3 +100,11 @@ def same_module(shown, key):
     """Whether a row of the page is a kept figure's; the page leaves the usual dimension out."""
     plain = key.replace(" ", "").replace(",toLUTandFF", "").replace("l=", "ℓ=")
     return plain.replace("logbeta", "logβ") == re.sub(r",n=\d+", "", shown)
+
+
+def test_no_script_names_a_place_outside_of_the_repository():
+    scripts = [*ROOT.glob("bench/**/*.py"), *ROOT.glob("packaging/*.py"), *ROOT.glob("rtl/*.py")]
+    assert len(scripts) > 8
+    for script in scripts:
+        text = script.read_text(encoding="utf-8")
+        assert not re.search(r"\.\./shared|ROOT\.parent", text), script.name

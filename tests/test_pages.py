@@ -1,15 +1,16 @@
 """Runs the examples of every page as they are written.
 
-`console` blocks: lines after `$ ` are commands, the other lines are what they print, where `…`
-stands for anything; a command without such lines need only succeed. `python` blocks are scripts;
-the comment behind a `print(…)` is what it prints. All blocks of a page run in order in one folder,
+`console` blocks: lines after `$ ` are commands, and the other lines their output, where `…` stands
+for anything. A command without output lines need only succeed. `python` blocks are scripts; the
+comment behind a `print(…)` is its output. All blocks of a page run in order in one folder,
 empty but for the repository's `crates`. `rust` blocks run with the library's own documentation
 (`cargo test --doc`). `text` is output, a formula or a format, and is not run. There is no other
 kind of block.
 
-A mark behind the language says what a block takes. `toy`: bootstraps by the thousand, which run
-with keys that protect nothing, and as written under BECALM_FULL=1. `full`: runs under BECALM_FULL=1
-alone. `bench`: runs in `make bench` alone. What those and the text name has to exist all the same.
+A mark behind the language says when a block runs. `toy`: bootstraps by the thousand, which run with
+keys that protect nothing, and as written under BECALM_FULL=1. `full`: runs only under
+BECALM_FULL=1. `bench`: runs only in `make bench`. Names in these blocks and in the text must exist
+all the same.
 """
 
 import json
@@ -25,16 +26,16 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [str(p.relative_to(ROOT)) for p in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])]
-#: What is named in these has to be there; the other one tells of what was.
+#: Names in these pages must exist. The other page tells of the past.
 OF_TODAY = [page for page in PAGES if page != "CHANGELOG.md"]
-#: Where somebody begins: these show Python, Rust and the command.
+#: Pages for beginners, which show Python, Rust and the command.
 BEGINNING = ["README.md", "docs/tutorial.md", "docs/ckks.md"]
 MARKS = {"console": {"", "full", "bench"}, "python": {"", "toy"}, "rust": {""}, "text": {""}}
 BENCH = "BECALM_BENCH" in os.environ
 FULL = "BECALM_FULL" in os.environ
-#: The suite that these tests are a part of, and other parts of it.
+#: Commands of the suite that these tests belong to.
 RUN_BY_MAKE_TEST = re.compile(r"make test$|(BECALM_FULL=1 )?cargo test --release -p becalm\b")
-#: Other commands of the repository, and not of becalm: they run in its root.
+#: Other commands of the repository, which run in its root.
 OF_THE_REPOSITORY = re.compile(r"(\w+=\S+ )*(make|cargo|python3? bench/)\b")
 
 
@@ -52,7 +53,7 @@ def blocks(page):
 
 
 def code_in_text(page):
-    """What stands between backticks within sentences and tables."""
+    """The code between backticks in sentences and tables."""
     inline = (token for token in parsed(page) if token.type == "inline")
     return [c.content for token in inline for c in token.children if c.type == "code_inline"]
 
@@ -78,7 +79,7 @@ def commands(text):
 
 
 def unfit(language, mark, text):
-    """Why a block would not be run, if so."""
+    """The reason why a block would not run, if there is one."""
     if language not in MARKS:
         return f"{language or 'a block without a language'} is not of {', '.join(MARKS)}"
     if mark not in MARKS[language]:
@@ -103,7 +104,7 @@ def shell():
 
 
 def run(command, where, env, stdin=None):
-    """What a command prints; fails with its own words if it does."""
+    """The output of a command. Fails with the command's own words."""
     done = subprocess.run(
         command,
         cwd=where,
@@ -119,7 +120,7 @@ def run(command, where, env, stdin=None):
 
 @pytest.fixture(scope="session")
 def help_of(shell):
-    """What `becalm help …` says of a command, which has to exist."""
+    """The text of `becalm help …` for a command, which must exist."""
     return cache(lambda *words: run(["becalm", "help", *words], ROOT, shell))
 
 
@@ -218,7 +219,7 @@ def test_commands_and_options_that_a_page_names_exist(page, help_of):
 
 
 def test_continuous_integration_types_the_commands_of_the_readme():
-    """And adds nothing to them that would hide what a newcomer sees."""
+    """The script adds nothing that would hide the output a newcomer sees."""
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     typed = re.findall(r"^stage (?:'[^']+'|\S+) (make .*)$", script, re.M)
     block = next(text for language, _, text, _ in blocks("README.md") if language == "console")
@@ -229,7 +230,7 @@ def test_continuous_integration_types_the_commands_of_the_readme():
 
 @pytest.mark.parametrize("options", [[], ["-w"], ["-C", str(ROOT)]], ids=["plain", "-w", "-C"])
 def test_make_below_make_prints_what_it_prints_at_a_prompt(options, tmp_path):
-    """`make test` runs `make run`, and compares what that prints with the page."""
+    """`make test` runs `make run` and compares its output with the page."""
     probe = tmp_path / "probe.mk"
     probe.write_text(
         f"include {ROOT}/Makefile\nprobe:\n\t@make -C {ROOT} help\n\t@cd {ROOT} && make help\n"

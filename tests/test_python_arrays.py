@@ -229,7 +229,7 @@ def test_what_numpy_has_more_is_refused_by_name(toy, arrays):
 
 
 def test_costs_of_lists_tables_and_casts(toy, monkeypatch):
-    """What is told is what runs."""
+    """The stated cost is the cost of the run."""
     u8, u4, i8 = becalm.uint(8), becalm.uint(4), becalm.int_(8)
     x = u8.encrypt(toy.secret, [5, 6, 7]).on(toy.server)
     i = u4.encrypt(toy.secret, [1, 2, 0]).on(toy.server)
@@ -434,10 +434,10 @@ def test_costs_of_reductions_and_powers(toy, monkeypatch):
                 assert told.depth == sum(c.depth for c, _ in ran)
     assert u8.cost("pow", clear=0).bootstraps == u8.cost("pow", clear=1).bootstraps == 0
     product, square, cube = u8.cost("mul"), *(u8.cost("pow", clear=e) for e in (2, 3))
-    # The second product looks nothing up again of a factor that the first has looked up.
+    # The second product does not repeat the look-ups of the first.
     assert square.bootstraps == product.bootstraps
     assert cube.bootstraps < 2 * product.bootstraps
-    # Elements that nobody needs fresh before the end stay as they are.
+    # Elements are refreshed only where a later step needs it.
     assert u8.cost("min", count=64).bootstraps < 63 * u8.cost("min").bootstraps
 
 
@@ -479,7 +479,7 @@ def test_ranges_are_told(toy):
         r"0 to 255, got 300 at \[1\]": lambda: x * [1, 300],
         r"-2\^99 to 2\^99 - 1, got 2\^99;": lambda: y + 2**99,
         r"got -2\^99 - 1;": lambda: y - (-(2**99) - 1),
-        # What is to be encrypted is a secret.
+        # A value to be encrypted is a secret.
         r"0 to 255, got one that is more at \[1, 0\];": lambda: u8.encrypt(
             toy.secret, [[1, 2], [1234, 4]]
         ),

@@ -1,5 +1,5 @@
-"""Small Verilog texts that ask for much: each ends within the limits that the caller gives, with a
-typed error or a right circuit. The other formats are in crates/becalm/tests/bombs."""
+"""Small Verilog texts that ask for much memory or time. Each ends within the caller's limits, with
+a typed error or a right circuit. The other formats are in crates/becalm/tests/bombs."""
 
 import importlib.util
 import os
@@ -21,14 +21,14 @@ M = "module m(input [7:0] a, output [7:0] y);\n%s\nendmodule\n"
 
 
 def doubling(levels):
-    """Modules of which each has two of the one before."""
+    """Modules, each with two of the one before."""
     first = "module m0(input a, output y); assign y = ~a; endmodule\n"
     one = "module m%d(input a, output y); wire t; m%d p(a, t); m%d q(t, y); endmodule\n"
     return first + "".join(one % (i, i - 1, i - 1) for i in range(1, levels))
 
 
 def macros(levels, body="a"):
-    """Macros of which each is the one before twice."""
+    """Macros, each with the one before twice."""
     lines = [f"`define A0 {body}"]
     lines += [f"`define A{i} `A{i - 1} ^ `A{i - 1}" for i in range(1, levels)]
     return "\n".join(lines) + "\n" + M % f"assign y = `A{levels - 1};"
@@ -102,7 +102,7 @@ def yosys(monkeypatch):
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_ends_soon_and_small(tmp_path, yosys, name):
+def test_a_bomb_ends_soon_and_takes_little_memory(tmp_path, yosys, name):
     file = tmp_path / "bomb.sv"
     file.write_text(BOMBS[name])
     assert file.stat().st_size < 6000
@@ -116,7 +116,7 @@ def test_a_bomb_ends_soon_and_small(tmp_path, yosys, name):
         assert circuit.inputs
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     time = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    # Yosys and the abc that it starts have the time each, and the kernel looks every second.
+    # Yosys and the abc that it starts have this time each, and the kernel checks once a second.
     assert time < 2 * (SECONDS + 1)
     assert after.ru_maxrss << 10 < LIMIT + (48 << 20)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - own < 64 << 10
@@ -134,7 +134,7 @@ def test_a_bomb_ends_soon_and_small(tmp_path, yosys, name):
         ('`include "other.v"\n' + M % "assign y = a;", "no other file in line 1 of "),
     ],
 )
-def test_what_yosys_would_take_is_refused_with_the_file(tmp_path, yosys, text, says):
+def test_texts_that_yosys_would_accept_are_refused_with_the_file(tmp_path, yosys, text, says):
     file = tmp_path / "mine.sv"
     file.write_text(text)
     with pytest.raises(becalm.BadInput, match=says) as refused:

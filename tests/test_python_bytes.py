@@ -85,7 +85,7 @@ def test_fresh_encryptions_travel_short(things, toy, name):
     for read in (becalm.from_bytes, type(thing).from_bytes):
         again = read(file, allow_insecure=True)
         assert np.array_equal(flat(seen(again)), flat(seen(thing)))
-        # The masks that are drawn count before they are drawn.
+        # The masks count before they are drawn.
         with pytest.raises(becalm.BadFile, match="at most"):
             read(file, allow_insecure=True, limit=len(file))
     results = toy.server.bootstrap(toy.secret.encrypt([1, 2]), lambda m: m)
@@ -119,7 +119,7 @@ def test_keys_between_slots_travel():
 
 
 def test_a_client_and_a_server_exchange_bytes_alone(toy):
-    """What the page shows: keys and data by bytes, nothing pickled, no file."""
+    """The example of the page: keys and data travel as bytes, with no pickle and no file."""
     secret, server = toy
     sent = [server.to_bytes(), secret.encrypt([500, 3], becalm.uint(16)).to_bytes(seeded=True)]
     there = becalm.Server.from_bytes(sent[0], allow_insecure=True)

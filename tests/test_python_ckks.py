@@ -364,8 +364,8 @@ def test_decryptions_to_share_have_noise(keys):
     with pytest.raises(becalm.TooNoisy) as e:
         secret.decrypt_to_share(x, precision_bits=most + 1, queries=100)
     assert "bits" in e.value.wanted
-    assert abs(secret.shared - 0.02) < 1e-12  # What is refused on public facts spends nothing.
-    # Of values above 1 nothing is known, nor behind a bootstrap, until the owner vouches.
+    assert abs(secret.shared - 0.02) < 1e-12  # A refusal on public facts spends nothing.
+    # Values above 1 and results of a bootstrap have no account until the owner vouches.
     large = secret.encrypt([31.25], level=3)
     for unknown in (large, x + large, server.bootstrap(x)):
         assert np.isinf(unknown.account).any()
@@ -474,7 +474,7 @@ def test_bad_input_is_refused_with_a_remedy(keys):
             call()
         assert type(e.value) is kind and e.value.remedy, f"case {i}: {e.value!r}"
     server.check(np.linspace(-1, 1, 2048))
-    # What newcomers meet first, word by word.
+    # The first errors that newcomers meet, word by word.
     texts = [
         ("rotation by 77 up to level 10", lambda: x.rotate(77)),
         ("make keys with rotations=[77]", lambda: x.rotate(77)),
@@ -500,7 +500,7 @@ def test_bad_input_is_refused_with_a_remedy(keys):
             call()
     with pytest.raises(becalm.BadInput, match="leave 14 levels"):
         becalm.ckks.price("ckks", levels=14, kinds="lossy")
-    # What a ciphertext claims is public, and so the same for every message.
+    # The claims of a ciphertext are public, and so the same for every message.
     assert secret.encrypt([1e3]).error == secret.encrypt([1e-3]).error
 
 

@@ -1,4 +1,4 @@
-"""What CKKS computes beyond sums and products of slots, against numpy, in an insecure ring."""
+"""CKKS beyond sums and products of slots, against numpy, in an insecure ring."""
 
 import doctest
 import pickle

@@ -70,12 +70,12 @@ import time
 
 import becalm
 
-# What is made once, whatever the set.
+# The tables that are made once, whatever the set.
 becalm.ckks.price("ckks_toy_12", bootstrap="small")
 
 
 def peak():
-    # What getrusage tells is that of the process that started this one, where that was larger.
+    # getrusage would report the parent's peak where that was larger.
     status = open("/proc/self/status").read()
     return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
@@ -215,7 +215,7 @@ def test_keys_of_a_file_that_do_not_fit_are_refused_with_the_ways_that_do(monkey
     everything = remedy(1 << 40)
     for words in ("compact=True", 'compact="seeded"', f'memory="low" takes {low / 1e9:.2f} GB'):
         assert words in everything
-    # What is offered holds the keys and their bootstrap, as in a price.
+    # The offered memory holds the keys and their bootstrap, as in a price.
     assert f"compact=True takes {packed.peak_bytes / 1e9:.2f} GB" in remedy(packed.peak_bytes)
     fits = remedy(seeded.peak_bytes)
     assert fits.startswith('compact="seeded" takes') and "compact=True" not in fits

@@ -1,4 +1,4 @@
-"""What CKKS refuses, and what it takes in another form: memory, keys of others, arguments."""
+"""Refusals of CKKS, and arguments in another form: memory, keys of others, arguments."""
 
 import os
 import pickle
@@ -130,7 +130,7 @@ def test_files_of_another_kind_say_what_they_are_and_what_reads_them(keys, tmp_p
                 found = e.value
                 assert (found.wanted, found.got) == (names[wanted][0], what), (wanted, given)
                 assert f"{reads} reads this one" in found.remedy
-    # What is no file of becalm, and what was cut, is refused as before.
+    # Other files, and files that were cut, are refused as before.
     (tmp_path / "junk").write_bytes(b"abc")
     cut = (tmp_path / "ciphertext").read_bytes()[:-100]
     (tmp_path / "cut").write_bytes(cut)

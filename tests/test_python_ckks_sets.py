@@ -18,7 +18,7 @@ def keys():
 def test_every_ring_has_a_standard_set():
     standard = {p.log2_degree for p in ckks.params() if p.standard}
     assert standard == set(range(12, 18))
-    # What is asked for by a need is N = 2^16, as ever.
+    # Sets that are chosen by need have N = 2^16.
     chosen = {*SET_OF_KIND.values(), *SET_OF_LEVELS.values()}
     assert {ckks.params(name).log2_degree for name in chosen} == {16}
 

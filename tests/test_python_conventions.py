@@ -1,4 +1,4 @@
-"""One way to encrypt, one to decrypt, whatever it is; and words for those who take another."""
+"""One way to encrypt and one to decrypt for every object, and messages for all other ways."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_one_key_decrypts_everything_of_its_scheme(toy, ckks):
         if wanted is not None:
             assert np.array_equal(one, wanted)
     assert secret.decrypt(cases[-1][0]) == becalm.aes_ctr(key, b"abcd", bytes(16))
-    # What comes as a tuple or list goes as one.
+    # A tuple or list decrypts to a tuple or list.
     q, r = secret.decrypt(divmod(x, 7))
     assert q.tolist() == [[28, 0]] and r.tolist() == [[4, 3]]
     assert secret.decrypt([secret.encrypt(3), x[0, 0]]) == [3, 200]
@@ -66,7 +66,7 @@ def test_one_key_encrypts_everything(toy):
             run()
 
 
-def test_the_wrong_key_and_the_wrong_thing_are_told(toy, stranger, ckks):
+def test_a_wrong_key_and_a_wrong_object_are_named(toy, stranger, ckks):
     secret, server = toy
     owner, machine = ckks
     x, y = secret.encrypt([3]), owner.encrypt([0.5])
@@ -110,7 +110,7 @@ def test_results_have_the_types_of_numpy(toy):
     b = secret.encrypt([True, False], becalm.boolean)
     assert secret.decrypt(b).dtype == b.dtype == np.dtype(bool)
     assert secret.decrypt(b[0]) is True
-    # An array of numpy comes back as it went.
+    # An array of numpy comes back equal.
     a = np.array([[1, -2], [3, 4]], dtype=np.int16)
     found = secret.decrypt(secret.encrypt(a, a.dtype))
     assert found.dtype == a.dtype and np.array_equal(found, a)

@@ -1,4 +1,4 @@
-"""What is saved comes back the same, by `becalm.load` alone; what is damaged is refused."""
+"""Saved objects come back the same, by `becalm.load` alone. Damaged files are refused."""
 
 import pickle
 import stat

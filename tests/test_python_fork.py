@@ -1,7 +1,8 @@
 """Forked children: every call of both schemes works there, and none waits for threads that only its
 parent has.
 
-The list of calls is that of the extension, `becalm._native`: what a test here never calls fails it.
+The list of calls is that of the extension, `becalm._native`. A call that no test here makes is a
+failure.
 """
 
 import contextlib
@@ -24,12 +25,12 @@ from becalm import _native, ckks, desilo
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
-#: Seconds after which a child is taken to wait for ever.
+#: Seconds after which a child counts as hanging.
 LIMIT = 240
 TOY = {"allow_insecure": True, "progress": False}
 KINDS = {}
 
-#: What no test here can call, and why.
+#: The calls that no test here can make, and why.
 NOT_CALLED = {
     "_panic": "panics on purpose; tests/test_python_errors.py calls it",
     "look_for_nvrtc": "changes where this process looks",
@@ -54,7 +55,7 @@ def world(tmp_path_factory):
     made.x = made.small.secret.encrypt(made.values)
     for name in ("small", "packed", "large"):
         getattr(made, name).server.save(made.folder / name)
-    # Keys that stay in their file: a place in it that parent and child share would be nobody's.
+    # Keys that stay in their file: parent and child share its file position, so none may use it.
     made.stored = ckks.load_server(made.folder / "large", memory="low", allow_insecure=True)
     made.engine = desilo.ToyEngine(use_bootstrap=True)
     made.deep = made.large.secret.encrypt(made.rng.uniform(-0.5, 0.5, 64), level=0)
@@ -331,7 +332,7 @@ def calls():
 def noted(where, name, whole, seen):
     """Replaces a call by itself and a note that it was called."""
     if name == "__new__":
-        # What makes an object stays; what would follow it takes the note.
+        # The constructor stays. The initialiser after it takes the note.
         where.__init__ = lambda *args, **kwargs: seen.add(whole)
         return
     call = getattr(where, name)
@@ -348,7 +349,7 @@ def static(where, name):
 
 
 def child(work, limit=LIMIT, forked=lambda: None):
-    """What a forked child says that does this work: JSON, or `None` if it never comes to an end."""
+    """The JSON that a forked child returns for this work, or `None` if the child hangs."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -418,7 +419,7 @@ def test_a_child_of_a_child_computes(world):
 
 
 def test_parent_and_child_compute_at_once_and_draw_apart(world):
-    """Keys in a file that both have open; and no randomness is drawn twice."""
+    """Both have a file of keys open. No randomness is drawn twice."""
     secret = world.large.secret
     values = np.full(16, 0.25)
 
@@ -441,7 +442,7 @@ def test_parent_and_child_compute_at_once_and_draw_apart(world):
 
 
 def test_a_child_forked_in_the_middle_of_a_call_is_refused():
-    """What another thread held stays held there: a typed error, not a wait."""
+    """Locks of another thread stay locked there. The child gets a typed error and does not wait."""
     script = """
         import becalm, os, sys, threading, time
         toy = {"allow_insecure": True, "progress": False}

@@ -117,7 +117,7 @@ def test_reprs_say_what_a_thing_is_and_keep_secrets(toy):
         text = repr(thing)
         assert text.startswith("<becalm.") and text.endswith(">") and len(text) < 200
         assert all(w in text for w in words), text
-    # All that the compiled key offers: but for its file none of it gives a bit of the secret away.
+    # All that the compiled key offers. Only its file gives a bit of the secret away.
     assert public(type(secret._native)).keys() == {
         *("generate", "params", "key_id", "encrypt", "decrypt", "phases"),
         *(

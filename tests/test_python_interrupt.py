@@ -140,7 +140,7 @@ def test_ctrl_c_stops_long_work_and_leaves_nothing_half_done(script):
     child = start(script)
     time.sleep(0.7)
     child.send_signal(signal.SIGINT)
-    # Work that does not stop comes to its end, and prints nothing.
+    # Work that does not stop runs to its end and prints nothing.
     out, err = child.communicate(timeout=PATIENCE)
     assert out.strip() == "stopped", out + err
     assert child.returncode == 0, out + err
@@ -155,7 +155,7 @@ def test_a_callback_stops_by_returning_false(toy):
 
     with pytest.raises(becalm.Interrupted) as e:
         becalm.keygen("tfhe_3_3", progress=stop)
-    # Whoever has said no is not asked again, however long the threads take to notice.
+    # A callback that said no is not called again, however long the threads take to notice.
     [(done, total)] = calls
     assert 0 <= done < total
     assert e.value.remedy

@@ -1,5 +1,5 @@
-"""Encrypted arrays along their axes: order, places, prefixes, membership, stacks of matrices, as
-numpy has them; each is one program and one run."""
+"""Encrypted arrays along their axes, compared with numpy: order, places, prefixes, membership,
+stacks of matrices. Each call is one program and one run."""
 
 import re
 
@@ -230,7 +230,7 @@ def test_places_index_arrays(toy, arrays):
     assert x.argmin().type == becalm.uint(2)
 
 
-def test_what_is_refused_says_what_there_is(toy, arrays):
+def test_refusals_name_what_there_is(toy, arrays):
     x, z = arrays[0][1], arrays[2][1]
     cases = {
         "got median": lambda: np.median(x),

@@ -1,4 +1,4 @@
-"""In a notebook: tables for what cells show, bars for what takes long, no secret in either."""
+"""In a notebook cells show tables, and long work shows a bar. Neither holds a secret."""
 
 import html
 import re
@@ -33,7 +33,7 @@ CELLS = (
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
-    """What each cell put out, by the kernel of a real notebook."""
+    """The outputs of each cell, from the kernel of a real notebook."""
     cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
     notebook = nbformat.v4.new_notebook(cells=cells)
     client = NotebookClient(notebook, timeout=300, kernel_name="python3")
@@ -48,7 +48,7 @@ def shown(cell):
     return results[0].data["text/html"], results[0].data["text/plain"]
 
 
-def test_what_cells_show_is_a_table(outputs):
+def test_cells_show_tables(outputs):
     words = [
         *(("becalm.SecretKey", "toy_2_2"), ("becalm.Server", "540.7 kB"), ("0 to 15", "(1, 3)")),
         *(("uint16", "(2,)"), ("bootstraps", "1,195"), ("tfhe_2_2", "cm_4_4_w10")),
@@ -81,7 +81,7 @@ def test_a_bar_of_a_notebook_is_an_element_of_the_page(monkeypatch):
     monkeypatch.setattr(bar, "_show", drawn.append)
     bar(1, 4)
     assert drawn[0].startswith('keys <progress value="0.250" max="1"></progress> 25%')
-    # Outside of a notebook nothing of it is asked for.
+    # Outside a notebook IPython is not asked.
     assert not becalm._progress.in_notebook()
 
 

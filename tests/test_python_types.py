@@ -19,7 +19,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 PUBLIC = sorted(m.name for m in pkgutil.iter_modules(becalm.__path__) if m.name[0] != "_")
 FOLDER = Path(becalm.__file__).parent
 
-#: What a caller's checker must find, without running anything.
+#: The types that a caller's checker must find, without running anything.
 TYPED = """
 from typing import Any, assert_type
 import numpy as np
@@ -58,12 +58,12 @@ assert_type(becalm.uint(8).cost("sort", count=5), becalm.Cost)
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """What one run has found out of numpy serves the next."""
+    """One run's findings about numpy serve the next."""
     return tmp_path_factory.mktemp("mypy")
 
 
 def mypy(cache, folder, *targets):
-    """What mypy says of files that use the package as it is installed."""
+    """mypy's report on files that use the installed package."""
     env = dict(os.environ)
     if FOLDER.parent.name != "site-packages":
         env["MYPYPATH"] = str(FOLDER.parent)
@@ -117,14 +117,14 @@ def test_public_modules_show_their_public_names_alone():
         for each in shown:
             thing = getattr(module, each)
             assert not inspect.ismodule(thing), f"{name}.{each}"
-            # What comes from elsewhere is of becalm all the same.
+            # Names from elsewhere must belong to becalm too.
             assert getattr(thing, "__module__", "becalm").startswith("becalm"), f"{name}.{each}"
     assert not {"Any", "np", "os", "annotations"} & set(dir(becalm))
     assert set(dir(becalm)) - {"__doc__", "__file__", "__name__"} == set(becalm.__all__)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_what_is_known_is_not_typed_as_anything(name):
+def test_known_types_are_not_any(name):
     """Public functions that return `Any` are those of which the arguments decide."""
     undecided = {
         *("load", "from_bytes", "decrypt", "decrypt_bool", "encrypt", "keygen", "apply"),

@@ -1,5 +1,5 @@
-"""What the installed wheel and the command carry besides code: licences, a bill of materials, and
-nothing of the machine that built them."""
+"""The installed wheel and the command carry licences and a bill of materials besides code, and no
+trace of the machine that built them."""
 
 import importlib.metadata
 import json

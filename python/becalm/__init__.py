@@ -170,7 +170,7 @@ def params(
 
 
 def cost(what: Program | TableSource | Table, on: Any = "tfhe_2_2", *, lanes: int = 1) -> Cost:
-    """What a program, or one bootstrap through a table, takes.
+    """The cost of a program, or of one bootstrap through a table.
 
     `on` is a parameter set, or a server: one that has run before knows how many seconds.
     """
@@ -211,9 +211,9 @@ def load(
     backend: str = "auto",
     threads: int = 0,
 ) -> Any:
-    """Reads any file that becalm wrote: what comes back is of the class that `save` was called on.
+    """Reads any file that becalm wrote. The result has the class that `save` was called on.
 
-    What a file says of itself is checked, not trusted. Sets below 128 bits are refused unless
+    The claims of a file are checked, not trusted. Sets below 128 bits are refused unless
     `allow_insecure`; batches and programs of more than `limit` bytes (1 GiB by default) are
     refused. Ciphertexts and integers come back flat. A server runs on `backend` with so many
     threads. A ciphertext of CKKS comes back without its server: `server.load` knows it, and
@@ -262,10 +262,10 @@ def from_bytes(
     backend: str = "auto",
     threads: int = 0,
 ) -> Any:
-    """Reads the bytes of any file that becalm wrote: what `x.to_bytes()` made, of any class.
+    """Reads bytes that `x.to_bytes()` made, of any class.
 
-    A server reads this way what came over a network. It must never unpickle what a stranger sent:
-    a pickle is a program. Where one class is wanted, that class's own `from_bytes` refuses all
+    A server reads messages from a network this way. It must never unpickle a stranger's message: a
+    pickle is a program. To accept one class alone, call its own `from_bytes`, which refuses all
     others: `becalm.Ciphertext.from_bytes(body)`.
 
     Parameters
@@ -275,8 +275,8 @@ def from_bytes(
     allow_insecure
         Whether sets below 128 bits are accepted.
     limit
-        The most bytes of a batch of ciphertexts or a program, 1 GiB by default; of a seeded batch
-        the masks count. The size of a key follows from its parameter set.
+        The largest number of bytes of a batch of ciphertexts or a program, 1 GiB by default. The
+        masks of a seeded batch count. The size of a key follows from its parameter set.
     backend, threads
         The machine of a server.
 

@@ -1,4 +1,4 @@
-"""What CKKS computes beyond sums and products of slots: matrices, polynomials, sums over slots."""
+"""CKKS beyond sums and products of slots: matrices, polynomials, sums over slots."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Matrix:
     out as 0. Zero diagonals cost nothing, so that bands and permutations are cheap.
 
     It goes by diagonals. `baby` is how many of their rotations are baby steps, each with a key of
-    its own, by default as many as take the least by count. What is encoded at a level is kept for
-    the next time, as long as the matrix is.
+    its own; the default takes the fewest steps in all. The encoding for a level is kept for the
+    next product, as long as the matrix lives.
     """
 
     __slots__ = ("_lock", "_maps", "_native", "_real", "_slots")

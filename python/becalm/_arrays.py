@@ -1,6 +1,6 @@
-"""Where the elements of an encrypted array stand: shapes, views, joins; no bootstrap in any.
+"""The places of an encrypted array's elements: shapes, views, joins. None takes a bootstrap.
 
-What numpy does with places it does itself, on an array of their numbers; the elements follow.
+numpy itself moves the places, on an array of their numbers, and the elements follow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an `Engine` of `becalm.desilo` hands out, and the checks of what comes back to it."""
+"""The objects that an `Engine` of `becalm.desilo` hands out, and the checks when they come back."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Key:
         self._native = native
         #: By how much a fixed rotation key moves to the right.
         self.delta = delta
-        #: What it is for: `"relinearization"`, `"conjugation"`, `"rotation"`, `"bootstrap"`, …
+        #: Its purpose: `"relinearization"`, `"conjugation"`, `"rotation"`, `"bootstrap"`, …
         self.purpose = purpose
         #: Stages of a bootstrap key.
         self.stage_count = stage_count
@@ -109,7 +109,7 @@ class Ciphertext:
 
 
 def kind_of(x: object) -> str:
-    """What it is, as users know it: `"a conjugation key"`."""
+    """The kind of an object in the user's words: `"a conjugation key"`."""
     if isinstance(x, Key):
         return named(x.purpose)
     kinds = ((SecretKey, "a secret key"), (PublicKey, "a public key"), (Ciphertext, "a ciphertext"))
@@ -173,7 +173,7 @@ def arranged(
     return held, stages
 
 
-#: What is left where nothing of an engine fits.
+#: The remedy where nothing of an engine fits.
 OTHERWISE = 'free memory; becalm.keygen("ckks_n15") has a smaller ring'
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Encrypts(_html.Shown):
-    """What secret and public keys have in common."""
+    """The common part of secret and public keys."""
 
     __slots__ = ("_levels", "_native", "_server", "_slots")
     _native: Any
@@ -54,8 +54,8 @@ class _Encrypts(_html.Shown):
         vector of one value.
 
         A lower level makes a smaller ciphertext, on which everything is faster. Precision is
-        claimed for values of absolute value up to 1; what a level has room for `largest` of the
-        ciphertext tells, and larger values are refused here, but cannot be seen later.
+        claimed for values of absolute value up to 1. A ciphertext's `largest` tells the room of its
+        level: larger values are refused here, but cannot be seen later.
         """
         data, real = vector("encrypt", at_least_one_value(values), self._slots, single=False)
         at = self._levels if level is None else at_level("encrypt", level, self._levels)
@@ -102,20 +102,20 @@ class SecretKey(_Encrypts):
     ) -> npt.NDArray[Any]:
         """The values with noise of standard deviation 2^-`precision_bits`, fit to be published.
 
-        That is of a slot: its real and its imaginary part have 2^-(`precision_bits` + 1/2) each,
-        and so has a real value.
+        This is the noise of a slot. Its real and its imaginary part have
+        2^-(`precision_bits` + 1/2) each, and so has a real value.
 
         The noise hides the error of the ciphertext, of which `x.account` holds an upper bound. A
         ciphertext with an unknown account is refused: see `Ciphertext.vouched`. Asking for more
-        bits than the account allows is refused with the number that can be had.
+        bits than the account allows is refused, and the message says how many it allows.
 
-        `queries` is how many decryptions under this key will be shared in all. Each call spends
-        1/`queries` of what the key may share, and once all of it is spent, further calls raise
+        `queries` is the number of decryptions under this key that will be shared in all. Each call
+        spends 1/`queries` of the key's budget, and once all of it is spent, further calls raise
         `BadInput`. The key counts in memory (`shared`): if it is read from its file again, or is in
         use on several machines, let `queries` cover the calls of all of them.
 
-        Results beyond the bound of the account are refused. That refusal counts as a query. It
-        is decided on the values with their noise, so it tells no more than they would.
+        Results beyond the bound of the account are refused. Such a refusal counts as a query. It
+        depends on the values with their noise, so it reveals no more than they would.
         """
         op = "decrypt_to_share"
         bits = _values.real(op, "precision_bits", precision_bits)
@@ -124,7 +124,7 @@ class SecretKey(_Encrypts):
         return array(self._native.decrypt_to_share(native, bits, times), x.real)
 
     def bits_to_share(self, x: Ciphertext, *, queries: int) -> float:
-        """Most `precision_bits` of `decrypt_to_share` for so many shared decryptions."""
+        """The largest `precision_bits` that `decrypt_to_share` accepts for so many decryptions."""
         op = "bits_to_share"
         times = _values.at_least_one(op, "queries", queries)
         own = owned(op, require(x, op), self.key_id)
@@ -132,8 +132,8 @@ class SecretKey(_Encrypts):
 
     @property
     def shared(self) -> float:
-        """The part of what may be shared that `decrypt_to_share` has spent, 0 to 1, since this key
-        was made or read.
+        """The part of the budget that `decrypt_to_share` has spent, 0 to 1, since this key was made
+        or read.
         """
         return float(self._native.shared)
 
@@ -144,6 +144,9 @@ class SecretKey(_Encrypts):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the key to a file that only its owner can read, for `load_secret_key`."""
         self._native.save(_values.path("save", path))
+
+    def _save_with(self, server: Server, paths: tuple[str, str], overwrite: bool) -> None:
+        self._native.save_with(server._keys, paths, server._plan.note(), overwrite)
 
     def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
         """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default)."""
@@ -259,7 +262,7 @@ def from_bytes(
     limit: int | None,
     threads: int,
 ) -> SecretKey | PublicKey | Ciphertext:
-    """What stands in the bytes of a file of CKKS; a ciphertext comes without its server."""
+    """The object in the bytes of a CKKS file. A ciphertext comes without its server."""
     op = "from_bytes"
     most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
     if kind == "becalm.rlwe":

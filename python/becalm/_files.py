@@ -1,4 +1,4 @@
-"""Kinds of file: what a file is that was given where another one is wanted, and what reads it."""
+"""Kinds of file: the kind of a file that came in place of another, and the function to read it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from becalm import _native
 from becalm.errors import BadFile, Error
 
-#: What a file of CKKS is, what wrote it and what reads it. Those of TFHE `becalm.load` reads.
+#: For each file of CKKS: its kind, its writer, its reader. `becalm.load` reads those of TFHE.
 KINDS = {
     "becalm.rlwe": ("a ciphertext of CKKS", "Ciphertext.save", "server.load(path)"),
     "becalm.ckks_secret_key": (
@@ -32,7 +32,7 @@ KINDS = {
 
 @contextlib.contextmanager
 def of_kind(op: str, path: str, wanted: str) -> Iterator[None]:
-    """What cannot be read because it is another kind of file is refused as that."""
+    """Refuses another kind of file by that name, where it could not be read."""
     try:
         yield
     except Error as e:

@@ -32,7 +32,7 @@ def _cells(values: Iterable[Any]) -> str:
 
 
 class Shown:
-    """Something that a notebook shows as its `_facts`; a terminal shows its `repr`."""
+    """An object that a notebook shows as a table of its `_facts`. A terminal shows its `repr`."""
 
     __slots__ = ()
 

@@ -37,8 +37,8 @@ class Lists(_arrays.Array):
         raise NotImplementedError
 
     def sum(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:
-        """The sum of all elements, or along an axis or several, in this type: it wraps. Booleans
-        are counted, in an unsigned type just wide enough.
+        """The sum of all elements, or along one or several axes, in this type: it wraps. Booleans
+        are counted in an unsigned type just wide enough.
 
         Parameters
         ----------
@@ -78,8 +78,8 @@ class Lists(_arrays.Array):
         return self._reduced("prod", axis, keepdims, empty=1)
 
     def min(self, other: Any = None, *, axis: Axis = None, keepdims: bool = False) -> Integers:
-        """The smaller of two, element by element, as `numpy.minimum`; without `other` the least
-        element of all, or along axes.
+        """The smaller of two elements, as `numpy.minimum`. Without `other` the least element of
+        all, or along axes.
 
         >>> x.min(100).decrypt(secret).tolist(), x.min().decrypt(secret)
         ([[100, 3], [77, 0]], 0)
@@ -87,13 +87,13 @@ class Lists(_arrays.Array):
         return self._best("min", other, axis, keepdims)
 
     def max(self, other: Any = None, *, axis: Axis = None, keepdims: bool = False) -> Integers:
-        """The greater of two, element by element, as `numpy.maximum`; without `other` the greatest
-        element of all, or along axes."""
+        """The greater of two elements, as `numpy.maximum`. Without `other` the greatest element of
+        all, or along axes."""
         return self._best("max", other, axis, keepdims)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Integers:
-        """Where the least element stands, the first of equal ones: of all as a place in the flat
-        array, or along an axis. An unsigned type just wide enough, so that `x[x.argmin()]` works.
+        """The place of the least element, the first of equal ones, in the flat array or along an
+        axis. Its type is unsigned and just wide enough, so that `x[x.argmin()]` works.
 
         >>> x.argmin().decrypt(secret), x.argmin(axis=0).decrypt(secret).tolist()
         (3, [1, 1])
@@ -101,7 +101,7 @@ class Lists(_arrays.Array):
         return self._reduced("argmin", _single(axis), keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Integers:
-        """Where the greatest element stands, as `argmin`."""
+        """The place of the greatest element, as `argmin`."""
         return self._reduced("argmax", _single(axis), keepdims)
 
     def sort(self, axis: int | None = -1) -> Integers:
@@ -115,7 +115,7 @@ class Lists(_arrays.Array):
         return self._along("sort", axis)
 
     def argsort(self, axis: int | None = -1) -> Integers:
-        """Where the elements stand in ascending order; equal ones keep theirs (a stable sort).
+        """The places of the elements in ascending order. Equal ones keep their order (stable).
 
         >>> x.argsort(axis=0).decrypt(secret).tolist()
         [[1, 1], [0, 0]]
@@ -123,7 +123,7 @@ class Lists(_arrays.Array):
         return self._along("argsort", axis)
 
     def cumsum(self, axis: int | None = None) -> Integers:
-        """The sums of the first elements along an axis, or of the flat array, in this type: they
+        """The sums of the first elements, along an axis or of the flat array, in this type: they
         wrap. Booleans are counted, as by `sum`.
 
         >>> x.cumsum().decrypt(secret).tolist()
@@ -148,7 +148,7 @@ class Lists(_arrays.Array):
         return self._along("cummax", axis)
 
     def diff(self, n: int = 1, axis: int = -1) -> Integers:
-        """Differences of neighbours along an axis, `n` times; they wrap. A run for each time.
+        """Differences of neighbours along an axis, `n` times; they wrap. Each time is one run.
 
         >>> x.diff(axis=0).decrypt(secret).tolist()
         [[133, 253]]
@@ -160,7 +160,7 @@ class Lists(_arrays.Array):
         return rows._moved("diff", lambda places: np.moveaxis(places, 0, axis))  # type: ignore[no-any-return]
 
     def isin(self, values: Any, *, invert: bool = False) -> Integers:
-        """Whether each element is among `values`, clear or encrypted ones; or, with `invert`,
+        """Whether each element is among `values`, which are clear or encrypted; with `invert`,
         whether it is not.
 
         >>> x.isin([3, 4, 1000]).decrypt(secret).tolist()
@@ -172,7 +172,7 @@ class Lists(_arrays.Array):
         else:
             listed = _operations.numbers("isin", values).ravel()
             known = {_operations.as_number("isin", v) for v in listed}
-            # What this type cannot hold is no element of it.
+            # No element equals a value that the type cannot hold.
             flat = sorted(v for v in known if self.type.min <= v <= self.type.max)
         if not flat:
             return self._filled("isin", _types.boolean, self._shape, int(invert))
@@ -181,7 +181,7 @@ class Lists(_arrays.Array):
         return ~found if invert else found
 
     def sign(self) -> Integers:
-        """-1, 0 or 1, as an element is below 0, 0 or above. Raises `Unsupported` for booleans.
+        """-1, 0 or 1 for elements below, at or above 0. Raises `Unsupported` for booleans.
 
         >>> x.sign().decrypt(secret).tolist()
         [[1, 1], [1, 0]]
@@ -203,8 +203,8 @@ class Lists(_arrays.Array):
         return self._run("clip", [self, min, max])[0]
 
     def dot(self, other: Any) -> Integers:
-        """Sums of products, in this type; also `x @ y`: of lists, matrices or stacks of them, of
-        which one may be in the clear, which is cheaper.
+        """Sums of products of lists, matrices or stacks of them, in this type; also `x @ y`. One of
+        the two may be in the clear, which is cheaper.
 
         >>> (x[0] @ [1, 10]).decrypt(secret)
         230
@@ -349,8 +349,8 @@ def matmul(a: Any, b: Any) -> Any:
 
 
 def _folded(a: Any, b: Any, stack: tuple[int, ...]) -> Any:
-    """A product with matrices in the clear, which are folded into the program: one run for each
-    of the clear ones, but where they are too many for one program."""
+    """A product with matrices in the clear, which are folded into the program. Each clear matrix
+    takes one run, or several where it is too large for one program."""
     front = isinstance(a, Lists)
     x: Any = a if front else b
     clear = np.moveaxis(b, -1, -2) if front else a
@@ -369,7 +369,7 @@ def _rows_of(x: Any, rows: Any, front: bool) -> Any:
     """Dot products of the last axis of `x`, or the one before it, with clear rows."""
     inner = rows.shape[-1]
     listed = [x[..., i] if front else x[..., i, :] for i in range(inner)]
-    # What one program has room for.
+    # As many rows as fit into one program.
     each = max(1, _operations.most("matmul", x.type) // inner)
     parts: list[Any] = []
     for at in range(0, len(rows), each):

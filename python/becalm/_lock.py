@@ -8,8 +8,8 @@ from types import TracebackType
 
 
 class Lock:
-    """`threading.Lock`, one for each process: that of a forked child is not held by a thread that
-    only its parent has.
+    """A `threading.Lock` for each process: no thread of a parent holds the lock of a forked
+    child.
     """
 
     __slots__ = ("_of_process",)
@@ -18,7 +18,7 @@ class Lock:
         self._of_process: dict[int, threading.Lock] = {}
 
     def _mine(self) -> threading.Lock:
-        # In one step, so that two threads do not get two.
+        # `setdefault` is one step: two threads get the same lock.
         return self._of_process.setdefault(os.getpid(), threading.Lock())
 
     def __enter__(self) -> None:

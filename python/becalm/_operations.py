@@ -40,10 +40,10 @@ _LISTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "table": (("entries",), ("to",)),
 }
 
-#: Those of which `clear` may stand for all that `count` counts.
+#: Operations whose `clear` operands may replace `count`.
 _LISTED = ("dot", "isin", "matmul")
 
-#: Digits, or products of digits, of one program at most (16 KB of registers for each).
+#: Digits, or products of digits, that one program has at most (16 KB of registers for each).
 MOST = 1 << 18
 
 #: Operations that multiply elements.
@@ -72,7 +72,7 @@ def words(op: str, type_: IntegerType, array: npt.NDArray[Any], secret: bool = F
     low, high = type_.min, type_.max
     for at, number in enumerate(flat):
         if not low <= number <= high:
-            # What is to be encrypted is told to nobody, only where it stands.
+            # The message names the place of a value to be encrypted, never the value.
             place = [int(i) for i in np.unravel_index(at, array.shape)]
             where = f" at {place}" if array.ndim else ""
             got = f"one that is {'less' if number < low else 'more'}" if secret else short(number)
@@ -131,7 +131,7 @@ def priced(
     given: dict[str, Any],
     record: Callable[[str, Operands], Cost],
 ) -> Cost:
-    """What an operation takes, by `record`ing it; refuses what is missing or too much."""
+    """The cost of an operation, by `record`ing it. Refuses missing and unwanted arguments."""
     known(operation)
     given = {name: value for name, value in given.items() if value is not None}
     arity = names().get(operation, 1)
@@ -166,20 +166,20 @@ def priced(
 
 
 def steps(operation: str, type_: IntegerType, count: int) -> int:
-    """How large the program of an operation on so many elements is: digits, or their products."""
+    """The size of an operation's program for so many elements: digits, or products of digits."""
     digits = (type_.bits + 1) // 2
     if operation in PRODUCTS:
         return count * digits**2
     if operation in ("sort", "argsort"):
         levels = max(count - 1, 1).bit_length()
         own = (levels + 1) // 2 if operation == "argsort" else 0
-        # Each comparator takes two bootstraps for a digit beside its comparison.
+        # Beside its comparison, each comparator takes two bootstraps for a digit.
         return count * levels * (levels + 1) // 2 * (digits + own)
     return count * digits
 
 
 def most(operation: str, type_: IntegerType) -> int:
-    """The most elements of which a program fits into memory and is recorded in seconds."""
+    """The largest number of elements whose program fits into memory and is recorded in seconds."""
     low, high = 1, 2 * MOST
     while low < high:
         middle = (low + high + 1) // 2
@@ -196,7 +196,7 @@ def require_count(operation: str, type_: IntegerType, count: int) -> None:
         raise OutOfMemory(operation, wanted, str(count), remedy)
 
 
-#: What the arguments of a cost mean.
+#: The meaning of a cost's arguments.
 _HINTS = {
     "clear": "`clear`, the exponent",
     "count": "`count`, the number of elements",
@@ -254,7 +254,7 @@ def _operands(
 
 
 def _factors(type_: IntegerType, operation: str, given: dict[str, Any]) -> tuple[str, Operands]:
-    """Operands of what takes a list, or a matrix, of numbers in the clear."""
+    """Operands of an operation on a list, or a matrix, of numbers in the clear."""
     own: tuple[str, bytes | None] = (type_.name, None)
     clear = given["clear"]
     if isinstance(clear, (Sequence, np.ndarray)):
@@ -271,7 +271,7 @@ def _factors(type_: IntegerType, operation: str, given: dict[str, Any]) -> tuple
 
 
 def amounts(type_: IntegerType, bits: int = 64) -> IntegerType:
-    """What clear amounts of shifts are."""
+    """The type of clear amounts of shifts."""
     return type(type_)(f"uint{bits}")
 
 

@@ -45,7 +45,7 @@ _UFUNCS = {
     "subtract": "sub",
 }
 
-#: What further functions of elements are in Python.
+#: Further functions of elements, by their operators in Python.
 _FURTHER: dict[str, Callable[..., Any]] = {
     "divide": operator.truediv,
     "matmul": operator.matmul,
@@ -64,7 +64,7 @@ _REDUCTIONS = {
     "multiply": "prod",
 }
 
-#: Functions that an array is accumulated by, `np.add.accumulate(x, axis)`.
+#: Functions that accumulate an array, `np.add.accumulate(x, axis)`.
 _ACCUMULATIONS = {
     "add": "cumsum",
     "maximum": "cummax",
@@ -221,7 +221,7 @@ def _plain(value: Any) -> Any:
 
 
 def _along(method: str, x: Any, known: tuple[str, ...], kwargs: dict[str, Any]) -> Any:
-    """A method along an axis, the first if none is said, as numpy's `reduce` and `accumulate`."""
+    """A method along an axis, the first by default, as numpy's `reduce` and `accumulate`."""
     spare = [k for k in kwargs if k not in known]
     if spare:
         wanted, got = " and ".join(known), ", ".join(f"{k}=" for k in spare)
@@ -315,7 +315,7 @@ def _prefix(name: str) -> Callable[..., Any]:
 def _isin(element: Any, test_elements: Any, *, invert: bool = False) -> Any:
     if isinstance(element, Operators):
         return element.isin(test_elements, invert=invert)  # type: ignore[attr-defined]
-    # What is asked for is in the clear, the list is not.
+    # The values to look for are in the clear, and the list is encrypted.
     first = test_elements.reshape(-1)
     asked = np.asarray(element)
     found = np.equal.outer(asked, first).any(axis=-1)

@@ -37,7 +37,7 @@ class Bar:
         self.drawn = len(line)
 
     def left(self, share: float) -> str:
-        """How many seconds there are to go, once that can be said."""
+        """The seconds that are left, once they can be estimated."""
         if share <= 0.02:
             return ""
         return f"  {(time.monotonic() - self.began) * (1 - share) / share:.0f} s left"
@@ -49,7 +49,7 @@ class Bar:
 
 
 class NotebookBar(Bar):
-    """A bar in the output of a notebook's cell, where the time that the work took stays."""
+    """A bar in the output of a notebook's cell. A line with the time of the work stays there."""
 
     shown: Any = None
 
@@ -69,7 +69,7 @@ class NotebookBar(Bar):
             self._show(f"{self.label}: {how} after {time.monotonic() - self.began:.1f} s")
 
     def _show(self, html: str) -> None:
-        # In a notebook it is there.
+        # A notebook has this module.
         page: Any = importlib.import_module("IPython.display")
         if self.shown is None:
             self.shown = page.display(page.HTML(html), display_id=True)
@@ -78,8 +78,8 @@ class NotebookBar(Bar):
 
 
 def in_notebook() -> bool:
-    """Whether a kernel of IPython runs this, whose output is a page."""
-    # Whoever runs in one has it imported; nobody else should wait for it.
+    """Whether a kernel of IPython runs this and shows its output in a page."""
+    # A notebook has imported IPython. Others should not wait for the import.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None

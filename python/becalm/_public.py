@@ -1,4 +1,4 @@
-"""The names that a module shows: its public ones, and none that it imports."""
+"""The names that a module shows: its public ones, without those that it imports."""
 
 from __future__ import annotations
 

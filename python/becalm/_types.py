@@ -47,7 +47,7 @@ class IntegerType(_html.Shown):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of numpy that decrypted arrays have: the narrowest that holds all values; Python
+        """numpy's type for decrypted arrays: the narrowest that holds all values, and Python
         integers (`object`) above 64 bits.
 
         >>> becalm.uint(8).dtype, becalm.int_(12).dtype, becalm.uint(100).dtype
@@ -71,8 +71,8 @@ class IntegerType(_html.Shown):
         return secret.encrypt(values, self)
 
     def trivial(self, server: Server, values: Any) -> Integers:
-        """Clear values in the form of encrypted ones, which anyone can read: for `becalm.stack`,
-        or the arrays that operators take. A single number needs no such form.
+        """Clear values in the form of encrypted ones, for `becalm.stack` or as operands. Anyone can
+        read them. A single number needs no such form.
 
         >>> x + becalm.uint(8).trivial(server, [1, 2])  # the same as x + [1, 2]
         <becalm.Integers of uint8, shape (2, 2), on a server>
@@ -93,7 +93,7 @@ class IntegerType(_html.Shown):
         entries: Sequence[int] | None = None,
         deep: bool = False,
     ) -> Cost:
-        """What an operation (`"add"`, `"mul"`, ...) on integers of this type takes, for each lane.
+        """The cost of an operation (`"add"`, `"mul"`, ...) on integers of this type, for each lane.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class IntegerType(_html.Shown):
             each element of the result), `"min"`, `"max"`, `"argmin"`, `"argmax"`, `"sort"`,
             `"argsort"`, `"cumsum"`, `"cumprod"`, `"cummin"`, `"cummax"`, `"isin"` and `"index"`.
         other
-            The type of the last operand where it is another: of a shift's or rotation's amount, of
+            The type of the last operand if it differs: of a shift's or rotation's amount, of
             an index.
         to
             The type of the result, of `"cast"` and `"table"`.
@@ -122,9 +122,9 @@ class IntegerType(_html.Shown):
         Raises
         ------
         BadInput
-            For what is missing or too much.
+            For missing and unwanted arguments.
         OutOfMemory
-            For more elements than one program takes.
+            For more elements than one program can hold.
 
         Examples
         --------
@@ -173,7 +173,8 @@ boolean = IntegerType("bool")
 
 
 def named(op: str, value: Any) -> IntegerType:
-    """A type by itself, by numpy's type of that width, or by its name; a refusal of all else."""
+    """The type that a value names: a type, numpy's type of that width, or a name. Refuses all
+    else."""
     if isinstance(value, IntegerType):
         return value
     if value is bool:

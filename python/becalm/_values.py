@@ -58,7 +58,7 @@ def data(op: str, value: Any) -> bytes:
 
 
 def native_secret(op: str, secret: Any) -> _native.SecretKey:
-    """What is compiled of a secret key of TFHE; a refusal of all else."""
+    """The compiled part of a secret key of TFHE. Refuses all else."""
     found = getattr(secret, "_native", None)
     if not isinstance(found, _native.SecretKey):
         got, remedy = type(secret).__name__, "becalm.keygen makes one, beside the server's"

@@ -80,7 +80,7 @@ class Plaintext(_html.Shown):
 
     @property
     def scale(self) -> float:
-        """What values were multiplied by before they were rounded to integers."""
+        """The factor of the values before they were rounded to integers."""
         return self._native.scale
 
     @property
@@ -183,7 +183,7 @@ class Ciphertext(_html.Shown):
 
     @property
     def scale(self) -> float:
-        """What values are multiplied by before they are rounded to integers."""
+        """The factor of the values before they are rounded to integers."""
         return self._native.scale
 
     @property
@@ -211,13 +211,13 @@ class Ciphertext(_html.Shown):
     def error(self) -> float:
         """Standard deviation of the error of a value by the formulas, for values up to 1.
 
-        A file states it, so a ciphertext that was read from one may state anything.
+        A file states this figure, so a ciphertext from a file may state anything.
         """
         return self._native.error
 
     @property
     def account(self) -> Account:
-        """Upper bounds on the values and on their error: what `decrypt_to_share` relies on.
+        """Upper bounds on the values and on their error, which `decrypt_to_share` relies on.
 
         They follow from the computation, and grow with every factor and term. They are infinite,
         for unknown, if the ciphertext was read from a file or bytes, comes from a bootstrap, or if
@@ -359,10 +359,10 @@ class Ciphertext(_html.Shown):
     def vouched(self, values: float | None = None, error: float | None = None) -> Ciphertext:
         """The same ciphertext with an account that the owner of the key vouches for.
 
-        `values` bounds the absolute value of every slot, and `error` its absolute error; what is
-        left out stays as it is. Compute both from the inputs and the computation, or run the same
-        computation on an encryption of zeros and take its `account`. Never take them from the
-        server: noise that is too small gives the secret key away.
+        `values` bounds the absolute value of every slot, and `error` its absolute error. A bound
+        that is left out stays as it is. Compute both from the inputs and the computation, or run
+        the same computation on an encryption of zeros and take its `account`. Never take them from
+        the server: noise that is too small gives the secret key away.
 
         >>> import becalm
         >>> secret, server = becalm.keygen("ckks_toy_12", bootstrap=None, progress=False,

@@ -207,7 +207,7 @@ class AesKey(_html.Shown):
         return Integers(type_, digits, (count,), self._server)
 
     def cost(self, blocks: int = 1, type_: IntegerType | None = None) -> Cost:
-        """What `ctr` on so many blocks takes, the key's expansion included; or `transcipher`.
+        """The cost of `ctr` on so many blocks, the key's expansion included; or of `transcipher`.
 
         A block less or more some steps that it shares with the expansion, by its counter.
 
@@ -283,13 +283,13 @@ def aes_ctr(key: bytes, data: bytes, counter: bytes) -> bytes:
 
 
 def loaded(found: tuple[bool, Lwe]) -> AesKey | EncryptedBytes:
-    """What stands in a file of bits."""
+    """The object in a file of bits."""
     is_key, bits = found
     return AesKey(bits) if is_key else EncryptedBytes(bits)
 
 
 def _read(file: bytes, key: bool, allow_insecure: bool, limit: int | None) -> Lwe:
-    """The bits of a file in memory, if they are what they should be."""
+    """The bits of a file in memory. Refuses a file of the other kind."""
     data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
     is_key, bits = _native.bits_from_bytes(data, bool(allow_insecure), most)
     if is_key != key:

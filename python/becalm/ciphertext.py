@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Ciphertext", "EncryptedTable", "concatenate", "stack"]
 __dir__ = _public.names(__all__)
 
-#: What computes on whole integers, where a ciphertext is a value of a table.
+#: The remedy for arithmetic on whole integers: here a ciphertext is a value of a table.
 _INTEGERS = "for arithmetic on integers encrypt them as becalm.uint(8) or another width"
 
 
@@ -243,7 +243,7 @@ class Ciphertext(_html.Shown):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travels as the bytes of its file: what a pickle holds is checked as a file is."""
+        """Travels as the bytes of its file, which are checked as a file is."""
         return _restored, (self.to_bytes(), self._shape, self.params.kind != "standard")
 
     def __eq__(self, other: object) -> NoReturn:

@@ -128,10 +128,11 @@ def load(
     """A circuit from a file in Bristol Fashion or BLIF; in Verilog (`.v`, `.sv`) if Yosys is
     installed, or the package pyosys.
 
-    `limit` is the most bytes of memory that reading may take (1 GiB by default); a file of more
-    than a 64th is refused. `seconds` is the most processor time that Yosys may take (60 by
-    default). Raises `BadInput` with the path and the line, `BadFile` for a file that is too long,
-    empty or not text, `IoError` for one that cannot be read.
+    `limit` bounds the memory that reading may take, in bytes (1 GiB by default). A file longer than
+    a 64th of it is refused. `seconds` bounds the processor time of Yosys (60 by default).
+
+    Raises `BadInput` with the path and the line, `BadFile` for a file that is too long, empty or
+    not text, `IoError` for one that cannot be read.
 
     >>> becalm.circuit.load("adder8.txt", limit=1 << 20)
     <becalm.Circuit in0[8] in1[8] -> out0[9], 8 AND, 29 XOR>

@@ -11,7 +11,7 @@ array([ 0.75, -0.19])
 
 Every multiplication takes a level; at level 0 a bootstrap gives levels back. `keygen("ckks")` draws
 a secret key and makes a server, which computes and holds no secret; `price` says beforehand how
-large its keys will be. What `decrypt` returns is for the owner of the key alone: results that
+large its keys will be. The results of `decrypt` are for the owner of the key alone: results that
 others may see come from `decrypt_to_share`.
 """
 
@@ -21,12 +21,12 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, NoReturn, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _html, _native, _progress, _public, _values
+from becalm import _html, _native, _pair, _progress, _public, _values
 from becalm._arithmetic import Matrix, chebyshev, depth, dot, paired, sum_rotations
 from becalm._encrypts import PublicKey, SecretKey, load_public_key, load_secret_key
 from becalm._files import of_kind
@@ -360,9 +360,7 @@ class Server(_html.Shown):
 
 @contextlib.contextmanager
 def _named(remedy: str) -> Iterator[None]:
-    """What is missing among the keys, or does not fit, is refused with the remedy as Python says
-    it.
-    """
+    """Refuses missing keys, and keys that do not fit, with the remedy in Python's words."""
     try:
         yield
     except WrongKey as e:
@@ -374,29 +372,10 @@ def _named(remedy: str) -> Iterator[None]:
         raise OutOfMemory(e.op, e.wanted, e.got, least) from None
 
 
-class Keys(NamedTuple):
+class Keys(_pair.Pair[SecretKey, Server]):
     """A secret key and the server that computes under it."""
 
-    #: Encrypts and decrypts; keep it.
-    secret: SecretKey
-    #: Computes; holds no secret.
-    server: Server
-
-    def save(
-        self,
-        secret: str | os.PathLike[str],
-        server: str | os.PathLike[str],
-        *,
-        overwrite: bool = False,
-    ) -> None:
-        """Writes the secret key and the server's keys to files: both or none.
-
-        Processes that write the same two paths wait for each other, so the two files always fit
-        each other. Files that exist are refused unless `overwrite`.
-        """
-        paths = (_values.path("save", secret), _values.path("save", server))
-        keys, note = self.server._keys, self.server._plan.note()
-        self.secret._native.save_with(keys, paths, note, bool(overwrite))
+    __slots__ = ()
 
 
 def price(
@@ -411,7 +390,7 @@ def price(
     conjugate: bool = True,
     compact: bool | str = False,
 ) -> Price:
-    """What `keygen` with these arguments would make: sizes of keys, levels, precision."""
+    """Sizes of keys, levels and precision, as `keygen` with these arguments would make them."""
     plan = Plan(
         name,
         slots=slots,
@@ -507,8 +486,9 @@ def load_server(
     `memory` is what keys and encoded matrices of a bootstrap may take in all: gigabytes, `"full"`,
     or `"low"`, which is as little as a bootstrap needs. Gigabytes go to what the largest step
     takes, then to matrices that are kept, the largest first, for these take longer to make again,
-    then to keys. What does not fit stays in the file, which must not change, and is made when it
-    is used, for some more time. Ciphertexts and the work on them take more besides.
+    then to keys. Keys that do not fit stay in the file, which must not change, and are expanded
+    when they are used, which takes some more time. Ciphertexts and the work on them take more
+    besides.
     """
     budget = _budget(memory)
     file = _values.path("load", path)

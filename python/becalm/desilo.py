@@ -4,7 +4,7 @@
 
 Names, keywords and meaning are those of desilofhe 1.17 as far as its document on bootstrapping
 goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `square`, `rotate`,
-`level_down`, and the regular, small-key, sparse, lossy and sign bootstraps. What differs:
+`level_down`, and the regular, small-key, sparse, lossy and sign bootstraps. The differences:
 
 - parameter sets, hence levels: fresh ciphertexts have 13 with `use_bootstrap`, of which a regular
   bootstrap of 3 stages gives 10 back, a lossy or sign one all 13; the other flags say 14 and 17;
@@ -516,7 +516,7 @@ class Engine:
         return [b.to_bytes() for b in cipher("serialize_ciphertext", ciphertext)._blocks]
 
     def deserialize_ciphertext(self, blocks: list[bytes]) -> Ciphertext:
-        """What `serialize_ciphertext` gave."""
+        """Reads the bytes of `serialize_ciphertext`."""
         listed = isinstance(blocks, (list, tuple)) and len(blocks) > 0
         if not listed or not all(isinstance(b, bytes) for b in blocks):
             remedy = "pass what serialize_ciphertext gave"
@@ -544,7 +544,7 @@ class Engine:
         return self._public("serialize_public_key", public_key).to_bytes()
 
     def deserialize_public_key(self, data: bytes) -> PublicKey:
-        """What `serialize_public_key` gave."""
+        """Reads the bytes of `serialize_public_key`."""
         file = _values.data("deserialize_public_key", data)
         return PublicKey(self._context.public_key_from_bytes(file, None), self._context.name)
 

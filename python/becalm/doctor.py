@@ -1,4 +1,4 @@
-"""What this machine is, and whether arithmetic is right on it."""
+"""The facts of this machine, and a check of its arithmetic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __dir__ = _public.names(__all__)
 
 
 class Report(dict[str, Any]):
-    """What `doctor` found, by name; `ok` says whether every check passed."""
+    """The findings of `doctor`, by name; `ok` says whether every check passed."""
 
     @property
     def ok(self) -> bool:

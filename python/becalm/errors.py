@@ -1,4 +1,4 @@
-"""What becalm raises: one class for each kind of refusal, all under `Error`.
+"""The exceptions of becalm: one class for each kind of refusal, all under `Error`.
 
 Every exception says which operation refused (`op`), what it `wanted`, what it `got` instead, and
 the `remedy`. Each class is also the built-in exception that fits it best. Nothing secret enters a
@@ -34,11 +34,11 @@ class Error(Exception):
         super().__init__(f"{op}: wanted {wanted}, got {got}; {remedy}")
         #: The operation that refused.
         self.op = op
-        #: What it needs.
+        #: The need of the operation.
         self.wanted = wanted
-        #: What it was given.
+        #: The value that came instead.
         self.got = got
-        #: What the caller can do.
+        #: The remedy for the caller.
         self.remedy = remedy
 
     def __reduce__(self) -> tuple[type[Error], tuple[str, str, str, str]]:

@@ -41,8 +41,8 @@ class Integers(_lists.Lists, _html.Shown):
     booleans. Operands are other encrypted arrays of the same type, numbers in the clear, which make
     operations cheaper, or lists and numpy arrays; shapes broadcast, and numpy's functions of these
     operations (`np.add`, `np.minimum`, `np.where`, `np.sum`, ...) take encrypted arrays too.
-    Computing needs a server: `x.on(server)`. Results stay on it. What does not fit (types, ranges,
-    shapes) is `BadInput`, what encrypted integers cannot do `Unsupported`, each with a remedy.
+    Computing needs a server: `x.on(server)`. Results stay on it. Types, ranges and shapes that do
+    not fit raise `BadInput`, operations that do not exist `Unsupported`, each with a remedy.
     """
 
     __slots__ = ("_digits", "_server", "_shape", "type")
@@ -50,7 +50,7 @@ class Integers(_lists.Lists, _html.Shown):
     def __init__(
         self, type_: IntegerType, digits: list[Lwe], shape: tuple[int, ...], server: Server | None
     ) -> None:
-        #: What the elements are.
+        #: The type of the elements.
         self.type = type_
         self._digits = digits
         self._shape = shape
@@ -117,7 +117,7 @@ class Integers(_lists.Lists, _html.Shown):
         Raises
         ------
         BadInput
-            For what is no type of integers with a width.
+            For anything but a type of integers with a width.
 
         Examples
         --------
@@ -286,7 +286,7 @@ class Integers(_lists.Lists, _html.Shown):
         return loaded(_native.integers_from_bytes(data, bool(allow_insecure), most))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travels as the bytes of its file: what a pickle holds is checked as a file is."""
+        """Travels as the bytes of its file, which are checked as a file is."""
         return _restored, (self.to_bytes(), self._shape, self.params.kind != "standard")
 
     def __repr__(self) -> str:
@@ -337,13 +337,13 @@ class Integers(_lists.Lists, _html.Shown):
         *,
         deep: bool = False,
     ) -> list[Integers]:
-        """Records an operation and runs it once; `clear` is the type of numbers in the clear, if
-        not that of the others."""
+        """Records an operation and runs it once. `clear` is the type of numbers in the clear, if it
+        differs from that of the others."""
         arrays = [x for x in operands if isinstance(x, Integers)]
         server = next((x._server for x in arrays if x._server is not None), None)
         if server is None:
             raise Unsupported(operation, "integers on a server", "none", "call x.on(server) first")
-        # A condition and an index are of another type than what is chosen.
+        # A condition and an index have another type than the values that they choose.
         values = [x for x in operands[operation == "select" :] if isinstance(x, Integers)]
         if clear is None and not values:
             remedy = "make one a becalm.uint(bits).trivial(server, value)"

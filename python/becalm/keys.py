@@ -6,12 +6,12 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, NamedTuple, NoReturn, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _html, _native, _progress, _public, _types, _values, aes, ckks, integers
+from becalm import _html, _native, _pair, _progress, _public, _types, _values, aes, ckks, integers
 from becalm._names import CkksName, TfheName
 from becalm._native import Params
 from becalm._progress import Progress
@@ -28,35 +28,15 @@ __all__ = ["Keys", "SecretKey", "keygen"]
 __dir__ = _public.names(__all__)
 
 
-class Keys(NamedTuple):
+class Keys(_pair.Pair["SecretKey", Server]):
     """A secret key and the server that computes under it: `secret, server = becalm.keygen()`."""
 
-    #: Encrypts and decrypts; keep it.
-    secret: SecretKey
-    #: Bootstraps; holds no secret.
-    server: Server
-
-    def save(
-        self,
-        secret: str | os.PathLike[str],
-        server: str | os.PathLike[str],
-        *,
-        overwrite: bool = False,
-    ) -> None:
-        """Writes both keys to files, for `becalm.load`: both or none.
-
-        Processes that write the same two paths wait for each other, so the two files always fit
-        each other. Files that exist are refused unless `overwrite`.
-
-            becalm.keygen().save("secret.becalm", "server.becalm")
-        """
-        paths = (_values.path("save", secret), _values.path("save", server))
-        self.secret._native.save_with(self.server._key, paths, bool(overwrite))
+    __slots__ = ()
 
 
 class SecretKey(_html.Shown):
-    """The secret key of one user: `secret.encrypt(values)` and `secret.decrypt(x)`, for all that
-    TFHE encrypts.
+    """The secret key of one user: `secret.encrypt(values)` and `secret.decrypt(x)`, for every kind
+    of TFHE ciphertext.
 
     It cannot be copied or pickled, its memory is wiped when it goes, and nothing that becalm
     prints contains any of it. `save` writes it where only its owner can read.
@@ -114,8 +94,8 @@ class SecretKey(_html.Shown):
 
         With a type (`becalm.uint(16)`, `becalm.boolean`, `np.uint8`) they are encrypted integers
         that compute as numpy's, after `on(server)`: `becalm.Integers`. Without one they are values
-        of tables, as many as the set has: `becalm.Ciphertext`, and the rest is of these. Bytes are
-        encrypted by `becalm.encrypt_bytes`.
+        of tables, as many as the set has: `becalm.Ciphertext`. The other arguments are for these.
+        Bytes are encrypted as by `becalm.encrypt_bytes`.
 
         A common-mask set of w slots puts w values into each ciphertext, those of the last axis:
         rows of fewer are filled with zeros, and so is a flat array of more, which comes to have
@@ -126,7 +106,7 @@ class SecretKey(_html.Shown):
         to lie in 0 to `below` - 1 leave room for sums; `below` is public. Without `padding` sums
         wrap modulo `message`, but no table applies.
 
-        Raises `BadInput` for values out of range, of which it tells the place only.
+        Raises `BadInput` for values out of range. The message names their place only.
 
         >>> secret.encrypt([3, 1, 2]).range, secret.encrypt([500, 3], becalm.uint(16)).dtype
         ((0, 15), dtype('uint16'))
@@ -198,7 +178,7 @@ class SecretKey(_html.Shown):
         Raises
         ------
         WrongKey
-            For what is encrypted under another key.
+            For ciphertexts under another key.
         TooNoisy
             For a result that may be wrong more often than the set claims.
 
@@ -260,6 +240,9 @@ class SecretKey(_html.Shown):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the key to a file that only its owner can read, for `becalm.load`."""
         self._native.save(path)
+
+    def _save_with(self, server: Server, paths: tuple[str, str], overwrite: bool) -> None:
+        self._native.save_with(server._key, paths, overwrite)
 
     def to_bytes(self) -> bytes:
         """The file of `save` in memory, not encrypted: for a vault.
@@ -336,8 +319,8 @@ def keygen(
 ) -> Any:
     """Makes a secret key and its server.
 
-    `keygen("ckks", …)`, and the name of any CKKS set, makes those of `becalm.ckks.keygen`, which
-    says what it takes. What follows is of TFHE.
+    `keygen("ckks", …)`, or the name of any CKKS set, makes keys as `becalm.ckks.keygen` does, whose
+    reference has its arguments. The rest of this text is about TFHE.
 
     Choose a parameter set by name (`params="tfhe_2_2"`), or by need: `bits` that a table sees
     (4 by default), how many of them share one ciphertext behind a common mask (`slots`, 1 by
@@ -349,13 +332,14 @@ def keygen(
     server's `repr` why there is none. With `threads` `"auto"` is the CPU. `backend` names the
     simulated machines too. A machine that is not there is refused before any key is made.
 
-    What will be made, and how large, is printed to standard error before the work begins, and a
-    bar shows how it goes if people are watching; `progress=False` silences both, `progress=True`
-    shows the bar anywhere, and a function is called with steps done and in all.
+    The set and the size of its keys are printed to standard error before the work begins, and a bar
+    shows the progress on a terminal or in a notebook. `progress=False` silences both,
+    `progress=True` shows the bar anywhere, and a function is called with the steps done and all
+    steps.
     """
     unknown = [n for n in of_ckks if n not in inspect.signature(ckks.keygen).parameters]
     if unknown:
-        # As Python says it, for no scheme has these.
+        # The words of Python: no scheme has these arguments.
         raise TypeError(f"keygen() got an unexpected keyword argument {unknown[0]!r}")
     if isinstance(params, str) and params.startswith("ckks"):
         unfit = [n for n, v in (("bits", bits), ("log2_pfail", log2_pfail)) if v is not None]

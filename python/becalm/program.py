@@ -19,7 +19,7 @@ __dir__ = _public.names(__all__)
 
 @dataclass(frozen=True)
 class Cost(_html.Shown):
-    """What a program takes."""
+    """The cost of a program."""
 
     #: Bootstraps for each lane.
     bootstraps: int
@@ -205,7 +205,7 @@ class Program(_html.Shown):
 
     @property
     def cost(self) -> Cost:
-        """What the program takes on one lane."""
+        """The cost of the program on one lane."""
         return Cost(**self._native.cost())
 
     def input(self, *, message: int | None = None, below: int | None = None) -> Register:
@@ -378,7 +378,7 @@ class Program(_html.Shown):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travels as the bytes of its file: what a pickle holds is checked as a file is."""
+        """Travels as the bytes of its file, which are checked as a file is."""
         return _restored, (self.to_bytes(), self.params.kind != "standard")
 
     def _space(self, message: int | None, below: int | None) -> tuple[int, int]:
@@ -407,7 +407,7 @@ class Program(_html.Shown):
 
 
 def price(what: Program | TableSource | Table, params: Any, lanes: int) -> Cost:
-    """What a program, or one bootstrap through a table, takes on so many lanes."""
+    """The cost of a program, or of one bootstrap through a table, on so many lanes."""
     if not isinstance(what, Program):
         program = Program(params)
         program.output(program.lookup(program.input(), what))

@@ -295,7 +295,7 @@ class Server(_html.Shown):
         return tuple(results) if len(results) > 1 else results[0]
 
     def cost(self, what: Program | TableSource | Table, *, lanes: int = 1) -> Cost:
-        """What a program, or one bootstrap through a table, takes on so many lanes."""
+        """The cost of a program, or of one bootstrap through a table, on so many lanes."""
         found = price(what, self.params, lanes)
         if self._seconds_each is None:
             return found

@@ -33,7 +33,7 @@ const CTR: [u128; 4] = [
     0x6bc1_bee2_2e40_9f96_e93d_7e11_7393_172a,
 ];
 
-/// What an operation took.
+/// One operation: its cost and whether it was right.
 #[derive(Serialize)]
 struct Operated {
     operation: String,
@@ -44,7 +44,7 @@ struct Operated {
     right: bool,
 }
 
-/// What a run found.
+/// The findings of a run.
 #[derive(Serialize)]
 struct Report {
     app: String,
@@ -110,7 +110,7 @@ struct Job {
 enum What {
     Integers(Recorded, u64),
     Ecb(Aes),
-    /// What arrives encrypted by AES becomes integers.
+    /// Data that arrives encrypted by AES becomes integers.
     Ctr(Aes),
 }
 
@@ -154,7 +154,7 @@ fn aes(params: &TfheParams) -> Result<Vec<Job>> {
     ])
 }
 
-/// What the operations take, before keys are made.
+/// The cost of the operations, before keys are made.
 fn announce(jobs: &[Job]) -> Result<()> {
     let row = |job: &Job| {
         let Cost { bootstraps, depth, waves, bytes_per_lane, .. } = job.program().cost();

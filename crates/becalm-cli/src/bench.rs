@@ -2,6 +2,7 @@
 //!
 //! Every timed output is decrypted and checked.
 
+use crate::output::{self, Force};
 use crate::report::{self, median, table};
 use crate::{ckks, gpu, tables};
 use anyhow::{Result, bail};
@@ -20,7 +21,7 @@ pub struct Args {
     /// Which scheme.
     #[arg(default_value = "tfhe", value_parser = ["tfhe", "ckks"])]
     scheme: String,
-    /// TFHE: parameter sets; by default 1_1 and 2_2, on a GPU all that it is meant for.
+    /// TFHE: parameter sets; tfhe_1_1 and tfhe_2_2 by default, on a GPU all that GPUs run.
     #[arg(long, value_delimiter = ',')]
     params: Vec<String>,
     /// Which machine.
@@ -32,10 +33,10 @@ pub struct Args {
     /// On a GPU: the largest batch.
     #[arg(long, default_value_t = 8192, value_parser = report::some)]
     batch: usize,
-    /// On a GPU: only what the design of bootstraps rests on: barriers, arithmetic, caches, launches.
+    /// On a GPU: only the microbenchmarks: barriers, arithmetic, caches, launches.
     #[arg(long)]
     micro: bool,
-    /// On a GPU: minutes after which no further set or batch is begun; what was measured until then is the report.
+    /// On a GPU: minutes after which no further set or batch begins; the report holds the measurements until then.
     #[arg(long, default_value_t = 8.0, value_parser = report::positive)]
     minutes: f64,
     /// Threads; 0 for all.
@@ -54,6 +55,8 @@ pub struct Args {
     /// Write the rows as JSON into this file; `-`, or nothing, for standard output.
     #[arg(long, num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// One measured case.
@@ -86,6 +89,7 @@ pub fn run(args: &Args) -> Result<()> {
         );
     }
     report::require_folder(args.json.as_deref())?;
+    args.json.iter().try_for_each(|path| args.force.require_new(path))?;
     if let Some(wanted) = &args.tables {
         return tables::run(wanted, args.quick, args.json.as_deref());
     }
@@ -104,7 +108,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     match &args.json {
         Some(path) if path.as_os_str() == "-" => return report::json(&rows),
-        Some(path) => std::fs::write(path, serde_json::to_string_pretty(&rows)?)?,
+        Some(path) => output::write(path, serde_json::to_string_pretty(&rows)?.as_bytes())?,
         None => {}
     }
     let cells = |r: &Row| {

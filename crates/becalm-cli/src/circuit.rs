@@ -3,6 +3,7 @@
 
 use crate::files::TrustArgs;
 use crate::number::{Number, both, hexadecimal, highest};
+use crate::output::{self, Force};
 use crate::report::{self, counted, facts, print};
 use anyhow::{Context, Result, bail};
 use becalm::backend::processor::{Machine, Report, Unit};
@@ -49,6 +50,8 @@ struct AssembleArgs {
     /// Where the binary goes.
     #[arg(short, long)]
     out: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 #[derive(clap::Args)]
@@ -58,8 +61,8 @@ struct CircuitArgs {
     /// Which parameter set (see `becalm params`); tfhe_2_2, for the processor tfhe_2_2_p.
     #[arg(long)]
     params: Option<String>,
-    /// What there is to be least of: `depth`, bootstraps one after another (the default), or `bootstraps`; a number:
-    /// bootstraps, of which so many may come one after another.
+    /// The figure to minimise: `depth`, the bootstraps one after another (the default), or `bootstraps`, all of them. A number
+    /// minimises all of them, with at most so many one after another.
     #[arg(long, value_parser = goal)]
     goal: Option<Goal>,
     /// Report as JSON.
@@ -69,13 +72,13 @@ struct CircuitArgs {
     limits: LimitArgs,
 }
 
-/// What reading a circuit may cost.
+/// Limits on the cost of reading a circuit.
 #[derive(clap::Args)]
 struct LimitArgs {
-    /// Most bytes of memory for reading the file, 1 GiB unless told otherwise; a file of more than a 64th is refused.
+    /// Memory in bytes that reading the file may take (1 GiB by default). A file longer than a 64th of it is refused.
     #[arg(long)]
     limit: Option<u64>,
-    /// Most seconds of processor time for Yosys, which reads Verilog.
+    /// Processor time in seconds that Yosys, which reads Verilog, may take (60 by default).
     #[arg(long)]
     seconds: Option<u64>,
 }
@@ -114,10 +117,12 @@ struct ProcessorArgs {
     /// Where the processor's instructions go: text, or the binary if the name ends in `.bin`.
     #[arg(long)]
     code: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
 }
 
 impl ProcessorArgs {
-    /// Refuses what nobody would heed.
+    /// Refuses options that nobody would heed, and files that exist.
     fn require(&self, processor: bool) -> Result<()> {
         let given = [
             ("--width", self.width.is_some()),
@@ -129,7 +134,8 @@ impl ProcessorArgs {
                 bail!("{flag} is of the simulated processor; add --backend processor");
             }
         }
-        Ok(())
+        let mut files = self.trace.iter().chain(&self.code);
+        files.try_for_each(|path| self.force.require_new(path))
     }
 }
 
@@ -157,6 +163,8 @@ struct CompileArgs {
     /// Where the program goes.
     #[arg(short, long)]
     out: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 #[derive(clap::Args)]
@@ -180,8 +188,9 @@ struct RunArgs {
 pub fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Verb::Compile(a) => {
+            a.force.require_new(&a.out)?;
             let (circuit, compiled) = compile(&a.circuit, a.backend.as_deref())?;
-            compiled.program.save(&a.out)?;
+            output::write(&a.out, &compiled.program.to_bytes()?)?;
             cost(&a.circuit, &circuit, &compiled, None)
         }
         Verb::Cost(a) => {
@@ -204,13 +213,14 @@ pub fn run(args: &Args) -> Result<()> {
         Verb::Run(a) => evaluate(a),
         Verb::Assemble(a) => {
             let named = || a.text.display().to_string();
+            a.force.require_new(&a.out)?;
             if begins(&a.text, 8)? == MAGIC.to_le_bytes() {
                 let way = "`becalm circuit disassemble` prints it as text";
                 bail!("{} is a binary already; {way}", named());
             }
             let code = assemble(&Limits::default().read_text(&a.text)?).with_context(named)?;
             let binary = encode(&code).with_context(named)?;
-            std::fs::write(&a.out, binary).with_context(|| a.out.display().to_string())
+            output::write(&a.out, &binary)
         }
         Verb::Disassemble { binary } => {
             let named = || binary.display().to_string();
@@ -243,7 +253,7 @@ fn begins(path: &Path, count: u64) -> Result<Vec<u8>> {
     if path.is_dir() {
         bail!("{} is a folder; name a file in it", named());
     }
-    // To open a pipe is to wait for it.
+    // Opening a pipe would wait for its writer.
     if path.exists() && !path.is_file() {
         bail!("{} is a pipe or a device; copy the data to a file first", named());
     }
@@ -280,14 +290,14 @@ fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compil
     let processor = (backend == Some("processor")).then(Processor::default);
     let own = if processor.is_some() { "tfhe_2_2_p" } else { "tfhe_2_2" };
     let params = TfheParams::named(args.params.as_deref().unwrap_or(own))?;
-    // What the machine will not run is refused before it is compiled for it.
+    // A set that the machine does not run is refused before the circuit is compiled for it.
     processor.iter().try_for_each(|p| p.accepts(params))?;
     let compiled = circuit.compile(&Arc::new(params.clone()), args.goal.unwrap_or(Goal::Depth))?;
     processor.iter().try_for_each(|p| p.machine.require(&compiled.program))?;
     Ok((circuit, compiled))
 }
 
-/// What a program takes on the processor; its timeline and its instructions go where they are wanted.
+/// The cost of a program on the processor. Writes its timeline and its instructions where the options say.
 fn simulate(args: &ProcessorArgs, program: &Program) -> Result<Report> {
     let machine = Machine::with_lanes(args.width.unwrap_or(8))?;
     let clocks = machine.cost(program, 1)?;
@@ -295,10 +305,10 @@ fn simulate(args: &ProcessorArgs, program: &Program) -> Result<Report> {
         let code = machine.code(program, 1)?;
         let binary = path.extension().is_some_and(|e| e == "bin");
         let bytes = if binary { encode(&code)? } else { disassemble(&code).into_bytes() };
-        std::fs::write(path, bytes).with_context(|| path.display().to_string())?;
+        output::write(path, &bytes)?;
     }
     if let Some(path) = &args.trace {
-        std::fs::write(path, clocks.trace()).with_context(|| path.display().to_string())?;
+        output::write(path, clocks.trace().as_bytes())?;
     }
     Ok(clocks)
 }
@@ -370,7 +380,7 @@ fn cost(
     priced(args, lines, json!({ "and": and, "xor": xor }), &compiled.program, clocks)
 }
 
-/// What a program costs, after what is known of its circuit.
+/// Reports the facts of a circuit, then the cost of its program.
 fn priced(
     args: &CircuitArgs,
     mut lines: Vec<(&'static str, String)>,

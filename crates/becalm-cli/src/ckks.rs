@@ -25,7 +25,7 @@ const SPARSE: usize = 1024;
 /// By how many bits results may miss the precision of the formulas before they are wrong: the mean, and the worst slot.
 pub(crate) const TOLERANCE: (f64, f64) = (2.0, 5.0);
 
-/// What is to be bootstrapped, and how.
+/// The bootstrap to run, and its options.
 #[derive(clap::Args, Clone)]
 pub struct Job {
     /// CKKS: which bootstrap.
@@ -109,7 +109,7 @@ impl Job {
     }
 }
 
-/// What a bootstrap was and how it went.
+/// A bootstrap and its results.
 #[derive(Serialize)]
 pub struct Report {
     scheme: &'static str,
@@ -314,7 +314,7 @@ pub(crate) fn bits<'a>(got: &[Complex], wanted: impl Iterator<Item = &'a Complex
     (-mean.log2(), -errors.iter().copied().fold(0.0, f64::max).log2())
 }
 
-/// What was encrypted, what came back, and how long each step took.
+/// The values before and after, and the time of each step.
 pub struct Measured {
     encrypt: f64,
     /// Seconds, the median.
@@ -512,7 +512,7 @@ fn print(r: &Report) -> Result<()> {
 /// Bootstraps of every kind, on the standard sets or, `quick`, on toys.
 ///
 /// # Errors
-/// What a bootstrap refuses, and a result that is wrong.
+/// Errors of the bootstrap, and a wrong result.
 pub fn bench(quick: bool, threads: usize, json: Option<&std::path::Path>) -> Result<()> {
     let sets = match quick {
         true => ["ckks_toy_12", "ckks_toy_14_levels", "ckks_toy_precise", "ckks_toy_slots_first"],
@@ -543,7 +543,7 @@ pub fn bench(quick: bool, threads: usize, json: Option<&std::path::Path>) -> Res
     }
     match json {
         Some(path) if path.as_os_str() == "-" => return report::json(&rows),
-        Some(path) => std::fs::write(path, serde_json::to_string_pretty(&rows)?)?,
+        Some(path) => crate::output::write(path, serde_json::to_string_pretty(&rows)?.as_bytes())?,
         None => {}
     }
     let cells = |r: &Report| {

@@ -30,7 +30,7 @@ struct Report {
     gpus: Vec<String>,
     /// Code for GPUs in this build, with its bytes.
     kernels: Vec<(&'static str, usize)>,
-    /// What compiles other code, if it is there.
+    /// The compiler of other code, if it is there.
     nvrtc: Option<String>,
     checks: Vec<Check>,
 }

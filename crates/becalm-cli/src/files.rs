@@ -1,5 +1,6 @@
 //! `becalm keygen | encrypt | eval | decrypt | inspect`: the same job in separate steps, with files between them.
 
+use crate::output::Force;
 use crate::report::{self, counted, facts, megabytes};
 use anyhow::{Context, Result, bail};
 use becalm::backend::{self, Evaluator, by_name};
@@ -18,7 +19,7 @@ pub struct TrustArgs {
     /// Accept toy and comparison sets below 128 bits.
     #[arg(long)]
     allow_insecure: bool,
-    /// Most bytes of memory for ciphertexts or a program, 1 GiB unless told otherwise; a program takes 64 for each byte of its
+    /// Memory in bytes that ciphertexts or a program may take (1 GiB by default). A program takes 64 bytes for each byte of its
     /// file.
     #[arg(long)]
     limit: Option<u64>,
@@ -55,9 +56,8 @@ pub struct KeygenArgs {
     /// Also a key of a private map between slots: a file of its matrix as JSON, and where the key goes.
     #[arg(long, num_args = 2, value_names = ["MATRIX", "KEY"])]
     slot_map: Vec<PathBuf>,
-    /// Overwrite files that exist.
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    force: Force,
     /// Report as JSON.
     #[arg(long)]
     json: bool,
@@ -83,6 +83,8 @@ pub struct EncryptArgs {
     /// Where the ciphertexts go.
     #[arg(short, long)]
     out: PathBuf,
+    #[command(flatten)]
+    force: Force,
     #[command(flatten)]
     trust: TrustArgs,
     /// Report as JSON.
@@ -114,6 +116,8 @@ pub struct EvalArgs {
     /// Where the results go, one file for each output.
     #[arg(short, long, required = true)]
     out: Vec<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     #[command(flatten)]
     trust: TrustArgs,
     /// Report as JSON.
@@ -152,9 +156,7 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     }
     let between = args.pack.iter().chain(args.slot_map.iter().skip(1).step_by(2));
     for path in [&args.secret, &args.evaluation].into_iter().chain(between) {
-        if path.exists() && !args.force {
-            bail!("{} exists; choose another name or pass --force", path.display());
-        }
+        args.force.require_new(path)?;
     }
     let stored = params.seeded_bootstrap_key_bytes() + params.seeded_key_switch_key_bytes();
     if !args.json {
@@ -165,12 +167,12 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     // Before the large key: a wrong matrix is refused at once.
     let between = slot_keys(args, &secret)?;
     let keys = crate::run::keygen(&secret)?;
-    // All of them or none, whoever else writes keys there: the secret first, for the others are made from it.
+    // The secret key comes first: the others are made from it.
     let mut parts = vec![secret.part(&args.secret)?, keys.part(&args.evaluation)?];
     for (path, key) in &between {
         parts.push(key.part(path)?);
     }
-    file::replace_all(parts, args.force)?;
+    args.force.save(parts)?;
     if args.json {
         return report::json(&json!({
             "params": params.name, "key": secret.id().to_string(), "secret": args.secret,
@@ -211,20 +213,20 @@ fn slot_keys<'a>(args: &'a KeygenArgs, secret: &SecretKey) -> Result<Vec<(&'a Pa
     Ok(keys)
 }
 
-/// Refuses to write ciphertexts over a key.
-fn spare_keys(path: &Path) -> Result<()> {
+/// Refuses to write ciphertexts over a key, even where `--force` is given, and over another file unless it is.
+fn require_place(path: &Path, force: Force) -> Result<()> {
     let is_key = |found: file::Description| {
         matches!(found.kind, Kind::SecretKey | Kind::EvaluationKey | Kind::SlotKey)
     };
     if path.exists() && file::inspect(path).is_ok_and(is_key) {
         bail!("{} holds a key; choose another name for the ciphertexts", path.display());
     }
-    Ok(())
+    force.require_new(path)
 }
 
 /// Encrypts values.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
-    spare_keys(&args.out)?;
+    require_place(&args.out, args.force)?;
     let secret = SecretKey::load(&args.secret, args.trust.trust())?;
     let encoding = match args.modulus {
         Some(p) => Encoding::padded(p)?,
@@ -235,7 +237,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
         Some(slot) => secret.encrypt_slot(slot, &args.values, below)?,
         None => secret.encrypt_as(&args.values, encoding, below)?,
     };
-    ct.save(&args.out)?;
+    args.force.save(vec![ct.part(&args.out)?])?;
     if args.json {
         let (len, bytes) = (ct.len(), ct.bytes());
         return report::json(&json!({ "out": args.out, "ciphertexts": len, "bytes": bytes }));
@@ -250,10 +252,10 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
 
 /// Bootstraps through a table, or runs a program.
 pub fn eval(args: &EvalArgs) -> Result<()> {
-    args.out.iter().try_for_each(|path| spare_keys(path))?;
     if let Some(path) = args.out.iter().find(|out| args.inputs.contains(out)) {
         bail!("{} is an input; choose another name for the result", path.display());
     }
+    args.out.iter().try_for_each(|path| require_place(path, args.force))?;
     if args.program.is_none() && args.table.is_empty() && args.slot_keys.is_empty() {
         bail!("nothing to do: give --table, --program or --slot-key");
     }
@@ -289,9 +291,11 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         evaluator.evaluate_with(&Arc::new(program), &inputs, &mut report::follow(&bar))?;
     bar.finish_and_clear();
     report::tell_fallback(&evaluator);
+    let placed = args.out.iter().zip(&results);
+    let parts = placed.map(|(path, ct)| ct.part(path)).collect::<becalm::Result<_>>()?;
+    args.force.save(parts)?;
     let mut rows = vec![];
-    for (path, ct) in args.out.iter().zip(results) {
-        ct.save(path)?;
+    for (path, ct) in args.out.iter().zip(&results) {
         let log2 = ct.noise_variance().log2() / 2.0;
         rows.push(json!({ "out": path, "ciphertexts": ct.len(), "noise_log2_std": log2 }));
         if !args.json {
@@ -415,7 +419,7 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     report::print(&facts(&rows))
 }
 
-/// What a file of CKKS holds.
+/// Describes a file of CKKS.
 fn describe_ckks(found: &becalm::ckks::Description, json: bool) -> Result<()> {
     if json {
         return report::json(&json!({

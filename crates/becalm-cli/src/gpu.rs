@@ -1,16 +1,16 @@
-//! `becalm bench --device cuda`: a GPU, in this order: of each set whether every bootstrap is right, how its noise compares with the
-//! formula, and only then how fast it is; at last what the kernels' design rests on. A set of which a result is wrong has no times. Noise
-//! beyond the formula is a remark beside the times, with both figures.
+//! `becalm bench --device cuda` measures a GPU. Each set is checked first: every bootstrap is decrypted, and the noise is compared with
+//! the formula. Then the set is timed. The microbenchmarks that the kernels' design rests on come last. A set with a wrong result has no
+//! times. Noise beyond the formula is a remark beside the times, with both figures.
 //!
-//! What was found so far is written after every row, and nothing is begun when the time is up: a run that is cut leaves a report.
+//! The report is written after every row, and nothing begins when the time is up: a run that is cut leaves a report.
 
 mod check;
 
 use crate::bench::{Case, cases};
+use crate::output;
 use crate::report::{self, table};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Evaluator, Figure, Micro, Session, batch_of};
-use becalm::cipher::file::replace;
 use becalm::cipher::{Ciphertext, Encoding, Lwe, SecretKey};
 use becalm::math::statistics::Moments;
 use becalm::params::{Kind, TfheParams};
@@ -18,7 +18,6 @@ use becalm::program::{Need, Op, Reg};
 use becalm::tfhe::{Table, noise};
 use check::{apart, error_of, exceeds, spread};
 use serde::Serialize;
-use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -37,10 +36,10 @@ pub const SETS: &[&str] = &[
     "paper_n800",
 ];
 
-/// What `becalm bench` calls the CPU.
+/// The option of `becalm bench` that names the CPU.
 pub(crate) const FLAG: &str = "--device cpu";
 
-/// What to measure.
+/// The measurements to make.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Parameter sets.
@@ -55,7 +54,7 @@ pub struct Plan {
     pub allow_insecure: bool,
     /// When nothing more is begun, by the clock.
     pub until: Duration,
-    /// What tells the time.
+    /// The clock.
     pub clock: Clock,
 }
 
@@ -74,12 +73,12 @@ impl Plan {
     }
 }
 
-/// What a time is of.
+/// The interval that a time measures.
 const TIMES: &str = "from the launch of a program on ciphertexts that are on the device until the device is done; no copies";
-/// What is said of what was not begun.
+/// The remark on measurements that were not begun.
 const OVER: &str = "the time was up (--minutes)";
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Of becalm.
@@ -92,13 +91,13 @@ pub struct Report {
     pub memory_bytes: u64,
     /// `$BECALM_CUDA_TUNE`.
     pub tune: String,
-    /// What the times below are of.
+    /// The interval that the times below measure.
     pub times: &'static str,
-    /// What was not measured for want of time: so much of the report is missing.
+    /// The measurements that are missing because the time was up.
     pub unfinished: Option<String>,
-    /// What the kernels' design rests on, if that was asked for.
+    /// The microbenchmarks that the kernels' design rests on, if asked for.
     pub micro: Vec<MicroRow>,
-    /// What of it could not be measured.
+    /// The microbenchmarks that failed.
     pub micro_failed: Vec<String>,
     /// One for each set.
     pub sets: Vec<Set>,
@@ -158,7 +157,7 @@ pub struct Set {
     pub params: String,
     /// Why it was not measured: it does not run on GPUs.
     pub refused: Option<String>,
-    /// What went wrong. There are no times then.
+    /// The error, if there was one. There are no times then.
     pub failed: Option<String>,
     /// Bootstraps decrypted, and how many of them were wrong.
     pub bootstraps: usize,
@@ -170,7 +169,7 @@ pub struct Set {
     pub formula_log2: f64,
     /// Whether the formula lies within what so many samples allow.
     pub noise_agrees: bool,
-    /// What was seen where it does not.
+    /// Both figures where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
     /// Seconds from the evaluation key on the host to the device ready.
@@ -198,8 +197,8 @@ pub struct Row {
     pub p99_us: f64,
     /// Ciphertexts a second, by the median.
     pub per_second: f64,
-    /// What the device would not do, which makes it slower: a wave that is not recorded, and why. What was seen of the results'
-    /// noise where it is beyond the formula.
+    /// A refusal of the device that makes it slower: a wave that is not recorded, and why. Also both figures where the noise of
+    /// the results is beyond the formula.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
@@ -293,7 +292,7 @@ fn of_set(
     if !set.noise_agrees {
         set.remark = Some(apart("bootstraps", set.noise_log2, set.formula_log2));
     }
-    // What cannot be written now is said at the end, when it is written again.
+    // An error of writing is reported at the end, when the report is written again.
     _ = save(report);
     let largest = plan.batch.max(1);
     let cases = cases(&secret, &keys, &evaluator, largest)?;
@@ -392,7 +391,7 @@ fn timed(
 /// Ciphertexts from which the noise of a batch tells something.
 const MANY: usize = 256;
 
-/// Fails if a result of a timed batch is wrong; what is to be said of its noise, of many.
+/// Fails if a result of a timed batch is wrong. Returns a remark if the noise of a large batch is beyond the formula.
 fn right(secret: &SecretKey, case: &Case, results: &Lwe) -> Result<Option<String>> {
     let (lanes, encoding) = (results.len(), results.encoding());
     let phases = secret.phases(results)?;
@@ -415,17 +414,13 @@ fn right(secret: &SecretKey, case: &Case, results: &Lwe) -> Result<Option<String
 
 /// Writes a report into a file, whole or not at all, whenever it has grown; nothing without a file, or for `-`.
 pub fn saving(json: Option<&Path>) -> impl FnMut(&Report) -> Result<()> {
-    // What is no file, or is not there yet to be known as none, is written at the end.
-    let file = json.filter(|path| path.as_os_str() != "-" && (path.is_file() || !path.exists()));
+    // A device or a pipe gets the report once, at the end.
+    let file = json.filter(|path| path.as_os_str() != "-" && !output::is_stream(path));
     move |found| file.map_or(Ok(()), |path| written(found, path))
 }
 
 fn written(found: &Report, path: &Path) -> Result<()> {
-    let text = serde_json::to_string_pretty(found)? + "\n";
-    if path.exists() && !path.is_file() {
-        return Ok(std::fs::write(path, text)?);
-    }
-    replace(path, false, |file| Ok(file.write_all(text.as_bytes())?))
+    output::write(path, (serde_json::to_string_pretty(found)? + "\n").as_bytes())
 }
 
 /// Writes and prints; fails if something was wrong, or nothing was measured.
@@ -456,7 +451,7 @@ pub fn conclude(found: &Report, json: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Writes and prints what `Cuda::micro` found, alone; fails if something of it could not be measured.
+/// Writes and prints the findings of `Cuda::micro` alone; fails if one of them could not be measured.
 ///
 /// # Errors
 /// That, and when the file cannot be written.
@@ -471,7 +466,9 @@ pub fn tell(device: &str, found: &Micro, json: Option<&Path>) -> Result<()> {
         found.figures.iter().map(|f| Row { device, row: MicroRow::from(f) }).collect();
     match json {
         Some(path) if path.as_os_str() == "-" => report::json(&rows)?,
-        Some(path) => std::fs::write(path, serde_json::to_string_pretty(&rows)? + "\n")?,
+        Some(path) => {
+            output::write(path, (serde_json::to_string_pretty(&rows)? + "\n").as_bytes())?
+        }
         None => {}
     }
     if json.is_none_or(|path| path.as_os_str() != "-") {

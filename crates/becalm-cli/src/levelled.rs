@@ -11,14 +11,14 @@ use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use serde::Serialize;
 
-/// What is left at a level.
+/// The measurements at a level.
 #[derive(Serialize)]
 struct Row {
     what: String,
     level: usize,
     bits_mean: f64,
     bits_worst: f64,
-    /// What the ciphertext claims.
+    /// The precision that the ciphertext claims.
     bits_claimed: f64,
 }
 

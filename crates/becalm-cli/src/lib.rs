@@ -13,6 +13,7 @@ pub mod gpu;
 mod levelled;
 mod noise;
 mod number;
+mod output;
 mod paper;
 mod params;
 mod params_ckks;

@@ -2,8 +2,9 @@
 
 mod plot;
 
+use crate::output::{self, Force};
 use crate::report::{self, bar, follow, table};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use becalm::laboratory::{Effort, Failures, Step, failures, inflate, measure};
 use becalm::params::TfheParams;
 use serde_json::json;
@@ -29,6 +30,8 @@ pub struct Args {
     /// Where to draw histograms and quantiles.
     #[arg(long, value_name = "OUT.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// Report as JSON, samples included.
     #[arg(long)]
     json: bool,
@@ -36,6 +39,7 @@ pub struct Args {
 
 /// Measures, reports and draws.
 pub fn run(args: &Args) -> Result<()> {
+    args.plot.iter().try_for_each(|path| args.force.require_new(path))?;
     let mut params = TfheParams::named(&args.params)?.clone();
     if let Some(n) = args.short {
         params.lwe_dimension = n;
@@ -47,8 +51,7 @@ pub fn run(args: &Args) -> Result<()> {
     progress.finish_and_clear();
     let counted = args.failures.then(|| count(&params, effort)).transpose()?;
     if let Some(path) = &args.plot {
-        std::fs::write(path, plot::svg(&params, &steps))
-            .with_context(|| format!("writing {}", path.display()))?;
+        output::write(path, plot::svg(&params, &steps).as_bytes())?;
     }
     if args.json {
         return report::json(&json!({

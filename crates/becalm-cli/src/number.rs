@@ -1,6 +1,6 @@
 //! Numbers of any width in arguments and reports: decimal, hexadecimal with `0x`, binary with `0b`.
 
-/// A number as it was written: the base that its prefix says, and its digits.
+/// A number as the user wrote it: the base, by its prefix, and the digits.
 #[derive(Debug)]
 pub struct Number {
     base: u32,
@@ -24,7 +24,7 @@ impl Number {
         Some(Number { base, digits: all?.into_iter().skip_while(|d| *d == 0).collect() })
     }
 
-    /// What the base is called.
+    /// The base in words.
     pub fn base(&self) -> &'static str {
         match self.base {
             2 => "a binary number",
@@ -35,7 +35,7 @@ impl Number {
 
     /// The bits, least significant first; `None` if there are more than `width`.
     pub fn bits(&self, width: usize) -> Option<Vec<u64>> {
-        // No digit says less than a bit, so what is longer needs no arithmetic.
+        // Each digit holds at least one bit, so a longer number needs no arithmetic.
         if self.digits.len() > width {
             return None;
         }
@@ -59,13 +59,13 @@ impl Number {
     }
 }
 
-/// `0x12c`, a digit for each four of the bits, least significant first.
+/// `0x12c` from bits, least significant first: one digit for four bits.
 pub fn hexadecimal(bits: &[u64]) -> String {
     let digits = bits.chunks(4).rev().map(|d| d.iter().rev().fold(0, |v, b| 2 * v + b));
     digits.fold("0x".to_string(), |text, digit| format!("{text}{digit:x}"))
 }
 
-/// `300`, from bits, least significant first.
+/// `300` from bits, least significant first.
 pub fn decimal(bits: &[u64]) -> String {
     let mut parts: Vec<u64> = vec![0];
     for bit in bits.iter().rev() {
@@ -81,12 +81,12 @@ pub fn decimal(bits: &[u64]) -> String {
     rest.iter().rev().fold(last.to_string(), |text, part| format!("{text}{part:09}"))
 }
 
-/// `300 (0x12c)`, from bits, least significant first.
+/// `300 (0x12c)` from bits, least significant first.
 pub fn both(bits: &[u64]) -> String {
     format!("{} ({})", decimal(bits), hexadecimal(bits))
 }
 
-/// The highest number of so many bits: `255 (0xff)`.
+/// The highest number of `width` bits: `255 (0xff)`.
 pub fn highest(width: usize) -> String {
     both(&vec![1; width])
 }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_what_their_prefix_says() {
+    fn the_prefix_of_a_number_names_its_base() {
         for (text, value) in [
             ("200", 200),
             ("0200", 200),

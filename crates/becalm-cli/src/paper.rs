@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// What both searches say of one key: dimension and deviation are those of many sets.
+/// The answers of both searches for one key. Many sets share its dimension and deviation.
 type Known = BTreeMap<(u32, u64), [Report; 2]>;
 
 /// Lists the sets; with `security`, estimates both keys of each by the reference and the strict search.

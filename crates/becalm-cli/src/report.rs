@@ -54,7 +54,7 @@ pub fn positive(text: &str) -> std::result::Result<f64, String> {
     number.ok_or_else(|| "a number above 0, at most a million, is wanted".to_string())
 }
 
-/// What the library says, in the words of the command: the library speaks Python where it names the CPU.
+/// A text of the library in the words of the command: where it names the CPU, the library speaks Python.
 pub fn spoken(text: &str, flag: &str) -> String {
     text.replace("device=\"cpu\"", flag)
 }
@@ -133,15 +133,15 @@ pub fn follow(bar: &ProgressBar) -> impl FnMut(usize, usize) -> ControlFlow<()> 
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// A file that grows beyond the limit of the shell (`ulimit -f`) becomes an error of its write, not the end of the process.
+/// Turns a write beyond the shell's limit of file sizes (`ulimit -f`) into an error, where the process would otherwise end.
 #[cfg(unix)]
 pub fn outlive_large_files() {
     use signal_hook::{consts::SIGXFSZ, flag};
-    // The flag is nobody's: that there is a handler is what counts. Without one the process ends as it did.
+    // Nobody reads the flag: any handler keeps the process alive.
     let _ = flag::register(SIGXFSZ, Default::default());
 }
 
-/// Other systems have no such limit.
+/// Does nothing: other systems have no such limit.
 #[cfg(not(unix))]
 pub fn outlive_large_files() {}
 

@@ -50,7 +50,7 @@ pub struct Args {
     ckks: ckks::Job,
 }
 
-/// What a run found.
+/// The findings of a run.
 #[derive(Serialize)]
 struct Report {
     scheme: String,
@@ -354,7 +354,7 @@ fn failure(r: &Report) -> String {
     }
 }
 
-/// What a message of a ciphertext with several slots takes.
+/// The cost of a message in a ciphertext with several slots.
 fn each_message(r: &Report) -> String {
     let each = milliseconds(r.batch_seconds_per_ciphertext / r.slots as f64);
     if r.slots > 1 { format!("; {each} per message, {} slots", r.slots) } else { String::new() }

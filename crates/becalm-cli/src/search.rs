@@ -36,13 +36,13 @@ pub struct Args {
     /// log2 of the modulus after the key switch: 32 or 64.
     #[arg(long, default_value_t = 32, requires = "search")]
     ks_modulus: u32,
-    /// What ciphertexts are computed modulo: 2^64 or p.
+    /// The modulus of the ciphertexts: 2^64 or p.
     #[arg(long, default_value = "2^64", value_parser = ["2^64", "p"], requires = "search")]
     modulus: String,
     /// 2-norm of the linear combinations that may enter a bootstrap; left out: what fills the carry.
     #[arg(long, requires = "search")]
     norm2: Option<f64>,
-    /// What counts as secure: the usual search of the estimator, the strict one, or the 132-bit lines that tfhe-rs publishes.
+    /// The measure of security: the usual search of the estimator, the strict one, or the 132-bit lines that tfhe-rs publishes.
     #[arg(long, default_value = "usual", value_parser = ["usual", "strict", "published"], requires = "search")]
     curve: String,
 }

@@ -6,7 +6,7 @@
 
 use crate::ckks::{self, Job};
 use crate::report::{self, megabytes, table};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use becalm::backend::{CkksSession, Cpu};
 use becalm::cipher::KeyForm;
 use becalm::ckks::{Context, Evaluator};
@@ -16,7 +16,7 @@ use becalm::params::{CkksParams, Kind};
 use serde::Serialize;
 use std::path::Path;
 
-/// What a bootstrap at N = 2^16 takes besides its keys: matrices and work space, as measured.
+/// The memory of a bootstrap at N = 2^16 besides its keys: matrices and work space, as measured.
 const BESIDES: usize = 3_000_000_000;
 /// Threads of the columns.
 const THREADS: [usize; 2] = [1, 2];
@@ -227,7 +227,7 @@ struct Row {
     /// On one thread, and on two.
     seconds: Option<[f64; 2]>,
     mean_error: Option<f64>,
-    /// What the program claims for values without structure, root of the square mean.
+    /// The claim of the program for values without structure, root of the square mean.
     claimed_error: Option<f64>,
     level: Option<usize>,
     key_bytes: Option<usize>,
@@ -252,7 +252,7 @@ fn values(message: Message, n: usize) -> Vec<Complex> {
     (0..n).map(value).collect()
 }
 
-/// What a row measures.
+/// The measurements of a row.
 struct Measured {
     seconds: [f64; 2],
     bits: f64,
@@ -345,8 +345,7 @@ pub fn run(wanted: &str, quick: bool, json: Option<&Path>) -> Result<()> {
             }
             // Written after every row, so that an interrupted run leaves what it measured.
             if let Some(path) = json.filter(|_| !to_stdout) {
-                let written = std::fs::write(path, serde_json::to_string_pretty(&rows)?);
-                written.with_context(|| format!("--json: cannot write {}", path.display()))?;
+                crate::output::write(path, serde_json::to_string_pretty(&rows)?.as_bytes())?;
             }
         }
         if !to_stdout {

@@ -390,7 +390,7 @@ fn files_of_ckks_are_described_and_not_mistaken() {
     assert!(f.succeed("inspect secret.becalm").contains("becalm.ckks_secret_key"));
     let says = f.succeed("inspect keys.becalm");
     assert!(says.contains("products") && says.contains("rotation by 3, up to level 1"), "{says}");
-    // What is not of TFHE is no key and no ciphertext to the other verbs.
+    // The other verbs refuse files that are not of TFHE.
     let says = f.refuse("decrypt x.becalm --allow-insecure");
     assert!(says.contains("got becalm.ckks_secret_key"), "{says}");
 }
@@ -446,7 +446,7 @@ fn applications_run_and_check_themselves() {
     f.refuse("run --app uint64 --params tfhe_1_1");
 }
 
-/// What is compiled for the processor has its set, and times of any size can be read.
+/// A circuit that is compiled for the processor has the processor's set, and times of any size are readable.
 #[test]
 fn circuits_for_the_processor() {
     let folder = Folder::new("machine");
@@ -457,7 +457,7 @@ fn circuits_for_the_processor() {
     assert!(said.contains("tfhe_2_2_p"), "{said}");
     let text = folder.succeed("circuit cost adder8.txt --params toy_2_2_p --backend processor");
     assert!(text.contains(" µs at 450 MHz") && text.contains("waits for results"), "{text}");
-    // What it would not run is not compiled for it.
+    // A set that the processor does not run is refused.
     for (set, instead) in
         [("tfhe_2_2", "tfhe_2_2_p, "), ("toy_2_2", "toy_2_2_p, "), ("fast_2_2", "_p")]
     {
@@ -516,7 +516,7 @@ fn circuits_run_are_priced_and_refused() {
     circuits_are_refused(&folder);
 }
 
-/// What is refused of circuits, and what is said.
+/// Refused commands on circuits, and their messages.
 const REFUSED: &[(&str, &str)] = &[
     ("run adder8.txt --inputs 200", "2 inputs, and --inputs gives 1"),
     (
@@ -572,7 +572,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("assemble wrong.s -o wrong.bin", "line 2"),
 ];
 
-/// What is refused where `circuits_run_are_priced_and_refused` left its files.
+/// The refusals, beside the files that `circuits_run_are_priced_and_refused` left.
 fn circuits_are_refused(folder: &Folder) {
     let write = |name: &str, text: &[u8]| std::fs::write(folder.0.join(name), text).unwrap();
     write("empty.s", b"# nothing\n");

@@ -43,7 +43,7 @@ fn what_the_design_rests_on_is_measured() {
     std::fs::remove_file(&path).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json.as_array().unwrap().len(), found.len());
-    // What a device does not record is said, and the others stay.
+    // A wave that the device does not record is a remark, and the others stay.
     let plain = Emulated::new(0).without(Recordings::End);
     let some = Cuda::with_devices(vec![Arc::new(plain) as _]).unwrap().micro(3).unwrap();
     assert_eq!((some.figures.len(), some.failed.len()), (found.len() - 1, 1));
@@ -173,10 +173,10 @@ fn what_is_wrong_has_no_times() {
     }
 }
 
-/// Noise beyond the formula is said, of the set and of a large batch, with both figures; the times are kept, and the command succeeds.
+/// Noise beyond the formula is a remark of the set and of a large batch, with both figures. The times stay, and the command succeeds.
 #[test]
-fn what_is_noisy_and_right_keeps_its_times() {
-    // A sixteenth of the distance of two messages: right, and much too noisy.
+fn noisy_but_right_results_keep_their_times() {
+    // The noise is a sixteenth of the distance of two messages: every result is right, and much too noisy.
     let noisy: fn(&mut [u64], usize) = |ct, _| {
         let body = ct.len() - 1;
         ct[body] = ct[body].wrapping_add(1 << 57);
@@ -210,7 +210,7 @@ fn a_set_that_fails_leaves_the_others() {
     assert!(conclude(&found, None).unwrap_err().to_string().contains("told to go"));
     let none = measured(Emulated::new(0), ["tfhe_3_3_extended", "tfhe_4_4"]).unwrap();
     assert!(conclude(&none, None).unwrap_err().to_string().contains("nothing was measured"));
-    // What other GPUs can rotate is refused by those without clusters, and no failure.
+    // GPUs without clusters refuse some sets that others rotate. That is no failure.
     let small = Emulated::new(0).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
     let found = measured(small, ["toy_1_1", "paper_n800"]).unwrap();
     let [first, second] = &found.sets[..] else { panic!("{found:?}") };
@@ -289,7 +289,7 @@ fn times_hold_no_copies_and_end_in_time() {
     }
     assert_eq!((whole.sets[0].rows.len(), whole.sets[0].open_seconds), (6, 50.0));
     let (all, room) = (whole.sets[0].key_bytes, whole.sets[0].conversion_bytes);
-    // In doubles the host transforms the key, and the device needs no room for it.
+    // For doubles the host transforms the key, so the device needs no room to convert it.
     assert!(room == 0 && all > 0, "{room} {all}");
     // Four runs of the last row but one are begun: 17 s a row, of which a run takes one and the copy at its end ten.
     let path = std::env::temp_dir().join(format!("becalm-cut-{}.json", std::process::id()));

@@ -1,4 +1,4 @@
-//! Keys that several processes write at once, that do not fit the limit of a shell, or whose writer is killed.
+//! Keys that several processes write at once, that exceed the shell's limit of file sizes, or whose writer is killed.
 #![cfg(unix)]
 
 use becalm::cipher::file::{Trust, inspect};
@@ -27,7 +27,7 @@ fn ids(folder: &Path) -> [Option<String>; 2] {
 }
 
 #[test]
-fn keys_made_at_once_fit() {
+fn keys_made_at_once_belong_together() {
     let folder = folder("at-once");
     for _ in 0..6 {
         let makers: Vec<Child> = (0..8).map(|_| keygen(&folder)).collect();
@@ -45,7 +45,7 @@ fn keys_made_at_once_fit() {
 }
 
 #[test]
-fn keys_whose_makers_are_killed_fit() {
+fn keys_whose_makers_are_killed_belong_together() {
     let folder = folder("killed");
     assert!(keygen(&folder).wait().unwrap().success());
     for round in 0..10 {
@@ -77,7 +77,7 @@ fn limited(folder: &Path, line: &str) -> Output {
     shell.output().unwrap()
 }
 
-/// Eight blocks: the shell's limit ends in an error that names it, not in a signal, and leaves no part of a file.
+/// At the limit of eight blocks the command fails with an error that names the limit. No signal ends it, and no part of a file stays.
 #[test]
 fn a_limit_of_file_sizes_is_an_error() {
     let folder = folder("limit");
@@ -86,7 +86,7 @@ fn a_limit_of_file_sizes_is_an_error() {
     assert_eq!(out.status.code(), Some(1), "{says}");
     assert!(says.contains("input/output") && says.contains("ulimit -f"), "{says}");
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
-    // What the shell redirects is written by the command itself, outside of the library.
+    // The command itself writes redirected output, without the library.
     let out = limited(&folder, "params --json > sets.json");
     assert!(out.status.code().is_some(), "ended by a signal: {:?}", out.status);
     std::fs::remove_dir_all(&folder).unwrap();

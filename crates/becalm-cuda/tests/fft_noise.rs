@@ -1,9 +1,9 @@
-//! The FFT error of the kernels, alone: one step of a rotation in doubles less the exact one, for uniform keys and operands, beside
-//! the FFT term of the noise formula. The words are those of a GPU, so this is its error too.
+//! The FFT error of the kernels alone: one step of a rotation in doubles less the exact step, for uniform keys and operands, beside
+//! the FFT term of the noise formula. The words are those of a GPU, so this is the error of a GPU too.
 //!
-//! Errors are not white: the remainder tree leaves least at the points of low frequency, where half of a binary key stands. So what
-//! counts is the error of phases; beside it stand those of coefficients, times the 1 + kN/2 by which white ones would enter. Seeds are
-//! fixed: the figures are the same in every run. `-- --nocapture` prints them; BECALM_FULL=1 adds sets.
+//! Errors are not white: the remainder tree leaves the smallest ones at the points of low frequency, where half of a binary key lies.
+//! So the error of phases counts. Beside it stands the error of coefficients, times the factor 1 + kN/2 by which white errors would
+//! enter. Seeds are fixed, so every run has the same figures. `-- --nocapture` prints them; BECALM_FULL=1 adds sets.
 
 mod harness;
 
@@ -45,7 +45,7 @@ fn turned(p: &[u64], e: u32) -> Vec<u64> {
     out
 }
 
-/// Polynomial by polynomial X^e·a − a.
+/// X^e·a − a for each polynomial.
 fn moved(a: &[u64], n: usize, e: u32) -> Vec<u64> {
     let minus = |a: &[u64]| -> Vec<u64> {
         turned(a, e).iter().zip(a).map(|(x, y)| x.wrapping_sub(*y)).collect()
@@ -53,7 +53,7 @@ fn moved(a: &[u64], n: usize, e: u32) -> Vec<u64> {
     a.chunks_exact(n).flat_map(minus).collect()
 }
 
-/// What a step makes of `acc`, exactly: acc + ((X^e − 1)·acc) ⊡ GGSW, or ⌊acc⌉ + ⌊acc⌉ ⊡ Σ_j (X^e_j − 1)·GGSW_j.
+/// The exact result of a step on `acc`: acc + ((X^e − 1)·acc) ⊡ GGSW, or ⌊acc⌉ + ⌊acc⌉ ⊡ Σ_j (X^e_j − 1)·GGSW_j.
 fn step(p: &TfheParams, ggsws: &[u64], exponents: &[u32], acc: &[u64]) -> Vec<u64> {
     let (n, columns) = (p.polynomial_size, p.glwe_dimension + p.slots);
     let size = p.pbs.level as usize * columns * columns * n;
@@ -87,7 +87,7 @@ fn step(p: &TfheParams, ggsws: &[u64], exponents: &[u32], acc: &[u64]) -> Vec<u6
     result
 }
 
-/// How a key is transformed: as the backend does it on the host, or by the device's own kernel.
+/// The transform of a key: on the host as in the backend, or by the device's own kernel.
 #[derive(Debug, Clone, Copy)]
 enum Converted {
     Twofold,
@@ -118,8 +118,8 @@ fn twofold(device: &Device, key: &[u64]) -> Vec<u64> {
     out
 }
 
-/// The expected square of a coefficient of e_B − Σ_j e_Aj·S_j over keys S of fair bits, over all coefficients: half of each key is the
-/// polynomial of all ones, of which the spectrum stands in few points, so that errors count there as they are there.
+/// The expected square of a coefficient of e_B − Σ_j e_Aj·S_j over keys S of fair bits, over all coefficients. Half of each key is the
+/// polynomial of all ones. Its spectrum lies in few points, so the errors at these points count most.
 fn phase_square(errors: &[f64], n: usize) -> f64 {
     let (masks, body) = errors.split_at(errors.len() - n);
     let mut phase = body.to_vec();
@@ -134,8 +134,8 @@ fn phase_square(errors: &[f64], n: usize) -> f64 {
     mean(&phase) + n as f64 / 4.0 * masks.chunks_exact(n).map(mean).sum::<f64>()
 }
 
-/// Mean squares over `samples` steps, torus units: of the errors of coefficients, times 1 + kN/2, and of phases; and the standard error
-/// of the second.
+/// Mean squares over `samples` steps, in torus units: of the errors of coefficients times 1 + kN/2, of the errors of phases, and the
+/// standard error of the second.
 fn measured(p: &TfheParams, path: Path, samples: usize, converted: Converted) -> [f64; 3] {
     let device = Device::new(harness::ring(p));
     let (n, ggsws) = (p.polynomial_size, p.rotation.group_ggsws());
@@ -145,7 +145,7 @@ fn measured(p: &TfheParams, path: Path, samples: usize, converted: Converted) ->
     let (mut white, mut phases) = (0.0, vec![]);
     for _ in 0..samples {
         let key = words.take(ggsws * device.ggsw_len());
-        // Doubles hold these exactly, and a tie between two digits is unlikely to be among them: none is for this seed.
+        // Doubles hold these exactly. A tie between two digits is unlikely among them, and there is none for this seed.
         let acc: Vec<u64> =
             words.take(columns * n).iter().map(|x| x >> 12 << 12 | 1 << 11).collect();
         let mut exponents: Vec<u32> =
@@ -176,7 +176,7 @@ fn measured(p: &TfheParams, path: Path, samples: usize, converted: Converted) ->
     [white / count * (1.0 + (p.glwe_dimension * n) as f64 / 2.0), mean, spread.sqrt()]
 }
 
-/// One step of a set's rotation, as multiples of the formula's FFT term for it: coefficients, phases, the standard error of these.
+/// One step of a set's rotation, as multiples of the formula's FFT term: coefficients, phases, and the standard error of the phases.
 fn of_set(name: &str, samples: usize, converted: Converted) -> [f64; 3] {
     let p = TfheParams::named(name).unwrap();
     let p = TfheParams { lwe_dimension: p.rotation.group_bits(), ..p.clone() };
@@ -184,7 +184,7 @@ fn of_set(name: &str, samples: usize, converted: Converted) -> [f64; 3] {
     let path = [Path::Block, Path::Cluster].into_iter().find(there).unwrap();
     let mut term = BlindRotation::of(&p).noise(p.rotation).fft;
     if p.rotation != Rotation::Classic {
-        // The operand is uniform, no smooth table, whose first step would count 1 + N/24 times.
+        // The operand is uniform. The first step on a smooth table would count 1 + N/24 times.
         term /= 1.0 + p.polynomial_size as f64 / 24.0;
     }
     let found = measured(&p, path, samples, converted).map(|v| v / term);
@@ -195,8 +195,8 @@ fn of_set(name: &str, samples: usize, converted: Converted) -> [f64; 3] {
     found
 }
 
-/// Keys as the backend brings them, transformed in twice the precision: the formula's term bounds what a step makes of them. Of a group
-/// it may be exceeded a little in a step, as on the CPU: the formula counts N/24 steps more.
+/// With keys transformed in twice the precision, as the backend brings them, the formula's term bounds the error of a step. A step of a
+/// group may exceed it a little, as on the CPU: the formula counts N/24 steps more.
 #[test]
 fn the_formula_bounds_the_error_of_a_step() {
     let mut sets =
@@ -208,13 +208,13 @@ fn the_formula_bounds_the_error_of_a_step() {
     }
     for (name, samples, bound) in sets {
         let [white, phase, error] = of_set(name, samples, Converted::Twofold);
-        // The interval of 99 %.
+        // The 99 % interval.
         assert!(phase + 2.58 * error < bound, "{name}: {phase} ± {error}");
         assert!(phase > 0.4 && white < 1.25, "{name}: {phase}, {white}");
     }
 }
 
-/// What transforming the key on the device in doubles would add, which a GPU showed in the noise of bootstraps.
+/// A key that the device transforms in doubles adds noise, which a GPU showed in its bootstraps.
 #[test]
 fn a_key_transformed_in_doubles_would_exceed_it() {
     let [_, phase, error] = of_set("tfhe_2_2_gaussian", 100, Converted::Doubles);

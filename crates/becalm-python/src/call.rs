@@ -43,7 +43,7 @@ fn exception(class: &str, op: &str, wanted: &str, got: &str, remedy: &str) -> Py
     })
 }
 
-/// What a panic becomes. It is a defect of becalm, whatever the arguments were.
+/// The exception for a panic, which is a defect of becalm whatever the arguments were.
 fn defect(panic: Box<dyn Any + Send>) -> PyErr {
     let text = panic
         .downcast_ref::<&str>()
@@ -72,7 +72,7 @@ pub fn detached<T: Send>(
     guarded(|| py.detach(|| working("becalm", call)).map_err(raise))
 }
 
-/// What the worker and the thread that watches it share.
+/// The state that the worker and the thread that watches it share.
 #[derive(Default)]
 pub struct Watch {
     stop: AtomicBool,
@@ -88,7 +88,7 @@ impl Watch {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Serves signals and tells the callback, until it has asked to stop; an exception of either stops the work.
+    /// Serves signals and calls the callback until it has asked to stop. An exception of either stops the work.
     fn serve(&self, py: Python<'_>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
         py.check_signals()?;
         let (total, stopped) =

@@ -19,7 +19,7 @@ pub fn bytes<'py>(py: Python<'py>, words: &[u64]) -> PyResult<Bound<'py, PyBytes
     flat(py, words.iter().map(|w| w.to_le_bytes()))
 }
 
-/// Fields of `N` bytes behind each other, written where Python keeps them: no copy is left that nobody wipes.
+/// Fields of `N` bytes, one after another, written where Python keeps them: no copy is left unwiped.
 pub fn flat<'py, const N: usize>(
     py: Python<'py>,
     fields: impl ExactSizeIterator<Item = [u8; N]>,
@@ -32,10 +32,28 @@ pub fn flat<'py, const N: usize>(
     PyBytes::new_with(py, length, write)
 }
 
-/// What is accepted from a file: insecure sets only if the caller says so, batches of at most `limit` bytes.
+/// The trust in a file: insecure sets only if the caller allows them, batches of at most `limit` bytes.
 pub fn trust(allow_insecure: bool, limit: Option<u64>) -> Trust {
     let default = Trust::default();
     Trust { allow_insecure, limit: limit.unwrap_or(default.limit) }
+}
+
+/// An object of TFHE from a file on the disk or in memory, which `from` reads as far as it is trusted.
+pub fn read<T: Send>(
+    py: Python<'_>,
+    allow_insecure: bool,
+    limit: Option<u64>,
+    from: impl FnOnce(Trust) -> becalm::Result<T> + Send,
+) -> PyResult<T> {
+    detached(py, || from(trust(allow_insecure, limit)))
+}
+
+/// The bytes of a file that `file` makes, for Python.
+pub fn file_bytes<'py, B: AsRef<[u8]> + Send>(
+    py: Python<'py>,
+    file: impl FnOnce() -> becalm::Result<B> + Send,
+) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, detached(py, file)?.as_ref()))
 }
 
 /// A flat batch of LWE ciphertexts.
@@ -158,13 +176,12 @@ impl Lwe {
         allow_insecure: bool,
         limit: Option<u64>,
     ) -> PyResult<Self> {
-        detached(py, || cipher::Lwe::load(&path, trust(allow_insecure, limit))).map(Lwe)
+        read(py, allow_insecure, limit, |trust| cipher::Lwe::load(&path, trust)).map(Lwe)
     }
 
-    /// The file in memory; `seeded` with one seed in place of all masks.
+    /// The file in memory; if `seeded`, with one seed in place of all masks.
     fn to_bytes<'py>(&self, py: Python<'py>, seeded: bool) -> PyResult<Bound<'py, PyBytes>> {
-        let file = || if seeded { self.0.to_bytes_seeded() } else { self.0.to_bytes() };
-        Ok(PyBytes::new(py, &detached(py, file)?))
+        file_bytes(py, || if seeded { self.0.to_bytes_seeded() } else { self.0.to_bytes() })
     }
 
     /// A batch from a file in memory.
@@ -175,7 +192,7 @@ impl Lwe {
         allow_insecure: bool,
         limit: Option<u64>,
     ) -> PyResult<Self> {
-        detached(py, || cipher::Lwe::from_bytes(file, trust(allow_insecure, limit))).map(Lwe)
+        read(py, allow_insecure, limit, |trust| cipher::Lwe::from_bytes(file, trust)).map(Lwe)
     }
 
     fn __repr__(&self) -> String {
@@ -230,7 +247,7 @@ impl Glwe {
         self.0.limit()
     }
 
-    /// What a lookup puts out.
+    /// The outputs of a lookup.
     #[getter]
     fn outputs(&self) -> Vec<Output> {
         let row = |o: &cipher::Output| {
@@ -258,12 +275,12 @@ impl Glwe {
         allow_insecure: bool,
         limit: Option<u64>,
     ) -> PyResult<Self> {
-        detached(py, || cipher::Glwe::load(&path, trust(allow_insecure, limit))).map(Glwe)
+        read(py, allow_insecure, limit, |trust| cipher::Glwe::load(&path, trust)).map(Glwe)
     }
 
     /// The file in memory.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())?))
+        file_bytes(py, || self.0.to_bytes())
     }
 
     /// A ciphertext from a file in memory.
@@ -274,7 +291,7 @@ impl Glwe {
         allow_insecure: bool,
         limit: Option<u64>,
     ) -> PyResult<Self> {
-        detached(py, || cipher::Glwe::from_bytes(file, trust(allow_insecure, limit))).map(Glwe)
+        read(py, allow_insecure, limit, |trust| cipher::Glwe::from_bytes(file, trust)).map(Glwe)
     }
 
     fn __repr__(&self) -> String {

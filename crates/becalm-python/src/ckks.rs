@@ -86,7 +86,7 @@ impl CkksContext {
         CkksParams::all().iter().map(|p| p.name).collect()
     }
 
-    /// What a set is: whether a standard one, log2 of its degree, levels, log2 of its scale, stages of its bootstrap, log2
+    /// The facts of a set: whether it is a standard one, log2 of its degree, levels, log2 of its scale, stages of its bootstrap, log2
     /// of its modulus, bits of security and where they come from.
     #[staticmethod]
     fn describe(name: &str) -> PyResult<Claims> {
@@ -208,7 +208,7 @@ enum Kept {
     Packed(Arc<PackedRlwe>),
 }
 
-/// What a ciphertext says of itself, however it is kept.
+/// The facts of a ciphertext, in whichever form it is kept.
 macro_rules! on_kept {
     ($x:expr, $what:ident) => {
         match &$x.1 {
@@ -232,7 +232,7 @@ impl CkksCiphertext {
         Ok(CkksCiphertext(on.clone(), kept))
     }
 
-    /// What brief work makes.
+    /// The ciphertext that brief work makes.
     pub(crate) fn made(
         py: Python<'_>,
         on: &Shared,
@@ -283,7 +283,7 @@ impl CkksCiphertext {
         on_kept!(self, level)
     }
 
-    /// What values are multiplied by.
+    /// The scale: the factor of the values.
     #[getter]
     fn scale(&self) -> f64 {
         on_kept!(self, scale)
@@ -313,7 +313,7 @@ impl CkksCiphertext {
         self.0.context.stored_ciphertext_bytes(self.level())
     }
 
-    /// Upper bounds on the values and their error, as sharing relies on them; infinite where unknown.
+    /// Upper bounds on the values and their error that sharing relies on; infinite where unknown.
     #[getter]
     fn account(&self) -> (f64, f64) {
         let Account { values, error } = on_kept!(self, account);
@@ -325,7 +325,7 @@ impl CkksCiphertext {
         self.make(py, |_, x| x.clone().vouched(Account { values, error }))
     }
 
-    /// Bits that can be shared when so many decryptions are shared in all.
+    /// Bits that can be shared if `queries` decryptions are shared in all.
     fn bits_to_share(&self, py: Python<'_>, queries: u64) -> PyResult<f64> {
         brief(py, &self.0, |c| c.bits_to_share(&*self.open()?, queries))
     }

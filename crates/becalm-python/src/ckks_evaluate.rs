@@ -226,7 +226,7 @@ impl CkksPlaintext {
         self.1.level()
     }
 
-    /// What values are multiplied by.
+    /// The scale: the factor of the values.
     #[getter]
     fn scale(&self) -> f64 {
         self.1.scale()

@@ -72,7 +72,7 @@ impl CkksSecretKey {
         })
     }
 
-    /// The part of what may be shared that was spent.
+    /// The spent part of the budget for shared decryptions.
     #[getter]
     fn shared(&self) -> f64 {
         self.1.shared()
@@ -84,7 +84,7 @@ impl CkksSecretKey {
         Ok(CkksPublicKey(self.0.clone(), key, self.key_id()))
     }
 
-    /// Makes evaluation keys, but for those that are `known`: ready, packed or seeded ones; calls `progress(done, total)`.
+    /// Makes evaluation keys, ready, packed or seeded, except those that are `known`; calls `progress(done, total)`.
     #[pyo3(signature = (needs, known=None, progress=None, form="ready"))]
     fn keys(
         &self,
@@ -109,7 +109,7 @@ impl CkksSecretKey {
         brief(py, &self.0, |c| c.save_secret_key(&self.1, &path))
     }
 
-    /// The bytes of a file. Python wipes no memory: what holds them is the caller's care.
+    /// The bytes of its file. Python wipes no memory: the caller has to guard them.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.secret_key_to_bytes(&self.1))?))
     }

@@ -2,7 +2,7 @@
 //! clear integer travels as 32 bytes of two's complement, least significant first, encrypted ones as a batch for each digit.
 
 use crate::call::{detached, guarded, raise};
-use crate::ciphertext::{Lwe, flat, trust};
+use crate::ciphertext::{Lwe, file_bytes, flat, read};
 use crate::keys::{EvaluationKey, SecretKey};
 use crate::params::Params;
 use crate::program::Program;
@@ -71,7 +71,7 @@ fn record(
     }
     let outputs = match (operation, operation.strip_prefix("cast ")) {
         (_, Some(ty)) => vec![circuit.cast(&words[0], ty.parse()?)?],
-        // An index and the entries after it, clear ones.
+        // An index, then the clear entries.
         ("table", _) => {
             let ty: Type = operands.last().map_or("bool", |o| &o.0).parse()?;
             let entries =
@@ -90,7 +90,7 @@ fn record(
     Ok((Program::of(recorded.program().clone()), types))
 }
 
-/// What stands for an operand that was left out.
+/// The stand-in for an operand that was left out.
 fn none() -> becalm::Result<Word> {
     Word::clear(Type::Bool, Clear::from(false))
 }
@@ -152,7 +152,7 @@ pub fn integers_to_bytes<'py>(
     seeded: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let integers = whole(name, digits)?;
-    Ok(PyBytes::new(py, &detached(py, || integers.to_bytes(seeded))?))
+    file_bytes(py, || integers.to_bytes(seeded))
 }
 
 /// Reads integers from a file: their type and digits.
@@ -163,7 +163,7 @@ pub fn load_integers(
     allow_insecure: bool,
     limit: Option<u64>,
 ) -> PyResult<(String, Vec<Lwe>)> {
-    let found = detached(py, || Integers::load(&path, trust(allow_insecure, limit)))?;
+    let found = read(py, allow_insecure, limit, |trust| Integers::load(&path, trust))?;
     Ok((found.ty().to_string(), parts(&found)))
 }
 
@@ -175,7 +175,7 @@ pub fn integers_from_bytes(
     allow_insecure: bool,
     limit: Option<u64>,
 ) -> PyResult<(String, Vec<Lwe>)> {
-    let found = detached(py, || Integers::from_bytes(file, trust(allow_insecure, limit)))?;
+    let found = read(py, allow_insecure, limit, |trust| Integers::from_bytes(file, trust))?;
     Ok((found.ty().to_string(), parts(&found)))
 }
 
@@ -196,7 +196,7 @@ pub fn decrypt_bits<'py>(
     Ok(PyBytes::new(py, &found))
 }
 
-/// What the bits of a file are: encrypted bytes, or a key of AES.
+/// The content of a file of bits: encrypted bytes, or a key of AES.
 fn content(key: bool) -> aes::Content {
     if key { aes::Content::Key } else { aes::Content::Bytes }
 }
@@ -227,7 +227,7 @@ pub fn bits_to_bytes<'py>(
     key: bool,
     seeded: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    Ok(PyBytes::new(py, &detached(py, || content(key).to_bytes(&bits.0, seeded))?))
+    file_bytes(py, || content(key).to_bytes(&bits.0, seeded))
 }
 
 /// Reads bits from a file: whether they are a key of AES, and the bits.
@@ -238,7 +238,7 @@ pub fn load_bits(
     allow_insecure: bool,
     limit: Option<u64>,
 ) -> PyResult<(bool, Lwe)> {
-    let found = detached(py, || aes::Content::load(&path, trust(allow_insecure, limit)))?;
+    let found = read(py, allow_insecure, limit, |trust| aes::Content::load(&path, trust))?;
     Ok((found.0 == aes::Content::Key, Lwe(found.1)))
 }
 
@@ -250,7 +250,7 @@ pub fn bits_from_bytes(
     allow_insecure: bool,
     limit: Option<u64>,
 ) -> PyResult<(bool, Lwe)> {
-    let found = detached(py, || aes::Content::from_bytes(file, trust(allow_insecure, limit)))?;
+    let found = read(py, allow_insecure, limit, |trust| aes::Content::from_bytes(file, trust))?;
     Ok((found.0 == aes::Content::Key, Lwe(found.1)))
 }
 

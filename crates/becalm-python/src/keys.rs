@@ -1,7 +1,7 @@
 //! Keys and their files.
 
 use crate::call::{detached, guarded, raise, supervised};
-use crate::ciphertext::{Glwe, Lwe, bytes, trust, words};
+use crate::ciphertext::{Glwe, Lwe, bytes, file_bytes, read, words};
 use crate::params::Params;
 use crate::program::Table;
 use becalm::cipher::{self, Encoding, file};
@@ -116,24 +116,24 @@ impl SecretKey {
     /// Reads a file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf, allow_insecure: bool) -> PyResult<Self> {
-        let key = detached(py, || cipher::SecretKey::load(&path, trust(allow_insecure, None)))?;
+        let key = read(py, allow_insecure, None, |trust| cipher::SecretKey::load(&path, trust))?;
         Ok(SecretKey(Arc::new(key)))
     }
 
-    /// The file in memory. Python wipes no memory: what holds these bytes is the caller's care.
+    /// The file in memory. Python wipes no memory: the caller has to guard these bytes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())?))
+        file_bytes(py, || self.0.to_bytes())
     }
 
     /// A key from a file in memory.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
-        let read = || cipher::SecretKey::from_bytes(file, trust(allow_insecure, None));
-        Ok(SecretKey(Arc::new(detached(py, read)?)))
+        let from = |trust| cipher::SecretKey::from_bytes(file, trust);
+        Ok(SecretKey(Arc::new(read(py, allow_insecure, None, from)?)))
     }
 }
 
-/// What a server needs to bootstrap; holds no secret.
+/// The key that a server bootstraps with. It holds no secret.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct EvaluationKey(pub cipher::EvaluationKey);
 
@@ -175,20 +175,20 @@ impl EvaluationKey {
     /// Maps a file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf, allow_insecure: bool) -> PyResult<Self> {
-        detached(py, || cipher::EvaluationKey::load(&path, trust(allow_insecure, None)))
-            .map(EvaluationKey)
+        let from = |trust| cipher::EvaluationKey::load(&path, trust);
+        read(py, allow_insecure, None, from).map(EvaluationKey)
     }
 
     /// The file in memory.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())?))
+        file_bytes(py, || self.0.to_bytes())
     }
 
     /// A key from a file in memory, copied.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
-        let read = || cipher::EvaluationKey::from_bytes(file, trust(allow_insecure, None));
-        detached(py, read).map(EvaluationKey)
+        let from = |trust| cipher::EvaluationKey::from_bytes(file, trust);
+        read(py, allow_insecure, None, from).map(EvaluationKey)
     }
 
     fn __repr__(&self) -> String {
@@ -242,18 +242,19 @@ impl SlotKey {
     /// Reads a file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf, allow_insecure: bool) -> PyResult<Self> {
-        detached(py, || cipher::SlotKey::load(&path, trust(allow_insecure, None))).map(SlotKey)
+        read(py, allow_insecure, None, |trust| cipher::SlotKey::load(&path, trust)).map(SlotKey)
     }
 
     /// The file in memory.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())?))
+        file_bytes(py, || self.0.to_bytes())
     }
 
     /// A key from a file in memory.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
-        detached(py, || cipher::SlotKey::from_bytes(file, trust(allow_insecure, None))).map(SlotKey)
+        let from = |trust| cipher::SlotKey::from_bytes(file, trust);
+        read(py, allow_insecure, None, from).map(SlotKey)
     }
 }
 
@@ -263,7 +264,7 @@ pub fn available_memory() -> Option<usize> {
     becalm::math::buffer::available_memory()
 }
 
-/// What kind of file this is, `becalm.lwe`, `becalm.secret_key`, …, and the name of its parameter set.
+/// The kind of a file, `becalm.lwe`, `becalm.secret_key`, …, and the name of its parameter set.
 #[pyfunction]
 pub fn kind_of_file(path: PathBuf) -> PyResult<(&'static str, String)> {
     guarded(|| {
@@ -277,7 +278,7 @@ pub fn kind_of_file(path: PathBuf) -> PyResult<(&'static str, String)> {
     })
 }
 
-/// The same of a file in memory.
+/// [`kind_of_file`] for a file in memory.
 #[pyfunction]
 pub fn kind_of_bytes(file: &[u8]) -> PyResult<(&'static str, String)> {
     guarded(|| {
@@ -301,7 +302,7 @@ pub fn ckks_keys_of_file(path: PathBuf) -> PyResult<(String, String)> {
     })
 }
 
-/// What keys are for, each up to a level.
+/// The purposes of keys, each up to a level.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct CkksNeeds(pub Needs);
 
@@ -321,7 +322,7 @@ impl CkksNeeds {
         CkksNeeds(needs.rotate(rotations, level))
     }
 
-    /// What both need.
+    /// The needs of both.
     fn union(&self, other: &CkksNeeds) -> Self {
         CkksNeeds(self.0.clone().union(&other.0))
     }

@@ -89,7 +89,7 @@ mod _native {
         levels.iter().map(|l| l.name()).collect()
     }
 
-    /// What GPUs there are, a line each.
+    /// The GPUs of this machine, a line each.
     #[pyfunction]
     fn gpus() -> PyResult<Vec<String>> {
         call::guarded(|| becalm::backend::gpus().map_err(call::raise))
@@ -101,7 +101,7 @@ mod _native {
         becalm::backend::images().collect()
     }
 
-    /// What compiles other code for GPUs and where it is, if it is there.
+    /// The compiler of other code for GPUs and its place, if there is one.
     #[pyfunction]
     fn nvrtc() -> PyResult<Option<String>> {
         call::guarded(|| Ok(becalm::backend::nvrtc()))

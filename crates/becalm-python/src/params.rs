@@ -70,7 +70,7 @@ impl Params {
         }
     }
 
-    /// What ciphertexts are computed modulo: `2^64` or `p` = 2^64 − 2^32 + 1.
+    /// The modulus of the ciphertexts: `2^64` or `p` = 2^64 − 2^32 + 1.
     #[getter]
     fn modulus(&self) -> &'static str {
         match self.0.modulus {

@@ -257,7 +257,7 @@ impl Program {
         self.now().ops().len()
     }
 
-    /// What the program takes on one lane.
+    /// The cost of the program on one lane.
     fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let cost = guarded(|| Ok(self.now().cost()))?;
         let d = PyDict::new(py);

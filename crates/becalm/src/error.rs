@@ -3,17 +3,17 @@
 
 use std::fmt;
 
-/// What every error tells: the operation, what it wanted, what came instead, and the remedy.
+/// The details of every error: the operation, what it wanted, what came instead, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Detail {
     /// The operation that refused, in the words of the public interface (`"bootstrap"`, `"load"`).
     pub op: &'static str,
-    /// What the operation needs.
+    /// The need of the operation.
     pub wanted: String,
-    /// What it was given.
+    /// The value that came instead.
     pub got: String,
-    /// What the caller can do.
+    /// The remedy for the caller.
     pub remedy: String,
 }
 

@@ -41,7 +41,7 @@ impl Effort {
 /// Samples of one step.
 #[derive(Debug, Clone, Serialize)]
 pub struct Step {
-    /// What adds the noise: `"key switch"`.
+    /// The step that adds the noise: `"key switch"`.
     pub name: &'static str,
     /// Variance by formula, torus units.
     pub formula: f64,
@@ -49,7 +49,7 @@ pub struct Step {
     pub least: f64,
     /// Mean by formula, torus units.
     pub mean: f64,
-    /// What was measured, about that mean.
+    /// The measured moments about that mean.
     pub measured: Moments,
     /// (sample − mean)/√formula, in ascending order.
     pub normalised: Vec<f64>,
@@ -62,7 +62,7 @@ pub struct Tail {
     pub beyond: f64,
     /// Samples seen there.
     pub seen: usize,
-    /// What the normal law expects: erfc(z/√2) of all.
+    /// The number that the normal law expects: erfc(z/√2) of all.
     pub expected: f64,
     /// 99 % interval of the probability.
     pub interval: Interval,
@@ -324,7 +324,7 @@ pub fn inflate(params: &TfheParams) -> Result<Inflated> {
     Ok(Inflated { params: p, values, formula })
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Failures {
     /// Wrong results.

@@ -24,7 +24,7 @@ fn fraction(j: usize, k: f64) -> f64 {
     2.0 * (x - x.floor()) - 1.0
 }
 
-/// What is bootstrapped.
+/// The message to bootstrap.
 #[derive(Debug, Clone, Copy)]
 enum Message {
     /// Complex values of pseudo-random appearance.
@@ -118,7 +118,7 @@ fn measure(
             assert!(mean > wanted.0 && worst > wanted.1, "{set}, {message:?} of {slots}");
             assert!(!matches!(message, Message::Complex) || mean > claimed - 0.5, "{slots} slots");
         }
-        // What comes out can be computed with.
+        // The result can be computed with.
         let evaluator = Evaluator::new(&context, &keys).unwrap();
         let square = evaluator.square(&outputs[0]).unwrap();
         let squares: Vec<Complex> = m.iter().map(cleaned).map(|v| v * v).collect();
@@ -276,7 +276,7 @@ fn toy() -> Context {
     Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap()
 }
 
-/// What a refusal says, `kind: wanted, got; remedy`.
+/// The text of a refusal, `kind: wanted, got; remedy`.
 fn refusal<T>(result: Result<T>) -> String {
     let error = result.err().expect("it is refused");
     let detail = error.detail();
@@ -461,7 +461,7 @@ fn a_session_in_less_memory_computes_the_same() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// What two programs need is made once.
+/// A key that two programs need is made once.
 #[test]
 fn needs_are_united() {
     let c = toy();

@@ -62,7 +62,7 @@ fn keys_between_slots_survive_and_work() {
     assert_eq!(key.decrypt(&turned).unwrap(), [1, 3]);
 }
 
-/// What a load of altered bytes says.
+/// The kind of error that a load of altered bytes returns.
 fn refusal<T>(loaded: Result<T>) -> &'static str {
     loaded.map(|_| "nothing").unwrap_or_else(|e| e.kind())
 }

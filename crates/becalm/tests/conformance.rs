@@ -42,7 +42,7 @@ fn backends() -> Vec<(String, Box<dyn Backend>)> {
 
 /// The processor and GPUs run some sets and instructions only.
 fn runs(backend: &dyn Backend, program: &Program) -> bool {
-    // What the emulators of GPUs do in a second or so together.
+    // The emulators of GPUs take a second or so for this together.
     let small = program.cost().bootstraps as f64 * program.params().cost() < 4e6;
     let affordable = small || backend.info().name != "cuda";
     affordable && program.ops().iter().all(|op| backend.supports(op, program.params()))
@@ -214,7 +214,7 @@ fn refused(what: &str, e: Error) {
     assert!(e.to_string().contains(what) && !e.detail().remedy.is_empty(), "{what}: {e}");
 }
 
-/// What an encrypted table is for is public, and checked like that of a table in the clear.
+/// The encodings of an encrypted table are public, and checked like those of a table in the clear.
 #[test]
 fn encrypted_tables_of_other_values_are_not_recorded() {
     let params = TfheParams::named("toy_2_2").unwrap();

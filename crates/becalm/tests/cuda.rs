@@ -135,8 +135,8 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     let before = roomy.free_memory().unwrap();
     session.load(program.clone(), walk.clone(), lanes).unwrap();
     let (key, all) = (roomy.info().memory - before, before - roomy.free_memory().unwrap());
-    // What is allocated is counted in pieces of 256 bytes, and the last of three pieces is one of them too much. The rest of the memory is
-    // taken away afterwards.
+    // Allocations are counted in units of 256 bytes, and the last of three is one unit too large. The rest of the memory is taken away
+    // afterwards.
     let small = of();
     let mut session = cuda(std::slice::from_ref(&small)).open(&keys, &needs).unwrap();
     let away = small.info().memory - key - (all - 256);
@@ -228,7 +228,7 @@ fn what_cannot_be_recorded_is_launched() {
     }
 }
 
-/// What a driver refuses is refused as it is put, by the emulator too.
+/// The emulator refuses work as a driver does: when it is put on a stream.
 #[test]
 fn launches_have_limits() {
     let gpu = Emulated::new(0);
@@ -254,7 +254,7 @@ fn launches_have_limits() {
     assert_eq!(gpu.work().0, 0);
 }
 
-/// A GPU that computes with residues, and converts keys to them by a launch.
+/// A GPU that computes with residues, and that converts keys to residues by a launch.
 fn desktop() -> Emulated {
     Emulated::new(0).with(|info| (info.capability, info.shared) = ((12, 0), 99 << 10))
 }
@@ -263,7 +263,7 @@ fn auto(gpu: Emulated) -> Auto {
     Auto::with(Ok(cuda(&[Arc::new(gpu)]))).unwrap()
 }
 
-/// What a GPU lacks the CPU has, and says so.
+/// The CPU takes over where a GPU lacks something, and says so.
 #[test]
 fn auto_takes_the_cpu_for_what_a_gpu_lacks_and_says_why() {
     let (secret, keys) = keys("toy_1_1");
@@ -302,7 +302,7 @@ fn auto_takes_the_cpu_for_what_a_gpu_lacks_and_says_why() {
     assert!(evaluator.fallback().is_some_and(|f| f.gpu && f.why.contains("extended")));
 }
 
-/// What goes wrong on a GPU is no reason to compute elsewhere in silence.
+/// After an error of a GPU nothing computes elsewhere in silence.
 #[test]
 fn auto_hides_no_defect() {
     let (secret, keys) = keys("toy_1_1");
@@ -337,7 +337,7 @@ fn machines_are_asked_for_before_keys_are_made() {
     let gpu = cuda(&[emulated(0)]);
     gpu.accepts(params("toy_1_1")).unwrap();
     refused(gpu.accepts(params("toy_3_3_extended")), "wrong_params", "extended");
-    // What it lacks for a set that it could run: shared memory, code, room for the key.
+    // A GPU may lack shared memory, code or room for the key.
     let old = Emulated::new(0).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
     refused(cuda(&[Arc::new(old)]).accepts(params("cm_2_2_w4")), "unsupported", "clusters");
     let mut unknown = params("toy_1_1").clone();
@@ -494,7 +494,7 @@ fn what_comes_again_is_recorded() {
     }
 }
 
-/// What a GPU would not do is said under `"auto"` too, and nothing where the CPU computes.
+/// A refusal of a GPU is reported under `"auto"` too. Where the CPU computes, there is no report.
 #[test]
 fn auto_says_what_the_gpu_says() {
     let (secret, keys) = keys("toy_1_1_multi_bit_2");
@@ -517,7 +517,7 @@ fn auto_says_what_the_gpu_says() {
     assert_eq!(remark(&Auto::with(Err(none)).unwrap()), None);
 }
 
-/// What a recording cannot hold is refused while it is made.
+/// A recording refuses work that it cannot hold while it is made.
 #[test]
 fn recordings_hold_launches_alone() {
     let gpu = Emulated::new(0);

@@ -69,8 +69,8 @@ fn without_page_locked_memory_copies_are_waited_for() {
     }
 }
 
-/// What each machine lacks for a GPU: the kind of error, what it wants, what there is, what helps, and whether there is a GPU or a
-/// driver that somebody might see to.
+/// The lack of each machine: the kind of error, its wanted, got and remedy, and whether there is a GPU or a driver that a person might
+/// mend.
 const REFUSALS: &[(&str, [&str; 5])] = &[
     (
         "version=12080",
@@ -150,7 +150,7 @@ fn rotations_go_before_bundles() {
     with_the_driver("ranks", &[("BECALM_CUDA_TUNE", "priorities=0"), ("EXPECTED", "0 0")]);
 }
 
-/// What the emulated driver says of itself.
+/// The reports of the emulated driver.
 struct Watch(Library);
 
 impl Watch {
@@ -289,7 +289,7 @@ fn computes() {
         assert!(found.iter().all(|words| *words == wanted), "{name}");
         assert_eq!(watch.alive(), [0; 9], "{name}");
     }
-    // What was opened to be asked, and refused.
+    // A device that was opened to be asked, and refused.
     let large = TfheParams::named("toy_3_3_extended").unwrap();
     assert_eq!(Cuda::require(large).unwrap_err().kind(), "wrong_params");
     drop(Cuda::new());
@@ -348,7 +348,7 @@ fn does_without() {
     assert_eq!(watch.alive(), [0; 9]);
 }
 
-/// What a machine is refused with, before keys are made and under `"auto"`, as `EXPECTED` has it.
+/// A machine is refused as `EXPECTED` says, before keys are made and under `"auto"`.
 #[test]
 #[ignore = "run by a test above"]
 fn refuses() {
@@ -492,7 +492,7 @@ fn leaks_nothing() {
             refused += 1;
         }
         watch.fail(0, 0);
-        // What was kept open for the next.
+        // The device that was kept open for the next call.
         drop(Cuda::new());
         assert_eq!(watch.alive(), [0; 9], "after call {number} of {calls}");
     }

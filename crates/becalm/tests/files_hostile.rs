@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::sync::OnceLock;
 
-/// What tries to read: a name, and a load that forgets what it loaded.
+/// A load that drops its result.
 type Load = fn(&[u8], Trust) -> Result<()>;
 const LOADS: [(&str, Load); 8] = [
     ("secret key", |b, t| SecretKey::from_bytes(b, t).map(drop)),

@@ -1,4 +1,4 @@
-//! Files whose writers are killed, all at once and in the middle: nothing is left of them, and pairs always fit.
+//! Files whose writers run at once or are killed in the middle: nothing is left behind, and pairs always belong together.
 #![cfg(unix)]
 
 use becalm::cipher::file::{Part, replace, replace_all};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Where a process of this test is told what to do.
+/// The variable that tells a process of this test its work.
 const TASK: &str = "BECALM_TEST_WRITER";
 
 struct Folder(PathBuf);
@@ -40,13 +40,13 @@ fn text(path: &Path, text: String) -> Part<'static> {
     Part::new(path, private, move |out| out.write_all(text.as_bytes()).map_err(failed))
 }
 
-/// The two files of a pair, of one word.
+/// Writes a pair of files, each with this word.
 fn pair(folder: &Path, word: &str) -> Result<()> {
     let parts = ["secret", "evaluation"].map(|name| text(&folder.join(name), word.into()));
     replace_all(parts.into(), true)
 }
 
-/// What the other processes do: no test of its own.
+/// The work of the other processes. By itself it tests nothing.
 #[test]
 fn a_writer() {
     let Some(task) = std::env::var_os(TASK) else { return };
@@ -84,13 +84,13 @@ fn started(task: &str, folder: &Folder) -> Child {
     child
 }
 
-/// The words of the pair; the second file may be missing after a kill, but it never is another's.
+/// The words of the pair. After a kill the second file may be missing, but it never belongs to another pair.
 fn found(folder: &Folder) -> [Option<String>; 2] {
     ["secret", "evaluation"].map(|name| fs::read_to_string(folder.0.join(name)).ok())
 }
 
 #[test]
-fn pairs_fit_whoever_writes_them_at_once() {
+fn pairs_belong_together_when_several_processes_write_at_once() {
     let folder = Folder::new("at-once");
     for _ in 0..10 {
         let writers: Vec<Child> = (0..8).map(|_| started("one", &folder)).collect();
@@ -106,7 +106,7 @@ fn pairs_fit_whoever_writes_them_at_once() {
 }
 
 #[test]
-fn pairs_fit_when_their_writers_are_killed() {
+fn pairs_belong_together_when_their_writers_are_killed() {
     let folder = Folder::new("killed");
     let mut alone = 0;
     pair(&folder.0, "first").unwrap();
@@ -118,10 +118,10 @@ fn pairs_fit_when_their_writers_are_killed() {
             writer.wait().unwrap();
         }
         let [secret, evaluation] = found(&folder);
-        assert!(secret.is_some(), "round {round}: the one that cannot be made again is there");
+        assert!(secret.is_some(), "round {round}: the file that cannot be made again is gone");
         assert!(evaluation.is_none() || secret == evaluation, "{secret:?} {evaluation:?}");
         alone += usize::from(evaluation.is_none());
-        // The next writer comes through, and leaves nothing of the dead.
+        // The next writer succeeds, and removes the remains of the dead ones.
         pair(&folder.0, "next").unwrap();
         assert_eq!(found(&folder), [Some("next".into()), Some("next".into())]);
         let hidden: Vec<String> =
@@ -131,13 +131,13 @@ fn pairs_fit_when_their_writers_are_killed() {
     println!("{alone} of 25 rounds were killed between the two files");
 }
 
-/// On Linux nothing of a half-written key outlives its writer; elsewhere, until the next one comes.
+/// On Linux a half-written key does not outlive its writer. Elsewhere the next writer removes it.
 #[test]
 fn nothing_is_left_of_a_writer_that_was_killed() {
     let folder = Folder::new("left");
     let mut writer = started("waits", &folder);
     let during = folder.names();
-    // A living writer's file stays, whatever others do.
+    // Other writers leave the file of a living one alone.
     pair(&folder.0, "other").unwrap();
     assert!(during.is_subset(&folder.names()));
     writer.kill().unwrap();

@@ -80,7 +80,7 @@ fn bombs_of_keys(key: &SecretKey, trust: Trust) {
     assert!(most(|| assert!(SecretKey::from_bytes(&bomb, trust).is_err())) < SPARE);
 }
 
-/// The densest things that circuits and instructions can say, each repeated to about a megabyte.
+/// The densest contents of circuits and instructions, each repeated to about a megabyte.
 fn texts() {
     let each =
         |count: usize, item: &dyn Fn(usize) -> String| -> String { (0..count).map(item).collect() };

@@ -186,7 +186,7 @@ fn noise_of_every_circuit_is_within_the_claim() {
                     op.name, walk.cost.bootstraps, walk.cost.depth
                 );
                 let independent = walk.independent.iter().all(|x| *x);
-                // What only flips digits, or changes nothing, is related to its operand.
+                // A result that only flips digits, or changes nothing, is related to its operand.
                 let moved = op.name == "not" || op.name == "abs" && !ty.signed();
                 assert!(independent || moved, "{} {ty}", op.name);
             }

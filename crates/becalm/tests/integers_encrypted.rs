@@ -115,7 +115,7 @@ fn a_hundred_random_steps_decrypt_right_at_the_end() {
     }
     for (word, value) in words.iter().zip(&values) {
         assert_eq!(word.decrypt(secret).unwrap()[0].low() as u64, *value);
-        // What is there against the tracked noise: within eight standard deviations.
+        // The measured noise is within eight standard deviations of the tracked one.
         for digit in word.digits() {
             let exact = secret.decrypt(digit).unwrap();
             let error = secret.errors(digit, &exact).unwrap()[0];
@@ -204,7 +204,7 @@ fn a_seed_stands_for_all_masks() {
     assert_eq!((back.ty(), back.to_bytes(false).unwrap()), (ty, long.clone()));
     assert_eq!(back.to_bytes(true).unwrap(), short);
     assert_eq!(back.decrypt(secret).unwrap(), x.decrypt(secret).unwrap());
-    // What is read takes what the masks take.
+    // A seeded file takes the memory of its masks when it is read.
     let limit = Trust { limit: long.len() as u64 / 2, ..Trust::insecure() };
     assert!(matches!(
         Integers::from_bytes(&short, limit),

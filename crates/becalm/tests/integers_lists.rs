@@ -1,5 +1,5 @@
-//! Operations on lists of encrypted integers against those of Rust's slices: order, extremes, prefixes, membership. Circuits
-//! run in the clear; the walk of each stays within the claim of its set, with related arguments too.
+//! Operations on lists of encrypted integers (order, extremes, prefixes, membership), compared with those of Rust's slices.
+//! Circuits run in the clear. The noise of each stays within the claim of its set, with related arguments too.
 
 use becalm::apps::integer::{Clear, LIST_OPERATIONS, ListOperation, Recorded, Type, Word};
 use becalm::apps::{Aim, Circuit};
@@ -38,7 +38,7 @@ fn prefixes(x: &[i128], f: impl Fn(i128, i128) -> i128) -> Vec<i128> {
     all
 }
 
-/// The operation on clear values of a type. Sums of booleans count; their products are ANDs.
+/// The operation on clear values of a type. Sums of booleans are counts, and their products are ANDs.
 fn model(name: &str, ty: Type, x: &[i128]) -> Vec<i128> {
     let counted = |v: i128| if ty == Type::Bool { v } else { wrap(ty, v) };
     let truth = |b: bool| vec![i128::from(b)];
@@ -74,7 +74,7 @@ fn plain(op: &ListOperation) -> bool {
     !matches!(op.name, "index" | "matmul" | "pow")
 }
 
-/// How many operands an operation takes where n are wanted; none if it takes no such type.
+/// The number of operands of an operation on a list of n; none if it takes no such type.
 fn count(op: &ListOperation, ty: Type, n: usize) -> Option<usize> {
     let booleans = ty == Type::Bool;
     match op.name {
@@ -148,7 +148,7 @@ fn noise_of_every_list_circuit_is_within_the_claim() {
                 let walk = program.walk(&arguments);
                 let walk = walk.unwrap_or_else(|e| panic!("{} {ty} {aim:?}: {e}", op.name));
                 assert!(walk.log2_pfail < -100.0, "{} {ty}", op.name);
-                // Ciphertexts from files, or one that stands in the list several times.
+                // Arguments may be related: ciphertexts from files, or one that stands in the list several times.
                 let same = program.walk_related(&arguments, &vec![true; arguments.len()]);
                 same.unwrap_or_else(|e| panic!("{} {ty} {aim:?}, related: {e}", op.name));
                 let cost = walk.cost;
@@ -167,13 +167,13 @@ fn lists_cost_what_is_claimed() {
     };
     let u8 = Type::Uint(8);
     let pair = bootstraps("min", 2, u8, Aim::Work).0;
-    // A comparator takes two bootstraps for each digit beside its comparison, and 9 words take 26 of them.
+    // A comparator takes a comparison and two bootstraps for each digit. 9 words take 26 comparators.
     let greater = becalm::apps::integer::Operation::named("gt").unwrap();
     let greater = greater.circuit(params(), Aim::Work, &[u8, u8]).unwrap().program().cost();
     let sort = bootstraps("sort", 9, u8, Aim::Work).0;
     assert!(sort <= 26 * (greater.bootstraps + 8) + 9 * 4, "{sort}");
     assert!(sort < 26 * (2 * pair - greater.bootstraps), "{sort}");
-    // Many words cost less than so many pairs.
+    // The minimum of n words costs less than n − 1 minima of two.
     for n in [3, 8, 16] {
         assert!(bootstraps("min", n, u8, Aim::Work).0 < (n - 1) * pair, "{n}");
     }

@@ -1,5 +1,5 @@
-//! Clear tables at an encrypted index: right at every index, in the clear, and never dearer than the circuit compiler's cover
-//! of the same table.
+//! Clear tables at an encrypted index: right at every index, checked in the clear, and never dearer than the circuit compiler's
+//! cover of the same table.
 
 use becalm::apps::Aim;
 use becalm::apps::integer::{Clear, Formula, Recorded, Type};
@@ -7,7 +7,7 @@ use becalm::params::TfheParams;
 use becalm::program::circuit::{Circuit, Goal};
 use std::sync::Arc;
 
-/// What a table has at an index.
+/// The entry of a table at an index.
 type Entry<'a> = &'a dyn Fn(u64) -> u64;
 
 fn params() -> Arc<TfheParams> {
@@ -21,7 +21,7 @@ fn recorded(index: u32, ty: Type, entries: &[u64]) -> Recorded {
     formula.finish(&[&x.table(ty, &clear)]).unwrap()
 }
 
-/// Bootstraps and depth, after every entry is found.
+/// Checks every entry; the bootstraps and the depth.
 fn cost(index: u32, bits: u32, f: impl Fn(u64) -> u64) -> (usize, usize) {
     let entries: Vec<u64> = (0..1 << index).map(|i| f(i) & ((1 << bits) - 1)).collect();
     let circuit = recorded(index, Type::Uint(bits), &entries);
@@ -65,7 +65,7 @@ fn tables_of_every_width_are_right() {
         for bits in [2, 3, 5, 8] {
             let (bootstraps, depth) = cost(index, bits, random);
             println!("random {index} to {bits}: {bootstraps} bootstraps, depth {depth}");
-            // 17 for two digits, one for each to part them, and two for all.
+            // 17 for two digits, one more for each digit, and two for all.
             let digits = bits.div_ceil(2) as usize;
             assert!(bootstraps <= 17 * digits.div_ceil(2) + digits + 2 && depth <= 4);
         }
@@ -91,7 +91,7 @@ fn tables_of_structure_cost_less() {
     }
 }
 
-/// Entries that are missing are 0, as those past an array's end.
+/// Missing entries are 0, as past the end of an array.
 #[test]
 fn a_short_table_ends_in_zeros() {
     let entries: Vec<u64> = (0..37).map(|i| random(i) & 255).collect();

@@ -248,7 +248,7 @@ fn every_operation_is_right_at_the_widest() {
     }
 }
 
-/// What is above the bits of a type is refused, whatever the width.
+/// Values beyond the bits of a type are refused, whatever the width.
 #[test]
 fn values_outside_their_type_are_refused_at_every_width() {
     for n in [2u32, 3, 8, 13, 64, 128, 255] {
@@ -273,7 +273,7 @@ impl Random {
         (self.0 >> 33) as usize % n
     }
 
-    /// What circuits fold: small numbers and their complements, powers of two, runs, patterns of digits, and any.
+    /// Operands that circuits fold: small numbers and their complements, powers of two, runs, patterns of digits, and any.
     fn operand(&mut self, ty: Type) -> Bits {
         let n = ty.bits() as usize;
         let (kind, at, few) = (self.below(8), self.below(n), self.below(4));

@@ -67,7 +67,7 @@ proptest! {
         prop_assert_eq!(assemble(&disassemble(&program)).unwrap(), program);
     }
 
-    /// What is accepted is exactly what would be written: no byte can differ unseen.
+    /// Accepted bytes are exactly those that would be written: no byte can differ unseen.
     #[test]
     fn damage_is_refused_or_means_something_else(
         program in programs(), at: prop::sample::Index, flip in 1u8..=255, cut: prop::sample::Index,

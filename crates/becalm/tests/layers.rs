@@ -2,7 +2,7 @@
 //! backend} → laboratory*, each importing only what stands left of it.
 //!
 //! Every path that begins with `crate::`, or climbs to the crate with `super::`, is read from the sources, tests
-//! included. What `lib.rs` re-exports counts as the module it comes from. Errors are free to all.
+//! included. An item that `lib.rs` re-exports counts as the module it comes from. Errors are free to all.
 
 mod source;
 
@@ -55,7 +55,7 @@ fn allowed(from: &str, to: &str) -> Result<(), String> {
     }
 }
 
-/// What `lib.rs` re-exports: name → top-level module.
+/// The items that `lib.rs` re-exports: name → top-level module.
 fn exports(lib: &[Token]) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for (i, pair) in lib.windows(2).enumerate() {
@@ -127,7 +127,7 @@ fn arrows(tokens: &[Token], module: &str) -> Vec<Arrow> {
     found
 }
 
-/// What is wrong with the arrows of one file, as sentences.
+/// The wrong arrows of one file, as sentences.
 fn faults(text: &str, module: &str, exports: &BTreeMap<String, String>) -> Vec<String> {
     let arrows = arrows(&source::tokens(text), module);
     let judged = arrows.into_iter().filter_map(|arrow| {
@@ -164,7 +164,7 @@ fn no_arrow_runs_back() {
     assert!(wrong.is_empty(), "arrows that run back:\n{}", wrong.join("\n"));
 }
 
-/// A parallel loop that begins anywhere else waits for ever in a forked child, and so does a pool.
+/// A parallel loop or a pool that began anywhere else would wait for ever in a forked child.
 #[test]
 fn parallel_loops_begin_in_one_place() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -173,7 +173,7 @@ fn parallel_loops_begin_in_one_place() {
         all.iter().flat_map(|name| source::files(&crates.join(name).join("src"))).collect();
     let naming = files.iter().filter(|file| {
         let text = std::fs::read_to_string(file).expect("a readable source");
-        // Tests below the code may name it.
+        // Tests below the code may name rayon.
         let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_string();
         source::tokens(&code).iter().any(|t| t.text == "rayon")
     });

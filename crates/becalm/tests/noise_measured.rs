@@ -33,7 +33,7 @@ const FFT_LEAST: f64 = 0.55;
 
 const STEPS: [&str; 3] = ["key switch", "modulus switch", "blind rotation"];
 
-/// What a step's samples should show, in torus units.
+/// The expected samples of a step, in torus units.
 #[derive(Clone, Copy)]
 struct Expected {
     mean: f64,
@@ -41,7 +41,7 @@ struct Expected {
     variance: Interval,
 }
 
-/// What the samples of each of [`STEPS`] should show.
+/// The expected samples of each of [`STEPS`].
 fn expected(p: &TfheParams) -> [Expected; 3] {
     let report = NoiseReport::of(p);
     let exact = |v: f64| Expected { mean: 0.0, variance: Interval { low: v, high: v } };
@@ -147,7 +147,7 @@ fn measure_key(
         (*e as u64 * cell).wrapping_sub(q.to_torus(phase)) as i64 as f64 * 2f64.powi(-64)
     };
     all[1].push(of_slot(&mut seen.iter().zip(phases(small)).map(rounding)));
-    // What the rotation must put out for the exponent that it was given: then its own noise alone is left.
+    // The exact output of the rotation for its exponent. Less this, only the rotation's own noise is left.
     let entry = |e: usize| {
         let entry = table.polynomial()[e % p.table_size()];
         if e < p.table_size() { entry } else { q.neg(entry) }
@@ -179,7 +179,7 @@ struct Wrong {
     line: String,
 }
 
-/// Every step of a set against the formulas of `claimed`, which is the set itself but for planted errors. What disagrees.
+/// Every step of a set against the formulas of `claimed`, which is the set itself but for planted errors. Returns the disagreements.
 fn compare(p: &TfheParams, claimed: &TfheParams, levels: &[Level]) -> Vec<Wrong> {
     let mut wrong = Vec::new();
     for (samples, level) in measure(p, levels).iter().zip(levels) {

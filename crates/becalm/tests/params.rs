@@ -12,7 +12,7 @@ fn table(text: &str) -> Vec<HashMap<String, String>> {
     lines.map(|row| head.iter().cloned().zip(row).collect()).collect()
 }
 
-/// What is wrong with the claims of a set, if anything.
+/// The fault in the claims of a set, if there is one.
 fn objection(p: &TfheParams) -> Option<String> {
     if let Err(error) = p.validate() {
         return Some(error.to_string());

@@ -154,7 +154,7 @@ fn bound_and_probability_agree_with_the_report() {
         // A single output is within the bound, and twice the noise is worse.
         assert!(noise::bootstrap_output(p) <= noise::bound(p));
         assert!(noise::pfail_at(p, 2.0 * noise::bound(p)) > at_bound);
-        // What a peer publishes of the default set's budget: 2^-29.65, 2^-22.03, 2^-19.74, together 2^-19.443.
+        // The figures that a peer publishes of the default set's budget: 2^-29.65, 2^-22.03, 2^-19.74, together 2^-19.443.
         if p.name == "tfhe_2_2_ks64" {
             let r = report.blind_rotation;
             let found = [r.total(), report.key_switch, report.modulus_switch, report.total];

@@ -31,7 +31,7 @@ const IN: u64 = 2;
 /// The probability of failure that is aimed at.
 const AIM: f64 = 0.08;
 
-/// What enters the decision of two bootstrap outputs.
+/// The factors of two bootstrap outputs in the decision.
 fn coefficients(order: Order) -> [i64; 2] {
     match order {
         Order::KsPbs => [3, 4],
@@ -125,7 +125,7 @@ fn failures(p: &TfheParams, values: u64) -> usize {
     (0..KEYS).map(run).sum()
 }
 
-/// What a program says of itself is the formula: the sum is at the set's bound, and its bootstrap the worst of the three.
+/// The walk of a program agrees with the formula: the sum is at the set's bound, and its bootstrap the worst of the three.
 fn check_walk(p: &TfheParams, values: u64) {
     let (mut program, sum, _) = combination(&Arc::new(p.clone()), values, &coefficients(p.order));
     let table = Table::with(
@@ -199,7 +199,7 @@ fn a_tenth_more_noise_is_seen() {
     assert!(!seen.contains(predicted(&p, values)));
 }
 
-/// What is decided, less what it should be, in whole cells of 1/2N: ν·x for a bootstrap output x, as the table sees it.
+/// The error of the decision in whole cells of 1/2N: ν·x for a bootstrap output x, as the table sees it.
 fn decided(p: &TfheParams, keys: usize, per_key: usize) -> Vec<i64> {
     let p = Arc::new(p.clone());
     let (degree, values) = (p.table_size(), 64);

@@ -99,7 +99,7 @@ fn sparse_hybrids_reproduce_documented_answers() {
     }
 }
 
-/// The figures that the public estimator documents for n = 1024, q = 2^32, σ = 3 and a binary secret, or one of weight 64.
+/// The figures of the public estimator's documentation for n = 1024, q = 2^32, σ = 3 and a binary secret, or one of weight 64.
 #[test]
 fn dual_hybrids_reproduce_documented_answers() {
     use Attack::{DualGuessHybrid, DualMitmHybrid};
@@ -288,9 +288,9 @@ fn guessing_bounds_every_report() {
     }
 }
 
-/// Rotations help every attack that guesses, by between √N and N, and no other.
+/// Rotations help every attack that guesses, by a factor between √N and N, and no other attack.
 #[test]
-fn a_ring_helps_whoever_guesses() {
+fn a_ring_helps_attacks_that_guess() {
     let lwe = plain(4096, 40.0, Secret::Sparse { weight: 32 }, 3.19);
     let ring = Instance { targets: 4096, ..lwe };
     for attack in Attack::ALL {
@@ -308,8 +308,8 @@ fn a_ring_helps_whoever_guesses() {
     assert_eq!(report.estimates[0].targets, Some(4096));
 }
 
-/// What is assumed of a ring: X^i·b has the matrix of b and the secret X^i·s, and one of N rotations suits a guess with
-/// nearly N times the probability of one.
+/// The assumptions about a ring: X^i·b has the matrix of b and the secret X^i·s. Some of N rotations suits a guess with nearly
+/// N times the probability of a single one.
 #[test]
 fn rotations_are_targets_of_the_same_matrix() {
     const N: usize = 64;
@@ -344,6 +344,6 @@ fn rotations_are_targets_of_the_same_matrix() {
         }
     }
     println!("{any} of 4000 secrets have a rotation that suits, {one} rotations do");
-    // Never more secrets than rotations, which is what is counted; and not far fewer.
+    // The estimate counts rotations. Secrets with a suitable rotation are never more, and not far fewer.
     assert!(any <= one && 10 * any >= one && any > 0);
 }

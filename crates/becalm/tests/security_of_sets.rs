@@ -1,4 +1,4 @@
-//! The security that every parameter set claims, estimated again: strict search, both keys, every secret that is sparse.
+//! Estimates the claimed security of every parameter set again: strict search, both keys, every sparse secret.
 
 use becalm::params::{CkksBootstrap, CkksParams, Kind, NOISE_STD, TfheParams};
 use becalm::security::{Attack, Instance, Search, Secret, estimate, least_bits};
@@ -46,7 +46,7 @@ fn a_weaker_set_is_caught() {
     }
 }
 
-/// The sparse secrets of the standard sets: the ephemeral ones of CKKS, and keys of blocks as they are estimated.
+/// The sparse secrets of the standard sets: the ephemeral ones of CKKS, and keys of blocks in the form that is estimated.
 fn sparse_secrets() -> Vec<(&'static str, Instance)> {
     let standard = |kind: Kind| kind == Kind::Standard;
     let ckks = CkksParams::all().iter().filter(|p| standard(p.kind));
@@ -63,8 +63,8 @@ fn sparse_secrets() -> Vec<(&'static str, Instance)> {
     found
 }
 
-/// Every attack needs at least 128 bits on every sparse secret there is, rotations of it counted; the table of
-/// docs/security.md is this test's.
+/// Every attack on every sparse secret needs at least 128 bits, with all rotations counted. This test makes the table of
+/// docs/security.md.
 #[test]
 fn every_sparse_secret_withstands_every_attack() {
     let page = include_str!("../../../docs/security.md");
@@ -91,7 +91,7 @@ fn every_sparse_secret_withstands_every_attack() {
     }
 }
 
-/// Slips in a row of CKKS that leave an ephemeral secret below 128 bits.
+/// Finds changes of a row of CKKS that leave an ephemeral secret below 128 bits.
 #[test]
 fn a_weak_ephemeral_secret_is_caught() {
     let weak = |name: &str, edit: &dyn Fn(&mut CkksBootstrap)| {
@@ -109,7 +109,7 @@ fn a_weak_ephemeral_secret_is_caught() {
     assert!(weak("ckks_n15", &|b| b.ephemeral_words = 2));
     assert!(weak("ckks_regular", &|b| b.ephemeral_weight = 24));
     assert!(weak("ckks_regular", &|b| b.ephemeral_words = 7));
-    // Without rotations the set of old, weight 24 and small noise, would pass all attacks but one.
+    // Without rotations, weight 24 and small noise would withstand all attacks but one.
     let old = Instance {
         n: 1 << 15,
         log2_q: 90.0,
@@ -123,7 +123,7 @@ fn a_weak_ephemeral_secret_is_caught() {
     assert_eq!(below, [Attack::DualMitmHybrid]);
 }
 
-/// Noise of half the size under either key of blocks, or blocks of six: below what the set claims.
+/// With half the noise under either key of blocks, or with blocks of six, the set is below its claim.
 #[test]
 fn a_weak_key_of_blocks_is_caught() {
     use becalm::params::{Noise::TUniform, Rotation};
@@ -140,7 +140,7 @@ fn a_weak_key_of_blocks_is_caught() {
             TfheParams { glwe_noise: quieter(big), ..p.clone() },
             TfheParams { rotation: Rotation::Block { size: 6 }, ..p.clone() },
         ];
-        // By the attack that decides alone, for speed.
+        // For speed only the attack that decides runs.
         let found = |p: &TfheParams| {
             let of = |i| estimate(&i, &[Attack::DualGuessHybrid], Search::Strict).unwrap().bits();
             p.instances().map(of).into_iter().fold(f64::INFINITY, f64::min)
@@ -152,7 +152,7 @@ fn a_weak_key_of_blocks_is_caught() {
     }
 }
 
-/// Secrets that are not sparse gain nothing from the attacks that guess: those decide nowhere that `for_secret` leaves them out.
+/// The attacks that guess gain nothing on dense secrets: they never decide where `for_secret` leaves them out.
 #[test]
 fn guessing_does_not_threaten_dense_secrets() {
     let full = std::env::var_os("BECALM_FULL").is_some();

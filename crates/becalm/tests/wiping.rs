@@ -1,10 +1,9 @@
-//! What is secret is wiped before its memory is given back: every block that is freed while a key is made, used or saved is searched
-//! for what is known to be secret.
+//! Secrets are wiped before their memory is freed. The tests search every block that is freed while a key is made, used or saved.
 //!
-//! The allocator of this process looks at each block as it is freed, also at those that a growing vector leaves behind, for: known
-//! messages, phases and coefficients (eight numbers in a row, within the noise), known bits of keys (sixty-four in a row, as words or
-//! doubles), and whatever looks like noise or a ternary secret: sixty-four small integers in a row, of both signs, as words or doubles.
-//! What a call returns belongs to the caller, and lives on until the search is over. Planted leaks of every kind are found.
+//! The allocator of this process searches each block when it is freed, also those that a growing vector leaves behind. It looks for
+//! known messages, phases and coefficients (eight numbers in a row, within the noise), known bits of keys (sixty-four in a row, as words
+//! or doubles), and anything like noise or a ternary secret (sixty-four small integers of both signs in a row, as words or doubles).
+//! The result of a call belongs to the caller and lives on until the search is over. The search finds planted leaks of every kind.
 
 use becalm::apps::integer::{Clear, Integers, Type};
 use becalm::cipher::file::Trust;
@@ -17,29 +16,29 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// How what is searched for looks in memory.
+/// The look of a secret in memory.
 #[derive(Clone, Copy)]
 enum Look {
-    /// Eight words, each within so many of its own.
+    /// Eight words, each within a distance of its value.
     Words([u64; 8], u64),
-    /// Eight doubles, each within so much of its own.
+    /// Eight doubles, each within a distance of its value.
     Doubles([f64; 8], f64),
     /// Sixty-four bits of a key, one a word.
     Bits([u64; 64]),
-    /// The same as doubles.
+    /// Bits of a key as doubles.
     BitsAsDoubles([u64; 64]),
     /// Small integers of both signs as words: noise.
     Noise,
-    /// The same as doubles: noise, or a ternary secret.
+    /// Small integers as doubles: noise, or a ternary secret.
     NoiseAsDoubles,
 }
 
 /// From this absolute value on an integer is not small.
 const SMALL: i64 = 1 << 22;
-/// Numbers in a row of the last four.
+/// The length of a row, in the last four looks.
 const ROW: usize = 64;
 
-/// How many of a row are negative where it is noise: less than one row in 2^20 of a symmetric law has fewer, or more.
+/// The number of negative ones in a row of noise: less than one row in 2^20 of a symmetric law has fewer, or more.
 const NEGATIVE: std::ops::RangeInclusive<usize> = 8..=56;
 
 impl Look {
@@ -50,7 +49,7 @@ impl Look {
         }
     }
 
-    /// Whether the words, as many as its length, look like this.
+    /// Whether this many words, the length of the look, have this look.
     fn fits(self, words: &[u64]) -> bool {
         let double = |w: &u64| f64::from_bits(*w);
         let noise = |value: fn(u64) -> Option<i64>| {
@@ -82,10 +81,10 @@ impl Look {
     }
 }
 
-/// What is searched for now; a fixed number, as an allocator cannot allocate.
+/// The looks to search for. Their number is fixed, because an allocator cannot allocate.
 struct Search {
     looks: [Option<(&'static str, Look)>; 16],
-    /// What was found first, in a block of so many bytes, and how often.
+    /// The first finds, each with the bytes of its block; `count` counts all of them.
     found: [Option<(&'static str, usize)>; 16],
     count: usize,
 }
@@ -132,7 +131,7 @@ fn search(words: &[u64]) {
     }
 }
 
-/// What is found in blocks that `work` frees; what it returns is kept until the search is over.
+/// The finds in blocks that `work` frees. The result of `work` is kept until the search is over.
 fn found<T>(
     looks: &[(&'static str, Look)],
     work: impl FnOnce() -> T,
@@ -152,7 +151,7 @@ fn found<T>(
     (kept, found)
 }
 
-/// Fails if anything is left in what `work` frees.
+/// Fails if a secret is left in a block that `work` frees.
 #[track_caller]
 fn clean<T>(what: &str, looks: &[(&'static str, Look)], work: impl FnOnce() -> T) -> T {
     let (kept, found) = found(looks, work);
@@ -163,7 +162,7 @@ fn clean<T>(what: &str, looks: &[(&'static str, Look)], work: impl FnOnce() -> T
     kept
 }
 
-/// Values as they come, that repeat nowhere.
+/// Values that repeat nowhere.
 fn values(count: usize, below: u64) -> Vec<u64> {
     (1..=count as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % below).collect()
 }
@@ -172,7 +171,7 @@ fn eight<T: Copy, U>(all: &[T], from: usize, f: impl Fn(T) -> U) -> [U; 8] {
     std::array::from_fn(|i| f(all[from + i]))
 }
 
-/// Phases at three places of a batch, within an eighth of the distance of two; and the messages themselves.
+/// Phases at three places of a batch, within an eighth of the distance of two messages, and the messages themselves.
 fn messages(p: &TfheParams, encoding: Encoding, values: &[u64]) -> Vec<(&'static str, Look)> {
     let step = (1u64 << 63) / encoding.parts() * 2;
     let phases = |from| {
@@ -225,7 +224,7 @@ fn messages_and_phases_of_tfhe_are_wiped() {
 fn keys_of_tfhe_are_wiped() {
     for name in SETS {
         let p = TfheParams::named(name).unwrap();
-        // A key that nobody knows before it is made leaves nothing that looks like noise.
+        // The bits of a fresh key are unknown to the test, so it searches for anything like noise.
         let noise = [("noise", Look::Noise), ("noise as doubles", Look::NoiseAsDoubles)];
         let secret = clean(name, &noise, || SecretKey::generate(p, true).unwrap());
         let looks = of_key(&secret);
@@ -252,7 +251,7 @@ fn keys_of_tfhe_are_wiped() {
     }
 }
 
-/// Digits of integers are as secret as integers.
+/// The digits of integers are as secret as the integers.
 #[test]
 fn integers_are_wiped() {
     let p = TfheParams::named("toy_2_2").unwrap();
@@ -261,7 +260,7 @@ fn integers_are_wiped() {
     let words: Vec<u64> = (1..=24u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
     let clear: Vec<Clear> = words.iter().map(|w| Clear::from(*w)).collect();
     let digit = |at: usize, i: usize| words[at] >> (2 * i) & 3;
-    // Digit by digit of all, as they are encrypted, and of one integer, as it is taken apart.
+    // One digit of all integers, as it is encrypted, and all digits of one integer, as it is cut.
     let column: Vec<u64> = (0..24).map(|at| digit(at, 5)).collect();
     let row: Vec<u64> = (0..32).map(|i| digit(7, i)).collect();
     let encoding = Encoding { values: 16, padding: true };
@@ -312,7 +311,7 @@ fn messages_and_keys_of_ckks_are_wiped() {
     clean("public encryption", &looks, || context.encrypt_public(&values, level, &public).unwrap());
     let back = clean("decryption", &looks, || context.decrypt(&x, &secret).unwrap());
     assert!((back[3].re - values[3].re).abs() < 1e-4, "{:?} {:?}", back[3], values[3]);
-    // Half of the slots are kept: the others are wiped too.
+    // Half of the slots are returned. The others are wiped too.
     let few = context.encrypt(&values[..degree / 8], level, &secret).unwrap();
     clean("decryption of few", &looks, || context.decrypt(&few, &secret).unwrap());
     clean("keys", &noise, || {
@@ -325,9 +324,9 @@ fn messages_and_keys_of_ckks_are_wiped() {
     clean("the key itself", &noise, || drop(secret));
 }
 
-/// The search finds what is there: each look, in a block that is freed and in one that a growing vector leaves.
+/// The search finds each look, in a block that is freed and in one that a growing vector leaves.
 #[test]
-fn what_is_left_is_found() {
+fn planted_leaks_are_found() {
     let bits: [u64; 64] = std::array::from_fn(|i| (0x9E37_79B9_7F4A_7C15u64 >> i) & 1);
     let signed = |i: usize| (i as i64 * 37 % 101) - 50;
     let torus: [u64; 8] = std::array::from_fn(|i| (i as u64 + 3) << 60);
@@ -363,7 +362,7 @@ fn what_is_left_is_found() {
     one(3, &|i| (bits[i % 64] as f64).to_bits());
     one(4, &|i| signed(i) as u64);
     one(5, &|i| (signed(i) as f64).to_bits());
-    // Zeros, indices and public words are none of these.
+    // Zeros, indices and public words have none of these looks.
     let public = || {
         drop(black_box((0..500u64).collect::<Vec<_>>()));
         drop(black_box(vec![0u64; 500]));

@@ -35,6 +35,8 @@ pub struct Ready {
     pub ephemeral_weight: Option<u32>,
     /// log2 of the modulus under which the ephemeral secret is used.
     pub ephemeral_log2_modulus: Option<f64>,
+    /// Standard deviation of the noise of the key to the ephemeral secret, units of 1; none where it is that of all other keys.
+    pub ephemeral_noise_std: Option<f64>,
     /// What the set states of failures of the range, log2; none where nothing is stated.
     pub log2_pfail: Option<f64>,
     /// Levels that a bootstrap leaves.

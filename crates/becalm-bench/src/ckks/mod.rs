@@ -23,7 +23,7 @@ pub use table::table;
 
 /// Bytes that one side takes on toys.
 const TOY: u64 = 800_000_000;
-/// Standard deviation of the noise of all sides.
+/// Standard deviation of the noise of all keys, on all sides, that name no other.
 const NOISE_STD: f64 = 3.2;
 
 /// How to measure.
@@ -464,16 +464,16 @@ fn side(worker: &Worker, answers: &[Answer], bits_signs: Option<f64>) -> Result<
 
 /// Bits by the strict estimate, here and now, the same way for all, as claims are shown.
 fn security(r: &child::Ready) -> Result<f64> {
-    let instance = |log2_q, weight: Option<u32>| Instance {
+    let instance = |log2_q, weight: Option<u32>, noise_std| Instance {
         n: 1 << r.log2_degree,
         log2_q,
         secret: weight.map_or(Secret::Ternary, |weight| Secret::Sparse { weight }),
-        noise_std: NOISE_STD,
+        noise_std,
         targets: 1 << r.log2_degree,
     };
-    let mut all = vec![instance(r.log2_modulus, r.weight)];
+    let mut all = vec![instance(r.log2_modulus, r.weight, NOISE_STD)];
     if let (Some(q), Some(_)) = (r.ephemeral_log2_modulus, r.ephemeral_weight) {
-        all.push(instance(q, r.ephemeral_weight));
+        all.push(instance(q, r.ephemeral_weight, r.ephemeral_noise_std.unwrap_or(NOISE_STD)));
     }
     Ok(claimed(least_bits(&all)?))
 }
@@ -536,6 +536,16 @@ mod tests {
             keygen_seconds: 1.0,
             peak_bytes: None,
         }
+    }
+
+    /// With the noise of the other keys the ephemeral key of this set would be below its claim.
+    #[test]
+    fn an_ephemeral_key_is_estimated_with_its_own_noise() {
+        let set = becalm::params::CkksParams::named("ckks_n15").unwrap();
+        let mut ready = ours::ready(set);
+        assert_eq!(security(&ready).unwrap(), set.security_bits);
+        ready.ephemeral_noise_std = None;
+        assert!(security(&ready).unwrap() < 128.0);
     }
 
     /// A peer that is there and does not start leaves our side to be measured; one that is not there does not.

@@ -189,6 +189,31 @@ impl Ours<'_> {
     }
 }
 
+/// The facts of a set, without those of keys.
+pub fn ready(params: &CkksParams) -> Ready {
+    let bootstrap = params.bootstrap;
+    Ready {
+        name: "becalm".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        params: params.name.into(),
+        log2_degree: params.log2_degree,
+        slots: params.slots(),
+        log2_modulus: params.log2_modulus(),
+        weight: None,
+        ephemeral_weight: bootstrap.map(|b| b.ephemeral_weight as u32),
+        ephemeral_log2_modulus: bootstrap
+            .map(|b| params.base_bits + 50.0 * b.ephemeral_words as f64),
+        ephemeral_noise_std: bootstrap.map(|b| b.ephemeral_noise_std),
+        // Integers never leave the range of EvalMod: see docs/bootstrap/ckks_regular.md.
+        log2_pfail: None,
+        levels: params.levels,
+        top_level: None,
+        key_bytes: 0,
+        stored_key_bytes: 0,
+        keygen_seconds: 0.0,
+    }
+}
+
 /// Makes the keys of the kind on all threads, and answers until the input ends.
 ///
 /// # Errors
@@ -212,24 +237,11 @@ pub fn serve(name: &str, toy: bool) -> Result<()> {
     drop(cpu);
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.slots);
     let ready = Ready {
-        name: "becalm".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        params: params.name.into(),
-        log2_degree: params.log2_degree,
         slots,
-        log2_modulus: params.log2_modulus(),
-        weight: None,
-        ephemeral_weight: params.bootstrap.map(|b| b.ephemeral_weight as u32),
-        ephemeral_log2_modulus: params
-            .bootstrap
-            .map(|b| params.base_bits + 50.0 * b.ephemeral_words as f64),
-        // Integers never leave the range of EvalMod: see docs/bootstrap/ckks_regular.md.
-        log2_pfail: None,
-        levels: params.levels,
-        top_level: None,
         key_bytes: key_bytes as u64,
         stored_key_bytes: stored as u64,
         keygen_seconds,
+        ..ready(params)
     };
     let ours = Ours {
         context: &context,

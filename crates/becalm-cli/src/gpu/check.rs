@@ -1,21 +1,21 @@
-//! Whether measured errors are what a noise formula says, and what is said where they are not.
+//! Compares measured errors with a noise formula, and words the remark where they differ.
 
 use becalm::math::statistics::Moments;
 
-/// A word of the torus as an error.
+/// The error that a word of the torus stands for.
 pub(super) fn error_of(word: u64) -> f64 {
     word as i64 as f64 / 2f64.powi(64)
 }
 
-/// Five standard deviations of a sum of squares, as a part of it.
+/// Five standard deviations of a sum of squares, relative to the sum.
 pub(super) fn spread(noise: &Moments) -> f64 {
     5.0 * (2.0 / noise.samples.max(1) as f64).sqrt()
 }
 
-/// Whether the errors of one key are more than a variance explains, slot after slot of each ciphertext. Digits of a key switch have a mean
-/// of half a digit below zero: their noise, up to half of the variance, has a part that is one number for a key, however many results there
-/// are, and behind a common mask each slot has a key of its own. So the mean of a slot may be six of its standard deviations, and what
-/// varies about it is held to the whole.
+/// Whether the errors of one key are larger than a variance explains, slot by slot. The digits of a key switch have a mean of half a digit
+/// below zero. So up to half of the variance is one constant for each key, however many results there are, and behind a common mask each
+/// slot has a key of its own. The mean of a slot may therefore be six of its standard deviations. The variation about the mean must stay
+/// within the whole variance.
 pub(super) fn exceeds(errors: &[f64], slots: usize, formula: f64) -> bool {
     let of_slot = |slot: usize| {
         let errors: Vec<f64> = errors.iter().skip(slot).step_by(slots).copied().collect();
@@ -27,7 +27,7 @@ pub(super) fn exceeds(errors: &[f64], slots: usize, formula: f64) -> bool {
     })
 }
 
-/// What is said of noise that is not that of the formula.
+/// The remark on noise that differs from the formula.
 pub(super) fn apart(what: &str, noise_log2: f64, formula_log2: f64) -> String {
     let ratio = f64::exp2(2.0 * (noise_log2 - formula_log2));
     format!(
@@ -40,7 +40,7 @@ mod tests {
     use super::exceeds;
     use becalm::math::statistics::Moments;
 
-    /// 8192 errors with this mean and, a sum of four uniform ones, this variance; by xorshift.
+    /// 8192 errors with this mean and this variance: sums of four uniform numbers, drawn by xorshift.
     fn noise(mean: f64, variance: f64) -> Vec<f64> {
         let mut x = 88172645463325252u64;
         let mut uniform = || {

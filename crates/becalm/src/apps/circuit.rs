@@ -22,7 +22,7 @@ pub(super) const ROOM: i64 = 16;
 /// 2-norm squared that a table may see, in variances of a bootstrap.
 pub(super) const NORM2: i64 = 25;
 
-/// What a circuit is recorded for.
+/// The figure that a circuit is recorded to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Aim {
     /// Fewest bootstraps: carries ripple. For few threads, or batches that fill the machine.
@@ -109,7 +109,7 @@ impl Add for &Sum {
         terms.extend(a[i..].iter().chain(&b[j..]));
         terms.retain(|t| t.0 != 0);
         let half = self.half + other.half;
-        // What cancels, x − x, is a constant.
+        // Terms that cancel, x − x, leave a constant.
         let (low, high) = match terms.is_empty() && half % 2 == 0 {
             true => (half / 2, half / 2),
             false => (self.low + other.low, self.high + other.high),
@@ -149,7 +149,7 @@ pub(super) fn xor<'a>(bits: impl IntoIterator<Item = &'a Sum>) -> Sum {
 /// A function that a table holds.
 pub(super) type Entry<'a> = &'a dyn Fn(i64) -> i64;
 
-/// What a step is recognised by: sources, half constant, entries, offsets of the outputs if it is on the circle.
+/// The identity of a step: sources, half constant, entries, offsets of the outputs if it is on the circle.
 type Step = (Vec<(i64, Reg)>, i64, Vec<Vec<i64>>, Vec<usize>);
 
 /// Noise as a linear form: (source, coefficient), in order.
@@ -158,7 +158,7 @@ type Form = Vec<(usize, i64)>;
 /// A register that is known.
 #[derive(Clone)]
 struct Origin {
-    /// What its noise comes from.
+    /// The source of its noise.
     source: usize,
     /// Its value alone.
     value: Sum,
@@ -196,7 +196,7 @@ impl Circuit {
         })
     }
 
-    /// What it is recorded for.
+    /// The figure that it is recorded to minimise.
     pub fn aim(&self) -> Aim {
         self.aim
     }
@@ -232,7 +232,7 @@ impl Circuit {
 
     /// The noise of a sum.
     fn form(&self, terms: &[(i64, Reg)]) -> Form {
-        // What is not known (sums that settled) counts as a source of its own.
+        // An unknown source (a sum that settled) counts as one of its own.
         let unknown = usize::MAX / 2;
         let source = |r: &Reg| self.origins.get(r).map_or(unknown + r.0 as usize, |o| o.source);
         let mut form: Form = terms.iter().map(|(c, r)| (source(r), *c)).collect();
@@ -330,7 +330,7 @@ impl Circuit {
     /// The same sum in a register of its own, so that sums of it stay short; see [`Circuit::result`].
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub(super) fn settle(&mut self, sum: &Sum, encoding: Encoding, units: i64) -> Result<Sum> {
         if sum.terms.len() < 2 {
             return Ok(sum.clone());
@@ -452,7 +452,7 @@ impl Circuit {
     /// half. Entries are in half units; an output is (offset, constant in half units, least, greatest value of the sum).
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub(super) fn circle(
         &mut self,
         v: &Sum,

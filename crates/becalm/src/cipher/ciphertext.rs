@@ -50,7 +50,7 @@ pub struct Glwe {
     pub(crate) input: Encoding,
     /// Values 0 ..= limit may be looked up.
     pub(crate) limit: i64,
-    /// What comes out, one ciphertext for each.
+    /// The outputs, one ciphertext for each.
     pub(crate) outputs: Vec<Output>,
     /// Variance of the phase error of a coefficient, torus units.
     pub(crate) noise: f64,
@@ -242,7 +242,7 @@ impl Glwe {
         self.limit
     }
 
-    /// What a lookup puts out.
+    /// The outputs of a lookup.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }

@@ -78,8 +78,8 @@ impl Encoding {
         modulus.fraction(value.rem_euclid(self.parts() as i64) as u64, self.parts())
     }
 
-    /// Writes the torus elements of values below the number of parts, in time that does not depend on them. As many of
-    /// `out` as there are values are written, so that the caller decides where secrets lie and wipes them.
+    /// Writes the torus elements of values below the number of parts, in time that does not depend on the values. It fills as much
+    /// of `out` as there are values: the caller decides where secrets lie, and wipes them.
     pub fn encode_secret(self, modulus: Modulus, values: &[u64], out: &mut [u64]) {
         let step = modulus.step(self.parts());
         out.iter_mut().zip(values).for_each(|(x, v)| *x = modulus.multiple(step, *v));

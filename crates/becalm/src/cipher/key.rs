@@ -162,7 +162,7 @@ impl std::ops::Deref for Words {
     }
 }
 
-/// What a server needs to bootstrap: the bootstrapping key and the key-switching key, seeded. Holds no secret.
+/// The key that a server bootstraps with: the bootstrapping key and the key-switching key, seeded. It holds no secret.
 #[derive(Clone)]
 pub struct EvaluationKey {
     pub(crate) params: Arc<TfheParams>,

@@ -1,4 +1,4 @@
-//! What is encrypted under which key. No algorithm lives here: encryption, linear operations and key generation are in
+//! Ciphertexts, encodings and keys. No algorithm lives here: encryption, linear operations and key generation are in
 //! [`crate::tfhe`].
 
 mod ciphertext;

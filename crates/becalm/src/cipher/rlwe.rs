@@ -21,8 +21,8 @@ use zeroize::{ZeroizeOnDrop, Zeroizing};
 /// Upper bounds on the slots of a ciphertext that the owner of the key relies on when a decryption is shared: on the absolute
 /// values, and on the absolute error of each. Infinity means that nothing is known.
 ///
-/// An account is kept in memory and stands in no file. It depends on the computation and on declared bounds alone. It says no more of
-/// the values than this: encryption knows whether all of them are at most 1.
+/// An account stays in memory and stands in no file. It depends only on the computation and on declared bounds. About the values it
+/// tells one fact: whether all that were encrypted are at most 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Account {
     /// Upper bound on the absolute value of a slot, without its error.
@@ -32,7 +32,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Nothing is known.
+    /// An account that knows nothing.
     pub const UNKNOWN: Account = Account { values: f64::INFINITY, error: f64::INFINITY };
 
     /// Whether both bounds are known.
@@ -40,12 +40,12 @@ impl Account {
         self.values.is_finite() && self.error.is_finite()
     }
 
-    /// That of a sum or a difference, however its terms depend on each other.
+    /// The account of a sum or a difference, whatever its terms have in common.
     pub(crate) fn plus(self, other: Account) -> Account {
         Account { values: self.values + other.values, error: self.error + other.error }
     }
 
-    /// That of a product.
+    /// The account of a product.
     pub(crate) fn times(self, other: Account) -> Account {
         let error =
             self.values * other.error + self.error * other.values + self.error * other.error;
@@ -87,7 +87,7 @@ impl Rlwe {
         self.level
     }
 
-    /// What a value was multiplied by before it was rounded to integers.
+    /// The factor of a value before it was rounded to integers.
     pub fn scale(&self) -> f64 {
         self.scale
     }
@@ -97,14 +97,14 @@ impl Rlwe {
         self.slots
     }
 
-    /// Estimated standard deviation of the error of a slot, for values of absolute value at most 1. A file states it, so a ciphertext
-    /// that was read from one may state anything. Sharing relies on [`Rlwe::account`] instead.
+    /// Estimated standard deviation of the error of a slot, for values of absolute value at most 1. A file states this figure, so a
+    /// ciphertext from a file may state anything. Sharing relies on [`Rlwe::account`] instead.
     pub fn error(&self) -> f64 {
         self.error
     }
 
-    /// The bounds that sharing relies on. They are unknown for a ciphertext that was read from a file, for the result of a bootstrap,
-    /// and for what is made of them. The bound on values is unknown where a value above 1 was encrypted.
+    /// The bounds that sharing relies on. They are unknown for a ciphertext from a file, for the result of a bootstrap, and for every
+    /// result computed from these. The bound on values is unknown where a value above 1 was encrypted.
     pub fn account(&self) -> Account {
         self.account
     }
@@ -112,7 +112,7 @@ impl Rlwe {
     /// The same ciphertext with the account that the owner of the key vouches for.
     ///
     /// The owner computes the bounds: from what was encrypted and from the computation, or by running the same computation on own
-    /// encryptions of zeros and taking the [`Rlwe::account`] of the result. No word of the server may enter them.
+    /// encryptions of zeros and taking the [`Rlwe::account`] of the result. No statement of the server may enter them.
     ///
     /// # Errors
     /// `BadInput` for a bound on values that is not in 1 ..= 2^60 or an error that is not in 2^-200 ..= 2^60.
@@ -213,7 +213,7 @@ pub struct CkksSecretKey {
     /// Their values modulo the words of the lowest tier, made when first used; they wipe themselves.
     #[zeroize(skip)]
     pub(crate) values: OnceLock<Zeroizing<Vec<f64>>>,
-    /// What shared decryptions have spent, in units of [`CkksSecretKey::BUDGET`].
+    /// The spent part of the budget for shared decryptions, in units of 1/[`CkksSecretKey::BUDGET`].
     #[zeroize(skip)]
     spent: AtomicU64,
 }
@@ -225,10 +225,10 @@ impl CkksSecretKey {
         CkksSecretKey { params, id, coefficients, values, spent }
     }
 
-    /// What all shared decryptions may spend together.
+    /// The budget of all shared decryptions together.
     const BUDGET: u64 = 1 << 60;
 
-    /// Spends the share of one of `queries` shared decryptions; false, and nothing is spent, where less is left.
+    /// Spends the share of one of `queries` shared decryptions. Returns false and spends nothing if less is left.
     pub(crate) fn spend(&self, queries: u64) -> bool {
         let share = (CkksSecretKey::BUDGET / queries.max(1)).max(1);
         let after =
@@ -263,7 +263,7 @@ impl CkksPublicKey {
     }
 }
 
-/// What a switch key is for.
+/// The purpose of a switch key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Purpose {
     /// From s² to s.
@@ -284,7 +284,7 @@ pub struct SwitchKey {
     pub(crate) count: usize,
     /// Special words of the key.
     pub(crate) special: usize,
-    /// What the masks are drawn from.
+    /// The seed of the masks.
     pub(crate) seed: PublicSeed,
     /// b_j: [digit][word of the chain, then special][N].
     pub(crate) bodies: Scratch,
@@ -372,7 +372,7 @@ impl KeyFile {
         Err(io::Error::other("a file that was changed since it was opened"))
     }
 
-    /// At a place of its own: a place that the file remembers would be one for a forked child and its parent together.
+    /// Reads at a given position: a position that the file remembers would be shared by a forked child and its parent.
     #[cfg(unix)]
     fn fill(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         std::os::unix::fs::FileExt::read_exact_at(&self.file, bytes, at)
@@ -415,13 +415,13 @@ impl Held {
     }
 }
 
-/// What a server needs to compute: no secret is in it. Clones and unions share the keys, they do not copy them.
+/// The keys that a server computes with. They hold no secret. Clones and unions share the keys and do not copy them.
 #[derive(Clone)]
 pub struct CkksKeys {
     pub(crate) params: &'static str,
     pub(crate) id: KeyId,
     /// That of multiplication is always there; those to and from an ephemeral secret come together.
-    /// What for, and in which tier of the chain; to an ephemeral secret, that in which the way back is.
+    /// By purpose and tier of the chain. A key to an ephemeral secret has the tier of the key back.
     pub(crate) switches: BTreeMap<(Purpose, usize), Held>,
 }
 
@@ -441,7 +441,7 @@ impl CkksKeys {
         self.switches.get(&which).map(Held::level)
     }
 
-    /// What either has; where both have it, the one for the higher level, or this one's.
+    /// The keys of both. Where both have a key, the one for the higher level stays, or this one's.
     ///
     /// # Errors
     /// `WrongParams` for keys of another set, `WrongKey` for those of another secret key.

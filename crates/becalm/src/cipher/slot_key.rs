@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The largest sum of a row of a map: more would leave no message under the noise of any set.
 const MAX_SUM: u64 = 1 << 20;
 
-/// What is public of a map between slots: bounds on the entries of any of its rows.
+/// The public facts of a map between slots: bounds on the entries of any of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RowSums {
     /// Largest sum of the positive entries of a row.
@@ -71,7 +71,7 @@ impl RowSums {
     }
 }
 
-/// What a key between slots does.
+/// The work of a key between slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SlotKeyKind {
     /// Packs plain ciphertexts under the key of slot 0.
@@ -117,7 +117,7 @@ impl SlotKey {
         self.id
     }
 
-    /// What it does.
+    /// Its work.
     pub fn kind(&self) -> SlotKeyKind {
         self.kind
     }

@@ -37,14 +37,14 @@ fn kilobytes(text: &str, name: &str) -> Option<usize> {
     Some(line.split_whitespace().next()?.parse::<usize>().ok()?.saturating_mul(1024))
 }
 
-/// What `/proc/self/limits` and `/proc/self/status` leave; nothing to say without a limit.
+/// The memory that `/proc/self/limits` and `/proc/self/status` leave; none without a limit.
 fn left_of_addresses(limits: &str, status: &str) -> Option<usize> {
     let line = limits.lines().find_map(|l| l.strip_prefix("Max address space"))?;
     let most: usize = line.split_whitespace().next()?.parse().ok()?;
     Some(most.saturating_sub(kilobytes(status, "VmSize:")?))
 }
 
-/// What the files of a group leave; pages of files that can be dropped count as free.
+/// The memory that a control group leaves. File pages that the system can drop count as free.
 fn left_of_group(max: &str, current: &str, stat: &str) -> Option<usize> {
     let (max, current) = (max.trim().parse::<usize>().ok()?, current.trim().parse::<usize>().ok()?);
     let files = stat.lines().find_map(|l| l.strip_prefix("inactive_file "));
@@ -86,7 +86,7 @@ pub(crate) fn require_free(op: &'static str, bytes: usize, remedy: &str) -> Resu
     }
 }
 
-/// What [`refuse`] throws, bytes.
+/// The panic of [`refuse`]: the bytes that were wanted.
 struct Refused(usize);
 
 /// Gives up work that has no other way to fail, deep within its loops, for want of so many bytes. [`or_refused`] catches it.
@@ -94,12 +94,12 @@ pub(crate) fn refuse(bytes: usize) -> ! {
     resume_unwind(Box::new(Refused(bytes)))
 }
 
-/// Runs work in which memory may end, and makes that an error. What else unwinds goes on unwinding.
+/// Runs work in which memory may end, and turns that into an error. Other panics go on.
 ///
 /// # Errors
 /// Those of `work`; `Memory` where the system refused memory in the middle of it.
 pub fn or_refused<T>(op: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What is half done is dropped; what is shared are free pieces of memory and keys that were expanded, whole each.
+    // Half-done work is dropped. Shared are only free pieces of memory and expanded keys, each of them whole.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => done,
         Err(thrown) => match thrown.downcast::<Refused>() {

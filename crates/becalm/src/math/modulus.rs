@@ -10,7 +10,7 @@ use std::fmt;
 /// The prime 2^64 − 2^32 + 1.
 pub const GOLDILOCKS: u64 = 0xFFFF_FFFF_0000_0001;
 
-/// What ciphertexts of a parameter set are computed modulo.
+/// The modulus of the ciphertexts of a parameter set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Modulus {
     /// 2^64: wrapping integer arithmetic; polynomial products by f64 FFT.

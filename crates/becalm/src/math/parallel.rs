@@ -1,5 +1,5 @@
-//! Parallel loops: the iterators of rayon by the names that they have there, begun where [`threads`](super::threads) says, so
-//! that a forked child does not wait for threads that it does not have.
+//! Parallel loops: rayon's iterators under rayon's names. They begin through [`threads`](super::threads), so that a forked child
+//! does not wait for its parent's threads.
 
 use super::threads::begin;
 use rayon::iter::{
@@ -8,7 +8,7 @@ use rayon::iter::{
 };
 use rayon::slice::{Chunks, ChunksExactMut, ChunksMut, ParallelSlice, ParallelSliceMut};
 
-/// A loop that is not begun yet.
+/// A loop that has not begun.
 pub(crate) struct Loop<I>(I);
 
 impl<I: ParallelIterator> Loop<I> {
@@ -61,7 +61,7 @@ impl<I: IndexedParallelIterator> Loop<I> {
     }
 }
 
-/// So that a loop is zipped with another.
+/// Lets a loop be zipped with another.
 impl<I: ParallelIterator> IntoParallelIterator for Loop<I> {
     type Iter = I;
     type Item = I::Item;
@@ -70,7 +70,7 @@ impl<I: ParallelIterator> IntoParallelIterator for Loop<I> {
     }
 }
 
-/// Loops over what is given away.
+/// Loops over owned items.
 pub(crate) trait IntoLoop: IntoParallelIterator + Sized {
     fn into_par_iter(self) -> Loop<Self::Iter> {
         Loop(IntoParallelIterator::into_par_iter(self))
@@ -79,7 +79,7 @@ pub(crate) trait IntoLoop: IntoParallelIterator + Sized {
 
 impl<T: IntoParallelIterator> IntoLoop for T {}
 
-/// Loops over what is lent.
+/// Loops over shared references.
 pub(crate) trait RefLoop<'a> {
     type Iter: ParallelIterator;
     fn par_iter(&'a self) -> Loop<Self::Iter>;
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// Loops over what is lent to be changed.
+/// Loops over mutable references.
 pub(crate) trait MutLoop<'a> {
     type Iter: ParallelIterator;
     fn par_iter_mut(&'a mut self) -> Loop<Self::Iter>;

@@ -3,8 +3,8 @@
 //! A stream is the sequence of 64-bit little-endian words of AES_K([domain u32 | index u32 | counter u64]), big
 //! endian, counter = 0, 1, 2, …, with K = blake3::derive_key(context, seed). Streams of different (domain, index) are
 //! encryptions of different blocks, so they never overlap, and any number of them may be drawn in parallel.
-//! What becomes public (masks, by [`PublicSeed`]) and what must not (secrets and noise, by [`SecretSeed`]) differ in
-//! type and in context: no expanded mask tells anything about noise, even were the two seeds equal.
+//! Streams of public words (masks, by [`PublicSeed`]) and of secret ones (keys and noise, by [`SecretSeed`]) differ in type and
+//! in context: no expanded mask tells anything about noise, even if the two seeds were equal.
 //! Everything secret is wiped when dropped. Cost: about 1.3 ns a word with AES instructions (6 GB/s), less where they come
 //! in vectors; 0.3 µs a stream.
 //! Source: NIST SP 800-38A §6.5 (CTR).
@@ -61,7 +61,7 @@ fn fill_from_system(seed: &mut [u8; 32]) -> Result<()> {
     })
 }
 
-/// What a stream is drawn for. The numbers are part of the wire format of seeded objects: they never change.
+/// The purpose of a stream. The numbers are part of the wire format of seeded objects: they never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Domain {
@@ -79,7 +79,7 @@ pub enum Domain {
     PublicKey = 6,
     /// Keys of CKKS (relinearisation, rotations, conjugation); index: key, then digit.
     Evaluation = 7,
-    /// What is added to decryptions that are shared.
+    /// Noise for shared decryptions.
     Share = 8,
     /// Randomness of tests, examples and measurements that encrypts nothing.
     Test = 0xFFFF,

@@ -1,7 +1,7 @@
-//! What is done with secret doubles without a branch on them.
+//! Operations on secret doubles without a branch on their values.
 //!
-//! x86-64 before SSE4.1, which is what this library is compiled for, has no instruction that rounds: compilers call a function
-//! there that branches on sign and size. It cost CKKS encryption 7 % of its time for one message or the other.
+//! This library is compiled for x86-64 without SSE4.1, which has no instruction that rounds. Compilers call a function instead,
+//! and it branches on sign and size: the time of CKKS encryption differed by 7 % between messages.
 
 use std::hint::black_box;
 
@@ -17,8 +17,8 @@ pub(crate) fn nearest(x: f64) -> f64 {
     f64::from_bits((x.to_bits() & large) | (rounded.to_bits() & !large))
 }
 
-/// 0 in place of a number below 2^-400, which no encoding tells from 0: what is made of a number so small may be subnormal, and
-/// processors have a slower way for these.
+/// Replaces numbers below 2^-400 by 0, which no encoding distinguishes from them. Their products may be subnormal, and processors
+/// take longer for subnormal numbers.
 #[inline(always)]
 pub(crate) fn without_subnormals(x: f64) -> f64 {
     const LEAST: u64 = 1023 - 400;
@@ -26,8 +26,8 @@ pub(crate) fn without_subnormals(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & !tiny)
 }
 
-/// All bits where a − b < 0, else none, for both below 2^63. The compiler must not see where it comes from: of masks that it knows to be
-/// a comparison it makes a selection, and of that, in a loop, a branch.
+/// A mask of ones where a − b < 0, else of zeros, for a and b below 2^63. The compiler must not see where the mask comes from: it turns
+/// a mask that it knows to be a comparison into a selection, and a selection in a loop into a branch.
 #[inline(always)]
 fn negative(a: u64, b: u64) -> u64 {
     black_box((a.wrapping_sub(b) as i64 >> 63) as u64)
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounding_is_that_of_the_standard() {
+    fn rounding_agrees_with_the_standard_library() {
         let some =
             [0.0, 0.3, 0.5, 0.5 - f64::EPSILON / 4.0, 1.5, 2.5, 1e15 + 0.5, 3e15, INTEGERS - 0.5];
         let more = [INTEGERS, INTEGERS + 1.0, 2f64.powi(60), f64::MAX, f64::MIN_POSITIVE, 5e-324];
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_tiny_becomes_zero() {
+    fn only_tiny_numbers_become_zero() {
         for x in [1.0, -1.0, 2f64.powi(-400), 1e100, -1e-100] {
             assert_eq!(without_subnormals(x), x);
         }

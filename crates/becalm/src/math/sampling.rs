@@ -178,7 +178,7 @@ pub fn normal(stream: &mut NoiseStream, out: &mut [f64]) {
     work.zeroize();
 }
 
-/// What pairs of words give.
+/// The normal numbers that pairs of words give.
 #[derive(Zeroize)]
 struct Work {
     radius: [f64; CHUNK / 2],

@@ -148,7 +148,7 @@ pub fn kolmogorov(samples: &mut [i64], cdf: impl Fn(i64) -> f64) -> f64 {
     (first..=last + 1).map(distance).fold(0.0, f64::max)
 }
 
-/// What [`kolmogorov`] exceeds with a probability of less than [`OUTSIDE`], for 100 samples and more.
+/// The bound that [`kolmogorov`] exceeds with a probability of less than [`OUTSIDE`], for 100 samples and more.
 pub fn kolmogorov_critical(count: usize) -> f64 {
     (-(OUTSIDE / 2.0).ln() / 2.0 / count as f64).sqrt()
 }

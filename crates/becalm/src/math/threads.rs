@@ -1,9 +1,9 @@
 //! Threads that outlive a fork.
 //!
-//! A forked child has none of its parent's threads: a loop that is handed to them waits for ever. So every parallel loop
-//! (`math::parallel`) and every pool ([`Threads`]) asks here first. A process that finds itself a child makes threads
-//! of its own, once. It is told by its number: a tenth of a microsecond where a loop begins, nothing within a pool.
-//! What another thread held when the process was forked, a lock for example, stays held: [`working`] refuses such a child.
+//! A forked child has none of its parent's threads, and a loop that is handed to them would wait for ever. So every parallel loop
+//! (`math::parallel`) and every pool ([`Threads`]) asks here first. A process that finds itself a child makes threads of its own,
+//! once. It recognises itself by its process id: a tenth of a microsecond where a loop begins, nothing within a pool. A lock that
+//! another thread held at the fork stays locked in the child: [`working`] refuses such a child.
 
 use crate::{Error, Result};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -21,10 +21,10 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// So many threads; 0 means all.
+    /// A pool of so many threads; 0 means all.
     ///
     /// # Errors
-    /// `Memory` if the system gives no threads.
+    /// `Memory` if the system grants no threads.
     pub fn new(count: usize) -> Result<Self> {
         let pool = ThreadPoolBuilder::new().num_threads(count).build().map_err(|e| {
             let (wanted, remedy) = (format!("{count} threads"), "ask for fewer threads");
@@ -33,7 +33,7 @@ impl Threads {
         Ok(Threads { count, home: id(), pool: Arc::new(pool), child: Child::new() })
     }
 
-    /// How many there are.
+    /// The number of threads.
     pub fn count(&self) -> usize {
         self.pool.current_num_threads()
     }
@@ -49,14 +49,14 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        // In a child nobody is there to be told to end, and the telling may wait for a lock of the parent's.
+        // A child has no threads to end, and ending them might wait for a lock of the parent's.
         if self.home != id() {
             std::mem::forget(self.pool.clone());
         }
     }
 }
 
-/// The threads of a forked child, and which process it is.
+/// The threads of a forked child, and its process id.
 struct Child(Mutex<Option<(u32, Arc<ThreadPool>)>>);
 
 impl Child {
@@ -64,15 +64,16 @@ impl Child {
         Child(Mutex::new(None))
     }
 
-    /// Those of this process. The lock is never waited for, as nobody may be there to open it; then they are for one call.
+    /// The threads of this process. The lock is never waited for, because its holder may be gone. Where it is taken, the threads are
+    /// made for one call.
     fn pool(&self, count: usize) -> Arc<ThreadPool> {
         let kept = self.0.try_lock().ok().and_then(|kept| kept.clone());
         match kept {
             Some((home, pool)) if home == id() => return pool,
-            // Those of a parent cannot be told to end.
+            // The threads of a parent cannot be ended here.
             parents => std::mem::forget(parents),
         }
-        // Where the system gives no threads, this one works alone.
+        // Where the system grants no threads, this one works alone.
         let alone = || ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
         let made = ThreadPoolBuilder::new().num_threads(count).build().or_else(|_| alone());
         let pool = Arc::new(made.unwrap_or_else(|_| super::buffer::refuse(0)));
@@ -83,12 +84,12 @@ impl Child {
     }
 }
 
-/// How many threads a loop that begins here has.
+/// The number of threads of a loop that begins here.
 pub(crate) fn current() -> usize {
     rayon::current_num_threads()
 }
 
-/// Begins a loop: within the pool that this thread belongs to, else on all threads; in a forked child on its own.
+/// Begins a loop: in the pool that this thread belongs to, else on all threads; in a forked child on the child's own threads.
 pub(crate) fn begin<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     /// The process that has the threads of rayon's global pool.
     static HOME: AtomicU32 = AtomicU32::new(0);
@@ -103,15 +104,15 @@ pub(crate) fn begin<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     }
 }
 
-/// The process (upper half), whether it was forked in the middle of a call, and how many calls are at work in it.
+/// The process id (upper half), whether the process was forked in the middle of a call, and the number of calls at work in it.
 static CALLS: AtomicU64 = AtomicU64::new(0);
-/// Of [`CALLS`]: forked in the middle of a call.
+/// The bit of [`CALLS`] that says: forked in the middle of a call.
 const BROKEN: u64 = 1 << 31;
 
 /// Runs a call of this library in a program that may fork while other threads compute.
 ///
-/// A child that was forked in the middle of another thread's call has the locks of that call, and not the thread that
-/// would open them: there every call is refused. A child that was forked while nothing was at work computes as its parent does.
+/// A child that was forked in the middle of another thread's call has the locks of that call, but not the thread that would open
+/// them. Such a child refuses every call. A child that was forked while nothing was at work computes as its parent does.
 ///
 /// # Errors
 /// Those of `work`; `Unsupported` in such a child.
@@ -133,7 +134,7 @@ pub fn working<R>(op: &'static str, work: impl FnOnce() -> Result<R>) -> Result<
             Some(mine | BROKEN)
         }
     };
-    // Where it is broken already there is nothing to note.
+    // A broken child notes nothing more.
     _ = CALLS.fetch_update(Ordering::AcqRel, Ordering::Acquire, enter);
     if CALLS.load(Ordering::Acquire) & BROKEN != 0 {
         let wanted = "a process that was not forked in the middle of a call";

@@ -76,7 +76,7 @@ impl ArtifactSet {
         f64::from(self.log2_pfail) + (self.slots as f64).log2()
     }
 
-    /// What an attacker has to solve, the small key and the big one; each slot is such a pair of its own.
+    /// The problems of an attacker: the small key and the big one. Each slot is such a pair of its own.
     pub fn instances(&self) -> [Instance; 2] {
         [self.lwe_dimension, self.big_dimension].map(|n| Instance {
             n: n as u32,

@@ -15,7 +15,7 @@ use serde::Serialize;
 /// Standard deviation of fresh noise, units of 1.
 pub const NOISE_STD: f64 = 3.19;
 
-/// What the bootstrap of a set consumes and how it approximates the reduction modulo 1.
+/// The levels that the bootstrap of a set consumes, and its approximation of the reduction modulo 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CkksBootstrap {
     /// Factors of each of the two homomorphic Fourier transforms: levels that each consumes.
@@ -65,7 +65,7 @@ impl CkksBootstrap {
 pub struct CkksParams {
     /// Name, unique: `"ckks_regular"`.
     pub name: &'static str,
-    /// What it may be used for.
+    /// The use that it is meant for.
     pub kind: Kind,
     /// log2 of N, the degree of the ring: N/2 slots.
     pub log2_degree: u32,
@@ -79,7 +79,7 @@ pub struct CkksParams {
     pub scale_bits: f64,
     /// log2 of the special modulus of key switching, at least that of any digit.
     pub special_bits: f64,
-    /// What a bootstrap consumes; `None` for a set without.
+    /// The bootstrap; `None` for a set without one.
     pub bootstrap: Option<CkksBootstrap>,
     /// Claim: bits of security, the least over the attacks considered and all keys.
     pub security_bits: f64,
@@ -159,9 +159,9 @@ const SLOTS_FIRST: CkksParams = CkksParams {
     ..REGULAR
 };
 
-/// A smaller bootstrap, for which N = 2^15 has room: steps of EvalMod and CoeffsToSlots are one word each, and with an ephemeral
-/// secret of weight 28 degree 62 and one doubling do, a level less than degree 30 and three. Its own key of 90 bits and large noise
-/// keeps that secure.
+/// A smaller bootstrap, which fits N = 2^15: steps of EvalMod and CoeffsToSlots are one word each. With an ephemeral secret of weight
+/// 28, degree 62 and one doubling suffice, one level less than degree 30 and three doublings. The key to that secret has 90 bits and
+/// large noise, which keeps it secure.
 const N15: CkksParams = CkksParams {
     name: "ckks_n15",
     log2_degree: 15,
@@ -344,14 +344,14 @@ impl CkksParams {
         self.chain().iter().sum::<f64>() + self.special_bits
     }
 
-    /// What an attacker on the set's public material has to solve: the secret, and the ephemeral secret if there is one.
+    /// The problems of an attacker on the set's public material: the secret, and the ephemeral secret if there is one.
     pub fn instances(&self) -> Vec<Instance> {
         let n = self.degree() as u32;
-        // The samples times X^i are samples of X^i·s: one basis serves all N rotations of a secret.
+        // Samples of s times X^i are samples of X^i·s: one basis serves all N rotations of a secret.
         let instance =
             |log2_q, secret, noise_std| Instance { n, log2_q, secret, noise_std, targets: n };
         let mut all = vec![instance(self.log2_modulus(), Secret::Ternary, NOISE_STD)];
-        // The way back hides the ephemeral secret under the main one; only the way there is under it.
+        // The key back hides the ephemeral secret under the main one. Only the key to it is under it.
         all.extend(self.bootstrap.map(|b| {
             let weight = b.ephemeral_weight as u32;
             let log2_q = self.base_bits + 50.0 * b.ephemeral_words as f64;
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn every_claim_holds_and_is_not_modest() {
         let mut wrong = vec![];
-        // Most sets have the same ephemeral secret: it is estimated once.
+        // Most sets share one ephemeral secret, which is estimated once.
         let mut known: Vec<(Instance, f64)> = vec![];
         let mut bits = |i: Instance| {
             if let Some((_, bits)) = known.iter().find(|(k, _)| *k == i) {

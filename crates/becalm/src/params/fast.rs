@@ -1,4 +1,4 @@
-//! What a key of blocks is worth: a sparse ternary key of no more entropy, to estimate in its place.
+//! The strength of a key of blocks: a sparse ternary key of no more entropy is estimated in its place.
 //!
 //! A block of b bits, at most one of which is 1, has b + 1 values, all alike: its coefficients have log2(b + 1)/b bits of
 //! entropy each and variance 1/(b + 1) − 1/(b + 1)². A ternary key of density d has entropy H(d) + d and variance d. With d

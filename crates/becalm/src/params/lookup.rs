@@ -6,7 +6,7 @@ use crate::math::Modulus;
 use crate::{Error, Result};
 use std::fmt;
 
-/// What a set must do. Start from the default and change what matters:
+/// The needs that a set must meet. Start from the default and change the fields that matter:
 ///
 /// ```
 /// use becalm::params::{Need, find};
@@ -19,7 +19,7 @@ pub struct Need {
     pub bits: u32,
     /// log2 of the failure probability of one bootstrap: at most this.
     pub log2_pfail: f64,
-    /// What ciphertexts are computed modulo.
+    /// The modulus of the ciphertexts.
     pub modulus: Modulus,
     /// Which linear step comes first, if it matters.
     pub order: Option<Order>,

@@ -135,7 +135,7 @@ impl Rotation {
     }
 }
 
-/// What a parameter set may be used for.
+/// The use that a parameter set is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// At least 128 bits of security; runs without further words.
@@ -151,9 +151,9 @@ pub enum Kind {
 pub struct TfheParams {
     /// Name, unique in the table: `"tfhe_2_2"`.
     pub name: Cow<'static, str>,
-    /// What it may be used for.
+    /// The use that it is meant for.
     pub kind: Kind,
-    /// What ciphertexts are computed modulo.
+    /// The modulus of the ciphertexts.
     pub modulus: Modulus,
     /// n: dimension of the small LWE key.
     pub lwe_dimension: usize,
@@ -201,7 +201,7 @@ pub struct TfheParams {
     pub source: Cow<'static, str>,
 }
 
-/// What keys and ciphertexts depend on, as one number: equal for equal arithmetic, whatever the set is called and
+/// A digest of all that keys and ciphertexts depend on: equal for equal arithmetic, whatever the set is called and
 /// whatever is claimed of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ParamsId(pub [u8; 16]);
@@ -212,7 +212,7 @@ impl fmt::Display for ParamsId {
     }
 }
 
-/// What a standard set has at least.
+/// The security of a standard set, at least.
 const SECURE_BITS: f64 = 128.0;
 /// Least n of a standard set: below, the cost models of the attacks say little.
 const LEAST_DIMENSION: usize = 450;
@@ -268,7 +268,7 @@ impl TfheParams {
         self.assumption().is_some()
     }
 
-    /// What a set of the fast family assumes beyond LWE with uniform binary keys, for people; `None` for standard keys.
+    /// The assumption of a set of the fast family beyond LWE with uniform binary keys, in words; `None` for standard keys.
     pub fn assumption(&self) -> Option<&'static str> {
         match (self.rotation, self.shared_key) {
             (Rotation::Block { .. }, true) => {
@@ -295,7 +295,7 @@ impl TfheParams {
         self.glwe_noise.variance(Modulus::LOG2)
     }
 
-    /// What an attacker on the set's public material has to solve: the small key, then the big one as an LWE key of
+    /// The problems of an attacker on the set's public material: the small key, then the big one as an LWE key of
     /// dimension k·N.
     ///
     /// A key of blocks of b bits stands as a sparse ternary one of no more entropy, log2(b + 1)/b bits a coefficient:

@@ -17,7 +17,7 @@ pub(super) fn unlike_recorded(got: &str) -> Error {
 
 /// An instruction of one of the families.
 pub trait Operation: Clone + PartialEq + Debug {
-    /// What is known of a register before anything runs.
+    /// The facts of a register that are known before anything runs.
     type Info: Copy + PartialEq + Debug;
     /// Registers that the instruction reads.
     fn sources(&self) -> Vec<Reg>;
@@ -29,7 +29,7 @@ pub trait Operation: Clone + PartialEq + Debug {
     fn deep(&self) -> bool;
 }
 
-/// What the instructions of a wave have in common.
+/// The kind that all instructions of a wave share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum WaveKind {
@@ -49,7 +49,7 @@ pub enum WaveKind {
 /// Instructions that a backend may run at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wave {
-    /// What they have in common.
+    /// The kind of its instructions.
     pub kind: WaveKind,
     /// Positions in [`Graph::ops`].
     pub ops: Vec<usize>,

@@ -19,7 +19,7 @@ const FLAG: u64 = 1 << 23;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u16);
 
-/// What the processor does.
+/// An instruction of the processor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Instruction {
@@ -75,7 +75,7 @@ pub enum Instruction {
         table: u64,
         /// Whether the table is a GLWE ciphertext.
         encrypted: bool,
-        /// What is extracted.
+        /// The coefficients to extract.
         indices: Vec<u64>,
     },
     /// Waits until all that came before is written.

@@ -27,7 +27,7 @@ pub struct Layout {
     pub key_switch: u64,
     /// The bootstrapping key.
     pub bootstrap: u64,
-    /// What is stored because slots ran out; [`Lowered::spilled`] says how many bytes.
+    /// The ciphertexts that are stored because slots ran out; [`Lowered::spilled`] says how many bytes.
     pub spill: u64,
     /// How many slots there are, [`Layout::MOST_SLOTS`] at most.
     pub slots: usize,

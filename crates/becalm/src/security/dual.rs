@@ -53,7 +53,7 @@ fn strict(reduced: &Reduced) -> Candidate {
 
 /// The coordinates of a secret that dual vectors take out.
 pub struct Reduced {
-    /// How many there are.
+    /// Their number.
     pub n: u32,
     log2_std: f64,
     /// Secret and modulus relative to the noise, log2(σ_s·q/σ_e).

@@ -1,7 +1,7 @@
-//! Dual attacks that guess: dual vectors take n − ζ coordinates of the secret out, and what is left, LWE of ζ
-//! coordinates with larger noise, is solved by trying every secret (Espitau–Joux–Kharchenko 2020) or by a table of
-//! half of them (Cheon–Hhan–Hong–Son 2019). Of a secret of fixed weight h, ζ coordinates are supposed to hold exactly
-//! w non-zero ones, which happens with hypergeometric probability; the run is repeated until it does.
+//! Dual attacks that guess: dual vectors take n − ζ coordinates of the secret out. LWE of ζ coordinates with larger noise
+//! is left. It is solved by trying every secret (Espitau–Joux–Kharchenko 2020) or with a table of half of the
+//! coordinates (Cheon–Hhan–Hong–Son 2019). For a secret of fixed weight h, the attack supposes that the ζ coordinates
+//! hold exactly w non-zero ones. That has hypergeometric probability, and the run is repeated until it holds.
 //!
 //! Where the same dual vectors serve several secrets ([`Instance::targets`](super::Instance)), k ≤ 1/p of them are tried
 //! in a run: k times as many secrets to try, √k times as long with a table, a chance of k·p.
@@ -13,18 +13,18 @@ use super::search::{local_minimum, refine};
 use super::{CEILING_BITS, Candidate, Search};
 use std::f64::consts::{LN_2, LOG2_E, PI};
 
-/// How the guessed part is found.
+/// The search for the guessed part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Solver {
-    /// Every value of it is tried.
+    /// Tries every value.
     Exhaustive,
-    /// A table of the values of a half of it.
+    /// Keeps a table of the values of one half.
     MeetInTheMiddle,
 }
 
-/// Probability that noise is within twice its Gaussian width, which the table tolerates: 1 − 2·e^(−4π).
+/// Probability that noise lies within twice its Gaussian width, the tolerance of the table: 1 − 2·e^(−4π).
 const LOG2_TAIL: f64 = -1.006_237_813_740_866_5e-5;
-/// Probability that the secret is among those tried, as a share of 0.99: the other half is for telling it apart.
+/// Probability that the secret is among those tried. Its square is 0.99: the other factor is for telling it apart.
 const LN_SHARE: f64 = 0.5 * 0.010_050_335_853_501_45;
 
 pub fn cost(lwe: &Lwe, solver: Solver, search: Search) -> Candidate {
@@ -41,16 +41,16 @@ pub fn cost(lwe: &Lwe, solver: Solver, search: Search) -> Candidate {
     }
 }
 
-/// A part of the secret that is guessed: ζ coordinates, `weight` of them not 0 where the whole weight is fixed.
+/// The guessed part of the secret: ζ coordinates, `weight` of them not 0 if the weight of the whole secret is fixed.
 struct Guess {
     zeta: u32,
     weight: u32,
-    /// How many of these are 1.
+    /// The number of ones among these.
     plus: u32,
-    /// Values per coordinate but 0.
+    /// Non-zero values of a coordinate.
     values: f64,
     fixed: bool,
-    /// log2 of the number of such parts, and of the probability that the secret has one.
+    /// log2 of the number of such parts, and of the probability that the secret has such a part.
     log2_size: f64,
     log2_hit: f64,
     reduced: Reduced,
@@ -96,7 +96,7 @@ impl Guess {
         }
     }
 
-    /// log2 of the gates to find it among 2^`log2_targets` times as many under noise σ', and of the samples.
+    /// log2 of the gates to find the part among 2^`log2_targets` times as many under noise σ', and log2 of the samples.
     fn solve(&self, solver: Solver, noise: f64, log2_targets: f64) -> (f64, f64) {
         let spread = 4.0 * PI * PI * noise * noise;
         match solver {
@@ -110,7 +110,7 @@ impl Guess {
         }
     }
 
-    /// The table: T entries and as many look-ups, on as many samples as tell them apart.
+    /// The table: T entries and T look-ups, with enough samples to tell the entries apart.
     fn meet(&self, noise: f64, log2_targets: f64) -> (f64, f64) {
         let tolerance = 8.0 * (2.0 * PI).sqrt() * noise;
         if tolerance >= 1.0 || self.zeta == 0 || self.fixed && self.weight == 0 {
@@ -142,7 +142,7 @@ impl Guess {
         (halves - log2_signed(self.zeta, plus, minus)).min(0.0)
     }
 
-    /// The attack with this guess, BKZ-β and so many samples.
+    /// The attack with this guess, BKZ-β and a number of samples.
     fn price(&self, lwe: &Lwe, solver: Solver, beta: u32, samples: u32) -> Candidate {
         let targets = lwe.log2_targets.min(-self.log2_hit).max(0.0);
         let (guessing, count) = self.solve(solver, self.reduced.noise(beta, samples), targets);
@@ -158,7 +158,7 @@ impl Guess {
     }
 }
 
-/// Weights that ζ coordinates can hold, the greatest left out as the reference does.
+/// Weights that ζ coordinates can hold, without the greatest, as in the reference.
 fn weights(lwe: &Lwe, zeta: u32) -> (u32, u32) {
     if lwe.fixed_signs.is_none() {
         return (0, 1);
@@ -178,7 +178,7 @@ fn reference(lwe: &Lwe, solver: Solver) -> Candidate {
     local_minimum((0, lwe.n), 8, |zeta, _| at_zeta(zeta).unwrap_or_default()).unwrap_or_default()
 }
 
-/// The best of `best` and every weight and β with ζ coordinates guessed; near the best β fewer samples too.
+/// The best of `best` and of every weight and β with ζ guessed coordinates. Near the best β fewer samples are tried too.
 fn scan(lwe: &Lwe, solver: Solver, zeta: u32, mut best: Candidate) -> Candidate {
     let (least, end) = weights(lwe, zeta);
     for weight in least..end {

@@ -6,8 +6,8 @@
 //! (Howgrave-Graham 2007, Son–Cheon 2019). Gates: (BKZ-β + |S|^(1 or ½)·decode)·⌈ln 0.01/ln(1 − p)⌉ with p the
 //! probability that the secret is among the guesses and that decoding succeeds. ζ = 0 is the BDD attack.
 //!
-//! Where one basis serves several secrets ([`Instance::targets`](super::Instance): X^i·s for all i, in a ring), k of
-//! them are tried with it, k ≤ 1/p: there are k·|S| guesses then, of which one is right with probability k·p.
+//! Where one basis serves several secrets ([`Instance::targets`](super::Instance): X^i·s for all i, in a ring), the attack
+//! tries k ≤ 1/p of them with it. It makes k·|S| guesses, and one is right with probability k·p.
 use super::instance::Lwe;
 use super::prob::{GuessSet, Profile, guess_sets, repetitions};
 use super::reduction::{
@@ -85,8 +85,8 @@ impl Attempt {
         })
     }
 
-    /// log2 of the gates of one run with these guesses of 2^`log2_targets` secrets. However few the guesses, each
-    /// secret is decoded once.
+    /// log2 of the gates of one run with these guesses of 2^`log2_targets` secrets. Each secret is decoded at least
+    /// once.
     fn once(&self, guesses: GuessSet, log2_targets: f64) -> f64 {
         let guesses = log2_targets + guesses.log2_size;
         let decoded = match self.decoder {
@@ -96,7 +96,7 @@ impl Attempt {
         log2_sum(self.reduction, self.decoding + decoded)
     }
 
-    /// log2 of the runs when one target suits with probability 2^`log2_hit`, all of them tried in each run.
+    /// log2 of the number of runs if one target suits with probability 2^`log2_hit` and each run tries all of them.
     fn runs(&self, log2_hit: f64) -> f64 {
         repetitions((log2_hit + self.log2_targets).min(0.0))
     }
@@ -397,7 +397,7 @@ mod tests {
         }
     }
 
-    /// The number of targets that is chosen is the best there is.
+    /// No other number of targets is better than the chosen one.
     #[test]
     fn as_many_targets_are_tried_as_help() {
         let lwe = Lwe { log2_targets: 10.0, ..toy() };
@@ -410,7 +410,7 @@ mod tests {
                     let with = |k: f64| attempt.once(guesses, k) + repetitions((hit + k).min(0.0));
                     let least =
                         (0..=1000).map(|k| with(0.01 * f64::from(k))).fold(f64::INFINITY, f64::min);
-                    // Where one run is enough, fewer targets than that may do.
+                    // Where one run suffices, fewer targets may suffice too.
                     assert!(
                         found.bits < least + 0.6,
                         "{decoder:?} {zeta} {beta}: {found:?}, {least}"

@@ -54,8 +54,8 @@ pub struct Instance {
     /// Standard deviation of the noise in units of 1 in Z_q (not of q): above 0, below q.
     pub noise_std: f64,
     /// Secrets that one reduced basis serves, 1 ..= 2^20: 1 for plain LWE; N over `Z[X]/(X^N + 1)`, where the samples
-    /// of s, times X^i, are samples of X^i·s with the same matrix; times the number of secrets that share a mask. Of
-    /// use to the attacks that guess: they gain when any one of these secrets suits the guess.
+    /// of s, times X^i, are samples of X^i·s with the same matrix; times the number of secrets that share a mask. The
+    /// attacks that guess gain from them: any one of these secrets may suit the guess.
     pub targets: u32,
 }
 
@@ -72,7 +72,7 @@ pub struct Lwe {
     pub weight: u32,
     /// Number of possible values of a non-zero coordinate.
     pub values: f64,
-    /// Number of coordinates that are 1, of a secret of fixed weight; the others of its weight are −1.
+    /// Number of ones in a secret of fixed weight; its other non-zero coordinates are −1.
     pub fixed_signs: Option<u32>,
     /// log2 of the factor that scales the secret up to the width of the noise (Bai–Galbraith 2014).
     pub log2_scale: f64,

@@ -33,7 +33,7 @@ pub fn cost(lwe: &Lwe, search: Search) -> Candidate {
     }
 }
 
-/// What depends on the distributions alone.
+/// The quantities that depend on the distributions alone.
 struct DualHybrid<'a> {
     lwe: &'a Lwe,
     /// Entropy H of a coordinate of the secret, in bits, by a Gaussian of the same width.
@@ -155,7 +155,7 @@ impl<'a> DualHybrid<'a> {
             let is_affordable =
                 |d: u32| split.log2_guess(self.log2_vectors(split, beta, d)) < best.bits;
             if low == 0 {
-                // What is too few dimensions for the largest block is so for the others.
+                // Dimensions that are too few for the largest block are too few for the others.
                 low = bisect((split.unknowns, shortest), shortest / 16, is_affordable).0;
             }
             let may_win = |floor: u32| {
@@ -269,7 +269,7 @@ impl<'a> DualHybrid<'a> {
     }
 }
 
-/// A range of moduli p of the Fourier transform. What is computed for several is a lower bound for each of them: the
+/// A range of moduli p of the Fourier transform. A cost for several is a lower bound for each of them: the
 /// transform of the first, the rounding of the last.
 #[derive(Clone, Copy)]
 struct Moduli {

@@ -43,9 +43,9 @@ pub enum Attack {
     Dual,
     /// Dual attack with enumeration and a discrete Fourier transform over part of the secret (MATZOV 2022).
     DualHybrid,
-    /// Dual attack, then trying every value of part of the secret (Espitau–Joux–Kharchenko 2020).
+    /// Dual attack, then every value of a part of the secret (Espitau–Joux–Kharchenko 2020).
     DualGuessHybrid,
-    /// Dual attack, then part of the secret by meet-in-the-middle (Cheon–Hhan–Hong–Son 2019).
+    /// Dual attack, then a part of the secret by meet-in-the-middle (Cheon–Hhan–Hong–Son 2019).
     DualMitmHybrid,
     /// Guessing part of the secret, then [`Attack::Bdd`] on the rest (Albrecht–Curtis–Wunderer 2019).
     BddHybrid,
@@ -104,7 +104,7 @@ pub enum Search {
     Strict,
 }
 
-/// What one attack costs, and with which parameters. A parameter that the attack does not have is `None`.
+/// The cost of one attack, and its parameters. A parameter that the attack does not have is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Estimate {
@@ -202,7 +202,7 @@ impl Candidate {
     }
 }
 
-/// Bits as they are claimed and shown, everywhere: rounded down to a tenth, never up. What is a tenth already stays.
+/// Bits as they are claimed and shown, everywhere: rounded down to a tenth, never up. A number of tenths stays.
 pub fn claimed(bits: f64) -> f64 {
     // A figure of tenths may be a double just below it.
     (bits * 10.0 + 1e-9).floor() / 10.0

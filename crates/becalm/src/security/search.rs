@@ -3,7 +3,7 @@
 //! strict searches of the attacks scan whole ranges instead.
 use super::Candidate;
 
-/// What the walk of [`local_minimum`] tries next.
+/// The next step of the walk of [`local_minimum`].
 #[derive(Clone, Copy, PartialEq)]
 enum Stride {
     StepDown,
@@ -92,8 +92,8 @@ pub fn early_abort(
     best
 }
 
-/// The best of `best` and of 64 numbers of guesses at even distances in 0..n, then around the best of these at ever
-/// smaller distances. `scan` is given a number of guesses and the best so far, and returns the better.
+/// The best of `best` and of 64 evenly spaced numbers of guesses in 0..n, then of numbers around the best of these at
+/// ever smaller distances. `scan` takes a number of guesses and the best so far, and returns the better.
 pub fn refine(
     n: u32,
     mut best: Candidate,

@@ -79,7 +79,7 @@ impl SecretKey {
             ));
         }
         let slots = role.bodies(&self.params);
-        // Of its final length at once: a vector that grows leaves copies behind.
+        // Allocated at its final length: a growing vector leaves copies behind.
         let mut phases = Zeroizing::new(vec![0; values.len().next_multiple_of(slots)]);
         encoding.encode_secret(self.params.modulus, values, &mut phases);
         let seed = (PublicSeed::from_system()?, 0);
@@ -141,11 +141,11 @@ impl SecretKey {
         Ok(phases.iter().map(|x| ct.encoding.decode(self.params.modulus, *x)).collect())
     }
 
-    /// The phases b_j − ⟨a, s_j⟩ of a batch: messages with their noise, for proofs and measurements. The caller holds a
-    /// secret then, and wipes it.
+    /// The phases b_j − ⟨a, s_j⟩ of a batch: messages with their noise, for proofs and measurements. The result is secret,
+    /// and the caller wipes it.
     ///
     /// # Errors
-    /// As [`SecretKey::decrypt`].
+    /// [`Error::WrongParams`] or [`Error::WrongKey`], as [`SecretKey::decrypt`].
     pub fn phases(&self, ct: &Lwe) -> Result<Vec<u64>> {
         if *ct.params != *self.params {
             return Err(Error::wrong_params(
@@ -165,7 +165,7 @@ impl SecretKey {
         }
         let q = self.params.modulus;
         let (dimension, secrets) = (ct.role.dimension(&self.params), self.expose(ct.role));
-        // Of its final length at once: a vector that grows leaves copies behind.
+        // Allocated at its final length: a growing vector leaves copies behind.
         let mut phases = vec![0; ct.len() * ct.slots()];
         let messages = phases.chunks_exact_mut(ct.slots());
         for (phases, c) in messages.zip(ct.data.chunks_exact(ct.width())) {
@@ -181,7 +181,7 @@ impl SecretKey {
     /// measurements. Learning it breaks the ciphertexts, so it needs the secret key. Slots past the values are left out.
     ///
     /// # Errors
-    /// As [`SecretKey::decrypt`]; [`Error::BadInput`] if the values would fill more or fewer ciphertexts.
+    /// As [`SecretKey::phases`]; [`Error::BadInput`] if the values would fill more or fewer ciphertexts.
     pub fn errors(&self, ct: &Lwe, values: &[u64]) -> Result<Vec<f64>> {
         if values.len().div_ceil(ct.slots()) != ct.len() {
             return Err(Error::bad_input(

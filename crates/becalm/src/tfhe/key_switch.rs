@@ -28,7 +28,7 @@ use std::ops::Range;
 /// Ciphertexts per reading of the key: as many as keep their sums in the second-level cache.
 const BATCH: usize = 36;
 
-/// What a key-switching key switches between.
+/// The dimensions that a key-switching key switches between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeySwitchShape {
     /// k·N, the dimension of the inputs.
@@ -161,7 +161,7 @@ impl KeySwitchKey {
         Ok(KeySwitchKey { layout, memory })
     }
 
-    /// What this key switches between.
+    /// The dimensions that this key switches between.
     pub fn shape(&self) -> KeySwitchShape {
         self.layout.shape
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use zeroize::Zeroizing;
 
-/// What GGSW `i` of the bootstrapping key encrypts. Classic and in blocks: key bit i. Multi-bit: whether the bits of group
+/// The message of GGSW `i` of the bootstrapping key. Classic and in blocks: key bit i. Multi-bit: whether the bits of group
 /// ⌊i/(2^g − 1)⌋ are those of the number i mod (2^g − 1) + 1, the lowest first: a product of bits and their complements.
 fn ggsw_message(rotation: Rotation, small: &[u64], i: usize) -> u64 {
     let (bits, values) = (rotation.group_bits(), rotation.group_ggsws());
@@ -57,7 +57,7 @@ impl SecretKey {
         if !allow_insecure {
             check_claim(params)?;
         }
-        // The name is drawn apart from the key: it is public and must say nothing of it.
+        // The id is drawn apart from the key: it is public and must reveal nothing about the key.
         let name = PublicSeed::from_system()?;
         let mut id = [0; 16];
         id.copy_from_slice(&name.0[..16]);

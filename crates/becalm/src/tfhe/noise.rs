@@ -99,7 +99,7 @@ fn shared_rounding(p: &TfheParams) -> f64 {
 /// Plain: e counts when the group is not 0, probability 1 − 1/M; the body adds a cell of its own. Boxes being half-open,
 /// rounding the body to nearest also moves one border half a cell nearer and the other farther; that is no variance and
 /// not counted here.
-/// Centred: the body is moved by the mean of the M errors, so what counts is e less that: `E[e²]` times (1 − 1/M)², and
+/// Centred: the body is moved by the mean of the M errors, so e less that mean counts: `E[e²]` times (1 − 1/M)², and
 /// (M − 1)(M − 2)/M² of the square of `E[e]` less. The body is also moved by half a cell down before it is rounded to
 /// nearest, that is, it is cut off. Whether a phase lies in a box whose ends are multiples of the cell is not changed by
 /// cutting off, so the body adds nothing. Without that half cell the body would add (2N)^-2/12 and, the boxes being
@@ -171,7 +171,7 @@ impl RotationNoise {
 /// 2^-53 of products of size B/√12 by 1/√12 summed over ℓ(k+w)N terms, and the mask's part of it meets kN/2 key
 /// coefficients. Exponents and constant are tfhe-rs's fits of measurements, classic and by grouping factor.
 /// Our classic rotation makes 0.6 to 0.95 of that error on a CPU, by level and set (`tests/fft_noise.rs`), and 0.64 to 0.89 on a GPU
-/// (`fft_noise.rs` of `becalm-cuda`): an upper bound is kept, for every machine.
+/// (`fft_noise.rs` of `becalm-cuda`). The term stays an upper bound for every machine.
 const FFT_FITS: [(u32, [f64; 4]); 4] = [
     (1, [0.00705, 1.01827, 1.22003, 2.22003]),
     (2, [0.0022, 1.04148, 1.94548, 2.94548]),
@@ -262,7 +262,7 @@ impl BlindRotation {
         }
     }
 
-    /// What the kernels of TFHE-rs make of one step for `grouping` key bits (2, 3 or 4), n/g times: a GGSW that is the sum
+    /// The FFT error of TFHE-rs's kernels in one step for `grouping` key bits (2, 3 or 4), n/g times: a GGSW that is the sum
     /// of 2^g, times the whole accumulator. With it the published failure probabilities come out.
     pub fn multi_bit_of_tfhe_rs(&self, grouping: u32) -> RotationNoise {
         let steps = self.lwe_dimension as f64 / f64::from(grouping);
@@ -307,7 +307,7 @@ pub fn log2_pfail(variance: f64, plaintext_modulus: u64) -> f64 {
     log2_erfc(1.0 / (4.0 * plaintext_modulus as f64) / (2.0 * variance).sqrt())
 }
 
-/// What the noise of a set is made of, at its bound ν, and what follows from it.
+/// The parts of a set's noise at its bound ν, and their consequences.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NoiseReport {
     /// Variance of a fresh ciphertext at rest.

@@ -27,7 +27,7 @@ pub enum NoiseCurve {
     Published132,
 }
 
-/// What to search for. Keys of blocks are searched apart from the big key; the rows of the fast family, whose small key is a
+/// The needs of a search. Keys of blocks are searched apart from the big key; the rows of the fast family, whose small key is a
 /// part of the big one, are made by hand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Goal {
@@ -45,7 +45,7 @@ pub struct Goal {
     pub slots: usize,
     /// Gaussian noise instead of TUniform.
     pub gaussian: bool,
-    /// What ciphertexts are computed modulo.
+    /// The modulus of the ciphertexts.
     pub modulus: Modulus,
     /// 32 or 64.
     pub ks_modulus_log2: u32,
@@ -123,7 +123,7 @@ impl Goal {
         }
     }
 
-    /// What n must be a multiple of.
+    /// The number that n must be a multiple of.
     fn step(&self) -> usize {
         self.rotation.group_bits()
     }
@@ -252,7 +252,7 @@ fn turns(goal: &Goal, k: usize, degree: usize, noise: Noise) -> Vec<Turn> {
     let mut all = Vec::new();
     for level in 1..=5 {
         let gadgets = (2..=30).map(|base_log| Gadget { base_log, level });
-        // What the FFT kernel has room for.
+        // The FFT kernel has room for no more.
         let gadgets = gadgets.filter(|g| g.base_log * g.level <= 52);
         let noisy = |g: &Gadget| {
             NoiseReport::of(&TfheParams { pbs: *g, ..base.clone() }).blind_rotation.total()

@@ -109,7 +109,7 @@ impl SecretKey {
 }
 
 impl SlotKey {
-    /// What it switches between: the masks that it reads, to the big keys.
+    /// The dimensions that it switches between: from the masks that it reads to the big keys.
     pub fn shape(&self) -> KeySwitchShape {
         let p = &*self.params;
         KeySwitchShape {

@@ -19,7 +19,7 @@ pub struct Table {
     pub(crate) input: Encoding,
     /// Values 0 ..= limit may be looked up.
     pub(crate) limit: i64,
-    /// What comes out, one ciphertext for each.
+    /// The outputs, one ciphertext for each.
     pub(crate) outputs: Vec<Output>,
 }
 
@@ -27,7 +27,7 @@ impl Table {
     /// The table m ↦ `values[m]` from and to the set's own encoding.
     ///
     /// # Errors
-    /// What [`Table::with`] refuses.
+    /// As [`Table::with`].
     ///
     /// ```
     /// # use becalm::{params::TfheParams, tfhe::Table};
@@ -44,7 +44,7 @@ impl Table {
     /// The table of a function on the set's own encoding.
     ///
     /// # Errors
-    /// What [`Table::with`] refuses.
+    /// As [`Table::with`].
     pub fn from_fn(params: &TfheParams, f: impl Fn(u64) -> u64) -> Result<Self> {
         let values: Vec<u64> = (0..params.plaintext_modulus()).map(f).collect();
         Table::new(params, &values)
@@ -176,7 +176,7 @@ impl Table {
         Ok(self)
     }
 
-    /// What a lookup puts out.
+    /// The outputs of a lookup.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }

@@ -1,5 +1,5 @@
-//! Small texts and files that ask for much: memory, time, depth or output. Each is read, and used as far as it can be, in a
-//! process of its own that the system ends after 2 seconds of processor time or 64 MB of memory above its start. It must end
+//! Small texts and files that ask for much memory, time, depth or output. A process of its own reads each one and uses it as far
+//! as possible. The system ends the process after 2 seconds of processor time or 64 MB of memory above its start. It must end
 //! before that, with a typed error or a right result. Verilog, which Yosys reads, is in `tests/test_python_bombs.py`.
 
 #[path = "../harness/mod.rs"]
@@ -18,13 +18,13 @@ use std::process::Command;
 use std::sync::Arc;
 use texts::{BLIF, BRISTOL, Bomb, ISA};
 
-/// Most bytes of a bomb.
+/// Bytes of a bomb, at most.
 const SMALL: usize = 6000;
-/// Kilobytes of data that a process may have: 64 MB above what the test itself takes (stacks of threads, tables of sets).
+/// Kilobytes of data that a process may have: 64 MB above those of the test itself (stacks of threads, tables of sets).
 const MEMORY: u64 = (64 + 32) << 10;
 const SECONDS: u64 = 2;
 
-/// In the process of its own: what the variable names.
+/// The bomb that the variable names, read in the process of its own.
 const BOMB: &str = "BECALM_TEST_BOMB";
 
 fn read_circuit(bytes: &[u8]) -> Result<(), Error> {
@@ -65,7 +65,7 @@ const FORMATS: [(&str, Reader, &[Bomb]); 4] = [
     ("isa", read_isa, ISA),
 ];
 
-/// The process of its own. Without the variable it has nothing to do.
+/// The work of the process. Without the variable it does nothing.
 #[test]
 fn one_bomb() {
     let Ok(wanted) = std::env::var(BOMB) else { return };
@@ -85,7 +85,7 @@ fn one_bomb() {
 }
 
 #[test]
-fn every_bomb_ends_soon_and_small() {
+fn every_bomb_ends_soon_and_takes_little_memory() {
     let test = std::env::current_exe().unwrap();
     let mut failed = vec![];
     for (format, _, table) in FORMATS {

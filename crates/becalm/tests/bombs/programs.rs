@@ -1,4 +1,4 @@
-//! Files of programs that ask for much. The bodies are written by hand in postcard: a length, then the items.
+//! Files of programs that ask for much memory or time. The bodies are written by hand in postcard: a length, then the items.
 
 use crate::harness::{edit, join, program, split, tiny, with_params};
 use crate::texts::Bomb;
@@ -25,12 +25,12 @@ fn varint(mut n: u64) -> Vec<u8> {
     bytes
 }
 
-/// A file whose body is `before`, `count` and `item` so often, and `after`.
+/// A file whose body is `before`, `count`, then `count` times `item`, and `after`.
 fn repeated(before: &[u8], count: usize, item: &[u8], after: &[u8]) -> Vec<u8> {
     file(&[before, &varint(count as u64), &item.repeat(count), after].concat())
 }
 
-/// A file whose body is `before` and a length that is not there.
+/// A file whose body is `before` and a length without the items.
 fn announced(before: &[u8], count: u64) -> Vec<u8> {
     file(&[before, &varint(count)].concat())
 }

@@ -1,6 +1,6 @@
-//! The bombs: a name, and what makes the bytes.
+//! The bombs: a name, and a function that makes the bytes.
 
-/// A name, and what makes the bytes.
+/// A name, and a function that makes the bytes.
 pub type Bomb = (&'static str, fn() -> Vec<u8>);
 
 /// Each line of `line`, one for each number below `count`.
@@ -8,17 +8,17 @@ fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
     (0..count).map(|i| line(i) + "\n").collect()
 }
 
-/// Words of `word` with spaces between.
+/// Words of `word`, separated by spaces.
 fn words(count: usize, word: impl Fn(usize) -> String) -> String {
     (0..count).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A circuit of `count` gates after two input bits, the last of which is the output.
+/// A circuit of two input bits and `count` gates, the last of which is the output.
 fn gates(count: usize, gate: impl Fn(usize) -> String) -> Vec<u8> {
     format!("{count} {}\n1 2\n1 1\n\n{}", count + 2, lines(count, |i| gate(i + 2))).into()
 }
 
-/// Tables between two inputs and one output `o`.
+/// A BLIF text with two inputs, one output `o` and these tables.
 fn blif(rest: impl std::fmt::Display) -> Vec<u8> {
     format!(".model m\n.inputs a b\n.outputs o\n{rest}\n.end\n").into()
 }
@@ -160,7 +160,7 @@ fn binary(rest: &[u64]) -> Vec<u8> {
     [magic].iter().chain(rest).flat_map(|w| w.to_le_bytes()).collect()
 }
 
-/// A text of instructions that ends as it must.
+/// A text of instructions that ends with `halt`.
 fn code(rest: String) -> Vec<u8> {
     format!("{rest}\nhalt\n").into()
 }

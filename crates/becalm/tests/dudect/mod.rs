@@ -1,17 +1,17 @@
-//! Welch's t of cycle counts between classes of secrets, with a control and a planted leak: what `timing.rs` measures with.
+//! The instrument of `timing.rs`: Welch's t of cycle counts between classes of secrets, with a control and a planted leak.
 
 use super::statistics::sets::full;
 use super::statistics::until_accepted;
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
-/// What |t| stays below where nothing leaks.
+/// The bound that |t| stays below where nothing leaks.
 pub const BOUND: f64 = 4.5;
-/// |t| of so much is exceeded, where the true t is 4.5 + this, with 99 %.
+/// Where the true |t| is [`BOUND`] plus this, a measured |t| exceeds [`BOUND`] with 99 %.
 pub const SURE: f64 = 2.33;
-/// Runs in which the machine was too noisy for the control or the planted leak, before the test gives up.
+/// The test gives up after so many runs in which noise of the machine spoilt the control or hid the planted leak.
 pub const NOISY: usize = 6;
-/// Words that the planted comparison looks at.
+/// Words that the planted comparison compares.
 pub const PLANTED: usize = 4096;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -28,7 +28,7 @@ pub fn now() -> u64 {
     {
         use std::arch::x86_64::{__rdtscp, _mm_lfence};
         let mut core = 0;
-        // SAFETY: every x86-64 processor has them that this library has kernels for; they touch no memory but `core`.
+        // SAFETY: every x86-64 processor that this library has kernels for has these instructions; they write only `core`.
         unsafe {
             _mm_lfence();
             let time = __rdtscp(&mut core);
@@ -45,7 +45,7 @@ pub fn now() -> u64 {
     }
 }
 
-/// A generator of words (splitmix64): what it draws is no secret.
+/// A generator of words (splitmix64), which need not be secret.
 pub struct Draw(pub u64);
 
 impl Draw {
@@ -66,7 +66,7 @@ pub fn select(out: &mut [u64], a: &[u64], b: &[u64], second: bool) {
     }
 }
 
-/// How far two samples are apart: Welch's t, the difference of their means, and its standard error.
+/// The distance of two samples: Welch's t, the difference of their means, and its standard error.
 #[derive(Clone, Copy, Debug)]
 pub struct Welch {
     pub t: f64,
@@ -82,13 +82,13 @@ pub fn welch(a: &[f64], b: &[f64]) -> Welch {
     };
     let ((ma, va), (mb, vb)) = (moments(a), moments(b));
     let (difference, error) = (ma - mb, (va + vb).sqrt());
-    // Two constants that are equal do not differ.
+    // Two equal constants do not differ.
     let t = if difference == 0.0 { 0.0 } else { difference / error };
     Welch { t, difference, error }
 }
 
-/// The largest |t| over all measurements and those below each percentile of both classes together, 1 − 2^(−i/10) of them. Crops that
-/// leave too few say nothing.
+/// The largest |t| over all measurements and over those below each of 100 percentiles of both classes together: the lowest
+/// 1 − 2^(−i/10) of them. Crops that leave too few measurements do not count.
 pub fn largest(a: &[f64], b: &[f64]) -> Welch {
     let mut all: Vec<f64> = a.iter().chain(b).copied().collect();
     all.sort_by(f64::total_cmp);
@@ -106,7 +106,7 @@ pub fn largest(a: &[f64], b: &[f64]) -> Welch {
     found.max_by(|x, y| x.t.abs().total_cmp(&y.t.abs())).expect("more than 200 measurements")
 }
 
-/// The least difference that is found with 99 %: that of the crop in which the error of a difference is least.
+/// The least difference that a run finds with 99 %, in the crop where the error of a difference is least.
 pub fn power(a: &[f64], b: &[f64]) -> f64 {
     let mut all: Vec<f64> = a.iter().chain(b).copied().collect();
     all.sort_by(f64::total_cmp);
@@ -139,7 +139,7 @@ impl Run {
     }
 }
 
-/// A comparison that ends at the first difference: what the test must find.
+/// The planted leak: a comparison that ends at the first difference.
 #[inline(never)]
 pub fn early_exit(a: &[u64], b: &[u64]) -> bool {
     for (x, y) in a.iter().zip(b) {
@@ -150,8 +150,8 @@ pub fn early_exit(a: &[u64], b: &[u64]) -> bool {
     true
 }
 
-/// Measures: `prepare(random)` puts an input in its place, of the fixed secret or a random one, the same work for both; `timed` works
-/// on it. Pairs of words are compared before the planted class's work.
+/// Measures. `prepare(random)` puts an input in its place, of the fixed secret or of a random one, with the same work for both. `timed`
+/// works on the input. Before that, pairs of words are compared, with an early exit in all classes but the planted one.
 pub fn run(samples: usize, mut prepare: impl FnMut(bool), mut timed: impl FnMut()) -> Run {
     let mut cycles = [const { Vec::new() }; 4];
     let mut draw = Draw(now());
@@ -161,13 +161,13 @@ pub fn run(samples: usize, mut prepare: impl FnMut(bool), mut timed: impl FnMut(
         let class =
             [Class::Fixed, Class::Control, Class::Random, Class::Planted][draw.word() as usize % 4];
         prepare(class == Class::Random);
-        // Equal for the planted class alone: only there the comparison goes on to the end.
+        // The words are equal for the planted class alone: only there the comparison goes on to the end.
         select(&mut left, &zeros, &ones, class == Class::Planted);
         let began = now();
         black_box(early_exit(&left, &right));
         timed();
         let took = now() - began;
-        // The first are not counted: caches and predictors are cold.
+        // The first runs do not count: caches and predictors are cold.
         if i >= samples / 20 {
             cycles[class as usize].push(took as f64);
         }
@@ -175,7 +175,7 @@ pub fn run(samples: usize, mut prepare: impl FnMut(bool), mut timed: impl FnMut(
     Run { cycles }
 }
 
-/// One at a time: what else runs is noise.
+/// One measurement at a time: others would be noise.
 pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -197,7 +197,7 @@ pub fn sound(name: &str, mut measure: impl FnMut() -> Run) -> Run {
     panic!("{name}: this machine is too noisy, or the test is at fault: {NOISY} runs in vain");
 }
 
-/// Refuses an operation whose time tells of its secret.
+/// Fails for an operation whose time depends on its secret.
 pub fn check(name: &str, mut measure: impl FnMut() -> Run) {
     let _alone = alone();
     let accept = |run: &Run| {
@@ -217,15 +217,12 @@ pub fn check(name: &str, mut measure: impl FnMut() -> Run) {
     until_accepted(|| sound(name, &mut measure), accept);
 }
 
-/// Whether to measure; says so where not.
-pub fn measured() -> bool {
+/// Measures with `BECALM_FULL=1`, and says so without. The work runs on one thread of a pool of one: no other thread of the
+/// library is woken, and none is waited for.
+pub fn when_measured(work: impl FnOnce() + Send) {
     if !full() {
         eprintln!("skipped: times are measured with BECALM_FULL=1");
+        return;
     }
-    full()
-}
-
-/// On one thread of a pool of one: no other thread of the library is woken, and none is waited for.
-pub fn on_one_thread(work: impl FnOnce() + Send) {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work);
 }

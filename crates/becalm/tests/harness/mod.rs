@@ -1,5 +1,5 @@
-//! What hostile bytes go through, shared by the tests and the fuzz targets: bytes are loaded; what loads must survive
-//! every public call and be written back to an equal file. Also the tools of an attacker who knows the format: headers
+//! The checks of hostile bytes, which the tests and the fuzz targets share: bytes are loaded, and an object that loads must
+//! survive every public call and be written back to an equal file. Also the tools of an attacker who knows the format: headers
 //! are edited and sealed with a right checksum.
 #![allow(dead_code)] // Each test file uses its part.
 
@@ -176,7 +176,7 @@ fn use_lwe(c: &Lwe) {
                 let below = |v: &u64| *v < c.encoding().values;
                 assert!(values.len() == c.len() && values.iter().all(below));
             }
-            // What a file claims of its noise may be too much to decrypt.
+            // The noise that a file claims may be too much to decrypt.
             Err(e) => assert!(matches!(e, Error::TooNoisy(_)), "{e}"),
         }
     }
@@ -234,7 +234,7 @@ fn use_program(p: &Program) {
     assert!(again == *p);
 }
 
-/// Bytes that claim to be a circuit. True if they are one.
+/// Reads bytes as a circuit. True if they are one.
 pub fn fuzz_circuit(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let circuit = match Circuit::parse(text) {
@@ -251,7 +251,7 @@ pub fn fuzz_circuit(bytes: &[u8]) -> bool {
     true
 }
 
-/// Bytes that claim to be instructions of the processor, as text or as a binary. True if they are.
+/// Reads bytes as instructions of the processor, text or binary. True if they are instructions.
 pub fn fuzz_isa(bytes: &[u8]) -> bool {
     let text = std::str::from_utf8(bytes).ok();
     let programs = [isa::decode(bytes).ok(), text.and_then(|text| isa::assemble(text).ok())];

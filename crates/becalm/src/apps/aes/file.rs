@@ -7,7 +7,7 @@ use crate::cipher::file::{Header, Kind, Reader, Trust, bad, read_file, require_l
 use crate::{Error, Result};
 use std::path::Path;
 
-/// What the bits of a file are.
+/// The content of a file of bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Content {
     /// Bytes.
@@ -92,7 +92,7 @@ impl Content {
     }
 }
 
-/// What a header says that the bits are; all else is as for a batch.
+/// The content that a header names; all else is checked as for a batch.
 fn claims(header: &Header, trust: Trust) -> Result<Content> {
     header.require(Kind::Bits)?;
     Lwe::claims(header, trust)?;

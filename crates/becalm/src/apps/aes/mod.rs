@@ -164,7 +164,7 @@ impl Aes {
 /// Encrypts bytes as bits at 0 and half a torus, the lowest bit of each byte first.
 ///
 /// # Errors
-/// What [`SecretKey::encrypt_as`] refuses.
+/// As [`SecretKey::encrypt_as`].
 pub fn encrypt_bytes(secret: &SecretKey, bytes: &[u8]) -> Result<Lwe> {
     require_tables("aes", secret.params())?;
     let bits: Zeroizing<Vec<u64>> = Zeroizing::new(bytes.iter().flat_map(|b| bits(*b)).collect());
@@ -192,7 +192,7 @@ pub fn ctr_in_the_clear(key: &[u8; BLOCK], counter: &[u8; BLOCK], data: &mut [u8
 /// Decrypts what [`encrypt_bytes`] or [`Aes::bits`] made.
 ///
 /// # Errors
-/// What [`SecretKey::decrypt`] refuses; [`Error::BadInput`] for another encoding.
+/// As [`SecretKey::decrypt`], and [`Error::BadInput`] for another encoding.
 pub fn decrypt_bytes(secret: &SecretKey, batch: &Lwe) -> Result<Vec<u8>> {
     if batch.encoding() != bit_encoding() {
         let got = format!("{:?}", batch.encoding());

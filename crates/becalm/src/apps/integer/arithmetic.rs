@@ -184,7 +184,7 @@ impl Circuit {
     /// −a modulo 2^bits.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn neg(&mut self, a: &Word) -> Result<Word> {
         let zero = Word { ty: a.ty, digits: vec![Sum::clear(0); a.digits.len()] };
         self.sub(&zero, a)
@@ -204,7 +204,7 @@ impl Circuit {
     /// |a|; of the least value itself, as `wrapping_abs`.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn abs(&mut self, a: &Word) -> Result<Word> {
         if !a.ty.signed() {
             return Ok(a.clone());
@@ -266,7 +266,7 @@ impl Circuit {
     /// related to their operands, so that long sums of them would be refused.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn refresh(&mut self, a: &Word) -> Result<Word> {
         let digits = a.digits.iter().map(|d| self.refreshed(d)).collect::<Result<_>>()?;
         Ok(Word { ty: a.ty, digits })

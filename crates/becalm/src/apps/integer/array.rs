@@ -1,8 +1,8 @@
 //! Lists of words: order, extremes, prefixes, membership; each records one program.
 //!
-//! A comparator of a sorting network asks once whether a > b and then takes two bootstraps for each digit: both shares of a
-//! digit, what stays and what moves, come from one rotation, and the smaller and the greater word are sums of two such
-//! shares. Networks are Batcher's merge exchange (Knuth, The Art of Computer Programming, 5.2.2 M): for n words about
+//! A comparator of a sorting network asks once whether a > b and then takes two bootstraps for each digit. Both shares of a
+//! digit, the one that stays and the one that moves, come from one rotation. The smaller and the greater word are sums of two
+//! such shares. Networks are Batcher's merge exchange (Knuth, The Art of Computer Programming, 5.2.2 M): for n words about
 //! n·log²n/4 comparators, log n·(log n + 1)/2 deep. Indices travel as further digits below the value's, so that equal
 //! values keep their order.
 
@@ -11,7 +11,7 @@ use super::{Type, Word};
 use crate::apps::circuit::{Aim, Circuit, Sum};
 use crate::{Error, Result};
 
-/// A chosen digit enters the next comparator as it is while its noise is at most that of so many bootstraps.
+/// A chosen digit enters the next comparator without a bootstrap if its noise is at most that of so many bootstraps.
 const KEPT: i64 = 2;
 
 /// An operation on a list of words, by its name.
@@ -120,7 +120,7 @@ impl ListOperation {
     }
 }
 
-/// A word that a tournament is about, and the place it came from.
+/// A word in a tournament, and the place that it came from.
 #[derive(Clone)]
 struct Entrant {
     word: Word,
@@ -137,7 +137,7 @@ fn place_digits(at: usize, ty: Type) -> Vec<Sum> {
     (0..ty.digits()).map(|d| Sum::clear((at >> (2 * d) & 3) as i64)).collect()
 }
 
-/// Refuses none, and words of different types.
+/// Refuses an empty list, and words of different types.
 fn alike<'a>(op: &'static str, words: &'a [Word]) -> Result<&'a Word> {
     let first = words.first().ok_or_else(|| none(op))?;
     words.iter().try_for_each(|w| first.require_like(w, op))?;
@@ -166,7 +166,7 @@ impl Circuit {
     /// The words in ascending order, by a sorting network.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for no words, or words of different types; so all operations on lists.
+    /// [`Error::BadInput`] for no words, or words of different types. This holds for all operations on lists.
     ///
     /// ```
     /// # use becalm::apps::{Aim, Circuit, integer::{Clear, Type}};
@@ -192,7 +192,7 @@ impl Circuit {
     pub fn argsort(&mut self, words: &[Word]) -> Result<Vec<Word>> {
         let (first, place) = (alike("argsort", words)?, place_type(words.len()));
         let below = 2 * place.digits() as u32;
-        // Wider than any type that users have; only the digits and the sign count.
+        // This type is wider than any that users have: only its digits and its sign count.
         let ty = match first.ty {
             Type::Int(bits) => Type::Int(bits + below),
             ty => Type::Uint(ty.bits() + below),
@@ -288,8 +288,8 @@ impl Circuit {
         Ok(Word { ty, digits: self.tournament(words, Some(ty), true)?.place })
     }
 
-    /// The best word, or with the type of places the place of it: by halves, of neighbours, so that the first of equal ones
-    /// stays.
+    /// The best word, and its place if a type for places is given. Neighbours meet in rounds, so that the first of equal words
+    /// wins.
     fn tournament(
         &mut self,
         words: &[Word],
@@ -302,7 +302,7 @@ impl Circuit {
         };
         let mut level: Vec<Entrant> = words.iter().enumerate().map(entrant).collect();
         while level.len() > 1 {
-            // Of the last two only what is asked for.
+            // The last round computes only the result that was asked for.
             let whole = place.is_none() || level.len() > 2;
             let mut winners = vec![];
             for pair in level.chunks(2) {
@@ -366,7 +366,7 @@ impl Circuit {
     /// a to a clear power, modulo 2^bits, by squares and products.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn pow(&mut self, a: &Word, exponent: u64) -> Result<Word> {
         let (mut result, mut square) = (None, a.clone());
         for bit in 0..u64::BITS - exponent.leading_zeros() {
@@ -398,7 +398,7 @@ impl Circuit {
     }
 
     /// The first word, the first two combined, …, all combined: one after the other, or by parallel prefix for
-    /// [`Aim::Depth`]. What combines them must be associative.
+    /// [`Aim::Depth`]. The combination must be associative.
     fn scan(
         &mut self,
         words: &[Word],
@@ -458,7 +458,7 @@ impl Circuit {
     /// −1, 0 or 1, as the word is below 0, 0 or above, in its own type.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn sign(&mut self, a: &Word) -> Result<Word> {
         let some = self.any(std::slice::from_ref(a))?.digits.remove(0);
         let negative = self.sign_bit(a)?;

@@ -10,7 +10,7 @@ use crate::apps::circuit::{Circuit, ROOM, Sum};
 use crate::{Error, Result};
 use std::collections::HashSet;
 
-/// What is asked of a and b.
+/// A question about a and b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ask {
     /// 1 if a > b.

@@ -24,7 +24,7 @@ impl Circuit {
     /// How many bits are 1. The result is just wide enough for the count of all bits; so are those below.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn count_ones(&mut self, a: &Word) -> Result<Word> {
         let ones = |d: &Sum| self.map(d, |v| i64::from(v.count_ones()));
         let shares = a.digits.iter().map(ones).collect::<Result<_>>()?;
@@ -34,7 +34,7 @@ impl Circuit {
     /// Whether any of these words, of any types, is not zero; false of none.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn any(&mut self, words: &[Word]) -> Result<Word> {
         let digits: Vec<Sum> = words.iter().flat_map(|w| w.digits.clone()).collect();
         let none = self.all_zero(&digits)?;
@@ -44,7 +44,7 @@ impl Circuit {
     /// Whether none of these words, of any types, is zero; true of none.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn all(&mut self, words: &[Word]) -> Result<Word> {
         let zero = |w: &Word| match w.ty {
             Type::Bool => Ok((-&w.digits[0]).plus(1)),
@@ -93,7 +93,7 @@ impl Circuit {
     /// Zeros above the highest 1.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn leading_zeros(&mut self, a: &Word) -> Result<Word> {
         self.zeros(a, End::Leading)
     }
@@ -101,7 +101,7 @@ impl Circuit {
     /// Zeros below the lowest 1.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn trailing_zeros(&mut self, a: &Word) -> Result<Word> {
         self.zeros(a, End::Trailing)
     }
@@ -109,7 +109,7 @@ impl Circuit {
     /// Ones above the highest 0.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn leading_ones(&mut self, a: &Word) -> Result<Word> {
         let flipped = self.not(a);
         self.zeros(&flipped, End::Leading)
@@ -118,7 +118,7 @@ impl Circuit {
     /// Ones below the lowest 0.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn trailing_ones(&mut self, a: &Word) -> Result<Word> {
         let flipped = self.not(a);
         self.zeros(&flipped, End::Trailing)
@@ -127,7 +127,7 @@ impl Circuit {
     /// ⌊log2 a⌋ of the bits without sign; all ones for a = 0.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn ilog2(&mut self, a: &Word) -> Result<Word> {
         let zeros = self.leading_zeros(a)?;
         let most = Word::clear(zeros.ty, u64::from(a.ty.bits() - 1).into())?;

@@ -57,7 +57,7 @@ impl Circuit {
             let mut bits = vec![];
             for (divisor, above, weight) in [(&twice, &above[0], 2), (b, &above[1], 1)] {
                 let len = rest.len();
-                // What this place of the quotient can hold: the highest of an odd width has one bit.
+                // The mask bounds this digit of the quotient: the highest of an odd width has one bit.
                 if weight > a.ty.mask(j) {
                     continue;
                 }

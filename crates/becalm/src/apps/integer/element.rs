@@ -1,5 +1,5 @@
-//! The element of an array at an encrypted index: one flag for each place that an index digit pair can name, and sums of what
-//! the flags let through.
+//! The element of an array at an encrypted index: one flag for each place that a pair of index digits can name, and the sum of
+//! the elements that the flags let through.
 
 use super::Word;
 use super::arithmetic::pack;
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 pub(super) const MAX_ENTRIES: usize = 256;
 
 impl Circuit {
-    /// Flags 0 or `weight`, one for each value below `count`: 1 where the index has it.
+    /// Flags, one for each value below `count`: `weight` where the index has this value, else 0.
     fn one_hot(&mut self, index: &Word, count: usize, weight: i64) -> Result<Vec<Sum>> {
         let low = pack(&index.digit(1), &index.digit(0));
         // A longer index names places past the end, which no flag stands for.
@@ -61,7 +61,7 @@ impl Circuit {
         Ok(Word { ty: first.ty, digits })
     }
 
-    /// The sum of values of which at most one is not 0, from a bootstrap.
+    /// The sum of values of which at most one is not 0, bootstrapped.
     fn only(&mut self, mut terms: Vec<Sum>, mask: i64) -> Result<Sum> {
         loop {
             let mut fewer = vec![];
@@ -76,7 +76,7 @@ impl Circuit {
     }
 }
 
-/// Refuses an index that could be negative, which is no place.
+/// Refuses a signed index: a negative one would name no place.
 pub(super) fn require_unsigned(index: &Word) -> Result<()> {
     match index.ty.signed() {
         true => {

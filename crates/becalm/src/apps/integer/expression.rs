@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::ops;
 use std::sync::Arc;
 
-/// A circuit that is recorded by operators on its [`Expr`]essions. What the recorder refuses is told by
-/// [`Formula::finish`].
+/// A circuit that is recorded by operators on its [`Expr`]essions. [`Formula::finish`] returns
+/// the errors of the recorder.
 ///
 /// ```
 /// # use becalm::apps::{Aim, integer::{Clear, Formula, Type}};
@@ -136,7 +136,7 @@ impl Formula {
 }
 
 impl<'a> Expr<'a> {
-    /// What it is.
+    /// Its type.
     pub fn ty(&self) -> Type {
         self.word.ty
     }

@@ -1,7 +1,7 @@
 //! Encrypted integers: booleans, unsigned and two's complement integers of 2 to 256 bits, as digits of base 4.
 //!
 //! A [`Word`] is such an integer inside a [`Circuit`]; the operations on it record bootstraps. [`Integers`] is a batch of
-//! encrypted ones outside: one batch of ciphertexts for each digit, least significant first. What a circuit costs is
+//! encrypted ones outside: one batch of ciphertexts for each digit, least significant first. The cost of a circuit is
 //! known before it runs: [`Recorded::program`] has a [`cost`](crate::program::Program::cost).
 
 mod arithmetic;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// Most bits of an integer.
 pub const MAX_BITS: u32 = 256;
 
-/// What an encrypted integer is.
+/// The type of an encrypted integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Type {
     /// True or false.
@@ -143,7 +143,7 @@ impl Word {
         Ok(Word { ty, digits: digits.iter().map(|d| Sum::clear(*d as i64)).collect() })
     }
 
-    /// What it is.
+    /// Its type.
     pub fn ty(&self) -> Type {
         self.ty
     }

@@ -86,7 +86,7 @@ impl Circuit {
     /// The word moved by a clear amount.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn shift(&mut self, how: Shift, a: &Word, by: u64) -> Result<Word> {
         let (bits, signed) = (u64::from(a.ty.bits()), a.ty.signed());
         self.rewire(a, a.ty, |at| how.source(at, by, bits, signed))
@@ -95,7 +95,7 @@ impl Circuit {
     /// The word moved by an encrypted amount, an unsigned one.
     ///
     /// # Errors
-    /// What the recorder refuses.
+    /// Errors of the recorder.
     pub fn shift_by(&mut self, how: Shift, a: &Word, amount: &Word) -> Result<Word> {
         let rotates = matches!(how, Shift::RotateLeft | Shift::RotateRight);
         let bits = amount.ty.bits();

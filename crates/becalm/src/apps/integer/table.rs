@@ -1,13 +1,13 @@
-//! A clear table at an encrypted index: each digit of the result, or two of them, by the cheapest of three ways.
+//! A clear table at an encrypted index: each digit of the result, or two of them together, by the cheapest of three ways.
 //!
-//! - Of two digits of the index or fewer: one bootstrap.
-//! - The index is split in two halves, rows and columns. Where the rows are of few kinds, and the columns too, one bootstrap
-//!   gives the kind of each, and a third the result: popcounts, sums, what only compares.
+//! - A digit that depends on at most two digits of the index takes one bootstrap.
+//! - The index is split in two halves, rows and columns. If there are few kinds of rows and of columns, one bootstrap gives the
+//!   kind of the row, a second that of the column, and a third the result: popcounts, sums, comparisons.
 //! - One bootstrap of a constant polynomial gives a flag e_r ∈ {0, ½} of the torus for each row T_r, exactly one of them ½. A
 //!   table that is odd under half a turn gives ±(T_r − T_0) of the column plus that flag, and
 //!   Σ_{r≠0} ±(T_r − T_0) + Σ_{r≠0} (T_r − T_0) + 2·T_0 = 2·T,
 //!   where all but the first sum is a function of the column. Entries are in half units, so that 2·T is T. Equal rows are one,
-//!   and 16 rows of 16 values take 17 bootstraps for two digits, and one for each to part them.
+//!   and 16 rows of 16 values take 17 bootstraps for two digits together, and one more for each digit.
 
 use super::arithmetic::pack;
 use super::element::{MAX_ENTRIES, require_unsigned};
@@ -22,23 +22,23 @@ struct Split {
     column: Vec<usize>,
 }
 
-/// A split, and how a function is looked up with it.
+/// A split, and the way to look a function up with it.
 struct Chosen {
-    /// Bootstraps before the digits are parted.
+    /// Bootstraps before the digits are separated.
     cost: usize,
     split: Split,
     way: Way,
 }
 
 enum Way {
-    /// Kinds of rows and of columns, and the factor of the former: their sum names the value.
+    /// The kinds of rows and of columns. A row's kind times `factor`, plus the column's, is the place of the value.
     Kinds { rows: Vec<i64>, columns: Vec<i64>, factor: i64, values: Vec<i64> },
-    /// Rows that differ, by the kind of each.
+    /// The different rows, and the kind of each row.
     Rows { kinds: Vec<usize>, rows: Vec<Vec<i64>> },
 }
 
 impl Split {
-    /// All cuts of so many digits.
+    /// All splits of so many digits.
     fn all(digits: usize) -> Vec<Split> {
         let halves = (1usize..1 << digits).map(|set| {
             let (row, column) = (0..digits).partition(|d| set >> d & 1 == 1);
@@ -62,7 +62,7 @@ fn places(x: Type, digits: &[usize]) -> Vec<usize> {
     all
 }
 
-/// Numbers for equal items in the order in which they come, and the items.
+/// A number for each item, the same for equal items, and the different items in order.
 fn kinds<T: PartialEq + Clone>(items: &[T]) -> (Vec<usize>, Vec<T>) {
     let mut found: Vec<T> = vec![];
     let number = |item: &T| {
@@ -75,7 +75,7 @@ fn kinds<T: PartialEq + Clone>(items: &[T]) -> (Vec<usize>, Vec<T>) {
 }
 
 impl Chosen {
-    /// The cheaper way with a split.
+    /// The cheaper of the two ways with a split.
     fn of(x: Type, split: Split, f: &dyn Fn(usize) -> i64) -> Chosen {
         let (high, low) = (places(x, &split.row), places(x, &split.column));
         let row = |h: &usize| low.iter().map(|l| f(h + l)).collect::<Vec<i64>>();
@@ -108,8 +108,9 @@ impl Chosen {
 }
 
 impl Circuit {
-    /// The entry of a clear table at an encrypted value of at most 8 bits; 0 past its end. Up to 16 entries one bootstrap for
-    /// each digit of the result; up to 256 at most 17 for two digits, one for each to part them, and two for all.
+    /// The entry of a clear table at an encrypted value of at most 8 bits; 0 past its end. A table of up to 16 entries takes one
+    /// bootstrap for each digit of the result. One of up to 256 takes at most 17 for two digits, one more for each digit, and two
+    /// for all.
     ///
     /// # Errors
     /// As [`Circuit::index`].
@@ -141,7 +142,7 @@ impl Circuit {
                 continue;
             }
             let alone = cheapest(x.ty, &one);
-            // The next digit with it, if that has not a cheaper way of its own.
+            // The next digit goes with it, unless that digit has a cheaper way of its own.
             if support(x.ty, &next).len() > 2 {
                 let pair = cheapest(x.ty, &|at| one(at) + 4 * next(at));
                 if pair.cost < alone.cost + cheapest(x.ty, &next).cost {
@@ -154,7 +155,7 @@ impl Circuit {
         Ok(Word { ty, digits })
     }
 
-    /// A function of two digits of the index or fewer.
+    /// A function of at most two digits of the index.
     fn direct(&mut self, x: &Word, f: &dyn Fn(usize) -> i64) -> Result<Option<Sum>> {
         let value = |d: &[usize], v: i64| {
             let digit = |(i, d): (usize, &usize)| (v as usize >> (2 * i) & 3) << (2 * d);
@@ -172,7 +173,7 @@ impl Circuit {
         })
     }
 
-    /// The parts of a value that is looked up in a chosen way.
+    /// The digits of a value that is looked up in a chosen way.
     fn chosen(&mut self, x: &Word, chosen: Chosen, digits: &[Entry]) -> Result<Vec<Sum>> {
         let Chosen { split, way, .. } = chosen;
         let packed = |digits: &[usize]| match digits {
@@ -200,7 +201,7 @@ impl Circuit {
         }
     }
 
-    /// Σ ±(T_r − T_0) and what it lacks.
+    /// Σ ±(T_r − T_0) and the function of the column that completes it.
     fn rows(&mut self, row: &Sum, column: &Sum, kinds: &[usize], rows: &[Vec<i64>]) -> Result<Sum> {
         // Flags of row ≥ t, at 0 or half a torus.
         let outputs: Vec<_> = (1..ROOM).map(|t| ((ROOM - t) as usize, ROOM, 0, ROOM)).collect();

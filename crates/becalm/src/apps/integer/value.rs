@@ -67,7 +67,7 @@ impl Clear {
     /// [`Error::BadInput`] if the type cannot hold the value; the value is not told.
     pub(super) fn digits(self, ty: Type) -> Result<Zeroizing<Vec<u64>>> {
         let bits = ty.bits();
-        // What lies above the type must be the sign; in a signed type the highest bit is the sign too.
+        // The bits above the type must be the sign. In a signed type the highest bit is the sign too.
         let from = if ty.signed() { bits - 1 } else { bits };
         let wrong = (from..257).fold(0, |w, i| w | (self.bit(i) ^ self.sign()))
             | (self.sign() & u64::from(!ty.signed()));
@@ -88,7 +88,7 @@ impl Clear {
     pub(super) fn from_digits(ty: Type, digits: &[u64]) -> Self {
         let mut words = [0u64; 4];
         for (i, d) in digits.iter().enumerate() {
-            // A ciphertext from elsewhere may decrypt to any digit: what comes out is of the type all the same.
+            // A ciphertext from elsewhere may decrypt to any digit. The result stays within the type all the same.
             words[i / 32] |= (d & ty.mask(i) as u64) << (2 * (i % 32));
         }
         let top = ty.bits() - 1;
@@ -179,7 +179,7 @@ impl Integers {
         require_tables("integer", secret.params())?;
         let rows = values.iter().map(|v| v.digits(ty)).collect::<Result<Vec<_>>>()?;
         let encoding = Encoding { values: 16, padding: true };
-        // Of its final length at once: a vector that grows leaves copies behind.
+        // Allocated at its final length: a growing vector leaves copies behind.
         let mut digits = Zeroizing::new(Vec::with_capacity(ty.digits() * rows.len()));
         (0..ty.digits()).for_each(|i| digits.extend(rows.iter().map(|r| r[i])));
         // All digits from one seed, so that it can stand for all masks in a file.
@@ -218,7 +218,7 @@ impl Integers {
     /// Decrypts.
     ///
     /// # Errors
-    /// What [`SecretKey::decrypt`] refuses.
+    /// As [`SecretKey::decrypt`].
     pub fn decrypt(&self, secret: &SecretKey) -> Result<Vec<Clear>> {
         let digits = self.digits.iter().map(|d| Ok(Zeroizing::new(secret.decrypt(d)?)));
         let digits = digits.collect::<Result<Vec<_>>>()?;
@@ -229,7 +229,7 @@ impl Integers {
         Ok((0..self.len()).map(value).collect())
     }
 
-    /// What they are.
+    /// Their type.
     pub fn ty(&self) -> Type {
         self.ty
     }
@@ -252,7 +252,7 @@ impl Integers {
     /// All digits in one batch, digit after digit: for a file.
     ///
     /// # Errors
-    /// What [`Lwe::concat`] refuses.
+    /// As [`Lwe::concat`].
     pub fn to_batch(&self) -> Result<Lwe> {
         Lwe::concat(&self.digits)
     }
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
     use crate::apps::aes::{decrypt_bytes, encrypt_bytes};
 
-    /// Whoever sees whether a decryption was refused learns public facts alone: an answer to crafted ciphertexts would tell the key.
+    /// A refusal of a decryption depends on public facts alone: refusals of crafted ciphertexts would reveal the key.
     #[test]
     fn every_ciphertext_has_an_answer_and_a_refusal_is_by_public_facts() {
         let params = TfheParams::named("toy_2_2").unwrap();

@@ -7,7 +7,7 @@
 use super::header::{key_text, role_text, stored_range};
 use super::read::Reader;
 use super::write::{Data, Draft};
-use super::{Dtype, Header, Kind, Trust, bad, disk, require_limit};
+use super::{Dtype, Header, Kind, Part, Trust, bad, disk, require_limit};
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, Output};
 use crate::math::Modulus;
 use crate::math::random::PublicSeed;
@@ -52,6 +52,14 @@ impl Lwe {
     /// [`Error::Io`](crate::Error::Io); then there is no new file and an old one is as it was.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.draft(Kind::Lwe, None)?.save(path.as_ref(), false)
+    }
+
+    /// The file that [`Lwe::save`] writes, as a part of [`replace_all`](super::replace_all), which can refuse to overwrite.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`](crate::Error::WrongParams) for a set that could not be read again.
+    pub fn part(&self, path: impl AsRef<Path>) -> Result<Part<'_>> {
+        Ok(self.draft(Kind::Lwe, None)?.part(path.as_ref(), false))
     }
 
     /// [`Lwe::save`] in the form of [`Lwe::to_bytes_seeded`].

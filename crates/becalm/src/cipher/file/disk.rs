@@ -1,4 +1,4 @@
-//! The operating system's side: whole files read with a limit, and its refusals as errors.
+//! Reads whole files within a limit, and turns the operating system's refusals into errors.
 
 use super::bad_but;
 use super::header::{Header, LENGTH};
@@ -22,7 +22,7 @@ pub(super) fn io_error(op: &'static str, wanted: impl Into<String>, e: &io::Erro
 /// Opens a file for reading; its length. Pipes, devices and directories have none and are refused.
 pub(super) fn open(path: &Path) -> Result<(File, u64)> {
     let refused = |e| io_error("load", format!("to read {}", path.display()), &e);
-    // Before opening: to open a pipe is to wait for it.
+    // Checked before the file is opened: opening a pipe would wait for its writer.
     if !fs::metadata(path).map_err(refused)?.is_file() {
         return Err(bad_but(
             "a regular file",

@@ -127,7 +127,7 @@ impl Header {
         entry.ok_or_else(|| bad(format!("the metadata {name}"), "none"))
     }
 
-    /// What the file says it is; also that its version and its entries are those that are read here.
+    /// The kind that the file names. Refuses another version, and entries that are not read here.
     pub(crate) fn kind(&self) -> Result<Kind> {
         let name = self.entry("format")?;
         let Some(kind) = Kind::ALL.into_iter().find(|k| k.name() == name) else {

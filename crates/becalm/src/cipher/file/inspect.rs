@@ -1,4 +1,4 @@
-//! What a file claims, without its contents.
+//! The claims of a file, without its contents.
 
 use super::header::{Dtype, Header};
 use super::read::Reader;
@@ -8,11 +8,11 @@ use crate::params::TfheParams;
 use crate::{Error, Result};
 use std::path::Path;
 
-/// What a file claims of itself. Nothing here is secret, and nothing but its form was checked.
+/// The claims of a file about itself. None of them is secret, and only the form of the file was checked.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description {
-    /// What it holds.
+    /// The kind of its contents.
     pub kind: Kind,
     /// Version of the format.
     pub version: u32,
@@ -30,7 +30,7 @@ pub struct Description {
     pub range: Option<(i64, i64)>,
     /// Variance of the phase error in torus units, for ciphertexts.
     pub noise: Option<f64>,
-    /// What a key between slots does.
+    /// The work of a key between slots.
     pub slots: Option<SlotKeyKind>,
     /// The tensors.
     pub tensors: Vec<TensorShape>,
@@ -83,8 +83,8 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
     })
 }
 
-/// The kind of a file in memory, of either scheme, and the name that it gives its parameter set. Only the form of its header
-/// is checked: the reader of that kind checks the rest.
+/// The kind of a file in memory, of either scheme, and the name of its parameter set. Only the form of the header is checked
+/// here; the reader of that kind checks the rest.
 ///
 /// # Errors
 /// [`Error::BadFile`] for bytes that becalm did not write as one container.

@@ -29,8 +29,8 @@ impl SecretKey {
         self.draft()?.save(path.as_ref(), true)
     }
 
-    /// The file that [`SecretKey::save`] writes, to be put in place with those of the keys made from it
-    /// ([`replace_all`](super::replace_all)).
+    /// The file that [`SecretKey::save`] writes, as a part of [`replace_all`](super::replace_all), which puts it in place together
+    /// with the keys made from it.
     ///
     /// # Errors
     /// [`Error::WrongParams`](crate::Error::WrongParams) for a set that could not be read again.
@@ -58,7 +58,7 @@ impl SecretKey {
         Ok(key)
     }
 
-    /// Reads a key from a file. What is read is wiped.
+    /// Reads a key from a file, and wipes the bytes that it read.
     ///
     /// # Errors
     /// As [`SecretKey::from_bytes`], and [`Error::Io`](crate::Error::Io).
@@ -104,8 +104,8 @@ impl EvaluationKey {
         self.draft()?.save(path.as_ref(), false)
     }
 
-    /// The file that [`EvaluationKey::save`] writes, to be put in place with that of its secret key
-    /// ([`replace_all`](super::replace_all)).
+    /// The file that [`EvaluationKey::save`] writes, as a part of [`replace_all`](super::replace_all), which puts it in place
+    /// together with its secret key.
     ///
     /// # Errors
     /// [`Error::WrongParams`](crate::Error::WrongParams) for a set that could not be read again.

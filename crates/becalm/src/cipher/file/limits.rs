@@ -1,8 +1,8 @@
-//! What reading may cost: one rule for files and texts of every format.
+//! Limits on the cost of reading: one rule for files and texts of every format.
 //!
-//! A reader takes at most [`EXPANSION`] bytes of memory for each byte that it reads, so a file is refused by its length before
+//! A reader takes at most [`EXPANSION`] bytes of memory for each byte that it reads, so a file that is too long is refused before
 //! any of it is read. A number that a file announces (wires, gates) is refused before anything is allocated for it, unless
-//! the length of the file pays for it or it is below [`FREE`].
+//! the length of the file pays for the number or the number is below [`FREE`].
 
 use super::disk::{io_error, open};
 use super::{Trust, bad_but};
@@ -10,15 +10,15 @@ use crate::Result;
 use std::io::Read;
 use std::path::Path;
 
-/// Most bytes of memory for a byte of a file or text; tests measure it for every format.
+/// Bytes of memory that one byte of a file or text may take, at most. Tests measure this for every format.
 const EXPANSION: u64 = 64;
-/// What any file may announce, however short it is.
+/// The number that any file may announce, however short it is.
 const FREE: usize = 1 << 14;
-/// What to do about a limit.
+/// The remedy for a limit.
 const RAISE: &str = "split it, or raise the limit if you trust the file (`Trust::limit` or `Limits::memory`, \
     `limit=` in Python, `--limit` of the command)";
 
-/// What the reader of a file or text may spend. The defaults are right for files of strangers.
+/// The memory and time that the reader of a file or text may spend. The defaults are right for files of strangers.
 ///
 /// ```
 /// use becalm::cipher::file::Limits;
@@ -29,10 +29,10 @@ const RAISE: &str = "split it, or raise the limit if you trust the file (`Trust:
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of memory. A reader takes at most 64 for each byte of a file, so a file of more than `memory`/64 bytes is
-    /// refused. Yosys, which reads Verilog, gets as much.
+    /// Bytes of memory, at most. A reader takes at most 64 for each byte of a file, so a file of more than `memory`/64 bytes is
+    /// refused. Yosys, which reads Verilog, gets the same limit.
     pub memory: u64,
-    /// Most seconds of processor time for Yosys. Every other reader takes a time that is linear in the length of the file.
+    /// Seconds of processor time for Yosys, at most. Every other reader takes a time that is linear in the length of the file.
     pub seconds: u64,
 }
 
@@ -54,7 +54,7 @@ impl Limits {
         self.memory / EXPANSION
     }
 
-    /// A whole file that must be text.
+    /// Reads a whole file that must be text.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io); [`Error::BadFile`](crate::Error::BadFile) for a folder, pipe or device, a file of more than `memory`/64 bytes, an empty one, and
@@ -68,7 +68,7 @@ impl Limits {
         })
     }
 
-    /// A whole file.
+    /// Reads a whole file.
     ///
     /// # Errors
     /// As [`Limits::read_text`], but for any contents.
@@ -81,7 +81,7 @@ impl Limits {
             return Err(bad_but(wanted, format!("{length} bytes"), RAISE));
         }
         let mut bytes = vec![];
-        // A file that grows while it is read is no longer than its limit either.
+        // The limit holds for a file that grows while it is read, too.
         file.take(length)
             .read_to_end(&mut bytes)
             .map_err(|e| io_error("load", format!("to read {}", path.display()), &e))?;
@@ -97,12 +97,12 @@ impl Limits {
     }
 }
 
-/// How many things a text of so many bytes may announce.
+/// The number of things that a text of so many bytes may announce.
 pub(crate) fn payable(bytes: usize) -> usize {
     FREE.max(bytes)
 }
 
-/// Refuses more bytes than the caller is ready to hold.
+/// Refuses more bytes than the caller has room for.
 pub(crate) fn require_limit(total: u64, limit: u64) -> Result<()> {
     if total <= limit {
         return Ok(());

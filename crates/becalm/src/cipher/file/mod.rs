@@ -33,7 +33,7 @@ use std::fmt;
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// What the reader of a file accepts. The default is right for files of strangers.
+/// The sets and sizes that the reader of a file accepts. The default is right for files of strangers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trust {
     /// Also accept sets below 128 bits, and sets that are not in the table, whose claims nobody has proved.
@@ -56,7 +56,7 @@ impl Trust {
     }
 }
 
-/// What a file holds.
+/// The kind of a file's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {

@@ -1,9 +1,9 @@
-//! Puts files in place: each whole or not at all, several together, and nothing stays of a writer that was killed.
+//! Puts files in place: each whole or not at all, several together. A writer that is killed leaves nothing behind.
 //!
-//! A file is written without a name where the system can (Linux), else under a hidden name, `.becalm-….tmp`, and gets its name
-//! when it is on the disk. Its writer holds an advisory lock on it, so a hidden file that nobody holds is of a writer that is
-//! dead: the next one removes it. Files that belong together change their names one after another under a lock of their
-//! names, the companions out of the way first, so that at no moment two files lie there that do not fit.
+//! A file is written without a name where the system can (Linux), else under a hidden name, `.becalm-….tmp`. It gets its name
+//! when it is on the disk. Its writer holds an advisory lock on it. So a hidden file without a lock belongs to a dead writer,
+//! and the next writer removes it. Files that belong together get their names one after another, under a lock on these names.
+//! The old companions are moved away first, so that files of two calls never lie side by side.
 
 use super::disk::write_error;
 use super::hex;
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How long a process leaves a folder alone that it has looked through.
+/// The time for which a process does not look through a folder again.
 const SWEPT_FOR: Duration = Duration::from_secs(60);
 
-/// A file that is being written. A limit of the process (`ulimit -f`) is an error here, not the end of the process (`SIGXFSZ`).
+/// A file that is being written. At a limit of the process (`ulimit -f`) the write fails, and no signal (`SIGXFSZ`) ends the process.
 pub struct Output<'a> {
     file: &'a File,
     left: u64,
@@ -51,7 +51,7 @@ impl Write for Output<'_> {
     }
 }
 
-/// What writes the content of a file.
+/// Writes the content of a file.
 type Writer<'a> = Box<dyn FnOnce(&mut Output) -> Result<()> + Send + 'a>;
 
 /// One of the files that [`replace_all`] puts in place together.
@@ -62,7 +62,7 @@ pub struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The file that `write` writes, for `path`; a private one can be read by its owner only.
+    /// The file that `write` writes, for `path`. Only its owner can read a private one.
     pub fn new(
         path: impl Into<PathBuf>,
         private: bool,
@@ -72,11 +72,11 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Puts a new file at `path` in one step: who reads the path finds the old file or the new one, never a part. A private one
-/// can be read by its owner only.
+/// Puts a new file at `path` in one step: a reader of the path finds the old file or the new one, never a part. Only its owner
+/// can read a private file.
 ///
 /// # Errors
-/// Those of `write`; [`Error::Io`] for what the operating system refuses, and for a device, a pipe or a socket at `path`.
+/// Those of `write`; [`Error::Io`] for refusals of the operating system, and for a device, a pipe or a socket at `path`.
 pub fn replace<E: From<Error>>(
     path: &Path,
     private: bool,
@@ -94,11 +94,12 @@ pub fn replace<E: From<Error>>(
 /// if one cannot be written. Calls for the same paths wait for each other, in other processes too, so the files of one call
 /// stay together.
 ///
-/// The first file is the one that cannot be made again. The old others are removed before it is replaced, so a process that is
-/// killed in between leaves the first, old or new, without others that do not fit. Without `overwrite` files that exist stay.
+/// The first file is the one that cannot be made again. The old companions are removed before it is replaced, so a process that
+/// is killed in between leaves the first file, old or new, without companions of another call. Without `overwrite` existing files
+/// stay as they are.
 ///
 /// # Errors
-/// Those of the writers; [`Error::Io`] for what the operating system refuses and, without `overwrite`, for a file that exists;
+/// Those of the writers; [`Error::Io`] for refusals of the operating system and, without `overwrite`, for an existing file;
 /// [`Error::BadInput`] for two files of one name.
 pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
     let mut pending = vec![];
@@ -129,7 +130,7 @@ pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
     let aside = others.iter().map(|file| Aside::new(file).map_err(|e| write_error(&file.to, &e)));
     let mut aside = aside.collect::<Result<Vec<_>>>()?;
     first.place()?;
-    // From here on the old ones fit nothing.
+    // From here on the old companions belong to no key.
     aside.iter_mut().flatten().for_each(|old| old.back = None);
     others.into_iter().try_for_each(Pending::place)?;
     drop(aside);
@@ -137,7 +138,7 @@ pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
     Ok(())
 }
 
-/// A name survives a power cut only once its folder is written; some file systems cannot be asked to.
+/// Writes a folder to the disk: only then does a new name survive a power cut. Some file systems refuse.
 fn keep_names(folder: &Path) {
     #[cfg(unix)]
     let _ = File::open(folder).and_then(|f| f.sync_all());
@@ -145,22 +146,22 @@ fn keep_names(folder: &Path) {
     let _ = folder;
 }
 
-/// A file that is removed unless it got its name.
+/// A file that is removed when dropped, unless it got its name.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Nothing can be done if it cannot be removed, and most often it was renamed.
+        // Most often it was renamed and is gone. If it cannot be removed, nothing can be done.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// A file that is not yet in its place. It goes when it is dropped before.
+/// A file that is not yet in its place. It is removed if it is dropped before.
 struct Pending {
     to: PathBuf,
     folder: PathBuf,
     private: bool,
-    /// Its hidden name, if it has one. Removed before the lock of the file goes.
+    /// Its hidden name, if it has one. The name is removed before the lock of the file is released.
     hidden: Option<Unfinished>,
     file: File,
 }
@@ -172,7 +173,7 @@ impl Pending {
             return Err(refused(io::ErrorKind::InvalidFilename.into()));
         }
         if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-            // The name is given to another file: of a device nothing would be left.
+            // The name would go to another file, and nothing of a device would be left.
             let wanted = format!("{} to be a file or a new name", path.display());
             let got = "a device, a pipe or a socket";
             return Err(Error::io("save", wanted, got, "save under the name of a file"));
@@ -195,8 +196,13 @@ impl Pending {
         if fs::symlink_metadata(&self.to).is_err() {
             return Ok(());
         }
-        let (wanted, got) = (format!("{} to be a new name", self.to.display()), "a file there");
-        Err(Error::io("save", wanted, got, "choose another name, or ask to overwrite it"))
+        let got = format!("{}, which exists", self.to.display());
+        Err(Error::io(
+            "save",
+            "a new name",
+            got,
+            "choose another name, or ask to overwrite the file",
+        ))
     }
 
     /// Writes all of it to the disk.
@@ -208,7 +214,7 @@ impl Pending {
         Ok(self.file.sync_all().map_err(|e| write_error(&self.to, &e))?)
     }
 
-    /// Gives it a hidden name, if it has none.
+    /// Gives the file a hidden name, if it has none.
     fn name(&mut self) -> io::Result<&Path> {
         let hidden = match self.hidden.take() {
             Some(hidden) => hidden,
@@ -223,7 +229,7 @@ impl Pending {
         Ok(&self.hidden.insert(hidden).0)
     }
 
-    /// On a file system that makes files without names and then gives them none: another one, that has one.
+    /// A copy under a hidden name, for file systems that make files without names and cannot name them later.
     fn copied(&mut self) -> io::Result<Unfinished> {
         let (mut copy, name) = named(&self.folder, self.private)?;
         io::Seek::rewind(&mut self.file)?;
@@ -235,7 +241,7 @@ impl Pending {
 
     fn place(mut self) -> Result<()> {
         let to = self.to.clone();
-        // A new name is given at once; an old one goes to another file only by renaming that.
+        // A new name is given directly. A name that is taken goes to this file only by a rename.
         let refused = |e| write_error(&to, &e);
         if self.hidden.is_some() || link(&self.file, &to).is_err() {
             fs::rename(self.name().map_err(refused)?, &to).map_err(refused)?;
@@ -244,11 +250,11 @@ impl Pending {
     }
 }
 
-/// An old file, out of the way; put back when dropped, or removed if it is not to come back.
+/// An old file, moved away. When dropped it is put back, or removed if `back` is none.
 struct Aside {
     hidden: PathBuf,
     back: Option<PathBuf>,
-    /// Its lock says that its writer lives.
+    /// Its lock shows that its writer is alive.
     _held: Option<File>,
 }
 
@@ -266,7 +272,7 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // Nothing can be done where this fails; the file stays under its hidden name until the next writer comes.
+        // If this fails, the file stays under its hidden name until the next writer removes it.
         let _ = match &self.back {
             Some(back) => fs::rename(&self.hidden, back),
             None => fs::remove_file(&self.hidden),
@@ -274,7 +280,7 @@ impl Drop for Aside {
     }
 }
 
-/// The right to give names to files; given back when dropped.
+/// The right to give a name to a file; released when dropped.
 struct Turn {
     file: File,
     path: PathBuf,
@@ -282,14 +288,14 @@ struct Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // Removed while it is held: who waits for it sees that it is gone and takes a new one.
+        // Removed while it is held: a waiting process sees that it is gone and makes a new one.
         let _ = fs::remove_file(&self.path);
-        // Closing alone would not do if a child was forked meanwhile, which holds it too.
+        // Closing alone would not release it if a forked child holds it too.
         let _ = self.file.unlock();
     }
 }
 
-/// Waits for the right to put all of these in place. Two calls take what they share in the same order.
+/// Waits for the right to put all of these in place. Calls that share names take them in the same order.
 fn turns(files: &[Pending]) -> Result<Vec<Turn>> {
     let mut names = vec![];
     for file in files {
@@ -307,7 +313,7 @@ fn turns(files: &[Pending]) -> Result<Vec<Turn>> {
 }
 
 impl Turn {
-    /// The right to a name; none where the file system has no locks.
+    /// Waits for the right to a name. There is none where the file system has no locks.
     fn of(name: &Path) -> io::Result<Option<Turn>> {
         let tag = blake3::hash(name.file_name().unwrap_or_default().as_encoded_bytes());
         let path = name.with_file_name(format!(".becalm-{}.lock", hex(&tag.as_bytes()[..8])));
@@ -324,7 +330,7 @@ impl Turn {
     }
 }
 
-/// Whether this file is the one that has this name.
+/// Whether this file has this name.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -338,7 +344,7 @@ fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// A name for a file that has none yet.
+/// A hidden name that no file has yet.
 fn hidden_name(folder: &Path) -> io::Result<PathBuf> {
     let tag = PublicSeed::from_system().map_err(io::Error::other)?;
     Ok(folder.join(format!(".becalm-{}.tmp", hex(&tag.0[..8]))))
@@ -349,14 +355,14 @@ fn is_hidden(name: &str) -> bool {
     tag.is_some_and(|tag| super::unhex::<8>(tag).is_some())
 }
 
-/// A new file without a name: whatever becomes of its writer, it goes with it. None where the system does not make one.
+/// A new file without a name, which disappears with its writer. None where the system cannot make one.
 #[cfg(target_os = "linux")]
 fn unnamed(folder: &Path, private: bool) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(if private { 0o600 } else { 0o666 });
     let file = options.custom_flags(rustix::fs::OFlags::TMPFILE.bits() as i32).open(folder).ok()?;
-    // For the moment in which it has a hidden name.
+    // The lock protects it while it has a hidden name.
     let _ = file.try_lock();
     Some(file)
 }
@@ -366,7 +372,7 @@ fn unnamed(_: &Path, _: bool) -> Option<File> {
     None
 }
 
-/// Gives a name, a new one, to a file without one.
+/// Gives a new name to a file without one.
 #[cfg(target_os = "linux")]
 fn link(file: &File, to: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
@@ -380,7 +386,7 @@ fn link(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A new file of a hidden name, never one that is there, locked; a private one is its owner's alone from the first moment.
+/// Makes a new, locked file under a hidden name. A private one belongs to its owner alone from the first moment.
 fn named(folder: &Path, private: bool) -> io::Result<(File, Unfinished)> {
     loop {
         let name = hidden_name(folder)?;
@@ -395,24 +401,24 @@ fn named(folder: &Path, private: bool) -> io::Result<(File, Unfinished)> {
         let _ = private;
         let file = options.open(&name)?;
         let hidden = Unfinished(name);
-        // Between these two steps another writer may have taken it for one of the dead.
+        // Between these two steps another writer may have taken its writer for dead and removed it.
         if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && is_at(&file, &hidden.0) {
             return Ok((file, hidden));
         }
     }
 }
 
-/// Whether the folder was not looked through for a while.
+/// Whether it is time to look through the folder again.
 fn due(folder: &Path) -> bool {
     static SWEPT: Mutex<BTreeMap<PathBuf, Instant>> = Mutex::new(BTreeMap::new());
-    // Never waited for: a child that was forked while another thread held it would wait for ever.
+    // The lock is never waited for: a child that was forked while another thread held it would wait for ever.
     let Ok(mut swept) = SWEPT.try_lock() else { return false };
     let now = Instant::now();
     let last = swept.insert(folder.to_path_buf(), now);
     last.is_none_or(|last| now.duration_since(last) >= SWEPT_FOR)
 }
 
-/// Removes the hidden files of writers that are dead. Those of the living are locked.
+/// Removes the hidden files of dead writers. Living writers lock theirs.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let hidden = entry.file_name().to_str().is_some_and(is_hidden);
@@ -425,7 +431,7 @@ fn sweep(folder: &Path) {
         {
             use rustix::fs::OFlags;
             use std::os::unix::fs::OpenOptionsExt;
-            // Whatever has taken its place meanwhile is neither followed nor waited for.
+            // A link is not followed, and a pipe not waited for, should one have taken its place meanwhile.
             options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
         }
         let path = entry.path();
@@ -452,13 +458,13 @@ mod tests {
         names
     }
 
-    /// On systems that make no file without a name.
+    /// The sweep, as systems without nameless files need it.
     #[test]
     fn only_hidden_files_of_the_dead_are_removed() {
         let folder = folder("sweep");
         let (held, living) = named(&folder, true).unwrap();
         let (dead, left) = named(&folder, true).unwrap();
-        // The end of a process: its locks go, its files stay.
+        // The process ends here: its locks go, its files stay.
         std::mem::forget(left);
         drop(dead);
         let others =
@@ -477,7 +483,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// What a file system without names for nameless files comes to.
+    /// A file system that cannot name a nameless file gets a copy.
     #[test]
     fn a_file_that_gets_no_name_is_copied() {
         let folder = folder("copied");
@@ -491,7 +497,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// A limit of the process: as much as fits, then an error, and no signal.
+    /// At a limit of the process the file holds as much as fits. Then comes an error, and no signal.
     #[test]
     fn the_end_of_the_limit_is_an_error() {
         let folder = folder("limit");

@@ -28,8 +28,8 @@ impl SlotKey {
         self.draft()?.save(path.as_ref(), false)
     }
 
-    /// The file that [`SlotKey::save`] writes, to be put in place with that of its secret key
-    /// ([`replace_all`](super::replace_all)).
+    /// The file that [`SlotKey::save`] writes, as a part of [`replace_all`](super::replace_all), which puts it in place together
+    /// with its secret key.
     ///
     /// # Errors
     /// [`Error::WrongParams`] for a set that could not be read again.

@@ -13,7 +13,7 @@ use zeroize::{Zeroize, Zeroizing};
 /// Words turned into bytes at a time.
 const CHUNK: usize = 1 << 13;
 
-/// What a tensor holds.
+/// The contents of a tensor.
 #[derive(Clone, Copy)]
 pub(crate) enum Data<'a> {
     /// Words, written little endian.
@@ -137,7 +137,7 @@ impl<'a> Draft<'a> {
         place::replace(path, private, |file| self.write(path, file))
     }
 
-    /// [`Draft::save`], to be done together with others.
+    /// The work of [`Draft::save`] as a part of [`replace_all`](super::replace_all).
     pub(crate) fn part(self, path: &Path, private: bool) -> Part<'a> {
         let to = path.to_path_buf();
         Part::new(path, private, move |file| self.write(&to, file))

@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 /// A full turn in the fixed-point unit of angles; small enough that `angle + t·TURN` fits for every radix.
 const TURN: u64 = 1 << 58;
 
-/// What the transform of one size on one level needs: the radices of its passes, and their twiddles.
+/// The plan of a transform of one size on one level: the radices of its passes, and their twiddles.
 pub struct Plan {
     size: usize,
     level: Level,

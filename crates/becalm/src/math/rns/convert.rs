@@ -58,7 +58,8 @@ impl Converter {
         Converter { from, to, cofactors, factors, product: negated, terms }
     }
 
-    /// What all targets need of `source`, a limb of coefficients for each word of `from`: y_i and v, chunk by chunk.
+    /// The part of a conversion that all targets share: y_i and v, chunk by chunk. `source` has a limb of coefficients for each word
+    /// of `from`.
     pub(crate) fn prepare(&self, ring: &Ring, source: &[f64]) -> Prepared {
         let (n, rows, level) = (ring.size(), self.from.len(), ring.level());
         assert_eq!(source.len(), rows * n, "a limb for each word");

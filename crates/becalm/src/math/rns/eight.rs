@@ -46,7 +46,7 @@ pub(crate) trait Eight: Copy {
     /// As `splat`; `x` is valid for reading eight, `out` for writing 64 bytes, of which those behind the fields have no meaning.
     #[inline(always)]
     unsafe fn pack(x: *const f64, p: f64, out: *mut u8, fields: &Fields) {
-        // What a field has in the byte in which the next begins goes with that.
+        // The last bits of a field go out with the next one if they share a byte.
         let (mut held, mut at) = (0, 0);
         for k in 0..8 {
             // SAFETY: promised by the caller; the last field is in the eight bytes from at most 7·50/8 on.

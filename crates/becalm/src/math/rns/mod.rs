@@ -26,7 +26,7 @@ use pool::Pool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What has been computed, in limbs of N values: what time is made of.
+/// The work done so far, in limbs of N values. Time follows from it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
     /// Transforms, either way.
@@ -104,7 +104,7 @@ impl Ring {
         self.level
     }
 
-    /// What has been computed so far.
+    /// The work done so far.
     pub fn work(&self) -> Work {
         let [transforms, conversions, products] =
             [0, 1, 2].map(|i| self.work[i].load(Ordering::Relaxed));

@@ -474,7 +474,7 @@ mod tests {
         }
     }
 
-    /// What a product takes is below 4p, by the recurrence of the head of this file, for the largest primes: from p before the first
+    /// The operands of a product are below 4p, by the recurrence of the head of this file, for the largest primes: from p before the first
     /// pass and from p/2 in a tile, over as many layers as are not reduced.
     #[test]
     fn sums_stay_below_four_primes() {

@@ -8,17 +8,17 @@ use crate::math::simd::Level;
 /// Values of a tile: a multiplier of [`dot_tiled`] has one vector of eight for each.
 pub(crate) const TILE: usize = 64;
 
-/// What a sum of products begins with.
+/// The first term of a sum of products.
 #[derive(Clone, Copy)]
 pub(crate) enum First<'a> {
     Zero,
-    /// What is in its place already.
+    /// The value already in its place.
     Kept,
     Other(&'a [f64]),
 }
 
 impl<'a> First<'a> {
-    /// What stands at `len` values from `from` on.
+    /// The part of `len` values from `from` on.
     pub(crate) fn part(self, from: usize, len: usize) -> First<'a> {
         match self {
             First::Other(x) => First::Other(&x[from..from + len]),

@@ -34,7 +34,7 @@ enum Memory {
     Small(Vec<f64>),
 }
 
-/// What a pool keeps at most, doubles.
+/// The doubles that a pool keeps, at most.
 const KEPT: usize = 1 << 28;
 /// From this length on a piece is large.
 const LARGE: usize = 1 << 18;
@@ -43,7 +43,7 @@ impl Memory {
     /// Zeros; none when the system refuses.
     fn new(len: usize) -> Option<Memory> {
         if len >= LARGE {
-            // What is refused here is not asked for in another way, which would promise more than there is.
+            // A refusal is final: another kind of allocation would promise more memory than there is.
             return Buffer::new(len).ok().map(Memory::Large);
         }
         let mut small = Vec::new();

@@ -1,4 +1,4 @@
-//! What words of 30 bits would cost in place of 50: their kernels, here to be measured and for nothing else.
+//! Kernels for words of 30 bits in place of 50, here only to measure their cost.
 //!
 //! Residues are u32 in [0, 4p) within a transform, p < 2^30: x·w mod p = x·w − ⌊x·w'/2^32⌋·p with w' = ⌊w·2^32/p⌋, below
 //! 2p (Shoup). Sums of products are u64, up to 12 of them below 2^64, reduced by Montgomery. The same modulus takes 5/3 of

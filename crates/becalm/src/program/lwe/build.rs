@@ -160,7 +160,7 @@ impl Program {
         }) as u32
     }
 
-    /// What [`Program::bootstrap`] refuses.
+    /// As [`Program::bootstrap`].
     pub(super) fn check_lookup(&self, src: Reg, table: &Table) -> Result<()> {
         let info = self.known(src)?;
         if table.polynomial.len() != self.params.table_size() {

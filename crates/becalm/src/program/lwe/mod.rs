@@ -26,7 +26,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What a register holds, for each lane.
+/// The type of a register, for each lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RegType {
@@ -36,10 +36,10 @@ pub enum RegType {
     Glwe,
 }
 
-/// What is known of a register before anything runs.
+/// The facts of a register that are known before anything runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegInfo {
-    /// What it holds.
+    /// Its type.
     pub ty: RegType,
     /// Where its values lie.
     pub encoding: Encoding,
@@ -253,7 +253,7 @@ impl Program {
         self.ops.iter().filter_map(Op::need).collect()
     }
 
-    /// What a bootstrap extracts.
+    /// The outputs that a bootstrap extracts.
     pub(crate) fn outputs_of<'a>(&'a self, table: &'a TableRef) -> Cow<'a, [Output]> {
         let of = |t: &u32| self.tables.get(*t as usize).map_or(&[][..], |t| &t.outputs);
         match table {

@@ -15,7 +15,7 @@ const MAX_FOLLOWED: usize = 1 << 25;
 /// Coefficients of sources.
 type Form = BTreeMap<usize, f64>;
 
-/// What makes a source: a step and the form that it is applied to.
+/// The origin of a source: a step and the form that it is applied to.
 #[derive(PartialEq, Eq, Hash)]
 enum Step {
     KeySwitch(Digest),
@@ -25,7 +25,7 @@ enum Step {
 /// A form by its hash, so that long ones are not kept twice.
 type Digest = [u8; 32];
 
-/// What following the noise of a program found.
+/// The findings of following a program's noise.
 pub(super) struct Followed {
     /// Variance of each register, torus units.
     pub noise: Vec<f64>,
@@ -139,8 +139,8 @@ impl Follower<'_> {
         self.keep(dst, form)
     }
 
-    /// What takes noise from slot to slot: a new source of `factor`²·the worst source's variance and what is added. It may be
-    /// related to any other, so it adds as a standard deviation.
+    /// Noise that goes from slot to slot: a new source of `factor`² times the worst source's variance, plus the added variance. It
+    /// may be related to any other, so it adds as a standard deviation.
     fn mix(&mut self, dst: Reg, srcs: &[Reg], factor: f64, added: f64) -> Result<()> {
         let of = |r: &Reg| self.variance(&self.forms[r.0 as usize]);
         let worst = srcs.iter().map(of).fold(0.0, f64::max);
@@ -215,7 +215,7 @@ impl Follower<'_> {
     }
 }
 
-/// What stands for a form: two that differ have the same with probability 2^-128.
+/// A digest of a form: two different forms have the same digest with probability 2^-128.
 fn digest(form: &Form) -> Digest {
     let mut hash = blake3::Hasher::new();
     for (source, c) in form {

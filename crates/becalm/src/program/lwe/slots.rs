@@ -161,7 +161,7 @@ impl Program {
         Ok(())
     }
 
-    /// What [`Program::bootstrap_slots`] refuses.
+    /// As [`Program::bootstrap_slots`].
     pub(super) fn check_slots(&self, src: Reg, tables: &[&Table]) -> Result<()> {
         let slots = self.params.slots;
         let Some(first) = tables.first().filter(|_| tables.len() == slots) else {
@@ -187,7 +187,7 @@ impl Program {
     }
 }
 
-/// What tables of several slots put out together: ranges that cover all.
+/// The joint outputs of the tables of several slots: ranges that cover all.
 pub(super) fn outputs<'a>(mut tables: impl Iterator<Item = &'a [Output]>) -> Vec<Output> {
     let mut all = tables.next().map_or(vec![], <[Output]>::to_vec);
     for table in tables {

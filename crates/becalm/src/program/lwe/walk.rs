@@ -8,7 +8,7 @@ use super::{Need, Program, Reg, RegType};
 use crate::program::graph::Wave;
 use crate::{Error, Result};
 
-/// What running a program on one lane takes.
+/// The cost of a program on one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Blind rotations; behind a common mask each serves all slots.
@@ -25,7 +25,7 @@ pub struct Cost {
     pub bytes_per_lane: usize,
 }
 
-/// What is known of a program before it runs.
+/// The facts of a program that are known before it runs.
 #[derive(Debug, Clone)]
 pub struct Walk {
     /// Noise variance of each register, torus units.
@@ -38,7 +38,7 @@ pub struct Walk {
     pub waves: Vec<Wave>,
     /// For each wave, the registers that nobody reads after it.
     pub dead_after: Vec<Vec<Reg>>,
-    /// What it costs.
+    /// Its cost.
     pub cost: Cost,
 }
 
@@ -74,7 +74,7 @@ impl Program {
         Ok(Walk { noise, log2_pfail, independent, waves, dead_after, cost })
     }
 
-    /// What the program costs on one lane.
+    /// The cost of the program on one lane.
     pub fn cost(&self) -> Cost {
         self.count(&self.waves())
     }

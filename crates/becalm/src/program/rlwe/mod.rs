@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What is known of a register before anything runs.
+/// The facts of a register that are known before anything runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RlweInfo {
     /// Level.

@@ -1,0 +1,58 @@
+//! Files that the command writes. A file that exists is refused, before the work that the new one is for, unless `--force`
+//! allows the command to overwrite it.
+
+use anyhow::{Context, Result};
+use becalm::Error;
+use becalm::cipher::file::{Part, replace, replace_all};
+use std::io::Write;
+use std::path::Path;
+
+#[derive(clap::Args, Clone, Copy)]
+pub struct Force {
+    /// Overwrite files that exist.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Force {
+    /// Refuses a file that exists. `-`, which is standard output, devices and pipes lose nothing and pass.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn require_new(self, path: &Path) -> Result<()> {
+        let there = path.as_os_str() != "-" && !is_stream(path) && path.symlink_metadata().is_ok();
+        if self.force || !there {
+            return Ok(());
+        }
+        let got = format!("{}, which exists", path.display());
+        let remedy = "choose another name, or pass --force to overwrite the file";
+        Err(Error::io("save", "a new name", got, remedy).into())
+    }
+
+    /// Puts files in place together: all of them or none.
+    ///
+    /// # Errors
+    /// Those of [`replace_all`]: a file that another process has made since [`Force::require_new`] is refused too.
+    pub fn save(self, parts: Vec<Part>) -> Result<()> {
+        Ok(replace_all(parts, self.force)?)
+    }
+}
+
+/// Writes a file, whole or not at all, over an old one: after [`Force::require_new`], or over the command's own. A device or
+/// a pipe stays what it is.
+///
+/// # Errors
+/// When it cannot be written, with the path.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if is_stream(path) {
+        return std::fs::write(path, bytes).with_context(|| path.display().to_string());
+    }
+    replace(path, false, |file| {
+        file.write_all(bytes).with_context(|| format!("cannot write {}", path.display()))
+    })
+}
+
+/// Whether a path names a device, a pipe or a socket.
+pub fn is_stream(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+}

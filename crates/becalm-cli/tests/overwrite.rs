@@ -1,0 +1,85 @@
+//! Every command that writes a file refuses one that exists, unless `--force` is given.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn becalm(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
+        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
+    }
+
+    fn succeed(&self, line: &str) {
+        let out = self.becalm(line);
+        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+
+    fn refuse(&self, line: &str) -> String {
+        let out = self.becalm(line);
+        assert_eq!(out.status.code(), Some(1), "{line}");
+        String::from_utf8(out.stderr).unwrap()
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.0.join(name)).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A command that writes, and the name of the file.
+const WRITERS: [(&str, &str); 11] = [
+    ("keygen --params toy_boolean --allow-insecure", "secret.becalm"),
+    ("keygen --params toy_boolean --allow-insecure --secret s2", "evaluation.becalm"),
+    ("encrypt --values 1,0 --allow-insecure -o x.becalm", "x.becalm"),
+    ("eval x.becalm --table 1,0 --allow-insecure -o y.becalm", "y.becalm"),
+    ("circuit compile adder8.txt -o adder8.becalm", "adder8.becalm"),
+    ("circuit cost adder8.txt --backend processor --code adder8.s", "adder8.s"),
+    ("circuit cost adder8.txt --backend processor --trace clocks.json", "clocks.json"),
+    ("circuit assemble adder8.s -o adder8.bin", "adder8.bin"),
+    ("noise --params toy_boolean --short 4 --keys 2 --samples 1 --plot noise.svg", "noise.svg"),
+    ("bench --quick --params toy_boolean --allow-insecure --json rows.json", "rows.json"),
+    ("bench ckks --quick --tables nothing --json rows.json", "rows.json"),
+];
+
+#[test]
+fn a_file_that_exists_is_overwritten_only_by_force() {
+    let folder = std::env::temp_dir().join(format!("becalm-overwrite-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder(folder);
+    let adder = include_bytes!("../../becalm/circuits/adder8.txt");
+    std::fs::write(folder.0.join("adder8.txt"), adder).unwrap();
+    for (line, name) in WRITERS {
+        if !folder.0.join(name).exists() {
+            folder.succeed(line);
+        }
+        let before = folder.read(name);
+        let says = folder.refuse(line);
+        let wanted = format!("save: wanted a new name, got {name}, which exists; ");
+        assert!(says.contains(&wanted) && says.contains("--force"), "{line}: {says}");
+        assert_eq!(folder.read(name), before, "{line}");
+    }
+    // A name that is taken costs no work: the circuit is not even read.
+    assert!(folder.refuse("circuit compile none.txt -o adder8.bin").contains("adder8.bin, which"));
+    // Several results: none is written where one name is taken.
+    std::fs::write(folder.0.join("taken"), "old").unwrap();
+    let eval = "eval x.becalm --program adder8.becalm --allow-insecure -o z0 -o taken";
+    assert!(folder.refuse(eval).contains("taken, which exists"));
+    assert!(!folder.0.join("z0").exists() && folder.read("taken") == b"old");
+    // By force the file is new. A key is spared even then.
+    for (line, name) in [0, 2, 3, 4].map(|i| WRITERS[i]) {
+        let before = folder.read(name);
+        folder.succeed(&format!("{line} --force"));
+        assert!(folder.read(name) != before || name.starts_with("adder8"), "{line}");
+    }
+    let says = folder.refuse("encrypt --values 1 --allow-insecure --force -o secret.becalm");
+    assert!(says.contains("holds a key"), "{says}");
+    // Standard output and devices hold nothing that could be lost.
+    folder.succeed("circuit cost adder8.txt --backend processor --trace /dev/null");
+}
