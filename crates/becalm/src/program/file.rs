@@ -31,7 +31,7 @@ pub(super) fn save(draft: Draft<'_>, parts: &impl Serialize, path: &Path) -> Res
     filled(draft, &body(parts)?).save(path, false)
 }
 
-/// What [`read`] wants of a header: the kind, one tensor, and the parameter set that `set` finds.
+/// Checks a header for [`read`]: the kind, one tensor, and the parameter set that `set` finds.
 fn claims<S>(header: &Header, kind: Kind, set: impl Fn(&Header) -> Result<S>) -> Result<S> {
     header.require(kind)?;
     header.expect(&[(TENSOR, Dtype::U8, &[header.rows(TENSOR)])])?;

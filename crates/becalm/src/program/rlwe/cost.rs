@@ -1,4 +1,4 @@
-//! What a CKKS program costs, by the formulas of its machine: at ℓ words, α special words and β digits a key switch is
+//! The cost of a CKKS program, by the formulas of its machine: at ℓ words, α special words and β digits a key switch is
 //! β(ℓ + α) + 2α + 3ℓ transforms; a linear map decomposes once for each
 //! middle step, and once more for each giant step but the first.
 
@@ -6,7 +6,7 @@ use super::{CkksOp, CkksProgram};
 use crate::ckks::{Steps, sum_rotations};
 use crate::program::{Operation, Reg};
 
-/// What running a program takes.
+/// The cost of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CkksCost {
     /// Key switches, those of products and of linear maps included; at most this many.
@@ -22,7 +22,7 @@ pub struct CkksCost {
 }
 
 impl CkksProgram {
-    /// What running the program takes.
+    /// The cost of one run of the program.
     pub fn cost(&self) -> CkksCost {
         let mut cost = CkksCost::default();
         for op in &self.ops {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub struct RlweInfo {
     /// Level.
     pub level: usize,
-    /// What values are multiplied by.
+    /// The factor that values are multiplied by.
     pub scale: f64,
     /// Period of the values along the N/2 slots.
     pub slots: usize,
@@ -126,7 +126,7 @@ pub enum CkksOp {
         dst: Reg,
         /// A term.
         a: Reg,
-        /// What is taken from it.
+        /// The register that is subtracted.
         b: Reg,
     },
     /// x + c in every slot.
@@ -346,7 +346,7 @@ impl Deref for CkksProgram {
     }
 }
 
-/// What the values of an argument must satisfy for the program's approximations to hold.
+/// The conditions on the values of an argument under which the program's approximations hold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Limits {
     /// Most a coefficient of the message, or a slot where `slots`, may be, in units of the scale.
@@ -357,12 +357,12 @@ pub(crate) struct Limits {
     pub(crate) real: bool,
     /// Whether the limit is one on slots.
     pub(crate) slots: bool,
-    /// What a bootstrap adds, whose own account of it would be far from the truth: it takes errors of coefficients for errors of
-    /// slots.
+    /// The error that a bootstrap adds. The account of the ciphertext would be far from the truth, because it takes errors of
+    /// coefficients for errors of slots.
     pub(crate) error: Option<Added>,
 }
 
-/// What a bootstrap adds to a slot, standard deviation, for values of size 1 without structure.
+/// The standard deviation that a bootstrap adds to a slot, for values of size 1 without structure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Added {
     /// Whatever the message is.
