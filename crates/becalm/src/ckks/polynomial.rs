@@ -10,6 +10,7 @@ use super::{Context, Evaluator};
 use crate::cipher::{Purpose, Rlwe};
 use crate::math::buffer::or_refused;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -17,7 +18,7 @@ use std::collections::btree_map::Entry;
 const LEAF: usize = 3;
 
 /// Σ c_i·T_i on [−1, 1].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chebyshev(pub Vec<f64>);
 
 impl Chebyshev {
