@@ -12,6 +12,7 @@ use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm};
 use becalm::ckks::{Context, Evaluator, Needs, Work};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
+use becalm::program::Operation;
 use becalm::program::rlwe::CkksProgram;
 use std::time::Instant;
 
