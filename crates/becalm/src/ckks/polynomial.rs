@@ -171,7 +171,7 @@ impl Basis<'_> {
 
 impl Evaluator<'_> {
     /// p of every slot, for slots in [−1, 1]: `p.depth()` levels lower, at exactly `scale`, which for the user is that of the level
-    /// ([`Context::scale`]). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
+    /// ([`Chain::scale`](super::Chain::scale)). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
     ///
     /// # Errors
     /// `BadInput` for a constant, for coefficients that are not finite and where levels or room for them or the scale are missing, `TooNoisy`
