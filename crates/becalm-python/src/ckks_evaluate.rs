@@ -72,7 +72,7 @@ impl CkksKeys {
 
     /// Bytes in memory if they were held in a form.
     fn bytes_as(&self, form: &str) -> PyResult<usize> {
-        let form = form_named(form)?;
+        let form = form_named(form).map_err(raise)?;
         guarded(|| Ok(self.0.context.bytes_as(&self.1, form)))
     }
 

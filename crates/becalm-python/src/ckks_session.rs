@@ -5,7 +5,7 @@ use crate::ckks::{CkksCiphertext, Shared, values};
 use crate::ckks_evaluate::CkksKeys;
 use crate::keys::CkksNeeds;
 use becalm::backend::{CkksMaps, CkksSession as Session};
-use becalm::ckks::{Chain, Evaluator, LinearMap};
+use becalm::ckks::{Evaluator, LinearMap};
 use becalm::program::ckks::CkksProgram as Program;
 use becalm::{Error, cipher};
 use pyo3::prelude::*;
@@ -65,13 +65,6 @@ pub struct CkksSession {
     keys: Arc<cipher::CkksKeys>,
     program: Arc<Program>,
     maps: CkksMaps,
-}
-
-impl CkksSession {
-    /// Bytes of the matrices of a program, encoded.
-    pub(crate) fn matrix_bytes(chain: &Chain, program: &CkksProgram) -> usize {
-        Session::matrix_bytes(chain, &program.0)
-    }
 }
 
 #[pymethods]

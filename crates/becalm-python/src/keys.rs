@@ -260,7 +260,7 @@ impl SlotKey {
 /// Bytes that the system can still give without swapping, where it tells.
 #[pyfunction]
 pub fn available_memory() -> Option<usize> {
-    becalm::math::buffer::available_memory()
+    becalm::math::memory::available_memory()
 }
 
 /// What kind of file this is, `becalm.lwe`, `becalm.secret_key`, …, and the name of its parameter set.

@@ -448,7 +448,7 @@ fn a_session_in_less_memory_computes_the_same() {
     let share = |bytes| Shares::of(&c, &program, &stored, bytes);
     let whole = Shares { matrices: usize::MAX, keys: usize::MAX };
     assert_eq!(share(ready + matrices).unwrap(), whole);
-    let least = Shares::least(&c, &program);
+    let least = program.least_bytes(&c);
     assert!(share(least).is_ok() && share(least - 1).is_err(), "{least} bytes are the least");
     for (form, bytes) in [(KeyForm::Packed, packed.bytes()), (KeyForm::Seeded, compact.bytes())] {
         assert_eq!(c.bytes_as(&stored, form), bytes, "known before they are read");

@@ -9,9 +9,9 @@
 use super::ckks_work::Run;
 use crate::cipher::{Account, CkksKeys, Purpose, Rlwe};
 use crate::ckks::{Chain, Evaluator, LinearMap};
-use crate::math::buffer::{or_refused, require_free};
+use crate::math::buffer::or_refused;
+use crate::math::memory::require_free;
 use crate::math::threads;
-use crate::params::CkksParams;
 use crate::program::Reg;
 use crate::program::ckks::{CkksOp, CkksProgram, MapSpec, RlweInfo};
 use crate::{Error, Result};
@@ -38,30 +38,7 @@ pub struct Shares {
 }
 
 const OP: &str = "bootstrap";
-/// Bytes that a bootstrap takes beside keys and matrices, for each coefficient of the ring: its ciphertexts, work space and
-/// tables, at the most of what was measured at N = 2^16, whose moduli have up to so many bits.
-const WORK: (usize, f64) = (22_000, 1745.0);
-
 impl Shares {
-    /// Bytes that a bootstrap of a set takes beside its keys and matrices, about and rather more: known before anything is made.
-    pub fn work(params: &CkksParams) -> usize {
-        let longer = (params.log2_modulus() / WORK.1).max(1.0);
-        (WORK.0 as f64 * longer) as usize * params.degree()
-    }
-
-    /// Least bytes of keys and matrices with which a program runs: those of its largest instruction, the others being made
-    /// when their turn comes.
-    pub fn least(chain: &Chain, program: &CkksProgram) -> usize {
-        let own = |op: &CkksOp| {
-            let map = match op {
-                CkksOp::Linear { map, .. } => encoded_bytes(chain, &program.maps()[*map as usize]),
-                _ => 0,
-            };
-            map + chain.key_bytes(&program.needs_of(op))
-        };
-        program.ops().iter().map(own).max().unwrap_or(0)
-    }
-
     /// Spends `bytes` on the keys and matrices of a program: first on those of the largest instruction, which may have to
     /// be made when its turn comes, then on matrices to be kept, then on keys. What a run takes besides is its
     /// ciphertexts and work space.
@@ -74,8 +51,8 @@ impl Shares {
         keys: &CkksKeys,
         bytes: usize,
     ) -> Result<Shares> {
-        let least = Shares::least(chain, program);
-        let all = CkksSession::matrix_bytes(chain, program);
+        let least = program.least_bytes(chain);
+        let all = program.matrix_bytes(chain);
         if bytes >= all + chain.ready_bytes(keys) {
             return Ok(Shares { matrices: usize::MAX, keys: usize::MAX });
         }
@@ -194,11 +171,6 @@ impl<'a> CkksSession<'a> {
     /// Bytes of the encoded matrices.
     pub fn bytes(&self) -> usize {
         self.maps.iter().flatten().map(LinearMap::bytes).sum()
-    }
-
-    /// Bytes of the matrices of a program when all are encoded.
-    pub fn matrix_bytes(chain: &Chain, program: &CkksProgram) -> usize {
-        program.maps().iter().map(|m| encoded_bytes(chain, m)).sum()
     }
 
     /// Bytes that a run takes on so many threads as there are here, at the most: beside the keys, the matrices that are kept and the

@@ -9,7 +9,7 @@ use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::bootstrap::tfhe::extended::load_table;
 use crate::cipher::{Ciphertext, EvaluationKey, KeyRole};
-use crate::math::buffer::available_memory;
+use crate::math::memory::available_memory;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::math::threads::{self, Threads};

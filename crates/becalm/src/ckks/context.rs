@@ -2,8 +2,8 @@
 
 use super::Chain;
 use crate::Result;
-use crate::math::buffer::require_memory_or;
 use crate::math::fft::Plan;
+use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::rns::{Converter, Ring, TILE, Work, inverse, mul};
 use crate::math::simd::Level;

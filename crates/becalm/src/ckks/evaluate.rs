@@ -441,7 +441,9 @@ impl<'a> Evaluator<'a> {
             None => inspect::held(self.keys, degree),
         };
         let remedy = "declare it when keys are made: `rotations` and `conjugate` of `keygen` in Python, `Needs` in Rust";
-        Err(Error::wrong_key(op, format!("a key for {what} up to level {level}"), got, remedy))
+        let wanted = format!("a key for {what} up to level {level}");
+        let missing = inspect::missing(purpose, level, degree);
+        Err(Error::wrong_key(op, wanted, got, remedy).lacking(missing))
     }
 
     /// A key that is in a file, up to `level`.

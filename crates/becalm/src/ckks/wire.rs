@@ -10,7 +10,8 @@ use super::{Chain, Context};
 use crate::cipher::{
     CkksKeys, Held, KeyFile, KeyForm, KeyId, Packed, Purpose, StoredKey, SwitchKey,
 };
-use crate::math::buffer::{or_refused, require_memory};
+use crate::math::buffer::or_refused;
+use crate::math::memory::require_memory;
 use crate::math::parallel::*;
 use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
