@@ -4,12 +4,12 @@ use crate::report::{self, counted, facts, median, megabytes, table};
 use crate::run::peak_memory;
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, CkksSession, Cpu};
+use becalm::backend::{Backend, CkksEvaluator, CkksSession, Cpu};
 use becalm::bootstrap::ckks::{
     KEY_SIZES, KeyPlan, Kind as Bootstrap, Offer, Values, Wish, said, set_for, size_named,
 };
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
-use becalm::ckks::{Context, Evaluator};
+use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::math::memory::{available_memory, require_memory};
 use becalm::params::{CkksParams, Kind};
@@ -358,7 +358,7 @@ pub struct Measured {
 /// Encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.
 pub fn measured(
     secret: &CkksSecretKey,
-    evaluator: &Evaluator<'_>,
+    evaluator: &CkksEvaluator<'_>,
     session: &CkksSession<'_>,
     program: &CkksProgram,
     m: &[Complex],
@@ -409,9 +409,9 @@ fn bootstrapped(plan: &KeyPlan, job: &Job, cpu: &Cpu, runs: usize, quiet: bool) 
     let context = Context::new(params, true)?;
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| keys(&context, &secret, program, job.form()))?;
-    let evaluator = Evaluator::new(&context, &keys)?;
+    let evaluator = CkksEvaluator::new(&context, &keys)?;
     let (session, prepare_seconds) =
-        timed(|| Ok(CkksSession::open(Evaluator::new(&context, &keys)?, program)?))?;
+        timed(|| Ok(CkksSession::open(CkksEvaluator::new(&context, &keys)?, program)?))?;
     let m = measured(&secret, &evaluator, &session, program, &message(job, slots), runs)?;
     let formula = -program.error().unwrap_or(1.0).log2();
     Ok(Report {

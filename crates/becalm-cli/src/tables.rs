@@ -7,9 +7,9 @@
 use crate::ckks::{self, Job};
 use crate::report::{self, megabytes, table};
 use anyhow::{Context as _, Result, bail};
-use becalm::backend::{CkksSession, Cpu};
+use becalm::backend::{CkksEvaluator, CkksSession, Cpu};
 use becalm::cipher::KeyForm;
-use becalm::ckks::{Context, Evaluator};
+use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::math::memory::require_memory;
 use becalm::params::{CkksParams, Kind};
@@ -276,8 +276,8 @@ fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
     let secret = context.secret_key()?;
     let all = Cpu::new(0)?;
     let keys = all.install(|| ckks::keys(&context, &secret, program, form))?;
-    let evaluator = Evaluator::new(&context, &keys)?;
-    let opened = || CkksSession::open(Evaluator::new(&context, &keys)?, program);
+    let evaluator = CkksEvaluator::new(&context, &keys)?;
+    let opened = || CkksSession::open(CkksEvaluator::new(&context, &keys)?, program);
     let session = all.install(opened)?;
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
     let m = values(t.message, slots);

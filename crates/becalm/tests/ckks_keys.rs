@@ -1,11 +1,11 @@
 //! Keys of CKKS before any is made: which set and which keys a need takes, what they take, and what would fit instead.
 
-use becalm::backend::CkksSession;
+use becalm::backend::{CkksEvaluator, CkksSession};
 use becalm::bootstrap::ckks::{
     KEY_SIZES, KeyPlan, Kind, Offer, Settings, Values, Wish, regular, said, set_for,
 };
 use becalm::cipher::KeyForm;
-use becalm::ckks::{Context, Evaluator, Needs};
+use becalm::ckks::{Context, Needs};
 use becalm::params::CkksParams;
 use becalm::{Error, MissingKey, MissingPurpose};
 
@@ -179,7 +179,7 @@ fn a_missing_key_is_named_in_data() {
     let context = Context::new(toy(), true).unwrap();
     let secret = context.secret_key().unwrap();
     let keys = context.keys(&secret, &Needs::default().rotate([1], 2)).unwrap();
-    let evaluator = Evaluator::new(&context, &keys).unwrap();
+    let evaluator = CkksEvaluator::new(&context, &keys).unwrap();
     let x = context.encrypt(&[0.5.into()], 3, &secret).unwrap();
     let missing = |error: Error| error.detail().missing;
     let key = |purpose| Some(MissingKey { purpose, level: 3 });
@@ -189,11 +189,11 @@ fn a_missing_key_is_named_in_data() {
     assert_eq!(evaluator.rotate(&x, 1).err().and_then(missing), key(MissingPurpose::Rotate(1)));
     assert_eq!(evaluator.conjugate(&x).err().and_then(missing), key(MissingPurpose::Conjugate));
     let program = regular(&context, &Settings::default()).unwrap();
-    let bootstrap = CkksSession::open(Evaluator::new(&context, &keys).unwrap(), &program).err();
+    let bootstrap = CkksSession::open(CkksEvaluator::new(&context, &keys).unwrap(), &program).err();
     let found = bootstrap.and_then(missing).map(|key| key.purpose);
     assert!(matches!(found, Some(MissingPurpose::Rotate(_))), "{found:?}");
     let other = context.keys(&context.secret_key().unwrap(), &Needs::default()).unwrap();
-    let foreign = Evaluator::new(&context, &other).unwrap().rotate(&x, 1).err();
+    let foreign = CkksEvaluator::new(&context, &other).unwrap().rotate(&x, 1).err();
     assert_eq!(foreign.map(|e| (e.kind(), e.detail().missing)), Some(("wrong_key", None)));
 }
 

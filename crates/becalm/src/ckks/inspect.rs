@@ -103,7 +103,7 @@ fn claim<T: FromStr>(header: &Header, name: &str) -> Result<Option<T>> {
 }
 
 /// What keys are for, those for one purpose in several tiers once: a few of them, and how many there are.
-pub(super) fn held(keys: &CkksKeys, degree: usize) -> String {
+pub(crate) fn held(keys: &CkksKeys, degree: usize) -> String {
     const FEW: usize = 8;
     let purposes: BTreeSet<Purpose> = keys.switches.keys().map(|(purpose, _)| *purpose).collect();
     let few: Vec<String> = purposes.iter().take(FEW).map(|p| named(*p, degree)).collect();
@@ -123,7 +123,7 @@ fn rotation(g: u32, degree: usize) -> Option<usize> {
 }
 
 /// A key that is missing up to a level.
-pub(super) fn missing(purpose: Purpose, level: usize, degree: usize) -> MissingKey {
+pub(crate) fn missing(purpose: Purpose, level: usize, degree: usize) -> MissingKey {
     let purpose = match purpose {
         Purpose::Multiply => MissingPurpose::Multiply,
         Purpose::Galois(g) => {
@@ -135,7 +135,7 @@ pub(super) fn missing(purpose: Purpose, level: usize, degree: usize) -> MissingK
 }
 
 /// What a key is for.
-pub(super) fn named(purpose: Purpose, degree: usize) -> String {
+pub(crate) fn named(purpose: Purpose, degree: usize) -> String {
     match purpose {
         Purpose::Multiply => "products".into(),
         Purpose::Galois(g) if g as usize + 1 == 2 * degree => "conjugation".into(),

@@ -282,7 +282,7 @@ impl Context {
     }
 
     /// The mask of digit `j` modulo word `word`, in blocks of so many values.
-    pub(super) fn mask_row(
+    pub(crate) fn mask_row(
         &self,
         seed: &PublicSeed,
         j: usize,

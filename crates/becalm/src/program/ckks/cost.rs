@@ -3,7 +3,7 @@
 //! middle step, and once more for each giant step but the first.
 
 use super::{CkksOp, CkksProgram};
-use crate::ckks::{Chain, LinearMap, Steps};
+use crate::ckks::{Chain, Steps};
 use crate::params::CkksParams;
 use crate::program::Reg;
 
@@ -35,7 +35,7 @@ impl CkksProgram {
 
     /// Bytes of its matrices when all are encoded.
     pub fn matrix_bytes(&self, chain: &Chain) -> usize {
-        self.maps.iter().map(|m| LinearMap::bytes_of(chain, &m.matrix, m.level)).sum()
+        self.maps.iter().map(|m| m.matrix.encoded_bytes(chain, m.level)).sum()
     }
 
     /// Least bytes of keys and matrices with which it runs: those of its largest instruction, where those of the others are made when
@@ -45,7 +45,7 @@ impl CkksProgram {
             let map = match op {
                 CkksOp::Linear { map, .. } => {
                     let spec = &self.maps[*map as usize];
-                    LinearMap::bytes_of(chain, &spec.matrix, spec.level)
+                    spec.matrix.encoded_bytes(chain, spec.level)
                 }
                 _ => 0,
             };

@@ -1,4 +1,4 @@
-//! The machine of CKKS programs: this processor, by [`Evaluator`]; every instruction uses all threads.
+//! The machine of CKKS programs: this processor, by [`CkksEvaluator`]; every instruction uses all threads.
 //!
 //! [`CkksSession::open`] checks the keys and encodes the matrices, most of a program's memory besides the keys; a session
 //! runs any number of ciphertexts. A session [within](CkksSession::within) less memory encodes those that do not fit whenever
@@ -6,9 +6,10 @@
 //! kept and what an instruction takes. A limb of a matrix takes a transform to make again, a limb of a key an unpacking or its
 //! words of AES, which is less: [`Shares`] spends a budget on matrices first. Levels, scales and slots of the results are those that the program has recorded.
 
-use super::ckks_work::Run;
+use super::work::Run;
+use super::{CkksEvaluator, LinearMap};
 use crate::cipher::{Account, CkksKeys, Purpose, Rlwe};
-use crate::ckks::{Chain, Evaluator, LinearMap};
+use crate::ckks::Chain;
 use crate::math::buffer::or_refused;
 use crate::math::memory::require_free;
 use crate::math::threads;
@@ -22,7 +23,7 @@ pub type CkksMaps = Arc<[Option<LinearMap>]>;
 
 /// A program made ready for keys.
 pub struct CkksSession<'a> {
-    evaluator: Evaluator<'a>,
+    evaluator: CkksEvaluator<'a>,
     program: &'a CkksProgram,
     maps: CkksMaps,
     dead: Vec<Vec<Reg>>,
@@ -68,7 +69,7 @@ impl Shares {
 }
 
 fn encoded_bytes(chain: &Chain, map: &MapSpec) -> usize {
-    LinearMap::bytes_of(chain, &map.matrix, map.level)
+    map.matrix.encoded_bytes(chain, map.level)
 }
 
 impl<'a> CkksSession<'a> {
@@ -76,7 +77,7 @@ impl<'a> CkksSession<'a> {
     ///
     /// # Errors
     /// `WrongParams` for a program of another set, `WrongKey` naming what is missing, `Memory` where the matrices do not fit.
-    pub fn open(evaluator: Evaluator<'a>, program: &'a CkksProgram) -> Result<CkksSession<'a>> {
+    pub fn open(evaluator: CkksEvaluator<'a>, program: &'a CkksProgram) -> Result<CkksSession<'a>> {
         CkksSession::within(evaluator, program, usize::MAX)
     }
 
@@ -86,7 +87,7 @@ impl<'a> CkksSession<'a> {
     /// # Errors
     /// As [`CkksSession::open`].
     pub fn within(
-        evaluator: Evaluator<'a>,
+        evaluator: CkksEvaluator<'a>,
         program: &'a CkksProgram,
         bytes: usize,
     ) -> Result<CkksSession<'a>> {
@@ -98,7 +99,7 @@ impl<'a> CkksSession<'a> {
     /// # Errors
     /// As [`CkksSession::within`]; `Interrupted` when stopped.
     pub fn within_with(
-        evaluator: Evaluator<'a>,
+        evaluator: CkksEvaluator<'a>,
         program: &'a CkksProgram,
         bytes: usize,
         go_on: impl FnMut(usize, usize) -> bool,
@@ -107,7 +108,7 @@ impl<'a> CkksSession<'a> {
     }
 
     fn encode(
-        evaluator: Evaluator<'a>,
+        evaluator: CkksEvaluator<'a>,
         program: &'a CkksProgram,
         bytes: usize,
         mut go_on: impl FnMut(usize, usize) -> bool,
@@ -144,7 +145,7 @@ impl<'a> CkksSession<'a> {
     /// # Errors
     /// As [`CkksSession::open`]; `BadInput` where the matrices are not those of the program, as far as their number tells.
     pub fn resume(
-        evaluator: Evaluator<'a>,
+        evaluator: CkksEvaluator<'a>,
         program: &'a CkksProgram,
         maps: CkksMaps,
     ) -> Result<CkksSession<'a>> {
