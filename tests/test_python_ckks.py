@@ -13,10 +13,8 @@ import pytest
 
 import becalm
 from becalm import _vectors, ckks
-from becalm._plan import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
-PLAN = {"slots": None, "bootstrap": "medium", "levels": None, "allow_insecure": False, "threads": 0}
 TOY = {"allow_insecure": True, "progress": False}
 
 
@@ -213,9 +211,9 @@ def test_levels_on_the_pages_are_those_of_the_programs():
             options = {"kinds": kind, "stage_count": stages}
             if level == "–":
                 with pytest.raises(becalm.BadInput, match="a stage count of"):
-                    Plan(name, **options, **PLAN)
+                    ckks.price(name, **options)
             else:
-                assert Plan(name, **options, **PLAN).programs[kind].level == int(level), name
+                assert ckks.price(name, **options).levels[kind][1] == int(level), name
 
 
 def test_peaks_are_above_what_was_measured_and_not_far():
@@ -256,7 +254,7 @@ def test_a_file_of_keys_says_what_they_are_for(keys, tmp_path):
         assert error(few.secret.decrypt(one.bootstrap(y)), [0.25] * 32) < 2.0**-14
     # Keys of other baby steps than the size has now.
     for note in ('{"kinds": ["regular"], "bootstrap": "medium"}', few.server._plan.note()):
-        few.server._keys.save(tmp_path / "old", note.replace('"baby": 2', '"baby": 3'))
+        few.server._keys.save(tmp_path / "old", note.replace('"baby":2', '"baby":3'))
         with pytest.raises(becalm.BadFile, match="make the keys again"):
             ckks.load_server(tmp_path / "old", allow_insecure=True)
     # A note is read, not trusted: what cannot be is refused, what is none is left out.

@@ -331,7 +331,7 @@ def test_secret_keys_say_their_set(keys, tmp_path):
     command = [sys.executable, "-m", "becalm", "inspect", str(tmp_path / "server")]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert f"NOT WHOLE: {len(whole)} bytes wanted" in said and "10 are missing" in said, said
-    assert '"kinds": ["sparse"]' in said, "the note"
+    assert '"kinds":["sparse"]' in said, "the note"
 
 
 def test_what_a_level_holds_is_known(keys):

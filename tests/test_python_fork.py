@@ -260,7 +260,7 @@ def keys(w):
     for form in ("ready", "packed", "seeded"):
         made = secret.keys(needs, form=form)
         assert made.bytes_as(form) and chain.key_bytes(needs, form)
-    assert made.union(made).ready(1 << 30).nbytes and chain.stored_key_bytes(needs)
+    assert made.union(made).ready(1 << 30).nbytes
     x = secret.encrypt(bytes(16 * 16), 2)
     assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksContext("ckks_toy_12", True, 1)))
     context.public_key_from_bytes(secret.public_key().to_bytes(), None)
@@ -268,9 +268,12 @@ def keys(w):
         assert _native.CkksContext.describe(name) and _native.CkksChain(name).table_bytes
     plan = w.large.server._plan
     program = plan.record(plan.kinds[0], None, "complex")
-    assert program.needs() and program.cost() and chain.matrix_bytes(program)
-    assert chain.least_bytes(program) and chain.top_level and chain.tier_tops and chain.work_bytes
+    assert program.needs() and program.cost() and chain.top_level and chain.tier_tops
     assert w.large.server._keys.shares(program, 1 << 33)
+    assert plan.price() and plan.programs and plan.needs() and plan.noted(plan.note())
+    plan.require(None)
+    assert plan.reading(w.large.server._keys, 1 << 40) and plan.of_engine(1 << 40, "less")
+    assert plan.set_for(plan.all_kinds()[:1], None)
     w.small.server._keys.require_rotations([1], 1)
 
 

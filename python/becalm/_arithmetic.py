@@ -11,7 +11,7 @@ from numpy import polynomial as series
 
 from becalm import _native, _values
 from becalm._lock import Lock
-from becalm._plan import turn
+from becalm._sets import turn
 from becalm._vectors import Ciphertext, numbers, require
 from becalm.errors import BadInput, OutOfMemory, Unsupported
 

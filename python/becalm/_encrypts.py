@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _values
 from becalm._files import of_kind
-from becalm._plan import Params, params, slots_of
+from becalm._sets import Params, params, slots_of
 from becalm._vectors import (
     Ciphertext,
     array,

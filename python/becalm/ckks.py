@@ -32,21 +32,22 @@ from becalm._encrypts import PublicKey, SecretKey, load_public_key, load_secret_
 from becalm._files import of_kind
 from becalm._lock import Lock
 from becalm._names import CkksName
-from becalm._plan import (
+from becalm._progress import Progress
+from becalm._sets import (
     AS_MADE,
     KINDS,
     Params,
-    Plan,
     Price,
+    compact_of,
     known,
-    noted,
     params,
-    rotations_of,
+    planned,
+    priced,
+    staged,
     turns,
 )
-from becalm._progress import Progress
 from becalm._vectors import Account, Ciphertext, Plaintext, at_level, owned, require, vector
-from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey
+from becalm.errors import BadInput, Error, OutOfMemory, Unsupported, WrongKey, WrongParams
 
 __all__ = [
     "Account",
@@ -79,10 +80,17 @@ class Server(_html.Shown):
     may be used from several threads.
     """
 
-    __slots__ = ("_keys", "_lock", "_matrices", "_plan", "_session")
+    __slots__ = ("_context", "_keys", "_lock", "_matrices", "_plan", "_session")
 
-    def __init__(self, plan: Plan, keys: _native.CkksKeys, matrices: int | None = None) -> None:
+    def __init__(
+        self,
+        plan: _native.CkksPlan,
+        context: _native.CkksContext,
+        keys: _native.CkksKeys,
+        matrices: int | None = None,
+    ) -> None:
         self._plan = plan
+        self._context = context
         self._matrices = matrices
         self._keys = keys
         self._lock = Lock()
@@ -183,7 +191,7 @@ class Server(_html.Shown):
         with _named(f"make keys with rotations={few}"):
             # Before the matrix is encoded, which takes time.
             self._keys.require_rotations(rotations, native.level)
-            encoded = matrix._encoded(self._plan.context, native.level)
+            encoded = matrix._encoded(self._context, native.level)
             return Ciphertext(self._keys.linear(native, encoded), self, x.real and matrix.real)
 
     def polynomial(self, x: Ciphertext, p: Any) -> Ciphertext:
@@ -211,7 +219,7 @@ class Server(_html.Shown):
         data, real = vector("encode", values, self.slots, single=True)
         most = self.params.levels
         at = most if level is None else at_level("encode", level, most)
-        return Plaintext(_native.CkksPlaintext(self._plan.context, data, at), real)
+        return Plaintext(_native.CkksPlaintext(self._context, data, at), real)
 
     def conjugate(self, x: Ciphertext) -> Ciphertext:
         """The complex conjugate of every value."""
@@ -271,13 +279,13 @@ class Server(_html.Shown):
             given = np.asarray(values)
             filled = np.concatenate([given, np.ones(self.slots - given.size)])
             data, real = vector("bootstrap", filled, self.slots, single=False)
-        record = self._plan.record(self._kind(kind), None, "real" if real else "complex")
-        record.check_values(data)
+        program = self._plan.record(self._kind(kind), None, "real" if real else "complex")
+        program.check_values(data)
 
     def attach(self, x: Ciphertext) -> Ciphertext:
         """The ciphertext, knowing this server and computed with by its threads."""
         own = owned("attach", require(x, "attach"), self.key_id)
-        return Ciphertext(own._native.on(self._plan.context), self, x.real)
+        return Ciphertext(own._native.on(self._context), self, x.real)
 
     def load(
         self, path: str | os.PathLike[str], *, limit: int | None = None, real: bool = False
@@ -287,7 +295,7 @@ class Server(_html.Shown):
         """
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
-            native = self._plan.context.load_ciphertext(file, most)
+            native = self._context.load_ciphertext(file, most)
         return owned("load", Ciphertext(native, self, real), self.key_id)
 
     def from_bytes(
@@ -295,7 +303,7 @@ class Server(_html.Shown):
     ) -> Ciphertext:
         """The ciphertext of `to_bytes`, as `load`."""
         data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
-        native = self._plan.context.ciphertext_from_bytes(data, most)
+        native = self._context.ciphertext_from_bytes(data, most)
         return owned("from_bytes", Ciphertext(native, self, real), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -328,8 +336,29 @@ class Server(_html.Shown):
         if kind is not None:
             return known("kind", kind, KINDS)
         if not self._plan.kinds:
-            raise self._plan.without()
+            raise self._without()
         return self._plan.kinds[0]
+
+    def _without(self) -> Error:
+        """The refusal of a bootstrap by keys that were made for none."""
+        if not self.params.stage_count:
+            remedy = 'make keys of "ckks"; this set is for arithmetic alone'
+            return WrongParams(
+                "bootstrap", "a set with a bootstrap", f"`{self._plan.name}`", remedy
+            )
+        remedy = 'make them with bootstrap="medium"'
+        return WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
+
+    def _remedy(self, kind: str, stage_count: int | None) -> str:
+        """The arguments of `keygen` that make the keys of a bootstrap."""
+        plan = self._plan
+        words = [f'kinds="{kind}"', f'bootstrap="{plan.size or "medium"}"']
+        if kind == "sparse":
+            words.append(f"slots={plan.slots}")
+        stages = plan.stage_count if stage_count is None else stage_count
+        if stages is not None:
+            words.append(f"stage_count={stages}")
+        return f"make keys with {', '.join(words)}"
 
     def _run(
         self,
@@ -351,8 +380,9 @@ class Server(_html.Shown):
         with self._lock:
             if self._session is None or self._session[0] != which:
                 self._session = None
-                program = self._plan.record(*which)
-                with _named(self._plan.remedy(*which[:2])):
+                kind, stages, values = which
+                program = staged(stages, lambda n: self._plan.record(kind, n, values))
+                with _named(self._remedy(kind, stages)):
                     session = _native.CkksSession(self._keys, program, self._matrices)
                 self._session = (which, session)
             return self._session[1]
@@ -364,9 +394,12 @@ def _named(remedy: str) -> Iterator[None]:
     try:
         yield
     except WrongKey as e:
-        # Not a ciphertext of another secret key, which no keys that are made here would help.
-        own = e.wanted.startswith("key ") or not remedy
-        raise WrongKey(e.op, e.wanted, e.got, e.remedy if own else remedy) from None
+        # A ciphertext of another secret key is not helped by keys that are made here.
+        if e.missing is None or not remedy:
+            raise
+        made = WrongKey(e.op, e.wanted, e.got, remedy)
+        made.missing = e.missing
+        raise made from None
     except OutOfMemory as e:
         least = 'ckks.load_server(path, memory="low") takes the least; or more stages, fewer slots'
         raise OutOfMemory(e.op, e.wanted, e.got, least) from None
@@ -391,18 +424,18 @@ def price(
     compact: bool | str = False,
 ) -> Price:
     """Sizes of keys, levels and precision, as `keygen` with these arguments would make them."""
-    plan = Plan(
+    plan = planned(
         name,
         slots=slots,
         bootstrap=bootstrap,
         kinds=kinds,
         levels=levels,
         stage_count=stage_count,
-        allow_insecure=True,
-        threads=0,
+        rotations=rotations,
+        conjugate=conjugate,
         compact=compact,
     )
-    return plan.price(plan.needs(rotations, conjugate))
+    return priced(plan)
 
 
 def keygen(
@@ -433,26 +466,31 @@ def keygen(
     quarter less, and no slower. `compact="seeded"` leaves half of a key to be drawn from seeds
     whenever it is used: three eighths of the size, for more time.
     """
-    declared = rotations_of(rotations)
-    plan = Plan(
+    plan = planned(
         name,
         slots=slots,
         bootstrap=bootstrap,
         kinds=kinds,
         levels=levels,
         stage_count=stage_count,
-        allow_insecure=allow_insecure,
-        threads=threads,
+        rotations=rotations,
+        conjugate=conjugate,
         compact=compact,
     )
-    needs = plan.require_memory(declared, conjugate)
+    plan.require(_native.available_memory())
+    context = _context(plan, allow_insecure, threads)
     if progress is not False and sys.stderr:
-        print(_announcement(plan.price(needs)), file=sys.stderr, flush=True)
-    native = plan.context.secret_key()
+        print(_announcement(priced(plan)), file=sys.stderr, flush=True)
+    native = context.secret_key()
     with _progress.shown(progress, "keys", 0.0) as callback:
-        keys = native.keys(needs, None, callback, plan.form)
-    server = Server(plan, keys)
-    return Keys(SecretKey(plan.context, native, plan.slots, server), server)
+        keys = native.keys(plan.needs(), None, callback, plan.form)
+    server = Server(plan, context, keys)
+    return Keys(SecretKey(context, native, plan.slots, server), server)
+
+
+def _context(plan: _native.CkksPlan, allow_insecure: bool, threads: int) -> _native.CkksContext:
+    count = _values.count("keygen", "threads", threads)
+    return _native.CkksContext(plan.name, bool(allow_insecure), count, plan.form != "ready")
 
 
 def _announcement(p: Price) -> str:
@@ -494,37 +532,37 @@ def load_server(
     file = _values.path("load", path)
     with of_kind("load", file, "becalm.ckks_evaluation_keys"):
         found, note = _native.ckks_keys_of_file(file)
-    made = noted(note)
+    noted = _native.CkksPlan.noted(note)
     if compact and budget is not None:
         remedy = 'leave one of them out: memory="low" takes the least'
         raise BadInput("load", "compact keys, or a budget of memory", "both", remedy)
-    plan = Plan(
+    plan = planned(
         found if name is None else name,
-        slots=made.get("slots") if slots is None else slots,
-        bootstrap=made.get("bootstrap", "medium") if bootstrap == AS_MADE else bootstrap,
-        kinds=made.get("kinds") or None if kinds is None else kinds,
+        slots=noted[0] if slots is None else slots,
+        kinds=noted[1] or None if kinds is None else kinds,
+        bootstrap=noted[2] if bootstrap == AS_MADE else bootstrap,
         levels=None,
-        stage_count=made.get("stage_count") if stage_count is None else stage_count,
-        allow_insecure=allow_insecure,
-        threads=threads,
-        compact=made.get("compact", False) if compact is None else compact,
+        stage_count=noted[3] if stage_count is None else stage_count,
+        compact=compact_of(noted[4]) if compact is None else compact,
     )
+    context = _context(plan, allow_insecure, threads)
     try:
-        keys = plan.context.load_keys(file, budget is not None, "ready" if budget else plan.form)
+        keys = context.load_keys(file, budget is not None, "ready" if budget else plan.form)
     except OutOfMemory as e:
-        raise plan.too_large(e, file) from None
+        stored, free = context.load_keys(file, True), _native.available_memory() or 0
+        raise OutOfMemory(e.op, e.wanted, e.got, plan.reading(stored, free)) from None
     if budget is None:
-        return Server(plan, keys)
+        return Server(plan, context, keys)
     if not budget:
-        return Server(plan, keys, 0)
+        return Server(plan, context, keys, 0)
     try:
-        shares = [keys.shares(program, budget) for program in plan.programs.values()]
+        shares = [keys.shares(program, budget) for program in plan.programs]
     except OutOfMemory as e:
         remedy = 'allow more memory, "low", or keys of bootstrap="small" or of more stages'
         raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
     # Any of the bootstraps may run next: what each of them has room for.
     matrices, ready = (min(s[k] for s in shares) if shares else budget for k in (0, 1))
-    return Server(plan, keys.ready(ready), matrices)
+    return Server(plan, context, keys.ready(ready), matrices)
 
 
 def _budget(memory: str | float) -> int | None:

@@ -22,7 +22,6 @@ desilofhe is a product of DESILO Inc.; becalm contains none of its code.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +29,7 @@ import numpy.typing as npt
 
 from becalm import _native, _public, _values, ckks
 from becalm._desilo import (
+    OTHERWISE,
     Ciphertext,
     Key,
     PublicKey,
@@ -43,7 +43,7 @@ from becalm._desilo import (
     require_room,
 )
 from becalm._files import of_kind
-from becalm._plan import SIZES, recorded, turn
+from becalm._sets import SIZES, staged, turn
 from becalm._vectors import at_level, numbers
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
@@ -203,32 +203,13 @@ class Engine:
             remedy = "choose one of these"
             raise BadInput(f"create_{purpose}_key", f"a size of {list(SIZES)}", repr(size), remedy)
         stages = self._stages(stages)
-        needs = self._program(kind, stages, SIZES[size], "complex").needs()
+        plan = self._plan(kind, stages, size)
         try:
-            made = self._made(secret, needs)
+            made = self._made(secret, plan.needs())
         except OutOfMemory as e:
-            raise fitting(e, self._sizes(kind, stages, size)) from None
+            remedy = plan.of_engine(_native.available_memory() or 0, OTHERWISE)
+            raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
         return Key(made, purpose, stages, size)
-
-    def _sizes(self, kind: str, stages: int | None, size: str) -> Iterator[tuple[str, int]]:
-        """Bytes of smaller keys of a bootstrap, its matrices and its work, the fastest first."""
-
-        def program(size: str, values: str) -> _native.CkksProgram:
-            return self._program(kind, stages, SIZES[size], values)
-
-        # Matrices do not depend on the size of the keys, and those of real values may be larger.
-        each = [self._chain.matrix_bytes(program(size, v)) for v in ("complex", "real")]
-        beside = max(each) + self._chain.work_bytes
-        packed = "Engine(compact=True)"
-        smaller = list(SIZES)[list(SIZES).index(size) :: -1]
-        for name in smaller:
-            needs = program(name, "complex").needs()
-            tries = [(f'size="{name}"', self._form)] if name != size else []
-            if self._form == "ready":
-                options = packed if name == size else f'{packed} and size="{name}"'
-                tries.append((options, "packed"))
-            for options, form in tries:
-                yield options, self._chain.key_bytes(needs, form) + beside
 
     def _key(self, secret: SecretKey, purpose: str, needs: _native.CkksNeeds) -> Key:
         try:
@@ -463,35 +444,38 @@ class Engine:
                 remedy = "make a key for as many stages, or use a small bootstrap key"
                 wanted = f"the {key.stage_count} stages of the key"
                 raise BadInput(op, wanted, str(stage_count), remedy)
-            stages, baby = key.stage_count, SIZES[key.size or "medium"]
+            stages, size = key.stage_count, key.size or "medium"
         elif set(held) == {"rotation", "small_bootstrap"}:
-            stages, baby = self._stages(stage_count), SIZES["small"]
+            stages, size = self._stages(stage_count), "small"
         else:
             wanted = f"a {purpose} key, or a rotation key and a small bootstrap key"
             got = " and ".join(sorted(held)) or "neither"
             raise BadInput(op, wanted, got, "pass the one or the two")
         values = "real" if x._real else "complex"
-        session = self._opened(kind, stages, baby, values, [*own, *held.values()])
+        session = self._opened(kind, stages, size, values, [*own, *held.values()])
         return Ciphertext([session.run([b])[0] for b in x._blocks], x._real)
 
     def _opened(
-        self, kind: str, stages: int | None, baby: int, values: str, keys: list[Key]
+        self, kind: str, stages: int | None, size: str, values: str, keys: list[Key]
     ) -> _native.CkksSession:
         """The session of the last bootstrap if it fits, or a new one."""
-        which = (kind, stages, baby, values, *(k._native for k in keys))
+        which = (kind, stages, size, values, *(k._native for k in keys))
         if self._session is None or self._session[0] != which:
             self._session = None
             united = keys[0]._native
             for key in keys[1:]:
                 united = united.union(key._native)
-            session = _native.CkksSession(united, self._program(kind, stages, baby, values))
+            program = self._plan(kind, stages, size).record(kind, None, values)
+            session = _native.CkksSession(united, program)
             self._session = (which, session)
         return self._session[1]
 
-    def _program(
-        self, kind: str, stages: int | None, baby: int, values: str
-    ) -> _native.CkksProgram:
-        return recorded(self._chain, kind, self._slots, stages, baby, values)
+    def _plan(self, kind: str, stages: int | None, size: str) -> _native.CkksPlan:
+        name, form = self._context.name, self._form
+        return staged(
+            stages,
+            lambda n: _native.CkksPlan(name, self._slots, [kind], size, n, [], False, form),
+        )
 
     def _stages(self, stage_count: int | None) -> int:
         if stage_count is None:

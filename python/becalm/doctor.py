@@ -12,7 +12,7 @@ from becalm import _native, _public
 from becalm._native import Params
 from becalm._values import megabytes
 from becalm.errors import DeviceError
-from becalm.keys import SecretKey, free_memory
+from becalm.keys import SecretKey
 
 __all__ = ["Report", "doctor"]
 __dir__ = _public.names(__all__)
@@ -62,7 +62,7 @@ def doctor(*, quiet: bool = False) -> Report:
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
         instructions=_native.instructions(),
-        memory=free_memory(),
+        memory=_native.available_memory(),
         gpus=_gpus(),
         gpu_images=_native.gpu_images(),
         nvrtc=_native.nvrtc(),

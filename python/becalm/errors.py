@@ -7,6 +7,8 @@ message.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from becalm import _public
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "Insecure",
     "Interrupted",
     "IoError",
+    "MissingKey",
     "OutOfMemory",
     "TooNoisy",
     "Unsupported",
@@ -41,8 +44,8 @@ class Error(Exception):
         #: The remedy for the caller.
         self.remedy = remedy
 
-    def __reduce__(self) -> tuple[type[Error], tuple[str, str, str, str]]:
-        return type(self), (self.op, self.wanted, self.got, self.remedy)
+    def __reduce__(self) -> tuple[type[Error], tuple[str, str, str, str], dict[str, Any]]:
+        return type(self), (self.op, self.wanted, self.got, self.remedy), self.__dict__
 
 
 class BadInput(Error, ValueError):
@@ -53,8 +56,22 @@ class BadIndex(BadInput, IndexError):
     """A place that an array does not have, or something that is no place."""
 
 
+class MissingKey(NamedTuple):
+    """An evaluation key of CKKS that an operation lacks."""
+
+    #: What it is for: `"multiplication"`, `"conjugation"`, `"rotation"` or `"bootstrap"`.
+    purpose: str
+    #: By how many slots to the left, for a rotation.
+    by: int | None
+    #: Up to which level the operation needs it.
+    level: int
+
+
 class WrongKey(Error, ValueError):
-    """A ciphertext and a key that do not belong together."""
+    """A ciphertext and a key that do not belong together, or a key that is missing."""
+
+    #: The evaluation key that is missing, where one is.
+    missing: MissingKey | None = None
 
 
 class WrongParams(Error, ValueError):

@@ -401,20 +401,10 @@ def _announcement(p: Params) -> str:
 
 def _require_memory(p: Params) -> None:
     """Refuses keys that the machine cannot hold, before the work rather than in its middle."""
-    free = free_memory()
+    free = _native.available_memory()
     need = p.stored_key_bytes + p.bootstrap_key_bytes + p.key_switch_key_bytes
     if free is not None and need > free:
         remedy = "choose a smaller set, or make the keys on another machine"
         raise OutOfMemory(
             "keygen", _values.megabytes(need), f"{_values.megabytes(free)} free", remedy
         )
-
-
-def free_memory() -> int | None:
-    """Bytes of memory that the system can give, where it tells."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as f:
-            line = next(line for line in f if line.startswith("MemAvailable"))
-        return int(line.split()[1]) * 1024
-    except (OSError, StopIteration, ValueError, IndexError):
-        return None

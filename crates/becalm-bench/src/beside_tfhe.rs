@@ -1,7 +1,7 @@
 //! The modes beside the crate `tfhe`: one process, by turns.
 
 use anyhow::{Context, Result, ensure};
-use becalm::math::buffer::available_memory;
+use becalm::math::memory::available_memory;
 use becalm::math::simd::Level;
 use becalm::params::TfheParams;
 use becalm_bench::cases::{self, Case};

@@ -1,25 +1,22 @@
 //! CKKS on the command line: `becalm run --scheme ckks` and `becalm bench ckks`, every result checked.
 
 use crate::report::{self, counted, facts, median, megabytes, table};
-use crate::room::{self, SMALLER};
 use crate::run::peak_memory;
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, CkksSession, Cpu};
-use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
+use becalm::backend::{Backend, CkksEvaluator, CkksSession, Cpu};
+use becalm::bootstrap::ckks::{
+    KEY_SIZES, KeyPlan, Kind as Bootstrap, Offer, Values, Wish, said, set_for, size_named,
+};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
-use becalm::ckks::{Chain, Context, Evaluator};
-use becalm::math::buffer::require_memory;
+use becalm::ckks::Context;
 use becalm::math::complex::Complex;
+use becalm::math::memory::{available_memory, require_memory};
 use becalm::params::{CkksParams, Kind};
 use becalm::program::rlwe::CkksProgram;
 use serde::Serialize;
 use std::time::Instant;
 
-/// Memory that a regular bootstrap at N = 2^16 takes with its keys, and some to spare, for each of [`KEY_SIZES`].
-const FULL_MEMORY: [usize; KEY_SIZES.len()] = [5_500_000_000, 8_200_000_000, 11_500_000_000];
-/// The same of the regular bootstrap of [`SMALLER`].
-const SMALLER_MEMORY: [usize; KEY_SIZES.len()] = [2_200_000_000, 3_700_000_000, 6_000_000_000];
 /// Values of the sparse bootstrap, unless others are asked for.
 const SPARSE: usize = 1024;
 /// By how many bits results may miss the precision of the formulas before they are wrong: the mean, and the worst slot.
@@ -31,7 +28,7 @@ pub struct Job {
     /// CKKS: which bootstrap.
     #[arg(long, default_value = "regular", value_parser = ["regular", "sparse", "lossy", "sign", "precise"])]
     kind: String,
-    /// CKKS: size of the keys; small ones are slower, large ones faster where memory is; by default medium, or small where these do not fit.
+    /// CKKS: size of the keys; small ones are slower, large ones faster where memory is; by default medium, or what fits instead.
     #[arg(long, value_parser = KEY_SIZES.map(|s| s.0))]
     keys: Option<String>,
     /// CKKS: values in a ciphertext of the sparse bootstrap, a power of two; 1024 if not given.
@@ -73,25 +70,45 @@ impl Job {
         Err(Error::bad_input("run", "--slots beside --kind sparse", got, remedy))
     }
 
-    /// The same with keys of another size or in another form.
-    pub(crate) fn with(&self, size: Option<&str>, form: Option<&str>) -> Job {
-        let keys = size.map(str::to_string).or_else(|| self.keys.clone());
-        let compact = form.map(str::to_string).or_else(|| self.compact.clone());
-        Job { keys, compact, ..self.clone() }
+    /// The keys to make.
+    fn wish(&self) -> becalm::Result<Wish> {
+        let slots = (self.kind == "sparse").then(|| self.slots.unwrap_or(SPARSE));
+        let values = match self.of.as_str() {
+            "real" => Values::Real,
+            "merged" => Values::Merged,
+            _ => Values::Complex,
+        };
+        Ok(Wish {
+            slots,
+            kinds: vec![Bootstrap::named(&self.kind)?],
+            size: Some(size_named(self.size())?),
+            stage_count: self.stage_count,
+            values: Some(values),
+            form: self.form(),
+            ..Wish::default()
+        })
     }
 
-    /// The same without the stages of a set.
-    pub(crate) fn of_any_set(&self) -> Job {
-        Job { stage_count: None, ..self.clone() }
+    /// The same with keys as they are offered.
+    fn with(&self, offer: &Offer) -> Job {
+        let keys = offer.size.map(str::to_string).or_else(|| self.keys.clone());
+        let compact = match offer.form {
+            None => self.compact.clone(),
+            Some(KeyForm::Ready) => None,
+            Some(KeyForm::Packed) => Some("packed".into()),
+            Some(KeyForm::Seeded) => Some("seeded".into()),
+        };
+        let stage_count = if offer.set.is_some() { None } else { self.stage_count };
+        Job { keys, compact, stage_count, ..self.clone() }
     }
 
     /// The size of the keys.
-    pub(crate) fn size(&self) -> &str {
+    fn size(&self) -> &str {
         self.keys.as_deref().unwrap_or("medium")
     }
 
     /// How the keys are held.
-    pub(crate) fn form(&self) -> KeyForm {
+    fn form(&self) -> KeyForm {
         match self.compact.as_deref() {
             None => KeyForm::Ready,
             Some("seeded") => KeyForm::Seeded,
@@ -99,12 +116,12 @@ impl Job {
         }
     }
 
-    /// The standard set of the kind, and a toy like it where no smaller one is standard.
-    fn sets(&self) -> (&'static str, Option<&'static str>) {
+    /// A toy that has the kind, where no smaller ring is standard.
+    fn toy(&self) -> &'static str {
         match self.kind.as_str() {
-            "lossy" | "sign" => ("ckks_slots_first", Some("ckks_toy_slots_first")),
-            "precise" => ("ckks_precise", Some("ckks_toy_precise")),
-            _ => ("ckks_regular", None),
+            "lossy" | "sign" => "ckks_toy_slots_first",
+            "precise" => "ckks_toy_precise",
+            _ => "ckks_toy_13",
         }
     }
 }
@@ -157,7 +174,8 @@ pub fn run(
     json: bool,
 ) -> Result<Report> {
     job.check()?;
-    let (params, job, why) = choose(job, name, full)?;
+    let (plan, job, why) = choose(job, name, full)?;
+    let params = plan.chain().params();
     // Nobody asked for a toy by name.
     params.require_secure(insecure || name.is_none())?;
     if let (Some(why), false) = (&why, json) {
@@ -166,8 +184,8 @@ pub fn run(
     let cpu = Cpu::new(threads)?;
     let full = full && name.is_none();
     let made = cpu
-        .install(|| bootstrapped(params, &job, &cpu, 1, json))
-        .map_err(|e| room::remedied(e, params, &job, full))?;
+        .install(|| bootstrapped(&plan, &job, &cpu, 1, json))
+        .map_err(|e| remedied(e, &plan, full))?;
     if !json {
         print(&made)?;
     }
@@ -190,65 +208,72 @@ pub fn require_right(r: &Report) -> Result<()> {
     );
 }
 
-/// The set, the job with the size of its keys, and a word where these are not the standard set and medium keys.
-fn choose(
-    job: &Job,
-    name: Option<&str>,
-    full: bool,
-) -> Result<(&'static CkksParams, Job, Option<String>)> {
-    if let Some(name) = name {
-        let params = CkksParams::named(name)?;
-        if job.kind == "precise" && params.bootstrap.is_some_and(|b| !b.arcsine) {
-            let (wanted, got) = ("a set with the arcsine for --kind precise", format!("`{name}`"));
-            let remedy = "use --params ckks_precise, or ckks_toy_precise";
-            return Err(Error::wrong_params("run", wanted, got, remedy).into());
-        }
-        return Ok((params, job.clone(), None));
+/// The plan of the keys, the job with the keys that it takes, and a word where these are not those of the standard set that were asked for.
+fn choose(job: &Job, name: Option<&str>, full: bool) -> Result<(KeyPlan, Job, Option<String>)> {
+    let wish = job.wish()?;
+    let set = name.map_or_else(|| set_for(&wish.kinds, None), CkksParams::named)?;
+    let plan = self::plan(set, job)?;
+    let (wanted, free) = (plan.price()?.peak(), available_memory().unwrap_or(usize::MAX));
+    if name.is_some() || full || wanted <= free {
+        return Ok((plan, job.clone(), None));
     }
-    let (standard, smaller) = job.sets();
-    // Other keys only where none were asked for.
-    let sizes = if job.keys.is_some() { vec![job.size()] } else { vec![job.size(), "small"] };
-    let place = |size: &str| KEY_SIZES.iter().position(|(name, _)| *name == size).unwrap_or(1);
-    // The arcsine takes more levels, whose keys and work are larger.
-    let more = |bytes: usize| if job.kind == "precise" { bytes + bytes / 8 } else { bytes };
-    let standard = sizes.iter().map(|size| (standard, *size, more(FULL_MEMORY[place(size)])));
-    let secure = sizes.iter().map(|size| (SMALLER, *size, SMALLER_MEMORY[place(size)]));
-    let mut all = standard.chain(secure.filter(|_| smaller.is_none()));
-    let first = (all.clone().next()).map_or(0, |(_, _, bytes)| bytes);
-    let chosen = all.find(|(_, _, bytes)| full || require_memory("run", *bytes).is_ok());
-    let (name, size) = match (chosen, smaller) {
-        (Some((name, size, _)), _) => (name, size),
-        (None, toy) => (toy.unwrap_or("ckks_toy_13"), job.size()),
+    // Keys of another size only where none were asked for.
+    let meant = |offer: &Offer| offer.bytes <= free && (job.keys.is_none() || offer.size.is_none());
+    let mut offers = plan.others(true)?.into_iter().chain(plan.of_smaller_ring(free));
+    let (taken, params) = match &offers.find(meant) {
+        Some(offer) => (job.with(offer), offer.set.unwrap_or(set)),
+        None => (job.clone(), CkksParams::named(job.toy())?),
     };
-    let (params, taken) =
-        (CkksParams::named(name)?, Job { keys: Some(size.into()), ..job.clone() });
-    let usual = params.log2_degree == 16 && size == job.size();
+    let chosen = self::plan(params, &taken)?;
     let why = format!(
-        "N = 2^16 with {} keys takes {}, more than is free: N = 2^{} with {size} keys instead{} (--full insists)",
+        "N = 2^{} with {} keys takes {}, more than is free: N = 2^{} with {} {}keys instead{} (--full insists)",
+        set.log2_degree,
         job.size(),
-        megabytes(first),
+        megabytes(wanted),
         params.log2_degree,
+        taken.size(),
+        taken.compact.as_ref().map_or(String::new(), |form| format!("{form} ")),
         if params.kind == Kind::Standard { "" } else { ", which protects nothing" },
     );
-    Ok((params, taken, (!usual).then_some(why)))
+    Ok((chosen, taken, Some(why)))
 }
 
-/// The program of a job.
-pub fn program(chain: &Chain, job: &Job) -> becalm::Result<CkksProgram> {
-    let usual = Settings::default();
-    let baby = KEY_SIZES.iter().find(|(name, _)| *name == job.size()).map_or(usual.baby, |s| s.1);
-    let values = match job.of.as_str() {
-        "real" => Values::Real,
-        "merged" => Values::Merged,
-        _ => Values::Complex,
+/// An error with the flags that help, where it is one of memory.
+fn remedied(error: anyhow::Error, plan: &KeyPlan, full: bool) -> anyhow::Error {
+    let Some(Error::Memory(d)) = error.downcast_ref::<Error>() else { return error };
+    let offers = plan.offers(available_memory().unwrap_or(usize::MAX)).unwrap_or_default();
+    let otherwise = match full {
+        true => "leave --full out, which takes what fits; or free memory",
+        false => "free memory",
     };
-    let settings = Settings { stage_count: job.stage_count, baby, values };
-    match job.kind.as_str() {
-        "sparse" => sparse(chain, job.slots.unwrap_or(SPARSE), &settings),
-        "lossy" => lossy(chain, &settings),
-        "sign" => sign(chain, &settings),
-        _ => regular(chain, &settings),
-    }
+    let remedy = said(&offers, flags, otherwise);
+    Error::memory(d.op, d.wanted.clone(), d.got.clone(), remedy).into()
+}
+
+/// An offer as flags.
+fn flags(offer: &Offer) -> Option<String> {
+    let set = offer.set.map(|set| format!("--params {}", set.name));
+    let size = offer.size.map(|size| format!("--keys {size}"));
+    let form = offer.form.map(|form| match form {
+        KeyForm::Seeded => "--compact=seeded".to_string(),
+        _ => "--compact".to_string(),
+    });
+    let all: Vec<String> = [set, size, form].into_iter().flatten().collect();
+    // The command has no way to leave keys in their file.
+    (!offer.stored).then(|| all.join(" "))
+}
+
+/// The keys of a job, by the set that it runs on.
+pub fn plan(params: &'static CkksParams, job: &Job) -> becalm::Result<KeyPlan> {
+    KeyPlan::new(params, &job.wish()?)
+}
+
+/// The bootstrap of a job.
+pub fn bootstrap_of(plan: &KeyPlan) -> becalm::Result<&CkksProgram> {
+    plan.programs().next().map(|(_, program)| program).ok_or_else(|| {
+        let (wanted, got) = ("a set with a bootstrap", plan.chain().params().name);
+        Error::wrong_params("run", wanted, got, "use `ckks_regular`")
+    })
 }
 
 /// Values in reach of every kind: signs, which are what a precise one is for too, or points of a disc or of −1 ..= 1.
@@ -333,7 +358,7 @@ pub struct Measured {
 /// Encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.
 pub fn measured(
     secret: &CkksSecretKey,
-    evaluator: &Evaluator<'_>,
+    evaluator: &CkksEvaluator<'_>,
     session: &CkksSession<'_>,
     program: &CkksProgram,
     m: &[Complex],
@@ -371,28 +396,23 @@ pub fn measured(
 }
 
 /// Keys, and what [`measured`] does with them.
-fn bootstrapped(
-    params: &'static CkksParams,
-    job: &Job,
-    cpu: &Cpu,
-    runs: usize,
-    quiet: bool,
-) -> Result<Report> {
-    let (context, program) = room::recorded(params, job)?;
-    let needs = program.needs();
+fn bootstrapped(plan: &KeyPlan, job: &Job, cpu: &Cpu, runs: usize, quiet: bool) -> Result<Report> {
+    let (params, needs) = (plan.chain().params(), plan.needs());
+    let program = bootstrap_of(plan)?;
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
-    let (stored, expanded) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));
+    let (price, expanded) = (plan.price()?, plan.chain().key_bytes(&needs));
     if !quiet {
-        let held = context.key_bytes_as(&needs, job.form());
-        announce(params, slots, needs.rotations.len(), [stored, held, expanded])?;
+        let sizes = [price.stored, price.memory, expanded];
+        announce(params, slots, needs.rotations.len(), sizes)?;
     }
-    room::require(&context, &program, job.form())?;
+    require_memory("run", price.peak())?;
+    let context = Context::new(params, true)?;
     let secret = context.secret_key()?;
-    let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program, job.form()))?;
-    let evaluator = Evaluator::new(&context, &keys)?;
+    let (keys, keygen_seconds) = timed(|| keys(&context, &secret, program, job.form()))?;
+    let evaluator = CkksEvaluator::new(&context, &keys)?;
     let (session, prepare_seconds) =
-        timed(|| Ok(CkksSession::open(Evaluator::new(&context, &keys)?, &program)?))?;
-    let m = measured(&secret, &evaluator, &session, &program, &message(job, slots), runs)?;
+        timed(|| Ok(CkksSession::open(CkksEvaluator::new(&context, &keys)?, program)?))?;
+    let m = measured(&secret, &evaluator, &session, program, &message(job, slots), runs)?;
     let formula = -program.error().unwrap_or(1.0).log2();
     Ok(Report {
         scheme: "ckks",
@@ -406,7 +426,7 @@ fn bootstrapped(
         security_bits: params.security_bits,
         security_source: params.security_source,
         backend: format!("{} ({})", cpu.info().name, cpu.info().description),
-        stored_key_bytes: stored,
+        stored_key_bytes: price.stored,
         key_bytes: keys.bytes(),
         expanded_key_bytes: expanded,
         matrix_bytes: session.bytes(),
@@ -535,9 +555,9 @@ pub fn bench(quick: bool, threads: usize, json: Option<&std::path::Path>) -> Res
     let mut rows = vec![];
     for (set, kind, of, keys) in cases {
         let job = Job::of(kind, keys, 1024, None, of);
-        let params = CkksParams::named(sets[set])?;
+        let plan = plan(CkksParams::named(sets[set])?, &job)?;
         let made =
-            cpu.install(|| bootstrapped(params, &job, &cpu, if quick { 1 } else { 3 }, true))?;
+            cpu.install(|| bootstrapped(&plan, &job, &cpu, if quick { 1 } else { 3 }, true))?;
         require_right(&made)?;
         rows.push(made);
     }

@@ -4,6 +4,7 @@ use crate::report::{self, facts, megabytes};
 use anyhow::{Result, bail};
 use becalm::backend::{Cpu, Evaluator, gpus, images, nvrtc};
 use becalm::cipher::SecretKey;
+use becalm::math::memory::available_memory;
 use becalm::math::simd::Level;
 use becalm::params::{Kind, TfheParams};
 use becalm::tfhe::Table;
@@ -50,7 +51,7 @@ pub fn run(args: &Args) -> Result<()> {
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         instructions: Level::available().iter().map(|l| l.name()).collect(),
         instructions_used: Level::best().name(),
-        memory_bytes: first_value("/proc/meminfo", "MemAvailable").and_then(|v| kilobytes(&v)),
+        memory_bytes: available_memory().map(|bytes| bytes as u64),
         huge_pages: std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
             .ok()
             .map(|s| s.trim().to_string()),
@@ -88,10 +89,6 @@ fn first_value(path: &str, key: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find(|l| l.starts_with(key))?;
     Some(line.split_once(':')?.1.trim().to_string())
-}
-
-fn kilobytes(value: &str) -> Option<u64> {
-    Some(value.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
 /// A small bootstrap at every instruction level, for every toy set.

@@ -5,8 +5,8 @@ use crate::report::{self, counted, facts, median, megabytes, table};
 use crate::run::peak_memory;
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, Cpu};
-use becalm::ckks::{Context, Evaluator, Needs};
+use becalm::backend::{Backend, CkksEvaluator, Cpu};
+use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use serde::Serialize;
@@ -92,7 +92,7 @@ fn multiplied(params: &'static CkksParams, job: &Job, cpu: &Cpu, quiet: bool) ->
     }
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| Ok(context.keys(&secret, &needs)?))?;
-    let evaluator = Evaluator::new(&context, &keys)?;
+    let evaluator = CkksEvaluator::new(&context, &keys)?;
     let m = message(job, slots);
     let (x, encrypt_seconds) = timed(|| Ok(context.encrypt(&m, top, &secret)?))?;
     let (got, decrypt_seconds) = timed(|| Ok(context.decrypt(&x, &secret)?))?;

@@ -18,7 +18,6 @@ mod paper;
 mod params;
 mod params_ckks;
 pub mod report;
-mod room;
 mod run;
 mod search;
 mod tables;

@@ -7,11 +7,11 @@
 use crate::ckks::{self, Job};
 use crate::report::{self, megabytes, table};
 use anyhow::{Result, bail};
-use becalm::backend::{CkksSession, Cpu};
+use becalm::backend::{CkksEvaluator, CkksSession, Cpu};
 use becalm::cipher::KeyForm;
-use becalm::ckks::{Context, Evaluator};
-use becalm::math::buffer::require_memory;
+use becalm::ckks::Context;
 use becalm::math::complex::Complex;
+use becalm::math::memory::require_memory;
 use becalm::params::{CkksParams, Kind};
 use serde::Serialize;
 use std::path::Path;
@@ -263,9 +263,10 @@ struct Measured {
 }
 
 fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
-    let context = Context::new(CkksParams::named(t.sets[usize::from(quick)])?, true)?;
-    let program = ckks::program(&context, job)?;
-    let needs = program.needs();
+    let plan = ckks::plan(CkksParams::named(t.sets[usize::from(quick)])?, job)?;
+    let (context, program) =
+        (Context::new(plan.chain().params(), true)?, ckks::bootstrap_of(&plan)?);
+    let needs = plan.needs();
     let stored = context.stored_key_bytes(&needs);
     let form = if t.compact { KeyForm::Packed } else { KeyForm::Ready };
     let key_bytes = context.key_bytes_as(&needs, form);
@@ -274,16 +275,16 @@ fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
     }
     let secret = context.secret_key()?;
     let all = Cpu::new(0)?;
-    let keys = all.install(|| ckks::keys(&context, &secret, &program, form))?;
-    let evaluator = Evaluator::new(&context, &keys)?;
-    let opened = || CkksSession::open(Evaluator::new(&context, &keys)?, &program);
+    let keys = all.install(|| ckks::keys(&context, &secret, program, form))?;
+    let evaluator = CkksEvaluator::new(&context, &keys)?;
+    let opened = || CkksSession::open(CkksEvaluator::new(&context, &keys)?, program);
     let session = all.install(opened)?;
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
     let m = values(t.message, slots);
     let (mut seconds, mut last) = ([0.0; 2], None);
     for (seconds, threads) in seconds.iter_mut().zip(THREADS) {
         let runs = if quick { 1 } else { 3 };
-        let run = || ckks::measured(&secret, &evaluator, &session, &program, &m, runs);
+        let run = || ckks::measured(&secret, &evaluator, &session, program, &m, runs);
         let made = Cpu::new(threads)?.install(run)?;
         *seconds = made.bootstrap;
         last = Some(made);

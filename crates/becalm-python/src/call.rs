@@ -1,5 +1,6 @@
 //! How calls cross the boundary: errors become exceptions, panics too, and long work is watched by the calling thread.
 
+use becalm::MissingPurpose;
 use becalm::math::threads::working;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -30,7 +31,22 @@ pub fn raise(error: becalm::Error) -> PyErr {
         _ => "Error",
     };
     let d = error.detail();
-    exception(class, d.op, &d.wanted, &d.got, &d.remedy)
+    let made = exception(class, d.op, &d.wanted, &d.got, &d.remedy);
+    let Some(key) = d.missing else { return made };
+    let (purpose, by) = match key.purpose {
+        MissingPurpose::Multiply => ("multiplication", None),
+        MissingPurpose::Conjugate => ("conjugation", None),
+        MissingPurpose::Rotate(by) => ("rotation", Some(by)),
+        MissingPurpose::Bootstrap => ("bootstrap", None),
+    };
+    Python::attach(|py| {
+        let class = py.import("becalm.errors").and_then(|m| m.getattr("MissingKey"));
+        let missing = class.and_then(|c| c.call1((purpose, by, key.level)));
+        match missing.and_then(|key| made.value(py).setattr("missing", key)) {
+            Ok(()) => made,
+            Err(e) => e,
+        }
+    })
 }
 
 fn exception(class: &str, op: &str, wanted: &str, got: &str, remedy: &str) -> PyErr {

@@ -157,7 +157,7 @@ impl CkksContext {
         stored: bool,
         form: &str,
     ) -> PyResult<CkksKeys> {
-        let (context, form) = (&self.0.context, form_named(form)?);
+        let (context, form) = (&self.0.context, form_named(form).map_err(raise)?);
         let keys = supervised(py, None, |watch| {
             let load = || match stored {
                 true => context.open_keys(&path),
@@ -189,14 +189,14 @@ impl CkksContext {
     }
 }
 
-pub(crate) fn form_named(name: &str) -> PyResult<KeyForm> {
+pub(crate) fn form_named(name: &str) -> Result<KeyForm> {
     match name {
         "ready" => Ok(KeyForm::Ready),
         "packed" => Ok(KeyForm::Packed),
         "seeded" => Ok(KeyForm::Seeded),
         other => {
             let wanted = "ready, packed or seeded keys";
-            Err(raise(Error::bad_input("keygen", wanted, other, "choose one of these")))
+            Err(Error::bad_input("keygen", wanted, other, "choose one of these"))
         }
     }
 }

@@ -3,9 +3,9 @@
 use crate::call::{Watched, detached, guarded, raise, supervised};
 use crate::ckks::{CkksCiphertext, CkksContext, Shared, brief, bytes_of, form_named, values};
 use crate::ckks_session::CkksProgram;
-use becalm::backend::Shares;
+use becalm::backend::{CkksEvaluator, LinearMap, Plain, Shares};
 use becalm::cipher::file::{Output, replace};
-use becalm::ckks::{Chebyshev, Context, Evaluator, LinearMap, Matrix, Plain};
+use becalm::ckks::{Chebyshev, Context, Matrix};
 use becalm::math::buffer::or_refused;
 use becalm::{Error, Result, cipher};
 use pyo3::prelude::*;
@@ -23,20 +23,20 @@ impl CkksKeys {
     fn make(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Evaluator<'_>) -> Result<cipher::Rlwe> + Send,
+        work: impl FnOnce(&CkksEvaluator<'_>) -> Result<cipher::Rlwe> + Send,
     ) -> PyResult<CkksCiphertext> {
-        CkksCiphertext::made(py, &self.0, |c| work(&Evaluator::new(c, &self.1)?))
+        CkksCiphertext::made(py, &self.0, |c| work(&CkksEvaluator::new(c, &self.1)?))
     }
 
     /// Work of seconds, which Ctrl-C stops.
     fn long_work<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Evaluator<'_>) -> Result<T> + Send,
+        work: impl FnOnce(&CkksEvaluator<'_>) -> Result<T> + Send,
     ) -> PyResult<T> {
         supervised(py, None, |watch| {
             let go_on = || watch.step(0, 0);
-            let work = || work(&Evaluator::new(&self.0.context, &self.1)?.asking(&go_on));
+            let work = || work(&CkksEvaluator::new(&self.0.context, &self.1)?.asking(&go_on));
             self.0.cpu.install(|| or_refused("becalm", work))
         })
     }
@@ -44,7 +44,7 @@ impl CkksKeys {
     fn long(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Evaluator<'_>) -> Result<cipher::Rlwe> + Send,
+        work: impl FnOnce(&CkksEvaluator<'_>) -> Result<cipher::Rlwe> + Send,
     ) -> PyResult<CkksCiphertext> {
         self.long_work(py, |e| CkksCiphertext::kept(&self.0, work(e)?))
     }
@@ -72,7 +72,7 @@ impl CkksKeys {
 
     /// Bytes in memory if they were held in a form.
     fn bytes_as(&self, form: &str) -> PyResult<usize> {
-        let form = form_named(form)?;
+        let form = form_named(form).map_err(raise)?;
         guarded(|| Ok(self.0.context.bytes_as(&self.1, form)))
     }
 
@@ -145,7 +145,7 @@ impl CkksKeys {
 
     /// Refuses keys without these rotations at a level.
     fn require_rotations(&self, py: Python<'_>, by: Vec<i64>, level: usize) -> PyResult<()> {
-        brief(py, &self.0, |c| Evaluator::new(c, &self.1)?.require_rotations(by, level))
+        brief(py, &self.0, |c| CkksEvaluator::new(c, &self.1)?.require_rotations(by, level))
     }
 
     /// A matrix times the slots, one level lower.

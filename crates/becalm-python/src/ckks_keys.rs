@@ -1,6 +1,6 @@
 //! The keys that encrypt and decrypt CKKS, for Python.
 
-use crate::call::{Watched, supervised};
+use crate::call::{Watched, raise, supervised};
 use crate::ckks::{CkksCiphertext, Shared, brief, bytes_of, form_named, values};
 use crate::ckks_evaluate::CkksKeys;
 use crate::keys::CkksNeeds;
@@ -94,7 +94,7 @@ impl CkksSecretKey {
         progress: Option<Py<PyAny>>,
         form: &str,
     ) -> PyResult<CkksKeys> {
-        let (needs, context, form) = (&needs.0, &self.0.context, form_named(form)?);
+        let (needs, context, form) = (&needs.0, &self.0.context, form_named(form).map_err(raise)?);
         let known = known.map(|k| k.1.clone());
         let keys = supervised(py, progress, |watch| {
             let go_on = |done, all| watch.step(done, all);

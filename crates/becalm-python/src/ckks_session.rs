@@ -4,8 +4,7 @@ use crate::call::{guarded, raise, supervised};
 use crate::ckks::{CkksCiphertext, Shared, values};
 use crate::ckks_evaluate::CkksKeys;
 use crate::keys::CkksNeeds;
-use becalm::backend::{CkksMaps, CkksSession as Session};
-use becalm::ckks::{Chain, Evaluator, LinearMap};
+use becalm::backend::{CkksEvaluator, CkksMaps, CkksSession as Session, LinearMap};
 use becalm::program::rlwe::CkksProgram as Program;
 use becalm::{Error, cipher};
 use pyo3::prelude::*;
@@ -67,13 +66,6 @@ pub struct CkksSession {
     maps: CkksMaps,
 }
 
-impl CkksSession {
-    /// Bytes of the matrices of a program, encoded.
-    pub(crate) fn matrix_bytes(chain: &Chain, program: &CkksProgram) -> usize {
-        Session::matrix_bytes(chain, &program.0)
-    }
-}
-
 #[pymethods]
 impl CkksSession {
     /// Checks that the keys suffice and encodes the matrices, or those of them that fit so many bytes.
@@ -89,7 +81,7 @@ impl CkksSession {
         let budget = budget.unwrap_or(usize::MAX);
         let maps = supervised(py, None, |watch| {
             on.cpu.install(|| {
-                let evaluator = Evaluator::new(&on.context, &keys)?;
+                let evaluator = CkksEvaluator::new(&on.context, &keys)?;
                 let go_on = |done, all| watch.step(done, all);
                 Ok(Session::within_with(evaluator, &program, budget, go_on)?.maps())
             })
@@ -116,7 +108,7 @@ impl CkksSession {
         supervised(py, progress, |watch| {
             self.on.cpu.install(|| {
                 let opened = inputs.iter().map(|x| x.open()).collect::<becalm::Result<Vec<_>>>()?;
-                let evaluator = Evaluator::new(&self.on.context, &self.keys)?;
+                let evaluator = CkksEvaluator::new(&self.on.context, &self.keys)?;
                 let session = Session::resume(evaluator, &self.program, self.maps.clone())?;
                 let given: Vec<&cipher::Rlwe> = opened.iter().map(Arc::as_ref).collect();
                 let made = session.run_with(&given, |done, _| match watch.step(done, total) {

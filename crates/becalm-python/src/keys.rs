@@ -261,7 +261,7 @@ impl SlotKey {
 /// Bytes that the system can still give without swapping, where it tells.
 #[pyfunction]
 pub fn available_memory() -> Option<usize> {
-    becalm::math::buffer::available_memory()
+    becalm::math::memory::available_memory()
 }
 
 /// The kind of a file, `becalm.lwe`, `becalm.secret_key`, …, and the name of its parameter set.

@@ -9,9 +9,9 @@ mod call;
 mod ciphertext;
 mod circuit;
 mod ckks;
-mod ckks_chain;
 mod ckks_evaluate;
 mod ckks_keys;
+mod ckks_plan;
 mod ckks_session;
 mod evaluate;
 mod integers;
@@ -36,11 +36,11 @@ mod _native {
     #[pymodule_export]
     use crate::ckks::{CkksCiphertext, CkksContext};
     #[pymodule_export]
-    use crate::ckks_chain::CkksChain;
-    #[pymodule_export]
     use crate::ckks_evaluate::{CkksKeys, CkksMap, CkksMatrix, CkksPlaintext};
     #[pymodule_export]
     use crate::ckks_keys::{CkksPublicKey, CkksSecretKey};
+    #[pymodule_export]
+    use crate::ckks_plan::{CkksChain, CkksPlan};
     #[pymodule_export]
     use crate::ckks_session::{CkksProgram, CkksSession};
     #[pymodule_export]

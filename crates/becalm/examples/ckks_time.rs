@@ -6,10 +6,10 @@
 //! memory. FORM: `low`, keys stay in a file and matrices are encoded when they are used; `budget=G`, so many GB for both;
 //! `packed` and `seeded`, keys in these forms; the peak is that of the server alone. Processor time changes less on a busy machine.
 
-use becalm::backend::{CkksSession, Shares};
+use becalm::backend::{CkksEvaluator, CkksSession, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm};
-use becalm::ckks::{Context, Evaluator, Needs, Work};
+use becalm::ckks::{Context, Needs, Work};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::Operation;
@@ -164,7 +164,7 @@ fn bootstraps(
     let mut times = Times::default();
     let (keys, shares) = made(context, program, &secret, &needs, &mut times)?;
     println!("keys {:.3} GB in memory", keys.bytes() as f64 / 1e9);
-    let evaluator = || Evaluator::new(context, &keys);
+    let evaluator = || CkksEvaluator::new(context, &keys);
     let session = times.add(context, "encoded maps", || {
         CkksSession::within(evaluator()?, program, shares.matrices)
     })?;

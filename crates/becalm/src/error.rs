@@ -15,6 +15,30 @@ pub struct Detail {
     pub got: String,
     /// The remedy for the caller.
     pub remedy: String,
+    /// The evaluation key that is missing, where one is: for a program that says what to do in words of its own.
+    pub missing: Option<MissingKey>,
+}
+
+/// An evaluation key of CKKS that an operation lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MissingKey {
+    /// What the key is for.
+    pub purpose: MissingPurpose,
+    /// Up to which level the operation needs it.
+    pub level: usize,
+}
+
+/// What a [`MissingKey`] is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingPurpose {
+    /// Products of ciphertexts.
+    Multiply,
+    /// Complex conjugation.
+    Conjugate,
+    /// The rotation to the left by so many slots.
+    Rotate(usize),
+    /// The switch to the ephemeral secret of a bootstrap, or back.
+    Bootstrap,
 }
 
 impl fmt::Display for Detail {
@@ -70,8 +94,14 @@ macro_rules! constructors {
         impl Error {
             $($(#[$doc])*
             pub fn $name(op: &'static str, wanted: impl Into<String>, got: impl Into<String>, remedy: impl Into<String>) -> Self {
-                Error::$variant(Box::new(Detail { op, wanted: wanted.into(), got: got.into(), remedy: remedy.into() }))
+                Error::$variant(Box::new(Detail { op, wanted: wanted.into(), got: got.into(), remedy: remedy.into(), missing: None }))
             })*
+
+            /// The same refusal, which says that it is for want of a key.
+            pub(crate) fn lacking(mut self, key: MissingKey) -> Self {
+                match &mut self { $(Error::$variant(d) => d.missing = Some(key),)* }
+                self
+            }
 
             /// The operation, what it wanted, what it got, and the remedy.
             pub fn detail(&self) -> &Detail {

@@ -17,7 +17,7 @@ pub mod program;
 pub mod security;
 pub mod tfhe;
 
-pub use error::{Detail, Error, Result};
+pub use error::{Detail, Error, MissingKey, MissingPurpose, Result};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -2,10 +2,10 @@
 //! `--nocapture` prints mean and worst bits of every case, keys, levels and processor time.
 
 use becalm::Result;
-use becalm::backend::{CkksSession, Shares};
+use becalm::backend::{CkksEvaluator, CkksSession, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{KeyForm, Rlwe};
-use becalm::ckks::{Context, Evaluator, Needs};
+use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
@@ -78,7 +78,7 @@ fn measure(
     let keys = context.keys(&secret, &program.needs()).unwrap();
     let needs = program.needs();
     assert_eq!(keys.bytes(), context.key_bytes(&needs), "the size is known before");
-    let evaluator = Evaluator::new(&context, &keys).unwrap();
+    let evaluator = CkksEvaluator::new(&context, &keys).unwrap();
     let session = CkksSession::open(evaluator, &program).unwrap();
     let cost = program.cost();
     println!(
@@ -119,7 +119,7 @@ fn measure(
             assert!(!matches!(message, Message::Complex) || mean > claimed - 0.5, "{slots} slots");
         }
         // The result can be computed with.
-        let evaluator = Evaluator::new(&context, &keys).unwrap();
+        let evaluator = CkksEvaluator::new(&context, &keys).unwrap();
         let square = evaluator.square(&outputs[0]).unwrap();
         let squares: Vec<Complex> = m.iter().map(cleaned).map(|v| v * v).collect();
         let (mean, _) = bits(&context.decrypt(&square, &secret).unwrap(), &squares);
@@ -350,7 +350,7 @@ fn what_does_not_go_together_is_refused() {
     let (missing, mut levels) = needs.rotations.pop_first().unwrap();
     let open = |needs: &Needs| {
         let keys = c.keys(&secret, needs).unwrap();
-        let evaluator = Evaluator::new(&c, &keys).unwrap();
+        let evaluator = CkksEvaluator::new(&c, &keys).unwrap();
         refusal(CkksSession::open(evaluator, &program))
     };
     let says = open(&needs);
@@ -375,7 +375,7 @@ fn what_does_not_go_together_is_refused() {
     needs.bootstrap = Some(c.params().top_level() + 1);
     assert!(refusal(c.keys(&secret, &needs)).starts_with("bad_input"));
     let keys = c.keys(&secret, &program.needs()).unwrap();
-    let session = CkksSession::open(Evaluator::new(&c, &keys).unwrap(), &program).unwrap();
+    let session = CkksSession::open(CkksEvaluator::new(&c, &keys).unwrap(), &program).unwrap();
     let m = [Complex::from(0.5); 4];
     let low = c.encrypt(&m, 2, &secret).unwrap();
     let says = refusal(session.run(&[&low]));
@@ -401,12 +401,12 @@ fn other_slots_and_sets_are_refused() {
     let secret = c.secret_key().unwrap();
     let program = sparse(&c, 32, &Settings::default()).unwrap();
     let keys = c.keys(&secret, &program.needs()).unwrap();
-    let session = CkksSession::open(Evaluator::new(&c, &keys).unwrap(), &program).unwrap();
+    let session = CkksSession::open(CkksEvaluator::new(&c, &keys).unwrap(), &program).unwrap();
     let wide = c.encrypt(&[Complex::from(0.1); 64], 0, &secret).unwrap();
     assert!(refusal(session.run(&[&wide])).contains("at most 32 slots"));
     let precise = Context::new(CkksParams::named("ckks_toy_precise").unwrap(), true).unwrap();
     let program = regular(&precise, &Settings::default()).unwrap();
-    let evaluator = Evaluator::new(&c, &keys).unwrap();
+    let evaluator = CkksEvaluator::new(&c, &keys).unwrap();
     assert!(refusal(CkksSession::open(evaluator, &program)).starts_with("wrong_params"));
 }
 
@@ -429,7 +429,7 @@ fn a_session_in_less_memory_computes_the_same() {
     assert_eq!(c.stored_bytes(&compact), c.stored_key_bytes(&program.needs()));
     assert!(compact.bytes() < ready * 2 / 5, "{} of {ready}", compact.bytes());
     let open = |keys, bytes| {
-        CkksSession::within(Evaluator::new(&c, keys).unwrap(), &program, bytes).unwrap()
+        CkksSession::within(CkksEvaluator::new(&c, keys).unwrap(), &program, bytes).unwrap()
     };
     let all = open(&keys, usize::MAX);
     let matrices = all.bytes();
@@ -442,13 +442,13 @@ fn a_session_in_less_memory_computes_the_same() {
         sessions.each_ref().map(|s| c.ciphertext_to_bytes(&s.run(&[&x]).unwrap()[0]).unwrap());
     assert!(rest.iter().all(|b| *b == a), "another result");
     let other = c.keys(&secret, &Needs::default()).unwrap();
-    let opened = CkksSession::within(Evaluator::new(&c, &other).unwrap(), &program, 0);
+    let opened = CkksSession::within(CkksEvaluator::new(&c, &other).unwrap(), &program, 0);
     assert!(refusal(opened).starts_with("wrong_key"));
     // A budget is spent on matrices first, then on keys; less than an instruction takes is refused with what it takes.
     let share = |bytes| Shares::of(&c, &program, &stored, bytes);
     let whole = Shares { matrices: usize::MAX, keys: usize::MAX };
     assert_eq!(share(ready + matrices).unwrap(), whole);
-    let least = Shares::least(&c, &program);
+    let least = program.least_bytes(&c);
     assert!(share(least).is_ok() && share(least - 1).is_err(), "{least} bytes are the least");
     for (form, bytes) in [(KeyForm::Packed, packed.bytes()), (KeyForm::Seeded, compact.bytes())] {
         assert_eq!(c.bytes_as(&stored, form), bytes, "known before they are read");

@@ -1,10 +1,10 @@
 //! The standard sets of every ring from N = 2^12 to 2^17, at their own size; N = 2^17 where `BECALM_FULL=1`, its chain in a small
 //! ring otherwise. `--nocapture` prints what is measured.
 
-use becalm::backend::CkksSession;
+use becalm::backend::{CkksEvaluator, CkksSession};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
-use becalm::ckks::{Context, Evaluator, Needs};
+use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
 use becalm::program::rlwe::CkksProgram;
@@ -91,7 +91,7 @@ fn sets_without_a_bootstrap_compute() {
         let needs = Needs { conjugate: Some(levels), ..Needs::default() }.rotate([1], levels);
         let world = World::new(params, &needs);
         let World { context, secret, keys } = &world;
-        let (evaluator, m) = (Evaluator::new(context, keys).unwrap(), message(params.slots()));
+        let (evaluator, m) = (CkksEvaluator::new(context, keys).unwrap(), message(params.slots()));
         let x = context.encrypt(&m, levels, secret).unwrap();
         world.check("encrypted", &x, &m, least);
         let public = context.public_key(secret).unwrap();
@@ -135,7 +135,7 @@ fn bootstrapped(world: &World, session: &CkksSession<'_>, program: &CkksProgram,
     assert_eq!((y.level(), y.slots()), (context.params().levels, slots));
     assert!((y.error() / program.error().unwrap() - 1.0).abs() < 1e-3, "what was said before");
     world.check("bootstrapped", &y, &m, least);
-    let square = Evaluator::new(context, keys).unwrap().square(&y).unwrap();
+    let square = CkksEvaluator::new(context, keys).unwrap().square(&y).unwrap();
     let squares: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
     world.check("its square", &square, &squares, least - 1.0);
 }
@@ -149,7 +149,7 @@ fn the_bootstrap_of_n15_keeps_the_values() {
         (sparse(&context, 1024, &SMALL).unwrap(), 15.0),
     ] {
         let world = World::new(named("ckks_n15"), &program.needs());
-        let evaluator = Evaluator::new(&world.context, &world.keys).unwrap();
+        let evaluator = CkksEvaluator::new(&world.context, &world.keys).unwrap();
         let session = CkksSession::open(evaluator, &program).unwrap();
         bootstrapped(&world, &session, &program, least);
     }
@@ -175,7 +175,7 @@ fn the_claim_of_a_bootstrap_is_what_it_has() {
     let needs = programs.iter().fold(Needs::default(), |n, (_, p)| n.union(&p.needs()));
     let World { context, secret, keys } = World::new(named("ckks_n15"), &needs);
     for (values, program) in &programs {
-        let evaluator = Evaluator::new(&context, &keys).unwrap();
+        let evaluator = CkksEvaluator::new(&context, &keys).unwrap();
         let session = CkksSession::open(evaluator, program).unwrap();
         let mut m = message(context.params().slots());
         if *values != Values::Complex {
@@ -201,7 +201,7 @@ fn the_bootstrap_of_n17_keeps_the_values_in_a_small_ring() {
     let toy: &'static CkksParams = Box::leak(Box::new(toy));
     let program = regular(&Context::new(toy, true).unwrap(), &SMALL).unwrap();
     let world = World::new(toy, &program.needs());
-    let evaluator = Evaluator::new(&world.context, &world.keys).unwrap();
+    let evaluator = CkksEvaluator::new(&world.context, &world.keys).unwrap();
     let session = CkksSession::open(evaluator, &program).unwrap();
     bootstrapped(&world, &session, &program, 24.0);
 }
@@ -223,7 +223,7 @@ fn the_bootstrap_of_n17_keeps_the_values() {
         (keys.bytes() as f64 / 1e9, context.key_bytes(&program.needs()) as f64 / 1e9);
     println!("keys {made:.2} GB of {full:.2} in {:.1} s", start.elapsed().as_secs_f64());
     let world = World { context, secret, keys };
-    let evaluator = Evaluator::new(&world.context, &world.keys).unwrap();
+    let evaluator = CkksEvaluator::new(&world.context, &world.keys).unwrap();
     let session = CkksSession::within(evaluator, &program, 0).unwrap();
     bootstrapped(&world, &session, &program, 23.0);
     let peak = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

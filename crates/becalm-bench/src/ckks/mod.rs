@@ -13,7 +13,7 @@ mod table;
 use crate::cases::matches;
 use crate::rows::Times;
 use anyhow::{Context, Result, anyhow};
-use becalm::math::buffer::available_memory;
+use becalm::math::memory::available_memory;
 use becalm::security::{Instance, Secret, claimed, least_bits};
 use child::{Answer, Worker};
 use peers::{ACKNOWLEDGEMENT, Peer};

@@ -3,10 +3,10 @@
 use super::child::{Answer, Ready};
 use crate::rows::Clock;
 use anyhow::{Context as _, Result, bail};
-use becalm::backend::{CkksSession, Cpu};
+use becalm::backend::{CkksEvaluator, CkksSession, Cpu};
 use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksSecretKey, Rlwe};
-use becalm::ckks::{Context, Evaluator};
+use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
@@ -109,7 +109,7 @@ fn message(kind: &str, n: usize) -> Vec<Complex> {
 struct Ours<'a> {
     context: &'a Context,
     secret: &'a CkksSecretKey,
-    evaluator: &'a Evaluator<'a>,
+    evaluator: &'a CkksEvaluator<'a>,
     session: &'a CkksSession<'a>,
     program: &'a CkksProgram,
 }
@@ -231,8 +231,8 @@ pub fn serve(name: &str, toy: bool) -> Result<()> {
     let start = Instant::now();
     let keys = cpu.install(|| context.keys(&secret, &needs))?;
     let keygen_seconds = start.elapsed().as_secs_f64();
-    let evaluator = Evaluator::new(&context, &keys)?;
-    let opened = || CkksSession::open(Evaluator::new(&context, &keys)?, &program);
+    let evaluator = CkksEvaluator::new(&context, &keys)?;
+    let opened = || CkksSession::open(CkksEvaluator::new(&context, &keys)?, &program);
     let session = cpu.install(opened)?;
     drop(cpu);
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.slots);

@@ -7,7 +7,7 @@ use super::{Backend, Fallback, Info, Loaded, Session};
 use crate::cipher::{
     Ciphertext, EvaluationKey, Glwe, KeyId, Lwe, Output, RowSums, SlotKey, SlotKeyKind,
 };
-use crate::math::buffer::require_memory;
+use crate::math::memory::require_memory;
 use crate::params::TfheParams;
 use crate::program::{Gate, Need, Op, Program, Reg, RegType, TableRef, Walk};
 use crate::tfhe::Table;

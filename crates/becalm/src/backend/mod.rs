@@ -5,8 +5,6 @@
 
 #[cfg(feature = "cuda")]
 mod auto;
-mod ckks;
-mod ckks_work;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -18,8 +16,7 @@ mod registers;
 
 #[cfg(feature = "cuda")]
 pub use auto::Auto;
-pub use ckks::{CkksMaps, CkksSession, Shares};
-pub use cpu::Cpu;
+pub use cpu::{CkksEvaluator, CkksMaps, CkksSession, Cpu, LinearMap, Plain, Shares};
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, Figure, KeyMemory, Micro, gpus, images, look_for_nvrtc, nvrtc};
 pub use evaluate::{Evaluator, Progress, batch_of};

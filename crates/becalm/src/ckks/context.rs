@@ -2,8 +2,8 @@
 
 use super::Chain;
 use crate::Result;
-use crate::math::buffer::require_memory_or;
 use crate::math::fft::Plan;
+use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::rns::{Converter, Ring, TILE, Work, inverse, mul};
 use crate::math::simd::Level;
@@ -28,11 +28,11 @@ pub struct Context {
 }
 
 /// The ring of polynomials in X^8, and for each word where its values stand in the vectors of eight of the tiles.
-pub(super) struct Eighth {
-    pub(super) ring: Ring,
-    pub(super) fft: Arc<Plan>,
-    pub(super) slots: Vec<(usize, usize)>,
-    pub(super) order: Vec<Vec<u32>>,
+pub(crate) struct Eighth {
+    pub(crate) ring: Ring,
+    pub(crate) fft: Arc<Plan>,
+    pub(crate) slots: Vec<(usize, usize)>,
+    pub(crate) order: Vec<Vec<u32>>,
 }
 
 impl Context {
@@ -117,7 +117,7 @@ impl Context {
     }
 
     /// The ring of polynomials in X^8, made once; none where it is too small.
-    pub(super) fn eighth(&self) -> Option<&Eighth> {
+    pub(crate) fn eighth(&self) -> Option<&Eighth> {
         if let Some(made) = self.eighth.get() {
             return Some(made);
         }

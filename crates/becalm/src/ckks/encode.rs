@@ -11,7 +11,7 @@ use crate::math::parallel::*;
 use crate::math::rns::{Ring, Scratch, TILE, centred, mul, pow};
 use crate::math::round::{nearest, without_subnormals};
 use crate::{Error, Result};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// `x` modulo p, nearest to zero, for an integer `x` of any size.
 pub(crate) fn residue(x: f64, p: u64) -> f64 {
@@ -61,6 +61,14 @@ fn embedded(plan: &Plan, slots: &[(usize, usize)], values: &[Complex], scale: f6
 
 /// What the coefficients of a message that is encrypted stay below, log2.
 pub(crate) const MESSAGE_BITS: i32 = 2 * ROUNDED_BITS - 1;
+
+/// Writes zeros over what was decrypted.
+pub(super) fn wipe(values: &mut [Complex]) {
+    for v in values {
+        v.re.zeroize();
+        v.im.zeroize();
+    }
+}
 
 impl Context {
     /// Refuses what cannot be encoded: more values than slots, a number that is no power of two, values that are not

@@ -3,7 +3,7 @@
 //! (b + m, a) with b = e − a·s; public: (v·b + e_0 + m, v·a + e_1), v ternary.
 
 use super::Context;
-use super::encode::MESSAGE_BITS;
+use super::encode::{MESSAGE_BITS, wipe};
 use super::share;
 use crate::cipher::{CkksPublicKey, CkksSecretKey, KeyId, Rlwe};
 use crate::math::buffer::or_refused;
@@ -122,7 +122,7 @@ impl Context {
     }
 
     /// Refuses a ciphertext that is not of this secret key.
-    pub(super) fn check_key(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Result<()> {
+    pub(crate) fn check_key(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Result<()> {
         self.check_set("decrypt", ciphertext.params)?;
         self.check_set("decrypt", secret.params)?;
         if ciphertext.key == secret.id {
@@ -155,13 +155,5 @@ impl Context {
         }
         values.truncate(ciphertext.slots);
         Ok(values)
-    }
-}
-
-/// Writes zeros over what was decrypted.
-pub(super) fn wipe(values: &mut [Complex]) {
-    for v in values {
-        v.re.zeroize();
-        v.im.zeroize();
     }
 }

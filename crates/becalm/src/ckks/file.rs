@@ -231,7 +231,7 @@ impl Context {
     }
 
     /// A polynomial at a level of these words from its bytes, which are as many.
-    pub(super) fn unpacked(&self, words: &[usize], bytes: &[u8]) -> Result<Scratch> {
+    pub(crate) fn unpacked(&self, words: &[usize], bytes: &[u8]) -> Result<Scratch> {
         let n = self.params().degree();
         let mut part = self.ring().scratch(words.len() * n);
         let (mut pieces, mut rest) = (vec![], bytes);

@@ -3,11 +3,11 @@
 
 use super::power_of_rotation;
 use super::wire::{self, Claims};
-use crate::Result;
 use crate::cipher::file::{Header, bad, read_header};
 use crate::cipher::{CkksKeys, KeyId, Purpose};
 use crate::math::random::PublicSeed;
 use crate::params::CkksParams;
+use crate::{MissingKey, MissingPurpose, Result};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::str::FromStr;
@@ -103,7 +103,7 @@ fn claim<T: FromStr>(header: &Header, name: &str) -> Result<Option<T>> {
 }
 
 /// What keys are for, those for one purpose in several tiers once: a few of them, and how many there are.
-pub(super) fn held(keys: &CkksKeys, degree: usize) -> String {
+pub(crate) fn held(keys: &CkksKeys, degree: usize) -> String {
     const FEW: usize = 8;
     let purposes: BTreeSet<Purpose> = keys.switches.keys().map(|(purpose, _)| *purpose).collect();
     let few: Vec<String> = purposes.iter().take(FEW).map(|p| named(*p, degree)).collect();
@@ -115,21 +115,34 @@ pub(super) fn held(keys: &CkksKeys, degree: usize) -> String {
     format!("keys for {}{more}", few.join(", "))
 }
 
+/// The number of slots that X → X^`g` rotates by to the left.
+fn rotation(g: u32, degree: usize) -> Option<usize> {
+    let next = |power: &usize| Some(power * power_of_rotation(1, degree) % (2 * degree));
+    let powers = std::iter::successors(Some(1), next).take(degree / 2);
+    powers.enumerate().find(|(_, power)| *power == g as usize).map(|(by, _)| by)
+}
+
+/// A key that is missing up to a level.
+pub(crate) fn missing(purpose: Purpose, level: usize, degree: usize) -> MissingKey {
+    let purpose = match purpose {
+        Purpose::Multiply => MissingPurpose::Multiply,
+        Purpose::Galois(g) => {
+            rotation(g, degree).map_or(MissingPurpose::Conjugate, MissingPurpose::Rotate)
+        }
+        Purpose::ToEphemeral | Purpose::FromEphemeral => MissingPurpose::Bootstrap,
+    };
+    MissingKey { purpose, level }
+}
+
 /// What a key is for.
-pub(super) fn named(purpose: Purpose, degree: usize) -> String {
+pub(crate) fn named(purpose: Purpose, degree: usize) -> String {
     match purpose {
         Purpose::Multiply => "products".into(),
         Purpose::Galois(g) if g as usize + 1 == 2 * degree => "conjugation".into(),
-        Purpose::Galois(g) => {
-            let mut power = 1;
-            for by in 0..degree / 2 {
-                if power == g as usize {
-                    return format!("rotation by {by}");
-                }
-                power = power * power_of_rotation(1, degree) % (2 * degree);
-            }
-            format!("X -> X^{g}")
-        }
+        Purpose::Galois(g) => match rotation(g, degree) {
+            Some(by) => format!("rotation by {by}"),
+            None => format!("X -> X^{g}"),
+        },
         Purpose::ToEphemeral => "to the ephemeral secret".into(),
         Purpose::FromEphemeral => "from the ephemeral secret".into(),
     }

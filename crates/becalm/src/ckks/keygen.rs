@@ -2,7 +2,7 @@
 
 use super::{Context, Needs};
 use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, KeyForm, KeyId, Purpose, SwitchKey};
-use crate::math::buffer::require_memory_or;
+use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::rns::{Scratch, Uniform, centred, mul};
@@ -282,7 +282,7 @@ impl Context {
     }
 
     /// The mask of digit `j` modulo word `word`, in blocks of so many values.
-    pub(super) fn mask_row(
+    pub(crate) fn mask_row(
         &self,
         seed: &PublicSeed,
         j: usize,

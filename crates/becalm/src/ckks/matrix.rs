@@ -1,5 +1,6 @@
 //! Plaintext linear maps by their diagonals, and how their rotations are cut into steps ([`linear`](super::linear)).
 
+use super::Chain;
 use super::stage::Stage;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
@@ -22,14 +23,14 @@ pub struct Matrix {
 }
 
 /// A matrix ready to be read, diagonal by diagonal.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     matrix: &'a Matrix,
     twiddles: Vec<Vec<Complex>>,
 }
 
 impl Reader<'_> {
     /// The entries of diagonal `k`, which is one of [`Matrix::rotations`].
-    pub(super) fn diagonal(&self, k: usize) -> Cow<'_, [Complex]> {
+    pub(crate) fn diagonal(&self, k: usize) -> Cow<'_, [Complex]> {
         match &self.matrix.stage {
             None => self.matrix.diagonals.get(&k).map_or(Cow::default(), |d| Cow::Borrowed(d)),
             Some(stage) => Cow::Owned(stage.diagonal(k, &self.twiddles)),
@@ -71,7 +72,7 @@ impl Matrix {
     }
 
     /// Ready to be read, diagonal by diagonal.
-    pub(super) fn reader(&self) -> Reader<'_> {
+    pub(crate) fn reader(&self) -> Reader<'_> {
         let twiddles = self.stage.as_ref().map(Stage::twiddles).unwrap_or_default();
         Reader { matrix: self, twiddles }
     }
@@ -193,7 +194,7 @@ impl Matrix {
     }
 
     /// Which diagonals repeat after an eighth of so many slots.
-    pub(super) fn forms(&self, slots: usize) -> Vec<(usize, bool)> {
+    pub(crate) fn forms(&self, slots: usize) -> Vec<(usize, bool)> {
         match self.period() {
             Some(period) => {
                 let tiled = period.min(self.slots) <= (slots / 8).max(1);
@@ -201,6 +202,13 @@ impl Matrix {
             }
             None => self.each(|k, d| (k, tiled(d, slots))),
         }
+    }
+
+    /// Bytes that it takes when it is encoded at `level`.
+    pub fn encoded_bytes(&self, chain: &Chain, level: usize) -> usize {
+        let limbs = (chain.words(level) + chain.special()) * chain.params().degree();
+        let forms = self.forms(chain.params().slots());
+        forms.iter().map(|(_, tiled)| if *tiled { limbs } else { 8 * limbs }).sum()
     }
 
     /// How many diagonals' worth of coefficients are rounded where it is encoded for so many slots: those of values of a period are a
@@ -266,7 +274,7 @@ impl Matrix {
 
     /// The largest sums of absolute values, of a row and of a column. The first is by how much the map enlarges the largest absolute
     /// value, at most.
-    pub(super) fn widest_lines(&self) -> (f64, f64) {
+    pub(crate) fn widest_lines(&self) -> (f64, f64) {
         if let Some(sum) = self.stage.as_ref().and_then(Stage::line) {
             return (sum, sum);
         }

@@ -54,6 +54,11 @@ pub fn power_of_rotation(by: i64, degree: usize) -> usize {
     g
 }
 
+/// The rotations of [`CkksEvaluator::sum`](crate::backend::CkksEvaluator::sum) over `size` slots: the powers of two below it.
+pub fn sum_rotations(size: usize) -> Vec<i64> {
+    (0..62).map(|k| 1 << k).take_while(|by| (*by as usize) < size).collect()
+}
+
 impl Chain {
     /// The keys for `needs`: what for and in which tier, and the level that each is for.
     pub(crate) fn key_plan(&self, needs: &Needs) -> BTreeMap<(Purpose, usize), usize> {
@@ -87,7 +92,7 @@ impl Chain {
     }
 
     /// Words and special words of the key for a purpose at `level`.
-    pub(super) fn key_shape(&self, purpose: Purpose, level: usize) -> (usize, usize) {
+    pub(crate) fn key_shape(&self, purpose: Purpose, level: usize) -> (usize, usize) {
         match (purpose, self.params().bootstrap) {
             (Purpose::ToEphemeral, Some(b)) => (self.words(0), b.ephemeral_words),
             _ => (self.words(level), self.special()),
@@ -104,7 +109,7 @@ impl Chain {
         self.planned_bytes(&self.key_plan(needs), form)
     }
 
-    pub(super) fn planned_bytes(
+    pub(crate) fn planned_bytes(
         &self,
         plan: &BTreeMap<(Purpose, usize), usize>,
         form: KeyForm,
@@ -113,7 +118,7 @@ impl Chain {
     }
 
     /// Bytes in memory of the key for a purpose in a tier at `level`, as it is held where keys have a form.
-    pub(super) fn held_size(&self, which: (Purpose, usize), level: usize, form: KeyForm) -> usize {
+    pub(crate) fn held_size(&self, which: (Purpose, usize), level: usize, form: KeyForm) -> usize {
         match form.of(which) {
             KeyForm::Ready => self.ready_size(which.0, level),
             KeyForm::Packed => 2 * self.body_bytes(which.0, level),
@@ -153,30 +158,30 @@ impl Chain {
     }
 
     /// Bytes of the packed bodies of planned keys.
-    pub(super) fn packed_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
+    pub(crate) fn packed_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
         plan.iter().map(|((purpose, _), level)| self.body_bytes(*purpose, *level)).sum()
     }
 
     /// Bytes of the bodies of a key, packed.
-    pub(super) fn body_bytes(&self, purpose: Purpose, level: usize) -> usize {
+    pub(crate) fn body_bytes(&self, purpose: Purpose, level: usize) -> usize {
         let (_, special) = self.key_shape(purpose, level);
         self.digits(level).len() * self.row_bytes(level, special).0
     }
 
     /// Bytes of a limb, packed.
-    pub(super) fn limb_bytes(&self, word: usize) -> usize {
+    pub(crate) fn limb_bytes(&self, word: usize) -> usize {
         self.params().degree() * width(self.primes()[word]) as usize / 8
     }
 
     /// Bytes of the limbs of a digit, and of those of them that are words of the chain.
-    pub(super) fn row_bytes(&self, level: usize, special: usize) -> (usize, usize) {
+    pub(crate) fn row_bytes(&self, level: usize, special: usize) -> (usize, usize) {
         let all = self.words_of(level, special);
         let bytes = |words: &[usize]| words.iter().map(|i| self.limb_bytes(*i)).sum();
         (bytes(&all), bytes(&all[..self.words(level)]))
     }
 
     /// Bytes of the bodies of stored keys, by what each is for and at which level; none for keys that the set does not have.
-    pub(super) fn stored_length(&self, keys: &[(Purpose, usize)]) -> Option<u64> {
+    pub(crate) fn stored_length(&self, keys: &[(Purpose, usize)]) -> Option<u64> {
         let there = |(_, level): &(Purpose, usize)| *level <= self.params().top_level();
         let bytes = |(purpose, level): &(Purpose, usize)| self.body_bytes(*purpose, *level) as u64;
         keys.iter().all(there).then(|| keys.iter().map(bytes).sum())

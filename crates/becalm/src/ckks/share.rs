@@ -14,7 +14,7 @@
 //! function of the noisy values tells no more than these. E comes from the [`Account`], never from a file.
 
 use super::Context;
-use super::encrypt::wipe;
+use super::encode::wipe;
 use crate::cipher::{Account, CkksSecretKey, Rlwe};
 use crate::math::complex::Complex;
 use crate::math::random::{Domain, NoiseStream, SecretSeed};
@@ -39,18 +39,18 @@ const REACH: f64 = 7.0;
 const DOUBLES: f64 = 1.0 / (1u64 << 47) as f64;
 
 /// Upper bound on an error of this standard deviation that depends on no product: fresh noise, and the rounding of values.
-pub(super) fn bound(deviation: f64) -> f64 {
+pub(crate) fn bound(deviation: f64) -> f64 {
     BOUND * deviation
 }
 
 /// Upper bound on an error of this standard deviation that was multiplied by a secret or by the noise of a key: the rounding of a
 /// ciphertext, a key switch, an encryption with a public key.
-pub(super) fn product_bound(deviation: f64) -> f64 {
+pub(crate) fn product_bound(deviation: f64) -> f64 {
     PRODUCT_BOUND * deviation
 }
 
 /// The account of values before they are encrypted: at most 1, or unknown.
-pub(super) fn declared(values: &[Complex]) -> Account {
+pub(crate) fn declared(values: &[Complex]) -> Account {
     // Squares of tiny numbers would be subnormal, which takes processors longer.
     let square = |x: f64| x.abs().max(2f64.powi(-100)).powi(2);
     let largest = values.iter().map(|v| square(v.re) + square(v.im)).fold(0.0, f64::max);
@@ -60,12 +60,12 @@ pub(super) fn declared(values: &[Complex]) -> Account {
 
 impl Context {
     /// Standard deviation of a slot from rounding the coefficients of values in the clear at `scale`.
-    pub(super) fn encoding(&self, scale: f64) -> f64 {
+    pub(crate) fn encoding(&self, scale: f64) -> f64 {
         (self.params().degree() as f64 / 12.0).sqrt() / scale
     }
 
     /// The account, if `level` has room for what it says at `scale`: beyond, values may wrap, and nothing is known.
-    pub(super) fn fitting(&self, account: Account, level: usize, scale: f64) -> Account {
+    pub(crate) fn fitting(&self, account: Account, level: usize, scale: f64) -> Account {
         let words = self.words_of(level, 0).into_iter();
         let modulus = words.map(|i| self.ring().word(i).prime).product::<f64>();
         match (account.values + account.error) * scale < modulus / 2.0 {

@@ -10,7 +10,8 @@ use super::{Chain, Context};
 use crate::cipher::{
     CkksKeys, Held, KeyFile, KeyForm, KeyId, Packed, Purpose, StoredKey, SwitchKey,
 };
-use crate::math::buffer::{or_refused, require_memory};
+use crate::math::buffer::or_refused;
+use crate::math::memory::require_memory;
 use crate::math::parallel::*;
 use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
@@ -33,25 +34,25 @@ const DIGEST: u64 = 32;
 const LONGEST_NOTE: usize = 4096;
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Header {
-    pub(super) set: String,
-    pub(super) key: KeyId,
+pub(crate) struct Header {
+    pub(crate) set: String,
+    pub(crate) key: KeyId,
     /// What for, in which tier, the level that it is for, seed of the masks.
-    pub(super) switches: Vec<(Purpose, u32, u32, PublicSeed)>,
+    pub(crate) switches: Vec<(Purpose, u32, u32, PublicSeed)>,
 }
 
 /// What a file of evaluation keys claims.
-pub(super) struct Claims {
-    pub(super) header: Header,
-    pub(super) note: String,
+pub(crate) struct Claims {
+    pub(crate) header: Header,
+    pub(crate) note: String,
     /// Length of the file.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// That which the header asks for, if the set is known here.
-    pub(super) whole: Option<u64>,
+    pub(crate) whole: Option<u64>,
 }
 
 /// What a file of evaluation keys claims; none for another kind of file.
-pub(super) fn claims(path: &Path) -> Result<Option<Claims>> {
+pub(crate) fn claims(path: &Path) -> Result<Option<Claims>> {
     let mut file = File::open(path).map_err(unreadable)?;
     let mut magic = [0; MAGIC.len()];
     if file.read_exact(&mut magic).is_err() || &magic != MAGIC {
@@ -207,7 +208,7 @@ impl Context {
     }
 
     /// A key in a form.
-    pub(super) fn held(&self, key: SwitchKey, form: KeyForm) -> Held {
+    pub(crate) fn held(&self, key: SwitchKey, form: KeyForm) -> Held {
         if form == KeyForm::Ready {
             return Held::Ready(Arc::new(key));
         }
@@ -442,7 +443,7 @@ impl Context {
     ///
     /// # Errors
     /// `BadFile` for a residue that is not below its prime.
-    pub(super) fn unpack(&self, word: usize, bytes: &[u8], limb: &mut [f64]) -> Result<()> {
+    pub(crate) fn unpack(&self, word: usize, bytes: &[u8], limb: &mut [f64]) -> Result<()> {
         match self.ring().unpack(word, bytes, limb) {
             true => Ok(()),
             false => Err(broken("a residue that is not reduced")),
@@ -450,7 +451,7 @@ impl Context {
     }
 
     /// Of packed bodies, or masks, limb `at` of digit `j` of the key, and what follows.
-    pub(super) fn packed_limb<'a>(
+    pub(crate) fn packed_limb<'a>(
         &self,
         key: &StoredKey,
         bytes: &'a [u8],
@@ -507,7 +508,7 @@ impl Context {
 
 impl KeyForm {
     /// The form of one of the keys: that of the user's products, which is used most, is not drawn anew every time.
-    pub(super) fn of(self, which: (Purpose, usize)) -> KeyForm {
+    pub(crate) fn of(self, which: (Purpose, usize)) -> KeyForm {
         match self {
             KeyForm::Seeded if which == (Purpose::Multiply, 0) => KeyForm::Ready,
             form => form,

@@ -4,6 +4,7 @@
 //! Small buffers start on a page (so on a cache line); buffers of 2 MiB and more start on a 2 MiB boundary and ask for
 //! huge pages, because kernels stream keys of tens of megabytes and 4 KiB pages cost a third of the bandwidth.
 
+use super::memory::require_memory;
 use crate::{Error, Result};
 use bytemuck::Pod;
 use memmap2::MmapMut;
@@ -12,79 +13,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// From this size on a buffer is aligned to, and asks for, huge pages.
 const HUGE_PAGE: usize = 2 << 20;
-
-/// From this size on a request is compared with the memory there is.
-const CHECKED: usize = 64 << 20;
-
-/// Bytes that this process can still get without swapping, where the system tells (Linux): the least of what the machine, the
-/// group of processes (a container) and the limit of addresses (`ulimit -v`) leave.
-pub fn available_memory() -> Option<usize> {
-    let read = |path: &str| std::fs::read_to_string(path).ok();
-    let machine = read("/proc/meminfo").and_then(|text| kilobytes(&text, "MemAvailable:"));
-    let addresses = || left_of_addresses(&read("/proc/self/limits")?, &read("/proc/self/status")?);
-    let group = || {
-        let text = read("/proc/self/cgroup")?;
-        let name = text.lines().find_map(|l| l.strip_prefix("0::"))?;
-        let file = |what: &str| read(&format!("/sys/fs/cgroup{name}/memory.{what}"));
-        left_of_group(&file("max")?, &file("current")?, &file("stat")?)
-    };
-    [machine, addresses(), group()].into_iter().flatten().min()
-}
-
-/// The number of the line that begins with `name`, in units of 1024 bytes.
-fn kilobytes(text: &str, name: &str) -> Option<usize> {
-    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
-    Some(line.split_whitespace().next()?.parse::<usize>().ok()?.saturating_mul(1024))
-}
-
-/// The memory that `/proc/self/limits` and `/proc/self/status` leave; none without a limit.
-fn left_of_addresses(limits: &str, status: &str) -> Option<usize> {
-    let line = limits.lines().find_map(|l| l.strip_prefix("Max address space"))?;
-    let most: usize = line.split_whitespace().next()?.parse().ok()?;
-    Some(most.saturating_sub(kilobytes(status, "VmSize:")?))
-}
-
-/// The memory that a control group leaves. File pages that the system can drop count as free.
-fn left_of_group(max: &str, current: &str, stat: &str) -> Option<usize> {
-    let (max, current) = (max.trim().parse::<usize>().ok()?, current.trim().parse::<usize>().ok()?);
-    let files = stat.lines().find_map(|l| l.strip_prefix("inactive_file "));
-    let files = files.and_then(|n| n.trim().parse().ok()).unwrap_or(0);
-    Some(max.saturating_sub(current.saturating_sub(files)))
-}
-
-/// Refuses what would not fit, before the system kills the process for trying. Small requests are not checked.
-///
-/// # Errors
-/// `Error::Memory` with the size wanted and the memory there is.
-pub fn require_memory(op: &'static str, bytes: usize) -> Result<()> {
-    let remedy =
-        "use a smaller batch or parameter set (`becalm params` lists key sizes), or free memory";
-    require_memory_or(op, bytes, remedy)
-}
-
-/// [`require_memory`] with a remedy of its own.
-///
-/// # Errors
-/// As [`require_memory`].
-pub(crate) fn require_memory_or(op: &'static str, bytes: usize, remedy: &str) -> Result<()> {
-    if bytes < CHECKED { Ok(()) } else { require_free(op, bytes, remedy) }
-}
-
-/// [`require_memory_or`] for requests of any size: what many threads will take piece by piece, when none of them can refuse.
-///
-/// # Errors
-/// As [`require_memory`].
-pub(crate) fn require_free(op: &'static str, bytes: usize, remedy: &str) -> Result<()> {
-    match available_memory() {
-        Some(free) if bytes > free => Err(Error::memory(
-            op,
-            format!("{:.2} GB", bytes as f64 / 1e9),
-            format!("{:.2} GB free", free as f64 / 1e9),
-            remedy,
-        )),
-        _ => Ok(()),
-    }
-}
 
 /// The panic of [`refuse`]: the bytes that were wanted.
 struct Refused(usize);
@@ -180,21 +108,6 @@ impl<T: Pod> Buffer<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn limits_of_the_process_and_its_group_count() {
-        let status = "Name:\tx\nVmPeak:\t 900 kB\nVmSize:\t  600 kB\n";
-        let limits = |most: &str| {
-            format!("Limit  Soft\nMax address space         {most}  unlimited bytes\n")
-        };
-        assert_eq!(left_of_addresses(&limits("1024000"), status), Some(1_024_000 - 614_400));
-        assert_eq!(left_of_addresses(&limits("1000"), status), Some(0));
-        assert_eq!(left_of_addresses(&limits("unlimited"), status), None);
-        let stat = "anon 5\nfile 900\ninactive_file 300\n";
-        assert_eq!(left_of_group("5000\n", "1200\n", stat), Some(4100));
-        assert_eq!(left_of_group("1000\n", "1200\n", stat), Some(100));
-        assert_eq!(left_of_group("max\n", "1200\n", stat), None);
-    }
 
     #[test]
     fn buffers_are_zero_and_aligned() {

@@ -5,6 +5,7 @@ pub mod complex;
 pub mod exact;
 pub mod fft;
 pub mod gadget;
+pub mod memory;
 pub mod modulus;
 pub mod ntt;
 pub(crate) mod parallel;

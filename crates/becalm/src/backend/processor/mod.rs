@@ -16,7 +16,7 @@ use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::cipher::{Ciphertext, EvaluationKey, KeyRole, Lwe};
 use crate::math::Modulus;
-use crate::math::buffer::available_memory;
+use crate::math::memory::available_memory;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::params::{Kind, Rotation, TfheParams};

@@ -1,9 +1,9 @@
 //! Bootstraps of CKKS, each a function that returns a program: from low levels back to those of the user.
 //!
 //! ```no_run
-//! use becalm::backend::CkksSession;
+//! use becalm::backend::{CkksEvaluator, CkksSession};
 //! use becalm::bootstrap::ckks::{Settings, regular};
-//! use becalm::ckks::{Context, Evaluator};
+//! use becalm::ckks::Context;
 //! use becalm::math::complex::Complex;
 //! use becalm::params::CkksParams;
 //!
@@ -13,7 +13,7 @@
 //! println!("{} bytes of keys", context.key_bytes(&program.needs()));
 //! let secret = context.secret_key()?;
 //! let keys = context.keys(&secret, &program.needs())?;
-//! let session = CkksSession::open(Evaluator::new(&context, &keys)?, &program)?;
+//! let session = CkksSession::open(CkksEvaluator::new(&context, &keys)?, &program)?;
 //! let x = context.encrypt(&[Complex::from(0.5)], 0, &secret)?;
 //! let y = session.run(&[&x])?.remove(0);
 //! assert_eq!(y.level(), 10);
@@ -23,14 +23,18 @@
 
 mod coeffs_to_slots;
 mod eval_mod;
+mod keys;
 mod lossy;
 mod pipeline;
 mod regular;
 mod sign;
 mod sparse;
+mod wish;
 
+pub use keys::{KeyPlan, Offer, Price, said};
 pub use lossy::lossy;
 pub use pipeline::{KEY_SIZES, Settings, Values};
 pub use regular::regular;
 pub use sign::sign;
 pub use sparse::sparse;
+pub use wish::{Kind, Wish, set_for, size_named};

@@ -3,7 +3,8 @@
 //! middle step, and once more for each giant step but the first.
 
 use super::{CkksOp, CkksProgram};
-use crate::ckks::{Steps, sum_rotations};
+use crate::ckks::{Chain, Steps, sum_rotations};
+use crate::params::CkksParams;
 use crate::program::{Operation, Reg};
 
 /// The cost of one run.
@@ -21,7 +22,38 @@ pub struct CkksCost {
     pub bytes: usize,
 }
 
+/// Bytes that a bootstrap takes beside keys and matrices, for each coefficient of the ring: its ciphertexts, work space and
+/// tables, at the most of what was measured at N = 2^16, whose moduli have up to so many bits.
+const WORK: (usize, f64) = (22_000, 1745.0);
+
 impl CkksProgram {
+    /// Bytes that a bootstrap of a set takes beside its keys and matrices, about and rather more: known before anything is made.
+    pub fn work_bytes(params: &CkksParams) -> usize {
+        let longer = (params.log2_modulus() / WORK.1).max(1.0);
+        (WORK.0 as f64 * longer) as usize * params.degree()
+    }
+
+    /// Bytes of its matrices when all are encoded.
+    pub fn matrix_bytes(&self, chain: &Chain) -> usize {
+        self.maps.iter().map(|m| m.matrix.encoded_bytes(chain, m.level)).sum()
+    }
+
+    /// Least bytes of keys and matrices with which it runs: those of its largest instruction, where those of the others are made when
+    /// their turn comes.
+    pub fn least_bytes(&self, chain: &Chain) -> usize {
+        let own = |op: &CkksOp| {
+            let map = match op {
+                CkksOp::Linear { map, .. } => {
+                    let spec = &self.maps[*map as usize];
+                    spec.matrix.encoded_bytes(chain, spec.level)
+                }
+                _ => 0,
+            };
+            map + chain.key_bytes(&self.needs_of(op))
+        };
+        self.ops.iter().map(own).max().unwrap_or(0)
+    }
+
     /// The cost of one run of the program.
     pub fn cost(&self) -> CkksCost {
         let mut cost = CkksCost::default();

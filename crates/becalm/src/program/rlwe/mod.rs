@@ -18,7 +18,7 @@ use crate::cipher::{CkksKeys, Purpose};
 use crate::ckks::{Chain, Chebyshev, Matrix, Needs, sum_rotations};
 use crate::math::complex::Complex;
 use crate::params::CkksParams;
-use crate::{Error, Result};
+use crate::{Error, MissingPurpose, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -508,26 +508,32 @@ impl CkksProgram {
         let each = each.flat_map(|(by, levels)| levels.iter().map(|level| (*by, *level)));
         let missing: Vec<(i64, usize)> =
             each.filter(|(by, level)| lacks(power(*by), *level)).collect();
-        let refuse = |wanted: String, got: String| Err(Error::wrong_key(op, wanted, got, remedy));
-        if let Some((_, level)) = missing.iter().max_by_key(|(_, level)| level) {
+        let refuse = |wanted: String, got: String, purpose, level| {
+            let missing = crate::MissingKey { purpose, level };
+            Err(Error::wrong_key(op, wanted, got, remedy).lacking(missing))
+        };
+        if let Some((turn, level)) = missing.iter().copied().max_by_key(|(_, level)| *level) {
             let wanted = format!("keys of {} rotations", needs.rotations.len());
             let by: BTreeSet<i64> = missing.iter().map(|(by, _)| *by).collect();
             let by = Vec::from_iter(by);
-            return refuse(
-                wanted,
-                format!("keys without the rotations by {by:?} up to level {level}"),
-            );
+            let got = format!("keys without the rotations by {by:?} up to level {level}");
+            let turn = turn.rem_euclid(n as i64 / 2) as usize;
+            return refuse(wanted, got, MissingPurpose::Rotate(turn), level);
         }
+        let conjugation = Purpose::Galois(2 * n as u32 - 1);
+        let (turn, product, switch) =
+            (MissingPurpose::Conjugate, MissingPurpose::Multiply, MissingPurpose::Bootstrap);
         let others = [
-            (needs.conjugate, Purpose::Galois(2 * n as u32 - 1), "the key of conjugation"),
-            (Some(needs.multiply), Purpose::Multiply, "the key of multiplication"),
-            (needs.bootstrap, Purpose::FromEphemeral, "the keys to the ephemeral secret"),
+            (needs.conjugate, conjugation, turn, "the key of conjugation"),
+            (Some(needs.multiply), Purpose::Multiply, product, "the key of multiplication"),
+            (needs.bootstrap, Purpose::FromEphemeral, switch, "the keys to the ephemeral secret"),
         ];
-        for (level, purpose, what) in others {
+        for (level, purpose, missing, what) in others {
             if let Some(level) = level.filter(|level| lacks(purpose, *level)) {
                 let held = keys.switches.keys().any(|(p, _)| *p == purpose);
                 let got = if held { "one for lower levels" } else { "keys without" };
-                return refuse(format!("{what} up to level {level}"), got.into());
+                let wanted = format!("{what} up to level {level}");
+                return refuse(wanted, got.into(), missing, level);
             }
         }
         Ok(())

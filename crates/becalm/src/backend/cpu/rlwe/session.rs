@@ -1,4 +1,4 @@
-//! The machine of CKKS programs: this processor, by [`Evaluator`]; every instruction uses all threads.
+//! The machine of CKKS programs: this processor, by [`CkksEvaluator`]; every instruction uses all threads.
 //!
 //! [`CkksSession::open`] checks the keys and encodes the matrices, most of a program's memory besides the keys; a session
 //! runs any number of ciphertexts. A session [within](CkksSession::within) less memory encodes those that do not fit whenever
@@ -6,12 +6,13 @@
 //! kept and what an instruction takes. A limb of a matrix takes a transform to make again, a limb of a key an unpacking or its
 //! words of AES, which is less: [`Shares`] spends a budget on matrices first. Levels, scales and slots of the results are those that the program has recorded.
 
-use super::ckks_work::Run;
+use super::work::Run;
+use super::{CkksEvaluator, LinearMap};
 use crate::cipher::{Account, CkksKeys, Purpose, Rlwe};
-use crate::ckks::{Chain, Evaluator, LinearMap};
-use crate::math::buffer::{or_refused, require_free};
+use crate::ckks::Chain;
+use crate::math::buffer::or_refused;
+use crate::math::memory::require_free;
 use crate::math::threads;
-use crate::params::CkksParams;
 use crate::program::Reg;
 use crate::program::rlwe::{CkksOp, CkksProgram, MapSpec, RlweInfo};
 use crate::{Error, Result};
@@ -22,7 +23,7 @@ pub type CkksMaps = Arc<[Option<LinearMap>]>;
 
 /// A program made ready for keys.
 pub struct CkksSession<'a> {
-    evaluator: Evaluator<'a>,
+    evaluator: CkksEvaluator<'a>,
     program: &'a CkksProgram,
     maps: CkksMaps,
     /// For each instruction the registers that nobody reads after it.
@@ -39,30 +40,7 @@ pub struct Shares {
 }
 
 const OP: &str = "bootstrap";
-/// Bytes that a bootstrap takes beside keys and matrices, for each coefficient of the ring: its ciphertexts, work space and
-/// tables, at the most of what was measured at N = 2^16, whose moduli have up to so many bits.
-const WORK: (usize, f64) = (22_000, 1745.0);
-
 impl Shares {
-    /// Bytes that a bootstrap of a set takes beside its keys and matrices, about and rather more: known before anything is made.
-    pub fn work(params: &CkksParams) -> usize {
-        let longer = (params.log2_modulus() / WORK.1).max(1.0);
-        (WORK.0 as f64 * longer) as usize * params.degree()
-    }
-
-    /// Least bytes of keys and matrices with which a program runs: those of its largest instruction, the others being made
-    /// when their turn comes.
-    pub fn least(chain: &Chain, program: &CkksProgram) -> usize {
-        let own = |op: &CkksOp| {
-            let map = match op {
-                CkksOp::Linear { map, .. } => encoded_bytes(chain, &program.maps()[*map as usize]),
-                _ => 0,
-            };
-            map + chain.key_bytes(&program.needs_of(op))
-        };
-        program.ops().iter().map(own).max().unwrap_or(0)
-    }
-
     /// Spends `bytes` on the keys and matrices of a program: first on those of the largest instruction, which may have to
     /// be made when its turn comes, then on matrices to be kept, then on keys. What a run takes besides is its
     /// ciphertexts and work space.
@@ -75,8 +53,8 @@ impl Shares {
         keys: &CkksKeys,
         bytes: usize,
     ) -> Result<Shares> {
-        let least = Shares::least(chain, program);
-        let all = CkksSession::matrix_bytes(chain, program);
+        let least = program.least_bytes(chain);
+        let all = program.matrix_bytes(chain);
         if bytes >= all + chain.ready_bytes(keys) {
             return Ok(Shares { matrices: usize::MAX, keys: usize::MAX });
         }
@@ -92,7 +70,7 @@ impl Shares {
 }
 
 fn encoded_bytes(chain: &Chain, map: &MapSpec) -> usize {
-    LinearMap::bytes_of(chain, &map.matrix, map.level)
+    map.matrix.encoded_bytes(chain, map.level)
 }
 
 impl<'a> CkksSession<'a> {
@@ -100,7 +78,7 @@ impl<'a> CkksSession<'a> {
     ///
     /// # Errors
     /// `WrongParams` for a program of another set, `WrongKey` naming what is missing, `Memory` where the matrices do not fit.
-    pub fn open(evaluator: Evaluator<'a>, program: &'a CkksProgram) -> Result<CkksSession<'a>> {
+    pub fn open(evaluator: CkksEvaluator<'a>, program: &'a CkksProgram) -> Result<CkksSession<'a>> {
         CkksSession::within(evaluator, program, usize::MAX)
     }
 
@@ -110,7 +88,7 @@ impl<'a> CkksSession<'a> {
     /// # Errors
     /// As [`CkksSession::open`].
     pub fn within(
-        evaluator: Evaluator<'a>,
+        evaluator: CkksEvaluator<'a>,
         program: &'a CkksProgram,
         bytes: usize,
     ) -> Result<CkksSession<'a>> {
@@ -122,7 +100,7 @@ impl<'a> CkksSession<'a> {
     /// # Errors
     /// As [`CkksSession::within`]; `Interrupted` when stopped.
     pub fn within_with(
-        evaluator: Evaluator<'a>,
+        evaluator: CkksEvaluator<'a>,
         program: &'a CkksProgram,
         bytes: usize,
         go_on: impl FnMut(usize, usize) -> bool,
@@ -131,7 +109,7 @@ impl<'a> CkksSession<'a> {
     }
 
     fn encode(
-        evaluator: Evaluator<'a>,
+        evaluator: CkksEvaluator<'a>,
         program: &'a CkksProgram,
         bytes: usize,
         mut go_on: impl FnMut(usize, usize) -> bool,
@@ -168,7 +146,7 @@ impl<'a> CkksSession<'a> {
     /// # Errors
     /// As [`CkksSession::open`]; `BadInput` where the matrices are not those of the program, as far as their number tells.
     pub fn resume(
-        evaluator: Evaluator<'a>,
+        evaluator: CkksEvaluator<'a>,
         program: &'a CkksProgram,
         maps: CkksMaps,
     ) -> Result<CkksSession<'a>> {
@@ -195,11 +173,6 @@ impl<'a> CkksSession<'a> {
     /// Bytes of the encoded matrices.
     pub fn bytes(&self) -> usize {
         self.maps.iter().flatten().map(LinearMap::bytes).sum()
-    }
-
-    /// Bytes of the matrices of a program when all are encoded.
-    pub fn matrix_bytes(chain: &Chain, program: &CkksProgram) -> usize {
-        program.maps().iter().map(|m| encoded_bytes(chain, m)).sum()
     }
 
     /// Bytes that a run takes on so many threads as there are here, at the most: beside the keys, the matrices that are kept and the

@@ -8,8 +8,8 @@
 //! a rescale is ℓ transforms more for each of the two parts, in all.
 //! Source: Han–Ki 2019; Bossuat et al. 2021 (hoisting).
 
-use super::Context;
 use crate::cipher::{Packed, StoredKey, SwitchKey};
+use crate::ckks::Context;
 use crate::math::parallel::*;
 use crate::math::rns::{Converter, First, Prepared, Scratch, Uniform, centred};
 use std::ops::Range;

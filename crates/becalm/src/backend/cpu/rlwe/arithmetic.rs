@@ -1,37 +1,18 @@
-//! Arithmetic on ciphertexts: sums, products, levels, rotations.
+//! Arithmetic on ciphertexts that needs no key: sums, levels, rescaling.
 //!
 //! A ciphertext decrypts to m while |s·m| stays below half of the modulus that is decrypted; beyond, it wraps, and nobody but
 //! the owner of the key could tell. So [`Context::largest`] says what a level holds, and public numbers, a scale or values in the
 //! clear, are refused where they alone exceed it.
 
-use super::encode::residue;
-use super::inspect::{self, named};
-use super::key_switch::KeyInUse;
 use super::sum::Sum;
-use super::{Context, SAME_SCALE, power_of_rotation, share};
-use crate::cipher::{Account, CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
-use crate::math::buffer::or_refused;
+use crate::cipher::{Account, Rlwe};
+use crate::ckks::encode::residue;
+use crate::ckks::{Context, SAME_SCALE};
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Whether long work is to go on.
-type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
-
-/// A context with keys: what a server computes with. Keys that are packed are expanded block by block; those in their file are read
-/// when they are first used, no more of them than the level takes, and kept until the evaluator goes or a session lets go of them.
-pub struct Evaluator<'a> {
-    context: &'a Context,
-    keys: &'a CkksKeys,
-    /// What was expanded, for which purpose and tier.
-    read: Mutex<BTreeMap<(Purpose, usize), Arc<SwitchKey>>>,
-    /// Asked between the parts of long work.
-    go_on: Option<GoOn<'a>>,
-}
 
 impl Context {
     pub(crate) fn ciphertext(
@@ -108,7 +89,7 @@ impl Context {
     }
 
     /// Two ciphertexts at the lower of their levels.
-    fn aligned<'a>(
+    pub(super) fn aligned<'a>(
         &self,
         op: &'static str,
         a: &'a Rlwe,
@@ -134,7 +115,7 @@ impl Context {
     }
 
     /// [`Context::level_down`] where the level is another.
-    pub(super) fn down<'a>(&self, x: &'a Rlwe, level: usize) -> Result<Cow<'a, Rlwe>> {
+    pub(crate) fn down<'a>(&self, x: &'a Rlwe, level: usize) -> Result<Cow<'a, Rlwe>> {
         match x.level == level {
             true => Ok(Cow::Borrowed(x)),
             false => self.level_down(x, level).map(Cow::Owned),
@@ -142,7 +123,7 @@ impl Context {
     }
 
     /// Refuses terms whose scales differ.
-    pub(super) fn check_same_scale(&self, op: &'static str, a: f64, b: f64) -> Result<()> {
+    pub(crate) fn check_same_scale(&self, op: &'static str, a: f64, b: f64) -> Result<()> {
         if (a / b - 1.0).abs() <= SAME_SCALE {
             return Ok(());
         }
@@ -209,7 +190,7 @@ impl Context {
     }
 
     /// Adds the integer nearest to c to all values of a polynomial at `level`.
-    pub(super) fn add_to_values(&self, limbs: &mut [f64], level: usize, c: f64) {
+    pub(crate) fn add_to_values(&self, limbs: &mut [f64], level: usize, c: f64) {
         let (n, c, words) = (self.params().degree(), c.round(), self.words_of(level, 0));
         limbs.par_chunks_mut(n).enumerate().for_each(|(i, x)| {
             let i = words[i];
@@ -271,7 +252,7 @@ impl Context {
     }
 
     /// Refuses a scale at which not even 1 has room: it is public, and says nothing of the values.
-    pub(super) fn check_scale(&self, op: &'static str, level: usize, scale: f64) -> Result<()> {
+    pub(crate) fn check_scale(&self, op: &'static str, level: usize, scale: f64) -> Result<()> {
         let most = self.room(level);
         if (1.0..most).contains(&scale) {
             return Ok(());
@@ -282,7 +263,7 @@ impl Context {
     }
 
     /// Refuses a result whose error alone, by what is public, fills the level.
-    pub(super) fn with_some_left(&self, op: &'static str, x: Rlwe) -> Result<Rlwe> {
+    pub(crate) fn with_some_left(&self, op: &'static str, x: Rlwe) -> Result<Rlwe> {
         let most = self.largest(&x);
         if x.error < most {
             return Ok(x);
@@ -293,7 +274,7 @@ impl Context {
     }
 
     /// How to come to more levels.
-    pub(super) fn upwards(&self) -> &'static str {
+    pub(crate) fn upwards(&self) -> &'static str {
         match self.params().bootstrap {
             Some(_) => "bootstrap it first",
             None => {
@@ -315,223 +296,5 @@ impl Rlwe {
         let parts = [0, 1].map(|k| self.parts[k].nothing());
         let Rlwe { params, key, level, scale, slots, error, account, .. } = *self;
         Rlwe { params, key, level, scale, slots, error, account, parts }
-    }
-}
-
-/// Up to which level a key for work at `level` is to reach. To an ephemeral secret there is one level.
-fn reach(purpose: Purpose, level: usize) -> usize {
-    if purpose == Purpose::ToEphemeral { 0 } else { level }
-}
-
-impl<'a> Evaluator<'a> {
-    /// Puts a context and keys of its set together.
-    ///
-    /// # Errors
-    /// `WrongParams` for keys of another set.
-    pub fn new(context: &'a Context, keys: &'a CkksKeys) -> Result<Self> {
-        context.check_set("evaluate", keys.params)?;
-        Ok(Evaluator { context, keys, read: Mutex::default(), go_on: None })
-    }
-
-    /// The same, asking between the parts of long work: rotations, steps of a linear map, products of a polynomial. A `false`
-    /// ends it as `Interrupted`.
-    pub fn asking(self, go_on: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        Evaluator { go_on: Some(go_on), ..self }
-    }
-
-    /// Whether work is to go on.
-    pub(super) fn proceed(&self, op: &'static str) -> Result<()> {
-        match self.go_on.is_none_or(|go_on| go_on()) {
-            true => Ok(()),
-            false => Err(Error::interrupted(op, "to go on", "a request to stop", "call it again")),
-        }
-    }
-
-    /// The context.
-    pub fn context(&self) -> &'a Context {
-        self.context
-    }
-
-    /// The keys.
-    pub fn keys(&self) -> &'a CkksKeys {
-        self.keys
-    }
-
-    pub(crate) fn check(&self, op: &'static str, x: &Rlwe) -> Result<()> {
-        self.context.check_set(op, x.params)?;
-        if x.key == self.keys.id {
-            return Ok(());
-        }
-        let (wanted, got) = (format!("key {}", self.keys.id), x.key.to_string());
-        Err(Error::wrong_key(op, wanted, got, "use the evaluation keys of the ciphertext's key"))
-    }
-
-    /// `a·b`, relinearized and rescaled: one level below the lower of the two. The products must stay below
-    /// [`Context::largest`] of the result.
-    ///
-    /// # Errors
-    /// `BadInput` at level 0 and for scales whose product the level below has no room for, `WrongKey` and `WrongParams` for what does
-    /// not go together, `Memory` where it ends.
-    pub fn multiply(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
-        let op = "multiply";
-        self.check(op, a)?;
-        or_refused(op, || {
-            let [a, b] = self.context.aligned(op, a, b)?;
-            let below = self.context.level_below(op, &a)?;
-            self.context.check_scale(op, below, a.scale * b.scale / self.context.step(a.level))?;
-            let mut sum = Sum::new(self.context, &a, a.level, a.scale * b.scale);
-            sum.add_product(self.context, &a, &b, false);
-            let key = self.key(op, Purpose::Multiply, a.level)?;
-            Ok(sum.finish(self.context, &key, &a))
-        })
-    }
-
-    /// `a·a`.
-    ///
-    /// # Errors
-    /// As [`Evaluator::multiply`].
-    pub fn square(&self, a: &Rlwe) -> Result<Rlwe> {
-        self.multiply(a, a)
-    }
-
-    /// The key for a purpose, which is to reach up to `level`.
-    pub(crate) fn key(&self, op: &'static str, purpose: Purpose, level: usize) -> Result<KeyInUse> {
-        let (which, held) = self.held(op, purpose, level)?;
-        match held {
-            Held::Ready(key) => Ok(KeyInUse::Ready(key.clone())),
-            Held::Stored(key) if key.in_memory() => Ok(KeyInUse::Packed(key.clone())),
-            Held::Stored(key) => self.read(which, key, reach(purpose, level)).map(KeyInUse::Ready),
-        }
-    }
-
-    /// Refuses keys without these rotations up to `level`: before work that others of its keys would begin.
-    ///
-    /// # Errors
-    /// `WrongKey` naming the first that is missing.
-    pub fn require_rotations(&self, by: impl IntoIterator<Item = i64>, level: usize) -> Result<()> {
-        let degree = self.context.params().degree();
-        by.into_iter().try_for_each(|by| {
-            let power = power_of_rotation(by, degree) as u32;
-            if power == 1 {
-                return Ok(());
-            }
-            self.held("rotate", Purpose::Galois(power), level).map(|_| ())
-        })
-    }
-
-    /// The key for a purpose as it is held, and what it is held as.
-    fn held(
-        &self,
-        op: &'static str,
-        purpose: Purpose,
-        level: usize,
-    ) -> Result<((Purpose, usize), &'a Held)> {
-        let which = (purpose, self.context.tier_at(level));
-        let (held, level) = (self.keys.switches.get(&which), reach(purpose, level));
-        if let Some(key) = held.filter(|k| k.level() >= level) {
-            return Ok((which, key));
-        }
-        let degree = self.context.params().degree();
-        let what = named(purpose, degree);
-        let got = match held {
-            Some(key) => format!("one up to level {}", key.level()),
-            None => inspect::held(self.keys, degree),
-        };
-        let remedy = "declare it when keys are made: `rotations` and `conjugate` of `keygen` in Python, `Needs` in Rust";
-        Err(Error::wrong_key(op, format!("a key for {what} up to level {level}"), got, remedy))
-    }
-
-    /// A key that is in a file, up to `level`.
-    fn read(
-        &self,
-        which: (Purpose, usize),
-        key: &StoredKey,
-        level: usize,
-    ) -> Result<Arc<SwitchKey>> {
-        let read = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = read().get(&which).filter(|k| k.level >= level) {
-            return Ok(key.clone());
-        }
-        // Not both at once. Nothing is locked meanwhile: a thread that waits for a part of this may begin other work.
-        read().remove(&which);
-        let key = Arc::new(self.context.expand(which.0, key, level, false)?);
-        read().insert(which, key.clone());
-        Ok(key)
-    }
-
-    /// Lets go of the keys that were expanded, but for these.
-    pub(crate) fn keep(&self, needed: impl Fn(&(Purpose, usize)) -> bool) {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.retain(|which, _| needed(which));
-    }
-
-    /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.
-    fn automorphisms(&self, op: &'static str, x: &Rlwe, powers: &[usize]) -> Result<Vec<Rlwe>> {
-        self.check(op, x)?;
-        or_refused(op, || self.images(op, x, powers))
-    }
-
-    fn images(&self, op: &'static str, x: &Rlwe, powers: &[usize]) -> Result<Vec<Rlwe>> {
-        let (context, level) = (self.context, x.level);
-        let digits = context.decompose(&x.parts[1], level, context.special());
-        let image = |power: &usize| {
-            if *power == 1 {
-                return Ok(x.clone());
-            }
-            self.proceed(op)?;
-            let key = self.key(op, Purpose::Galois(*power as u32), x.level)?;
-            let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
-            let permutation = context.permutation(*power);
-            let parts = [0, 1].map(|k| {
-                let part = context.divide(&raised.parts[k], level, level, key.special());
-                context.permute(&part, &permutation)
-            });
-            let mut out = context.ciphertext(x, x.level, x.scale, parts);
-            let switched = context.switching(level, x.scale).hypot(context.rounding(x.scale));
-            out.error = x.error.hypot(switched);
-            out.account = x.account.blurred(share::product_bound(switched));
-            Ok(out)
-        };
-        powers.iter().map(image).collect()
-    }
-
-    /// The slots rotated to the left by `by`: slot j gets what was in slot j + `by`.
-    ///
-    /// # Errors
-    /// `WrongKey` naming the missing key.
-    pub fn rotate(&self, x: &Rlwe, by: i64) -> Result<Rlwe> {
-        Ok(self.rotate_many(x, &[by])?.remove(0))
-    }
-
-    /// [`Evaluator::rotate`] by each number of slots; the costly half of the work is done once for all (hoisting).
-    ///
-    /// # Errors
-    /// `WrongKey` naming the missing key.
-    pub fn rotate_many(&self, x: &Rlwe, by: &[i64]) -> Result<Vec<Rlwe>> {
-        let (degree, slots) = (self.context.params().degree(), x.slots as i64);
-        let power = |by: &i64| power_of_rotation(by.rem_euclid(slots), degree);
-        self.automorphisms("rotate", x, &by.iter().map(power).collect::<Vec<_>>())
-    }
-
-    /// The complex conjugate of every slot.
-    ///
-    /// # Errors
-    /// `WrongKey` when the key is missing.
-    pub fn conjugate(&self, x: &Rlwe) -> Result<Rlwe> {
-        let power = 2 * self.context.params().degree() - 1;
-        Ok(self.automorphisms("conjugate", x, &[power])?.remove(0))
-    }
-
-    /// From the main secret at level 0 to the ephemeral one that is left at level `raised`, or there back.
-    pub(crate) fn encapsulate(&self, x: &Rlwe, raised: usize) -> Result<Rlwe> {
-        let key = match x.level == raised {
-            true => self.key("bootstrap", Purpose::FromEphemeral, raised)?,
-            false => self.key("bootstrap", Purpose::ToEphemeral, raised)?,
-        };
-        let (context, level) = (self.context, x.level);
-        let digits = context.decompose(&x.parts[1], level, key.special());
-        let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
-        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], level, level, key.special()));
-        Ok(context.ciphertext(x, x.level, x.scale, parts))
     }
 }

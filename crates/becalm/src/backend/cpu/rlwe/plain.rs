@@ -3,10 +3,10 @@
 //! Its scale is that of its level, s_l, which serves both: a sum wants the scale of the ciphertext, and a product, rescaled, has
 //! s_l²/q_l, which is the scale of level l − 1.
 
-use super::encode::residue;
 use super::sum::Sum;
-use super::{Context, share};
 use crate::cipher::{Account, Rlwe};
+use crate::ckks::encode::residue;
+use crate::ckks::{Context, share};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
@@ -196,7 +196,7 @@ impl Context {
     }
 
     /// Values in the clear that fit `a`, and for which the result, at `level`, has room.
-    pub(super) fn check_plain(
+    pub(crate) fn check_plain(
         &self,
         op: &'static str,
         a: &Rlwe,
@@ -210,7 +210,7 @@ impl Context {
     }
 
     /// Values in the clear, of at most `largest`, that `level` has room for.
-    pub(super) fn check_room(&self, op: &'static str, largest: f64, level: usize) -> Result<()> {
+    pub(crate) fn check_room(&self, op: &'static str, largest: f64, level: usize) -> Result<()> {
         let (most, scale) = (self.room(level), self.scale(level)?);
         if largest * scale < most {
             return Ok(());

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
+use crate::ckks::*;
 use crate::math::complex::Complex;
 use crate::params::CkksParams;
 use std::sync::LazyLock;
@@ -56,7 +57,7 @@ fn what_is_encrypted_is_decrypted() {
 #[test]
 fn claims_hold_for_terms_that_are_the_same() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     let signs: Vec<Complex> =
         (0..2048).map(|j| Complex::from(if j % 3 == 0 { -1.0 } else { 1.0 })).collect();
     let x = context.encrypt(&signs, 10, secret).unwrap();
@@ -93,7 +94,7 @@ fn claims_hold_for_terms_that_are_the_same() {
     let wrong = context.encrypt(&[Complex::from(0.5)], 10, secret).unwrap();
     large.error = 0.5;
     large.parts = wrong.parts;
-    let y = Evaluator::new(context, &keys).unwrap().linear(&large, &map).unwrap();
+    let y = CkksEvaluator::new(context, &keys).unwrap().linear(&large, &map).unwrap();
     let found = context.decrypt(&y, secret).unwrap()[0].abs();
     assert!((0.9..1.01).contains(&(found / y.error())), "{found} of {}", y.error());
 }
@@ -101,7 +102,7 @@ fn claims_hold_for_terms_that_are_the_same() {
 #[test]
 fn sums_and_products_are_those_of_the_slots() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     let (m, k) = (message(2048, 0.1), message(2048, 2.2));
     let a = context.encrypt(&m, 10, secret).unwrap();
     let b = context.encrypt(&k, 9, secret).unwrap();
@@ -133,7 +134,7 @@ fn sums_and_products_are_those_of_the_slots() {
 #[test]
 fn rotations_and_conjugation_move_the_slots() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     for slots in [8, 2048] {
         let m = message(slots, 0.4);
         let a = context.encrypt(&m, 3, secret).unwrap();
@@ -149,7 +150,7 @@ fn rotations_and_conjugation_move_the_slots() {
 #[test]
 fn linear_maps_are_those_of_their_matrix() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     let (n, mut matrix) = (2048, Matrix::zero(2048));
     for (k, diagonal) in [(0, 0.3), (1, -0.6), (3, 0.2), (4, 1.1), (6, 0.4), (13, 0.7)] {
         let entries = message(n, diagonal);
@@ -166,7 +167,7 @@ fn linear_maps_are_those_of_their_matrix() {
     let missing = evaluator.linear(&x, &map).err().map(|e| e.kind());
     assert_eq!(missing, Some("wrong_key"), "the key of the rotation by 2 was not made");
     let keys = context.keys(secret, &Needs::default().rotate(map.rotations(), 5)).unwrap();
-    let evaluator = Evaluator::new(context, &keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, &keys).unwrap();
     let y = evaluator.linear(&x, &map).unwrap();
     assert!(y.level() == 4 && bits(&y, &matrix.apply(&m)) > 23.0);
     let twice = matrix.after(&matrix);
@@ -205,7 +206,7 @@ fn tiles_are_those_of_the_whole_transform() {
 #[test]
 fn polynomials_are_those_of_their_coefficients() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     let m: Vec<Complex> = (0..2048).map(|j| Complex::from((j as f64 / 1023.5) - 1.0)).collect();
     let x = context.encrypt(&m, 8, secret).unwrap();
     for degree in [1, 2, 3, 4, 6, 7, 15, 22, 31] {
@@ -239,7 +240,7 @@ fn keys_travel_as_seeds_and_bodies() {
     let back = context.read_keys(&bytes[..]).unwrap();
     let m = message(2048, 0.3);
     let x = context.encrypt(&m, 2, secret).unwrap();
-    let evaluator = Evaluator::new(context, &back).unwrap();
+    let evaluator = CkksEvaluator::new(context, &back).unwrap();
     let turned: Vec<Complex> = (0..2048).map(|j| m[(j + 4) % 2048]).collect();
     assert!(bits(&evaluator.rotate(&x, 4).unwrap(), &turned) > 28.0);
     let squares: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
@@ -267,7 +268,7 @@ fn keys_stay_in_their_file() {
     for level in [5, 1] {
         let x = context.encrypt(&m, level, secret).unwrap();
         let run = |keys: &CkksKeys| {
-            let evaluator = Evaluator::new(context, keys).unwrap();
+            let evaluator = CkksEvaluator::new(context, keys).unwrap();
             // Twice: the second time the key is there, for a level that is lower.
             let once = evaluator.rotate(&x, 3).unwrap();
             let square = evaluator.square(&once).unwrap();
@@ -280,7 +281,7 @@ fn keys_stay_in_their_file() {
     assert!(again == bytes, "written as it was");
     // Written to since it was opened and checked: refused when it is used.
     std::fs::write(&path, &bytes).unwrap();
-    let evaluator = Evaluator::new(context, &stored).unwrap();
+    let evaluator = CkksEvaluator::new(context, &stored).unwrap();
     let x = context.encrypt(&m, 5, secret).unwrap();
     let says = evaluator.rotate(&x, 3).err().unwrap().to_string();
     assert!(says.contains("changed since it was opened"), "{says}");
@@ -312,7 +313,7 @@ fn keys_stay_packed_in_memory() {
     let read = |form| context.load_keys_with(&path, form, |_, _| true);
     let x = context.encrypt(&message(2048, 0.2), 4, secret).unwrap();
     let run = |keys: &CkksKeys| {
-        let evaluator = Evaluator::new(context, keys).unwrap();
+        let evaluator = CkksEvaluator::new(context, keys).unwrap();
         let y = evaluator.square(&evaluator.rotate(&x, 3).unwrap()).unwrap();
         context.ciphertext_to_bytes(&y).unwrap()
     };
@@ -384,7 +385,7 @@ fn ciphertexts_rest_packed() {
 #[test]
 fn what_has_no_room_is_refused() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     let x = context.encrypt(&message(8, 0.0), 2, secret).unwrap();
     // Up to the bound results are right, and at four times it they are not.
     let low = context.encrypt(&[Complex::from(0.5); 8], 1, secret).unwrap();
@@ -489,7 +490,7 @@ fn files_are_described() {
 #[test]
 fn keys_reach_to_their_level() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     let m = message(2048, 0.7);
     let at = |level| context.encrypt(&m, level, secret).unwrap();
     let turned: Vec<Complex> = (0..2048).map(|j| m[(j + 3) % 2048]).collect();
@@ -512,7 +513,7 @@ fn keys_reach_to_their_level() {
     assert_eq!(both.bytes() - keys.bytes(), sizes[1] - sizes[0]);
     for united in [keys.union(&both).unwrap(), both.union(keys).unwrap()] {
         assert_eq!(united.bytes(), both.bytes(), "the higher of two");
-        let evaluator = Evaluator::new(context, &united).unwrap();
+        let evaluator = CkksEvaluator::new(context, &united).unwrap();
         assert!(bits(&evaluator.rotate(&at(10), 3).unwrap(), &turned) > 28.0);
     }
 }
@@ -533,12 +534,12 @@ fn values_pass_from_tier_to_tier() {
     }
     let rescaled = context.rescale(&context.truncate(&raised, 22)).unwrap();
     assert!(rescaled.level() == 21 && rescaled.scale() < 1.0, "a step of 68 bits");
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     let missing = evaluator.rotate(&context.truncate(&raised, 14), 3).err().map(|e| e.kind());
     assert_eq!(missing, Some("wrong_key"), "the keys there are of the tier below");
     let needs = Needs::default().rotate([3], 5).rotate([3], 14).rotate([4], 5);
     let two = context.keys_with(secret, &needs, KeyForm::Ready, Some(keys), |_, _| true).unwrap();
-    let evaluator = Evaluator::new(context, &two).unwrap();
+    let evaluator = CkksEvaluator::new(context, &two).unwrap();
     let turned: Vec<Complex> = (0..2048).map(|j| wanted[(j + 3) % 2048]).collect();
     for level in [14, 5] {
         let y = evaluator.rotate(&context.truncate(&raised, level), 3).unwrap();
@@ -554,7 +555,7 @@ fn values_pass_from_tier_to_tier() {
 #[test]
 fn bad_input_is_refused() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     let m = message(8, 0.0);
     let kind = |r: crate::Result<Rlwe>| r.err().map(|e| e.kind());
     for bad in [f64::NAN, f64::INFINITY, 1e300] {

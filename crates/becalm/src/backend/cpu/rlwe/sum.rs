@@ -1,25 +1,23 @@
 //! A [`Sum`] gathers products and multiples of ciphertexts at one level and scale; it is relinearized, divided by P and
-//! rescaled once, in one division, however many terms it has. Sums of products and sums of slots are here too.
+//! rescaled once, in one division, however many terms it has.
 
-use super::encode::residue;
 use super::key_switch::KeyInUse;
-use super::{Context, Evaluator, share};
-use crate::cipher::{Account, Purpose, Rlwe};
-use crate::math::buffer::or_refused;
+use crate::cipher::{Account, Rlwe};
+use crate::ckks::encode::residue;
+use crate::ckks::{Context, share};
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
-use crate::{Error, Result};
 
 /// Terms at one level and scale, before relinearization and rescaling.
 pub(crate) struct Sum {
     level: usize,
     scale: f64,
     /// That of the terms, whatever their correlation: the same ciphertext may come many times. For values of at most 1.
-    pub(super) error: f64,
-    pub(super) account: Account,
+    pub(crate) error: f64,
+    pub(crate) account: Account,
     slots: usize,
     /// Constant and linear part in the secret, and the quadratic one.
-    pub(super) parts: [Scratch; 2],
+    pub(crate) parts: [Scratch; 2],
     square: Option<Scratch>,
 }
 
@@ -118,79 +116,5 @@ impl Sum {
         let account = context.fitting(self.account, self.level, self.scale);
         out.account = account.blurred(share::product_bound(context.rounding(scale)));
         out
-    }
-}
-
-/// The rotations of [`Evaluator::sum`] over `size` slots: the powers of two below it.
-pub fn sum_rotations(size: usize) -> Vec<i64> {
-    (0..62).map(|k| 1 << k).take_while(|by| (*by as usize) < size).collect()
-}
-
-impl Evaluator<'_> {
-    /// In slot i the sum of slots i, i + 1, …, i + `size` − 1, counted around. Over all slots that is their sum in every slot; over
-    /// fewer, slot 0, `size`, 2·`size`, … have the sums of consecutive blocks. It takes log2(`size`) rotations
-    /// ([`sum_rotations`]) and no level.
-    ///
-    /// # Errors
-    /// `BadInput` for a size that is no power of two of at most the slots, `WrongKey` naming a missing rotation, `Memory` where it ends.
-    pub fn sum(&self, x: &Rlwe, size: usize) -> Result<Rlwe> {
-        self.check("sum", x)?;
-        if !size.is_power_of_two() || size > x.slots {
-            let wanted = format!("a power of two of at most {} slots to sum", x.slots);
-            let remedy = "fill the vector with zeros to a power of two";
-            return Err(Error::bad_input("sum", wanted, size.to_string(), remedy));
-        }
-        self.require_rotations(sum_rotations(size), x.level)?;
-        sum_rotations(size).into_iter().try_fold(x.clone(), |sum, by| {
-            let moved = self.rotate(&sum, by)?;
-            self.context().add(&sum, &moved)
-        })
-    }
-
-    /// Σ a·b over pairs, relinearized and rescaled once: one level below the lowest of all. The sum must stay below
-    /// [`Context::largest`] of the result.
-    ///
-    /// # Errors
-    /// `BadInput` for no pairs, at level 0, and for vectors or scales that differ; `WrongKey` and `WrongParams` for what does not go
-    /// together, `Memory` where it ends.
-    pub fn dot(&self, pairs: &[(&Rlwe, &Rlwe)]) -> Result<Rlwe> {
-        let op = "dot product";
-        let Some((first, _)) = pairs.first() else {
-            let remedy = "pass two lists of as many ciphertexts";
-            return Err(Error::bad_input(op, "one pair of ciphertexts or more", "none", remedy));
-        };
-        let mut level = first.level;
-        for x in pairs.iter().flat_map(|(a, b)| [a, b]) {
-            self.check(op, x)?;
-            if x.slots != first.slots {
-                let (wanted, got) = (format!("{} slots", first.slots), x.slots.to_string());
-                return Err(Error::bad_input(op, wanted, got, "encrypt vectors of one length"));
-            }
-            level = level.min(x.level);
-        }
-        or_refused(op, || self.sum_of_products(op, pairs, level))
-    }
-
-    fn sum_of_products(
-        &self,
-        op: &'static str,
-        pairs: &[(&Rlwe, &Rlwe)],
-        level: usize,
-    ) -> Result<Rlwe> {
-        let context = self.context();
-        let down = |x| context.down(x, level);
-        let (a, b) = pairs[0];
-        let (a, b) = (down(a)?, down(b)?);
-        let (scale, below) = (a.scale * b.scale, context.level_below(op, &a)?);
-        context.check_scale(op, below, scale / context.step(level))?;
-        let key = self.key(op, Purpose::Multiply, level)?;
-        let mut sum = Sum::new(context, &a, level, scale);
-        for (a, b) in pairs {
-            self.proceed(op)?;
-            let (a, b) = (down(a)?, down(b)?);
-            context.check_same_scale(op, scale, a.scale * b.scale)?;
-            sum.add_product(context, &a, &b, false);
-        }
-        Ok(sum.finish(context, &key, &a))
     }
 }

@@ -238,7 +238,7 @@ fn errors_times_the_secret_stay_within_their_bound() {
 #[test]
 fn large_factors_get_the_statistical_bits_or_a_refusal() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     let (m, n) = (message(2048, 0.3), message(2048, 1.9));
     let times = |v: &[Complex], by: f64| v.iter().map(|v| *v * by).collect::<Vec<_>>();
     let products: Vec<Complex> = m.iter().zip(&n).map(|(a, b)| *a * *b).collect();
@@ -278,7 +278,7 @@ fn large_factors_get_the_statistical_bits_or_a_refusal() {
 #[test]
 fn the_account_bounds_values_and_errors() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Evaluator::new(context, keys).unwrap();
+    let evaluator = CkksEvaluator::new(context, keys).unwrap();
     let (m, n) = (message(2048, 0.9), message(2048, 2.5));
     let [x, y] = [&m, &n].map(|v| context.encrypt(v, 5, secret).unwrap());
     let public = context.encrypt_public(&m, 5, &context.public_key(secret).unwrap()).unwrap();

@@ -4,97 +4,20 @@
 //! T_i are there at the level needed. Scales are exact: what a part must be scaled to is known before it is made, and the
 //! constants that multiply the T_i make it so. Every node is one [`Sum`]: one relinearization and one division.
 
+use super::CkksEvaluator;
 use super::key_switch::KeyInUse;
 use super::sum::Sum;
-use super::{Context, Evaluator};
 use crate::cipher::{Purpose, Rlwe};
+use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev, Context};
 use crate::math::buffer::or_refused;
 use crate::{Error, Result};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-
-/// The greatest degree that is a plain linear combination of T_i.
-const LEAF: usize = 3;
-
-/// Σ c_i·T_i on [−1, 1].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Chebyshev(pub Vec<f64>);
-
-impl Chebyshev {
-    /// From Σ c_i·x^i, the same polynomial.
-    pub fn from_powers(powers: &[f64]) -> Chebyshev {
-        let mut out = vec![0.0; powers.len()];
-        for (i, c) in powers.iter().enumerate().rev() {
-            // x·T_0 = T_1, x·T_k = (T_(k+1) + T_(k−1))/2.
-            let mut next = vec![0.0; powers.len()];
-            for (k, a) in out.iter().enumerate().filter(|(_, a)| **a != 0.0) {
-                let half = if k == 0 { 1.0 } else { 0.5 };
-                if k + 1 < next.len() {
-                    next[k + 1] += half * a;
-                }
-                if k > 0 {
-                    next[k - 1] += half * a;
-                }
-            }
-            next[0] += c;
-            out = next;
-            debug_assert!(i < powers.len());
-        }
-        Chebyshev(out)
-    }
-
-    /// The value at `x` in [−1, 1], by Clenshaw's recurrence.
-    pub fn value(&self, x: f64) -> f64 {
-        let (mut a, mut b) = (0.0, 0.0);
-        for c in self.0.iter().skip(1).rev() {
-            (a, b) = (c + 2.0 * x * a - b, a);
-        }
-        self.0.first().unwrap_or(&0.0) + x * a - b
-    }
-
-    /// The largest i with c_i ≠ 0.
-    pub fn degree(&self) -> usize {
-        self.0.iter().rposition(|c| *c != 0.0).unwrap_or(0)
-    }
-
-    /// Levels that its evaluation consumes.
-    pub fn depth(&self) -> usize {
-        (self.degree() + 1).next_power_of_two().ilog2() as usize
-    }
-
-    /// Products of ciphertexts that its evaluation takes: those of the basis, then one for each division.
-    pub fn products(&self) -> usize {
-        fn divisions(degree: usize, leaf: usize) -> usize {
-            if degree <= leaf {
-                return 0;
-            }
-            let k = 1 << degree.ilog2();
-            usize::from(degree > k) + divisions(degree - k, leaf) + divisions(k - 1, leaf)
-        }
-        let degree = self.degree().max(1);
-        let (third, leaf) = if degree > LEAF { (1, LEAF) } else { (0, 1) };
-        degree.ilog2() as usize + third + divisions(degree, leaf)
-    }
-
-    /// q, r with p = q·T_k + r, both of degree below k, for the degree of p below 2k.
-    fn divided(&self, k: usize) -> [Chebyshev; 2] {
-        let degree = self.degree();
-        let mut remainder = self.0[..k].to_vec();
-        let mut quotient = vec![0.0; degree - k + 1];
-        quotient[0] = self.0[k];
-        for i in 1..=degree - k {
-            quotient[i] = 2.0 * self.0[k + i];
-            remainder[k - i] -= self.0[k + i];
-        }
-        [Chebyshev(quotient), Chebyshev(remainder)]
-    }
-}
 
 /// T_1, T_2, T_3 and T_(2^i) of a ciphertext.
 struct Basis<'a> {
     op: &'static str,
-    evaluator: &'a Evaluator<'a>,
+    evaluator: &'a CkksEvaluator<'a>,
     context: &'a Context,
     /// The keys of multiplication, one for each tier that is passed.
     keys: BTreeMap<usize, KeyInUse>,
@@ -105,7 +28,7 @@ impl Basis<'_> {
     /// T_1 = x, for `depth` levels.
     fn new<'a>(
         op: &'static str,
-        evaluator: &'a Evaluator<'a>,
+        evaluator: &'a CkksEvaluator<'a>,
         x: &Rlwe,
         depth: usize,
     ) -> Result<Basis<'a>> {
@@ -146,7 +69,7 @@ impl Basis<'_> {
         let (context, degree) = (self.context, p.degree());
         let one = &self.powers[&1];
         let there = |i: usize| self.powers.get(&i).is_some_and(|t| t.level >= level);
-        if degree <= 1 || degree <= LEAF && (1..=degree).all(there) {
+        if degree <= 1 || degree <= CHEBYSHEV_LEAF && (1..=degree).all(there) {
             let mut sum = Sum::new(context, one, level, scale);
             sum.add_constant(context, p.0[0]);
             for i in (1..=degree).filter(|i| p.0[*i] != 0.0) {
@@ -169,9 +92,9 @@ impl Basis<'_> {
     }
 }
 
-impl Evaluator<'_> {
+impl CkksEvaluator<'_> {
     /// p of every slot, for slots in [−1, 1]: `p.depth()` levels lower, at exactly `scale`, which for the user is that of the level
-    /// ([`Chain::scale`](super::Chain::scale)). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
+    /// ([`Chain::scale`](crate::ckks::Chain::scale)). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
     ///
     /// # Errors
     /// `BadInput` for a constant, for coefficients that are not finite and where levels or room for them or the scale are missing, `TooNoisy`
@@ -208,7 +131,7 @@ impl Evaluator<'_> {
         let mut k = 2;
         while k <= p.degree() {
             basis.extend(k)?;
-            if k == 2 && p.degree() > LEAF {
+            if k == 2 && p.degree() > CHEBYSHEV_LEAF {
                 basis.extend(3)?;
             }
             k *= 2;

@@ -12,18 +12,18 @@ use crate::program::rlwe::{CkksOp, CkksProgram};
 use crate::program::{Operation, Reg};
 
 /// What is to be run, on what.
-pub(super) struct Run<'a> {
-    pub(super) context: &'a Context,
-    pub(super) program: &'a CkksProgram,
-    pub(super) keys: &'a CkksKeys,
+pub(crate) struct Run<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) program: &'a CkksProgram,
+    pub(crate) keys: &'a CkksKeys,
     /// Bytes of each matrix that is encoded when its turn comes; none of those that are kept.
-    pub(super) encoded: &'a [usize],
-    pub(super) threads: usize,
+    pub(crate) encoded: &'a [usize],
+    pub(crate) threads: usize,
 }
 
 impl Run<'_> {
     /// The most bytes at a time.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let program = self.program;
         let size = |r: Reg| 2 * self.context.words(program.reg(r).level) * self.limb();
         let besides = |op: &CkksOp| self.limbs(op) * self.limb() + self.made(op);
@@ -100,10 +100,10 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::CkksEvaluator;
     use crate::backend::CkksSession;
     use crate::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
     use crate::cipher::{KeyForm, Rlwe};
-    use crate::ckks::Evaluator;
     use crate::math::complex::Complex;
     use crate::params::CkksParams;
 
@@ -125,7 +125,7 @@ mod tests {
             keys = context.open_keys(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
         }
-        let evaluator = Evaluator::new(context, &keys).unwrap();
+        let evaluator = CkksEvaluator::new(context, &keys).unwrap();
         let session = CkksSession::within(evaluator, program, within).unwrap();
         let m = [Complex::from(0.5)];
         let x = context.encrypt(&m, context.params().levels, &secret).unwrap();

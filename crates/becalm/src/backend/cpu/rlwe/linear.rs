@@ -10,11 +10,13 @@
 //! of 64 is all that is kept of them if N/2d ≥ 8. Source: Halevi–Shoup 2018 (baby and giant steps), Bossuat et al. 2021
 //! (double hoisting); the rule of Horner for the giant steps costs no more than a key for each.
 
+use super::CkksEvaluator;
 use super::key_switch::{KeyInUse, KeyProduct, Raised};
-use super::matrix::{Matrix, Steps};
-use super::{Chain, Context, Evaluator, power_of_rotation, share};
 use crate::cipher::{Account, Purpose, Rlwe};
-use crate::math::buffer::{or_refused, require_memory_or};
+use crate::ckks::{Context, power_of_rotation, share};
+use crate::ckks::{Matrix, Steps};
+use crate::math::buffer::or_refused;
+use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::rns::{First, Scratch};
 use crate::{Error, Result};
@@ -101,7 +103,7 @@ impl LinearMap {
         let (n, reader) = (matrix.slots(), matrix.reader());
         let forms = matrix.forms(slots);
         let remedy = "take more stages or fewer slots, or a session within less memory";
-        require_memory_or(op, LinearMap::bytes_of(context, matrix, level), remedy)?;
+        require_memory_or(op, matrix.encoded_bytes(context, level), remedy)?;
         let steps = matrix.steps(baby);
         let Steps { stride, middle, .. } = steps;
         let (done, all) = (AtomicUsize::new(0), forms.len());
@@ -130,13 +132,6 @@ impl LinearMap {
         let (row, column) = matrix.widest_lines();
         let (norm, account) = ((row * column).sqrt(), Account { values: row, error });
         Ok(LinearMap { params, level, steps, keys, scale, norm, account, diagonals })
-    }
-
-    /// Bytes that `matrix` takes when it is encoded at `level`.
-    pub fn bytes_of(chain: &Chain, matrix: &Matrix, level: usize) -> usize {
-        let limbs = (chain.words(level) + chain.special()) * chain.params().degree();
-        let forms = matrix.forms(chain.params().slots());
-        forms.iter().map(|(_, tiled)| if *tiled { limbs } else { 8 * limbs }).sum()
     }
 
     /// The rotations that it needs keys for.
@@ -180,7 +175,7 @@ struct Outputs<'a> {
     lifted: Option<&'a mut [f64]>,
 }
 
-impl Evaluator<'_> {
+impl CkksEvaluator<'_> {
     /// The map applied to the slots: one level lower, scale s·(scale of the map)/q.
     ///
     /// # Errors

@@ -3,13 +3,13 @@
 //! A wave is a list of items, one for each instruction and lane. Bootstraps are cut into tiles (as many ciphertexts as hide
 //! the reading of the key, fewer when there are threads to fill), key switches into tiles for the matrix product.
 
-use super::registers::Registers;
-use super::{Backend, Info, Loaded, Session};
+use crate::backend::registers::Registers;
+use crate::backend::{Backend, Info, Loaded, Session, linear};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::bootstrap::tfhe::extended::load_table;
 use crate::cipher::{Ciphertext, EvaluationKey, KeyRole};
-use crate::math::buffer::available_memory;
+use crate::math::memory::available_memory;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::math::threads::{self, Threads};
@@ -179,7 +179,7 @@ impl Session for CpuSession {
             }
             match loaded.walk.waves[w].kind {
                 WaveKind::Linear => {
-                    super::linear::run(registers(&mut self.registers)?, self.params.modulus, &ops)?
+                    linear::run(registers(&mut self.registers)?, self.params.modulus, &ops)?
                 }
                 WaveKind::KeySwitch => pool.install(|| self.key_switches(&ops))?,
                 // Each by a key of its own.

@@ -1,0 +1,272 @@
+//! CKKS before anything is made: what keys take, which would fit, and the bootstraps that they are for.
+
+use crate::call::{guarded, raise};
+use crate::ckks::form_named;
+use crate::ckks_evaluate::CkksKeys;
+use crate::ckks_session::CkksProgram;
+use crate::keys::CkksNeeds;
+use becalm::bootstrap::ckks::{KeyPlan, Kind, Offer, Values, Wish, said, set_for, size_named};
+use becalm::cipher::KeyForm;
+use becalm::ckks::Chain;
+use becalm::params::CkksParams;
+use becalm::{Error, Result};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// The chain of moduli of a parameter set: kilobytes, and enough to plan.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksChain(Chain);
+
+#[pymethods]
+impl CkksChain {
+    /// The chain of the set of a name, whatever its security.
+    #[new]
+    fn new(name: &str) -> PyResult<Self> {
+        planned(|| Ok(CkksChain(Chain::new(CkksParams::named(name)?)?)))
+    }
+
+    /// Bytes, about, of the tables of a context of this set.
+    #[getter]
+    fn table_bytes(&self) -> usize {
+        self.0.table_bytes()
+    }
+
+    /// The level that a bootstrap raises to.
+    #[getter]
+    fn top_level(&self) -> usize {
+        self.0.params().top_level()
+    }
+
+    /// The highest level of each tier. Keys of a tier serve no other.
+    #[getter]
+    fn tier_tops(&self) -> Vec<usize> {
+        self.0.params().tiers().into_iter().map(|levels| levels.end - 1).collect()
+    }
+
+    /// Bytes in memory of keys in a form.
+    fn key_bytes(&self, needs: &CkksNeeds, form: &str) -> PyResult<usize> {
+        planned(|| Ok(self.0.key_bytes_as(&needs.0, form_named(form)?)))
+    }
+}
+
+/// Planning: milliseconds on the calling thread.
+fn planned<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
+    guarded(|| work().map_err(raise))
+}
+
+/// What a note says: slots, kinds, size, stages, form.
+type Noted = (Option<usize>, Vec<&'static str>, Option<&'static str>, Option<usize>, &'static str);
+
+/// Keys that somebody asks for, and what they take.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksPlan(KeyPlan);
+
+#[pymethods]
+impl CkksPlan {
+    /// A plan for the set of a name. `size` is that of the keys of a bootstrap, none for arithmetic alone.
+    #[new]
+    #[pyo3(signature = (name, slots=None, kinds=vec![], size=None, stage_count=None, rotations=vec![], conjugate=false, form="ready"))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        name: &str,
+        slots: Option<usize>,
+        kinds: Vec<String>,
+        size: Option<&str>,
+        stage_count: Option<usize>,
+        rotations: Vec<i64>,
+        conjugate: bool,
+        form: &str,
+    ) -> PyResult<Self> {
+        planned(|| {
+            let kinds = kinds.iter().map(|name| Kind::named(name)).collect::<Result<_>>()?;
+            let (size, form) = (size.map(size_named).transpose()?, form_named(form)?);
+            let values = None;
+            let wish = Wish { slots, kinds, size, stage_count, values, rotations, conjugate, form };
+            Ok(CkksPlan(KeyPlan::new(CkksParams::named(name)?, &wish)?))
+        })
+    }
+
+    /// Names of the kinds of bootstrap.
+    #[staticmethod]
+    fn all_kinds() -> Vec<&'static str> {
+        Kind::all().map(Kind::name).collect()
+    }
+
+    /// The name of the standard set for kinds of bootstrap, and for so many levels that they leave.
+    #[staticmethod]
+    fn set_for(kinds: Vec<String>, levels: Option<usize>) -> PyResult<&'static str> {
+        planned(|| {
+            let kinds = kinds.iter().map(|name| Kind::named(name)).collect::<Result<Vec<_>>>()?;
+            Ok(set_for(&kinds, levels)?.name)
+        })
+    }
+
+    /// What the note in a file of keys says that they were made for.
+    #[staticmethod]
+    fn noted(note: &str) -> PyResult<Noted> {
+        planned(|| {
+            let Wish { slots, kinds, size, stage_count, form, .. } = Wish::noted(note)?;
+            let kinds = kinds.into_iter().map(Kind::name).collect();
+            Ok((slots, kinds, size, stage_count, form_name(form)))
+        })
+    }
+
+    /// Name of the set.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.0.chain().params().name
+    }
+
+    /// Values in a ciphertext.
+    #[getter]
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    /// Kinds of bootstrap, the usual one first.
+    #[getter]
+    fn kinds(&self) -> Vec<&'static str> {
+        self.0.wish().kinds.iter().map(|kind| kind.name()).collect()
+    }
+
+    /// Size of the keys, if they are for bootstraps.
+    #[getter]
+    fn size(&self) -> Option<&'static str> {
+        self.0.wish().size
+    }
+
+    /// Matrices of each transform, if a number was asked for.
+    #[getter]
+    fn stage_count(&self) -> Option<usize> {
+        self.0.wish().stage_count
+    }
+
+    /// How the keys are held in memory: ready, packed or seeded.
+    #[getter]
+    fn form(&self) -> &'static str {
+        form_name(self.0.wish().form)
+    }
+
+    /// The bootstraps, in the order of their kinds.
+    #[getter]
+    fn programs(&self) -> Vec<CkksProgram> {
+        self.0.programs().map(|(_, program)| CkksProgram(Arc::new(program.clone()))).collect()
+    }
+
+    /// Records a bootstrap for these keys: `values` are complex, real or merged.
+    fn record(
+        &self,
+        kind: &str,
+        stage_count: Option<usize>,
+        values: &str,
+    ) -> PyResult<CkksProgram> {
+        planned(|| {
+            let program = self.0.record(Kind::named(kind)?, stage_count, values_named(values)?)?;
+            Ok(CkksProgram(Arc::new(program)))
+        })
+    }
+
+    /// The keys of the bootstraps, and those for what the user does.
+    fn needs(&self) -> CkksNeeds {
+        CkksNeeds(self.0.needs())
+    }
+
+    /// Bytes of the keys in a file and in memory, and of keys and a bootstrap at the most.
+    fn price(&self) -> PyResult<(usize, usize, usize)> {
+        planned(|| self.0.price().map(|p| (p.stored, p.memory, p.peak())))
+    }
+
+    /// What the keys are for, to be written into their file.
+    fn note(&self) -> String {
+        self.0.note()
+    }
+
+    /// Refuses keys that do not fit so many free bytes with their bootstraps, with arguments of `keygen` that do.
+    fn require(&self, free: Option<usize>) -> PyResult<()> {
+        let otherwise = "free memory, or ask for fewer slots or rotations";
+        planned(|| self.0.require("keygen", free, |o| Some(arguments(o)), otherwise))
+    }
+
+    /// The refusal of keys of a file that do not fit so many free bytes: arguments of `load_server` with which they do.
+    fn reading(&self, keys: &CkksKeys, free: usize) -> PyResult<String> {
+        planned(|| {
+            let offers = self.0.readings(&keys.1, free)?;
+            let otherwise = "free memory, or make keys of bootstrap=\"small\" or of a smaller set";
+            let otherwise = if offers.is_empty() { otherwise } else { "" };
+            let words = |offer: &Offer| match offer.stored {
+                true => Some("memory=\"low\"".into()),
+                false => Some(arguments(offer)),
+            };
+            Ok(said(&offers, words, otherwise))
+        })
+    }
+
+    /// The same for the keys of an `Engine` of `becalm.desilo`, of which there are no seeded ones: what fits, or else what takes the least.
+    fn of_engine(&self, free: usize, otherwise: &str) -> PyResult<String> {
+        planned(|| {
+            let all = self.0.others(false)?;
+            let fitting: Vec<Offer> = all.iter().copied().filter(|o| o.bytes <= free).collect();
+            let least = all.iter().copied().min_by_key(|offer| offer.bytes);
+            Ok(match least.filter(|_| fitting.is_empty()) {
+                None => said(&fitting, |o| Some(of_engine(o)), otherwise),
+                Some(least) => {
+                    let words =
+                        |offer: &Offer| Some(format!("the least is {}, which", of_engine(offer)));
+                    said(&[least], words, otherwise)
+                }
+            })
+        })
+    }
+}
+
+/// An offer as arguments of `becalm.keygen`.
+fn arguments(offer: &Offer) -> String {
+    let size = offer.size.map(|size| format!("bootstrap=\"{size}\""));
+    if offer.stored {
+        let keys = size.map_or("keys".into(), |size| format!("keys of {size}"));
+        let how = "ckks.load_server(path, memory=\"low\")";
+        return format!("make {keys} on a larger machine: {how}");
+    }
+    let form = offer.form.map(|form| match form {
+        KeyForm::Ready => "compact=False",
+        KeyForm::Packed => "compact=True",
+        KeyForm::Seeded => "compact=\"seeded\"",
+    });
+    let all: Vec<String> = size.into_iter().chain(form.map(String::from)).collect();
+    let options = all.join(", ");
+    match offer.set {
+        None => options,
+        Some(set) => {
+            let with = if options.is_empty() { options } else { format!(" with {options}") };
+            let (slots, levels) = (offer.slots, set.levels);
+            format!("\"{}\"{with} has {slots} slots and {levels} levels and", set.name)
+        }
+    }
+}
+
+/// An offer as arguments of `becalm.desilo`.
+fn of_engine(offer: &Offer) -> String {
+    let form = offer.form.map(|_| "Engine(compact=True)".to_string());
+    let size = offer.size.map(|size| format!("size=\"{size}\""));
+    form.into_iter().chain(size).collect::<Vec<_>>().join(" and ")
+}
+
+fn form_name(form: KeyForm) -> &'static str {
+    match form {
+        KeyForm::Ready => "ready",
+        KeyForm::Packed => "packed",
+        KeyForm::Seeded => "seeded",
+    }
+}
+
+fn values_named(name: &str) -> Result<Values> {
+    match name {
+        "complex" => Ok(Values::Complex),
+        "real" => Ok(Values::Real),
+        "merged" => Ok(Values::Merged),
+        other => {
+            let wanted = "complex, real or merged values";
+            Err(Error::bad_input("bootstrap", wanted, other, "choose one of these"))
+        }
+    }
+}

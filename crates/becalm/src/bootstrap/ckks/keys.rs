@@ -1,0 +1,403 @@
+//! Which parameter set and which keys a need takes, what they take in memory, and what would fit where that is too much.
+//!
+//! All of it follows from the [`Chain`], before anything is made: milliseconds and no tables. Front ends record what a user
+//! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in words of their own.
+
+use super::wish::{Kind, USUAL_SIZE, Wish};
+use super::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
+use crate::cipher::{CkksKeys, KeyForm};
+use crate::ckks::{Chain, Needs};
+use crate::params::{self, CkksParams};
+use crate::program::rlwe::CkksProgram;
+use crate::{Error, Result};
+
+/// What keys and their bootstraps take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Price {
+    /// Bytes of the keys in a file, but for its header.
+    pub stored: usize,
+    /// Bytes of the keys in memory.
+    pub memory: usize,
+    /// Bytes that the largest bootstrap takes beside its keys, about: matrices, ciphertexts and work space.
+    pub beside: usize,
+    /// Bytes of the tables of a context, about.
+    pub tables: usize,
+}
+
+impl Price {
+    /// Bytes of the keys and of what a bootstrap takes beside them.
+    pub fn peak(&self) -> usize {
+        self.memory + self.beside
+    }
+}
+
+/// Another way to what was asked for, and what it takes: what differs is said, and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Offer {
+    /// Another parameter set.
+    pub set: Option<&'static CkksParams>,
+    /// Values in a ciphertext.
+    pub slots: usize,
+    /// Another size of the keys.
+    pub size: Option<&'static str>,
+    /// Another form of the keys in memory.
+    pub form: Option<KeyForm>,
+    /// Whether keys that another machine makes stay in their file here.
+    pub stored: bool,
+    /// Bytes of the keys and of what a bootstrap takes beside them.
+    pub bytes: usize,
+}
+
+/// A parameter set, the bootstraps that keys are made for, and what the keys take.
+#[derive(Debug, Clone)]
+pub struct KeyPlan {
+    chain: Chain,
+    wish: Wish,
+    slots: usize,
+    programs: Vec<(Kind, CkksProgram)>,
+}
+
+impl Offer {
+    /// The wish that takes the offer up, for the set of the offer if it has another one.
+    pub fn wish(&self, wish: &Wish) -> Wish {
+        Wish {
+            slots: if self.set.is_some() { Some(self.slots) } else { wish.slots },
+            stage_count: if self.set.is_some() { None } else { wish.stage_count },
+            size: self.size.or(wish.size),
+            form: self.form.unwrap_or(wish.form),
+            ..wish.clone()
+        }
+    }
+}
+
+impl KeyPlan {
+    /// The plan of a wish.
+    ///
+    /// # Errors
+    /// `WrongParams` for bootstraps of a set that has none or not of this kind; `BadInput` for slots, stages or sizes that cannot be.
+    ///
+    /// ```
+    /// use becalm::bootstrap::ckks::{KeyPlan, Wish, set_for};
+    ///
+    /// let plan = KeyPlan::new(set_for(&[], None)?, &Wish::default())?;
+    /// println!("{:.2} GB of keys in memory", plan.price()?.memory as f64 / 1e9);
+    /// # Ok::<(), becalm::Error>(())
+    /// ```
+    pub fn new(params: &'static CkksParams, wish: &Wish) -> Result<KeyPlan> {
+        let (op, mut wish) = ("keygen", wish.clone());
+        let usual = Wish { size: wish.size.filter(|s| *s != USUAL_SIZE), ..Wish::default() };
+        let plain = usual.size.is_none() && wish.kinds.is_empty() && wish.stage_count.is_none();
+        if params.bootstrap.is_none() {
+            if !plain {
+                let remedy =
+                    "leave kinds, size and stages of a bootstrap out, or take `ckks_regular`";
+                let got = format!("`{}`", params.name);
+                return Err(Error::wrong_params(op, "a set with a bootstrap", got, remedy));
+            }
+            // The usual size is what somebody has who did not say any.
+            wish.size = None;
+        }
+        // As many as fit are for another kind.
+        let few = wish.kinds.contains(&Kind::Sparse);
+        let most = if few { params.slots() / 2 } else { params.slots() };
+        let (least, slots) = (1 + usize::from(wish.size.is_some()), wish.slots);
+        let slots = slots.unwrap_or(params.slots());
+        if !slots.is_power_of_two() || !(least..=most).contains(&slots) {
+            let wanted = format!("a power of two of {least} to {most} slots");
+            let remedy = "choose one of these: vectors that are shorter are filled with zeros";
+            return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
+        }
+        if wish.size.is_none() {
+            wish.kinds = vec![];
+        } else if wish.kinds.is_empty() {
+            let slots_first = params.bootstrap.is_some_and(|b| b.slots_first);
+            let usual = if slots < most { Kind::Sparse } else { Kind::Regular };
+            wish.kinds = vec![if slots_first { Kind::Lossy } else { usual }];
+        }
+        let mut plan = KeyPlan { chain: Chain::new(params)?, wish, slots, programs: vec![] };
+        plan.programs = plan.recorded(plan.wish.size)?;
+        Ok(plan)
+    }
+
+    /// The chain of its set.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// Values in a ciphertext.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// What was asked for, with the usual kind where none was named and without a size where there is no bootstrap.
+    pub fn wish(&self) -> &Wish {
+        &self.wish
+    }
+
+    /// The bootstraps, in the order of their kinds.
+    pub fn programs(&self) -> impl Iterator<Item = (Kind, &CkksProgram)> {
+        self.programs.iter().map(|(kind, program)| (*kind, program))
+    }
+
+    fn recorded(&self, size: Option<&'static str>) -> Result<Vec<(Kind, CkksProgram)>> {
+        let values = self.wish.values.unwrap_or_default();
+        let record = |kind: &Kind| Ok((*kind, self.record_of(*kind, size, None, values)?));
+        self.wish.kinds.iter().map(record).collect()
+    }
+
+    /// A bootstrap for these keys; of as many stages as was asked for, unless a number is given.
+    ///
+    /// # Errors
+    /// As the bootstraps; `WrongParams` for a precise one of a set without the arcsine.
+    pub fn record(
+        &self,
+        kind: Kind,
+        stage_count: Option<usize>,
+        values: Values,
+    ) -> Result<CkksProgram> {
+        self.record_of(kind, self.wish.size, stage_count, values)
+    }
+
+    fn record_of(
+        &self,
+        kind: Kind,
+        size: Option<&'static str>,
+        stage_count: Option<usize>,
+        values: Values,
+    ) -> Result<CkksProgram> {
+        let baby = KEY_SIZES.iter().find(|(name, _)| Some(*name) == size.or(Some(USUAL_SIZE)));
+        let baby = baby.map_or(Settings::default().baby, |(_, baby)| *baby);
+        let stage_count = stage_count.or(self.wish.stage_count);
+        let settings = Settings { stage_count, baby, values };
+        let params = self.chain.params();
+        match kind {
+            Kind::Sparse => sparse(&self.chain, self.slots, &settings),
+            Kind::Lossy => lossy(&self.chain, &settings),
+            Kind::Sign => sign(&self.chain, &settings),
+            Kind::Precise if params.bootstrap.is_some_and(|b| !b.arcsine) => {
+                let (wanted, got) = ("a set with the arcsine", format!("`{}`", params.name));
+                let remedy = "use `ckks_precise` for the precise kind";
+                Err(Error::wrong_params("bootstrap", wanted, got, remedy))
+            }
+            Kind::Regular | Kind::Precise => regular(&self.chain, &settings),
+        }
+    }
+
+    /// The keys of the bootstraps, and those for what the user does at the user's levels.
+    pub fn needs(&self) -> Needs {
+        self.needs_of(&self.programs)
+    }
+
+    fn needs_of(&self, programs: &[(Kind, CkksProgram)]) -> Needs {
+        let (level, slots) = (self.chain.params().levels, self.slots as i64);
+        let turns = self.wish.rotations.iter().map(|by| by.rem_euclid(slots)).filter(|by| *by != 0);
+        let conjugate = self.wish.conjugate.then_some(level);
+        let own = Needs { conjugate, ..Needs::default() }.rotate(turns, level);
+        programs.iter().fold(own, |needs, (_, program)| needs.union(&program.needs()))
+    }
+
+    /// What keys and bootstraps take.
+    ///
+    /// # Errors
+    /// As [`KeyPlan::record`].
+    pub fn price(&self) -> Result<Price> {
+        let (needs, form) = (self.needs(), self.wish.form);
+        Ok(Price {
+            stored: self.chain.stored_key_bytes(&needs),
+            memory: self.chain.key_bytes_as(&needs, form),
+            beside: self.beside()?,
+            tables: self.chain.table_bytes(),
+        })
+    }
+
+    /// Bytes beside the keys: of a bootstrap, else of the tables. Matrices do not depend on the size of the keys; those of real values may
+    /// be larger, as they do not repeat along the slots.
+    fn beside(&self) -> Result<usize> {
+        let mut most = self.programs.iter().map(|(_, p)| p.matrix_bytes(&self.chain)).max();
+        for kind in &self.wish.kinds {
+            let full = matches!(kind, Kind::Regular | Kind::Precise);
+            if full && self.wish.values.is_none() {
+                let real = self.record(*kind, None, Values::Real)?;
+                most = most.max(Some(real.matrix_bytes(&self.chain)));
+            }
+        }
+        let work = CkksProgram::work_bytes(self.chain.params());
+        Ok(most.map_or_else(|| self.chain.table_bytes(), |bytes| bytes + work))
+    }
+
+    /// The sizes below this one, the largest first.
+    fn smaller(&self) -> Vec<&'static str> {
+        let names = KEY_SIZES.iter().rev().map(|(name, _)| *name);
+        let below = names.skip_while(|name| Some(*name) != self.wish.size).skip(1);
+        if self.programs.is_empty() { vec![] } else { below.collect() }
+    }
+
+    /// Other keys of this set, the fastest first: packed ones, smaller ones, and seeded ones, which are slower than smaller ones.
+    /// Where `seeded` ones are out of the question, smaller ones that are packed.
+    ///
+    /// # Errors
+    /// As [`KeyPlan::record`].
+    pub fn others(&self, seeded: bool) -> Result<Vec<Offer>> {
+        let (smaller, beside) = (self.smaller(), self.beside()?);
+        let unlike = |form: KeyForm| (self.wish.form != form).then_some(form);
+        let ready = self.wish.form == KeyForm::Ready;
+        let packed = if ready { Some(KeyForm::Packed) } else { None };
+        let mut ways = vec![];
+        ways.extend(packed.map(|form| (None, Some(form))));
+        ways.extend(smaller.iter().map(|size| (Some(*size), None)));
+        let last = if seeded { unlike(KeyForm::Seeded) } else { packed };
+        ways.extend(last.filter(|_| seeded).map(|form| (None, Some(form))));
+        ways.extend(
+            last.into_iter()
+                .flat_map(|form| smaller.iter().map(move |size| (Some(*size), Some(form)))),
+        );
+        let mut needs = vec![(None, self.needs())];
+        for size in &smaller {
+            needs.push((Some(*size), self.needs_of(&self.recorded(Some(*size))?)));
+        }
+        let offer = |(size, form): (Option<&'static str>, Option<KeyForm>)| {
+            let needs = needs.iter().find(|(own, _)| *own == size).map(|(_, needs)| needs)?;
+            let bytes = self.chain.key_bytes_as(needs, form.unwrap_or(self.wish.form)) + beside;
+            Some(Offer { size, form, bytes, ..self.offer() })
+        };
+        Ok(ways.into_iter().filter_map(offer).collect())
+    }
+
+    /// Nothing else than what was asked for.
+    fn offer(&self) -> Offer {
+        Offer { set: None, slots: self.slots, size: None, form: None, stored: false, bytes: 0 }
+    }
+
+    /// The keys of the next smaller ring that fit, as they were asked for or otherwise.
+    pub fn of_smaller_ring(&self, free: usize) -> Option<Offer> {
+        let own = self.chain.params();
+        let fits = |p: &&CkksParams| {
+            let bootstraps = self.programs.is_empty() || p.bootstrap.is_some();
+            p.kind == params::Kind::Standard && p.log2_degree < own.log2_degree && bootstraps
+        };
+        let mut sets: Vec<&CkksParams> = CkksParams::all().iter().filter(fits).collect();
+        sets.sort_by_key(|p| std::cmp::Reverse(p.log2_degree));
+        let mut seen = vec![];
+        for set in sets {
+            if seen.contains(&set.log2_degree) {
+                continue;
+            }
+            let slots = Some(self.slots.min(set.slots()));
+            let wish = Wish { slots, stage_count: None, ..self.wish.clone() };
+            // A kind of bootstrap that the set does not have.
+            let Ok(plan) = KeyPlan::new(set, &wish) else { continue };
+            let (Ok(price), Ok(others)) = (plan.price(), plan.others(true)) else { continue };
+            // The usual set of a ring says it for all of them.
+            seen.push(set.log2_degree);
+            let asked = Offer { bytes: price.peak(), ..plan.offer() };
+            let found = std::iter::once(asked).chain(others).find(|offer| offer.bytes <= free);
+            if let Some(found) = found {
+                return Some(Offer { set: Some(set), ..found });
+            }
+        }
+        None
+    }
+
+    /// Bytes that a bootstrap by keys of a size takes while keys and matrices stay in their file.
+    ///
+    /// # Errors
+    /// As [`KeyPlan::record`].
+    pub fn stored_bytes(&self, size: Option<&'static str>) -> Result<usize> {
+        let programs = self.recorded(size)?;
+        let least = programs.iter().map(|(_, p)| p.least_bytes(&self.chain)).max();
+        let work = CkksProgram::work_bytes(self.chain.params());
+        // The key of multiplication, which every set has.
+        Ok(least.map_or_else(|| self.chain.key_bytes(&Needs::default()), |bytes| bytes + work))
+    }
+
+    /// Keys that another machine makes, and that this one can leave in their file: the largest that fit.
+    fn made_elsewhere(&self, free: usize) -> Result<Option<Offer>> {
+        let own = std::iter::once(self.wish.size);
+        for size in own.chain(self.smaller().into_iter().map(Some)) {
+            let bytes = self.stored_bytes(size)?;
+            if bytes <= free {
+                return Ok(Some(Offer { size, stored: true, bytes, ..self.offer() }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What would fit `free` bytes instead: the fastest other keys of this set; else those of a smaller ring, and keys that another
+    /// machine makes.
+    ///
+    /// # Errors
+    /// As [`KeyPlan::record`].
+    pub fn offers(&self, free: usize) -> Result<Vec<Offer>> {
+        let fitting = self.others(true)?.into_iter().find(|offer| offer.bytes <= free);
+        if let Some(found) = fitting {
+            return Ok(vec![found]);
+        }
+        let all = [self.of_smaller_ring(free), self.made_elsewhere(free)?];
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// The ways of reading keys from their file with which they and a bootstrap fit `free` bytes.
+    ///
+    /// # Errors
+    /// As [`KeyPlan::record`].
+    pub fn readings(&self, keys: &CkksKeys, free: usize) -> Result<Vec<Offer>> {
+        let forms: &[KeyForm] = match self.wish.form {
+            KeyForm::Ready => &[KeyForm::Packed, KeyForm::Seeded],
+            KeyForm::Packed => &[KeyForm::Seeded],
+            KeyForm::Seeded => &[],
+        };
+        let beside = self.beside()?;
+        let read = |form: &KeyForm| {
+            let bytes = self.chain.bytes_as(keys, *form) + beside;
+            Offer { form: Some(*form), bytes, ..self.offer() }
+        };
+        let stored =
+            Offer { stored: true, bytes: self.stored_bytes(self.wish.size)?, ..self.offer() };
+        let all = forms.iter().map(read).chain([stored]);
+        Ok(all.filter(|offer| offer.bytes <= free).collect())
+    }
+
+    /// Refuses keys that do not fit `free` bytes with their bootstraps. The remedy has every offer as `words` say it, with the bytes
+    /// that it takes, then `otherwise`.
+    ///
+    /// # Errors
+    /// `Memory`; as [`KeyPlan::record`].
+    pub fn require(
+        &self,
+        op: &'static str,
+        free: Option<usize>,
+        words: impl Fn(&Offer) -> Option<String>,
+        otherwise: &str,
+    ) -> Result<()> {
+        let wanted = self.price()?.peak();
+        let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
+        let offers = self.offers(free)?;
+        // Of what fits of the set itself nothing smaller is said.
+        let own = offers.iter().any(|offer| offer.set.is_none() && !offer.stored);
+        let otherwise = if own { "" } else { otherwise };
+        let what = if self.programs.is_empty() {
+            "for keys and tables"
+        } else {
+            "for keys, matrices and the work of a bootstrap"
+        };
+        let (wanted, got) = (format!("{} {what}", gigabytes(wanted)), gigabytes(free));
+        Err(Error::memory(op, wanted, format!("{got} free"), said(&offers, words, otherwise)))
+    }
+
+    /// What the keys are for, to be written into their file; [`Wish::noted`] reads it.
+    pub fn note(&self) -> String {
+        self.wish.note(self.slots)
+    }
+}
+
+fn gigabytes(bytes: usize) -> String {
+    format!("{:.2} GB", bytes as f64 / 1e9)
+}
+
+/// Offers as one remedy: each as `words` say it, with the bytes that it takes, then `otherwise`. An offer without words is left out.
+pub fn said(offers: &[Offer], words: impl Fn(&Offer) -> Option<String>, otherwise: &str) -> String {
+    let takes = |offer: &Offer| Some(format!("{} takes {}", words(offer)?, gigabytes(offer.bytes)));
+    let each = offers.iter().filter_map(takes);
+    let last = Some(otherwise.to_string()).filter(|text| !text.is_empty());
+    each.chain(last).collect::<Vec<_>>().join("; or ")
+}

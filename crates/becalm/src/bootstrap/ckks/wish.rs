@@ -1,0 +1,249 @@
+//! What keys of CKKS are asked for: the parameter set of a need, kinds of bootstrap, sizes, and the note of it in a file of keys.
+
+use super::{KEY_SIZES, Values};
+use crate::cipher::KeyForm;
+use crate::params::CkksParams;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// A kind of bootstrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// [`regular`](super::regular()).
+    Regular,
+    /// [`sparse`](super::sparse()).
+    Sparse,
+    /// [`lossy`](super::lossy()).
+    Lossy,
+    /// [`sign`](super::sign()).
+    Sign,
+    /// The regular one of a set with the arcsine.
+    Precise,
+}
+
+/// The kinds by name.
+const KINDS: [(&str, Kind); 5] = [
+    ("regular", Kind::Regular),
+    ("sparse", Kind::Sparse),
+    ("lossy", Kind::Lossy),
+    ("sign", Kind::Sign),
+    ("precise", Kind::Precise),
+];
+/// The set for so many levels, the usual one first.
+const SET_OF_LEVELS: [(usize, &str); 3] =
+    [(10, "ckks_regular"), (14, "ckks_14_levels"), (17, "ckks_17_levels")];
+/// Baby steps of the sizes before files of keys said how many they are.
+const OLD_SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 4), ("large", 8)];
+/// The size of keys that nobody asked for.
+pub(super) const USUAL_SIZE: &str = "medium";
+
+/// `names` as a list: "a, b or c".
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let all: Vec<&str> = names.collect();
+    all.split_last().map_or(String::new(), |(last, rest)| format!("{} or {last}", rest.join(", ")))
+}
+
+impl Kind {
+    /// Every kind.
+    pub fn all() -> impl Iterator<Item = Kind> {
+        KINDS.into_iter().map(|(_, kind)| kind)
+    }
+
+    /// Its name: `"regular"`, `"sparse"`, `"lossy"`, `"sign"` or `"precise"`.
+    pub fn name(self) -> &'static str {
+        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// The kind of this name.
+    ///
+    /// # Errors
+    /// `BadInput` with the names there are.
+    pub fn named(name: &str) -> Result<Kind> {
+        KINDS.iter().find(|(own, _)| *own == name).map(|(_, kind)| *kind).ok_or_else(|| {
+            let wanted = format!("{} as kind", listed(KINDS.iter().map(|(name, _)| *name)));
+            Error::bad_input("bootstrap", wanted, format!("'{name}'"), "choose one of these")
+        })
+    }
+
+    /// The standard set for this kind that leaves `levels`.
+    fn set(self, levels: &'static str) -> &'static str {
+        match self {
+            Kind::Lossy | Kind::Sign => "ckks_slots_first",
+            Kind::Precise => "ckks_precise",
+            Kind::Regular | Kind::Sparse => levels,
+        }
+    }
+}
+
+/// The standard set for these kinds of bootstrap and so many levels that they leave.
+///
+/// # Errors
+/// `BadInput` for levels that no set leaves, for levels that these kinds do not leave, and for kinds that share no set.
+///
+/// ```
+/// use becalm::bootstrap::ckks::{Kind, set_for};
+///
+/// assert_eq!(set_for(&[], None)?.name, "ckks_regular");
+/// assert_eq!(set_for(&[Kind::Lossy], None)?.name, "ckks_slots_first");
+/// # Ok::<(), becalm::Error>(())
+/// ```
+pub fn set_for(kinds: &[Kind], levels: Option<usize>) -> Result<&'static CkksParams> {
+    let op = "keygen";
+    let known = levels.unwrap_or(SET_OF_LEVELS[0].0);
+    let Some((_, usual)) = SET_OF_LEVELS.into_iter().find(|(count, _)| *count == known) else {
+        let wanted = format!("one of {:?} levels", SET_OF_LEVELS.map(|(count, _)| count));
+        return Err(Error::bad_input(op, wanted, known.to_string(), "choose one of these"));
+    };
+    let mut sets: Vec<&str> = kinds.iter().map(|kind| kind.set(usual)).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    if levels.is_some() && !sets.is_empty() && !sets.contains(&usual) {
+        let wanted = format!("kinds of bootstrap that leave {known} levels");
+        let got: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+        let remedy = "leave the number of levels out: these kinds have a set of their own";
+        return Err(Error::bad_input(op, wanted, got.join(", "), remedy));
+    }
+    match sets[..] {
+        [] => CkksParams::named(usual),
+        [one] => CkksParams::named(one),
+        // It has the levels for both.
+        ["ckks_regular", "ckks_slots_first"] => CkksParams::named("ckks_slots_first"),
+        _ => {
+            let (wanted, got) = ("kinds of bootstrap that share a set", sets.join(" and "));
+            Err(Error::bad_input(op, wanted, got, "make keys for each of them"))
+        }
+    }
+}
+
+/// The size of keys of this name, as [`KEY_SIZES`] has it.
+///
+/// # Errors
+/// `BadInput` with the names there are.
+pub fn size_named(name: &str) -> Result<&'static str> {
+    KEY_SIZES.iter().map(|(own, _)| *own).find(|own| *own == name).ok_or_else(|| {
+        let wanted = format!("{} as bootstrap", listed(KEY_SIZES.iter().map(|(name, _)| *name)));
+        Error::bad_input("bootstrap", wanted, format!("'{name}'"), "choose one of these")
+    })
+}
+
+/// Keys that somebody asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wish {
+    /// Values in a ciphertext, a power of two; none for as many as fit.
+    pub slots: Option<usize>,
+    /// Kinds of bootstrap, the usual one first; empty for the usual one of the set alone.
+    pub kinds: Vec<Kind>,
+    /// Size of the keys of a bootstrap, a name of [`KEY_SIZES`]; none for arithmetic alone.
+    pub size: Option<&'static str>,
+    /// Matrices of each transform; none for as many as the set has.
+    pub stage_count: Option<usize>,
+    /// What the slots hold; none for any of them.
+    pub values: Option<Values>,
+    /// Rotations, in slots, that the server is to do at the levels of the user.
+    pub rotations: Vec<i64>,
+    /// Whether the server is to conjugate at the levels of the user.
+    pub conjugate: bool,
+    /// How the keys are held in memory.
+    pub form: KeyForm,
+}
+
+impl Default for Wish {
+    fn default() -> Wish {
+        Wish {
+            slots: None,
+            kinds: vec![],
+            size: Some(USUAL_SIZE),
+            stage_count: None,
+            values: None,
+            rotations: vec![],
+            conjugate: false,
+            form: KeyForm::Ready,
+        }
+    }
+}
+
+/// What a file of keys says they were made for. A field that it does not have is as it was before files had it.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    #[serde(default)]
+    slots: Option<usize>,
+    #[serde(default)]
+    kinds: Vec<String>,
+    #[serde(default = "usual_size")]
+    bootstrap: Option<String>,
+    #[serde(default)]
+    baby: Option<usize>,
+    #[serde(default)]
+    stage_count: Option<usize>,
+    #[serde(default)]
+    compact: Compact,
+}
+
+fn usual_size() -> Option<String> {
+    Some(USUAL_SIZE.into())
+}
+
+/// The form of keys as a note has it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Compact {
+    Packed(bool),
+    Named(String),
+}
+
+impl Default for Compact {
+    fn default() -> Self {
+        Compact::Packed(false)
+    }
+}
+
+impl Wish {
+    /// What a note of [`KeyPlan::note`] says; the usual wish where it is no such note. A plan checks what it says.
+    ///
+    /// # Errors
+    /// `BadInput` for a kind or size that there is not; `BadFile` for keys of other baby steps than their size has now.
+    pub fn noted(note: &str) -> Result<Wish> {
+        let Ok(note) = serde_json::from_str::<Note>(note) else { return Ok(Wish::default()) };
+        let form = match &note.compact {
+            Compact::Packed(false) => KeyForm::Ready,
+            Compact::Packed(true) => KeyForm::Packed,
+            Compact::Named(name) if name == "seeded" => KeyForm::Seeded,
+            Compact::Named(_) => return Ok(Wish::default()),
+        };
+        let kinds = note.kinds.iter().map(|name| Kind::named(name)).collect::<Result<Vec<_>>>()?;
+        let size = note.bootstrap.as_deref().map(size_named).transpose()?;
+        let steps = |sizes: [(&str, usize); 3], name| {
+            sizes.into_iter().find(|(own, _)| *own == name).map(|(_, baby)| baby)
+        };
+        if let (Some(size), false) = (size, kinds.is_empty()) {
+            let (now, then) = (steps(KEY_SIZES, size), note.baby.or(steps(OLD_SIZES, size)));
+            if now != then {
+                let wanted = format!("{size} keys of {} baby steps", now.unwrap_or(0));
+                let got = "keys of another number, from another version";
+                return Err(Error::bad_file("load", wanted, got, "make the keys again"));
+            }
+        }
+        let Note { slots, stage_count, .. } = note;
+        Ok(Wish { slots, kinds, size, stage_count, form, ..Wish::default() })
+    }
+
+    /// What keys for so many slots are for, to be written into their file.
+    pub(super) fn note(&self, slots: usize) -> String {
+        let size = self.size.filter(|_| !self.kinds.is_empty());
+        let baby = KEY_SIZES.iter().find(|(name, _)| Some(*name) == size).map(|(_, baby)| *baby);
+        let note = Note {
+            slots: Some(slots),
+            kinds: self.kinds.iter().map(|kind| kind.name().to_string()).collect(),
+            bootstrap: size.map(str::to_string),
+            baby,
+            stage_count: self.stage_count,
+            compact: match self.form {
+                KeyForm::Ready => Compact::Packed(false),
+                KeyForm::Packed => Compact::Packed(true),
+                KeyForm::Seeded => Compact::Named("seeded".into()),
+            },
+        };
+        // Numbers and names can always be written.
+        serde_json::to_string(&note).unwrap_or_default()
+    }
+}

@@ -1,0 +1,188 @@
+//! No modules of one folder import each other in a circle: what the layers are to the crate, an order is to every folder.
+//!
+//! Every path that begins with `crate::` or `super::` is followed into the folders, through what their `mod.rs` re-exports. Tests
+//! below the code may name anything.
+
+mod source;
+
+use source::Token;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Circles that are still there. One that is mended is struck out here.
+const LEFT: &[(&str, &[&str])] = &[
+    ("bootstrap::tfhe::blind_rotate", &["kernel", "nodes"]),
+    ("cipher", &["key", "slot_key"]),
+    ("cipher::file", &["disk", "limits"]),
+    ("params", &["ckks", "lookup"]),
+    ("tfhe", &["encrypt", "polynomial"]),
+];
+
+type Module = Vec<String>;
+
+/// The tokens of every module, without its tests.
+fn modules(src: &Path) -> BTreeMap<Module, Vec<Token>> {
+    let read = |file: &Path| {
+        let path = file.strip_prefix(src).expect("a file below src").with_extension("");
+        let mut module: Module = path.iter().filter_map(|p| p.to_str()).map(String::from).collect();
+        module.pop_if(|last| last == "mod" || last == "lib");
+        let text = std::fs::read_to_string(file).expect("a readable source");
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        (module, source::tokens(code))
+    };
+    let all = source::files(src);
+    let tested = all.iter().map(|file| read(file));
+    tested.filter(|(module, _)| !module.iter().any(|part| part == "tests")).collect()
+}
+
+/// The paths of a tree such as `a::{b, c::d as e}`, which begins at `at`, and where it ends. The last name is the one that it gets.
+fn paths(tokens: &[Token], mut at: usize, before: &[String], found: &mut Vec<Module>) -> usize {
+    let is = |i: usize, text: &str| tokens.get(i).is_some_and(|t| t.text == text);
+    let mut path = before.to_vec();
+    while at < tokens.len() {
+        if is(at, "{") {
+            at += 1;
+            while at < tokens.len() && !is(at, "}") {
+                at = paths(tokens, at, &path, found).max(at + 1);
+                at += usize::from(is(at, ","));
+            }
+            return at + 1;
+        }
+        path.push(tokens[at].text.clone());
+        at += 1;
+        if !is(at, "::") {
+            break;
+        }
+        at += 1;
+    }
+    if is(at, "as") {
+        path.extend(tokens.get(at + 1).map(|t| t.text.clone()));
+        at += 2;
+    }
+    found.push(path);
+    at
+}
+
+/// What a module re-exports: name → the child that it comes from.
+fn exports(tokens: &[Token]) -> BTreeMap<String, String> {
+    let mut names = BTreeMap::new();
+    for i in 1..tokens.len() {
+        let public = tokens[i - 1].text == "pub" || tokens[i - 1].text == ")";
+        if public && tokens[i].text == "use" {
+            let mut found = vec![];
+            paths(tokens, i + 1, &[], &mut found);
+            let each = found.iter().filter(|path| path.len() > 1);
+            names.extend(each.map(|path| (path[path.len() - 1].clone(), path[0].clone())));
+        }
+    }
+    names
+}
+
+/// The modules that one names.
+fn named(module: &Module, all: &BTreeMap<Module, Vec<Token>>) -> Vec<Module> {
+    let (tokens, mut found) = (&all[module], vec![]);
+    let is = |i: usize, text: &str| tokens.get(i).is_some_and(|t| t.text == text);
+    let mut at = 0;
+    while at < tokens.len() {
+        if !(is(at, "crate") || is(at, "super")) || !is(at + 1, "::") {
+            at += 1;
+            continue;
+        }
+        let mut base = if is(at, "crate") { vec![] } else { module.clone() };
+        while is(at, "super") && is(at + 1, "::") {
+            base.pop();
+            at += 2;
+        }
+        at += if is(at, "crate") { 2 } else { 0 };
+        at = paths(tokens, at, &base, &mut found);
+    }
+    let follow = |path: &Module| {
+        let mut to = Module::new();
+        for name in path {
+            let child = [&to[..], std::slice::from_ref(name)].concat();
+            if !all.keys().any(|m| m.starts_with(&child)) {
+                let exported = all.get(&to).map(|t| exports(t)).unwrap_or_default();
+                to.extend(exported.get(name).cloned());
+                break;
+            }
+            to = child;
+        }
+        to
+    };
+    found.iter().map(follow).collect()
+}
+
+/// In every folder the modules that import each other in a circle.
+fn circles(all: &BTreeMap<Module, Vec<Token>>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut folders: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
+    for module in all.keys() {
+        for to in named(module, all) {
+            let apart = module.iter().zip(&to).position(|(a, b)| a != b);
+            if let Some(k) = apart {
+                let arrow = (module[k].clone(), to[k].clone());
+                folders.entry(module[..k].join("::")).or_default().insert(arrow);
+            }
+        }
+    }
+    for arrows in folders.values_mut() {
+        // Whoever imports nothing that is left, or is imported by nobody that is left, is in no circle.
+        loop {
+            let (from, to): (BTreeSet<_>, BTreeSet<_>) = arrows.iter().cloned().unzip();
+            let before = arrows.len();
+            arrows.retain(|(a, b)| to.contains(a) && from.contains(b));
+            if arrows.len() == before {
+                break;
+            }
+        }
+    }
+    let names = |arrows: BTreeSet<(String, String)>| arrows.into_iter().map(|(a, _)| a).collect();
+    folders.into_iter().filter(|(_, a)| !a.is_empty()).map(|(f, a)| (f, names(a))).collect()
+}
+
+#[test]
+fn no_folder_has_a_circle() {
+    let all = modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert!(all.len() > 50, "found only {} modules", all.len());
+    let left = LEFT.iter().map(|(folder, names)| {
+        (folder.to_string(), names.iter().map(|name| name.to_string()).collect())
+    });
+    assert_eq!(circles(&all), left.collect());
+}
+
+#[test]
+fn a_planted_circle_is_found() {
+    let module = |path: &str, text: &str| {
+        let parts = path.split("::").filter(|part| !part.is_empty());
+        (parts.map(String::from).collect::<Module>(), source::tokens(text))
+    };
+    let crate_of = |sum: &str| {
+        BTreeMap::from([
+            module("", "pub use ckks::Sum;"),
+            module(
+                "ckks",
+                "mod sum; mod key; pub use key::Key; pub(crate) use sum::{Sum, Part as Term};",
+            ),
+            module("ckks::key", "use super::sum::Sum; pub struct Key;"),
+            module("ckks::sum", sum),
+            module("math", ""),
+        ])
+    };
+    for back in [
+        "use super::key::Key;",
+        "use super::Key;",
+        "use crate::{math, ckks::{Key}};",
+        "fn f() -> crate::ckks::Key { todo!() }",
+    ] {
+        let found = circles(&crate_of(back));
+        let wanted = BTreeSet::from(["key".to_string(), "sum".to_string()]);
+        assert_eq!(found, BTreeMap::from([("ckks".to_string(), wanted)]), "{back}");
+    }
+    for fine in [
+        "use super::super::math;",
+        "use crate::math;",
+        "// use super::key::Key;",
+        "use super::{Sum, Term};",
+    ] {
+        assert_eq!(circles(&crate_of(fine)), BTreeMap::new(), "{fine}");
+    }
+}

@@ -1,0 +1,211 @@
+//! Keys of CKKS before any is made: which set and which keys a need takes, what they take, and what would fit instead.
+
+use becalm::backend::{CkksEvaluator, CkksSession};
+use becalm::bootstrap::ckks::{
+    KEY_SIZES, KeyPlan, Kind, Offer, Settings, Values, Wish, regular, said, set_for,
+};
+use becalm::cipher::KeyForm;
+use becalm::ckks::{Context, Needs};
+use becalm::params::CkksParams;
+use becalm::{Error, MissingKey, MissingPurpose};
+
+fn toy() -> &'static CkksParams {
+    CkksParams::named("ckks_toy_12").unwrap()
+}
+
+fn plan(params: &'static CkksParams, wish: Wish) -> KeyPlan {
+    KeyPlan::new(params, &wish).unwrap()
+}
+
+#[test]
+fn a_need_finds_its_set() {
+    let name = |kinds: &[Kind], levels| set_for(kinds, levels).map(|set| set.name);
+    assert_eq!(name(&[], None), Ok("ckks_regular"));
+    assert_eq!(name(&[Kind::Sparse], Some(14)), Ok("ckks_14_levels"));
+    assert_eq!(name(&[], Some(17)), Ok("ckks_17_levels"));
+    assert_eq!(name(&[Kind::Precise], None), Ok("ckks_precise"));
+    assert_eq!(name(&[Kind::Regular, Kind::Sign], None), Ok("ckks_slots_first"));
+    for (kinds, levels) in
+        [(&[][..], Some(11)), (&[Kind::Lossy], Some(14)), (&[Kind::Precise, Kind::Lossy], None)]
+    {
+        assert_eq!(name(kinds, levels).unwrap_err().kind(), "bad_input", "{kinds:?} {levels:?}");
+    }
+    for kind in Kind::all() {
+        assert_eq!(Kind::named(kind.name()), Ok(kind));
+    }
+    assert!(Kind::named("other").unwrap_err().detail().wanted.contains("sign or precise"));
+}
+
+#[test]
+fn wishes_that_cannot_be_are_refused() {
+    let refused = |name: &str, wish: Wish| {
+        KeyPlan::new(CkksParams::named(name).unwrap(), &wish).err().map(|e| e.kind())
+    };
+    let of = |kind: Kind| Wish { kinds: vec![kind], ..Wish::default() };
+    let (params, input) = (Some("wrong_params"), Some("bad_input"));
+    assert_eq!(refused("ckks_n14", of(Kind::Regular)), params);
+    assert_eq!(refused("ckks_n14", Wish { size: Some("small"), ..Wish::default() }), params);
+    assert_eq!(refused("ckks_toy_12", of(Kind::Precise)), params);
+    for slots in [0, 1, 33, 4096] {
+        let wish = Wish { slots: Some(slots), ..Wish::default() };
+        assert_eq!(refused("ckks_toy_12", wish), input, "{slots} slots");
+    }
+    assert_eq!(refused("ckks_toy_12", of(Kind::Sparse)), input, "all slots");
+    let stages = Wish { stage_count: Some(9), ..Wish::default() };
+    assert_eq!(refused("ckks_toy_12", stages), input);
+}
+
+#[test]
+fn the_usual_kind_is_that_of_the_set() {
+    let kinds = |name: &str, slots| {
+        plan(CkksParams::named(name).unwrap(), Wish { slots, ..Wish::default() })
+            .wish()
+            .kinds
+            .clone()
+    };
+    assert_eq!(kinds("ckks_toy_12", None), [Kind::Regular]);
+    assert_eq!(kinds("ckks_toy_12", Some(32)), [Kind::Sparse]);
+    assert_eq!(kinds("ckks_toy_slots_first", None), [Kind::Lossy]);
+    assert_eq!(kinds("ckks_n14", None), []);
+}
+
+#[test]
+fn a_price_is_that_of_the_keys() {
+    let wish = Wish { rotations: vec![1, -3, 2048], conjugate: true, ..Wish::default() };
+    let (plan, context) = (plan(toy(), wish), Context::new(toy(), true).unwrap());
+    let keys = context.keys(&context.secret_key().unwrap(), &plan.needs()).unwrap();
+    let price = plan.price().unwrap();
+    assert_eq!((price.memory, price.stored), (keys.bytes(), context.stored_bytes(&keys)));
+    assert!(price.peak() > price.memory + price.tables, "matrices, ciphertexts and work besides");
+    // Rotations by all slots are none.
+    assert!(
+        !plan.needs().rotations.contains_key(&0) && !plan.needs().rotations.contains_key(&2048)
+    );
+    let plain = Wish { size: None, ..Wish::default() };
+    let price = KeyPlan::new(toy(), &plain).unwrap().price().unwrap();
+    assert_eq!(price.peak(), price.memory + price.tables, "arithmetic alone");
+}
+
+/// What is offered fits, takes what its own plan says, and is the fastest that does.
+#[test]
+fn offers_fit_and_say_what_they_take() {
+    let set = set_for(&[], None).unwrap();
+    let wish = Wish { size: Some("large"), ..Wish::default() };
+    let asked = plan(set, wish.clone());
+    let peak =
+        |offer: &Offer| plan(offer.set.unwrap_or(set), offer.wish(&wish)).price().unwrap().peak();
+    let others = asked.others(true).unwrap();
+    let ways: Vec<_> = others.iter().map(|o| (o.size, o.form)).collect();
+    let seeded = Some(KeyForm::Seeded);
+    let wanted = [
+        (None, Some(KeyForm::Packed)),
+        (Some("medium"), None),
+        (Some("small"), None),
+        (None, seeded),
+        (Some("medium"), seeded),
+        (Some("small"), seeded),
+    ];
+    assert_eq!(ways, wanted);
+    for (i, offer) in others.iter().enumerate() {
+        assert_eq!(offer.bytes, peak(offer), "{offer:?}");
+        let faster = others[..i].iter().any(|o| o.bytes <= offer.bytes);
+        let found = asked.offers(offer.bytes).unwrap();
+        assert!(faster || found == [*offer], "{found:?}");
+    }
+    let least = others.iter().map(|o| o.bytes).min().unwrap();
+    let found = asked.offers(least - 1).unwrap();
+    let ring = found.iter().find(|o| o.set.is_some()).expect("a smaller ring");
+    assert_eq!((ring.set.unwrap().name, ring.bytes), ("ckks_n15", peak(ring)));
+    let stored = found.iter().find(|o| o.stored).expect("keys that stay in their file");
+    assert_eq!(stored.bytes, asked.stored_bytes(stored.size.or(wish.size)).unwrap());
+    assert_eq!(asked.offers(1 << 20).unwrap(), [], "nothing fits a megabyte");
+    let packed = asked.others(false).unwrap();
+    assert!(
+        packed.iter().all(|o| o.form != seeded)
+            && packed.iter().any(|o| o.size == Some("small") && o.form == Some(KeyForm::Packed))
+    );
+}
+
+#[test]
+fn keys_that_do_not_fit_are_refused_with_what_does() {
+    let asked = plan(toy(), Wish::default());
+    let words = |offer: &Offer| offer.form.map(|form| format!("{form:?}"));
+    let require = |free| asked.require("keygen", free, words, "free memory");
+    let (peak, packed) = (asked.price().unwrap().peak(), asked.others(true).unwrap()[0]);
+    assert!(require(None).is_ok() && require(Some(peak)).is_ok());
+    let Err(Error::Memory(refused)) = require(Some(peak - 1)) else { panic!("it does not fit") };
+    assert_eq!(refused.remedy, format!("Packed takes {:.2} GB", packed.bytes as f64 / 1e9));
+    assert!(refused.wanted.starts_with(&format!("{:.2} GB for keys", peak as f64 / 1e9)));
+    let Err(Error::Memory(refused)) = require(Some(0)) else { panic!("nothing fits") };
+    assert_eq!((refused.got.as_str(), refused.remedy.as_str()), ("0.00 GB free", "free memory"));
+    assert_eq!(said(&[], words, ""), "");
+}
+
+#[test]
+fn notes_come_back() {
+    for wish in [
+        Wish::default(),
+        Wish { size: None, ..Wish::default() },
+        Wish { kinds: vec![Kind::Regular, Kind::Lossy], form: KeyForm::Seeded, ..Wish::default() },
+        Wish { slots: Some(32), stage_count: Some(2), form: KeyForm::Packed, ..Wish::default() },
+    ] {
+        let made = plan(toy(), wish);
+        let read = Wish::noted(&made.note()).unwrap();
+        assert_eq!(read, Wish { slots: Some(made.slots()), ..made.wish().clone() });
+    }
+    // The form of earlier versions, with spaces and without the number of baby steps.
+    let old = r#"{"slots": 32, "kinds": ["sparse"], "bootstrap": "small", "stage_count": null, "compact": false}"#;
+    let read = Wish::noted(old).unwrap();
+    assert_eq!((read.slots, read.size, read.kinds), (Some(32), Some("small"), vec![Kind::Sparse]));
+    let other = r#"{"kinds": ["regular"], "bootstrap": "medium"}"#;
+    assert_eq!(
+        Wish::noted(other).unwrap_err().kind(),
+        "bad_file",
+        "4 baby steps then, now another"
+    );
+    for note in ["", "[]", "{", r#"{"kinds": 3}"#, r#"{"bootstrap": 7}"#, r#"{"compact": "other"}"#]
+    {
+        assert_eq!(Wish::noted(note).unwrap(), Wish::default(), "{note}");
+    }
+    for note in [r#"{"kinds": ["other"]}"#, r#"{"bootstrap": "huge"}"#] {
+        assert_eq!(Wish::noted(note).unwrap_err().kind(), "bad_input", "{note}");
+    }
+    assert_eq!(KEY_SIZES.map(|(name, _)| name), ["small", "medium", "large"]);
+}
+
+/// What is missing is data: a program can make the key without reading the message.
+#[test]
+fn a_missing_key_is_named_in_data() {
+    let context = Context::new(toy(), true).unwrap();
+    let secret = context.secret_key().unwrap();
+    let keys = context.keys(&secret, &Needs::default().rotate([1], 2)).unwrap();
+    let evaluator = CkksEvaluator::new(&context, &keys).unwrap();
+    let x = context.encrypt(&[0.5.into()], 3, &secret).unwrap();
+    let missing = |error: Error| error.detail().missing;
+    let key = |purpose| Some(MissingKey { purpose, level: 3 });
+    let rotated = evaluator.rotate(&x, -5).err().and_then(missing);
+    assert_eq!(rotated, key(MissingPurpose::Rotate(2048 - 5)));
+    // There is one for this rotation, which does not reach so high.
+    assert_eq!(evaluator.rotate(&x, 1).err().and_then(missing), key(MissingPurpose::Rotate(1)));
+    assert_eq!(evaluator.conjugate(&x).err().and_then(missing), key(MissingPurpose::Conjugate));
+    let program = regular(&context, &Settings::default()).unwrap();
+    let bootstrap = CkksSession::open(CkksEvaluator::new(&context, &keys).unwrap(), &program).err();
+    let found = bootstrap.and_then(missing).map(|key| key.purpose);
+    assert!(matches!(found, Some(MissingPurpose::Rotate(_))), "{found:?}");
+    let other = context.keys(&context.secret_key().unwrap(), &Needs::default()).unwrap();
+    let foreign = CkksEvaluator::new(&context, &other).unwrap().rotate(&x, 1).err();
+    assert_eq!(foreign.map(|e| (e.kind(), e.detail().missing)), Some(("wrong_key", None)));
+}
+
+/// Real values have matrices of their own, which a plan for any values has room for.
+#[test]
+fn a_plan_for_any_values_has_room_for_real_ones() {
+    let peak = |values| {
+        plan(set_for(&[], None).unwrap(), Wish { values, ..Wish::default() })
+            .price()
+            .unwrap()
+            .peak()
+    };
+    let (any, real, complex) = (peak(None), peak(Some(Values::Real)), peak(Some(Values::Complex)));
+    assert_eq!(any, real.max(complex));
+}

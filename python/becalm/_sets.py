@@ -1,0 +1,274 @@
+"""CKKS before anything is made: parameter sets, prices, and the arguments that ask for keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from becalm import _html, _native, _values
+from becalm.errors import BadInput
+
+#: Sizes of the keys of a bootstrap.
+SIZES = tuple(name for name, _ in _native.KEY_SIZES)
+#: Kinds of bootstrap; `precise` is the regular one of a set with the arcsine.
+KINDS = tuple(_native.CkksPlan.all_kinds())
+#: What keys are in memory, by what `compact` is.
+FORMS: dict[bool | str, str] = {False: "ready", True: "packed", "seeded": "seeded"}
+#: What stands for the size of the keys in their file.
+AS_MADE = "as made"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Params(_html.Shown):
+    """A parameter set, and what is claimed of it."""
+
+    #: Its name.
+    name: str
+    #: False for toys, which protect nothing.
+    standard: bool
+    #: log2 of the degree of the ring; half of that many values fit a ciphertext.
+    log2_degree: int
+    #: Multiplications that a bootstrap leaves, or all there are in a set without.
+    levels: int
+    #: log2 of what values are multiplied by.
+    scale_bits: float
+    #: Matrices of each of the two transforms of a bootstrap, unless another number is asked for;
+    #: 0 for a set without a bootstrap.
+    stage_count: int
+    #: log2 of the largest modulus under which anything is encrypted.
+    log2_modulus: float
+    #: Bits of security.
+    security_bits: float
+    #: Where that number comes from.
+    security_source: str
+
+    @property
+    def slots(self) -> int:
+        """Most values in a ciphertext."""
+        return 1 << (self.log2_degree - 1)
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return f"becalm.ckks.Params {self.name}", [
+            ("for", "use" if self.standard else "tests: it protects nothing"),
+            ("slots", f"{self.slots:,}"),
+            ("levels", self.levels),
+            ("scale", f"2^{self.scale_bits:g}"),
+            ("stages of a bootstrap", self.stage_count or "no bootstrap"),
+            ("log2 of the modulus", f"{self.log2_modulus:.1f}"),
+            ("security", f"{self.security_bits:.1f} bits, {self.security_source}"),
+        ]
+
+
+class ParamsList(list[Params]):
+    """Parameter sets of CKKS, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        head = ("name", "for", "slots", "levels", "scale", "security", "log2 modulus")
+        rows = (
+            (
+                *(p.name, "use" if p.standard else "tests", f"{p.slots:,}", p.levels),
+                *(f"2^{p.scale_bits:g}", f"{p.security_bits:.1f} bits", f"{p.log2_modulus:.0f}"),
+            )
+            for p in self
+        )
+        return _html.table(head, rows)
+
+
+@overload
+def params() -> list[Params]: ...
+@overload
+def params(name: str) -> Params: ...
+def params(name: str | None = None) -> Params | list[Params]:
+    """The CKKS parameter sets: all of them, or the one of a name."""
+    if name is not None:
+        return Params(str(name), *_native.CkksContext.describe(str(name)))
+    return ParamsList(params(n) for n in _native.CkksContext.names())
+
+
+@dataclass(frozen=True)
+class Price(_html.Shown):
+    """What keys and bootstraps will take, known before anything is made."""
+
+    #: Name of the parameter set.
+    params: str
+    #: Kinds of bootstrap.
+    kinds: tuple[str, ...]
+    #: Values in a ciphertext.
+    slots: int
+    #: Rotations that get a key.
+    rotations: int
+    #: Bytes of the server's keys as stored.
+    stored_bytes: int
+    #: Bytes of the server's keys in memory.
+    memory_bytes: int
+    #: Bytes that the server takes at the most, about: keys, matrices and the work of a bootstrap.
+    peak_bytes: int
+    #: Level at which each kind takes a ciphertext, and the one that it leaves.
+    levels: dict[str, tuple[int, int]]
+    #: Precision of each kind in bits, by the formulas, for values without structure.
+    bits: dict[str, float]
+    #: Key switches of each kind.
+    key_switches: dict[str, int]
+    #: Whether keys are packed in memory, or `"seeded"`.
+    compact: bool | str = False
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        rows: list[tuple[str, Any]] = [
+            ("parameter set", self.params),
+            ("slots", f"{self.slots:,}"),
+            ("keys in a file", _values.megabytes(self.stored_bytes)),
+            ("keys in memory", _values.megabytes(self.memory_bytes)),
+            ("memory at the most, about", _values.megabytes(self.peak_bytes)),
+        ]
+        for kind in self.kinds:
+            low, high = self.levels[kind]
+            text = f"level {low} to {high}, {self.bits[kind]:.1f} bits"
+            rows.append((f"{kind} bootstrap", text))
+        return "becalm.ckks.Price", rows
+
+
+def planned(
+    name: str,
+    *,
+    slots: int | None,
+    bootstrap: str | None,
+    kinds: Iterable[str] | str | None,
+    levels: int | None,
+    stage_count: int | None,
+    rotations: Iterable[int] = (),
+    conjugate: bool = False,
+    compact: bool | str = False,
+) -> _native.CkksPlan:
+    """The keys that the arguments of `keygen` ask for."""
+    op = "keygen"
+    listed = kinds_of(op, kinds)
+    if name == "ckks":
+        count = None if levels is None else _values.count(op, "levels", levels)
+        name = _native.CkksPlan.set_for(listed, count)
+    elif levels is not None:
+        remedy = "leave one of them out"
+        raise BadInput(op, "a set by name or by its levels", "both", remedy)
+    size = None if bootstrap is None else known("bootstrap", bootstrap, SIZES)
+    most, least = params(name).slots, 1 if size is None or not params(name).stage_count else 2
+    count = None if slots is None else slots_of(op, slots, most, least)
+    # Modulo a multiple of every number of slots.
+    turns = [turn(by) % (1 << 62) for by in rotations_of(rotations)]
+    arguments = (turns, bool(conjugate), form_of(op, compact))
+    return staged(stage_count, lambda n: _native.CkksPlan(name, count, listed, size, n, *arguments))
+
+
+def priced(plan: _native.CkksPlan) -> Price:
+    """What the keys of a plan and their bootstraps take."""
+    stored, memory, peak = plan.price()
+    each = dict(zip(plan.kinds, plan.programs, strict=True))
+    return Price(
+        params=plan.name,
+        kinds=tuple(each),
+        slots=plan.slots,
+        rotations=len(plan.needs().rotations),
+        stored_bytes=stored,
+        memory_bytes=memory,
+        peak_bytes=peak,
+        levels={k: (p.inputs[0][0], p.level) for k, p in each.items()},
+        bits={k: -float(np.log2(p.error)) for k, p in each.items() if p.error},
+        key_switches={k: p.cost()[1] for k, p in each.items()},
+        compact=compact_of(plan.form),
+    )
+
+
+def compact_of(form: str) -> bool | str:
+    """The argument `compact` for a form of keys in memory."""
+    return next(compact for compact, name in FORMS.items() if name == form)
+
+
+def staged(stage_count: Any, make: Callable[[int | None], _T]) -> _T:
+    """What is made with a count of stages. One below zero is refused with those that can be."""
+    try:
+        negative = stage_count is not None and stage_count < 0
+    except TypeError:
+        negative = False
+    if negative:
+        try:
+            make(0)
+        except BadInput as e:
+            raise BadInput(e.op, e.wanted, str(stage_count), e.remedy) from None
+    if stage_count is not None:
+        stage_count = _values.count("bootstrap", "stage_count", stage_count)
+    return make(stage_count)
+
+
+def form_of(op: str, compact: object) -> str:
+    """The form of keys in memory that `compact` names."""
+    if isinstance(compact, bool | str) and compact in FORMS:
+        return FORMS[compact]
+    raise BadInput(op, 'compact as False, True or "seeded"', repr(compact), "choose one of these")
+
+
+def kinds_of(op: str, kinds: Iterable[str] | str | None) -> list[str]:
+    """Kinds of bootstrap, each once; none where they are left out."""
+    if kinds is None:
+        return []
+    try:
+        listed = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    except TypeError:
+        got, remedy = type(kinds).__name__, 'as in kinds="regular" or kinds=("regular", "lossy")'
+        raise BadInput(op, "a kind of bootstrap, or several", got, remedy) from None
+    if not listed:
+        remedy = "leave it out for the usual kind; bootstrap=None makes keys of none"
+        raise BadInput(op, "a kind of bootstrap, or several", "none of them", remedy)
+    for kind in listed:
+        known("kind", kind, KINDS)
+    return list(dict.fromkeys(listed))
+
+
+def slots_of(op: str, slots: Any, most: int, least: int = 1) -> int:
+    """A number of slots: a power of two."""
+    if slots is None:
+        return most
+    try:
+        count = int(slots.__index__())
+    except AttributeError:
+        got = type(slots).__name__
+        raise BadInput(op, "an integer as slots", got, "pass an int") from None
+    if not least <= count <= most or count & (count - 1):
+        wanted = f"a power of two of {least} to {most} slots"
+        remedy = "choose one of these: vectors that are shorter are filled with zeros"
+        raise BadInput(op, wanted, str(count), remedy)
+    return count
+
+
+def rotations_of(rotations: Iterable[int]) -> list[int]:
+    try:
+        return list(rotations)
+    except TypeError:
+        got, remedy = type(rotations).__name__, "as in rotations=[1, 2]"
+        raise BadInput("keygen", "a list of rotations", got, remedy) from None
+
+
+def known(what: str, name: object, names: tuple[str, ...]) -> str:
+    if name not in names:
+        wanted = f"{', '.join(names[:-1])} or {names[-1]} as {what}"
+        raise BadInput("bootstrap", wanted, repr(name), "choose one of these")
+    return str(name)
+
+
+def turn(by: Any) -> int:
+    try:
+        return int(by.__index__())
+    except AttributeError:
+        raise BadInput("rotate", "an integer", type(by).__name__, "pass an int") from None
+
+
+def turns(by: Any) -> tuple[list[int], bool]:
+    """One number of slots to rotate by, or several, and which of these it was."""
+    if hasattr(by, "__index__") and getattr(by, "ndim", 0) == 0:
+        return [turn(by)], False
+    try:
+        return [turn(k) for k in by], True
+    except TypeError:
+        got, remedy = type(by).__name__, "pass an int, or a list of them"
+        raise BadInput("rotate", "an integer", got, remedy) from None
