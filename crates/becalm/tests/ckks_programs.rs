@@ -1,11 +1,11 @@
 //! Recorded CKKS programs: every instruction computes what it says, files bring programs back or are refused, and what the
 //! recorder refuses.
 
-use becalm::backend::CkksSession;
+use becalm::backend::{CkksEvaluator, CkksSession};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::Rlwe;
 use becalm::cipher::file::Trust;
-use becalm::ckks::{Chain, Chebyshev, Context, Evaluator, Matrix};
+use becalm::ckks::{Chain, Chebyshev, Context, Matrix};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::{CkksOp, CkksProgram};
@@ -103,7 +103,8 @@ fn every_instruction_computes_what_it_says() {
     let secret = context.secret_key().unwrap();
     let keys = context.keys(&secret, &program.needs()).unwrap();
     let inputs = [message(0.3), message(1.7)].map(|m| context.encrypt(&m, 6, &secret).unwrap());
-    let session = CkksSession::open(Evaluator::new(&context, &keys).unwrap(), &program).unwrap();
+    let session =
+        CkksSession::open(CkksEvaluator::new(&context, &keys).unwrap(), &program).unwrap();
     let results = session.run(&inputs.iter().collect::<Vec<&Rlwe>>()).unwrap();
     assert_eq!(results.len(), wanted.len());
     for (i, (x, wanted)) in results.iter().zip(&wanted).enumerate() {
