@@ -198,7 +198,7 @@ impl Default for Compact {
 }
 
 impl Wish {
-    /// What a note of [`KeyPlan::note`] says; the usual wish where it is no such note. A plan checks what it says.
+    /// The wish that a note of [`KeyPlan::note`](super::KeyPlan::note) records; the usual wish for any other note. A plan checks it.
     ///
     /// # Errors
     /// `BadInput` for a kind or size that there is not; `BadFile` for keys of other baby steps than their size has now.
