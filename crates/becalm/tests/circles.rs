@@ -15,6 +15,7 @@ const LEFT: &[(&str, &[&str])] = &[
     ("cipher", &["key", "slot_key"]),
     ("cipher::file", &["disk", "limits"]),
     ("params", &["ckks", "lookup"]),
+    ("program::circuit", &["abc", "compile", "cover", "plan", "rotations"]),
     ("tfhe", &["encrypt", "polynomial"]),
 ];
 
