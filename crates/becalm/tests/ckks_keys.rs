@@ -180,7 +180,7 @@ fn a_missing_key_is_named_in_data() {
     let secret = context.secret_key().unwrap();
     let keys = context.keys(&secret, &Needs::default().rotate([1], 2)).unwrap();
     let evaluator = CkksEvaluator::new(&context, &keys).unwrap();
-    let x = context.encrypt(&[0.5.into()], 3, &secret).unwrap();
+    let x = context.encrypt(&vec![0.5.into(); 2048], 3, &secret).unwrap();
     let missing = |error: Error| error.detail().missing;
     let key = |purpose| Some(MissingKey { purpose, level: 3 });
     let rotated = evaluator.rotate(&x, -5).err().and_then(missing);
