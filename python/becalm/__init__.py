@@ -250,6 +250,9 @@ def load(
     if kind == "becalm.rlwe":
         context = _vectors.context(name, bool(allow_insecure), count("load", "threads", threads))
         return ckks.Ciphertext(context.load_ciphertext(path, most))
+    if kind == "becalm.ckks_program":
+        remedy = "read it in Rust with CkksProgram::load"
+        raise Unsupported("load", "a kind of file that Python reads", kind, remedy)
     remedy = "use a newer version of becalm"
     raise BadFile("load", "a kind of file that this version knows", kind, remedy)
 

@@ -22,6 +22,11 @@ KINDS = {
         "PublicKey.save",
         "ckks.load_public_key(path)",
     ),
+    "becalm.ckks_program": (
+        "a program of CKKS",
+        "CkksProgram::save in Rust",
+        "CkksProgram::load in Rust",
+    ),
     "becalm.ckks_evaluation_keys": (
         "evaluation keys of CKKS",
         "Server.save",

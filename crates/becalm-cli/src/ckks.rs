@@ -12,7 +12,7 @@ use becalm::ckks::{Chain, Context, Evaluator};
 use becalm::math::buffer::require_memory;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
-use becalm::program::ckks::CkksProgram;
+use becalm::program::rlwe::CkksProgram;
 use serde::Serialize;
 use std::time::Instant;
 

@@ -425,7 +425,7 @@ fn describe_ckks(found: &becalm::ckks::Description, json: bool) -> Result<()> {
         return report::json(&json!({
             "kind": found.kind, "bytes": found.bytes, "whole_bytes": found.whole_bytes,
             "note": found.note, "params": found.params,
-            "in_table": found.in_table, "key": found.key.to_string(), "level": found.level,
+            "in_table": found.in_table, "key": found.key.map(|k| k.to_string()), "level": found.level,
             "scale": found.scale, "slots": found.slots, "error": found.error,
             "keys": found.switches,
         }));
@@ -434,8 +434,8 @@ fn describe_ckks(found: &becalm::ckks::Description, json: bool) -> Result<()> {
     let mut rows = vec![
         ("holds", format!("{}, {}", found.kind, megabytes(found.bytes as usize))),
         ("parameter set", format!("{}{known}", found.params)),
-        ("key id", found.key.to_string()),
     ];
+    rows.extend(found.key.map(|k| ("key id", k.to_string())));
     rows.extend(found.level.map(|l| ("level", l.to_string())));
     rows.extend(found.slots.map(|n| ("values", n.to_string())));
     rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));

@@ -8,7 +8,7 @@ use becalm::cipher::KeyForm;
 use becalm::ckks::{Chain, Context};
 use becalm::math::buffer::{available_memory, require_memory};
 use becalm::params::{CkksParams, Kind};
-use becalm::program::ckks::CkksProgram;
+use becalm::program::rlwe::CkksProgram;
 use becalm::{Error, Result};
 
 /// The smallest set that bootstraps, for every kind but the precise one.

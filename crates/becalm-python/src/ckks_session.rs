@@ -6,7 +6,7 @@ use crate::ckks_evaluate::CkksKeys;
 use crate::keys::CkksNeeds;
 use becalm::backend::{CkksMaps, CkksSession as Session};
 use becalm::ckks::{Chain, Evaluator, LinearMap};
-use becalm::program::ckks::CkksProgram as Program;
+use becalm::program::rlwe::CkksProgram as Program;
 use becalm::{Error, cipher};
 use pyo3::prelude::*;
 use std::sync::Arc;

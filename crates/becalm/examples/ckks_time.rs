@@ -12,7 +12,8 @@ use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm};
 use becalm::ckks::{Context, Evaluator, Needs, Work};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
-use becalm::program::ckks::CkksProgram;
+use becalm::program::Operation;
+use becalm::program::rlwe::CkksProgram;
 use std::time::Instant;
 
 /// Seconds of processor time so far: what the threads of the process have run, where the system tells.

@@ -8,7 +8,7 @@ use becalm::cipher::{KeyForm, Rlwe};
 use becalm::ckks::{Context, Evaluator, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
-use becalm::program::ckks::CkksProgram;
+use becalm::program::rlwe::CkksProgram;
 use std::time::Instant;
 
 /// Mean and least bits of the absolute error.

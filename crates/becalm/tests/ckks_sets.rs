@@ -7,7 +7,7 @@ use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Evaluator, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
-use becalm::program::ckks::CkksProgram;
+use becalm::program::rlwe::CkksProgram;
 use std::time::Instant;
 
 /// Keys of two baby steps, the fewest.

@@ -5,7 +5,7 @@ use becalm::Error;
 use becalm::backend::{self, Auto, Backend, Cuda, Evaluator, by_name};
 use becalm::cipher::{EvaluationKey, SecretKey};
 use becalm::params::TfheParams;
-use becalm::program::{Need, Program};
+use becalm::program::{Need, Operation, Program};
 use becalm::tfhe::Table;
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Fault, TEST_RINGS};

@@ -9,7 +9,7 @@ use becalm::cipher::{CkksSecretKey, Rlwe};
 use becalm::ckks::{Context, Evaluator};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
-use becalm::program::ckks::CkksProgram;
+use becalm::program::rlwe::CkksProgram;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::time::Instant;

@@ -13,7 +13,7 @@ use crate::math::buffer::{or_refused, require_free};
 use crate::math::threads;
 use crate::params::CkksParams;
 use crate::program::Reg;
-use crate::program::ckks::{CkksOp, CkksProgram, MapSpec, RlweInfo};
+use crate::program::rlwe::{CkksOp, CkksProgram, MapSpec, RlweInfo};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ pub struct CkksSession<'a> {
     evaluator: Evaluator<'a>,
     program: &'a CkksProgram,
     maps: CkksMaps,
+    /// For each instruction the registers that nobody reads after it.
     dead: Vec<Vec<Reg>>,
 }
 
@@ -178,7 +179,7 @@ impl<'a> CkksSession<'a> {
             let remedy = "take them from a session of the same program";
             return Err(Error::bad_input(OP, format!("{wanted} matrices"), got, remedy));
         }
-        Ok(CkksSession { evaluator, program, maps, dead: program.last_uses() })
+        Ok(CkksSession { evaluator, program, maps, dead: program.dead_after(&program.waves()) })
     }
 
     fn encoded(&self, map: &MapSpec) -> Result<LinearMap> {
@@ -257,14 +258,14 @@ impl<'a> CkksSession<'a> {
             before(i, op)?;
             self.let_go(op);
             let made = self.step(op, &file)?;
-            for reg in &self.dead[i] {
-                file[reg.0 as usize] = None;
-            }
             let info = self.program.reg(op.result());
             debug_assert!(made.level == info.level, "{op:?}: level {}", made.level);
             debug_assert!((made.scale / info.scale - 1.0).abs() < 1e-9, "{op:?}: {}", made.scale);
             let RlweInfo { level, scale, slots } = *info;
             file[op.result().0 as usize] = Some(Rlwe { level, scale, slots, ..made });
+            for reg in &self.dead[i] {
+                file[reg.0 as usize] = None;
+            }
         }
         let slots = inputs.first().map_or(1, |x| x.slots);
         let arrived: f64 = inputs.iter().map(|x| x.error).sum();
@@ -362,6 +363,22 @@ impl<'a> CkksSession<'a> {
                 context.add_constant(&mut x, *constant);
                 Ok(x)
             }
+            CkksOp::Dot { pairs, .. } => {
+                let get = |(a, b): &(Reg, Reg)| Ok((get(a)?, get(b)?));
+                evaluator.dot(&pairs.iter().map(get).collect::<Result<Vec<_>>>()?)
+            }
+            CkksOp::Negate { src, .. } => Ok(context.negate(get(src)?)),
+            CkksOp::Sum { src, size, .. } => evaluator.sum(get(src)?, *size),
+            CkksOp::MultiplyConstant { src, constant, .. } => {
+                context.multiply_constant(get(src)?, *constant)
+            }
+            CkksOp::AddPlain { src, plaintext, .. } => {
+                context.add_plain(get(src)?, &self.program.plaintexts()[*plaintext as usize])
+            }
+            CkksOp::MultiplyPlain { src, plaintext, .. } => {
+                context.multiply_plain(get(src)?, &self.program.plaintexts()[*plaintext as usize])
+            }
+            CkksOp::LevelDown { src, .. } => context.level_down(get(src)?, info.level),
             CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
             CkksOp::Reinterpret { src, .. } => {
                 let x = get(src)?.clone();

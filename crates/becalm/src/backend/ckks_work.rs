@@ -8,8 +8,8 @@
 
 use crate::cipher::{CkksKeys, Held};
 use crate::ckks::{Context, Steps};
-use crate::program::Reg;
-use crate::program::ckks::{CkksOp, CkksProgram};
+use crate::program::rlwe::{CkksOp, CkksProgram};
+use crate::program::{Operation, Reg};
 
 /// What is to be run, on what.
 pub(super) struct Run<'a> {
@@ -25,15 +25,9 @@ impl Run<'_> {
     /// The most bytes at a time.
     pub(super) fn bytes(&self) -> usize {
         let program = self.program;
-        let size = |r: &Reg| 2 * self.context.words(program.reg(*r).level) * self.limb();
-        let last = program.last_uses();
-        let mut alive: usize = program.inputs().iter().map(size).sum();
-        let mut most = alive;
-        for (i, op) in program.ops().iter().enumerate() {
-            alive += size(&op.result());
-            most = most.max(alive + self.limbs(op) * self.limb() + self.made(op));
-            alive -= last[i].iter().map(size).sum::<usize>();
-        }
+        let size = |r: Reg| 2 * self.context.words(program.reg(r).level) * self.limb();
+        let besides = |op: &CkksOp| self.limbs(op) * self.limb() + self.made(op);
+        let most = program.peak_bytes(&program.waves(), size, besides);
         // Permutations stay, four bytes a value.
         let permutations = program.needs().rotations.len() * self.limb() / 2;
         most + most / 8 + permutations
@@ -70,11 +64,13 @@ impl Run<'_> {
                 // The basis, the sums of a division within a division, two factors in other words.
                 2 * words * (depth + 2) + 3 * words * depth + 4 * words + switch
             }
-            CkksOp::DoubleAngle { .. } | CkksOp::Multiply { .. } => 9 * words + switch,
+            CkksOp::DoubleAngle { .. } | CkksOp::Multiply { .. } | CkksOp::Dot { .. } => {
+                9 * words + switch
+            }
             CkksOp::RaiseModulus { .. } | CkksOp::Conjugate { .. } | CkksOp::Rotate { .. } => {
                 3 * words + switch
             }
-            CkksOp::Trace { .. } => 7 * words + switch,
+            CkksOp::Trace { .. } | CkksOp::Sum { .. } => 7 * words + switch,
             CkksOp::Rescale { .. } => 2 * words + switch,
             _ => 4 * words,
         }

@@ -14,7 +14,7 @@ use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::math::threads::{self, Threads};
 use crate::params::TfheParams;
-use crate::program::{Need, Op, Program, Reg, TableRef, Walk, WaveKind};
+use crate::program::{Need, Op, Operation, Program, Reg, TableRef, Walk, WaveKind};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -187,6 +187,8 @@ impl Session for CpuSession {
                     pool.install(|| ops.chunks(1).try_for_each(|op| self.key_switches(op)))?
                 }
                 WaveKind::Bootstrap => pool.install(|| self.bootstraps(&loaded.program, &ops))?,
+                // No instruction of TFHE is in such a wave.
+                WaveKind::Rlwe => {}
             }
             registers(&mut self.registers)?.retire(w);
         }

@@ -3,7 +3,7 @@
 use super::registers::Registers;
 use crate::Result;
 use crate::math::Modulus;
-use crate::program::Op;
+use crate::program::{Op, Operation};
 
 /// Runs linear instructions in order, every lane.
 pub(super) fn run(regs: &mut Registers, q: Modulus, ops: &[&Op]) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::bootstrap::tfhe::Shape;
 use crate::cipher::{Ciphertext, EvaluationKey, SlotKey};
 use crate::math::{Modulus, exact, gadget};
 use crate::params::{ModulusSwitch, Rotation, TfheParams};
-use crate::program::{Need, Op, Program, Reg, TableRef, Walk};
+use crate::program::{Need, Op, Operation, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::KeySwitchShape;
 use crate::{Error, Result};
 use std::collections::BTreeSet;

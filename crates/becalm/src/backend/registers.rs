@@ -2,7 +2,7 @@
 
 use super::Loaded;
 use crate::cipher::Ciphertext;
-use crate::program::{Op, Reg, RegType};
+use crate::program::{Op, Operation, Reg, RegType};
 use crate::{Error, Result};
 use std::ops::Range;
 

@@ -16,6 +16,8 @@ use crate::params::{CkksBootstrap, CkksParams, NOISE_STD};
 use crate::{Error, Result};
 use std::ops::Range;
 
+/// Relative difference of two scales that counts as none.
+pub(crate) const SAME_SCALE: f64 = 1e-12;
 /// The largest prime, bits.
 const WORD_BITS: f64 = 50.0;
 /// What a digit may have more than P in CoeffsToSlots, bits: noise of 2^14.7 is little there, at scales of 2^64 and more.
@@ -24,7 +26,7 @@ const HIGHEST_EXCESS: f64 = 6.0;
 const PLACES: usize = 128;
 
 /// The chain of moduli of a CKKS parameter set.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Chain {
     params: &'static CkksParams,
     /// The primes of all tiers, then the special ones.
@@ -41,7 +43,7 @@ pub struct Chain {
 }
 
 /// Levels with words of their own.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Tier {
     levels: Range<usize>,
     /// Index of the first word.

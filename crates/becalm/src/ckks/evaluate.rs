@@ -8,7 +8,7 @@ use super::encode::residue;
 use super::inspect::{self, named};
 use super::key_switch::KeyInUse;
 use super::sum::Sum;
-use super::{Context, power_of_rotation, share};
+use super::{Context, SAME_SCALE, power_of_rotation, share};
 use crate::cipher::{Account, CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
@@ -18,9 +18,6 @@ use crate::{Error, Result};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Relative difference of two scales that counts as none.
-const SAME_SCALE: f64 = 1e-12;
 
 /// Whether long work is to go on.
 type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);

@@ -4,7 +4,7 @@
 //! the file and must be that of the context, number for number; level, scale and error are checked against it. An error below that
 //! of a fresh encryption is raised to it: one that is too small would have too little noise added to what is shared.
 
-use super::Context;
+use super::{Chain, Context};
 use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Output, Part, Reader, Trust, bad, hex, read_file,
     require_limit, write_error,
@@ -13,7 +13,7 @@ use crate::cipher::{Account, CkksPublicKey, CkksSecretKey, KeyId, PackedRlwe, Rl
 use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
-use crate::params::NOISE_STD;
+use crate::params::{CkksParams, NOISE_STD};
 use crate::{Error, Result};
 use std::io::Write;
 use std::path::Path;
@@ -185,12 +185,6 @@ impl Context {
         header.key()
     }
 
-    /// The set, all of its fields as JSON.
-    fn row(&self) -> Result<String> {
-        serde_json::to_string(self.params())
-            .map_err(|e| bad("a parameter set that can be written", e.to_string()))
-    }
-
     /// Two bits for each coefficient, plus one.
     fn digits_of(&self, secret: &CkksSecretKey) -> Result<Zeroizing<Vec<u8>>> {
         self.check_set("save", secret.params)?;
@@ -317,21 +311,43 @@ impl Context {
         let (error, account) = (error.max(fresh), Account::UNKNOWN);
         Ok(Rlwe { params, key, level, scale, slots, error, account, parts })
     }
+}
+
+impl Chain {
+    /// The set, all of its fields as JSON: as it stands in files.
+    pub(crate) fn row(&self) -> Result<String> {
+        serde_json::to_string(self.params())
+            .map_err(|e| bad("a parameter set that can be written", e.to_string()))
+    }
+
+    /// The chain of the set that a header names.
+    ///
+    /// # Errors
+    /// `WrongParams` for a set that is not known here, or not with these numbers; `Insecure` for a toy unless it is allowed.
+    pub(crate) fn of_header(header: &Header, trust: Trust) -> Result<Chain> {
+        let params = CkksParams::named(&name_in(header.entry("params")?))?;
+        params.require_secure(trust.allow_insecure)?;
+        let chain = Chain::new(params)?;
+        chain.require_row(header)?;
+        Ok(chain)
+    }
 
     fn require_row(&self, header: &Header) -> Result<()> {
         let (wanted, got) = (self.row()?, header.entry("params")?);
         if wanted == got {
             return Ok(());
         }
-        let name = |row: &str| {
-            let row: Option<serde_json::Value> = serde_json::from_str(row).ok();
-            let name = row.as_ref().and_then(|r| r.get("name")).and_then(|n| n.as_str());
-            name.map_or("a set without a name".to_string(), |n| n.chars().take(32).collect())
-        };
         let remedy = "read it with a context of its set, and with the becalm that wrote it";
         let wanted = format!("`{}` as it is here", self.params().name);
-        Err(Error::wrong_params("load", wanted, format!("`{}`", name(got)), remedy))
+        Err(Error::wrong_params("load", wanted, format!("`{}`", name_in(got)), remedy))
     }
+}
+
+/// The name in the row of a set.
+fn name_in(row: &str) -> String {
+    let row: Option<serde_json::Value> = serde_json::from_str(row).ok();
+    let name = row.as_ref().and_then(|r| r.get("name")).and_then(|n| n.as_str());
+    name.map_or("a set without a name".to_string(), |n| n.chars().take(32).collect())
 }
 
 /// The two polynomials of a ciphertext or of a public key.

@@ -4,7 +4,7 @@
 use super::power_of_rotation;
 use super::wire::{self, Claims};
 use crate::Result;
-use crate::cipher::file::{Header, Kind, bad, read_header};
+use crate::cipher::file::{Header, bad, read_header};
 use crate::cipher::{CkksKeys, KeyId, Purpose};
 use crate::math::random::PublicSeed;
 use crate::params::CkksParams;
@@ -16,14 +16,14 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description {
-    /// What it holds: `"becalm.rlwe"`, `"becalm.ckks_secret_key"`, `"becalm.ckks_public_key"` or `"becalm.ckks_evaluation_keys"`.
+    /// What it holds: `"becalm.rlwe"`, `"becalm.ckks_secret_key"`, `"becalm.ckks_public_key"`, `"becalm.ckks_program"` or `"becalm.ckks_evaluation_keys"`.
     pub kind: &'static str,
     /// Name of its parameter set.
     pub params: String,
     /// True if the table has this set under this name.
     pub in_table: bool,
-    /// Identity of the secret key.
-    pub key: KeyId,
+    /// Identity of the secret key; programs have none.
+    pub key: Option<KeyId>,
     /// Multiplications that are left, for a ciphertext.
     pub level: Option<usize>,
     /// What its values are multiplied by.
@@ -58,7 +58,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
             kind: "becalm.ckks_evaluation_keys",
             params: header.set.chars().take(32).collect(),
             in_table: set.is_some(),
-            key: header.key,
+            key: Some(header.key),
             level: None,
             scale: None,
             slots: None,
@@ -71,7 +71,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
     }
     let Ok((header, bytes)) = read_header(path) else { return Ok(None) };
     let kind = header.kind()?;
-    if !matches!(kind, Kind::Rlwe | Kind::CkksSecretKey | Kind::CkksPublicKey) {
+    if !kind.of_ckks() {
         return Ok(None);
     }
     let row: serde_json::Value = serde_json::from_str(header.entry("params")?)
@@ -82,7 +82,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
         kind: kind.name(),
         params: name.chars().take(32).collect(),
         in_table: known.is_some_and(|known| known == row),
-        key: header.key()?,
+        key: header.metadata.contains_key("key").then(|| header.key()).transpose()?,
         level: claim(&header, "level")?,
         scale: claim(&header, "scale")?,
         slots: claim(&header, "slots")?,

@@ -3,6 +3,8 @@
 use super::stage::Stage;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,7 +12,7 @@ use std::ops::Range;
 type Diagonals = BTreeMap<usize, Vec<Complex>>;
 
 /// A linear map of n slots by its diagonals: `y_a = Σ_k diagonal_k[a]·x_(a+k)`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
     slots: usize,
     /// All entries where there is no stage, and none of them where there is one.
@@ -36,6 +38,21 @@ impl Reader<'_> {
 }
 
 impl Matrix {
+    /// Refuses a matrix from outside that could not have been made here, or that is for more than `most` slots.
+    pub(crate) fn validate(&self, most: usize) -> Result<()> {
+        let finite = |d: &Vec<Complex>| d.iter().all(|x| x.re.is_finite() && x.im.is_finite());
+        let mut diagonals = self.diagonals.iter();
+        let fine = match &self.stage {
+            Some(stage) => self.diagonals.is_empty() && stage.is_valid(self.slots),
+            None => diagonals.all(|(k, d)| *k < self.slots && d.len() == self.slots && finite(d)),
+        };
+        if fine && self.slots.is_power_of_two() && self.slots <= most {
+            return Ok(());
+        }
+        let wanted = "diagonals of as many finite entries as slots, or a stage of the transform";
+        Err(Error::bad_input("matrix", wanted, "another map", "record the matrix again"))
+    }
+
     /// The map with no diagonals.
     pub fn zero(slots: usize) -> Matrix {
         Matrix { slots, diagonals: BTreeMap::new(), stage: None }

@@ -24,6 +24,7 @@ mod sum;
 mod wire;
 
 pub use chain::Chain;
+pub(crate) use chain::SAME_SCALE;
 pub use context::Context;
 pub use evaluate::Evaluator;
 pub use inspect::{Description, inspect};

@@ -10,6 +10,7 @@ use super::{Context, Evaluator};
 use crate::cipher::{Purpose, Rlwe};
 use crate::math::buffer::or_refused;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -17,7 +18,7 @@ use std::collections::btree_map::Entry;
 const LEAF: usize = 3;
 
 /// Σ c_i·T_i on [−1, 1].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chebyshev(pub Vec<f64>);
 
 impl Chebyshev {
@@ -170,7 +171,7 @@ impl Basis<'_> {
 
 impl Evaluator<'_> {
     /// p of every slot, for slots in [−1, 1]: `p.depth()` levels lower, at exactly `scale`, which for the user is that of the level
-    /// ([`Context::scale`]). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
+    /// ([`Chain::scale`](super::Chain::scale)). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
     ///
     /// # Errors
     /// `BadInput` for a constant, for coefficients that are not finite and where levels or room for them or the scale are missing, `TooNoisy`

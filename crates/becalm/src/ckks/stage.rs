@@ -7,6 +7,7 @@
 //! Source: Cheon–Han–Hhan 2018, Han–Hhan–Cheon 2019.
 
 use crate::math::complex::Complex;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub(super) type Weights = Option<Arc<[Complex]>>;
 
 /// A stage, rotated on either side, scaled, repeated and weighted, in this order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stage {
     /// n, slots of the transform.
     size: usize,
@@ -38,6 +39,18 @@ impl Stage {
     pub(super) fn new(size: usize, halves: Range<u32>, inverse: bool) -> Stage {
         let (on, then, slots, factor) = (0, 0, size, 1.0);
         Stage { size, halves, inverse, on, then, factor, slots, rows: None, columns: None }
+    }
+
+    /// Whether a stage from outside could have been made here, for a map of `slots` slots.
+    pub(super) fn is_valid(&self, slots: usize) -> bool {
+        let size = self.size.is_power_of_two() && (1..=self.slots).contains(&self.size);
+        let layers =
+            self.halves.start < self.halves.end && self.halves.end <= self.size.trailing_zeros();
+        let turned = self.on < self.size && self.then < self.size;
+        let finite = |w: &Arc<[Complex]>| w.iter().all(|x| x.re.is_finite() && x.im.is_finite());
+        let mut weights = self.rows.iter().chain(&self.columns);
+        let weights = weights.all(|w| w.len() == self.slots && finite(w));
+        self.slots == slots && size && layers && turned && weights && self.factor.is_finite()
     }
 
     /// Whether nothing has been done behind the rotations that a rotation could not be put before.

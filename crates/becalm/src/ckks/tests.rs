@@ -439,12 +439,12 @@ fn files_are_described() {
     context.save_ciphertext(&x, &path).unwrap();
     let d = inspect(&path).unwrap().unwrap();
     assert_eq!((d.kind, d.params.as_str(), d.in_table), ("becalm.rlwe", "ckks_toy_12", true));
-    assert_eq!((d.key, d.level, d.slots), (secret.id(), Some(3), Some(8)));
+    assert_eq!((d.key, d.level, d.slots), (Some(secret.id()), Some(3), Some(8)));
     assert_eq!((d.scale, d.error), (Some(x.scale()), Some(x.error())));
     assert_eq!(d.bytes, std::fs::metadata(&path).unwrap().len());
     context.save_secret_key(secret, &path).unwrap();
     let d = inspect(&path).unwrap().unwrap();
-    assert_eq!((d.kind, d.key, d.level), ("becalm.ckks_secret_key", secret.id(), None));
+    assert_eq!((d.kind, d.key, d.level), ("becalm.ckks_secret_key", Some(secret.id()), None));
     context.write_keys(keys, std::fs::File::create(&path).unwrap()).unwrap();
     let d = inspect(&path).unwrap().unwrap();
     assert_eq!((d.kind, d.in_table), ("becalm.ckks_evaluation_keys", true));

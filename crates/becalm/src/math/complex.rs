@@ -1,11 +1,12 @@
 //! Complex numbers in doubles.
 
+use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 use std::ops::{Add, Mul, Neg, Sub};
 use zeroize::DefaultIsZeroes;
 
 /// A complex number.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Complex {
     /// Real part.
     pub re: f64,

@@ -1,86 +1,77 @@
-//! Files of programs: the parameter set in the header, everything else in [postcard](https://postcard.jamesmunns.com)
-//! as one tensor of bytes. A program that was read is recorded again ([`Program::validate`]).
+//! Files of programs: the parameter set in the header, everything else in [postcard](https://postcard.jamesmunns.com) as
+//! one tensor of bytes. A program from a file is recorded again before anybody may run it.
 
-use super::{Op, Program, Reg, RegInfo};
 use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Limits, Reader, Trust, bad, read_file, require_limit,
 };
-use crate::params::TfheParams;
-use crate::tfhe::Table;
 use crate::{Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::path::Path;
-use std::sync::Arc;
+use zeroize::Zeroizing;
 
-/// Registers, instructions, tables, inputs, outputs: as they stand in the file.
-type Parts = (Vec<RegInfo>, Vec<Op>, Vec<Table>, Vec<Reg>, Vec<Reg>);
+/// The one tensor.
+const TENSOR: &str = "program";
 
-impl Program {
-    /// The file in memory.
-    ///
-    /// # Errors
-    /// [`Error::WrongParams`] for a set that could not be read again.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let body = self.body()?;
-        self.draft(&body)?.to_bytes()
-    }
+fn body(parts: &impl Serialize) -> Result<Vec<u8>> {
+    postcard::to_stdvec(parts).map_err(|e| bad("a program that can be written", e.to_string()))
+}
 
-    /// Writes the program to a file.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; then there is no new file and an old one is as it was.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let body = self.body()?;
-        self.draft(&body)?.save(path.as_ref(), false)
-    }
+fn filled<'a>(draft: Draft<'a>, body: &'a [u8]) -> Draft<'a> {
+    draft.tensor(TENSOR, &[body.len() as u64], Data::Bytes(body))
+}
 
-    /// A program from a file in memory, validated.
-    ///
-    /// # Errors
-    /// [`Error::BadFile`], [`Error::WrongParams`] or
-    /// [`Error::Insecure`] for anything but a program that [`Program::save`] wrote, of at most
-    /// `trust.limit`/64 bytes, or that the recorder refuses.
-    pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
-        require_limit(bytes.len() as u64, Limits::from(trust).length())?;
-        let file = Reader::open(bytes, Kind::Program)?;
-        let params = claims(file.header(), trust)?;
-        file.verify()?;
-        let (parts, rest): (Parts, _) = postcard::take_from_bytes(file.bytes("program"))
-            .map_err(|e| bad("a program in postcard", e.to_string()))?;
-        if !rest.is_empty() {
-            return Err(bad("nothing after the program", format!("{} bytes", rest.len())));
-        }
-        let (regs, ops, tables, inputs, outputs) = parts;
-        let program = Program { params, regs, ops, tables, inputs, outputs };
-        match program.validate() {
-            Ok(()) => Ok(program),
-            Err(Error::BadInput(why)) => Err(Error::BadFile(why)),
-            Err(other) => Err(other),
-        }
-    }
+/// The file of a program in memory.
+pub(super) fn to_bytes(draft: Draft<'_>, parts: &impl Serialize) -> Result<Vec<u8>> {
+    filled(draft, &body(parts)?).to_bytes()
+}
 
-    /// Reads a program from a file and validates it.
-    ///
-    /// # Errors
-    /// As [`Program::from_bytes`], and [`Error::Io`].
-    pub fn load(path: impl AsRef<Path>, trust: Trust) -> Result<Self> {
-        let check = |header: &Header| claims(header, trust).map(drop);
-        let bytes = read_file(path.as_ref(), Limits::from(trust).length(), check)?;
-        Program::from_bytes(&bytes, trust)
-    }
+/// Writes the file of a program.
+pub(super) fn save(draft: Draft<'_>, parts: &impl Serialize, path: &Path) -> Result<()> {
+    filled(draft, &body(parts)?).save(path, false)
+}
 
-    fn body(&self) -> Result<Vec<u8>> {
-        let parts = (&self.regs, &self.ops, &self.tables, &self.inputs, &self.outputs);
-        postcard::to_stdvec(&parts).map_err(|e| bad("a program that can be written", e.to_string()))
-    }
+/// Checks a header for [`read`]: the kind, one tensor, and the parameter set that `set` finds.
+fn claims<S>(header: &Header, kind: Kind, set: impl Fn(&Header) -> Result<S>) -> Result<S> {
+    header.require(kind)?;
+    header.expect(&[(TENSOR, Dtype::U8, &[header.rows(TENSOR)])])?;
+    set(header)
+}
 
-    fn draft<'a>(&self, body: &'a [u8]) -> Result<Draft<'a>> {
-        let draft = Draft::new(Kind::Program, &self.params)?;
-        Ok(draft.tensor("program", &[body.len() as u64], Data::Bytes(body)))
+/// The parameter set and the parts of a program, at most `trust.limit`/64 bytes; the checksum is verified, the parts are not.
+pub(super) fn read<S, T: DeserializeOwned>(
+    bytes: &[u8],
+    trust: Trust,
+    kind: Kind,
+    set: impl Fn(&Header) -> Result<S>,
+) -> Result<(S, T)> {
+    require_limit(bytes.len() as u64, Limits::from(trust).length())?;
+    let file = Reader::open(bytes, kind)?;
+    let set = claims(file.header(), kind, set)?;
+    file.verify()?;
+    let (parts, rest): (T, _) = postcard::take_from_bytes(file.bytes(TENSOR))
+        .map_err(|e| bad("a program in postcard", e.to_string()))?;
+    match rest.is_empty() {
+        true => Ok((set, parts)),
+        false => Err(bad("nothing after the program", format!("{} bytes", rest.len()))),
     }
 }
 
-fn claims(header: &Header, trust: Trust) -> Result<Arc<TfheParams>> {
-    header.require(Kind::Program)?;
-    header.expect(&[("program", Dtype::U8, &[header.rows("program")])])?;
-    header.params(trust)
+/// The bytes of a file whose header [`read`] accepts.
+pub(super) fn load<S>(
+    path: &Path,
+    trust: Trust,
+    kind: Kind,
+    set: impl Fn(&Header) -> Result<S>,
+) -> Result<Zeroizing<Vec<u8>>> {
+    let check = |header: &Header| claims(header, kind, &set).map(drop);
+    read_file(path, Limits::from(trust).length(), check)
+}
+
+/// A refusal of the recorder is a fault of the file.
+pub(super) fn refused(e: Error) -> Error {
+    match e {
+        Error::BadInput(why) => Error::BadFile(why),
+        other => other,
+    }
 }

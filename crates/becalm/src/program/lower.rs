@@ -7,7 +7,7 @@
 //! then registers are spilled: those whose next use is furthest are stored, and loaded again before it (Belady 1966).
 
 use super::isa::{Instruction, Slot};
-use super::{Op, Program, Reg, TableRef, WaveKind};
+use super::{Op, Operation, Program, Reg, TableRef, WaveKind};
 use crate::cipher::KeyRole;
 use crate::params::Rotation;
 use crate::program::RegType;
@@ -411,7 +411,7 @@ impl Program {
                 "record the program for a classic set",
             ));
         }
-        let (waves, _) = self.waves();
+        let waves = self.waves();
         let order = Order::all(self, &waves, lanes, batch.max(1));
         let (mut last, mut uses) = (HashMap::new(), HashMap::<Value, Vec<usize>>::new());
         for (now, (op, lane)) in order.iter().enumerate() {

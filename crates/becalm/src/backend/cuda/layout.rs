@@ -6,7 +6,7 @@
 
 use super::memory::{Lists, Space};
 use crate::params::TfheParams;
-use crate::program::{Need, Op, Program, Reg, TableRef, Walk, WaveKind};
+use crate::program::{Need, Op, Operation, Program, Reg, TableRef, Walk, WaveKind};
 use becalm_cuda::launch::{Extraction, GRID, KEY_SWITCHES, LinearOp, LinearTerm};
 use std::collections::BTreeMap;
 
@@ -118,6 +118,8 @@ impl<'a> Builder<'a> {
                 WaveKind::KeySwitch => self.key_switches(&ops),
                 WaveKind::Slots => self.between_slots(w, &ops),
                 WaveKind::Bootstrap => self.bootstraps(&ops),
+                // No instruction of TFHE is in such a wave.
+                WaveKind::Rlwe => vec![],
             }
         });
         let steps = steps.collect();

@@ -13,7 +13,7 @@ use crate::backend::{Info, Loaded, Session};
 use crate::cipher::Ciphertext;
 use crate::math::parallel::*;
 use crate::params::{ModulusSwitch, TfheParams};
-use crate::program::{Need, Program, Reg, Walk, WaveKind};
+use crate::program::{Need, Operation, Program, Reg, Walk, WaveKind};
 use crate::{Error, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Ring};

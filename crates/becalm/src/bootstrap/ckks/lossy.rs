@@ -12,7 +12,7 @@ use super::eval_mod::Sine;
 use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::Result;
 use crate::ckks::Chain;
-use crate::program::ckks::{CkksProgram, Limits};
+use crate::program::rlwe::{CkksProgram, Limits};
 use std::f64::consts::{SQRT_2, TAU};
 
 /// q_0 in units of the scale of a value.
@@ -58,28 +58,28 @@ pub(super) fn slots_first(
     let mut x = line.program.input(level, slots)?;
     if values == Values::Merged {
         let other = line.program.input(level, slots)?;
-        let other = line.program.multiply_i(other);
+        let other = line.program.multiply_i(other)?;
         x = line.program.add(x, other)?;
     }
     let coefficients = line.slots_first(x, ratio)?;
     let raised = line.raise(coefficients)?;
     let w = line.coeffs_to_slots(raised, |m| m)?;
-    let conjugate = line.program.conjugate(w);
+    let conjugate = line.program.conjugate(w)?;
     let re = line.real_part(w, conjugate)?;
     let re = line.eval_mod_last(re, sine, by)?;
     if values == Values::Real {
-        line.program.output(re);
+        line.program.output(re)?;
         return Ok(());
     }
     let im = line.imaginary_part(w, conjugate)?;
     let im = line.eval_mod_last(im, sine, by)?;
     if values == Values::Merged {
-        line.program.output(re);
-        line.program.output(im);
+        line.program.output(re)?;
+        line.program.output(im)?;
         return Ok(());
     }
-    let im = line.program.multiply_i(im);
+    let im = line.program.multiply_i(im)?;
     let both = line.program.add(re, im)?;
-    line.program.output(both);
+    line.program.output(both)?;
     Ok(())
 }

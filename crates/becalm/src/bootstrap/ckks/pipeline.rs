@@ -11,7 +11,7 @@ use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::math::complex::Complex;
 use crate::params::CkksBootstrap;
 use crate::program::Reg;
-use crate::program::ckks::{Added, CkksOp, CkksProgram, RlweInfo};
+use crate::program::rlwe::{Added, CkksOp, CkksProgram, RlweInfo};
 use crate::{Error, Result};
 use std::f64::consts::{SQRT_2, TAU};
 use std::iter::repeat;
@@ -266,7 +266,7 @@ impl<'a> Pipeline<'a> {
     /// u = (t − 1/4)/span of twice the imaginary part.
     pub(super) fn imaginary_part(&mut self, w: Reg, conjugate: Reg) -> Result<Reg> {
         let part = self.program.subtract(conjugate, w)?;
-        let part = self.program.multiply_i(part);
+        let part = self.program.multiply_i(part)?;
         self.program.add_constant(part, -0.25 / span(&self.b))
     }
 
@@ -276,7 +276,7 @@ impl<'a> Pipeline<'a> {
         let end = self.program.reg(u).level - b.eval_mod_levels();
         let mut start = natural;
         if let (Some(scale), false) = (scale, b.arcsine) {
-            let before = |s: f64, i| (s * self.program.step(end + i)).sqrt();
+            let before = |s: f64, i| (s * self.chain.step(end + i)).sqrt();
             start = (1..=b.doublings).fold(scale, before);
         }
         let v = self.program.double_angle(u)?;
@@ -323,8 +323,8 @@ impl<'a> Pipeline<'a> {
     fn walked(&self, before: usize, mut error: f64, mut size: f64) -> f64 {
         let (chain, degree) = (self.chain, self.chain.params().degree() as f64);
         for op in &self.program.ops()[before..] {
-            if let CkksOp::Linear { src, map, .. } = *op {
-                let (from, spec) = (self.program.reg(src), &self.program.maps()[map as usize]);
+            if let CkksOp::Linear { src, map, .. } = op {
+                let (from, spec) = (self.program.reg(*src), &self.program.maps()[*map as usize]);
                 let middle = spec.matrix.steps(spec.baby).middle as f64;
                 let switched = chain.switching(from.level, from.scale) * middle.sqrt();
                 let within = switched.hypot(chain.rounding(from.scale) * (middle - 1.0).sqrt());

@@ -15,7 +15,7 @@ use super::pipeline::{Pipeline, Settings, Terms, Values, halve_first};
 use crate::Result;
 use crate::ckks::Chain;
 use crate::program::Reg;
-use crate::program::ckks::{CkksProgram, Limits};
+use crate::program::rlwe::{CkksProgram, Limits};
 use std::f64::consts::{SQRT_2, TAU};
 
 /// The program of the regular bootstrap, for ciphertexts of any number of slots at any level.
@@ -32,26 +32,26 @@ pub fn regular(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
     let mut x = line.program.input(0, slots)?;
     if settings.values == Values::Merged {
         let other = line.program.input(0, slots)?;
-        let other = line.program.multiply_i(other);
+        let other = line.program.multiply_i(other)?;
         x = line.program.add(x, other)?;
     }
     let raised = line.raise(x)?;
     let w = line.coeffs_to_slots(raised, |m| m)?;
-    let conjugate = line.program.conjugate(w);
+    let conjugate = line.program.conjugate(w)?;
     let re = line.real_part(w, conjugate)?;
     match settings.values {
         Values::Real => {
             let y = line.eval_mod(re, &sine, None)?;
             let half = line.slots_to_coeffs(y, ratio, |m| m.with_columns(halve_first))?;
-            let conjugate = line.program.conjugate(half);
+            let conjugate = line.program.conjugate(half)?;
             let sum = line.program.add(half, conjugate)?;
-            line.program.output(sum);
+            line.program.output(sum)?;
         }
         values => {
             let im = line.imaginary_part(w, conjugate)?;
             let re = line.eval_mod(re, &sine, None)?;
             let im = line.eval_mod(im, &sine, None)?;
-            let im = line.program.multiply_i(im);
+            let im = line.program.multiply_i(im)?;
             let both = line.program.add(re, im)?;
             let share = if values == Values::Merged { ratio / 2.0 } else { ratio };
             let out = line.slots_to_coeffs(both, share, |m| m)?;
@@ -94,14 +94,14 @@ fn terms(line: &Pipeline, values: Values, ratio: f64) -> Result<Terms> {
 /// The result, or its real and imaginary part, which stand doubled in its sum with the conjugate.
 fn outputs(program: &mut CkksProgram, y: Reg, values: Values) -> Result<()> {
     if values != Values::Merged {
-        program.output(y);
+        program.output(y)?;
         return Ok(());
     }
-    let conjugate = program.conjugate(y);
+    let conjugate = program.conjugate(y)?;
     let re = program.add(y, conjugate)?;
     let im = program.subtract(conjugate, y)?;
-    let im = program.multiply_i(im);
-    program.output(re);
-    program.output(im);
+    let im = program.multiply_i(im)?;
+    program.output(re)?;
+    program.output(im)?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::eval_mod::Sine;
 use super::lossy::slots_first;
 use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::ckks::Chain;
-use crate::program::ckks::{CkksProgram, Limits};
+use crate::program::rlwe::{CkksProgram, Limits};
 use crate::{Error, Result};
 use std::f64::consts::SQRT_2;
 

@@ -11,7 +11,7 @@ use super::eval_mod::{Sine, message_width, sine_error};
 use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::ckks::Chain;
 use crate::math::complex::Complex;
-use crate::program::ckks::{CkksProgram, Limits};
+use crate::program::rlwe::{CkksProgram, Limits};
 use crate::{Error, Result};
 use std::f64::consts::{SQRT_2, TAU};
 
@@ -43,13 +43,13 @@ pub fn sparse(chain: &Chain, slots: usize, settings: &Settings) -> Result<CkksPr
         move |a: usize, first: Complex, second: Complex| if a < slots { first } else { second };
     let (one, i) = (Complex::from(1.0), Complex::new(0.0, 1.0));
     let w = line.coeffs_to_slots(t, |m| m.repeated(2 * slots).with_rows(|a| half(a, one, -i)))?;
-    let conjugate = line.program.conjugate(w);
+    let conjugate = line.program.conjugate(w)?;
     let u = line.real_part(w, conjugate)?;
     let y = line.eval_mod(u, &sine, None)?;
     let merge = |m: crate::ckks::Matrix| m.repeated(2 * slots).with_columns(|a| half(a, one, i));
     let parts = line.slots_to_coeffs(y, ratio, merge)?;
     let out = line.program.trace(parts, slots)?;
-    line.program.output(out);
+    line.program.output(out)?;
     let terms = Terms {
         spread: (2.0 * slots as f64).sqrt() * ratio / TAU,
         base: line.rounded_below(chain.scale(0)?),

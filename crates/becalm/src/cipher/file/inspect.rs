@@ -59,7 +59,7 @@ pub struct TensorShape {
 pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
     let (header, bytes) = disk::read_header(path.as_ref())?;
     let kind = header.kind()?;
-    if matches!(kind, Kind::Rlwe | Kind::CkksSecretKey | Kind::CkksPublicKey) {
+    if kind.of_ckks() {
         let remedy = "use `ckks::inspect`";
         return Err(Error::unsupported("inspect", "a file of TFHE", kind.name(), remedy));
     }

@@ -82,11 +82,13 @@ pub enum Kind {
     CkksSecretKey,
     /// [`CkksPublicKey`](crate::cipher::CkksPublicKey).
     CkksPublicKey,
+    /// A program of CKKS.
+    CkksProgram,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::SecretKey,
         Kind::EvaluationKey,
         Kind::SlotKey,
@@ -98,6 +100,7 @@ impl Kind {
         Kind::Rlwe,
         Kind::CkksSecretKey,
         Kind::CkksPublicKey,
+        Kind::CkksProgram,
     ];
 
     /// The word that names it in a file: `"becalm.lwe"`.
@@ -114,6 +117,7 @@ impl Kind {
             Kind::Rlwe => "becalm.rlwe",
             Kind::CkksSecretKey => "becalm.ckks_secret_key",
             Kind::CkksPublicKey => "becalm.ckks_public_key",
+            Kind::CkksProgram => "becalm.ckks_program",
         }
     }
 
@@ -139,12 +143,17 @@ impl Kind {
                 "checksum", "content", "encoding", "format", "key", "noise", "params", "range",
                 "role", "version",
             ],
-            Kind::Program => &["checksum", "format", "params", "version"],
+            Kind::Program | Kind::CkksProgram => &["checksum", "format", "params", "version"],
             Kind::Rlwe => &[
                 "checksum", "error", "format", "key", "level", "params", "scale", "slots",
                 "version",
             ],
         }
+    }
+
+    /// Whether a file of this kind belongs to CKKS.
+    pub(crate) fn of_ckks(self) -> bool {
+        matches!(self, Kind::Rlwe | Kind::CkksSecretKey | Kind::CkksPublicKey | Kind::CkksProgram)
     }
 }
 

@@ -4,7 +4,7 @@
 //! same form adds the same noise, so it is the same source. Independent sources add as variances, Σ c²·V; arguments
 //! that may be related to each other add as standard deviations, (Σ |c|·σ)², which is right for any correlation.
 
-use super::{Op, Program, Reg, TableRef};
+use super::{Op, Operation, Program, Reg, TableRef};
 use crate::tfhe::noise::{self, NoiseReport};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -64,7 +64,7 @@ pub(super) fn follow(program: &Program, variances: &[f64], related: &[bool]) -> 
     for (i, r) in program.inputs.iter().enumerate() {
         f.keep(*r, Form::from([(i, 1.0)]))?;
     }
-    let last = last_reads(program);
+    let last = program.last_reads();
     let set = NoiseReport::of(&program.params);
     let (mut worst, mut bootstraps) = (f64::NEG_INFINITY, 0.0f64);
     for (i, op) in program.ops.iter().enumerate() {
@@ -93,16 +93,6 @@ pub(super) fn follow(program: &Program, variances: &[f64], related: &[bool]) -> 
     let independent = f.independent();
     let tables = bootstraps * program.params.slots as f64;
     Ok(Followed { noise: f.noise, log2_pfail: worst + tables.log2(), independent })
-}
-
-/// For each register the last instruction that reads it: 0 if none does, never passed if it is an output.
-fn last_reads(program: &Program) -> Vec<usize> {
-    let mut last = vec![0; program.regs.len()];
-    for (i, op) in program.ops.iter().enumerate() {
-        op.sources().iter().for_each(|r| last[r.0 as usize] = i);
-    }
-    program.outputs.iter().for_each(|r| last[r.0 as usize] = usize::MAX);
-    last
 }
 
 impl Follower<'_> {

@@ -50,8 +50,8 @@ impl Program {
                 "give one constant for each slot",
             ));
         }
-        let dst = self.reg(RegInfo { range, ..info });
-        self.ops.push(Op::AddSlots { dst, src, constants: constants.to_vec() });
+        let dst = self.graph.fresh(RegInfo { range, ..info });
+        self.graph.ops.push(Op::AddSlots { dst, src, constants: constants.to_vec() });
         Ok(dst)
     }
 
@@ -63,8 +63,8 @@ impl Program {
         let info = self.known(src)?;
         let role = KeyRole::Slot(slot).checked(&self.params)?;
         require(info.ty, RegType::Lwe(KeyRole::Big), "extract")?;
-        let dst = self.reg(RegInfo { ty: RegType::Lwe(role), ..info });
-        self.ops.push(Op::Extract { dst, src, slot });
+        let dst = self.graph.fresh(RegInfo { ty: RegType::Lwe(role), ..info });
+        self.graph.ops.push(Op::Extract { dst, src, slot });
         Ok(dst)
     }
 
@@ -90,8 +90,8 @@ impl Program {
             range = (range.0.min(info.range.0), range.1.max(info.range.1));
         }
         let ty = RegType::Lwe(KeyRole::Big);
-        let dst = self.reg(RegInfo { ty, range, ..first });
-        self.ops.push(Op::Pack { dst, srcs: srcs.to_vec() });
+        let dst = self.graph.fresh(RegInfo { ty, range, ..first });
+        self.graph.ops.push(Op::Pack { dst, srcs: srcs.to_vec() });
         Ok(dst)
     }
 
@@ -104,8 +104,8 @@ impl Program {
         KeyRole::Slot(0).checked(&self.params)?;
         require(info.ty, RegType::Lwe(KeyRole::Big), "slot_map")?;
         let range = sums.checked()?.range(info.range);
-        let dst = self.reg(RegInfo { range, ..info });
-        self.ops.push(Op::SlotMap { dst, src, map, sums });
+        let dst = self.graph.fresh(RegInfo { range, ..info });
+        self.graph.ops.push(Op::SlotMap { dst, src, map, sums });
         Ok(dst)
     }
 

@@ -107,7 +107,7 @@ impl Program {
                 &Table::with(&self.params, encoding, encoding, &[0, 1, 0, 0])?,
             )?;
             let sum = self.linear(&[(1, set), (1, clear)], 0)?;
-            self.regs[sum.0 as usize].range = (0, 1); // never both
+            self.graph.regs[sum.0 as usize].range = (0, 1); // never both
             return Ok(sum);
         }
         let set = self.sign(&[(1, s), (1, x)], -3)?;

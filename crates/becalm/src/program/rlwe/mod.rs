@@ -1,38 +1,43 @@
-//! Programs of CKKS: a few coarse instructions over registers that know their level, scale and slots.
+//! Programs of CKKS: instructions over registers that know their level, scale and slots.
 //!
-//! What an instruction does to level and scale is settled when it is recorded: too few levels or scales that differ are errors
-//! before any arithmetic, and what the machine computes is never asked. Matrices stand in the program in the clear, with
-//! their division into baby and giant steps, so that keys ([`CkksProgram::needs`]) and cost ([`CkksProgram::cost`])
-//! are known before anything is encoded; hoisting, lazy rescaling and the form of a diagonal are the machine's matter.
-//! These are no variants of [`Op`](super::Op): a TFHE register has an encoding and a noise that is followed, a CKKS
-//! register a level and a scale, and no instruction serves both.
+//! Recording settles the level and the scale of every result: a missing level or scales that differ are errors before any
+//! arithmetic. Matrices stand in the program unencrypted, with their division into baby and giant steps, so that the keys
+//! ([`CkksProgram::needs`]) and the cost ([`CkksProgram::cost`]) are known before anything is encoded. The machine decides
+//! on hoisting, lazy rescaling and the form of a diagonal.
 
+mod check;
 mod cost;
+mod file;
 mod record;
 
 pub use cost::CkksCost;
 
 use super::Reg;
+use super::graph::{Graph, Operation, WaveKind};
 use crate::cipher::{CkksKeys, Purpose};
-use crate::ckks::{Chebyshev, Matrix, Needs};
+use crate::ckks::{Chain, Chebyshev, Matrix, Needs, sum_rotations};
 use crate::math::complex::Complex;
 use crate::params::CkksParams;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::Arc;
 
-/// What is known of a register before anything runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The facts of a register that are known before anything runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RlweInfo {
     /// Level.
     pub level: usize,
-    /// What values are multiplied by.
+    /// The factor that values are multiplied by.
     pub scale: f64,
     /// Period of the values along the N/2 slots.
     pub slots: usize,
 }
 
-/// An instruction. The levels and scales are those of the registers ([`CkksProgram::info`]).
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// An instruction. The levels and scales are those of the registers ([`Graph::info`]). Files know instructions by their
+/// order: new ones come last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CkksOp {
     /// A linear map of the slots, rescaled: one level.
@@ -121,7 +126,7 @@ pub enum CkksOp {
         dst: Reg,
         /// A term.
         a: Reg,
-        /// What is taken from it.
+        /// The register that is subtracted.
         b: Reg,
     },
     /// x + c in every slot.
@@ -132,6 +137,63 @@ pub enum CkksOp {
         src: Reg,
         /// c.
         constant: f64,
+    },
+    /// Σ a·b, relinearized and rescaled once: one level.
+    Dot {
+        /// Result.
+        dst: Reg,
+        /// Factors.
+        pairs: Vec<(Reg, Reg)>,
+    },
+    /// −x.
+    Negate {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+    },
+    /// In slot i the sum of slots i to i + size − 1, counted around.
+    Sum {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+        /// How many slots, a power of two.
+        size: usize,
+    },
+    /// x·c, rescaled: one level.
+    MultiplyConstant {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+        /// c.
+        constant: f64,
+    },
+    /// x + values, slot by slot.
+    AddPlain {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+        /// Which of [`CkksProgram::plaintexts`].
+        plaintext: u32,
+    },
+    /// x·values, slot by slot, rescaled: one level.
+    MultiplyPlain {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+        /// Which of [`CkksProgram::plaintexts`].
+        plaintext: u32,
+    },
+    /// The same values at a lower level, at the scale of that level.
+    LevelDown {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
     },
     /// The same values one level lower, at the scale that is left.
     Rescale {
@@ -149,13 +211,15 @@ pub enum CkksOp {
     },
 }
 
-impl CkksOp {
-    /// Registers that the instruction reads.
-    pub fn sources(&self) -> Vec<Reg> {
-        match *self {
+impl Operation for CkksOp {
+    type Info = RlweInfo;
+
+    fn sources(&self) -> Vec<Reg> {
+        match self {
             CkksOp::Multiply { a, b, .. }
             | CkksOp::Add { a, b, .. }
-            | CkksOp::Subtract { a, b, .. } => vec![a, b],
+            | CkksOp::Subtract { a, b, .. } => vec![*a, *b],
+            CkksOp::Dot { pairs, .. } => pairs.iter().flat_map(|(a, b)| [*a, *b]).collect(),
             CkksOp::Linear { src, .. }
             | CkksOp::Polynomial { src, .. }
             | CkksOp::DoubleAngle { src, .. }
@@ -166,13 +230,18 @@ impl CkksOp {
             | CkksOp::Rotate { src, .. }
             | CkksOp::AddConstant { src, .. }
             | CkksOp::Rescale { src, .. }
-            | CkksOp::Reinterpret { src, .. } => vec![src],
+            | CkksOp::Reinterpret { src, .. }
+            | CkksOp::Negate { src, .. }
+            | CkksOp::Sum { src, .. }
+            | CkksOp::MultiplyConstant { src, .. }
+            | CkksOp::AddPlain { src, .. }
+            | CkksOp::MultiplyPlain { src, .. }
+            | CkksOp::LevelDown { src, .. } => vec![*src],
         }
     }
 
-    /// The register that the instruction writes.
-    pub fn result(&self) -> Reg {
-        match *self {
+    fn results(&self) -> &[Reg] {
+        let dst = match self {
             CkksOp::Linear { dst, .. }
             | CkksOp::Polynomial { dst, .. }
             | CkksOp::DoubleAngle { dst, .. }
@@ -186,8 +255,31 @@ impl CkksOp {
             | CkksOp::Subtract { dst, .. }
             | CkksOp::AddConstant { dst, .. }
             | CkksOp::Rescale { dst, .. }
-            | CkksOp::Reinterpret { dst, .. } => dst,
-        }
+            | CkksOp::Reinterpret { dst, .. }
+            | CkksOp::Dot { dst, .. }
+            | CkksOp::Negate { dst, .. }
+            | CkksOp::Sum { dst, .. }
+            | CkksOp::MultiplyConstant { dst, .. }
+            | CkksOp::AddPlain { dst, .. }
+            | CkksOp::MultiplyPlain { dst, .. }
+            | CkksOp::LevelDown { dst, .. } => dst,
+        };
+        std::slice::from_ref(dst)
+    }
+
+    fn kind(&self) -> WaveKind {
+        WaveKind::Rlwe
+    }
+
+    fn deep(&self) -> bool {
+        matches!(self, CkksOp::RaiseModulus { .. })
+    }
+}
+
+impl CkksOp {
+    /// The register that the instruction writes.
+    pub fn result(&self) -> Reg {
+        self.results()[0]
     }
 
     /// Its name, for tables of times.
@@ -205,6 +297,13 @@ impl CkksOp {
             CkksOp::Add { .. } => "add",
             CkksOp::Subtract { .. } => "subtract",
             CkksOp::AddConstant { .. } => "add constant",
+            CkksOp::Dot { .. } => "dot product",
+            CkksOp::Negate { .. } => "negate",
+            CkksOp::Sum { .. } => "sum",
+            CkksOp::MultiplyConstant { .. } => "multiply by a constant",
+            CkksOp::AddPlain { .. } => "add a plaintext",
+            CkksOp::MultiplyPlain { .. } => "multiply by a plaintext",
+            CkksOp::LevelDown { .. } => "level down",
             CkksOp::Rescale { .. } => "rescale",
             CkksOp::Reinterpret { .. } => "reinterpret",
         }
@@ -212,7 +311,7 @@ impl CkksOp {
 }
 
 /// A matrix of a program and how a machine is to apply it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MapSpec {
     /// The map, of the slots of the result or fewer.
     pub matrix: Matrix,
@@ -224,32 +323,31 @@ pub struct MapSpec {
     pub scale: f64,
 }
 
-/// A sequence of CKKS instructions for one parameter set, every register assigned before it is read and only once.
+/// A [`Graph`] of CKKS instructions for one parameter set, with the matrices and polynomials that they apply.
 ///
-/// It is recorded by calls that append an instruction and return the register of its result; what
-/// [`bootstrap::ckks`](crate::bootstrap::ckks) makes are such programs.
+/// It is recorded by calls that append an instruction and return the register of its result; the functions of
+/// [`bootstrap::ckks`](crate::bootstrap::ckks) return such programs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CkksProgram {
-    params: &'static CkksParams,
-    /// q_i of the chain, exactly.
-    steps: Vec<f64>,
-    /// Scale of each level of the user.
-    scales: Vec<f64>,
-    /// Words and digits at each level, and special words.
-    counts: Vec<usize>,
-    special: usize,
-    digits: Vec<usize>,
-    regs: Vec<RlweInfo>,
-    ops: Vec<CkksOp>,
+    chain: Arc<Chain>,
+    graph: Graph<CkksOp>,
     maps: Vec<MapSpec>,
     polynomials: Vec<Chebyshev>,
-    inputs: Vec<Reg>,
-    outputs: Vec<Reg>,
+    /// Values of as many slots as the ciphertexts that they meet, or one for all slots.
+    plaintexts: Vec<Vec<Complex>>,
     limits: Limits,
 }
 
-/// What the values of an argument must satisfy for the program's approximations to hold.
-#[derive(Debug, Clone, Copy, PartialEq)]
+impl Deref for CkksProgram {
+    type Target = Graph<CkksOp>;
+
+    fn deref(&self) -> &Graph<CkksOp> {
+        &self.graph
+    }
+}
+
+/// The conditions on the values of an argument under which the program's approximations hold.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Limits {
     /// Most a coefficient of the message, or a slot where `slots`, may be, in units of the scale.
     pub(crate) most: f64,
@@ -259,13 +357,13 @@ pub(crate) struct Limits {
     pub(crate) real: bool,
     /// Whether the limit is one on slots.
     pub(crate) slots: bool,
-    /// What a bootstrap adds, whose own account of it would be far from the truth: it takes errors of coefficients for errors of
-    /// slots.
+    /// The error that a bootstrap adds. The account of the ciphertext would be far from the truth, because it takes errors of
+    /// coefficients for errors of slots.
     pub(crate) error: Option<Added>,
 }
 
-/// What a bootstrap adds to a slot, standard deviation, for values of size 1 without structure.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The standard deviation that a bootstrap adds to a slot, for values of size 1 without structure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Added {
     /// Whatever the message is.
     pub(crate) fixed: f64,
@@ -279,12 +377,7 @@ pub(crate) struct Added {
 impl CkksProgram {
     /// The parameter set.
     pub fn params(&self) -> &'static CkksParams {
-        self.params
-    }
-
-    /// The instructions, in an order in which they can run.
-    pub fn ops(&self) -> &[CkksOp] {
-        &self.ops
+        self.chain.params()
     }
 
     /// The program's matrices.
@@ -297,24 +390,9 @@ impl CkksProgram {
         &self.polynomials
     }
 
-    /// Registers that the caller fills; a ciphertext may be at a higher level than its register.
-    pub fn inputs(&self) -> &[Reg] {
-        &self.inputs
-    }
-
-    /// Registers that the caller gets back, in order.
-    pub fn outputs(&self) -> &[Reg] {
-        &self.outputs
-    }
-
-    /// Number of registers.
-    pub fn registers(&self) -> usize {
-        self.regs.len()
-    }
-
-    /// What is known of a register; `None` if the program has no such one.
-    pub fn info(&self, reg: Reg) -> Option<&RlweInfo> {
-        self.regs.get(reg.0 as usize)
+    /// The program's plaintexts: values for every slot, or one for all.
+    pub fn plaintexts(&self) -> &[Vec<Complex>] {
+        &self.plaintexts
     }
 
     /// The error that a bootstrap adds to a slot, standard deviation, for `slots` values of size 1 without structure; none for a
@@ -352,9 +430,11 @@ impl CkksProgram {
             }
             CkksOp::Conjugate { .. } => needs.conjugate = Some(level),
             CkksOp::RaiseModulus { dst, .. } => needs.bootstrap = Some(self.reg(*dst).level),
-            CkksOp::Multiply { .. } | CkksOp::Polynomial { .. } | CkksOp::DoubleAngle { .. } => {
-                needs.multiply = level;
-            }
+            CkksOp::Sum { size, .. } => needs = needs.rotate(sum_rotations(*size), level),
+            CkksOp::Multiply { .. }
+            | CkksOp::Dot { .. }
+            | CkksOp::Polynomial { .. }
+            | CkksOp::DoubleAngle { .. } => needs.multiply = level,
             _ => {}
         }
         needs.rotations.remove(&0);
@@ -418,10 +498,10 @@ impl CkksProgram {
 
     /// Refuses keys that do not suffice, naming what is missing.
     pub(crate) fn require(&self, keys: &CkksKeys) -> Result<()> {
-        let (needs, op, n) = (self.needs(), "bootstrap", self.params.degree());
+        let (needs, op, n) = (self.needs(), "bootstrap", self.params().degree());
         let remedy = "make keys for `needs()` of this program";
         let power = |by: i64| Purpose::Galois(crate::ckks::power_of_rotation(by, n) as u32);
-        let tiers = self.params.tiers();
+        let tiers = self.params().tiers();
         let tier = |level: usize| tiers.iter().rposition(|t| t.start <= level).unwrap_or(0);
         let lacks = |purpose, level: usize| keys.level((purpose, tier(level))) < Some(level);
         let each = needs.rotations.iter();

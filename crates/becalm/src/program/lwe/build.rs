@@ -1,6 +1,6 @@
 //! Recording a program: each call appends an instruction and returns the register of its result.
 
-use super::{Need, Op, Program, Reg, RegInfo, RegType, TableRef};
+use super::{Graph, Need, Op, Program, Reg, RegInfo, RegType, TableRef};
 use crate::cipher::{Encoding, KeyRole, Lwe};
 use crate::params::{Order, TfheParams};
 use crate::tfhe::{Output, Table, require_plain};
@@ -11,14 +11,7 @@ use std::sync::Arc;
 impl Program {
     /// An empty program for a parameter set.
     pub fn new(params: Arc<TfheParams>) -> Self {
-        Program {
-            params,
-            regs: vec![],
-            ops: vec![],
-            tables: vec![],
-            inputs: vec![],
-            outputs: vec![],
-        }
+        Program { params, graph: Graph::default(), tables: vec![] }
     }
 
     /// The key that ciphertexts rest under between bootstraps.
@@ -29,11 +22,6 @@ impl Program {
         }
     }
 
-    pub(super) fn reg(&mut self, info: RegInfo) -> Reg {
-        self.regs.push(info);
-        Reg(self.regs.len() as u32 - 1)
-    }
-
     /// A new argument: values 0..p of `encoding` under the resting key.
     pub fn input(&mut self, encoding: Encoding) -> Reg {
         let range = (0, encoding.values as i64 - 1);
@@ -42,9 +30,7 @@ impl Program {
 
     /// A new argument of any type and range.
     pub fn input_as(&mut self, info: RegInfo) -> Reg {
-        let r = self.reg(info);
-        self.inputs.push(r);
-        r
+        self.graph.input(info)
     }
 
     /// A new argument for batches like this one: its key, encoding and range.
@@ -64,20 +50,7 @@ impl Program {
     /// # Errors
     /// [`Error::BadInput`] if the program has no such register.
     pub fn output(&mut self, reg: Reg) -> Result<()> {
-        self.known(reg)?;
-        self.outputs.push(reg);
-        Ok(())
-    }
-
-    pub(super) fn known(&self, reg: Reg) -> Result<RegInfo> {
-        self.info(reg).copied().ok_or_else(|| {
-            Error::bad_input(
-                "program",
-                format!("a register below {}", self.regs.len()),
-                reg.0.to_string(),
-                "use registers that this program returned",
-            )
-        })
+        self.graph.output(reg)
     }
 
     /// `Σ coefficient·register + constant`, values in one encoding; `constant` is a value.
@@ -150,8 +123,8 @@ impl Program {
                 ));
             }
         }
-        let dst = self.reg(RegInfo { ty, encoding, range });
-        self.ops.push(Op::MulAdd { dst, terms: merged, constant });
+        let dst = self.graph.fresh(RegInfo { ty, encoding, range });
+        self.graph.ops.push(Op::MulAdd { dst, terms: merged, constant });
         Ok(dst)
     }
 
@@ -162,8 +135,8 @@ impl Program {
     pub fn key_switch(&mut self, src: Reg) -> Result<Reg> {
         let info = self.known(src)?;
         require(info.ty, RegType::Lwe(KeyRole::Big), "key_switch")?;
-        let dst = self.reg(RegInfo { ty: RegType::Lwe(KeyRole::Small), ..info });
-        self.ops.push(Op::KeySwitch { dst, src });
+        let dst = self.graph.fresh(RegInfo { ty: RegType::Lwe(KeyRole::Small), ..info });
+        self.graph.ops.push(Op::KeySwitch { dst, src });
         Ok(dst)
     }
 
@@ -255,9 +228,9 @@ impl Program {
         let ty = RegType::Lwe(KeyRole::Big);
         let dst: Vec<Reg> = outputs
             .iter()
-            .map(|o| self.reg(RegInfo { ty, encoding: o.encoding, range: o.range }))
+            .map(|o| self.graph.fresh(RegInfo { ty, encoding: o.encoding, range: o.range }))
             .collect();
-        self.ops.push(Op::Bootstrap { dst: dst.clone(), src, table });
+        self.graph.ops.push(Op::Bootstrap { dst: dst.clone(), src, table });
         Ok(dst)
     }
 

@@ -1,12 +1,12 @@
-//! What a CKKS program costs, by the formulas of its machine: at ℓ words, α special words and β digits a key switch is
+//! The cost of a CKKS program, by the formulas of its machine: at ℓ words, α special words and β digits a key switch is
 //! β(ℓ + α) + 2α + 3ℓ transforms; a linear map decomposes once for each
 //! middle step, and once more for each giant step but the first.
 
 use super::{CkksOp, CkksProgram};
-use crate::ckks::Steps;
-use crate::program::Reg;
+use crate::ckks::{Steps, sum_rotations};
+use crate::program::{Operation, Reg};
 
-/// What running a program takes.
+/// The cost of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CkksCost {
     /// Key switches, those of products and of linear maps included; at most this many.
@@ -22,49 +22,25 @@ pub struct CkksCost {
 }
 
 impl CkksProgram {
-    /// What running the program takes.
+    /// The cost of one run of the program.
     pub fn cost(&self) -> CkksCost {
         let mut cost = CkksCost::default();
         for op in &self.ops {
             let level = op.sources().first().map_or(0, |r| self.reg(*r).level);
             self.count(op, level, &mut cost);
         }
-        let last = self.last_uses();
-        let (mut alive, mut most) = (0, 0);
-        let bytes = |r: Reg| 16 * self.counts[self.reg(r).level] * self.params.degree();
-        alive += self.inputs.iter().map(|r| bytes(*r)).sum::<usize>();
-        for (i, op) in self.ops.iter().enumerate() {
-            alive += bytes(op.result());
-            most = most.max(alive);
-            alive -= last[i].iter().map(|r| bytes(*r)).sum::<usize>();
-        }
-        cost.bytes = most;
+        let bytes = |r: Reg| 16 * self.chain.words(self.reg(r).level) * self.params().degree();
+        cost.bytes = self.peak_bytes(&self.waves(), bytes, |_| 0);
         cost
-    }
-
-    /// For each instruction the registers that nobody reads after it.
-    pub(crate) fn last_uses(&self) -> Vec<Vec<Reg>> {
-        let mut last = vec![None; self.regs.len()];
-        for (i, op) in self.ops.iter().enumerate() {
-            op.sources().iter().for_each(|r| last[r.0 as usize] = Some(i));
-        }
-        let mut dead = vec![vec![]; self.ops.len()];
-        for (r, at) in last.iter().enumerate() {
-            let reg = Reg(r as u32);
-            if let (Some(at), false) = (at, self.outputs.contains(&reg)) {
-                dead[*at].push(reg);
-            }
-        }
-        dead
     }
 
     /// Transforms of a decomposition at `level`.
     fn decomposition(&self, level: usize) -> usize {
-        self.digits[level] * (self.counts[level] + self.special)
+        self.chain.digits(level).len() * (self.chain.words(level) + self.chain.special())
     }
 
     fn key_switch(&self, level: usize) -> usize {
-        self.decomposition(level) + 2 * self.special + 3 * self.counts[level]
+        self.decomposition(level) + 2 * self.chain.special() + 3 * self.chain.words(level)
     }
 
     fn count(&self, op: &CkksOp, level: usize, cost: &mut CkksCost) {
@@ -73,18 +49,23 @@ impl CkksProgram {
             CkksOp::Linear { map, .. } => {
                 let map = &self.maps[*map as usize];
                 let Steps { babies, middle, giant, .. } = map.matrix.steps(map.baby);
-                let words = self.counts[level];
+                let words = self.chain.words(level);
                 cost.diagonals += map.matrix.rotations().count();
                 cost.key_switches += babies * middle + middle + giant - 2;
                 cost.transforms += (middle + giant - 1) * self.decomposition(level)
-                    + (middle + giant - 2) * (self.special + words)
-                    + 2 * (self.special + words);
+                    + (middle + giant - 2) * (self.chain.special() + words)
+                    + 2 * (self.chain.special() + words);
             }
             CkksOp::Polynomial { polynomial, .. } => {
                 let products = self.polynomials[*polynomial as usize].products();
                 cost.products += products;
                 cost.key_switches += products;
                 cost.transforms += products * single;
+            }
+            CkksOp::Dot { pairs, .. } => {
+                cost.products += pairs.len();
+                cost.key_switches += 1;
+                cost.transforms += single;
             }
             CkksOp::DoubleAngle { .. } | CkksOp::Multiply { .. } => {
                 cost.products += 1;
@@ -104,10 +85,21 @@ impl CkksProgram {
                 let level = self.reg(*dst).level;
                 cost.key_switches += 2;
                 cost.transforms += self.key_switch(level) + self.key_switch(0);
-                cost.transforms += 2 * self.counts[level];
+                cost.transforms += 2 * self.chain.words(level);
             }
-            CkksOp::Rescale { .. } => cost.transforms += 2 * self.counts[level],
+            CkksOp::Sum { size, .. } => {
+                let rotations = sum_rotations(*size).len();
+                cost.key_switches += rotations;
+                cost.transforms += rotations * single;
+            }
+            // Besides a division the values are encoded.
+            CkksOp::MultiplyPlain { .. } => cost.transforms += 3 * self.chain.words(level),
+            CkksOp::AddPlain { .. } => cost.transforms += self.chain.words(level),
+            CkksOp::Rescale { .. } | CkksOp::MultiplyConstant { .. } | CkksOp::LevelDown { .. } => {
+                cost.transforms += 2 * self.chain.words(level)
+            }
             CkksOp::MultiplyI { .. }
+            | CkksOp::Negate { .. }
             | CkksOp::Add { .. }
             | CkksOp::Subtract { .. }
             | CkksOp::AddConstant { .. }

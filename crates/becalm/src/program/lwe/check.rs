@@ -1,12 +1,10 @@
 //! Conformance of a program that came from outside: it is recorded again, so whatever the recorder refuses is refused.
 
-use super::{Op, Program, RegType, TableRef};
+use super::{Op, Operation, Program, Reg, RegType, TableRef};
 use crate::cipher::Encoding;
+use crate::program::graph::{MAX_ITEMS, Recorded, unlike_recorded};
 use crate::tfhe::{Output, Table};
 use crate::{Error, Result};
-
-/// Most instructions, registers and tables of a program that is read from a file.
-const MAX_ITEMS: usize = 1 << 24;
 
 impl Program {
     /// Checks a program that was not recorded here: register order and types, table shapes, ranges.
@@ -14,42 +12,27 @@ impl Program {
     /// # Errors
     /// Whatever the recorder refuses; [`Error::BadInput`] if recording it again gives another program.
     pub fn validate(&self) -> Result<()> {
-        let differs = |what: &str| {
-            Error::bad_input(
-                "program",
-                "a program as the recorder writes it",
-                what,
-                "record the program again with this version",
-            )
-        };
-        if self.ops.len().max(self.regs.len()).max(self.tables.len()) > MAX_ITEMS {
-            return Err(differs("more than 2^24 items"));
+        if self.tables.len() > MAX_ITEMS {
+            return Err(unlike_recorded("more than 2^24 tables"));
         }
         self.params.validate()?;
         self.tables.iter().try_for_each(|t| self.check_table(t))?;
         // The copy has the tables from the start: to look each one up again would take quadratic time.
         let mut copy = Program::new(self.params.clone());
         copy.tables = self.tables.clone();
-        let mut inputs = self.inputs.iter().peekable();
-        for op in &self.ops {
-            let next = op.results().first().copied();
-            while inputs.peek().is_some_and(|r| next.is_none_or(|n| **r < n)) {
-                self.copy_input(&mut copy, inputs.next().copied())?;
-            }
-            self.copy_op(&mut copy, op)?;
-        }
-        for r in inputs {
-            self.copy_input(&mut copy, Some(*r))?;
-        }
+        self.replay(|step| match step {
+            Recorded::Input(reg) => self.copy_input(&mut copy, reg),
+            Recorded::Op(op) => self.copy_op(&mut copy, op),
+        })?;
         self.outputs.iter().try_for_each(|r| copy.output(*r))?;
-        if copy.regs != self.regs || copy.ops != self.ops || copy.inputs != self.inputs {
-            return Err(differs("other registers or instructions"));
+        match copy.graph == self.graph {
+            true => Ok(()),
+            false => Err(unlike_recorded("other registers or instructions")),
         }
-        Ok(())
     }
 
-    fn copy_input(&self, copy: &mut Program, reg: Option<super::Reg>) -> Result<()> {
-        let info = self.known(reg.unwrap_or(super::Reg(u32::MAX)))?;
+    fn copy_input(&self, copy: &mut Program, reg: Reg) -> Result<()> {
+        let info = self.known(reg)?;
         info.encoding.checked()?;
         if let RegType::Lwe(role) = info.ty {
             role.checked(&self.params)?;

@@ -1,0 +1,456 @@
+//! Recording a CKKS program: each call checks levels and scales, appends an instruction and returns its register.
+
+use super::{CkksOp, CkksProgram, Limits, MapSpec, RlweInfo};
+use crate::ckks::{Chain, Chebyshev, Matrix, SAME_SCALE};
+use crate::math::complex::Complex;
+use crate::program::{Graph, Operation, Reg};
+use crate::{Error, Result};
+use std::sync::Arc;
+
+fn refuse<T>(op: &'static str, wanted: impl Into<String>, got: impl Into<String>) -> Result<T> {
+    Err(Error::bad_input(op, wanted, got, "record the instruction for other registers"))
+}
+
+impl CkksProgram {
+    /// An empty program for the set of a chain.
+    pub fn new(chain: &Chain) -> CkksProgram {
+        let limits =
+            Limits { most: f64::INFINITY, near: None, real: false, slots: true, error: None };
+        CkksProgram {
+            chain: Arc::new(chain.clone()),
+            graph: Graph::default(),
+            maps: vec![],
+            polynomials: vec![],
+            plaintexts: vec![],
+            limits,
+        }
+    }
+
+    /// A new argument of at most `slots` values, at `level` and its scale.
+    ///
+    /// # Errors
+    /// `BadInput` for a level above the user's or a number of slots that is no power of two.
+    pub fn input(&mut self, level: usize, slots: usize) -> Result<Reg> {
+        let Some(scale) = self.chain.scales().get(level).copied() else {
+            let wanted = format!("a level of at most {}", self.params().levels);
+            return refuse("input", wanted, level.to_string());
+        };
+        self.check_slots("input", slots)?;
+        Ok(self.graph.input(RlweInfo { level, scale, slots }))
+    }
+
+    /// Makes a register a result of the program.
+    ///
+    /// # Errors
+    /// `BadInput` if the program has no such register.
+    pub fn output(&mut self, reg: Reg) -> Result<()> {
+        self.graph.output(reg)
+    }
+
+    /// States for which values the approximations hold, and what they cost.
+    pub(crate) fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// A linear map of the slots, with `baby` baby steps and entries at `scale`.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0, for a map without diagonals, or for a map of fewer slots than its source.
+    pub fn linear(&mut self, src: Reg, matrix: Matrix, baby: usize, scale: f64) -> Result<Reg> {
+        let map = self.maps.len() as u32;
+        let level = self.known(src)?.level;
+        self.maps.push(MapSpec { matrix, level, baby, scale });
+        let made = self.linear_by(src, map);
+        if made.is_err() {
+            self.maps.pop();
+        }
+        made
+    }
+
+    /// [`CkksProgram::linear`] by a map of the program.
+    pub(super) fn linear_by(&mut self, src: Reg, map: u32) -> Result<Reg> {
+        let (op, from) = ("apply a linear map", self.known(src)?);
+        let level = self.below(op, from, 1)?;
+        let Some(spec) = self.maps.get(map as usize) else {
+            return refuse(op, format!("one of {} maps", self.maps.len()), map.to_string());
+        };
+        let (matrix, slots) = (&spec.matrix, spec.matrix.slots());
+        self.check_slots(op, slots)?;
+        self.check_scale(op, spec.scale)?;
+        if spec.baby == 0 || matrix.rotations().next().is_none() || slots < from.slots {
+            let wanted = format!("a map of {} slots or more, one baby step or more", from.slots);
+            return refuse(op, wanted, format!("{slots} slots, {} baby steps", spec.baby));
+        }
+        if spec.level != from.level {
+            let got = format!("level {}", from.level);
+            return refuse(op, format!("a source at level {}", spec.level), got);
+        }
+        let scale = from.scale * spec.scale / self.chain.step(from.level);
+        Ok(self.push(RlweInfo { level, scale, slots }, |dst| CkksOp::Linear { dst, src, map }))
+    }
+
+    /// A polynomial, at exactly `scale`.
+    ///
+    /// # Errors
+    /// `BadInput` where levels are missing, or for a constant.
+    pub fn polynomial(&mut self, src: Reg, p: Chebyshev, scale: f64) -> Result<Reg> {
+        let polynomial = self.polynomials.len() as u32;
+        self.polynomials.push(p);
+        let made = self.polynomial_by(src, polynomial, scale);
+        if made.is_err() {
+            self.polynomials.pop();
+        }
+        made
+    }
+
+    /// [`CkksProgram::polynomial`] by a polynomial of the program.
+    pub(super) fn polynomial_by(&mut self, src: Reg, polynomial: u32, scale: f64) -> Result<Reg> {
+        let (op, from) = ("evaluate a polynomial", self.known(src)?);
+        self.check_scale(op, scale)?;
+        let Some(p) = self.polynomials.get(polynomial as usize) else {
+            let wanted = format!("one of {} polynomials", self.polynomials.len());
+            return refuse(op, wanted, polynomial.to_string());
+        };
+        if p.degree() == 0 || !p.0.iter().all(|c| c.is_finite()) {
+            let got = format!("degree {}", p.degree());
+            return refuse(op, "finite coefficients, degree 1 or more", got);
+        }
+        let level = self.below(op, from, p.depth())?;
+        let info = RlweInfo { level, scale, ..from };
+        Ok(self.push(info, |dst| CkksOp::Polynomial { dst, src, polynomial }))
+    }
+
+    /// 2x² − 1.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0.
+    pub fn double_angle(&mut self, src: Reg) -> Result<Reg> {
+        let from = self.known(src)?;
+        let level = self.below("double an angle", from, 1)?;
+        let scale = from.scale * from.scale / self.chain.step(from.level);
+        let info = RlweInfo { level, scale, ..from };
+        Ok(self.push(info, |dst| CkksOp::DoubleAngle { dst, src }))
+    }
+
+    /// From level 0 to `level`; the scale becomes the multiple of q_0 nearest `scale`.
+    ///
+    /// # Errors
+    /// `BadInput` for another level of the source or one above the top, `WrongParams` for a set without bootstrap.
+    pub fn raise_modulus(&mut self, src: Reg, level: usize, scale: f64) -> Result<Reg> {
+        let (op, from, top) = ("raise the modulus", self.known(src)?, self.params().top_level());
+        if self.params().bootstrap.is_none() {
+            let wanted = "a set with a bootstrap";
+            return Err(Error::wrong_params(op, wanted, self.params().name, "use `ckks_regular`"));
+        }
+        if from.level != 0 || level > top {
+            let got = format!("from {} to {level}", from.level);
+            return refuse(op, format!("from level 0 to at most {top}"), got);
+        }
+        self.check_scale(op, scale)?;
+        let base = self.chain.step(0);
+        let scale = (scale / base).round().max(1.0) * base;
+        let info = RlweInfo { level, scale, slots: self.params().slots() };
+        Ok(self.push(info, |dst| CkksOp::RaiseModulus { dst, src }))
+    }
+
+    /// The sum of the rotations by multiples of `slots`: values of that period.
+    ///
+    /// # Errors
+    /// `BadInput` for a number of slots that is no power of two or above that of the source.
+    pub fn trace(&mut self, src: Reg, slots: usize) -> Result<Reg> {
+        let from = self.known(src)?;
+        self.check_slots("trace", slots)?;
+        if slots > from.slots {
+            return refuse("trace", format!("at most {} slots", from.slots), slots.to_string());
+        }
+        Ok(self.push(RlweInfo { slots, ..from }, |dst| CkksOp::Trace { dst, src }))
+    }
+
+    /// a·b.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0 or for registers of different levels or slots.
+    pub fn multiply(&mut self, a: Reg, b: Reg) -> Result<Reg> {
+        let info = self.product("multiply", a, b)?;
+        Ok(self.push(info, |dst| CkksOp::Multiply { dst, a, b }))
+    }
+
+    /// Σ a·b over pairs, relinearized and rescaled once.
+    ///
+    /// # Errors
+    /// `BadInput` for no pairs, at level 0, or for registers of different levels, scales or slots.
+    pub fn dot(&mut self, pairs: &[(Reg, Reg)]) -> Result<Reg> {
+        let op = "dot product";
+        let Some((a, b)) = pairs.first() else {
+            return refuse(op, "one pair of registers or more", "none");
+        };
+        let info = self.product(op, *a, *b)?;
+        for (a, b) in pairs {
+            let other = self.product(op, *a, *b)?;
+            self.require_alike(op, info, other)?;
+        }
+        let pairs = pairs.to_vec();
+        Ok(self.push(info, |dst| CkksOp::Dot { dst, pairs }))
+    }
+
+    /// i·x.
+    ///
+    /// # Errors
+    /// `BadInput` for an unknown register.
+    pub fn multiply_i(&mut self, src: Reg) -> Result<Reg> {
+        let info = self.known(src)?;
+        Ok(self.push(info, |dst| CkksOp::MultiplyI { dst, src }))
+    }
+
+    /// −x.
+    ///
+    /// # Errors
+    /// `BadInput` for an unknown register.
+    pub fn negate(&mut self, src: Reg) -> Result<Reg> {
+        let info = self.known(src)?;
+        Ok(self.push(info, |dst| CkksOp::Negate { dst, src }))
+    }
+
+    /// The complex conjugate.
+    ///
+    /// # Errors
+    /// `BadInput` for an unknown register.
+    pub fn conjugate(&mut self, src: Reg) -> Result<Reg> {
+        let info = self.known(src)?;
+        Ok(self.push(info, |dst| CkksOp::Conjugate { dst, src }))
+    }
+
+    /// Slots rotated to the left by `by`.
+    ///
+    /// # Errors
+    /// `BadInput` for an unknown register.
+    pub fn rotate(&mut self, src: Reg, by: i64) -> Result<Reg> {
+        let info = self.known(src)?;
+        Ok(self.push(info, |dst| CkksOp::Rotate { dst, src, by }))
+    }
+
+    /// In slot i the sum of slots i, i + 1, …, i + `size` − 1, counted around.
+    ///
+    /// # Errors
+    /// `BadInput` for a size that is no power of two of at most the slots.
+    pub fn sum(&mut self, src: Reg, size: usize) -> Result<Reg> {
+        let info = self.known(src)?;
+        if !size.is_power_of_two() || size > info.slots {
+            let wanted = format!("a power of two of at most {} slots", info.slots);
+            return refuse("sum", wanted, size.to_string());
+        }
+        Ok(self.push(info, |dst| CkksOp::Sum { dst, src, size }))
+    }
+
+    /// a + b.
+    ///
+    /// # Errors
+    /// `BadInput` for registers of different levels, scales or slots.
+    pub fn add(&mut self, a: Reg, b: Reg) -> Result<Reg> {
+        let info = self.alike("add", a, b)?;
+        Ok(self.push(info, |dst| CkksOp::Add { dst, a, b }))
+    }
+
+    /// a − b.
+    ///
+    /// # Errors
+    /// As [`CkksProgram::add`].
+    pub fn subtract(&mut self, a: Reg, b: Reg) -> Result<Reg> {
+        let info = self.alike("subtract", a, b)?;
+        Ok(self.push(info, |dst| CkksOp::Subtract { dst, a, b }))
+    }
+
+    /// x + c.
+    ///
+    /// # Errors
+    /// `BadInput` for a c that is not finite.
+    pub fn add_constant(&mut self, src: Reg, constant: f64) -> Result<Reg> {
+        let info = self.known(src)?;
+        if !constant.is_finite() {
+            return refuse("add a constant", "a finite number", constant.to_string());
+        }
+        Ok(self.push(info, |dst| CkksOp::AddConstant { dst, src, constant }))
+    }
+
+    /// x·c for a real number, rescaled to the scale of the level below.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0, above the levels of the user, or for a c that is not finite.
+    pub fn multiply_constant(&mut self, src: Reg, constant: f64) -> Result<Reg> {
+        let op = "multiply by a constant";
+        let info = self.one_below(op, src)?;
+        if !constant.is_finite() {
+            return refuse(op, "a finite number", constant.to_string());
+        }
+        Ok(self.push(info, |dst| CkksOp::MultiplyConstant { dst, src, constant }))
+    }
+
+    /// x + values, slot by slot.
+    ///
+    /// # Errors
+    /// `BadInput` for values that are not finite, or another number of them than slots (one serves all).
+    pub fn add_plain(&mut self, src: Reg, values: &[Complex]) -> Result<Reg> {
+        let plaintext = self.plaintexts.len() as u32;
+        self.plaintexts.push(values.into());
+        let made = self.add_plain_by(src, plaintext);
+        if made.is_err() {
+            self.plaintexts.pop();
+        }
+        made
+    }
+
+    /// [`CkksProgram::add_plain`] of a plaintext of the program.
+    pub(super) fn add_plain_by(&mut self, src: Reg, plaintext: u32) -> Result<Reg> {
+        let info = self.known(src)?;
+        self.check_plaintext("add a plaintext", info, plaintext)?;
+        Ok(self.push(info, |dst| CkksOp::AddPlain { dst, src, plaintext }))
+    }
+
+    /// x·values, slot by slot, rescaled to the scale of the level below.
+    ///
+    /// # Errors
+    /// As [`CkksProgram::add_plain`] and [`CkksProgram::multiply_constant`].
+    pub fn multiply_plain(&mut self, src: Reg, values: &[Complex]) -> Result<Reg> {
+        let plaintext = self.plaintexts.len() as u32;
+        self.plaintexts.push(values.into());
+        let made = self.multiply_plain_by(src, plaintext);
+        if made.is_err() {
+            self.plaintexts.pop();
+        }
+        made
+    }
+
+    /// [`CkksProgram::multiply_plain`] by a plaintext of the program.
+    pub(super) fn multiply_plain_by(&mut self, src: Reg, plaintext: u32) -> Result<Reg> {
+        let op = "multiply by a plaintext";
+        let info = self.one_below(op, src)?;
+        self.check_plaintext(op, info, plaintext)?;
+        Ok(self.push(info, |dst| CkksOp::MultiplyPlain { dst, src, plaintext }))
+    }
+
+    /// The same values one level lower.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0 or where the scale would fall below 1.
+    pub fn rescale(&mut self, src: Reg) -> Result<Reg> {
+        let from = self.known(src)?;
+        let level = self.below("rescale", from, 1)?;
+        let scale = from.scale / self.chain.step(from.level);
+        self.check_scale("rescale", scale)?;
+        Ok(self.push(RlweInfo { level, scale, ..from }, |dst| CkksOp::Rescale { dst, src }))
+    }
+
+    /// The same values at a lower level of the user, at the scale of that level.
+    ///
+    /// # Errors
+    /// `BadInput` for a level above that of the source or above the user's.
+    pub fn level_down(&mut self, src: Reg, level: usize) -> Result<Reg> {
+        let (op, from) = ("level down", self.known(src)?);
+        let own = self.chain.scales().get(level).copied();
+        let Some(own) = own.filter(|_| level <= from.level) else {
+            let most = from.level.min(self.params().levels);
+            return refuse(op, format!("a level of at most {most}"), level.to_string());
+        };
+        // A ciphertext that has the scale already loses words alone.
+        let kept = level == from.level || (from.scale / own - 1.0).abs() < SAME_SCALE;
+        let scale = if kept { from.scale } else { own };
+        Ok(self.push(RlweInfo { level, scale, ..from }, |dst| CkksOp::LevelDown { dst, src }))
+    }
+
+    /// The same ciphertext read at another scale: every value is divided by `by`.
+    ///
+    /// # Errors
+    /// `BadInput` for a number that is not finite and positive.
+    pub fn divide(&mut self, src: Reg, by: f64) -> Result<Reg> {
+        let from = self.known(src)?;
+        self.reinterpret(src, from.scale * by)
+    }
+
+    /// [`CkksProgram::divide`] by the scale that results.
+    pub(super) fn reinterpret(&mut self, src: Reg, scale: f64) -> Result<Reg> {
+        let from = self.known(src)?;
+        self.check_scale("divide", scale)?;
+        Ok(self.push(RlweInfo { scale, ..from }, |dst| CkksOp::Reinterpret { dst, src }))
+    }
+
+    fn push(&mut self, info: RlweInfo, op: impl FnOnce(Reg) -> CkksOp) -> Reg {
+        let dst = self.graph.fresh(info);
+        let op = op(dst);
+        debug_assert_eq!(op.results(), [dst]);
+        self.graph.ops.push(op);
+        dst
+    }
+
+    fn below(&self, op: &'static str, from: RlweInfo, by: usize) -> Result<usize> {
+        match from.level.checked_sub(by) {
+            Some(level) => Ok(level),
+            None => refuse(op, format!("level {by} or above"), format!("level {}", from.level)),
+        }
+    }
+
+    /// One level lower, at the scale of that level.
+    fn one_below(&self, op: &'static str, src: Reg) -> Result<RlweInfo> {
+        let from = self.known(src)?;
+        let level = self.below(op, from, 1)?;
+        match self.chain.scales().get(level) {
+            Some(scale) => Ok(RlweInfo { level, scale: *scale, ..from }),
+            None => {
+                let wanted = format!("a level of at most {}", self.params().levels + 1);
+                refuse(op, wanted, from.level.to_string())
+            }
+        }
+    }
+
+    fn product(&self, op: &'static str, a: Reg, b: Reg) -> Result<RlweInfo> {
+        let [x, y] = [self.known(a)?, self.known(b)?];
+        if (x.level, x.slots) != (y.level, y.slots) {
+            return refuse(op, format!("{x:?}"), format!("{y:?}"));
+        }
+        let level = self.below(op, x, 1)?;
+        Ok(RlweInfo { level, scale: x.scale * y.scale / self.chain.step(x.level), ..x })
+    }
+
+    fn alike(&self, op: &'static str, a: Reg, b: Reg) -> Result<RlweInfo> {
+        let [x, y] = [self.known(a)?, self.known(b)?];
+        self.require_alike(op, x, y)?;
+        Ok(x)
+    }
+
+    fn require_alike(&self, op: &'static str, x: RlweInfo, y: RlweInfo) -> Result<()> {
+        let same = (x.scale / y.scale - 1.0).abs() <= SAME_SCALE;
+        match (x.level, x.slots) == (y.level, y.slots) && same {
+            true => Ok(()),
+            false => refuse(op, format!("{x:?}"), format!("{y:?}")),
+        }
+    }
+
+    fn check_scale(&self, op: &'static str, scale: f64) -> Result<()> {
+        if scale.is_finite() && scale >= 1.0 {
+            return Ok(());
+        }
+        refuse(op, "a finite scale of 1 or more", scale.to_string())
+    }
+
+    fn check_slots(&self, op: &'static str, slots: usize) -> Result<()> {
+        if slots.is_power_of_two() && slots <= self.params().slots() {
+            return Ok(());
+        }
+        let wanted = format!("a power of two of at most {} slots", self.params().slots());
+        refuse(op, wanted, slots.to_string())
+    }
+
+    fn check_plaintext(&self, op: &'static str, info: RlweInfo, plaintext: u32) -> Result<()> {
+        let Some(values) = self.plaintexts.get(plaintext as usize) else {
+            let wanted = format!("one of {} plaintexts", self.plaintexts.len());
+            return refuse(op, wanted, plaintext.to_string());
+        };
+        if values.len() != info.slots && values.len() != 1 {
+            let wanted = format!("{} values, or one for all slots", info.slots);
+            return refuse(op, wanted, values.len().to_string());
+        }
+        match values.iter().position(|v| !v.re.is_finite() || !v.im.is_finite()) {
+            Some(at) => refuse(op, "finite values", format!("another one at position {at}")),
+            None => Ok(()),
+        }
+    }
+}

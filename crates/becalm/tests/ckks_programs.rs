@@ -1,0 +1,267 @@
+//! Recorded CKKS programs: every instruction computes what it says, files bring programs back or are refused, and what the
+//! recorder refuses.
+
+use becalm::backend::CkksSession;
+use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::cipher::Rlwe;
+use becalm::cipher::file::Trust;
+use becalm::ckks::{Chain, Chebyshev, Context, Evaluator, Matrix};
+use becalm::math::complex::Complex;
+use becalm::params::CkksParams;
+use becalm::program::rlwe::{CkksOp, CkksProgram};
+use becalm::program::{Operation, Reg};
+use becalm::{Error, Result};
+
+const TOY: Trust = Trust { allow_insecure: true, limit: 1 << 30 };
+const SLOTS: usize = 2048;
+
+fn chain(name: &str) -> Chain {
+    Chain::new(CkksParams::named(name).unwrap()).unwrap()
+}
+
+/// Values below 1 without structure.
+fn message(k: f64) -> Vec<Complex> {
+    let part = |j: usize, k: f64| ((j as f64 + 1.0) * k).sin() * 0.6;
+    (0..SLOTS).map(|j| Complex::new(part(j, k), part(j, k + 0.7))).collect()
+}
+
+fn each(x: &[Complex], f: impl Fn(Complex) -> Complex) -> Vec<Complex> {
+    x.iter().map(|x| f(*x)).collect()
+}
+
+fn both(a: &[Complex], b: &[Complex], f: impl Fn(Complex, Complex) -> Complex) -> Vec<Complex> {
+    a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()
+}
+
+fn turned(x: &[Complex], by: usize) -> Vec<Complex> {
+    (0..x.len()).map(|j| x[(j + by) % x.len()]).collect()
+}
+
+/// A map of three diagonals.
+fn map() -> Matrix {
+    let mut map = Matrix::zero(SLOTS);
+    for (k, c) in [(0, 0.5), (1, -0.25), (5, 0.125)] {
+        let entries = map.diagonal(k).iter_mut().enumerate();
+        entries.for_each(|(a, x)| *x = Complex::new(c, c * (a as f64).cos()));
+    }
+    map
+}
+
+/// Every instruction that a user's levels allow, each on the two arguments; and what it should give.
+fn every_instruction(p: &mut CkksProgram) -> Result<Vec<Vec<Complex>>> {
+    let (x, y) = (message(0.3), message(1.7));
+    let [a, b] = [p.input(6, SLOTS)?, p.input(6, SLOTS)?];
+    let scale = p.info(a).map_or(0.0, |i| i.scale);
+    let poly = Chebyshev(vec![0.1, 0.5, 0.0, -0.25]);
+    let real = p.conjugate(a)?;
+    let real = p.add(a, real)?;
+    let real = p.multiply_constant(real, 0.5)?;
+    let real_values = each(&x, |x| Complex::from(x.re));
+    let pairs = [(a, b), (b, b)];
+    let low = p.level_down(a, 3)?;
+    let squared = p.multiply(a, a)?;
+    let made = [
+        (p.linear(a, map(), 2, scale)?, map().apply(&x)),
+        (
+            p.polynomial(real, poly.clone(), scale)?,
+            each(&real_values, |x| Complex::from(poly.value(x.re))),
+        ),
+        (p.double_angle(a)?, each(&x, |x| x * x * 2.0 - Complex::from(1.0))),
+        (p.trace(a, SLOTS / 2)?, both(&x, &turned(&x, SLOTS / 2), |a, b| a + b)),
+        (p.multiply(a, b)?, both(&x, &y, |a, b| a * b)),
+        (p.multiply_i(a)?, each(&x, |x| x * Complex::new(0.0, 1.0))),
+        (p.conjugate(a)?, each(&x, |x| x.conj())),
+        (p.rotate(a, -3)?, turned(&x, SLOTS - 3)),
+        (p.add(a, b)?, both(&x, &y, |a, b| a + b)),
+        (p.subtract(a, b)?, both(&x, &y, |a, b| a - b)),
+        (p.add_constant(a, 0.75)?, each(&x, |x| x + Complex::from(0.75))),
+        (p.divide(a, 2.0)?, each(&x, |x| x * 0.5)),
+        (p.dot(&pairs)?, both(&x, &y, |a, b| a * b + b * b)),
+        (p.negate(a)?, each(&x, |x| -x)),
+        (
+            p.sum(a, 4)?,
+            (0..SLOTS)
+                .map(|j| turned(&x, j)[..4].iter().fold(Complex::default(), |a, b| a + *b))
+                .collect(),
+        ),
+        (p.multiply_constant(a, -0.3)?, each(&x, |x| x * -0.3)),
+        (p.add_plain(a, &y)?, both(&x, &y, |a, b| a + b)),
+        (p.add_plain(a, &[Complex::from(0.5)])?, each(&x, |x| x + Complex::from(0.5))),
+        (p.multiply_plain(a, &y)?, both(&x, &y, |a, b| a * b)),
+        (low, x.clone()),
+        (p.level_down(squared, 4)?, each(&x, |x| x * x)),
+    ];
+    made.into_iter().map(|(reg, values)| p.output(reg).map(|()| values)).collect()
+}
+
+#[test]
+fn every_instruction_computes_what_it_says() {
+    let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
+    let mut program = CkksProgram::new(&context);
+    let wanted = every_instruction(&mut program).unwrap();
+    let program = CkksProgram::from_bytes(&program.to_bytes().unwrap(), TOY).unwrap();
+    let secret = context.secret_key().unwrap();
+    let keys = context.keys(&secret, &program.needs()).unwrap();
+    let inputs = [message(0.3), message(1.7)].map(|m| context.encrypt(&m, 6, &secret).unwrap());
+    let session = CkksSession::open(Evaluator::new(&context, &keys).unwrap(), &program).unwrap();
+    let results = session.run(&inputs.iter().collect::<Vec<&Rlwe>>()).unwrap();
+    assert_eq!(results.len(), wanted.len());
+    for (i, (x, wanted)) in results.iter().zip(&wanted).enumerate() {
+        let info = program.info(program.outputs()[i]).unwrap();
+        assert_eq!((x.level(), x.scale()), (info.level, info.scale), "result {i}");
+        let got = context.decrypt(x, &secret).unwrap();
+        let worst = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs()).fold(0.0, f64::max);
+        assert!(worst < 2f64.powi(-20), "result {i}: off by 2^{:.1}", worst.log2());
+    }
+    // An instruction that nobody has put here would go untested.
+    let mut names: Vec<&str> = program.ops().iter().map(CkksOp::name).collect();
+    names.sort_unstable();
+    names.dedup();
+    // The others, `raise modulus` and `rescale`, are parts of bootstraps.
+    assert_eq!(names.len(), 19, "{names:?}");
+}
+
+fn bootstraps() -> Vec<CkksProgram> {
+    let (toy, first) = (chain("ckks_toy_12"), chain("ckks_toy_slots_first"));
+    let of = |values| Settings { values, ..Settings::default() };
+    vec![
+        regular(&toy, &of(Values::Complex)).unwrap(),
+        regular(&toy, &of(Values::Merged)).unwrap(),
+        sparse(&toy, 32, &Settings::default()).unwrap(),
+        lossy(&first, &of(Values::Real)).unwrap(),
+        sign(&first, &of(Values::Real)).unwrap(),
+    ]
+}
+
+#[test]
+fn programs_come_back_from_their_files() {
+    for program in bootstraps() {
+        let bytes = program.to_bytes().unwrap();
+        // Matrices of transforms are stored as formulas.
+        assert!(bytes.len() < 1 << 18, "{} bytes", bytes.len());
+        let again = CkksProgram::from_bytes(&bytes, TOY).unwrap();
+        assert_eq!(again, program);
+        assert_eq!(again.to_bytes().unwrap(), bytes);
+        assert_eq!((again.needs(), again.cost()), (program.needs(), program.cost()));
+        assert_eq!(again.error(), program.error());
+    }
+    let path = std::env::temp_dir().join(format!("becalm-program-{}", std::process::id()));
+    let program = bootstraps().remove(0);
+    program.save(&path).unwrap();
+    let again = CkksProgram::load(&path, TOY);
+    let described = becalm::ckks::inspect(&path);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(again.unwrap(), program);
+    let described = described.unwrap().unwrap();
+    assert_eq!((described.kind, described.key), ("becalm.ckks_program", None));
+    assert_eq!((described.params.as_str(), described.in_table), ("ckks_toy_12", true));
+}
+
+#[test]
+fn damaged_files_and_toys_are_refused() {
+    let bytes = bootstraps().remove(0).to_bytes().unwrap();
+    for at in (0..bytes.len()).step_by(37) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let e = CkksProgram::from_bytes(&damaged, TOY).unwrap_err();
+        let kinds = ["bad_file", "wrong_params", "unsupported"];
+        assert!(kinds.contains(&e.kind()), "byte {at}: {e}");
+        let e = CkksProgram::from_bytes(&bytes[..at], TOY).unwrap_err();
+        assert_eq!(e.kind(), "bad_file", "cut at {at}: {e}");
+    }
+    let e = CkksProgram::from_bytes(&bytes, Trust::default()).unwrap_err();
+    assert_eq!(e.kind(), "insecure", "{e}");
+    let e = CkksProgram::from_bytes(&bytes, Trust { limit: 1 << 10, ..TOY }).unwrap_err();
+    assert_eq!(e.kind(), "bad_file", "{e}");
+}
+
+#[test]
+fn the_recorder_refuses_what_no_machine_could_run() {
+    type Recording = fn(&mut CkksProgram, Reg) -> Result<Reg>;
+    let far = Reg(99);
+    let refused: [(&str, Recording); 20] = [
+        ("an unknown register", |p, _| p.multiply_i(Reg(99))),
+        ("an unknown factor", |p, x| p.multiply(x, Reg(99))),
+        ("other levels", |p, x| {
+            let y = p.level_down(x, 1)?;
+            p.add(x, y)
+        }),
+        ("other scales", |p, x| {
+            let y = p.divide(x, 2.0)?;
+            p.subtract(x, y)
+        }),
+        ("other slots", |p, x| {
+            let y = p.trace(x, 4)?;
+            p.add(x, y)
+        }),
+        ("a level too many", |p, x| p.level_down(x, 3)),
+        ("a level too few", |p, x| {
+            let y = p.level_down(x, 0)?;
+            p.multiply(y, y)
+        }),
+        ("no pairs", |p, _| p.dot(&[])),
+        ("mixed pairs", |p, x| {
+            let y = p.level_down(x, 1)?;
+            p.dot(&[(x, x), (y, y)])
+        }),
+        ("slots that are no power of two", |p, x| p.trace(x, 3)),
+        ("a sum of too many", |p, x| p.sum(x, 2 * SLOTS)),
+        ("no number", |p, x| p.add_constant(x, f64::NAN)),
+        ("an infinite factor", |p, x| p.multiply_constant(x, f64::INFINITY)),
+        ("too few values", |p, x| p.add_plain(x, &[Complex::default(); 3])),
+        ("no values", |p, x| p.multiply_plain(x, &[])),
+        ("values that are none", |p, x| p.multiply_plain(x, &[Complex::new(0.0, f64::NAN)])),
+        ("a constant polynomial", |p, x| p.polynomial(x, Chebyshev(vec![1.0]), 1e9)),
+        ("no scale", |p, x| p.polynomial(x, Chebyshev(vec![0.0, 1.0]), f64::NAN)),
+        ("a map without diagonals", |p, x| p.linear(x, Matrix::zero(SLOTS), 1, 1e9)),
+        ("a raise from above", |p, x| p.raise_modulus(x, 5, 1e9)),
+    ];
+    for (what, record) in refused {
+        let mut program = CkksProgram::new(&chain("ckks_toy_12"));
+        let x = program.input(2, SLOTS).unwrap();
+        match record(&mut program, x) {
+            Err(Error::BadInput(_)) => {}
+            other => panic!("{what}: {other:?}"),
+        }
+        // What was refused left nothing behind that a file would carry.
+        assert!(program.plaintexts().is_empty() && program.maps().is_empty(), "{what}");
+        assert!(program.polynomials().is_empty(), "{what}");
+    }
+    let mut program = CkksProgram::new(&chain("ckks_toy_12"));
+    assert_eq!(program.output(far).unwrap_err().kind(), "bad_input");
+    assert_eq!(program.input(11, SLOTS).unwrap_err().kind(), "bad_input");
+    assert_eq!(program.input(1, 3).unwrap_err().kind(), "bad_input");
+}
+
+/// Waves of CKKS are the instructions as they were recorded; a register lives until its last reader.
+#[test]
+fn liveness_is_that_of_the_recorded_order() {
+    let mut p = CkksProgram::new(&chain("ckks_toy_12"));
+    let x = p.input(6, SLOTS).unwrap();
+    let mut sum = p.multiply(x, x).unwrap();
+    for by in 1..20 {
+        let turned = p.rotate(x, by).unwrap();
+        let product = p.multiply(turned, x).unwrap();
+        sum = p.add(sum, product).unwrap();
+    }
+    p.output(sum).unwrap();
+    let waves = p.waves();
+    assert!(waves.iter().enumerate().all(|(i, wave)| wave.ops == [i]));
+    let dead = p.dead_after(&waves);
+    assert_eq!(dead.iter().flatten().count(), p.registers() - 1, "all but the result");
+    for (i, op) in p.ops().iter().enumerate() {
+        for reg in op.sources() {
+            let read_later = p.ops()[i + 1..].iter().any(|op| op.sources().contains(&reg));
+            assert_eq!(dead[i].contains(&reg), !read_later, "instruction {i}");
+        }
+    }
+    // At most at once: x, a rotation or the next sum, the sum and a product.
+    let bytes = |level: usize| {
+        let mut alone = CkksProgram::new(&chain("ckks_toy_12"));
+        alone.input(level, SLOTS).unwrap();
+        alone.cost().bytes
+    };
+    assert!(p.cost().bytes <= bytes(6) * 2 + bytes(5) * 2, "{} bytes", p.cost().bytes);
+    assert_eq!(p.depth(), 0);
+    assert_eq!(bootstraps()[0].depth(), 1);
+}
