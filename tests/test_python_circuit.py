@@ -2,8 +2,11 @@
 
 import importlib.util
 import os
+import re
 import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -115,3 +118,77 @@ def test_without_yosys_it_is_named(tmp_path, monkeypatch):
         becalm.circuit.load(file)
     with pytest.raises(becalm.IoError):
         becalm.circuit.load(tmp_path / "none.txt")
+
+
+def _cost(circuit, goal):
+    cost = circuit.compile("toy_2_2", goal=goal).cost
+    return cost.bootstraps, cost.depth
+
+
+def test_counters_are_recognised(monkeypatch):
+    # The compiler's own work, whatever tools are installed.
+    monkeypatch.setenv("BECALM_ABC", "")
+    increment = becalm.circuit.trace(lambda x: (x + 1)[:64], 64)
+    both = becalm.circuit.trace(lambda x, y: (x + y)[:64], 64, 64)
+    assert _cost(increment, "bootstraps")[0] <= _cost(both, "bootstraps")[0]
+    ones = becalm.circuit.trace(lambda x: sum((x[i] for i in range(1, 32)), x[0]), 32)
+    assert _cost(ones, "bootstraps")[0] <= 16 and ones(0xF0F1) == 9
+
+
+ROOT = Path(__file__).parent.parent
+
+
+def _abc():
+    """ABC of rtl/requirements.txt, which `make test` installs."""
+    found = importlib.util.find_spec("pyosys")
+    abc = str(Path(found.origin).parent / "yosys-abc") if found else shutil.which("yosys-abc")
+    assert abc, "these tests want ABC: `make .venv/.rtl`"
+    return abc
+
+
+def _untuned():
+    spec = importlib.util.spec_from_file_location("untuned", ROOT / "bench/untuned.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = dict(module.circuits())
+    # Every third of them, unless there is time.
+    return found if os.environ.get("BECALM_FULL") == "1" else dict([*found.items()][::3])
+
+
+@pytest.mark.parametrize("name", _untuned())
+def test_rewriting_is_never_worse_than_mapping(name, tmp_path, monkeypatch):
+    text = _untuned()[name]
+    circuit = becalm.circuit.parse(text)
+    (tmp_path / "c.blif").write_text(text)
+    monkeypatch.setenv("BECALM_ABC", "")
+    own = {goal: _cost(circuit, goal) for goal in ("depth", "bootstraps")}
+    monkeypatch.setenv("BECALM_ABC", _abc())
+    found = {goal: _cost(circuit, goal) for goal in ("depth", "bootstraps")}
+    for inputs in (3, 4):
+        script = f"read_blif c.blif; strash; if -K {inputs}; print_stats"
+        command = [_abc(), "-s", "-q", script]
+        said = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=True)
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", said.stdout)
+        tables, levels = (int(re.search(rf"{k}\s*=\s*(\d+)", plain)[1]) for k in ("nd", "lev"))
+        assert found["bootstraps"][0] <= tables and found["depth"][1] <= levels
+    assert found["bootstraps"][0] <= own["bootstraps"][0]
+    assert found["depth"][1] <= own["depth"][1]
+
+
+def test_a_wrong_rewriting_is_not_used(tmp_path, monkeypatch):
+    circuit = becalm.circuit.trace(lambda x, y: x * y, 5, 5)
+    monkeypatch.setenv("BECALM_ABC", "")
+    own = _cost(circuit, "bootstraps")
+    # A tool that gives one circuit of constants, and swears that it is right.
+    outputs = " ".join(f"o{i}" for i in range(10))
+    inputs = " ".join(f"i{i}" for i in range(10))
+    tables = "\n".join(f".names o{i}" for i in range(10))
+    fake = tmp_path / "abc"
+    fake.write_text(
+        "#!/bin/sh\necho Networks are equivalent\n"
+        f"cat > out.blif <<END\n.model m\n.inputs {inputs}\n.outputs {outputs}\n"
+        f"{tables}\n.end\nEND\n"
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("BECALM_ABC", str(fake))
+    assert _cost(circuit, "bootstraps") == own

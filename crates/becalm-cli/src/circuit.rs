@@ -372,12 +372,16 @@ fn cost(
     let ports = |all: &[Port]| {
         all.iter().map(|p| format!("{}[{}]", p.name, p.width())).collect::<Vec<_>>().join(" ")
     };
-    let lines = vec![
+    let mut lines = vec![
         ("inputs", ports(circuit.inputs())),
         ("outputs", ports(circuit.outputs())),
         ("gates", format!("{and} AND, {xor} XOR")),
     ];
-    priced(args, lines, json!({ "and": and, "xor": xor }), &compiled.program, clocks)
+    let rewriting = &compiled.rewriting;
+    lines.extend(rewriting.remark.iter().map(|remark| ("remark", remark.clone())));
+    let facts =
+        json!({ "and": and, "xor": xor, "abc": rewriting.tool, "remark": rewriting.remark });
+    priced(args, lines, facts, &compiled.program, clocks)
 }
 
 /// Reports the facts of a circuit, then the cost of its program.

@@ -70,6 +70,16 @@ mod _native {
     #[pymodule_export]
     const KEY_SIZES: [(&str, usize); 3] = becalm::bootstrap::ckks::KEY_SIZES;
 
+    /// Tools in this Python's packages are found though its folder is not on the path.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let python = module.py().import("sys")?.getattr("executable")?;
+        if let Ok(python) = python.extract::<String>() {
+            becalm::program::circuit::use_python(python);
+        }
+        Ok(())
+    }
+
     /// Runs the `becalm` command; its exit status. The first argument is the name of the command.
     #[pyfunction]
     fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<i32> {

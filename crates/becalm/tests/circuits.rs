@@ -267,3 +267,67 @@ proptest! {
         }
     }
 }
+
+/// `circuit` of Python's traced functions, as text: half adders of a bit with a growing sum, and a carry that ripples.
+fn traced_sum(bits: usize) -> String {
+    let inputs: String = (0..bits).map(|i| format!(" x[{i}]")).collect();
+    let mut text = format!(".model sum\n.inputs{inputs}\n.outputs");
+    let mut sum = vec!["x[0]".to_string()];
+    let mut gates = String::new();
+    for i in 1..bits {
+        let (mut carry, mut next) = (format!("x[{i}]"), vec![]);
+        for (place, bit) in sum.iter().enumerate() {
+            let (s, c) = (format!("s{i}_{place}"), format!("c{i}_{place}"));
+            gates +=
+                &format!(".names {bit} {carry} {s}\n01 1\n10 1\n.names {bit} {carry} {c}\n11 1\n");
+            next.push(s);
+            carry = c;
+        }
+        next.push(carry);
+        sum = next;
+    }
+    for (place, bit) in sum.iter().enumerate() {
+        text += &format!(" y[{place}]");
+        gates += &format!(".names {bit} y[{place}]\n1 1\n");
+    }
+    format!("{text}\n{gates}.end\n")
+}
+
+/// A sum of bits that are added one by one takes a few rotations of up to fifteen bits each, and is right.
+#[test]
+fn counters_are_recognised() {
+    for (bits, most) in [(7, 2), (15, 4), (31, 12), (40, 18), (64, 30)] {
+        let circuit = Circuit::parse(&traced_sum(bits)).unwrap();
+        let params = Arc::new(TfheParams::named("tfhe_2_2").unwrap().clone());
+        let compiled = circuit.compile(&params, Goal::Bootstraps).unwrap();
+        let cost = compiled.program.cost();
+        println!("sum of {bits} bits: {} bootstraps, depth {}", cost.bootstraps, cost.depth);
+        assert!(cost.bootstraps <= most, "{bits}: {}", cost.bootstraps);
+        agree("sum", &circuit, &compiled, 64);
+        let all = compiled.program.run_in_the_clear(&vec![1; bits]).unwrap();
+        assert_eq!(
+            all.iter().enumerate().map(|(i, b)| (*b as u128) << i).sum::<u128>(),
+            bits as u128
+        );
+    }
+}
+
+/// Deep chains take no more than quadratic time: four times the gates, at most about sixteen times as long.
+#[test]
+fn deep_chains_compile_soon() {
+    let params = Arc::new(TfheParams::named("toy_2_2").unwrap().clone());
+    let seconds = |gates: usize| {
+        let mut text = format!("{gates} {}\n2 1 1\n1 1\n", gates + 2);
+        for i in 0..gates {
+            let kind = ["AND", "XOR", "XOR"][i % 3];
+            text += &format!("2 1 {} {} {} {kind}\n", i % 2, i + 1, i + 2);
+        }
+        let circuit = Circuit::parse(&text).unwrap();
+        let began = std::time::Instant::now();
+        circuit.compile(&params, Goal::Depth).unwrap();
+        began.elapsed().as_secs_f64()
+    };
+    let (short, long) = (seconds(1000), seconds(4000));
+    println!("a chain of 1000 gates: {short:.2} s, of 4000: {long:.2} s");
+    assert!(long < 1.0 + 24.0 * short, "{short} {long}");
+}

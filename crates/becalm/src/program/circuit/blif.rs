@@ -29,6 +29,14 @@ struct Model<'a> {
 }
 
 pub(super) fn parse(text: &str) -> Result<Circuit> {
+    Ok(parse_mapped(text)?.0)
+}
+
+/// The node of each table, and those that it reads, in the order of the nodes: the structure that hashing gates loses.
+pub(super) type Tables = Vec<(usize, Vec<usize>)>;
+
+/// [`parse`], and which tables there were.
+pub(super) fn parse_mapped(text: &str) -> Result<(Circuit, Tables)> {
     let model = read(text)?;
     let mut circuit = Circuit::empty();
     let mut wires = HashMap::new();
@@ -51,7 +59,14 @@ pub(super) fn parse(text: &str) -> Result<Circuit> {
     }
     circuit.inputs = ports(&model.inputs, &wires)?;
     circuit.outputs = ports(&model.outputs, &wires)?;
-    Ok(circuit)
+    let node = |name: &&str| wires.get(name).map(|w: &Wire| w.node());
+    let table = |(name, table): (&&str, &Table)| {
+        Some((node(name)?, table.inputs.iter().map(node).collect::<Option<_>>()?))
+    };
+    let mut tables: Tables = model.tables.iter().filter_map(table).collect();
+    tables.sort_unstable();
+    tables.dedup_by_key(|t| t.0);
+    Ok((circuit, tables))
 }
 
 fn read(text: &str) -> Result<Model<'_>> {

@@ -1,102 +1,157 @@
 //! Covering a circuit with lookups: which nodes are looked up, and from which others.
 //!
-//! Every node gets cuts, sets of at most six nodes that determine it, merged from the cuts of its inputs; those are kept whose
-//! function has a form in the room. First the fewest bootstraps on the longest path, then under that bound or a wider one as
-//! few lookups as possible: by area flow, then by counting exactly what a choice adds. At last lookups of the same bits become
-//! one rotation with several results. Area flow shares the cost of a node among its readers, whose number a cover changes: each
-//! cover is followed by one whose flow believes more of the uses before it, and the smallest is taken. Source: Mishchenko, Cho, Chatterjee, Brayton 2007 ("Combinational and sequential mapping with
-//! priority cuts").
+//! Every node has cuts whose function has a form in the room. First the fewest bootstraps on the longest path, then under that
+//! bound or a wider one as few rotations as possible: by area flow, then by counting exactly what a choice adds, where lookups
+//! of the same leaves share rotations. Area flow shares the cost of a node among its readers, whose number a cover changes:
+//! each cover is followed by one whose flow believes more of the uses before it, and the smallest is taken. Source: Mishchenko,
+//! Cho, Chatterjee, Brayton 2007 ("Combinational and sequential mapping with priority cuts").
 
-use super::weights::{Form, MAX_INPUTS, Room, find};
-use super::{Circuit, Node, Wire};
-use std::collections::HashMap;
+use super::cuts::{Cut, Forms, Kept, Leaves, WordMap, cone, merged};
+use super::rotations::{Lookup, lookups};
+use super::weights::MAX_INPUTS;
+use super::{Circuit, Node};
 
-/// Cuts kept for a node.
-const KEPT: usize = 32;
-/// Covers that are tried.
-const COVERS: usize = 8;
-/// Rounds of counting exactly, for each of them.
-const ROUNDS: usize = 3;
-
-/// A set of nodes, and a node as a function of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Cut {
-    leaves: Vec<u32>,
-    function: u64,
+/// How much is tried.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// Cuts kept for a node.
+    pub kept: usize,
+    /// Covers that are made.
+    pub covers: usize,
+    /// Rounds of counting exactly, for each of them.
+    pub rounds: usize,
+    /// Whether nodes may be put out with a weight in them, and lookups are counted by the rotations that they share.
+    pub exact: bool,
 }
 
-/// Lookups of one linear form: the nodes that it gives, from the same leaves.
-#[derive(Debug, Clone)]
-pub(super) struct Lookup {
-    pub leaves: Vec<usize>,
-    /// Node and its function of the leaves.
-    pub results: Vec<(usize, u64)>,
-    pub form: Form,
-}
+/// What a lookup costs beside its own bootstrap if a leaf must come scaled, which now and then takes one more.
+const SCALED: f64 = 0.25;
 
-struct Mapper<'a> {
-    circuit: &'a Circuit,
-    room: Room,
-    /// How long the longest path may be, if it cannot be shorter; `None`: as long as it likes.
-    limit: Option<u32>,
-    /// For each node its cuts; none for inputs and constants.
-    cuts: Vec<Vec<Cut>>,
+/// Most lookups that are followed to see what a choice adds.
+const REACH: usize = 64;
+
+/// Functions of the same leaves, as many in a group as one rotation gives.
+type Hosts = WordMap<Leaves, Vec<Vec<u64>>>;
+
+pub(super) struct Mapper<'a> {
+    pub circuit: &'a Circuit,
+    pub forms: &'a Forms,
+    pub effort: Effort,
+    /// For each node its cuts; none for inputs, constants and digits.
+    pub cuts: Vec<Vec<Cut>>,
+    /// What the cost of a node is divided by because another shares its rotation, cut by cut.
+    shares: Vec<Vec<f64>>,
     /// The chosen one.
-    choice: Vec<usize>,
-    arrival: Vec<u32>,
-    required: Vec<u32>,
+    pub choice: Vec<usize>,
+    pub arrival: Vec<u32>,
+    pub required: Vec<u32>,
     flow: Vec<f64>,
     /// Readers of a node: gates at first, then what covers so far make likely.
     fanout: Vec<f64>,
-    uses: Vec<u32>,
-    forms: HashMap<(Vec<u64>, usize, i64), Option<Form>>,
+    pub uses: Vec<u32>,
+    /// What the cover looks up.
+    hosts: Hosts,
+    /// The cover that the circuit came with.
+    seeds: Vec<(usize, usize)>,
 }
 
-/// The lookups that give every output of the circuit, in an order in which they can run: as few as go with `limit` of them
-/// one after another, or with as many as the shortest longest path has. Without `limit` only their number counts.
-pub(super) fn cover(circuit: &Circuit, room: Room, limit: Option<u32>) -> Vec<Lookup> {
-    let size = circuit.nodes.len();
-    let mut mapper = Mapper {
-        circuit,
-        room,
-        limit,
-        cuts: vec![vec![]; size],
-        choice: vec![0; size],
-        arrival: vec![0; size],
-        required: vec![u32::MAX; size],
-        flow: vec![0.0; size],
-        fanout: vec![0.0; size],
-        uses: vec![0; size],
-        forms: HashMap::new(),
-    };
-    mapper.count_fanout();
-    for node in 1..size {
-        mapper.cut(node);
+/// The circuit with its cuts, to be covered with several bounds.
+impl<'a> Mapper<'a> {
+    /// `tables`: nodes with the leaves that another tool has chosen for them.
+    pub fn new(
+        circuit: &'a Circuit,
+        tables: &[(usize, Vec<usize>)],
+        forms: &'a Forms,
+        effort: Effort,
+    ) -> Self {
+        let size = circuit.nodes.len();
+        let mut mapper = Mapper {
+            circuit,
+            forms,
+            effort,
+            cuts: vec![vec![]; size],
+            shares: vec![],
+            choice: vec![0; size],
+            arrival: vec![0; size],
+            required: vec![u32::MAX; size],
+            flow: vec![0.0; size],
+            fanout: vec![0.0; size],
+            uses: vec![0; size],
+            hosts: Hosts::default(),
+            seeds: vec![],
+        };
+        mapper.count_fanout();
+        let mut given: WordMap<usize, &[usize]> = WordMap::default();
+        given.extend(tables.iter().map(|t| (t.0, &t.1[..])));
+        for node in 1..size {
+            mapper.cut(node);
+            if let Some(leaves) = given.get(&node) {
+                mapper.seed(node, leaves);
+            }
+        }
+        mapper.share();
+        mapper
     }
-    mapper.choose(|m, node, cut| (m.arrival_of(cut) as f64, m.flow_of(node, cut)));
-    mapper.require();
-    let mut least: Option<Vec<Lookup>> = None;
-    for _ in 0..COVERS {
-        mapper.choose(|m, node, cut| (m.late(node, cut), m.flow_of(node, cut)));
-        mapper.require();
-        let uses = mapper.uses.clone();
-        for _ in 0..ROUNDS {
-            mapper.recover();
-            mapper.require();
-        }
-        let found = mapper.lookups();
-        if least.as_ref().is_none_or(|least| found.len() < least.len()) {
-            least = Some(found);
-        }
-        for (fanout, uses) in mapper.fanout.iter_mut().zip(uses) {
-            *fanout = (2.0 * *fanout + f64::from(uses)) / 3.0;
-        }
-    }
-    least.unwrap_or_default()
-}
 
-impl Mapper<'_> {
+    /// Takes a cut of another tool's among those of the node, if it has a form.
+    fn seed(&mut self, node: usize, leaves: &[usize]) {
+        let Some(mut cut) = cone(self.circuit, node, leaves) else { return };
+        let cuts = &mut self.cuts[node];
+        if cuts.is_empty() || cuts.iter().any(|c| c.leaves.len() < 2) {
+            return;
+        }
+        let at = cuts.iter().position(|c| c.leaves == cut.leaves);
+        let at = at.unwrap_or_else(|| {
+            if let Some(scaled) = self.forms.scaled(cut.function, &cut.leaves, |_| false) {
+                cut.scaled = scaled;
+                cuts.push(cut);
+            }
+            cuts.iter().position(|c| c.leaves == cut.leaves).unwrap_or(0)
+        });
+        self.seeds.push((node, at));
+    }
+
+    /// The lookups that give every output of the circuit, in an order in which they can run: as few as go with `limit` of them
+    /// one after another, or with as many as the shortest longest path has. Without `limit` only their number counts.
+    pub fn cover(&mut self, limit: Option<u32>) -> Vec<Lookup> {
+        self.count_fanout();
+        self.required.fill(u32::MAX);
+        self.choose(|m, node, cut| (f64::from(m.arrival_of(cut)), m.flow_of(node, cut, 1.0)));
+        let shortest = self.roots().iter().map(|n| self.arrival[*n]).max().unwrap_or(0);
+        let bound = limit.map_or(u32::MAX - 1, |limit| limit.max(shortest));
+        self.require(bound);
+        let mut least: Option<Vec<Lookup>> = None;
+        let given = usize::from(!self.seeds.is_empty());
+        for round in 0..self.effort.covers + given {
+            // By turns with and without the hope that what can share a rotation does.
+            let hope = self.effort.exact && round % 2 == 1;
+            self.choose(|m, node, cut| {
+                let at = m.cuts[node].iter().position(|c| c.leaves == cut.leaves).unwrap_or(0);
+                let share = if hope { m.shares[node][at] } else { 1.0 };
+                (m.late(node, cut), m.flow_of(node, cut, share))
+            });
+            if round == self.effort.covers {
+                self.seeds.clone().into_iter().for_each(|(node, at)| self.choice[node] = at);
+            }
+            self.require(bound);
+            let uses = self.uses.clone();
+            for _ in 0..self.effort.rounds {
+                self.recover();
+                self.require(bound);
+            }
+            let found = lookups(self);
+            if least.as_ref().is_none_or(|least| found.len() < least.len()) {
+                least = Some(found);
+            }
+            for (fanout, uses) in self.fanout.iter_mut().zip(uses) {
+                *fanout = (2.0 * *fanout + f64::from(uses)) / 3.0;
+            }
+        }
+        least.unwrap_or_default()
+    }
+
     fn count_fanout(&mut self) {
+        self.fanout.fill(0.0);
         for node in &self.circuit.nodes {
             if let Node::And(a, b) | Node::Xor(a, b) = node {
                 self.fanout[a.node()] += 1.0;
@@ -105,73 +160,91 @@ impl Mapper<'_> {
         }
     }
 
-    fn form(&mut self, functions: &[u64], inputs: usize, values: i64) -> Option<Form> {
-        let room = Room { values, ..self.room };
-        let key = (functions.to_vec(), inputs, values);
-        self.forms.entry(key).or_insert_with(|| find(functions, inputs, room)).clone()
-    }
-
     /// The cuts of a node, from those of its inputs and from the inputs themselves.
     fn cut(&mut self, node: usize) {
-        let (a, b) = match self.circuit.nodes[node] {
-            Node::And(a, b) | Node::Xor(a, b) => (a, b),
-            _ => return,
+        self.add_up(node);
+        if !matches!(self.circuit.nodes[node], Node::And(..) | Node::Xor(..)) {
+            return;
+        }
+        self.cuts[node] = self.best(node, merged(self.circuit, node, &self.cuts));
+        let cuts = &self.cuts[node];
+        let first = cuts.iter().map(|c| self.arrival_of(c)).min().unwrap_or(0);
+        let cheapest = cuts.iter().map(|c| self.flow_of(node, c, 1.0));
+        (self.arrival[node], self.flow[node]) = (first, cheapest.fold(f64::INFINITY, f64::min));
+    }
+
+    /// Whether a node is the result of a table, which an input, a constant and a copy are not.
+    pub fn can_scale(&self, node: u32) -> bool {
+        let cuts = &self.cuts[node as usize];
+        self.effort.exact && !cuts.is_empty() && cuts.iter().all(|c| c.leaves.len() > 1)
+    }
+
+    /// The earliest half and the cheapest half of those that have a form. A constant is that and nothing else.
+    fn best(&self, node: usize, cuts: Vec<Cut>) -> Vec<Cut> {
+        if let Some(constant) = cuts.iter().find(|c| c.leaves.is_empty()) {
+            return vec![*constant];
+        }
+        // Of equal ones wide cuts are good hosts of other functions, and narrow ones leave their leaves free.
+        let width = |c: &Cut| match self.effort.exact {
+            true => c.leaves.len(),
+            false => MAX_INPUTS - c.leaves.len(),
         };
-        let and = matches!(self.circuit.nodes[node], Node::And(..));
-        let alone = |w: Wire| Cut { leaves: vec![w.node() as u32], function: 0b10 };
-        let mut found: Vec<Cut> = vec![];
-        let of = |m: &Self, w: Wire| -> Vec<Cut> {
-            m.cuts[w.node()].iter().cloned().chain([alone(w)]).collect()
-        };
-        let (from_a, from_b) = (of(self, a), of(self, b));
-        for (x, y) in from_a.iter().flat_map(|x| from_b.iter().map(move |y| (x, y))) {
-            let Some(leaves) = union(&x.leaves, &y.leaves) else { continue };
-            let mask = ones(leaves.len());
-            let operand = |cut: &Cut, wire: Wire| {
-                let f = spread(cut, &leaves);
-                if wire.negated() { !f & mask } else { f }
-            };
-            let (f, g) = (operand(x, a), operand(y, b));
-            let cut = reduced(leaves, if and { f & g } else { f ^ g });
-            if !found.contains(&cut) {
-                found.push(cut);
+        let cost = |c: Cut| (self.arrival_of(&c), self.flow_of(node, &c, 1.0), width(&c), c);
+        let mut cuts: Vec<_> = cuts.into_iter().map(cost).collect();
+        let mut kept = Kept::default();
+        cuts.sort_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1)).then(x.2.cmp(&y.2)));
+        let mut left = cuts.into_iter();
+        while kept.len() < self.effort.kept / 2
+            && let Some((.., cut)) = left.next()
+        {
+            kept.add(cut, self.forms, |l| self.can_scale(l));
+        }
+        let mut rest: Vec<_> = left.collect();
+        rest.sort_by(|x, y| x.1.total_cmp(&y.1).then(x.2.cmp(&y.2)));
+        for (.., cut) in rest {
+            if kept.len() == self.effort.kept {
+                break;
             }
+            kept.add(cut, self.forms, |l| self.can_scale(l));
         }
-        found.retain(|c| self.form(&[c.function], c.leaves.len(), self.room.values).is_some());
-        let within = |x: &Cut, y: &Cut| {
-            x.leaves.len() < y.leaves.len() && x.leaves.iter().all(|l| y.leaves.contains(l))
+        kept.into_cuts()
+    }
+
+    /// Which cuts two nodes have in common, whose functions fit one rotation.
+    fn share(&mut self) {
+        if !self.effort.exact {
+            return;
+        }
+        let mut all: WordMap<Leaves, Vec<u64>> = WordMap::default();
+        for cut in self.cuts.iter().flatten().filter(|c| c.leaves.len() > 1) {
+            all.entry(cut.leaves).or_default().push(cut.function);
+        }
+        let forms = self.forms;
+        let share = |cut: &Cut| {
+            let others = all.get(&cut.leaves).map_or(&[][..], |f| &f[..]);
+            let fits = others
+                .iter()
+                .filter(|f| **f != cut.function)
+                .take(4)
+                .any(|f| forms.together(&[cut.function, *f], cut.leaves.len()).is_some());
+            if fits { 0.5 } else { 1.0 }
         };
-        let kept = found.iter().filter(|y| !found.iter().any(|x| within(x, y))).cloned().collect();
-        self.cuts[node] = self.best(node, kept);
-        let first = self.cuts[node].iter().map(|c| self.arrival_of(c)).min().unwrap_or(0);
-        self.arrival[node] = first;
-        let cheapest = self.cuts[node].iter().map(|c| self.flow_of(node, c));
-        self.flow[node] = cheapest.fold(f64::INFINITY, f64::min);
+        self.shares = self.cuts.iter().map(|c| c.iter().map(share).collect()).collect();
     }
 
-    /// The earliest half and the cheapest half.
-    fn best(&self, node: usize, mut cuts: Vec<Cut>) -> Vec<Cut> {
-        if cuts.len() <= KEPT {
-            return cuts;
-        }
-        let cost = |c: &Cut| self.flow_of(node, c);
-        cuts.sort_by(|x, y| {
-            let early = self.arrival_of(x).cmp(&self.arrival_of(y));
-            early.then(cost(x).total_cmp(&cost(y))).then(x.leaves.len().cmp(&y.leaves.len()))
-        });
-        let mut rest = cuts.split_off(KEPT / 2);
-        rest.sort_by(|x, y| cost(x).total_cmp(&cost(y)).then(x.leaves.len().cmp(&y.leaves.len())));
-        cuts.extend(rest.into_iter().take(KEPT / 2));
-        cuts
+    pub fn arrival_of(&self, cut: &Cut) -> u32 {
+        // A copy costs nothing.
+        let own = u32::from(cut.leaves.len() > 1);
+        own + cut.leaves.iter().map(|l| self.arrival[*l as usize]).max().unwrap_or(0)
     }
 
-    fn arrival_of(&self, cut: &Cut) -> u32 {
-        1 + cut.leaves.iter().map(|l| self.arrival[*l as usize]).max().unwrap_or(0)
-    }
-
-    fn flow_of(&self, node: usize, cut: &Cut) -> f64 {
+    fn flow_of(&self, node: usize, cut: &Cut, share: f64) -> f64 {
+        let own = match cut.leaves.len() {
+            0 | 1 => 0.0,
+            _ => share + SCALED * f64::from(cut.scaled),
+        };
         let sum: f64 = cut.leaves.iter().map(|l| self.flow[*l as usize]).sum();
-        (1.0 + sum) / self.fanout[node].max(1.0)
+        (own + sum) / self.fanout[node].max(1.0)
     }
 
     /// By how much a cut misses what is required of the node.
@@ -182,53 +255,85 @@ impl Mapper<'_> {
     /// The cut of least cost for every node, in order.
     fn choose(&mut self, cost: impl Fn(&Self, usize, &Cut) -> (f64, f64)) {
         for node in 1..self.cuts.len() {
+            self.add_up(node);
             let costs = self.cuts[node].iter().map(|c| cost(self, node, c)).enumerate();
             let least =
                 costs.min_by(|(_, x), (_, y)| x.0.total_cmp(&y.0).then(x.1.total_cmp(&y.1)));
-            if let Some((at, _)) = least {
+            if let Some((at, (_, flow))) = least {
                 self.choice[node] = at;
-                self.update(node);
+                self.arrival[node] = self.arrival_of(&self.cuts[node][at]);
+                self.flow[node] = flow;
             }
         }
     }
 
     fn update(&mut self, node: usize) {
         let cut = &self.cuts[node][self.choice[node]];
-        (self.arrival[node], self.flow[node]) = (self.arrival_of(cut), self.flow_of(node, cut));
+        (self.arrival[node], self.flow[node]) =
+            (self.arrival_of(cut), self.flow_of(node, cut, 1.0));
     }
 
-    fn roots(&self) -> Vec<usize> {
-        let wires = self.circuit.outputs.iter().flat_map(|p| &p.wires);
-        wires.map(|w| w.node()).filter(|n| !self.cuts[*n].is_empty()).collect()
+    pub fn chosen(&self, node: usize) -> Cut {
+        self.cuts[node][self.choice[node]]
     }
 
-    /// Arrival times, uses and required times of the chosen cover; the longest path stays.
-    fn require(&mut self) {
+    /// A digit comes after the bits of its sum.
+    fn add_up(&mut self, node: usize) {
+        if let Node::Digit(sum, _) = self.circuit.nodes[node] {
+            let terms = self.circuit.sums[sum as usize].terms.iter();
+            self.arrival[node] = 1 + terms.map(|t| self.arrival[t.0]).max().unwrap_or(0);
+        }
+    }
+
+    /// When a node is there at the latest.
+    pub fn ready(&self, node: usize) -> u32 {
+        match self.circuit.nodes[node] {
+            Node::Zero | Node::Input => 0,
+            _ => self.required[node],
+        }
+    }
+
+    /// What outputs and sums read.
+    pub fn roots(&self) -> Vec<usize> {
+        let wires = self.circuit.outputs.iter().flat_map(|p| &p.wires).map(|w| w.node());
+        let terms = self.circuit.sums.iter().flat_map(|s| &s.terms).map(|t| t.0);
+        let gate = |n: &usize| !matches!(self.circuit.nodes[*n], Node::Zero | Node::Input);
+        wires.chain(terms).filter(gate).collect()
+    }
+
+    /// Arrival times, uses and required times of the chosen cover, none of whose paths is longer than `bound`.
+    fn require(&mut self, bound: u32) {
         for node in 1..self.cuts.len() {
+            self.add_up(node);
             if !self.cuts[node].is_empty() {
                 self.update(node);
             }
         }
-        let roots = self.roots();
-        let longest = roots.iter().map(|n| self.arrival[*n]).max().unwrap_or(0);
-        let goal = self.required.iter().filter(|r| **r != u32::MAX).max().copied();
         self.required.fill(u32::MAX);
         self.uses.fill(0);
-        for node in roots {
-            let bound = |limit: u32| goal.unwrap_or(longest).max(longest).max(limit);
-            self.required[node] = self.limit.map_or(u32::MAX - 1, bound);
+        self.hosts.clear();
+        for node in self.roots() {
+            self.required[node] = bound;
             self.uses[node] += 1;
         }
         for node in (1..self.cuts.len()).rev() {
+            if let Node::Digit(sum, _) = self.circuit.nodes[node] {
+                let before = self.required[node].saturating_sub(1);
+                for (leaf, _) in &self.circuit.sums[sum as usize].terms {
+                    self.required[*leaf] = self.required[*leaf].min(before);
+                }
+            }
             if self.uses[node] == 0 || self.cuts[node].is_empty() {
                 continue;
             }
-            let before = self.required[node].saturating_sub(1);
-            for leaf in &self.cuts[node][self.choice[node]].leaves {
-                let leaf = *leaf as usize;
+            let cut = self.chosen(node);
+            let own = u32::from(cut.leaves.len() > 1);
+            let before = self.required[node].saturating_sub(own);
+            for leaf in cut.leaves.iter().map(|l| *l as usize) {
                 self.uses[leaf] += 1;
                 self.required[leaf] = self.required[leaf].min(before);
             }
+            self.rotate(&cut, true);
         }
     }
 
@@ -238,18 +343,18 @@ impl Mapper<'_> {
             if self.cuts[node].is_empty() {
                 continue;
             }
-            if self.uses[node] == 0 {
+            if self.uses[node] == 0 || self.cuts[node].len() == 1 {
                 self.update(node);
                 continue;
             }
             self.reference(node, false);
-            let mut least = (usize::MAX, f64::INFINITY, self.choice[node]);
+            let mut least = (f64::INFINITY, f64::INFINITY, self.choice[node]);
             for at in 0..self.cuts[node].len() {
                 let cut = &self.cuts[node][at];
                 if self.arrival_of(cut) > self.required[node] {
                     continue;
                 }
-                let flow = self.flow_of(node, cut);
+                let flow = self.flow_of(node, cut, 1.0);
                 self.choice[node] = at;
                 let area = self.reference(node, true);
                 self.reference(node, false);
@@ -263,15 +368,20 @@ impl Mapper<'_> {
         }
     }
 
-    /// Adds the chosen cut of a node to the cover, or takes it away: how many lookups that adds or frees.
-    fn reference(&mut self, node: usize, add: bool) -> usize {
-        let (mut area, mut todo) = (0, vec![node]);
+    /// Adds the chosen cut of a node to the cover, or takes it away: what that adds or frees.
+    fn reference(&mut self, node: usize, add: bool) -> f64 {
+        let (mut area, mut todo, mut left) = (0.0, vec![node], REACH);
         while let Some(node) = todo.pop() {
-            area += 1;
-            for leaf in &self.cuts[node][self.choice[node]].leaves {
-                let leaf = *leaf as usize;
+            // What is farther away is not counted, so that a deep chain takes linear time; `require` counts all of it again.
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            let cut = self.chosen(node);
+            area += self.rotate(&cut, add);
+            for leaf in cut.leaves.iter().map(|l| *l as usize) {
                 let before = self.uses[leaf];
-                self.uses[leaf] = if add { before + 1 } else { before - 1 };
+                self.uses[leaf] = if add { before + 1 } else { before.saturating_sub(1) };
                 let changes = if add { before == 0 } else { before == 1 };
                 if changes && !self.cuts[leaf].is_empty() {
                     todo.push(leaf);
@@ -281,98 +391,31 @@ impl Mapper<'_> {
         area
     }
 
-    /// The chosen lookups, those of the same leaves together as far as their results fit one table.
-    fn lookups(&mut self) -> Vec<Lookup> {
-        let mut found: Vec<Lookup> = vec![];
-        let mut hosts: HashMap<Vec<u32>, Vec<usize>> = HashMap::new();
-        let mut used: Vec<usize> = (1..self.cuts.len())
-            .filter(|n| self.uses[*n] > 0 && !self.cuts[*n].is_empty())
-            .collect();
-        // Wide lookups first: narrow ones can join them.
-        used.sort_by_key(|n| {
-            let cut = &self.cuts[*n][self.choice[*n]];
-            (std::cmp::Reverse(cut.leaves.len()), *n)
-        });
-        for node in used {
-            if self.uses[node] == 0 || self.join(node, &mut found, &hosts) {
-                continue;
-            }
-            let cut = self.cuts[node][self.choice[node]].clone();
-            let form = self.form(&[cut.function], cut.leaves.len(), self.room.values);
-            hosts.entry(cut.leaves.clone()).or_default().push(found.len());
-            let leaves = cut.leaves.iter().map(|l| *l as usize).collect();
-            let form = form.unwrap_or(Form { weights: vec![], offset: 0 });
-            found.push(Lookup { leaves, results: vec![(node, cut.function)], form });
+    /// Rotations that a lookup takes beside those that are there, or frees.
+    fn rotate(&mut self, cut: &Cut, add: bool) -> f64 {
+        let Cut { leaves, function, scaled } = cut;
+        let alone = 1.0 + SCALED * f64::from(*scaled);
+        if leaves.len() < 2 || !self.effort.exact {
+            return if leaves.len() < 2 { 0.0 } else { alone };
         }
-        found.sort_by_key(|l| l.results.iter().map(|r| r.0).min());
-        found
-    }
-
-    /// Makes a node one more result of a lookup that is there, if one of its cuts allows.
-    fn join(
-        &mut self,
-        node: usize,
-        found: &mut [Lookup],
-        hosts: &HashMap<Vec<u32>, Vec<usize>>,
-    ) -> bool {
-        for at in 0..self.cuts[node].len() {
-            let cut = self.cuts[node][at].clone();
-            if cut.leaves.len() < 2 || self.arrival_of(&cut) > self.required[node] {
-                continue;
-            }
-            for host in hosts.get(&cut.leaves).into_iter().flatten() {
-                let host = &mut found[*host];
-                let mut functions: Vec<u64> = host.results.iter().map(|r| r.1).collect();
-                functions.push(cut.function);
-                let values = self.room.values / functions.len().next_power_of_two() as i64;
-                if let Some(form) = self.form(&functions, cut.leaves.len(), values) {
-                    host.results.push((node, cut.function));
-                    host.form = form;
-                    return true;
+        let (groups, forms) = (self.hosts.entry(*leaves).or_default(), self.forms);
+        if add {
+            for group in groups.iter_mut() {
+                group.push(*function);
+                if forms.together(group, leaves.len()).is_some() {
+                    return alone - 1.0;
                 }
+                group.pop();
             }
+            groups.push(vec![*function]);
+            return alone;
         }
-        false
-    }
-}
-
-/// The truth table of the constant 1.
-fn ones(inputs: usize) -> u64 {
-    if inputs >= 6 { u64::MAX } else { (1 << (1u32 << inputs)) - 1 }
-}
-
-/// Both sets, sorted, if they are small enough.
-fn union(a: &[u32], b: &[u32]) -> Option<Vec<u32>> {
-    let mut all = [a, b].concat();
-    all.sort_unstable();
-    all.dedup();
-    (all.len() <= MAX_INPUTS).then_some(all)
-}
-
-/// The function of a cut as a function of more leaves.
-fn spread(cut: &Cut, leaves: &[u32]) -> u64 {
-    let place = |l: &u32| leaves.iter().position(|x| x == l).unwrap_or(0);
-    let places: Vec<usize> = cut.leaves.iter().map(place).collect();
-    (0..1usize << leaves.len()).fold(0, |f, x| {
-        let at = places.iter().enumerate().fold(0, |at, (i, p)| at | ((x >> p) & 1) << i);
-        f | ((cut.function >> at) & 1) << x
-    })
-}
-
-/// The cut without leaves that do not matter.
-fn reduced(mut leaves: Vec<u32>, mut function: u64) -> Cut {
-    for i in (0..leaves.len()).rev() {
-        let half = |value: usize, inputs: usize| {
-            (0..1usize << (inputs - 1)).fold(0, |f, x| {
-                let at = (x >> i) << (i + 1) | value << i | (x & ((1 << i) - 1));
-                f | ((function >> at) & 1) << x
-            })
-        };
-        let (low, high): (u64, u64) = (half(0, leaves.len()), half(1, leaves.len()));
-        if low == high {
-            leaves.remove(i);
-            function = low;
+        let Some(at) = groups.iter().position(|g| g.contains(function)) else { return 0.0 };
+        if groups[at].len() == 1 {
+            groups.swap_remove(at);
+            return alone;
         }
+        groups[at].retain(|f| f != function);
+        alone - 1.0
     }
-    Cut { leaves, function }
 }

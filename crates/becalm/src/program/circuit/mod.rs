@@ -4,14 +4,22 @@
 //! constants vanish. [`Circuit::compile`] covers it with lookups: a lookup reads Σ w_i·x_i, so a function of several bits
 //! costs one bootstrap as soon as small weights w_i tell apart what it must tell apart (`weights`).
 
+mod abc;
 mod blif;
 mod bristol;
 mod compile;
+mod counters;
 mod cover;
+mod cuts;
+mod plan;
+mod restructure;
+mod rotations;
 mod verilog;
 mod weights;
 
 pub use compile::{Compiled, Goal};
+pub use plan::Rewriting;
+pub use verilog::use_python;
 
 use crate::cipher::file::Limits;
 use crate::{Error, Result};
@@ -56,6 +64,43 @@ enum Node {
     And(Wire, Wire),
     /// Exactly one; neither wire negated, the first is the smaller.
     Xor(Wire, Wire),
+    /// A binary digit of a sum, counted from the lowest. Only circuits that the compiler makes have these.
+    Digit(u32, u8),
+}
+
+/// Σ weight·node + offset, a number from 0 on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sum {
+    terms: Vec<(usize, i64)>,
+    offset: i64,
+}
+
+impl Sum {
+    /// The greatest value.
+    fn limit(&self) -> i64 {
+        self.offset + self.terms.iter().map(|t| t.1.max(0)).sum::<i64>()
+    }
+
+    /// A binary digit of 64 sums at once.
+    fn digit(&self, values: &[u64], place: u8) -> u64 {
+        let mut digits = [0u64; 64];
+        let negative: i64 = self.terms.iter().map(|t| t.1.min(0)).sum();
+        let mut add = |bits: u64, weight: i64| {
+            for i in (0..64).filter(|i| weight >> i & 1 == 1) {
+                let mut carry = bits;
+                for digit in &mut digits[i..] {
+                    (*digit, carry) = (*digit ^ carry, *digit & carry);
+                }
+            }
+        };
+        // Σ w·x = Σ |w|·¬x + w where w is negative.
+        add(u64::MAX, self.offset + negative);
+        for (node, weight) in &self.terms {
+            let bits = if *weight < 0 { !values[*node] } else { values[*node] };
+            add(bits, weight.abs());
+        }
+        digits[usize::from(place)]
+    }
 }
 
 /// Bits under one name: least significant first.
@@ -80,6 +125,8 @@ pub struct Circuit {
     /// Inputs of a gate stand before it.
     nodes: Vec<Node>,
     known: HashMap<Node, Wire>,
+    /// What the digits are of.
+    sums: Vec<Sum>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
 }
@@ -205,6 +252,9 @@ impl Circuit {
                 Node::Zero | Node::Input => {}
                 Node::And(a, b) => values[i] = at(&values, a) & at(&values, b),
                 Node::Xor(a, b) => values[i] = at(&values, a) ^ at(&values, b),
+                Node::Digit(sum, place) => {
+                    values[i] = self.sums[sum as usize].digit(&values, place);
+                }
             }
         }
         Ok(self.outputs.iter().flat_map(|p| &p.wires).map(|w| at(&values, *w)).collect())

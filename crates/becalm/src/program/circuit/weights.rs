@@ -3,7 +3,7 @@
 //! A lookup reads one integer below p, and its noise grows with Σ w_i². Powers of two tell all inputs apart, but most
 //! functions need less: XOR of k bits is a table of their sum (w = 1), a full adder's sum and carry are two tables of the same
 //! sum. The search assigns weights from the last input on; two partial assignments of equal sum must leave equal
-//! functions of the other inputs, which prunes it to microseconds.
+//! functions of the other inputs, which are nodes of one decision diagram. That prunes it to microseconds.
 
 /// Most inputs of a function: its truth table is a word.
 pub(super) const MAX_INPUTS: usize = 6;
@@ -18,16 +18,23 @@ pub(super) struct Room {
 }
 
 /// Σ weights·x + offset, in 0..=Σ |weights|.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
-    pub weights: Vec<i64>,
+    weights: [i64; MAX_INPUTS],
+    len: usize,
     pub offset: i64,
 }
 
 impl Form {
-    fn of(weights: Vec<i64>) -> Self {
-        let offset = -weights.iter().filter(|w| **w < 0).sum::<i64>();
-        Form { weights, offset }
+    pub fn of(given: &[i64]) -> Self {
+        let mut weights = [0; MAX_INPUTS];
+        weights[..given.len()].copy_from_slice(given);
+        let offset = -given.iter().filter(|w| **w < 0).sum::<i64>();
+        Form { weights, len: given.len(), offset }
+    }
+
+    pub fn weights(&self) -> &[i64] {
+        &self.weights[..self.len]
     }
 
     /// The greatest value.
@@ -36,45 +43,110 @@ impl Form {
     }
 
     /// The table of a function of the inputs, given by its truth table. Values that no inputs give are 0.
-    pub fn table(&self, function: u64) -> Vec<u64> {
-        let mut table = vec![0; self.limit() as usize + 1];
-        for x in 0..1usize << self.weights.len() {
-            let chosen = self.weights.iter().enumerate().filter(|(i, _)| (x >> i) & 1 == 1);
+    pub fn table(&self, function: u64) -> Vec<bool> {
+        let mut table = vec![false; self.limit() as usize + 1];
+        for x in 0..1usize << self.len {
+            let chosen = self.weights().iter().enumerate().filter(|(i, _)| (x >> i) & 1 == 1);
             let at = self.offset + chosen.map(|(_, w)| w).sum::<i64>();
-            table[at as usize] = (function >> x) & 1;
+            table[at as usize] = (function >> x) & 1 == 1;
         }
         table
     }
 }
 
-struct Search<'a> {
-    functions: &'a [u64],
+/// A node of the decision diagram of all functions at once: its branches for 0 and for 1. Equal nodes are one.
+type Branches = [u8; 2];
+
+/// What partial assignments sum up to, and which function of the other inputs each sum leaves; by sums, each once.
+struct Sums {
+    len: usize,
+    all: [(i16, u8); 1 << MAX_INPUTS],
+}
+
+struct Search {
     inputs: usize,
     room: Room,
-    weights: Vec<i64>,
+    /// For each number of inputs that are left, the branches of its nodes.
+    levels: [[Branches; 1 << MAX_INPUTS]; MAX_INPUTS + 1],
+    /// Whether input i and input i + 1 can be swapped.
+    alike: [bool; MAX_INPUTS],
+    weights: [i64; MAX_INPUTS],
     best: Option<Form>,
     bound: i64,
 }
 
-/// The form of least Σ w² that carries all functions of `inputs` variables, if there is one in the room.
+/// The form of least Σ w² that carries all functions of `inputs` variables, at most 64 of them, if there is one in the room.
 pub(super) fn find(functions: &[u64], inputs: usize, room: Room) -> Option<Form> {
-    let bound = room.norm + 1;
-    let mut search =
-        Search { functions, inputs, room, weights: vec![0; inputs], best: None, bound };
-    search.assign(inputs, &[0], 0, 0);
+    let mut search = Search {
+        inputs,
+        room,
+        levels: [[[0; 2]; 1 << MAX_INPUTS]; MAX_INPUTS + 1],
+        alike: [false; MAX_INPUTS],
+        weights: [0; MAX_INPUTS],
+        best: None,
+        bound: room.norm + 1,
+    };
+    let root = search.diagram(functions)?;
+    let mut sums = Sums { len: 1, all: [(0, 0); 1 << MAX_INPUTS] };
+    sums.all[0].1 = root;
+    search.assign(inputs, &sums, 0, 0);
     search.best
 }
 
-impl Search<'_> {
-    /// Chooses the weight of input `left` − 1. `sums`: what the assignments of the inputs from `left` on sum up to.
-    fn assign(&mut self, left: usize, sums: &[i64], total: i64, norm: i64) {
+impl Search {
+    /// Builds the diagram from below; its root. `None` if there are more results to tell apart than the room has values.
+    fn diagram(&mut self, functions: &[u64]) -> Option<u8> {
+        let label = |x: usize| functions.iter().fold(0u64, |l, f| l << 1 | (f >> x & 1));
+        let (mut known, mut count) = ([0; 1 << MAX_INPUTS], 0);
+        let mut ids = [0u8; 1 << MAX_INPUTS];
+        for (x, id) in ids.iter_mut().enumerate().take(1 << self.inputs) {
+            let label = label(x);
+            let at = known[..count].iter().position(|l| *l == label);
+            *id = at.unwrap_or(count) as u8;
+            if at.is_none() {
+                (known[count], count) = (label, count + 1);
+            }
+        }
+        if count as i64 > self.room.values {
+            return None;
+        }
+        for left in 1..=self.inputs {
+            let (level, mut count) = (&mut self.levels[left], 0);
+            for x in 0..1 << (self.inputs - left) {
+                let pair = [ids[2 * x], ids[2 * x + 1]];
+                let at = level[..count].iter().position(|p| *p == pair);
+                ids[x] = at.unwrap_or(count) as u8;
+                if at.is_none() {
+                    (level[count], count) = (pair, count + 1);
+                }
+            }
+            if count as i64 > self.room.values {
+                return None;
+            }
+            if left > 1 {
+                let below = &self.levels[left - 1];
+                self.alike[left - 2] = self.levels[left][..count]
+                    .iter()
+                    .all(|[low, high]| below[usize::from(*low)][1] == below[usize::from(*high)][0]);
+            }
+        }
+        Some(ids[0])
+    }
+
+    /// Chooses the weight of input `left` − 1.
+    fn assign(&mut self, left: usize, sums: &Sums, total: i64, norm: i64) {
         if left == 0 {
             self.bound = norm;
-            self.best = Some(Form::of(self.weights.clone()));
+            self.best = Some(Form::of(&self.weights[..self.inputs]));
             return;
         }
         let others = left as i64 - 1;
-        for size in 1.. {
+        // Of inputs that can be swapped the last has the smallest weight.
+        let first = match left < self.inputs && self.alike[left - 1] {
+            true => self.weights[left].abs(),
+            false => 1,
+        };
+        for size in first.. {
             // Every other input weighs 1 at least.
             let (total, norm) = (total + size, norm + size * size);
             if total + others >= self.room.values || norm + others >= self.bound {
@@ -83,26 +155,40 @@ impl Search<'_> {
             // The sign of the first weight is free.
             let signs: &[i64] = if left == self.inputs { &[1] } else { &[1, -1] };
             for sign in signs {
-                let weight = size * sign;
-                let next: Vec<i64> = sums.iter().flat_map(|s| [*s, s + weight]).collect();
-                if self.consistent(left - 1, &next) {
-                    self.weights[left - 1] = weight;
+                if let Some(next) = self.with(left, sums, (size * sign) as i16) {
+                    self.weights[left - 1] = size * sign;
                     self.assign(left - 1, &next, total, norm);
                 }
             }
         }
     }
 
-    /// Whether equal sums leave equal functions of the first `left` inputs; `sums[x]` belongs to assignment x of the others.
-    fn consistent(&self, left: usize, sums: &[i64]) -> bool {
-        let bits = 1u32 << left;
-        let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-        let rest = |f: u64, x: usize| (f >> (x as u32 * bits)) & mask;
-        (1..sums.len()).all(|x| {
-            (0..x)
-                .filter(|y| sums[*y] == sums[x])
-                .all(|y| self.functions.iter().all(|f| rest(*f, x) == rest(*f, y)))
-        })
+    /// The sums with a weight for input `left` − 1; `None` where equal ones leave different functions.
+    fn with(&self, left: usize, sums: &Sums, weight: i16) -> Option<Sums> {
+        let mut next = Sums { len: 0, all: [(0, 0); 1 << MAX_INPUTS] };
+        let (old, branches) = (&sums.all[..sums.len], &self.levels[left]);
+        let (mut i, mut j) = (0, 0);
+        while i < old.len() || j < old.len() {
+            let low = old.get(i).map(|(s, n)| (*s, branches[usize::from(*n)][0]));
+            let high = old.get(j).map(|(s, n)| (*s + weight, branches[usize::from(*n)][1]));
+            let least = match (low, high) {
+                (Some(x), Some(y)) if x.0 == y.0 && x.1 != y.1 => return None,
+                (Some(x), Some(y)) => {
+                    if x.0 <= y.0 {
+                        x
+                    } else {
+                        y
+                    }
+                }
+                (Some(x), None) | (None, Some(x)) => x,
+                (None, None) => break,
+            };
+            i += usize::from(low.is_some_and(|x| x.0 == least.0));
+            j += usize::from(high.is_some_and(|y| y.0 == least.0));
+            next.all[next.len] = least;
+            next.len += 1;
+        }
+        Some(next)
     }
 }
 
@@ -116,17 +202,21 @@ mod tests {
     }
 
     fn norm(form: &Form) -> i64 {
-        form.weights.iter().map(|w| w * w).sum()
+        form.weights().iter().map(|w| w * w).sum()
     }
 
     fn check(form: &Form, functions: &[u64], room: Room) {
         assert!(form.limit() < room.values && norm(form) <= room.norm, "{form:?}");
         for f in functions {
             let table = form.table(*f);
-            for x in 0..1usize << form.weights.len() {
+            for x in 0..1usize << form.weights().len() {
                 let sum: i64 =
-                    (0..form.weights.len()).map(|i| ((x >> i) & 1) as i64 * form.weights[i]).sum();
-                assert_eq!(table[(sum + form.offset) as usize], (f >> x) & 1, "{form:?} at {x}");
+                    form.weights().iter().enumerate().map(|(i, w)| ((x >> i) & 1) as i64 * w).sum();
+                assert_eq!(
+                    table[(sum + form.offset) as usize],
+                    (f >> x) & 1 == 1,
+                    "{form:?} at {x}"
+                );
             }
         }
     }

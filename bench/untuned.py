@@ -1,0 +1,247 @@
+"""Circuits that the compiler was not tuned on, as BLIF: arithmetic, selection, random gates."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+
+class Builder:
+    """Tables of BLIF, one for each gate."""
+
+    def __init__(self) -> None:
+        self.inputs: list[str] = []
+        self.outputs: list[str] = []
+        self.lines: list[str] = []
+
+    def input(self, name: str, width: int) -> list[str]:
+        """The bits of a port, the least significant first."""
+        bits = [f"{name}[{i}]" for i in range(width)]
+        self.inputs += bits
+        return bits
+
+    def output(self, name: str, bits: list[str]) -> None:
+        """A port of these bits."""
+        for i, bit in enumerate(bits):
+            self.outputs.append(f"{name}[{i}]")
+            self.lines.append(f".names {bit} {name}[{i}]\n1 1")
+
+    def table(self, rows: str, *inputs: str) -> str:
+        """A gate by its products."""
+        name = f"t{len(self.lines)}"
+        self.lines.append(f".names {' '.join([*inputs, name])}\n{rows}".rstrip())
+        return name
+
+    def both(self, a: str, b: str) -> str:
+        return self.table("11 1", a, b)
+
+    def either(self, a: str, b: str) -> str:
+        return self.table("1- 1\n-1 1", a, b)
+
+    def one(self, a: str, b: str) -> str:
+        return self.table("10 1\n01 1", a, b)
+
+    def no(self, a: str) -> str:
+        return self.table("0 1", a)
+
+    def bit(self, value: int) -> str:
+        return self.table("1" if value else "")
+
+    def choose(self, which: str, yes: str, no: str) -> str:
+        return self.table("11- 1\n0-1 1", which, yes, no)
+
+    def add(self, a: list[str], b: list[str]) -> list[str]:
+        """The bits of a sum, and the carry."""
+        carry, found = self.bit(0), []
+        for i in range(max(len(a), len(b))):
+            x, y = (v[i] if i < len(v) else self.bit(0) for v in (a, b))
+            half = self.one(x, y)
+            found.append(self.one(half, carry))
+            carry = self.either(self.both(x, y), self.both(half, carry))
+        return [*found, carry]
+
+    def less(self, a: list[str], b: list[str]) -> str:
+        """a < b, from the lowest bit on."""
+        found = self.bit(0)
+        for x, y in zip(a, b, strict=True):
+            same = self.no(self.one(x, y))
+            found = self.either(self.both(self.no(x), y), self.both(same, found))
+        return found
+
+    def each(self, which: str, yes: list[str], no: list[str]) -> list[str]:
+        return [self.choose(which, y, n) for y, n in zip(yes, no, strict=True)]
+
+    def text(self) -> str:
+        """The circuit."""
+        head = [".model m", ".inputs " + " ".join(self.inputs)]
+        return "\n".join([*head, ".outputs " + " ".join(self.outputs), *self.lines, ".end\n"])
+
+
+def adder(b: Builder) -> None:
+    b.output("s", b.add(b.input("a", 24), b.input("b", 24)))
+
+
+def three_sums(b: Builder) -> None:
+    x, y, z = (b.input(n, 10) for n in "abc")
+    b.output("s", b.add(b.add(x, y), z))
+
+
+def negation(b: Builder) -> None:
+    x = b.input("a", 20)
+    b.output("s", b.add([b.no(w) for w in x], [b.bit(1)])[:20])
+
+
+def increment(b: Builder) -> None:
+    b.output("s", b.add(b.input("a", 48), [b.bit(1)])[:48])
+
+
+def product(b: Builder) -> None:
+    x, y = b.input("a", 6), b.input("b", 6)
+    total = [b.both(w, y[0]) for w in x]
+    for i in range(1, 6):
+        total[i:] = b.add(total[i:], [b.both(w, y[i]) for w in x])
+    b.output("p", total[:12])
+
+
+def rotation(b: Builder) -> None:
+    x, s = b.input("a", 32), b.input("s", 5)
+    for k, which in enumerate(s):
+        x = b.each(which, x[1 << k :] + x[: 1 << k], x)
+    b.output("y", x)
+
+
+def shift(b: Builder) -> None:
+    x, s = b.input("a", 16), b.input("s", 4)
+    for k, which in enumerate(s):
+        x = b.each(which, x[1 << k :] + [b.bit(0)] * (1 << k), x)
+    b.output("y", x)
+
+
+def multiplexer(b: Builder) -> None:
+    x, s = b.input("a", 64), b.input("s", 6)
+    for which in s:
+        x = b.each(which, x[1::2], x[::2])
+    b.output("y", x)
+
+
+def comparison(b: Builder) -> None:
+    b.output("l", [b.less(b.input("a", 32), b.input("b", 32))])
+
+
+def sorter(b: Builder) -> None:
+    x, y = b.input("a", 12), b.input("b", 12)
+    less = b.less(x, y)
+    b.output("least", b.each(less, x, y))
+    b.output("most", b.each(less, y, x))
+
+
+def priority(b: Builder) -> None:
+    none, found = b.bit(1), []
+    for w in b.input("a", 32):
+        found.append(b.both(none, w))
+        none = b.both(none, b.no(w))
+    b.output("g", found)
+
+
+def encoder(b: Builder) -> None:
+    none, number = b.bit(1), [b.bit(0) for _ in range(5)]
+    for i, w in enumerate(b.input("a", 32)):
+        first = b.both(none, w)
+        number = [b.either(n, first) if i >> k & 1 else n for k, n in enumerate(number)]
+        none = b.both(none, b.no(w))
+    b.output("e", number)
+
+
+def population(b: Builder) -> None:
+    x = b.input("a", 31)
+    total = x[:1]
+    for w in x[1:]:
+        total = b.add(total, [w])
+    b.output("c", total[:5])
+
+
+def decoder(b: Builder) -> None:
+    x, found = b.input("a", 6), [b.bit(1)]
+    for w in x:
+        found = [b.both(f, v) for v in (b.no(w), w) for f in found]
+    b.output("d", found)
+
+
+def floats(b: Builder) -> None:
+    """a < b of 16 bits: a sign, 5 of the exponent, 10 of the mantissa."""
+    x, y = b.input("a", 16), b.input("b", 16)
+    less, more = b.less(x[:15], y[:15]), b.less(y[:15], x[:15])
+    some, numbers = b.bit(0), b.bit(1)
+    for w in x[:15] + y[:15]:
+        some = b.either(some, w)
+    for v in (x, y):
+        top, rest = b.bit(1), b.bit(0)
+        for w in v[10:15]:
+            top = b.both(top, w)
+        for w in v[:10]:
+            rest = b.either(rest, w)
+        numbers = b.both(numbers, b.no(b.both(top, rest)))
+    alike = b.choose(x[15], more, less)
+    found = b.choose(b.one(x[15], y[15]), b.both(x[15], some), alike)
+    b.output("l", [b.both(found, numbers)])
+
+
+def gray(b: Builder) -> None:
+    found: list[str] = []
+    for w in reversed(b.input("a", 24)):
+        found.append(b.one(found[-1], w) if found else w)
+    b.output("g", found)
+
+
+def machine(b: Builder) -> None:
+    x, y, op = b.input("a", 8), b.input("b", 8), b.input("op", 2)
+    found = []
+    for p, q, s in zip(x, y, b.add(x, y)[:8], strict=True):
+        first = b.choose(op[0], b.both(p, q), s)
+        found.append(b.choose(op[1], b.choose(op[0], b.either(p, q), b.one(p, q)), first))
+    b.output("r", found)
+
+
+def gates(b: Builder, seed: int, count: int) -> None:
+    """Random gates, mostly of what came just before."""
+    choice = random.Random(seed)
+    wires = b.input("x", 16)
+    for _ in range(count):
+        x = wires[-1 - choice.randrange(min(20, len(wires)))]
+        y = wires[-1 - choice.randrange(min(60, len(wires)))]
+        rows = choice.choice(["11 1", "10 1\n01 1", "1- 1\n-1 1", "01 1"])
+        wires.append(b.table(rows, x, y))
+    b.output("y", wires[-8:])
+
+
+NAMED: dict[str, Callable[[Builder], None]] = {
+    "adder, 24 bits": adder,
+    "sum of three, 10 bits": three_sums,
+    "negation, 20 bits": negation,
+    "increment, 48 bits": increment,
+    "product, 6 bits": product,
+    "rotation, 32 bits": rotation,
+    "shift, 16 bits": shift,
+    "multiplexer of 64": multiplexer,
+    "comparison, 32 bits": comparison,
+    "least and most, 12 bits": sorter,
+    "priority of 32": priority,
+    "encoder of 32": encoder,
+    "sum of 31 bits": population,
+    "decoder, 6 bits": decoder,
+    "comparison of floats, 16 bits": floats,
+    "Gray code, 24 bits": gray,
+    "arithmetic and logic, 8 bits": machine,
+}
+
+
+def circuits() -> Iterator[tuple[str, str]]:
+    """Name and text of each."""
+    for name, make in NAMED.items():
+        builder = Builder()
+        make(builder)
+        yield name, builder.text()
+    for seed in range(6):
+        builder = Builder()
+        gates(builder, seed, 150)
+        yield f"random gates, seed {seed}", builder.text()

@@ -1,0 +1,196 @@
+//! Rewriting by ABC, where it is installed: several of its scripts restructure a circuit, and map it to tables of three and of
+//! four inputs, whose structure is a good start too. All of it comes back as BLIF, and nothing is believed: what computes
+//! something else is found out by evaluation, and the circuit that is taken is compared by ABC's own `cec`, a run of its own.
+//!
+//! The first of these that starts is used: the command in `BECALM_ABC` (none, if that is empty), `yosys-abc`, `berkeley-abc`,
+//! `abc`, and the one that the Python package `pyosys` brings. Source: Brayton, Mishchenko 2010 ("ABC: an academic
+//! industrial-strength verification tool").
+
+use super::blif::Tables;
+use super::plan::Rewriting;
+use super::verilog::{Folder, limited, pythons};
+use super::{Circuit, Node, Port, Wire, blif};
+use crate::Result;
+use crate::cipher::file::Limits;
+use crate::math::parallel::*;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How long a script may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Gates of a circuit for which only the quick scripts are run.
+const LARGE: usize = 12_000;
+
+const NAMES: &str =
+    "alias b balance; alias rw rewrite; alias rf refactor; alias rs resub; alias st strash";
+const RESYN: &str = "b; rw; rf; b; rw; rw -z; b; rf -z; rw -z; b";
+
+/// The scripts after `strash`: quick ones, then those for circuits that are not large.
+const SCRIPTS: [(&str, bool); 9] = [
+    ("if -K 3", true),
+    ("if -K 4", true),
+    ("b; rw; b", true),
+    (RESYN, false),
+    ("dch; if -K 3; mfs2", false),
+    ("dch; if -K 4; mfs2; st; dch; if -K 4", false),
+    ("if -g -K 6 -C 8; st; b", false),
+    ("RESYN; dch; if -g -K 6 -C 8; st; dch; if -g -K 6 -C 8; st; b", false),
+    (
+        "b -l; rs -K 6 -l; rw -l; rs -K 6 -N 2 -l; rf -l; rs -K 8 -l; b -l; rs -K 8 -N 2 -l; rw -l; rs -K 10 -l; \
+         rw -z -l; rs -K 10 -N 2 -l; b -l; rs -K 12 -l; rf -z -l; rs -K 12 -N 2 -l; rw -z -l; b -l",
+        false,
+    ),
+];
+
+/// How to find the ABC of `pyosys`.
+const PYTHON: &str = "import importlib.util, pathlib\n\
+    print(pathlib.Path(importlib.util.find_spec('pyosys').origin).parent / 'yosys-abc')";
+
+const INSTALL: &str =
+    "without ABC, which restructures logic: `pip install pyosys`, or name it in BECALM_ABC";
+
+/// The command of ABC; found once, but for what the environment names.
+fn command() -> Option<String> {
+    static FOUND: OnceLock<Option<String>> = OnceLock::new();
+    match std::env::var("BECALM_ABC") {
+        Ok(own) => (!own.is_empty()).then_some(own),
+        Err(_) => FOUND.get_or_init(search).clone(),
+    }
+}
+
+fn search() -> Option<String> {
+    let folder = Folder::new().ok()?;
+    let starts = |c: &str| run(c, "version", &folder).is_some();
+    let named = ["yosys-abc", "berkeley-abc", "abc"].into_iter().map(String::from);
+    let packaged = pythons().into_iter().filter_map(|python| {
+        let said = Command::new(python).args(["-c", PYTHON]).output().ok()?;
+        said.status.success().then(|| String::from_utf8_lossy(&said.stdout).trim().to_string())
+    });
+    named.chain(packaged).find(|c| starts(c))
+}
+
+/// What ABC says to some commands; none if it does not start, fails, or takes too long.
+fn run(command: &str, script: &str, folder: &Folder) -> Option<String> {
+    // Under the limits of Yosys, and without what a file `abc.rc` says, which ABC looks for in the folder above too.
+    let mut abc = limited(command, Limits::default());
+    let abc = abc.args(["-s", "-q", script]).current_dir(folder.path("")).stdin(Stdio::null());
+    let log = folder.path("log");
+    let quiet = || Stdio::null();
+    let out = std::fs::File::create(&log).map_or_else(|_| quiet(), Stdio::from);
+    let mut child = abc.stdout(out).stderr(quiet()).spawn().ok()?;
+    let began = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => {
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                return status.success().then_some(said);
+            }
+            Ok(None) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
+            _ => {
+                // It is ours, and no longer wanted.
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    }
+}
+
+/// What ABC makes of a circuit, and what is to be said of it.
+pub(super) fn rewritten(circuit: &Circuit) -> (Vec<(Circuit, Tables)>, Rewriting) {
+    let mut rewriting = Rewriting { tool: command(), wrong: 0, remark: None };
+    let (and, xor) = circuit.gates();
+    let found = match &rewriting.tool {
+        Some(tool) if and + xor > 0 => {
+            scripted(circuit, tool, and + xor > LARGE).unwrap_or_default()
+        }
+        _ => vec![],
+    };
+    rewriting.remark = match &rewriting.tool {
+        None => Some(INSTALL.into()),
+        Some(tool) if found.is_empty() && and + xor > 0 => {
+            Some(format!("`{tool}` gave no circuit"))
+        }
+        _ => None,
+    };
+    (found, rewriting)
+}
+
+fn scripted(circuit: &Circuit, tool: &str, large: bool) -> Result<Vec<(Circuit, Tables)>> {
+    let text = circuit.blif();
+    let scripts: Vec<&str> = SCRIPTS.iter().filter(|s| s.1 || !large).map(|s| s.0).collect();
+    let made = scripts.into_par_iter().map(|script| {
+        let folder = Folder::new()?;
+        folder.write("in.blif", text.as_bytes())?;
+        let script = script.replace("RESYN", RESYN);
+        let all = format!("{NAMES}; read_blif in.blif; strash; {script}; write_blif out.blif");
+        let done = run(tool, &all, &folder);
+        let said = done.and_then(|_| std::fs::read_to_string(folder.path("out.blif")).ok());
+        Ok(said.and_then(|text| circuit.like(&text)))
+    });
+    let made: Vec<Option<(Circuit, Tables)>> = made.collect::<Result<_>>()?;
+    Ok(made.into_iter().flatten().collect())
+}
+
+/// Whether ABC proves that two circuits are one function.
+pub(super) fn proved(a: &Circuit, b: &Circuit) -> bool {
+    let Some(tool) = command() else { return false };
+    let compared = || -> Result<bool> {
+        let folder = Folder::new()?;
+        folder.write("a.blif", a.blif().as_bytes())?;
+        folder.write("b.blif", b.blif().as_bytes())?;
+        let said = run(&tool, "cec -n a.blif b.blif", &folder).unwrap_or_default();
+        Ok(said.contains("Networks are equivalent"))
+    };
+    compared().unwrap_or(false)
+}
+
+impl Circuit {
+    /// The circuit as BLIF, inputs `i0`, `i1`, … and outputs `o0`, `o1`, …
+    fn blif(&self) -> String {
+        let count = |ports: &[Port]| ports.iter().map(Port::width).sum::<usize>();
+        let names = |letter: char, count| (0..count).map(|i| format!(" {letter}{i}")).collect();
+        let (ins, outs): (String, String) =
+            (names('i', count(&self.inputs)), names('o', count(&self.outputs)));
+        let mut name: Vec<String> = (0..self.nodes.len()).map(|i| format!("n{i}")).collect();
+        let wires = self.inputs.iter().flat_map(|p| &p.wires).enumerate();
+        wires.for_each(|(i, w)| name[w.node()] = format!("i{i}"));
+        let mut text = format!(".model m\n.inputs{ins}\n.outputs{outs}\n.names n0\n");
+        let bit = |w: Wire| if w.negated() { '0' } else { '1' };
+        for (i, node) in self.nodes.iter().enumerate() {
+            let (Node::And(a, b) | Node::Xor(a, b)) = node else { continue };
+            let table = match node {
+                Node::And(..) => format!("{}{} 1\n", bit(*a), bit(*b)),
+                _ => "01 1\n10 1\n".into(),
+            };
+            let (a, b) = (&name[a.node()], &name[b.node()]);
+            text += &format!(".names {a} {b} {}\n{table}", name[i]);
+        }
+        for (i, wire) in self.outputs.iter().flat_map(|p| &p.wires).enumerate() {
+            text += &format!(".names {} o{i}\n{} 1\n", name[wire.node()], bit(*wire));
+        }
+        text + ".end\n"
+    }
+
+    /// A circuit of ABC's with the ports of this one.
+    fn like(&self, text: &str) -> Option<(Circuit, Tables)> {
+        let (mut other, tables) = blif::parse_mapped(text).ok()?;
+        let named = |from: &[Port], to: &[Port], letter: char| {
+            let mut left = from.iter().enumerate();
+            let mut wire = |_: &Wire| {
+                let (i, port) = left.next()?;
+                (port.name == format!("{letter}{i}")).then(|| port.wires.first().copied())?
+            };
+            let mut port = |p: &Port| {
+                let wires = p.wires.iter().map(&mut wire).collect::<Option<_>>()?;
+                Some(Port { name: p.name.clone(), wires })
+            };
+            let ports = to.iter().map(&mut port).collect::<Option<Vec<_>>>()?;
+            left.next().is_none().then_some(ports)
+        };
+        other.inputs = named(&other.inputs, &self.inputs, 'i')?;
+        other.outputs = named(&other.outputs, &self.outputs, 'o')?;
+        Some((other, tables))
+    }
+}

@@ -1,0 +1,246 @@
+//! Which of several circuits of one function is compiled, and by which cover: all are covered quickly, the best for the goal and
+//! the circuit as it came with care, and the best of everything is taken. So nothing is worse than the best of its parts.
+
+use super::abc;
+use super::blif::Tables;
+use super::cover::{Effort, Mapper};
+use super::cuts::Forms;
+use super::restructure::Chains;
+use super::rotations::Lookup;
+use super::weights::Room;
+use super::{Circuit, Goal};
+use crate::math::parallel::*;
+use crate::{Error, Result};
+
+/// Every circuit is covered so.
+const QUICK: Effort = Effort { kept: 10, covers: 2, rounds: 1, exact: true };
+/// The best few are covered so.
+const CAREFUL: Effort = Effort { kept: 32, covers: 8, rounds: 3, exact: true };
+/// The circuit as it came is covered so too.
+const PLAIN: Effort = Effort { kept: 32, covers: 8, rounds: 3, exact: false };
+/// How many of the circuits are covered with care for each goal.
+const FINALISTS: usize = 2;
+/// Nodes of a circuit whose finalists are covered as the circuit that came is, too.
+const SMALL: usize = 400;
+/// Nodes of a circuit whose chains are not taken apart twice, and which is covered with care as it came alone.
+const LARGE: usize = 3000;
+/// Input bits of a circuit that is compared at all of their values.
+const ALL: usize = 14;
+/// Words of 64 evaluations for one of more.
+const WORDS: usize = 256;
+/// Gates that a restructured circuit may have beside four times those of the circuit.
+const SOME: usize = 200;
+
+/// A circuit of the same function.
+pub(super) struct Candidate {
+    pub circuit: Circuit,
+    /// The tables that it was mapped to by ABC.
+    pub tables: Tables,
+    /// Whether ABC made it.
+    pub foreign: bool,
+}
+
+/// A candidate, its cover, and what that costs.
+pub(super) struct Plan {
+    pub candidate: usize,
+    pub lookups: Vec<Lookup>,
+    pub bootstraps: usize,
+    pub depth: u32,
+    /// Whether the cover was bound to the shortest path.
+    shortest: bool,
+}
+
+/// What restructured a circuit before it was covered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewriting {
+    /// The command of ABC, if it was found.
+    pub tool: Option<String>,
+    /// Circuits of its that were left out because they do not compute the same, or because it did not prove it.
+    pub wrong: usize,
+    /// What a user should know: how to install it, or that it failed.
+    pub remark: Option<String>,
+}
+
+impl Circuit {
+    /// The circuit itself, first, and others of its function, each compared with it.
+    pub(super) fn candidates(&self, room: Room) -> (Vec<Candidate>, Rewriting) {
+        let own = |circuit| Candidate { circuit, tables: vec![], foreign: false };
+        let clean = self.restructured(Chains::Keep);
+        let mut found: Vec<Candidate> = clean.counted(room).map(own).into_iter().collect();
+        if self.nodes.len() < LARGE {
+            found.push(own(self.restructured(Chains::Duplicate)));
+        }
+        found.push(own(self.restructured(Chains::Balance)));
+        let (made, mut rewriting) = abc::rewritten(&clean);
+        found.push(own(clean));
+        for (circuit, tables) in made {
+            let balanced = circuit.restructured(Chains::Balance);
+            found.push(Candidate { circuit: balanced, tables: vec![], foreign: true });
+            found.push(Candidate { circuit, tables, foreign: true });
+        }
+        // What is rewritten wrongly must not be computed, and trees beside what they stand for can be many.
+        let small = |c: &Circuit| c.nodes.len() < 4 * self.nodes.len() + SOME;
+        let compared =
+            found.into_par_iter().map(|c| (small(&c.circuit), self.agrees(&c.circuit), c));
+        let mut all = vec![own(self.clone())];
+        for (small, agrees, candidate) in compared.collect::<Vec<_>>() {
+            if !agrees {
+                rewriting.wrong += usize::from(candidate.foreign);
+            } else if small {
+                all.push(candidate);
+            }
+        }
+        (all, rewriting)
+    }
+
+    /// Whether another circuit gives the same, for all inputs if they are few, for random ones otherwise.
+    fn agrees(&self, other: &Circuit) -> bool {
+        let bits: usize = self.inputs.iter().map(|p| p.width()).sum();
+        let words = if bits <= ALL { 1 << bits.saturating_sub(6) } else { WORDS };
+        let mut state = 0x9E37_79B9_7F4A_7C15u64;
+        let mut random = || {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            state.rotate_left(29) ^ state >> 7
+        };
+        (0..words).all(|word| {
+            let counted = |bit: usize| match bit {
+                // The lanes of a word count the first six bits, words the others.
+                0..6 => (0..64u64).fold(0, |w, lane| w | (lane >> bit & 1) << lane),
+                _ => ((word >> (bit - 6) & 1) as u64).wrapping_neg(),
+            };
+            let given = |bit| if bits <= ALL { counted(bit) } else { random() };
+            let inputs: Vec<u64> = (0..bits).map(given).collect();
+            matches!((self.evaluate(&inputs), other.evaluate(&inputs)), (Ok(a), Ok(b)) if a == b)
+        })
+    }
+}
+
+impl Plan {
+    fn new(candidate: usize, circuit: &Circuit, lookups: Vec<Lookup>, shortest: bool) -> Plan {
+        let mut at = std::collections::HashMap::new();
+        let mut bootstraps = 0;
+        for lookup in &lookups {
+            let own = u32::from(lookup.is_rotation());
+            bootstraps += own as usize;
+            let before = lookup.leaves.iter().filter_map(|(l, _)| at.get(l)).max();
+            let depth = before.copied().unwrap_or(0) + own;
+            at.extend(lookup.results.iter().map(|r| (r.0, depth)));
+        }
+        let wires = circuit.outputs.iter().flat_map(|p| &p.wires);
+        let depth = wires.filter_map(|w| at.get(&(w.node(), 1))).max().copied().unwrap_or(0);
+        Plan { candidate, lookups, bootstraps, depth, shortest }
+    }
+
+    /// Less is better.
+    fn key(&self, goal: Goal) -> (u32, usize, u32) {
+        match goal {
+            Goal::Depth => (self.depth, self.bootstraps, 0),
+            Goal::Within(most) => (self.depth.max(most), self.bootstraps, self.depth),
+            Goal::Bootstraps => (0, self.bootstraps, self.depth),
+        }
+    }
+}
+
+/// The covers of a candidate that a goal asks for.
+fn plans(
+    place: usize,
+    candidate: &Candidate,
+    forms: &Forms,
+    goal: Goal,
+    effort: Effort,
+) -> Vec<Plan> {
+    let Candidate { circuit, tables, .. } = candidate;
+    // The shortest path too: covers without its bound are larger now and then.
+    let limits = match goal {
+        Goal::Depth => vec![Some(0)],
+        Goal::Within(most) => vec![Some(0), Some(most.min(u32::MAX - 2))],
+        Goal::Bootstraps => vec![Some(0), None],
+    };
+    let mut mapper = Mapper::new(circuit, tables, forms, effort);
+    let plan = |limit| Plan::new(place, circuit, mapper.cover(limit), limit == Some(0));
+    limits.into_iter().map(plan).collect()
+}
+
+/// Which candidates are covered with care, and how. Those that another goal or a compiler without ABC would choose are among
+/// them, so that neither finds better.
+fn finalists(candidates: &[Candidate], found: &mut [Plan], goal: Goal) -> Vec<(usize, Effort)> {
+    let size = candidates[0].circuit.nodes.len();
+    let mut chosen = vec![0];
+    for goal in [Goal::Depth, goal] {
+        found.sort_by_key(|p| p.key(goal));
+        for foreign in [false, true] {
+            let fits = |p: &&Plan| {
+                let comes_from = foreign || !candidates[p.candidate].foreign;
+                comes_from && (p.shortest || goal != Goal::Depth)
+            };
+            let mut best: Vec<usize> = vec![];
+            for plan in found.iter().filter(fits) {
+                if !best.contains(&plan.candidate) && best.len() < FINALISTS {
+                    best.push(plan.candidate);
+                }
+            }
+            chosen.extend(best);
+        }
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    // What is far behind stays there.
+    let least = |of: &dyn Fn(&Plan) -> bool, goal: Goal| {
+        let all = found.iter().filter(|p| of(p)).map(|p| p.key(goal));
+        all.min().map_or((0, 0), |k| (k.0, k.1))
+    };
+    chosen.retain(|i| {
+        let near = |goal| {
+            let (own, best) = (least(&|p| p.candidate == *i, goal), least(&|_| true, goal));
+            2 * own.0 <= 3 * best.0 && (own.0 > best.0 || 2 * own.1 <= 3 * best.1)
+        };
+        near(Goal::Depth) || near(goal)
+    });
+    let efforts = |i: &usize| {
+        let plain = (*i == 0 || size < SMALL).then_some((*i, PLAIN));
+        let careful = (size < LARGE).then_some((*i, CAREFUL));
+        [plain, careful].into_iter().flatten()
+    };
+    chosen.iter().flat_map(efforts).collect()
+}
+
+/// The best plan for a goal. ABC proves a candidate of its own that it takes, if its inputs are too many to try all.
+///
+/// # Errors
+/// [`Error::BadInput`] for a [`Goal::Within`] that is not reached, with the number that is.
+pub(super) fn best(
+    candidates: &[Candidate],
+    room: Room,
+    goal: Goal,
+    rewriting: &mut Rewriting,
+) -> Result<Plan> {
+    let forms = Forms::new(room);
+    let quick = |i: usize| plans(i, &candidates[i], &forms, goal, QUICK);
+    let mut found: Vec<Plan> = (0..candidates.len()).into_par_iter().flat_map(quick).collect();
+    let tries = finalists(candidates, &mut found, goal);
+    let careful = tries
+        .into_par_iter()
+        .flat_map(|(i, effort)| plans(i, &candidates[i], &forms, goal, effort));
+    found.extend(careful.collect::<Vec<_>>());
+    found.sort_by_key(|p| p.key(goal));
+    let proved = |plan: &Plan, rewriting: &mut Rewriting| {
+        let Candidate { circuit, foreign, .. } = &candidates[plan.candidate];
+        let bits = circuit.inputs.iter().map(|p| p.width()).sum::<usize>();
+        let good = !foreign || bits <= ALL || abc::proved(&candidates[0].circuit, circuit);
+        rewriting.wrong += usize::from(!good);
+        good
+    };
+    let best = found.into_iter().find(|p| proved(p, rewriting));
+    let Some(plan) = best else {
+        return Err(Error::unsupported("circuit", "a cover", "none", "report the circuit"));
+    };
+    match goal {
+        Goal::Within(most) if plan.depth > most => Err(Error::bad_input(
+            "circuit",
+            format!("at most {most} bootstraps one after another"),
+            format!("{}, the fewest that are found for this circuit", plan.depth),
+            format!("ask for {} or more, or for the goal `depth`", plan.depth),
+        )),
+        _ => Ok(plan),
+    }
+}

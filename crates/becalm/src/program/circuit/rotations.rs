@@ -1,0 +1,200 @@
+//! From chosen cuts to rotations: lookups of the same leaves share one as far as its room goes, and a node whose weight in a
+//! sum would be too noisy is put out with that weight in it, beside itself or instead.
+
+use super::Node;
+use super::cover::Mapper;
+use super::cuts::{Cut, Forms, Leaves, heavy};
+use super::weights::Form;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A node, and the factor that it was put out with.
+pub(super) type Source = (usize, i64);
+
+/// A rotation: a sum of bits, and what tables make of it.
+#[derive(Debug, Clone)]
+pub(super) struct Lookup {
+    /// Node, the factor that is in it already, and the weight, a multiple.
+    pub leaves: Vec<(Source, i64)>,
+    pub offset: i64,
+    /// What it gives, and where that is not 0, by the value of the sum.
+    pub results: Vec<(Source, Vec<bool>)>,
+}
+
+impl Lookup {
+    /// Whether it takes a bootstrap: what has two values at most is linear.
+    pub fn is_rotation(&self) -> bool {
+        self.results.iter().any(|r| r.1.len() > 2)
+    }
+}
+
+/// Lookups of the same leaves that one rotation gives: nodes and their functions.
+struct Group {
+    nodes: Vec<(usize, u64)>,
+    form: Form,
+}
+
+/// The groups by their leaves, in order.
+type Groups = BTreeMap<Leaves, Vec<Group>>;
+
+/// The factors that a node is asked for.
+type Asked = BTreeMap<usize, BTreeSet<i64>>;
+
+/// The chosen lookups of a cover, in an order in which they can run.
+pub(super) fn lookups(mapper: &Mapper) -> Vec<Lookup> {
+    let mut groups = grouped(mapper);
+    sweep(mapper, &mut groups);
+    let asked = asked(mapper, &groups);
+    let factor = |leaf: usize, weight: i64| {
+        let factors = asked.get(&leaf).into_iter().flatten();
+        let factor = factors.filter(|f| weight % **f == 0).max();
+        ((leaf, factor.copied().unwrap_or(1)), weight)
+    };
+    let mut found = vec![];
+    for (leaves, group) in groups.iter().flat_map(|(l, groups)| groups.iter().map(move |g| (l, g)))
+    {
+        let form = &group.form;
+        let sources: Vec<_> = match leaves.len() {
+            0 | 1 => leaves.iter().map(|l| ((*l as usize, 1), 1)).collect(),
+            _ => leaves.iter().zip(form.weights()).map(|(l, w)| factor(*l as usize, *w)).collect(),
+        };
+        let mut results = vec![];
+        for (node, function) in &group.nodes {
+            let table = match leaves.len() {
+                0 => vec![function & 1 == 1],
+                1 => vec![function & 1 == 1, function >> 1 & 1 == 1],
+                _ => form.table(*function),
+            };
+            let factors = asked.get(node).filter(|_| leaves.len() > 1).cloned();
+            let factors = factors.unwrap_or_else(|| BTreeSet::from([1]));
+            results.extend(factors.into_iter().map(|factor| ((*node, factor), table.clone())));
+        }
+        split(mapper, sources, form.offset, form.limit(), results, &mut found);
+    }
+    for (i, sum) in mapper.circuit.sums.iter().enumerate() {
+        let sources = sum.terms.iter().map(|(leaf, weight)| factor(*leaf, *weight)).collect();
+        let limit = sum.limit();
+        let digits = mapper.circuit.nodes.iter().enumerate();
+        let results = digits.filter_map(|(node, kind)| match kind {
+            Node::Digit(of, place) if *of as usize == i => {
+                Some(((node, 1), (0..=limit).map(|v| v >> place & 1 == 1).collect()))
+            }
+            _ => None,
+        });
+        split(mapper, sources, sum.offset, limit, results.collect(), &mut found);
+    }
+    found.sort_by_key(|l| l.results.iter().map(|r| r.0.0).min());
+    found
+}
+
+/// As many results as a rotation of this sum has, a power of two.
+fn split(
+    mapper: &Mapper,
+    leaves: Vec<(Source, i64)>,
+    offset: i64,
+    limit: i64,
+    results: Vec<(Source, Vec<bool>)>,
+    found: &mut Vec<Lookup>,
+) {
+    let room = (mapper.forms.room.values / (limit + 1)).max(1) as u32;
+    found.extend(results.chunks(1 << room.ilog2()).map(|part| Lookup {
+        leaves: leaves.clone(),
+        offset,
+        results: part.to_vec(),
+    }));
+}
+
+/// The chosen cuts by their leaves, as many in a rotation as have a form together. A node may be one more result of a rotation of
+/// another of its cuts.
+fn grouped(mapper: &Mapper) -> Groups {
+    let used = |n: &usize| mapper.uses[*n] > 0 && !mapper.cuts[*n].is_empty();
+    let mut nodes: Vec<usize> = (1..mapper.cuts.len()).filter(used).collect();
+    // Wide lookups first: narrow ones can join them.
+    nodes.sort_by_key(|n| (Reverse(mapper.chosen(*n).leaves.len()), *n));
+    let mut groups = Groups::new();
+    for node in nodes {
+        let own = mapper.chosen(node);
+        let width = own.leaves.len();
+        let late = |cut: &Cut| {
+            let ready = cut.leaves.iter().map(|l| mapper.ready(*l as usize)).max();
+            // Where that is not sure, it is found out when the cover is priced.
+            match mapper.effort.exact {
+                true => ready >= Some(mapper.required[node]),
+                false => mapper.arrival_of(cut) > mapper.required[node],
+            }
+        };
+        let others = mapper.cuts[node].iter().filter(|c| c.leaves.len() > 1 && !late(c));
+        let joined = width > 1
+            && [own].iter().chain(others).any(|cut| {
+                let mut hosts = groups.get_mut(&cut.leaves).into_iter().flatten();
+                hosts.any(|g: &mut Group| g.add(mapper.forms, node, cut.function, cut.leaves.len()))
+            });
+        if !joined {
+            let form = if width > 1 { mapper.forms.alone(own.function, width) } else { None };
+            let form = form.unwrap_or(Form::of(&[]));
+            let group = Group { nodes: vec![(node, own.function)], form };
+            groups.entry(own.leaves).or_default().push(group);
+        }
+    }
+    groups
+}
+
+impl Group {
+    /// One more result, if there is a form.
+    fn add(&mut self, forms: &Forms, node: usize, function: u64, leaves: usize) -> bool {
+        let functions: Vec<u64> = self.nodes.iter().map(|n| n.1).chain([function]).collect();
+        let form = forms.together(&functions, leaves);
+        if let Some(form) = form {
+            self.nodes.push((node, function));
+            self.form = form;
+        }
+        form.is_some()
+    }
+}
+
+/// Leaves out what no output needs any more.
+fn sweep(mapper: &Mapper, groups: &mut Groups) {
+    let mut place = BTreeMap::new();
+    for (leaves, list) in groups.iter() {
+        place.extend(list.iter().flat_map(|g| &g.nodes).map(|n| (n.0, *leaves)));
+    }
+    let mut needed = vec![false; mapper.cuts.len()];
+    mapper.roots().into_iter().for_each(|n| needed[n] = true);
+    for node in (0..needed.len()).rev().filter(|n| place.contains_key(n)) {
+        if needed[node] {
+            place[&node].iter().for_each(|l| needed[*l as usize] = true);
+        }
+    }
+    for list in groups.values_mut() {
+        list.iter_mut().for_each(|g| g.nodes.retain(|n| needed[n.0]));
+        list.retain(|g| !g.nodes.is_empty());
+    }
+}
+
+/// Which factors the sums ask of each node: those that keep their noise low, and 1 where none of these divides a weight.
+fn asked(mapper: &Mapper, groups: &Groups) -> Asked {
+    let norm = mapper.forms.room.norm;
+    let can = |l: u32| mapper.can_scale(l);
+    let mut asked = Asked::new();
+    let all = || groups.iter().flat_map(|(l, groups)| groups.iter().map(move |g| (l, &g.form)));
+    for (leaves, form) in all() {
+        for i in heavy(form, leaves, norm, can).unwrap_or_default() {
+            let factors = asked.entry(leaves[i] as usize).or_default();
+            factors.insert(form.weights()[i].abs());
+        }
+    }
+    mapper.roots().into_iter().for_each(|n| {
+        asked.entry(n).or_default().insert(1);
+    });
+    for (leaves, form) in all() {
+        for (i, leaf) in leaves.iter().enumerate() {
+            let factors = asked.entry(*leaf as usize).or_default();
+            // A copy has no weights.
+            let weight = form.weights().get(i).copied().unwrap_or(1);
+            if !factors.iter().any(|f| weight % f == 0) {
+                factors.insert(1);
+            }
+        }
+    }
+    asked
+}
