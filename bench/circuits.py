@@ -1,15 +1,17 @@
-"""Every public circuit beside plain table mapping, and AES-128 on the processor's model.
+"""Circuits beside plain table mapping, and AES-128 on the processor's model.
 
-python bench/circuits.py [--becalm COMMAND] FOLDER
-Maps each circuit of FOLDER to tables of three and of four inputs with abc
-(`strash; if -K 3`, `-K 4`; the package pyosys brings it) and compiles it with becalm for tfhe_2_2,
-for the shortest path and for the fewest bootstraps. Fails if becalm's fewest bootstraps or its
-shortest path are worse than a mapping's. Rows go to bench/results/circuits.json.
+python bench/circuits.py [--becalm COMMAND] [FOLDER]
+Compiles every circuit of bench/untuned.py, and of FOLDER if it is given, for tfhe_2_2, for the
+shortest path and for the fewest bootstraps, without ABC and with it, and maps it with ABC (the
+package pyosys brings it) to tables of three and of four inputs (`strash; if -K 3`, `-K 4`) and by
+the best of four scripts more. Fails if becalm with ABC has more bootstraps or a longer path than
+any of these. Rows go to bench/results/circuits.json, beside what they were before.
 """
 
 import argparse
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,9 +19,17 @@ import tempfile
 import time
 from pathlib import Path
 
+import untuned
+
 ROOT = Path(__file__).resolve().parent.parent
 TABLES = {"AND": "11 1", "XOR": "01 1\n10 1", "INV": "0 1", "EQW": "1 1"}
 WIDTHS = (2, 4, 8, 16, 32)
+SCRIPTS = (
+    *("if -K 3", "if -K 4", "if -a -K 3", "if -a -K 4"),
+    *("dch; if -K 3; mfs2", "dch; if -K 4; mfs2"),
+)
+FOUND = importlib.util.find_spec("pyosys")
+ABC = str(Path(FOUND.origin).parent / "yosys-abc") if FOUND else ""
 
 
 def blif(text: str) -> str:
@@ -38,22 +48,20 @@ def blif(text: str) -> str:
     return "\n".join([*head, *gates, ".end\n"])
 
 
-def mapped(path: Path, inputs: int) -> tuple[int, int]:
+def mapped(path: Path, script: str) -> tuple[int, int]:
     """Tables, and the longest path, of abc's mapping."""
-    home = Path(importlib.util.find_spec("pyosys").origin).parent
-    script = f"read_blif {path}; strash; if -K {inputs}; print_stats"
-    said = subprocess.run(
-        [home / "yosys-abc", "-c", script], text=True, capture_output=True, check=True
-    ).stdout
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", said)
+    commands = f"read_blif {path}; strash; {script}; print_stats"
+    said = subprocess.run([ABC, "-s", "-q", commands], text=True, capture_output=True, check=True)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", said.stdout)
     return int(re.search(r"nd\s*=\s*(\d+)", plain)[1]), int(re.search(r"lev\s*=\s*(\d+)", plain)[1])
 
 
-def cost(becalm: str, path: Path, *options: str) -> dict:
-    """The cost of a circuit, as becalm reports it."""
+def cost(becalm: str, path: Path, *options: str, abc: str = "") -> dict:
+    """The cost of a circuit as becalm reports it, with the command of ABC or without."""
     command = [becalm, "circuit", "cost", str(path), "--json", *options]
-    began = time.monotonic()
-    found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    began, environment = time.monotonic(), {**os.environ, "BECALM_ABC": abc}
+    done = subprocess.run(command, capture_output=True, check=True, env=environment)
+    found = json.loads(done.stdout)
     return {**found, "seconds": round(time.monotonic() - began, 2)}
 
 
@@ -62,23 +70,33 @@ def line(*cells: object) -> None:
     print("| " + " | ".join(str(c) for c in cells) + " |", flush=True)
 
 
-def mapping(becalm: str, files: list[Path]) -> tuple[list[dict], bool]:
+def mapping(becalm: str, circuits: list[tuple[str, str]], before: dict) -> tuple[list[dict], bool]:
     """The table of all circuits, and whether becalm is never worse."""
-    line("circuit", "LUT3", "LUT4", "`--goal depth`", "`--goal bootstraps`")
-    line(*["---"] * 5)
+    kinds = [f"{goal}{tool}" for tool in ("", ", ABC") for goal in ("depth", "bootstraps")]
+    line("circuit", "LUT3", "LUT4", "best script", "depth before", "bootstraps before", *kinds)
+    line(*["---"] * 10)
     rows, good = [], True
     with tempfile.TemporaryDirectory() as folder:
-        for file in files:
-            copy = Path(folder) / "circuit.blif"
-            copy.write_text(blif(file.read_text()))
-            luts = [mapped(copy, k) for k in (3, 4)]
-            found = [cost(becalm, file, "--goal", goal) for goal in ("depth", "bootstraps")]
-            ours = [(f["bootstraps"], f["depth"]) for f in found]
-            line(file.stem, *(f"{count}, depth {depth}" for count, depth in [*luts, *ours]))
-            names = ("lut3", "lut4", "goal_depth", "goal_bootstraps")
-            rows.append({"circuit": file.stem, **dict(zip(names, [*luts, *ours], strict=True))})
-            fewest, shortest = min(o[0] for o in ours), min(o[1] for o in ours)
-            good &= fewest <= min(n for n, _ in luts) and shortest <= min(d for _, d in luts)
+        copy = Path(folder) / "circuit.blif"
+        for name, text in circuits:
+            copy.write_text(blif(text))
+            maps = [mapped(copy, script) for script in SCRIPTS]
+            best = (min(n for n, _ in maps), min(d for _, d in maps))
+            ours = {}
+            for abc, kind in (("", "own"), (ABC, "abc")):
+                for goal in ("depth", "bootstraps"):
+                    found = cost(becalm, copy, "--goal", goal, abc=abc)
+                    ours[f"{kind}_{goal}"] = (found["bootstraps"], found["depth"])
+            old = before.get(name, {})
+            row = {"circuit": name, "lut3": maps[0], "lut4": maps[1], "best": best}
+            row |= {f"before_{g}": old.get(f"before_{g}") for g in ("depth", "bootstraps")} | ours
+            rows.append(row)
+            pairs = [row["lut3"], row["lut4"]]
+            cells = [f"{count}, depth {depth}" for count, depth in pairs]
+            cells.append(f"{best[0]}; depth {best[1]}")
+            cells += ["–" if not p else f"{p[0]}, depth {p[1]}" for p in [*row.values()][4:]]
+            line(name, *cells)
+            good &= ours["abc_bootstraps"][0] <= best[0] and ours["abc_depth"][1] <= best[1]
     return rows, good
 
 
@@ -109,17 +127,23 @@ def main() -> int:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("folder", type=Path, help="circuits in Bristol Fashion or BLIF")
+    arguments.add_argument(
+        "folder", nargs="?", type=Path, help="circuits in Bristol Fashion or BLIF"
+    )
     arguments.add_argument("--becalm", default="becalm", help="the command")
     chosen = arguments.parse_args()
-    files = sorted(p for p in chosen.folder.glob("*") if p.suffix in (".txt", ".blif"))
-    if not files or importlib.util.find_spec("pyosys") is None:
-        print(f"circuits: skipped, no circuits in {chosen.folder} or no pyosys")
+    if not ABC:
+        print("circuits: skipped, no pyosys")
         return 0
-    rows, good = mapping(chosen.becalm, files)
-    aes = chosen.folder / "aes_128.txt"
-    runs = processor(chosen.becalm, aes) if aes.exists() else []
     results = ROOT / "bench/results/circuits.json"
+    kept = json.loads(results.read_text()) if results.exists() else {}
+    before = {row["circuit"]: row for row in kept.get("mapping", [])}
+    files = sorted(chosen.folder.glob("*")) if chosen.folder else []
+    read = [(p.stem, p.read_text()) for p in files if p.suffix in (".txt", ".blif")]
+    rows, good = mapping(chosen.becalm, [*untuned.circuits(), *read], before)
+    aes = next((p for p in files if p.name == "aes_128.txt"), None)
+    runs = processor(chosen.becalm, aes) if aes else kept.get("processor", [])
+    rows += [row for name, row in before.items() if name not in {r["circuit"] for r in rows}]
     results.write_text(json.dumps({"mapping": rows, "processor": runs}, indent=1) + "\n")
     print(f"\ncircuits: {'never' if good else 'somewhere'} worse than plain mapping")
     return 0 if good else 1

@@ -44,7 +44,8 @@ def test_sets_without_a_bootstrap_compute(name, levels, rng):
 def test_prices_of_sets_without_a_bootstrap(keys):
     p = ckks.price("ckks_n13", rotations=[1])
     assert (p.kinds, p.levels, p.bits, p.key_switches) == ((), {}, {}, {})
-    assert p.memory_bytes == p.peak_bytes == keys.server.nbytes
+    # Besides, the tables of the ring.
+    assert keys.server.nbytes == p.memory_bytes < p.peak_bytes < p.memory_bytes + 4e6
     assert p.stored_bytes == keys.server.stored_nbytes
 
 

@@ -428,7 +428,7 @@ def test_parent_and_child_compute_at_once_and_draw_apart(world):
             made = world.stored.bootstrap(world.stored.attach(world.deep))
         x, lwe = secret.encrypt(values), world.toy.secret.encrypt(3)
         near(secret.decrypt(made), secret.decrypt(world.deep), 0.05)
-        return [x.to_bytes().hex()[-64:], lwe._lwe.to_bytes().hex()[-64:]]
+        return [x.to_bytes().hex()[-64:], lwe.to_bytes().hex()[-64:]]
 
     said, begun = [], threading.Event()
     other = threading.Thread(target=lambda: said.append(child(work, forked=begun.set)))

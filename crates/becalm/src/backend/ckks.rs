@@ -322,18 +322,20 @@ impl<'a> CkksSession<'a> {
         })
     }
 
+    /// A matrix times a ciphertext; a matrix that is not kept is encoded first.
+    fn mapped(&self, x: &Rlwe, map: usize) -> Result<Rlwe> {
+        match &self.maps[map] {
+            Some(map) => self.evaluator.linear(x, map),
+            None => self.evaluator.linear(x, &self.encoded(&self.program.maps()[map])?),
+        }
+    }
+
     fn step(&self, op: &CkksOp, file: &[Option<Rlwe>]) -> Result<Rlwe> {
         let (evaluator, context) = (&self.evaluator, self.evaluator.context());
         let get = |reg: &Reg| self.read(file, *reg);
         let info = self.program.reg(op.result());
         match op {
-            CkksOp::Linear { src, map, .. } => match &self.maps[*map as usize] {
-                Some(map) => evaluator.linear(get(src)?, map),
-                None => {
-                    let map = self.encoded(&self.program.maps()[*map as usize])?;
-                    evaluator.linear(get(src)?, &map)
-                }
-            },
+            CkksOp::Linear { src, map, .. } => self.mapped(get(src)?, *map as usize),
             CkksOp::Polynomial { src, polynomial, .. } => {
                 let p = &self.program.polynomials()[*polynomial as usize];
                 evaluator.polynomial(get(src)?, p, info.scale)
@@ -345,12 +347,9 @@ impl<'a> CkksSession<'a> {
                 evaluator.encapsulate(&context.lift(&sparse, info.level, factor), info.level)
             }
             CkksOp::Trace { src, dst } => {
-                let mut sum = get(src)?.clone();
-                for by in self.program.traced(*dst, *src) {
-                    let turned = evaluator.rotate(&sum, by as i64)?;
-                    sum = context.add(&sum, &turned)?;
-                }
-                Ok(sum)
+                self.program.traced(*dst, *src).try_fold(get(src)?.clone(), |sum, by| {
+                    context.add(&sum, &evaluator.rotate(&sum, by as i64)?)
+                })
             }
             CkksOp::Multiply { a, b, .. } => evaluator.multiply(get(a)?, get(b)?),
             CkksOp::MultiplyI { src, .. } => context.multiply_i(get(src)?),

@@ -2,7 +2,7 @@
 //! β(ℓ + α) + 2α + 3ℓ transforms; a linear map decomposes once for each
 //! middle step, and once more for each giant step but the first.
 
-use super::{CkksOp, CkksProgram};
+use super::{CkksOp, CkksProgram, MapSpec};
 use crate::ckks::{Steps, sum_rotations};
 use crate::program::{Operation, Reg};
 
@@ -43,18 +43,21 @@ impl CkksProgram {
         self.decomposition(level) + 2 * self.chain.special() + 3 * self.chain.words(level)
     }
 
+    fn count_linear(&self, map: &MapSpec, level: usize, cost: &mut CkksCost) {
+        let Steps { babies, middle, giant, .. } = map.matrix.steps(map.baby);
+        let words = self.chain.words(level);
+        cost.diagonals += map.matrix.rotations().count();
+        cost.key_switches += babies * middle + middle + giant - 2;
+        cost.transforms += (middle + giant - 1) * self.decomposition(level)
+            + (middle + giant - 2) * (self.chain.special() + words)
+            + 2 * (self.chain.special() + words);
+    }
+
     fn count(&self, op: &CkksOp, level: usize, cost: &mut CkksCost) {
         let single = self.key_switch(level);
         match op {
             CkksOp::Linear { map, .. } => {
-                let map = &self.maps[*map as usize];
-                let Steps { babies, middle, giant, .. } = map.matrix.steps(map.baby);
-                let words = self.chain.words(level);
-                cost.diagonals += map.matrix.rotations().count();
-                cost.key_switches += babies * middle + middle + giant - 2;
-                cost.transforms += (middle + giant - 1) * self.decomposition(level)
-                    + (middle + giant - 2) * (self.chain.special() + words)
-                    + 2 * (self.chain.special() + words);
+                self.count_linear(&self.maps[*map as usize], level, cost);
             }
             CkksOp::Polynomial { polynomial, .. } => {
                 let products = self.polynomials[*polynomial as usize].products();
