@@ -4,8 +4,8 @@ a typed error or a right circuit. The other formats are in crates/becalm/tests/b
 import importlib.util
 import json
 import os
-import resource
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -96,36 +96,37 @@ BOMBS = {
 }
 
 
+# Linux counts the memory of a process from the one that started it: a child that `fork` makes
+# would have the memory of this whole test run. This interpreter is new and small.
+MEASURED = """
+import json, resource, sys
+import becalm
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+file, limit, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+before = peak()
+try:
+    circuit = becalm.circuit.load(file, limit=limit, seconds=seconds)
+    outcome = "loaded" if circuit.inputs else "no inputs"
+except becalm.BadInput as refused:
+    outcome = str(refused)
+own = peak() - before
+children = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([outcome, children.ru_utime + children.ru_stime, children.ru_maxrss, own]))
+"""
+
+
 def measured(file):
-    """Loads a file in a forked child: the outcome, seconds of processors and the most kilobytes of
-    its own children, and the kilobytes that it needed itself. Earlier children do not count."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            outcome = loaded(file)
-            own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-            used = resource.getrusage(resource.RUSAGE_CHILDREN)
-            said = [outcome, used.ru_utime + used.ru_stime, used.ru_maxrss, own]
-            os.write(writing, json.dumps(said).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
-    assert said, "the child ended before it said anything"
-    return json.loads(said)
-
-
-def loaded(file):
-    """`"loaded"`, or the words of the refusal."""
-    try:
-        circuit = becalm.circuit.load(file, limit=LIMIT, seconds=SECONDS)
-    except becalm.BadInput as refused:
-        return str(refused)
-    return "loaded" if circuit.inputs else "no inputs"
+    """Loads a file in a new interpreter: the outcome (`"loaded"`, or the words of the refusal), the
+    seconds of processors and the most kilobytes of its children, and the kilobytes that it needed
+    itself."""
+    command = [sys.executable, "-c", MEASURED, str(file), str(LIMIT), str(SECONDS)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
 
 
 @pytest.fixture
