@@ -317,17 +317,20 @@ fn counters_are_recognised() {
 fn deep_chains_compile_soon() {
     let params = Arc::new(TfheParams::named("toy_2_2").unwrap().clone());
     let seconds = |gates: usize| {
-        let mut text = format!("{gates} {}\n2 1 1\n1 1\n", gates + 2);
+        let mut text = format!("{gates} {}\n1 64\n1 1\n", gates + 64);
         for i in 0..gates {
             let kind = ["AND", "XOR", "XOR"][i % 3];
-            text += &format!("2 1 {} {} {} {kind}\n", i % 2, i + 1, i + 2);
+            text += &format!("2 1 {} {} {} {kind}\n", i * 29 % 63, i + 63, i + 64);
         }
         let circuit = Circuit::parse(&text).unwrap();
         let began = std::time::Instant::now();
-        circuit.compile(&params, Goal::Depth).unwrap();
+        let depth = circuit.compile(&params, Goal::Depth).unwrap().program.cost().depth;
+        assert!(depth > gates / 16, "{depth}: no chain");
         began.elapsed().as_secs_f64()
     };
-    let (short, long) = (seconds(1000), seconds(4000));
+    // The least of three, since other processes may take the machine for a while.
+    let least = |gates| (0..3).map(|_| seconds(gates)).fold(f64::INFINITY, f64::min);
+    let (short, long) = (least(1000), least(4000));
     println!("a chain of 1000 gates: {short:.2} s, of 4000: {long:.2} s");
     assert!(long < 1.0 + 24.0 * short, "{short} {long}");
 }
