@@ -40,10 +40,11 @@ run: .cargo/config.toml ## Build becalm and bootstrap in both schemes: three num
 test: .venv/.wheel .venv/.rtl ## Every test: Rust, Python through the wheel, the examples of the pages, the processor
 	$(CARGO) test --release
 	$(BIN)/pytest -q tests
-	$(BIN)/python rtl/run.py $(if $(BECALM_FULL),--full,--quick)
+	$(BIN)/python rtl/run.py $(if $(filter-out 0,$(BECALM_FULL)),--full,--quick)
 
 test-full: export BECALM_FULL := 1
 test-full: test ## The same at full size, and interoperation with the peers (builds them)
+	$(CARGO) test --release -- --ignored full_size
 	$(CARGO) test --release -p becalm-bench
 
 lint: .venv/.ready .venv/.deny ## Formatting and warnings, Rust and Python; licences and sources of other crates

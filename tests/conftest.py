@@ -1,7 +1,12 @@
 """Keys that the Python tests share: small, insecure and fast."""
 
+import os
+
 import numpy as np
 import pytest
+
+#: Whether this run is a full one: BECALM_FULL is set, and neither empty nor 0.
+FULL = os.environ.get("BECALM_FULL", "0") not in ("", "0")
 
 
 @pytest.fixture(scope="session")

@@ -5,18 +5,17 @@ there, and skips otherwise. The import becomes that of `ToyEngine`, a ring of 20
 BECALM_FULL=1 that of `Engine`, which takes gigabytes and minutes.
 """
 
-import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import FULL
 
 import becalm
 from becalm import desilo
 from becalm.desilo import ToyEngine
 
-FULL = "BECALM_FULL" in os.environ
 SEEDS = "shared/seeds/desilo_bootstrapping.md"
 PLACES = [p / SEEDS for p in Path(__file__).resolve().parents]
 DOCUMENT = next((p for p in PLACES if p.exists()), None)

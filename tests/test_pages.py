@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from conftest import FULL
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +33,6 @@ OF_TODAY = [page for page in PAGES if page != "CHANGELOG.md"]
 BEGINNING = ["README.md", "docs/tutorial.md", "docs/ckks.md"]
 MARKS = {"console": {"", "full", "bench"}, "python": {"", "toy"}, "rust": {""}, "text": {""}}
 BENCH = "BECALM_BENCH" in os.environ
-FULL = "BECALM_FULL" in os.environ
 #: Commands of the suite that these tests belong to.
 RUN_BY_MAKE_TEST = re.compile(r"make test$|(BECALM_FULL=1 )?cargo test --release -p becalm\b")
 #: Other commands of the repository, which run in its root.

@@ -164,6 +164,6 @@ def test_ckks_has_bytes_too():
     with pytest.raises(becalm.BadFile, match="at most"):
         server.from_bytes(x.to_bytes(), limit=10)
     with pytest.raises(becalm.Unsupported, match="to a file"):
-        becalm.from_bytes(b"becalm ckks 0002" + bytes(100))
+        becalm.from_bytes(b"becalm ckks 0003" + bytes(100))
     with pytest.raises(becalm.BadFile):
         becalm.Ciphertext.from_bytes(x.to_bytes(), allow_insecure=True)

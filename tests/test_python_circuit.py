@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import FULL
 
 import becalm
 
@@ -152,7 +153,7 @@ def _untuned():
     spec.loader.exec_module(module)
     found = dict(module.circuits())
     # Every third of them, unless there is time.
-    return found if os.environ.get("BECALM_FULL") == "1" else dict([*found.items()][::3])
+    return found if FULL else dict([*found.items()][::3])
 
 
 @pytest.mark.parametrize("name", _untuned())

@@ -11,6 +11,7 @@ import types
 import warnings
 
 import pytest
+from conftest import FULL
 
 import becalm
 
@@ -277,7 +278,7 @@ else:
     subprocess.run([sys.executable, "-c", code], check=True, env=old, cwd=tmp_path)
 
 
-@pytest.mark.skipif(not os.environ.get("BECALM_FULL"), reason="minutes: BECALM_FULL=1")
+@pytest.mark.skipif(not FULL, reason="minutes: BECALM_FULL=1")
 def test_a_wheel_with_kernels_runs_alone(driver) -> None:
     wheels = sorted((ROOT / "dist").glob("becalm-*.whl"))
     if not wheels or not (ROOT / "target/cuda/kernels.sources").exists():

@@ -126,7 +126,7 @@ fn distance(a: &[u64], b: &[u64]) -> f64 {
 /// rounding of both, since digits of ±B/2 may be written in two ways and what follows then has nothing in common.
 fn bootstrap_tolerance(params: &TfheParams) -> f64 {
     let noise = NoiseReport::of(params).blind_rotation;
-    7.0 * (2.0 * (noise.fft + noise.decomposition)).sqrt() * 2f64.powi(64) + 4.0
+    7.0 * (2.0 * noise.total()).sqrt() * 2f64.powi(64) + 4.0
 }
 
 /// The same for two key switches, where the noise of the key counts as well.

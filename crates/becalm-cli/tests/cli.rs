@@ -260,13 +260,8 @@ fn run_tells_the_stages_of_few_slots() {
 }
 
 #[test]
-fn run_bootstraps_both_schemes() {
-    if std::env::var_os("BECALM_FULL").is_none() {
-        println!(
-            "skipped: 8 GB of memory and a minute (`make test-full`); the README's `make run` does the same"
-        );
-        return;
-    }
+#[ignore = "8 GB of memory and a minute: make test-full; README's `make run` does the same"]
+fn full_size_run_bootstraps_both_schemes() {
     let f = Folder::new("run_both");
     let report = f.succeed("run --full --values 3,1,2 --json");
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();

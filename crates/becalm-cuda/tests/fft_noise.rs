@@ -5,6 +5,8 @@
 //! So the error of phases counts. Beside it stands the error of coefficients, times the factor 1 + kN/2 by which white errors would
 //! enter. Seeds are fixed, so every run has the same figures. `-- --nocapture` prints them; BECALM_FULL=1 adds sets.
 
+#[path = "../../becalm/tests/full/mod.rs"]
+mod full;
 mod harness;
 
 use becalm::math::fft::Plan;
@@ -13,6 +15,7 @@ use becalm::math::{Modulus, exact, gadget};
 use becalm::params::{Rotation, TfheParams};
 use becalm::tfhe::noise::BlindRotation;
 use becalm_cuda::launch::{Launch, Path};
+use full::full;
 use harness::Device;
 
 const Q: Modulus = Modulus::Native;
@@ -202,7 +205,7 @@ fn the_formula_bounds_the_error_of_a_step() {
     let mut sets =
         vec![("tfhe_2_2_gaussian", 100, 1.0), ("tfhe_1_1", 60, 1.0), ("toy_boolean", 100, 1.0)];
     sets.extend([("toy_1_1_multi_bit_2", 100, 1.0), ("tfhe_2_2_multi_bit_4", 96, 1.15)]);
-    if std::env::var_os("BECALM_FULL").is_some_and(|v| v != "0") {
+    if full() {
         let more = ["tfhe_3_3", "tfhe_boolean_ks_pbs", "paper_n500", "cm_1_1_w4", "cm_2_2_w2"];
         sets.extend(more.map(|name| (name, 60, 1.0)));
     }

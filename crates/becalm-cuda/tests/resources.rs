@@ -1,11 +1,15 @@
 //! What the compiler said of the kernels: registers, spills, shared memory, instructions of a step. `report.json` is what
 //! `make cuda` wrote for these sources; where nvcc is, some of it is compiled anew and must say the same.
 
+#[path = "../../becalm/tests/full/mod.rs"]
+mod full;
+
 use becalm_cuda::compile::{
     ARCHITECTURES, Architecture, compile, compiler, fingerprint, nvcc, step_instructions,
 };
 use becalm_cuda::launch::{self, Launch};
 use becalm_cuda::{Arithmetic, RINGS, Ring};
+use full::full;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -136,7 +140,7 @@ fn a_step_has_the_instructions_that_the_page_says() {
 fn anew() -> Vec<(&'static Ring, &'static Architecture)> {
     let of_ring = |ring| ARCHITECTURES.iter().filter(move |a| a.runs(ring)).map(move |a| (ring, a));
     let mut all: Vec<_> = RINGS.iter().flat_map(of_ring).collect();
-    if std::env::var_os("BECALM_FULL").is_none() {
+    if !full() {
         let families = [
             (Arithmetic::Double, true, "sm_90a"),
             (Arithmetic::Double, false, "sm_90a"),

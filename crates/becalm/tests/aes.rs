@@ -72,12 +72,8 @@ fn one_block_stays_within_noise_and_costs_what_is_claimed() {
 }
 
 #[test]
-fn a_block_and_a_stream_encrypted() {
-    if std::env::var_os("BECALM_FULL").is_none() {
-        return println!(
-            "skipped: BECALM_FULL=1 encrypts one block and transciphers another, some 30 s"
-        );
-    }
+#[ignore = "one block encrypted and another transciphered, some 30 s: make test-full"]
+fn full_size_block_and_stream() {
     let secret = SecretKey::generate(&params("tfhe_2_2"), false).unwrap();
     let keys = secret.evaluation_key().unwrap();
     let evaluator = Evaluator::new(&Cpu::new(0).unwrap(), &keys).unwrap();

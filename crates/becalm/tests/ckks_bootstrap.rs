@@ -1,4 +1,4 @@
-//! Every kind of CKKS bootstrap at reduced size, with its precision; at full size where `BECALM_FULL=1`.
+//! Every kind of CKKS bootstrap at reduced size, with its precision; at full size in `make test-full`.
 //! `--nocapture` prints mean and worst bits of every case, keys, levels and processor time.
 
 use becalm::Result;
@@ -233,11 +233,8 @@ fn a_sign_bootstrap_cleans_the_values() {
 
 /// Every kind at N = 2^16; a minute of processor time and up to 6 GB each.
 #[test]
-fn full_sizes_keep_the_values() {
-    if std::env::var_os("BECALM_FULL").is_none() {
-        println!("skipped: N = 65536 takes 6 GB; set BECALM_FULL=1");
-        return;
-    }
+#[ignore = "N = 65536 takes 6 GB and minutes: make test-full"]
+fn full_size_keeps_the_values() {
     let settings = Settings::default();
     let cases = |message, mean, worst| [case(message, 0, 0, (mean, worst))];
     let complex =

@@ -1,11 +1,12 @@
 //! Keys of CKKS before any is made: which set and which keys a need takes, what they take, and what would fit instead.
+//! Files of keys that an older version wrote.
 
 use becalm::backend::{CkksEvaluator, CkksSession};
 use becalm::bootstrap::ckks::{
     KEY_SIZES, KeyPlan, Kind, Offer, Settings, Values, Wish, regular, said, set_for,
 };
 use becalm::cipher::KeyForm;
-use becalm::ckks::{Context, Needs};
+use becalm::ckks::{Context, Needs, inspect};
 use becalm::params::CkksParams;
 use becalm::{Error, MissingKey, MissingPurpose};
 
@@ -208,4 +209,65 @@ fn a_plan_for_any_values_has_room_for_real_ones() {
     };
     let (any, real, complex) = (peak(None), peak(Some(Values::Real)), peak(Some(Values::Complex)));
     assert_eq!(any, real.max(complex));
+}
+
+/// A file of evaluation keys: the magic line, the header with its length, all bodies, the digest.
+fn key_file(magic: &[u8; 16], header: &[u8], bodies: &[u8]) -> Vec<u8> {
+    let length = (header.len() as u32).to_le_bytes();
+    let mut file = [&magic[..], &length, header, bodies].concat();
+    file.extend(blake3::hash(&file).as_bytes());
+    file
+}
+
+/// The header of a file of keys, the place of the row in it, and the bodies.
+fn parts_of(file: &[u8]) -> (Vec<u8>, usize, Vec<u8>) {
+    let length = u32::from_le_bytes(file[16..20].try_into().unwrap()) as usize;
+    let (header, bodies) = file[20..file.len() - 32].split_at(length);
+    let row = b"{\"name\"";
+    let at = header.windows(row.len()).position(|w| w == row).expect("a row");
+    (header.to_vec(), at, bodies.to_vec())
+}
+
+#[test]
+fn files_of_keys_hold_the_numbers_of_their_set() {
+    let context = Context::new(toy(), true).unwrap();
+    let secret = context.secret_key().unwrap();
+    let keys = context.keys(&secret, &Needs::default()).unwrap();
+    let mut file = vec![];
+    context.write_keys(&keys, &mut file).unwrap();
+    let (header, at, bodies) = parts_of(&file);
+    assert_eq!(file, key_file(b"becalm ckks 0003", &header, &bodies));
+    // Before the row stand a byte that says it is there and its length, in two bytes.
+    let older = &header[..at - 3];
+    let read = |file: &[u8]| context.read_keys(file).map(|keys| keys.key_id());
+    assert_eq!(read(&key_file(b"becalm ckks 0002", older, &bodies)), Ok(secret.id()));
+    let other = String::from_utf8_lossy(&header[at..]).replacen("\"range\":", "\"range\":1", 1);
+    assert_ne!(other.as_bytes(), &header[at..]);
+    let length = [(other.len() & 127 | 128) as u8, (other.len() >> 7) as u8];
+    let other = [&header[..at - 2], &length, other.as_bytes()].concat();
+    let refused = read(&key_file(b"becalm ckks 0003", &other, &bodies)).unwrap_err();
+    assert_eq!(refused.kind(), "wrong_params");
+    assert!(refused.detail().remedy.contains("make the keys again"), "{refused}");
+}
+
+/// Keys of `ckks_n15` have had more noise to the ephemeral secret since files hold the row.
+#[test]
+fn older_keys_of_a_set_that_has_changed_are_refused() {
+    let context = Context::new(toy(), true).unwrap();
+    let secret = context.secret_key().unwrap();
+    let keys = context.keys(&secret, &Needs::default()).unwrap();
+    let mut file = vec![];
+    context.write_keys(&keys, &mut file).unwrap();
+    let (header, at, _) = parts_of(&file);
+    let name = b"\x0bckks_toy_12";
+    assert!(header.starts_with(name));
+    let path = std::env::temp_dir().join(format!("becalm-test-older-{}", std::process::id()));
+    for (set, known) in [("ckks_n15", false), ("ckks_n14", true)] {
+        let named = [&[set.len() as u8], set.as_bytes(), &header[name.len()..at - 3]].concat();
+        let older = key_file(b"becalm ckks 0002", &named, &[]);
+        std::fs::write(&path, &older).unwrap();
+        let said = inspect(&path).unwrap().unwrap();
+        assert_eq!((said.params.as_str(), said.in_table), (set, known));
+    }
+    std::fs::remove_file(&path).unwrap();
 }

@@ -91,13 +91,14 @@ fn agree(keys: &Keys, program: Program, inputs: &[Ciphertext], depth: usize) -> 
 }
 
 /// Phases differ by at most seven standard deviations of the FFT error and of what it sets off: where it flips the rounding
-/// of a digit, both rotations make their own gadget rounding error, and a key switch that follows takes other rows. Only
-/// after one bootstrap (groups round the accumulator itself, so every step may flip a digit's whole unit): a second modulus switch may fall on the other side and then differs by the whole noise.
+/// of a digit, the masks differ from there on. Then both rotations make their own gadget rounding error and take their own
+/// noise of the key, and a key switch that follows takes other rows. Only after one bootstrap (groups round the accumulator itself, so every step may flip a digit's whole unit): a second modulus switch may fall on the other side and then differs by the whole noise.
 fn close(keys: &Keys, got: &Lwe, wanted: &Lwe, name: &str) {
     let p = keys.secret.params();
     let set = noise::NoiseReport::of(p);
     let switched = if p.order == Order::PbsKs { set.key_switch } else { 0.0 };
-    let variance = set.blind_rotation.fft + 2.0 * (set.blind_rotation.decomposition + switched);
+    let own = set.blind_rotation.decomposition + set.blind_rotation.external_product;
+    let variance = set.blind_rotation.fft + 2.0 * (own + switched);
     let deviations = if p.rotation.group_bits() > 1 { 9.0 } else { 7.0 };
     let bound = deviations * variance.sqrt() * 2f64.powi(64) + 4.0;
     let phases = [got, wanted].map(|c| keys.secret.phases(c).unwrap());

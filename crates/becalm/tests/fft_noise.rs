@@ -4,6 +4,7 @@
 //! F is the error of the phase, one sample for each external product. Beside it stand the errors of the coefficients,
 //! times the 1 + kN/2 by which white ones enter the phase; they nearly are. `-- --nocapture` prints the figures.
 
+mod full;
 mod statistics;
 
 use becalm::bootstrap::tfhe::Shape;
@@ -14,7 +15,8 @@ use becalm::math::simd::Level;
 use becalm::math::{Modulus, exact, gadget};
 use becalm::params::{Rotation, TfheParams};
 use becalm::tfhe::noise::BlindRotation;
-use statistics::sets::{difference, full};
+use full::full;
+use statistics::sets::difference;
 use statistics::{Interval, Moments, average, until_accepted};
 
 const Q: Modulus = Modulus::Native;

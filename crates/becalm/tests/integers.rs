@@ -1,9 +1,12 @@
 //! Encrypted integers against the integers of Rust: circuits in the clear for every operation, many widths and all edge
 //! values; the same programs encrypted for some.
 
+mod full;
+
 use becalm::apps::integer::{Clear, Expr, Formula, OPERATIONS, Operation, Recorded, Type, Word};
 use becalm::apps::{Aim, Circuit};
 use becalm::params::TfheParams;
+use full::full;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -130,14 +133,6 @@ fn types(full: bool) -> Vec<Type> {
     widths.iter().flat_map(|w| [Type::Uint(*w), Type::Int(*w)]).collect()
 }
 
-fn full() -> bool {
-    let full = std::env::var_os("BECALM_FULL").is_some();
-    if !full {
-        println!("reduced: set BECALM_FULL=1 for all widths and more values");
-    }
-    full
-}
-
 #[test]
 fn every_operation_agrees_with_rust_on_edge_values() {
     let full = full();
@@ -195,7 +190,7 @@ fn noise_of_every_circuit_is_within_the_claim() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("BECALM_FULL").is_some() { 400 } else { 24 }))]
+    #![proptest_config(ProptestConfig::with_cases(if full() { 400 } else { 24 }))]
 
     #[test]
     fn random_operands(pick in 0..OPERATIONS.len(), bits in 2u32..=33, signed: bool, deep: bool, x: [i64; 3]) {

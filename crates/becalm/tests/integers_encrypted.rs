@@ -1,5 +1,7 @@
 //! Encrypted integers run: every operation on ciphertexts, and long random sequences of operations.
 
+mod full;
+
 use becalm::Error;
 use becalm::apps::integer::{Clear, Integers, OPERATIONS, Operation, Type, Word};
 use becalm::apps::{Aim, Circuit};
@@ -7,6 +9,7 @@ use becalm::backend::{Cpu, Evaluator};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{Lwe, SecretKey};
 use becalm::params::TfheParams;
+use full::full;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -69,7 +72,7 @@ fn every_operation_gives_encrypted_what_it_gives_in_the_clear() {
 #[test]
 fn a_hundred_random_steps_decrypt_right_at_the_end() {
     let (secret, server) = keys();
-    let steps = if std::env::var_os("BECALM_FULL").is_some() { 400 } else { 100 };
+    let steps = if full() { 400 } else { 100 };
     let names = [
         "add",
         "sub",

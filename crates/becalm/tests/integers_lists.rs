@@ -1,9 +1,12 @@
 //! Operations on lists of encrypted integers (order, extremes, prefixes, membership), compared with those of Rust's slices.
 //! Circuits run in the clear. The noise of each stays within the claim of its set, with related arguments too.
 
+mod full;
+
 use becalm::apps::integer::{Clear, LIST_OPERATIONS, ListOperation, Recorded, Type, Word};
 use becalm::apps::{Aim, Circuit};
 use becalm::params::TfheParams;
+use full::full;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -237,7 +240,7 @@ fn too_few_words_and_other_types_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("BECALM_FULL").is_some() { 400 } else { 24 }))]
+    #![proptest_config(ProptestConfig::with_cases(if full() { 400 } else { 24 }))]
 
     #[test]
     fn random_lists(pick in 0..LIST_OPERATIONS.len(), bits in 2u32..=20, signed: bool, deep: bool, n in 1usize..=9, seed: u64) {

@@ -1,9 +1,12 @@
 //! Encrypted integers of any width to 256 bits, circuits in the clear, against schoolbook arithmetic on lists of bits.
 
+mod full;
+
 use becalm::Error;
 use becalm::apps::integer::{Clear, OPERATIONS, Operation, Type, Word};
 use becalm::apps::{Aim, Circuit};
 use becalm::params::TfheParams;
+use full::full;
 use std::sync::Arc;
 
 fn params() -> Arc<TfheParams> {
@@ -219,7 +222,7 @@ fn check(op: &Operation, ty: Type, pairs: usize) {
 
 #[test]
 fn every_operation_is_right_at_the_widest() {
-    let full = std::env::var_os("BECALM_FULL").is_some();
+    let full = full();
     for op in OPERATIONS {
         for ty in [100, 128, 256].into_iter().flat_map(|n| [Type::Uint(n), Type::Int(n)]) {
             let long = ["div", "rem", "div_rem", "overflowing_mul"].contains(&op.name);
@@ -295,7 +298,7 @@ impl Random {
 /// the arguments have in common, what is told of the cost is what runs, and results are right.
 #[test]
 fn no_clear_operand_is_too_noisy() {
-    let full = std::env::var_os("BECALM_FULL").is_some();
+    let full = full();
     let (params, mut random) = (params(), Random(7));
     let noise = becalm::tfhe::noise::bootstrap_output(&params);
     let two: Vec<&Operation> = OPERATIONS.iter().filter(|op| op.arity > 1).collect();

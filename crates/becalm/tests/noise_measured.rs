@@ -7,6 +7,7 @@
 //! By default keys are short (n = 48) and all else is that of the set; with BECALM_FULL=1 the sets are whole.
 //! `cargo test --release --test noise_measured -- --nocapture` prints the figures.
 
+mod full;
 mod statistics;
 
 use becalm::backend::{Cpu, Evaluator};
@@ -16,7 +17,7 @@ use becalm::params::{ModulusSwitch, Noise, Order, TfheParams};
 use becalm::program::Program;
 use becalm::tfhe::Table;
 use becalm::tfhe::noise::{self, NoiseReport};
-use statistics::sets::{changed, difference, exponents, full, levels, set};
+use statistics::sets::{changed, difference, exponents, levels, set};
 use statistics::{Interval, Moments, until_accepted};
 use std::sync::Arc;
 
@@ -218,7 +219,7 @@ fn plain(p: TfheParams) -> TfheParams {
     changed(p, "plain", |p| p.modulus_switch = ModulusSwitch::Plain)
 }
 
-/// A test for each set, so that they run side by side; those of the second list with BECALM_FULL=1 only.
+/// A test for each set, so that they run side by side; those of the second list in `make test-full` only.
 macro_rules! steps {
     (always: $($always:ident)*; full: $($full:ident)*) => {
         $(#[test]
@@ -226,14 +227,15 @@ macro_rules! steps {
             let p = set(stringify!($always), SHORT);
             check(&p, &levels(p.modulus));
         })*
-        $(#[test]
-        fn $full() {
-            if !full() {
-                return eprintln!("skipped: whole sets run with BECALM_FULL=1");
-            }
-            let p = set(stringify!($full), SHORT);
-            check(&p, &levels(p.modulus));
-        })*
+        mod full_size {
+            use super::*;
+            $(#[test]
+            #[ignore = "minutes: make test-full"]
+            fn $full() {
+                let p = set(stringify!($full), SHORT);
+                check(&p, &levels(p.modulus));
+            })*
+        }
     };
 }
 

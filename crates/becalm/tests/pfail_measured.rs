@@ -7,6 +7,7 @@
 //! decided: its distribution, its tail counts and its largest value are compared with the normal law of the formula's variance.
 //! By default keys are short; with BECALM_FULL=1 the sets are whole. `-- --nocapture` prints the figures.
 
+mod full;
 mod statistics;
 
 use becalm::backend::{Cpu, Evaluator};
@@ -15,7 +16,8 @@ use becalm::params::{ModulusSwitch, Noise, Order, TfheParams};
 use becalm::program::{Program, Reg};
 use becalm::tfhe::Table;
 use becalm::tfhe::noise::{self, BlindRotation, NoiseReport};
-use statistics::sets::{changed, exponents, full, set};
+use full::full;
+use statistics::sets::{changed, exponents, set};
 use statistics::{
     clopper_pearson, kolmogorov, kolmogorov_critical, largest_interval, normal_cdf, until_accepted,
 };

@@ -1,8 +1,11 @@
 //! The security estimator against the figures of the public lattice estimator, known answers, and itself.
 //!
 //! The table is `data/security.csv`. `BECALM_FULL=1` runs the strict search on every row, hybrids on sparse secrets included.
+mod full;
+
 use becalm::Error;
 use becalm::security::{Attack, CEILING_BITS, Instance, Search, Secret, estimate};
+use full::full;
 use std::collections::BTreeMap;
 
 const TABLE: &str = include_str!("data/security.csv");
@@ -168,7 +171,7 @@ fn strict_search_finds_what_the_reference_misses() {
 
 #[test]
 fn strict_search_is_never_above_the_reference() {
-    let full = std::env::var_os("BECALM_FULL").is_some();
+    let full = full();
     let mut gains: BTreeMap<&str, f64> = BTreeMap::new();
     let rows = oracle().into_iter().filter(|r| r.commit == NEWEST);
     let known = Attack::DENSE.map(|attack| (SAMPLE, attack));

@@ -1,7 +1,10 @@
 //! Estimates the claimed security of every parameter set again: strict search, both keys, every sparse secret.
 
+mod full;
+
 use becalm::params::{CkksBootstrap, CkksParams, Kind, NOISE_STD, TfheParams};
 use becalm::security::{Attack, Instance, Search, Secret, estimate, least_bits};
+use full::full;
 
 /// Claims are rounded down to a tenth of a bit.
 const ROUNDING: f64 = 0.1;
@@ -155,7 +158,7 @@ fn a_weak_key_of_blocks_is_caught() {
 /// The attacks that guess gain nothing on dense secrets: they never decide where `for_secret` leaves them out.
 #[test]
 fn guessing_does_not_threaten_dense_secrets() {
-    let full = std::env::var_os("BECALM_FULL").is_some();
+    let full = full();
     let few = ["tfhe_2_2", "cm_2_2_w10", "ckks_n12"];
     let standard = |kind: Kind, name: &str| kind == Kind::Standard && (full || few.contains(&name));
     let tfhe = TfheParams::all().iter().filter(|p| standard(p.kind, &p.name));

@@ -8,10 +8,11 @@
 //! measurements and for those below each of 100 percentiles.
 //! Source: Reparaz, Balasch, Verbauwhede, "Dude, is my code constant time?" (DATE 2017).
 //!
-//! Times are measured only with BECALM_FULL=1: `BECALM_FULL=1 cargo test --release -p becalm --test timing -- --nocapture
+//! `make test-full` measures times, and so does `cargo test --release -p becalm --test timing -- --ignored --nocapture
 //! --test-threads=1`. Beside t it prints the difference that a run finds with 99 %. Otherwise only the statistics are tested.
 
 mod dudect;
+mod full;
 mod statistics;
 
 use becalm::cipher::file::Trust;
@@ -169,8 +170,9 @@ fn tfhe_decrypt(p: &TfheParams, samples: usize, work: impl Fn(&SecretKey, &Lwe))
 }
 
 #[test]
-fn keys_of_tfhe() {
-    when_measured(|| {
+#[ignore = "minutes on a quiet machine: make test-full"]
+fn full_size_keys_of_tfhe() {
+    on_one_thread(|| {
         for p in small_sets() {
             let name = |what: &str| format!("TFHE, {what}, modulo {:?}", p.modulus);
             check(&name("a key from bits"), || tfhe_from_bits(&p, 40_000));
@@ -182,8 +184,9 @@ fn keys_of_tfhe() {
 }
 
 #[test]
-fn encryption_of_tfhe() {
-    when_measured(|| {
+#[ignore = "minutes on a quiet machine: make test-full"]
+fn full_size_encryption_of_tfhe() {
+    on_one_thread(|| {
         for p in small_sets() {
             let name = |what: &str| format!("TFHE, encryption by {what}, modulo {:?}", p.modulus);
             check(&name("message"), || tfhe_encrypt(&p, 100_000));
@@ -196,8 +199,9 @@ fn encryption_of_tfhe() {
 }
 
 #[test]
-fn decryption_of_tfhe() {
-    when_measured(|| {
+#[ignore = "minutes on a quiet machine: make test-full"]
+fn full_size_decryption_of_tfhe() {
+    on_one_thread(|| {
         for p in small_sets() {
             let name = |what: &str| format!("TFHE, {what} by message, modulo {:?}", p.modulus);
             check(&name("decryption"), || {
@@ -295,8 +299,9 @@ fn ckks_by_key(
 const MESSAGES: [Message; 4] = [Message::Zeros, Message::Halves, Message::Same, Message::Subnormal];
 
 #[test]
-fn encryption_of_ckks() {
-    when_measured(|| {
+#[ignore = "minutes on a quiet machine: make test-full"]
+fn full_size_encryption_of_ckks() {
+    on_one_thread(|| {
         let context = context();
         let secret = context.secret_key().unwrap();
         let public = context.public_key(&secret).unwrap();
@@ -318,8 +323,9 @@ fn encryption_of_ckks() {
 }
 
 #[test]
-fn decryption_of_ckks() {
-    when_measured(|| {
+#[ignore = "minutes on a quiet machine: make test-full"]
+fn full_size_decryption_of_ckks() {
+    on_one_thread(|| {
         let context = context();
         let secret = context.secret_key().unwrap();
         for fixed in [Message::Zeros, Message::Halves, Message::Same] {
@@ -333,8 +339,9 @@ fn decryption_of_ckks() {
 }
 
 #[test]
-fn keys_of_ckks() {
-    when_measured(|| {
+#[ignore = "minutes on a quiet machine: make test-full"]
+fn full_size_keys_of_ckks() {
+    on_one_thread(|| {
         let context = context();
         let one = context.secret_key().unwrap();
         check("CKKS, a public key", || {

@@ -57,7 +57,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
         return Ok(Some(Description {
             kind: "becalm.ckks_evaluation_keys",
             params: header.set.chars().take(32).collect(),
-            in_table: set.is_some(),
+            in_table: set.is_some_and(|set| header.is_of(set)),
             key: Some(header.key),
             level: None,
             scale: None,
@@ -77,11 +77,10 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
     let row: serde_json::Value = serde_json::from_str(header.entry("params")?)
         .map_err(|e| bad("a parameter set", e.to_string()))?;
     let name = row.get("name").and_then(|n| n.as_str()).unwrap_or("");
-    let known = CkksParams::named(name).ok().and_then(|p| serde_json::to_value(p).ok());
     Ok(Some(Description {
         kind: kind.name(),
         params: name.chars().take(32).collect(),
-        in_table: known.is_some_and(|known| known == row),
+        in_table: CkksParams::named(name).is_ok_and(|set| set.is_row(&row)),
         key: header.metadata.contains_key("key").then(|| header.key()).transpose()?,
         level: claim(&header, "level")?,
         scale: claim(&header, "scale")?,

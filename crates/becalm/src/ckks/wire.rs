@@ -1,8 +1,8 @@
 //! Evaluation keys as bytes: seeds and bodies, no masks.
 //!
-//! A magic line, the length of a header (u32, little endian) and the header (postcard): set, key, and for each switch key
-//! what it is for, the level that it is for and the seed of its masks; behind it, to the end of that length, a note of whoever
-//! made the keys. Then the bodies: limb after limb, each residue 0 ≤ x < p in
+//! A magic line, the length of a header (u32, little endian) and the header (postcard): set, key, for each switch key
+//! what it is for, the level that it is for and the seed of its masks, and the row of the set; behind it, to the end of that
+//! length, a note of whoever made the keys. Then the bodies: limb after limb, each residue 0 ≤ x < p in
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
@@ -15,7 +15,7 @@ use crate::math::memory::require_memory;
 use crate::math::parallel::*;
 use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
-use crate::params::CkksParams;
+use crate::params::{CkksParams, NOISE_STD};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -25,7 +25,9 @@ use std::io::{BufReader, Read, Seek, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-const MAGIC: &[u8; 16] = b"becalm ckks 0002";
+const MAGIC: &[u8; 16] = b"becalm ckks 0003";
+/// The magic line of files whose header ends before the row.
+const WITHOUT_ROW: &[u8; 16] = b"becalm ckks 0002";
 /// No header is longer.
 const LONGEST_HEADER: u32 = 1 << 16;
 /// Bytes of the digest.
@@ -39,6 +41,22 @@ pub(crate) struct Header {
     pub(crate) key: KeyId,
     /// What for, in which tier, the level that it is for, seed of the masks.
     pub(crate) switches: Vec<(Purpose, u32, u32, PublicSeed)>,
+    /// All fields of the set as JSON; an older file has none.
+    pub(crate) row: Option<String>,
+}
+
+impl Header {
+    /// Whether the keys are those of a set with these numbers.
+    pub(crate) fn is_of(&self, set: &CkksParams) -> bool {
+        match &self.row {
+            Some(row) => serde_json::from_str(row).is_ok_and(|row| set.is_row(&row)),
+            // All keys of a set had one noise then. Nothing else in the sets has changed.
+            None => {
+                let noise = set.bootstrap.map_or(NOISE_STD, |b| b.ephemeral_noise_std);
+                set.name == self.set && noise == NOISE_STD
+            }
+        }
+    }
 }
 
 /// What a file of evaluation keys claims.
@@ -55,7 +73,7 @@ pub(crate) struct Claims {
 pub(crate) fn claims(path: &Path) -> Result<Option<Claims>> {
     let mut file = File::open(path).map_err(unreadable)?;
     let mut magic = [0; MAGIC.len()];
-    if file.read_exact(&mut magic).is_err() || &magic != MAGIC {
+    if file.read_exact(&mut magic).is_err() || ![MAGIC, WITHOUT_ROW].contains(&&magic) {
         return Ok(None);
     }
     file.rewind().map_err(unreadable)?;
@@ -121,13 +139,18 @@ impl<T: Read> Hashed<T> {
         self.take(&mut magic)?;
         self.take(&mut length)?;
         let length = u32::from_le_bytes(length);
-        if &magic != MAGIC || length > LONGEST_HEADER {
+        if ![MAGIC, WITHOUT_ROW].contains(&&magic) || length > LONGEST_HEADER {
             return Err(broken("another kind of file"));
         }
         let mut header = vec![0; length as usize];
         self.take(&mut header)?;
-        let (header, note) =
-            postcard::take_from_bytes(&header).map_err(|e| broken(e.to_string()))?;
+        let read = match &magic == MAGIC {
+            true => postcard::take_from_bytes(&header),
+            false => postcard::take_from_bytes(&header).map(|((set, key, switches), note)| {
+                (Header { set, key, switches, row: None }, note)
+            }),
+        };
+        let (header, note) = read.map_err(|e| broken(e.to_string()))?;
         if note.len() > LONGEST_NOTE {
             return Err(broken(format!("a note of {} bytes", note.len())));
         }
@@ -168,7 +191,8 @@ impl Context {
             Held::Stored(k) => (*p, *t as u32, k.level as u32, k.seed),
         });
         let switches = switches.collect();
-        let header = Header { set: keys.params.to_string(), key: keys.id, switches };
+        let (set, row) = (keys.params.to_string(), Some(self.row()?));
+        let header = Header { set, key: keys.id, switches, row };
         let mut header = postcard::to_stdvec(&header).map_err(|e| broken(e.to_string()))?;
         header.extend(note.as_bytes());
         if header.len() > LONGEST_HEADER as usize {
@@ -345,10 +369,15 @@ impl Context {
     /// The header of keys of this set, and the place behind it.
     fn read_header(&self, input: &mut Hashed<impl Read>) -> Result<(Header, u64)> {
         let (header, _, at) = input.header()?;
-        if header.set != self.params().name {
-            let wanted = format!("keys of `{}`", self.params().name);
-            let got = format!("`{}`", header.set);
+        let (name, wanted) = (self.params().name, format!("keys of `{}`", self.params().name));
+        if header.set != name {
+            let got = format!("`{:.32}`", header.set);
             return Err(Error::wrong_params("read keys", wanted, got, "use one set throughout"));
+        }
+        if !header.is_of(self.params()) {
+            let wanted = format!("{wanted} with the numbers that the set has here");
+            let got = "keys of a set that had others";
+            return Err(Error::wrong_params("read keys", wanted, got, "make the keys again"));
         }
         Ok((header, at))
     }

@@ -11,6 +11,7 @@ use super::{Kind, TfheParams};
 use crate::security::{self, Instance, Secret};
 use crate::{Error, Result};
 use serde::Serialize;
+use serde_json::Value;
 
 /// Standard deviation of fresh noise, units of 1.
 pub const NOISE_STD: f64 = 3.19;
@@ -275,6 +276,21 @@ impl CkksParams {
         &TABLE
     }
 
+    /// Whether the row of a set in a file (all of its fields) has the name and the numbers of this one. Claims and their
+    /// source may differ. A row without the noise of the ephemeral key is of a time when all keys had [`NOISE_STD`].
+    pub(crate) fn is_row(&self, row: &Value) -> bool {
+        let numbers = |mut row: Value| {
+            let fields = row.as_object_mut();
+            fields
+                .map(|f| ["kind", "security_bits", "security_source"].map(|claim| f.remove(claim)));
+            if let Some(bootstrap) = row.get_mut("bootstrap").and_then(Value::as_object_mut) {
+                bootstrap.entry("ephemeral_noise_std").or_insert_with(|| NOISE_STD.into());
+            }
+            row
+        };
+        serde_json::to_value(self).is_ok_and(|own| numbers(own) == numbers(row.clone()))
+    }
+
     /// The set of this name.
     ///
     /// # Errors
@@ -416,6 +432,35 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("; "));
+    }
+
+    #[test]
+    fn rows_of_files_are_compared_by_their_numbers() {
+        let regular = CkksParams::named("ckks_regular").unwrap();
+        let n15 = CkksParams::named("ckks_n15").unwrap();
+        let row = |set: &CkksParams| serde_json::to_value(set).unwrap();
+        assert!(regular.is_row(&row(regular)) && !regular.is_row(&row(n15)));
+        let older = |set: &CkksParams| {
+            let mut row = row(set);
+            row["bootstrap"].as_object_mut().unwrap().remove("ephemeral_noise_std").unwrap();
+            row
+        };
+        assert!(regular.is_row(&older(regular)), "all keys had one noise");
+        assert!(!n15.is_row(&older(n15)), "its noise has changed since");
+        let with = |field: &str, value: Value| {
+            let mut row = row(regular);
+            assert_ne!(std::mem::replace(&mut row[field], value.clone()), value);
+            row
+        };
+        assert!(regular.is_row(&with("security_bits", 128.0.into())));
+        for (field, value) in
+            [("log2_degree", 15.into()), ("levels", 9.into()), ("name", "x".into())]
+        {
+            assert!(!regular.is_row(&with(field, value)), "{field}");
+        }
+        for nonsense in [Value::Null, 3.into(), serde_json::json!([1]), serde_json::json!({})] {
+            assert!(!regular.is_row(&nonsense), "{nonsense}");
+        }
     }
 
     #[test]

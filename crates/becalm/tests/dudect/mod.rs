@@ -1,6 +1,5 @@
 //! The instrument of `timing.rs`: Welch's t of cycle counts between classes of secrets, with a control and a planted leak.
 
-use super::statistics::sets::full;
 use super::statistics::until_accepted;
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
@@ -217,12 +216,7 @@ pub fn check(name: &str, mut measure: impl FnMut() -> Run) {
     until_accepted(|| sound(name, &mut measure), accept);
 }
 
-/// Measures with `BECALM_FULL=1`, and says so without. The work runs on one thread of a pool of one: no other thread of the
-/// library is woken, and none is waited for.
-pub fn when_measured(work: impl FnOnce() + Send) {
-    if !full() {
-        eprintln!("skipped: times are measured with BECALM_FULL=1");
-        return;
-    }
+/// The work runs on one thread of a pool of one: no other thread of the library is woken, and none is waited for.
+pub fn on_one_thread(work: impl FnOnce() + Send) {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work);
 }

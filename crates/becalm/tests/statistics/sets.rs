@@ -1,16 +1,12 @@
 //! Parameter sets to measure on, and what the secret key shows of a rotation.
 
+use crate::full::full;
 use becalm::cipher::{KeyRole, Lwe, SecretKey};
 use becalm::math::Modulus;
 use becalm::math::simd::Level;
 use becalm::params::{Kind, TfheParams};
 use becalm::tfhe::modulus_switch::modulus_switch;
 use std::borrow::Cow;
-
-/// Whole parameter sets instead of short keys.
-pub fn full() -> bool {
-    std::env::var_os("BECALM_FULL").is_some_and(|v| v != "0")
-}
 
 /// A set of the table as a toy that claims nothing; its small key has at most `n` bits unless the run is a full one.
 pub fn set(name: &str, n: usize) -> TfheParams {

@@ -176,7 +176,10 @@ impl KeyPlan {
             Kind::Sign => sign(&self.chain, &settings),
             Kind::Precise if params.bootstrap.is_some_and(|b| !b.arcsine) => {
                 let (wanted, got) = ("a set with the arcsine", format!("`{}`", params.name));
-                let remedy = "use `ckks_precise` for the precise kind";
+                let remedy = match params.kind {
+                    params::Kind::Toy => "use `ckks_toy_precise` for the precise kind",
+                    _ => "use `ckks_precise` for the precise kind",
+                };
                 Err(Error::wrong_params("bootstrap", wanted, got, remedy))
             }
             Kind::Regular | Kind::Precise => regular(&self.chain, &settings),

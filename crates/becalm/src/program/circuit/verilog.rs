@@ -8,14 +8,14 @@
 mod source;
 
 use super::Circuit;
-use crate::cipher::file::Limits;
+use crate::cipher::file::{Limits, hex};
+use crate::math::random::PublicSeed;
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How pyosys runs the lines of a script.
 const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys.Design()\n\
@@ -198,7 +198,7 @@ fn failed(what: &str, path: &Path, why: &std::io::Error) -> Error {
     Error::io("circuit", wanted, why.to_string(), "check the path and its permissions")
 }
 
-/// Makes a folder that nobody else reads.
+/// Makes a folder that only its owner reads.
 #[cfg(unix)]
 fn private(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
@@ -210,14 +210,13 @@ fn private(path: &Path) -> std::io::Result<()> {
     fs::create_dir(path)
 }
 
-/// A folder that goes when it is no longer needed.
+/// A folder of a name that nobody can foresee, removed when it is no longer needed.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
     pub fn new() -> Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("becalm-{}-{count}", std::process::id()));
+        let tag = PublicSeed::from_system()?;
+        let path = std::env::temp_dir().join(format!("becalm-{}", hex(&tag.0[..8])));
         private(&path).map_err(|e| failed("create", &path, &e))?;
         Ok(Folder(path))
     }
@@ -256,7 +255,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system's cleaning of its temporary folder.
+        // A folder that cannot be removed is left to the system's cleaning of its temporary folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -385,13 +385,10 @@ fn what_is_public_is_the_same_for_all_messages() {
     assert_eq!(context.decrypt(&x, secret).unwrap().len(), 8);
 }
 
-/// The figures of docs/ckks.md, with `BECALM_FULL=1`: the ring of N = 2^16 takes its time.
+/// The figures of docs/ckks.md.
 #[test]
-fn what_the_page_says_of_a_large_ring() {
-    if std::env::var_os("BECALM_FULL").is_none() {
-        println!("left out without BECALM_FULL=1");
-        return;
-    }
+#[ignore = "the ring of N = 2^16: make test-full"]
+fn full_size_figures_of_the_page() {
     let context = Context::new(CkksParams::named("ckks_regular").unwrap(), false).unwrap();
     let secret = context.secret_key().unwrap();
     let x = context.encrypt(&vec![Complex::default(); 32768], 10, &secret).unwrap();
