@@ -240,3 +240,43 @@ def test_full_size_with_sums_and_two_inputs():
     )
     assert np.array_equal(secret.decrypt(server.bootstrap2(x, y, lambda a, b: a * b)), a * b)
     assert secret.decrypt_bool(server.and_(secret.encrypt_bool(True), secret.encrypt_bool(True)))
+
+
+def imported(module):
+    """The modules of the package that one imports when it runs, within functions too."""
+    found = set()
+
+    class Imports(ast.NodeVisitor):
+        def visit_If(self, node):
+            # Names for types alone are not imported when the module runs.
+            if not (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+                self.generic_visit(node)
+
+        def visit_ImportFrom(self, node):
+            package, _, inner = (node.module or "").partition(".")
+            if package == "becalm":
+                found.update([inner] if inner else [alias.name for alias in node.names])
+
+    Imports().visit(ast.parse((FOLDER / f"{module}.py").read_text(encoding="utf-8")))
+    return {name for name in found if (FOLDER / f"{name}.py").exists()}
+
+
+def circle(arrows):
+    """The modules of which none stands before all others."""
+    while True:
+        left = {m: [to for to in arrows[m] if to in arrows] for m in arrows}
+        named = {to for out in left.values() for to in out}
+        within = {m: out for m, out in left.items() if out and m in named}
+        if within == arrows:
+            return set(within)
+        arrows = within
+
+
+def test_modules_do_not_import_each_other_in_a_circle():
+    modules = [file.stem for file in FOLDER.glob("*.py") if file.stem != "__init__"]
+    assert len(modules) > 20
+    arrows = {module: imported(module) for module in modules}
+    # A type makes arrays of its own, and an array has a type.
+    assert circle(arrows) == {"_lists", "_types", "integers"}
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == {"b", "c"}
+    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == set()

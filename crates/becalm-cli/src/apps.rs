@@ -1,8 +1,7 @@
 //! `becalm run --app uint64 | aes`: an application from keys to checked results; what each operation takes is said before it
 //! runs.
 
-use crate::report::{self, facts, table};
-use crate::run::{keygen, peak_memory};
+use crate::report::{self, facts, keygen, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::apps::Aim;
 use becalm::apps::aes::{Aes, decrypt_bytes, encrypt_bytes};

@@ -2,18 +2,16 @@
 //!
 //! Every timed output is decrypted and checked.
 
+use crate::cases::{Case, cases};
 use crate::output::{self, Force};
 use crate::report::{self, median, table};
 use crate::{ckks, gpu, tables};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Cuda, Evaluator};
-use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey};
+use becalm::cipher::{Ciphertext, Lwe, SecretKey};
 use becalm::params::TfheParams;
-use becalm::program::{Program, RegInfo, RegType};
-use becalm::tfhe::Table;
 use serde::Serialize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -155,14 +153,6 @@ fn on_gpu(args: &Args) -> Result<()> {
     gpu::conclude(&found.with_micro(micro()), args.json.as_deref())
 }
 
-/// A program under test, its arguments, and what it must give.
-pub(crate) struct Case {
-    pub name: &'static str,
-    pub program: Arc<Program>,
-    pub input: Lwe,
-    pub wanted: Vec<u64>,
-}
-
 fn measure(params: &TfheParams, cpu: &Cpu, args: &Args, rows: &mut Vec<Row>) -> Result<()> {
     let backend = format!("cpu ({})", cpu.info().description);
     let mut push = |case: String, ms: f64| {
@@ -218,47 +208,4 @@ fn time(
         }
     }
     Ok(median(seconds))
-}
-
-/// The bootstrap alone, the key switch alone, and both.
-pub(crate) fn cases(
-    secret: &SecretKey,
-    keys: &EvaluationKey,
-    evaluator: &Evaluator,
-    batch: usize,
-) -> Result<Vec<Case>> {
-    let params = keys.params();
-    let encoding = Encoding::of(params);
-    let p = encoding.values;
-    let values: Vec<u64> = (0..batch as u64).map(|i| i % p).collect();
-    let square = Table::from_fn(params, |m| m * m % p)?;
-    let squares: Vec<u64> = values.iter().map(|m| m * m % p).collect();
-    let fresh = secret.encrypt(&values)?;
-    let mut both = Program::new(params.clone());
-    let x = both.input_like(&fresh);
-    let y = both.lookup(x, &square)?;
-    both.output(y)?;
-    let mut cases = vec![];
-    if fresh.role() == becalm::cipher::KeyRole::Big {
-        let mut switch = Program::new(params.clone());
-        let x = switch.input_like(&fresh);
-        let y = switch.key_switch(x)?;
-        switch.output(y)?;
-        let switch = Arc::new(switch);
-        let small = evaluator.evaluate(&switch, &[fresh.clone().into()])?.remove(0);
-        let mut alone = Program::new(params.clone());
-        let info = RegInfo { ty: RegType::Lwe(small.role()), encoding, range: small.range() };
-        let x = alone.input_as(info);
-        let y = alone.bootstrap(x, &square)?[0];
-        alone.output(y)?;
-        cases.push(Case {
-            name: "pbs",
-            program: Arc::new(alone),
-            input: small,
-            wanted: squares.clone(),
-        });
-        cases.push(Case { name: "ks", program: switch, input: fresh.clone(), wanted: values });
-    }
-    cases.push(Case { name: "ks_pbs", program: Arc::new(both), input: fresh, wanted: squares });
-    Ok(cases)
 }

@@ -454,7 +454,7 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     let simulated = args.backend == "processor";
     let clocks = simulated.then(|| simulate(&args.processor, &compiled.program)).transpose()?;
     let secret = SecretKey::generate(params, args.allow_insecure)?;
-    let keys = crate::run::keygen(&secret)?;
+    let keys = report::keygen(&secret)?;
     let evaluator = Evaluator::new(backend.as_ref(), &keys)?;
     let encoding = Encoding::of(params);
     let encrypt = |bit: &u64| Ok(Ciphertext::Lwe(secret.encrypt_as(&[*bit], encoding, 2)?));

@@ -1,7 +1,6 @@
 //! CKKS on the command line: `becalm run --scheme ckks` and `becalm bench ckks`, every result checked.
 
-use crate::report::{self, counted, facts, median, megabytes, table};
-use crate::run::peak_memory;
+use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, CkksEvaluator, CkksSession, Cpu};

@@ -166,7 +166,7 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     let secret = SecretKey::generate(params, args.allow_insecure)?;
     // Before the large key: a wrong matrix is refused at once.
     let between = slot_keys(args, &secret)?;
-    let keys = crate::run::keygen(&secret)?;
+    let keys = report::keygen(&secret)?;
     // The secret key comes first: the others are made from it.
     let mut parts = vec![secret.part(&args.secret)?, keys.part(&args.evaluation)?];
     for (path, key) in &between {

@@ -6,7 +6,7 @@
 
 mod check;
 
-use crate::bench::{Case, cases};
+use crate::cases::{Case, cases};
 use crate::output;
 use crate::report::{self, table};
 use anyhow::{Result, bail};

@@ -1,8 +1,7 @@
 //! `becalm run --scheme ckks` of a set without a bootstrap: products from the highest level to level 0, and a rotation.
 
 use crate::ckks::{Job, TOLERANCE, announce, bits, message, timed};
-use crate::report::{self, counted, facts, median, megabytes, table};
-use crate::run::peak_memory;
+use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, CkksEvaluator, Cpu};

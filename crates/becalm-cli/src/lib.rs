@@ -4,6 +4,7 @@
 
 mod apps;
 mod bench;
+mod cases;
 mod circuit;
 mod ckks;
 mod doctor;

@@ -3,10 +3,10 @@
 use crate::apps;
 use crate::ckks;
 use crate::levelled;
-use crate::report::{self, facts, megabytes, milliseconds};
+use crate::report::{self, facts, keygen, megabytes, milliseconds, peak_memory};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Evaluator};
-use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
+use becalm::cipher::{Encoding, Lwe, SecretKey};
 use becalm::params::{CkksParams, TfheParams};
 use becalm::tfhe::noise::NoiseReport;
 use becalm::tfhe::{Table, noise};
@@ -19,10 +19,10 @@ const NOISE_SAMPLES: usize = 512;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which scheme; by default that of the set and of the other options, both if these are of none or of both.
+    /// The scheme to run. Without it `--params` and the other options decide; both schemes run if nothing decides.
     #[arg(long, value_parser = ["tfhe", "ckks", "both"])]
     scheme: Option<String>,
-    /// Which parameter set (see `becalm params`); by default tfhe_2_2, or the CKKS set of the kind.
+    /// The parameter set (see `becalm params`). Without it tfhe_2_2, or the CKKS set of the kind.
     #[arg(long)]
     params: Option<String>,
     /// Values to bootstrap, each below the set's number of values; by default every value once.
@@ -245,20 +245,6 @@ fn announce(p: &TfheParams) -> Result<()> {
     ))
 }
 
-/// The evaluation key, with a progress bar.
-pub fn keygen(secret: &SecretKey) -> Result<EvaluationKey> {
-    let bar = report::bar("keys", 1);
-    let keys = secret.evaluation_key_with(&|done, of| {
-        if done % 64 == 0 {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-        }
-        !report::stopped()
-    })?;
-    bar.finish_and_clear();
-    Ok(keys)
-}
-
 fn bootstrap(evaluator: &Evaluator, x: &Lwe, table: &Table, what: &str) -> Result<Lwe> {
     let bar = report::bar(what, x.len());
     let y = evaluator.bootstrap_with(x, table, &mut report::follow(&bar))?;
@@ -335,13 +321,6 @@ fn interval(samples: usize) -> (f64, f64) {
     let n = samples as f64;
     let at = |z: f64| (1.0 - 2.0 / (9.0 * n) + z * (2.0 / (9.0 * n)).sqrt()).powi(3);
     (at(-2.5758), at(2.5758))
-}
-
-/// Most memory that the process ever held, where the system tells.
-pub fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|l| l.starts_with("VmHWM"))?;
-    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
 
 fn failure(r: &Report) -> String {

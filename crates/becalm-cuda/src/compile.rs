@@ -4,10 +4,28 @@
 //! nvcc is found at `$NVCC`, in `.venv` where `make cuda` installs it, in `$CUDA_HOME/bin`, or on the path; without it nothing
 //! here runs and the rest of the crate does not miss it.
 
-use crate::rings::{Arithmetic, Ring};
+use crate::rings::{Arithmetic, RINGS, Ring};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The sources by name; the first is what is compiled, the others are its headers.
+pub const SOURCES: &[(&str, &str)] = &[
+    ("kernels.cu", include_str!("../kernels/kernels.cu")),
+    ("kernels.cuh", include_str!("../kernels/kernels.cuh")),
+    ("bundle.cuh", include_str!("../kernels/bundle.cuh")),
+    ("complex.cuh", include_str!("../kernels/complex.cuh")),
+    ("convert.cuh", include_str!("../kernels/convert.cuh")),
+    ("device.cuh", include_str!("../kernels/device.cuh")),
+    ("goldilocks.cuh", include_str!("../kernels/goldilocks.cuh")),
+    ("key_switch.cuh", include_str!("../kernels/key_switch.cuh")),
+    ("linear.cuh", include_str!("../kernels/linear.cuh")),
+    ("micro.cuh", include_str!("../kernels/micro.cuh")),
+    ("modulus_switch.cuh", include_str!("../kernels/modulus_switch.cuh")),
+    ("rotate.cuh", include_str!("../kernels/rotate.cuh")),
+    ("shape.cuh", include_str!("../kernels/shape.cuh")),
+    ("transform.cuh", include_str!("../kernels/transform.cuh")),
+];
 
 /// A GPU architecture that cubins are made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +82,9 @@ const OPTIONS: [&str; 4] = ["-std=c++17", "--fmad=false", "-Xptxas", "-v"];
 pub fn fingerprint(compiler: &str) -> u64 {
     // FNV-1a.
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
-    let code = crate::SOURCES.iter().flat_map(|(_, text)| text.lines());
+    let code = SOURCES.iter().flat_map(|(_, text)| text.lines());
     let code = code.flat_map(|line| line.split("//").next().unwrap_or("").split_whitespace());
-    let rings = crate::RINGS.iter().map(Ring::name).collect::<String>();
+    let rings = RINGS.iter().map(Ring::name).collect::<String>();
     let parts = code.chain([&*rings]).chain(OPTIONS).chain([compiler]);
     parts.flat_map(str::bytes).fold(0xCBF2_9CE4_8422_2325, mix)
 }
@@ -231,6 +249,7 @@ fn longest_loop(text: &str) -> BTreeMap<String, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rings::TEST_RINGS;
 
     #[test]
     fn reports_are_read() {
@@ -261,7 +280,7 @@ Build cuda_13.0.r13.0/compiler.36424714_0";
     /// A folder may hold somebody else's code.
     #[test]
     fn images_are_known_by_their_names() {
-        for ring in crate::RINGS.iter().chain(crate::TEST_RINGS) {
+        for ring in RINGS.iter().chain(TEST_RINGS) {
             for kind in ["sm_80.cubin", "sm_90a.cubin", "sm_120a.cubin", "compute_90.ptx"] {
                 assert!(is_image(&format!("{}.{kind}", ring.name())), "{} {kind}", ring.name());
             }

@@ -4,24 +4,6 @@ use crate::compile::fingerprint;
 use crate::rings::Ring;
 use std::sync::OnceLock;
 
-/// The sources by name; the first is what is compiled, the others are its headers.
-pub const SOURCES: &[(&str, &str)] = &[
-    ("kernels.cu", include_str!("../kernels/kernels.cu")),
-    ("kernels.cuh", include_str!("../kernels/kernels.cuh")),
-    ("bundle.cuh", include_str!("../kernels/bundle.cuh")),
-    ("complex.cuh", include_str!("../kernels/complex.cuh")),
-    ("convert.cuh", include_str!("../kernels/convert.cuh")),
-    ("device.cuh", include_str!("../kernels/device.cuh")),
-    ("goldilocks.cuh", include_str!("../kernels/goldilocks.cuh")),
-    ("key_switch.cuh", include_str!("../kernels/key_switch.cuh")),
-    ("linear.cuh", include_str!("../kernels/linear.cuh")),
-    ("micro.cuh", include_str!("../kernels/micro.cuh")),
-    ("modulus_switch.cuh", include_str!("../kernels/modulus_switch.cuh")),
-    ("rotate.cuh", include_str!("../kernels/rotate.cuh")),
-    ("shape.cuh", include_str!("../kernels/shape.cuh")),
-    ("transform.cuh", include_str!("../kernels/transform.cuh")),
-];
-
 /// Cubins and PTX of `$BECALM_CUBINS` when this crate was built, by file name.
 static IMAGES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
@@ -80,7 +62,8 @@ pub fn options(ring: &Ring, (major, minor): (u32, u32)) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RINGS;
+    use crate::compile::SOURCES;
+    use crate::rings::RINGS;
 
     #[test]
     fn every_source_is_there() {

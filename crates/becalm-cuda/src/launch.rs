@@ -1,6 +1,6 @@
 //! The launches of the kernels: which grid, block, cluster and shared memory each wants. Arguments are in the kernels' order.
 
-use crate::device::DeviceInfo;
+use crate::gpu::DeviceInfo;
 use crate::rings::Ring;
 
 /// The shape of one launch.

@@ -5,12 +5,15 @@
 
 pub mod compile;
 mod device;
+mod gpu;
 mod images;
 pub mod launch;
 mod rings;
 mod tables;
 
-pub use device::{Argument, Device, DeviceInfo, Fault, STREAMS};
-pub use images::{SOURCES, image, images, options};
+pub use compile::SOURCES;
+pub use device::{Argument, Device, Fault, STREAMS};
+pub use gpu::DeviceInfo;
+pub use images::{image, images, options};
 pub use rings::{Arithmetic, RINGS, Ring, TEST_RINGS};
 pub use tables::table;
