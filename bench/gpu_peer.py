@@ -59,7 +59,7 @@ def registry(name: str) -> pathlib.Path:
 
 
 def compiler(nvcc: str) -> str:
-    """What compiles: nvcc's version, and that of the C++ compiler behind it."""
+    """The compilers: nvcc's version, and that of the C++ compiler behind it."""
     asked = [[nvcc, "--version"], [os.environ.get("CXX", "c++"), "--version"]]
     answers = [subprocess.run(a, check=True, capture_output=True, text=True) for a in asked]
     return "".join(answer.stdout for answer in answers)

@@ -129,7 +129,7 @@ def document_cells(r: dict) -> list[str]:
 
 
 def document_tables() -> str:
-    """What `becalm bench ckks --tables` measured, as a Markdown table."""
+    """The measurements of `becalm bench ckks --tables` as a Markdown table."""
     head = (
         "table | slots | keys | stages | s, 1 thread | 2 threads | bits | claimed | level "
         "| stored, GB | document (their machine)"

@@ -35,7 +35,7 @@ def groups(logn):
 
 
 def factors(logn, logt, layer, inverse, lane):
-    """What a barrier multiplies the values of a lane by, one after another; see barrier.sv."""
+    """The factors of a barrier for the values of a lane, one after another; see barrier.sv."""
     n, m, size = 1 << logn, 1 << (logn - logt), 1 << (logn - layer)
     psi = pow(ROOT, 1 << (31 - logn), PRIME)
     group = max(g for g in groups(logn) if g < layer)

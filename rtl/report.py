@@ -174,7 +174,7 @@ def speed(kept, widths):
 
 
 def modules(widths):
-    """What is synthesised: name, until, top, parameters, the paper's DSP, LUT, FF and memory.
+    """The units to synthesise: name, until, top, parameters, the paper's DSP, LUT, FF and memory.
 
     A bootstrap is mapped twice: DSP and blocks are known long before LUT and FF.
     """

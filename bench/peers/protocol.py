@@ -1,4 +1,4 @@
-"""What the workers of `becalm-bench -- ckks` say and hear: commands on standard input, a JSON
+"""The messages of the workers of `becalm-bench -- ckks`: commands on standard input, a JSON
 object a line on standard output, the first one when the keys are made.
 
     threads N             from now on so many; the answer is empty
@@ -29,7 +29,7 @@ def message(kind: str, n: int) -> np.ndarray:
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, tuple[float, float]]:
-    """What `work` returns, and its seconds: on the wall, and of the processor."""
+    """Returns the result of `work` and its seconds: on the wall, and of the processor."""
     start = time.perf_counter(), time.process_time()
     made = work()
     return made, (time.perf_counter() - start[0], time.process_time() - start[1])
@@ -70,7 +70,7 @@ def serve(make: Callable[[], Any]) -> None:
     def say(value: dict[str, Any]) -> None:
         print(json.dumps(value), flush=True)
 
-    # What goes wrong, wherever it does, is an answer: the other side waits for one.
+    # An error anywhere is an answer: the other side waits for one.
     try:
         worker = make()
         say(worker.ready)

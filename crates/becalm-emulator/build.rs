@@ -36,7 +36,7 @@ fn main() {
         .compile("becalm_emulator");
 }
 
-/// What runs the kernels of a ring.
+/// The program that runs the kernels of a ring.
 fn function(ring: &Ring) -> String {
     format!("becalm_ring_{}", ring.name())
 }

@@ -1,8 +1,8 @@
-//! What is compared: the cases of `tfhe` and the parameter sets they run at.
+//! The cases of `tfhe` and the parameter sets they run at.
 
 use becalm::params::TfheParams;
 
-/// What is timed.
+/// The operation that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Modulus switch, blind rotation and sample extraction of `batch` ciphertexts.
@@ -54,7 +54,7 @@ pub struct Case {
     pub name: &'static str,
     /// becalm's parameter set.
     pub params: &'static str,
-    /// What is timed.
+    /// The operation that is timed.
     pub work: Work,
 }
 

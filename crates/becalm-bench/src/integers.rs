@@ -36,7 +36,7 @@ const B: u64 = 0x0000_0003_9e37_79b9;
 const KEY: [u8; 16] = *b"becalm, 16 bytes";
 const COUNTER: [u8; 16] = [7; 16];
 
-/// What an operation gives for [`A`] and [`B`]; `select` is asked with true.
+/// The result of an operation for [`A`] and [`B`]; `select` is asked with true.
 fn wanted(operation: &str) -> u64 {
     match operation {
         "add" => A.wrapping_add(B),

@@ -35,7 +35,7 @@ enum Command {
     /// One of the processes of `ckks`.
     #[command(hide = true)]
     CkksWorker {
-        /// What it bootstraps.
+        /// The kind of ciphertext to bootstrap.
         kind: String,
         /// In a small ring.
         #[arg(long)]

@@ -182,7 +182,7 @@ impl Timed for Bootstraps {
     }
 }
 
-/// What the public interface is asked for.
+/// The calls of the public interface.
 enum Call {
     Nand,
     Lookup(Table),

@@ -1,4 +1,4 @@
-//! What a comparison produces: one [`Row`] per case, from two [`Timed`] sides run by turns.
+//! The result of a comparison: one [`Row`] per case, from two [`Timed`] sides run by turns.
 //!
 //! The ratio of a row is peer/ours of the medians, each per ciphertext: above 1 means that becalm is faster. The sides
 //! alternate, and so does which goes first, so that a slow spell of the machine falls on both. Work of one thread is
@@ -71,7 +71,7 @@ impl Times {
     }
 }
 
-/// What times are read from.
+/// The source of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
@@ -122,7 +122,7 @@ pub fn interleave(sides: &mut [Side], clock: Clock, effort: Effort) -> Result<Ve
 /// The result of one case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// What was measured: `"pbs/2_2/latency"`.
+    /// The name of the measurement: `"pbs/2_2/latency"`.
     pub case: String,
     /// The machine that becalm ran on: `"cpu"`.
     pub backend: String,
@@ -138,9 +138,9 @@ pub struct Row {
     pub ratio: Option<f64>,
     /// Name of becalm's parameter set; its numbers are the peer's too unless `peer_params` is another set.
     pub params: String,
-    /// What the set claims.
+    /// The security that the set claims, bits.
     pub security_bits: f64,
-    /// What the set claims.
+    /// The failure probability that the set claims, log2.
     pub log2_pfail: f64,
     /// Name of the peer's set where it has to be another one.
     pub peer_params: Option<String>,
@@ -150,7 +150,7 @@ pub struct Row {
     pub batch: usize,
     /// Threads of each side.
     pub threads: usize,
-    /// What the times were read from.
+    /// The source of the times.
     pub clock: Clock,
     /// Vector instructions: becalm's level.
     pub simd: String,

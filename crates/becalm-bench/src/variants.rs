@@ -28,7 +28,7 @@ pub struct Case {
     pub large: bool,
     /// The variant.
     pub ours: Contender,
-    /// What it is compared with.
+    /// The variant that it is compared with.
     pub other: Contender,
 }
 
@@ -149,7 +149,7 @@ pub struct VariantRow {
     pub ratio: f64,
     /// The variant.
     pub ours: Entry,
-    /// What it is compared with.
+    /// The variant that it is compared with.
     pub other: Entry,
     /// becalm's vector instructions.
     pub simd: String,

@@ -42,7 +42,7 @@ fn raw_of(secret: &SecretKey) -> RawKeys {
     }
 }
 
-/// What the peer makes of ciphertexts under the big key: after the key switch, as torus elements, and in the end.
+/// The peer's results for ciphertexts under the big key: after the key switch, as torus elements, and in the end.
 fn peer_bootstraps(params: &TfheParams, raw: &RawKeys, inputs: &[u64]) -> (Vec<u64>, Vec<u64>) {
     let (secrets, standard) = Standard::import(params, raw).expect("lengths fit");
     let peer = Rc::new(standard.into_peer(secrets));

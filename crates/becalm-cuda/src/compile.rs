@@ -60,7 +60,7 @@ impl Architecture {
     }
 }
 
-/// What ptxas reports of one kernel.
+/// The report of ptxas on one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Resources {
     /// 32-bit registers of a thread.
@@ -73,7 +73,7 @@ pub struct Resources {
     pub shared: u32,
 }
 
-/// What nvcc is told of every ring. No contraction: what is fused is written so, and results are those of the emulator bit
+/// Options of nvcc for every ring. Contraction is off: the sources write each fused operation out, so that results are those of the emulator bit
 /// for bit.
 const OPTIONS: [&str; 4] = ["-std=c++17", "--fmad=false", "-Xptxas", "-v"];
 
@@ -127,7 +127,7 @@ pub fn nvcc() -> Option<PathBuf> {
 /// Compiles the kernels of a ring to `cubin`, or for "compute_90" and the like to PTX.
 ///
 /// # Errors
-/// What the compiler said.
+/// The compiler's messages.
 pub fn compile(
     nvcc: &Path,
     ring: &Ring,

@@ -1,4 +1,4 @@
-//! What a host needs of a GPU: memory, copies, launches, and an order between them. The backend of the library is written
+//! A GPU as a host needs it: memory, copies, launches, and an order between them. The backend of the library is written
 //! against this alone, so that the driver and the emulator run the same code.
 //!
 //! Work is put on a device's *streams*: in order on each, in any order between them unless [`Device::follow`] says so.
@@ -7,7 +7,7 @@ use crate::gpu::DeviceInfo;
 use crate::launch::{KeySwitch, Launch};
 use crate::rings::Ring;
 
-/// What a device refuses.
+/// A refusal by a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// No memory for so many bytes.
@@ -16,9 +16,9 @@ pub enum Fault {
     NoKernels {
         /// The ring's name.
         ring: String,
-        /// What there is instead.
+        /// The state or value that it found.
         got: String,
-        /// What would help.
+        /// The remedy.
         remedy: String,
     },
     /// The device fell off, or a kernel went wrong: nothing more runs on it in this process.
@@ -45,7 +45,7 @@ pub const STREAMS: usize = 2;
 
 /// A GPU.
 pub trait Device: Send + Sync {
-    /// What it is.
+    /// The properties of the device.
     fn info(&self) -> &DeviceInfo;
 
     /// Bytes that can still be allocated.
@@ -91,7 +91,7 @@ pub trait Device: Send + Sync {
     /// The places are allocated, and no work on another stream writes them meanwhile.
     unsafe fn download(&self, pieces: &mut [(u64, &mut [u8])]) -> Result<(), Fault>;
 
-    /// What it would not do of these, which changes times and no result, and why.
+    /// The steps that the device would not take, and why. They change times and no result.
     fn remark(&self) -> Option<String> {
         None
     }
@@ -112,7 +112,7 @@ pub trait Device: Send + Sync {
         arguments: &[Argument],
     ) -> Result<(), Fault>;
 
-    /// What is put on `stream` from now on waits for what is on `after` now.
+    /// Work put on `stream` from now on waits for the work that is on `after` now.
     ///
     /// # Errors
     /// If the device is lost.

@@ -1,4 +1,4 @@
-//! What a driver loads: cubins and PTX compiled ahead, and the sources from which NVRTC makes the rest.
+//! The code that a driver loads: cubins and PTX compiled ahead; NVRTC compiles the rest from the sources.
 
 use crate::compile::fingerprint;
 use crate::rings::Ring;
@@ -51,7 +51,7 @@ pub fn options(ring: &Ring, (major, minor): (u32, u32)) -> Vec<String> {
     let mut options = vec![
         format!("--gpu-architecture=sm_{major}{minor}{}", if major >= 9 { "a" } else { "" }),
         "--std=c++17".to_string(),
-        // What is fused is written so, and results are those of the emulator bit for bit.
+        // The sources write each fused operation out, so that results are those of the emulator bit for bit.
         "--fmad=false".to_string(),
         "--device-int128".to_string(),
     ];

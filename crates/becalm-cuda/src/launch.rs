@@ -29,7 +29,7 @@ pub enum Path {
     Pair,
 }
 
-/// What `kernels/key_switch.cuh` calls a shape, as it lies in memory.
+/// The shape of `kernels/key_switch.cuh`, as it lies in memory.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeySwitch {
@@ -51,7 +51,7 @@ pub struct KeySwitch {
     pub word: u32,
 }
 
-/// What `kernels/linear.cuh` calls an operation.
+/// The operation of `kernels/linear.cuh`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinearOp {
@@ -87,7 +87,7 @@ pub struct LinearTerm {
     pub factor: u64,
 }
 
-/// What `kernels/rotate.cuh` takes out of an accumulator, and where it goes.
+/// The part of an accumulator that `kernels/rotate.cuh` extracts, and where it goes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extraction {
@@ -116,10 +116,10 @@ const TENSOR_JOBS: u32 = 64;
 const BUNDLE_POINTS: u32 = 32;
 
 impl Launch {
-    /// What a driver would refuse of this launch, whatever the kernel.
+    /// Refuses a launch that a driver would refuse, whatever the kernel.
     ///
     /// # Errors
-    /// What is too much, or none at all.
+    /// The number that is too large, or zero.
     pub fn check(&self, info: &DeviceInfo) -> Result<(), String> {
         let no = |what: &str| Err(format!("{}: {what}: {self:?}", self.kernel));
         match () {

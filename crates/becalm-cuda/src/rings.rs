@@ -1,6 +1,6 @@
 //! The rings that kernels are compiled for, and the sizes that follow from them.
 
-/// What the transforms of a ring compute with.
+/// The arithmetic of the transforms of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
     /// Doubles, for words modulo 2^64.
@@ -11,7 +11,7 @@ pub enum Arithmetic {
     Prime,
 }
 
-/// What a kernel is specialised for: the ring of a parameter set, its gadget and its steps.
+/// The specialisation of a kernel: the ring of a parameter set, its gadget and its steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ring {
     /// log2 N, 8 to 14.
@@ -28,7 +28,7 @@ pub struct Ring {
     pub group_bits: u32,
     /// GGSW ciphertexts of a step's bundle; 0 for a classic step, which multiplies by one GGSW itself.
     pub group_ggsws: u32,
-    /// What it computes with.
+    /// Its arithmetic.
     pub arithmetic: Arithmetic,
 }
 

@@ -119,7 +119,7 @@ mod tests {
         assert_eq!([root(0, 16), root(8, 16), root(-8, 16)], [[1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]);
     }
 
-    /// What the kernels take for granted: factors of their first pass are powers of two.
+    /// The kernels rely on this: factors of their first pass are powers of two.
     #[test]
     fn psi_is_a_root_of_eight() {
         for n in [256u64, 512, 1024, 2048, 4096, 8192, 16384] {

@@ -86,7 +86,7 @@ fn any_ring(modulus: Modulus) -> Ring {
     *TEST_RINGS.iter().find(|r| (r.arithmetic == Arithmetic::Prime) == prime).unwrap()
 }
 
-/// What the words of a ring are modulo.
+/// The modulus of the words of a ring.
 fn modulus(ring: &Ring) -> Modulus {
     if ring.arithmetic == Arithmetic::Prime { Modulus::Goldilocks } else { Modulus::Native }
 }
@@ -166,7 +166,7 @@ fn check_key_switch(shape: KeySwitchShape, batch: usize, slices: u32, seed: u64)
     assert!(got == wanted, "{shape:?} batch {batch} slices {slices}");
 }
 
-/// What a key switch computes modulo, and the bits of a word of its key.
+/// The modulus of a key switch, and the bits of a word of its key.
 const MODULI: &[(Modulus, u32)] =
     &[(Modulus::Native, 32), (Modulus::Native, 64), (Modulus::Goldilocks, 64)];
 

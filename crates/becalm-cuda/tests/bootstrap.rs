@@ -178,7 +178,7 @@ impl Keys {
 
 const ALL: [Path; 3] = [Path::Cluster, Path::Block, Path::Pair];
 
-/// What the backend will run in doubles: one accumulator, polynomials of 256 to 16384 coefficients.
+/// The sets that the backend runs in doubles: one accumulator, polynomials of 256 to 16384 coefficients.
 fn runs(p: &TfheParams) -> bool {
     let sizes: RangeInclusive<usize> = 256..=16384;
     p.modulus == Modulus::Native && p.accumulators() == 1 && sizes.contains(&p.polynomial_size)

@@ -1,4 +1,4 @@
-//! What the compiler said of the kernels: registers, spills, shared memory, instructions of a step. `report.json` is what
+//! The compiler's report of the kernels: registers, spills, shared memory, instructions of a step. `report.json` is the one that
 //! `make cuda` wrote for these sources; where nvcc is, some of it is compiled anew and must say the same.
 
 #[path = "../../becalm/tests/full/mod.rs"]
@@ -65,7 +65,7 @@ fn the_report_is_of_these_sources() {
     assert_eq!(Some(compiler), pinned.map(|v| format!("nvcc {v}")).as_deref(), "{remedy}");
 }
 
-/// What every ring has on every GPU; some have nothing else but rotations.
+/// The kernels that every ring has on every GPU; some rings add nothing but rotations.
 const EVERYWHERE: &[&str] = &[
     "load_table",
     "sample_extract",
@@ -135,7 +135,7 @@ fn a_step_has_the_instructions_that_the_page_says() {
     }
 }
 
-/// What is compiled anew: an image of each family of kernels, bundles and classic steps in doubles, residues modulo 2^64 where
+/// The images that are compiled anew: one of each family of kernels, bundles and classic steps in doubles, residues modulo 2^64 where
 /// doubles are slow, residues modulo p; all with `BECALM_FULL=1`.
 fn anew() -> Vec<(&'static Ring, &'static Architecture)> {
     let of_ring = |ring| ARCHITECTURES.iter().filter(move |a| a.runs(ring)).map(move |a| (ring, a));

@@ -34,7 +34,7 @@ pub(crate) const PRIORITIES: (c_int, c_int) = (0, -5);
 /// Page-locked memory that there is at once.
 pub(crate) const HOST: usize = 1 << 30;
 
-/// What stands in a kernel's parameter list: a for an address, i for 32 bits, l for 64, k for the shape of a key switch.
+/// The parameters of a kernel: a for an address, i for 32 bits, l for 64, k for the shape of a key switch.
 pub(crate) const KERNELS: &[(&str, &str)] = &[
     ("becalm_load_table", "aaai"),
     ("becalm_sample_extract", "aa"),
@@ -56,7 +56,7 @@ pub(crate) const KERNELS: &[(&str, &str)] = &[
     ("becalm_micro_remote", "aai"),
 ];
 
-/// What a handle stands for.
+/// The object behind a handle.
 pub(crate) enum Handle {
     /// Which of the device's it is, and its priority.
     Stream(usize, c_int),
@@ -95,7 +95,7 @@ pub(crate) struct Driver {
     /// Calls that waited for a stream or an event, and whether those for events return at once.
     pub waits: u64,
     pub hasty: bool,
-    /// What modules are refused with; 0 if they are not.
+    /// The code that refuses modules; 0 loads them.
     pub module: c_int,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Driver {
 pub(crate) struct Drivers {
     all: Vec<Driver>,
     pub version: c_int,
-    /// What `cuInit` says.
+    /// The code that `cuInit` returns.
     pub init: c_int,
     calls: u64,
     failing: (u64, c_int),
@@ -263,7 +263,7 @@ impl Driver {
         }
     }
 
-    /// What is put on a stream while another captures: a part of the capture if it was forked into it.
+    /// Puts a task on a stream while another one captures. The task belongs to the capture if its stream was forked into it.
     pub fn put(&mut self, stream: usize) -> Done<()> {
         match &mut self.capture {
             Some(capture) if stream > 0 && !capture.forked => {

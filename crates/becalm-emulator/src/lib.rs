@@ -120,7 +120,7 @@ struct State {
     used: u64,
     /// The device's streams, and behind them those of replayed recordings.
     streams: Vec<Stream>,
-    /// What is being recorded: tasks in the order in which they were put, with their streams.
+    /// The recording: tasks in the order in which they were put, with their streams.
     recording: Option<Vec<(usize, Task)>>,
     /// Whether something was asked meanwhile that cannot be recorded.
     spoilt: Option<&'static str>,
@@ -136,7 +136,7 @@ struct State {
     copied: u64,
 }
 
-/// What waits, and how many tasks were put on it and done.
+/// A stream's waiting tasks, and how many tasks were put on it and done.
 #[derive(Default)]
 struct Stream {
     waiting: VecDeque<Task>,
@@ -144,7 +144,7 @@ struct Stream {
     done: u64,
 }
 
-/// What of a recording a device can be told to refuse.
+/// The steps of a recording that a device can be told to refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recordings {
     /// That it begins.
@@ -351,7 +351,7 @@ impl Emulated {
         self.serve(&mut state, Some((stream, count)))
     }
 
-    /// What is put on `stream` from now on waits for the first so many tasks of `after`; in a recording for all that were put.
+    /// Tasks put on `stream` from now on wait for the first so many tasks of `after`; in a recording for all that were put.
     pub(crate) fn follow_mark(&self, stream: usize, after: usize, count: u64) {
         self.state().push(stream, Task::After(after, count));
     }
@@ -428,7 +428,7 @@ impl State {
         }
     }
 
-    /// What is put on a stream from now on waits for what is on another now.
+    /// Tasks put on a stream from now on wait for the tasks that another one has now.
     fn order(&mut self, stream: usize, after: usize) {
         let count = self.streams[after].put;
         self.push(stream, Task::After(after, count));
@@ -517,7 +517,7 @@ impl Device for Emulated {
         let refused = launch.check(&self.info).err();
         let told = (state.put == self.refused).then(|| "a launch was told to fail".to_string());
         if let Some(why) = refused.or(told) {
-            // What a driver refuses spoils a capture.
+            // A call that the driver refuses spoils a capture.
             if state.recording.is_some() {
                 state.spoilt = Some("a launch that was refused");
             }

@@ -556,7 +556,7 @@ unsafe extern "C" fn cuLaunchKernelEx(
     })
 }
 
-/// What lies behind a parameter of a kind.
+/// The value behind a parameter of a kind.
 unsafe fn argument(at: *const c_void, kind: u8) -> Argument {
     // SAFETY: the caller has put a value of this kind there.
     unsafe {

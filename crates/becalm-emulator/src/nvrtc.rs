@@ -8,7 +8,7 @@ use becalm_cuda::{RINGS, Ring, TEST_RINGS};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 
-/// What begins the code that is made here.
+/// The first bytes of the code that is made here.
 const BEGINS: &str = "becalm ring ";
 /// NVRTC's for a program that does not compile.
 const COMPILATION: c_int = 6;
@@ -48,7 +48,7 @@ unsafe fn length(image: *const u8) -> usize {
 fn named(folder: &Path, image: &[u8]) -> Option<String> {
     let files = std::fs::read_dir(folder).ok()?.flatten();
     let equal = |path: &Path| {
-        // What follows the tables, if anything does, the driver does not read either.
+        // The driver does not read anything behind the tables either.
         std::fs::read(path).is_ok_and(|bytes| bytes.starts_with(image))
     };
     let file = files.map(|file| file.path()).find(|path| equal(path))?;

@@ -38,7 +38,7 @@ impl Times {
         out
     }
 
-    /// What was done since `start`.
+    /// The work done since `start`.
     fn since(&mut self, context: &Context, name: &str, start: Start) {
         let time = [start.clock.elapsed().as_secs_f64(), processor() - start.processor];
         let after = context.work();

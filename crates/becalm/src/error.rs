@@ -22,13 +22,13 @@ pub struct Detail {
 /// An evaluation key of CKKS that an operation lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingKey {
-    /// What the key is for.
+    /// The purpose of the key.
     pub purpose: MissingPurpose,
     /// Up to which level the operation needs it.
     pub level: usize,
 }
 
-/// What a [`MissingKey`] is for.
+/// The purpose of a [`MissingKey`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingPurpose {
     /// Products of ciphertexts.

@@ -68,7 +68,7 @@ fn paths(tokens: &[Token], mut at: usize, before: &[String], found: &mut Vec<Mod
     at
 }
 
-/// What a module re-exports: name → the child that it comes from.
+/// The names that a module re-exports: name → the child that it comes from.
 fn exports(tokens: &[Token]) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for i in 1..tokens.len() {

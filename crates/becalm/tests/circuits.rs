@@ -99,7 +99,7 @@ fn bad_files_are_refused_with_the_line() {
     }
 }
 
-/// What other tools write and becalm does not read, and what would be read as something else: with the line, what came, and
+/// Lines that other tools write and becalm does not read, and lines that could be misread, are refused: with the line, its text, and
 /// what to do about it.
 #[test]
 fn what_would_be_misread_is_refused() {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What a process says when its keys are made.
+/// The message of a process when its keys are made.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct Ready {
     /// The library.
@@ -37,7 +37,7 @@ pub struct Ready {
     pub ephemeral_log2_modulus: Option<f64>,
     /// Standard deviation of the noise of the key to the ephemeral secret, units of 1; none where it is that of all other keys.
     pub ephemeral_noise_std: Option<f64>,
-    /// What the set states of failures of the range, log2; none where nothing is stated.
+    /// The probability that the set states for failures of the range, log2; none where it states none.
     pub log2_pfail: Option<f64>,
     /// Levels that a bootstrap leaves.
     pub levels: usize,
@@ -51,7 +51,7 @@ pub struct Ready {
     pub keygen_seconds: f64,
 }
 
-/// What a process says of an operation: decrypted and compared after the clock was stopped.
+/// The result of an operation, decrypted and compared after the clock was stopped.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
 pub struct Answer {
     /// On the wall.
@@ -71,7 +71,7 @@ pub struct Worker {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// What it said first.
+    /// Its first message.
     pub ready: Ready,
 }
 
@@ -84,7 +84,7 @@ impl Worker {
     /// Starts `command` and waits for its keys.
     ///
     /// # Errors
-    /// What it says is wrong, or that it ended.
+    /// The error that it reports, or that it ended.
     pub fn start(mut command: Command) -> Result<Worker> {
         let named = format!("{command:?}");
         let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -110,7 +110,7 @@ impl Worker {
     /// From now on so many threads.
     ///
     /// # Errors
-    /// What the process says is wrong.
+    /// The error that the process reports.
     pub fn threads(&mut self, count: usize) -> Result<()> {
         self.tell(&format!("threads {count}"))?;
         read::<serde_json::Value>(&mut self.output).map(|_| ())
@@ -119,7 +119,7 @@ impl Worker {
     /// One operation.
     ///
     /// # Errors
-    /// What the process says is wrong.
+    /// The error that the process reports.
     pub fn ask(&mut self, line: &str) -> Result<Answer> {
         self.tell(line)?;
         let name = self.ready.name.clone();

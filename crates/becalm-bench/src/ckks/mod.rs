@@ -41,7 +41,7 @@ pub struct Plan {
     pub memory: u64,
 }
 
-/// What one side is and did.
+/// One side and its times.
 #[derive(Debug, Clone, Serialize)]
 pub struct Side {
     /// The library and its version.
@@ -114,7 +114,7 @@ pub struct Row {
     pub by_turns: bool,
     /// Why it was not measured, or, where `ours` was, why the peer was not.
     pub left_out: Option<String>,
-    /// What the peer's licence asks to be said.
+    /// The notice that the peer's licence asks for.
     pub acknowledgement: Option<&'static str>,
 }
 
@@ -197,7 +197,7 @@ pub fn run(plan: &Plan, mut done: impl FnMut(&[Row]) -> Result<()>) -> Result<Ve
             Seating::Apart => apart(plan, &group, &mut rows),
         });
         if let Err(reason) = measured {
-            // What this machine lacks does not end the run; what goes wrong later does.
+            // A side that this machine lacks does not end the run; an error later does.
             if !reason.is::<Lacking>() {
                 return Err(reason);
             }
@@ -246,7 +246,7 @@ fn seating(plan: &Plan, group: &Group) -> Result<Seating> {
     Ok(if ours + peer <= free { Seating::Together } else { Seating::Apart })
 }
 
-/// What a side needs is not on this machine.
+/// This machine lacks something that a side needs.
 #[derive(Debug)]
 struct Lacking;
 
@@ -256,7 +256,7 @@ impl std::fmt::Display for Lacking {
     }
 }
 
-/// What is on this machine and does not start.
+/// A side that is on this machine and does not start.
 #[derive(Debug)]
 struct Failed;
 
@@ -403,7 +403,7 @@ fn by_turns(
 ) -> Result<Vec<Vec<Answer>>> {
     let mut answers = vec![vec![]; sides.len()];
     let bootstrap = command.strip_prefix("bootstrap ");
-    // What takes milliseconds has its first run unmeasured, and more of them.
+    // Operations of milliseconds run once unmeasured, and more often.
     let rounds = if bootstrap.is_some() { rounds } else { 2 * rounds + 1 };
     for round in 0..rounds + usize::from(bootstrap.is_none()) {
         for turn in 0..sides.len() {

@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::time::Instant;
 
-/// What becalm is asked for: a name, the set and its toy, slots where they are few.
+/// A request to becalm: a name, the set and its toy, slots where they are few.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// Its name: `"regular"`.
     pub name: &'static str,
     /// The set at full size, and a small one.
     pub sets: [&'static str; 2],
-    /// What the slots hold.
+    /// The contents of the slots.
     pub values: Values,
     /// Baby steps.
     pub baby: usize,
@@ -105,7 +105,7 @@ fn message(kind: &str, n: usize) -> Vec<Complex> {
     (0..n).map(value).collect()
 }
 
-/// What the commands are done with.
+/// The keys and ciphertexts of the commands.
 struct Ours<'a> {
     context: &'a Context,
     secret: &'a CkksSecretKey,
@@ -217,7 +217,7 @@ pub fn ready(params: &CkksParams) -> Ready {
 /// Makes the keys of the kind on all threads, and answers until the input ends.
 ///
 /// # Errors
-/// What cannot be said to the other side.
+/// The error of a message that cannot be sent to the other side.
 pub fn serve(name: &str, toy: bool) -> Result<()> {
     let kind = kind(name)?;
     let context = Context::new(CkksParams::named(kind.sets[usize::from(toy)])?, true)?;

@@ -16,7 +16,7 @@ pub enum Peer {
     Desilo(&'static str),
 }
 
-/// What desilofhe's licence asks for where it is compared with.
+/// The notice that desilofhe's licence asks of comparisons.
 pub const ACKNOWLEDGEMENT: &str =
     "This work uses the DESILO FHE library developed by DESILO Inc. (https://desilo.ai)";
 /// The version of OpenFHE's wheel; its binaries are for Python 3.10 (Ubuntu 22.04) or 3.12 (24.04), whatever the name says.

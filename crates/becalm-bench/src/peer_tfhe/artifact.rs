@@ -103,7 +103,7 @@ pub fn classic_2m64(bits: u32) -> Option<TfheParams> {
     })
 }
 
-/// What all of them have in common. Claims of security are not copied: rows compute it.
+/// The fields that all of them have in common. Claims of security are not copied: rows compute it.
 fn base(bits: u32) -> TfheParams {
     TfheParams {
         name: "".into(),

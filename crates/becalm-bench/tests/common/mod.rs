@@ -1,4 +1,4 @@
-//! What the tests compute by definition.
+//! Computations by definition that the tests compare with.
 #![allow(dead_code)] // each test file uses its part
 
 use becalm::params::TfheParams;

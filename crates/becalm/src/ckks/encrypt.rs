@@ -100,7 +100,7 @@ impl Context {
         Err(Error::bad_input(op, wanted, got, remedy))
     }
 
-    /// What the coefficients of a message stay below: a quarter of the words that are decrypted.
+    /// The bound on the coefficients of a message: a quarter of the product of the primes that decryption uses.
     pub(crate) fn room(&self, level: usize) -> f64 {
         let words = self.words_of(level, 0);
         words.iter().take(3).map(|i| self.ring().word(*i).prime).product::<f64>() / 4.0

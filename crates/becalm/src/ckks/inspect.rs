@@ -1,4 +1,4 @@
-//! What a file of CKKS claims, without its contents and without a context. Nothing here is secret, and nothing but its form
+//! The claims of a file of CKKS, without its contents and without a context. Nothing here is secret, and nothing but its form
 //! was checked: whether level, scale and words are those of the set is for the [`Context`](super::Context) that loads it.
 
 use super::power_of_rotation;
@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::str::FromStr;
 
-/// What a file of CKKS claims of itself.
+/// The claims of a file of CKKS.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description {
-    /// What it holds: `"becalm.rlwe"`, `"becalm.ckks_secret_key"`, `"becalm.ckks_public_key"`, `"becalm.ckks_program"` or `"becalm.ckks_evaluation_keys"`.
+    /// The kind of its contents: `"becalm.rlwe"`, `"becalm.ckks_secret_key"`, `"becalm.ckks_public_key"`, `"becalm.ckks_program"` or `"becalm.ckks_evaluation_keys"`.
     pub kind: &'static str,
     /// Name of its parameter set.
     pub params: String,
@@ -26,15 +26,15 @@ pub struct Description {
     pub key: Option<KeyId>,
     /// Multiplications that are left, for a ciphertext.
     pub level: Option<usize>,
-    /// What its values are multiplied by.
+    /// The scale: the factor of its values.
     pub scale: Option<f64>,
     /// Number of its values.
     pub slots: Option<usize>,
     /// Standard deviation of their error.
     pub error: Option<f64>,
-    /// What evaluation keys are for, and up to which level; one for each tier of the chain that it serves.
+    /// The purpose of each evaluation key and its highest level; a key appears once for each tier of the chain that it serves.
     pub switches: Vec<(String, usize)>,
-    /// What whoever made the keys noted ([`Context::write_noted_keys`](super::Context::write_noted_keys)).
+    /// The note of whoever made the keys ([`Context::write_noted_keys`](super::Context::write_noted_keys)).
     pub note: String,
     /// Length of the file.
     pub bytes: u64,
@@ -101,7 +101,7 @@ fn claim<T: FromStr>(header: &Header, name: &str) -> Result<Option<T>> {
     read.map(Some)
 }
 
-/// What keys are for, those for one purpose in several tiers once: a few of them, and how many there are.
+/// The purposes of keys, each once for all tiers: a few of them, and how many there are.
 pub(crate) fn held(keys: &CkksKeys, degree: usize) -> String {
     const FEW: usize = 8;
     let purposes: BTreeSet<Purpose> = keys.switches.keys().map(|(purpose, _)| *purpose).collect();
@@ -133,7 +133,7 @@ pub(crate) fn missing(purpose: Purpose, level: usize, degree: usize) -> MissingK
     MissingKey { purpose, level }
 }
 
-/// What a key is for.
+/// The purpose of a key, in words.
 pub(crate) fn named(purpose: Purpose, degree: usize) -> String {
     match purpose {
         Purpose::Multiply => "products".into(),

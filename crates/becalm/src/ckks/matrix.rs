@@ -130,7 +130,7 @@ impl Matrix {
         babies.chain(onward).chain(giant).filter(|k| *k > 0).map(|k| k as i64).collect()
     }
 
-    /// What it takes with `baby` baby steps: a decomposition counts for four products with keys, and a key for one.
+    /// Its cost with `baby` baby steps: a decomposition counts for four products with keys, and a key for one.
     fn taken(&self, baby: usize) -> usize {
         let Steps { babies, middle, giant, .. } = self.steps(baby);
         4 * (middle + giant - 1) + babies * middle + giant + babies
@@ -344,7 +344,7 @@ impl Matrix {
 /// decomposes once for each middle and for each further giant step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
-    /// What divides all rotations.
+    /// The greatest common divisor of all rotations.
     pub stride: usize,
     /// n_1, baby steps.
     pub baby: usize,

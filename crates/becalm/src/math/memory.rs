@@ -36,7 +36,7 @@ fn kilobytes(text: &str, name: &str) -> Option<usize> {
     Some(line.split_whitespace().next()?.parse::<usize>().ok()?.saturating_mul(1024))
 }
 
-/// What `limits` and `status` leave; nothing to say without a limit.
+/// The memory that `limits` and `status` leave; none without a limit.
 fn left_of_addresses(limits: &str, status: &str) -> Option<usize> {
     let line = limits.lines().find_map(|l| l.strip_prefix("Max address space"))?;
     let most: usize = line.split_whitespace().next()?.parse().ok()?;
@@ -83,7 +83,7 @@ fn groups(root: &Path, text: &str) -> Vec<Group> {
 }
 
 impl Group {
-    /// What it leaves; nothing to say without a limit. Pages of files that can be dropped count as free.
+    /// The memory that it leaves; none without a limit. Pages of files that can be dropped count as free.
     fn left(&self) -> Option<usize> {
         let read = |name: &str| std::fs::read_to_string(self.folder.join(name)).ok();
         let number = |text: String| text.trim().parse::<usize>().ok();

@@ -126,7 +126,7 @@ enum State {
     Drain,
 }
 
-/// What the decoder gives to the units in a clock.
+/// The work that the decoder gives to the units in a clock.
 #[derive(Default)]
 struct Act {
     term: bool,
@@ -334,7 +334,7 @@ impl Clocks<'_> {
         }
     }
 
-    /// What the decoder compares with what is in flight.
+    /// The registers that the decoder compares with those in flight.
     fn looks(&self, here: Option<&Instruction>) -> (Option<u16>, Option<(u16, u16)>) {
         match (self.state, here) {
             (State::Send, Some(Instruction::Load { dst, .. })) => (None, Some((dst.0, dst.0))),

@@ -211,7 +211,7 @@ const TABLES: u64 = 3 << 40;
 /// The processor as a backend.
 #[derive(Debug, Default)]
 pub struct Processor {
-    /// What is built.
+    /// The machine that is built.
     pub machine: Machine,
 }
 
@@ -269,7 +269,7 @@ struct ProcessorSession {
 struct Running {
     loaded: Loaded,
     lowered: Lowered,
-    /// What the binary says.
+    /// The program that the binary holds.
     code: Vec<Instruction>,
     next: usize,
     slots: Vec<Vec<u64>>,
@@ -331,7 +331,7 @@ impl Session for ProcessorSession {
         let mut out = vec![];
         for lane in lanes {
             let offset = base + (8 * lane * program.width(at)) as u64;
-            // What goes out as it came in needs no instruction, hence no wave.
+            // A result that is an argument needs no instruction, hence no wave.
             let untouched = || running.memory.get(&argument(program, all, at, lane)?);
             let words = running.memory.get(&(OUTPUTS + offset)).or_else(untouched);
             out.extend_from_slice(words.ok_or_else(unwritten)?);

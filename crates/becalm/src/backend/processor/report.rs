@@ -1,4 +1,4 @@
-//! What a program takes on the machine: what each unit does when, bytes over each channel, and the timeline for viewers.
+//! The cost of a program on the machine: the work of each unit over time, bytes over each channel, and the timeline for viewers.
 
 use super::Machine;
 use super::units::Sizes;
@@ -16,7 +16,7 @@ pub enum Unit {
     Bootstrap,
 }
 
-/// What a unit does.
+/// The work of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Job {
     /// A ciphertext from memory to a slot.
@@ -33,13 +33,13 @@ pub enum Job {
     Wait,
 }
 
-/// What a unit does in the clocks `begin..=end`, with `count` ciphertexts (terms, for the linear unit; of a wait, those that its
+/// The work of a unit in the clocks `begin..=end`, with `count` ciphertexts (terms, for the linear unit; of a wait, those that its
 /// sum had before). A wait within a sum lies within the sum's own span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Span {
     /// Which unit.
     pub unit: Unit,
-    /// What it does.
+    /// The kind of work.
     pub job: Job,
     /// First clock.
     pub begin: u64,
@@ -49,12 +49,12 @@ pub struct Span {
     pub count: usize,
 }
 
-/// What a program takes on the machine.
+/// The cost of a program on the machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// Clocks from start to the end of the last store.
     pub clocks: u64,
-    /// What the units did, for each unit in order of time; waits stand before the sum that they belong to.
+    /// The work of each unit in order of time; waits stand before the sum that they belong to.
     pub spans: Vec<Span>,
     /// Bytes over each memory channel.
     pub bytes: Vec<(&'static str, u64)>,
@@ -130,7 +130,7 @@ impl Report {
     pub fn busy(&self, unit: Unit) -> u64 {
         let length = |s: &Span| s.end + 1 - s.begin;
         let all: u64 = self.jobs(unit).map(length).sum();
-        // What came before the first term lies in no sum.
+        // Work before the first term lies in no sum.
         all - self.waits(unit).filter(|s| s.count > 0).map(length).sum::<u64>()
     }
 

@@ -16,7 +16,7 @@ const SAMPLES: usize = 9;
 /// Least weight, where the most probable integer has about 1/2.
 const FLOOR: f64 = 1.0 / (1 << 20) as f64;
 
-/// What u is t − 1/4 divided by.
+/// The divisor of t − 1/4 in u.
 pub(super) fn span(b: &CkksBootstrap) -> f64 {
     b.range as f64 + 0.5
 }
@@ -33,9 +33,9 @@ pub(super) struct Sine {
     pub(super) cosine: Chebyshev,
     /// Square mean over the I that a sparse secret gives.
     pub(super) error: f64,
-    /// What an error of 2u² − 1 is multiplied by, square mean over the same.
+    /// The factor of an error of 2u² − 1, square mean over the same.
     pub(super) slope: f64,
-    /// What an error of u is multiplied by, square mean over the centers.
+    /// The factor of an error of u, square mean over the centers.
     pub(super) tangent: f64,
 }
 

@@ -27,7 +27,7 @@ const MOST_ENTRIES: usize = 21;
 /// Most stages.
 const MOST_STAGES: usize = 5;
 
-/// What the slots hold.
+/// The contents of the slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Values {
     /// Complex numbers: two EvalMods.
@@ -43,7 +43,7 @@ pub enum Values {
 /// comes to is measured in `docs/bootstrap/ckks_regular.md`.
 pub const KEY_SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 8), ("large", 16)];
 
-/// What a bootstrap is recorded with.
+/// The settings that a bootstrap is recorded with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Factors of each of the two Fourier transforms; none for those of the parameter set. More stages take less time and
@@ -51,7 +51,7 @@ pub struct Settings {
     pub stage_count: Option<usize>,
     /// Baby steps of a matrix, hoisted at a time: 2 needs the fewest keys and the most time; [`KEY_SIZES`] has names for some.
     pub baby: usize,
-    /// What the slots hold.
+    /// The contents of the slots.
     pub values: Values,
 }
 
@@ -72,19 +72,19 @@ pub(super) struct Pipeline<'a> {
     baby: usize,
     /// Standard deviation of a slot behind the step that was recorded last, from raising on: of t, then of CoeffsToSlots' result.
     placed: f64,
-    /// What a conjugation of CoeffsToSlots' result adds to a slot.
+    /// The error that a conjugation of CoeffsToSlots' result adds to a slot.
     turned: f64,
-    /// What SlotsToCoeffs adds, standard deviation: to a slot of its result where it comes last, to a coefficient where it comes first.
+    /// The error that SlotsToCoeffs adds, standard deviation: to a slot of its result where it comes last, to a coefficient where it comes first.
     pub(super) added: f64,
 }
 
-/// What [`Pipeline::error`] makes the error of a bootstrap of.
+/// The terms of [`Pipeline::error`].
 pub(super) struct Terms {
     /// How many times as large an error of the sine is in a slot of the result.
     pub(super) spread: f64,
-    /// What there is at level 0, in a slot of the result, standard deviation.
+    /// The error at level 0, in a slot of the result, standard deviation.
     pub(super) base: f64,
-    /// What is added behind EvalMod, standard deviation of a slot.
+    /// The error added behind EvalMod, standard deviation of a slot.
     pub(super) added: f64,
     /// Whether the real part of CoeffsToSlots' result stands alone. Where the imaginary part goes with it, w + w̄ and i(w̄ − w)
     /// have the error of w̄ both, and x + iy takes it out.
@@ -216,7 +216,7 @@ impl<'a> Pipeline<'a> {
     fn shares(&self, maps: &[Matrix]) -> Vec<f64> {
         let slots = self.chain.params().slots();
         let gains: Vec<f64> = maps.iter().map(Matrix::gain).collect();
-        // What it has of every gain but its own: of those before by the values, of those behind by the error.
+        // Its share of every gain but its own: of those before by the values, of those behind by the error.
         let left = |(m, gain): (&Matrix, &f64)| m.encoded(slots).sqrt() / gain;
         let left: Vec<f64> = maps.iter().zip(&gains).map(left).collect();
         let mean = left.iter().map(|x| x.ln()).sum::<f64>() / left.len() as f64;
@@ -233,7 +233,7 @@ impl<'a> Pipeline<'a> {
         self.program.raise_modulus(src, level, scale / times)
     }
 
-    /// What a key switch adds to a slot, standard deviation.
+    /// The error that a key switch adds to a slot, standard deviation.
     fn switched(&self, level: usize, scale: f64) -> f64 {
         self.chain.switching(level, scale).hypot(self.chain.rounding(scale))
     }
@@ -382,7 +382,7 @@ impl<'a> Pipeline<'a> {
         Ok(out)
     }
 
-    /// What the bootstrap adds to a slot of the message, standard deviation: the approximation of the sine, the rounding of
+    /// The error that the bootstrap adds to a slot of the message, standard deviation: the approximation of the sine, the rounding of
     /// 2u² − 1 and of the polynomial's powers at the scale of EvalMod, and what u had, times `spread`; what there is at level 0; what is
     /// added behind EvalMod; and the sine itself.
     pub(super) fn error(&self, sine: &Sine, terms: &Terms) -> Added {
@@ -398,7 +398,7 @@ impl<'a> Pipeline<'a> {
         Added { fixed, bend, slots, power }
     }
 
-    /// What a message at level 0, where 1 is `scale`, gets in a slot of it: the rounding of the two switches and a rescale, and
+    /// The error that a message at level 0, where 1 is `scale`, gets in a slot: the rounding of the two switches and a rescale, and
     /// the noise of the key to the ephemeral secret.
     pub(super) fn rounded_below(&self, scale: f64) -> f64 {
         (2.0 * self.chain.rounding(scale)).hypot(self.chain.encapsulating(&self.b, scale))
@@ -410,7 +410,7 @@ impl<'a> Pipeline<'a> {
         outputs.map_or(0.0, |r| 2.0 * self.chain.rounding(self.program.reg(*r).scale))
     }
 
-    /// What a key switch of `reg` adds to a slot, standard deviation.
+    /// The error that a key switch of `reg` adds to a slot, standard deviation.
     pub(super) fn switched_at(&self, reg: Reg) -> f64 {
         let RlweInfo { level, scale, .. } = *self.program.reg(reg);
         self.switched(level, scale)

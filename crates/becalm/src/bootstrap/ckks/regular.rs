@@ -70,7 +70,7 @@ pub fn regular(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
     Ok(line.program)
 }
 
-/// What the error is made of. A sum with the conjugate doubles real parts and adds a key switch; a merged message is divided by 2
+/// The parts of the error. A sum with the conjugate doubles real parts and adds a key switch; a merged message is divided by 2
 /// before, and has the coefficients of two.
 fn terms(line: &Pipeline, values: Values, ratio: f64) -> Result<Terms> {
     let (chain, slots) = (line.chain, line.slots);

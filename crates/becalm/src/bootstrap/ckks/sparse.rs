@@ -1,6 +1,6 @@
 //! The bootstrap of few slots: n of N/2, a power of two; the message is a polynomial in Y = X^(N/2n).
 //!
-//! What the lift adds is no such polynomial. The trace, log2(N/2n) rotations by n, 2n, … added up, keeps the multiples of
+//! The polynomial that the lift adds is not of this form. The trace, log2(N/2n) rotations by n, 2n, … added up, keeps the multiples of
 //! N/2n among the coefficients, N/2n times, and nothing else. The transforms are then over n slots, their matrices of
 //! 2^(1 + log2(n)/stages) diagonals and small; both halves of the 2n coefficients go through one EvalMod: the last matrix
 //! of CoeffsToSlots has its rows times 1/2 in the first n slots and −i/2 in the next n, and the sum with its conjugate is

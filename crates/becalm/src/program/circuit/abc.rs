@@ -70,7 +70,7 @@ fn search() -> Option<String> {
     named.chain(packaged).find(|c| starts(c))
 }
 
-/// What ABC says to some commands; none if it does not start, fails, or takes too long.
+/// The output of ABC for some commands; none if it does not start, fails, or takes too long.
 fn run(command: &str, script: &str, folder: &Folder) -> Option<String> {
     // Under the limits of Yosys, and without what a file `abc.rc` says, which ABC looks for in the folder above too.
     let mut abc = limited(command, Limits::default());
@@ -97,7 +97,7 @@ fn run(command: &str, script: &str, folder: &Folder) -> Option<String> {
     }
 }
 
-/// What ABC makes of a circuit, and what is to be said of it.
+/// The circuit as ABC rewrites it, and a remark for the user.
 pub(super) fn rewritten(circuit: &Circuit) -> (Vec<(Circuit, Tables)>, Rewriting) {
     let mut rewriting = Rewriting { tool: command(), wrong: 0, remark: None };
     let (and, xor) = circuit.gates();

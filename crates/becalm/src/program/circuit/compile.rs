@@ -13,7 +13,7 @@ use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a compiled circuit is to have least of.
+/// The quantity that compilation minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
     /// Bootstraps one after another, then bootstraps: for machines that run many at once.
@@ -33,7 +33,7 @@ pub struct Compiled {
     pub inputs: Vec<Port>,
     /// Ports of the results.
     pub outputs: Vec<Port>,
-    /// What restructured the circuit before.
+    /// The rewriting that ran before the cover.
     pub rewriting: Rewriting,
 }
 

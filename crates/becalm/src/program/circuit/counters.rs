@@ -59,7 +59,7 @@ impl Circuit {
                 _ => vec![],
             };
             if !ready {
-                // What is added may not depend on the sum.
+                // A summand may not depend on the sum.
                 if std::mem::replace(&mut open[node], true) {
                     return None;
                 }

@@ -24,7 +24,7 @@ pub(super) struct Effort {
     pub exact: bool,
 }
 
-/// What a lookup costs beside its own bootstrap if a leaf must come scaled, which now and then takes one more.
+/// The extra cost of a lookup with a scaled leaf: now and then it takes one more bootstrap.
 const SCALED: f64 = 0.25;
 
 /// Most lookups that are followed to see what a choice adds.
@@ -39,7 +39,7 @@ pub(super) struct Mapper<'a> {
     pub effort: Effort,
     /// For each node its cuts; none for inputs, constants and digits.
     pub cuts: Vec<Vec<Cut>>,
-    /// What the cost of a node is divided by because another shares its rotation, cut by cut.
+    /// The divisor of a node's cost where another node shares its rotation, cut by cut.
     shares: Vec<Vec<f64>>,
     /// The chosen one.
     pub choice: Vec<usize>,
@@ -49,7 +49,7 @@ pub(super) struct Mapper<'a> {
     /// Readers of a node: gates at first, then what covers so far make likely.
     fanout: Vec<f64>,
     pub uses: Vec<u32>,
-    /// What the cover looks up.
+    /// The lookups of the cover.
     hosts: Hosts,
     /// The cover that the circuit came with.
     seeds: Vec<(usize, usize)>,
@@ -293,7 +293,7 @@ impl<'a> Mapper<'a> {
         }
     }
 
-    /// What outputs and sums read.
+    /// The nodes that outputs and sums read.
     pub fn roots(&self) -> Vec<usize> {
         let wires = self.circuit.outputs.iter().flat_map(|p| &p.wires).map(|w| w.node());
         let terms = self.circuit.sums.iter().flat_map(|s| &s.terms).map(|t| t.0);
@@ -372,7 +372,7 @@ impl<'a> Mapper<'a> {
     fn reference(&mut self, node: usize, add: bool) -> f64 {
         let (mut area, mut todo, mut left) = (0.0, vec![node], REACH);
         while let Some(node) = todo.pop() {
-            // What is farther away is not counted, so that a deep chain takes linear time; `require` counts all of it again.
+            // Nodes farther away are not counted, so that a deep chain takes linear time; `require` counts all of them again.
             if left == 0 {
                 break;
             }

@@ -111,7 +111,7 @@ impl Hasher for Words {
 /// A map whose keys are words.
 pub(super) type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<Words>>;
 
-/// What is known of forms, by many threads.
+/// The forms found so far, shared by threads.
 pub(super) struct Forms {
     pub room: Room,
     found: [Mutex<Known>; 64],

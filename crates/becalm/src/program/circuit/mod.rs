@@ -53,7 +53,7 @@ impl Wire {
     }
 }
 
-/// What drives a node.
+/// The driver of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Node {
     /// The constant 0: node 0.
@@ -106,7 +106,7 @@ impl Sum {
 /// Bits under one name: least significant first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
-    /// What the file calls it.
+    /// Its name in the file.
     pub name: String,
     /// Its bits.
     wires: Vec<Wire>,
@@ -125,7 +125,7 @@ pub struct Circuit {
     /// Inputs of a gate stand before it.
     nodes: Vec<Node>,
     known: HashMap<Node, Wire>,
-    /// What the digits are of.
+    /// The name of the number that the digits belong to.
     sums: Vec<Sum>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
@@ -261,11 +261,11 @@ impl Circuit {
     }
 }
 
-/// What to give instead of a text that is no circuit.
+/// The remedy for a text that is no circuit.
 const FORMATS: &str =
     "give a combinational circuit in Bristol Fashion, BLIF or Verilog (a file *.v or *.sv)";
 
-/// What a reader of circuits says of a bad line, counted from 1, of which it quotes what came.
+/// The error of a reader for a bad line, counted from 1, which it quotes.
 fn refused(line: usize, wanted: impl Into<String>, got: &str) -> Error {
     refused_with(line, wanted, quoted(got), FORMATS)
 }

@@ -50,14 +50,14 @@ pub(super) struct Plan {
     shortest: bool,
 }
 
-/// What restructured a circuit before it was covered.
+/// The rewriting of a circuit before the cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewriting {
     /// The command of ABC, if it was found.
     pub tool: Option<String>,
     /// Circuits of its that were left out because they do not compute the same, or because it did not prove it.
     pub wrong: usize,
-    /// What a user should know: how to install it, or that it failed.
+    /// A remark for the user: how to install it, or that it failed.
     pub remark: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl Circuit {
             found.push(Candidate { circuit: balanced, tables: vec![], foreign: true });
             found.push(Candidate { circuit, tables, foreign: true });
         }
-        // What is rewritten wrongly must not be computed, and trees beside what they stand for can be many.
+        // A wrong rewriting must not be computed. There can be many trees beside the nodes that they stand for.
         let small = |c: &Circuit| c.nodes.len() < 4 * self.nodes.len() + SOME;
         let compared =
             found.into_par_iter().map(|c| (small(&c.circuit), self.agrees(&c.circuit), c));
@@ -184,7 +184,7 @@ fn finalists(candidates: &[Candidate], found: &mut [Plan], goal: Goal) -> Vec<(u
     }
     chosen.sort_unstable();
     chosen.dedup();
-    // What is far behind stays there.
+    // A candidate that is far behind stays there.
     let least = |of: &dyn Fn(&Plan) -> bool, goal: Goal| {
         let all = found.iter().filter(|p| of(p)).map(|p| p.key(goal));
         all.min().map_or((0, 0), |k| (k.0, k.1))

@@ -126,7 +126,7 @@ impl Builder<'_> {
         self.at[node] = if negated { tree.not() } else { tree };
     }
 
-    /// What the gate, and the gates of its kind under it that may be taken apart, are a function of.
+    /// The leaves of a gate together with the gates of its kind under it that may be taken apart.
     fn operands(&self, node: usize) -> Operands {
         let and = matches!(self.from.nodes[node], Node::And(..));
         let (mut open, mut found, mut negated) = (vec![Wire::new(node)], vec![], false);

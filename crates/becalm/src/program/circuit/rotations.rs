@@ -17,7 +17,7 @@ pub(super) struct Lookup {
     /// Node, the factor that is in it already, and the weight, a multiple.
     pub leaves: Vec<(Source, i64)>,
     pub offset: i64,
-    /// What it gives, and where that is not 0, by the value of the sum.
+    /// Its results by the value of the sum, and where they are not 0.
     pub results: Vec<(Source, Vec<bool>)>,
 }
 

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys.Design()\n\
     for line in open(sys.argv[1]):\n    design.run_pass(line.strip())\n";
 
-/// What Yosys does. Latches and registers survive it and are refused. Without `-nodpi` a module could call any C function.
+/// The script of Yosys. Latches and registers survive it and are refused. Without `-nodpi` a module could call any C function.
 const SCRIPT: &str = "read_verilog -sv -nodpi -nodisplay input.sv\nhierarchy -check -auto-top\nproc\nflatten\n\
     tee -o check.txt check\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
 

@@ -8,7 +8,7 @@
 /// Most inputs of a function: its truth table is a word.
 pub(super) const MAX_INPUTS: usize = 6;
 
-/// What a lookup's argument may be.
+/// The form of a lookup's argument.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Room {
     /// Values that it may take: 0..values.
@@ -57,7 +57,7 @@ impl Form {
 /// A node of the decision diagram of all functions at once: its branches for 0 and for 1. Equal nodes are one.
 type Branches = [u8; 2];
 
-/// What partial assignments sum up to, and which function of the other inputs each sum leaves; by sums, each once.
+/// The sums of partial assignments, each once, and the function of the other inputs that each leaves.
 struct Sums {
     len: usize,
     all: [(i16, u8); 1 << MAX_INPUTS],

@@ -1,4 +1,4 @@
-//! What is refused in a Verilog text before Yosys sees it, with the line: other files, and bits that are neither 0 nor 1.
+//! Refusals of a Verilog text before Yosys sees it, with the line: other files, and bits that are neither 0 nor 1.
 //!
 //! Yosys takes `x` and `z` for whatever suits it, so that a circuit with them would compute something that the text does not
 //! say. In the labels of `casez` and `casex` they are patterns, and stay.
