@@ -4,6 +4,7 @@
 //! 0..p. Whether they are is decided by interval arithmetic on the program, never by looking at data.
 
 use crate::math::Modulus;
+use crate::math::round::reduced_once;
 use crate::params::TfheParams;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -91,8 +92,7 @@ impl Encoding {
         let parts = self.parts();
         // 0 ..= parts, where the last is the first again.
         let nearest = ((modulus.to_torus(phase) as u128 * parts as u128 + (1 << 63)) >> 64) as u64;
-        let less = |x: u64, by: u64| x - by * (x >= by) as u64;
-        less(less(nearest, parts), self.values)
+        reduced_once(reduced_once(nearest, parts), self.values)
     }
 
     /// The distance from a value to the border of its cell, torus units: 1/(4p) with padding, 1/(2p) without. A phase

@@ -101,7 +101,7 @@ pub fn adder(bits: usize) -> String {
 pub fn multiplier(bits: usize) -> String {
     let (mut net, words) = Netlist::new(&[bits, bits]);
     let (a, b) = (&words[0], &words[1]);
-    let mut row = |net: &mut Netlist, i: usize| -> Word {
+    let row = |net: &mut Netlist, i: usize| -> Word {
         a[..bits - i].iter().map(|a| net.and(*a, b[i])).collect()
     };
     let mut product = row(&mut net, 0);
