@@ -1,44 +1,18 @@
 //! Every backend against the reference interpreter: every instruction, every toy set, both moduli, every level of vector
 //! instructions. Modulo p words must be equal; modulo 2^64 phases may differ by the FFT term of the noise formula.
-//! A new backend adds one line to `backends`.
+//! A new backend adds one line to `machines::backends`.
+
+mod machines;
 
 use becalm::Error;
-use becalm::backend::processor::Machine;
-use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Processor, Reference};
+use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Reference};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, SecretKey};
 use becalm::math::Modulus;
-use becalm::math::simd::Level;
 use becalm::params::{Kind, Order, TfheParams};
 use becalm::program::{Gate, Program, RegInfo, RegType};
 use becalm::tfhe::{Output, Table, noise};
-use becalm_emulator::Emulated;
+use machines::backends;
 use std::sync::Arc;
-
-fn backends() -> Vec<(String, Box<dyn Backend>)> {
-    let mut all: Vec<(String, Box<dyn Backend>)> = vec![];
-    for &level in Level::available() {
-        for threads in [1, 2] {
-            let cpu = Cpu::with_level(threads, level).unwrap();
-            all.push((format!("cpu {} {threads}", level.name()), Box::new(cpu)));
-        }
-    }
-    let machine = Machine { lanes: 4, ..Machine::default() };
-    all.push(("processor".to_string(), Box::new(Processor { machine })));
-    // One GPU, one without clusters, one that computes with residues, and three that share the work; threads and streams in any order.
-    let gpu = |seed| Emulated::new(seed);
-    let old = gpu(1).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
-    let slow_doubles = gpu(5).with(|info| (info.capability, info.shared) = ((12, 0), 99 << 10));
-    for (name, gpus) in [
-        ("one GPU", vec![gpu(0)]),
-        ("an old GPU", vec![old]),
-        ("a GPU of slow doubles", vec![slow_doubles]),
-        ("three GPUs", vec![gpu(2), gpu(3), gpu(4)]),
-    ] {
-        let devices = gpus.into_iter().map(|gpu| Arc::new(gpu) as _).collect();
-        all.push((name.to_string(), Box::new(Cuda::with_devices(devices).unwrap())));
-    }
-    all
-}
 
 /// The processor and GPUs run some sets and instructions only.
 fn runs(backend: &dyn Backend, program: &Program) -> bool {

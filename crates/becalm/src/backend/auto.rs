@@ -2,10 +2,10 @@
 //!
 //! What sends work to the CPU is what a GPU lacks: itself, its driver, kernels for the set, memory. Any other error is one.
 
-use super::{Backend, Cpu, Cuda, Fallback, Info, Loaded, Session};
+use super::{Backend, CkksOn, Cpu, Cuda, Fallback, Info, Loaded, Session};
 use crate::cipher::{Ciphertext, EvaluationKey};
-use crate::params::TfheParams;
-use crate::program::{Need, Op, Program, Reg, Walk};
+use crate::params::{CkksParams, TfheParams};
+use crate::program::{Ckks, Need, Op, Program, Reg, Walk};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -101,6 +101,15 @@ impl Backend for Auto {
         let spare = Spare { cpu: self.cpu.clone(), keys: keys.clone(), needs: needs.clone() };
         let info = gpu.info();
         Ok(Box::new(AutoSession { info, session, fallback: None, spare: Some(spare) }))
+    }
+
+    fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
+        self.cpu.accepts_ckks(params)
+    }
+
+    /// GPUs run TFHE alone.
+    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
+        self.cpu.open_ckks(keys)
     }
 }
 

@@ -3,22 +3,19 @@
 //! Everything that can be refused is refused before the first instruction runs. Noise, encoding and range of the results
 //! are stamped from the walk over the program, never asked from the machine.
 
+use super::opened::{Opened, Progress, Steps, run_waves};
 use super::{Backend, Fallback, Info, Loaded, Session};
 use crate::cipher::{
     Ciphertext, EvaluationKey, Glwe, KeyId, Lwe, Output, RowSums, SlotKey, SlotKeyKind,
 };
 use crate::math::memory::require_memory;
 use crate::params::TfheParams;
-use crate::program::{Gate, Need, Op, Program, Reg, RegType, TableRef, Walk};
+use crate::program::{Gate, Need, Op, Program, Reg, RegType, TableRef, Tfhe, Walk};
 use crate::tfhe::Table;
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Called between waves with how many of how many steps are done; `Break` stops the run with
-/// [`Error::Interrupted`](crate::Error::Interrupted).
-pub type Progress<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
+use std::sync::Arc;
 
 /// Multiply-adds that a chunk may take for each ciphertext of the best batch: about a second on a core.
 const CHUNK_COST: f64 = 5e8;
@@ -27,15 +24,11 @@ const CHUNK_COST: f64 = 5e8;
 pub struct Evaluator {
     params: Arc<TfheParams>,
     key: KeyId,
-    /// The machine, and why it is not a GPU; it may change when a program is loaded.
-    machine: Mutex<(Info, Option<Fallback>)>,
     /// The parts of the key that were opened.
     needs: BTreeSet<Need>,
     /// What is public of the private maps between slots.
     maps: Vec<RowSums>,
-    session: Mutex<Box<dyn Session>>,
-    /// The process that opened it.
-    home: u32,
+    opened: Opened<Tfhe>,
 }
 
 impl Evaluator {
@@ -62,11 +55,8 @@ impl Evaluator {
             SlotKeyKind::Pack => None,
         };
         let maps = keys.slot_maps().filter_map(sums).collect();
-        let info = session.info().unwrap_or_else(|| backend.info());
-        let machine = Mutex::new((info, session.fallback()));
-        let (params, session) = (keys.params.clone(), Mutex::new(session));
-        let (needs, home) = (needs.clone(), std::process::id());
-        Ok(Evaluator { params, key: keys.id, machine, needs, maps, session, home })
+        let (params, opened) = (keys.params.clone(), Opened::new(session, backend.info()));
+        Ok(Evaluator { params, key: keys.id, needs: needs.clone(), maps, opened })
     }
 
     /// The parameter set.
@@ -76,16 +66,12 @@ impl Evaluator {
 
     /// The machine.
     pub fn info(&self) -> Info {
-        self.machine().0.clone()
+        self.opened.machine().0.clone()
     }
 
     /// Why the machine is not a GPU, where [`by_name`](super::by_name) was asked for `"auto"`.
     pub fn fallback(&self) -> Option<Fallback> {
-        self.machine().1.clone()
-    }
-
-    fn machine(&self) -> MutexGuard<'_, (Info, Option<Fallback>)> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        self.opened.machine().1.clone()
     }
 
     /// Runs a program on batches, one for each input, all of one length (an encrypted table serves every lane).
@@ -116,31 +102,16 @@ impl Evaluator {
         require_memory("evaluate", (walk.cost.bytes_per_lane * chunk).saturating_add(results))?;
         let mut results = vec![Vec::new(); program.outputs().len()];
         let whole = Loaded { program: program.clone(), walk: walk.clone(), lanes };
-        let steps = lanes.div_ceil(chunk.max(1)) * walk.waves.len();
-        let mut done = 0;
-        // A panic inside a session leaves nothing that a fresh `load` does not reset.
-        let mut session = self.session()?;
+        let all = lanes.div_ceil(chunk.max(1)) * walk.waves.len();
+        let mut steps = Steps::new(all, progress);
+        let mut session = self.opened.session()?;
         for from in (0..lanes).step_by(chunk.max(1)) {
             let to = lanes.min(from + chunk);
-            let loaded = session.load(program.clone(), walk.clone(), to - from)?;
-            if let Some(info) = session.info() {
-                *self.machine() = (info, session.fallback());
-            }
+            let loaded = self.opened.load(session.as_mut(), &whole, to - from)?;
             for (reg, ct) in program.inputs().iter().zip(inputs) {
                 write(session.as_mut(), *reg, ct, from..to)?;
             }
-            for w in 0..walk.waves.len() {
-                session.run(&loaded, w..w + 1)?;
-                done += 1;
-                if progress(done, steps).is_break() {
-                    return Err(Error::interrupted(
-                        "evaluate",
-                        "to finish",
-                        format!("a stop after {done} of {steps} steps"),
-                        "run it again; the arguments are unchanged",
-                    ));
-                }
-            }
+            run_waves(session.as_mut(), &loaded, walk.waves.len(), &mut steps)?;
             for (reg, words) in program.outputs().iter().zip(&mut results) {
                 words.extend(session.read(*reg, 0..to - from)?);
             }
@@ -157,23 +128,11 @@ impl Evaluator {
             .collect()
     }
 
-    /// The machine's side, refused in a forked child if it does not compute there.
-    fn session(&self) -> Result<MutexGuard<'_, Box<dyn Session>>> {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.home == std::process::id() || session.survives_fork() {
-            return Ok(session);
-        }
-        let (wanted, got) = ("the process that opened the keys on the GPU", "a forked child");
-        let remedy =
-            "start workers with multiprocessing's \"spawn\" method and load the keys there";
-        Err(Error::unsupported("evaluate", wanted, got, remedy))
-    }
-
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.
     fn chunk(&self, walk: &Walk, lanes: usize) -> usize {
         let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
         // Small sets fill the machine four times over; with large ones a chunk would take minutes, and nobody could stop it.
-        let best = self.machine().0.best_batch;
+        let best = self.opened.machine().0.best_batch;
         let affordable = (CHUNK_COST * best as f64 / self.params.cost()) as usize;
         let items = affordable.clamp(best.div_ceil(8), 4 * best);
         items.div_ceil(widest).clamp(1, lanes.max(1))

@@ -9,7 +9,9 @@ mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod evaluate;
+mod evaluate_ckks;
 mod linear;
+mod opened;
 pub mod processor;
 mod reference;
 mod registers;
@@ -19,13 +21,16 @@ pub use auto::Auto;
 pub use cpu::{CkksEvaluator, CkksMaps, CkksSession, Cpu, LinearMap, Plain, Shares};
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, Figure, KeyMemory, Micro, gpus, images, look_for_nvrtc, nvrtc};
-pub use evaluate::{Evaluator, Progress, batch_of};
+pub use evaluate::{Evaluator, batch_of};
+pub use evaluate_ckks::CkksServer;
+pub use opened::Progress;
 pub use processor::Processor;
 pub use reference::Reference;
 
-use crate::cipher::{Ciphertext, EvaluationKey};
-use crate::params::TfheParams;
-use crate::program::{Need, Op, Program, Reg, Walk};
+use crate::cipher::{CkksKeys, EvaluationKey};
+use crate::ckks::Context;
+use crate::params::{CkksParams, TfheParams};
+use crate::program::{Ckks, Family, Need, Op, Reg, Tfhe};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -71,21 +76,58 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// [`Error::Memory`] if they do not fit; [`Error::WrongParams`] for a set the machine cannot run.
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>>;
+    /// Whether the machine runs a parameter set of CKKS at all.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] from a machine that runs TFHE alone; [`Error::WrongParams`] for a set that it cannot run.
+    fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
+        let (wanted, name) = ("a machine that runs CKKS", self.info().name);
+        let got = format!("{name}, for `{}`", params.name);
+        Err(Error::unsupported("open", wanted, got, "use the CPU"))
+    }
+    /// Brings keys of CKKS onto the machine.
+    ///
+    /// # Errors
+    /// As [`Backend::accepts_ckks`]; [`Error::Memory`] if they do not fit.
+    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
+        Err(match self.accepts_ckks(keys.context.params()) {
+            Err(e) => e,
+            Ok(()) => Error::unsupported("open", "keys of CKKS", self.info().name, "use the CPU"),
+        })
+    }
+}
+
+/// Keys of CKKS for [`Backend::open_ckks`].
+#[derive(Clone)]
+pub struct CkksOn {
+    /// The set made ready.
+    pub context: Arc<Context>,
+    /// The keys.
+    pub keys: Arc<CkksKeys>,
+    /// Most bytes of encoded matrices that a session keeps; it encodes the others whenever their turn comes.
+    pub matrices: usize,
 }
 
 /// A program laid out on a machine: what [`Session::load`] returns and the other calls want back.
-#[derive(Debug, Clone)]
-pub struct Loaded {
+#[derive(Debug)]
+pub struct Loaded<F: Family = Tfhe> {
     /// The program.
-    pub program: Arc<Program>,
+    pub program: Arc<F::Program>,
     /// Its waves.
-    pub walk: Arc<Walk>,
+    pub walk: Arc<F::Walk>,
     /// Ciphertexts in each register.
     pub lanes: usize,
 }
 
-/// Keys on a machine, and memory to run in. One program is loaded at a time.
-pub trait Session: Send {
+impl<F: Family> Clone for Loaded<F> {
+    fn clone(&self) -> Self {
+        let Loaded { program, walk, lanes } = self;
+        Loaded { program: program.clone(), walk: walk.clone(), lanes: *lanes }
+    }
+}
+
+/// Keys on a machine, and memory to run in. One program is loaded at a time, of the family of the keys.
+pub trait Session<F: Family = Tfhe>: Send {
     /// What the machine says of itself, where it knows more than [`Backend::info`].
     fn info(&self) -> Option<Info> {
         None
@@ -107,22 +149,27 @@ pub trait Session: Send {
     /// # Errors
     /// [`Error::Memory`] if the registers do not fit; [`Error::Unsupported`] for an instruction that the machine lacks or
     /// a part of the key that was not opened.
-    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded>;
+    fn load(
+        &mut self,
+        program: Arc<F::Program>,
+        walk: Arc<F::Walk>,
+        lanes: usize,
+    ) -> Result<Loaded<F>>;
     /// Puts ciphertexts into a register from a lane on.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the register does not exist or the ciphertexts do not fit it.
-    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()>;
-    /// Copies the words of some lanes out of a register.
+    fn write(&mut self, at: Reg, lane: usize, ct: &F::Argument) -> Result<()>;
+    /// Copies some lanes out of a register, the words of a lane one after another.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the register does not exist, is no longer alive or has fewer lanes.
-    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>>;
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<F::Word>>;
     /// Runs some waves. Progress and interruption are served between calls.
     ///
     /// # Errors
     /// What the machine reports.
-    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()>;
+    fn run(&mut self, loaded: &Loaded<F>, waves: Range<usize>) -> Result<()>;
     /// Waits for what was written and run: a machine may put it off until somebody reads. Only measurements need this.
     ///
     /// # Errors

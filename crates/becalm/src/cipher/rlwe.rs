@@ -1,7 +1,7 @@
 //! CKKS: ciphertexts and keys over a ring with a chain of moduli.
 //!
-//! A ciphertext is (c_0, c_1) with c_0 + c_1·s = m + e modulo the primes of its level; everything is held as values
-//! ([`Ring`](crate::math::rns::Ring)), limb after limb. A switch key from s to s' has for each digit j of the chain
+//! A ciphertext is (c_0, c_1) with c_0 + c_1·s = m + e modulo the primes of its level; everything is held as values, limb after
+//! limb, in the order that docs/files.md states for all machines. Values modulo p are doubles of integers between −p and p. A switch key from s to s' has for each digit j of the chain
 //! (b_j, a_j) with b_j + a_j·s' = e_j + P·s modulo the primes of the digit, e_j modulo the others.
 
 use super::KeyId;
@@ -68,7 +68,8 @@ pub struct Rlwe {
     pub(crate) slots: usize,
     pub(crate) error: f64,
     pub(crate) account: Account,
-    pub(crate) parts: [Scratch; 2],
+    /// Shared, so that a clone takes no memory: the register of a machine, for example.
+    pub(crate) parts: [Arc<Scratch>; 2],
 }
 
 impl Rlwe {
@@ -193,6 +194,11 @@ impl PackedRlwe {
     /// As [`Rlwe::account`].
     pub fn account(&self) -> Account {
         self.head.account
+    }
+
+    /// c_0 and c_1: the residues 0 ≤ x < p of word after word, ⌈log2 p⌉ bits each, least significant first.
+    pub fn parts(&self) -> [&[u8]; 2] {
+        self.parts.each_ref().map(Vec::as_slice)
     }
 
     /// Bytes in memory.

@@ -42,12 +42,24 @@ impl Context {
     /// `Insecure` for a toy set unless `allow_insecure`; `WrongParams` where there are too few primes; `Memory` where the tables do
     /// not fit.
     pub fn new(params: &'static CkksParams, allow_insecure: bool) -> Result<Context> {
+        Context::with_level(params, allow_insecure, Level::best())
+    }
+
+    /// [`Context::new`] with the given vector instructions, for comparisons.
+    ///
+    /// # Errors
+    /// As there; `Unsupported` if the processor lacks the instructions.
+    pub fn with_level(
+        params: &'static CkksParams,
+        allow_insecure: bool,
+        level: Level,
+    ) -> Result<Context> {
         params.require_secure(allow_insecure)?;
         let chain = Chain::new(params)?;
         let remedy = "take a set of a smaller ring (`becalm params` lists them), or free memory";
         require_memory_or("make a CKKS context", chain.table_bytes(), remedy)?;
-        let ring = Ring::new(params.degree(), chain.primes(), Level::best())?;
-        let fft = Plan::get(params.degree(), Level::best())?;
+        let ring = Ring::new(params.degree(), chain.primes(), level)?;
+        let fft = Plan::get(params.degree(), level)?;
         let slots = slots_of(&fft);
         Ok(Context {
             chain,
@@ -123,8 +135,8 @@ impl Context {
         }
         let (n, words) = (self.params().degree(), self.all_words());
         let primes = self.primes();
-        let ring = Ring::new(n / 8, primes, Level::best()).ok()?;
-        let fft = Plan::get(n / 8, Level::best()).ok()?;
+        let ring = Ring::new(n / 8, primes, self.ring.level()).ok()?;
+        let fft = Plan::get(n / 8, self.ring.level()).ok()?;
         let order = (0..words).into_par_iter().map(|i| {
             // X^8 there and X here take the same values, each once.
             let (mut there, mut here) = (self.ring.scratch(n), ring.scratch(n / 8));

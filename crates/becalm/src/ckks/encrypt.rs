@@ -14,6 +14,7 @@ use crate::math::rns::Scratch;
 use crate::math::sampling;
 use crate::params::NOISE_STD;
 use crate::{Error, Result};
+use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
 impl Context {
@@ -118,6 +119,7 @@ impl Context {
         let (scale, params, slots) = (self.scale(level)?, self.params().name, values.len());
         let rounded = share::bound(self.encoding(scale));
         let account = share::declared(values).blurred(most.hypot(rounded));
+        let parts = parts.map(Arc::new);
         Ok(Rlwe { params, key, level, scale, slots, error, account, parts })
     }
 

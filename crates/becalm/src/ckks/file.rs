@@ -17,6 +17,7 @@ use crate::params::{CkksParams, NOISE_STD};
 use crate::{Error, Result};
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 impl Context {
@@ -25,7 +26,7 @@ impl Context {
     /// # Errors
     /// `WrongParams` for a ciphertext of another set.
     pub fn ciphertext_to_bytes(&self, x: &Rlwe) -> Result<Vec<u8>> {
-        let parts = self.packed_pair(x.params, &x.parts, x.level)?;
+        let parts = self.packed_pair(x.params, [&x.parts[0], &x.parts[1]], x.level)?;
         self.ciphertext_draft(x, &parts)?.to_bytes()
     }
 
@@ -35,7 +36,7 @@ impl Context {
     /// `WrongParams` for a ciphertext of another set, `Io` when writing fails; then there is no new file and an old one is
     /// as it was.
     pub fn save_ciphertext(&self, x: &Rlwe, path: impl AsRef<Path>) -> Result<()> {
-        let parts = self.packed_pair(x.params, &x.parts, x.level)?;
+        let parts = self.packed_pair(x.params, [&x.parts[0], &x.parts[1]], x.level)?;
         self.ciphertext_draft(x, &parts)?.save(path.as_ref(), false)
     }
 
@@ -54,7 +55,7 @@ impl Context {
         let file = Reader::open(bytes, Kind::Rlwe)?;
         let empty = self.ciphertext_claims(file.header())?;
         file.verify()?;
-        let parts = self.unpacked_pair(&file, empty.level)?;
+        let parts = self.unpacked_pair(&file, empty.level)?.map(Arc::new);
         Ok(Rlwe { parts, ..empty })
     }
 
@@ -137,7 +138,8 @@ impl Context {
     /// # Errors
     /// `WrongParams` for a key of another set.
     pub fn public_key_to_bytes(&self, key: &CkksPublicKey) -> Result<Vec<u8>> {
-        let parts = self.packed_pair(key.params, &key.parts, self.params().levels)?;
+        let parts =
+            self.packed_pair(key.params, [&key.parts[0], &key.parts[1]], self.params().levels)?;
         self.public_draft(key, &parts)?.to_bytes()
     }
 
@@ -146,7 +148,8 @@ impl Context {
     /// # Errors
     /// `WrongParams` for a key of another set, `Io` when writing fails.
     pub fn save_public_key(&self, key: &CkksPublicKey, path: impl AsRef<Path>) -> Result<()> {
-        let parts = self.packed_pair(key.params, &key.parts, self.params().levels)?;
+        let parts =
+            self.packed_pair(key.params, [&key.parts[0], &key.parts[1]], self.params().levels)?;
         self.public_draft(key, &parts)?.save(path.as_ref(), false)
     }
 
@@ -218,12 +221,12 @@ impl Context {
     fn packed_pair(
         &self,
         set: &'static str,
-        parts: &[Scratch; 2],
+        parts: [&[f64]; 2],
         level: usize,
     ) -> Result<[Vec<u8>; 2]> {
         self.check_set("save", set)?;
         let words = self.words_of(level.min(self.params().top_level()), 0);
-        Ok(parts.each_ref().map(|part| {
+        Ok(parts.map(|part| {
             let limbs = words.par_iter().zip(part.par_chunks(self.params().degree()));
             let packed = limbs.map(|(i, limb)| self.ring().packed(*i, limb));
             packed.collect::<Vec<_>>().concat()
@@ -250,8 +253,8 @@ impl Context {
     /// # Errors
     /// `WrongParams` for a ciphertext of another set.
     pub fn pack(&self, x: &Rlwe) -> Result<PackedRlwe> {
-        let parts = self.packed_pair(x.params, &x.parts, x.level)?;
-        let head = Rlwe { parts: [0, 0].map(|len| self.ring().scratch(len)), ..*x };
+        let parts = self.packed_pair(x.params, [&x.parts[0], &x.parts[1]], x.level)?;
+        let head = Rlwe { parts: [0, 0].map(|len| Arc::new(self.ring().scratch(len))), ..*x };
         Ok(PackedRlwe { head, parts })
     }
 
@@ -264,7 +267,7 @@ impl Context {
         let words = self.words_of(x.head.level, 0);
         or_refused("unpack", || {
             let [a, b] = x.parts.each_ref().map(|part| self.unpacked(&words, part));
-            Ok(Rlwe { parts: [a?, b?], ..x.head })
+            Ok(Rlwe { parts: [Arc::new(a?), Arc::new(b?)], ..x.head })
         })
     }
 
@@ -305,7 +308,7 @@ impl Context {
         let n = self.params().degree();
         self.expect_pair(header, level)?;
         let fresh = NOISE_STD * (n as f64).sqrt() / scale;
-        let parts = [self.ring().scratch(0), self.ring().scratch(0)];
+        let parts = [0, 0].map(|len| Arc::new(self.ring().scratch(len)));
         let (params, key) = (self.params().name, header.key()?);
         // Whoever wrote the file stated the error: sharing believes none of it.
         let (error, account) = (error.max(fresh), Account::UNKNOWN);

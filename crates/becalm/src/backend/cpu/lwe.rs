@@ -3,8 +3,9 @@
 //! A wave is a list of items, one for each instruction and lane. Bootstraps are cut into tiles (as many ciphertexts as hide
 //! the reading of the key, fewer when there are threads to fill), key switches into tiles for the matrix product.
 
+use super::rlwe;
 use crate::backend::registers::Registers;
-use crate::backend::{Backend, Info, Loaded, Session, linear};
+use crate::backend::{Backend, CkksOn, Info, Loaded, Session, linear};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::bootstrap::tfhe::extended::load_table;
@@ -13,8 +14,8 @@ use crate::math::memory::available_memory;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::math::threads::{self, Threads};
-use crate::params::TfheParams;
-use crate::program::{Need, Op, Operation, Program, Reg, TableRef, Walk, WaveKind};
+use crate::params::{CkksParams, TfheParams};
+use crate::program::{Ckks, Need, Op, Operation, Program, Reg, TableRef, Walk, WaveKind};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,6 +119,14 @@ impl Backend for Cpu {
             };
             Ok(Box::new(session) as Box<dyn Session>)
         })
+    }
+
+    fn accepts_ckks(&self, _params: &CkksParams) -> Result<()> {
+        Ok(())
+    }
+
+    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
+        Ok(rlwe::open(&self.pool, keys))
     }
 }
 

@@ -9,8 +9,10 @@ mod check;
 mod cost;
 mod file;
 mod record;
+mod walk;
 
 pub use cost::CkksCost;
+pub use walk::CkksWalk;
 
 use super::Reg;
 use super::graph::{Graph, Operation, WaveKind};

@@ -13,6 +13,7 @@ use crate::math::parallel::*;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 impl Context {
     pub(crate) fn ciphertext(
@@ -22,18 +23,21 @@ impl Context {
         scale: f64,
         parts: [Scratch; 2],
     ) -> Rlwe {
-        Rlwe { level, scale, parts, ..like.empty() }
+        Rlwe { level, scale, parts: parts.map(Arc::new), ..like.empty() }
     }
 
     /// The same values at `level`, which is not above that of `x`, at the same scale. In the tier of `x` these are its first
     /// words; into the tier below a step is undone by an integer factor before.
     pub(crate) fn truncate(&self, x: &Rlwe, level: usize) -> Rlwe {
+        if level == x.level {
+            return x.clone();
+        }
         let lowest = self.tier_of(x.level).start.max(level);
         let len = self.words(lowest) * self.params().degree();
         let parts = [0, 1].map(|k| {
             let mut part = self.ring().scratch(len);
             part.copy_from_slice(&x.parts[k][..len]);
-            part
+            Arc::new(part)
         });
         let x = Rlwe { level: lowest, parts, ..x.empty() };
         if lowest == level {
@@ -137,6 +141,7 @@ impl Context {
         let mut out = a.into_owned();
         let (n, words) = (self.params().degree(), self.words_of(out.level, 0));
         for (x, y) in out.parts.iter_mut().zip(&b.parts) {
+            let x = Arc::make_mut(x);
             x.par_chunks_mut(n).zip(y.par_chunks(n)).enumerate().for_each(|(i, (x, y))| {
                 let i = words[i];
                 if subtract { self.ring().sub(i, x, y) } else { self.ring().add(i, x, y) }
@@ -167,7 +172,8 @@ impl Context {
     /// `−a`.
     pub fn negate(&self, a: &Rlwe) -> Rlwe {
         let mut out = a.clone();
-        out.parts.iter_mut().for_each(|p| p.par_iter_mut().for_each(|x| *x = -*x));
+        let parts = out.parts.iter_mut().map(Arc::make_mut);
+        parts.for_each(|p| p.par_iter_mut().for_each(|x| *x = -*x));
         out
     }
 
@@ -185,7 +191,8 @@ impl Context {
 
     /// `a + c` in every slot.
     pub(crate) fn add_constant(&self, a: &mut Rlwe, c: f64) {
-        self.add_to_values(&mut a.parts[0], a.level, c * a.scale);
+        let (level, first) = (a.level, Arc::make_mut(&mut a.parts[0]));
+        self.add_to_values(&mut first[..], level, c * a.scale);
         a.account = a.account.plus(Account { values: c.abs(), error: 0.5 / a.scale });
     }
 
@@ -215,7 +222,7 @@ impl Context {
                     self.ring().mul(i, x, y, &self.ring().imaginary(i));
                 },
             );
-            part
+            Arc::new(part)
         });
         Ok(out)
     }
@@ -237,7 +244,7 @@ impl Context {
                 ring.forward(i, limb);
                 ring.scale(i, limb, residue(factor, ring.word(i).p));
             });
-            part
+            Arc::new(part)
         });
         let (scale, account) = (self.step(0) * factor, Account::UNKNOWN);
         Rlwe { level, scale, account, parts, ..x.empty() }
@@ -293,7 +300,7 @@ impl Context {
 impl Rlwe {
     /// All but the polynomials.
     fn empty(&self) -> Rlwe {
-        let parts = [0, 1].map(|k| self.parts[k].nothing());
+        let parts = [0, 1].map(|k| Arc::new(self.parts[k].nothing()));
         let Rlwe { params, key, level, scale, slots, error, account, .. } = *self;
         Rlwe { params, key, level, scale, slots, error, account, parts }
     }

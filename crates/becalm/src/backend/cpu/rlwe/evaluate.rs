@@ -13,13 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Whether long work is to go on.
 type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
+/// Keys that were read from their file and expanded, for which purpose and tier.
+pub(super) type Expanded = Arc<Mutex<BTreeMap<(Purpose, usize), Arc<SwitchKey>>>>;
+
 /// A context with keys: what a server computes with. Keys that are packed are expanded block by block; those in their file are read
 /// when they are first used, no more of them than the level takes, and kept until the evaluator goes or a session lets go of them.
 pub struct CkksEvaluator<'a> {
     context: &'a Context,
     keys: &'a CkksKeys,
-    /// What was expanded, for which purpose and tier.
-    read: Mutex<BTreeMap<(Purpose, usize), Arc<SwitchKey>>>,
+    read: Expanded,
     /// Asked between the parts of long work.
     go_on: Option<GoOn<'a>>,
 }
@@ -36,7 +38,12 @@ impl<'a> CkksEvaluator<'a> {
     /// `WrongParams` for keys of another set.
     pub fn new(context: &'a Context, keys: &'a CkksKeys) -> Result<Self> {
         context.check_set("evaluate", keys.params)?;
-        Ok(CkksEvaluator { context, keys, read: Mutex::default(), go_on: None })
+        Ok(CkksEvaluator { context, keys, read: Expanded::default(), go_on: None })
+    }
+
+    /// The same, with the expanded keys of an evaluator of the same keys.
+    pub(super) fn sharing(self, read: &Expanded) -> Self {
+        CkksEvaluator { read: read.clone(), ..self }
     }
 
     /// The same, asking between the parts of long work: rotations, steps of a linear map, products of a polynomial. A `false`

@@ -270,7 +270,7 @@ impl Context {
     }
 
     /// P·x modulo the words of `level` and the special words, where it is zero.
-    pub(crate) fn raise(&self, parts: &[Scratch; 2], level: usize) -> Raised {
+    pub(crate) fn raise(&self, parts: &[Arc<Scratch>; 2], level: usize) -> Raised {
         let (ring, n, special) = (self.ring(), self.params().degree(), self.special());
         let count = self.words(level);
         let raise = |part: &Scratch| {

@@ -6,6 +6,7 @@ mod arithmetic;
 mod evaluate;
 mod key_switch;
 mod linear;
+mod machine;
 mod plain;
 mod polynomial;
 mod session;
@@ -14,6 +15,7 @@ mod work;
 
 pub use evaluate::CkksEvaluator;
 pub use linear::LinearMap;
+pub(super) use machine::open;
 pub use plain::Plain;
 pub use session::{CkksMaps, CkksSession, Shares};
 

@@ -13,6 +13,7 @@ use crate::math::parallel::*;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A vector of numbers in the clear, encoded at a level.
 #[derive(Clone)]
@@ -107,7 +108,8 @@ impl Context {
         self.check_room("add", plain.largest, a.level)?;
         let (n, mut out) = (self.params().degree(), a.into_owned());
         let level = out.level;
-        let limbs = out.parts[0].par_chunks_mut(n).zip(plain.limbs.par_chunks(n)).enumerate();
+        let first = Arc::make_mut(&mut out.parts[0]);
+        let limbs = first.par_chunks_mut(n).zip(plain.limbs.par_chunks(n)).enumerate();
         limbs.for_each(|(i, (x, y))| self.ring().add(self.word_of(level, i), x, y));
         out.account = out.account.plus(self.account_of(&plain));
         Ok(out)

@@ -160,6 +160,15 @@ impl<'a> CkksSession<'a> {
         Ok(CkksSession { evaluator, program, maps, dead: program.dead_after(&program.waves()) })
     }
 
+    /// For the instructions of a program that was checked already, which somebody else walks.
+    pub(super) fn stepping(
+        evaluator: CkksEvaluator<'a>,
+        program: &'a CkksProgram,
+        maps: CkksMaps,
+    ) -> CkksSession<'a> {
+        CkksSession { evaluator, program, maps, dead: vec![] }
+    }
+
     fn encoded(&self, map: &MapSpec) -> Result<LinearMap> {
         let context = self.evaluator.context();
         LinearMap::new(context, &map.matrix, map.level, map.baby, map.scale)
@@ -178,6 +187,11 @@ impl<'a> CkksSession<'a> {
     /// Bytes that a run takes on so many threads as there are here, at the most: beside the keys, the matrices that are kept and the
     /// arguments.
     pub fn work_bytes(&self) -> usize {
+        self.work_bytes_of(1)
+    }
+
+    /// [`CkksSession::work_bytes`] on several lanes.
+    fn work_bytes_of(&self, lanes: usize) -> usize {
         let (context, keys) = (self.evaluator.context(), self.evaluator.keys());
         let size = |(map, kept): (&MapSpec, &Option<LinearMap>)| match kept {
             Some(_) => 0,
@@ -186,14 +200,14 @@ impl<'a> CkksSession<'a> {
         let encoded: Vec<usize> =
             self.program.maps().iter().zip(self.maps.iter()).map(size).collect();
         let (program, threads) = (self.program, threads::current());
-        Run { context, program, keys, encoded: &encoded, threads }.bytes()
+        Run { context, program, keys, encoded: &encoded, threads, lanes }.bytes()
     }
 
     /// Refuses a run that would not fit the memory there is. What the last run has left is used again.
-    fn require_work(&self) -> Result<()> {
+    pub(super) fn require_work(&self, lanes: usize) -> Result<()> {
         let kept = self.evaluator.context().ring().kept();
         let remedy = "free memory, use fewer threads or slots, or keep fewer keys and matrices in memory: keys in their file, a session within less";
-        require_free(OP, self.work_bytes().saturating_sub(kept), remedy)
+        require_free(OP, self.work_bytes_of(lanes).saturating_sub(kept), remedy)
     }
 
     /// Runs the program on ciphertexts at the levels of its inputs or above.
@@ -216,7 +230,7 @@ impl<'a> CkksSession<'a> {
         inputs: &[&Rlwe],
         before: impl FnMut(usize, &CkksOp) -> Result<()>,
     ) -> Result<Vec<Rlwe>> {
-        self.require_work()?;
+        self.require_work(1)?;
         or_refused(OP, || self.steps(inputs, before))
     }
 
@@ -230,31 +244,30 @@ impl<'a> CkksSession<'a> {
         for (i, op) in self.program.ops().iter().enumerate() {
             before(i, op)?;
             self.let_go(op);
-            let made = self.step(op, &file)?;
-            let info = self.program.reg(op.result());
-            debug_assert!(made.level == info.level, "{op:?}: level {}", made.level);
-            debug_assert!((made.scale / info.scale - 1.0).abs() < 1e-9, "{op:?}: {}", made.scale);
-            let RlweInfo { level, scale, slots } = *info;
-            file[op.result().0 as usize] = Some(Rlwe { level, scale, slots, ..made });
+            file[op.result().0 as usize] = Some(self.made(op, &file)?);
             for reg in &self.dead[i] {
                 file[reg.0 as usize] = None;
             }
         }
-        let slots = inputs.first().map_or(1, |x| x.slots);
-        let arrived: f64 = inputs.iter().map(|x| x.error).sum();
         let outputs = self.program.outputs().iter().map(|reg| {
-            let x = self.read(&file, *reg)?.clone();
-            let added = self.program.error_of(slots);
-            let error = added.map_or(x.error, |own| own.hypot(arrived));
-            // The formula of a bootstrap is for values without structure, and no upper bound.
-            let account = if added.is_some() { Account::UNKNOWN } else { x.account };
-            Ok(Rlwe { slots, error, account, ..x })
+            let made = self.read(&file, *reg)?.clone();
+            Ok(self.program.result(inputs, *reg, made))
         });
         outputs.collect()
     }
 
+    /// The result of an instruction, at the level and the scale that the program recorded.
+    pub(super) fn made(&self, op: &CkksOp, file: &[Option<Rlwe>]) -> Result<Rlwe> {
+        let made = self.step(op, file)?;
+        let info = self.program.reg(op.result());
+        debug_assert!(made.level == info.level, "{op:?}: level {}", made.level);
+        debug_assert!((made.scale / info.scale - 1.0).abs() < 1e-9, "{op:?}: {}", made.scale);
+        let RlweInfo { level, scale, slots } = *info;
+        Ok(Rlwe { level, scale, slots, ..made })
+    }
+
     /// Drops the expanded keys that the instruction does not need.
-    fn let_go(&self, op: &CkksOp) {
+    pub(super) fn let_go(&self, op: &CkksOp) {
         let needs = self.program.needs_of(op);
         let plan = self.evaluator.context().key_plan(&needs);
         let idle = |p: Purpose| p == Purpose::Multiply && needs.multiply == 0;
@@ -262,30 +275,18 @@ impl<'a> CkksSession<'a> {
     }
 
     fn write(&self, inputs: &[&Rlwe], file: &mut [Option<Rlwe>]) -> Result<()> {
-        let regs = self.program.inputs();
-        if inputs.len() != regs.len() {
-            let (wanted, got) = (format!("{} ciphertexts", regs.len()), inputs.len().to_string());
-            return Err(Error::bad_input(OP, wanted, got, "pass one for each argument"));
-        }
-        for (x, reg) in inputs.iter().zip(regs) {
-            self.evaluator.check(OP, x)?;
-            let info = self.program.reg(*reg);
-            if x.level < info.level {
-                let wanted = format!("a ciphertext at level {} or above", info.level);
-                let remedy =
-                    "use a kind of bootstrap that starts at level 0, or encrypt at a higher level";
-                return Err(Error::bad_input(OP, wanted, format!("level {}", x.level), remedy));
-            }
-            if x.slots > info.slots || x.slots != inputs[0].slots {
-                let most = info.slots.min(inputs[0].slots);
-                let wanted = format!("ciphertexts of at most {most} slots, as many in each");
-                let remedy = "record the program for as many slots";
-                return Err(Error::bad_input(OP, wanted, format!("{} slots", x.slots), remedy));
-            }
-            let down = self.evaluator.context().level_down(x, info.level)?;
-            file[reg.0 as usize] = Some(Rlwe { slots: info.slots, ..down });
+        self.program.check_arguments(self.evaluator.keys().id, inputs)?;
+        for (x, reg) in inputs.iter().zip(self.program.inputs()) {
+            file[reg.0 as usize] = Some(self.argument(x, *reg)?);
         }
         Ok(())
+    }
+
+    /// An argument at the level of its register.
+    pub(super) fn argument(&self, x: &Rlwe, reg: Reg) -> Result<Rlwe> {
+        let info = self.program.reg(reg);
+        let down = self.evaluator.context().level_down(x, info.level)?;
+        Ok(Rlwe { slots: info.slots, ..down })
     }
 
     fn read<'b>(&self, file: &'b [Option<Rlwe>], reg: Reg) -> Result<&'b Rlwe> {

@@ -19,13 +19,15 @@ pub(crate) struct Run<'a> {
     /// Bytes of each matrix that is encoded when its turn comes; none of those that are kept.
     pub(crate) encoded: &'a [usize],
     pub(crate) threads: usize,
+    /// Ciphertexts in each register.
+    pub(crate) lanes: usize,
 }
 
 impl Run<'_> {
     /// The most bytes at a time.
     pub(crate) fn bytes(&self) -> usize {
         let program = self.program;
-        let size = |r: Reg| 2 * self.context.words(program.reg(r).level) * self.limb();
+        let size = |r: Reg| 2 * self.lanes * self.context.words(program.reg(r).level) * self.limb();
         let besides = |op: &CkksOp| self.limbs(op) * self.limb() + self.made(op);
         let most = program.peak_bytes(&program.waves(), size, besides);
         // Permutations stay, four bytes a value.

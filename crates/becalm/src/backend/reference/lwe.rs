@@ -4,14 +4,15 @@
 //! the FFT term of the noise formula. It shares with them only the gadget decomposition's definition and the exact
 //! negacyclic product.
 
-use super::linear::extract as extract_slot;
-use super::registers::Registers;
-use super::{Backend, Info, Loaded, Session};
+use super::rlwe::RlweSession;
+use crate::backend::linear::extract as extract_slot;
+use crate::backend::registers::Registers;
+use crate::backend::{Backend, CkksOn, Info, Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
 use crate::cipher::{Ciphertext, EvaluationKey, SlotKey};
 use crate::math::{Modulus, exact, gadget};
-use crate::params::{ModulusSwitch, Rotation, TfheParams};
-use crate::program::{Need, Op, Operation, Program, Reg, TableRef, Walk};
+use crate::params::{CkksParams, ModulusSwitch, Rotation, TfheParams};
+use crate::program::{Ckks, Need, Op, Operation, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::KeySwitchShape;
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -33,6 +34,14 @@ impl Backend for Reference {
 
     fn open(&self, keys: &EvaluationKey, _needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
         Ok(Box::new(ReferenceSession { keys: keys.clone(), registers: None }))
+    }
+
+    fn accepts_ckks(&self, _params: &CkksParams) -> Result<()> {
+        Ok(())
+    }
+
+    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
+        Ok(Box::new(RlweSession::new(keys)))
     }
 }
 

@@ -1,0 +1,37 @@
+//! The machines that the conformance tests compare with the reference: a new one adds a line to [`backends`].
+
+mod toy;
+
+use becalm::backend::processor::Machine;
+use becalm::backend::{Backend, Cpu, Cuda, Processor};
+use becalm::math::simd::Level;
+use becalm_emulator::Emulated;
+use std::sync::Arc;
+
+/// Every machine, by name.
+pub fn backends() -> Vec<(String, Box<dyn Backend>)> {
+    let mut all: Vec<(String, Box<dyn Backend>)> = vec![];
+    for &level in Level::available() {
+        for threads in [1, 2] {
+            let cpu = Cpu::with_level(threads, level).unwrap();
+            all.push((format!("cpu {} {threads}", level.name()), Box::new(cpu)));
+        }
+    }
+    all.push(("toy".to_string(), Box::new(toy::Toy::new())));
+    let machine = Machine { lanes: 4, ..Machine::default() };
+    all.push(("processor".to_string(), Box::new(Processor { machine })));
+    // One GPU, one without clusters, one that computes with residues, and three that share the work; threads and streams in any order.
+    let gpu = |seed| Emulated::new(seed);
+    let old = gpu(1).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
+    let slow_doubles = gpu(5).with(|info| (info.capability, info.shared) = ((12, 0), 99 << 10));
+    for (name, gpus) in [
+        ("one GPU", vec![gpu(0)]),
+        ("an old GPU", vec![old]),
+        ("a GPU of slow doubles", vec![slow_doubles]),
+        ("three GPUs", vec![gpu(2), gpu(3), gpu(4)]),
+    ] {
+        let devices = gpus.into_iter().map(|gpu| Arc::new(gpu) as _).collect();
+        all.push((name.to_string(), Box::new(Cuda::with_devices(devices).unwrap())));
+    }
+    all
+}

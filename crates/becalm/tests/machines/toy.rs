@@ -1,0 +1,94 @@
+//! A machine in one file, for both schemes: the CPU, but everything is put off until somebody reads or waits.
+//!
+//! What CONTRIBUTING says of a new machine is all that it has: this file, and its line in [`backends`](super::backends).
+
+use becalm::Result;
+use becalm::backend::{Backend, CkksOn, Cpu, Info, Loaded, Session};
+use becalm::cipher::EvaluationKey;
+use becalm::params::{CkksParams, TfheParams};
+use becalm::program::{Ckks, Family, Need, Op, Reg};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The machine.
+pub struct Toy(Cpu);
+
+impl Toy {
+    pub fn new() -> Toy {
+        Toy(Cpu::new(1).unwrap())
+    }
+}
+
+impl Backend for Toy {
+    fn info(&self) -> Info {
+        Info { name: "toy", best_batch: 3, ..self.0.info() }
+    }
+
+    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
+        self.0.supports(op, params)
+    }
+
+    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+        Ok(Box::new(Late(Mutex::new(Queue { inner: self.0.open(keys, needs)?, due: None }))))
+    }
+
+    fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
+        self.0.accepts_ckks(params)
+    }
+
+    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
+        Ok(Box::new(Late(Mutex::new(Queue { inner: self.0.open_ckks(keys)?, due: None }))))
+    }
+}
+
+struct Queue<F: Family> {
+    inner: Box<dyn Session<F>>,
+    /// Waves that were asked for and not yet run.
+    due: Option<(Loaded<F>, Range<usize>)>,
+}
+
+struct Late<F: Family>(Mutex<Queue<F>>);
+
+impl<F: Family> Late<F> {
+    /// The queue, with nothing left in it.
+    fn settled(&self) -> Result<MutexGuard<'_, Queue<F>>> {
+        let mut queue = self.0.lock().unwrap();
+        if let Some((loaded, waves)) = queue.due.take() {
+            queue.inner.run(&loaded, waves)?;
+        }
+        Ok(queue)
+    }
+}
+
+impl<F: Family> Session<F> for Late<F> {
+    fn load(
+        &mut self,
+        program: Arc<F::Program>,
+        walk: Arc<F::Walk>,
+        lanes: usize,
+    ) -> Result<Loaded<F>> {
+        let mut queue = self.0.lock().unwrap();
+        queue.due = None;
+        queue.inner.load(program, walk, lanes)
+    }
+
+    fn write(&mut self, at: Reg, lane: usize, ct: &F::Argument) -> Result<()> {
+        self.settled()?.inner.write(at, lane, ct)
+    }
+
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<F::Word>> {
+        self.settled()?.inner.read(at, lanes)
+    }
+
+    fn run(&mut self, loaded: &Loaded<F>, waves: Range<usize>) -> Result<()> {
+        let mut queue = self.0.lock().unwrap();
+        let from = queue.due.take().map_or(waves.start, |(_, before)| before.start);
+        queue.due = Some((loaded.clone(), from..waves.end));
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.settled().map(drop)
+    }
+}
