@@ -426,6 +426,11 @@ pub struct CkksKeys {
 }
 
 impl CkksKeys {
+    /// No keys at all, for programs that need none: sums, plaintexts, lower levels.
+    pub fn none(params: &'static str, id: KeyId) -> CkksKeys {
+        CkksKeys { params, id, switches: BTreeMap::new() }
+    }
+
     /// Identity of the secret key.
     pub fn key_id(&self) -> KeyId {
         self.id

@@ -273,16 +273,6 @@ impl Context {
         Err(Error::too_noisy(op, wanted, format!("2^{:.1}", x.error.log2()), remedy))
     }
 
-    /// How to come to more levels.
-    pub(crate) fn upwards(&self) -> &'static str {
-        match self.params().bootstrap {
-            Some(_) => "bootstrap it first",
-            None => {
-                "encrypt at a higher level, or use a set with more levels: `ckks_regular` has a bootstrap"
-            }
-        }
-    }
-
     pub(crate) fn level_below(&self, op: &'static str, a: &Rlwe) -> Result<usize> {
         a.level.checked_sub(1).ok_or_else(|| {
             Error::bad_input(op, "a ciphertext at level 1 or above", "level 0", self.upwards())
