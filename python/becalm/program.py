@@ -316,6 +316,14 @@ class TfheProgram(Program, scheme="tfhe"):
         pairs = [(_integer(c), self._index(r)) for c, r in terms]
         return Register(self, self._native.linear(pairs, _integer(constant)))
 
+    @overload
+    def lookup(
+        self, x: Register, table: Callable[[int], int] | Register, *, message: int | None = ...
+    ) -> Register: ...
+    @overload
+    def lookup(
+        self, x: Register, table: TableSource | Table, *, message: int | None = ...
+    ) -> Any: ...
     def lookup(
         self, x: Register, table: TableSource | Table | Register, *, message: int | None = None
     ) -> Any:

@@ -9,7 +9,7 @@
 use super::work::Run;
 use super::{CkksEvaluator, LinearMap, Plain};
 use crate::cipher::{Account, CkksKeys, Purpose, Rlwe};
-use crate::ckks::Chain;
+use crate::ckks::{Chain, SAME_SCALE};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::memory::require_free;
@@ -417,10 +417,15 @@ impl<'a> CkksSession<'a> {
                 Ok(plain) => context.add_encoded(get(src)?, plain),
                 Err(values) => context.add_plain(get(src)?, values),
             },
-            CkksOp::MultiplyPlain { src, plaintext, .. } => match self.plain(*plaintext) {
-                Ok(plain) => context.multiply_encoded(get(src)?, plain),
-                Err(values) => context.multiply_plain(get(src)?, values),
-            },
+            CkksOp::MultiplyPlain { src, plaintext, .. } => {
+                let (x, plain) = (get(src)?, self.plain(*plaintext));
+                // Encoded at the scale of its level, it gives the recorded scale only with a ciphertext that has that too.
+                let own = (x.scale / context.scale(x.level)? - 1.0).abs() <= SAME_SCALE;
+                match plain {
+                    Ok(plain) if own => context.multiply_encoded(x, plain),
+                    _ => context.multiply_plain(x, &self.program.plaintexts()[*plaintext as usize]),
+                }
+            }
             CkksOp::LevelDown { src, .. } => context.level_down(get(src)?, info.level),
             CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
             CkksOp::Reinterpret { src, .. } => {
