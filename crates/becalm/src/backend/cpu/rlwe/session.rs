@@ -288,11 +288,7 @@ impl<'a> CkksSession<'a> {
             };
             let x = x.ok_or_else(|| self.unassigned(*reg))?.into_owned();
             Ok(match self.program.error_of(few) {
-                // The formula of a bootstrap is for values without structure, and no upper bound.
-                Some(own) => {
-                    let (error, account) = (own.hypot(arrived), Account::UNKNOWN);
-                    Rlwe { slots: few, error, account, ..x }
-                }
+                Some(own) => Rlwe { slots: few, ..refreshed(x, own, arrived) },
                 None => x,
             })
         });
@@ -372,6 +368,17 @@ impl<'a> CkksSession<'a> {
         encoded.map(|(_, plain)| *plain).ok_or(&self.program.plaintexts()[at])
     }
 
+    /// A product with a plaintext.
+    fn times(&self, x: &Rlwe, plaintext: u32) -> Result<Rlwe> {
+        let context = self.evaluator.context();
+        // Encoded at the scale of its level, it gives the recorded scale only with a ciphertext that has that too.
+        let own = (x.scale / context.scale(x.level)? - 1.0).abs() <= SAME_SCALE;
+        match self.plain(plaintext) {
+            Ok(plain) if own => context.multiply_encoded(x, plain),
+            _ => context.multiply_plain(x, &self.program.plaintexts()[plaintext as usize]),
+        }
+    }
+
     fn step(&self, op: &CkksOp, file: &Registers<'_>) -> Result<Rlwe> {
         let (evaluator, context) = (&self.evaluator, self.evaluator.context());
         let get = |reg: &Reg| self.read(file, *reg);
@@ -417,29 +424,33 @@ impl<'a> CkksSession<'a> {
                 Ok(plain) => context.add_encoded(get(src)?, plain),
                 Err(values) => context.add_plain(get(src)?, values),
             },
-            CkksOp::MultiplyPlain { src, plaintext, .. } => {
-                let (x, plain) = (get(src)?, self.plain(*plaintext));
-                // Encoded at the scale of its level, it gives the recorded scale only with a ciphertext that has that too.
-                let own = (x.scale / context.scale(x.level)? - 1.0).abs() <= SAME_SCALE;
-                match plain {
-                    Ok(plain) if own => context.multiply_encoded(x, plain),
-                    _ => context.multiply_plain(x, &self.program.plaintexts()[*plaintext as usize]),
-                }
-            }
+            CkksOp::MultiplyPlain { src, plaintext, .. } => self.times(get(src)?, *plaintext),
             CkksOp::LevelDown { src, .. } => context.level_down(get(src)?, info.level),
             CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
-            CkksOp::Reinterpret { src, .. } => {
-                let x = get(src)?.clone();
-                let (by, Account { values, error }) = (x.scale / info.scale, x.account);
-                let account = Account { values: by * values, error: by * error };
-                Ok(Rlwe { scale: info.scale, error: by * x.error, account, ..x })
-            }
+            CkksOp::Reinterpret { src, .. } => Ok(reread(get(src)?.clone(), info.scale)),
             CkksOp::Repeat { src, .. } => Ok(get(src)?.clone()),
             CkksOp::Refreshed { src, from, limits, .. } => {
                 let arrived = from.iter().map(|r| Ok(get(r)?.error)).sum::<Result<f64>>()?;
-                let error = limits.error_of(info.slots).unwrap_or(0.0).hypot(arrived);
-                Ok(Rlwe { error, account: Account::UNKNOWN, ..get(src)?.clone() })
+                let added = limits.error_of(info.slots).unwrap_or(0.0);
+                Ok(refreshed(get(src)?.clone(), added, arrived))
             }
         }
+    }
+}
+
+/// A result of a bootstrap with the bootstrap's account of the error.
+fn refreshed(x: Rlwe, added: f64, arrived: f64) -> Rlwe {
+    // The formula of a bootstrap is for values without structure, and no upper bound.
+    Rlwe { error: added.hypot(arrived), account: Account::UNKNOWN, ..x }
+}
+
+/// The same ciphertext read at another scale.
+fn reread(x: Rlwe, scale: f64) -> Rlwe {
+    let (by, Account { values, error }) = (x.scale / scale, x.account);
+    Rlwe {
+        scale,
+        error: by * x.error,
+        account: Account { values: by * values, error: by * error },
+        ..x
     }
 }
