@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import becalm
-from becalm import _vectors, ckks
+from becalm import _ckks_program, _vectors, ckks
 
 ROOT = Path(__file__).resolve().parent.parent
 TOY = {"allow_insecure": True, "progress": False}
@@ -542,6 +542,6 @@ def test_reprs_and_documents(keys):
 
 
 def test_the_first_example():
-    for module, examples in ((ckks, 5), (_vectors, 7)):
+    for module, examples in ((ckks, 12), (_vectors, 7), (_ckks_program, 8)):
         result = doctest.testmod(module)
         assert result.attempted >= examples and result.failed == 0

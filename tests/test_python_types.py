@@ -37,6 +37,28 @@ assert_type(becalm.ckks.params("ckks_n14"), becalm.ckks.Params)
 assert_type(becalm.ckks.params(), list[becalm.ckks.Params])
 assert_type(becalm.ckks.price("ckks_n14"), becalm.ckks.Price)
 
+p = becalm.Program("tfhe_2_2")
+assert_type(p, becalm.program.TfheProgram)
+def table(m: int) -> int:
+    return m
+assert_type(p.lookup(p.input(), table), becalm.Register)
+assert_type(p.cost, becalm.Cost)
+q = becalm.Program("ckks_n14")
+assert_type(q, becalm.ckks.Program)
+v = q.input(level=2)
+for w in (v * v, 1 - v, v**2, -v, v.conjugate(), v.sum(), v.bootstrap(), v.rotate(1)):
+    assert_type(w, becalm.ckks.Register)
+assert_type(v.rotate([1, 2]), list[becalm.ckks.Register])
+assert_type(q.cost, becalm.ckks.Cost)
+assert_type(becalm.cost(q), becalm.ckks.Cost)
+assert_type(q.needs, becalm.ckks.Needs)
+assert_type(becalm.keygen("ckks_n14", needs=q.needs), becalm.ckks.Keys)
+M = becalm.ckks.Matrix([[1.0]])
+c = secret_n14.encrypt([1.0])
+for d in (c * c, 1 - c, M @ c, becalm.ckks.dot([c], [c]), c.rotate(1), c.polynomial([0, 1])):
+    assert_type(d, becalm.ckks.Ciphertext)
+assert_type(M @ v, becalm.ckks.Register)
+
 secret, server = becalm.keygen(bits=4)
 assert_type(secret.encrypt([3, 1, 2]), becalm.Ciphertext)
 assert_type(secret.encrypt([3, 1, 2], becalm.uint(8)), becalm.Integers)

@@ -60,7 +60,7 @@ from becalm.errors import (
 )
 from becalm.integers import Integers, IntegerType, boolean, int_, uint
 from becalm.keys import Keys, SecretKey, keygen
-from becalm.program import Cost, Program, Register, Table, price
+from becalm.program import Cost, Program, Register, Table, TfheProgram, price
 from becalm.server import Server, SlotKey
 
 __all__ = [
@@ -169,11 +169,22 @@ def params(
     return _html.ParamsList(Params.all())
 
 
-def cost(what: Program | TableSource | Table, on: Any = "tfhe_2_2", *, lanes: int = 1) -> Cost:
-    """The cost of a program, or of one bootstrap through a table.
+@overload
+def cost(what: ckks.Program) -> ckks.Cost: ...
+@overload
+def cost(what: TfheProgram | TableSource | Table, on: Any = ..., *, lanes: int = ...) -> Cost: ...
+def cost(
+    what: ckks.Program | TfheProgram | TableSource | Table,
+    on: Any = "tfhe_2_2",
+    *,
+    lanes: int = 1,
+) -> Cost | ckks.Cost:
+    """The cost of a program, or of one bootstrap through a table; of a program of CKKS on one lane.
 
     `on` is a parameter set, or a server: one that has run before knows how many seconds.
     """
+    if isinstance(what, ckks.Program):
+        return what.cost
     if isinstance(on, Server):
         return on.cost(what, lanes=lanes)
     return price(what, on, lanes)
@@ -238,7 +249,7 @@ def load(
     if kind == "becalm.bits":
         return aes.loaded(_native.load_bits(path, allow_insecure, most))
     if kind == "becalm.program":
-        return Program(_native.Program.load(path, allow_insecure, most))
+        return TfheProgram(_native.Program.load(path, allow_insecure, most))
     if kind == "becalm.ckks_secret_key":
         return ckks.load_secret_key(path, name, allow_insecure=allow_insecure, threads=threads)
     if kind == "becalm.ckks_public_key":
@@ -251,8 +262,7 @@ def load(
         context = _vectors.context(name, bool(allow_insecure), count("load", "threads", threads))
         return ckks.Ciphertext(context.load_ciphertext(path, most))
     if kind == "becalm.ckks_program":
-        remedy = "read it in Rust with CkksProgram::load"
-        raise Unsupported("load", "a kind of file that Python reads", kind, remedy)
+        return ckks.Program(_native.CkksProgram.load(os.fspath(path), bool(allow_insecure), most))
     remedy = "use a newer version of becalm"
     raise BadFile("load", "a kind of file that this version knows", kind, remedy)
 
@@ -330,6 +340,6 @@ def from_bytes(
     if kind == "becalm.bits":
         most = _values.limit("from_bytes", limit)
         return aes.loaded(_native.bits_from_bytes(data, bool(allow_insecure), most))
-    if kind == "becalm.program":
+    if kind in ("becalm.program", "becalm.ckks_program"):
         return Program.from_bytes(data, **bounded)
     return _encrypts.from_bytes(data, kind, name, limit=limit, threads=threads, **trust)

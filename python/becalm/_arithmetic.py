@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,13 @@ from numpy import polynomial as series
 
 from becalm import _native, _values
 from becalm._lock import Lock
+from becalm._operands import Vector, computing, numbers
 from becalm._sets import turn
-from becalm._vectors import Ciphertext, numbers, require
 from becalm.errors import BadInput, OutOfMemory, Unsupported
+
+T = TypeVar("T")
+#: Ciphertexts, or registers of a program.
+V = TypeVar("V", bound=Vector[Any])
 
 
 class Matrix:
@@ -122,8 +126,10 @@ class Matrix:
         with self._lock:
             return sum(m.nbytes for m in self._maps.values())
 
-    def __matmul__(self, x: Ciphertext) -> Ciphertext:
-        return require(x, "matrix product")._of("matrix product").linear(self, x)
+    def __matmul__(self, x: V) -> V:
+        op = "matrix product"
+        made: V = computing(x, op).linear(self, x)
+        return made
 
     def __repr__(self) -> str:
         kind = "real" if self.real else "complex"
@@ -260,14 +266,19 @@ def depth(p: Any) -> int:
     return chebyshev(p).depth
 
 
-def dot(xs: Iterable[Ciphertext], ys: Iterable[Ciphertext]) -> Ciphertext:
-    """Σ x·y over pairs of ciphertexts: `Server.dot` of the server that the first of them knows."""
+def dot(xs: Iterable[V], ys: Iterable[V]) -> V:
+    """Σ x·y over pairs of vectors: `Server.dot` of the server that the first of them knows.
+
+    For registers it is an instruction of their program.
+    """
+    op = "dot product"
     left, right = paired(xs, ys)
-    return left[0]._of("dot product").dot(left, right)
+    made: V = computing(left[0], op).dot(left, right)
+    return made
 
 
-def paired(xs: Any, ys: Any) -> tuple[list[Ciphertext], list[Ciphertext]]:
-    """Two lists of ciphertexts, of one length."""
+def paired(xs: Iterable[T], ys: Iterable[T]) -> tuple[list[T], list[T]]:
+    """Two lists of one length."""
     op = "dot product"
     try:
         left, right = list(xs), list(ys)
@@ -278,4 +289,4 @@ def paired(xs: Any, ys: Any) -> tuple[list[Ciphertext], list[Ciphertext]]:
         got = f"{len(left)} and {len(right)}"
         remedy = "pass two lists of equal length, of one ciphertext each at the least"
         raise BadInput(op, "as many ciphertexts on both sides", got, remedy)
-    return [require(x, op) for x in left], [require(y, op) for y in right]
+    return left, right

@@ -9,17 +9,9 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _values
 from becalm._files import of_kind
+from becalm._operands import array, at_least_one_value, at_level, vector
 from becalm._sets import Params, params, slots_of
-from becalm._vectors import (
-    Ciphertext,
-    array,
-    at_least_one_value,
-    at_level,
-    context,
-    owned,
-    require,
-    vector,
-)
+from becalm._vectors import Ciphertext, context, owned, require
 from becalm.errors import BadFile, Unsupported
 
 if TYPE_CHECKING:

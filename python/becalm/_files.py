@@ -24,8 +24,8 @@ KINDS = {
     ),
     "becalm.ckks_program": (
         "a program of CKKS",
-        "CkksProgram::save in Rust",
-        "CkksProgram::load in Rust",
+        "Program.save",
+        "becalm.load(path)",
     ),
     "becalm.ckks_evaluation_keys": (
         "evaluation keys of CKKS",

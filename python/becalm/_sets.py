@@ -142,6 +142,7 @@ def planned(
     rotations: Iterable[int] = (),
     conjugate: bool = False,
     compact: bool | str = False,
+    needs: _native.CkksNeeds | None = None,
 ) -> _native.CkksPlan:
     """The keys that the arguments of `keygen` ask for."""
     op = "keygen"
@@ -157,7 +158,7 @@ def planned(
     count = None if slots is None else slots_of(op, slots, most, least)
     # Modulo a multiple of every number of slots.
     turns = [turn(by) % (1 << 62) for by in rotations_of(rotations)]
-    arguments = (turns, bool(conjugate), form_of(op, compact))
+    arguments = (turns, bool(conjugate), form_of(op, compact), needs)
     return staged(stage_count, lambda n: _native.CkksPlan(name, count, listed, size, n, *arguments))
 
 
@@ -173,9 +174,9 @@ def priced(plan: _native.CkksPlan) -> Price:
         stored_bytes=stored,
         memory_bytes=memory,
         peak_bytes=peak,
-        levels={k: (p.inputs[0][0], p.level) for k, p in each.items()},
+        levels={k: (p.inputs[0][0], p.outputs[0][0]) for k, p in each.items()},
         bits={k: -float(np.log2(p.error)) for k, p in each.items() if p.error},
-        key_switches={k: p.cost()[1] for k, p in each.items()},
+        key_switches={k: p.cost()["key_switches"] for k, p in each.items()},
         compact=compact_of(plan.form),
     )
 

@@ -11,7 +11,7 @@ from becalm._native import Lwe, Params
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadFile, BadInput, Unsupported
 from becalm.integers import Integers, IntegerType
-from becalm.program import Cost, Program
+from becalm.program import Cost, TfheProgram
 from becalm.server import Server, server_for
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class AesKey(_html.Shown):
     def _run(self, op: str, program: _native.Program, *blocks: Lwe) -> list[Lwe]:
         bits = [self._bits, *blocks]
         inputs: list[Any] = [bit for b in bits for bit in Ciphertext(b, (len(b), 1))]
-        return [c._lwe for c in self._machine(op)._results(Program(program), inputs, None)]
+        return [c._lwe for c in self._machine(op)._results(TfheProgram(program), inputs, None)]
 
 
 def aes128(secret: SecretKey, key: bytes) -> AesKey:

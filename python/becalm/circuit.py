@@ -21,7 +21,7 @@ from becalm import _html, _native, _public, _values
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput
 from becalm.keys import SecretKey
-from becalm.program import Program
+from becalm.program import TfheProgram
 
 __all__ = ["Bits", "Circuit", "join", "load", "parse", "select", "trace"]
 __dir__ = _public.names(__all__)
@@ -54,7 +54,7 @@ class Circuit(_html.Shown):
         """How many AND and how many XOR gates there are."""
         return self._native.gates
 
-    def compile(self, params: Any = "tfhe_2_2", *, goal: str | int = "depth") -> Program:
+    def compile(self, params: Any = "tfhe_2_2", *, goal: str | int = "depth") -> TfheProgram:
         """The circuit as a program: an argument and a result for each bit, least significant first.
 
         `goal` is what there is to be least of: `"depth"`, bootstraps one after another, or
@@ -68,7 +68,7 @@ class Circuit(_html.Shown):
             raise BadInput("compile", wanted, str(goal), "choose one of these")
         named = {"depth": 0, "bootstraps": None}
         limit = named[goal] if isinstance(goal, str) else goal
-        return Program(self._native.compile(_values.set_of("compile", params), limit))
+        return TfheProgram(self._native.compile(_values.set_of("compile", params), limit))
 
     def encrypt(self, secret: SecretKey, *values: int) -> list[Ciphertext]:
         """The arguments of the compiled program for these inputs: each bit encrypted."""

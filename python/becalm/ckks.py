@@ -17,47 +17,41 @@ others may see come from `decrypt_to_share`.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn, overload
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _pair, _progress, _public, _values
-from becalm._arithmetic import Matrix, chebyshev, depth, dot, paired, sum_rotations
+from becalm._arithmetic import Matrix, depth, dot, sum_rotations
+from becalm._ckks_program import Cost, Needs, Program, Register
+from becalm._computes import Computes, named
 from becalm._encrypts import PublicKey, SecretKey, load_public_key, load_secret_key
 from becalm._files import of_kind
 from becalm._lock import Lock
 from becalm._names import CkksName
+from becalm._operands import Plaintext, at_level, vector
 from becalm._progress import Progress
-from becalm._sets import (
-    AS_MADE,
-    KINDS,
-    Params,
-    Price,
-    compact_of,
-    known,
-    params,
-    planned,
-    priced,
-    staged,
-    turns,
-)
-from becalm._vectors import Account, Ciphertext, Plaintext, at_level, owned, require, vector
-from becalm.errors import BadInput, Error, OutOfMemory, Unsupported, WrongKey, WrongParams
+from becalm._sets import AS_MADE, Params, Price, compact_of, known, params, planned, priced, staged
+from becalm._vectors import Account, Ciphertext, owned, require
+from becalm.errors import BadInput, OutOfMemory, Unsupported
 
 __all__ = [
     "Account",
     "Ciphertext",
+    "Cost",
     "Keys",
     "Matrix",
+    "Needs",
     "Params",
     "Plaintext",
     "Price",
+    "Program",
     "PublicKey",
+    "Register",
     "SecretKey",
     "Server",
     "depth",
@@ -73,7 +67,7 @@ __all__ = [
 __dir__ = _public.names(__all__)
 
 
-class Server(_html.Shown):
+class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
     """The side that computes: evaluation keys, and no secret.
 
     A bootstrap encodes its matrices when it first runs; those of the last kind are kept. A server
@@ -99,8 +93,7 @@ class Server(_html.Shown):
     @property
     def params(self) -> Params:
         """The parameter set."""
-        found: Params = params(self._plan.name)
-        return found
+        return params(self._plan.name)
 
     @property
     def key_id(self) -> str:
@@ -127,90 +120,30 @@ class Server(_html.Shown):
         """Bytes of the keys in a file, but for the header."""
         return self._keys.stored_nbytes
 
-    def multiply(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
-        """`a * b`, one level below the lower of the two."""
-        x, y = require(a, "multiply"), require(b, "multiply")
-        return Ciphertext(self._keys.multiply(x._native, y._native), self, a.real and b.real)
+    @property
+    def _calls(self) -> _native.CkksKeys:
+        return self._keys
 
-    def dot(self, xs: Iterable[Ciphertext], ys: Iterable[Ciphertext]) -> Ciphertext:
-        """Σ x·y over pairs of two lists, one level below the lowest of all.
+    @property
+    def _planned(self) -> _native.CkksPlan:
+        return self._plan
 
-        It relinearizes and rescales once, where a sum of products does so for each. For the sum
-        over the slots of one product, `(x * y).sum()`.
-        """
-        left, right = paired(xs, ys)
-        real = all(x.real for x in (*left, *right))
-        made = self._keys.dot([x._native for x in left], [y._native for y in right])
-        return Ciphertext(made, self, real)
+    def _operand(self, op: str, x: object) -> Ciphertext:
+        return require(x, op)
 
-    @overload
-    def rotate(self, x: Ciphertext, by: int) -> Ciphertext: ...
+    def _vector(self, native: _native.CkksCiphertext, real: bool) -> Ciphertext:
+        return Ciphertext(native, self, real)
 
-    @overload
-    def rotate(self, x: Ciphertext, by: Iterable[int]) -> list[Ciphertext]: ...
-
-    def rotate(self, x: Ciphertext, by: int | Iterable[int]) -> Ciphertext | list[Ciphertext]:
-        """The values moved to the left by `by` slots; needs the key of that rotation. Of several
-        numbers it is a list, in less time than one by one (hoisting).
-        """
-        native = require(x, "rotate")._native
-        listed, several = turns(by)
-        least = [k % native.slots for k in listed]
-        with _named(f"make keys with rotations={listed}"):
-            if not several:
-                return Ciphertext(self._keys.rotate(native, least[0]), self, x.real)
-            made = self._keys.rotate_many(native, least) if least else []
-            return [Ciphertext(y, self, x.real) for y in made]
-
-    def sum(self, x: Ciphertext, size: int | None = None) -> Ciphertext:
-        """In slot i the sum of slots i to i + `size` − 1, counted around; takes no level.
-
-        Over all slots, which is the default, it is their sum in every slot. With a smaller `size`,
-        a power of two, slots 0, `size`, 2·`size`, … have the sums of consecutive blocks. It needs
-        the rotations of `ckks.sum_rotations(size)`.
-        """
-        native = require(x, "sum")._native
-        count = native.slots if size is None else _values.count("sum", "size", size)
-        with _named(f"make keys with rotations=ckks.sum_rotations({count})"):
-            return Ciphertext(self._keys.sum(native, count), self, x.real)
-
-    def linear(self, matrix: Matrix, x: Ciphertext) -> Ciphertext:
-        """`matrix @ x`, one level lower; needs the keys of `matrix.rotations`."""
+    def _product(self, matrix: Matrix, x: _native.CkksCiphertext) -> _native.CkksCiphertext:
         op = "matrix product"
-        native = owned(op, require(x, op), self.key_id)._native
-        if not isinstance(matrix, Matrix):
-            remedy = "make it of an array: ckks.Matrix(array)"
-            raise BadInput(op, "a ckks.Matrix", type(matrix).__name__, remedy)
-        if matrix.slots != native.slots:
-            wanted, remedy = f"a matrix for {native.slots} slots", "say so: Matrix(array, slots=…)"
-            raise BadInput(op, wanted, f"one for {matrix.slots}", remedy)
-        if native.level == 0:
-            raise BadInput(op, "a ciphertext at level 1 or above", "level 0", self._upwards())
+        if x.key_id != self.key_id:
+            owned(op, Ciphertext(x), self.key_id)
         rotations = matrix.rotations
         few = str(rotations) if len(rotations) < 5 else "M.rotations, M the matrix"
-        with _named(f"make keys with rotations={few}"):
+        with named(f"make keys with rotations={few}"):
             # Before the matrix is encoded, which takes time.
-            self._keys.require_rotations(rotations, native.level)
-            encoded = matrix._encoded(self._context, native.level)
-            return Ciphertext(self._keys.linear(native, encoded), self, x.real and matrix.real)
-
-    def polynomial(self, x: Ciphertext, p: Any) -> Ciphertext:
-        """p of every value; takes ⌈log2(degree + 1)⌉ levels, or one more: `ckks.depth(p)`.
-
-        `p` is a list of real coefficients from the constant up, for values in [−1, 1], or a
-        `numpy.polynomial.Polynomial`, `Chebyshev` or another of these, for values in its `domain`.
-        A domain that is not of length 2 takes a level more, to be mapped to [−1, 1]. Outside of it
-        parts of the polynomial soon grow beyond any room, and nothing tells.
-        """
-        found, native = chebyshev(p), require(x, "polynomial")._native
-        if native.level < found.depth:
-            wanted = f"a ciphertext at level {found.depth} or above for degree {found.degree}"
-            got, remedy = f"level {native.level}", f"{self._upwards()}, or lower the degree"
-            raise BadInput("polynomial", wanted, got, remedy)
-        at = x if found.factor == 1 else x * found.factor
-        at = at + found.offset if found.offset else at
-        made = self._keys.polynomial(at._native, found.coefficients)
-        return Ciphertext(made, self, x.real)
+            self._keys.require_rotations(rotations, x.level)
+            return self._keys.linear(x, matrix._encoded(self._context, x.level))
 
     def encode(self, values: npt.ArrayLike, *, level: int | None = None) -> Plaintext:
         """Encodes a vector, or one number for all slots, for ciphertexts at a level: the highest,
@@ -220,12 +153,6 @@ class Server(_html.Shown):
         most = self.params.levels
         at = most if level is None else at_level("encode", level, most)
         return Plaintext(_native.CkksPlaintext(self._context, data, at), real)
-
-    def conjugate(self, x: Ciphertext) -> Ciphertext:
-        """The complex conjugate of every value."""
-        native = require(x, "conjugate")._native
-        with _named("make keys with conjugate=True"):
-            return Ciphertext(self._keys.conjugate(native), self, x.real)
 
     def bootstrap(
         self,
@@ -260,12 +187,7 @@ class Server(_html.Shown):
         a complex vector takes no longer than a real one.
         """
         pair = [owned("bootstrap", require(x, "bootstrap"), self.key_id) for x in (a, b)]
-        if self._kind(kind) == "sparse":
-            remedy = "bootstrap a + b.times_i(), which takes no longer there, or one by one"
-            raise BadInput("bootstrap_pair", "another kind than sparse", "sparse", remedy)
-        if not all(x.real for x in pair):
-            remedy = "bootstrap them one by one"
-            raise BadInput("bootstrap", "values known to be real", "others", remedy)
+        self._require_pair(pair, kind)
         made = self._run(kind, stage_count, "merged", pair, progress)
         return Ciphertext(made[0], self, True), Ciphertext(made[1], self, True)
 
@@ -328,27 +250,6 @@ class Server(_html.Shown):
         remedy = "save() the keys to a file and load_server() them there"
         raise Unsupported("copy", "something that can travel", "a machine", remedy)
 
-    def _upwards(self) -> str:
-        """How to come to more levels."""
-        return "bootstrap it first" if self.kinds else "encrypt it at a higher level"
-
-    def _kind(self, kind: str | None) -> str:
-        if kind is not None:
-            return known("kind", kind, KINDS)
-        if not self._plan.kinds:
-            raise self._without()
-        return self._plan.kinds[0]
-
-    def _without(self) -> Error:
-        """The refusal of a bootstrap by keys that were made for none."""
-        if not self.params.stage_count:
-            remedy = 'make keys of "ckks"; this set is for arithmetic alone'
-            return WrongParams(
-                "bootstrap", "a set with a bootstrap", f"`{self._plan.name}`", remedy
-            )
-        remedy = 'make them with bootstrap="medium"'
-        return WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
-
     def _remedy(self, kind: str, stage_count: int | None) -> str:
         """The arguments of `keygen` that make the keys of a bootstrap."""
         plan = self._plan
@@ -373,8 +274,85 @@ class Server(_html.Shown):
             wanted, got = f"a ciphertext of at most {self.slots} slots", str(inputs[0].slots)
             raise BadInput("bootstrap", wanted, got, f"make keys with slots={got}")
         session = self._opened(which)
-        with _progress.shown(progress, "bootstrap", 1.0) as callback, _named(""):
-            return session.run([x._native for x in inputs], callback)
+        with _progress.shown(progress, "bootstrap", 1.0) as callback, named(""):
+            return session.run([[x._native for x in inputs]], callback)[0]
+
+    def run(
+        self,
+        program: Program,
+        *inputs: Ciphertext | Sequence[Ciphertext],
+        progress: Progress = None,
+    ) -> Any:
+        """Runs a recorded program, each input one of its arguments.
+
+        Parameters
+        ----------
+        program
+            A `becalm.Program` of the set of this server.
+        inputs
+            A ciphertext for each argument, at the level of the argument or above; or a list of
+            them, one for each lane. Lists have one length, and a single ciphertext beside lists
+            goes to every lane.
+        progress
+            As for a bootstrap.
+
+        Returns
+        -------
+        object
+            A ciphertext, or a list with one for each lane. If the program has several outputs, a
+            tuple of these.
+
+        Raises
+        ------
+        WrongKey
+            For keys that the program needs and the server does not have. `keygen` makes them:
+            `becalm.keygen(name, needs=program.needs)`.
+        BadInput
+            For another number of inputs, too low a level, or another number of slots.
+        Interrupted
+            If it was stopped.
+
+        Examples
+        --------
+        >>> import becalm
+        >>> p = becalm.Program("ckks_toy_12", slots=2)
+        >>> x = p.input(level=1)
+        >>> p.output(x * x)
+        >>> secret, server = becalm.keygen("ckks_toy_12", slots=2, needs=p.needs, progress=False,
+        ...                                allow_insecure=True)
+        >>> lanes = [secret.encrypt([a, 1.0], level=1) for a in (0.5, 2.0)]
+        >>> [secret.decrypt(y).round(3).tolist() for y in server.run(p, lanes)]
+        [[0.25, 1.0], [4.0, 1.0]]
+        """
+        if not isinstance(program, Program):
+            got, remedy = type(program).__name__, f'record a becalm.Program("{self._plan.name}")'
+            raise BadInput("run", "a program of CKKS", got, remedy)
+        program._require_set(self._plan.name)
+        if not program.outputs:
+            raise BadInput("run", "a program with outputs", "none", "mark results with output()")
+        if len(inputs) != program.inputs:
+            wanted, got = f"{program.inputs} inputs", str(len(inputs))
+            raise BadInput("run", wanted, got, "pass one for each argument")
+        lanes, batch = _lanes(inputs)
+        own = [[owned("run", x, self.key_id) for x in lane] for lane in lanes]
+        known_real = [all(lane[i].real for lane in own) for i in range(len(inputs))]
+        real = program._native.real(known_real)
+        session = self._session_of(program)
+        with _progress.shown(progress, "program", 1.0) as callback, named(""):
+            made = session.run([[x._native for x in lane] for lane in own], callback)
+        each = [[Ciphertext(y, self, r) for y, r in zip(lane, real, strict=True)] for lane in made]
+        results = [list(column) if batch else column[0] for column in zip(*each, strict=True)]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _session_of(self, program: Program) -> _native.CkksSession:
+        """The session of the last run if it fits, or a new one."""
+        with self._lock:
+            if self._session is None or not self._session[1].runs(program._native):
+                self._session = None
+                with named("make keys with needs=program.needs"):
+                    session = _native.CkksSession(self._keys, program._native, self._matrices)
+                self._session = (("program",), session)
+            return self._session[1]
 
     def _opened(self, which: tuple[str, int | None, str]) -> _native.CkksSession:
         with self._lock:
@@ -382,27 +360,23 @@ class Server(_html.Shown):
                 self._session = None
                 kind, stages, values = which
                 program = staged(stages, lambda n: self._plan.record(kind, n, values))
-                with _named(self._remedy(kind, stages)):
+                with named(self._remedy(kind, stages)):
                     session = _native.CkksSession(self._keys, program, self._matrices)
                 self._session = (which, session)
             return self._session[1]
 
 
-@contextlib.contextmanager
-def _named(remedy: str) -> Iterator[None]:
-    """Refuses missing keys, and keys that do not fit, with the remedy in Python's words."""
-    try:
-        yield
-    except WrongKey as e:
-        # A ciphertext of another secret key is not helped by keys that are made here.
-        if e.missing is None or not remedy:
-            raise
-        made = WrongKey(e.op, e.wanted, e.got, remedy)
-        made.missing = e.missing
-        raise made from None
-    except OutOfMemory as e:
-        least = 'ckks.load_server(path, memory="low") takes the least; or more stages, fewer slots'
-        raise OutOfMemory(e.op, e.wanted, e.got, least) from None
+def _lanes(inputs: Sequence[Any]) -> tuple[list[list[Ciphertext]], bool]:
+    """The ciphertexts of each lane, and whether there may be several."""
+    lists = [list(x) if isinstance(x, (list, tuple)) else None for x in inputs]
+    counts = sorted({len(x) for x in lists if x is not None})
+    if len(counts) > 1 or counts == [0]:
+        got = " and ".join(map(str, counts))
+        remedy = "give each argument one ciphertext for every lane"
+        raise BadInput("run", "lists of one length, of one ciphertext or more", got, remedy)
+    count = counts[0] if counts else 1
+    each = [x if x is not None else [y] * count for x, y in zip(lists, inputs, strict=True)]
+    return [[require(x[lane], "run") for x in each] for lane in range(count)], bool(counts)
 
 
 class Keys(_pair.Pair[SecretKey, Server]):
@@ -448,6 +422,7 @@ def keygen(
     stage_count: int | None = None,
     rotations: Iterable[int] = (),
     conjugate: bool = True,
+    needs: Needs | None = None,
     compact: bool | str = False,
     allow_insecure: bool = False,
     threads: int = 0,
@@ -462,10 +437,15 @@ def keygen(
     bootstrap (`"ckks_n14"`).
     Vectors have `slots` values, by default all that fit; few slots take less time. `rotations`
     lists those that the server may do besides. `stage_count` as in `Server.bootstrap`.
+    `needs=program.needs` makes exactly the keys of a recorded program, and those of products;
+    `kinds`, `stage_count` and the sizes of `bootstrap` go without it. `rotations` come besides.
     `compact=True` packs keys and ciphertexts in memory, residues in as few bits as they take: a
     quarter less, and no slower. `compact="seeded"` leaves half of a key to be drawn from seeds
     whenever it is used: three eighths of the size, for more time.
     """
+    if needs is not None:
+        _require_alone(bootstrap, kinds, stage_count)
+        bootstrap, conjugate = None, False
     plan = planned(
         name,
         slots=slots,
@@ -476,6 +456,7 @@ def keygen(
         rotations=rotations,
         conjugate=conjugate,
         compact=compact,
+        needs=_needed(needs),
     )
     plan.require(_native.available_memory())
     context = _context(plan, allow_insecure, threads)
@@ -486,6 +467,22 @@ def keygen(
         keys = native.keys(plan.needs(), None, callback, plan.form)
     server = Server(plan, context, keys)
     return Keys(SecretKey(context, native, plan.slots, server), server)
+
+
+def _needed(needs: object) -> _native.CkksNeeds | None:
+    if needs is None or isinstance(needs, Needs):
+        return None if needs is None else needs._native
+    got, remedy = type(needs).__name__, "as in needs=program.needs"
+    raise BadInput("keygen", "the needs of a program", got, remedy)
+
+
+def _require_alone(bootstrap: str | None, kinds: object, stage_count: object) -> None:
+    """Refuses arguments of bootstraps beside the needs of a program."""
+    given = [n for n, v in (("kinds", kinds), ("stage_count", stage_count)) if v is not None]
+    given += ["bootstrap"] * (bootstrap not in (None, "medium"))
+    if given:
+        got, remedy = ", ".join(given), "leave it out: the program says which bootstraps it has"
+        raise BadInput("keygen", "needs of a program alone", got, remedy)
 
 
 def _context(plan: _native.CkksPlan, allow_insecure: bool, threads: int) -> _native.CkksContext:

@@ -43,8 +43,8 @@ from becalm._desilo import (
     require_room,
 )
 from becalm._files import of_kind
+from becalm._operands import at_level, numbers
 from becalm._sets import SIZES, staged, turn
-from becalm._vectors import at_level, numbers
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
 __all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
@@ -453,7 +453,7 @@ class Engine:
             raise BadInput(op, wanted, got, "pass the one or the two")
         values = "real" if x._real else "complex"
         session = self._opened(kind, stages, size, values, [*own, *held.values()])
-        return Ciphertext([session.run([b])[0] for b in x._blocks], x._real)
+        return Ciphertext([session.run([[b]])[0][0] for b in x._blocks], x._real)
 
     def _opened(
         self, kind: str, stages: int | None, size: str, values: str, keys: list[Key]

@@ -13,7 +13,7 @@ from becalm._native import Lwe, Params
 from becalm._types import IntegerType, boolean, int_, uint
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput, Unsupported
-from becalm.program import Program
+from becalm.program import TfheProgram
 from becalm.server import Server, server_for
 
 if TYPE_CHECKING:
@@ -370,7 +370,7 @@ class Integers(_lists.Lists, _html.Shown):
                 ty = clear or _operations.clear_type(operation, i, values[0].type, 64)
                 kinds.append((ty.name, _operations.word(operation, ty, x)))
         program, types = _operations.record(server.params, operation, deep, tuple(kinds))
-        digits = [c._lwe for c in server._results(Program(program), list(inputs), None)]
+        digits = [c._lwe for c in server._results(TfheProgram(program), list(inputs), None)]
         results = []
         for name in types:
             count = _native.integer_type(name)[1]

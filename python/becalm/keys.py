@@ -284,6 +284,7 @@ def keygen(
     stage_count: int | None = None,
     rotations: Iterable[int] = (),
     conjugate: bool = True,
+    needs: ckks.Needs | None = None,
     compact: bool | str = False,
     allow_insecure: bool = False,
     threads: int = 0,

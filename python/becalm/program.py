@@ -6,14 +6,18 @@ import operator
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from becalm import _html, _native, _public, _values
+from becalm._names import CkksName
 from becalm._native import Params
 from becalm._values import TableSource
 from becalm.errors import BadInput
 
-__all__ = ["Cost", "Program", "Register", "Table"]
+if TYPE_CHECKING:
+    from becalm._ckks_program import Program as CkksProgram
+
+__all__ = ["Cost", "Program", "Register", "Table", "TfheProgram"]
 __dir__ = _public.names(__all__)
 
 
@@ -117,7 +121,7 @@ class Register:
 
     __slots__ = ("_index", "program")
 
-    def __init__(self, program: Program, index: int) -> None:
+    def __init__(self, program: TfheProgram, index: int) -> None:
         #: The program that it belongs to.
         self.program = program
         self._index = index
@@ -178,9 +182,77 @@ class Program(_html.Shown):
     p.output(p.lookup(a + b, lambda m: m // 2))
     print(p.cost)
     ```
+
+    The name of a set of CKKS gives a `becalm.ckks.Program`, of which the registers are vectors:
+
+    ```python
+    q = becalm.Program("ckks_n14")
+    x, y = q.input(), q.input()
+    q.output((x * y).rotate(1) + 0.5)
+    secret, server = becalm.keygen("ckks_n14", needs=q.needs)
+    ```
+
+    Both have `input`, `output`, `cost`, `save`, `to_bytes` and `from_bytes`, and run by
+    `server.run(program, ...)`.
     """
 
     __slots__ = ("_native",)
+    _native: _native.Program | _native.CkksProgram
+    _schemes: ClassVar[dict[str, type[Program]]] = {}
+
+    def __init_subclass__(cls, scheme: str, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        Program._schemes[scheme] = cls
+
+    @overload
+    def __new__(
+        cls, params: CkksName, *, slots: int | None = ..., bootstrap: str = ...
+    ) -> CkksProgram: ...
+    @overload
+    def __new__(cls, params: Any = ...) -> TfheProgram: ...
+    def __new__(cls, params: Any = "tfhe_2_2", **options: Any) -> Any:
+        ckks = isinstance(params, str) and params.startswith("ckks")
+        return object.__new__(Program._schemes["ckks" if ckks else "tfhe"])
+
+    @property
+    def inputs(self) -> int:
+        """Number of arguments."""
+        return len(self._native.inputs)
+
+    @property
+    def outputs(self) -> int:
+        """Number of results."""
+        return len(self._native.outputs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the program to a file, for `becalm.load`."""
+        self._native.save(_values.path("save", path))
+
+    def to_bytes(self) -> bytes:
+        """The file of `save` in memory, for the network; `from_bytes` reads it."""
+        return self._native.to_bytes()
+
+    @classmethod
+    def from_bytes(
+        cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
+    ) -> Program:
+        """A program of either scheme from the bytes of a file, checked as by `becalm.load`."""
+        kind, _ = _native.kind_of_bytes(_values.data("from_bytes", file))
+        found = Program._schemes["ckks" if kind == "becalm.ckks_program" else "tfhe"]
+        return found.from_bytes(file, allow_insecure=allow_insecure, limit=limit)
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+
+class TfheProgram(Program, scheme="tfhe"):
+    """A `becalm.Program` of TFHE."""
+
+    __slots__ = ()
+
+    def __new__(cls, params: Any = "tfhe_2_2") -> TfheProgram:
+        made: TfheProgram = object.__new__(cls)
+        return made
 
     def __init__(self, params: Any = "tfhe_2_2") -> None:
         known = isinstance(params, _native.Program)
@@ -192,16 +264,6 @@ class Program(_html.Shown):
     def params(self) -> Params:
         """The parameter set."""
         return self._native.params
-
-    @property
-    def inputs(self) -> int:
-        """Number of arguments."""
-        return len(self._native.inputs)
-
-    @property
-    def outputs(self) -> int:
-        """Number of results."""
-        return len(self._native.outputs)
 
     @property
     def cost(self) -> Cost:
@@ -254,6 +316,14 @@ class Program(_html.Shown):
         pairs = [(_integer(c), self._index(r)) for c, r in terms]
         return Register(self, self._native.linear(pairs, _integer(constant)))
 
+    @overload
+    def lookup(
+        self, x: Register, table: Callable[[int], int] | Register, *, message: int | None = ...
+    ) -> Register: ...
+    @overload
+    def lookup(
+        self, x: Register, table: TableSource | Table, *, message: int | None = ...
+    ) -> Any: ...
     def lookup(
         self, x: Register, table: TableSource | Table | Register, *, message: int | None = None
     ) -> Any:
@@ -337,18 +407,10 @@ class Program(_html.Shown):
         fresh = self.params.noise()["fresh"]
         return self._native.noise([fresh] * self.inputs)[1]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the program to a file, for `becalm.load`."""
-        self._native.save(path)
-
-    def to_bytes(self) -> bytes:
-        """The file of `save` in memory, for the network; `from_bytes` reads it."""
-        return self._native.to_bytes()
-
     @classmethod
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
-    ) -> Program:
+    ) -> TfheProgram:
         """A program from the bytes of a file, checked as by `becalm.load`: it is recorded again.
 
         Raises `BadFile` for bytes that were altered, are of another kind or above `limit` (1 GiB by
@@ -367,9 +429,6 @@ class Program(_html.Shown):
             ("bootstraps one after another", f"{cost.depth:,}"),
             ("parameter set", self.params.name),
         ]
-
-    def __len__(self) -> int:
-        return len(self._native)
 
     def __repr__(self) -> str:
         return (
@@ -406,10 +465,10 @@ class Program(_html.Shown):
         return self._native.lookup_encrypted(self._index(x), self._index(table), outputs)
 
 
-def price(what: Program | TableSource | Table, params: Any, lanes: int) -> Cost:
+def price(what: TfheProgram | TableSource | Table, params: Any, lanes: int) -> Cost:
     """The cost of a program, or of one bootstrap through a table, on so many lanes."""
-    if not isinstance(what, Program):
-        program = Program(params)
+    if not isinstance(what, TfheProgram):
+        program = TfheProgram(params)
         program.output(program.lookup(program.input(), what))
         what = program
     return replace(what.cost, lanes=_values.count("cost", "lanes", lanes))
@@ -442,5 +501,5 @@ def _with_integer(value: Any, f: Callable[[int], Register]) -> Register:
     return f(_integer(value))
 
 
-def _restored(file: bytes, insecure: bool) -> Program:
-    return Program.from_bytes(file, allow_insecure=insecure)
+def _restored(file: bytes, insecure: bool) -> TfheProgram:
+    return TfheProgram.from_bytes(file, allow_insecure=insecure)

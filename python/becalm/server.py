@@ -19,7 +19,7 @@ from becalm._progress import Progress
 from becalm._values import TableSource
 from becalm.ciphertext import Ciphertext, EncryptedTable, require
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
-from becalm.program import Cost, Program, Register, Table, price
+from becalm.program import Cost, Program, Register, Table, TfheProgram, price
 
 __all__ = ["Server", "SlotKey"]
 __dir__ = _public.names(__all__)
@@ -289,12 +289,15 @@ class Server(_html.Shown):
         if not isinstance(program, Program):
             remedy = "record a becalm.Program, or use bootstrap for one table"
             raise BadInput("run", "a program", type(program).__name__, remedy)
+        if not isinstance(program, TfheProgram):
+            remedy = "run it on the server of becalm.keygen for a set of CKKS"
+            raise WrongParams("run", "a program of TFHE", "one of CKKS", remedy)
         if not program.outputs:
             raise BadInput("run", "a program with outputs", "none", "mark results with output()")
         results = self._results(program, list(inputs), progress)
         return tuple(results) if len(results) > 1 else results[0]
 
-    def cost(self, what: Program | TableSource | Table, *, lanes: int = 1) -> Cost:
+    def cost(self, what: TfheProgram | TableSource | Table, *, lanes: int = 1) -> Cost:
         """The cost of a program, or of one bootstrap through a table, on so many lanes."""
         found = price(what, self.params, lanes)
         if self._seconds_each is None:
@@ -354,16 +357,16 @@ class Server(_html.Shown):
         remedy = "save() the key to a file and becalm.load() it there: the file is mapped"
         raise Unsupported("copy", "something that can travel", "a machine", remedy)
 
-    def _program_for(self, op: str, *inputs: object) -> Program:
+    def _program_for(self, op: str, *inputs: object) -> TfheProgram:
         for x in inputs:
             require(x, op)
-        return Program(self.params)
+        return TfheProgram(self.params)
 
     def _recorded(
         self,
         op: str,
         inputs: tuple[Ciphertext, ...],
-        record: Callable[[Program, list[Any]], Any],
+        record: Callable[[TfheProgram, list[Any]], Any],
         progress: Progress,
     ) -> Ciphertext:
         program = self._program_for(op, *inputs)
@@ -372,7 +375,7 @@ class Server(_html.Shown):
 
     def _results(
         self,
-        program: Program,
+        program: TfheProgram,
         inputs: list[Ciphertext | EncryptedTable],
         progress: Progress,
     ) -> list[Ciphertext]:
@@ -440,5 +443,5 @@ def _restored(file: bytes, insecure: bool) -> SlotKey:
     return SlotKey.from_bytes(file, allow_insecure=insecure)
 
 
-def _like(program: Program, x: Ciphertext) -> Register:
+def _like(program: TfheProgram, x: Ciphertext) -> Register:
     return Register(program, program._native.input_like(x._lwe))

@@ -1,12 +1,14 @@
 //! `becalm keygen | encrypt | eval | decrypt | inspect`: the same job in separate steps, with files between them.
 
 use crate::output::Force;
+use crate::programs;
 use crate::report::{self, counted, facts, megabytes};
 use anyhow::{Context, Result, bail};
 use becalm::backend::{self, Evaluator, by_name};
 use becalm::cipher::file::{self, Kind, Limits, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
 use becalm::params::TfheParams;
+use becalm::program::rlwe::CkksProgram;
 use becalm::program::{Program, Reg};
 use becalm::tfhe::Table;
 use serde_json::{Value, json};
@@ -94,13 +96,13 @@ pub struct EncryptArgs {
 
 #[derive(clap::Args)]
 pub struct EvalArgs {
-    /// The evaluation key.
+    /// The evaluation key; for a program of CKKS the evaluation keys of a server.
     #[arg(long, default_value = "evaluation.becalm")]
     evaluation: PathBuf,
     /// A lookup table, one entry for each value; with slots also one table after another, one for each slot.
     #[arg(long, value_delimiter = ',', value_parser = report::value, allow_hyphen_values = true)]
     table: Vec<u64>,
-    /// A program instead of a table.
+    /// A program of TFHE or CKKS instead of a table.
     #[arg(long, conflicts_with = "table")]
     program: Option<PathBuf>,
     /// Keys between the slots of a common-mask set: with a program in the order in which it names its maps; without one each
@@ -110,10 +112,11 @@ pub struct EvalArgs {
     /// Which machine.
     #[arg(long, default_value = "auto")]
     backend: String,
-    /// Ciphertexts, one file for each input.
+    /// Ciphertexts, one file for each input. A file of TFHE holds all lanes. A program of CKKS runs on several lanes if you give
+    /// the files of the first lane, then those of the second, and so on.
     #[arg(required = true)]
     inputs: Vec<PathBuf>,
-    /// Where the results go, one file for each output.
+    /// Where the results go, one file for each output; for several lanes of CKKS those of the first lane come first.
     #[arg(short, long, required = true)]
     out: Vec<PathBuf>,
     #[command(flatten)]
@@ -256,6 +259,9 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         bail!("{} is an input; choose another name for the result", path.display());
     }
     args.out.iter().try_for_each(|path| require_place(path, args.force))?;
+    if let Some(job) = of_ckks(args)? {
+        return programs::eval(&job);
+    }
     if args.program.is_none() && args.table.is_empty() && args.slot_keys.is_empty() {
         bail!("nothing to do: give --table, --program or --slot-key");
     }
@@ -307,6 +313,27 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         }
     }
     if args.json { report::json(&rows) } else { Ok(()) }
+}
+
+/// What is to be done if the program is one of CKKS.
+fn of_ckks(args: &EvalArgs) -> Result<Option<programs::Job<'_>>> {
+    let Some(path) = &args.program else { return Ok(None) };
+    if programs::kind(path) != Some("becalm.ckks_program") {
+        return Ok(None);
+    }
+    if !args.slot_keys.is_empty() {
+        bail!("{} is a program of CKKS; leave --slot-key out", path.display());
+    }
+    Ok(Some(programs::Job {
+        program: path,
+        keys: &args.evaluation,
+        backend: &args.backend,
+        inputs: &args.inputs,
+        out: &args.out,
+        force: args.force,
+        trust: args.trust.trust(),
+        json: args.json,
+    }))
 }
 
 /// The keys between slots that were named, one after the other, then the table.
@@ -367,7 +394,11 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     if args.input.is_file()
         && let Some(found) = becalm::ckks::inspect(&args.input)?
     {
-        return describe_ckks(&found, args.json);
+        // A program is recorded again to be described, as it would be to run. It is no key, so toys may be described too.
+        let trust = Trust { allow_insecure: true, ..Trust::default() };
+        let of_program = found.kind == "becalm.ckks_program";
+        let program = of_program.then(|| CkksProgram::load(&args.input, trust)).transpose()?;
+        return describe_ckks(&found, program.as_ref(), args.json);
     }
     let found = file::inspect(&args.input)
         .with_context(|| format!("cannot read {}", args.input.display()))?;
@@ -420,14 +451,18 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
 }
 
 /// Describes a file of CKKS.
-fn describe_ckks(found: &becalm::ckks::Description, json: bool) -> Result<()> {
+fn describe_ckks(
+    found: &becalm::ckks::Description,
+    program: Option<&CkksProgram>,
+    json: bool,
+) -> Result<()> {
     if json {
         return report::json(&json!({
             "kind": found.kind, "bytes": found.bytes, "whole_bytes": found.whole_bytes,
             "note": found.note, "params": found.params,
             "in_table": found.in_table, "key": found.key.map(|k| k.to_string()), "level": found.level,
             "scale": found.scale, "slots": found.slots, "error": found.error,
-            "keys": found.switches,
+            "keys": found.switches, "program": program.map(programs::value),
         }));
     }
     let known = if found.in_table { "" } else { " (not a set of this version)" };
@@ -443,6 +478,7 @@ fn describe_ckks(found: &becalm::ckks::Description, json: bool) -> Result<()> {
     rows.extend(
         found.switches.iter().map(|(what, level)| ("key", format!("{what}, up to level {level}"))),
     );
+    rows.extend(program.iter().flat_map(|program| programs::rows(program)));
     if !found.note.is_empty() {
         // Whoever wrote the file wrote this.
         let shown = found.note.chars().map(|c| if c.is_control() { ' ' } else { c });
@@ -455,6 +491,10 @@ fn describe_ckks(found: &becalm::ckks::Description, json: bool) -> Result<()> {
             format!("NOT WHOLE: {whole} bytes wanted, {bytes} there, {off} {what}; copy it again");
         rows.push(("length", text));
     }
-    rows.push(("checked", "its form; all else is checked when the file is used".into()));
+    let checked = match program {
+        Some(_) => "all of it: the program was recorded again",
+        None => "its form; all else is checked when the file is used",
+    };
+    rows.push(("checked", checked.into()));
     report::print(&facts(&rows))
 }

@@ -18,6 +18,7 @@ mod output;
 mod paper;
 mod params;
 mod params_ckks;
+mod programs;
 pub mod report;
 mod run;
 mod search;
@@ -49,7 +50,7 @@ enum Verb {
     Keygen(files::KeygenArgs),
     /// Encrypt values with a secret key.
     Encrypt(files::EncryptArgs),
-    /// Bootstrap ciphertexts through a table, or run a program, with an evaluation key.
+    /// Bootstrap ciphertexts through a table, or run a program of TFHE or CKKS, with an evaluation key.
     Eval(files::EvalArgs),
     /// Decrypt with a secret key.
     Decrypt(files::DecryptArgs),

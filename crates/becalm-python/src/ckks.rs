@@ -4,8 +4,10 @@
 
 use crate::call::{detached, guarded, raise, supervised};
 use crate::ciphertext::{flat, trust};
-use crate::ckks_evaluate::CkksKeys;
+use crate::ckks_evaluate::{CkksKeys, CkksPlaintext};
 use crate::ckks_keys::{CkksPublicKey, CkksSecretKey};
+use crate::ckks_machine::{Call, Plain};
+use crate::ckks_record::on_both;
 use becalm::backend::Cpu;
 use becalm::cipher::{Account, KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
@@ -257,9 +259,9 @@ impl CkksCiphertext {
         }
     }
 
-    /// The threads that compute with it.
-    pub(crate) fn on(&self) -> &Shared {
-        &self.0
+    /// A call that needs no key.
+    fn with<'a>(&'a self, inputs: &'a [&'a Self], plain: Option<&'a Plain>) -> Call<'a> {
+        Call { on: &self.0, keys: None, inputs, plain, long: false }
     }
 }
 
@@ -352,44 +354,60 @@ impl CkksCiphertext {
 
     /// `self + other`.
     fn add(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
-        self.make(py, |c, x| c.add(x, &*other.open()?))
+        self.with(&[self, other], None).one(py, |p, r| on_both(p, r, |p, a, b| p.add(a, b)))
     }
 
     /// `self − other`.
     fn subtract(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
-        self.make(py, |c, x| c.subtract(x, &*other.open()?))
+        self.with(&[self, other], None).one(py, |p, r| on_both(p, r, |p, a, b| p.subtract(a, b)))
     }
 
     /// `−self`.
     fn negate(&self, py: Python<'_>) -> PyResult<Self> {
-        self.make(py, |c, x| Ok(c.negate(x)))
+        self.with(&[self], None).one(py, |p, r| p.negate(r[0]))
     }
 
     /// `self + values`.
     fn add_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let data = values(data);
-        self.make(py, |c, x| c.add_plain(x, &data))
+        self.with(&[self], None).one(py, |p, r| p.add_plain(r[0], &data))
     }
 
     /// `self · values`, one level lower.
     fn multiply_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let data = values(data);
-        self.make(py, |c, x| c.multiply_plain(x, &data))
+        self.with(&[self], None).one(py, |p, r| p.multiply_plain(r[0], &data))
+    }
+
+    /// `self + plain`, at the lower of the two levels.
+    fn add_encoded(&self, py: Python<'_>, plain: &CkksPlaintext) -> PyResult<Self> {
+        let args = [self];
+        let call = self.with(&args, Some(plain.encoded()));
+        call.one(py, |p, r| plain.lowered(p, r[0]).and_then(|x| p.add_plain(x, plain.values())))
+    }
+
+    /// `self · plain`, one level below the lower of the two.
+    fn multiply_encoded(&self, py: Python<'_>, plain: &CkksPlaintext) -> PyResult<Self> {
+        let args = [self];
+        let call = self.with(&args, Some(plain.encoded()));
+        call.one(py, |p, r| {
+            plain.lowered(p, r[0]).and_then(|x| p.multiply_plain(x, plain.values()))
+        })
     }
 
     /// `self · factor`, one level lower.
     fn multiply_constant(&self, py: Python<'_>, factor: f64) -> PyResult<Self> {
-        self.make(py, |c, x| c.multiply_constant(x, factor))
+        self.with(&[self], None).one(py, |p, r| p.multiply_constant(r[0], factor))
     }
 
     /// `i · self`, exact.
     fn multiply_i(&self, py: Python<'_>) -> PyResult<Self> {
-        self.make(py, |c, x| c.multiply_i(x))
+        self.with(&[self], None).one(py, |p, r| p.multiply_i(r[0]))
     }
 
     /// The same values at a lower level.
     fn level_down(&self, py: Python<'_>, level: usize) -> PyResult<Self> {
-        self.make(py, |c, x| c.level_down(x, level))
+        self.with(&[self], None).one(py, |p, r| p.level_down(r[0], level))
     }
 
     /// Writes a file.

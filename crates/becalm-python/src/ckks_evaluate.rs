@@ -2,11 +2,14 @@
 
 use crate::call::{Watched, detached, guarded, raise, supervised};
 use crate::ckks::{CkksCiphertext, CkksContext, Shared, brief, bytes_of, form_named, values};
-use crate::ckks_session::CkksProgram;
-use becalm::backend::{CkksEvaluator, LinearMap, Plain, Shares};
+use crate::ckks_machine::{Call, Plain, Ready, Shares, require_rotations, watched};
+use crate::ckks_program::CkksProgram;
+use crate::ckks_record::{dot, linear, on_both, polynomial, rotations};
 use becalm::cipher::file::{Output, replace};
-use becalm::ckks::{Chebyshev, Context, Matrix};
-use becalm::math::buffer::or_refused;
+use becalm::ckks::Matrix;
+use becalm::math::complex::Complex;
+use becalm::program::Reg;
+use becalm::program::rlwe::CkksProgram as Program;
 use becalm::{Error, Result, cipher};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -20,33 +23,9 @@ use std::sync::Arc;
 pub struct CkksKeys(pub(crate) Shared, pub(crate) Arc<cipher::CkksKeys>);
 
 impl CkksKeys {
-    fn make(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&CkksEvaluator<'_>) -> Result<cipher::Rlwe> + Send,
-    ) -> PyResult<CkksCiphertext> {
-        CkksCiphertext::made(py, &self.0, |c| work(&CkksEvaluator::new(c, &self.1)?))
-    }
-
-    /// Work of seconds, which Ctrl-C stops.
-    fn long_work<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&CkksEvaluator<'_>) -> Result<T> + Send,
-    ) -> PyResult<T> {
-        supervised(py, None, |watch| {
-            let go_on = || watch.step(0, 0);
-            let work = || work(&CkksEvaluator::new(&self.0.context, &self.1)?.asking(&go_on));
-            self.0.cpu.install(|| or_refused("becalm", work))
-        })
-    }
-
-    fn long(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&CkksEvaluator<'_>) -> Result<cipher::Rlwe> + Send,
-    ) -> PyResult<CkksCiphertext> {
-        self.long_work(py, |e| CkksCiphertext::kept(&self.0, work(e)?))
+    /// A call with these keys.
+    fn with<'a>(&'a self, inputs: &'a [&'a CkksCiphertext], long: bool) -> Call<'a> {
+        Call { on: &self.0, keys: Some(&self.1), inputs, plain: None, long }
     }
 }
 
@@ -78,7 +57,7 @@ impl CkksKeys {
 
     /// Of `budget` bytes for these keys and the matrices of a bootstrap, those for matrices and those for keys.
     fn shares(&self, program: &CkksProgram, budget: usize) -> PyResult<(usize, usize)> {
-        let of = || Shares::of(&self.0.context, &program.0, &self.1, budget).map_err(raise);
+        let of = || Shares::of(&self.0.context, &program.now(), &self.1, budget).map_err(raise);
         guarded(of).map(|s| (s.matrices, s.keys))
     }
 
@@ -102,7 +81,7 @@ impl CkksKeys {
         a: &CkksCiphertext,
         b: &CkksCiphertext,
     ) -> PyResult<CkksCiphertext> {
-        self.make(py, |e| e.multiply(&*a.open()?, &*b.open()?))
+        self.with(&[a, b], false).one(py, |p, r| on_both(p, r, |p, a, b| p.multiply(a, b)))
     }
 
     /// Σ a·b, relinearized and rescaled once.
@@ -112,17 +91,13 @@ impl CkksKeys {
         a: Vec<Bound<'_, CkksCiphertext>>,
         b: Vec<Bound<'_, CkksCiphertext>>,
     ) -> PyResult<CkksCiphertext> {
-        let [a, b] = [&a, &b].map(|x| x.iter().map(Bound::get).collect::<Vec<_>>());
-        let open = |x: &[&CkksCiphertext]| x.iter().map(|x| x.open()).collect::<Result<Vec<_>>>();
-        self.long(py, |e| {
-            let (a, b) = (open(&a)?, open(&b)?);
-            e.dot(&a.iter().zip(&b).map(|(a, b)| (a.as_ref(), b.as_ref())).collect::<Vec<_>>())
-        })
+        let all: Vec<&CkksCiphertext> = a.iter().chain(&b).map(Bound::get).collect();
+        self.with(&all, true).one(py, dot)
     }
 
     /// Slots rotated to the left.
     fn rotate(&self, py: Python<'_>, x: &CkksCiphertext, by: i64) -> PyResult<CkksCiphertext> {
-        self.make(py, |e| e.rotate(&*x.open()?, by))
+        self.with(&[x], false).one(py, |p, r| p.rotate(r[0], by))
     }
 
     /// Slots rotated to the left by each of these, from one decomposition.
@@ -132,20 +107,17 @@ impl CkksKeys {
         x: &CkksCiphertext,
         by: Vec<i64>,
     ) -> PyResult<Vec<CkksCiphertext>> {
-        self.long_work(py, |e| {
-            let made = e.rotate_many(&*x.open()?, &by)?;
-            made.into_iter().map(|x| CkksCiphertext::kept(&self.0, x)).collect()
-        })
+        self.with(&[x], true).all(py, |p, r| rotations(p, r[0], &by))
     }
 
     /// In each slot the sum of `size` slots from it on.
     fn sum(&self, py: Python<'_>, x: &CkksCiphertext, size: usize) -> PyResult<CkksCiphertext> {
-        self.long(py, |e| e.sum(&*x.open()?, size))
+        self.with(&[x], true).one(py, |p, r| p.sum(r[0], size))
     }
 
-    /// Refuses keys without these rotations at a level.
+    /// Refuses keys without these rotations at a level: before a matrix is encoded, which takes time.
     fn require_rotations(&self, py: Python<'_>, by: Vec<i64>, level: usize) -> PyResult<()> {
-        brief(py, &self.0, |c| CkksEvaluator::new(c, &self.1)?.require_rotations(by, level))
+        brief(py, &self.0, |c| require_rotations(c, &self.1, by, level))
     }
 
     /// A matrix times the slots, one level lower.
@@ -155,7 +127,8 @@ impl CkksKeys {
         x: &CkksCiphertext,
         map: &CkksMap,
     ) -> PyResult<CkksCiphertext> {
-        self.long(py, |e| e.rotate(&e.linear(&*x.open()?, &map.map)?, map.by))
+        let mut made = self.with(&[x], true).ready(py, &map.0)?;
+        Ok(made.remove(0))
     }
 
     /// Σ c_i·T_i of the slots, at the scale of the level that is left.
@@ -165,16 +138,12 @@ impl CkksKeys {
         x: &CkksCiphertext,
         coefficients: Vec<f64>,
     ) -> PyResult<CkksCiphertext> {
-        let p = Chebyshev(coefficients);
-        self.long(py, |e| {
-            let scale = e.context().scale(x.level().saturating_sub(p.depth()))?;
-            e.polynomial(&*x.open()?, &p, scale)
-        })
+        self.with(&[x], true).one(py, |p, r| polynomial(p, r[0], coefficients))
     }
 
     /// The complex conjugate of every slot.
     fn conjugate(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.make(py, |e| e.conjugate(&*x.open()?))
+        self.with(&[x], false).one(py, |p, r| p.conjugate(r[0]))
     }
 
     /// Writes a file, with a note for whoever reads it.
@@ -192,16 +161,28 @@ impl CkksKeys {
 
 /// A vector of numbers in the clear, encoded at a level.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksPlaintext(Shared, Plain);
+pub struct CkksPlaintext {
+    on: Shared,
+    plain: Plain,
+    values: Vec<Complex>,
+}
 
 impl CkksPlaintext {
-    fn make(
-        &self,
-        py: Python<'_>,
-        x: &CkksCiphertext,
-        work: impl FnOnce(&Context) -> Result<cipher::Rlwe> + Send,
-    ) -> PyResult<CkksCiphertext> {
-        CkksCiphertext::made(py, x.on(), work)
+    pub(crate) fn encoded(&self) -> &Plain {
+        &self.plain
+    }
+
+    /// The values that were encoded.
+    pub(crate) fn values(&self) -> &[Complex] {
+        &self.values
+    }
+
+    /// A register at the level of the plaintext or below.
+    pub(crate) fn lowered(&self, p: &mut Program, x: Reg) -> Result<Reg> {
+        match p.info(x).is_some_and(|info| info.level > self.plain.level()) {
+            true => p.level_down(x, self.plain.level()),
+            false => Ok(x),
+        }
     }
 }
 
@@ -210,62 +191,53 @@ impl CkksPlaintext {
     /// Encodes values at a level.
     #[new]
     fn new(py: Python<'_>, context: &CkksContext, data: &[u8], level: usize) -> PyResult<Self> {
-        let plain = brief(py, &context.0, |c| c.encode(&values(data), level))?;
-        Ok(CkksPlaintext(context.0.clone(), plain))
+        let values = values(data);
+        let plain = brief(py, &context.0, |c| c.encode(&values, level))?;
+        Ok(CkksPlaintext { on: context.0.clone(), plain, values })
     }
 
     /// Name of the parameter set.
     #[getter]
     fn params(&self) -> &'static str {
-        self.1.params()
+        self.plain.params()
     }
 
     /// The level that it was encoded at.
     #[getter]
     fn level(&self) -> usize {
-        self.1.level()
+        self.plain.level()
     }
 
     /// The scale: the factor of the values.
     #[getter]
     fn scale(&self) -> f64 {
-        self.1.scale()
+        self.plain.scale()
     }
 
     /// Number of values.
     #[getter]
     fn slots(&self) -> usize {
-        self.1.slots()
+        self.plain.slots()
     }
 
     /// Bytes in memory.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.1.bytes()
+        self.plain.bytes()
     }
 
     /// The values, rounded as they were.
     fn decode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        bytes_of(py, &brief(py, &self.0, |c| c.decode(&self.1))?)
-    }
-
-    /// `x + self`.
-    fn add(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.make(py, x, |c| c.add_encoded(&*x.open()?, &self.1))
-    }
-
-    /// `x · self`, one level lower.
-    fn multiply(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.make(py, x, |c| c.multiply_encoded(&*x.open()?, &self.1))
+        bytes_of(py, &brief(py, &self.on, |c| c.decode(&self.plain))?)
     }
 }
 
 /// A matrix by its diagonals, gathered around a rotation of what it gives.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct CkksMatrix {
-    matrix: Matrix,
-    by: i64,
-    baby: usize,
+    pub(crate) matrix: Arc<Matrix>,
+    pub(crate) by: i64,
+    pub(crate) baby: usize,
 }
 
 #[pymethods]
@@ -292,7 +264,7 @@ impl CkksMatrix {
             }
             let (matrix, by) = matrix.gathered();
             let baby = baby.unwrap_or_else(|| matrix.balanced());
-            Ok(CkksMatrix { matrix, by, baby })
+            Ok(CkksMatrix { matrix: Arc::new(matrix), by, baby })
         })
     }
 
@@ -320,30 +292,27 @@ impl CkksMatrix {
 
     /// Encodes it for ciphertexts at a level.
     fn encode(&self, py: Python<'_>, context: &CkksContext, level: usize) -> PyResult<CkksMap> {
-        let map = supervised(py, None, |watch| {
-            let (context, cpu) = (&context.0.context, &context.0.cpu);
-            let (matrix, go_on) = (&self.matrix, |done, all| watch.step(done, all));
-            cpu.install(|| {
-                let scale = context.scale(level)?;
-                LinearMap::new_with(context, matrix, level, self.baby, scale, &go_on)
-            })
+        let on = &context.0;
+        let ready = watched(py, on, None, |go_on| {
+            let mut program = Program::new(&on.context);
+            let x = program.input(level, self.matrix.slots())?;
+            let y = linear(&mut program, x, self)?;
+            program.output(y)?;
+            Ready::encoded(on, program, go_on)
         })?;
-        Ok(CkksMap { map, by: self.by })
+        Ok(CkksMap(ready))
     }
 }
 
-/// A matrix encoded at a level.
+/// A product with a matrix as a program, with the matrix encoded.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksMap {
-    map: LinearMap,
-    by: i64,
-}
+pub struct CkksMap(Ready);
 
 #[pymethods]
 impl CkksMap {
     /// Bytes of the encoded diagonals.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.map.bytes()
+        self.0.bytes()
     }
 }

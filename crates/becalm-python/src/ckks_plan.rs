@@ -3,7 +3,7 @@
 use crate::call::{guarded, raise};
 use crate::ckks::form_named;
 use crate::ckks_evaluate::CkksKeys;
-use crate::ckks_session::CkksProgram;
+use crate::ckks_program::CkksProgram;
 use crate::keys::CkksNeeds;
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Offer, Values, Wish, said, set_for, size_named};
 use becalm::cipher::KeyForm;
@@ -11,7 +11,6 @@ use becalm::ckks::Chain;
 use becalm::params::CkksParams;
 use becalm::{Error, Result};
 use pyo3::prelude::*;
-use std::sync::Arc;
 
 /// The chain of moduli of a parameter set: kilobytes, and enough to plan.
 #[pyclass(frozen, module = "becalm._native")]
@@ -65,7 +64,7 @@ pub struct CkksPlan(KeyPlan);
 impl CkksPlan {
     /// A plan for the set of a name. `size` is that of the keys of a bootstrap, none for arithmetic alone.
     #[new]
-    #[pyo3(signature = (name, slots=None, kinds=vec![], size=None, stage_count=None, rotations=vec![], conjugate=false, form="ready"))]
+    #[pyo3(signature = (name, slots=None, kinds=vec![], size=None, stage_count=None, rotations=vec![], conjugate=false, form="ready", needs=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         name: &str,
@@ -76,12 +75,14 @@ impl CkksPlan {
         rotations: Vec<i64>,
         conjugate: bool,
         form: &str,
+        needs: Option<&CkksNeeds>,
     ) -> PyResult<Self> {
         planned(|| {
             let kinds = kinds.iter().map(|name| Kind::named(name)).collect::<Result<_>>()?;
             let (size, form) = (size.map(size_named).transpose()?, form_named(form)?);
-            let values = None;
-            let wish = Wish { slots, kinds, size, stage_count, values, rotations, conjugate, form };
+            let (values, needs) = (None, needs.map(|needs| needs.0.clone()).unwrap_or_default());
+            let wish =
+                Wish { slots, kinds, size, stage_count, values, rotations, conjugate, needs, form };
             Ok(CkksPlan(KeyPlan::new(CkksParams::named(name)?, &wish)?))
         })
     }
@@ -150,7 +151,7 @@ impl CkksPlan {
     /// The bootstraps, in the order of their kinds.
     #[getter]
     fn programs(&self) -> Vec<CkksProgram> {
-        self.0.programs().map(|(_, program)| CkksProgram(Arc::new(program.clone()))).collect()
+        self.0.programs().map(|(_, program)| CkksProgram::of(program.clone())).collect()
     }
 
     /// Records a bootstrap for these keys: `values` are complex, real or merged.
@@ -162,7 +163,7 @@ impl CkksPlan {
     ) -> PyResult<CkksProgram> {
         planned(|| {
             let program = self.0.record(Kind::named(kind)?, stage_count, values_named(values)?)?;
-            Ok(CkksProgram(Arc::new(program)))
+            Ok(CkksProgram::of(program))
         })
     }
 

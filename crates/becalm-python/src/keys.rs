@@ -327,6 +327,24 @@ impl CkksNeeds {
         CkksNeeds(self.0.clone().union(&other.0))
     }
 
+    /// Up to which level conjugation is needed, if it is.
+    #[getter]
+    fn conjugate(&self) -> Option<usize> {
+        self.0.conjugate
+    }
+
+    /// Up to which level products are needed; 0 if they are not.
+    #[getter]
+    fn multiply(&self) -> usize {
+        self.0.multiply
+    }
+
+    /// The level that a bootstrap raises to, if there is one.
+    #[getter]
+    fn bootstrap(&self) -> Option<usize> {
+        self.0.bootstrap
+    }
+
     /// The rotations and the levels of each.
     #[getter]
     fn rotations(&self) -> Vec<(i64, Vec<usize>)> {

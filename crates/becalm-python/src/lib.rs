@@ -11,8 +11,10 @@ mod circuit;
 mod ckks;
 mod ckks_evaluate;
 mod ckks_keys;
+mod ckks_machine;
 mod ckks_plan;
-mod ckks_session;
+mod ckks_program;
+mod ckks_record;
 mod evaluate;
 mod integers;
 mod keys;
@@ -42,7 +44,7 @@ mod _native {
     #[pymodule_export]
     use crate::ckks_plan::{CkksChain, CkksPlan};
     #[pymodule_export]
-    use crate::ckks_session::{CkksProgram, CkksSession};
+    use crate::ckks_program::{CkksProgram, CkksRegister, CkksSession};
     #[pymodule_export]
     use crate::evaluate::{Evaluator, require_machine};
     #[pymodule_export]

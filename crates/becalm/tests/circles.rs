@@ -18,7 +18,11 @@ const LEFT: &[(&str, &str, &[&str])] = &[
     ("becalm", "params", &["ckks", "lookup"]),
     ("becalm", "program::circuit", &["abc", "compile", "cover", "plan", "rotations"]),
     ("becalm", "tfhe", &["encrypt", "polynomial"]),
-    ("becalm-python", "", &["ckks", "ckks_evaluate", "ckks_keys", "ckks_session"]),
+    (
+        "becalm-python",
+        "",
+        &["ckks", "ckks_evaluate", "ckks_keys", "ckks_machine", "ckks_program", "ckks_record"],
+    ),
 ];
 const CRATES: &[&str] =
     &["becalm", "becalm-bench", "becalm-cli", "becalm-cuda", "becalm-emulator", "becalm-python"];

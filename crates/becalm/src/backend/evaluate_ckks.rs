@@ -119,7 +119,7 @@ impl CkksServer {
     ) -> Result<Vec<Vec<Rlwe>>> {
         self.on.context.check_set(OP, program.params().name)?;
         program.require(&self.on.keys)?;
-        lanes.iter().try_for_each(|inputs| program.check_arguments(self.on.keys.id, inputs))?;
+        lanes.iter().try_for_each(|inputs| program.require_inputs(self.on.keys.id, inputs))?;
         let walk = Arc::new(program.walk());
         let whole = Loaded { program: program.clone(), walk, lanes: lanes.len() };
         let mut at_once = lanes.len().max(1);
@@ -151,7 +151,7 @@ impl CkksServer {
                         Error::bad_input(OP, "a result", "none", "record an output that is written")
                     };
                     let made = made.pop().ok_or_else(none)?;
-                    Ok(program.result(inputs, *reg, made))
+                    Ok(program.result(inputs, made))
                 };
                 results.push(program.outputs().iter().map(read).collect::<Result<Vec<_>>>()?);
             }

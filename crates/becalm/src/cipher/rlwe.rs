@@ -73,6 +73,12 @@ pub struct Rlwe {
 }
 
 impl Rlwe {
+    /// A result of a bootstrap that adds an error to those that arrived. The formula of a bootstrap is for values without structure, and
+    /// no upper bound: what can be vouched for is not known any more.
+    pub(crate) fn refreshed(self, added: f64, arrived: f64) -> Rlwe {
+        Rlwe { error: added.hypot(arrived), account: Account::UNKNOWN, ..self }
+    }
+
     /// Name of the parameter set.
     pub fn params(&self) -> &'static str {
         self.params
@@ -432,6 +438,11 @@ pub struct CkksKeys {
 }
 
 impl CkksKeys {
+    /// No keys at all, for programs that need none: sums, plaintexts, lower levels.
+    pub fn none(params: &'static str, id: KeyId) -> CkksKeys {
+        CkksKeys { params, id, switches: BTreeMap::new() }
+    }
+
     /// Identity of the secret key.
     pub fn key_id(&self) -> KeyId {
         self.id

@@ -11,6 +11,7 @@
 //! of its own, and a level has the first few of them: at the lowest level of a tier as few as hold the whole modulus. A rescale to
 //! the tier below changes all words, and keys of a tier serve no other.
 
+use crate::math::complex::Complex;
 use crate::math::rns::{Ring, nearest};
 use crate::params::{CkksBootstrap, CkksParams, NOISE_STD};
 use crate::{Error, Result};
@@ -245,6 +246,40 @@ impl Chain {
         }
         let wanted = format!("what was made with `{}`", self.params().name);
         Err(Error::wrong_params(op, wanted, format!("`{name}`"), "use one set throughout"))
+    }
+
+    /// How to come to more levels.
+    pub(crate) fn upwards(&self) -> &'static str {
+        match self.params().bootstrap {
+            Some(_) => "bootstrap it first",
+            None => {
+                "encrypt at a higher level, or use a set with more levels: `ckks_regular` has a bootstrap"
+            }
+        }
+    }
+
+    /// Refuses what cannot be encoded: more values than slots, a number that is no power of two, values that are not
+    /// finite.
+    pub(crate) fn check_values(&self, op: &'static str, values: &[Complex]) -> Result<()> {
+        let (n, most) = (values.len(), self.params().slots());
+        if n == 0 || !n.is_power_of_two() || n > most {
+            let wanted = format!("a power of two of at most {most} values");
+            return Err(Error::bad_input(
+                op,
+                wanted,
+                n.to_string(),
+                "pad with zeros, or split the vector",
+            ));
+        }
+        match values.iter().position(|v| !v.re.is_finite() || !v.im.is_finite()) {
+            Some(at) => {
+                // Not the value: its other part may be finite, and secret.
+                let nan = values[at].re.is_nan() || values[at].im.is_nan();
+                let got = format!("{} at position {at}", if nan { "NaN" } else { "an infinity" });
+                Err(Error::bad_input(op, "finite values", got, "remove NaN and infinities"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The primes of all words.

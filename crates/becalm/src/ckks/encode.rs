@@ -10,7 +10,6 @@ use crate::math::fft::Plan;
 use crate::math::parallel::*;
 use crate::math::rns::{Ring, Scratch, TILE, centred, mul, pow};
 use crate::math::round::{nearest, without_subnormals};
-use crate::{Error, Result};
 use zeroize::{Zeroize, Zeroizing};
 
 /// `x` modulo p, nearest to zero, for an integer `x` of any size.
@@ -71,30 +70,6 @@ pub(super) fn wipe(values: &mut [Complex]) {
 }
 
 impl Context {
-    /// Refuses what cannot be encoded: more values than slots, a number that is no power of two, values that are not
-    /// finite.
-    pub(crate) fn check_values(&self, op: &'static str, values: &[Complex]) -> Result<()> {
-        let (n, most) = (values.len(), self.params().slots());
-        if n == 0 || !n.is_power_of_two() || n > most {
-            let wanted = format!("a power of two of at most {most} values");
-            return Err(Error::bad_input(
-                op,
-                wanted,
-                n.to_string(),
-                "pad with zeros, or split the vector",
-            ));
-        }
-        match values.iter().position(|v| !v.re.is_finite() || !v.im.is_finite()) {
-            Some(at) => {
-                // Not the value: its other part may be finite, and secret.
-                let nan = values[at].re.is_nan() || values[at].im.is_nan();
-                let got = format!("{} at position {at}", if nan { "NaN" } else { "an infinity" });
-                Err(Error::bad_input(op, "finite values", got, "remove NaN and infinities"))
-            }
-            None => Ok(()),
-        }
-    }
-
     /// The N real coefficients of the polynomial that has `values` in its slots, times `scale`; not rounded.
     pub(crate) fn coefficients(&self, values: &[Complex], scale: f64) -> Vec<f64> {
         embedded(self.fft(), self.slots(), values, scale)

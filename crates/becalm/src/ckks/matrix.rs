@@ -103,6 +103,11 @@ impl Matrix {
         self.given().entry(k).or_insert_with(|| vec![Complex::default(); n])
     }
 
+    /// Whether all entries are known to be real. Those of a transform are not.
+    pub(crate) fn is_real(&self) -> bool {
+        self.stage.is_none() && self.diagonals.values().flatten().all(|x| x.im == 0.0)
+    }
+
     /// Number of slots that it maps.
     pub fn slots(&self) -> usize {
         self.slots

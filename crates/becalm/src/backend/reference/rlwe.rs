@@ -481,6 +481,7 @@ impl RlweSession {
             }
             CkksOp::LevelDown { src, .. } => self.level_down(get(src)?, info.level)?,
             CkksOp::Reinterpret { src, .. } => Pair { scale: info.scale, ..get(src)?.clone() },
+            CkksOp::Repeat { src, .. } | CkksOp::Refreshed { src, .. } => get(src)?.clone(),
             _ => self.step_with_public(program, op, get(&op.sources()[0])?)?,
         })
     }

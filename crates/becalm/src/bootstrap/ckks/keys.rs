@@ -196,6 +196,7 @@ impl KeyPlan {
         let turns = self.wish.rotations.iter().map(|by| by.rem_euclid(slots)).filter(|by| *by != 0);
         let conjugate = self.wish.conjugate.then_some(level);
         let own = Needs { conjugate, ..Needs::default() }.rotate(turns, level);
+        let own = own.union(&self.wish.needs);
         programs.iter().fold(own, |needs, (_, program)| needs.union(&program.needs()))
     }
 

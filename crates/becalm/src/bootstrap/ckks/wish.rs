@@ -2,6 +2,7 @@
 
 use super::{KEY_SIZES, Values};
 use crate::cipher::KeyForm;
+use crate::ckks::Needs;
 use crate::params::CkksParams;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -143,6 +144,8 @@ pub struct Wish {
     pub rotations: Vec<i64>,
     /// Whether the server is to conjugate at the levels of the user.
     pub conjugate: bool,
+    /// Keys for something else besides, such as a recorded program.
+    pub needs: Needs,
     /// How the keys are held in memory.
     pub form: KeyForm,
 }
@@ -157,6 +160,7 @@ impl Default for Wish {
             values: None,
             rotations: vec![],
             conjugate: false,
+            needs: Needs::default(),
             form: KeyForm::Ready,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{CkksOp, CkksProgram, Limits, RlweInfo};
 use crate::Result;
+use crate::program::Reg;
 use crate::program::graph::{MAX_ITEMS, Recorded, unlike_recorded};
 
 impl CkksProgram {
@@ -21,9 +22,9 @@ impl CkksProgram {
         given.replay(|step| match step {
             Recorded::Input(reg) => {
                 let info = given.known(reg)?;
-                self.input(info.level, info.slots).map(drop)
+                self.input_as(info).map(drop)
             }
-            Recorded::Op(op) => self.record(op, given.known(op.result())?),
+            Recorded::Op(op) => self.record(op, given.known(op.result())?).map(drop),
         })?;
         given.outputs.iter().try_for_each(|r| self.output(*r))?;
         match self.graph == given {
@@ -33,8 +34,8 @@ impl CkksProgram {
     }
 
     /// Records an instruction whose result is to be as `info` says.
-    fn record(&mut self, op: &CkksOp, info: RlweInfo) -> Result<()> {
-        let made = match op {
+    pub(super) fn record(&mut self, op: &CkksOp, info: RlweInfo) -> Result<Reg> {
+        match op {
             CkksOp::Linear { src, map, .. } => self.linear_by(*src, *map),
             CkksOp::Polynomial { src, polynomial, .. } => {
                 self.polynomial_by(*src, *polynomial, info.scale)
@@ -62,14 +63,15 @@ impl CkksProgram {
                 self.multiply_plain_by(*src, *plaintext)
             }
             CkksOp::LevelDown { src, .. } => self.level_down(*src, info.level),
-        };
-        made.map(drop)
+            CkksOp::Repeat { src, .. } => self.repeat(*src, info.slots),
+            CkksOp::Refreshed { src, from, limits, .. } => self.refreshed(*src, from, *limits),
+        }
     }
 }
 
 impl Limits {
     /// Refuses numbers that no recorder writes: they would switch the checks of values off.
-    fn validate(&self) -> Result<()> {
+    pub(super) fn validate(&self) -> Result<()> {
         let added = self.error.iter().flat_map(|e| [e.fixed, e.bend]);
         let numbers = self.near.into_iter().chain(added);
         let fine = self.most > 0.0 && numbers.into_iter().all(|x| x.is_finite() && x >= 0.0);
@@ -89,7 +91,7 @@ mod tests {
     use crate::ckks::{Chain, Chebyshev, Matrix};
     use crate::math::complex::Complex;
     use crate::params::CkksParams;
-    use crate::program::Reg;
+    use std::sync::Arc;
 
     /// A program with a matrix, a polynomial, a plaintext and limits.
     fn recorded() -> CkksProgram {
@@ -109,7 +111,7 @@ mod tests {
     type Forgery = fn(&mut CkksProgram);
 
     /// Every part of a file that the recorder would not have written, behind a right checksum.
-    const FORGERIES: [(&str, Forgery); 22] = [
+    const FORGERIES: [(&str, Forgery); 25] = [
         ("level of an argument", |p| p.graph.regs[0].level = 11),
         ("scale of an argument", |p| p.graph.regs[0].scale *= 2.0),
         ("slots of an argument", |p| p.graph.regs[0].slots = 3),
@@ -128,12 +130,24 @@ mod tests {
         }),
         ("level of a map", |p| p.maps[0].level = 9),
         ("no baby steps", |p| p.maps[0].baby = 0),
-        ("slots of a map", |p| p.maps[0].matrix = Matrix::stage(1 << 40, 0..40, false)),
-        ("layers of a stage", |p| p.maps[0].matrix = Matrix::stage(8, 0..30, false)),
-        ("an entry", |p| p.maps[0].matrix.diagonal(1)[0].re = f64::INFINITY),
+        ("slots of a map", |p| p.maps[0].matrix = Matrix::stage(1 << 40, 0..40, false).into()),
+        ("layers of a stage", |p| p.maps[0].matrix = Matrix::stage(8, 0..30, false).into()),
+        ("an entry", |p| Arc::make_mut(&mut p.maps[0].matrix).diagonal(1)[0].re = f64::INFINITY),
         ("a coefficient", |p| p.polynomials[0].0[1] = f64::NAN),
         ("a plaintext", |p| p.plaintexts[0] = vec![Complex::default(); 3]),
         ("limits", |p| p.limits.most = f64::NAN),
+        ("fewer slots by repeating", |p| {
+            p.graph.regs[3].slots = 4;
+            p.graph.ops[2] = CkksOp::Repeat { dst: Reg(3), src: Reg(2) }
+        }),
+        ("a bootstrap of nothing", |p| {
+            let limits = p.limits;
+            p.graph.ops[2] = CkksOp::Refreshed { dst: Reg(3), src: Reg(2), from: vec![], limits }
+        }),
+        ("a bootstrap without an error", |p| {
+            let (limits, from) = (p.limits, vec![Reg(0)]);
+            p.graph.ops[2] = CkksOp::Refreshed { dst: Reg(3), src: Reg(2), from, limits }
+        }),
     ];
 
     #[test]

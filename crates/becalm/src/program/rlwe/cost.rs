@@ -138,7 +138,9 @@ impl CkksProgram {
             | CkksOp::Add { .. }
             | CkksOp::Subtract { .. }
             | CkksOp::AddConstant { .. }
-            | CkksOp::Reinterpret { .. } => {}
+            | CkksOp::Reinterpret { .. }
+            | CkksOp::Repeat { .. }
+            | CkksOp::Refreshed { .. } => {}
         }
     }
 }

@@ -5,10 +5,13 @@
 //! ([`CkksProgram::needs`]) and the cost ([`CkksProgram::cost`]) are known before anything is encoded. The machine decides
 //! on hoisting, lazy rescaling and the form of a diagonal.
 
+mod append;
 mod check;
 mod cost;
 mod file;
 mod record;
+mod require;
+mod values;
 mod walk;
 
 pub use cost::CkksCost;
@@ -16,13 +19,10 @@ pub use walk::CkksWalk;
 
 use super::Reg;
 use super::graph::{Graph, Operation, WaveKind};
-use crate::cipher::{CkksKeys, Purpose};
 use crate::ckks::{Chain, Chebyshev, Matrix, Needs, sum_rotations};
 use crate::math::complex::Complex;
 use crate::params::CkksParams;
-use crate::{Error, MissingPurpose, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -211,6 +211,24 @@ pub enum CkksOp {
         /// Source.
         src: Reg,
     },
+    /// The same values as a vector of more slots, in which they repeat: free.
+    Repeat {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+    },
+    /// A result of a bootstrap, with as many slots as the bootstrapped registers have and the bootstrap's account of the error: free.
+    Refreshed {
+        /// Result.
+        dst: Reg,
+        /// Source.
+        src: Reg,
+        /// The registers that were bootstrapped.
+        from: Vec<Reg>,
+        /// What the bootstrap adds, and for which values it is.
+        limits: Limits,
+    },
 }
 
 impl Operation for CkksOp {
@@ -238,7 +256,9 @@ impl Operation for CkksOp {
             | CkksOp::MultiplyConstant { src, .. }
             | CkksOp::AddPlain { src, .. }
             | CkksOp::MultiplyPlain { src, .. }
+            | CkksOp::Repeat { src, .. }
             | CkksOp::LevelDown { src, .. } => vec![*src],
+            CkksOp::Refreshed { src, from, .. } => [&[*src], &from[..]].concat(),
         }
     }
 
@@ -264,6 +284,8 @@ impl Operation for CkksOp {
             | CkksOp::MultiplyConstant { dst, .. }
             | CkksOp::AddPlain { dst, .. }
             | CkksOp::MultiplyPlain { dst, .. }
+            | CkksOp::Repeat { dst, .. }
+            | CkksOp::Refreshed { dst, .. }
             | CkksOp::LevelDown { dst, .. } => dst,
         };
         std::slice::from_ref(dst)
@@ -308,6 +330,8 @@ impl CkksOp {
             CkksOp::LevelDown { .. } => "level down",
             CkksOp::Rescale { .. } => "rescale",
             CkksOp::Reinterpret { .. } => "reinterpret",
+            CkksOp::Repeat { .. } => "repeat",
+            CkksOp::Refreshed { .. } => "refreshed",
         }
     }
 }
@@ -316,7 +340,7 @@ impl CkksOp {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MapSpec {
     /// The map, of the slots of the result or fewer.
-    pub matrix: Matrix,
+    pub matrix: Arc<Matrix>,
     /// Level of the source.
     pub level: usize,
     /// Baby steps.
@@ -350,7 +374,7 @@ impl Deref for CkksProgram {
 
 /// The conditions on the values of an argument under which the program's approximations hold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Most a coefficient of the message, or a slot where `slots`, may be, in units of the scale.
     pub(crate) most: f64,
     /// Values that slots must be near, if not all are allowed: ±this.
@@ -362,6 +386,15 @@ pub(crate) struct Limits {
     /// The error that a bootstrap adds. The account of the ciphertext would be far from the truth, because it takes errors of
     /// coefficients for errors of slots.
     pub(crate) error: Option<Added>,
+}
+
+impl Limits {
+    /// The error of a bootstrap of so many values.
+    pub(crate) fn error_of(&self, slots: usize) -> Option<f64> {
+        let added = self.error?;
+        let fewer = added.slots as f64 / slots.clamp(1, added.slots) as f64;
+        Some(added.fixed.hypot(added.bend * fewer.powi(added.power)))
+    }
 }
 
 /// The standard deviation that a bootstrap adds to a slot, for values of size 1 without structure.
@@ -400,14 +433,17 @@ impl CkksProgram {
     /// The error that a bootstrap adds to a slot, standard deviation, for `slots` values of size 1 without structure; none for a
     /// program that is no bootstrap, of which the ciphertexts keep account themselves.
     pub fn error_of(&self, slots: usize) -> Option<f64> {
-        let added = self.limits.error?;
-        let fewer = added.slots as f64 / slots.clamp(1, added.slots) as f64;
-        Some(added.fixed.hypot(added.bend * fewer.powi(added.power)))
+        self.limits.error_of(slots)
     }
 
     /// [`CkksProgram::error_of`] as many values as the program is for.
     pub fn error(&self) -> Option<f64> {
         self.error_of(self.limits.error?.slots)
+    }
+
+    /// Bootstraps within it, or 1 for one alone.
+    pub fn bootstraps(&self) -> usize {
+        self.ops.iter().filter(|op| op.deep()).count()
     }
 
     /// The keys that it needs, each up to the highest level at which it is used.
@@ -452,92 +488,5 @@ impl CkksProgram {
     /// The register's facts; registers are made by the recorder alone.
     pub(crate) fn reg(&self, reg: Reg) -> &RlweInfo {
         &self.regs[reg.0 as usize]
-    }
-
-    /// Refuses values that the approximations of the program are not made for, before they are encrypted: the server
-    /// cannot see them. For programs with several arguments the values of each.
-    ///
-    /// # Errors
-    /// `BadInput` with the value, the limit and the remedy.
-    pub fn check_values(&self, values: &[Complex]) -> Result<()> {
-        let (op, limits) = ("bootstrap", &self.limits);
-        let refuse = |wanted: String, at: usize, remedy: &str| {
-            let got = format!("{} + {}i at position {at}", values[at].re, values[at].im);
-            Err(Error::bad_input(op, wanted, got, remedy))
-        };
-        if let Some(at) = values.iter().position(|v| !v.re.is_finite() || !v.im.is_finite()) {
-            return refuse("finite values".into(), at, "remove NaN and infinities");
-        }
-        if limits.real
-            && let Some(at) = values.iter().position(|v| v.im != 0.0)
-        {
-            return refuse("real values".into(), at, "use the variant for complex values");
-        }
-        if let Some(near) = limits.near {
-            let far = |v: &Complex| (v.re.abs() - 1.0).abs().max(v.im.abs()) > near;
-            if let Some(at) = values.iter().position(far) {
-                let wanted = format!("values within {near} of −1 or 1");
-                return refuse(wanted, at, "use the lossy or the regular bootstrap");
-            }
-        }
-        let sizes = values.iter().map(|v| match limits.slots {
-            true => v.re.abs().max(v.im.abs()),
-            false => v.abs(),
-        });
-        // A coefficient is at most the mean of the absolute values.
-        let size = match limits.slots {
-            true => sizes.fold(0.0, f64::max),
-            false => sizes.sum::<f64>() / values.len().max(1) as f64,
-        };
-        if size > limits.most {
-            let what = if limits.slots { "values" } else { "a mean absolute value" };
-            let wanted = format!("{what} of at most {}", limits.most);
-            let remedy = "scale the values down and the result up";
-            return Err(Error::bad_input(op, wanted, format!("{size}"), remedy));
-        }
-        Ok(())
-    }
-
-    /// Refuses keys that do not suffice, naming what is missing.
-    pub(crate) fn require(&self, keys: &CkksKeys) -> Result<()> {
-        let (needs, op, n) = (self.needs(), "bootstrap", self.params().degree());
-        let remedy = "make keys for `needs()` of this program";
-        let power = |by: i64| Purpose::Galois(crate::ckks::power_of_rotation(by, n) as u32);
-        let tiers = self.params().tiers();
-        let tier = |level: usize| tiers.iter().rposition(|t| t.start <= level).unwrap_or(0);
-        let lacks = |purpose, level: usize| keys.level((purpose, tier(level))) < Some(level);
-        let each = needs.rotations.iter();
-        let each = each.flat_map(|(by, levels)| levels.iter().map(|level| (*by, *level)));
-        let missing: Vec<(i64, usize)> =
-            each.filter(|(by, level)| lacks(power(*by), *level)).collect();
-        let refuse = |wanted: String, got: String, purpose, level| {
-            let missing = crate::MissingKey { purpose, level };
-            Err(Error::wrong_key(op, wanted, got, remedy).lacking(missing))
-        };
-        if let Some((turn, level)) = missing.iter().copied().max_by_key(|(_, level)| *level) {
-            let wanted = format!("keys of {} rotations", needs.rotations.len());
-            let by: BTreeSet<i64> = missing.iter().map(|(by, _)| *by).collect();
-            let by = Vec::from_iter(by);
-            let got = format!("keys without the rotations by {by:?} up to level {level}");
-            let turn = turn.rem_euclid(n as i64 / 2) as usize;
-            return refuse(wanted, got, MissingPurpose::Rotate(turn), level);
-        }
-        let conjugation = Purpose::Galois(2 * n as u32 - 1);
-        let (turn, product, switch) =
-            (MissingPurpose::Conjugate, MissingPurpose::Multiply, MissingPurpose::Bootstrap);
-        let others = [
-            (needs.conjugate, conjugation, turn, "the key of conjugation"),
-            (Some(needs.multiply), Purpose::Multiply, product, "the key of multiplication"),
-            (needs.bootstrap, Purpose::FromEphemeral, switch, "the keys to the ephemeral secret"),
-        ];
-        for (level, purpose, missing, what) in others {
-            if let Some(level) = level.filter(|level| lacks(purpose, *level)) {
-                let held = keys.switches.keys().any(|(p, _)| *p == purpose);
-                let got = if held { "one for lower levels" } else { "keys without" };
-                let wanted = format!("{what} up to level {level}");
-                return refuse(wanted, got.into(), missing, level);
-            }
-        }
-        Ok(())
     }
 }

@@ -1,14 +1,25 @@
 //! Recording a CKKS program: each call checks levels and scales, appends an instruction and returns its register.
 
 use super::{CkksOp, CkksProgram, Limits, MapSpec, RlweInfo};
+use crate::cipher::Rlwe;
 use crate::ckks::{Chain, Chebyshev, Matrix, SAME_SCALE};
 use crate::math::complex::Complex;
 use crate::program::{Graph, Operation, Reg};
 use crate::{Error, Result};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn refuse<T>(op: &'static str, wanted: impl Into<String>, got: impl Into<String>) -> Result<T> {
     Err(Error::bad_input(op, wanted, got, "record the instruction for other registers"))
+}
+
+/// Where an item stands among the others: with its equal, or behind them.
+pub(super) fn place<T: PartialEq>(items: &mut Vec<T>, item: T) -> u32 {
+    let at = items.iter().position(|own| *own == item).unwrap_or(items.len());
+    if at == items.len() {
+        items.push(item);
+    }
+    at as u32
 }
 
 impl CkksProgram {
@@ -35,8 +46,43 @@ impl CkksProgram {
             let wanted = format!("a level of at most {}", self.params().levels);
             return refuse("input", wanted, level.to_string());
         };
-        self.check_slots("input", slots)?;
-        Ok(self.graph.input(RlweInfo { level, scale, slots }))
+        self.input_as(RlweInfo { level, scale, slots })
+    }
+
+    /// A new argument like a ciphertext that is at hand: of its level, scale and slots.
+    ///
+    /// # Errors
+    /// `WrongParams` for a ciphertext of another set.
+    pub fn input_like(&mut self, x: &Rlwe) -> Result<Reg> {
+        self.chain.check_set("input", x.params())?;
+        self.input_as(RlweInfo { level: x.level(), scale: x.scale(), slots: x.slots() })
+    }
+
+    /// [`CkksProgram::input`] at any scale.
+    pub(super) fn input_as(&mut self, info: RlweInfo) -> Result<Reg> {
+        if info.level >= self.chain.scales().len() {
+            let wanted = format!("a level of at most {}", self.params().levels);
+            return refuse("input", wanted, info.level.to_string());
+        }
+        self.check_scale("input", info.scale)?;
+        self.check_slots("input", info.slots)?;
+        Ok(self.graph.input(info))
+    }
+
+    /// Registers at the lowest of their levels: those above it are brought down.
+    ///
+    /// # Errors
+    /// As [`CkksProgram::level_down`].
+    pub fn aligned(&mut self, regs: &[Reg]) -> Result<Vec<Reg>> {
+        let levels = regs.iter().map(|r| Ok(self.known(*r)?.level)).collect::<Result<Vec<_>>>()?;
+        let lowest = levels.iter().copied().min().unwrap_or(0);
+        let mut lowered = BTreeMap::new();
+        for (reg, level) in regs.iter().zip(&levels) {
+            if *level > lowest && !lowered.contains_key(reg) {
+                lowered.insert(*reg, self.level_down(*reg, lowest)?);
+            }
+        }
+        Ok(regs.iter().map(|r| *lowered.get(r).unwrap_or(r)).collect())
     }
 
     /// Makes a register a result of the program.
@@ -56,15 +102,18 @@ impl CkksProgram {
     ///
     /// # Errors
     /// `BadInput` at level 0, for a map without diagonals, or for a map of fewer slots than its source.
-    pub fn linear(&mut self, src: Reg, matrix: Matrix, baby: usize, scale: f64) -> Result<Reg> {
-        let map = self.maps.len() as u32;
-        let level = self.known(src)?.level;
-        self.maps.push(MapSpec { matrix, level, baby, scale });
-        let made = self.linear_by(src, map);
-        if made.is_err() {
-            self.maps.pop();
-        }
-        made
+    pub fn linear(
+        &mut self,
+        src: Reg,
+        matrix: impl Into<Arc<Matrix>>,
+        baby: usize,
+        scale: f64,
+    ) -> Result<Reg> {
+        let (matrix, level) = (matrix.into(), self.known(src)?.level);
+        self.wholly(|p| {
+            let map = place(&mut p.maps, MapSpec { matrix, level, baby, scale });
+            p.linear_by(src, map)
+        })
     }
 
     /// [`CkksProgram::linear`] by a map of the program.
@@ -94,18 +143,34 @@ impl CkksProgram {
     /// # Errors
     /// `BadInput` where levels are missing, or for a constant.
     pub fn polynomial(&mut self, src: Reg, p: Chebyshev, scale: f64) -> Result<Reg> {
-        let polynomial = self.polynomials.len() as u32;
-        self.polynomials.push(p);
-        let made = self.polynomial_by(src, polynomial, scale);
-        if made.is_err() {
-            self.polynomials.pop();
-        }
-        made
+        self.wholly(|own| {
+            let polynomial = place(&mut own.polynomials, p);
+            own.polynomial_by(src, polynomial, scale)
+        })
+    }
+
+    /// [`CkksProgram::polynomial`] at the scale of the level that is left.
+    ///
+    /// # Errors
+    /// As [`CkksProgram::polynomial`].
+    pub fn polynomial_at_level(&mut self, src: Reg, p: Chebyshev) -> Result<Reg> {
+        let level = self.below("polynomial", self.known(src)?, p.depth())?;
+        let scale = self.chain.scale(level)?;
+        self.polynomial(src, p, scale)
+    }
+
+    /// The scale of the level of a register: that of entries of a matrix with which products come back to the scale of the
+    /// level below.
+    ///
+    /// # Errors
+    /// `BadInput` for an unknown register or one above the levels of the user.
+    pub fn scale_of(&self, reg: Reg) -> Result<f64> {
+        self.chain.scale(self.known(reg)?.level)
     }
 
     /// [`CkksProgram::polynomial`] by a polynomial of the program.
     pub(super) fn polynomial_by(&mut self, src: Reg, polynomial: u32, scale: f64) -> Result<Reg> {
-        let (op, from) = ("evaluate a polynomial", self.known(src)?);
+        let (op, from) = ("polynomial", self.known(src)?);
         self.check_scale(op, scale)?;
         let Some(p) = self.polynomials.get(polynomial as usize) else {
             let wanted = format!("one of {} polynomials", self.polynomials.len());
@@ -266,9 +331,7 @@ impl CkksProgram {
     /// `BadInput` for a c that is not finite.
     pub fn add_constant(&mut self, src: Reg, constant: f64) -> Result<Reg> {
         let info = self.known(src)?;
-        if !constant.is_finite() {
-            return refuse("add a constant", "a finite number", constant.to_string());
-        }
+        self.chain.check_values("add", &[Complex::from(constant)])?;
         Ok(self.push(info, |dst| CkksOp::AddConstant { dst, src, constant }))
     }
 
@@ -277,11 +340,9 @@ impl CkksProgram {
     /// # Errors
     /// `BadInput` at level 0, above the levels of the user, or for a c that is not finite.
     pub fn multiply_constant(&mut self, src: Reg, constant: f64) -> Result<Reg> {
-        let op = "multiply by a constant";
+        let op = "multiply";
         let info = self.one_below(op, src)?;
-        if !constant.is_finite() {
-            return refuse(op, "a finite number", constant.to_string());
-        }
+        self.chain.check_values(op, &[Complex::from(constant)])?;
         Ok(self.push(info, |dst| CkksOp::MultiplyConstant { dst, src, constant }))
     }
 
@@ -290,19 +351,16 @@ impl CkksProgram {
     /// # Errors
     /// `BadInput` for values that are not finite, or another number of them than slots (one serves all).
     pub fn add_plain(&mut self, src: Reg, values: &[Complex]) -> Result<Reg> {
-        let plaintext = self.plaintexts.len() as u32;
-        self.plaintexts.push(values.into());
-        let made = self.add_plain_by(src, plaintext);
-        if made.is_err() {
-            self.plaintexts.pop();
-        }
-        made
+        self.wholly(|p| {
+            let plaintext = p.plaintext(values);
+            p.add_plain_by(src, plaintext)
+        })
     }
 
     /// [`CkksProgram::add_plain`] of a plaintext of the program.
     pub(super) fn add_plain_by(&mut self, src: Reg, plaintext: u32) -> Result<Reg> {
         let info = self.known(src)?;
-        self.check_plaintext("add a plaintext", info, plaintext)?;
+        self.check_plaintext("add", info, plaintext)?;
         Ok(self.push(info, |dst| CkksOp::AddPlain { dst, src, plaintext }))
     }
 
@@ -311,18 +369,15 @@ impl CkksProgram {
     /// # Errors
     /// As [`CkksProgram::add_plain`] and [`CkksProgram::multiply_constant`].
     pub fn multiply_plain(&mut self, src: Reg, values: &[Complex]) -> Result<Reg> {
-        let plaintext = self.plaintexts.len() as u32;
-        self.plaintexts.push(values.into());
-        let made = self.multiply_plain_by(src, plaintext);
-        if made.is_err() {
-            self.plaintexts.pop();
-        }
-        made
+        self.wholly(|p| {
+            let plaintext = p.plaintext(values);
+            p.multiply_plain_by(src, plaintext)
+        })
     }
 
     /// [`CkksProgram::multiply_plain`] by a plaintext of the program.
     pub(super) fn multiply_plain_by(&mut self, src: Reg, plaintext: u32) -> Result<Reg> {
-        let op = "multiply by a plaintext";
+        let op = "multiply";
         let info = self.one_below(op, src)?;
         self.check_plaintext(op, info, plaintext)?;
         Ok(self.push(info, |dst| CkksOp::MultiplyPlain { dst, src, plaintext }))
@@ -373,6 +428,66 @@ impl CkksProgram {
         Ok(self.push(RlweInfo { scale, ..from }, |dst| CkksOp::Reinterpret { dst, src }))
     }
 
+    /// The same values as a vector of more slots, in which they repeat.
+    ///
+    /// # Errors
+    /// `BadInput` for a number of slots that is no power of two or below that of the source.
+    pub fn repeat(&mut self, src: Reg, slots: usize) -> Result<Reg> {
+        let from = self.known(src)?;
+        self.check_slots("repeat", slots)?;
+        if slots < from.slots {
+            return refuse("repeat", format!("{} slots or more", from.slots), slots.to_string());
+        }
+        Ok(self.push(RlweInfo { slots, ..from }, |dst| CkksOp::Repeat { dst, src }))
+    }
+
+    /// A result of a bootstrap of these registers, whose slots and account of the error it gets.
+    pub(super) fn refreshed(&mut self, src: Reg, from: &[Reg], limits: Limits) -> Result<Reg> {
+        let (op, info) = ("bootstrap", self.known(src)?);
+        let slots = from.iter().map(|r| Ok(self.known(*r)?.slots)).collect::<Result<Vec<_>>>()?;
+        let first = slots.first().copied().unwrap_or(0);
+        limits.validate()?;
+        if limits.error.is_none() || first == 0 || first > info.slots {
+            let got = format!("{first} slots");
+            return refuse(op, format!("registers of at most {} slots", info.slots), got);
+        }
+        if let Some(other) = slots.iter().find(|other| **other != first) {
+            return refuse(op, format!("{first} slots"), other.to_string());
+        }
+        let from = from.to_vec();
+        let info = RlweInfo { slots: first, ..info };
+        Ok(self.push(info, |dst| CkksOp::Refreshed { dst, src, from, limits }))
+    }
+
+    /// Records all that `record` does, or nothing of it where it fails.
+    ///
+    /// # Errors
+    /// Those of `record`.
+    pub fn wholly<T>(&mut self, record: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let graph = &self.graph;
+        let [regs, ops] = [graph.regs.len(), graph.ops.len()];
+        let [inputs, outputs] = [graph.inputs.len(), graph.outputs.len()];
+        let [maps, polynomials] = [self.maps.len(), self.polynomials.len()];
+        let plaintexts = self.plaintexts.len();
+        let made = record(self);
+        if made.is_err() {
+            self.graph.regs.truncate(regs);
+            self.graph.ops.truncate(ops);
+            self.graph.inputs.truncate(inputs);
+            self.graph.outputs.truncate(outputs);
+            self.maps.truncate(maps);
+            self.polynomials.truncate(polynomials);
+            self.plaintexts.truncate(plaintexts);
+        }
+        made
+    }
+
+    /// Which plaintext these values are.
+    fn plaintext(&mut self, values: &[Complex]) -> u32 {
+        let found = self.plaintexts.iter().position(|own| own == values);
+        found.map_or_else(|| place(&mut self.plaintexts, values.into()), |at| at as u32)
+    }
+
     fn push(&mut self, info: RlweInfo, op: impl FnOnce(Reg) -> CkksOp) -> Reg {
         let dst = self.graph.fresh(info);
         let op = op(dst);
@@ -384,7 +499,11 @@ impl CkksProgram {
     fn below(&self, op: &'static str, from: RlweInfo, by: usize) -> Result<usize> {
         match from.level.checked_sub(by) {
             Some(level) => Ok(level),
-            None => refuse(op, format!("level {by} or above"), format!("level {}", from.level)),
+            None => {
+                let (wanted, got) = (format!("a ciphertext at level {by} or above"), from.level);
+                let remedy = self.chain.upwards();
+                Err(Error::bad_input(op, wanted, format!("level {got}"), remedy))
+            }
         }
     }
 
@@ -403,9 +522,7 @@ impl CkksProgram {
 
     fn product(&self, op: &'static str, a: Reg, b: Reg) -> Result<RlweInfo> {
         let [x, y] = [self.known(a)?, self.known(b)?];
-        if (x.level, x.slots) != (y.level, y.slots) {
-            return refuse(op, format!("{x:?}"), format!("{y:?}"));
-        }
+        self.require_together(op, x, y)?;
         let level = self.below(op, x, 1)?;
         Ok(RlweInfo { level, scale: x.scale * y.scale / self.chain.step(x.level), ..x })
     }
@@ -417,11 +534,24 @@ impl CkksProgram {
     }
 
     fn require_alike(&self, op: &'static str, x: RlweInfo, y: RlweInfo) -> Result<()> {
-        let same = (x.scale / y.scale - 1.0).abs() <= SAME_SCALE;
-        match (x.level, x.slots) == (y.level, y.slots) && same {
-            true => Ok(()),
-            false => refuse(op, format!("{x:?}"), format!("{y:?}")),
+        self.require_together(op, x, y)?;
+        if (x.scale / y.scale - 1.0).abs() <= SAME_SCALE {
+            return Ok(());
         }
+        let [wanted, got] = [x, y].map(|x| format!("scale 2^{:.6}", x.scale.log2()));
+        Err(Error::bad_input(op, wanted, got, "bring both to the scale of their level"))
+    }
+
+    fn require_together(&self, op: &'static str, x: RlweInfo, y: RlweInfo) -> Result<()> {
+        if x.slots != y.slots {
+            let (wanted, got) = (format!("{} slots", x.slots), y.slots.to_string());
+            return Err(Error::bad_input(op, wanted, got, "encrypt vectors of one length"));
+        }
+        if x.level != y.level {
+            let [wanted, got] = [x, y].map(|x| format!("level {}", x.level));
+            return Err(Error::bad_input(op, wanted, got, "bring both to one level"));
+        }
+        Ok(())
     }
 
     fn check_scale(&self, op: &'static str, scale: f64) -> Result<()> {
@@ -446,11 +576,9 @@ impl CkksProgram {
         };
         if values.len() != info.slots && values.len() != 1 {
             let wanted = format!("{} values, or one for all slots", info.slots);
-            return refuse(op, wanted, values.len().to_string());
+            let remedy = "pad the values to the slots";
+            return Err(Error::bad_input(op, wanted, values.len().to_string(), remedy));
         }
-        match values.iter().position(|v| !v.re.is_finite() || !v.im.is_finite()) {
-            Some(at) => refuse(op, "finite values", format!("another one at position {at}")),
-            None => Ok(()),
-        }
+        self.chain.check_values(op, values)
     }
 }

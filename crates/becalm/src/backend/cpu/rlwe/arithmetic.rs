@@ -183,8 +183,9 @@ impl Context {
     /// `BadInput` at level 0 or for a number that is not finite, `TooNoisy` where the error alone would fill the level.
     pub fn multiply_constant(&self, a: &Rlwe, c: f64) -> Result<Rlwe> {
         let level = self.level_below("multiply", a)?;
-        self.check_plain("multiply", a, &[Complex::from(c)], level)?;
-        let mut sum = Sum::new(self, a, a.level, self.scale(level)? * self.step(a.level));
+        let scale = self.scale(level)?;
+        self.check_plain("multiply", a, &[Complex::from(c)], (level, scale))?;
+        let mut sum = Sum::new(self, a, a.level, scale * self.step(a.level));
         sum.add_multiple(self, a, c);
         self.with_some_left("multiply", sum.rescale(self, a))
     }
@@ -278,16 +279,6 @@ impl Context {
         let wanted = format!("an error below 2^{:.0}, what level {} holds", most.log2(), x.level);
         let remedy = "multiply by smaller numbers: the error grows with each, and so do the values";
         Err(Error::too_noisy(op, wanted, format!("2^{:.1}", x.error.log2()), remedy))
-    }
-
-    /// How to come to more levels.
-    pub(crate) fn upwards(&self) -> &'static str {
-        match self.params().bootstrap {
-            Some(_) => "bootstrap it first",
-            None => {
-                "encrypt at a higher level, or use a set with more levels: `ckks_regular` has a bootstrap"
-            }
-        }
     }
 
     pub(crate) fn level_below(&self, op: &'static str, a: &Rlwe) -> Result<usize> {

@@ -183,13 +183,21 @@ impl<'a> CkksEvaluator<'a> {
     /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.
     fn automorphisms(&self, op: &'static str, x: &Rlwe, powers: &[usize]) -> Result<Vec<Rlwe>> {
         self.check(op, x)?;
-        or_refused(op, || self.images(op, x, powers))
+        or_refused(op, || self.images(op, x, powers, |_| Ok(())))
     }
 
-    fn images(&self, op: &'static str, x: &Rlwe, powers: &[usize]) -> Result<Vec<Rlwe>> {
+    /// The images, with a call before each, of its place.
+    fn images(
+        &self,
+        op: &'static str,
+        x: &Rlwe,
+        powers: &[usize],
+        mut before: impl FnMut(usize) -> Result<()>,
+    ) -> Result<Vec<Rlwe>> {
         let (context, level) = (self.context, x.level);
         let digits = context.decompose(&x.parts[1], level, context.special());
-        let image = |power: &usize| {
+        let image = |(i, power): (usize, &usize)| {
+            before(i)?;
             if *power == 1 {
                 return Ok(x.clone());
             }
@@ -207,7 +215,7 @@ impl<'a> CkksEvaluator<'a> {
             out.account = x.account.blurred(share::product_bound(switched));
             Ok(out)
         };
-        powers.iter().map(image).collect()
+        powers.iter().enumerate().map(image).collect()
     }
 
     /// The slots rotated to the left by `by`: slot j gets what was in slot j + `by`.
@@ -223,9 +231,22 @@ impl<'a> CkksEvaluator<'a> {
     /// # Errors
     /// `WrongKey` naming the missing key.
     pub fn rotate_many(&self, x: &Rlwe, by: &[i64]) -> Result<Vec<Rlwe>> {
+        self.automorphisms("rotate", x, &self.powers(x, by))
+    }
+
+    /// [`CkksEvaluator::rotate_many`] within a run, with a call before each rotation, of its place.
+    pub(crate) fn rotate_with(
+        &self,
+        x: &Rlwe,
+        by: &[i64],
+        before: impl FnMut(usize) -> Result<()>,
+    ) -> Result<Vec<Rlwe>> {
+        self.images("rotate", x, &self.powers(x, by), before)
+    }
+
+    fn powers(&self, x: &Rlwe, by: &[i64]) -> Vec<usize> {
         let (degree, slots) = (self.context.params().degree(), x.slots as i64);
-        let power = |by: &i64| power_of_rotation(by.rem_euclid(slots), degree);
-        self.automorphisms("rotate", x, &by.iter().map(power).collect::<Vec<_>>())
+        by.iter().map(|by| power_of_rotation(by.rem_euclid(slots), degree)).collect()
     }
 
     /// The complex conjugate of every slot.

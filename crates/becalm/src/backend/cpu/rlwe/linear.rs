@@ -98,7 +98,7 @@ impl LinearMap {
             return Err(Error::bad_input(op, wanted, got, "choose another level"));
         }
         if level <= context.params().levels {
-            context.check_room(op, matrix.largest(), level - 1)?;
+            context.check_room(op, matrix.largest(), level - 1, context.scale(level - 1)?)?;
         }
         let (n, reader) = (matrix.slots(), matrix.reader());
         let forms = matrix.forms(slots);

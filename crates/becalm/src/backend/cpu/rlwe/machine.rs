@@ -1,6 +1,7 @@
 //! This processor as a machine of CKKS programs: registers of lanes, over the instructions of [`CkksSession`].
 
 use super::evaluate::Expanded;
+use super::session::Registers;
 use super::{CkksEvaluator, CkksMaps, CkksSession};
 use crate::backend::{CkksOn, Loaded, Session};
 use crate::cipher::Rlwe;
@@ -9,6 +10,7 @@ use crate::math::threads::Threads;
 use crate::program::rlwe::{CkksProgram, CkksWalk};
 use crate::program::{Ckks, Reg};
 use crate::{Error, Result};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ struct Running {
     loaded: Loaded<Ckks>,
     maps: CkksMaps,
     /// For each lane the registers; those that are dead or not yet written are empty.
-    files: Vec<Vec<Option<Rlwe>>>,
+    files: Vec<Registers<'static>>,
 }
 
 /// A session for keys, on the threads of `pool`.
@@ -97,9 +99,11 @@ impl Session<Ckks> for RlweSession {
         }
         let evaluator = self.evaluator()?;
         let session = CkksSession::stepping(evaluator, &loaded.program, maps.clone());
-        let x = self.pool.install(|| or_refused("write", || session.argument(ct, at)))?;
+        let x = self
+            .pool
+            .install(|| or_refused("write", || Ok(session.argument(ct, at)?.into_owned())))?;
         if let Some(running) = &mut self.running {
-            running.files[lane][at.0 as usize] = Some(x);
+            running.files[lane][at.0 as usize] = Some(Cow::Owned(x));
         }
         Ok(())
     }
@@ -108,8 +112,8 @@ impl Session<Ckks> for RlweSession {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         let refuse = || no_lane(at, &lanes, running.loaded.lanes);
         let files = running.files.get(lanes.clone()).ok_or_else(refuse)?;
-        let one = |file: &Vec<Option<Rlwe>>| {
-            file.get(at.0 as usize).and_then(Option::as_ref).ok_or_else(refuse).cloned()
+        let one = |file: &Registers<'_>| {
+            file.get(at.0 as usize).and_then(Option::as_deref).ok_or_else(refuse).cloned()
         };
         or_refused("read", || files.iter().map(one).collect())
     }
@@ -124,7 +128,8 @@ impl Session<Ckks> for RlweSession {
                     for op in loaded.walk.waves[w].ops.iter().map(|i| &loaded.program.ops()[*i]) {
                         session.let_go(op);
                         for file in files.iter_mut() {
-                            file[op.result().0 as usize] = Some(session.made(op, file)?);
+                            file[op.result().0 as usize] =
+                                Some(Cow::Owned(session.made(op, file)?));
                         }
                     }
                     for file in files.iter_mut() {

@@ -68,8 +68,8 @@ impl Context {
             return Err(Error::bad_input(op, wanted, level.to_string(), remedy));
         }
         self.check_values(op, values)?;
-        self.check_room(op, largest(values), level)?;
         let scale = self.scale(level)?;
+        self.check_room(op, largest(values), level, scale)?;
         or_refused(op, || Ok(self.encoded(values, level, scale)))
     }
 
@@ -94,7 +94,7 @@ impl Context {
     /// # Errors
     /// `BadInput` for values that cannot be encoded.
     pub fn add_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-        self.check_plain("add", a, values, a.level)?;
+        self.check_plain("add", a, values, (a.level, a.scale))?;
         self.add_encoded(a, &self.encoded(values, a.level, a.scale))
     }
 
@@ -105,7 +105,7 @@ impl Context {
     pub fn add_encoded(&self, a: &Rlwe, plain: &Plain) -> Result<Rlwe> {
         let (a, plain) = self.met("add", a, plain)?;
         self.check_same_scale("add", a.scale, plain.scale)?;
-        self.check_room("add", plain.largest, a.level)?;
+        self.check_room("add", plain.largest, a.level, a.scale)?;
         let (n, mut out) = (self.params().degree(), a.into_owned());
         let level = out.level;
         let first = Arc::make_mut(&mut out.parts[0]);
@@ -121,8 +121,9 @@ impl Context {
     /// `BadInput` at level 0 or for values that cannot be encoded, `TooNoisy` where the error alone would fill the level.
     pub fn multiply_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
         let level = self.level_below("multiply", a)?;
-        self.check_plain("multiply", a, values, level)?;
-        let scale = self.scale(level)? * self.step(a.level);
+        let scale = self.scale(level)?;
+        self.check_plain("multiply", a, values, (level, scale))?;
+        let scale = scale * self.step(a.level);
         self.times(a, &self.encoded(values, a.level, scale / a.scale), scale)
     }
 
@@ -135,7 +136,7 @@ impl Context {
         let op = "multiply";
         let (a, plain) = self.met(op, a, plain)?;
         let below = self.level_below(op, &a)?;
-        self.check_room(op, plain.largest, below)?;
+        self.check_room(op, plain.largest, below, self.scale(below)?)?;
         let scale = a.scale * plain.scale;
         self.check_scale(op, below, scale / self.step(a.level))?;
         self.times(&a, &plain, scale)
@@ -197,23 +198,29 @@ impl Context {
         Ok(Cow::Owned(Plain { level, scale, limbs, ..*plain }))
     }
 
-    /// Values in the clear that fit `a`, and for which the result, at `level`, has room.
+    /// Refuses values that do not fit the slots of `a`, or that the result, of a level and a scale, has no room for.
     pub(crate) fn check_plain(
         &self,
         op: &'static str,
         a: &Rlwe,
         values: &[Complex],
-        level: usize,
+        (level, scale): (usize, f64),
     ) -> Result<()> {
         self.check_set(op, a.params)?;
         self.check_values(op, values)?;
-        self.check_room(op, largest(values), level)?;
+        self.check_room(op, largest(values), level, scale)?;
         self.check_count(op, a, values.len())
     }
 
-    /// Values in the clear, of at most `largest`, that `level` has room for.
-    pub(crate) fn check_room(&self, op: &'static str, largest: f64, level: usize) -> Result<()> {
-        let (most, scale) = (self.room(level), self.scale(level)?);
+    /// Refuses values of at most `largest` that a level has no room for at a scale.
+    pub(crate) fn check_room(
+        &self,
+        op: &'static str,
+        largest: f64,
+        level: usize,
+        scale: f64,
+    ) -> Result<()> {
+        let most = self.room(level);
         if largest * scale < most {
             return Ok(());
         }

@@ -122,7 +122,8 @@ impl CkksEvaluator<'_> {
         if x.level > context.params().levels {
             return or_refused(op, || self.evaluated(op, x, p, scale));
         }
-        context.check_room(op, p.0.iter().fold(0.0, |most, c| c.abs().max(most)), below)?;
+        let largest = p.0.iter().fold(0.0, |most: f64, c| most.max(c.abs()));
+        context.check_room(op, largest, below, scale)?;
         or_refused(op, || context.with_some_left(op, self.evaluated(op, x, p, scale)?))
     }
 

@@ -7,16 +7,25 @@
 //! words of AES, which is less: [`Shares`] spends a budget on matrices first. Levels, scales and slots of the results are those that the program has recorded.
 
 use super::work::Run;
-use super::{CkksEvaluator, LinearMap};
+use super::{CkksEvaluator, LinearMap, Plain};
 use crate::cipher::{Account, CkksKeys, Purpose, Rlwe};
-use crate::ckks::Chain;
+use crate::ckks::{Chain, SAME_SCALE};
 use crate::math::buffer::or_refused;
+use crate::math::complex::Complex;
 use crate::math::memory::require_free;
 use crate::math::threads;
-use crate::program::Reg;
 use crate::program::rlwe::{CkksOp, CkksProgram, MapSpec, RlweInfo};
+use crate::program::{Operation, Reg};
 use crate::{Error, Result};
+use std::borrow::Cow;
 use std::sync::Arc;
+
+/// The registers of a run. Arguments that need no change are not copied.
+pub(super) type Registers<'b> = Vec<Option<Cow<'b, Rlwe>>>;
+
+/// A call before each instruction, of its place and itself; its error stops the run.
+trait Before: FnMut(usize, &CkksOp) -> Result<()> {}
+impl<F: FnMut(usize, &CkksOp) -> Result<()>> Before for F {}
 
 /// The matrices of a program that a session keeps encoded, in their order; none where it is encoded when its turn comes.
 pub type CkksMaps = Arc<[Option<LinearMap>]>;
@@ -26,6 +35,8 @@ pub struct CkksSession<'a> {
     evaluator: CkksEvaluator<'a>,
     program: &'a CkksProgram,
     maps: CkksMaps,
+    /// Plaintexts that somebody has encoded, by their numbers.
+    plains: Vec<(u32, &'a Plain)>,
     /// For each instruction the registers that nobody reads after it.
     dead: Vec<Vec<Reg>>,
 }
@@ -105,7 +116,7 @@ impl<'a> CkksSession<'a> {
         bytes: usize,
         go_on: impl FnMut(usize, usize) -> bool,
     ) -> Result<CkksSession<'a>> {
-        or_refused(OP, || CkksSession::encode(evaluator, program, bytes, go_on))
+        or_refused(program.op(), || CkksSession::encode(evaluator, program, bytes, go_on))
     }
 
     fn encode(
@@ -132,7 +143,7 @@ impl<'a> CkksSession<'a> {
         let encode = |(i, (map, kept)): (usize, (&MapSpec, bool))| {
             if !go_on(i, program.maps().len()) {
                 let (wanted, got) = ("to encode all matrices", "a request to stop");
-                return Err(Error::interrupted(OP, wanted, got, "call it again"));
+                return Err(Error::interrupted(program.op(), wanted, got, "call it again"));
             }
             kept.then(|| session.encoded(map)).transpose()
         };
@@ -150,14 +161,22 @@ impl<'a> CkksSession<'a> {
         program: &'a CkksProgram,
         maps: CkksMaps,
     ) -> Result<CkksSession<'a>> {
-        evaluator.context().check_set(OP, program.params().name)?;
+        evaluator.context().check_set(program.op(), program.params().name)?;
         program.require(evaluator.keys())?;
         if maps.len() != program.maps().len() {
             let (wanted, got) = (program.maps().len().to_string(), maps.len().to_string());
             let remedy = "take them from a session of the same program";
-            return Err(Error::bad_input(OP, format!("{wanted} matrices"), got, remedy));
+            let op = program.op();
+            return Err(Error::bad_input(op, format!("{wanted} matrices"), got, remedy));
         }
-        Ok(CkksSession { evaluator, program, maps, dead: program.dead_after(&program.waves()) })
+        let dead = program.dead_after(&program.waves());
+        Ok(CkksSession { evaluator, program, maps, plains: vec![], dead })
+    }
+
+    /// The session with a plaintext of the program that is encoded already: at the level where it is used or above.
+    pub fn with_plain(mut self, plaintext: u32, plain: &'a Plain) -> CkksSession<'a> {
+        self.plains.push((plaintext, plain));
+        self
     }
 
     /// For the instructions of a program that was checked already, which somebody else walks.
@@ -166,7 +185,7 @@ impl<'a> CkksSession<'a> {
         program: &'a CkksProgram,
         maps: CkksMaps,
     ) -> CkksSession<'a> {
-        CkksSession { evaluator, program, maps, dead: vec![] }
+        CkksSession { evaluator, program, maps, plains: vec![], dead: vec![] }
     }
 
     fn encoded(&self, map: &MapSpec) -> Result<LinearMap> {
@@ -207,7 +226,10 @@ impl<'a> CkksSession<'a> {
     pub(super) fn require_work(&self, lanes: usize) -> Result<()> {
         let kept = self.evaluator.context().ring().kept();
         let remedy = "free memory, use fewer threads or slots, or keep fewer keys and matrices in memory: keys in their file, a session within less";
-        require_free(OP, self.work_bytes_of(lanes).saturating_sub(kept), remedy)
+        match self.work_bytes_of(lanes).saturating_sub(kept) {
+            0 => Ok(()),
+            more => require_free(self.program.op(), more, remedy),
+        }
     }
 
     /// Runs the program on ciphertexts at the levels of its inputs or above.
@@ -231,39 +253,86 @@ impl<'a> CkksSession<'a> {
         before: impl FnMut(usize, &CkksOp) -> Result<()>,
     ) -> Result<Vec<Rlwe>> {
         self.require_work(1)?;
-        or_refused(OP, || self.steps(inputs, before))
+        or_refused(self.program.op(), || self.steps(inputs, before))
     }
 
-    fn steps(
-        &self,
-        inputs: &[&Rlwe],
-        mut before: impl FnMut(usize, &CkksOp) -> Result<()>,
-    ) -> Result<Vec<Rlwe>> {
-        let mut file: Vec<Option<Rlwe>> = (0..self.program.registers()).map(|_| None).collect();
+    fn steps(&self, inputs: &[&Rlwe], mut before: impl Before) -> Result<Vec<Rlwe>> {
+        let mut file: Registers<'_> = (0..self.program.registers()).map(|_| None).collect();
         self.write(inputs, &mut file)?;
-        for (i, op) in self.program.ops().iter().enumerate() {
-            before(i, op)?;
-            self.let_go(op);
-            file[op.result().0 as usize] = Some(self.made(op, &file)?);
-            for reg in &self.dead[i] {
-                file[reg.0 as usize] = None;
+        let ops = self.program.ops();
+        let mut next = 0;
+        while let Some(op) = ops.get(next) {
+            let made = match self.hoisted(next) {
+                Some(rotations) => self.rotated(next, &rotations, &file, &mut before)?,
+                None => {
+                    before(next, op)?;
+                    self.let_go(op);
+                    vec![self.step(op, &file)?]
+                }
+            };
+            for made in made {
+                let dst = ops[next].result();
+                file[dst.0 as usize] = Some(Cow::Owned(self.recorded(dst, made)));
+                for reg in &self.dead[next] {
+                    file[reg.0 as usize] = None;
+                }
+                next += 1;
             }
         }
-        let outputs = self.program.outputs().iter().map(|reg| {
-            let made = self.read(&file, *reg)?.clone();
-            Ok(self.program.result(inputs, *reg, made))
+        self.results(inputs, file)
+    }
+
+    fn results(&self, inputs: &[&Rlwe], mut file: Registers<'_>) -> Result<Vec<Rlwe>> {
+        let regs = self.program.outputs();
+        let outputs = regs.iter().enumerate().map(|(i, reg)| {
+            let x = match regs[i + 1..].contains(reg) {
+                true => file[reg.0 as usize].clone(),
+                false => file[reg.0 as usize].take(),
+            };
+            let x = x.ok_or_else(|| self.unassigned(*reg))?.into_owned();
+            Ok(self.program.result(inputs, x))
         });
         outputs.collect()
     }
 
     /// The result of an instruction, at the level and the scale that the program recorded.
-    pub(super) fn made(&self, op: &CkksOp, file: &[Option<Rlwe>]) -> Result<Rlwe> {
-        let made = self.step(op, file)?;
-        let info = self.program.reg(op.result());
-        debug_assert!(made.level == info.level, "{op:?}: level {}", made.level);
-        debug_assert!((made.scale / info.scale - 1.0).abs() < 1e-9, "{op:?}: {}", made.scale);
-        let RlweInfo { level, scale, slots } = *info;
-        Ok(Rlwe { level, scale, slots, ..made })
+    pub(super) fn made(&self, op: &CkksOp, file: &Registers<'_>) -> Result<Rlwe> {
+        Ok(self.recorded(op.result(), self.step(op, file)?))
+    }
+
+    fn recorded(&self, dst: Reg, made: Rlwe) -> Rlwe {
+        let RlweInfo { level, scale, slots } = *self.program.reg(dst);
+        debug_assert!(made.level == level, "level {} instead of {level}", made.level);
+        debug_assert!((made.scale / scale - 1.0).abs() < 1e-9, "{} for {scale}", made.scale);
+        Rlwe { level, scale, slots, ..made }
+    }
+
+    /// The rotations of one source that begin at an instruction, if there are several: they share a decomposition.
+    fn hoisted(&self, first: usize) -> Option<Vec<i64>> {
+        let CkksOp::Rotate { src: shared, .. } = &self.program.ops()[first] else { return None };
+        let alike = |op: &CkksOp| match op {
+            CkksOp::Rotate { src, by, .. } if src == shared => Some(*by),
+            _ => None,
+        };
+        let rotations: Vec<i64> = self.program.ops()[first..].iter().map_while(alike).collect();
+        (rotations.len() > 1).then_some(rotations)
+    }
+
+    /// The results of rotations of one source, from one decomposition.
+    fn rotated(
+        &self,
+        first: usize,
+        rotations: &[i64],
+        file: &Registers<'_>,
+        before: &mut impl Before,
+    ) -> Result<Vec<Rlwe>> {
+        let ops = &self.program.ops()[first..];
+        let x = self.read(file, ops[0].sources()[0])?;
+        self.evaluator.rotate_with(x, rotations, |i| {
+            before(first + i, &ops[i])?;
+            self.let_go(&ops[i]);
+            Ok(())
+        })
     }
 
     /// Drops the expanded keys that the instruction does not need.
@@ -274,26 +343,31 @@ impl<'a> CkksSession<'a> {
         self.evaluator.keep(|which| plan.contains_key(which) && !idle(which.0));
     }
 
-    fn write(&self, inputs: &[&Rlwe], file: &mut [Option<Rlwe>]) -> Result<()> {
-        self.program.check_arguments(self.evaluator.keys().id, inputs)?;
-        for (x, reg) in inputs.iter().zip(self.program.inputs()) {
+    fn write<'b>(&self, inputs: &[&'b Rlwe], file: &mut Registers<'b>) -> Result<()> {
+        self.program.require_inputs(self.evaluator.keys().key_id(), inputs)?;
+        for (x, reg) in inputs.iter().copied().zip(self.program.inputs()) {
             file[reg.0 as usize] = Some(self.argument(x, *reg)?);
         }
         Ok(())
     }
 
     /// An argument at the level of its register.
-    pub(super) fn argument(&self, x: &Rlwe, reg: Reg) -> Result<Rlwe> {
+    pub(super) fn argument<'b>(&self, x: &'b Rlwe, reg: Reg) -> Result<Cow<'b, Rlwe>> {
         let info = self.program.reg(reg);
-        let down = self.evaluator.context().level_down(x, info.level)?;
-        Ok(Rlwe { slots: info.slots, ..down })
+        let mut x = self.evaluator.context().down(x, info.level)?;
+        if x.slots != info.slots {
+            x.to_mut().slots = info.slots;
+        }
+        Ok(x)
     }
 
-    fn read<'b>(&self, file: &'b [Option<Rlwe>], reg: Reg) -> Result<&'b Rlwe> {
-        file.get(reg.0 as usize).and_then(Option::as_ref).ok_or_else(|| {
-            let wanted = "registers assigned before they are read";
-            Error::bad_input(OP, wanted, format!("register {}", reg.0), "record the program again")
-        })
+    fn read<'b>(&self, file: &'b Registers<'_>, reg: Reg) -> Result<&'b Rlwe> {
+        file.get(reg.0 as usize).and_then(Option::as_deref).ok_or_else(|| self.unassigned(reg))
+    }
+
+    fn unassigned(&self, reg: Reg) -> Error {
+        let (wanted, got) = ("registers assigned before they are read", reg.0.to_string());
+        Error::bad_input(self.program.op(), wanted, got, "record the program again")
     }
 
     /// A matrix times a ciphertext; a matrix that is not kept is encoded first.
@@ -304,7 +378,25 @@ impl<'a> CkksSession<'a> {
         }
     }
 
-    fn step(&self, op: &CkksOp, file: &[Option<Rlwe>]) -> Result<Rlwe> {
+    /// A plaintext that is encoded already, or its values.
+    fn plain(&self, plaintext: u32) -> std::result::Result<&Plain, &[Complex]> {
+        let at = plaintext as usize;
+        let encoded = self.plains.iter().find(|(which, _)| *which == plaintext);
+        encoded.map(|(_, plain)| *plain).ok_or(&self.program.plaintexts()[at])
+    }
+
+    /// A product with a plaintext.
+    fn times(&self, x: &Rlwe, plaintext: u32) -> Result<Rlwe> {
+        let context = self.evaluator.context();
+        // Encoded at the scale of its level, it gives the recorded scale only with a ciphertext that has that too.
+        let own = (x.scale / context.scale(x.level)? - 1.0).abs() <= SAME_SCALE;
+        match self.plain(plaintext) {
+            Ok(plain) if own => context.multiply_encoded(x, plain),
+            _ => context.multiply_plain(x, &self.program.plaintexts()[plaintext as usize]),
+        }
+    }
+
+    fn step(&self, op: &CkksOp, file: &Registers<'_>) -> Result<Rlwe> {
         let (evaluator, context) = (&self.evaluator, self.evaluator.context());
         let get = |reg: &Reg| self.read(file, *reg);
         let info = self.program.reg(op.result());
@@ -345,20 +437,31 @@ impl<'a> CkksSession<'a> {
             CkksOp::MultiplyConstant { src, constant, .. } => {
                 context.multiply_constant(get(src)?, *constant)
             }
-            CkksOp::AddPlain { src, plaintext, .. } => {
-                context.add_plain(get(src)?, &self.program.plaintexts()[*plaintext as usize])
-            }
-            CkksOp::MultiplyPlain { src, plaintext, .. } => {
-                context.multiply_plain(get(src)?, &self.program.plaintexts()[*plaintext as usize])
-            }
+            CkksOp::AddPlain { src, plaintext, .. } => match self.plain(*plaintext) {
+                Ok(plain) => context.add_encoded(get(src)?, plain),
+                Err(values) => context.add_plain(get(src)?, values),
+            },
+            CkksOp::MultiplyPlain { src, plaintext, .. } => self.times(get(src)?, *plaintext),
             CkksOp::LevelDown { src, .. } => context.level_down(get(src)?, info.level),
             CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
-            CkksOp::Reinterpret { src, .. } => {
-                let x = get(src)?.clone();
-                let (by, Account { values, error }) = (x.scale / info.scale, x.account);
-                let account = Account { values: by * values, error: by * error };
-                Ok(Rlwe { scale: info.scale, error: by * x.error, account, ..x })
+            CkksOp::Reinterpret { src, .. } => Ok(reread(get(src)?.clone(), info.scale)),
+            CkksOp::Repeat { src, .. } => Ok(get(src)?.clone()),
+            CkksOp::Refreshed { src, from, limits, .. } => {
+                let arrived = from.iter().map(|r| Ok(get(r)?.error)).sum::<Result<f64>>()?;
+                let added = limits.error_of(info.slots).unwrap_or(0.0);
+                Ok(get(src)?.clone().refreshed(added, arrived))
             }
         }
+    }
+}
+
+/// The same ciphertext read at another scale.
+fn reread(x: Rlwe, scale: f64) -> Rlwe {
+    let (by, Account { values, error }) = (x.scale / scale, x.account);
+    Rlwe {
+        scale,
+        error: by * x.error,
+        account: Account { values: by * values, error: by * error },
+        ..x
     }
 }

@@ -1,0 +1,178 @@
+//! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` says what they take.
+
+use crate::output::Force;
+use crate::report::{self, counted, megabytes};
+use anyhow::{Result, bail};
+use becalm::Error;
+use becalm::backend::{CkksEvaluator, CkksSession, Cpu};
+use becalm::cipher::file::{Part, Trust};
+use becalm::cipher::{KeyForm, Rlwe};
+use becalm::ckks::Context;
+use becalm::program::Reg;
+use becalm::program::rlwe::{CkksProgram, RlweInfo};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A program of CKKS, and the files that it is to run on.
+pub struct Job<'a> {
+    pub program: &'a Path,
+    pub keys: &'a Path,
+    pub backend: &'a str,
+    /// The files of the first lane, one for each argument, then those of the next.
+    pub inputs: &'a [PathBuf],
+    /// The files of the first lane, one for each result, then those of the next.
+    pub out: &'a [PathBuf],
+    pub force: Force,
+    pub trust: Trust,
+    pub json: bool,
+}
+
+/// What a file of CKKS holds; none for one that is not of CKKS, or not there.
+pub fn kind(path: &Path) -> Option<&'static str> {
+    let found = path.is_file().then(|| becalm::ckks::inspect(path));
+    found?.ok()?.map(|found| found.kind)
+}
+
+/// Runs the program on every lane and writes the results, all of them or none.
+pub fn eval(job: &Job) -> Result<()> {
+    if !["auto", "cpu"].contains(&job.backend) {
+        let remedy = "leave --backend out";
+        let wanted = "a machine that CKKS runs on: cpu";
+        return Err(Error::unsupported("eval", wanted, job.backend, remedy).into());
+    }
+    for path in job.out {
+        if kind(path).is_some_and(|kind| !["becalm.rlwe", "becalm.ckks_program"].contains(&kind)) {
+            bail!("{} holds a key; choose another name for the ciphertexts", path.display());
+        }
+    }
+    let program = CkksProgram::load(job.program, job.trust)?;
+    let (takes, gives) = (program.inputs().len(), program.outputs().len());
+    if takes == 0 || gives == 0 {
+        bail!("the program has {takes} inputs and {gives} outputs; record it with one of each");
+    }
+    if !job.inputs.len().is_multiple_of(takes) {
+        let (inputs, given) = (counted(takes, "input"), counted(job.inputs.len(), "file"));
+        bail!("the program has {inputs}, {given} given; give one for each input of every lane");
+    }
+    let lanes = job.inputs.len() / takes;
+    if job.out.len() != lanes * gives {
+        let (outputs, of, given) =
+            (counted(gives, "output"), counted(lanes, "lane"), counted(job.out.len(), "file"));
+        bail!("the program has {outputs} on each of {of}, {given} named with --out");
+    }
+    let cpu = Cpu::new(0)?;
+    let results = cpu.install(|| run(job, &program, takes))?;
+    tell(job, &results)
+}
+
+/// The results of every lane, as files and as what to say of them.
+fn run(job: &Job, program: &CkksProgram, takes: usize) -> Result<Vec<Value>> {
+    let context = Context::new(program.params(), job.trust.allow_insecure)?;
+    let go_on = || !report::stopped();
+    let keys = context.load_keys_with(job.keys, KeyForm::Ready, |_, _| go_on())?;
+    let evaluator = CkksEvaluator::new(&context, &keys)?.asking(&go_on);
+    let session = CkksSession::open(evaluator, program)?;
+    let bar = report::bar("instructions", program.ops().len() * job.inputs.len() / takes);
+    let (mut made, mut parts) = (vec![], vec![]);
+    for (lane, files) in job.inputs.chunks(takes).enumerate() {
+        let load = |path: &PathBuf| context.load_ciphertext(path, job.trust);
+        let inputs = files.iter().map(load).collect::<becalm::Result<Vec<Rlwe>>>()?;
+        let before = lane * program.ops().len();
+        let results = session.run_with(&inputs.iter().collect::<Vec<_>>(), |done, _| {
+            bar.set_position((before + done) as u64);
+            match go_on() {
+                true => Ok(()),
+                false => Err(Error::interrupted("run", "to go on", "Ctrl-C", "run it again")),
+            }
+        })?;
+        let out = job.out.iter().skip(lane * results.len());
+        for (path, x) in out.zip(&results) {
+            let bytes = context.ciphertext_to_bytes(x)?;
+            made.push(json!({ "out": path, "level": x.level(), "slots": x.slots(), "scale": x.scale(), "error": x.error(), "bytes": bytes.len() }));
+            parts.push(Part::new(path, false, move |file| {
+                let failed = |e: std::io::Error| {
+                    Error::io("save", "room for the file", e.to_string(), "free some")
+                };
+                file.write_all(&bytes).map_err(failed)
+            }));
+        }
+    }
+    bar.finish_and_clear();
+    job.force.save(parts)?;
+    Ok(made)
+}
+
+fn tell(job: &Job, results: &[Value]) -> Result<()> {
+    if job.json {
+        return report::json(&results);
+    }
+    for (path, x) in job.out.iter().zip(results) {
+        let number = |name: &str| x[name].as_f64().unwrap_or(f64::NAN);
+        report::print(&format!(
+            "{}: {} values at level {}, error 2^{:.1}, {}",
+            path.display(),
+            x["slots"],
+            x["level"],
+            number("error").log2(),
+            megabytes(number("bytes") as usize)
+        ))?;
+    }
+    Ok(())
+}
+
+/// What a program takes, as rows for people.
+pub fn rows(program: &CkksProgram) -> Vec<(&'static str, String)> {
+    let (cost, needs) = (program.cost(), program.needs());
+    let info = |regs: &[Reg]| {
+        let each = regs.iter().filter_map(|r| program.info(*r));
+        let text = |x: &RlweInfo| {
+            format!("level {}, scale 2^{:.2}, {} values", x.level, x.scale.log2(), x.slots)
+        };
+        each.map(text).collect::<Vec<String>>()
+    };
+    let mut rows: Vec<(&str, String)> = vec![];
+    rows.extend(info(program.inputs()).into_iter().map(|text| ("input", text)));
+    rows.extend(info(program.outputs()).into_iter().map(|text| ("output", text)));
+    rows.push(("instructions", program.ops().len().to_string()));
+    let turns: Vec<String> = needs.rotations.keys().take(16).map(i64::to_string).collect();
+    let more = if needs.rotations.len() > turns.len() { ", …" } else { "" };
+    let by =
+        if turns.is_empty() { String::new() } else { format!(" by {}{more}", turns.join(", ")) };
+    rows.push(("needs", format!("{}{by}", counted(needs.rotations.len(), "rotation"))));
+    let levels = [
+        ("the key of products", (needs.multiply > 0).then_some(needs.multiply)),
+        ("the key of conjugation", needs.conjugate),
+        ("the keys of a bootstrap", needs.bootstrap),
+    ];
+    for (what, level) in levels {
+        rows.extend(level.map(|level| ("needs", format!("{what}, up to level {level}"))));
+    }
+    rows.push(("cost", counted(program.bootstraps(), "bootstrap")));
+    rows.push(("cost", format!("{} key switches", cost.key_switches)));
+    rows.push(("cost", format!("{} products of ciphertexts", cost.products)));
+    rows.push(("cost", format!("about {} transforms", cost.transforms)));
+    rows.push(("memory", format!("{} of ciphertexts for each lane", megabytes(cost.bytes))));
+    rows
+}
+
+/// The same as JSON.
+pub fn value(program: &CkksProgram) -> Value {
+    let (cost, needs) = (program.cost(), program.needs());
+    let info = |regs: &[Reg]| -> Vec<Value> {
+        let each = regs.iter().filter_map(|r| program.info(*r));
+        each.map(|x| json!({ "level": x.level, "scale": x.scale, "slots": x.slots })).collect()
+    };
+    json!({
+        "inputs": info(program.inputs()), "outputs": info(program.outputs()),
+        "needs": {
+            "rotations": needs.rotations.keys().collect::<Vec<_>>(), "multiply": needs.multiply,
+            "conjugate": needs.conjugate, "bootstrap": needs.bootstrap,
+        },
+        "cost": {
+            "instructions": program.ops().len(), "bootstraps": program.bootstraps(),
+            "key_switches": cost.key_switches, "products": cost.products,
+            "transforms": cost.transforms, "diagonals": cost.diagonals, "bytes_per_lane": cost.bytes,
+        },
+    })
+}

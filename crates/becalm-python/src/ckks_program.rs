@@ -1,0 +1,406 @@
+//! CKKS: programs that are recorded one instruction at a time, and the sessions that run them.
+//!
+//! A register has the calls of a ciphertext and a program those of a server's keys, under the same names.
+
+use crate::call::{guarded, raise};
+use crate::ciphertext::trust;
+use crate::ckks::{CkksCiphertext, Shared, values};
+use crate::ckks_evaluate::{CkksKeys, CkksMatrix, CkksPlaintext};
+use crate::ckks_machine::{Ready, run_lanes, watched};
+use crate::ckks_record::{dot, linear, on_both, polynomial, rotations};
+use crate::keys::CkksNeeds;
+use becalm::ckks::Chain;
+use becalm::params::CkksParams;
+use becalm::program::Reg;
+use becalm::program::rlwe::{CkksProgram as Program, RlweInfo};
+use becalm::{Error, Result, cipher};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A program that is being recorded. Whoever runs it takes it as it stands.
+type Recorder = Arc<Mutex<Arc<Program>>>;
+
+fn now(recorder: &Recorder) -> Arc<Program> {
+    recorder.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Records on these registers, all of it or nothing.
+fn record<T>(
+    recorder: &Recorder,
+    args: &[&CkksRegister],
+    work: impl FnOnce(&mut Program, &[Reg]) -> Result<T>,
+) -> PyResult<T> {
+    guarded(|| {
+        if args.iter().any(|x| !Arc::ptr_eq(&x.recorder, recorder)) {
+            let (wanted, got) = ("a register of this program", "a register of another program");
+            let remedy = "use what its methods return";
+            return Err(raise(Error::bad_input("program", wanted, got, remedy)));
+        }
+        let regs: Vec<Reg> = args.iter().map(|x| x.reg).collect();
+        let mut program = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut program).wholly(|p| work(p, &regs)).map_err(raise)
+    })
+}
+
+/// A program of CKKS.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksProgram(Recorder);
+
+impl CkksProgram {
+    /// A program that was recorded elsewhere.
+    pub(crate) fn of(program: Program) -> Self {
+        CkksProgram(Arc::new(Mutex::new(Arc::new(program))))
+    }
+
+    /// The program as it stands.
+    pub(crate) fn now(&self) -> Arc<Program> {
+        now(&self.0)
+    }
+
+    fn register(&self, reg: Reg) -> CkksRegister {
+        CkksRegister { recorder: self.0.clone(), reg }
+    }
+
+    fn one(
+        &self,
+        args: &[&CkksRegister],
+        work: impl FnOnce(&mut Program, &[Reg]) -> Result<Reg>,
+    ) -> PyResult<CkksRegister> {
+        record(&self.0, args, work).map(|reg| self.register(reg))
+    }
+
+    fn facts(&self, regs: &[Reg]) -> Vec<(usize, f64, usize)> {
+        let program = self.now();
+        let info = regs.iter().filter_map(|r| program.info(*r));
+        info.map(|i| (i.level, i.scale, i.slots)).collect()
+    }
+}
+
+#[pymethods]
+impl CkksProgram {
+    /// An empty program for the set of a name.
+    #[new]
+    fn new(name: &str) -> PyResult<Self> {
+        guarded(|| {
+            let chain = CkksParams::named(name).and_then(Chain::new).map_err(raise)?;
+            Ok(CkksProgram::of(Program::new(&chain)))
+        })
+    }
+
+    /// Name of the set.
+    #[getter]
+    fn params(&self) -> &'static str {
+        self.now().params().name
+    }
+
+    /// A new argument.
+    fn input(&self, level: usize, slots: usize) -> PyResult<CkksRegister> {
+        self.one(&[], |p, _| p.input(level, slots))
+    }
+
+    /// Marks a result.
+    fn output(&self, reg: &CkksRegister) -> PyResult<()> {
+        record(&self.0, &[reg], |p, r| p.output(r[0]))
+    }
+
+    /// `a · b`.
+    fn multiply(&self, a: &CkksRegister, b: &CkksRegister) -> PyResult<CkksRegister> {
+        self.one(&[a, b], |p, r| on_both(p, r, |p, a, b| p.multiply(a, b)))
+    }
+
+    /// Σ a·b, relinearized and rescaled once.
+    fn dot(
+        &self,
+        a: Vec<Bound<'_, CkksRegister>>,
+        b: Vec<Bound<'_, CkksRegister>>,
+    ) -> PyResult<CkksRegister> {
+        let all: Vec<&CkksRegister> = a.iter().chain(&b).map(Bound::get).collect();
+        self.one(&all, dot)
+    }
+
+    /// Slots rotated to the left.
+    fn rotate(&self, x: &CkksRegister, by: i64) -> PyResult<CkksRegister> {
+        self.one(&[x], |p, r| p.rotate(r[0], by))
+    }
+
+    /// Slots rotated to the left by each of these.
+    fn rotate_many(&self, x: &CkksRegister, by: Vec<i64>) -> PyResult<Vec<CkksRegister>> {
+        let made = record(&self.0, &[x], |p, r| rotations(p, r[0], &by))?;
+        Ok(made.into_iter().map(|reg| self.register(reg)).collect())
+    }
+
+    /// In each slot the sum of `size` slots from it on.
+    fn sum(&self, x: &CkksRegister, size: usize) -> PyResult<CkksRegister> {
+        self.one(&[x], |p, r| p.sum(r[0], size))
+    }
+
+    /// A matrix times the slots, one level lower.
+    fn linear(&self, x: &CkksRegister, matrix: &CkksMatrix) -> PyResult<CkksRegister> {
+        self.one(&[x], |p, r| linear(p, r[0], matrix))
+    }
+
+    /// Σ c_i·T_i of the slots.
+    fn polynomial(&self, x: &CkksRegister, coefficients: Vec<f64>) -> PyResult<CkksRegister> {
+        self.one(&[x], |p, r| polynomial(p, r[0], coefficients))
+    }
+
+    /// The complex conjugate of every slot.
+    fn conjugate(&self, x: &CkksRegister) -> PyResult<CkksRegister> {
+        self.one(&[x], |p, r| p.conjugate(r[0]))
+    }
+
+    /// Another program on registers of this one, such as a bootstrap: its results.
+    fn append(
+        &self,
+        other: &CkksProgram,
+        args: Vec<Bound<'_, CkksRegister>>,
+    ) -> PyResult<Vec<CkksRegister>> {
+        let (args, other): (Vec<&CkksRegister>, _) =
+            (args.iter().map(Bound::get).collect(), other.now());
+        let made = record(&self.0, &args, |p, r| p.append(&other, r))?;
+        Ok(made.into_iter().map(|reg| self.register(reg)).collect())
+    }
+
+    /// The keys that it needs.
+    fn needs(&self) -> CkksNeeds {
+        CkksNeeds(self.now().needs())
+    }
+
+    /// Level, scale and slots of each argument.
+    #[getter]
+    fn inputs(&self) -> Vec<(usize, f64, usize)> {
+        self.facts(self.now().inputs())
+    }
+
+    /// Level, scale and slots of each result.
+    #[getter]
+    fn outputs(&self) -> Vec<(usize, f64, usize)> {
+        self.facts(self.now().outputs())
+    }
+
+    /// Whether each result is known to be real, where this is known of the arguments.
+    fn real(&self, inputs: Vec<bool>) -> PyResult<Vec<bool>> {
+        guarded(|| self.now().real(&inputs).map_err(raise))
+    }
+
+    /// Standard deviation of the error that a bootstrap adds to a slot, by the formulas.
+    #[getter]
+    fn error(&self) -> Option<f64> {
+        self.now().error()
+    }
+
+    /// Number of instructions.
+    fn __len__(&self) -> usize {
+        self.now().ops().len()
+    }
+
+    /// The cost of one run.
+    fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let program = self.now();
+        let (cost, d) = (program.cost(), PyDict::new(py));
+        d.set_item("bootstraps", program.bootstraps())?;
+        d.set_item("key_switches", cost.key_switches)?;
+        d.set_item("products", cost.products)?;
+        d.set_item("transforms", cost.transforms)?;
+        d.set_item("diagonals", cost.diagonals)?;
+        d.set_item("instructions", program.ops().len())?;
+        d.set_item("depth", program.depth())?;
+        d.set_item("bytes_per_lane", cost.bytes)?;
+        Ok(d)
+    }
+
+    /// Refuses values that the approximations are not made for.
+    fn check_values(&self, data: &[u8]) -> PyResult<()> {
+        let data = values(data);
+        guarded(|| self.now().check_values(&data).map_err(raise))
+    }
+
+    /// Writes a file.
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        guarded(|| self.now().save(&path).map_err(raise))
+    }
+
+    /// Reads a file.
+    #[staticmethod]
+    fn load(path: PathBuf, allow_insecure: bool, limit: Option<u64>) -> PyResult<Self> {
+        let trust = trust(allow_insecure, limit);
+        guarded(|| Program::load(&path, trust).map(CkksProgram::of).map_err(raise))
+    }
+
+    /// The file in memory.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        guarded(|| Ok(PyBytes::new(py, &self.now().to_bytes().map_err(raise)?)))
+    }
+
+    /// A program from a file in memory.
+    #[staticmethod]
+    fn from_bytes(file: &[u8], allow_insecure: bool, limit: Option<u64>) -> PyResult<Self> {
+        let trust = trust(allow_insecure, limit);
+        guarded(|| Program::from_bytes(file, trust).map(CkksProgram::of).map_err(raise))
+    }
+}
+
+/// A vector of a program, not yet computed.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksRegister {
+    recorder: Recorder,
+    reg: Reg,
+}
+
+impl CkksRegister {
+    fn info(&self) -> RlweInfo {
+        let none = RlweInfo { level: 0, scale: 1.0, slots: 1 };
+        now(&self.recorder).info(self.reg).copied().unwrap_or(none)
+    }
+
+    fn one(
+        &self,
+        args: &[&CkksRegister],
+        work: impl FnOnce(&mut Program, &[Reg]) -> Result<Reg>,
+    ) -> PyResult<Self> {
+        let reg = record(&self.recorder, args, work)?;
+        Ok(CkksRegister { recorder: self.recorder.clone(), reg })
+    }
+}
+
+#[pymethods]
+impl CkksRegister {
+    /// Its number in the program.
+    #[getter]
+    fn index(&self) -> u32 {
+        self.reg.0
+    }
+
+    /// Name of the parameter set.
+    #[getter]
+    fn params(&self) -> &'static str {
+        now(&self.recorder).params().name
+    }
+
+    /// Multiplications that will be left.
+    #[getter]
+    fn level(&self) -> usize {
+        self.info().level
+    }
+
+    /// The scale: the factor of the values.
+    #[getter]
+    fn scale(&self) -> f64 {
+        self.info().scale
+    }
+
+    /// Number of values.
+    #[getter]
+    fn slots(&self) -> usize {
+        self.info().slots
+    }
+
+    /// `self + other`.
+    fn add(&self, other: &CkksRegister) -> PyResult<Self> {
+        self.one(&[self, other], |p, r| on_both(p, r, |p, a, b| p.add(a, b)))
+    }
+
+    /// `self − other`.
+    fn subtract(&self, other: &CkksRegister) -> PyResult<Self> {
+        self.one(&[self, other], |p, r| on_both(p, r, |p, a, b| p.subtract(a, b)))
+    }
+
+    /// `−self`.
+    fn negate(&self) -> PyResult<Self> {
+        self.one(&[self], |p, r| p.negate(r[0]))
+    }
+
+    /// `self + values`.
+    fn add_plain(&self, data: &[u8]) -> PyResult<Self> {
+        let data = values(data);
+        self.one(&[self], |p, r| p.add_plain(r[0], &data))
+    }
+
+    /// `self · values`, one level lower.
+    fn multiply_plain(&self, data: &[u8]) -> PyResult<Self> {
+        let data = values(data);
+        self.one(&[self], |p, r| p.multiply_plain(r[0], &data))
+    }
+
+    /// `self + plain`, at the lower of the two levels.
+    fn add_encoded(&self, plain: &CkksPlaintext) -> PyResult<Self> {
+        self.one(&[self], |p, r| {
+            plain.lowered(p, r[0]).and_then(|x| p.add_plain(x, plain.values()))
+        })
+    }
+
+    /// `self · plain`, one level below the lower of the two.
+    fn multiply_encoded(&self, plain: &CkksPlaintext) -> PyResult<Self> {
+        self.one(&[self], |p, r| {
+            plain.lowered(p, r[0]).and_then(|x| p.multiply_plain(x, plain.values()))
+        })
+    }
+
+    /// `self · factor`, one level lower.
+    fn multiply_constant(&self, factor: f64) -> PyResult<Self> {
+        self.one(&[self], |p, r| p.multiply_constant(r[0], factor))
+    }
+
+    /// `i · self`, exact.
+    fn multiply_i(&self) -> PyResult<Self> {
+        self.one(&[self], |p, r| p.multiply_i(r[0]))
+    }
+
+    /// The same values at a lower level.
+    fn level_down(&self, level: usize) -> PyResult<Self> {
+        self.one(&[self], |p, r| p.level_down(r[0], level))
+    }
+}
+
+/// A program made ready for keys: its matrices encoded.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksSession {
+    on: Shared,
+    keys: Arc<cipher::CkksKeys>,
+    ready: Ready,
+}
+
+#[pymethods]
+impl CkksSession {
+    /// Checks that the keys suffice and encodes the matrices, or those of them that fit so many bytes.
+    #[new]
+    #[pyo3(signature = (keys, program, budget=None))]
+    fn new(
+        py: Python<'_>,
+        keys: &CkksKeys,
+        program: &CkksProgram,
+        budget: Option<usize>,
+    ) -> PyResult<Self> {
+        let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.now());
+        let budget = budget.unwrap_or(usize::MAX);
+        let ready =
+            watched(py, &on, None, |go_on| Ready::within(&on, &keys, program, budget, go_on))?;
+        Ok(CkksSession { on, keys, ready })
+    }
+
+    /// Whether it runs a program as that one stands now.
+    fn runs(&self, program: &CkksProgram) -> bool {
+        Arc::ptr_eq(&self.ready.program, &program.now())
+    }
+
+    /// Bytes of the encoded matrices.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.ready.bytes()
+    }
+
+    /// Runs on lanes, each of a ciphertext for each argument; calls `progress(done, total)` meanwhile.
+    #[pyo3(signature = (lanes, progress=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        lanes: Vec<Vec<Bound<'_, CkksCiphertext>>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<Vec<CkksCiphertext>>> {
+        let lanes: Vec<Vec<&CkksCiphertext>> =
+            lanes.iter().map(|lane| lane.iter().map(Bound::get).collect()).collect();
+        run_lanes(py, &self.on, &self.keys, &self.ready, &lanes, progress)
+    }
+}

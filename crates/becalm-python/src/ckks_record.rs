@@ -1,0 +1,41 @@
+//! CKKS: the calls of a server as instructions. A call records them and runs them at once; a program keeps them.
+
+use crate::ckks_evaluate::CkksMatrix;
+use becalm::Result;
+use becalm::ckks::Chebyshev;
+use becalm::program::Reg;
+use becalm::program::rlwe::CkksProgram as Program;
+
+/// An instruction on the two registers of `args`, at the lower of their levels.
+pub(crate) fn on_both(
+    p: &mut Program,
+    args: &[Reg],
+    record: impl FnOnce(&mut Program, Reg, Reg) -> Result<Reg>,
+) -> Result<Reg> {
+    let both = p.aligned(args)?;
+    record(p, both[0], both[1])
+}
+
+/// Σ a·b over the pairs of a first and a second half of registers.
+pub(crate) fn dot(p: &mut Program, args: &[Reg]) -> Result<Reg> {
+    let all = p.aligned(args)?;
+    let (a, b) = all.split_at(all.len() / 2);
+    p.dot(&a.iter().copied().zip(b.iter().copied()).collect::<Vec<_>>())
+}
+
+/// Rotations of one register, one after the other: a machine shares the work between them.
+pub(crate) fn rotations(p: &mut Program, x: Reg, by: &[i64]) -> Result<Vec<Reg>> {
+    by.iter().map(|by| p.rotate(x, *by)).collect()
+}
+
+/// A matrix times the slots.
+pub(crate) fn linear(p: &mut Program, x: Reg, matrix: &CkksMatrix) -> Result<Reg> {
+    let scale = p.scale_of(x)?;
+    let y = p.linear(x, matrix.matrix.clone(), matrix.baby, scale)?;
+    if matrix.by == 0 { Ok(y) } else { p.rotate(y, matrix.by) }
+}
+
+/// Σ c_i·T_i of the slots, at the scale of the level that is left.
+pub(crate) fn polynomial(p: &mut Program, x: Reg, coefficients: Vec<f64>) -> Result<Reg> {
+    p.polynomial_at_level(x, Chebyshev(coefficients))
+}

@@ -1,0 +1,154 @@
+//! A program as a part of another: its instructions are recorded again on registers of that one.
+
+use super::record::place;
+use super::{CkksOp, CkksProgram};
+use crate::ckks::SAME_SCALE;
+use crate::program::Reg;
+use crate::program::graph::Recorded;
+use crate::{Error, Result};
+
+impl CkksProgram {
+    /// Records the instructions of `other` on these registers, one for each of its arguments, and returns its results. Registers
+    /// above the level of an argument are brought down, and vectors of fewer slots are repeated. The results of a bootstrap get the
+    /// slots of its arguments and its account of the error.
+    ///
+    /// # Errors
+    /// `WrongParams` for a program of another set; `BadInput` for another number of registers, or for one at too low a level or of
+    /// too many slots. Then nothing is recorded.
+    ///
+    /// ```
+    /// use becalm::bootstrap::ckks::{Settings, regular};
+    /// use becalm::ckks::Chain;
+    /// use becalm::params::CkksParams;
+    /// use becalm::program::rlwe::CkksProgram;
+    ///
+    /// let chain = Chain::new(CkksParams::named("ckks_toy_12")?)?;
+    /// let mut program = CkksProgram::new(&chain);
+    /// let x = program.input(1, 2048)?;
+    /// let square = program.multiply(x, x)?;
+    /// let again = program.append(&regular(&chain, &Settings::default())?, &[square])?;
+    /// program.output(again[0])?;
+    /// assert_eq!(program.info(again[0]).map(|x| x.level), Some(10));
+    /// # Ok::<(), becalm::Error>(())
+    /// ```
+    pub fn append(&mut self, other: &CkksProgram, registers: &[Reg]) -> Result<Vec<Reg>> {
+        let op = other.op();
+        self.chain.check_set(op, other.params().name)?;
+        if registers.len() != other.inputs.len() {
+            let (wanted, got) = (other.inputs.len(), registers.len());
+            let remedy = "pass one for each argument";
+            return Err(Error::bad_input(
+                op,
+                format!("{wanted} registers"),
+                got.to_string(),
+                remedy,
+            ));
+        }
+        self.wholly(|own| {
+            let given = registers.iter().zip(&other.inputs);
+            let given = given.map(|(reg, argument)| own.taken(other, *reg, *argument));
+            let given = given.collect::<Result<Vec<_>>>()?;
+            let results = own.replayed(other, given)?;
+            match other.limits.error {
+                None => Ok(results),
+                Some(_) => {
+                    let each = results.into_iter();
+                    each.map(|reg| own.refreshed(reg, registers, other.limits)).collect()
+                }
+            }
+        })
+    }
+
+    /// A register as an argument of `other`.
+    fn taken(&mut self, other: &CkksProgram, reg: Reg, argument: Reg) -> Result<Reg> {
+        let (op, wanted) = (other.op(), *other.reg(argument));
+        let have = self.known(reg)?;
+        if have.level < wanted.level {
+            let text = format!("a ciphertext at level {} or above", wanted.level);
+            return Err(Error::bad_input(
+                op,
+                text,
+                format!("level {}", have.level),
+                other.remedy_of_level(),
+            ));
+        }
+        let reg = if have.level > wanted.level { self.level_down(reg, wanted.level)? } else { reg };
+        let have = self.known(reg)?;
+        if (have.scale / wanted.scale - 1.0).abs() > SAME_SCALE {
+            let [wanted, got] = [wanted, have].map(|x| format!("scale 2^{:.6}", x.scale.log2()));
+            return Err(Error::bad_input(op, wanted, got, "bring it to the scale of its level"));
+        }
+        match have.slots == wanted.slots {
+            true => Ok(reg),
+            false => self.repeat(reg, wanted.slots),
+        }
+    }
+
+    /// Records the instructions of `other`, whose arguments are these registers.
+    fn replayed(&mut self, other: &CkksProgram, given: Vec<Reg>) -> Result<Vec<Reg>> {
+        let maps: Vec<u32> = other.maps.iter().map(|m| place(&mut self.maps, m.clone())).collect();
+        let each = other.polynomials.iter();
+        let polynomials: Vec<u32> = each.map(|p| place(&mut self.polynomials, p.clone())).collect();
+        let each = other.plaintexts.iter();
+        let plaintexts: Vec<u32> = each.map(|p| place(&mut self.plaintexts, p.clone())).collect();
+        let mut own: Vec<Option<Reg>> = vec![None; other.registers()];
+        let mut given = given.into_iter();
+        other.graph.replay(|step| {
+            match step {
+                Recorded::Input(reg) => own[reg.0 as usize] = given.next(),
+                Recorded::Op(op) => {
+                    let mut moved = op.clone();
+                    moved.sources_mut().into_iter().for_each(|r| {
+                        *r = own[r.0 as usize].unwrap_or(Reg(u32::MAX));
+                    });
+                    match &mut moved {
+                        CkksOp::Linear { map, .. } => *map = maps[*map as usize],
+                        CkksOp::Polynomial { polynomial, .. } => {
+                            *polynomial = polynomials[*polynomial as usize];
+                        }
+                        CkksOp::AddPlain { plaintext, .. }
+                        | CkksOp::MultiplyPlain { plaintext, .. } => {
+                            *plaintext = plaintexts[*plaintext as usize];
+                        }
+                        _ => {}
+                    }
+                    own[op.result().0 as usize] =
+                        Some(self.record(&moved, *other.reg(op.result()))?);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(other.outputs.iter().map(|r| own[r.0 as usize].unwrap_or(Reg(u32::MAX))).collect())
+    }
+}
+
+impl CkksOp {
+    /// The registers that the instruction reads, to be exchanged.
+    fn sources_mut(&mut self) -> Vec<&mut Reg> {
+        match self {
+            CkksOp::Multiply { a, b, .. }
+            | CkksOp::Add { a, b, .. }
+            | CkksOp::Subtract { a, b, .. } => vec![a, b],
+            CkksOp::Dot { pairs, .. } => pairs.iter_mut().flat_map(|(a, b)| [a, b]).collect(),
+            CkksOp::Refreshed { src, from, .. } => std::iter::once(src).chain(from).collect(),
+            CkksOp::Linear { src, .. }
+            | CkksOp::Polynomial { src, .. }
+            | CkksOp::DoubleAngle { src, .. }
+            | CkksOp::RaiseModulus { src, .. }
+            | CkksOp::Trace { src, .. }
+            | CkksOp::MultiplyI { src, .. }
+            | CkksOp::Conjugate { src, .. }
+            | CkksOp::Rotate { src, .. }
+            | CkksOp::AddConstant { src, .. }
+            | CkksOp::Rescale { src, .. }
+            | CkksOp::Reinterpret { src, .. }
+            | CkksOp::Negate { src, .. }
+            | CkksOp::Sum { src, .. }
+            | CkksOp::MultiplyConstant { src, .. }
+            | CkksOp::AddPlain { src, .. }
+            | CkksOp::MultiplyPlain { src, .. }
+            | CkksOp::Repeat { src, .. }
+            | CkksOp::LevelDown { src, .. } => vec![src],
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a program demands of keys and ciphertexts, checked before anything is computed.
+
+use super::{CkksOp, CkksProgram, RlweInfo};
+use crate::cipher::{CkksKeys, KeyId, Purpose, Rlwe};
+use crate::ckks::inspect::{self, named};
+use crate::ckks::{SAME_SCALE, power_of_rotation};
+use crate::{Error, MissingPurpose, Result};
+use std::collections::BTreeSet;
+
+impl CkksProgram {
+    /// What errors call a run of the program: a bootstrap, the one instruction that it has, or a run.
+    pub fn op(&self) -> &'static str {
+        if self.limits.error.is_some() {
+            return "bootstrap";
+        }
+        let mut own = self.ops.iter().filter(|op| !matches!(op, CkksOp::LevelDown { .. }));
+        match (own.next(), own.next(), self.ops.first()) {
+            (Some(one), None, _) | (None, None, Some(one)) => one.name(),
+            (Some(CkksOp::Linear { .. }), Some(CkksOp::Rotate { .. }), _)
+                if self.ops.len() == 2 =>
+            {
+                "matrix product"
+            }
+            _ => "run",
+        }
+    }
+
+    /// How to come to a ciphertext that the program takes, from one at too low a level.
+    pub(super) fn remedy_of_level(&self) -> &'static str {
+        match self.limits.error {
+            Some(_) => {
+                "use a kind of bootstrap that starts at level 0, or encrypt at a higher level"
+            }
+            None => self.chain.upwards(),
+        }
+    }
+
+    /// Refuses ciphertexts that the program does not take: another number of them, other keys or sets, too low a level, another
+    /// scale or number of slots. A bootstrap takes vectors of fewer slots than it was recorded for.
+    pub(crate) fn require_inputs(&self, key: KeyId, inputs: &[&Rlwe]) -> Result<()> {
+        let op = self.op();
+        if inputs.len() != self.inputs.len() {
+            let (wanted, got) = (format!("{} ciphertexts", self.inputs.len()), inputs.len());
+            let remedy = "pass one for each argument";
+            return Err(Error::bad_input(op, wanted, got.to_string(), remedy));
+        }
+        for (x, reg) in inputs.iter().zip(&self.inputs) {
+            self.chain.check_set(op, x.params())?;
+            if x.key_id() != inputs[0].key_id() {
+                let (wanted, got) = (inputs[0].key_id(), x.key_id().to_string());
+                let remedy = "encrypt both with one key";
+                return Err(Error::wrong_key(op, format!("key {wanted}"), got, remedy));
+            }
+            if x.key_id() != key {
+                let (wanted, got) = (format!("key {key}"), x.key_id().to_string());
+                let remedy = "use the evaluation keys of the ciphertext's key";
+                return Err(Error::wrong_key(op, wanted, got, remedy));
+            }
+            self.require_input(op, x, inputs[0].slots(), self.reg(*reg))?;
+        }
+        Ok(())
+    }
+
+    fn require_input(
+        &self,
+        op: &'static str,
+        x: &Rlwe,
+        slots: usize,
+        info: &RlweInfo,
+    ) -> Result<()> {
+        if x.level() < info.level {
+            let wanted = format!("a ciphertext at level {} or above", info.level);
+            let got = format!("level {}", x.level());
+            return Err(Error::bad_input(op, wanted, got, self.remedy_of_level()));
+        }
+        let scale = if x.level() > info.level { self.chain.scale(info.level)? } else { x.scale() };
+        if (scale / info.scale - 1.0).abs() > SAME_SCALE {
+            let [wanted, got] = [info.scale, scale].map(|s| format!("scale 2^{:.6}", s.log2()));
+            let remedy = "bring it to the scale of its level: `level_down`";
+            return Err(Error::bad_input(op, wanted, got, remedy));
+        }
+        let fine = match self.limits.error {
+            Some(_) => x.slots() <= info.slots && x.slots() == slots,
+            None => x.slots() == info.slots,
+        };
+        if fine {
+            return Ok(());
+        }
+        let wanted = match self.limits.error {
+            Some(_) => {
+                format!("ciphertexts of at most {} slots, as many in each", info.slots.min(slots))
+            }
+            None => format!("a ciphertext of {} slots", info.slots),
+        };
+        let (got, remedy) =
+            (format!("{} slots", x.slots()), "record the program for as many slots");
+        Err(Error::bad_input(op, wanted, got, remedy))
+    }
+
+    /// Refuses keys that do not suffice, naming what is missing.
+    pub(crate) fn require(&self, keys: &CkksKeys) -> Result<()> {
+        match self.limits.error {
+            Some(_) => self.require_all(keys),
+            None => self.ops.iter().try_for_each(|op| self.require_for(op, keys)),
+        }
+    }
+
+    /// Whether the keys lack one for a purpose at a level.
+    fn lacks(&self, keys: &CkksKeys, purpose: Purpose, level: usize) -> bool {
+        keys.level((purpose, self.chain.tier_at(level))) < Some(level)
+    }
+
+    /// Refuses keys that do not suffice for an instruction.
+    fn require_for(&self, op: &CkksOp, keys: &CkksKeys) -> Result<()> {
+        let (needs, n) = (self.needs_of(op), self.params().degree());
+        let turn = |by: i64| Purpose::Galois(power_of_rotation(by, n) as u32);
+        let each = needs.rotations.iter();
+        let turns = each.flat_map(|(by, levels)| levels.iter().map(|level| (turn(*by), *level)));
+        let conjugate = needs.conjugate.map(|level| (Purpose::Galois(2 * n as u32 - 1), level));
+        let product = (needs.multiply > 0).then_some((Purpose::Multiply, needs.multiply));
+        let switch = needs.bootstrap.map(|level| (Purpose::FromEphemeral, level));
+        let mut all = turns.chain(conjugate).chain(product).chain(switch);
+        let Some((purpose, level)) = all.find(|(p, level)| self.lacks(keys, *p, *level)) else {
+            return Ok(());
+        };
+        let wanted = format!("a key for {} up to level {level}", named(purpose, n));
+        let got = match keys.level((purpose, self.chain.tier_at(level))) {
+            Some(level) => format!("one up to level {level}"),
+            None => inspect::held(keys, n),
+        };
+        let remedy = "make keys for the `needs` of the program, or declare it when keys are made: `rotations` and `conjugate` of `keygen` in Python, `Needs` in Rust";
+        Err(Error::wrong_key(op.name(), wanted, got, remedy)
+            .lacking(inspect::missing(purpose, level, n)))
+    }
+
+    /// Refuses keys that do not suffice for a bootstrap, naming all rotations that are missing.
+    fn require_all(&self, keys: &CkksKeys) -> Result<()> {
+        let (needs, op, n) = (self.needs(), "bootstrap", self.params().degree());
+        let remedy = "make keys for `needs()` of this program";
+        let power = |by: i64| Purpose::Galois(power_of_rotation(by, n) as u32);
+        let lacks = |purpose, level: usize| self.lacks(keys, purpose, level);
+        let each = needs.rotations.iter();
+        let each = each.flat_map(|(by, levels)| levels.iter().map(|level| (*by, *level)));
+        let missing: Vec<(i64, usize)> =
+            each.filter(|(by, level)| lacks(power(*by), *level)).collect();
+        let refuse = |wanted: String, got: String, purpose, level| {
+            let missing = crate::MissingKey { purpose, level };
+            Err(Error::wrong_key(op, wanted, got, remedy).lacking(missing))
+        };
+        if let Some((turn, level)) = missing.iter().copied().max_by_key(|(_, level)| *level) {
+            let wanted = format!("keys of {} rotations", needs.rotations.len());
+            let by: BTreeSet<i64> = missing.iter().map(|(by, _)| *by).collect();
+            let by = Vec::from_iter(by);
+            let got = format!("keys without the rotations by {by:?} up to level {level}");
+            let turn = turn.rem_euclid(n as i64 / 2) as usize;
+            return refuse(wanted, got, MissingPurpose::Rotate(turn), level);
+        }
+        let conjugation = Purpose::Galois(2 * n as u32 - 1);
+        let (turn, product, switch) =
+            (MissingPurpose::Conjugate, MissingPurpose::Multiply, MissingPurpose::Bootstrap);
+        let others = [
+            (needs.conjugate, conjugation, turn, "the key of conjugation"),
+            (Some(needs.multiply), Purpose::Multiply, product, "the key of multiplication"),
+            (needs.bootstrap, Purpose::FromEphemeral, switch, "the keys to the ephemeral secret"),
+        ];
+        for (level, purpose, missing, what) in others {
+            if let Some(level) = level.filter(|level| lacks(purpose, *level)) {
+                let held = keys.switches.keys().any(|(p, _)| *p == purpose);
+                let got = if held { "one for lower levels" } else { "keys without" };
+                let wanted = format!("{what} up to level {level}");
+                return refuse(wanted, got.into(), missing, level);
+            }
+        }
+        Ok(())
+    }
+}

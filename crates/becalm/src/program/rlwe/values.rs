@@ -1,0 +1,94 @@
+//! What a program demands of values, and what it makes of them: limits of a bootstrap, and whether results are real.
+
+use super::{CkksOp, CkksProgram};
+use crate::math::complex::Complex;
+use crate::program::Operation;
+use crate::{Error, Result};
+
+impl CkksProgram {
+    /// Refuses values that the approximations of the program are not made for, before they are encrypted: the server
+    /// cannot see them. For programs with several arguments the values of each.
+    ///
+    /// # Errors
+    /// `BadInput` with the value, the limit and the remedy.
+    pub fn check_values(&self, values: &[Complex]) -> Result<()> {
+        let (op, limits) = ("bootstrap", &self.limits);
+        let refuse = |wanted: String, at: usize, remedy: &str| {
+            let got = format!("{} + {}i at position {at}", values[at].re, values[at].im);
+            Err(Error::bad_input(op, wanted, got, remedy))
+        };
+        if let Some(at) = values.iter().position(|v| !v.re.is_finite() || !v.im.is_finite()) {
+            return refuse("finite values".into(), at, "remove NaN and infinities");
+        }
+        if limits.real
+            && let Some(at) = values.iter().position(|v| v.im != 0.0)
+        {
+            return refuse("real values".into(), at, "use the variant for complex values");
+        }
+        if let Some(near) = limits.near {
+            let far = |v: &Complex| (v.re.abs() - 1.0).abs().max(v.im.abs()) > near;
+            if let Some(at) = values.iter().position(far) {
+                let wanted = format!("values within {near} of −1 or 1");
+                return refuse(wanted, at, "use the lossy or the regular bootstrap");
+            }
+        }
+        let sizes = values.iter().map(|v| match limits.slots {
+            true => v.re.abs().max(v.im.abs()),
+            false => v.abs(),
+        });
+        // A coefficient is at most the mean of the absolute values.
+        let size = match limits.slots {
+            true => sizes.fold(0.0, f64::max),
+            false => sizes.sum::<f64>() / values.len().max(1) as f64,
+        };
+        if size > limits.most {
+            let what = if limits.slots { "values" } else { "a mean absolute value" };
+            let wanted = format!("{what} of at most {}", limits.most);
+            let remedy = "scale the values down and the result up";
+            return Err(Error::bad_input(op, wanted, format!("{size}"), remedy));
+        }
+        Ok(())
+    }
+
+    /// Whether each result is known to be real, where this is known of the arguments or not.
+    ///
+    /// # Errors
+    /// `BadInput` for another number of arguments, and where a bootstrap of real values would meet others.
+    pub fn real(&self, inputs: &[bool]) -> Result<Vec<bool>> {
+        let op = self.op();
+        if inputs.len() != self.inputs.len() {
+            let (wanted, got) = (format!("{} ciphertexts", self.inputs.len()), inputs.len());
+            let remedy = "pass one for each argument";
+            return Err(Error::bad_input(op, wanted, got.to_string(), remedy));
+        }
+        let require = |real: bool, wanted: bool| match real || !wanted {
+            true => Ok(real),
+            false => {
+                let remedy =
+                    "record the program for complex values, or read the ciphertext as real";
+                Err(Error::bad_input(op, "values known to be real", "others", remedy))
+            }
+        };
+        if self.limits.error.is_some() {
+            let real = require(inputs.iter().all(|real| *real), self.limits.real)?;
+            return Ok(vec![real; self.outputs.len()]);
+        }
+        let mut known = vec![false; self.registers()];
+        self.inputs.iter().zip(inputs).for_each(|(r, real)| known[r.0 as usize] = *real);
+        for op in &self.ops {
+            let sources = op.sources().iter().all(|r| known[r.0 as usize]);
+            known[op.result().0 as usize] = match op {
+                CkksOp::Linear { map, .. } => sources && self.maps[*map as usize].matrix.is_real(),
+                CkksOp::AddPlain { plaintext, .. } | CkksOp::MultiplyPlain { plaintext, .. } => {
+                    sources && self.plaintexts[*plaintext as usize].iter().all(|x| x.im == 0.0)
+                }
+                CkksOp::MultiplyI { .. } | CkksOp::RaiseModulus { .. } => false,
+                CkksOp::Refreshed { from, limits, .. } => {
+                    require(from.iter().all(|r| known[r.0 as usize]), limits.real)?
+                }
+                _ => sources,
+            };
+        }
+        Ok(self.outputs.iter().map(|r| known[r.0 as usize]).collect())
+    }
+}

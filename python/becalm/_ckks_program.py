@@ -1,0 +1,380 @@
+"""Programs of CKKS: many instructions, recorded first, then checked, priced and run as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from becalm import _html, _native, _values
+from becalm import program as programs
+from becalm._arithmetic import Matrix
+from becalm._computes import Computes
+from becalm._names import CkksName
+from becalm._operands import Vector, at_level, operand
+from becalm._sets import Params, params, planned, slots_of, staged
+from becalm.errors import BadInput, Unsupported, WrongParams
+
+
+@dataclass(frozen=True)
+class Cost(_html.Shown):
+    """The cost of a program of CKKS."""
+
+    #: Bootstraps for each lane.
+    bootstraps: int
+    #: Key switches for each lane; those of products and matrices count.
+    key_switches: int
+    #: Products of two ciphertexts for each lane.
+    products: int
+    #: Number-theoretic transforms of one polynomial modulo one prime for each lane, about.
+    transforms: int
+    #: Diagonals of all matrices, each multiplied once for each lane.
+    diagonals: int
+    #: Instructions, each of them one step.
+    instructions: int
+    #: Bootstraps on the longest path.
+    depth: int
+    #: Most bytes of ciphertexts at once for a lane.
+    bytes_per_lane: int
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.ckks.Cost", [
+            ("bootstraps", f"{self.bootstraps:,}"),
+            ("bootstraps one after another", f"{self.depth:,}"),
+            ("key switches", f"{self.key_switches:,}"),
+            ("products", f"{self.products:,}"),
+            ("transforms, about", f"{self.transforms:,}"),
+            ("diagonals of matrices", f"{self.diagonals:,}"),
+            ("instructions", f"{self.instructions:,}"),
+            ("memory for each lane", _values.megabytes(self.bytes_per_lane)),
+        ]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.bootstraps} bootstraps (depth {self.depth}), {self.key_switches} key switches, "
+            f"{self.products} products, about {self.transforms} transforms, {self.instructions} "
+            f"instructions, {self.bytes_per_lane} bytes per lane"
+        )
+
+
+class Needs(_html.Shown):
+    """The keys that a program needs: `becalm.keygen(name, needs=program.needs)` makes them.
+
+    A server always has the key of products at the levels of the user.
+    """
+
+    __slots__ = ("_native", "_program")
+
+    def __init__(self, native: _native.CkksNeeds) -> None:
+        if not isinstance(native, _native.CkksNeeds):
+            remedy = "use the needs of a program"
+            raise BadInput("needs", "the needs of a program", type(native).__name__, remedy)
+        self._native = native
+
+    @property
+    def rotations(self) -> list[int]:
+        """Rotations by these numbers of slots to the left."""
+        return [by for by, _ in self._native.rotations]
+
+    @property
+    def conjugate(self) -> bool:
+        """Whether it needs the key of conjugation."""
+        return self._native.conjugate is not None
+
+    @property
+    def bootstrap(self) -> bool:
+        """Whether it needs the keys to and from the ephemeral secret of a bootstrap."""
+        return self._native.bootstrap is not None
+
+    def __or__(self, other: Needs) -> Needs:
+        """The needs of both."""
+        if not isinstance(other, Needs):
+            return NotImplemented
+        return Needs(self._native.union(other._native))
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        turns = ", ".join(map(str, self.rotations[:8])) + (", …" if len(self.rotations) > 8 else "")
+        return "becalm.ckks.Needs", [
+            ("rotations", f"{len(self.rotations)}{f' by {turns}' if turns else ''}"),
+            ("conjugation", "yes" if self.conjugate else "no"),
+            ("products", "yes" if self._native.multiply else "no"),
+            ("bootstrap", "yes" if self.bootstrap else "no"),
+        ]
+
+    def __repr__(self) -> str:
+        words = [f"{len(self.rotations)} rotations"]
+        words += ["conjugation"] * self.conjugate + ["a bootstrap"] * self.bootstrap
+        words += ["products"] * bool(self._native.multiply)
+        return f"<becalm.ckks.Needs: {', '.join(words)}>"
+
+
+class Register(Vector[_native.CkksRegister]):
+    """A vector of a program, not yet computed. It has the operators and calls of a ciphertext, and
+    each records an instruction.
+    """
+
+    __slots__ = ("program",)
+
+    def __init__(self, native: _native.CkksRegister, program: Program, real: bool) -> None:
+        self._native = native
+        self._real = real
+        #: The program that it belongs to.
+        self.program = program
+
+    def bootstrap(self, kind: str | None = None, *, stage_count: int | None = None) -> Register:
+        """The same values with the levels of the set again; see `Program.bootstrap`."""
+        return self.program.bootstrap(self, kind, stage_count=stage_count)
+
+    def _computing(self, op: str, other: Vector[Any] | None = None) -> Program:
+        return self.program
+
+    def _made(
+        self, native: _native.CkksRegister, real: bool, other: Vector[Any] | None
+    ) -> Register:
+        return Register(native, self.program, real)
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.ckks.Register", [
+            ("holds", f"{self.slots:,} {'real' if self.real else 'complex'} values"),
+            ("level", self.level),
+            ("scale", f"2^{np.log2(self.scale):.1f}"),
+            ("parameter set", self.params),
+        ]
+
+    def __repr__(self) -> str:
+        kind = "real" if self.real else "complex"
+        return (
+            f"<becalm.ckks.Register {self._native.index}: {self.slots} {kind} values, level "
+            f"{self.level}, scale 2^{np.log2(self.scale):.1f}>"
+        )
+
+    def __reduce__(self) -> Any:
+        remedy = "save the program"
+        raise Unsupported("copy", "something that can travel", "a register", remedy)
+
+
+class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme="ckks"):
+    """Instructions of CKKS for one parameter set, recorded one by one and run at once.
+
+    >>> import becalm
+    >>> p = becalm.Program("ckks_toy_12", slots=4)
+    >>> x = p.input(level=2)
+    >>> p.output((x * x + 0.5).sum())
+    >>> p.needs.rotations
+    [1, 2]
+    >>> secret, server = becalm.keygen("ckks_toy_12", slots=4, needs=p.needs, progress=False,
+    ...                                allow_insecure=True)
+    >>> y = server.run(p, secret.encrypt([0.1, 0.2, 0.3, 0.4], level=2))
+    >>> secret.decrypt(y).round(3)
+    array([2.3, 2.3, 2.3, 2.3])
+
+    Parameters
+    ----------
+    name
+        A parameter set of CKKS, or `"ckks"` for the standard one.
+    slots
+        Values in a vector, a power of two; by default all that fit.
+    bootstrap
+        Size of the keys that its bootstraps need: `"small"`, `"medium"` or `"large"`.
+
+    Raises
+    ------
+    WrongParams
+        For a name that no set has.
+    BadInput
+        For an instruction that cannot run: levels are missing, or vectors differ in their slots. It
+        is raised when the instruction is recorded, and leaves the program as it was.
+    """
+
+    __slots__ = ("_own_plan", "_size", "_slots")
+
+    def __new__(
+        cls,
+        name: CkksName | str | _native.CkksProgram = "ckks",
+        *,
+        slots: int | None = None,
+        bootstrap: str = "medium",
+    ) -> Program:
+        made: Program = object.__new__(cls)
+        return made
+
+    def __init__(
+        self,
+        name: CkksName | str | _native.CkksProgram = "ckks",
+        *,
+        slots: int | None = None,
+        bootstrap: str = "medium",
+    ) -> None:
+        if not isinstance(name, _native.CkksProgram):
+            standard = _native.CkksPlan.set_for([], None) if name == "ckks" else str(name)
+            name = _native.CkksProgram(standard)
+        self._native: _native.CkksProgram = name
+        inputs = self._native.inputs
+        most = params(self._native.params).slots
+        self._slots = inputs[0][2] if inputs and slots is None else slots_of("program", slots, most)
+        self._size = bootstrap
+        self._own_plan: _native.CkksPlan | None = None
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return params(self._native.params)
+
+    @property
+    def slots(self) -> int:
+        """Values in a vector, unless `input` says otherwise."""
+        return self._slots
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of the program on one lane."""
+        return Cost(**self._native.cost())
+
+    @property
+    def needs(self) -> Needs:
+        """The keys that it needs: `becalm.keygen(name, needs=program.needs)`."""
+        return Needs(self._native.needs())
+
+    @property
+    def levels(self) -> tuple[list[int], list[int]]:
+        """The level that each argument is taken at, and the level of each result."""
+        return [i[0] for i in self._native.inputs], [o[0] for o in self._native.outputs]
+
+    def input(
+        self, *, level: int | None = None, slots: int | None = None, real: bool = True
+    ) -> Register:
+        """A new argument.
+
+        Parameters
+        ----------
+        level
+            The level at which it is taken; ciphertexts above are brought down. By default the
+            highest.
+        slots
+            Values in the vector, by default those of the program.
+        real
+            Whether all values are real. A bootstrap of real values takes half the time, and the
+            program then refuses ciphertexts that are not known to be real.
+        """
+        set_ = self.params
+        at = set_.levels if level is None else at_level("input", level, set_.levels)
+        count = self._slots if slots is None else slots_of("input", slots, set_.slots)
+        return Register(self._native.input(at, count), self, bool(real))
+
+    def output(self, *registers: Register | Sequence[Register]) -> None:
+        """Marks registers as results, in this order."""
+        for r in registers:
+            if isinstance(r, (list, tuple)):
+                self.output(*r)
+            else:
+                self._native.output(self._operand("output", r)._native)
+
+    def bootstrap(
+        self, x: Register, kind: str | None = None, *, stage_count: int | None = None
+    ) -> Register:
+        """The same values with the levels of the set again.
+
+        `kind` and `stage_count` are as in `Server.bootstrap`. Results have `params.levels` levels.
+        Vectors that are known to be real take half the approximations.
+        """
+        values = "real" if self._operand("bootstrap", x).real else "complex"
+        return self._bootstrapped([x], kind, stage_count, values)[0]
+
+    def bootstrap_pair(
+        self, a: Register, b: Register, kind: str | None = None, *, stage_count: int | None = None
+    ) -> tuple[Register, Register]:
+        """Two real vectors in the time of a complex one; see `Server.bootstrap_pair`."""
+        self._require_pair([self._operand("bootstrap", x) for x in (a, b)], kind)
+        first, second = self._bootstrapped([a, b], kind, stage_count, "merged")
+        return first, second
+
+    def _bootstrapped(
+        self, xs: list[Register], kind: str | None, stage_count: int | None, values: str
+    ) -> list[Register]:
+        plan, which = self._planned, self._kind(kind)
+        recorded = staged(stage_count, lambda n: plan.record(which, n, values))
+        made = self._native.append(recorded, [x._native for x in xs])
+        return [Register(y, self, all(x.real for x in xs)) for y in made]
+
+    @property
+    def _calls(self) -> _native.CkksProgram:
+        return self._native
+
+    @property
+    def _planned(self) -> _native.CkksPlan:
+        if self._own_plan is None:
+            self._own_plan = planned(
+                self._native.params,
+                slots=self._slots,
+                bootstrap=self._size,
+                kinds=None,
+                levels=None,
+                stage_count=None,
+            )
+        return self._own_plan
+
+    def _operand(self, op: str, x: object) -> Register:
+        found = operand(x, op)
+        if isinstance(found, Register) and found.program is self:
+            return found
+        got = "a register of another program" if isinstance(found, Register) else "a ciphertext"
+        remedy = "use what its methods return; ciphertexts come in by server.run"
+        raise BadInput(op, "a register of this program", got, remedy)
+
+    def _vector(self, native: _native.CkksRegister, real: bool) -> Register:
+        return Register(native, self, real)
+
+    def _product(self, matrix: Matrix, x: _native.CkksRegister) -> _native.CkksRegister:
+        return self._native.linear(x, matrix._native)
+
+    def _require_set(self, name: str) -> None:
+        """Refuses a server of another set."""
+        if self._native.params != name:
+            remedy = "record it for the set of the server"
+            raise WrongParams("run", f"a program of `{name}`", f"`{self._native.params}`", remedy)
+
+    @classmethod
+    def from_bytes(
+        cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
+    ) -> Program:
+        """A program from the bytes of a file, checked as by `becalm.load`: it is recorded again.
+
+        Raises `BadFile` for bytes that were altered, are of another kind or above `limit`/64
+        (`limit` is 1 GiB by default), and `Insecure` for sets below 128 bits unless
+        `allow_insecure`.
+        """
+        data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
+        return cls(_native.CkksProgram.from_bytes(data, bool(allow_insecure), most))
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        cost, (taken, left) = self.cost, self.levels
+        scales = ", ".join(f"2^{np.log2(o[1]):.1f}" for o in self._native.outputs)
+        return "becalm.ckks.Program", [
+            ("inputs", f"{self.inputs} at level {', '.join(map(str, taken)) or '—'}"),
+            ("outputs", f"{self.outputs} at level {', '.join(map(str, left)) or '—'}"),
+            ("scale of the outputs", scales or None),
+            ("slots", f"{self.slots:,}"),
+            ("instructions", f"{len(self):,}"),
+            ("bootstraps", f"{cost.bootstraps:,}"),
+            ("key switches", f"{cost.key_switches:,}"),
+            ("rotation keys", len(self.needs.rotations)),
+            ("memory for each lane", _values.megabytes(cost.bytes_per_lane)),
+            ("parameter set", self._native.params),
+        ]
+
+    def __repr__(self) -> str:
+        return (
+            f"<becalm.ckks.Program of {len(self)} instructions, {self.inputs} inputs, "
+            f"{self.outputs} outputs, {self.cost.key_switches} key switches, "
+            f"{self.cost.bootstraps} bootstraps, {self._native.params}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travels as the bytes of its file, which are checked as a file is."""
+        return _restored, (self.to_bytes(), not self.params.standard)
+
+
+def _restored(file: bytes, insecure: bool) -> Program:
+    return Program.from_bytes(file, allow_insecure=insecure)

@@ -1,0 +1,183 @@
+"""The calls of CKKS that need keys, once for the server, which computes, and for programs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, Protocol, TypeVar, overload
+
+from becalm import _native, _values
+from becalm._arithmetic import Matrix, chebyshev, paired
+from becalm._operands import Operand, Vector
+from becalm._sets import KINDS, known, params, turns
+from becalm.errors import BadInput, Error, OutOfMemory, WrongKey, WrongParams
+
+N = TypeVar("N", bound=Operand)
+V = TypeVar("V", bound=Vector[Any])
+
+
+class Calls(Protocol[N]):
+    """What the native keys and a native program have in common."""
+
+    def multiply(self, a: N, b: N, /) -> N: ...
+    def dot(self, a: Sequence[N], b: Sequence[N], /) -> N: ...
+    def rotate(self, x: N, by: int, /) -> N: ...
+    def rotate_many(self, x: N, by: Sequence[int], /) -> list[N]: ...
+    def sum(self, x: N, size: int, /) -> N: ...
+    def polynomial(self, x: N, coefficients: Sequence[float], /) -> N: ...
+    def conjugate(self, x: N, /) -> N: ...
+
+
+class Computes(Generic[V, N]):
+    """Products, rotations, sums, matrices and polynomials of vectors `V`."""
+
+    __slots__ = ()
+
+    @property
+    def _calls(self) -> Calls[N]:
+        raise NotImplementedError
+
+    def _operand(self, op: str, x: object) -> V:
+        """A vector that this side computes with."""
+        raise NotImplementedError
+
+    def _vector(self, native: N, real: bool) -> V:
+        raise NotImplementedError
+
+    def _product(self, matrix: Matrix, x: N) -> N:
+        raise NotImplementedError
+
+    @property
+    def _planned(self) -> _native.CkksPlan:
+        raise NotImplementedError
+
+    def multiply(self, a: V, b: V) -> V:
+        """`a * b`, one level below the lower of the two."""
+        x, y = self._operand("multiply", a), self._operand("multiply", b)
+        return self._vector(self._calls.multiply(x._native, y._native), x.real and y.real)
+
+    def dot(self, xs: Iterable[V], ys: Iterable[V]) -> V:
+        """Σ x·y over pairs of two lists, one level below the lowest of all.
+
+        It relinearizes and rescales once, where a sum of products does so for each. For the sum
+        over the slots of one product, `(x * y).sum()`.
+        """
+        left, right = ([self._operand("dot product", x) for x in s] for s in paired(xs, ys))
+        real = all(x.real for x in (*left, *right))
+        made = self._calls.dot([x._native for x in left], [y._native for y in right])
+        return self._vector(made, real)
+
+    @overload
+    def rotate(self, x: V, by: int) -> V: ...
+
+    @overload
+    def rotate(self, x: V, by: Iterable[int]) -> list[V]: ...
+
+    def rotate(self, x: V, by: int | Iterable[int]) -> V | list[V]:
+        """The values moved to the left by `by` slots; needs the key of that rotation. Of several
+        numbers it is a list, in less time than one by one (hoisting).
+        """
+        native = self._operand("rotate", x)._native
+        listed, several = turns(by)
+        least = [k % native.slots for k in listed]
+        with named(f"make keys with rotations={listed}"):
+            if not several:
+                return self._vector(self._calls.rotate(native, least[0]), x.real)
+            made = self._calls.rotate_many(native, least) if least else []
+            return [self._vector(y, x.real) for y in made]
+
+    def sum(self, x: V, size: int | None = None) -> V:
+        """In slot i the sum of slots i to i + `size` − 1, counted around; takes no level.
+
+        Over all slots, which is the default, it is their sum in every slot. With a smaller `size`,
+        a power of two, slots 0, `size`, 2·`size`, … have the sums of consecutive blocks. It needs
+        the rotations of `ckks.sum_rotations(size)`.
+        """
+        native = self._operand("sum", x)._native
+        count = native.slots if size is None else _values.count("sum", "size", size)
+        with named(f"make keys with rotations=ckks.sum_rotations({count})"):
+            return self._vector(self._calls.sum(native, count), x.real)
+
+    def linear(self, matrix: Matrix, x: V) -> V:
+        """`matrix @ x`, one level lower; needs the keys of `matrix.rotations`."""
+        op = "matrix product"
+        native = self._operand(op, x)._native
+        if not isinstance(matrix, Matrix):
+            remedy = "make it of an array: ckks.Matrix(array)"
+            raise BadInput(op, "a ckks.Matrix", type(matrix).__name__, remedy)
+        if matrix.slots != native.slots:
+            wanted, remedy = f"a matrix for {native.slots} slots", "say so: Matrix(array, slots=…)"
+            raise BadInput(op, wanted, f"one for {matrix.slots}", remedy)
+        if native.level == 0:
+            raise BadInput(op, "a ciphertext at level 1 or above", "level 0", self._upwards())
+        return self._vector(self._product(matrix, native), x.real and matrix.real)
+
+    def polynomial(self, x: V, p: Any) -> V:
+        """p of every value; takes ⌈log2(degree + 1)⌉ levels, or one more: `ckks.depth(p)`.
+
+        `p` is a list of real coefficients from the constant up, for values in [−1, 1], or a
+        `numpy.polynomial.Polynomial`, `Chebyshev` or another of these, for values in its `domain`.
+        A domain that is not of length 2 takes a level more, to be mapped to [−1, 1]. Outside of it
+        parts of the polynomial soon grow beyond any room, and nothing tells.
+        """
+        found, native = chebyshev(p), self._operand("polynomial", x)._native
+        if native.level < found.depth:
+            wanted = f"a ciphertext at level {found.depth} or above for degree {found.degree}"
+            got, remedy = f"level {native.level}", f"{self._upwards()}, or lower the degree"
+            raise BadInput("polynomial", wanted, got, remedy)
+        at = x if found.factor == 1 else x * found.factor
+        at = at + found.offset if found.offset else at
+        return self._vector(self._calls.polynomial(at._native, found.coefficients), x.real)
+
+    def conjugate(self, x: V) -> V:
+        """The complex conjugate of every value."""
+        native = self._operand("conjugate", x)._native
+        with named("make keys with conjugate=True"):
+            return self._vector(self._calls.conjugate(native), x.real)
+
+    def _upwards(self) -> str:
+        """How to come to more levels."""
+        return "bootstrap it first" if self._planned.kinds else "encrypt it at a higher level"
+
+    def _kind(self, kind: str | None) -> str:
+        if kind is not None:
+            return known("kind", kind, KINDS)
+        if not self._planned.kinds:
+            raise self._without()
+        return self._planned.kinds[0]
+
+    def _require_pair(self, pair: Iterable[V], kind: str | None) -> None:
+        """Refuses vectors that cannot be bootstrapped together."""
+        if self._kind(kind) == "sparse":
+            remedy = "bootstrap a + b.times_i(), which takes no longer there, or one by one"
+            raise BadInput("bootstrap_pair", "another kind than sparse", "sparse", remedy)
+        if not all(x.real for x in pair):
+            remedy = "bootstrap them one by one"
+            raise BadInput("bootstrap", "values known to be real", "others", remedy)
+
+    def _without(self) -> Error:
+        """The refusal of a bootstrap by keys that were made for none."""
+        if not params(self._planned.name).stage_count:
+            remedy = 'make keys of "ckks"; this set is for arithmetic alone'
+            return WrongParams(
+                "bootstrap", "a set with a bootstrap", f"`{self._planned.name}`", remedy
+            )
+        remedy = 'make them with bootstrap="medium"'
+        return WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
+
+
+@contextlib.contextmanager
+def named(remedy: str) -> Iterator[None]:
+    """Refuses missing keys, and keys that do not fit, with the remedy in Python's words."""
+    try:
+        yield
+    except WrongKey as e:
+        # A ciphertext of another secret key is not helped by keys that are made here.
+        if e.missing is None or not remedy:
+            raise
+        made = WrongKey(e.op, e.wanted, e.got, remedy)
+        made.missing = e.missing
+        raise made from None
+    except OutOfMemory as e:
+        least = 'ckks.load_server(path, memory="low") takes the least; or more stages, fewer slots'
+        raise OutOfMemory(e.op, e.wanted, e.got, least) from None

@@ -1,0 +1,429 @@
+"""What CKKS computes with: vectors that are encrypted or recorded, plaintexts, and numbers.
+
+A `Vector` has the operators. A `Ciphertext` computes at once, and a `Register` of a program
+records; both do it with calls of the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from becalm import _html, _native, _values
+from becalm.errors import BadInput, Unsupported
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from becalm._computes import Computes
+
+
+def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple[bytes, bool]:
+    """The bytes of a vector filled with zeros to `slots`, and whether it is real."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as e:
+        raise BadInput(op, "a vector of numbers", str(e), "make it flat") from None
+    array = _floats(op, array)
+    if array.dtype.kind not in "biufc" and array.size:
+        raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
+    if array.ndim > 1 or (array.ndim == 0 and not single):
+        raise BadInput(op, "a vector", f"shape {array.shape}", "encrypt each row of its own")
+    if array.size > slots:
+        remedy = "split the vector, or make keys for more slots"
+        raise BadInput(op, f"at most {slots} values", str(array.size), remedy)
+    real = array.dtype.kind != "c" or not array.imag.any()
+    filled = np.zeros(1 if array.ndim == 0 else slots, dtype="<c16")
+    filled[: array.size] = array
+    return filled.tobytes(), bool(real)
+
+
+def at_least_one_value(values: Any) -> Any:
+    """A single number as a vector of one value."""
+    single = isinstance(values, (int, float, complex, np.generic)) or (
+        isinstance(values, np.ndarray) and values.ndim == 0
+    )
+    return [values] if single else values
+
+
+def array(data: bytes, real: bool) -> npt.NDArray[Any]:
+    values = np.frombuffer(data, dtype="<c16")
+    return values.real.copy() if real else values.astype(np.complex128)
+
+
+class Plaintext(_html.Shown):
+    """A vector of numbers in the clear, encoded once for many sums and products: `+`, `-` and `*`
+    with ciphertexts on either side.
+
+    It goes with ciphertexts of its level. One at another level works too: whatever is higher is
+    brought down, each time, so encode for the level where it is used.
+    """
+
+    __slots__ = ("_native", "_real")
+    #: numpy leaves `array + plaintext` to the plaintext.
+    __array_ufunc__ = None
+
+    def __init__(self, native: _native.CkksPlaintext, real: bool) -> None:
+        self._native = native
+        self._real = real
+
+    @property
+    def params(self) -> str:
+        """Name of the parameter set."""
+        return self._native.params
+
+    @property
+    def level(self) -> int:
+        """The level that it was encoded for."""
+        return self._native.level
+
+    @property
+    def scale(self) -> float:
+        """The factor of the values before they were rounded to integers."""
+        return self._native.scale
+
+    @property
+    def slots(self) -> int:
+        """Number of values; one stands for all slots."""
+        return self._native.slots
+
+    @property
+    def real(self) -> bool:
+        """True if all values are real."""
+        return self._real
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self._native.nbytes
+
+    def decode(self) -> npt.NDArray[Any]:
+        """The values, rounded as they were."""
+        return array(self._native.decode(), self._real)
+
+    def __len__(self) -> int:
+        return self.slots
+
+    def _beside(self, other: Any) -> NoReturn:
+        remedy = "compute with the arrays, and encode what comes out"
+        raise Unsupported("compute", "a ciphertext beside it", type(other).__name__, remedy)
+
+    # A ciphertext on the left answers for itself, and so it does on the right.
+    def __add__(self, other: Any) -> Any:
+        return other.__add__(self) if isinstance(other, Vector) else self._beside(other)
+
+    def __sub__(self, other: Any) -> Any:
+        return (-other).__add__(self) if isinstance(other, Vector) else self._beside(other)
+
+    def __mul__(self, other: Any) -> Any:
+        return other.__mul__(self) if isinstance(other, Vector) else self._beside(other)
+
+    __radd__ = __rsub__ = __rmul__ = _beside
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        values = f"{self.slots:,} {'real' if self.real else 'complex'} values"
+        rows = [("holds", values), ("level", self.level), ("size", _values.megabytes(self.nbytes))]
+        return "becalm.ckks.Plaintext", [*rows, ("parameter set", self.params)]
+
+    def __repr__(self) -> str:
+        kind = "real" if self.real else "complex"
+        return f"<becalm.ckks.Plaintext of {self.slots} {kind} values, level {self.level}>"
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "encode the values there"
+        raise Unsupported("copy", "something that can travel", "an encoded plaintext", remedy)
+
+
+class Operand(Protocol):
+    """The calls that a native ciphertext and a native register share."""
+
+    @property
+    def params(self) -> str: ...
+    @property
+    def level(self) -> int: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def slots(self) -> int: ...
+    def add(self, other: Any, /) -> Any: ...
+    def subtract(self, other: Any, /) -> Any: ...
+    def negate(self) -> Any: ...
+    def add_plain(self, data: bytes, /) -> Any: ...
+    def multiply_plain(self, data: bytes, /) -> Any: ...
+    def add_encoded(self, plain: _native.CkksPlaintext, /) -> Any: ...
+    def multiply_encoded(self, plain: _native.CkksPlaintext, /) -> Any: ...
+    def multiply_constant(self, factor: float, /) -> Any: ...
+    def multiply_i(self) -> Any: ...
+    def level_down(self, level: int, /) -> Any: ...
+
+
+#: A native ciphertext, or a native register.
+N = TypeVar("N", bound=Operand)
+
+
+class Vector(_html.Shown, Generic[N]):
+    """A vector of numbers that nobody sees: `+`, `-`, `*` with others and with plain numbers.
+
+    A product takes a level and rescales by itself; sums take none.
+    """
+
+    __slots__ = ("_native", "_real")
+    #: numpy leaves `array + vector` to the vector.
+    __array_ufunc__ = None
+    _native: N
+    _real: bool
+
+    @property
+    def params(self) -> str:
+        """Name of the parameter set."""
+        return self._native.params
+
+    @property
+    def level(self) -> int:
+        """Multiplications that are left."""
+        return self._native.level
+
+    @property
+    def scale(self) -> float:
+        """The factor of the values before they are rounded to integers."""
+        return self._native.scale
+
+    @property
+    def slots(self) -> int:
+        """Number of values."""
+        return self._native.slots
+
+    @property
+    def real(self) -> bool:
+        """True if all values are known to be real."""
+        return self._real
+
+    def __len__(self) -> int:
+        return self.slots
+
+    def __add__(self, other: Any) -> Self:
+        if isinstance(other, Vector):
+            return self._with(self._native.add(self._beside("add", other)._native), other)
+        if isinstance(other, Plaintext):
+            return self._with(self._native.add_encoded(other._native), real=other.real)
+        data, real = vector("add", other, self.slots, single=True)
+        return self._with(self._native.add_plain(data), real=real)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Self:
+        if isinstance(other, Vector):
+            return self._with(self._native.subtract(self._beside("subtract", other)._native), other)
+        if isinstance(other, Plaintext):
+            return -(-self).__add__(other)
+        negative: npt.NDArray[Any] = -numbers("subtract", other)
+        return self.__add__(negative)
+
+    def __rsub__(self, other: Any) -> Self:
+        return (-self).__add__(other)
+
+    def __neg__(self) -> Self:
+        return self._with(self._native.negate())
+
+    def __mul__(self, other: Any) -> Self:
+        if isinstance(other, Vector):
+            same = self._beside("multiply", other)
+            return self._computing("multiply", other).multiply(self, same)
+        if isinstance(other, Plaintext):
+            return self._with(self._native.multiply_encoded(other._native), real=other.real)
+        data, real = vector("multiply", other, self.slots, single=True)
+        if len(data) == 16 and real:
+            factor = float(np.frombuffer(data, dtype="<c16")[0].real)
+            return self._with(self._native.multiply_constant(factor))
+        return self._with(self._native.multiply_plain(data), real=real)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Self:
+        if isinstance(other, Vector):
+            remedy = "approximate 1/x by a polynomial: x.polynomial"
+            raise Unsupported("divide", "numbers in the clear", "a ciphertext", remedy)
+        divisor = numbers("divide", other)
+        if not divisor.all():
+            raise BadInput("divide", "numbers other than 0", "0", "divide by something else")
+        return self * (1 / divisor)
+
+    def __pow__(self, exponent: Any) -> Self:
+        """A power of 1 or above by squares and products: takes ⌈log2⌉ of it in levels."""
+        if isinstance(exponent, (float, np.floating)) and float(exponent).is_integer():
+            exponent = int(exponent)
+        try:
+            power = int(exponent.__index__())
+        except AttributeError:
+            remedy = "approximate other powers by a polynomial: x.polynomial"
+            got = type(exponent).__name__
+            raise Unsupported("power", "an integer as the exponent", got, remedy) from None
+        if power < 1:
+            remedy = "approximate 1/x by a polynomial: x.polynomial"
+            raise Unsupported("power", "an exponent of 1 or above", str(power), remedy)
+        depth = (power - 1).bit_length()
+        if depth > self.level:
+            wanted = f"a ciphertext at level {depth} or above for the power {power}"
+            raise BadInput("power", wanted, f"level {self.level}", "bootstrap it first")
+        return self._power(power, {1: self})
+
+    def _power(self, power: int, made: dict[int, Self]) -> Self:
+        if power not in made:
+            # The largest power of two below it is no deeper than all of it.
+            high = 1 << ((power - 1).bit_length() - 1)
+            made[power] = self._power(high, made) * self._power(power - high, made)
+        return made[power]
+
+    def __rtruediv__(self, other: Any) -> NoReturn:
+        remedy = "approximate 1/x by a polynomial: x.polynomial"
+        raise Unsupported("divide", "numbers in the clear to divide by", "a ciphertext", remedy)
+
+    def __eq__(self, other: object) -> NoReturn:
+        remedy = "decrypt it, or approximate the comparison: the sign bootstrap sharpens signs"
+        raise Unsupported("compare", "numbers in the clear", "a ciphertext", remedy)
+
+    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> NoReturn:
+        remedy = "decrypt it; a program cannot branch on what it does not see"
+        raise Unsupported("truth", "numbers in the clear", "a ciphertext", remedy)
+
+    def __float__(self) -> NoReturn:
+        raise Unsupported("convert", "numbers in the clear", "a ciphertext", "decrypt it first")
+
+    __int__ = __complex__ = __round__ = __abs__ = __float__
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise Unsupported("array", "numbers in the clear", "a ciphertext", "decrypt it first")
+
+    def __getitem__(self, key: object) -> NoReturn:
+        remedy = "multiply by a vector of zeros and ones, and rotate"
+        raise Unsupported("index", "numbers in the clear", "a ciphertext", remedy)
+
+    def __iter__(self) -> NoReturn:
+        self.__getitem__(0)
+
+    def __matmul__(self, other: object) -> NoReturn:
+        remedy = "ckks.Matrix(array) @ x; for ciphertexts (x * y).sum(), or ckks.dot of two lists"
+        raise Unsupported("matrix product", "a ckks.Matrix on the left", "something else", remedy)
+
+    __rmatmul__ = __matmul__
+
+    def __floordiv__(self, other: object) -> NoReturn:
+        remedy = "approximate it by a polynomial: x.polynomial"
+        raise Unsupported("compute", "sums, products and powers", "another operator", remedy)
+
+    __rfloordiv__ = __mod__ = __rmod__ = __rpow__ = __floordiv__
+
+    def times_i(self) -> Self:
+        """i times the values: exact, and takes no level."""
+        return self._with(self._native.multiply_i(), real=False)
+
+    def level_down(self, level: int) -> Self:
+        """The same values at a lower level: smaller and faster."""
+        at = at_level("level_down", level, self.level)
+        return self._with(self._native.level_down(at))
+
+    @overload
+    def rotate(self, by: int) -> Self: ...
+
+    @overload
+    def rotate(self, by: Iterable[int]) -> list[Self]: ...
+
+    def rotate(self, by: int | Iterable[int]) -> Self | list[Self]:
+        """The values moved to the left: slot j gets what was in slot j + `by`.
+
+        Of several numbers it is a list, in less time than one by one (hoisting).
+        """
+        return self._computing("rotate").rotate(self, by)
+
+    def sum(self, size: int | None = None) -> Self:
+        """In slot i the sum of slots i to i + `size` − 1, counted around: see `Server.sum`."""
+        return self._computing("sum").sum(self, size)
+
+    def polynomial(self, p: Any) -> Self:
+        """p of every value; takes `ckks.depth(p)` levels. See `Server.polynomial`."""
+        return self._computing("polynomial").polynomial(self, p)
+
+    def conjugate(self) -> Self:
+        """The complex conjugate of every value."""
+        return self._computing("conjugate").conjugate(self)
+
+    def _computing(self, op: str, other: Vector[Any] | None = None) -> Computes[Self, N]:
+        """The server that computes with it, or the program that records it."""
+        raise NotImplementedError
+
+    def _made(self, native: N, real: bool, other: Vector[Any] | None) -> Self:
+        """A vector that an instruction made of it."""
+        raise NotImplementedError
+
+    def _beside(self, op: str, other: Vector[Any]) -> Self:
+        """Another vector, which must be of the same class."""
+        if isinstance(other, type(self)):
+            return other
+        wanted, got = (f"a {type(x).__name__} of CKKS" for x in (self, other))
+        remedy = "declare arguments by input() of the program, and run it on ciphertexts"
+        raise BadInput(op, wanted, got, remedy)
+
+    def _with(self, native: N, other: Vector[Any] | None = None, real: bool = True) -> Self:
+        real = self._real and real and (other is None or other._real)
+        return self._made(native, real, other)
+
+
+def at_level(op: str, level: Any, most: int) -> int:
+    """A level that a user's ciphertext can have."""
+    try:
+        at = int(level.__index__())
+    except AttributeError:
+        got = type(level).__name__
+        raise BadInput(op, "an integer as level", got, "pass an int") from None
+    if not 0 <= at <= most:
+        remedy = "choose one of these; the levels above belong to bootstraps"
+        if op == "level_down":
+            remedy = "choose one of these; a bootstrap gives levels back"
+        raise BadInput(op, f"a level from 0 to {most}", str(at), remedy)
+    return at
+
+
+def numbers(op: str, value: Any) -> npt.NDArray[Any]:
+    """An array of floating-point numbers: in the integers of the user, −x would wrap around."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as e:
+        raise BadInput(op, "numbers", str(e), "make the rows equally long") from None
+    array = _floats(op, array)
+    if array.dtype.kind not in "biufc":
+        raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _floats(op: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers beyond 64 bits, which numpy keeps as objects, as the doubles nearest to them."""
+    known = (int, float, complex, np.number, np.bool_)
+    if array.dtype.kind != "O" or not all(isinstance(x, known) for x in array.flat):
+        return array
+    several = any(isinstance(x, (complex, np.complexfloating)) for x in array.flat)
+    try:
+        return array.astype(np.complex128 if several else np.float64)
+    except OverflowError:
+        remedy = "scale it down: values are doubles"
+        raise BadInput(op, "numbers below 2^1024", "a larger integer", remedy) from None
+
+
+def operand(x: object, op: str) -> Vector[Any]:
+    """A ciphertext or a register of CKKS."""
+    if isinstance(x, Vector):
+        return x
+    got, remedy = type(x).__name__, "encrypt it first"
+    if type(x).__module__ in ("becalm.ciphertext", "becalm.integers", "becalm.aes"):
+        got, remedy = f"{got} of TFHE", "use the keys of TFHE that it was encrypted by"
+    raise BadInput(op, "a CKKS ciphertext", got, remedy)
+
+
+def computing(x: object, op: str) -> Computes[Any, Any]:
+    """The server or the program of a vector."""
+    return operand(x, op)._computing(op)
