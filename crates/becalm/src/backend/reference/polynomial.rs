@@ -64,7 +64,7 @@ impl Limb {
         // Products are below 2^100, and there are at most 2^17.
         let sum = |j: usize| -> u128 {
             // N is a power of two: a mask is the remainder modulo 2N.
-            let at = |e: usize| roots[(2 * n - (e * j & (2 * n - 1))) & (2 * n - 1)];
+            let at = |e: usize| roots[(2 * n - ((e * j) & (2 * n - 1))) & (2 * n - 1)];
             values.iter().map(|(v, e)| u128::from(*v) * u128::from(at(*e))).sum()
         };
         let reduced = |x: u128| (x % u128::from(p)) as u64;
@@ -80,7 +80,7 @@ impl Limb {
             let e = exponent(i, n);
             let terms = self.coefficients.iter().enumerate();
             let sum: u128 =
-                terms.map(|(j, c)| u128::from(*c) * u128::from(roots[e * j & (2 * n - 1)])).sum();
+                terms.map(|(j, c)| u128::from(*c) * u128::from(roots[(e * j) & (2 * n - 1)])).sum();
             (sum % u128::from(self.p)) as f64
         };
         (0..n).map(value).collect()
