@@ -186,6 +186,27 @@ pub(crate) fn value(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| format!("values are integers from 0 up, not `{text}`"))
 }
 
+/// The evaluation key, with a progress bar.
+pub fn keygen(secret: &SecretKey) -> Result<EvaluationKey> {
+    let bar = bar("keys", 1);
+    let keys = secret.evaluation_key_with(&|done, of| {
+        if done % 64 == 0 {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        }
+        !stopped()
+    })?;
+    bar.finish_and_clear();
+    Ok(keys)
+}
+
+/// Most memory that the process ever held, where the system tells.
+pub fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,25 +227,4 @@ mod tests {
         assert_eq!(megabytes(60_162_048), "60.2 MB");
         assert_eq!(megabytes(999), "1.0 kB");
     }
-}
-
-/// The evaluation key, with a progress bar.
-pub fn keygen(secret: &SecretKey) -> Result<EvaluationKey> {
-    let bar = bar("keys", 1);
-    let keys = secret.evaluation_key_with(&|done, of| {
-        if done % 64 == 0 {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-        }
-        !stopped()
-    })?;
-    bar.finish_and_clear();
-    Ok(keys)
-}
-
-/// Most memory that the process ever held, where the system tells.
-pub fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|l| l.starts_with("VmHWM"))?;
-    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
