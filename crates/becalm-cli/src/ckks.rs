@@ -3,7 +3,7 @@
 use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, CkksSession, Cpu};
+use becalm::backend::{Backend, CkksEvaluator, CkksOn, Cpu, Prepared};
 use becalm::bootstrap::ckks::{
     KEY_SIZES, KeyPlan, Kind as Bootstrap, Offer, Values, Wish, said, set_for, size_named,
 };
@@ -14,6 +14,8 @@ use becalm::math::memory::{available_memory, require_memory};
 use becalm::params::{CkksParams, Kind};
 use becalm::program::rlwe::CkksProgram;
 use serde::Serialize;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Values of the sparse bootstrap, unless others are asked for.
@@ -317,18 +319,14 @@ pub fn keys(
     Ok(keys)
 }
 
-fn run_session(session: &CkksSession<'_>, inputs: &[&Rlwe], steps: usize) -> Result<Vec<Rlwe>> {
-    let bar = report::bar("bootstrap", steps);
-    let outputs = session.run_with(inputs, |done, _| {
+fn refresh(evaluator: &CkksEvaluator, ready: &Prepared, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
+    let bar = report::bar("bootstrap", ready.waves());
+    let mut outputs = evaluator.run_lanes(ready, &[inputs], &mut |done, _| {
         bar.set_position(done as u64);
-        let (wanted, got) = ("to go on", "Ctrl-C");
-        match report::stopped() {
-            true => Err(Error::interrupted("bootstrap", wanted, got, "run it again")),
-            false => Ok(()),
-        }
+        if report::stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     bar.finish_and_clear();
-    Ok(outputs)
+    Ok(outputs.remove(0))
 }
 
 /// Mean and worst of the errors, in bits.
@@ -354,16 +352,25 @@ pub struct Measured {
     values: usize,
 }
 
+/// Keys that are used until somebody presses Ctrl-C.
+pub fn asking(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksOn {
+    CkksOn::new(context, keys).asking(|| !report::stopped())
+}
+
+/// A program with all its matrices encoded.
+pub fn prepared(cpu: &Cpu, context: &Arc<Context>, program: &Arc<CkksProgram>) -> Result<Prepared> {
+    Ok(Prepared::new(cpu, context, program, usize::MAX, &|_, _| !report::stopped())?)
+}
+
 /// Encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.
 pub fn measured(
     secret: &CkksSecretKey,
-    evaluator: &CkksEvaluator<'_>,
-    session: &CkksSession<'_>,
-    program: &CkksProgram,
+    evaluator: &CkksEvaluator,
+    ready: &Prepared,
     m: &[Complex],
     runs: usize,
 ) -> Result<Measured> {
-    let context = evaluator.context();
+    let (context, program) = (evaluator.context(), ready.program());
     program.check_values(m)?;
     let level = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.level);
     let (x, encrypt) = timed(|| Ok(context.encrypt(m, level, secret)?))?;
@@ -371,7 +378,7 @@ pub fn measured(
     let inputs = vec![&x; program.inputs().len()];
     let (mut seconds, mut outputs) = (vec![], vec![]);
     for _ in 0..runs.max(1) {
-        let (made, each) = timed(|| run_session(session, &inputs, program.ops().len()))?;
+        let (made, each) = timed(|| refresh(evaluator, ready, &inputs))?;
         outputs = made;
         seconds.push(each);
     }
@@ -405,13 +412,13 @@ fn bootstrapped(plan: &KeyPlan, job: &Job, cpu: &Cpu, runs: usize, quiet: bool) 
         announce(params, slots, needs.rotations.len(), sizes)?;
     }
     require_memory("run", price.peak())?;
-    let context = Context::new(params, true)?;
+    let context = Arc::new(Context::new(params, true)?);
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| keys(&context, &secret, program, job.form()))?;
-    let evaluator = CkksEvaluator::new(&context, &keys)?;
-    let (session, prepare_seconds) =
-        timed(|| Ok(CkksSession::open(CkksEvaluator::new(&context, &keys)?, program)?))?;
-    let m = measured(&secret, &evaluator, &session, program, &message(job, slots), runs)?;
+    let program = Arc::new(program.clone());
+    let evaluator = CkksEvaluator::open(cpu, asking(&context, &Arc::new(keys)))?;
+    let (ready, prepare_seconds) = timed(|| prepared(cpu, &context, &program))?;
+    let m = measured(&secret, &evaluator, &ready, &message(job, slots), runs)?;
     let formula = -program.error().unwrap_or(1.0).log2();
     Ok(Report {
         scheme: "ckks",
@@ -426,9 +433,9 @@ fn bootstrapped(plan: &KeyPlan, job: &Job, cpu: &Cpu, runs: usize, quiet: bool) 
         security_source: params.security_source,
         backend: format!("{} ({})", cpu.info().name, cpu.info().description),
         stored_key_bytes: price.stored,
-        key_bytes: keys.bytes(),
+        key_bytes: evaluator.keys().bytes(),
         expanded_key_bytes: expanded,
-        matrix_bytes: session.bytes(),
+        matrix_bytes: ready.bytes(),
         keygen_seconds,
         prepare_seconds,
         encrypt_seconds: m.encrypt,

@@ -1,6 +1,6 @@
 //! `becalm run --scheme ckks` of a set without a bootstrap: products from the highest level to level 0, and a rotation.
 
-use crate::ckks::{Job, TOLERANCE, announce, bits, message, timed};
+use crate::ckks::{Job, TOLERANCE, announce, asking, bits, message, timed};
 use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::Error;
@@ -9,6 +9,7 @@ use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// The measurements at a level.
 #[derive(Serialize)]
@@ -83,7 +84,7 @@ pub fn run(params: &'static CkksParams, job: &Job, cpu: &Cpu, json: bool) -> Res
 fn multiplied(params: &'static CkksParams, job: &Job, cpu: &Cpu, quiet: bool) -> Result<Report> {
     let (slots, top) = (params.slots(), params.levels);
     // The set has been allowed before.
-    let context = Context::new(params, true)?;
+    let context = Arc::new(Context::new(params, true)?);
     let needs = Needs::default().rotate([1], top);
     let (stored, memory) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));
     if !quiet {
@@ -91,7 +92,8 @@ fn multiplied(params: &'static CkksParams, job: &Job, cpu: &Cpu, quiet: bool) ->
     }
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| Ok(context.keys(&secret, &needs)?))?;
-    let evaluator = CkksEvaluator::new(&context, &keys)?;
+    let keys = Arc::new(keys);
+    let evaluator = CkksEvaluator::open(cpu, asking(&context, &keys))?;
     let m = message(job, slots);
     let (x, encrypt_seconds) = timed(|| Ok(context.encrypt(&m, top, &secret)?))?;
     let (got, decrypt_seconds) = timed(|| Ok(context.decrypt(&x, &secret)?))?;

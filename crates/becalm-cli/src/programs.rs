@@ -1,10 +1,11 @@
 //! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` says what they take.
 
+use crate::ckks::{asking, prepared};
 use crate::output::Force;
 use crate::report::{self, counted, megabytes};
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{CkksEvaluator, CkksSession, Cpu};
+use becalm::backend::{CkksEvaluator, Cpu};
 use becalm::cipher::file::{Part, Trust};
 use becalm::cipher::{KeyForm, Rlwe};
 use becalm::ckks::Context;
@@ -12,7 +13,9 @@ use becalm::program::Reg;
 use becalm::program::rlwe::{CkksProgram, RlweInfo};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A program of CKKS, and the files that it is to run on.
 pub struct Job<'a> {
@@ -62,30 +65,30 @@ pub fn eval(job: &Job) -> Result<()> {
         bail!("the program has {outputs} on each of {of}, {given} named with --out");
     }
     let cpu = Cpu::new(0)?;
-    let results = cpu.install(|| run(job, &program, takes))?;
+    let results = cpu.install(|| run(job, &cpu, &Arc::new(program), takes))?;
     tell(job, &results)
 }
 
 /// The results of every lane, as files and as what to say of them.
-fn run(job: &Job, program: &CkksProgram, takes: usize) -> Result<Vec<Value>> {
-    let context = Context::new(program.params(), job.trust.allow_insecure)?;
+fn run(job: &Job, cpu: &Cpu, program: &Arc<CkksProgram>, takes: usize) -> Result<Vec<Value>> {
+    let context = Arc::new(Context::new(program.params(), job.trust.allow_insecure)?);
     let go_on = || !report::stopped();
     let keys = context.load_keys_with(job.keys, KeyForm::Ready, |_, _| go_on())?;
-    let evaluator = CkksEvaluator::new(&context, &keys)?.asking(&go_on);
-    let session = CkksSession::open(evaluator, program)?;
-    let bar = report::bar("instructions", program.ops().len() * job.inputs.len() / takes);
+    let evaluator = CkksEvaluator::open(cpu, asking(&context, &Arc::new(keys)))?;
+    evaluator.require(program)?;
+    let ready = prepared(cpu, &context, program)?;
+    let bar = report::bar("steps", ready.waves() * job.inputs.len() / takes);
     let (mut made, mut parts) = (vec![], vec![]);
     for (lane, files) in job.inputs.chunks(takes).enumerate() {
         let load = |path: &PathBuf| context.load_ciphertext(path, job.trust);
         let inputs = files.iter().map(load).collect::<becalm::Result<Vec<Rlwe>>>()?;
-        let before = lane * program.ops().len();
-        let results = session.run_with(&inputs.iter().collect::<Vec<_>>(), |done, _| {
+        let inputs: Vec<&Rlwe> = inputs.iter().collect();
+        let before = lane * ready.waves();
+        let mut results = evaluator.run_lanes(&ready, &[&inputs], &mut |done, _| {
             bar.set_position((before + done) as u64);
-            match go_on() {
-                true => Ok(()),
-                false => Err(Error::interrupted("run", "to go on", "Ctrl-C", "run it again")),
-            }
+            if go_on() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
+        let results = results.remove(0);
         let out = job.out.iter().skip(lane * results.len());
         for (path, x) in out.zip(&results) {
             let bytes = context.ciphertext_to_bytes(x)?;

@@ -7,7 +7,7 @@
 use crate::ckks::{self, Job};
 use crate::report::{self, megabytes, table};
 use anyhow::{Result, bail};
-use becalm::backend::{CkksEvaluator, CkksSession, Cpu};
+use becalm::backend::{CkksEvaluator, Cpu};
 use becalm::cipher::KeyForm;
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
@@ -15,6 +15,7 @@ use becalm::math::memory::require_memory;
 use becalm::params::{CkksParams, Kind};
 use serde::Serialize;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The memory of a bootstrap at N = 2^16 besides its keys: matrices and work space, as measured.
 const BESIDES: usize = 3_000_000_000;
@@ -264,8 +265,8 @@ struct Measured {
 
 fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
     let plan = ckks::plan(CkksParams::named(t.sets[usize::from(quick)])?, job)?;
-    let (context, program) =
-        (Context::new(plan.chain().params(), true)?, ckks::bootstrap_of(&plan)?);
+    let context = Arc::new(Context::new(plan.chain().params(), true)?);
+    let program = Arc::new(ckks::bootstrap_of(&plan)?.clone());
     let needs = plan.needs();
     let stored = context.stored_key_bytes(&needs);
     let form = if t.compact { KeyForm::Packed } else { KeyForm::Ready };
@@ -275,17 +276,16 @@ fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
     }
     let secret = context.secret_key()?;
     let all = Cpu::new(0)?;
-    let keys = all.install(|| ckks::keys(&context, &secret, program, form))?;
-    let evaluator = CkksEvaluator::new(&context, &keys)?;
-    let opened = || CkksSession::open(CkksEvaluator::new(&context, &keys)?, program);
-    let session = all.install(opened)?;
+    let keys = Arc::new(all.install(|| ckks::keys(&context, &secret, &program, form))?);
+    let ready = ckks::prepared(&all, &context, &program)?;
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
     let m = values(t.message, slots);
     let (mut seconds, mut last) = ([0.0; 2], None);
     for (seconds, threads) in seconds.iter_mut().zip(THREADS) {
         let runs = if quick { 1 } else { 3 };
-        let run = || ckks::measured(&secret, &evaluator, &session, program, &m, runs);
-        let made = Cpu::new(threads)?.install(run)?;
+        let cpu = Cpu::new(threads)?;
+        let evaluator = CkksEvaluator::open(&cpu, ckks::asking(&context, &keys))?;
+        let made = cpu.install(|| ckks::measured(&secret, &evaluator, &ready, &m, runs))?;
         *seconds = made.bootstrap;
         last = Some(made);
     }

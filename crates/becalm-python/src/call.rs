@@ -7,6 +7,7 @@ use pyo3::types::PyBool;
 use std::any::Any;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -104,6 +105,11 @@ impl Watch {
         !self.stop.load(Ordering::Relaxed)
     }
 
+    /// Whether the work is to go on.
+    pub fn wanted(&self) -> bool {
+        !self.stop.load(Ordering::Relaxed)
+    }
+
     /// Serves signals and calls the callback until it has asked to stop. An exception of either stops the work.
     fn serve(&self, py: Python<'_>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
         py.check_signals()?;
@@ -142,9 +148,9 @@ impl<W: Write> Write for Watched<'_, W> {
 pub fn supervised<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
-    work: impl FnOnce(&Watch) -> becalm::Result<T> + Send,
+    work: impl FnOnce(&Arc<Watch>) -> becalm::Result<T> + Send,
 ) -> PyResult<T> {
-    let (watch, progress) = (Watch::default(), progress.as_ref());
+    let (watch, progress) = (Arc::new(Watch::default()), progress.as_ref());
     let (watch, mut raised) = (&watch, None);
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// A context and the threads that it computes with.
 pub struct Machine {
-    pub(crate) context: Context,
+    pub(crate) context: Arc<Context>,
     pub(crate) cpu: Cpu,
     /// Whether ciphertexts are packed when nothing computes with them.
     compact: bool,
@@ -77,7 +77,7 @@ impl CkksContext {
         supervised(py, None, |_| {
             let params = CkksParams::named(name)?;
             let cpu = Cpu::new(threads)?;
-            let context = cpu.install(|| Context::new(params, allow_insecure))?;
+            let context = Arc::new(cpu.install(|| Context::new(params, allow_insecure))?);
             Ok(CkksContext(Arc::new(Machine { context, cpu, compact })))
         })
     }
@@ -260,7 +260,7 @@ impl CkksCiphertext {
     }
 
     /// A call that needs no key.
-    fn with<'a>(&'a self, inputs: &'a [&'a Self], plain: Option<&'a Plain>) -> Call<'a> {
+    fn with<'a>(&'a self, inputs: &'a [&'a Self], plain: Option<&'a Arc<Plain>>) -> Call<'a> {
         Call { on: &self.0, keys: None, inputs, plain, long: false }
     }
 }
@@ -354,60 +354,63 @@ impl CkksCiphertext {
 
     /// `self + other`.
     fn add(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
-        self.with(&[self, other], None).one(py, |p, r| on_both(p, r, |p, a, b| p.add(a, b)))
+        self.with(&[self, other], None).one(py, "add", |p, r| on_both(p, r, |p, a, b| p.add(a, b)))
     }
 
     /// `self − other`.
     fn subtract(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
-        self.with(&[self, other], None).one(py, |p, r| on_both(p, r, |p, a, b| p.subtract(a, b)))
+        self.with(&[self, other], None)
+            .one(py, "subtract", |p, r| on_both(p, r, |p, a, b| p.subtract(a, b)))
     }
 
     /// `−self`.
     fn negate(&self, py: Python<'_>) -> PyResult<Self> {
-        self.with(&[self], None).one(py, |p, r| p.negate(r[0]))
+        self.with(&[self], None).one(py, "negate", |p, r| p.negate(r[0]))
     }
 
     /// `self + values`.
     fn add_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let data = values(data);
-        self.with(&[self], None).one(py, |p, r| p.add_plain(r[0], &data))
+        self.with(&[self], None).one(py, "add", |p, r| p.add_plain(r[0], &data))
     }
 
     /// `self · values`, one level lower.
     fn multiply_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let data = values(data);
-        self.with(&[self], None).one(py, |p, r| p.multiply_plain(r[0], &data))
+        self.with(&[self], None).one(py, "multiply", |p, r| p.multiply_plain(r[0], &data))
     }
 
     /// `self + plain`, at the lower of the two levels.
     fn add_encoded(&self, py: Python<'_>, plain: &CkksPlaintext) -> PyResult<Self> {
         let args = [self];
         let call = self.with(&args, Some(plain.encoded()));
-        call.one(py, |p, r| plain.lowered(p, r[0]).and_then(|x| p.add_plain(x, plain.values())))
+        call.one(py, "add", |p, r| {
+            plain.lowered(p, r[0]).and_then(|x| p.add_plain(x, plain.values()))
+        })
     }
 
     /// `self · plain`, one level below the lower of the two.
     fn multiply_encoded(&self, py: Python<'_>, plain: &CkksPlaintext) -> PyResult<Self> {
         let args = [self];
         let call = self.with(&args, Some(plain.encoded()));
-        call.one(py, |p, r| {
+        call.one(py, "multiply", |p, r| {
             plain.lowered(p, r[0]).and_then(|x| p.multiply_plain(x, plain.values()))
         })
     }
 
     /// `self · factor`, one level lower.
     fn multiply_constant(&self, py: Python<'_>, factor: f64) -> PyResult<Self> {
-        self.with(&[self], None).one(py, |p, r| p.multiply_constant(r[0], factor))
+        self.with(&[self], None).one(py, "multiply", |p, r| p.multiply_constant(r[0], factor))
     }
 
     /// `i · self`, exact.
     fn multiply_i(&self, py: Python<'_>) -> PyResult<Self> {
-        self.with(&[self], None).one(py, |p, r| p.multiply_i(r[0]))
+        self.with(&[self], None).one(py, "multiply", |p, r| p.multiply_i(r[0]))
     }
 
     /// The same values at a lower level.
     fn level_down(&self, py: Python<'_>, level: usize) -> PyResult<Self> {
-        self.with(&[self], None).one(py, |p, r| p.level_down(r[0], level))
+        self.with(&[self], None).one(py, "level_down", |p, r| p.level_down(r[0], level))
     }
 
     /// Writes a file.

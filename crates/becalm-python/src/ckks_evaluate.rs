@@ -2,9 +2,10 @@
 
 use crate::call::{Watched, detached, guarded, raise, supervised};
 use crate::ckks::{CkksCiphertext, CkksContext, Shared, brief, bytes_of, form_named, values};
-use crate::ckks_machine::{Call, Plain, Ready, Shares, require_rotations, watched};
+use crate::ckks_machine::{Call, Plain, Shares, prepared, require_rotations, watched};
 use crate::ckks_program::CkksProgram;
 use crate::ckks_record::{dot, linear, on_both, polynomial, rotations};
+use becalm::backend::Prepared;
 use becalm::cipher::file::{Output, replace};
 use becalm::ckks::Matrix;
 use becalm::math::complex::Complex;
@@ -81,7 +82,8 @@ impl CkksKeys {
         a: &CkksCiphertext,
         b: &CkksCiphertext,
     ) -> PyResult<CkksCiphertext> {
-        self.with(&[a, b], false).one(py, |p, r| on_both(p, r, |p, a, b| p.multiply(a, b)))
+        self.with(&[a, b], false)
+            .one(py, "multiply", |p, r| on_both(p, r, |p, a, b| p.multiply(a, b)))
     }
 
     /// Σ a·b, relinearized and rescaled once.
@@ -92,12 +94,12 @@ impl CkksKeys {
         b: Vec<Bound<'_, CkksCiphertext>>,
     ) -> PyResult<CkksCiphertext> {
         let all: Vec<&CkksCiphertext> = a.iter().chain(&b).map(Bound::get).collect();
-        self.with(&all, true).one(py, dot)
+        self.with(&all, true).one(py, "dot", dot)
     }
 
     /// Slots rotated to the left.
     fn rotate(&self, py: Python<'_>, x: &CkksCiphertext, by: i64) -> PyResult<CkksCiphertext> {
-        self.with(&[x], false).one(py, |p, r| p.rotate(r[0], by))
+        self.with(&[x], false).one(py, "rotate", |p, r| p.rotate(r[0], by))
     }
 
     /// Slots rotated to the left by each of these, from one decomposition.
@@ -107,17 +109,17 @@ impl CkksKeys {
         x: &CkksCiphertext,
         by: Vec<i64>,
     ) -> PyResult<Vec<CkksCiphertext>> {
-        self.with(&[x], true).all(py, |p, r| rotations(p, r[0], &by))
+        self.with(&[x], true).all(py, "rotate", |p, r| rotations(p, r[0], &by))
     }
 
     /// In each slot the sum of `size` slots from it on.
     fn sum(&self, py: Python<'_>, x: &CkksCiphertext, size: usize) -> PyResult<CkksCiphertext> {
-        self.with(&[x], true).one(py, |p, r| p.sum(r[0], size))
+        self.with(&[x], true).one(py, "sum", |p, r| p.sum(r[0], size))
     }
 
     /// Refuses keys without these rotations at a level: before a matrix is encoded, which takes time.
     fn require_rotations(&self, py: Python<'_>, by: Vec<i64>, level: usize) -> PyResult<()> {
-        brief(py, &self.0, |c| require_rotations(c, &self.1, by, level))
+        brief(py, &self.0, |_| require_rotations(&self.0, &self.1, &by, level))
     }
 
     /// A matrix times the slots, one level lower.
@@ -138,12 +140,12 @@ impl CkksKeys {
         x: &CkksCiphertext,
         coefficients: Vec<f64>,
     ) -> PyResult<CkksCiphertext> {
-        self.with(&[x], true).one(py, |p, r| polynomial(p, r[0], coefficients))
+        self.with(&[x], true).one(py, "polynomial", |p, r| polynomial(p, r[0], coefficients))
     }
 
     /// The complex conjugate of every slot.
     fn conjugate(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.with(&[x], false).one(py, |p, r| p.conjugate(r[0]))
+        self.with(&[x], false).one(py, "conjugate", |p, r| p.conjugate(r[0]))
     }
 
     /// Writes a file, with a note for whoever reads it.
@@ -163,12 +165,12 @@ impl CkksKeys {
 #[pyclass(frozen, module = "becalm._native")]
 pub struct CkksPlaintext {
     on: Shared,
-    plain: Plain,
+    plain: Arc<Plain>,
     values: Vec<Complex>,
 }
 
 impl CkksPlaintext {
-    pub(crate) fn encoded(&self) -> &Plain {
+    pub(crate) fn encoded(&self) -> &Arc<Plain> {
         &self.plain
     }
 
@@ -192,7 +194,7 @@ impl CkksPlaintext {
     #[new]
     fn new(py: Python<'_>, context: &CkksContext, data: &[u8], level: usize) -> PyResult<Self> {
         let values = values(data);
-        let plain = brief(py, &context.0, |c| c.encode(&values, level))?;
+        let plain = Arc::new(brief(py, &context.0, |c| c.encode(&values, level))?);
         Ok(CkksPlaintext { on: context.0.clone(), plain, values })
     }
 
@@ -293,12 +295,12 @@ impl CkksMatrix {
     /// Encodes it for ciphertexts at a level.
     fn encode(&self, py: Python<'_>, context: &CkksContext, level: usize) -> PyResult<CkksMap> {
         let on = &context.0;
-        let ready = watched(py, on, None, |go_on| {
+        let ready = watched(py, on, None, |watch| {
             let mut program = Program::new(&on.context);
             let x = program.input(level, self.matrix.slots())?;
             let y = linear(&mut program, x, self)?;
             program.output(y)?;
-            Ready::encoded(on, program, go_on)
+            prepared(on, &Arc::new(program), usize::MAX, watch)
         })?;
         Ok(CkksMap(ready))
     }
@@ -306,7 +308,7 @@ impl CkksMatrix {
 
 /// A product with a matrix as a program, with the matrix encoded.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksMap(Ready);
+pub struct CkksMap(Prepared);
 
 #[pymethods]
 impl CkksMap {

@@ -2,119 +2,89 @@
 //! else of this crate knows what it runs on.
 
 use crate::call::{Watch, supervised};
-use crate::ckks::{CkksCiphertext, Machine, Shared, brief};
-use becalm::backend::{CkksEvaluator, CkksMaps, CkksSession as Session, LinearMap};
+use crate::ckks::{CkksCiphertext, Shared, brief};
+use becalm::backend::{CkksEvaluator, CkksOn, Prepared};
 use becalm::cipher::{CkksKeys, Rlwe};
-use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
 use becalm::program::Reg;
 use becalm::program::rlwe::CkksProgram as Program;
 use becalm::{Error, Result};
 use pyo3::prelude::*;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub(crate) use becalm::backend::{Plain, Shares};
 
-/// A program with the matrices that are kept encoded.
-pub(crate) struct Ready {
-    pub(crate) program: Arc<Program>,
-    maps: CkksMaps,
+/// Keys on the machine, used until the watch asks to stop.
+fn evaluator(
+    on: &Shared,
+    keys: &Arc<CkksKeys>,
+    watch: Option<&Arc<Watch>>,
+) -> Result<CkksEvaluator> {
+    let opened = CkksOn::new(&on.context, keys);
+    let opened = match watch.cloned() {
+        Some(watch) => opened.asking(move || watch.wanted()),
+        None => opened,
+    };
+    CkksEvaluator::open(&on.cpu, opened)
 }
 
-/// Told how much is done and how much there is; answers whether to go on.
-type GoOn<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
+/// A program with encoded matrices of at most so many bytes, for any keys.
+pub(crate) fn prepared(
+    on: &Shared,
+    program: &Arc<Program>,
+    bytes: usize,
+    watch: &Watch,
+) -> Result<Prepared> {
+    Prepared::new(&on.cpu, &on.context, program, bytes, &|done, all| watch.step(done, all))
+}
 
-impl Ready {
-    /// With no matrix encoded yet.
-    fn of(program: Program) -> Ready {
-        let maps = program.maps().iter().map(|_| None).collect();
-        Ready { program: Arc::new(program), maps }
-    }
+/// Refuses keys that do not suffice for a program.
+pub(crate) fn require(on: &Shared, keys: &Arc<CkksKeys>, program: &Program) -> Result<()> {
+    evaluator(on, keys, None)?.require(program)
+}
 
-    /// With matrices of at most so many bytes; checks that the keys suffice.
-    pub(crate) fn within(
-        on: &Machine,
-        keys: &CkksKeys,
-        program: Arc<Program>,
-        bytes: usize,
-        go_on: GoOn<'_>,
-    ) -> Result<Ready> {
-        let evaluator = CkksEvaluator::new(&on.context, keys)?;
-        let maps = Session::within_with(evaluator, &program, bytes, go_on)?.maps();
-        Ok(Ready { program, maps })
-    }
-
-    /// With all matrices, for any keys.
-    pub(crate) fn encoded(on: &Machine, program: Program, go_on: GoOn<'_>) -> Result<Ready> {
-        let each = program.maps().iter().map(|spec| {
-            let (matrix, baby) = (&spec.matrix, spec.baby);
-            LinearMap::new_with(&on.context, matrix, spec.level, baby, spec.scale, go_on).map(Some)
-        });
-        let maps = each.collect::<Result<_>>()?;
-        Ok(Ready { program: Arc::new(program), maps })
-    }
-
-    /// Bytes of the encoded matrices.
-    pub(crate) fn bytes(&self) -> usize {
-        self.maps.iter().flatten().map(LinearMap::bytes).sum()
-    }
-
-    /// Runs the program on ciphertexts, with its first plaintext encoded already if `plain` is given.
-    fn run(
-        &self,
-        on: &Machine,
-        keys: &CkksKeys,
-        plain: Option<&Plain>,
-        inputs: &[&Rlwe],
-        go_on: GoOn<'_>,
-    ) -> Result<Vec<Rlwe>> {
-        let (total, still) = (self.program.ops().len(), || go_on(0, 0));
-        let evaluator = CkksEvaluator::new(&on.context, keys)?.asking(&still);
-        let mut session = Session::resume(evaluator, &self.program, self.maps.clone())?;
-        if let Some(plain) = plain {
-            session = session.with_plain(0, plain);
-        }
-        session.run_with(inputs, |done, _| match go_on(done, total) {
-            true => Ok(()),
-            false => {
-                let (wanted, got) = ("to go on", "a request to stop");
-                Err(Error::interrupted(self.program.op(), wanted, got, "call it again"))
-            }
-        })
-    }
+/// Refuses keys without these rotations up to `level`.
+pub(crate) fn require_rotations(
+    on: &Shared,
+    keys: &Arc<CkksKeys>,
+    by: &[i64],
+    level: usize,
+) -> Result<()> {
+    let mut program = Program::new(&on.context);
+    let x = program.input(level, on.context.params().slots())?;
+    by.iter().try_for_each(|by| program.rotate(x, *by).map(|_| ()))?;
+    require(on, keys, &program)
 }
 
 /// What a call computes on and with.
 pub(crate) struct Call<'a> {
     pub(crate) on: &'a Shared,
     /// None for instructions that need no key.
-    pub(crate) keys: Option<&'a CkksKeys>,
+    pub(crate) keys: Option<&'a Arc<CkksKeys>>,
     pub(crate) inputs: &'a [&'a CkksCiphertext],
     /// The first plaintext of the program, encoded.
-    pub(crate) plain: Option<&'a Plain>,
+    pub(crate) plain: Option<&'a Arc<Plain>>,
     /// Whether the work takes so long that Ctrl-C is to stop it.
     pub(crate) long: bool,
 }
 
 impl Call<'_> {
-    /// Records a program of arguments like the inputs, and runs it on them.
+    /// Records a program of arguments like the inputs, and runs it on them. Errors about their keys call it `op`.
     pub(crate) fn all(
         self,
         py: Python<'_>,
+        op: &'static str,
         record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>> + Send,
     ) -> PyResult<Vec<CkksCiphertext>> {
-        let work = |go_on: GoOn<'_>| {
-            let opened = self.inputs.iter().map(|x| x.open()).collect::<Result<Vec<_>>>()?;
-            let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
-            let mut program = Program::new(&self.on.context);
-            let args = given.iter().map(|x| program.input_like(x)).collect::<Result<Vec<_>>>()?;
-            let results = record(&mut program, &args)?;
-            results.into_iter().try_for_each(|reg| program.output(reg))?;
-            self.finish(&Ready::of(program), &given, go_on)
+        let plain = self.plain;
+        let run = |on: &CkksEvaluator, given: &[&Rlwe]| match plain {
+            Some(plain) => on.call_with(op, given, plain, record),
+            None => on.call(op, given, record),
         };
         match self.long {
-            true => watched(py, self.on, None, work),
-            false => brief(py, self.on, |_| work(&|_, _| true)),
+            true => watched(py, self.on, None, |watch| self.run(Some(watch), run)),
+            false => brief(py, self.on, |_| self.run(None, run)),
         }
     }
 
@@ -122,30 +92,28 @@ impl Call<'_> {
     pub(crate) fn one(
         self,
         py: Python<'_>,
+        op: &'static str,
         record: impl FnOnce(&mut Program, &[Reg]) -> Result<Reg> + Send,
     ) -> PyResult<CkksCiphertext> {
-        let mut made = self.all(py, |p, args| Ok(vec![record(p, args)?]))?;
+        let mut made = self.all(py, op, |p, args| Ok(vec![record(p, args)?]))?;
         made.pop().ok_or_else(|| crate::call::raise(no_result()))
     }
 
-    /// Runs a program that is ready.
-    pub(crate) fn ready(self, py: Python<'_>, ready: &Ready) -> PyResult<Vec<CkksCiphertext>> {
-        watched(py, self.on, None, |go_on| {
-            let opened = self.inputs.iter().map(|x| x.open()).collect::<Result<Vec<_>>>()?;
-            let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
-            self.finish(ready, &given, go_on)
-        })
+    /// Runs a program that is prepared.
+    pub(crate) fn ready(self, py: Python<'_>, ready: &Prepared) -> PyResult<Vec<CkksCiphertext>> {
+        watched(py, self.on, None, |watch| self.run(Some(watch), |on, given| on.run(ready, given)))
     }
 
-    fn finish(
+    fn run(
         &self,
-        ready: &Ready,
-        given: &[&Rlwe],
-        go_on: GoOn<'_>,
+        watch: Option<&Arc<Watch>>,
+        work: impl FnOnce(&CkksEvaluator, &[&Rlwe]) -> Result<Vec<Rlwe>>,
     ) -> Result<Vec<CkksCiphertext>> {
-        let none = given.first().map(|x| CkksKeys::none(x.params(), x.key_id()));
-        let keys = self.keys.or(none.as_ref()).ok_or_else(no_result)?;
-        let made = ready.run(self.on, keys, self.plain, given, go_on)?;
+        let opened = self.inputs.iter().map(|x| x.open()).collect::<Result<Vec<_>>>()?;
+        let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
+        let none = || given.first().map(|x| Arc::new(CkksKeys::none(x.params(), x.key_id())));
+        let keys = self.keys.cloned().or_else(none).ok_or_else(no_result)?;
+        let made = work(&evaluator(self.on, &keys, watch)?, &given)?;
         made.into_iter().map(|x| CkksCiphertext::kept(self.on, x)).collect()
     }
 }
@@ -154,32 +122,27 @@ impl Call<'_> {
 pub(crate) fn run_lanes(
     py: Python<'_>,
     on: &Shared,
-    keys: &CkksKeys,
-    ready: &Ready,
+    keys: &Arc<CkksKeys>,
+    ready: &Prepared,
     lanes: &[Vec<&CkksCiphertext>],
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Vec<CkksCiphertext>>> {
-    let all = lanes.len() * ready.program.ops().len();
-    watched(py, on, progress, |go_on| {
+    let all = lanes.len() * ready.waves();
+    watched(py, on, progress, |watch| {
+        let evaluator = evaluator(on, keys, Some(watch))?;
         let run = |(lane, inputs): (usize, &Vec<&CkksCiphertext>)| {
-            let before = lane * ready.program.ops().len();
             let opened = inputs.iter().map(|x| x.open()).collect::<Result<Vec<_>>>()?;
             let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
-            let made = ready.run(on, keys, None, &given, &|done, _| go_on(before + done, all))?;
-            made.into_iter().map(|x| CkksCiphertext::kept(on, x)).collect()
+            let mut made = evaluator.run_lanes(ready, &[&given], &mut |done, _| match watch
+                .step(lane * ready.waves() + done, all)
+            {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })?;
+            made.remove(0).into_iter().map(|x| CkksCiphertext::kept(on, x)).collect()
         };
         lanes.iter().enumerate().map(run).collect()
     })
-}
-
-/// Refuses keys without these rotations up to `level`.
-pub(crate) fn require_rotations(
-    context: &Context,
-    keys: &CkksKeys,
-    by: Vec<i64>,
-    level: usize,
-) -> Result<()> {
-    CkksEvaluator::new(context, keys)?.require_rotations(by, level)
 }
 
 /// Work on the threads of the machine that Ctrl-C stops, with progress.
@@ -187,11 +150,9 @@ pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     on: &Shared,
     progress: Option<Py<PyAny>>,
-    work: impl FnOnce(GoOn<'_>) -> Result<T> + Send,
+    work: impl FnOnce(&Arc<Watch>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    supervised(py, progress, |watch: &Watch| {
-        on.cpu.install(|| or_refused("becalm", || work(&|done, all| watch.step(done, all))))
-    })
+    supervised(py, progress, |watch| on.cpu.install(|| or_refused("becalm", || work(watch))))
 }
 
 fn no_result() -> Error {

@@ -6,9 +6,10 @@ use crate::call::{guarded, raise};
 use crate::ciphertext::trust;
 use crate::ckks::{CkksCiphertext, Shared, values};
 use crate::ckks_evaluate::{CkksKeys, CkksMatrix, CkksPlaintext};
-use crate::ckks_machine::{Ready, run_lanes, watched};
+use crate::ckks_machine::{prepared, require, run_lanes, watched};
 use crate::ckks_record::{dot, linear, on_both, polynomial, rotations};
 use crate::keys::CkksNeeds;
+use becalm::backend::Prepared;
 use becalm::ckks::Chain;
 use becalm::params::CkksParams;
 use becalm::program::Reg;
@@ -359,7 +360,7 @@ impl CkksRegister {
 pub struct CkksSession {
     on: Shared,
     keys: Arc<cipher::CkksKeys>,
-    ready: Ready,
+    ready: Prepared,
 }
 
 #[pymethods]
@@ -375,14 +376,16 @@ impl CkksSession {
     ) -> PyResult<Self> {
         let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.now());
         let budget = budget.unwrap_or(usize::MAX);
-        let ready =
-            watched(py, &on, None, |go_on| Ready::within(&on, &keys, program, budget, go_on))?;
+        let ready = watched(py, &on, None, |watch| {
+            require(&on, &keys, &program)?;
+            prepared(&on, &program, budget, watch)
+        })?;
         Ok(CkksSession { on, keys, ready })
     }
 
     /// Whether it runs a program as that one stands now.
     fn runs(&self, program: &CkksProgram) -> bool {
-        Arc::ptr_eq(&self.ready.program, &program.now())
+        Arc::ptr_eq(self.ready.program(), &program.now())
     }
 
     /// Bytes of the encoded matrices.

@@ -6,7 +6,7 @@
 //! memory. FORM: `low`, keys stay in a file and matrices are encoded when they are used; `budget=G`, so many GB for both;
 //! `packed` and `seeded`, keys in these forms; the peak is that of the server alone. Processor time changes less on a busy machine.
 
-use becalm::backend::{CkksEvaluator, CkksSession, Shares};
+use becalm::backend::{CkksEvaluator, CkksOn, Cpu, Prepared, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm};
 use becalm::ckks::{Context, Needs, Work};
@@ -14,6 +14,8 @@ use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::Operation;
 use becalm::program::rlwe::CkksProgram;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Seconds of processor time so far: what the threads of the process have run, where the system tells.
@@ -151,8 +153,8 @@ fn made(
 
 /// Runs it, and every operation of the user.
 fn bootstraps(
-    context: &Context,
-    program: &CkksProgram,
+    context: &Arc<Context>,
+    program: &Arc<CkksProgram>,
     kind: &str,
     runs: usize,
 ) -> becalm::Result<()> {
@@ -164,12 +166,16 @@ fn bootstraps(
     let mut times = Times::default();
     let (keys, shares) = made(context, program, &secret, &needs, &mut times)?;
     println!("keys {:.3} GB in memory", keys.bytes() as f64 / 1e9);
-    let evaluator = || CkksEvaluator::new(context, &keys);
-    let session = times.add(context, "encoded maps", || {
-        CkksSession::within(evaluator()?, program, shares.matrices)
+    let cpu = Cpu::new(0)?;
+    let ready = times.add(context, "encoded maps", || {
+        Prepared::new(&cpu, context, program, shares.matrices, &|_, _| true)
     })?;
+    let on = CkksOn::new(context, &Arc::new(keys)).within(shares.matrices);
+    let evaluator = CkksEvaluator::open(&cpu, on)?;
+    // The first instruction of each wave stands for it.
+    let waves = program.walk().waves;
     count_peak_from_here();
-    println!("maps {:.3} GB", session.bytes() as f64 / 1e9);
+    println!("maps {:.3} GB", ready.bytes() as f64 / 1e9);
     let input = *program.info(program.inputs()[0]).expect("programs have their inputs");
     let (m, top) = (message(kind, input.slots), context.params().levels);
     let x = context.encrypt(&m, input.level, &secret)?;
@@ -177,23 +183,19 @@ fn bootstraps(
     for _ in 0..runs {
         let y = times.add(context, "encrypt", || context.encrypt(&m, top, &secret))?;
         times.add(context, "decrypt", || context.decrypt(&y, &secret))?;
-        times.add(context, "multiply", || evaluator()?.multiply(&y, &y))?;
-        times.add(context, "rotate", || evaluator()?.rotate(&y, 1))?;
-        let mut began: Option<(String, Start)> = None;
+        times.add(context, "multiply", || evaluator.multiply(&y, &y))?;
+        times.add(context, "rotate", || evaluator.rotate(&y, 1))?;
+        let mut began = Start::now(context);
         let whole = Start::now(context);
-        let outputs = session.run_with(&inputs, |_, op| {
-            if let Some((name, start)) = began.take() {
-                times.since(context, &name, start);
-            }
+        let outputs = evaluator.run_lanes(&ready, &[&inputs], &mut |done, _| {
+            let op = &program.ops()[waves[done - 1].ops[0]];
             let level = program.info(op.sources()[0]).map_or(0, |info| info.level);
-            began = Some((format!("  {} at {level}", op.name()), Start::now(context)));
-            Ok(())
+            let start = std::mem::replace(&mut began, Start::now(context));
+            times.since(context, &format!("  {} at {level}", op.name()), start);
+            ControlFlow::Continue(())
         })?;
-        if let Some((name, start)) = began.take() {
-            times.since(context, &name, start);
-        }
         times.since(context, "bootstrap", whole);
-        for y in &outputs {
+        for y in &outputs[0] {
             let got = context.decrypt(y, &secret)?;
             let errors: Vec<f64> = got.iter().zip(&m).map(|(a, b)| (*a - *b).abs()).collect();
             let ((mean, worst), level) = (bits(&errors), y.level());
@@ -244,10 +246,10 @@ fn main() -> becalm::Result<()> {
         set.log2_modulus(),
         rayon::current_num_threads()
     );
-    let context = Context::new(set, true)?;
+    let context = Arc::new(Context::new(set, true)?);
     let kind = args.get(4).map_or("regular", String::as_str);
     let stage_count = args.get(5).and_then(|a| a.parse().ok());
     let settings = Settings { stage_count, baby: number(2, 8), ..Settings::default() };
-    let program = program(&context, kind, number(6, 1024), settings)?;
+    let program = Arc::new(program(&context, kind, number(6, 1024), settings)?);
     bootstraps(&context, &program, kind, number(3, 1))
 }

@@ -2,13 +2,15 @@
 //! `--nocapture` prints mean and worst bits of every case, keys, levels and processor time.
 
 use becalm::Result;
-use becalm::backend::{CkksEvaluator, CkksSession, Shares};
+use becalm::backend::{CkksEvaluator, CkksOn, Cpu, Prepared, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
-use becalm::cipher::{KeyForm, Rlwe};
+use becalm::cipher::{CkksKeys, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Mean and least bits of the absolute error.
@@ -65,6 +67,10 @@ fn case(message: Message, slots: usize, above: usize, bits: (f64, f64)) -> Case 
     Case { message, slots, above, bits }
 }
 
+fn evaluator(context: &Arc<Context>, keys: CkksKeys) -> CkksEvaluator {
+    CkksEvaluator::new(&Cpu::new(0).unwrap(), context, &Arc::new(keys)).unwrap()
+}
+
 /// Runs the program on each case; its results are at `level`.
 fn measure(
     set: &str,
@@ -72,20 +78,22 @@ fn measure(
     level: usize,
     all: &[Case],
 ) {
-    let context = Context::new(CkksParams::named(set).unwrap(), true).unwrap();
+    let context = Arc::new(Context::new(CkksParams::named(set).unwrap(), true).unwrap());
     let program = record(&context).unwrap();
     let secret = context.secret_key().unwrap();
     let keys = context.keys(&secret, &program.needs()).unwrap();
     let needs = program.needs();
     assert_eq!(keys.bytes(), context.key_bytes(&needs), "the size is known before");
-    let evaluator = CkksEvaluator::new(&context, &keys).unwrap();
-    let session = CkksSession::open(evaluator, &program).unwrap();
+    let (keys, program) = (Arc::new(keys), Arc::new(program));
+    let cpu = Cpu::new(0).unwrap();
+    let ready = Prepared::new(&cpu, &context, &program, usize::MAX, &|_, _| true).unwrap();
+    let evaluator = CkksEvaluator::new(&cpu, &context, &keys).unwrap();
     let cost = program.cost();
     println!(
         "{set}: {} rotations, keys {:.3} GB, maps {:.3} GB, {} key switches, {} transforms, registers {:.3} GB",
         needs.rotations.len(),
         keys.bytes() as f64 / 1e9,
-        session.bytes() as f64 / 1e9,
+        ready.bytes() as f64 / 1e9,
         cost.key_switches,
         cost.transforms,
         cost.bytes as f64 / 1e9
@@ -100,7 +108,7 @@ fn measure(
         let inputs: Vec<Rlwe> =
             [&m, &other].iter().take(program.inputs().len()).map(|m| encrypt(m)).collect();
         let start = Instant::now();
-        let outputs = session.run(&inputs.iter().collect::<Vec<_>>()).unwrap();
+        let outputs = evaluator.run(&ready, &inputs.iter().collect::<Vec<_>>()).unwrap();
         let seconds = start.elapsed().as_secs_f64();
         let cleaned = |v: &Complex| match message {
             Message::NearSigns(_) => Complex::from(v.re.signum()),
@@ -119,7 +127,6 @@ fn measure(
             assert!(!matches!(message, Message::Complex) || mean > claimed - 0.5, "{slots} slots");
         }
         // The result can be computed with.
-        let evaluator = CkksEvaluator::new(&context, &keys).unwrap();
         let square = evaluator.square(&outputs[0]).unwrap();
         let squares: Vec<Complex> = m.iter().map(cleaned).map(|v| v * v).collect();
         let (mean, _) = bits(&context.decrypt(&square, &secret).unwrap(), &squares);
@@ -269,8 +276,8 @@ fn full_size_keeps_the_values() {
     measure("ckks_slots_first", |c| sign(c, &with(3, Values::Real)), 13, &signs);
 }
 
-fn toy() -> Context {
-    Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap()
+fn toy() -> Arc<Context> {
+    Arc::new(Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap())
 }
 
 /// The text of a refusal, `kind: wanted, got; remedy`.
@@ -346,9 +353,8 @@ fn what_does_not_go_together_is_refused() {
     let mut needs = program.needs();
     let (missing, mut levels) = needs.rotations.pop_first().unwrap();
     let open = |needs: &Needs| {
-        let keys = c.keys(&secret, needs).unwrap();
-        let evaluator = CkksEvaluator::new(&c, &keys).unwrap();
-        refusal(CkksSession::open(evaluator, &program))
+        let evaluator = evaluator(&c, c.keys(&secret, needs).unwrap());
+        refusal(evaluator.require(&program))
     };
     let says = open(&needs);
     assert!(says.starts_with("wrong_key") && says.contains(&format!("[{missing}]")), "{says}");
@@ -372,21 +378,21 @@ fn what_does_not_go_together_is_refused() {
     needs.bootstrap = Some(c.params().top_level() + 1);
     assert!(refusal(c.keys(&secret, &needs)).starts_with("bad_input"));
     let keys = c.keys(&secret, &program.needs()).unwrap();
-    let session = CkksSession::open(CkksEvaluator::new(&c, &keys).unwrap(), &program).unwrap();
+    let (evaluator, program) = (evaluator(&c, keys), Arc::new(program));
+    let run = |inputs: &[&Rlwe]| evaluator.run(&program, inputs);
     let m = [Complex::from(0.5); 4];
     let low = c.encrypt(&m, 2, &secret).unwrap();
-    let says = refusal(session.run(&[&low]));
+    let says = refusal(run(&[&low]));
     assert!(says.contains("level 3 or above, got level 2"), "{says}");
     let foreign = c.encrypt(&m, 3, &other).unwrap();
-    assert!(refusal(session.run(&[&foreign])).starts_with("wrong_key"));
+    assert!(refusal(run(&[&foreign])).starts_with("wrong_key"));
     let fine = c.encrypt(&m, 3, &secret).unwrap();
-    assert!(refusal(session.run(&[])).contains("1 ciphertexts"));
-    assert!(refusal(session.run(&[&fine, &fine])).contains("1 ciphertexts"));
+    assert!(refusal(run(&[])).contains("1 ciphertexts"));
+    assert!(refusal(run(&[&fine, &fine])).contains("1 ciphertexts"));
     let mut steps = 0;
-    let stopped = session.run_with(&[&fine], |i, _| {
-        steps = i;
-        let stop = becalm::Error::interrupted("bootstrap", "to go on", "a signal", "run it again");
-        if i == 2 { Err(stop) } else { Ok(()) }
+    let stopped = evaluator.run_lanes(&program, &[&[&fine]], &mut |done, _| {
+        steps = done;
+        if done == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert!(refusal(stopped).starts_with("interrupted") && steps == 2);
 }
@@ -398,18 +404,17 @@ fn other_slots_and_sets_are_refused() {
     let secret = c.secret_key().unwrap();
     let program = sparse(&c, 32, &Settings::default()).unwrap();
     let keys = c.keys(&secret, &program.needs()).unwrap();
-    let session = CkksSession::open(CkksEvaluator::new(&c, &keys).unwrap(), &program).unwrap();
+    let evaluator = evaluator(&c, keys);
     let wide = c.encrypt(&[Complex::from(0.1); 64], 0, &secret).unwrap();
-    assert!(refusal(session.run(&[&wide])).contains("at most 32 slots"));
+    assert!(refusal(evaluator.run(&Arc::new(program), &[&wide])).contains("at most 32 slots"));
     let precise = Context::new(CkksParams::named("ckks_toy_precise").unwrap(), true).unwrap();
     let program = regular(&precise, &Settings::default()).unwrap();
-    let evaluator = CkksEvaluator::new(&c, &keys).unwrap();
-    assert!(refusal(CkksSession::open(evaluator, &program)).starts_with("wrong_params"));
+    assert!(refusal(evaluator.require(&program)).starts_with("wrong_params"));
 }
 
 /// Keys in their file or packed, matrices encoded one by one or some of them: the same ciphertext, to the bit.
 #[test]
-fn a_session_in_less_memory_computes_the_same() {
+fn less_memory_computes_the_same() {
     let c = toy();
     let program = sparse(&c, 32, &Settings::default()).unwrap();
     let secret = c.secret_key().unwrap();
@@ -425,22 +430,25 @@ fn a_session_in_less_memory_computes_the_same() {
     assert!(ready / 4 < half.bytes() && half.bytes() <= ready / 2, "{} of {ready}", half.bytes());
     assert_eq!(c.stored_bytes(&compact), c.stored_key_bytes(&program.needs()));
     assert!(compact.bytes() < ready * 2 / 5, "{} of {ready}", compact.bytes());
-    let open = |keys, bytes| {
-        CkksSession::within(CkksEvaluator::new(&c, keys).unwrap(), &program, bytes).unwrap()
-    };
-    let all = open(&keys, usize::MAX);
-    let matrices = all.bytes();
-    let sessions =
-        [all, open(&stored, 0), open(&compact, 0), open(&half, matrices / 2), open(&packed, 0)];
-    assert!(sessions[1].bytes() == 0 && sessions[3].bytes() <= matrices / 2);
-    assert!(sessions[3].bytes() > 0 && matrices > 0);
+    let (cpu, program) = (Cpu::new(0).unwrap(), Arc::new(program));
+    let [keys, stored, compact, half, packed] = [keys, stored, compact, half, packed].map(Arc::new);
+    let bytes_within =
+        |bytes| Prepared::new(&cpu, &c, &program, bytes, &|_, _| true).unwrap().bytes();
+    let matrices = bytes_within(usize::MAX);
+    let half_of_them = bytes_within(matrices / 2);
+    assert!(bytes_within(0) == 0 && (1..=matrices / 2).contains(&half_of_them));
     let x = c.encrypt(&Message::Ramp.values(32), 0, &secret).unwrap();
-    let [a, rest @ ..] =
-        sessions.each_ref().map(|s| c.ciphertext_to_bytes(&s.run(&[&x]).unwrap()[0]).unwrap());
-    assert!(rest.iter().all(|b| *b == a), "another result");
-    let other = c.keys(&secret, &Needs::default()).unwrap();
-    let opened = CkksSession::within(CkksEvaluator::new(&c, &other).unwrap(), &program, 0);
-    assert!(refusal(opened).starts_with("wrong_key"));
+    let run = |keys: &Arc<CkksKeys>, bytes| {
+        let on = CkksOn::new(&c, keys).within(bytes);
+        let made = CkksEvaluator::open(&cpu, on).unwrap().run(&program, &[&x]).unwrap();
+        c.ciphertext_to_bytes(&made[0]).unwrap()
+    };
+    let all = run(&keys, usize::MAX);
+    for (keys, bytes) in [(&stored, 0), (&compact, 0), (&half, matrices / 2), (&packed, 0)] {
+        assert!(run(keys, bytes) == all, "another result");
+    }
+    let other = evaluator(&c, c.keys(&secret, &Needs::default()).unwrap());
+    assert!(refusal(other.run(&program, &[&x])).starts_with("wrong_key"));
     // A budget is spent on matrices first, then on keys; less than an instruction takes is refused with what it takes.
     let share = |bytes| Shares::of(&c, &program, &stored, bytes);
     let whole = Shares { matrices: usize::MAX, keys: usize::MAX };

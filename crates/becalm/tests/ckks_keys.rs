@@ -1,7 +1,7 @@
 //! Keys of CKKS before any is made: which set and which keys a need takes, what they take, and what would fit instead.
 //! Files of keys that an older version wrote.
 
-use becalm::backend::{CkksEvaluator, CkksSession};
+use becalm::backend::{CkksEvaluator, Cpu};
 use becalm::bootstrap::ckks::{
     KEY_SIZES, KeyPlan, Kind, Offer, Settings, Values, Wish, regular, said, set_for,
 };
@@ -9,6 +9,7 @@ use becalm::cipher::KeyForm;
 use becalm::ckks::{Context, Needs, inspect};
 use becalm::params::CkksParams;
 use becalm::{Error, MissingKey, MissingPurpose};
+use std::sync::Arc;
 
 fn toy() -> &'static CkksParams {
     CkksParams::named("ckks_toy_12").unwrap()
@@ -177,10 +178,11 @@ fn notes_come_back() {
 /// What is missing is data: a program can make the key without reading the message.
 #[test]
 fn a_missing_key_is_named_in_data() {
-    let context = Context::new(toy(), true).unwrap();
+    let context = Arc::new(Context::new(toy(), true).unwrap());
     let secret = context.secret_key().unwrap();
-    let keys = context.keys(&secret, &Needs::default().rotate([1], 2)).unwrap();
-    let evaluator = CkksEvaluator::new(&context, &keys).unwrap();
+    let opened =
+        |keys| CkksEvaluator::new(&Cpu::new(0).unwrap(), &context, &Arc::new(keys)).unwrap();
+    let evaluator = opened(context.keys(&secret, &Needs::default().rotate([1], 2)).unwrap());
     let x = context.encrypt(&vec![0.5.into(); 2048], 3, &secret).unwrap();
     let missing = |error: Error| error.detail().missing;
     let key = |purpose| Some(MissingKey { purpose, level: 3 });
@@ -190,11 +192,11 @@ fn a_missing_key_is_named_in_data() {
     assert_eq!(evaluator.rotate(&x, 1).err().and_then(missing), key(MissingPurpose::Rotate(1)));
     assert_eq!(evaluator.conjugate(&x).err().and_then(missing), key(MissingPurpose::Conjugate));
     let program = regular(&context, &Settings::default()).unwrap();
-    let bootstrap = CkksSession::open(CkksEvaluator::new(&context, &keys).unwrap(), &program).err();
+    let bootstrap = evaluator.require(&program).err();
     let found = bootstrap.and_then(missing).map(|key| key.purpose);
     assert!(matches!(found, Some(MissingPurpose::Rotate(_))), "{found:?}");
     let other = context.keys(&context.secret_key().unwrap(), &Needs::default()).unwrap();
-    let foreign = CkksEvaluator::new(&context, &other).unwrap().rotate(&x, 1).err();
+    let foreign = opened(other).rotate(&x, 1).err();
     assert_eq!(foreign.map(|e| (e.kind(), e.detail().missing)), Some(("wrong_key", None)));
 }
 

@@ -1,13 +1,14 @@
 //! The standard sets of every ring from N = 2^12 to 2^17, at their own size; N = 2^17 in `make test-full`, its chain in a small
 //! ring otherwise. `--nocapture` prints what is measured.
 
-use becalm::backend::{CkksEvaluator, CkksSession};
+use becalm::backend::{CkksEvaluator, CkksOn, Cpu};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
 use becalm::program::rlwe::CkksProgram;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Keys of two baby steps, the fewest.
@@ -33,18 +34,24 @@ fn errors(got: &[Complex], wanted: &[Complex]) -> (f64, f64) {
 }
 
 struct World {
-    context: Context,
+    context: Arc<Context>,
     secret: CkksSecretKey,
-    keys: CkksKeys,
+    keys: Arc<CkksKeys>,
 }
 
 impl World {
     fn new(params: &'static CkksParams, needs: &Needs) -> World {
-        let context = Context::new(params, params.kind == Kind::Toy).unwrap();
+        let context = Arc::new(Context::new(params, params.kind == Kind::Toy).unwrap());
         let secret = context.secret_key().unwrap();
         let keys = context.keys(&secret, needs).unwrap();
         assert_eq!(keys.bytes(), context.key_bytes(needs), "the size is known before");
-        World { context, secret, keys }
+        World { context, secret, keys: Arc::new(keys) }
+    }
+
+    /// With encoded matrices of at most `bytes`.
+    fn evaluator(&self, bytes: usize) -> CkksEvaluator {
+        let on = CkksOn::new(&self.context, &self.keys).within(bytes);
+        CkksEvaluator::open(&Cpu::new(0).unwrap(), on).unwrap()
     }
 
     /// The error is about what the ciphertext claims, and of at least so many bits.
@@ -90,8 +97,8 @@ fn sets_without_a_bootstrap_compute() {
         assert!(params.bootstrap.is_none() && params.levels == levels);
         let needs = Needs { conjugate: Some(levels), ..Needs::default() }.rotate([1], levels);
         let world = World::new(params, &needs);
-        let World { context, secret, keys } = &world;
-        let (evaluator, m) = (CkksEvaluator::new(context, keys).unwrap(), message(params.slots()));
+        let World { context, secret, .. } = &world;
+        let (evaluator, m) = (world.evaluator(usize::MAX), message(params.slots()));
         let x = context.encrypt(&m, levels, secret).unwrap();
         world.check("encrypted", &x, &m, least);
         let public = context.public_key(secret).unwrap();
@@ -123,19 +130,20 @@ fn sets_without_a_bootstrap_compute() {
     }
 }
 
-/// A bootstrap of all slots by `session`, and what can be computed after it.
-fn bootstrapped(world: &World, session: &CkksSession<'_>, program: &CkksProgram, least: f64) {
-    let World { context, secret, keys } = world;
+/// A bootstrap of all slots with matrices within `bytes`, and what can be computed after it.
+fn bootstrapped(world: &World, program: CkksProgram, bytes: usize, least: f64) {
+    let World { context, secret, .. } = world;
+    let (evaluator, program) = (world.evaluator(bytes), Arc::new(program));
     let slots = program.info(program.inputs()[0]).unwrap().slots;
     let m = message(slots);
     let x = context.encrypt(&m, 0, secret).unwrap();
     let start = Instant::now();
-    let y = session.run(&[&x]).unwrap().remove(0);
+    let y = evaluator.run(&program, &[&x]).unwrap().remove(0);
     println!("{:.1} s", start.elapsed().as_secs_f64());
     assert_eq!((y.level(), y.slots()), (context.params().levels, slots));
     assert!((y.error() / program.error().unwrap() - 1.0).abs() < 1e-3, "what was said before");
     world.check("bootstrapped", &y, &m, least);
-    let square = CkksEvaluator::new(context, keys).unwrap().square(&y).unwrap();
+    let square = evaluator.square(&y).unwrap();
     let squares: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
     world.check("its square", &square, &squares, least - 1.0);
 }
@@ -149,9 +157,7 @@ fn the_bootstrap_of_n15_keeps_the_values() {
         (sparse(&context, 1024, &SMALL).unwrap(), 15.0),
     ] {
         let world = World::new(named("ckks_n15"), &program.needs());
-        let evaluator = CkksEvaluator::new(&world.context, &world.keys).unwrap();
-        let session = CkksSession::open(evaluator, &program).unwrap();
-        bootstrapped(&world, &session, &program, least);
+        bootstrapped(&world, program, usize::MAX, least);
     }
     // A fifth stage would leave the polynomial too small a scale.
     for (stages, level) in [(3, Some(5)), (4, Some(2)), (5, None)] {
@@ -173,17 +179,18 @@ fn the_claim_of_a_bootstrap_is_what_it_has() {
     let first = [kinds[0], kinds[1]].map(|v| (v, lossy(&context, &of(v)).unwrap()));
     let programs: Vec<_> = last.into_iter().chain(first).collect();
     let needs = programs.iter().fold(Needs::default(), |n, (_, p)| n.union(&p.needs()));
-    let World { context, secret, keys } = World::new(named("ckks_n15"), &needs);
+    let world = World::new(named("ckks_n15"), &needs);
+    let World { context, secret, .. } = &world;
+    let evaluator = world.evaluator(usize::MAX);
     for (values, program) in &programs {
-        let evaluator = CkksEvaluator::new(&context, &keys).unwrap();
-        let session = CkksSession::open(evaluator, program).unwrap();
         let mut m = message(context.params().slots());
         if *values != Values::Complex {
             m.iter_mut().for_each(|v| *v = Complex::from(v.re));
         }
         let level = program.info(program.inputs()[0]).unwrap().level;
         let x = context.encrypt(&m, level, &secret).unwrap();
-        for y in session.run(&vec![&x; program.inputs().len()]).unwrap() {
+        let inputs = vec![&x; program.inputs().len()];
+        for y in evaluator.run(&Arc::new(program.clone()), &inputs).unwrap() {
             let (found, _) = errors(&context.decrypt(&y, &secret).unwrap(), &m);
             let part = found / program.error().unwrap();
             println!("{values:?} from level {level}: 2^{:.2}, {part:.3} of it", found.log2());
@@ -201,16 +208,14 @@ fn the_bootstrap_of_n17_keeps_the_values_in_a_small_ring() {
     let toy: &'static CkksParams = Box::leak(Box::new(toy));
     let program = regular(&Context::new(toy, true).unwrap(), &SMALL).unwrap();
     let world = World::new(toy, &program.needs());
-    let evaluator = CkksEvaluator::new(&world.context, &world.keys).unwrap();
-    let session = CkksSession::open(evaluator, &program).unwrap();
-    bootstrapped(&world, &session, &program, 24.0);
+    bootstrapped(&world, program, usize::MAX, 24.0);
 }
 
 /// N = 2^17, with keys packed in memory and matrices encoded when they are used.
 #[test]
 #[ignore = "N = 131072 takes minutes and many gigabytes: make test-full"]
 fn full_size_bootstrap_of_n17_keeps_the_values() {
-    let context = Context::new(named("ckks_n17"), false).unwrap();
+    let context = Arc::new(Context::new(named("ckks_n17"), false).unwrap());
     let program = regular(&context, &SMALL).unwrap();
     let secret = context.secret_key().unwrap();
     let start = Instant::now();
@@ -219,10 +224,8 @@ fn full_size_bootstrap_of_n17_keeps_the_values() {
     let (made, full) =
         (keys.bytes() as f64 / 1e9, context.key_bytes(&program.needs()) as f64 / 1e9);
     println!("keys {made:.2} GB of {full:.2} in {:.1} s", start.elapsed().as_secs_f64());
-    let world = World { context, secret, keys };
-    let evaluator = CkksEvaluator::new(&world.context, &world.keys).unwrap();
-    let session = CkksSession::within(evaluator, &program, 0).unwrap();
-    bootstrapped(&world, &session, &program, 23.0);
+    let world = World { context, secret, keys: Arc::new(keys) };
+    bootstrapped(&world, program, 0, 23.0);
     let peak = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     println!("{}", peak.lines().find(|l| l.starts_with("VmHWM")).unwrap_or_default());
 }

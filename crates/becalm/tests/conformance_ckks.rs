@@ -5,7 +5,7 @@
 mod machines;
 
 use becalm::Result;
-use becalm::backend::{Backend, CkksOn, CkksServer, Cpu, Info, Loaded, Reference, Session};
+use becalm::backend::{Backend, CkksEvaluator, CkksOn, Cpu, Info, Loaded, Reference, Session};
 use becalm::bootstrap::ckks::{Settings, regular};
 use becalm::cipher::{CkksKeys, CkksSecretKey, EvaluationKey, KeyForm, Rlwe};
 use becalm::ckks::{Chebyshev, Context, Matrix};
@@ -234,7 +234,7 @@ impl World {
     ) -> Vec<Vec<Rlwe>> {
         let lanes: Vec<Vec<&Rlwe>> = lanes.iter().map(|inputs| inputs.iter().collect()).collect();
         let lanes: Vec<&[&Rlwe]> = lanes.iter().map(Vec::as_slice).collect();
-        let server = CkksServer::new(backend, context, &self.keys).unwrap();
+        let server = CkksEvaluator::new(backend, context, &self.keys).unwrap();
         server.run_lanes(program, &lanes, &mut |_, _| ControlFlow::Continue(())).unwrap()
     }
 
@@ -366,7 +366,8 @@ fn keys_and_matrices_of_every_form_agree_with_the_reference() {
         let wanted = world.run(&Reference, &world.context, &program, &inputs[..1]);
         let lane: Vec<&Rlwe> = inputs[0].iter().collect();
         let cpu = Cpu::new(2).unwrap();
-        let server = CkksServer::within(&cpu, &context, &world.keys, 0).unwrap();
+        let server =
+            CkksEvaluator::open(&cpu, CkksOn::new(&context, &world.keys).within(0)).unwrap();
         let got = server.run(&program, &lane).unwrap();
         assert_eq!(compare(&world, &program, &cases, [&got, &wanted[0]]), Ok(()), "{form:?}");
     }
@@ -477,7 +478,7 @@ fn a_machine_without_ckks_refuses_its_keys() {
     let keys = Arc::new(context.keys(&secret, &Default::default()).unwrap());
     let mut refused = 0;
     for (name, backend) in machines::backends() {
-        let opened = CkksServer::new(backend.as_ref(), &context, &keys);
+        let opened = CkksEvaluator::new(backend.as_ref(), &context, &keys);
         match backend.accepts_ckks(params) {
             Ok(()) => assert!(opened.is_ok(), "{name}"),
             Err(e) => {
@@ -503,7 +504,7 @@ fn a_run_can_be_stopped_and_repeated() {
     p.output(y).unwrap();
     let world = World::new(SETS[2], &p);
     let (inputs, p) = (world.inputs(&p), Arc::new(p));
-    let server = CkksServer::new(&Cpu::new(1).unwrap(), &context, &world.keys).unwrap();
+    let server = CkksEvaluator::new(&Cpu::new(1).unwrap(), &context, &world.keys).unwrap();
     let lane: Vec<&Rlwe> = inputs[0].iter().collect();
     let mut told = vec![];
     let stopped = server.run_lanes(&p, &[&lane], &mut |done, all| {

@@ -3,7 +3,7 @@
 use super::child::{Answer, Ready};
 use crate::rows::Clock;
 use anyhow::{Context as _, Result, bail};
-use becalm::backend::{CkksEvaluator, CkksSession, Cpu};
+use becalm::backend::{CkksEvaluator, Cpu, Prepared};
 use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksSecretKey, Rlwe};
 use becalm::ckks::Context;
@@ -12,6 +12,7 @@ use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use serde_json::{Value, json};
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A request to becalm: a name, the set and its toy, slots where they are few.
@@ -106,12 +107,11 @@ fn message(kind: &str, n: usize) -> Vec<Complex> {
 }
 
 /// The keys and ciphertexts of the commands.
-struct Ours<'a> {
-    context: &'a Context,
-    secret: &'a CkksSecretKey,
-    evaluator: &'a CkksEvaluator<'a>,
-    session: &'a CkksSession<'a>,
-    program: &'a CkksProgram,
+struct Ours {
+    context: Arc<Context>,
+    secret: CkksSecretKey,
+    evaluator: CkksEvaluator,
+    ready: Prepared,
 }
 
 /// Seconds on the wall, and of the processor.
@@ -136,17 +136,18 @@ fn compared(
     Answer { seconds, processor, mean: sum / wanted.len() as f64, max, level }
 }
 
-impl Ours<'_> {
+impl Ours {
     fn checked(&self, seconds: Times, y: &Rlwe, wanted: &[Complex]) -> Result<Answer> {
-        Ok(compared(seconds, &self.context.decrypt(y, self.secret)?, wanted, y.level()))
+        Ok(compared(seconds, &self.context.decrypt(y, &self.secret)?, wanted, y.level()))
     }
 
     fn bootstrap(&self, kind: &str) -> Result<Answer> {
-        let input = self.program.inputs().first().and_then(|r| self.program.info(*r));
+        let program = self.ready.program();
+        let input = program.inputs().first().and_then(|r| program.info(*r));
         let input = input.context("a bootstrap has an input")?;
         let m = message(kind, input.slots);
-        let x = self.context.encrypt(&m, input.level, self.secret)?;
-        let (y, seconds) = timed(|| self.session.run(&[&x]))?;
+        let x = self.context.encrypt(&m, input.level, &self.secret)?;
+        let (y, seconds) = timed(|| self.evaluator.run(&self.ready, &[&x]))?;
         self.checked(seconds, &y[0], &m)
     }
 
@@ -154,11 +155,11 @@ impl Ours<'_> {
         let params = self.context.params();
         let level = level.unwrap_or(params.levels);
         let m = message("ramp", params.slots());
-        let (x, encrypting) = timed(|| self.context.encrypt(&m, level, self.secret))?;
+        let (x, encrypting) = timed(|| self.context.encrypt(&m, level, &self.secret))?;
         match operation {
             "encrypt" => self.checked(encrypting, &x, &m),
             "decrypt" => {
-                let (got, seconds) = timed(|| self.context.decrypt(&x, self.secret))?;
+                let (got, seconds) = timed(|| self.context.decrypt(&x, &self.secret))?;
                 Ok(compared(seconds, &got, &m, level))
             }
             "rotate" => {
@@ -220,9 +221,9 @@ pub fn ready(params: &CkksParams) -> Ready {
 /// The error of a message that cannot be sent to the other side.
 pub fn serve(name: &str, toy: bool) -> Result<()> {
     let kind = kind(name)?;
-    let context = Context::new(CkksParams::named(kind.sets[usize::from(toy)])?, true)?;
+    let context = Arc::new(Context::new(CkksParams::named(kind.sets[usize::from(toy)])?, true)?);
     let params = context.params();
-    let program = program(kind, &context)?;
+    let program = Arc::new(program(kind, &context)?);
     let secret = context.secret_key()?;
     let needs = program.needs();
     let (key_bytes, stored) = (context.key_bytes(&needs), context.stored_key_bytes(&needs));
@@ -231,9 +232,8 @@ pub fn serve(name: &str, toy: bool) -> Result<()> {
     let start = Instant::now();
     let keys = cpu.install(|| context.keys(&secret, &needs))?;
     let keygen_seconds = start.elapsed().as_secs_f64();
-    let evaluator = CkksEvaluator::new(&context, &keys)?;
-    let opened = || CkksSession::open(CkksEvaluator::new(&context, &keys)?, &program);
-    let session = cpu.install(opened)?;
+    let evaluator = CkksEvaluator::new(&Cpu::new(1)?, &context, &Arc::new(keys))?;
+    let ready_program = Prepared::new(&cpu, &context, &program, usize::MAX, &|_, _| true)?;
     drop(cpu);
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.slots);
     let ready = Ready {
@@ -243,17 +243,10 @@ pub fn serve(name: &str, toy: bool) -> Result<()> {
         keygen_seconds,
         ..ready(params)
     };
-    let ours = Ours {
-        context: &context,
-        secret: &secret,
-        evaluator: &evaluator,
-        session: &session,
-        program: &program,
-    };
-    converse(&ours, &ready)
+    converse(Ours { context, secret, evaluator, ready: ready_program }, &ready)
 }
 
-fn converse(ours: &Ours<'_>, ready: &Ready) -> Result<()> {
+fn converse(mut ours: Ours, ready: &Ready) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let mut say = |value: &Value| -> Result<()> {
         writeln!(out, "{value}")?;
@@ -268,6 +261,8 @@ fn converse(ours: &Ours<'_>, ready: &Ready) -> Result<()> {
             ["threads", count] => match count.parse().map(Cpu::new) {
                 Ok(Ok(made)) => {
                     cpu = made;
+                    let keys = ours.evaluator.keys();
+                    ours.evaluator = CkksEvaluator::new(&cpu, &ours.context, keys)?;
                     json!({})
                 }
                 _ => json!({"error": format!("no number of threads: {count}")}),

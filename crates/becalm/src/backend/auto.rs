@@ -2,9 +2,11 @@
 //!
 //! What sends work to the CPU is what a GPU lacks: itself, its driver, kernels for the set, memory. Any other error is one.
 
-use super::{Backend, CkksOn, Cpu, Cuda, Fallback, Info, Loaded, Session};
+use super::{Backend, CkksOn, Cpu, Cuda, Fallback, GoOn, Info, Loaded, Session};
 use crate::cipher::{Ciphertext, EvaluationKey};
+use crate::ckks::Context;
 use crate::params::{CkksParams, TfheParams};
+use crate::program::rlwe::{CkksProgram, Constants};
 use crate::program::{Ckks, Need, Op, Program, Reg, Walk};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -105,6 +107,16 @@ impl Backend for Auto {
 
     fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
         self.cpu.accepts_ckks(params)
+    }
+
+    fn prepare_ckks(
+        &self,
+        context: &Arc<Context>,
+        program: &CkksProgram,
+        bytes: usize,
+        go_on: GoOn<'_>,
+    ) -> Result<Option<Constants>> {
+        self.cpu.prepare_ckks(context, program, bytes, go_on)
     }
 
     /// GPUs run TFHE alone.

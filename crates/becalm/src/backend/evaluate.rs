@@ -103,7 +103,7 @@ impl Evaluator {
         let mut results = vec![Vec::new(); program.outputs().len()];
         let whole = Loaded { program: program.clone(), walk: walk.clone(), lanes };
         let all = lanes.div_ceil(chunk.max(1)) * walk.waves.len();
-        let mut steps = Steps::new(all, progress);
+        let mut steps = Steps::new("evaluate", all, progress);
         let mut session = self.opened.session()?;
         for from in (0..lanes).step_by(chunk.max(1)) {
             let to = lanes.min(from + chunk);

@@ -1,23 +1,84 @@
 //! From ciphertexts of CKKS to ciphertexts: checks, lanes, waves, and what is said of the results.
 //!
 //! Everything that can be refused is refused before the first instruction runs. Level, scale and slots of the results are those that the
-//! program recorded.
+//! program recorded. A single operation is a program of one instruction.
 
 use super::opened::{Opened, Progress, Steps, run_waves};
-use super::{Backend, CkksOn, Fallback, Info, Loaded};
+use super::{Backend, CkksOn, Fallback, GoOn, Info, Loaded, Plain};
 use crate::cipher::{CkksKeys, Rlwe};
-use crate::ckks::Context;
-use crate::program::rlwe::CkksProgram;
+use crate::ckks::{Chebyshev, Context};
+use crate::program::rlwe::{CkksProgram, CkksWalk};
+use crate::program::{Ckks, Reg};
 use crate::{Error, Result};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const OP: &str = "evaluate";
 
+/// A program with its constants in the form of a machine: encoded matrices and plaintexts.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    program: Arc<CkksProgram>,
+    walk: Arc<CkksWalk>,
+}
+
+impl Prepared {
+    /// Prepares a program for a kind of machine and any keys, with encoded matrices of at most `bytes`.
+    ///
+    /// # Errors
+    /// As [`Backend::prepare_ckks`].
+    pub fn new(
+        backend: &dyn Backend,
+        context: &Arc<Context>,
+        program: &Arc<CkksProgram>,
+        bytes: usize,
+        go_on: GoOn<'_>,
+    ) -> Result<Prepared> {
+        let constants = backend.prepare_ckks(context, program, bytes, go_on)?;
+        let walk = CkksWalk { constants, ..program.walk() };
+        Ok(Prepared { program: program.clone(), walk: Arc::new(walk) })
+    }
+
+    /// A program of which one plaintext is encoded already: at the level where it is used, or above.
+    pub fn with_plain(program: &Arc<CkksProgram>, plaintext: u32, plain: &Arc<Plain>) -> Prepared {
+        let constants = Some(plain.constants(program, plaintext));
+        let walk = CkksWalk { constants, ..program.walk() };
+        Prepared { program: program.clone(), walk: Arc::new(walk) }
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Arc<CkksProgram> {
+        &self.program
+    }
+
+    /// Its waves: steps of progress on each part of the lanes that runs at once.
+    pub fn waves(&self) -> usize {
+        self.walk.waves.len()
+    }
+
+    /// Bytes of the constants in memory.
+    pub fn bytes(&self) -> usize {
+        self.walk.constants.as_ref().map_or(0, |c| c.bytes())
+    }
+}
+
+/// The machine makes the constants when it loads the program, and keeps them until it loads another.
+impl From<&Arc<CkksProgram>> for Prepared {
+    fn from(program: &Arc<CkksProgram>) -> Prepared {
+        Prepared { program: program.clone(), walk: Arc::new(program.walk()) }
+    }
+}
+
+impl From<&Prepared> for Prepared {
+    fn from(prepared: &Prepared) -> Prepared {
+        prepared.clone()
+    }
+}
+
 /// Evaluation keys of CKKS on a machine: what runs programs of CKKS.
 ///
 /// ```
-/// use becalm::backend::{CkksServer, Cpu};
+/// use becalm::backend::{CkksEvaluator, Cpu};
 /// use becalm::ckks::Context;
 /// use becalm::math::complex::Complex;
 /// use becalm::params::CkksParams;
@@ -33,46 +94,42 @@ const OP: &str = "evaluate";
 /// program.output(square)?;
 /// let secret = context.secret_key()?;
 /// let keys = Arc::new(context.keys(&secret, &program.needs())?);
-/// let server = CkksServer::new(&Cpu::new(0)?, &context, &keys)?;
+/// let evaluator = CkksEvaluator::new(&Cpu::new(0)?, &context, &keys)?;
 /// let x = context.encrypt(&[0.5, -0.5, 0.25, 1.0].map(Complex::from), 2, &secret)?;
-/// let y = server.run(&Arc::new(program), &[&x])?;
+/// let y = evaluator.run(&Arc::new(program), &[&x])?;
 /// assert!((context.decrypt(&y[0], &secret)?[2].re - 0.0625).abs() < 1e-6);
+/// // A single operation needs no recording.
+/// let z = evaluator.multiply(&x, &x)?;
+/// assert!((context.decrypt(&z, &secret)?[2].re - 0.0625).abs() < 1e-6);
 /// # Ok(())
 /// # }
 /// ```
-pub struct CkksServer {
+pub struct CkksEvaluator {
     on: CkksOn,
-    opened: Opened<crate::program::Ckks>,
+    opened: Opened<Ckks>,
 }
 
-impl CkksServer {
-    /// Opens keys on a machine, which keeps all matrices of a program encoded.
+impl CkksEvaluator {
+    /// Opens keys on a machine.
     ///
     /// # Errors
-    /// What [`Backend::open_ckks`] refuses; `WrongParams` for keys of another set.
+    /// As [`CkksEvaluator::open`].
     pub fn new(
         backend: &dyn Backend,
         context: &Arc<Context>,
         keys: &Arc<CkksKeys>,
-    ) -> Result<CkksServer> {
-        CkksServer::within(backend, context, keys, usize::MAX)
+    ) -> Result<CkksEvaluator> {
+        CkksEvaluator::open(backend, CkksOn::new(context, keys))
     }
 
-    /// [`CkksServer::new`] for a machine that keeps encoded matrices of at most `bytes`, and encodes the others whenever their turn
-    /// comes.
+    /// Opens keys on a machine that is to use them as `on` says: within less memory, or asking whether to go on.
     ///
     /// # Errors
-    /// As [`CkksServer::new`].
-    pub fn within(
-        backend: &dyn Backend,
-        context: &Arc<Context>,
-        keys: &Arc<CkksKeys>,
-        bytes: usize,
-    ) -> Result<CkksServer> {
-        context.check_set(OP, keys.params)?;
-        let on = CkksOn { context: context.clone(), keys: keys.clone(), matrices: bytes };
+    /// What [`Backend::open_ckks`] refuses; `WrongParams` for keys of another set.
+    pub fn open(backend: &dyn Backend, on: CkksOn) -> Result<CkksEvaluator> {
+        on.context.check_set(OP, on.keys.params)?;
         let session = backend.open_ckks(on.clone())?;
-        Ok(CkksServer { on, opened: Opened::new(session, backend.info()) })
+        Ok(CkksEvaluator { on, opened: Opened::new(session, backend.info()) })
     }
 
     /// The context.
@@ -96,31 +153,31 @@ impl CkksServer {
     }
 
     /// Runs a program on one ciphertext for each argument, at the levels of its inputs or above. A program that runs again keeps its
-    /// matrices.
+    /// matrices; one that is [`Prepared`] keeps them while others run.
     ///
     /// # Errors
     /// `WrongParams`, `WrongKey` and `BadInput` for what does not go together; `WrongKey` naming a key that is missing; `Memory`
     /// where there is too little; what the machine reports.
-    pub fn run(&self, program: &Arc<CkksProgram>, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
+    pub fn run(&self, program: impl Into<Prepared>, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
         let go_on = &mut |_, _| ControlFlow::Continue(());
         Ok(self.run_lanes(program, &[inputs], go_on)?.remove(0))
     }
 
-    /// [`CkksServer::run`] on several lanes: `lanes` has the arguments of each, and so has the result. It reports progress and can be
+    /// [`CkksEvaluator::run`] on several lanes: `lanes` has the arguments of each, and so has the result. It reports progress and can be
     /// stopped.
     ///
     /// # Errors
-    /// As [`CkksServer::run`]; [`Error::Interrupted`] when stopped.
+    /// As [`CkksEvaluator::run`]; [`Error::Interrupted`] when stopped.
     pub fn run_lanes(
         &self,
-        program: &Arc<CkksProgram>,
+        program: impl Into<Prepared>,
         lanes: &[&[&Rlwe]],
         progress: Progress,
     ) -> Result<Vec<Vec<Rlwe>>> {
-        self.on.context.check_set(OP, program.params().name)?;
-        program.require(&self.on.keys)?;
+        let Prepared { program, walk } = program.into();
+        self.on.context.check_set(program.op(), program.params().name)?;
         lanes.iter().try_for_each(|inputs| program.require_inputs(self.on.keys.id, inputs))?;
-        let walk = Arc::new(program.walk());
+        program.require(&self.on.keys)?;
         let whole = Loaded { program: program.clone(), walk, lanes: lanes.len() };
         let mut at_once = lanes.len().max(1);
         let mut session = self.opened.session()?;
@@ -132,7 +189,7 @@ impl CkksServer {
             }
         };
         let waves = whole.walk.waves.len();
-        let mut steps = Steps::new(lanes.len().div_ceil(at_once) * waves, progress);
+        let mut steps = Steps::new(program.op(), lanes.len().div_ceil(at_once) * waves, progress);
         let mut results = Vec::with_capacity(lanes.len());
         for (part, lanes) in lanes.chunks(at_once).enumerate() {
             if part > 0 {
@@ -148,7 +205,12 @@ impl CkksServer {
                 let read = |reg: &_| {
                     let mut made = session.read(*reg, lane..lane + 1)?;
                     let none = || {
-                        Error::bad_input(OP, "a result", "none", "record an output that is written")
+                        Error::bad_input(
+                            program.op(),
+                            "a result",
+                            "none",
+                            "record an output that is written",
+                        )
                     };
                     let made = made.pop().ok_or_else(none)?;
                     Ok(program.result(inputs, made))
@@ -157,5 +219,127 @@ impl CkksServer {
             }
         }
         Ok(results)
+    }
+
+    /// Refuses keys that do not suffice for a program: before its matrices are encoded, which takes time.
+    ///
+    /// # Errors
+    /// `WrongKey` naming what is missing; `WrongParams` for a program of another set.
+    pub fn require(&self, program: &CkksProgram) -> Result<()> {
+        self.on.context.check_set(program.op(), program.params().name)?;
+        program.require(&self.on.keys)
+    }
+
+    /// Records a program of arguments like `inputs`, of their levels and scales, and runs it on them. Errors about the keys of the
+    /// inputs, which come before any other, call it `op`.
+    ///
+    /// # Errors
+    /// What `record` returns; as [`CkksEvaluator::run`].
+    pub fn call(
+        &self,
+        op: &'static str,
+        inputs: &[&Rlwe],
+        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
+    ) -> Result<Vec<Rlwe>> {
+        self.on.context.check_keys(op, self.on.keys.id, inputs)?;
+        self.run(&CkksProgram::like(&self.on.context, inputs, record)?, inputs)
+    }
+
+    /// [`CkksEvaluator::call`] of a program with one plaintext, which is encoded already: at the level where it is used, or above.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn call_with(
+        &self,
+        op: &'static str,
+        inputs: &[&Rlwe],
+        plain: &Arc<Plain>,
+        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
+    ) -> Result<Vec<Rlwe>> {
+        self.on.context.check_keys(op, self.on.keys.id, inputs)?;
+        let program = CkksProgram::like(&self.on.context, inputs, record)?;
+        self.run(&Prepared::with_plain(&program, 0, plain), inputs)
+    }
+
+    fn one(
+        &self,
+        op: &'static str,
+        inputs: &[&Rlwe],
+        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Reg>,
+    ) -> Result<Rlwe> {
+        Ok(self.call(op, inputs, |p, args| Ok(vec![record(p, args)?]))?.remove(0))
+    }
+
+    /// `a·b`, relinearized and rescaled: one level below the lower of the two. The products must stay below
+    /// [`Context::largest`] of the result.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0 and for scales whose product the level below has no room for, `WrongKey` and `WrongParams` for what does
+    /// not go together, `Memory` where it ends.
+    pub fn multiply(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+        self.one("multiply", &[a, b], |p, args| {
+            let both = p.aligned(args)?;
+            p.multiply(both[0], both[1])
+        })
+    }
+
+    /// `a·a`.
+    ///
+    /// # Errors
+    /// As [`CkksEvaluator::multiply`].
+    pub fn square(&self, a: &Rlwe) -> Result<Rlwe> {
+        self.one("multiply", &[a], |p, args| p.multiply(args[0], args[0]))
+    }
+
+    /// Σ a·b over pairs, relinearized and rescaled once.
+    ///
+    /// # Errors
+    /// As [`CkksEvaluator::multiply`]; `BadInput` for no pairs.
+    pub fn dot(&self, pairs: &[(&Rlwe, &Rlwe)]) -> Result<Rlwe> {
+        let inputs: Vec<&Rlwe> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+        self.one("dot", &inputs, |p, args| {
+            let all = p.aligned(args)?;
+            p.dot(&all.as_chunks::<2>().0.iter().map(|[a, b]| (*a, *b)).collect::<Vec<_>>())
+        })
+    }
+
+    /// The slots rotated to the left by `by`: slot j gets what was in slot j + `by`.
+    ///
+    /// # Errors
+    /// `WrongKey` naming the missing key.
+    pub fn rotate(&self, x: &Rlwe, by: i64) -> Result<Rlwe> {
+        self.one("rotate", &[x], |p, args| p.rotate(args[0], by))
+    }
+
+    /// Rotations by each of these, from one decomposition.
+    ///
+    /// # Errors
+    /// As [`CkksEvaluator::rotate`].
+    pub fn rotate_many(&self, x: &Rlwe, by: &[i64]) -> Result<Vec<Rlwe>> {
+        self.call("rotate", &[x], |p, args| by.iter().map(|by| p.rotate(args[0], *by)).collect())
+    }
+
+    /// The complex conjugate of every slot.
+    ///
+    /// # Errors
+    /// As [`CkksEvaluator::rotate`].
+    pub fn conjugate(&self, x: &Rlwe) -> Result<Rlwe> {
+        self.one("conjugate", &[x], |p, args| p.conjugate(args[0]))
+    }
+
+    /// In each slot the sum of `size` slots from it on.
+    ///
+    /// # Errors
+    /// `BadInput` for a size that is no power of two or exceeds the slots; as [`CkksEvaluator::rotate`].
+    pub fn sum(&self, x: &Rlwe, size: usize) -> Result<Rlwe> {
+        self.one("sum", &[x], |p, args| p.sum(args[0], size))
+    }
+
+    /// Σ c_i·T_i of the slots, at the scale of the level that is left.
+    ///
+    /// # Errors
+    /// `BadInput` where levels are missing, for coefficients without room or not finite; as [`CkksEvaluator::multiply`].
+    pub fn polynomial(&self, x: &Rlwe, p: Chebyshev) -> Result<Rlwe> {
+        self.one("polynomial", &[x], |program, args| program.polynomial_at_level(args[0], p))
     }
 }

@@ -18,11 +18,11 @@ mod registers;
 
 #[cfg(feature = "cuda")]
 pub use auto::Auto;
-pub use cpu::{CkksEvaluator, CkksMaps, CkksSession, Cpu, LinearMap, Plain, Shares};
+pub use cpu::{Cpu, Plain, Shares};
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, Figure, KeyMemory, Micro, gpus, images, look_for_nvrtc, nvrtc};
 pub use evaluate::{Evaluator, batch_of};
-pub use evaluate_ckks::CkksServer;
+pub use evaluate_ckks::{CkksEvaluator, Prepared};
 pub use opened::Progress;
 pub use processor::Processor;
 pub use reference::Reference;
@@ -30,6 +30,7 @@ pub use reference::Reference;
 use crate::cipher::{CkksKeys, EvaluationKey};
 use crate::ckks::Context;
 use crate::params::{CkksParams, TfheParams};
+use crate::program::rlwe::{CkksProgram, Constants};
 use crate::program::{Ckks, Family, Need, Op, Reg, Tfhe};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -85,6 +86,22 @@ pub trait Backend: Send + Sync {
         let got = format!("{name}, for `{}`", params.name);
         Err(Error::unsupported("open", wanted, got, "use the CPU"))
     }
+    /// Puts the constants of a program of CKKS into the form of the machine, encoded matrices of at most `bytes`; none where the machine
+    /// has no such form. It takes no key: all keys of the set share them. `go_on` is told how much is done and how much there is; its
+    /// `false` stops the work.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`] for a program of another set, [`Error::Memory`] where the matrices do not fit, [`Error::Interrupted`] when
+    /// stopped.
+    fn prepare_ckks(
+        &self,
+        _context: &Arc<Context>,
+        _program: &CkksProgram,
+        _bytes: usize,
+        _go_on: GoOn<'_>,
+    ) -> Result<Option<Constants>> {
+        Ok(None)
+    }
     /// Brings keys of CKKS onto the machine.
     ///
     /// # Errors
@@ -97,7 +114,10 @@ pub trait Backend: Send + Sync {
     }
 }
 
-/// Keys of CKKS for [`Backend::open_ckks`].
+/// Told how much is done and how much there is; its `false` stops the work.
+pub type GoOn<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
+
+/// Keys of CKKS for [`Backend::open_ckks`], and how a session is to use them.
 #[derive(Clone)]
 pub struct CkksOn {
     /// The set made ready.
@@ -106,6 +126,26 @@ pub struct CkksOn {
     pub keys: Arc<CkksKeys>,
     /// Most bytes of encoded matrices that a session keeps; it encodes the others whenever their turn comes.
     pub matrices: usize,
+    /// Asked between the parts of an instruction, which may take seconds: its `false` stops the run.
+    pub go_on: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl CkksOn {
+    /// Keys of a set. All matrices of a program stay encoded.
+    pub fn new(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksOn {
+        let (context, keys) = (context.clone(), keys.clone());
+        CkksOn { context, keys, matrices: usize::MAX, go_on: None }
+    }
+
+    /// The same, keeping encoded matrices of at most `bytes`: less memory, and more time.
+    pub fn within(self, bytes: usize) -> CkksOn {
+        CkksOn { matrices: bytes, ..self }
+    }
+
+    /// The same, asking whether to go on: between rotations, steps of a linear map and products of a polynomial.
+    pub fn asking(self, go_on: impl Fn() -> bool + Send + Sync + 'static) -> CkksOn {
+        CkksOn { go_on: Some(Arc::new(go_on)), ..self }
+    }
 }
 
 /// A program laid out on a machine: what [`Session::load`] returns and the other calls want back.

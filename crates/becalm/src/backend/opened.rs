@@ -21,14 +21,16 @@ pub(super) struct Opened<F: Family> {
 
 /// How many of how many steps of a run are done.
 pub(super) struct Steps<'a> {
+    /// What errors call the run.
+    op: &'static str,
     done: usize,
     all: usize,
     progress: Progress<'a>,
 }
 
 impl<'a> Steps<'a> {
-    pub(super) fn new(all: usize, progress: Progress<'a>) -> Steps<'a> {
-        Steps { done: 0, all, progress }
+    pub(super) fn new(op: &'static str, all: usize, progress: Progress<'a>) -> Steps<'a> {
+        Steps { op, done: 0, all, progress }
     }
 
     /// Counts a step, and asks whether to go on.
@@ -38,7 +40,7 @@ impl<'a> Steps<'a> {
         match (self.progress)(done, all) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::interrupted(
-                "evaluate",
+                self.op,
                 "to finish",
                 format!("a stop after {done} of {all} steps"),
                 "run it again; the arguments are unchanged",

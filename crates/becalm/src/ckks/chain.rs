@@ -11,6 +11,7 @@
 //! of its own, and a level has the first few of them: at the lowest level of a tier as few as hold the whole modulus. A rescale to
 //! the tier below changes all words, and keys of a tier serve no other.
 
+use crate::cipher::{KeyId, Rlwe};
 use crate::math::complex::Complex;
 use crate::math::rns::{Ring, nearest};
 use crate::params::{CkksBootstrap, CkksParams, NOISE_STD};
@@ -246,6 +247,24 @@ impl Chain {
         }
         let wanted = format!("what was made with `{}`", self.params().name);
         Err(Error::wrong_params(op, wanted, format!("`{name}`"), "use one set throughout"))
+    }
+
+    /// Refuses ciphertexts of another set or under another key than `key`.
+    pub(crate) fn check_keys(&self, op: &'static str, key: KeyId, inputs: &[&Rlwe]) -> Result<()> {
+        for x in inputs {
+            self.check_set(op, x.params())?;
+            if x.key_id() != inputs[0].key_id() {
+                let (wanted, got) = (inputs[0].key_id(), x.key_id().to_string());
+                let remedy = "encrypt both with one key";
+                return Err(Error::wrong_key(op, format!("key {wanted}"), got, remedy));
+            }
+            if x.key_id() != key {
+                let (wanted, got) = (format!("key {key}"), x.key_id().to_string());
+                let remedy = "use the evaluation keys of the ciphertext's key";
+                return Err(Error::wrong_key(op, wanted, got, remedy));
+            }
+        }
+        Ok(())
     }
 
     /// How to come to more levels.

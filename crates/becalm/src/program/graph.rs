@@ -27,6 +27,10 @@ pub trait Operation: Clone + PartialEq + Debug {
     fn kind(&self) -> WaveKind;
     /// Whether the instruction counts towards the depth of a program: a bootstrap.
     fn deep(&self) -> bool;
+    /// Whether an instruction of a [`WaveKind::Rlwe`] belongs to the wave of the one before it.
+    fn joins(&self, _before: &Self) -> bool {
+        false
+    }
 }
 
 /// The kind that all instructions of a wave share.
@@ -41,8 +45,8 @@ pub enum WaveKind {
     Slots,
     /// `Bootstrap`, independent.
     Bootstrap,
-    /// One instruction of CKKS. It fills a machine alone, and its registers are so large that the recorded order, which
-    /// frees them early, beats running independent instructions together.
+    /// One instruction of CKKS, or rotations of one source. It fills a machine alone, and its registers are so large that the recorded
+    /// order, which frees them early, beats running independent instructions together.
     Rlwe,
 }
 
@@ -167,8 +171,9 @@ impl<O: Operation> Graph<O> {
         at.into_iter().max().unwrap_or(0)
     }
 
-    /// Instructions grouped by bootstraps on the path, then key switches on the path, then kind; those of CKKS one by one.
+    /// Instructions grouped by bootstraps on the path, then key switches on the path, then kind; those of CKKS in their order.
     pub fn waves(&self) -> Vec<Wave> {
+        let mut first = 0;
         let mut at = vec![(0usize, 0usize); self.regs.len()];
         let mut groups: BTreeMap<(usize, usize, WaveKind), Vec<usize>> = BTreeMap::new();
         for (i, op) in self.ops.iter().enumerate() {
@@ -178,7 +183,12 @@ impl<O: Operation> Graph<O> {
                 WaveKind::Linear => ((d, s, kind), (d, s)),
                 WaveKind::KeySwitch | WaveKind::Slots => ((d, s, kind), (d, s + 1)),
                 WaveKind::Bootstrap => ((d, usize::MAX, kind), (d + 1, 0)),
-                WaveKind::Rlwe => ((0, i, kind), (0, i)),
+                WaveKind::Rlwe => {
+                    if i == 0 || !op.joins(&self.ops[i - 1]) {
+                        first = i;
+                    }
+                    ((0, first, kind), (0, i))
+                }
             };
             for r in op.results() {
                 at[r.0 as usize] = result;

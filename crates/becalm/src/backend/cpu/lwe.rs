@@ -5,16 +5,18 @@
 
 use super::rlwe;
 use crate::backend::registers::Registers;
-use crate::backend::{Backend, CkksOn, Info, Loaded, Session, linear};
+use crate::backend::{Backend, CkksOn, GoOn, Info, Loaded, Session, linear};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::bootstrap::tfhe::extended::load_table;
 use crate::cipher::{Ciphertext, EvaluationKey, KeyRole};
+use crate::ckks::Context;
 use crate::math::memory::available_memory;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::math::threads::{self, Threads};
 use crate::params::{CkksParams, TfheParams};
+use crate::program::rlwe::{CkksProgram, Constants};
 use crate::program::{Ckks, Need, Op, Operation, Program, Reg, TableRef, Walk, WaveKind};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use crate::{Error, Result};
@@ -123,6 +125,16 @@ impl Backend for Cpu {
 
     fn accepts_ckks(&self, _params: &CkksParams) -> Result<()> {
         Ok(())
+    }
+
+    fn prepare_ckks(
+        &self,
+        context: &Arc<Context>,
+        program: &CkksProgram,
+        bytes: usize,
+        go_on: GoOn<'_>,
+    ) -> Result<Option<Constants>> {
+        self.pool.install(|| rlwe::prepare(context, program, bytes, go_on)).map(Some)
     }
 
     fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {

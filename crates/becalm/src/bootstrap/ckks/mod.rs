@@ -1,21 +1,22 @@
 //! Bootstraps of CKKS, each a function that returns a program: from low levels back to those of the user.
 //!
 //! ```no_run
-//! use becalm::backend::{CkksEvaluator, CkksSession};
+//! use becalm::backend::{CkksEvaluator, Cpu};
 //! use becalm::bootstrap::ckks::{Settings, regular};
 //! use becalm::ckks::Context;
 //! use becalm::math::complex::Complex;
 //! use becalm::params::CkksParams;
+//! use std::sync::Arc;
 //!
 //! # fn main() -> becalm::Result<()> {
-//! let context = Context::new(CkksParams::named("ckks_regular")?, false)?;
-//! let program = regular(&context, &Settings::default())?;
+//! let context = Arc::new(Context::new(CkksParams::named("ckks_regular")?, false)?);
+//! let program = Arc::new(regular(&context, &Settings::default())?);
 //! println!("{} bytes of keys", context.key_bytes(&program.needs()));
 //! let secret = context.secret_key()?;
-//! let keys = context.keys(&secret, &program.needs())?;
-//! let session = CkksSession::open(CkksEvaluator::new(&context, &keys)?, &program)?;
+//! let keys = Arc::new(context.keys(&secret, &program.needs())?);
+//! let evaluator = CkksEvaluator::new(&Cpu::new(0)?, &context, &keys)?;
 //! let x = context.encrypt(&[Complex::from(0.5)], 0, &secret)?;
-//! let y = session.run(&[&x])?.remove(0);
+//! let y = evaluator.run(&program, &[&x])?.remove(0);
 //! assert_eq!(y.level(), 10);
 //! # Ok(())
 //! # }

@@ -15,7 +15,7 @@ mod values;
 mod walk;
 
 pub use cost::CkksCost;
-pub use walk::CkksWalk;
+pub use walk::{CkksWalk, Constants};
 
 use super::Reg;
 use super::graph::{Graph, Operation, WaveKind};
@@ -293,6 +293,14 @@ impl Operation for CkksOp {
 
     fn kind(&self) -> WaveKind {
         WaveKind::Rlwe
+    }
+
+    /// Rotations of one source share a decomposition.
+    fn joins(&self, before: &Self) -> bool {
+        match (self, before) {
+            (CkksOp::Rotate { src, .. }, CkksOp::Rotate { src: shared, .. }) => src == shared,
+            _ => false,
+        }
     }
 
     fn deep(&self) -> bool {

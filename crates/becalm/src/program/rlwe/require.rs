@@ -44,18 +44,8 @@ impl CkksProgram {
             let remedy = "pass one for each argument";
             return Err(Error::bad_input(op, wanted, got.to_string(), remedy));
         }
+        self.chain.check_keys(op, key, inputs)?;
         for (x, reg) in inputs.iter().zip(&self.inputs) {
-            self.chain.check_set(op, x.params())?;
-            if x.key_id() != inputs[0].key_id() {
-                let (wanted, got) = (inputs[0].key_id(), x.key_id().to_string());
-                let remedy = "encrypt both with one key";
-                return Err(Error::wrong_key(op, format!("key {wanted}"), got, remedy));
-            }
-            if x.key_id() != key {
-                let (wanted, got) = (format!("key {key}"), x.key_id().to_string());
-                let remedy = "use the evaluation keys of the ciphertext's key";
-                return Err(Error::wrong_key(op, wanted, got, remedy));
-            }
             self.require_input(op, x, inputs[0].slots(), self.reg(*reg))?;
         }
         Ok(())

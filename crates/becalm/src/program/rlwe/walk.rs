@@ -3,21 +3,56 @@
 use super::CkksProgram;
 use crate::cipher::Rlwe;
 use crate::program::{Reg, Wave};
+use std::any::Any;
+use std::fmt::{Debug, Formatter};
+use std::sync::Arc;
 
-/// The waves of a program.
-#[derive(Debug, Clone, PartialEq)]
+/// The waves of a program, and its constants where a machine has prepared them.
+#[derive(Debug, Clone)]
 pub struct CkksWalk {
     /// The instructions in waves.
     pub waves: Vec<Wave>,
     /// For each wave, the registers that nobody reads after it.
     pub dead_after: Vec<Vec<Reg>>,
+    /// The constants in the form of a machine; any other machine, or none, makes its own.
+    pub constants: Option<Constants>,
+}
+
+/// The matrices and plaintexts of a program in the form of one kind of machine. No key is needed for them.
+#[derive(Clone)]
+pub struct Constants {
+    bytes: usize,
+    held: Arc<dyn Any + Send + Sync>,
+}
+
+impl Constants {
+    /// What a machine holds, of so many bytes.
+    pub fn new(bytes: usize, held: Arc<dyn Any + Send + Sync>) -> Constants {
+        Constants { bytes, held }
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What a machine holds, if it is of this type.
+    pub fn held<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.held.clone().downcast().ok()
+    }
+}
+
+impl Debug for Constants {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Constants of {} bytes", self.bytes)
+    }
 }
 
 impl CkksProgram {
     /// Its waves.
     pub fn walk(&self) -> CkksWalk {
         let waves = self.waves();
-        CkksWalk { dead_after: self.dead_after(&waves), waves }
+        CkksWalk { dead_after: self.dead_after(&waves), waves, constants: None }
     }
 
     /// A result that a machine computed of these arguments: a bootstrap returns as many slots as its arguments have, and knows what

@@ -10,7 +10,7 @@
 //! of 64 is all that is kept of them if N/2d ≥ 8. Source: Halevi–Shoup 2018 (baby and giant steps), Bossuat et al. 2021
 //! (double hoisting); the rule of Horner for the giant steps costs no more than a key for each.
 
-use super::CkksEvaluator;
+use super::Instructions;
 use super::key_switch::{KeyInUse, KeyProduct, Raised};
 use crate::cipher::{Account, Purpose, Rlwe};
 use crate::ckks::{Context, power_of_rotation, share};
@@ -43,7 +43,6 @@ pub struct LinearMap {
     params: &'static str,
     level: usize,
     steps: Steps,
-    keys: BTreeSet<i64>,
     scale: f64,
     /// How much longer it makes a vector, at most.
     norm: f64,
@@ -59,22 +58,9 @@ impl LinearMap {
     ///
     /// # Errors
     /// `BadInput` for a matrix of more than N/2 slots or with no diagonals, a level of 0, or entries that the level below has no
-    /// room for; `Memory` where it does not fit.
+    /// room for; `Memory` where it does not fit; `Interrupted` when stopped: `go_on` is told how many diagonals are done and how many
+    /// there are, and its `false` stops the work.
     pub fn new(
-        context: &Context,
-        matrix: &Matrix,
-        level: usize,
-        baby: usize,
-        scale: f64,
-    ) -> Result<LinearMap> {
-        LinearMap::new_with(context, matrix, level, baby, scale, &|_, _| true)
-    }
-
-    /// [`LinearMap::new`]. `go_on` is told how many diagonals are done and how many there are; its `false` stops the work.
-    ///
-    /// # Errors
-    /// As [`LinearMap::new`]; `Interrupted` when stopped.
-    pub fn new_with(
         context: &Context,
         matrix: &Matrix,
         level: usize,
@@ -127,16 +113,11 @@ impl LinearMap {
         };
         let encoded = || forms.into_par_iter().map(encode).collect::<Result<_>>();
         let diagonals = or_refused(op, encoded)?;
-        let (params, keys) = (context.params().name, matrix.keys(baby));
+        let params = context.params().name;
         let error = matrix.rotations().count() as f64 * share::bound(context.encoding(scale));
         let (row, column) = matrix.widest_lines();
         let (norm, account) = ((row * column).sqrt(), Account { values: row, error });
-        Ok(LinearMap { params, level, steps, keys, scale, norm, account, diagonals })
-    }
-
-    /// The rotations that it needs keys for.
-    pub fn rotations(&self) -> BTreeSet<i64> {
-        self.keys.clone()
+        Ok(LinearMap { params, level, steps, scale, norm, account, diagonals })
     }
 
     /// Bytes of the encoded diagonals.
@@ -175,7 +156,7 @@ struct Outputs<'a> {
     lifted: Option<&'a mut [f64]>,
 }
 
-impl CkksEvaluator<'_> {
+impl Instructions<'_> {
     /// The map applied to the slots: one level lower, scale s·(scale of the map)/q.
     ///
     /// # Errors

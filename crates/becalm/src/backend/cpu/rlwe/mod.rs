@@ -1,23 +1,45 @@
-//! Arithmetic of CKKS on this processor: [`CkksEvaluator`] has the keys and computes, [`CkksSession`] runs programs on it.
+//! CKKS on this processor: [`session`] runs the instructions of programs, the other files are their arithmetic.
 //!
 //! Polynomials are values at the roots of unity in the order of this processor's transforms, a vector of doubles for each prime.
 
 mod arithmetic;
-mod evaluate;
+mod constants;
+mod instructions;
 mod key_switch;
 mod linear;
-mod machine;
 mod plain;
 mod polynomial;
 mod session;
 mod sum;
 mod work;
 
-pub use evaluate::CkksEvaluator;
-pub use linear::LinearMap;
-pub(super) use machine::open;
+pub use constants::Shares;
+use instructions::Instructions;
+use linear::LinearMap;
 pub use plain::Plain;
-pub use session::{CkksMaps, CkksSession, Shares};
+
+use crate::Result;
+use crate::backend::{CkksOn, GoOn, Session};
+use crate::ckks::Context;
+use crate::math::threads::Threads;
+use crate::program::Ckks;
+use crate::program::rlwe::{CkksProgram, Constants};
+use std::sync::Arc;
+
+/// A session for keys, on the threads of `pool`.
+pub(super) fn open(pool: &Arc<Threads>, on: CkksOn) -> Box<dyn Session<Ckks>> {
+    Box::new(session::RlweSession::new(pool, on))
+}
+
+/// The constants of a program, with encoded matrices of at most `bytes`.
+pub(super) fn prepare(
+    context: &Context,
+    program: &CkksProgram,
+    bytes: usize,
+    go_on: GoOn<'_>,
+) -> Result<Constants> {
+    Ok(constants::Encoded::of(context, program, bytes, go_on)?.constants())
+}
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 //! T_i are there at the level needed. Scales are exact: what a part must be scaled to is known before it is made, and the
 //! constants that multiply the T_i make it so. Every node is one [`Sum`]: one relinearization and one division.
 
-use super::CkksEvaluator;
+use super::Instructions;
 use super::key_switch::KeyInUse;
 use super::sum::Sum;
 use crate::cipher::{Purpose, Rlwe};
@@ -17,7 +17,7 @@ use std::collections::btree_map::Entry;
 /// T_1, T_2, T_3 and T_(2^i) of a ciphertext.
 struct Basis<'a> {
     op: &'static str,
-    evaluator: &'a CkksEvaluator<'a>,
+    evaluator: &'a Instructions<'a>,
     context: &'a Context,
     /// The keys of multiplication, one for each tier that is passed.
     keys: BTreeMap<usize, KeyInUse>,
@@ -28,7 +28,7 @@ impl Basis<'_> {
     /// T_1 = x, for `depth` levels.
     fn new<'a>(
         op: &'static str,
-        evaluator: &'a CkksEvaluator<'a>,
+        evaluator: &'a Instructions<'a>,
         x: &Rlwe,
         depth: usize,
     ) -> Result<Basis<'a>> {
@@ -92,7 +92,7 @@ impl Basis<'_> {
     }
 }
 
-impl CkksEvaluator<'_> {
+impl Instructions<'_> {
     /// p of every slot, for slots in [−1, 1]: `p.depth()` levels lower, at exactly `scale`, which for the user is that of the level
     /// ([`Chain::scale`](crate::ckks::Chain::scale)). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
     ///

@@ -57,7 +57,7 @@ fn what_is_encrypted_is_decrypted() {
 #[test]
 fn claims_hold_for_terms_that_are_the_same() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let signs: Vec<Complex> =
         (0..2048).map(|j| Complex::from(if j % 3 == 0 { -1.0 } else { 1.0 })).collect();
     let x = context.encrypt(&signs, 10, secret).unwrap();
@@ -87,14 +87,14 @@ fn claims_hold_for_terms_that_are_the_same() {
     let mut eight = Matrix::zero(2048);
     (0..8).for_each(|k| eight.diagonal(k).fill(Complex::from(1.0)));
     assert!((eight.norm() - 8.0).abs() < 1e-12);
-    let map = LinearMap::new(context, &eight, 10, 8, context.step(10)).unwrap();
-    let keys = context.keys(secret, &Needs::default().rotate(map.rotations(), 10)).unwrap();
+    let map = LinearMap::new(context, &eight, 10, 8, context.step(10), &|_, _| true).unwrap();
+    let keys = context.keys(secret, &Needs::default().rotate(eight.keys(8), 10)).unwrap();
     let mut large = context.encrypt(&[Complex::from(0.0)], 10, secret).unwrap();
     // A value stands for an error, far above that of the map.
     let wrong = context.encrypt(&[Complex::from(0.5)], 10, secret).unwrap();
     large.error = 0.5;
     large.parts = wrong.parts;
-    let y = CkksEvaluator::new(context, &keys).unwrap().linear(&large, &map).unwrap();
+    let y = Instructions::new(context, &keys).unwrap().linear(&large, &map).unwrap();
     let found = context.decrypt(&y, secret).unwrap()[0].abs();
     assert!((0.9..1.01).contains(&(found / y.error())), "{found} of {}", y.error());
 }
@@ -102,7 +102,7 @@ fn claims_hold_for_terms_that_are_the_same() {
 #[test]
 fn sums_and_products_are_those_of_the_slots() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let (m, k) = (message(2048, 0.1), message(2048, 2.2));
     let a = context.encrypt(&m, 10, secret).unwrap();
     let b = context.encrypt(&k, 9, secret).unwrap();
@@ -116,7 +116,7 @@ fn sums_and_products_are_those_of_the_slots() {
     let product = evaluator.multiply(&a, &b).unwrap();
     assert!(product.level() == 8 && bits(&product, &each(|a, b| a * b)) > 27.0);
     assert!((product.scale() / context.scale(8).unwrap() - 1.0).abs() < 1e-9);
-    assert!(bits(&evaluator.square(&a).unwrap(), &each(|a, _| a * a)) > 27.0);
+    assert!(bits(&evaluator.multiply(&a, &a).unwrap(), &each(|a, _| a * a)) > 27.0);
     assert!(bits(&context.multiply_plain(&a, &k).unwrap(), &each(|a, b| a * b)) > 27.0);
     assert!(bits(&context.add_plain(&a, &k).unwrap(), &each(|a, b| a + b)) > 30.0);
     assert!(bits(&context.multiply_constant(&a, -0.3).unwrap(), &each(|a, _| a * -0.3)) > 27.0);
@@ -134,7 +134,7 @@ fn sums_and_products_are_those_of_the_slots() {
 #[test]
 fn rotations_and_conjugation_move_the_slots() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     for slots in [8, 2048] {
         let m = message(slots, 0.4);
         let a = context.encrypt(&m, 3, secret).unwrap();
@@ -150,7 +150,7 @@ fn rotations_and_conjugation_move_the_slots() {
 #[test]
 fn linear_maps_are_those_of_their_matrix() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let (n, mut matrix) = (2048, Matrix::zero(2048));
     for (k, diagonal) in [(0, 0.3), (1, -0.6), (3, 0.2), (4, 1.1), (6, 0.4), (13, 0.7)] {
         let entries = message(n, diagonal);
@@ -161,13 +161,13 @@ fn linear_maps_are_those_of_their_matrix() {
         *x = Complex::new((i % 4) as f64, 0.5);
     }
     let scale = context.step(5) * context.scale(4).unwrap() / context.scale(5).unwrap();
-    let map = LinearMap::new(context, &matrix, 5, 4, scale).unwrap();
+    let map = LinearMap::new(context, &matrix, 5, 4, scale, &|_, _| true).unwrap();
     let m = message(n, 0.9);
     let x = context.encrypt(&m, 5, secret).unwrap();
     let missing = evaluator.linear(&x, &map).err().map(|e| e.kind());
     assert_eq!(missing, Some("wrong_key"), "the key of the rotation by 2 was not made");
-    let keys = context.keys(secret, &Needs::default().rotate(map.rotations(), 5)).unwrap();
-    let evaluator = CkksEvaluator::new(context, &keys).unwrap();
+    let keys = context.keys(secret, &Needs::default().rotate(matrix.keys(4), 5)).unwrap();
+    let evaluator = Instructions::new(context, &keys).unwrap();
     let y = evaluator.linear(&x, &map).unwrap();
     assert!(y.level() == 4 && bits(&y, &matrix.apply(&m)) > 23.0);
     let twice = matrix.after(&matrix);
@@ -206,7 +206,7 @@ fn tiles_are_those_of_the_whole_transform() {
 #[test]
 fn polynomials_are_those_of_their_coefficients() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let m: Vec<Complex> = (0..2048).map(|j| Complex::from((j as f64 / 1023.5) - 1.0)).collect();
     let x = context.encrypt(&m, 8, secret).unwrap();
     for degree in [1, 2, 3, 4, 6, 7, 15, 22, 31] {
@@ -240,11 +240,11 @@ fn keys_travel_as_seeds_and_bodies() {
     let back = context.read_keys(&bytes[..]).unwrap();
     let m = message(2048, 0.3);
     let x = context.encrypt(&m, 2, secret).unwrap();
-    let evaluator = CkksEvaluator::new(context, &back).unwrap();
+    let evaluator = Instructions::new(context, &back).unwrap();
     let turned: Vec<Complex> = (0..2048).map(|j| m[(j + 4) % 2048]).collect();
     assert!(bits(&evaluator.rotate(&x, 4).unwrap(), &turned) > 28.0);
     let squares: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
-    assert!(bits(&evaluator.square(&x).unwrap(), &squares) > 27.0);
+    assert!(bits(&evaluator.multiply(&x, &x).unwrap(), &squares) > 27.0);
     let kind = |bytes: &[u8]| context.read_keys(bytes).err().map(|e| e.kind());
     assert_eq!(kind(&bytes[..bytes.len() - 1]), Some("bad_file"));
     for at in [0, 17, bytes.len() / 2, bytes.len() - 1] {
@@ -268,10 +268,10 @@ fn keys_stay_in_their_file() {
     for level in [5, 1] {
         let x = context.encrypt(&m, level, secret).unwrap();
         let run = |keys: &CkksKeys| {
-            let evaluator = CkksEvaluator::new(context, keys).unwrap();
+            let evaluator = Instructions::new(context, keys).unwrap();
             // Twice: the second time the key is there, for a level that is lower.
             let once = evaluator.rotate(&x, 3).unwrap();
-            let square = evaluator.square(&once).unwrap();
+            let square = evaluator.multiply(&once, &once).unwrap();
             context.ciphertext_to_bytes(&evaluator.rotate(&square, 3).unwrap()).unwrap()
         };
         assert_eq!(run(keys), run(&stored), "level {level}");
@@ -281,7 +281,7 @@ fn keys_stay_in_their_file() {
     assert!(again == bytes, "written as it was");
     // Written to since it was opened and checked: refused when it is used.
     std::fs::write(&path, &bytes).unwrap();
-    let evaluator = CkksEvaluator::new(context, &stored).unwrap();
+    let evaluator = Instructions::new(context, &stored).unwrap();
     let x = context.encrypt(&m, 5, secret).unwrap();
     let says = evaluator.rotate(&x, 3).err().unwrap().to_string();
     assert!(says.contains("changed since it was opened"), "{says}");
@@ -313,8 +313,9 @@ fn keys_stay_packed_in_memory() {
     let read = |form| context.load_keys_with(&path, form, |_, _| true);
     let x = context.encrypt(&message(2048, 0.2), 4, secret).unwrap();
     let run = |keys: &CkksKeys| {
-        let evaluator = CkksEvaluator::new(context, keys).unwrap();
-        let y = evaluator.square(&evaluator.rotate(&x, 3).unwrap()).unwrap();
+        let evaluator = Instructions::new(context, keys).unwrap();
+        let turned = evaluator.rotate(&x, 3).unwrap();
+        let y = evaluator.multiply(&turned, &turned).unwrap();
         context.ciphertext_to_bytes(&y).unwrap()
     };
     for (form, most) in [(KeyForm::Packed, 0.8), (KeyForm::Seeded, 0.75)] {
@@ -385,7 +386,7 @@ fn ciphertexts_rest_packed() {
 #[test]
 fn what_has_no_room_is_refused() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let x = context.encrypt(&message(8, 0.0), 2, secret).unwrap();
     // Up to the bound results are right, and at four times it they are not.
     let low = context.encrypt(&[Complex::from(0.5); 8], 1, secret).unwrap();
@@ -490,7 +491,7 @@ fn files_are_described() {
 #[test]
 fn keys_reach_to_their_level() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let m = message(2048, 0.7);
     let at = |level| context.encrypt(&m, level, secret).unwrap();
     let turned: Vec<Complex> = (0..2048).map(|j| m[(j + 3) % 2048]).collect();
@@ -513,7 +514,7 @@ fn keys_reach_to_their_level() {
     assert_eq!(both.bytes() - keys.bytes(), sizes[1] - sizes[0]);
     for united in [keys.union(&both).unwrap(), both.union(keys).unwrap()] {
         assert_eq!(united.bytes(), both.bytes(), "the higher of two");
-        let evaluator = CkksEvaluator::new(context, &united).unwrap();
+        let evaluator = Instructions::new(context, &united).unwrap();
         assert!(bits(&evaluator.rotate(&at(10), 3).unwrap(), &turned) > 28.0);
     }
 }
@@ -534,12 +535,12 @@ fn values_pass_from_tier_to_tier() {
     }
     let rescaled = context.rescale(&context.truncate(&raised, 22)).unwrap();
     assert!(rescaled.level() == 21 && rescaled.scale() < 1.0, "a step of 68 bits");
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let missing = evaluator.rotate(&context.truncate(&raised, 14), 3).err().map(|e| e.kind());
     assert_eq!(missing, Some("wrong_key"), "the keys there are of the tier below");
     let needs = Needs::default().rotate([3], 5).rotate([3], 14).rotate([4], 5);
     let two = context.keys_with(secret, &needs, KeyForm::Ready, Some(keys), |_, _| true).unwrap();
-    let evaluator = CkksEvaluator::new(context, &two).unwrap();
+    let evaluator = Instructions::new(context, &two).unwrap();
     let turned: Vec<Complex> = (0..2048).map(|j| wanted[(j + 3) % 2048]).collect();
     for level in [14, 5] {
         let y = evaluator.rotate(&context.truncate(&raised, level), 3).unwrap();
@@ -555,7 +556,7 @@ fn values_pass_from_tier_to_tier() {
 #[test]
 fn bad_input_is_refused() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let m = message(8, 0.0);
     let kind = |r: crate::Result<Rlwe>| r.err().map(|e| e.kind());
     for bad in [f64::NAN, f64::INFINITY, 1e300] {

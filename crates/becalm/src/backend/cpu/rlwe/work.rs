@@ -102,16 +102,19 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::CkksEvaluator;
-    use crate::backend::CkksSession;
+    use crate::backend::cpu::rlwe::constants::{Encoded, encoded_bytes};
+    use crate::backend::{CkksEvaluator, CkksOn, Cpu};
     use crate::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
     use crate::cipher::{KeyForm, Rlwe};
     use crate::math::complex::Complex;
     use crate::params::CkksParams;
+    use std::sync::Arc;
+
+    const THREADS: usize = 3;
 
     /// What a run takes at the most is below what is said before, and not far; keys of no form stay in a file.
     fn hold(
-        context: &Context,
+        context: &Arc<Context>,
         name: &str,
         program: &CkksProgram,
         within: usize,
@@ -127,14 +130,23 @@ mod tests {
             keys = context.open_keys(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
         }
-        let evaluator = CkksEvaluator::new(context, &keys).unwrap();
-        let session = CkksSession::within(evaluator, program, within).unwrap();
+        let (keys, program) = (Arc::new(keys), Arc::new(program.clone()));
+        let encoded = Encoded::of(context, &program, within, &|_, _| true).unwrap();
+        let size = |(map, kept): (_, &Option<_>)| match kept {
+            Some(_) => 0,
+            None => encoded_bytes(context, map),
+        };
+        let encoded: Vec<usize> = program.maps().iter().zip(&encoded.maps).map(size).collect();
+        let (threads, encoded, lanes) = (THREADS, &encoded[..], 1);
+        let run = Run { context, program: &program, keys: &keys, encoded, threads, lanes };
+        let on = CkksOn::new(context, &keys).within(within);
+        let evaluator = CkksEvaluator::open(&Cpu::new(THREADS).unwrap(), on).unwrap();
         let m = [Complex::from(0.5)];
         let x = context.encrypt(&m, context.params().levels, &secret).unwrap();
-        let said = session.work_bytes();
+        let said = run.bytes();
         let inputs: Vec<&Rlwe> = program.inputs().iter().map(|_| &x).collect();
         let [_, before] = context.ring().most();
-        session.run(&inputs).unwrap();
+        evaluator.run(&program, &inputs).unwrap();
         let taken = context.ring().most()[0] - before;
         println!("{name}: {taken} bytes taken, {said} said");
         assert!(taken <= said, "{name}: {taken} bytes taken, {said} said");
@@ -143,8 +155,8 @@ mod tests {
 
     #[test]
     fn a_run_takes_what_was_said_and_no_more() {
-        let toy = |name| Context::new(CkksParams::named(name).unwrap(), true).unwrap();
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let toy = |name| Arc::new(Context::new(CkksParams::named(name).unwrap(), true).unwrap());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build().unwrap();
         let of = |values| Settings { values, ..Settings::default() };
         pool.install(|| {
             let context = toy("ckks_toy_12");

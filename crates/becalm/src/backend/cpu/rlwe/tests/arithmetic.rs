@@ -77,7 +77,7 @@ fn slots_are_summed() {
     assert_eq!(sum_rotations(8), [1, 2, 4]);
     assert!(sum_rotations(1).is_empty());
     let keys = keys(sum_rotations(2048));
-    let evaluator = CkksEvaluator::new(context, &keys).unwrap();
+    let evaluator = Instructions::new(context, &keys).unwrap();
     for (slots, size) in [(2048, 2048), (2048, 16), (8, 8), (8, 1)] {
         let m = message(slots, 0.8);
         let window = |i: usize| (i..i + size).map(|j| m[j % slots]);
@@ -96,14 +96,14 @@ fn slots_are_summed() {
     for size in [0, 3, 16] {
         refused("bad_input", "a power of two of at most 8", evaluator.sum(&x, size));
     }
-    let few = CkksEvaluator::new(context, &WORLD.keys).unwrap();
+    let few = Instructions::new(context, &WORLD.keys).unwrap();
     refused("wrong_key", "rotation by 2", few.sum(&x, 4));
 }
 
 #[test]
 fn products_are_summed_with_one_relinearization() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let m: Vec<Vec<Complex>> = (0..12).map(|i| message(2048, i as f64)).collect();
     let x: Vec<Rlwe> =
         m.iter().enumerate().map(|(i, m)| context.encrypt(m, 4 + i % 3, secret).unwrap()).collect();
@@ -116,14 +116,14 @@ fn products_are_summed_with_one_relinearization() {
     // A square is a dot product of one.
     let square = evaluator.dot(&[(&x[0], &x[0])]).unwrap();
     let bytes = |x: &Rlwe| context.ciphertext_to_bytes(x).unwrap();
-    assert_eq!(bytes(&square), bytes(&evaluator.square(&x[0]).unwrap()));
+    assert_eq!(bytes(&square), bytes(&evaluator.multiply(&x[0], &x[0]).unwrap()));
     // Terms that are the same have errors that add up.
     let same = evaluator.dot(&[(&x[0], &x[3]); 9]).unwrap();
     let wanted: Vec<Complex> = m[0].iter().zip(&m[3]).map(|(a, b)| *a * *b * 9.0).collect();
     assert!(part(&same, &wanted) < 1.2);
     // Key switches of one product, however many terms. A context of its own counts for this alone.
     let own = Context::new(context.params(), true).unwrap();
-    let evaluator = CkksEvaluator::new(&own, keys).unwrap();
+    let evaluator = Instructions::new(&own, keys).unwrap();
     let transforms = |n: usize| {
         let context = &own;
         let before = context.work().transforms;
@@ -131,7 +131,7 @@ fn products_are_summed_with_one_relinearization() {
         context.work().transforms - before
     };
     assert_eq!(transforms(1), transforms(9));
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     refused("bad_input", "one pair", evaluator.dot(&[]));
     let low = context.encrypt(&m[0], 0, secret).unwrap();
     refused("bad_input", "level 1 or above", evaluator.dot(&[(&x[0], &x[1]), (&x[2], &low)]));
@@ -150,7 +150,7 @@ fn products_are_summed_with_one_relinearization() {
 fn rotations_have_the_error_that_they_claim() {
     let World { context, secret, .. } = &*WORLD;
     let keys = keys([1, 7]);
-    let evaluator = CkksEvaluator::new(context, &keys).unwrap();
+    let evaluator = Instructions::new(context, &keys).unwrap();
     let m = message(2048, 0.5);
     for level in [10, 8, 6, 4, 2, 0] {
         let x = context.encrypt(&m, level, secret).unwrap();
@@ -189,8 +189,8 @@ fn bands_are_gathered_and_maps_are_within_their_claims() {
         let rotations: Vec<i64> = gathered.keys(baby).into_iter().chain([by]).collect();
         assert!(rotations.len() <= 20, "{rotations:?}");
         let keys = keys(rotations);
-        let evaluator = CkksEvaluator::new(context, &keys).unwrap();
-        let map = LinearMap::new(context, &gathered, 7, baby, scale).unwrap();
+        let evaluator = Instructions::new(context, &keys).unwrap();
+        let map = LinearMap::new(context, &gathered, 7, baby, scale, &|_, _| true).unwrap();
         let m = message(slots, 0.2);
         let x = context.encrypt(&m, 7, secret).unwrap();
         let y = evaluator.rotate(&evaluator.linear(&x, &map).unwrap(), by).unwrap();
@@ -214,9 +214,9 @@ fn permutations_have_the_error_that_they_claim() {
             matrix.diagonal(to as i64 - a as i64)[a] = Complex::from(100.0);
         }
         let keys = keys(matrix.keys(baby));
-        let evaluator = CkksEvaluator::new(context, &keys).unwrap();
+        let evaluator = Instructions::new(context, &keys).unwrap();
         let scale = context.scale(level).unwrap();
-        let map = LinearMap::new(context, &matrix, level, baby, scale).unwrap();
+        let map = LinearMap::new(context, &matrix, level, baby, scale, &|_, _| true).unwrap();
         let m = message(slots, 0.3);
         let x = context.encrypt(&m, level, secret).unwrap();
         let y = evaluator.linear(&x, &map).unwrap();
@@ -228,12 +228,18 @@ fn permutations_have_the_error_that_they_claim() {
 #[test]
 fn maps_and_polynomials_without_room_are_refused() {
     let World { context, secret, keys, .. } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let mut matrix = Matrix::zero(2048);
     matrix.diagonal(0).fill(Complex::from(1e6));
     let scale = context.scale(1).unwrap();
-    refused("bad_input", "values below", LinearMap::new(context, &matrix, 1, 1, scale));
-    assert!(LinearMap::new(context, &matrix, 2, 1, context.scale(2).unwrap()).is_ok());
+    refused(
+        "bad_input",
+        "values below",
+        LinearMap::new(context, &matrix, 1, 1, scale, &|_, _| true),
+    );
+    assert!(
+        LinearMap::new(context, &matrix, 2, 1, context.scale(2).unwrap(), &|_, _| true).is_ok()
+    );
     let x = context.encrypt(&message(2048, 0.3), 1, secret).unwrap();
     let steep = Chebyshev(vec![0.0, 1e6]);
     let at = context.scale(0).unwrap();
@@ -243,7 +249,7 @@ fn maps_and_polynomials_without_room_are_refused() {
     refused("bad_input", "values below", evaluator.polynomial(&x, &steep, scale));
 }
 
-type Compute<'a> = dyn Fn(&CkksEvaluator) -> Result<Rlwe> + 'a;
+type Compute<'a> = dyn Fn(&Instructions) -> Result<Rlwe> + 'a;
 
 /// What is long is left when somebody asks for it, and says so.
 #[test]
@@ -252,7 +258,8 @@ fn long_work_is_stopped() {
     let keys = keys(sum_rotations(2048));
     let x = context.encrypt(&message(2048, 0.1), 9, secret).unwrap();
     let matrix = random(2048, 0..8);
-    let map = LinearMap::new(context, &matrix, 9, 1, context.scale(9).unwrap()).unwrap();
+    let map =
+        LinearMap::new(context, &matrix, 9, 1, context.scale(9).unwrap(), &|_, _| true).unwrap();
     let p = Chebyshev((0..16).map(|i| 1.0 / (1 + i) as f64).collect());
     let works: [&Compute; 5] = [
         &|e| e.linear(&x, &map),
@@ -264,19 +271,19 @@ fn long_work_is_stopped() {
     for (i, work) in works.into_iter().enumerate() {
         let asked = AtomicUsize::new(0);
         let twice = || asked.fetch_add(1, Ordering::Relaxed) < 2;
-        let evaluator = CkksEvaluator::new(context, &keys).unwrap().asking(&twice);
+        let evaluator = Instructions::new(context, &keys).unwrap().asking(&twice);
         refused("interrupted", "a request to stop", work(&evaluator));
         assert_eq!(asked.load(Ordering::Relaxed), 3, "work {i}");
-        assert!(work(&CkksEvaluator::new(context, &keys).unwrap()).is_ok(), "work {i}");
+        assert!(work(&Instructions::new(context, &keys).unwrap()).is_ok(), "work {i}");
     }
-    let stopped = LinearMap::new_with(context, &matrix, 9, 4, 2f64.powi(43), &|done, _| done < 3);
+    let stopped = LinearMap::new(context, &matrix, 9, 4, 2f64.powi(43), &|done, _| done < 3);
     assert_eq!(stopped.err().map(|e: Error| e.kind()), Some("interrupted"));
 }
 
 #[test]
 fn polynomials_that_cannot_be_are_refused() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let x = context.encrypt(&message(8, 0.1), 2, secret).unwrap();
     let scale = context.scale(0).unwrap();
     let p = |c: &[f64]| evaluator.polynomial(&x, &Chebyshev(c.to_vec()), scale);

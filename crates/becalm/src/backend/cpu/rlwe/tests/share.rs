@@ -238,7 +238,7 @@ fn errors_times_the_secret_stay_within_their_bound() {
 #[test]
 fn large_factors_get_the_statistical_bits_or_a_refusal() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let (m, n) = (message(2048, 0.3), message(2048, 1.9));
     let times = |v: &[Complex], by: f64| v.iter().map(|v| *v * by).collect::<Vec<_>>();
     let products: Vec<Complex> = m.iter().zip(&n).map(|(a, b)| *a * *b).collect();
@@ -278,7 +278,7 @@ fn large_factors_get_the_statistical_bits_or_a_refusal() {
 #[test]
 fn the_account_bounds_values_and_errors() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = CkksEvaluator::new(context, keys).unwrap();
+    let evaluator = Instructions::new(context, keys).unwrap();
     let (m, n) = (message(2048, 0.9), message(2048, 2.5));
     let [x, y] = [&m, &n].map(|v| context.encrypt(v, 5, secret).unwrap());
     let public = context.encrypt_public(&m, 5, &context.public_key(secret).unwrap()).unwrap();
@@ -290,7 +290,7 @@ fn the_account_bounds_values_and_errors() {
     for k in [0, 1, 3, 4] {
         band.diagonal(k).fill(Complex::new(-3.0, 0.5));
     }
-    let map = LinearMap::new(context, &band, 5, 8, context.step(5)).unwrap();
+    let map = LinearMap::new(context, &band, 5, 8, context.step(5), &|_, _| true).unwrap();
     let reals: Vec<Complex> = m.iter().map(|v| Complex::from(v.re)).collect();
     let real = context.encrypt(&reals, 5, secret).unwrap();
     let p = Chebyshev(vec![0.5, -2.0, 0.0, 3.0, 0.25, 1.0]);
@@ -301,7 +301,7 @@ fn the_account_bounds_values_and_errors() {
         (public, m.clone()),
         (context.add(&x, &y).unwrap(), each(&|a, b| a + b)),
         (context.subtract(&x, &product).unwrap(), each(&|a, b| a - a * b)),
-        (evaluator.square(&product).unwrap(), each(&|a, b| a * b * (a * b))),
+        (evaluator.multiply(&product, &product).unwrap(), each(&|a, b| a * b * (a * b))),
         (context.add_encoded(&x, &plain).unwrap(), each(&|a, b| a + b)),
         (context.multiply_encoded(&x, &plain).unwrap(), each(&|a, b| a * b)),
         (context.multiply_constant(&x, -1e6).unwrap(), each(&|a, _| a * -1e6)),

@@ -18,7 +18,7 @@ pub(super) type Expanded = Arc<Mutex<BTreeMap<(Purpose, usize), Arc<SwitchKey>>>
 
 /// A context with keys: what a server computes with. Keys that are packed are expanded block by block; those in their file are read
 /// when they are first used, no more of them than the level takes, and kept until the evaluator goes or a session lets go of them.
-pub struct CkksEvaluator<'a> {
+pub struct Instructions<'a> {
     context: &'a Context,
     keys: &'a CkksKeys,
     read: Expanded,
@@ -31,25 +31,25 @@ fn reach(purpose: Purpose, level: usize) -> usize {
     if purpose == Purpose::ToEphemeral { 0 } else { level }
 }
 
-impl<'a> CkksEvaluator<'a> {
+impl<'a> Instructions<'a> {
     /// Puts a context and keys of its set together.
     ///
     /// # Errors
     /// `WrongParams` for keys of another set.
     pub fn new(context: &'a Context, keys: &'a CkksKeys) -> Result<Self> {
         context.check_set("evaluate", keys.params)?;
-        Ok(CkksEvaluator { context, keys, read: Expanded::default(), go_on: None })
+        Ok(Instructions { context, keys, read: Expanded::default(), go_on: None })
     }
 
     /// The same, with the expanded keys of an evaluator of the same keys.
     pub(super) fn sharing(self, read: &Expanded) -> Self {
-        CkksEvaluator { read: read.clone(), ..self }
+        Instructions { read: read.clone(), ..self }
     }
 
     /// The same, asking between the parts of long work: rotations, steps of a linear map, products of a polynomial. A `false`
     /// ends it as `Interrupted`.
     pub fn asking(self, go_on: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        CkksEvaluator { go_on: Some(go_on), ..self }
+        Instructions { go_on: Some(go_on), ..self }
     }
 
     /// Whether work is to go on.
@@ -97,14 +97,6 @@ impl<'a> CkksEvaluator<'a> {
             let key = self.key(op, Purpose::Multiply, a.level)?;
             Ok(sum.finish(self.context, &key, &a))
         })
-    }
-
-    /// `a·a`.
-    ///
-    /// # Errors
-    /// As [`CkksEvaluator::multiply`].
-    pub fn square(&self, a: &Rlwe) -> Result<Rlwe> {
-        self.multiply(a, a)
     }
 
     /// The key for a purpose, which is to reach up to `level`.
@@ -226,7 +218,7 @@ impl<'a> CkksEvaluator<'a> {
         Ok(self.rotate_many(x, &[by])?.remove(0))
     }
 
-    /// [`CkksEvaluator::rotate`] by each number of slots; the costly half of the work is done once for all (hoisting).
+    /// [`Instructions::rotate`] by each number of slots; the costly half of the work is done once for all (hoisting).
     ///
     /// # Errors
     /// `WrongKey` naming the missing key.
@@ -234,7 +226,7 @@ impl<'a> CkksEvaluator<'a> {
         self.automorphisms("rotate", x, &self.powers(x, by))
     }
 
-    /// [`CkksEvaluator::rotate_many`] within a run, with a call before each rotation, of its place.
+    /// [`Instructions::rotate_many`] within a run, with a call before each rotation, of its place.
     pub(crate) fn rotate_with(
         &self,
         x: &Rlwe,
@@ -272,7 +264,7 @@ impl<'a> CkksEvaluator<'a> {
     }
 }
 
-impl CkksEvaluator<'_> {
+impl Instructions<'_> {
     /// In slot i the sum of slots i, i + 1, …, i + `size` − 1, counted around. Over all slots that is their sum in every slot; over
     /// fewer, slot 0, `size`, 2·`size`, … have the sums of consecutive blocks. It takes log2(`size`) rotations
     /// ([`sum_rotations`]) and no level.

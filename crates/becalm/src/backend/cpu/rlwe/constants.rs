@@ -1,0 +1,128 @@
+//! The constants of a program in the form of this processor: which matrices are kept encoded, and how memory is spent on them and on
+//! keys.
+
+use super::{LinearMap, Plain};
+use crate::cipher::CkksKeys;
+use crate::ckks::{Chain, Context};
+use crate::math::buffer::or_refused;
+use crate::program::rlwe::{CkksProgram, Constants, MapSpec};
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// How memory for keys and matrices is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shares {
+    /// Bytes for encoded matrices that are kept: [`CkksOn::within`](crate::backend::CkksOn::within).
+    pub matrices: usize,
+    /// Bytes for keys that are kept ready: [`Context::ready_keys`](crate::ckks::Context::ready_keys).
+    pub keys: usize,
+}
+
+impl Shares {
+    /// Spends `bytes` on the keys and matrices of a program: first on those of the largest instruction, which may have to
+    /// be made when its turn comes, then on matrices to be kept, then on keys. What a run takes besides is its
+    /// ciphertexts and work space.
+    ///
+    /// # Errors
+    /// `Memory` where that is less than an instruction takes.
+    pub fn of(
+        chain: &Chain,
+        program: &CkksProgram,
+        keys: &CkksKeys,
+        bytes: usize,
+    ) -> Result<Shares> {
+        let least = program.least_bytes(chain);
+        let all = program.matrix_bytes(chain);
+        if bytes >= all + chain.ready_bytes(keys) {
+            return Ok(Shares { matrices: usize::MAX, keys: usize::MAX });
+        }
+        let Some(spare) = bytes.checked_sub(least) else {
+            let gigabytes =
+                |bytes: usize| format!("{:.2} GB for keys and matrices", bytes as f64 / 1e9);
+            let remedy = "allow more memory, or make keys of fewer baby steps or for more stages";
+            return Err(Error::memory("bootstrap", gigabytes(least), gigabytes(bytes), remedy));
+        };
+        let matrices = spare.min(all);
+        Ok(Shares { matrices, keys: spare - matrices })
+    }
+}
+
+/// Bytes of a matrix, encoded.
+pub(super) fn encoded_bytes(chain: &Chain, map: &MapSpec) -> usize {
+    map.matrix.encoded_bytes(chain, map.level)
+}
+
+/// The matrices and plaintexts of a program that are encoded; the others are when their turn comes.
+pub(super) struct Encoded {
+    /// In the order of the program.
+    pub(super) maps: Vec<Option<LinearMap>>,
+    /// By their numbers in the program.
+    plains: Vec<(u32, Arc<Plain>)>,
+}
+
+impl Encoded {
+    /// Encodes matrices of at most `bytes` together, the largest first. `go_on` is told how much is done and how much there is; its
+    /// `false` stops the work.
+    pub(super) fn of(
+        context: &Context,
+        program: &CkksProgram,
+        bytes: usize,
+        go_on: &(dyn Fn(usize, usize) -> bool + Sync),
+    ) -> Result<Encoded> {
+        context.check_set(program.op(), program.params().name)?;
+        let specs = program.maps();
+        let size =
+            |map: &MapSpec| if bytes == usize::MAX { 0 } else { encoded_bytes(context, map) };
+        let mut sizes: Vec<(usize, usize)> =
+            specs.iter().map(size).enumerate().map(|(i, s)| (s, i)).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut left, mut kept) = (bytes, vec![false; sizes.len()]);
+        for (size, i) in sizes {
+            if size <= left {
+                left -= size;
+                kept[i] = true;
+            }
+        }
+        // Diagonals are counted for a matrix alone, and matrices where there are several.
+        let told = |i: usize, done: usize, all: usize| match specs.len() {
+            1 => go_on(done, all),
+            several => go_on(i, several),
+        };
+        let encode = |(i, (map, kept)): (usize, (&MapSpec, bool))| {
+            kept.then(|| encoded(context, map, &|done, all| told(i, done, all))).transpose()
+        };
+        let maps = || specs.iter().zip(kept).enumerate().map(encode).collect::<Result<_>>();
+        Ok(Encoded { maps: or_refused(program.op(), maps)?, plains: vec![] })
+    }
+
+    /// A plaintext that is encoded already.
+    pub(super) fn plain(&self, plaintext: u32) -> Option<&Plain> {
+        self.plains.iter().find(|(which, _)| *which == plaintext).map(|(_, plain)| plain.as_ref())
+    }
+
+    fn bytes(&self) -> usize {
+        self.maps.iter().flatten().map(LinearMap::bytes).sum()
+    }
+
+    /// As a machine hands it on.
+    pub(super) fn constants(self) -> Constants {
+        Constants::new(self.bytes(), Arc::new(self))
+    }
+}
+
+/// A matrix of a program, encoded.
+pub(super) fn encoded(
+    context: &Context,
+    map: &MapSpec,
+    go_on: &(dyn Fn(usize, usize) -> bool + Sync),
+) -> Result<LinearMap> {
+    LinearMap::new(context, &map.matrix, map.level, map.baby, map.scale, go_on)
+}
+
+impl Plain {
+    /// The constants of a program of which one plaintext is encoded already, at the level where it is used or above.
+    pub fn constants(self: &Arc<Plain>, program: &CkksProgram, plaintext: u32) -> Constants {
+        let maps = program.maps().iter().map(|_| None).collect();
+        Encoded { maps, plains: vec![(plaintext, self.clone())] }.constants()
+    }
+}
