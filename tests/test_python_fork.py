@@ -253,6 +253,30 @@ def bootstraps(w):
 
 
 @kind
+def ckks_programs(w):
+    secret, server = w.small
+    v, plain = w.values, server.encode(w.values, level=4)
+    p = becalm.Program("ckks_toy_12", slots=16)
+    x = p.input(level=4)
+    p.output(x + x, x - 1, x - (x + x), -x, x * 0.5, x + v, x * v, x * plain + plain, x.times_i())
+    p.output(x * x, x.level_down(1), x.rotate([1, 2])[1], x.rotate(3), x.conjugate(), x.sum())
+    p.output(ckks.dot([x, x], [x, x]), x.polynomial([0, 0, 1]), ckks.Matrix(np.eye(16)[::-1]) @ x)
+    p.save(w.folder / f"program-{os.getpid()}")
+    p = becalm.load(w.folder / f"program-{os.getpid()}", allow_insecure=True)
+    p = ckks.Program.from_bytes(p.to_bytes(), allow_insecure=True)
+    for _ in range(2):
+        made = server.run(p, secret.encrypt(v, level=4))
+    wanted = [2 * v, v - 1, -v, -v, v / 2, 2 * v, v * v, v * v + v, 1j * v]
+    wanted += [v * v, v, np.roll(v, -2), np.roll(v, -3), v, np.full(1, v.sum())]
+    wanted += [2 * v * v, v * v, v[::-1]]
+    for got, one in zip(made, wanted, strict=True):
+        near(secret.decrypt(got), one)
+    refreshed = becalm.Program("ckks_toy_13", bootstrap="large")
+    refreshed.output(refreshed.input(level=0).bootstrap())
+    assert refreshed.cost.bootstraps == 1
+
+
+@kind
 def keys(w):
     chain, context = _native.CkksChain("ckks_toy_12"), _native.CkksContext("ckks_toy_12", True, 2)
     secret = context.secret_key()
