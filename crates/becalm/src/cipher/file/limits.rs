@@ -22,7 +22,8 @@ pub(super) const RAISE: &str = "split it, or raise the limit if you trust the fi
 /// use becalm::program::circuit::Circuit;
 ///
 /// let patient = Limits { memory: 4 << 30, ..Limits::default() };
-/// assert!(Circuit::load("nowhere.txt", patient).is_err());
+/// let refused = Circuit::load("nowhere.txt", patient).unwrap_err();
+/// assert_eq!(refused.kind(), "io");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
