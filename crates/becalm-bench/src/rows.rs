@@ -246,7 +246,8 @@ mod tests {
     #[test]
     fn a_wrong_output_fails_the_case() {
         let effort = Effort { rounds: 5, limit: Duration::from_secs(9) };
-        assert!(interleave(&mut [side(0, 97)], Clock::Wall, effort).is_err());
+        let wrong = interleave(&mut [side(0, 97)], Clock::Wall, effort).unwrap_err();
+        assert_eq!(wrong.to_string(), "too many");
     }
 
     #[test]

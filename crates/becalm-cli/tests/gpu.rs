@@ -218,7 +218,9 @@ fn a_set_that_fails_leaves_the_others() {
     assert!(second.failed.is_none() && second.refused.is_some(), "{second:?}");
     conclude(&found, None).unwrap();
     // A name that is none is said before anything is measured.
-    assert!(measured(Emulated::new(0), ["toy_1_1", "toy_9_9"]).is_err());
+    let unknown = measured(Emulated::new(0), ["toy_1_1", "toy_9_9"]).unwrap_err();
+    let kind = unknown.downcast_ref::<becalm::Error>().map(|e| e.kind());
+    assert!(kind == Some("wrong_params") && unknown.to_string().contains("`toy_9_9`"), "{unknown}");
 }
 
 /// A machine whose clock is moved by what is asked of it.
@@ -315,7 +317,8 @@ fn times_hold_no_copies_and_end_in_time() {
         if calls == 1 { Ok(()) } else { anyhow::bail!("the disk is full") }
     });
     assert!(full.unwrap().sets.iter().all(|set| set.failed.is_none() && !set.rows.is_empty()));
-    assert!(measure(&slow(), &wanted, &mut |_| anyhow::bail!("the disk is full")).is_err());
+    let never = measure(&slow(), &wanted, &mut |_| anyhow::bail!("the disk is full"));
+    assert_eq!(never.unwrap_err().to_string(), "the disk is full");
     std::fs::remove_file(&path).unwrap();
     assert!(saved.len() > 4 && saved[0] == 0, "{saved:?}");
     let rows: Vec<usize> = cut.sets[0].rows.iter().map(|row| row.runs).collect();

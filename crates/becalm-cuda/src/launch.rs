@@ -313,7 +313,8 @@ mod tests {
         let most = KEY_SWITCHES as u32;
         assert_eq!(most, 524_280);
         assert_eq!(Launch::key_switch(&shape, most, 1).check(&DeviceInfo::h100()), Ok(()));
-        assert!(Launch::key_switch(&shape, most + 1, 1).check(&DeviceInfo::h100()).is_err());
+        let many = Launch::key_switch(&shape, most + 1, 1).check(&DeviceInfo::h100());
+        assert!(many.is_err_and(|e| e.contains("65535")));
         let good = Launch { cluster: 2, ..Launch::of("kernel", [GRID[0] - 1, 1, 1], 1024, 0) };
         assert_eq!(good.check(&DeviceInfo::h100()), Ok(()));
         for (bad, why) in [
@@ -329,6 +330,7 @@ mod tests {
         ] {
             assert!(bad.check(&DeviceInfo::h100()).is_err_and(|e| e.contains(why)), "{bad:?}");
         }
-        assert!(good.check(&DeviceInfo { capability: (8, 6), ..DeviceInfo::h100() }).is_err());
+        let older = DeviceInfo { capability: (8, 6), ..DeviceInfo::h100() };
+        assert!(good.check(&older).is_err_and(|e| e.contains("no clusters")));
     }
 }

@@ -458,7 +458,8 @@ mod tests {
         assert_eq!(steps[0].histogram(9.0, 18).iter().sum::<usize>(), steps[0].measured.samples);
         let pairs = steps[4].quantiles(9);
         assert!((pairs[4].0).abs() < 1e-9 && pairs.windows(2).all(|w| w[0].1 <= w[1].1));
-        assert!(measure(p, Effort { keys: 1, per_key: 1 }, &mut quiet).is_err());
+        let one = measure(p, Effort { keys: 1, per_key: 1 }, &mut quiet);
+        assert_eq!(one.unwrap_err().kind(), "bad_input");
         let stopped = measure(p, EFFORT, &mut |_, _| ControlFlow::Break(()));
         assert_eq!(stopped.unwrap_err().kind(), "interrupted");
     }

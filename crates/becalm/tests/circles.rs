@@ -11,19 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Circles that are still there. One that is mended is struck out here.
-const LEFT: &[(&str, &str, &[&str])] = &[
-    ("becalm", "bootstrap::tfhe::blind_rotate", &["kernel", "nodes"]),
-    ("becalm", "cipher", &["key", "slot_key"]),
-    ("becalm", "cipher::file", &["disk", "limits"]),
-    ("becalm", "params", &["ckks", "lookup"]),
-    ("becalm", "program::circuit", &["abc", "compile", "cover", "plan", "rotations"]),
-    ("becalm", "tfhe", &["encrypt", "polynomial"]),
-    (
-        "becalm-python",
-        "",
-        &["ckks", "ckks_evaluate", "ckks_keys", "ckks_machine", "ckks_program", "ckks_record"],
-    ),
-];
+const LEFT: &[(&str, &str, &[&str])] = &[(
+    "becalm-python",
+    "",
+    &["ckks", "ckks_evaluate", "ckks_keys", "ckks_machine", "ckks_program", "ckks_record"],
+)];
 const CRATES: &[&str] =
     &["becalm", "becalm-bench", "becalm-cli", "becalm-cuda", "becalm-emulator", "becalm-python"];
 

@@ -517,6 +517,15 @@ fn auto_says_what_the_gpu_says() {
     assert_eq!(remark(&Auto::with(Err(none)).unwrap()), None);
 }
 
+/// The fault of a device, in its words.
+fn failed<T>(result: Result<T, Fault>, what: &str) {
+    match result {
+        Err(Fault::Failed(why)) => assert!(why.contains(what), "{why}"),
+        Err(other) => panic!("{other:?} instead of: {what}"),
+        Ok(_) => panic!("not refused: {what}"),
+    }
+}
+
 /// A recording refuses work that it cannot hold while it is made.
 #[test]
 fn recordings_hold_launches_alone() {
@@ -526,19 +535,23 @@ fn recordings_hold_launches_alone() {
     gpu.follow(1, 0).unwrap();
     let one = gpu.recorded().unwrap();
     gpu.record().unwrap();
-    assert!(gpu.record().is_err() && gpu.allocate(256).is_err() && gpu.wait().is_err());
-    assert!(gpu.recorded().is_err());
+    failed(gpu.record(), "another recording while launches are recorded");
+    failed(gpu.allocate(256), "memory while launches are recorded");
+    failed(gpu.wait(), "a wait while launches are recorded");
+    failed(gpu.recorded(), "a wait while launches were recorded");
     // SAFETY: the place is allocated; what is refused does nothing.
     unsafe {
         gpu.record().unwrap();
-        assert!(gpu.upload(at, &[1]).is_err() && gpu.download(&mut [(at, &mut [0])]).is_err());
-        assert!(gpu.replay(one).is_err() && gpu.recorded().is_err());
-        assert!(gpu.replay(one + 7).is_err());
+        failed(gpu.upload(at, &[1]), "a copy while launches are recorded");
+        failed(gpu.download(&mut [(at, &mut [0])]), "a copy while launches are recorded");
+        failed(gpu.replay(one), "a replay while launches are recorded");
+        failed(gpu.recorded(), "a replay while launches were recorded");
+        failed(gpu.replay(one + 7), &format!("no recording {}", one + 7));
         gpu.replay(one).unwrap();
         gpu.forget(one);
-        assert!(gpu.replay(one).is_err());
+        failed(gpu.replay(one), &format!("no recording {one}"));
     }
-    assert!(gpu.recorded().is_err());
+    failed(gpu.recorded(), "never began");
     gpu.wait().unwrap();
 }
 

@@ -70,14 +70,29 @@ fn bombs_of_keys(key: &SecretKey, trust: Trust) {
     };
     let evaluation = key.evaluation_key().unwrap().to_bytes().unwrap();
     let bomb = with_params(&evaluation, grow);
-    assert!(most(|| assert!(EvaluationKey::from_bytes(&bomb, trust).is_err())) < SPARE);
+    let bad = || {
+        assert_eq!(
+            EvaluationKey::from_bytes(&bomb, trust).err().map(|e| e.kind()),
+            Some("bad_file")
+        )
+    };
+    assert!(most(bad) < SPARE);
     let bomb = edit(&bomb, |h, _| {
         h["bootstrap"]["shape"] = json!([16384, 1, 2, 65536]);
         h["bootstrap"]["data_offsets"] = json!([0, 1u64 << 34]);
     });
-    assert!(most(|| assert!(EvaluationKey::from_bytes(&bomb, trust).is_err())) < SPARE);
+    let bad = || {
+        assert_eq!(
+            EvaluationKey::from_bytes(&bomb, trust).err().map(|e| e.kind()),
+            Some("bad_file")
+        )
+    };
+    assert!(most(bad) < SPARE);
     let bomb = with_params(&key.to_bytes().unwrap(), grow);
-    assert!(most(|| assert!(SecretKey::from_bytes(&bomb, trust).is_err())) < SPARE);
+    let bad = || {
+        assert_eq!(SecretKey::from_bytes(&bomb, trust).err().map(|e| e.kind()), Some("bad_file"))
+    };
+    assert!(most(bad) < SPARE);
 }
 
 /// The densest contents of circuits and instructions, each repeated to about a megabyte.
@@ -153,7 +168,10 @@ fn programs(trust: Trust) -> f64 {
             h["program"] =
                 json!({"dtype": "U8", "shape": [body.len()], "data_offsets": [0, body.len()]});
         });
-        let most = most(|| assert!(Program::from_bytes(&bomb, trust).is_err()));
+        let most = most(|| {
+            let kind = Program::from_bytes(&bomb, trust).err().map(|e| e.kind());
+            assert_eq!(kind, Some("bad_file"));
+        });
         assert!(most < 64 * bomb.len() + SPARE, "{most} for {}", bomb.len());
         most as f64 / bomb.len() as f64
     });

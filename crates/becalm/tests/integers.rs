@@ -320,7 +320,8 @@ fn a_formula_tells_what_was_refused() {
     refused("2 to 256 bits", &|f| drop(f.input(Type::Uint(8)).cast(Type::Uint(300))));
     let formula = Formula::new(params(), Aim::Work).unwrap();
     formula.input(Type::Uint(8));
-    assert!(formula.finish(&[&theirs]).is_err());
+    let error = formula.finish(&[&theirs]).unwrap_err();
+    assert!(error.kind() == "bad_input" && error.to_string().contains("this formula"), "{error}");
 }
 
 #[test]

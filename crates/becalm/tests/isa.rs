@@ -78,7 +78,8 @@ proptest! {
         if let Ok(other) = decode(&damaged) {
             prop_assert_eq!(encode(&other).unwrap(), damaged);
         }
-        prop_assert!(decode(&bytes[..cut.index(bytes.len())]).is_err());
+        let cut = decode(&bytes[..cut.index(bytes.len())]);
+        prop_assert_eq!(cut.err().map(|e| e.kind()), Some("bad_file"));
     }
 
     #[test]

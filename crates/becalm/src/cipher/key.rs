@@ -1,11 +1,6 @@
-//! Secret keys, and the evaluation key that a server holds.
-//!
-//! The evaluation key is kept as it travels: bodies and the seed of the masks, about half of the expanded size. A
-//! backend expands what it needs, in the order it needs it.
+//! Secret keys, their identities and roles, and the words that keys are stored in.
 
-use super::SlotKey;
 use crate::math::Modulus;
-use crate::math::random::PublicSeed;
 use crate::params::{Noise, Rotation, TfheParams};
 use crate::{Error, Result};
 use memmap2::Mmap;
@@ -159,52 +154,6 @@ impl std::ops::Deref for Words {
                 bytemuck::try_cast_slice(&map[range.clone()]).unwrap_or(&[])
             }
         }
-    }
-}
-
-/// The key that a server bootstraps with: the bootstrapping key and the key-switching key, seeded. It holds no secret.
-#[derive(Clone)]
-pub struct EvaluationKey {
-    pub(crate) params: Arc<TfheParams>,
-    pub(crate) id: KeyId,
-    pub(crate) seed: PublicSeed,
-    /// Bodies of the GGSW ciphertexts: [GGSW][ℓ][k+w rows][w][N].
-    pub(crate) bootstrap: Words,
-    /// Bodies of ℓ LWE ciphertexts for each big key bit that is not shared, torus elements (multiples of 2^32 where the
-    /// key lives modulo 2^32): [k·N][ℓ][w].
-    pub(crate) key_switch: Words,
-    /// Keys between the slots of a common-mask set, as far as they were given.
-    pub(crate) slot_keys: Vec<SlotKey>,
-}
-
-impl EvaluationKey {
-    /// The parameter set.
-    pub fn params(&self) -> &Arc<TfheParams> {
-        &self.params
-    }
-
-    /// Identity of the secret key that it belongs to.
-    pub fn key_id(&self) -> KeyId {
-        self.id
-    }
-
-    /// Bytes as stored: bodies and a seed.
-    pub fn seeded_bytes(&self) -> usize {
-        let slots: usize = self.slot_keys.iter().map(SlotKey::seeded_bytes).sum();
-        (self.bootstrap.len() + self.key_switch.len()) * 8 + 32 + slots
-    }
-}
-
-impl fmt::Debug for EvaluationKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "EvaluationKey({}, key {}, {:.1} MB seeded{})",
-            self.params.name,
-            self.id,
-            self.seeded_bytes() as f64 / 1e6,
-            self.params.assumption().map(|a| format!("; {a}")).unwrap_or_default()
-        )
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod ciphertext;
 mod encoding;
+mod evaluation_key;
 pub mod file;
 mod key;
 mod rlwe;
@@ -10,8 +11,9 @@ mod slot_key;
 
 pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
+pub use evaluation_key::EvaluationKey;
 pub(crate) use key::check_structure;
-pub use key::{EvaluationKey, KeyId, KeyRole, SecretKey, Words};
+pub use key::{KeyId, KeyRole, SecretKey, Words};
 pub use rlwe::{
     Account, CkksKeys, CkksPublicKey, CkksSecretKey, KeyForm, PackedRlwe, Rlwe, SwitchKey,
 };

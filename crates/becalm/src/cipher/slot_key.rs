@@ -6,7 +6,7 @@
 //! * A map M reads a common-mask ciphertext, bodies included, as k·N + w mask coefficients: row i < k·N encrypts
 //!   Σ_t M_(j,t)·S_(t,i) in slot j, row k·N + t encrypts −M_(j,t). Rows: k·N + w. M is secret but for the sums of its rows.
 
-use super::{EvaluationKey, KeyId, Words};
+use super::{KeyId, Words};
 use crate::math::random::PublicSeed;
 use crate::params::{Gadget, TfheParams};
 use crate::{Error, Result};
@@ -141,46 +141,6 @@ impl SlotKeyKind {
             SlotKeyKind::Pack => p.slots * p.big_dimension(),
             SlotKeyKind::Map(_) => p.big_dimension() + p.slots,
         }
-    }
-}
-
-impl EvaluationKey {
-    /// This key and one between slots: the packing key (the last one counts), or one more map.
-    ///
-    /// # Errors
-    /// [`Error::WrongParams`] or [`Error::WrongKey`] if they do not belong together.
-    pub fn with_slot_key(mut self, key: SlotKey) -> Result<Self> {
-        if key.params != self.params {
-            return Err(Error::wrong_params(
-                "slot key",
-                format!("a key of {}", self.params.name),
-                key.params.name.to_string(),
-                "make both with one secret key",
-            ));
-        }
-        if key.id != self.id {
-            return Err(Error::wrong_key(
-                "slot key",
-                format!("one of key {}", self.id),
-                key.id.to_string(),
-                "make both with one secret key",
-            ));
-        }
-        if key.kind == SlotKeyKind::Pack {
-            self.slot_keys.retain(|k| k.kind != SlotKeyKind::Pack);
-        }
-        self.slot_keys.push(key);
-        Ok(self)
-    }
-
-    /// The packing key, if it was given.
-    pub fn pack_key(&self) -> Option<&SlotKey> {
-        self.slot_keys.iter().find(|k| k.kind == SlotKeyKind::Pack)
-    }
-
-    /// The keys of private maps between slots, in the order in which they were given.
-    pub fn slot_maps(&self) -> impl Iterator<Item = &SlotKey> {
-        self.slot_keys.iter().filter(|k| k.kind != SlotKeyKind::Pack)
     }
 }
 

@@ -6,8 +6,7 @@
 //! CoeffsToSlots. Fresh noise is Gaussian of σ = 3.19, the secret is uniform ternary, the ephemeral secret of a bootstrap
 //! ternary of weight h under a modulus of its own (Bossuat–Troncoso-Pastoriza–Hubaux 2022, sparse-secret encapsulation).
 
-use super::lookup::unknown;
-use super::{Kind, TfheParams};
+use super::Kind;
 use crate::security::{self, Instance, Secret};
 use crate::{Error, Result};
 use serde::Serialize;
@@ -289,22 +288,6 @@ impl CkksParams {
             row
         };
         serde_json::to_value(self).is_ok_and(|own| numbers(own) == numbers(row.clone()))
-    }
-
-    /// The set of this name.
-    ///
-    /// # Errors
-    /// `wrong_params` naming the nearest sets there are, of either scheme.
-    pub fn named(name: &str) -> Result<&'static CkksParams> {
-        if let Some(set) = TABLE.iter().find(|p| p.name == name) {
-            return Ok(set);
-        }
-        if TfheParams::named(name).is_ok() {
-            let (wanted, got) = ("a CKKS set", format!("`{name}`, a set of TFHE"));
-            let remedy = format!("use `{}`, or keys of TFHE", TABLE[0].name);
-            return Err(Error::wrong_params("choose parameters", wanted, got, remedy));
-        }
-        Err(unknown(name))
     }
 
     /// N.

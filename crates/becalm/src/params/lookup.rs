@@ -130,6 +130,24 @@ pub(super) fn named(name: &str) -> Result<&'static TfheParams> {
     Err(unknown(name))
 }
 
+impl CkksParams {
+    /// The set of this name.
+    ///
+    /// # Errors
+    /// `wrong_params` naming the nearest sets there are, of either scheme.
+    pub fn named(name: &str) -> Result<&'static CkksParams> {
+        if let Some(set) = CkksParams::all().iter().find(|p| p.name == name) {
+            return Ok(set);
+        }
+        if named(name).is_ok() {
+            let (wanted, got) = ("a CKKS set", format!("`{name}`, a set of TFHE"));
+            let remedy = format!("use `{}`, or keys of TFHE", CkksParams::all()[0].name);
+            return Err(Error::wrong_params("choose parameters", wanted, got, remedy));
+        }
+        Err(unknown(name))
+    }
+}
+
 /// Refuses what several names begin with, such as `ckks`, with these names; none for another beginning.
 fn family(name: &str) -> Option<Error> {
     const FEW: usize = 20;

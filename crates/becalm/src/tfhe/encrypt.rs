@@ -7,8 +7,9 @@
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, SecretKey};
 use crate::math::Modulus;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
-use crate::math::sampling::{self, uniform};
-use crate::params::{Noise, Order, TfheParams};
+use crate::math::sampling::uniform;
+use crate::params::{Order, TfheParams};
+use crate::tfhe::lwe::{fill_noise, inner_product};
 use crate::tfhe::polynomial::BinaryPolynomials;
 use crate::tfhe::{Table, noise};
 use crate::{Error, Result};
@@ -284,33 +285,4 @@ pub(crate) fn require_plain(params: &TfheParams, op: &'static str) -> Result<()>
     let got = format!("`{}` with {} slots", params.name, params.slots);
     let remedy = "give a table in the clear for each slot, or use a set without a common mask";
     Err(Error::unsupported(op, "a set of one slot for an encrypted table", got, remedy))
-}
-
-/// Draws errors in units of 2^-`modulus_log2`.
-pub(crate) fn fill_noise(
-    stream: &mut NoiseStream,
-    noise: Noise,
-    modulus_log2: u32,
-    out: &mut [i64],
-) {
-    match noise {
-        Noise::TUniform { bound_log2 } => sampling::t_uniform(stream, bound_log2, out),
-        Noise::Gaussian { std } => {
-            sampling::gaussian(stream, std * 2f64.powi(modulus_log2 as i32), out)
-        }
-    }
-}
-
-/// ⟨a, s⟩ for a binary `s`, without a branch on it. Reads as many words of `a` as `s` has.
-pub(crate) fn inner_product(q: Modulus, a: &[u64], s: &[u64]) -> u64 {
-    match q {
-        Modulus::Native => {
-            a.iter().zip(s).fold(0, |sum: u64, (a, s)| sum.wrapping_add(a.wrapping_mul(*s)))
-        }
-        Modulus::Goldilocks => {
-            // Fewer than 2^64 terms below 2^64: the sum fits 128 bits.
-            let sum = a.iter().zip(s).fold(0u128, |sum, (a, s)| sum + (a * s) as u128);
-            crate::math::modulus::reduce128(sum)
-        }
-    }
 }

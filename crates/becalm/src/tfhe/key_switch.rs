@@ -510,18 +510,21 @@ mod tests {
             KeySwitchShape { modulus_log2: 32, ..gadget(8, 5) },
         ] {
             assert_eq!(KeySwitchKey::bytes(bad).unwrap_err().kind(), "wrong_params");
-            assert!(KeySwitchKey::new(bad, Level::best(), |_, _| ()).is_err());
+            let key = KeySwitchKey::new(bad, Level::best(), |_, _| ());
+            assert_eq!(key.err().map(|e| e.kind()), Some("wrong_params"));
         }
         let key = KeySwitchKey::new(good, Level::best(), |_, _| ()).unwrap();
         let mut scratch = KeySwitchScratch::new();
         let (input, mut out) = (vec![0; 82], vec![0; 36]);
         assert!(key.apply(&input, &mut out, &mut scratch).is_ok());
-        assert!(key.apply(&input[1..], &mut out, &mut scratch).is_err());
-        assert!(key.apply(&input, &mut out[1..], &mut scratch).is_err());
+        let short = key.apply(&input[1..], &mut out, &mut scratch);
+        assert_eq!(short.unwrap_err().kind(), "bad_input");
+        let short = key.apply(&input, &mut out[1..], &mut scratch);
+        assert_eq!(short.unwrap_err().kind(), "bad_input");
         for (columns, len) in [(1..18, 34), (0..19, 38), (0..5, 10)] {
-            assert!(
-                key.apply_columns(columns, &input, &mut out[..len.min(36)], &mut scratch).is_err()
-            );
+            let out = &mut out[..len.min(36)];
+            let refused = key.apply_columns(columns, &input, out, &mut scratch);
+            assert_eq!(refused.unwrap_err().kind(), "bad_input");
         }
         assert!(key.apply_columns(16..18, &input, &mut out[..4], &mut scratch).is_ok());
         assert!(key.apply_columns(0..0, &input, &mut [], &mut scratch).is_ok());

@@ -8,7 +8,7 @@
 //! each row has w bodies, body j for the bits of slot j under S_j; row k + j carries the bit of slot j in body j alone.
 //! Source: Chillotti et al. 2020 (TFHE), Def. 3.8 and Alg. 2; common mask: Bergerat et al. 2025 (TCHES 2025/4), CM-GGSW.
 
-use super::encrypt::{fill_noise, inner_product};
+use super::lwe::{fill_noise, inner_product};
 use super::noise::check_claim;
 use super::polynomial::BinaryPolynomials;
 use crate::cipher::{EvaluationKey, KeyId, SecretKey, Words, check_structure};

@@ -4,6 +4,7 @@ mod encrypt;
 pub mod key_switch;
 mod keygen;
 mod linear;
+mod lwe;
 pub mod modulus_switch;
 pub mod noise;
 mod polynomial;

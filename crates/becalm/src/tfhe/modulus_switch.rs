@@ -337,16 +337,18 @@ mod tests {
         let (ct, mut out) = ([0; 10], [0; 10]);
         let mut refused = |kind, degree: usize, n: usize, from: usize| {
             let all = (Rotation::Classic, kind);
-            modulus_switch(all, Modulus::Native, degree, (n, 1), &ct, &mut out[from..]).is_err()
+            let result =
+                modulus_switch(all, Modulus::Native, degree, (n, 1), &ct, &mut out[from..]);
+            result.err().map(|e| e.kind())
         };
         for kind in KINDS {
-            assert!(refused(kind, 1000, 4, 0));
-            assert!(refused(kind, 0, 4, 0));
-            assert!(refused(kind, 1024, 5, 0));
-            assert!(refused(kind, 1024, 4, 1));
-            assert!(!refused(kind, 1024, 4, 0));
+            assert_eq!(refused(kind, 1000, 4, 0), Some("bad_input"));
+            assert_eq!(refused(kind, 0, 4, 0), Some("bad_input"));
+            assert_eq!(refused(kind, 1024, 5, 0), Some("bad_input"));
+            assert_eq!(refused(kind, 1024, 4, 1), Some("bad_input"));
+            assert_eq!(refused(kind, 1024, 4, 0), None);
         }
-        assert!(refused(COMPANION, 512, 4, 0));
+        assert_eq!(refused(COMPANION, 512, 4, 0), Some("bad_input"));
     }
 
     /// Every value of a group, as the mask elements that it adds up.
@@ -412,15 +414,16 @@ mod tests {
         let (ct, mut out) = ([0; 13], [0; 100]);
         let refused = |rotation: Rotation, len: usize, out: &mut [u32]| {
             let all = (rotation, ModulusSwitch::Centered);
-            modulus_switch(all, Modulus::Native, 512, (12, 1), &ct, &mut out[..len]).is_err()
+            let result = modulus_switch(all, Modulus::Native, 512, (12, 1), &ct, &mut out[..len]);
+            result.err().map(|e| e.kind())
         };
         let multi = |grouping| Rotation::MultiBit { grouping };
-        assert!(!refused(multi(3), 4 * 7 + 1, &mut out));
-        assert!(refused(multi(3), 4 * 7, &mut out));
-        assert!(refused(multi(5), 2 * 31 + 1, &mut out));
-        assert!(refused(multi(6), 100, &mut out));
-        assert!(!refused(Rotation::Block { size: 6 }, 13, &mut out));
-        assert!(refused(Rotation::Block { size: 5 }, 13, &mut out));
+        assert_eq!(refused(multi(3), 4 * 7 + 1, &mut out), None);
+        assert_eq!(refused(multi(3), 4 * 7, &mut out), Some("bad_input"));
+        assert_eq!(refused(multi(5), 2 * 31 + 1, &mut out), Some("bad_input"));
+        assert_eq!(refused(multi(6), 100, &mut out), Some("bad_input"));
+        assert_eq!(refused(Rotation::Block { size: 6 }, 13, &mut out), None);
+        assert_eq!(refused(Rotation::Block { size: 5 }, 13, &mut out), Some("bad_input"));
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 //! polynomial stays below 2^31·N ≤ 2^47, and the f64 FFT errs by some 2^-51 of that, far below the 1/2 that rounding
 //! to the nearest integer forgives. Cost: 4 transforms a polynomial.
 
-use super::encrypt::fill_noise;
+use super::lwe::fill_noise;
 use crate::Result;
 use crate::math::Modulus;
 use crate::math::fft::Plan;

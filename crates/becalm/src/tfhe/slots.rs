@@ -1,7 +1,7 @@
 //! Making and reading the keys between the slots of a common-mask set; what they are: [`SlotKey`].
 
-use super::encrypt::{fill_noise, inner_product};
 use super::key_switch::KeySwitchShape;
+use super::lwe::{fill_noise, inner_product};
 use crate::cipher::{RowSums, SecretKey, SlotKey, SlotKeyKind, Words, slot_gadget};
 use crate::math::Modulus;
 use crate::math::buffer::zeroed;

@@ -11,6 +11,7 @@
 
 mod bundle;
 mod kernel;
+mod layout;
 mod nodes;
 
 use super::Shape;
@@ -22,7 +23,7 @@ use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::{Error, Result};
 use bundle::Groups;
-use kernel::Layout;
+use layout::Layout;
 
 /// One ciphertext of a tile.
 pub struct Job<'a> {

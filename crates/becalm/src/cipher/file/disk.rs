@@ -2,7 +2,7 @@
 
 use super::bad_but;
 use super::header::{Header, LENGTH};
-use super::limits::require_limit;
+use super::limits::{Limits, RAISE, require_limit};
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -95,6 +95,50 @@ pub(crate) fn read_file(
     file.read_exact(&mut bytes[read..])
         .map_err(|e| io_error("load", format!("to read {}", path.display()), &e))?;
     Ok(bytes)
+}
+
+impl Limits {
+    /// Reads a whole file that must be text.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::BadFile`] for a folder, pipe or device, a file of more than `memory`/64 bytes, an empty one, and
+    /// one that is not text. Each names the path.
+    pub fn read_text(self, path: impl AsRef<Path>) -> Result<String> {
+        let path = path.as_ref();
+        let text = String::from_utf8(self.read_bytes(path)?).ok();
+        text.filter(|text| !text.contains('\0')).ok_or_else(|| {
+            let remedy = "give a text: UTF-8 without zero bytes";
+            bad_but("a text", format!("{}, which holds other bytes", path.display()), remedy)
+        })
+    }
+
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    /// As [`Limits::read_text`], but for any contents.
+    pub fn read_bytes(self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
+        let path = path.as_ref();
+        let (file, length) = open(path)?;
+        let most = self.length();
+        if length > most {
+            let wanted = format!("at most {most} bytes in {}", path.display());
+            return Err(bad_but(wanted, format!("{length} bytes"), RAISE));
+        }
+        let mut bytes = vec![];
+        // The limit holds for a file that grows while it is read, too.
+        file.take(length)
+            .read_to_end(&mut bytes)
+            .map_err(|e| io_error("load", format!("to read {}", path.display()), &e))?;
+        if bytes.is_empty() {
+            let remedy = "check that it was written to the end";
+            return Err(bad_but(
+                "a file with contents",
+                format!("{}, empty", path.display()),
+                remedy,
+            ));
+        }
+        Ok(bytes)
+    }
 }
 
 /// That a file cannot be written.

@@ -4,18 +4,15 @@
 //! any of it is read. A number that a file announces (wires, gates) is refused before anything is allocated for it, unless
 //! the length of the file pays for the number or the number is below [`FREE`].
 
-use super::disk::{io_error, open};
 use super::{Trust, bad_but};
 use crate::Result;
-use std::io::Read;
-use std::path::Path;
 
 /// Bytes of memory that one byte of a file or text may take, at most. Tests measure this for every format.
 const EXPANSION: u64 = 64;
 /// The number that any file may announce, however short it is.
 const FREE: usize = 1 << 14;
 /// The remedy for a limit.
-const RAISE: &str = "split it, or raise the limit if you trust the file (`Trust::limit` or `Limits::memory`, \
+pub(super) const RAISE: &str = "split it, or raise the limit if you trust the file (`Trust::limit` or `Limits::memory`, \
     `limit=` in Python, `--limit` of the command)";
 
 /// The memory and time that the reader of a file or text may spend. The defaults are right for files of strangers.
@@ -25,7 +22,8 @@ const RAISE: &str = "split it, or raise the limit if you trust the file (`Trust:
 /// use becalm::program::circuit::Circuit;
 ///
 /// let patient = Limits { memory: 4 << 30, ..Limits::default() };
-/// assert!(Circuit::load("nowhere.txt", patient).is_err());
+/// let refused = Circuit::load("nowhere.txt", patient).unwrap_err();
+/// assert_eq!(refused.kind(), "io");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -52,48 +50,6 @@ impl Limits {
     /// The longest file that may be read.
     pub(crate) fn length(self) -> u64 {
         self.memory / EXPANSION
-    }
-
-    /// Reads a whole file that must be text.
-    ///
-    /// # Errors
-    /// [`Error::Io`](crate::Error::Io); [`Error::BadFile`](crate::Error::BadFile) for a folder, pipe or device, a file of more than `memory`/64 bytes, an empty one, and
-    /// one that is not text. Each names the path.
-    pub fn read_text(self, path: impl AsRef<Path>) -> Result<String> {
-        let path = path.as_ref();
-        let text = String::from_utf8(self.read_bytes(path)?).ok();
-        text.filter(|text| !text.contains('\0')).ok_or_else(|| {
-            let remedy = "give a text: UTF-8 without zero bytes";
-            bad_but("a text", format!("{}, which holds other bytes", path.display()), remedy)
-        })
-    }
-
-    /// Reads a whole file.
-    ///
-    /// # Errors
-    /// As [`Limits::read_text`], but for any contents.
-    pub fn read_bytes(self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
-        let path = path.as_ref();
-        let (file, length) = open(path)?;
-        let most = self.length();
-        if length > most {
-            let wanted = format!("at most {most} bytes in {}", path.display());
-            return Err(bad_but(wanted, format!("{length} bytes"), RAISE));
-        }
-        let mut bytes = vec![];
-        // The limit holds for a file that grows while it is read, too.
-        file.take(length)
-            .read_to_end(&mut bytes)
-            .map_err(|e| io_error("load", format!("to read {}", path.display()), &e))?;
-        if bytes.is_empty() {
-            let remedy = "check that it was written to the end";
-            return Err(bad_but(
-                "a file with contents",
-                format!("{}, empty", path.display()),
-                remedy,
-            ));
-        }
-        Ok(bytes)
     }
 }
 

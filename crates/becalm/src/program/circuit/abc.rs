@@ -7,7 +7,6 @@
 //! industrial-strength verification tool").
 
 use super::blif::Tables;
-use super::plan::Rewriting;
 use super::verilog::{Folder, limited, pythons};
 use super::{Circuit, Node, Port, Wire, blif};
 use crate::Result;
@@ -49,6 +48,17 @@ const PYTHON: &str = "import importlib.util, pathlib\n\
 
 const INSTALL: &str =
     "without ABC, which restructures logic: `pip install pyosys`, or name it in BECALM_ABC";
+
+/// The rewriting of a circuit before the cover.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewriting {
+    /// The command of ABC, if it was found.
+    pub tool: Option<String>,
+    /// Circuits of its that were left out because they do not compute the same, or because it did not prove it.
+    pub wrong: usize,
+    /// A remark for the user: how to install it, or that it failed.
+    pub remark: Option<String>,
+}
 
 /// The command of ABC; found once, but for what the environment names.
 fn command() -> Option<String> {

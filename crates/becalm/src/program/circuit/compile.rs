@@ -1,6 +1,7 @@
 //! From a covered circuit to a program: a lookup is a linear combination and a bootstrap, and no more is kept than outputs need.
 
-use super::plan::{Rewriting, best};
+use super::abc::Rewriting;
+use super::plan::{Goal, best};
 use super::rotations::{Lookup, Source};
 use super::weights::Room;
 use super::{Circuit, Port, Wire};
@@ -12,17 +13,6 @@ use crate::tfhe::{Table, noise};
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// The quantity that compilation minimises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Goal {
-    /// Bootstraps one after another, then bootstraps: for machines that run many at once.
-    Depth,
-    /// Bootstraps, of which so many may come one after another.
-    Within(u32),
-    /// Bootstraps; where that costs none more, also those one after another.
-    Bootstraps,
-}
 
 /// A circuit as a program: an argument and a result for each bit, ports in order, least significant bit first.
 #[derive(Debug, Clone)]

@@ -7,6 +7,7 @@
 mod abc;
 mod blif;
 mod bristol;
+mod choice;
 mod compile;
 mod counters;
 mod cover;
@@ -17,8 +18,9 @@ mod rotations;
 mod verilog;
 mod weights;
 
-pub use compile::{Compiled, Goal};
-pub use plan::Rewriting;
+pub use abc::Rewriting;
+pub use compile::Compiled;
+pub use plan::Goal;
 pub use verilog::use_python;
 
 use crate::cipher::file::Limits;

@@ -1,16 +1,27 @@
 //! Which of several circuits of one function is compiled, and by which cover: all are covered quickly, the best for the goal and
 //! the circuit as it came with care, and the best of everything is taken. So nothing is worse than the best of its parts.
 
-use super::abc;
+use super::Circuit;
+use super::abc::{self, Rewriting};
 use super::blif::Tables;
 use super::cover::{Effort, Mapper};
 use super::cuts::Forms;
 use super::restructure::Chains;
 use super::rotations::Lookup;
 use super::weights::Room;
-use super::{Circuit, Goal};
 use crate::math::parallel::*;
 use crate::{Error, Result};
+
+/// The quantity that compilation minimises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// Bootstraps one after another, then bootstraps: for machines that run many at once.
+    Depth,
+    /// Bootstraps, of which so many may come one after another.
+    Within(u32),
+    /// Bootstraps; where that costs none more, also those one after another.
+    Bootstraps,
+}
 
 /// Every circuit is covered so.
 const QUICK: Effort = Effort { kept: 10, covers: 2, rounds: 1, exact: true };
@@ -48,17 +59,6 @@ pub(super) struct Plan {
     pub depth: u32,
     /// Whether the cover was bound to the shortest path.
     shortest: bool,
-}
-
-/// The rewriting of a circuit before the cover.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rewriting {
-    /// The command of ABC, if it was found.
-    pub tool: Option<String>,
-    /// Circuits of its that were left out because they do not compute the same, or because it did not prove it.
-    pub wrong: usize,
-    /// A remark for the user: how to install it, or that it failed.
-    pub remark: Option<String>,
 }
 
 impl Circuit {

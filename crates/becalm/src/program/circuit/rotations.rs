@@ -2,7 +2,7 @@
 //! sum would be too noisy is put out with that weight in it, beside itself or instead.
 
 use super::Node;
-use super::cover::Mapper;
+use super::choice::Choice;
 use super::cuts::{Cut, Forms, Leaves, heavy};
 use super::weights::Form;
 use std::cmp::Reverse;
@@ -41,10 +41,10 @@ type Groups = BTreeMap<Leaves, Vec<Group>>;
 type Asked = BTreeMap<usize, BTreeSet<i64>>;
 
 /// The chosen lookups of a cover, in an order in which they can run.
-pub(super) fn lookups(mapper: &Mapper) -> Vec<Lookup> {
-    let mut groups = grouped(mapper);
-    sweep(mapper, &mut groups);
-    let asked = asked(mapper, &groups);
+pub(super) fn lookups(choice: &Choice) -> Vec<Lookup> {
+    let mut groups = grouped(choice);
+    sweep(choice, &mut groups);
+    let asked = asked(choice, &groups);
     let factor = |leaf: usize, weight: i64| {
         let factors = asked.get(&leaf).into_iter().flatten();
         let factor = factors.filter(|f| weight % **f == 0).max();
@@ -69,19 +69,19 @@ pub(super) fn lookups(mapper: &Mapper) -> Vec<Lookup> {
             let factors = factors.unwrap_or_else(|| BTreeSet::from([1]));
             results.extend(factors.into_iter().map(|factor| ((*node, factor), table.clone())));
         }
-        split(mapper, sources, form.offset, form.limit(), results, &mut found);
+        split(choice, sources, form.offset, form.limit(), results, &mut found);
     }
-    for (i, sum) in mapper.circuit.sums.iter().enumerate() {
+    for (i, sum) in choice.circuit.sums.iter().enumerate() {
         let sources = sum.terms.iter().map(|(leaf, weight)| factor(*leaf, *weight)).collect();
         let limit = sum.limit();
-        let digits = mapper.circuit.nodes.iter().enumerate();
+        let digits = choice.circuit.nodes.iter().enumerate();
         let results = digits.filter_map(|(node, kind)| match kind {
             Node::Digit(of, place) if *of as usize == i => {
                 Some(((node, 1), (0..=limit).map(|v| v >> place & 1 == 1).collect()))
             }
             _ => None,
         });
-        split(mapper, sources, sum.offset, limit, results.collect(), &mut found);
+        split(choice, sources, sum.offset, limit, results.collect(), &mut found);
     }
     found.sort_by_key(|l| l.results.iter().map(|r| r.0.0).min());
     found
@@ -89,14 +89,14 @@ pub(super) fn lookups(mapper: &Mapper) -> Vec<Lookup> {
 
 /// As many results as a rotation of this sum has, a power of two.
 fn split(
-    mapper: &Mapper,
+    choice: &Choice,
     leaves: Vec<(Source, i64)>,
     offset: i64,
     limit: i64,
     results: Vec<(Source, Vec<bool>)>,
     found: &mut Vec<Lookup>,
 ) {
-    let room = (mapper.forms.room.values / (limit + 1)).max(1) as u32;
+    let room = (choice.forms.room.values / (limit + 1)).max(1) as u32;
     found.extend(results.chunks(1 << room.ilog2()).map(|part| Lookup {
         leaves: leaves.clone(),
         offset,
@@ -106,31 +106,31 @@ fn split(
 
 /// The chosen cuts by their leaves, as many in a rotation as have a form together. A node may be one more result of a rotation of
 /// another of its cuts.
-fn grouped(mapper: &Mapper) -> Groups {
-    let used = |n: &usize| mapper.uses[*n] > 0 && !mapper.cuts[*n].is_empty();
-    let mut nodes: Vec<usize> = (1..mapper.cuts.len()).filter(used).collect();
+fn grouped(choice: &Choice) -> Groups {
+    let used = |n: &usize| choice.uses[*n] > 0 && !choice.cuts[*n].is_empty();
+    let mut nodes: Vec<usize> = (1..choice.cuts.len()).filter(used).collect();
     // Wide lookups first: narrow ones can join them.
-    nodes.sort_by_key(|n| (Reverse(mapper.chosen(*n).leaves.len()), *n));
+    nodes.sort_by_key(|n| (Reverse(choice.cut(*n).leaves.len()), *n));
     let mut groups = Groups::new();
     for node in nodes {
-        let own = mapper.chosen(node);
+        let own = choice.cut(node);
         let width = own.leaves.len();
         let late = |cut: &Cut| {
-            let ready = cut.leaves.iter().map(|l| mapper.ready(*l as usize)).max();
+            let ready = cut.leaves.iter().map(|l| choice.ready(*l as usize)).max();
             // Where that is not sure, it is found out when the cover is priced.
-            match mapper.effort.exact {
-                true => ready >= Some(mapper.required[node]),
-                false => mapper.arrival_of(cut) > mapper.required[node],
+            match choice.exact {
+                true => ready >= Some(choice.required[node]),
+                false => choice.arrival_of(cut) > choice.required[node],
             }
         };
-        let others = mapper.cuts[node].iter().filter(|c| c.leaves.len() > 1 && !late(c));
+        let others = choice.cuts[node].iter().filter(|c| c.leaves.len() > 1 && !late(c));
         let joined = width > 1
             && [own].iter().chain(others).any(|cut| {
                 let mut hosts = groups.get_mut(&cut.leaves).into_iter().flatten();
-                hosts.any(|g: &mut Group| g.add(mapper.forms, node, cut.function, cut.leaves.len()))
+                hosts.any(|g: &mut Group| g.add(choice.forms, node, cut.function, cut.leaves.len()))
             });
         if !joined {
-            let form = if width > 1 { mapper.forms.alone(own.function, width) } else { None };
+            let form = if width > 1 { choice.forms.alone(own.function, width) } else { None };
             let form = form.unwrap_or(Form::of(&[]));
             let group = Group { nodes: vec![(node, own.function)], form };
             groups.entry(own.leaves).or_default().push(group);
@@ -153,13 +153,13 @@ impl Group {
 }
 
 /// Leaves out what no output needs any more.
-fn sweep(mapper: &Mapper, groups: &mut Groups) {
+fn sweep(choice: &Choice, groups: &mut Groups) {
     let mut place = BTreeMap::new();
     for (leaves, list) in groups.iter() {
         place.extend(list.iter().flat_map(|g| &g.nodes).map(|n| (n.0, *leaves)));
     }
-    let mut needed = vec![false; mapper.cuts.len()];
-    mapper.roots().into_iter().for_each(|n| needed[n] = true);
+    let mut needed = vec![false; choice.cuts.len()];
+    choice.roots().into_iter().for_each(|n| needed[n] = true);
     for node in (0..needed.len()).rev().filter(|n| place.contains_key(n)) {
         if needed[node] {
             place[&node].iter().for_each(|l| needed[*l as usize] = true);
@@ -172,9 +172,9 @@ fn sweep(mapper: &Mapper, groups: &mut Groups) {
 }
 
 /// Which factors the sums ask of each node: those that keep their noise low, and 1 where none of these divides a weight.
-fn asked(mapper: &Mapper, groups: &Groups) -> Asked {
-    let norm = mapper.forms.room.norm;
-    let can = |l: u32| mapper.can_scale(l);
+fn asked(choice: &Choice, groups: &Groups) -> Asked {
+    let norm = choice.forms.room.norm;
+    let can = |l: u32| choice.can_scale(l);
     let mut asked = Asked::new();
     let all = || groups.iter().flat_map(|(l, groups)| groups.iter().map(move |g| (l, &g.form)));
     for (leaves, form) in all() {
@@ -183,7 +183,7 @@ fn asked(mapper: &Mapper, groups: &Groups) -> Asked {
             factors.insert(form.weights()[i].abs());
         }
     }
-    mapper.roots().into_iter().for_each(|n| {
+    choice.roots().into_iter().for_each(|n| {
         asked.entry(n).or_default().insert(1);
     });
     for (leaves, form) in all() {

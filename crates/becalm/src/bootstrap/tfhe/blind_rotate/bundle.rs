@@ -11,7 +11,8 @@
 // Iterator adaptors and their closures would not be inlined into the kernels.
 #![allow(clippy::needless_range_loop)]
 
-use super::kernel::{self, Layout, PAD};
+use super::kernel;
+use super::layout::{Layout, PAD};
 use super::nodes;
 use crate::math::fft::butterfly::{self, Complex, Fetch, fetch_steps};
 use crate::math::fft::passes;

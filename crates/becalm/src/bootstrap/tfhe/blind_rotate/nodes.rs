@@ -4,7 +4,7 @@
 // Iterator adaptors and their closures would not be inlined into the kernels.
 #![allow(clippy::needless_range_loop)]
 
-use super::kernel::Layout;
+use super::layout::Layout;
 use crate::math::fft::passes::{self, node_stride};
 use crate::math::fft::vector::Vector;
 

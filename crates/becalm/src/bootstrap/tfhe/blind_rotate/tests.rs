@@ -317,11 +317,13 @@ fn groups_that_do_not_divide_and_products_by_a_bundle_are_refused() {
     let key = FourierBootstrapKey::grouped(s, 3, Level::Portable, |_, _| ()).unwrap();
     let (mut acc, glwe) = (vec![0; 512], vec![0; 512]);
     let mut scratch = key.scratch(1).unwrap();
-    assert!(key.external_product_add(&mut acc, &glwe, 0, &mut scratch).is_err());
+    let refused = key.external_product_add(&mut acc, &glwe, 0, &mut scratch);
+    assert_eq!(refused.unwrap_err().kind(), "bad_input");
     // Scratch of the same shape without groups is too short.
     let classic = FourierBootstrapKey::new(s, Level::Portable, |_, _| ()).unwrap();
     let job = &mut [Job { glwe: &mut acc, exponents: &[0; 7] }];
-    assert!(key.rotate(job, &mut classic.scratch(1).unwrap()).is_err());
+    let refused = key.rotate(job, &mut classic.scratch(1).unwrap());
+    assert_eq!(refused.unwrap_err().kind(), "bad_input");
 }
 
 #[test]
@@ -395,13 +397,14 @@ fn wrong_shapes_are_typed_errors() {
         assert_eq!(error.kind(), "bad_input");
     }
     let exponents = &[0, 0, 0, 0];
-    assert!(key.rotate(&mut [Job { glwe: &mut glwe[1..], exponents }], &mut scratch).is_err());
-    assert!(
-        key.rotate(&mut [Job { glwe: &mut glwe, exponents }], &mut other.scratch(1).unwrap())
-            .is_err()
-    );
+    let short = key.rotate(&mut [Job { glwe: &mut glwe[1..], exponents }], &mut scratch);
+    assert_eq!(short.unwrap_err().kind(), "bad_input");
+    let job = &mut [Job { glwe: &mut glwe, exponents }];
+    let foreign = key.rotate(job, &mut other.scratch(1).unwrap());
+    assert_eq!(foreign.unwrap_err().kind(), "bad_input");
     let mut two = glwe.clone();
     let mut three = glwe.clone();
     let mut tile = [&mut glwe, &mut two, &mut three].map(|glwe| Job { glwe, exponents });
-    assert!(key.rotate(&mut tile, &mut scratch).is_err());
+    let large = key.rotate(&mut tile, &mut scratch);
+    assert_eq!(large.unwrap_err().kind(), "bad_input");
 }
