@@ -84,15 +84,14 @@ fn measure(
     let keys = context.keys(&secret, &program.needs()).unwrap();
     let needs = program.needs();
     assert_eq!(keys.bytes(), context.key_bytes(&needs), "the size is known before");
-    let (keys, program) = (Arc::new(keys), Arc::new(program));
+    let (evaluator, program) = (evaluator(&context, keys), Arc::new(program));
     let cpu = Cpu::new(0).unwrap();
     let ready = Prepared::new(&cpu, &context, &program, usize::MAX, &|_, _| true).unwrap();
-    let evaluator = CkksEvaluator::new(&cpu, &context, &keys).unwrap();
     let cost = program.cost();
     println!(
         "{set}: {} rotations, keys {:.3} GB, maps {:.3} GB, {} key switches, {} transforms, registers {:.3} GB",
         needs.rotations.len(),
-        keys.bytes() as f64 / 1e9,
+        evaluator.keys().bytes() as f64 / 1e9,
         ready.bytes() as f64 / 1e9,
         cost.key_switches,
         cost.transforms,

@@ -189,10 +189,10 @@ fn the_claim_of_a_bootstrap_is_what_it_has() {
             m.iter_mut().for_each(|v| *v = Complex::from(v.re));
         }
         let level = program.info(program.inputs()[0]).unwrap().level;
-        let x = context.encrypt(&m, level, &secret).unwrap();
+        let x = context.encrypt(&m, level, secret).unwrap();
         let inputs = vec![&x; program.inputs().len()];
         for y in evaluator.run(&Arc::new(program.clone()), &inputs).unwrap() {
-            let (found, _) = errors(&context.decrypt(&y, &secret).unwrap(), &m);
+            let (found, _) = errors(&context.decrypt(&y, secret).unwrap(), &m);
             let part = found / program.error().unwrap();
             println!("{values:?} from level {level}: 2^{:.2}, {part:.3} of it", found.log2());
             // Values smaller than the 1 of a claim have less of the rounding of SlotsToCoeffs' entries, which comes first in the lossy one.

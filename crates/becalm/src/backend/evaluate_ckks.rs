@@ -258,7 +258,7 @@ impl CkksEvaluator {
     ) -> Result<Vec<Rlwe>> {
         self.on.context.check_keys(op, self.on.keys.id, inputs)?;
         let program = CkksProgram::like(&self.on.context, inputs, record)?;
-        self.run(&Prepared::with_plain(&program, 0, plain), inputs)
+        self.run(Prepared::with_plain(&program, 0, plain), inputs)
     }
 
     fn one(

@@ -103,7 +103,7 @@ impl Run<'_> {
 mod tests {
     use super::*;
     use crate::backend::cpu::rlwe::constants::{Encoded, encoded_bytes};
-    use crate::backend::{CkksEvaluator, CkksOn, Cpu};
+    use crate::backend::{CkksEvaluator, CkksOn, Cpu, Prepared};
     use crate::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
     use crate::cipher::{KeyForm, Rlwe};
     use crate::math::complex::Complex;
@@ -140,13 +140,15 @@ mod tests {
         let (threads, encoded, lanes) = (THREADS, &encoded[..], 1);
         let run = Run { context, program: &program, keys: &keys, encoded, threads, lanes };
         let on = CkksOn::new(context, &keys).within(within);
-        let evaluator = CkksEvaluator::open(&Cpu::new(THREADS).unwrap(), on).unwrap();
+        let cpu = Cpu::new(THREADS).unwrap();
+        let evaluator = CkksEvaluator::open(&cpu, on).unwrap();
+        let ready = Prepared::new(&cpu, context, &program, within, &|_, _| true).unwrap();
         let m = [Complex::from(0.5)];
         let x = context.encrypt(&m, context.params().levels, &secret).unwrap();
         let said = run.bytes();
         let inputs: Vec<&Rlwe> = program.inputs().iter().map(|_| &x).collect();
         let [_, before] = context.ring().most();
-        evaluator.run(&program, &inputs).unwrap();
+        evaluator.run(&ready, &inputs).unwrap();
         let taken = context.ring().most()[0] - before;
         println!("{name}: {taken} bytes taken, {said} said");
         assert!(taken <= said, "{name}: {taken} bytes taken, {said} said");
