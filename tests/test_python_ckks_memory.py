@@ -203,7 +203,7 @@ def test_keys_of_a_file_that_do_not_fit_are_refused_with_the_ways_that_do(monkey
     file = str(tmp_path / "keys")
     plan, context = server._plan, server._context
     packed, seeded = (ckks.price("ckks_toy_12", **options, compact=c) for c in (True, "seeded"))
-    keys = context.load_keys(file, True)
+    keys = _native.CkksKeys.load(context, file, True)
     assert keys.bytes_as("packed") == packed.memory_bytes
 
     def remedy(free):
@@ -219,21 +219,19 @@ def test_keys_of_a_file_that_do_not_fit_are_refused_with_the_ways_that_do(monkey
     assert 'compact="seeded"' not in remedy(seeded.peak_bytes - 1)
     assert 'bootstrap="small"' in remedy(1000)
 
+    load = _native.CkksKeys.load
+
     class Full:
-        """A context whose memory ends while keys are read."""
+        """Keys for which memory ends while they are read."""
 
-        describe = staticmethod(_native.CkksContext.describe)
-
-        def __init__(self, *arguments):
-            pass
-
-        def load_keys(self, path, stored=False, form="ready"):
+        @staticmethod
+        def load(on, path, stored=False, form="ready"):
             if stored:
-                return context.load_keys(path, stored)
+                return load(on, path, stored)
             raise becalm.OutOfMemory("read keys", "3.00 GB", "1.00 GB free", "use less")
 
     monkeypatch.setattr(_native, "available_memory", lambda: 1 << 40)
-    monkeypatch.setattr(_native, "CkksContext", Full)
+    monkeypatch.setattr(_native, "CkksKeys", Full)
     with pytest.raises(becalm.OutOfMemory, match='memory="low"'):
         ckks.load_server(file, allow_insecure=True)
     monkeypatch.undo()

@@ -279,7 +279,7 @@ def ckks_programs(w):
 @kind
 def keys(w):
     chain, context = _native.CkksChain("ckks_toy_12"), _native.CkksContext("ckks_toy_12", True, 2)
-    secret = context.secret_key()
+    secret = _native.CkksSecretKey.generate(context)
     needs = _native.CkksNeeds([1], 3).union(_native.CkksNeeds([2], 3))
     for form in ("ready", "packed", "seeded"):
         made = secret.keys(needs, form=form)
@@ -287,7 +287,7 @@ def keys(w):
     assert made.union(made).ready(1 << 30).nbytes
     x = secret.encrypt(bytes(16 * 16), 2)
     assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksContext("ckks_toy_12", True, 1)))
-    context.public_key_from_bytes(secret.public_key().to_bytes(), None)
+    _native.CkksPublicKey.from_bytes(context, secret.public_key().to_bytes(), None)
     for name in _native.CkksContext.names()[:1]:
         assert _native.CkksContext.describe(name) and _native.CkksChain(name).table_bytes
     plan = w.large.server._plan
@@ -327,7 +327,7 @@ def read_back(w):
     assert _native.Circuit.load(w.folder / "and.txt", None, None).gates == (1, 0)
     other = w.small.secret
     assert w.x._native.vouched(1.0, 1e-6) is not None
-    assert other._context.secret_key_from_bytes(other._native.to_bytes()) is not None
+    assert _native.CkksSecretKey.from_bytes(other._context, other._native.to_bytes()) is not None
 
 
 @kind

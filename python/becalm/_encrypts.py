@@ -144,7 +144,7 @@ class SecretKey(_Encrypts):
         """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default)."""
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
-            native = self._context.load_ciphertext(file, most)
+            native = _native.CkksCiphertext.load(self._context, file, most)
         return owned("load", Ciphertext(native, self._server), self.key_id)
 
     def to_bytes(self) -> bytes:
@@ -204,7 +204,7 @@ def load_secret_key(
     `slots` is how many values `encrypt` takes, by default all that fit: the file does not say.
     """
     file, context, wide = _key_file(path, "secret", name, slots, allow_insecure, threads)
-    return SecretKey(context, context.load_secret_key(file), wide)
+    return SecretKey(context, _native.CkksSecretKey.load(context, file), wide)
 
 
 def load_public_key(
@@ -222,7 +222,7 @@ def load_public_key(
     """
     file, context, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
     most = _values.limit("load", limit)
-    native = context.load_public_key(file, most)
+    native = _native.CkksPublicKey.load(context, file, most)
     return PublicKey(native, params(context.name).levels, wide, None)
 
 
@@ -259,13 +259,13 @@ def from_bytes(
     most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
     if kind == "becalm.rlwe":
         shared = context(name, bool(allow_insecure), count)
-        return Ciphertext(shared.ciphertext_from_bytes(file, most))
+        return Ciphertext(_native.CkksCiphertext.from_bytes(shared, file, most))
     own = _native.CkksContext(name, bool(allow_insecure), count)
     wide = params(own.name).slots
     if kind == "becalm.ckks_secret_key":
-        return SecretKey(own, own.secret_key_from_bytes(file), wide)
+        return SecretKey(own, _native.CkksSecretKey.from_bytes(own, file), wide)
     if kind == "becalm.ckks_public_key":
-        native = own.public_key_from_bytes(file, most)
+        native = _native.CkksPublicKey.from_bytes(own, file, most)
         return PublicKey(native, params(own.name).levels, wide, None)
     remedy = "use a newer version of becalm"
     raise BadFile(op, "a kind of file that this version knows", kind, remedy)

@@ -197,7 +197,8 @@ def owned(op: str, x: Ciphertext, key_id: str) -> Ciphertext:
 
 def _restored(name: str, file: bytes, real: bool) -> Ciphertext:
     # A toy is allowed, as it was when it was made. Its server's threads come with `attach`.
-    return Ciphertext(context(name, True, 0).ciphertext_from_bytes(file, None), None, real)
+    native = _native.CkksCiphertext.from_bytes(context(name, True, 0), file, None)
+    return Ciphertext(native, None, real)
 
 
 @lru_cache(maxsize=2)

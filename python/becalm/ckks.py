@@ -217,7 +217,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         """
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
-            native = self._context.load_ciphertext(file, most)
+            native = _native.CkksCiphertext.load(self._context, file, most)
         return owned("load", Ciphertext(native, self, real), self.key_id)
 
     def from_bytes(
@@ -225,7 +225,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
     ) -> Ciphertext:
         """The ciphertext of `to_bytes`, as `load`."""
         data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
-        native = self._context.ciphertext_from_bytes(data, most)
+        native = _native.CkksCiphertext.from_bytes(self._context, data, most)
         return owned("from_bytes", Ciphertext(native, self, real), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -462,7 +462,7 @@ def keygen(
     context = _context(plan, allow_insecure, threads)
     if progress is not False and sys.stderr:
         print(_announcement(priced(plan)), file=sys.stderr, flush=True)
-    native = context.secret_key()
+    native = _native.CkksSecretKey.generate(context)
     with _progress.shown(progress, "keys", 0.0) as callback:
         keys = native.keys(plan.needs(), None, callback, plan.form)
     server = Server(plan, context, keys)
@@ -544,9 +544,11 @@ def load_server(
     )
     context = _context(plan, allow_insecure, threads)
     try:
-        keys = context.load_keys(file, budget is not None, "ready" if budget else plan.form)
+        keys = _native.CkksKeys.load(
+            context, file, budget is not None, "ready" if budget else plan.form
+        )
     except OutOfMemory as e:
-        stored, free = context.load_keys(file, True), _native.available_memory() or 0
+        stored, free = _native.CkksKeys.load(context, file, True), _native.available_memory() or 0
         raise OutOfMemory(e.op, e.wanted, e.got, plan.reading(stored, free)) from None
     if budget is None:
         return Server(plan, context, keys)

@@ -138,7 +138,7 @@ class Engine:
 
     def create_secret_key(self) -> SecretKey:
         """Draws a secret key from the system's randomness."""
-        return SecretKey(self._context.secret_key(), self._context.name)
+        return SecretKey(_native.CkksSecretKey.generate(self._context), self._context.name)
 
     def create_public_key(self, secret_key: SecretKey) -> PublicKey:
         """A key with which anyone encrypts."""
@@ -506,7 +506,9 @@ class Engine:
             remedy = "pass what serialize_ciphertext gave"
             got = type(blocks).__name__ if blocks else "nothing"
             raise BadInput("deserialize_ciphertext", "a list of bytes", got, remedy)
-        return Ciphertext([self._context.ciphertext_from_bytes(b, None) for b in blocks], False)
+        return Ciphertext(
+            [_native.CkksCiphertext.from_bytes(self._context, b, None) for b in blocks], False
+        )
 
     def write_ciphertext(self, ciphertext: Ciphertext, file_path: str | os.PathLike[str]) -> None:
         """Writes a ciphertext of one block to a file."""
@@ -521,7 +523,7 @@ class Engine:
         """Reads what `write_ciphertext` wrote."""
         file = _values.path("read_ciphertext", file_path)
         with of_kind("read_ciphertext", file, "becalm.rlwe"):
-            return Ciphertext([self._context.load_ciphertext(file, None)], False)
+            return Ciphertext([_native.CkksCiphertext.load(self._context, file, None)], False)
 
     def serialize_public_key(self, public_key: PublicKey) -> bytes:
         """The bytes of a file."""
@@ -530,7 +532,9 @@ class Engine:
     def deserialize_public_key(self, data: bytes) -> PublicKey:
         """Reads the bytes of `serialize_public_key`."""
         file = _values.data("deserialize_public_key", data)
-        return PublicKey(self._context.public_key_from_bytes(file, None), self._context.name)
+        return PublicKey(
+            _native.CkksPublicKey.from_bytes(self._context, file, None), self._context.name
+        )
 
     def write_public_key(self, public_key: PublicKey, file_path: str | os.PathLike[str]) -> None:
         """Writes a public key to a file, for whoever is to encrypt."""
@@ -541,7 +545,9 @@ class Engine:
         """Reads what `write_public_key` wrote. No file can say whose key it is."""
         file = _values.path("read_public_key", file_path)
         with of_kind("read_public_key", file, "becalm.ckks_public_key"):
-            return PublicKey(self._context.load_public_key(file, None), self._context.name)
+            return PublicKey(
+                _native.CkksPublicKey.load(self._context, file, None), self._context.name
+            )
 
     def _public(self, op: str, key: object) -> _native.CkksPublicKey:
         if not isinstance(key, PublicKey):

@@ -1,20 +1,19 @@
-//! CKKS: what a server computes with. Evaluation keys, and what is in the clear beside ciphertexts: plaintexts and matrices.
+//! CKKS: evaluation keys, what a server computes with them, and programs made ready for them.
 
-use crate::call::{Watched, detached, guarded, raise, supervised};
-use crate::ckks::{CkksCiphertext, CkksContext, Shared, brief, bytes_of, form_named, values};
-use crate::ckks_machine::{Call, Plain, Shares, prepared, require_rotations, watched};
+use crate::call::{Watched, guarded, raise, supervised};
+use crate::ckks::CkksCiphertext;
+use crate::ckks_machine::{
+    Call, CkksContext, Shared, Shares, Vector, brief, form_named, prepared, require,
+    require_rotations, run_lanes, watched,
+};
+use crate::ckks_plain::CkksMap;
 use crate::ckks_program::CkksProgram;
-use crate::ckks_record::{dot, linear, on_both, polynomial, rotations};
+use crate::ckks_record::{dot, on_both, polynomial, rotations};
 use becalm::backend::Prepared;
+use becalm::cipher;
 use becalm::cipher::file::{Output, replace};
-use becalm::ckks::Matrix;
-use becalm::math::complex::Complex;
-use becalm::program::Reg;
-use becalm::program::rlwe::CkksProgram as Program;
-use becalm::{Error, Result, cipher};
+use becalm::math::buffer::or_refused;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,13 +24,34 @@ pub struct CkksKeys(pub(crate) Shared, pub(crate) Arc<cipher::CkksKeys>);
 
 impl CkksKeys {
     /// A call with these keys.
-    fn with<'a>(&'a self, inputs: &'a [&'a CkksCiphertext], long: bool) -> Call<'a> {
+    fn with<'a>(&'a self, inputs: &'a [&'a Vector], long: bool) -> Call<'a> {
         Call { on: &self.0, keys: Some(&self.1), inputs, plain: None, long }
     }
 }
 
 #[pymethods]
 impl CkksKeys {
+    /// Reads evaluation keys, in a form (see `keys`); or, `stored`, leaves them in their file until they are used.
+    #[pyo3(signature = (on, path, stored=false, form="ready"))]
+    #[staticmethod]
+    fn load(
+        py: Python<'_>,
+        on: &CkksContext,
+        path: PathBuf,
+        stored: bool,
+        form: &str,
+    ) -> PyResult<Self> {
+        let (context, form) = (&on.0.context, form_named(form).map_err(raise)?);
+        let keys = supervised(py, None, |watch| {
+            let load = || match stored {
+                true => context.open_keys(&path),
+                false => context.load_keys_with(&path, form, |done, all| watch.step(done, all)),
+            };
+            on.0.cpu.install(|| or_refused("load", load))
+        })?;
+        Ok(CkksKeys(on.0.clone(), Arc::new(keys)))
+    }
+
     /// Identity of the secret key, in hexadecimal digits.
     #[getter]
     fn key_id(&self) -> String {
@@ -82,8 +102,9 @@ impl CkksKeys {
         a: &CkksCiphertext,
         b: &CkksCiphertext,
     ) -> PyResult<CkksCiphertext> {
-        self.with(&[a, b], false)
+        self.with(&[&a.0, &b.0], false)
             .one(py, "multiply", |p, r| on_both(p, r, |p, a, b| p.multiply(a, b)))
+            .map(CkksCiphertext)
     }
 
     /// Σ a·b, relinearized and rescaled once.
@@ -93,13 +114,13 @@ impl CkksKeys {
         a: Vec<Bound<'_, CkksCiphertext>>,
         b: Vec<Bound<'_, CkksCiphertext>>,
     ) -> PyResult<CkksCiphertext> {
-        let all: Vec<&CkksCiphertext> = a.iter().chain(&b).map(Bound::get).collect();
-        self.with(&all, true).one(py, "dot", dot)
+        let all: Vec<&Vector> = a.iter().chain(&b).map(|x| &x.get().0).collect();
+        self.with(&all, true).one(py, "dot", dot).map(CkksCiphertext)
     }
 
     /// Slots rotated to the left.
     fn rotate(&self, py: Python<'_>, x: &CkksCiphertext, by: i64) -> PyResult<CkksCiphertext> {
-        self.with(&[x], false).one(py, "rotate", |p, r| p.rotate(r[0], by))
+        self.with(&[&x.0], false).one(py, "rotate", |p, r| p.rotate(r[0], by)).map(CkksCiphertext)
     }
 
     /// Slots rotated to the left by each of these, from one decomposition.
@@ -109,12 +130,13 @@ impl CkksKeys {
         x: &CkksCiphertext,
         by: Vec<i64>,
     ) -> PyResult<Vec<CkksCiphertext>> {
-        self.with(&[x], true).all(py, "rotate", |p, r| rotations(p, r[0], &by))
+        let made = self.with(&[&x.0], true).all(py, "rotate", |p, r| rotations(p, r[0], &by))?;
+        Ok(made.into_iter().map(CkksCiphertext).collect())
     }
 
     /// In each slot the sum of `size` slots from it on.
     fn sum(&self, py: Python<'_>, x: &CkksCiphertext, size: usize) -> PyResult<CkksCiphertext> {
-        self.with(&[x], true).one(py, "sum", |p, r| p.sum(r[0], size))
+        self.with(&[&x.0], true).one(py, "sum", |p, r| p.sum(r[0], size)).map(CkksCiphertext)
     }
 
     /// Refuses keys without these rotations at a level: before a matrix is encoded, which takes time.
@@ -129,8 +151,8 @@ impl CkksKeys {
         x: &CkksCiphertext,
         map: &CkksMap,
     ) -> PyResult<CkksCiphertext> {
-        let mut made = self.with(&[x], true).ready(py, &map.0)?;
-        Ok(made.remove(0))
+        let mut made = self.with(&[&x.0], true).ready(py, &map.0)?;
+        Ok(CkksCiphertext(made.remove(0)))
     }
 
     /// Σ c_i·T_i of the slots, at the scale of the level that is left.
@@ -140,12 +162,14 @@ impl CkksKeys {
         x: &CkksCiphertext,
         coefficients: Vec<f64>,
     ) -> PyResult<CkksCiphertext> {
-        self.with(&[x], true).one(py, "polynomial", |p, r| polynomial(p, r[0], coefficients))
+        self.with(&[&x.0], true)
+            .one(py, "polynomial", |p, r| polynomial(p, r[0], coefficients))
+            .map(CkksCiphertext)
     }
 
     /// The complex conjugate of every slot.
     fn conjugate(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.with(&[x], false).one(py, "conjugate", |p, r| p.conjugate(r[0]))
+        self.with(&[&x.0], false).one(py, "conjugate", |p, r| p.conjugate(r[0])).map(CkksCiphertext)
     }
 
     /// Writes a file, with a note for whoever reads it.
@@ -161,160 +185,56 @@ impl CkksKeys {
     }
 }
 
-/// A vector of numbers in the clear, encoded at a level.
+/// A program made ready for keys: its matrices encoded.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksPlaintext {
+pub struct CkksSession {
     on: Shared,
-    plain: Arc<Plain>,
-    values: Vec<Complex>,
-}
-
-impl CkksPlaintext {
-    pub(crate) fn encoded(&self) -> &Arc<Plain> {
-        &self.plain
-    }
-
-    /// The values that were encoded.
-    pub(crate) fn values(&self) -> &[Complex] {
-        &self.values
-    }
-
-    /// A register at the level of the plaintext or below.
-    pub(crate) fn lowered(&self, p: &mut Program, x: Reg) -> Result<Reg> {
-        match p.info(x).is_some_and(|info| info.level > self.plain.level()) {
-            true => p.level_down(x, self.plain.level()),
-            false => Ok(x),
-        }
-    }
+    keys: Arc<cipher::CkksKeys>,
+    ready: Prepared,
 }
 
 #[pymethods]
-impl CkksPlaintext {
-    /// Encodes values at a level.
+impl CkksSession {
+    /// Checks that the keys suffice and encodes the matrices, or those of them that fit so many bytes.
     #[new]
-    fn new(py: Python<'_>, context: &CkksContext, data: &[u8], level: usize) -> PyResult<Self> {
-        let values = values(data);
-        let plain = Arc::new(brief(py, &context.0, |c| c.encode(&values, level))?);
-        Ok(CkksPlaintext { on: context.0.clone(), plain, values })
-    }
-
-    /// Name of the parameter set.
-    #[getter]
-    fn params(&self) -> &'static str {
-        self.plain.params()
-    }
-
-    /// The level that it was encoded at.
-    #[getter]
-    fn level(&self) -> usize {
-        self.plain.level()
-    }
-
-    /// The scale: the factor of the values.
-    #[getter]
-    fn scale(&self) -> f64 {
-        self.plain.scale()
-    }
-
-    /// Number of values.
-    #[getter]
-    fn slots(&self) -> usize {
-        self.plain.slots()
-    }
-
-    /// Bytes in memory.
-    #[getter]
-    fn nbytes(&self) -> usize {
-        self.plain.bytes()
-    }
-
-    /// The values, rounded as they were.
-    fn decode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        bytes_of(py, &brief(py, &self.on, |c| c.decode(&self.plain))?)
-    }
-}
-
-/// A matrix by its diagonals, gathered around a rotation of what it gives.
-#[pyclass(frozen, module = "becalm._native")]
-pub struct CkksMatrix {
-    pub(crate) matrix: Arc<Matrix>,
-    pub(crate) by: i64,
-    pub(crate) baby: usize,
-}
-
-#[pymethods]
-impl CkksMatrix {
-    /// Diagonals of `slots` values each, by their numbers.
-    #[new]
-    #[pyo3(signature = (slots, diagonals, baby=None))]
+    #[pyo3(signature = (keys, program, budget=None))]
     fn new(
         py: Python<'_>,
-        slots: usize,
-        diagonals: Vec<(i64, PyBackedBytes)>,
-        baby: Option<usize>,
+        keys: &CkksKeys,
+        program: &CkksProgram,
+        budget: Option<usize>,
     ) -> PyResult<Self> {
-        detached(py, || {
-            let mut matrix = Matrix::zero(slots);
-            for (k, data) in &diagonals {
-                let (given, diagonal) = (values(data), matrix.diagonal(*k));
-                if given.len() != diagonal.len() {
-                    let (wanted, got) = (format!("{slots} values"), given.len().to_string());
-                    let remedy = "fill the diagonal with zeros";
-                    return Err(Error::bad_input("matrix", wanted, got, remedy));
-                }
-                diagonal.copy_from_slice(&given);
-            }
-            let (matrix, by) = matrix.gathered();
-            let baby = baby.unwrap_or_else(|| matrix.balanced());
-            Ok(CkksMatrix { matrix: Arc::new(matrix), by, baby })
-        })
-    }
-
-    /// Number of diagonals.
-    #[getter]
-    fn diagonals(&self) -> usize {
-        self.matrix.rotations().count()
-    }
-
-    /// Number of baby steps.
-    #[getter]
-    fn baby(&self) -> usize {
-        self.baby
-    }
-
-    /// The rotations that it needs.
-    #[getter]
-    fn rotations(&self) -> PyResult<Vec<i64>> {
-        guarded(|| {
-            let mut all = self.matrix.keys(self.baby);
-            all.extend((self.by != 0).then_some(self.by));
-            Ok(all.into_iter().collect())
-        })
-    }
-
-    /// Encodes it for ciphertexts at a level.
-    fn encode(&self, py: Python<'_>, context: &CkksContext, level: usize) -> PyResult<CkksMap> {
-        let on = &context.0;
-        let ready = watched(py, on, None, |watch| {
-            let mut program = Program::new(&on.context);
-            let x = program.input(level, self.matrix.slots())?;
-            let y = linear(&mut program, x, self)?;
-            program.output(y)?;
-            prepared(on, &Arc::new(program), usize::MAX, watch)
+        let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.now());
+        let budget = budget.unwrap_or(usize::MAX);
+        let ready = watched(py, &on, None, |watch| {
+            require(&on, &keys, &program)?;
+            prepared(&on, &program, budget, watch)
         })?;
-        Ok(CkksMap(ready))
+        Ok(CkksSession { on, keys, ready })
     }
-}
 
-/// A product with a matrix as a program, with the matrix encoded.
-#[pyclass(frozen, module = "becalm._native")]
-pub struct CkksMap(Prepared);
+    /// Whether it runs a program as that one stands now.
+    fn runs(&self, program: &CkksProgram) -> bool {
+        Arc::ptr_eq(self.ready.program(), &program.now())
+    }
 
-#[pymethods]
-impl CkksMap {
-    /// Bytes of the encoded diagonals.
+    /// Bytes of the encoded matrices.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.0.bytes()
+        self.ready.bytes()
+    }
+
+    /// Runs on lanes, each of a ciphertext for each argument; calls `progress(done, total)` meanwhile.
+    #[pyo3(signature = (lanes, progress=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        lanes: Vec<Vec<Bound<'_, CkksCiphertext>>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<Vec<CkksCiphertext>>> {
+        let lanes: Vec<Vec<&Vector>> =
+            lanes.iter().map(|lane| lane.iter().map(|x| &x.get().0).collect()).collect();
+        let made = run_lanes(py, &self.on, &self.keys, &self.ready, &lanes, progress)?;
+        Ok(made.into_iter().map(|lane| lane.into_iter().map(CkksCiphertext).collect()).collect())
     }
 }

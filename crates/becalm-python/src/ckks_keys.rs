@@ -1,8 +1,10 @@
 //! The keys that encrypt and decrypt CKKS, for Python.
 
 use crate::call::{Watched, raise, supervised};
-use crate::ckks::{CkksCiphertext, Shared, brief, bytes_of, form_named, values};
+use crate::ciphertext::trust;
+use crate::ckks::CkksCiphertext;
 use crate::ckks_evaluate::CkksKeys;
+use crate::ckks_machine::{CkksContext, Shared, brief, bytes_of, form_named, values};
 use crate::keys::CkksNeeds;
 use becalm::cipher;
 use becalm::cipher::file::{Output, Part, replace_all};
@@ -21,6 +23,27 @@ pub struct CkksSecretKey(pub(crate) Shared, pub(crate) Arc<cipher::CkksSecretKey
 
 #[pymethods]
 impl CkksSecretKey {
+    /// Draws a secret key from the system's randomness.
+    #[staticmethod]
+    fn generate(py: Python<'_>, on: &CkksContext) -> PyResult<Self> {
+        let key = brief(py, &on.0, |c| c.secret_key())?;
+        Ok(CkksSecretKey(on.0.clone(), Arc::new(key)))
+    }
+
+    /// Reads a secret key.
+    #[staticmethod]
+    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf) -> PyResult<Self> {
+        let key = brief(py, &on.0, |c| c.load_secret_key(&path, trust(true, None)))?;
+        Ok(CkksSecretKey(on.0.clone(), Arc::new(key)))
+    }
+
+    /// A secret key from the bytes of its file.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, on: &CkksContext, file: &[u8]) -> PyResult<Self> {
+        let key = brief(py, &on.0, |c| c.secret_key_from_bytes(file, trust(true, None)))?;
+        Ok(CkksSecretKey(on.0.clone(), Arc::new(key)))
+    }
+
     /// Identity of the key, in hexadecimal digits.
     #[getter]
     fn key_id(&self) -> String {
@@ -36,7 +59,7 @@ impl CkksSecretKey {
 
     /// Decrypts to the values in the slots.
     fn decrypt<'py>(&self, py: Python<'py>, x: &CkksCiphertext) -> PyResult<Bound<'py, PyBytes>> {
-        let found = brief(py, &self.0, |c| c.decrypt(&*x.open()?, &self.1))?;
+        let found = brief(py, &self.0, |c| c.decrypt(&*x.0.open()?, &self.1))?;
         bytes_of(py, &Zeroizing::new(found))
     }
 
@@ -48,7 +71,8 @@ impl CkksSecretKey {
         precision_bits: f64,
         queries: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let share = |c: &Context| c.decrypt_to_share(&*x.open()?, &self.1, precision_bits, queries);
+        let share =
+            |c: &Context| c.decrypt_to_share(&*x.0.open()?, &self.1, precision_bits, queries);
         bytes_of(py, &Zeroizing::new(brief(py, &self.0, share)?))
     }
 
@@ -121,6 +145,27 @@ pub struct CkksPublicKey(pub(crate) Shared, pub(crate) cipher::CkksPublicKey, pu
 
 #[pymethods]
 impl CkksPublicKey {
+    /// Reads a public key of at most `limit` bytes.
+    #[staticmethod]
+    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
+        let key = brief(py, &on.0, |c| c.load_public_key(&path, trust(true, limit)))?;
+        let id = key.id().to_string();
+        Ok(CkksPublicKey(on.0.clone(), key, id))
+    }
+
+    /// A public key from the bytes of its file.
+    #[staticmethod]
+    fn from_bytes(
+        py: Python<'_>,
+        on: &CkksContext,
+        file: &[u8],
+        limit: Option<u64>,
+    ) -> PyResult<Self> {
+        let key = brief(py, &on.0, |c| c.public_key_from_bytes(file, trust(true, limit)))?;
+        let id = key.id().to_string();
+        Ok(CkksPublicKey(on.0.clone(), key, id))
+    }
+
     /// Identity of the secret key, in hexadecimal digits.
     #[getter]
     fn key_id(&self) -> &str {

@@ -1,19 +1,168 @@
 //! CKKS: the machine. Every call that computes on ciphertexts is a program, of one instruction or of many, and runs here; nothing
 //! else of this crate knows what it runs on.
+//!
+//! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
-use crate::call::{Watch, supervised};
-use crate::ckks::{CkksCiphertext, Shared, brief};
-use becalm::backend::{CkksEvaluator, CkksOn, Prepared};
-use becalm::cipher::{CkksKeys, Rlwe};
+use crate::call::{Watch, detached, guarded, raise, supervised};
+use crate::ciphertext::flat;
+use becalm::backend::{CkksEvaluator, CkksOn, Cpu, Prepared};
+use becalm::cipher::{CkksKeys, KeyForm, PackedRlwe, Rlwe};
+use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
+use becalm::math::complex::Complex;
+use becalm::params::{CkksParams, Kind};
 use becalm::program::Reg;
 use becalm::program::rlwe::CkksProgram as Program;
 use becalm::{Error, Result};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub(crate) use becalm::backend::{Plain, Shares};
+
+/// A context and the threads that it computes with.
+pub struct Machine {
+    pub(crate) context: Arc<Context>,
+    pub(crate) cpu: Cpu,
+    /// Whether ciphertexts are packed when nothing computes with them.
+    pub(crate) compact: bool,
+}
+
+pub(crate) type Shared = Arc<Machine>;
+
+/// The fields of [`CkksContext::describe`].
+type Claims = (bool, u32, usize, f64, usize, f64, f64, &'static str);
+
+/// Work of milliseconds on the threads of the machine, with the interpreter free.
+pub(crate) fn brief<T: Send>(
+    py: Python<'_>,
+    on: &Shared,
+    work: impl FnOnce(&Context) -> Result<T> + Send,
+) -> PyResult<T> {
+    detached(py, || on.cpu.install(|| or_refused("becalm", || work(&on.context))))
+}
+
+pub(crate) fn values(bytes: &[u8]) -> Vec<Complex> {
+    let (pairs, _) = bytes.as_chunks::<16>();
+    let real = |b: &[u8]| b.try_into().map_or(f64::NAN, f64::from_le_bytes);
+    pairs.iter().map(|p| Complex::new(real(&p[..8]), real(&p[8..]))).collect()
+}
+
+pub(crate) fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> PyResult<Bound<'py, PyBytes>> {
+    let field = |v: &Complex| {
+        let mut both = [0; 16];
+        both[..8].copy_from_slice(&v.re.to_le_bytes());
+        both[8..].copy_from_slice(&v.im.to_le_bytes());
+        both
+    };
+    flat(py, values.iter().map(field))
+}
+
+/// A CKKS parameter set made ready.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksContext(pub(crate) Shared);
+
+#[pymethods]
+impl CkksContext {
+    /// Makes the set of a name ready; 0 threads means all. Ciphertexts of a `compact` one are packed when nothing computes with them.
+    #[new]
+    #[pyo3(signature = (name, allow_insecure, threads, compact=false))]
+    fn new(
+        py: Python<'_>,
+        name: &str,
+        allow_insecure: bool,
+        threads: usize,
+        compact: bool,
+    ) -> PyResult<Self> {
+        supervised(py, None, |_| {
+            let params = CkksParams::named(name)?;
+            let cpu = Cpu::new(threads)?;
+            let context = Arc::new(cpu.install(|| Context::new(params, allow_insecure))?);
+            Ok(CkksContext(Arc::new(Machine { context, cpu, compact })))
+        })
+    }
+
+    /// Names of all sets, the default first.
+    #[staticmethod]
+    fn names() -> Vec<&'static str> {
+        CkksParams::all().iter().map(|p| p.name).collect()
+    }
+
+    /// The facts of a set: whether it is a standard one, log2 of its degree, levels, log2 of its scale, stages of its bootstrap, log2
+    /// of its modulus, bits of security and where they come from.
+    #[staticmethod]
+    fn describe(name: &str) -> PyResult<Claims> {
+        guarded(|| {
+            let p = CkksParams::named(name).map_err(raise)?;
+            let stages = p.bootstrap.map_or(0, |b| b.stage_count);
+            let (size, bits, standard) =
+                (p.log2_degree, p.log2_modulus(), p.kind == Kind::Standard);
+            let claim = (p.security_bits, p.security_source);
+            Ok((standard, size, p.levels, p.scale_bits, stages, bits, claim.0, claim.1))
+        })
+    }
+
+    /// Name of the set.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.0.context.params().name
+    }
+}
+
+pub(crate) fn form_named(name: &str) -> Result<KeyForm> {
+    match name {
+        "ready" => Ok(KeyForm::Ready),
+        "packed" => Ok(KeyForm::Packed),
+        "seeded" => Ok(KeyForm::Seeded),
+        other => {
+            let wanted = "ready, packed or seeded keys";
+            Err(Error::bad_input("keygen", wanted, other, "choose one of these"))
+        }
+    }
+}
+
+/// A ciphertext as it is kept.
+#[derive(Clone)]
+pub(crate) enum Kept {
+    Ready(Arc<Rlwe>),
+    Packed(Arc<PackedRlwe>),
+}
+
+/// A ciphertext on its machine.
+#[derive(Clone)]
+pub(crate) struct Vector {
+    pub(crate) on: Shared,
+    pub(crate) kept: Kept,
+}
+
+impl Vector {
+    /// A result, packed where the machine is compact.
+    pub(crate) fn new(on: &Shared, x: Rlwe) -> Result<Vector> {
+        let kept = match on.compact {
+            true => Kept::Packed(Arc::new(on.context.pack(&x)?)),
+            false => Kept::Ready(Arc::new(x)),
+        };
+        Ok(Vector { on: on.clone(), kept })
+    }
+
+    /// The ciphertext that brief work makes.
+    pub(crate) fn made(
+        py: Python<'_>,
+        on: &Shared,
+        work: impl FnOnce(&Context) -> Result<Rlwe> + Send,
+    ) -> PyResult<Vector> {
+        brief(py, on, |context| Vector::new(on, work(context)?))
+    }
+
+    /// The ciphertext as it is computed with.
+    pub(crate) fn open(&self) -> Result<Arc<Rlwe>> {
+        match &self.kept {
+            Kept::Ready(x) => Ok(x.clone()),
+            Kept::Packed(x) => Ok(Arc::new(self.on.context.unpack_ciphertext(x)?)),
+        }
+    }
+}
 
 /// Keys on the machine, used until the watch asks to stop.
 fn evaluator(
@@ -62,7 +211,7 @@ pub(crate) struct Call<'a> {
     pub(crate) on: &'a Shared,
     /// None for instructions that need no key.
     pub(crate) keys: Option<&'a Arc<CkksKeys>>,
-    pub(crate) inputs: &'a [&'a CkksCiphertext],
+    pub(crate) inputs: &'a [&'a Vector],
     /// The first plaintext of the program, encoded.
     pub(crate) plain: Option<&'a Arc<Plain>>,
     /// Whether the work takes so long that Ctrl-C is to stop it.
@@ -76,7 +225,7 @@ impl Call<'_> {
         py: Python<'_>,
         op: &'static str,
         record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>> + Send,
-    ) -> PyResult<Vec<CkksCiphertext>> {
+    ) -> PyResult<Vec<Vector>> {
         let plain = self.plain;
         let run = |on: &CkksEvaluator, given: &[&Rlwe]| match plain {
             Some(plain) => on.call_with(op, given, plain, record),
@@ -94,13 +243,13 @@ impl Call<'_> {
         py: Python<'_>,
         op: &'static str,
         record: impl FnOnce(&mut Program, &[Reg]) -> Result<Reg> + Send,
-    ) -> PyResult<CkksCiphertext> {
+    ) -> PyResult<Vector> {
         let mut made = self.all(py, op, |p, args| Ok(vec![record(p, args)?]))?;
         made.pop().ok_or_else(|| crate::call::raise(no_result()))
     }
 
     /// Runs a program that is prepared.
-    pub(crate) fn ready(self, py: Python<'_>, ready: &Prepared) -> PyResult<Vec<CkksCiphertext>> {
+    pub(crate) fn ready(self, py: Python<'_>, ready: &Prepared) -> PyResult<Vec<Vector>> {
         watched(py, self.on, None, |watch| self.run(Some(watch), |on, given| on.run(ready, given)))
     }
 
@@ -108,13 +257,13 @@ impl Call<'_> {
         &self,
         watch: Option<&Arc<Watch>>,
         work: impl FnOnce(&CkksEvaluator, &[&Rlwe]) -> Result<Vec<Rlwe>>,
-    ) -> Result<Vec<CkksCiphertext>> {
+    ) -> Result<Vec<Vector>> {
         let opened = self.inputs.iter().map(|x| x.open()).collect::<Result<Vec<_>>>()?;
         let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
         let none = || given.first().map(|x| Arc::new(CkksKeys::none(x.params(), x.key_id())));
         let keys = self.keys.cloned().or_else(none).ok_or_else(no_result)?;
         let made = work(&evaluator(self.on, &keys, watch)?, &given)?;
-        made.into_iter().map(|x| CkksCiphertext::kept(self.on, x)).collect()
+        made.into_iter().map(|x| Vector::new(self.on, x)).collect()
     }
 }
 
@@ -124,13 +273,13 @@ pub(crate) fn run_lanes(
     on: &Shared,
     keys: &Arc<CkksKeys>,
     ready: &Prepared,
-    lanes: &[Vec<&CkksCiphertext>],
+    lanes: &[Vec<&Vector>],
     progress: Option<Py<PyAny>>,
-) -> PyResult<Vec<Vec<CkksCiphertext>>> {
+) -> PyResult<Vec<Vec<Vector>>> {
     let all = lanes.len() * ready.waves();
     watched(py, on, progress, |watch| {
         let evaluator = evaluator(on, keys, Some(watch))?;
-        let run = |(lane, inputs): (usize, &Vec<&CkksCiphertext>)| {
+        let run = |(lane, inputs): (usize, &Vec<&Vector>)| {
             let opened = inputs.iter().map(|x| x.open()).collect::<Result<Vec<_>>>()?;
             let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
             let mut made = evaluator.run_lanes(ready, &[&given], &mut |done, _| match watch
@@ -139,7 +288,7 @@ pub(crate) fn run_lanes(
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             })?;
-            made.remove(0).into_iter().map(|x| CkksCiphertext::kept(on, x)).collect()
+            made.remove(0).into_iter().map(|x| Vector::new(on, x)).collect()
         };
         lanes.iter().enumerate().map(run).collect()
     })

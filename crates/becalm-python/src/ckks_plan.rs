@@ -1,8 +1,8 @@
 //! CKKS before anything is made: what keys take, which would fit, and the bootstraps that they are for.
 
 use crate::call::{guarded, raise};
-use crate::ckks::form_named;
 use crate::ckks_evaluate::CkksKeys;
+use crate::ckks_machine::form_named;
 use crate::ckks_program::CkksProgram;
 use crate::keys::CkksNeeds;
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Offer, Values, Wish, said, set_for, size_named};

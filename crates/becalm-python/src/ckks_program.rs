@@ -1,20 +1,18 @@
-//! CKKS: programs that are recorded one instruction at a time, and the sessions that run them.
+//! CKKS: programs that are recorded one instruction at a time.
 //!
 //! A register has the calls of a ciphertext and a program those of a server's keys, under the same names.
 
 use crate::call::{guarded, raise};
 use crate::ciphertext::trust;
-use crate::ckks::{CkksCiphertext, Shared, values};
-use crate::ckks_evaluate::{CkksKeys, CkksMatrix, CkksPlaintext};
-use crate::ckks_machine::{prepared, require, run_lanes, watched};
-use crate::ckks_record::{dot, linear, on_both, polynomial, rotations};
+use crate::ckks_machine::values;
+use crate::ckks_plain::{CkksMatrix, CkksPlaintext};
+use crate::ckks_record::{dot, on_both, polynomial, rotations};
 use crate::keys::CkksNeeds;
-use becalm::backend::Prepared;
 use becalm::ckks::Chain;
 use becalm::params::CkksParams;
 use becalm::program::Reg;
 use becalm::program::rlwe::{CkksProgram as Program, RlweInfo};
-use becalm::{Error, Result, cipher};
+use becalm::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
@@ -139,7 +137,7 @@ impl CkksProgram {
 
     /// A matrix times the slots, one level lower.
     fn linear(&self, x: &CkksRegister, matrix: &CkksMatrix) -> PyResult<CkksRegister> {
-        self.one(&[x], |p, r| linear(p, r[0], matrix))
+        self.one(&[x], |p, r| matrix.record(p, r[0]))
     }
 
     /// Σ c_i·T_i of the slots.
@@ -352,58 +350,5 @@ impl CkksRegister {
     /// The same values at a lower level.
     fn level_down(&self, level: usize) -> PyResult<Self> {
         self.one(&[self], |p, r| p.level_down(r[0], level))
-    }
-}
-
-/// A program made ready for keys: its matrices encoded.
-#[pyclass(frozen, module = "becalm._native")]
-pub struct CkksSession {
-    on: Shared,
-    keys: Arc<cipher::CkksKeys>,
-    ready: Prepared,
-}
-
-#[pymethods]
-impl CkksSession {
-    /// Checks that the keys suffice and encodes the matrices, or those of them that fit so many bytes.
-    #[new]
-    #[pyo3(signature = (keys, program, budget=None))]
-    fn new(
-        py: Python<'_>,
-        keys: &CkksKeys,
-        program: &CkksProgram,
-        budget: Option<usize>,
-    ) -> PyResult<Self> {
-        let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.now());
-        let budget = budget.unwrap_or(usize::MAX);
-        let ready = watched(py, &on, None, |watch| {
-            require(&on, &keys, &program)?;
-            prepared(&on, &program, budget, watch)
-        })?;
-        Ok(CkksSession { on, keys, ready })
-    }
-
-    /// Whether it runs a program as that one stands now.
-    fn runs(&self, program: &CkksProgram) -> bool {
-        Arc::ptr_eq(self.ready.program(), &program.now())
-    }
-
-    /// Bytes of the encoded matrices.
-    #[getter]
-    fn nbytes(&self) -> usize {
-        self.ready.bytes()
-    }
-
-    /// Runs on lanes, each of a ciphertext for each argument; calls `progress(done, total)` meanwhile.
-    #[pyo3(signature = (lanes, progress=None))]
-    fn run(
-        &self,
-        py: Python<'_>,
-        lanes: Vec<Vec<Bound<'_, CkksCiphertext>>>,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Vec<Vec<CkksCiphertext>>> {
-        let lanes: Vec<Vec<&CkksCiphertext>> =
-            lanes.iter().map(|lane| lane.iter().map(Bound::get).collect()).collect();
-        run_lanes(py, &self.on, &self.keys, &self.ready, &lanes, progress)
     }
 }

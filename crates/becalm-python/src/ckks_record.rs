@@ -1,6 +1,5 @@
 //! CKKS: the calls of a server as instructions. A call records them and runs them at once; a program keeps them.
 
-use crate::ckks_evaluate::CkksMatrix;
 use becalm::Result;
 use becalm::ckks::Chebyshev;
 use becalm::program::Reg;
@@ -26,13 +25,6 @@ pub(crate) fn dot(p: &mut Program, args: &[Reg]) -> Result<Reg> {
 /// Rotations of one register, one after the other: a machine shares the work between them.
 pub(crate) fn rotations(p: &mut Program, x: Reg, by: &[i64]) -> Result<Vec<Reg>> {
     by.iter().map(|by| p.rotate(x, *by)).collect()
-}
-
-/// A matrix times the slots.
-pub(crate) fn linear(p: &mut Program, x: Reg, matrix: &CkksMatrix) -> Result<Reg> {
-    let scale = p.scale_of(x)?;
-    let y = p.linear(x, matrix.matrix.clone(), matrix.baby, scale)?;
-    if matrix.by == 0 { Ok(y) } else { p.rotate(y, matrix.by) }
 }
 
 /// Σ c_i·T_i of the slots, at the scale of the level that is left.

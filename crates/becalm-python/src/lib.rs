@@ -12,6 +12,7 @@ mod ckks;
 mod ckks_evaluate;
 mod ckks_keys;
 mod ckks_machine;
+mod ckks_plain;
 mod ckks_plan;
 mod ckks_program;
 mod ckks_record;
@@ -36,15 +37,19 @@ mod _native {
     #[pymodule_export]
     use crate::circuit::Circuit;
     #[pymodule_export]
-    use crate::ckks::{CkksCiphertext, CkksContext};
+    use crate::ckks::CkksCiphertext;
     #[pymodule_export]
-    use crate::ckks_evaluate::{CkksKeys, CkksMap, CkksMatrix, CkksPlaintext};
+    use crate::ckks_evaluate::{CkksKeys, CkksSession};
     #[pymodule_export]
     use crate::ckks_keys::{CkksPublicKey, CkksSecretKey};
     #[pymodule_export]
+    use crate::ckks_machine::CkksContext;
+    #[pymodule_export]
+    use crate::ckks_plain::{CkksMap, CkksMatrix, CkksPlaintext};
+    #[pymodule_export]
     use crate::ckks_plan::{CkksChain, CkksPlan};
     #[pymodule_export]
-    use crate::ckks_program::{CkksProgram, CkksRegister, CkksSession};
+    use crate::ckks_program::{CkksProgram, CkksRegister};
     #[pymodule_export]
     use crate::evaluate::{Evaluator, require_machine};
     #[pymodule_export]
