@@ -397,7 +397,10 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
         // A program is recorded again to be described, as it would be to run. It is no key, so toys may be described too.
         let trust = Trust { allow_insecure: true, ..Trust::default() };
         let of_program = found.kind == "becalm.ckks_program";
-        let program = of_program.then(|| CkksProgram::load(&args.input, trust)).transpose()?;
+        // A file that is not whole, or of an unknown set, still has its header described.
+        let whole = found.whole_bytes.is_none_or(|whole| whole == found.bytes);
+        let described = of_program && whole && found.in_table;
+        let program = described.then(|| CkksProgram::load(&args.input, trust)).transpose()?;
         return describe_ckks(&found, program.as_ref(), args.json);
     }
     let found = file::inspect(&args.input)

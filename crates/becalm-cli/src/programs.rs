@@ -76,6 +76,12 @@ fn run(job: &Job, cpu: &Cpu, program: &Arc<CkksProgram>, takes: usize) -> Result
     let keys = context.load_keys_with(job.keys, KeyForm::Ready, |_, _| go_on())?;
     let evaluator = CkksEvaluator::open(cpu, asking(&context, &Arc::new(keys)))?;
     evaluator.require(program)?;
+    // Files that do not fit are refused before anything takes long.
+    for files in job.inputs.chunks(takes) {
+        let load = |path: &PathBuf| context.load_ciphertext(path, job.trust);
+        let inputs = files.iter().map(load).collect::<becalm::Result<Vec<Rlwe>>>()?;
+        evaluator.check(program, &inputs.iter().collect::<Vec<_>>())?;
+    }
     let ready = prepared(cpu, &context, program)?;
     let bar = report::bar("steps", ready.waves() * job.inputs.len() / takes);
     let (mut made, mut parts) = (vec![], vec![]);

@@ -11,6 +11,7 @@ use becalm::params::CkksParams;
 use becalm::program::rlwe::{CkksOp, CkksProgram};
 use becalm::program::{Operation, Reg};
 use becalm::{Error, Result};
+use rayon::prelude::*;
 use std::sync::Arc;
 
 fn toy() -> Arc<Context> {
@@ -352,6 +353,7 @@ fn rotations_of_one_source_are_hoisted_and_the_same() {
     let keys = context.keys(&secret, &program.needs()).unwrap();
     let x = context.encrypt(&message(0.3), 3, &secret).unwrap();
     let evaluator = evaluator(&context, keys);
+    assert_eq!(program.waves().len(), 1, "rotations of one source are one wave");
     let made = evaluator.run(&Arc::new(program), &[&x]).unwrap();
     for (made, by) in made.iter().zip(turns) {
         let alone = evaluator.rotate(&x, by).unwrap();
@@ -394,5 +396,24 @@ fn ciphertexts_of_another_shape_are_refused() {
     match evaluator(&context, none).run(&program, &[&of(SLOTS, 2)]) {
         Err(Error::WrongKey(e)) => assert!(e.op == "rotate" && e.missing.is_some(), "{e:?}"),
         other => panic!("{:?}", other.map(|_| ())),
+    }
+}
+
+/// Threads of a pool use one evaluator at once: none waits for itself, and none for another.
+#[test]
+fn an_evaluator_serves_a_parallel_loop() {
+    let context = toy();
+    let secret = context.secret_key().unwrap();
+    let cpu = Cpu::new(2).unwrap();
+    let keys = Arc::new(context.keys(&secret, &Default::default()).unwrap());
+    let evaluator = CkksEvaluator::new(&cpu, &context, &keys).unwrap();
+    let x = context.encrypt(&message(0.3), 3, &secret).unwrap();
+    let alone = bytes(&context, &evaluator.square(&x).unwrap());
+    let squares = || (0..32).into_par_iter().map(|_| evaluator.square(&x).unwrap());
+    // A pool of the caller's, and the machine's own.
+    let own = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    for all in [own.install(|| squares().collect::<Vec<_>>()), cpu.install(|| squares().collect())]
+    {
+        assert!(all.iter().all(|y| bytes(&context, y) == alone));
     }
 }

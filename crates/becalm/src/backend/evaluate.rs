@@ -107,11 +107,11 @@ impl Evaluator {
         let mut session = self.opened.session()?;
         for from in (0..lanes).step_by(chunk.max(1)) {
             let to = lanes.min(from + chunk);
-            let loaded = self.opened.load(session.as_mut(), &whole, to - from)?;
+            let loaded = self.opened.load(&mut *session, &whole, to - from)?;
             for (reg, ct) in program.inputs().iter().zip(inputs) {
-                write(session.as_mut(), *reg, ct, from..to)?;
+                write(&mut *session, *reg, ct, from..to)?;
             }
-            run_waves(session.as_mut(), &loaded, walk.waves.len(), &mut steps)?;
+            run_waves(&mut *session, &loaded, walk.waves.len(), &mut steps)?;
             for (reg, words) in program.outputs().iter().zip(&mut results) {
                 words.extend(session.read(*reg, 0..to - from)?);
             }

@@ -1,6 +1,6 @@
-//! From ciphertexts of CKKS to ciphertexts: checks, lanes, waves, and what is said of the results.
+//! From ciphertexts of CKKS to ciphertexts: checks, lanes, waves, and the error of the results.
 //!
-//! Everything that can be refused is refused before the first instruction runs. Level, scale and slots of the results are those that the
+//! Keys, arguments and memory are checked before the first instruction runs. Level, scale and slots of the results are those that the
 //! program recorded. A single operation is a program of one instruction.
 
 use super::opened::{Opened, Progress, Steps, run_waves};
@@ -183,7 +183,7 @@ impl CkksEvaluator {
         let mut session = self.opened.session()?;
         // As many lanes at once as fit the memory.
         let mut loaded = loop {
-            match self.opened.load(session.as_mut(), &whole, at_once) {
+            match self.opened.load(&mut *session, &whole, at_once) {
                 Err(Error::Memory(_)) if at_once > 1 => at_once = at_once.div_ceil(2),
                 other => break other?,
             }
@@ -193,14 +193,14 @@ impl CkksEvaluator {
         let mut results = Vec::with_capacity(lanes.len());
         for (part, lanes) in lanes.chunks(at_once).enumerate() {
             if part > 0 {
-                loaded = self.opened.load(session.as_mut(), &whole, lanes.len())?;
+                loaded = self.opened.load(&mut *session, &whole, lanes.len())?;
             }
             for (lane, inputs) in lanes.iter().enumerate() {
                 for (reg, x) in program.inputs().iter().zip(*inputs) {
                     session.write(*reg, lane, x)?;
                 }
             }
-            run_waves(session.as_mut(), &loaded, waves, &mut steps)?;
+            run_waves(&mut *session, &loaded, waves, &mut steps)?;
             for (lane, inputs) in lanes.iter().enumerate() {
                 let read = |reg: &_| {
                     let mut made = session.read(*reg, lane..lane + 1)?;
@@ -219,6 +219,16 @@ impl CkksEvaluator {
             }
         }
         Ok(results)
+    }
+
+    /// Refuses ciphertexts and keys that a program does not take: before its matrices are encoded, which takes time.
+    ///
+    /// # Errors
+    /// As [`CkksEvaluator::run`] before it computes.
+    pub fn check(&self, program: &CkksProgram, inputs: &[&Rlwe]) -> Result<()> {
+        self.on.context.check_set(program.op(), program.params().name)?;
+        program.require_inputs(self.on.keys.id, inputs)?;
+        program.require(&self.on.keys)
     }
 
     /// Refuses keys that do not suffice for a program: before its matrices are encoded, which takes time.

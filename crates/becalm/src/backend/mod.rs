@@ -166,6 +166,9 @@ impl<F: Family> Clone for Loaded<F> {
     }
 }
 
+/// Makes sessions: see [`Session::others`].
+pub type Others<F> = Box<dyn Fn() -> Box<dyn Session<F>> + Send + Sync>;
+
 /// Keys on a machine, and memory to run in. One program is loaded at a time, of the family of the keys.
 pub trait Session<F: Family = Tfhe>: Send {
     /// What the machine says of itself, where it knows more than [`Backend::info`].
@@ -184,6 +187,14 @@ pub trait Session<F: Family = Tfhe>: Send {
     fn survives_fork(&self) -> bool {
         true
     }
+    /// Makes further sessions of the same keys, on a machine where they take no memory of their own until they run: threads then run
+    /// programs at once. None where threads take turns.
+    fn others(&self) -> Option<Others<F>> {
+        None
+    }
+    /// Forgets the ciphertexts in the registers, after results have been read. A machine may keep what the next run of the same program
+    /// needs.
+    fn clear(&mut self) {}
     /// Reserves registers for `lanes` ciphertexts each; what was loaded before is gone.
     ///
     /// # Errors

@@ -1,22 +1,67 @@
 //! Keys on a machine, for whoever runs programs there: one session, its machine, and its waves with progress.
 
-use super::{Fallback, Info, Loaded, Session};
+use super::{Fallback, Info, Loaded, Others, Session};
 use crate::program::Family;
 use crate::{Error, Result};
-use std::ops::ControlFlow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::ops::{ControlFlow, Deref, DerefMut};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 /// Called between waves with how many of how many steps are done; `Break` stops the run with
 /// [`Error::Interrupted`](crate::Error::Interrupted).
 pub type Progress<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
 
-/// A session that threads share.
+/// Sessions of one key that threads share: as many as run at once where the machine has [others](Session::others), else one that they
+/// take by turns.
 pub(super) struct Opened<F: Family> {
     /// The machine, and why it is not a GPU; it may change when a program is loaded.
     machine: Mutex<(Info, Option<Fallback>)>,
-    session: Mutex<Box<dyn Session<F>>>,
+    others: Option<Others<F>>,
+    sessions: Mutex<Sessions<F>>,
+    returned: Condvar,
     /// The process that opened it.
     home: u32,
+}
+
+struct Sessions<F: Family> {
+    idle: Option<Box<dyn Session<F>>>,
+    /// The threads that have one.
+    busy: Vec<ThreadId>,
+}
+
+/// A session while a thread uses it.
+pub(super) struct Taken<'a, F: Family> {
+    of: &'a Opened<F>,
+    session: Option<Box<dyn Session<F>>>,
+}
+
+/// There is a session until it is dropped.
+impl<F: Family> Deref for Taken<'_, F> {
+    type Target = dyn Session<F>;
+
+    fn deref(&self) -> &Self::Target {
+        self.session.as_deref().expect("a session that is taken")
+    }
+}
+
+impl<F: Family> DerefMut for Taken<'_, F> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.session.as_deref_mut().expect("a session that is taken")
+    }
+}
+
+impl<F: Family> Drop for Taken<'_, F> {
+    fn drop(&mut self) {
+        let Some(mut session) = self.session.take() else { return };
+        session.clear();
+        let mut sessions = self.of.sessions();
+        let own = thread::current().id();
+        if let Some(at) = sessions.busy.iter().position(|id| *id == own) {
+            sessions.busy.swap_remove(at);
+        }
+        sessions.idle.get_or_insert(session);
+        self.of.returned.notify_one();
+    }
 }
 
 /// How many of how many steps of a run are done.
@@ -53,8 +98,13 @@ impl<F: Family> Opened<F> {
     /// A session of a machine that says `info` of itself.
     pub(super) fn new(session: Box<dyn Session<F>>, info: Info) -> Opened<F> {
         let machine = (session.info().unwrap_or(info), session.fallback());
-        let (machine, session) = (Mutex::new(machine), Mutex::new(session));
-        Opened { machine, session, home: std::process::id() }
+        let (machine, others) = (Mutex::new(machine), session.others());
+        let sessions = Mutex::new(Sessions { idle: Some(session), busy: vec![] });
+        Opened { machine, others, sessions, returned: Condvar::new(), home: std::process::id() }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions<F>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The machine, and why it is not a GPU.
@@ -64,10 +114,31 @@ impl<F: Family> Opened<F> {
 
     /// The machine's side, refused in a forked child if it does not compute there. A panic inside a session leaves nothing that a
     /// fresh `load` does not reset.
-    pub(super) fn session(&self) -> Result<MutexGuard<'_, Box<dyn Session<F>>>> {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.home == std::process::id() || session.survives_fork() {
-            return Ok(session);
+    ///
+    /// A thread of a pool that waits for the machine may begin another piece of its pool's work, and ask for a session again. Where
+    /// there is one session only, it would wait for itself: it is refused.
+    pub(super) fn session(&self) -> Result<Taken<'_, F>> {
+        let (mut sessions, own) = (self.sessions(), thread::current().id());
+        let session = loop {
+            match (sessions.idle.take(), &self.others) {
+                (Some(session), _) => break session,
+                (None, Some(others)) => break others(),
+                (None, None) if sessions.busy.contains(&own) => {
+                    let (wanted, got) = ("a session of the machine", "one that this thread uses");
+                    let remedy = "run the lanes of one call, or call from threads of your own instead of a rayon pool";
+                    return Err(Error::unsupported("evaluate", wanted, got, remedy));
+                }
+                (None, None) => {
+                    let waited = self.returned.wait(sessions);
+                    sessions = waited.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        };
+        sessions.busy.push(own);
+        drop(sessions);
+        let taken = Taken { of: self, session: Some(session) };
+        if self.home == std::process::id() || taken.survives_fork() {
+            return Ok(taken);
         }
         let (wanted, got) = ("the process that opened the keys on the GPU", "a forked child");
         let remedy =

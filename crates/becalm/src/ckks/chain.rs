@@ -267,7 +267,7 @@ impl Chain {
         Ok(())
     }
 
-    /// How to come to more levels.
+    /// The remedy for a missing level.
     pub(crate) fn upwards(&self) -> &'static str {
         match self.params().bootstrap {
             Some(_) => "bootstrap it first",

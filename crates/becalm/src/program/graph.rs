@@ -241,7 +241,13 @@ impl<O: Operation> Graph<O> {
         for (wave, dead) in waves.iter().zip(self.dead_after(waves)) {
             let ops = || wave.ops.iter().map(|&i| &self.ops[i]);
             alive += ops().flat_map(O::results).map(|r| bytes(*r)).sum::<usize>();
-            most = most.max(alive + ops().map(&besides).sum::<usize>());
+            let each = ops().map(&besides);
+            // Those of CKKS run one after another.
+            let work = match wave.kind {
+                WaveKind::Rlwe => each.max().unwrap_or(0),
+                _ => each.sum(),
+            };
+            most = most.max(alive + work);
             alive -= dead.iter().map(|r| bytes(*r)).sum::<usize>();
         }
         most

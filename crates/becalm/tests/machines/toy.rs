@@ -2,11 +2,11 @@
 //!
 //! What CONTRIBUTING says of a new machine is all that it has: this file, and its line in [`backends`](super::backends).
 
-use becalm::Result;
 use becalm::backend::{Backend, CkksOn, Cpu, Info, Loaded, Session};
 use becalm::cipher::EvaluationKey;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::{Ckks, Family, Need, Op, Reg};
+use becalm::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,7 +30,11 @@ impl Backend for Toy {
     }
 
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        Ok(Box::new(Late(Mutex::new(Queue { inner: self.0.open(keys, needs)?, due: None }))))
+        Ok(Box::new(Late(Mutex::new(Queue {
+            inner: self.0.open(keys, needs)?,
+            due: None,
+            most: usize::MAX,
+        }))))
     }
 
     fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
@@ -38,7 +42,7 @@ impl Backend for Toy {
     }
 
     fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
-        Ok(Box::new(Late(Mutex::new(Queue { inner: self.0.open_ckks(keys)?, due: None }))))
+        Ok(Box::new(Late(Mutex::new(Queue { inner: self.0.open_ckks(keys)?, due: None, most: 2 }))))
     }
 }
 
@@ -46,6 +50,8 @@ struct Queue<F: Family> {
     inner: Box<dyn Session<F>>,
     /// Waves that were asked for and not yet run.
     due: Option<(Loaded<F>, Range<usize>)>,
+    /// Lanes that it has memory for.
+    most: usize,
 }
 
 struct Late<F: Family>(Mutex<Queue<F>>);
@@ -70,6 +76,10 @@ impl<F: Family> Session<F> for Late<F> {
     ) -> Result<Loaded<F>> {
         let mut queue = self.0.lock().unwrap();
         queue.due = None;
+        if lanes > queue.most {
+            let (wanted, got) = (format!("{lanes} lanes"), format!("room for {}", queue.most));
+            return Err(Error::memory("load", wanted, got, "run fewer lanes at once"));
+        }
         queue.inner.load(program, walk, lanes)
     }
 
@@ -79,6 +89,12 @@ impl<F: Family> Session<F> for Late<F> {
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<F::Word>> {
         self.settled()?.inner.read(at, lanes)
+    }
+
+    fn clear(&mut self) {
+        let queue = self.0.get_mut().unwrap();
+        queue.due = None;
+        queue.inner.clear();
     }
 
     fn run(&mut self, loaded: &Loaded<F>, waves: Range<usize>) -> Result<()> {

@@ -97,9 +97,14 @@ impl Session<Ckks> for RlweSession {
     fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
         let mut running = self.running.take().ok_or_else(not_loaded)?;
         let Running { loaded, files } = &mut running;
-        let run = || -> Result<()> {
-            for w in waves {
-                for op in loaded.walk.waves[w].ops.iter().map(|i| &loaded.program.ops()[*i]) {
+        let mut run = || -> Result<()> {
+            let all = &loaded.walk.waves;
+            let asked = all.get(waves.clone()).ok_or_else(|| {
+                let (wanted, got) = (format!("at most {} waves", all.len()), format!("{waves:?}"));
+                Error::bad_input(OP, wanted, got, "run the waves of the walk that was loaded")
+            })?;
+            for wave in asked {
+                for op in wave.ops.iter().map(|i| &loaded.program.ops()[*i]) {
                     for file in files.iter_mut() {
                         file[op.result().0 as usize] =
                             Some(self.made(&loaded.program, op, file)?);

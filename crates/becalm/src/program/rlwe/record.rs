@@ -192,9 +192,13 @@ impl CkksProgram {
             let wanted = format!("one of {} polynomials", self.polynomials.len());
             return refuse(op, wanted, polynomial.to_string());
         };
-        if p.degree() == 0 || !p.0.iter().all(|c| c.is_finite()) {
-            let got = format!("degree {}", p.degree());
-            return refuse(op, "finite coefficients, degree 1 or more", got);
+        if let Some(c) = p.0.iter().find(|c| !c.is_finite()) {
+            let (got, remedy) = (c.to_string(), "remove NaN and infinities");
+            return Err(Error::bad_input(op, "finite coefficients", got, remedy));
+        }
+        if p.degree() == 0 {
+            let remedy = "encrypt a constant, or add it";
+            return Err(Error::bad_input(op, "a degree of 1 or more", "a constant", remedy));
         }
         let level = self.below(op, from, p.depth())?;
         let info = RlweInfo { level, scale, ..from };
@@ -263,7 +267,8 @@ impl CkksProgram {
     pub fn dot(&mut self, pairs: &[(Reg, Reg)]) -> Result<Reg> {
         let op = "dot product";
         let Some((a, b)) = pairs.first() else {
-            return refuse(op, "one pair of registers or more", "none");
+            let remedy = "pass two lists of as many vectors";
+            return Err(Error::bad_input(op, "one pair of vectors or more", "none", remedy));
         };
         let info = self.product(op, *a, *b)?;
         for (a, b) in pairs {
@@ -317,8 +322,9 @@ impl CkksProgram {
     pub fn sum(&mut self, src: Reg, size: usize) -> Result<Reg> {
         let info = self.known(src)?;
         if !size.is_power_of_two() || size > info.slots {
-            let wanted = format!("a power of two of at most {} slots", info.slots);
-            return refuse("sum", wanted, size.to_string());
+            let wanted = format!("a power of two of at most {} slots to sum", info.slots);
+            let remedy = "fill the vector with zeros to a power of two";
+            return Err(Error::bad_input("sum", wanted, size.to_string(), remedy));
         }
         Ok(self.push(info, |dst| CkksOp::Sum { dst, src, size }))
     }

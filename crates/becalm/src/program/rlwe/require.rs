@@ -1,4 +1,4 @@
-//! What a program demands of keys and ciphertexts, checked before anything is computed.
+//! Checks of keys and ciphertexts, before anything is computed.
 
 use super::{CkksOp, CkksProgram, RlweInfo};
 use crate::cipher::{CkksKeys, KeyId, Purpose, Rlwe};
@@ -25,7 +25,7 @@ impl CkksProgram {
         }
     }
 
-    /// How to come to a ciphertext that the program takes, from one at too low a level.
+    /// The remedy for a ciphertext at too low a level.
     pub(super) fn remedy_of_level(&self) -> &'static str {
         match self.limits.error {
             Some(_) => {

@@ -1,4 +1,4 @@
-//! What a program demands of values, and what it makes of them: limits of a bootstrap, and whether results are real.
+//! Checks of values: the limits of a bootstrap, and whether results are real.
 
 use super::{CkksOp, CkksProgram};
 use crate::math::complex::Complex;

@@ -1,4 +1,4 @@
-//! The waves of a CKKS program, and what is said of its results.
+//! The waves of a CKKS program, its constants, and the error of its results.
 
 use super::CkksProgram;
 use crate::cipher::Rlwe;

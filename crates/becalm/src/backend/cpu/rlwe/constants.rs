@@ -2,6 +2,7 @@
 //! keys.
 
 use super::{LinearMap, Plain};
+use crate::backend::GoOn;
 use crate::cipher::CkksKeys;
 use crate::ckks::{Chain, Context};
 use crate::math::buffer::or_refused;
@@ -67,7 +68,7 @@ impl Encoded {
         context: &Context,
         program: &CkksProgram,
         bytes: usize,
-        go_on: &(dyn Fn(usize, usize) -> bool + Sync),
+        go_on: GoOn<'_>,
     ) -> Result<Encoded> {
         context.check_set(program.op(), program.params().name)?;
         let specs = program.maps();
@@ -111,11 +112,7 @@ impl Encoded {
 }
 
 /// A matrix of a program, encoded.
-pub(super) fn encoded(
-    context: &Context,
-    map: &MapSpec,
-    go_on: &(dyn Fn(usize, usize) -> bool + Sync),
-) -> Result<LinearMap> {
+pub(super) fn encoded(context: &Context, map: &MapSpec, go_on: GoOn<'_>) -> Result<LinearMap> {
     LinearMap::new(context, &map.matrix, map.level, map.baby, map.scale, go_on)
 }
 

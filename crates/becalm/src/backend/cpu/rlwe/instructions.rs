@@ -10,20 +10,17 @@ use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whether long work is to go on.
-type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
-
 /// Keys that were read from their file and expanded, for which purpose and tier.
 pub(super) type Expanded = Arc<Mutex<BTreeMap<(Purpose, usize), Arc<SwitchKey>>>>;
 
 /// A context with keys: what a server computes with. Keys that are packed are expanded block by block; those in their file are read
-/// when they are first used, no more of them than the level takes, and kept until the evaluator goes or a session lets go of them.
+/// when they are first used, no more of them than the level takes, and kept until the session lets go of them.
 pub struct Instructions<'a> {
     context: &'a Context,
     keys: &'a CkksKeys,
     read: Expanded,
     /// Asked between the parts of long work.
-    go_on: Option<GoOn<'a>>,
+    go_on: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
 /// Up to which level a key for work at `level` is to reach. To an ephemeral secret there is one level.

@@ -12,6 +12,7 @@
 
 use super::Instructions;
 use super::key_switch::{KeyInUse, KeyProduct, Raised};
+use crate::backend::GoOn;
 use crate::cipher::{Account, Purpose, Rlwe};
 use crate::ckks::{Context, power_of_rotation, share};
 use crate::ckks::{Matrix, Steps};
@@ -66,7 +67,7 @@ impl LinearMap {
         level: usize,
         baby: usize,
         scale: f64,
-        go_on: &(dyn Fn(usize, usize) -> bool + Sync),
+        go_on: GoOn<'_>,
     ) -> Result<LinearMap> {
         let op = "encode a linear map";
         let most = matrix.rotations().max();

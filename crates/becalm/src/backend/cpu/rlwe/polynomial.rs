@@ -17,7 +17,7 @@ use std::collections::btree_map::Entry;
 /// T_1, T_2, T_3 and T_(2^i) of a ciphertext.
 struct Basis<'a> {
     op: &'static str,
-    evaluator: &'a Instructions<'a>,
+    instructions: &'a Instructions<'a>,
     context: &'a Context,
     /// The keys of multiplication, one for each tier that is passed.
     keys: BTreeMap<usize, KeyInUse>,
@@ -28,23 +28,23 @@ impl Basis<'_> {
     /// T_1 = x, for `depth` levels.
     fn new<'a>(
         op: &'static str,
-        evaluator: &'a Instructions<'a>,
+        instructions: &'a Instructions<'a>,
         x: &Rlwe,
         depth: usize,
     ) -> Result<Basis<'a>> {
-        let (context, mut keys) = (evaluator.context(), BTreeMap::new());
+        let (context, mut keys) = (instructions.context(), BTreeMap::new());
         for level in (x.level + 1 - depth..=x.level).rev() {
             if let Entry::Vacant(place) = keys.entry(context.tier_at(level)) {
-                place.insert(evaluator.key(op, Purpose::Multiply, level)?);
+                place.insert(instructions.key(op, Purpose::Multiply, level)?);
             }
         }
         let powers = BTreeMap::from([(1, x.clone())]);
-        Ok(Basis { op, evaluator, context, keys, powers })
+        Ok(Basis { op, instructions, context, keys, powers })
     }
 
     /// A sum relinearized and rescaled.
     fn finish(&self, sum: Sum) -> Result<Rlwe> {
-        self.evaluator.proceed(self.op)?;
+        self.instructions.proceed(self.op)?;
         let tier = self.context.tier_at(sum.level());
         Ok(sum.finish(self.context, &self.keys[&tier], &self.powers[&1]))
     }

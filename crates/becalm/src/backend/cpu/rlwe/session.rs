@@ -7,7 +7,7 @@
 use super::constants::{Encoded, encoded, encoded_bytes};
 use super::instructions::{Expanded, Instructions};
 use super::work::Run;
-use crate::backend::{CkksOn, Loaded, Session};
+use crate::backend::{CkksOn, Loaded, Others, Session};
 use crate::cipher::{Account, Purpose, Rlwe};
 use crate::ckks::SAME_SCALE;
 use crate::math::buffer::or_refused;
@@ -17,7 +17,7 @@ use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, MapSpec, RlweInfo};
 use crate::program::{Ckks, Operation, Reg};
 use crate::{Error, Result};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// Ciphertexts by their registers; those that are dead or not yet written are none.
 type Registers = Vec<Option<Rlwe>>;
@@ -28,6 +28,8 @@ pub(super) struct RlweSession {
     on: CkksOn,
     /// Keys that stay in their file are expanded once for all waves that need them.
     expanded: Expanded,
+    /// The matrices of the last program that nobody had prepared.
+    last: Option<(Arc<CkksProgram>, Arc<Encoded>)>,
     running: Option<Running>,
 }
 
@@ -60,7 +62,8 @@ fn no_lane(at: Reg, lanes: &Range<usize>, there: usize) -> Error {
 impl RlweSession {
     /// On the threads of `pool`.
     pub(super) fn new(pool: &Arc<Threads>, on: CkksOn) -> RlweSession {
-        RlweSession { pool: pool.clone(), on, expanded: Expanded::default(), running: None }
+        let (pool, expanded) = (pool.clone(), Expanded::default());
+        RlweSession { pool, on, expanded, last: None, running: None }
     }
 
     fn step<'a>(&'a self, program: &'a CkksProgram, encoded: &'a Encoded) -> Result<Step<'a>> {
@@ -72,25 +75,44 @@ impl RlweSession {
         Ok(Step { instructions, program, encoded })
     }
 
-    /// The constants of a program: those that it was prepared with, those of the last program if it is the same, or new ones.
-    fn encoded(&self, program: &Arc<CkksProgram>, walk: &CkksWalk) -> Result<Arc<Encoded>> {
+    /// The constants of a program: those that it was prepared with, those of the last program if it is the same, or new ones, which
+    /// take the place of the last. A program without matrices leaves them.
+    fn encoded(&mut self, program: &Arc<CkksProgram>, walk: &CkksWalk) -> Result<Arc<Encoded>> {
         let fits = |encoded: &Arc<Encoded>| encoded.maps.len() == program.maps().len();
         let prepared = walk.constants.as_ref().and_then(|c| c.held::<Encoded>());
         if let Some(encoded) = prepared.filter(fits) {
             return Ok(encoded);
         }
-        if let Some(last) =
-            self.running.as_ref().filter(|r| Arc::ptr_eq(&r.loaded.program, program))
+        if let Some((last, encoded)) = &self.last
+            && Arc::ptr_eq(last, program)
         {
-            return Ok(last.encoded.clone());
+            return Ok(encoded.clone());
+        }
+        if !program.maps().is_empty() {
+            self.last = None;
         }
         let go_on = |_, _| self.on.go_on.as_ref().is_none_or(|go_on| go_on());
         let (context, bytes) = (&self.on.context, self.on.matrices);
-        self.pool.install(|| Encoded::of(context, program, bytes, &go_on)).map(Arc::new)
+        let encode = || Encoded::of(context, program, bytes, &go_on);
+        let encoded = Arc::new(self.pool.install(encode)?);
+        if !program.maps().is_empty() {
+            self.last = Some((program.clone(), encoded.clone()));
+        }
+        Ok(encoded)
     }
 }
 
 impl Session<Ckks> for RlweSession {
+    fn others(&self) -> Option<Others<Ckks>> {
+        let (pool, on) = (self.pool.clone(), self.on.clone());
+        Some(Box::new(move || Box::new(RlweSession::new(&pool, on.clone()))))
+    }
+
+    fn clear(&mut self) {
+        self.running = None;
+        self.expanded.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     fn load(
         &mut self,
         program: Arc<CkksProgram>,
@@ -99,6 +121,7 @@ impl Session<Ckks> for RlweSession {
     ) -> Result<Loaded<Ckks>> {
         self.on.context.check_set(program.op(), program.params().name)?;
         program.require(&self.on.keys)?;
+        self.running = None;
         let encoded = self.encoded(&program, &walk)?;
         self.pool.install(|| self.step(&program, &encoded)?.require_work(lanes))?;
         let files = vec![vec![None; program.registers()]; lanes];
@@ -133,10 +156,20 @@ impl Session<Ckks> for RlweSession {
     fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
         let Some(mut running) = self.running.take() else { return Err(not_loaded()) };
         let Running { loaded, encoded, files } = &mut running;
-        let program = &loaded.program;
+        let (program, there) = (&loaded.program, loaded.walk.waves.len());
         let done = self.pool.install(|| {
             let step = self.step(program, encoded)?;
             or_refused(program.op(), || {
+                if waves.end > there {
+                    let got = format!("waves {waves:?}");
+                    let remedy = "run the waves of the walk that was loaded";
+                    return Err(Error::bad_input(
+                        "run",
+                        format!("at most {there} waves"),
+                        got,
+                        remedy,
+                    ));
+                }
                 for w in waves {
                     step.wave(&loaded.walk.waves[w].ops, files)?;
                     let dead = &loaded.walk.dead_after[w];
@@ -247,13 +280,17 @@ impl Step<'_> {
         self.instructions.linear(x, &map)
     }
 
+    /// Whether a ciphertext has the scale of its level, as an encoded plaintext has: others meet the values.
+    fn own_scale(&self, x: &Rlwe) -> bool {
+        let own = self.instructions.context().scale(x.level);
+        own.is_ok_and(|own| (x.scale / own - 1.0).abs() <= SAME_SCALE)
+    }
+
     /// A product with a plaintext.
     fn times(&self, x: &Rlwe, plaintext: u32) -> Result<Rlwe> {
         let context = self.instructions.context();
-        // Encoded at the scale of its level, it gives the recorded scale only with a ciphertext that has that too.
-        let own = (x.scale / context.scale(x.level)? - 1.0).abs() <= SAME_SCALE;
         match self.encoded.plain(plaintext) {
-            Some(plain) if own => context.multiply_encoded(x, plain),
+            Some(plain) if self.own_scale(x) => context.multiply_encoded(x, plain),
             _ => context.multiply_plain(x, &self.program.plaintexts()[plaintext as usize]),
         }
     }
@@ -299,12 +336,13 @@ impl Step<'_> {
             CkksOp::MultiplyConstant { src, constant, .. } => {
                 context.multiply_constant(get(src)?, *constant)
             }
-            CkksOp::AddPlain { src, plaintext, .. } => match self.encoded.plain(*plaintext) {
-                Some(plain) => context.add_encoded(get(src)?, plain),
-                None => {
-                    context.add_plain(get(src)?, &self.program.plaintexts()[*plaintext as usize])
+            CkksOp::AddPlain { src, plaintext, .. } => {
+                let (x, at) = (get(src)?, *plaintext as usize);
+                match self.encoded.plain(*plaintext) {
+                    Some(plain) if self.own_scale(x) => context.add_encoded(x, plain),
+                    _ => context.add_plain(x, &self.program.plaintexts()[at]),
                 }
-            },
+            }
             CkksOp::MultiplyPlain { src, plaintext, .. } => self.times(get(src)?, *plaintext),
             CkksOp::LevelDown { src, .. } => context.level_down(get(src)?, info.level),
             CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
