@@ -1,13 +1,31 @@
-//! A program as a part of another: its instructions are recorded again on registers of that one.
+//! A program for ciphertexts at hand, and a program as a part of another, recorded again on registers of that one.
 
 use super::record::place;
 use super::{CkksOp, CkksProgram};
-use crate::ckks::SAME_SCALE;
+use crate::cipher::Rlwe;
+use crate::ckks::{Chain, SAME_SCALE};
 use crate::program::Reg;
 use crate::program::graph::Recorded;
 use crate::{Error, Result};
+use std::sync::Arc;
 
 impl CkksProgram {
+    /// A program of arguments like ciphertexts that are at hand, with what `record` makes of their registers as results.
+    ///
+    /// # Errors
+    /// As [`CkksProgram::input_like`], and what `record` returns.
+    pub fn like(
+        chain: &Chain,
+        inputs: &[&Rlwe],
+        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
+    ) -> Result<Arc<CkksProgram>> {
+        let mut program = CkksProgram::new(chain);
+        let args = inputs.iter().map(|x| program.input_like(x)).collect::<Result<Vec<_>>>()?;
+        let results = record(&mut program, &args)?;
+        results.into_iter().try_for_each(|reg| program.output(reg))?;
+        Ok(Arc::new(program))
+    }
+
     /// Records the instructions of `other` on these registers, one for each of its arguments, and returns its results. Registers
     /// above the level of an argument are brought down, and vectors of fewer slots are repeated. The results of a bootstrap get the
     /// slots of its arguments and its account of the error.

@@ -49,22 +49,6 @@ impl CkksProgram {
         self.input_as(RlweInfo { level, scale, slots })
     }
 
-    /// A program of arguments like ciphertexts that are at hand, with what `record` makes of their registers as results.
-    ///
-    /// # Errors
-    /// As [`CkksProgram::input_like`], and what `record` returns.
-    pub fn like(
-        chain: &Chain,
-        inputs: &[&Rlwe],
-        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
-    ) -> Result<Arc<CkksProgram>> {
-        let mut program = CkksProgram::new(chain);
-        let args = inputs.iter().map(|x| program.input_like(x)).collect::<Result<Vec<_>>>()?;
-        let results = record(&mut program, &args)?;
-        results.into_iter().try_for_each(|reg| program.output(reg))?;
-        Ok(Arc::new(program))
-    }
-
     /// A new argument like a ciphertext that is at hand: of its level, scale and slots.
     ///
     /// # Errors
