@@ -345,7 +345,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _session_of(self, program: Program) -> _native.CkksSession:
-        """The session of the last run if it fits, or a new one. Programs without matrices leave it."""
+        """The session of the last run if it fits, or a new one for this program."""
         if not program.cost.diagonals:
             with named("make keys with needs=program.needs"):
                 return _native.CkksSession(self._keys, program._native, self._matrices)
