@@ -389,18 +389,21 @@ pub fn decrypt(args: &DecryptArgs) -> Result<()> {
     report::print(&values.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
 }
 
+/// The program of a file, recorded again as it would be to run; none of a file that is not whole or of an unknown set, whose header is
+/// described all the same. It is no key, so toys may be described too.
+fn described(found: &becalm::ckks::Description, path: &Path) -> Result<Option<CkksProgram>> {
+    let whole = found.whole_bytes.is_none_or(|whole| whole == found.bytes);
+    let wanted = found.kind == "becalm.ckks_program" && whole && found.in_table;
+    let trust = Trust { allow_insecure: true, ..Trust::default() };
+    Ok(wanted.then(|| CkksProgram::load(path, trust)).transpose()?)
+}
+
 /// Says what a file holds.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
     if args.input.is_file()
         && let Some(found) = becalm::ckks::inspect(&args.input)?
     {
-        // A program is recorded again to be described, as it would be to run. It is no key, so toys may be described too.
-        let trust = Trust { allow_insecure: true, ..Trust::default() };
-        let of_program = found.kind == "becalm.ckks_program";
-        // A file that is not whole, or of an unknown set, still has its header described.
-        let whole = found.whole_bytes.is_none_or(|whole| whole == found.bytes);
-        let described = of_program && whole && found.in_table;
-        let program = described.then(|| CkksProgram::load(&args.input, trust)).transpose()?;
+        let program = described(&found, &args.input)?;
         return describe_ckks(&found, program.as_ref(), args.json);
     }
     let found = file::inspect(&args.input)
