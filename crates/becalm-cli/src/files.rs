@@ -315,7 +315,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     if args.json { report::json(&rows) } else { Ok(()) }
 }
 
-/// What is to be done if the program is one of CKKS.
+/// The job, if the program is one of CKKS.
 fn of_ckks(args: &EvalArgs) -> Result<Option<programs::Job<'_>>> {
     let Some(path) = &args.program else { return Ok(None) };
     if programs::kind(path) != Some("becalm.ckks_program") {

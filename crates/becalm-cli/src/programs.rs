@@ -31,7 +31,7 @@ pub struct Job<'a> {
     pub json: bool,
 }
 
-/// What a file of CKKS holds; none for one that is not of CKKS, or not there.
+/// The kind of a file of CKKS; none for one that is not of CKKS, or not there.
 pub fn kind(path: &Path) -> Option<&'static str> {
     let found = path.is_file().then(|| becalm::ckks::inspect(path));
     found?.ok()?.map(|found| found.kind)
@@ -130,7 +130,7 @@ fn tell(job: &Job, results: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// What a program takes, as rows for people.
+/// The inputs, needs and cost of a program, as rows for people.
 pub fn rows(program: &CkksProgram) -> Vec<(&'static str, String)> {
     let (cost, needs) = (program.cost(), program.needs());
     let info = |regs: &[Reg]| {

@@ -206,7 +206,7 @@ pub(crate) fn require_rotations(
     require(on, keys, &program)
 }
 
-/// What a call computes on and with.
+/// The ciphertexts and keys of a call.
 pub(crate) struct Call<'a> {
     pub(crate) on: &'a Shared,
     /// None for instructions that need no key.

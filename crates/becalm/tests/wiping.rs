@@ -14,7 +14,7 @@ use becalm::params::{CkksParams, TfheParams};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 /// The look of a secret in memory.
 #[derive(Clone, Copy)]
@@ -131,13 +131,17 @@ fn search(words: &[u64]) {
     }
 }
 
-/// The finds in blocks that `work` frees. The result of `work` is kept until the search is over.
+/// One test at a time, from its beginning: blocks of any thread are searched, and tests have messages of their own to free.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The finds in blocks that `work` frees, in a test that is [`alone`]. The result of `work` is kept until the search is over.
 fn found<T>(
     looks: &[(&'static str, Look)],
     work: impl FnOnce() -> T,
 ) -> (T, Vec<(&'static str, usize)>) {
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     {
         let mut search = SEARCH.write().unwrap();
         *search = Search { looks: [None; 16], found: [None; 16], count: 0 };
@@ -201,6 +205,7 @@ const SETS: [&str; 4] = ["toy_2_2", "toy_2_2_p", "toy_boolean", "toy_cm_1_1_w2"]
 
 #[test]
 fn messages_and_phases_of_tfhe_are_wiped() {
+    let _alone = alone();
     for name in SETS {
         let p = TfheParams::named(name).unwrap();
         let secret = SecretKey::generate(p, true).unwrap();
@@ -222,6 +227,7 @@ fn messages_and_phases_of_tfhe_are_wiped() {
 
 #[test]
 fn keys_of_tfhe_are_wiped() {
+    let _alone = alone();
     for name in SETS {
         let p = TfheParams::named(name).unwrap();
         // The bits of a fresh key are unknown to the test, so it searches for anything like noise.
@@ -254,6 +260,7 @@ fn keys_of_tfhe_are_wiped() {
 /// The digits of integers are as secret as the integers.
 #[test]
 fn integers_are_wiped() {
+    let _alone = alone();
     let p = TfheParams::named("toy_2_2").unwrap();
     let secret = SecretKey::generate(p, true).unwrap();
     let ty: Type = "uint64".parse().unwrap();
@@ -286,6 +293,7 @@ fn coefficient(values: &[Complex], degree: usize, scale: f64, j: usize) -> f64 {
 
 #[test]
 fn messages_and_keys_of_ckks_are_wiped() {
+    let _alone = alone();
     let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
     let (degree, level) = (context.params().degree(), 1);
     let unit = |x: u64| (x >> 11) as f64 * 2f64.powi(-52) - 1.0;
@@ -327,6 +335,7 @@ fn messages_and_keys_of_ckks_are_wiped() {
 /// The search finds each look, in a block that is freed and in one that a growing vector leaves.
 #[test]
 fn planted_leaks_are_found() {
+    let _alone = alone();
     let bits: [u64; 64] = std::array::from_fn(|i| (0x9E37_79B9_7F4A_7C15u64 >> i) & 1);
     let signed = |i: usize| (i as i64 * 37 % 101) - 50;
     let torus: [u64; 8] = std::array::from_fn(|i| (i as u64 + 3) << 60);

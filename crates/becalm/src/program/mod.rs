@@ -26,9 +26,9 @@ pub trait Family: Debug + Clone + Copy + Send + Sync + 'static {
     type Program: Debug + Send + Sync;
     /// The facts of a program that are known before it runs.
     type Walk: Debug + Send + Sync;
-    /// What is put into the lanes of a register.
+    /// The type that a lane of a register takes.
     type Argument: Debug + Send + Sync;
-    /// What is copied out of them: words of u64 for TFHE, which are ciphertexts by the walk; ciphertexts for CKKS.
+    /// The type that it gives: words of u64 for TFHE, which are ciphertexts by the walk; ciphertexts for CKKS.
     type Word: Send + Sync;
 }
 

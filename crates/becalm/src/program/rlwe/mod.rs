@@ -226,7 +226,7 @@ pub enum CkksOp {
         src: Reg,
         /// The registers that were bootstrapped.
         from: Vec<Reg>,
-        /// What the bootstrap adds, and for which values it is.
+        /// The error that the bootstrap adds, and the values that it takes.
         limits: Limits,
     },
 }

@@ -26,7 +26,7 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// What a machine holds, of so many bytes.
+    /// Constants of so many bytes.
     pub fn new(bytes: usize, held: Arc<dyn Any + Send + Sync>) -> Constants {
         Constants { bytes, held }
     }
@@ -36,7 +36,7 @@ impl Constants {
         self.bytes
     }
 
-    /// What a machine holds, if it is of this type.
+    /// The constants, if they are of this type.
     pub fn held<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.held.clone().downcast().ok()
     }
