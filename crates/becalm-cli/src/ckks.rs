@@ -3,7 +3,7 @@
 use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, CkksOn, Cpu, Prepared};
+use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Prepared};
 use becalm::bootstrap::ckks::{
     KEY_SIZES, KeyPlan, Kind as Bootstrap, Offer, Values, Wish, said, set_for, size_named,
 };
@@ -353,13 +353,17 @@ pub struct Measured {
 }
 
 /// Keys that are used until somebody presses Ctrl-C.
-pub fn asking(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksOn {
-    CkksOn::new(context, keys).asking(|| !report::stopped())
+pub fn asking(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksSetup {
+    CkksSetup::new(context, keys).asking(|| !report::stopped())
 }
 
 /// A program with all its matrices encoded.
-pub fn prepared(cpu: &Cpu, context: &Arc<Context>, program: &Arc<CkksProgram>) -> Result<Prepared> {
-    Ok(Prepared::new(cpu, context, program, usize::MAX, &|_, _| !report::stopped())?)
+pub fn prepared(
+    machine: &dyn Backend,
+    context: &Arc<Context>,
+    program: &Arc<CkksProgram>,
+) -> Result<Prepared> {
+    Ok(Prepared::new(machine, context, program, usize::MAX, &|_, _| !report::stopped())?)
 }
 
 /// Encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.

@@ -11,7 +11,7 @@ use crate::output;
 use crate::report::{self, table};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Evaluator, Figure, Micro, Session, batch_of};
-use becalm::cipher::{Ciphertext, Encoding, Lwe, SecretKey};
+use becalm::cipher::{Encoding, Lwe, SecretKey};
 use becalm::math::statistics::Moments;
 use becalm::params::{Kind, TfheParams};
 use becalm::program::{Need, Op, Reg};
@@ -359,12 +359,11 @@ fn timed(
     let loaded = session.load(case.program.clone(), walk, input.len())?;
     let (at, out) = (case.program.inputs()[0], case.program.outputs()[0]);
     let lanes = input.len();
-    let input = Ciphertext::from(input);
     let most = plan.repetitions.max(1);
     let runs = (most / batch).clamp(most.min(5), most);
     let mut micros = Vec::with_capacity(runs);
     for run in 0..runs + WARM {
-        session.write(at, 0, &input)?;
+        session.write(at, 0, input.words())?;
         session.wait()?;
         let began = (plan.clock)();
         session.run(&loaded, 0..waves)?;

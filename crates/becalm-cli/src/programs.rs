@@ -5,7 +5,7 @@ use crate::output::Force;
 use crate::report::{self, counted, megabytes};
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{CkksEvaluator, Cpu};
+use becalm::backend::{Backend, CkksEvaluator, by_name};
 use becalm::cipher::file::{Part, Trust};
 use becalm::cipher::{KeyForm, Rlwe};
 use becalm::ckks::Context;
@@ -39,11 +39,6 @@ pub fn kind(path: &Path) -> Option<&'static str> {
 
 /// Runs the program on every lane and writes the results, all of them or none.
 pub fn eval(job: &Job) -> Result<()> {
-    if !["auto", "cpu"].contains(&job.backend) {
-        let remedy = "leave --backend out";
-        let wanted = "a machine that CKKS runs on: cpu";
-        return Err(Error::unsupported("eval", wanted, job.backend, remedy).into());
-    }
     for path in job.out {
         if kind(path).is_some_and(|kind| !["becalm.rlwe", "becalm.ckks_program"].contains(&kind)) {
             bail!("{} holds a key; choose another name for the ciphertexts", path.display());
@@ -64,52 +59,66 @@ pub fn eval(job: &Job) -> Result<()> {
             (counted(gives, "output"), counted(lanes, "lane"), counted(job.out.len(), "file"));
         bail!("the program has {outputs} on each of {of}, {given} named with --out");
     }
-    let cpu = Cpu::new(0)?;
-    let results = cpu.install(|| run(job, &cpu, &Arc::new(program), takes))?;
-    tell(job, &results)
+    let machine = by_name(job.backend)?;
+    machine.accepts_ckks(program.params())?;
+    tell(job, &run(job, machine.as_ref(), &Arc::new(program), takes)?)
 }
 
 /// The results of every lane, as files and as what to say of them.
-fn run(job: &Job, cpu: &Cpu, program: &Arc<CkksProgram>, takes: usize) -> Result<Vec<Value>> {
+fn run(
+    job: &Job,
+    machine: &dyn Backend,
+    program: &Arc<CkksProgram>,
+    takes: usize,
+) -> Result<Vec<Value>> {
     let context = Arc::new(Context::new(program.params(), job.trust.allow_insecure)?);
     let go_on = || !report::stopped();
     let keys = context.load_keys_with(job.keys, KeyForm::Ready, |_, _| go_on())?;
-    let evaluator = CkksEvaluator::open(cpu, asking(&context, &Arc::new(keys)))?;
+    let evaluator = CkksEvaluator::open(machine, asking(&context, &Arc::new(keys)))?;
     evaluator.require(program)?;
+    let lanes: Vec<&[PathBuf]> = job.inputs.chunks(takes).collect();
+    let take = |lane: usize| -> becalm::Result<Vec<Rlwe>> {
+        lanes[lane].iter().map(|path| context.load_ciphertext(path, job.trust)).collect()
+    };
     // Files that do not fit are refused before anything takes long.
-    for files in job.inputs.chunks(takes) {
-        let load = |path: &PathBuf| context.load_ciphertext(path, job.trust);
-        let inputs = files.iter().map(load).collect::<becalm::Result<Vec<Rlwe>>>()?;
-        evaluator.check(program, &inputs.iter().collect::<Vec<_>>())?;
+    for lane in 0..lanes.len() {
+        evaluator.check(program, &take(lane)?.iter().collect::<Vec<_>>())?;
     }
-    let ready = prepared(cpu, &context, program)?;
-    let bar = report::bar("steps", ready.waves() * job.inputs.len() / takes);
-    let (mut made, mut parts) = (vec![], vec![]);
-    for (lane, files) in job.inputs.chunks(takes).enumerate() {
-        let load = |path: &PathBuf| context.load_ciphertext(path, job.trust);
-        let inputs = files.iter().map(load).collect::<becalm::Result<Vec<Rlwe>>>()?;
-        let inputs: Vec<&Rlwe> = inputs.iter().collect();
-        let before = lane * ready.waves();
-        let mut results = evaluator.run_lanes(&ready, &[&inputs], &mut |done, _| {
-            bar.set_position((before + done) as u64);
-            if go_on() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        let results = results.remove(0);
+    let ready = prepared(machine, &context, program)?;
+    let bar = report::bar("steps", ready.waves() * lanes.len());
+    let mut made = vec![];
+    let give = |lane: usize, results: Vec<Rlwe>| {
         let out = job.out.iter().skip(lane * results.len());
         for (path, x) in out.zip(&results) {
-            let bytes = context.ciphertext_to_bytes(x)?;
-            made.push(json!({ "out": path, "level": x.level(), "slots": x.slots(), "scale": x.scale(), "error": x.error(), "bytes": bytes.len() }));
-            parts.push(Part::new(path, false, move |file| {
-                let failed = |e: std::io::Error| {
-                    Error::io("save", "room for the file", e.to_string(), "free some")
-                };
-                file.write_all(&bytes).map_err(failed)
-            }));
+            made.push((path, context.ciphertext_to_bytes(x)?, described(x)));
         }
-    }
+        Ok(())
+    };
+    evaluator.run_each(&ready, lanes.len(), take, give, &mut |done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+        if go_on() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
     bar.finish_and_clear();
+    let (mut parts, mut rows) = (vec![], vec![]);
+    for (path, bytes, mut row) in made {
+        row["out"] = json!(path);
+        row["bytes"] = json!(bytes.len());
+        rows.push(row);
+        parts.push(Part::new(path, false, move |file| {
+            let failed = |e: std::io::Error| {
+                Error::io("save", "room for the file", e.to_string(), "free some")
+            };
+            file.write_all(&bytes).map_err(failed)
+        }));
+    }
     job.force.save(parts)?;
-    Ok(made)
+    Ok(rows)
+}
+
+/// The facts of a result.
+fn described(x: &Rlwe) -> Value {
+    json!({ "level": x.level(), "slots": x.slots(), "scale": x.scale(), "error": x.error() })
 }
 
 fn tell(job: &Job, results: &[Value]) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use becalm::Result;
 use becalm::backend::{Backend, Cuda, Info, Loaded, Session};
-use becalm::cipher::{Ciphertext, EvaluationKey};
+use becalm::cipher::EvaluationKey;
 use becalm::params::TfheParams;
 use becalm::program::{Need, Op, Program, Reg, Walk};
 use becalm_cli::gpu::{Plan, Report, clock, conclude, measure, saving, tell};
@@ -137,8 +137,8 @@ impl Session for LyingSession {
         self.session.load(p, walk, lanes)
     }
 
-    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
-        self.session.write(at, lane, ct)
+    fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
+        self.session.write(at, lane, words)
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
@@ -259,9 +259,9 @@ impl Session for SlowSession {
         self.0.load(p, walk, lanes)
     }
 
-    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
+    fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
         takes(1_000_000);
-        self.0.write(at, lane, ct)
+        self.0.write(at, lane, words)
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {

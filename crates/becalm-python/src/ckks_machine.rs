@@ -5,7 +5,7 @@
 
 use crate::call::{Watch, detached, guarded, raise, supervised};
 use crate::ciphertext::flat;
-use becalm::backend::{CkksEvaluator, CkksOn, Cpu, Prepared};
+use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared};
 use becalm::cipher::{CkksKeys, KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
@@ -170,7 +170,7 @@ fn evaluator(
     keys: &Arc<CkksKeys>,
     watch: Option<&Arc<Watch>>,
 ) -> Result<CkksEvaluator> {
-    let opened = CkksOn::new(&on.context, keys);
+    let opened = CkksSetup::new(&on.context, keys);
     let opened = match watch.cloned() {
         Some(watch) => opened.asking(move || watch.wanted()),
         None => opened,
@@ -267,7 +267,7 @@ impl Call<'_> {
     }
 }
 
-/// Runs a program on every lane, one after the other; each lane has a ciphertext for each argument.
+/// Runs a program on every lane; each has a ciphertext for each argument.
 pub(crate) fn run_lanes(
     py: Python<'_>,
     on: &Shared,
@@ -276,21 +276,23 @@ pub(crate) fn run_lanes(
     lanes: &[Vec<&Vector>],
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Vec<Vector>>> {
-    let all = lanes.len() * ready.waves();
     watched(py, on, progress, |watch| {
-        let evaluator = evaluator(on, keys, Some(watch))?;
-        let run = |(lane, inputs): (usize, &Vec<&Vector>)| {
-            let opened = inputs.iter().map(|x| x.open()).collect::<Result<Vec<_>>>()?;
-            let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
-            let mut made = evaluator.run_lanes(ready, &[&given], &mut |done, _| match watch
-                .step(lane * ready.waves() + done, all)
-            {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            })?;
-            made.remove(0).into_iter().map(|x| Vector::new(on, x)).collect()
+        let mut results = Vec::with_capacity(lanes.len());
+        let open = |x: &&Vector| x.open().map(Arc::unwrap_or_clone);
+        let take = |lane: usize| lanes[lane].iter().map(open).collect();
+        let give = |_, made: Vec<Rlwe>| {
+            let kept = made.into_iter().map(|x| Vector::new(on, x));
+            results.push(kept.collect::<Result<Vec<_>>>()?);
+            Ok(())
         };
-        lanes.iter().enumerate().map(run).collect()
+        let evaluator = evaluator(on, keys, Some(watch))?;
+        evaluator.run_each(ready, lanes.len(), take, give, &mut |done, all| match watch
+            .step(done, all)
+        {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })?;
+        Ok(results)
     })
 }
 

@@ -6,7 +6,7 @@
 //! memory. FORM: `low`, keys stay in a file and matrices are encoded when they are used; `budget=G`, so many GB for both;
 //! `packed` and `seeded`, keys in these forms; the peak is that of the server alone. Processor time changes less on a busy machine.
 
-use becalm::backend::{CkksEvaluator, CkksOn, Cpu, Prepared, Shares};
+use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm};
 use becalm::ckks::{Context, Needs, Work};
@@ -170,7 +170,7 @@ fn bootstraps(
     let ready = times.add(context, "encoded maps", || {
         Prepared::new(&cpu, context, program, shares.matrices, &|_, _| true)
     })?;
-    let on = CkksOn::new(context, &Arc::new(keys)).within(shares.matrices);
+    let on = CkksSetup::new(context, &Arc::new(keys)).within(shares.matrices);
     let evaluator = CkksEvaluator::open(&cpu, on)?;
     // The first instruction of each wave stands for it.
     let waves = program.walk().waves;

@@ -2,7 +2,7 @@
 //! `--nocapture` prints mean and worst bits of every case, keys, levels and processor time.
 
 use becalm::Result;
-use becalm::backend::{CkksEvaluator, CkksOn, Cpu, Prepared, Shares};
+use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared, Shares};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
@@ -438,7 +438,7 @@ fn less_memory_computes_the_same() {
     assert!(bytes_within(0) == 0 && (1..=matrices / 2).contains(&half_of_them));
     let x = c.encrypt(&Message::Ramp.values(32), 0, &secret).unwrap();
     let run = |keys: &Arc<CkksKeys>, bytes| {
-        let on = CkksOn::new(&c, keys).within(bytes);
+        let on = CkksSetup::new(&c, keys).within(bytes);
         let made = CkksEvaluator::open(&cpu, on).unwrap().run(&program, &[&x]).unwrap();
         c.ciphertext_to_bytes(&made[0]).unwrap()
     };

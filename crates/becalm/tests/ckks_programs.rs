@@ -1,7 +1,7 @@
 //! Recorded CKKS programs: every instruction computes what it says, files bring programs back or are refused, and what the
 //! recorder refuses.
 
-use becalm::backend::{CkksEvaluator, Cpu};
+use becalm::backend::{CkksEvaluator, CkksSetup, Cpu};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{CkksKeys, Rlwe};
@@ -13,6 +13,7 @@ use becalm::program::{Operation, Reg};
 use becalm::{Error, Result};
 use rayon::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn toy() -> Arc<Context> {
     Arc::new(Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap())
@@ -416,4 +417,42 @@ fn an_evaluator_serves_a_parallel_loop() {
     {
         assert!(all.iter().all(|y| bytes(&context, y) == alone));
     }
+}
+
+/// A run stops between the parts of one instruction wherever it is told to, and the next run computes as if nothing had been.
+#[test]
+fn a_run_stops_within_an_instruction() {
+    let context = toy();
+    let mut program = CkksProgram::new(&*context);
+    let x = program.input(3, SLOTS).unwrap();
+    let p = Chebyshev((0..12).map(|i| 0.1 / f64::from(i + 1)).collect());
+    let y = program.polynomial_at_level(x, p).unwrap();
+    let z = program.linear(x, map()).unwrap();
+    program.output(y).unwrap();
+    program.output(z).unwrap();
+    let secret = context.secret_key().unwrap();
+    let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
+    let x = context.encrypt(&message(0.3), 3, &secret).unwrap();
+    let program = Arc::new(program);
+    let waves = program.waves().len();
+    let wanted = evaluator(&context, (*keys).clone()).run(&program, &[&x]).unwrap();
+    let mut stops = 0;
+    for at in 0.. {
+        let asked = AtomicUsize::new(0);
+        let go_on = move || asked.fetch_add(1, Ordering::Relaxed) != at;
+        let on = CkksSetup::new(&context, &keys).asking(go_on);
+        let evaluator = CkksEvaluator::open(&Cpu::new(0).unwrap(), on).unwrap();
+        match evaluator.run(&program, &[&x]) {
+            Err(e) => {
+                assert_eq!(e.kind(), "interrupted", "{e}");
+                stops += 1;
+            }
+            Ok(_) => break,
+        }
+        let again = evaluator.run(&program, &[&x]).unwrap();
+        for (again, wanted) in again.iter().zip(&wanted) {
+            assert!(bytes(&context, again) == bytes(&context, wanted), "after stop {at}");
+        }
+    }
+    assert!(stops > 2 * waves, "{stops} stops in {waves} waves");
 }

@@ -1,7 +1,7 @@
 //! The standard sets of every ring from N = 2^12 to 2^17, at their own size; N = 2^17 in `make test-full`, its chain in a small
 //! ring otherwise. `--nocapture` prints what is measured.
 
-use becalm::backend::{CkksEvaluator, CkksOn, Cpu};
+use becalm::backend::{CkksEvaluator, CkksSetup, Cpu};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
@@ -50,7 +50,7 @@ impl World {
 
     /// With encoded matrices of at most `bytes`.
     fn evaluator(&self, bytes: usize) -> CkksEvaluator {
-        let on = CkksOn::new(&self.context, &self.keys).within(bytes);
+        let on = CkksSetup::new(&self.context, &self.keys).within(bytes);
         CkksEvaluator::open(&Cpu::new(0).unwrap(), on).unwrap()
     }
 

@@ -5,7 +5,7 @@
 mod machines;
 
 use becalm::Result;
-use becalm::backend::{Backend, CkksEvaluator, CkksOn, Cpu, Info, Loaded, Reference, Session};
+use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Info, Loaded, Reference, Session};
 use becalm::bootstrap::ckks::{Settings, regular};
 use becalm::cipher::{CkksKeys, CkksSecretKey, EvaluationKey, KeyForm, Rlwe};
 use becalm::ckks::{Chebyshev, Context, Matrix};
@@ -367,7 +367,7 @@ fn keys_and_matrices_of_every_form_agree_with_the_reference() {
         let lane: Vec<&Rlwe> = inputs[0].iter().collect();
         let cpu = Cpu::new(2).unwrap();
         let server =
-            CkksEvaluator::open(&cpu, CkksOn::new(&context, &world.keys).within(0)).unwrap();
+            CkksEvaluator::open(&cpu, CkksSetup::new(&context, &world.keys).within(0)).unwrap();
         let got = server.run(&program, &lane).unwrap();
         assert_eq!(compare(&world, &program, &cases, [&got, &wanted[0]]), Ok(()), "{form:?}");
     }
@@ -401,7 +401,7 @@ impl Backend for Planted {
         Cpu::new(1)?.open(keys, needs)
     }
 
-    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
+    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
         let (inner, Planted { at, plant }) = (Cpu::new(1)?.open_ckks(keys)?, self);
         let (at, plant) = (*at, *plant);
         Ok(Box::new(PlantedSession { inner, at, plant, wrong: at, running: None }))
@@ -423,8 +423,8 @@ impl Session<Ckks> for PlantedSession {
         Ok(Loaded { program, walk, lanes })
     }
 
-    fn write(&mut self, at: Reg, lane: usize, ct: &Rlwe) -> Result<()> {
-        self.inner.write(at, lane, ct)
+    fn write(&mut self, at: Reg, lane: usize, words: &[Rlwe]) -> Result<()> {
+        self.inner.write(at, lane, words)
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<Rlwe>> {

@@ -163,7 +163,7 @@ fn a_refused_launch_leaves_no_result() {
         let (opened, mut failures, mut words, mut recorded) = (gpu.put(), 0, vec![], 0..0);
         for _ in 0..3 {
             let loaded = session.load(program.clone(), walk.clone(), 5).unwrap();
-            session.write(program.inputs()[0], 0, &input.clone().into()).unwrap();
+            session.write(program.inputs()[0], 0, input.words()).unwrap();
             for (w, wave) in walk.waves.iter().enumerate() {
                 let (before, begun) = (gpu.put(), gpu.begun());
                 if let Err(e) = session.run(&loaded, w..w + 1) {
@@ -505,7 +505,7 @@ fn auto_says_what_the_gpu_says() {
         let mut session = backend.open(&keys, &needs).unwrap();
         for _ in 0..2 {
             let loaded = session.load(program.clone(), walk.clone(), 5).unwrap();
-            session.write(program.inputs()[0], 0, &input.clone().into()).unwrap();
+            session.write(program.inputs()[0], 0, input.words()).unwrap();
             session.run(&loaded, 0..walk.waves.len()).unwrap();
         }
         session.remark()

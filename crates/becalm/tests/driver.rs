@@ -248,7 +248,7 @@ impl Work {
         let walk = Arc::new(self.program.walk(&[noise]).unwrap());
         let loaded = session.load(self.program.clone(), walk.clone(), 5).unwrap();
         let before = watch.waits();
-        session.write(self.program.inputs()[0], 0, &self.input.clone().into()).unwrap();
+        session.write(self.program.inputs()[0], 0, self.input.words()).unwrap();
         session.run(&loaded, 0..walk.waves.len()).unwrap();
         assert_eq!(watch.waits(), before, "somebody waited for a write or a run");
         watch.hasty(hasty);

@@ -2,8 +2,8 @@
 //!
 //! What sends work to the CPU is what a GPU lacks: itself, its driver, kernels for the set, memory. Any other error is one.
 
-use super::{Backend, CkksOn, Cpu, Cuda, Fallback, GoOn, Info, Loaded, Session};
-use crate::cipher::{Ciphertext, EvaluationKey};
+use super::{Backend, CkksSetup, Cpu, Cuda, Fallback, GoOn, Info, Loaded, Session};
+use crate::cipher::EvaluationKey;
 use crate::ckks::Context;
 use crate::params::{CkksParams, TfheParams};
 use crate::program::rlwe::{CkksProgram, Constants};
@@ -120,7 +120,7 @@ impl Backend for Auto {
     }
 
     /// GPUs run TFHE alone.
-    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
+    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
         self.cpu.open_ckks(keys)
     }
 }
@@ -158,6 +158,14 @@ impl Session for AutoSession {
         self.session.survives_fork()
     }
 
+    fn shares_waves(&self) -> bool {
+        self.session.shares_waves()
+    }
+
+    fn clear(&mut self) {
+        self.session.clear();
+    }
+
     fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
         let refused = match self.session.load(program.clone(), walk.clone(), lanes) {
             Err(e @ Error::Memory(_)) => e,
@@ -170,17 +178,22 @@ impl Session for AutoSession {
         self.session.load(program, walk, lanes)
     }
 
-    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
-        self.session.write(at, lane, ct)
+    fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
+        self.session.write(at, lane, words)
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
         self.session.read(at, lanes)
     }
 
+    fn read_many(&self, at: &[Reg], lanes: Range<usize>) -> Result<Vec<Vec<u64>>> {
+        self.session.read_many(at, lanes)
+    }
+
     fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
         self.session.run(loaded, waves)
     }
+
     fn wait(&self) -> Result<()> {
         self.session.wait()
     }

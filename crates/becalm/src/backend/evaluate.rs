@@ -55,7 +55,7 @@ impl Evaluator {
             SlotKeyKind::Pack => None,
         };
         let maps = keys.slot_maps().filter_map(sums).collect();
-        let (params, opened) = (keys.params.clone(), Opened::new(session, backend.info()));
+        let (params, opened) = (keys.params.clone(), Opened::new(session, backend));
         Ok(Evaluator { params, key: keys.id, needs: needs.clone(), maps, opened })
     }
 
@@ -112,9 +112,8 @@ impl Evaluator {
                 write(&mut *session, *reg, ct, from..to)?;
             }
             run_waves(&mut *session, &loaded, walk.waves.len(), &mut steps)?;
-            for (reg, words) in program.outputs().iter().zip(&mut results) {
-                words.extend(session.read(*reg, 0..to - from)?);
-            }
+            let made = session.read_many(program.outputs(), 0..to - from)?;
+            results.iter_mut().zip(made).for_each(|(words, made)| words.extend(made));
         }
         program
             .outputs()
@@ -470,7 +469,12 @@ fn write(
     lanes: std::ops::Range<usize>,
 ) -> Result<()> {
     match ct {
-        Ciphertext::Lwe(c) => session.write(reg, 0, &c.slice(lanes)?.into()),
-        Ciphertext::Glwe(_) => (0..lanes.len()).try_for_each(|lane| session.write(reg, lane, ct)),
+        Ciphertext::Lwe(c) => {
+            let width = c.words().len() / c.len().max(1);
+            session.write(reg, 0, &c.words()[lanes.start * width..lanes.end * width])
+        }
+        Ciphertext::Glwe(c) => {
+            (0..lanes.len()).try_for_each(|lane| session.write(reg, lane, c.words()))
+        }
     }
 }

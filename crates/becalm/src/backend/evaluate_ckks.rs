@@ -4,7 +4,7 @@
 //! program recorded. A single operation is a program of one instruction.
 
 use super::opened::{Opened, Progress, Steps, run_waves};
-use super::{Backend, CkksOn, Fallback, GoOn, Info, Loaded, Plain};
+use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Plain};
 use crate::cipher::{CkksKeys, Rlwe};
 use crate::ckks::{Chebyshev, Context};
 use crate::program::rlwe::{CkksProgram, CkksWalk};
@@ -39,9 +39,9 @@ impl Prepared {
         Ok(Prepared { program: program.clone(), walk: Arc::new(walk) })
     }
 
-    /// A program of which one plaintext is encoded already: at the level where it is used, or above.
-    pub fn with_plain(program: &Arc<CkksProgram>, plaintext: u32, plain: &Arc<Plain>) -> Prepared {
-        let constants = Some(plain.constants(program, plaintext));
+    /// A program whose only plaintext is encoded already: at the level where it is used, or above.
+    pub fn with_plain(program: &Arc<CkksProgram>, plain: &Arc<Plain>) -> Prepared {
+        let constants = (program.plaintexts().len() == 1).then(|| plain.constants(program));
         let walk = CkksWalk { constants, ..program.walk() };
         Prepared { program: program.clone(), walk: Arc::new(walk) }
     }
@@ -105,7 +105,7 @@ impl From<&Prepared> for Prepared {
 /// # }
 /// ```
 pub struct CkksEvaluator {
-    on: CkksOn,
+    on: CkksSetup,
     opened: Opened<Ckks>,
 }
 
@@ -119,17 +119,17 @@ impl CkksEvaluator {
         context: &Arc<Context>,
         keys: &Arc<CkksKeys>,
     ) -> Result<CkksEvaluator> {
-        CkksEvaluator::open(backend, CkksOn::new(context, keys))
+        CkksEvaluator::open(backend, CkksSetup::new(context, keys))
     }
 
     /// Opens keys on a machine that is to use them as `on` says: within less memory, or asking whether to go on.
     ///
     /// # Errors
     /// What [`Backend::open_ckks`] refuses; `WrongParams` for keys of another set.
-    pub fn open(backend: &dyn Backend, on: CkksOn) -> Result<CkksEvaluator> {
+    pub fn open(backend: &dyn Backend, on: CkksSetup) -> Result<CkksEvaluator> {
         on.context.check_set(OP, on.keys.params)?;
         let session = backend.open_ckks(on.clone())?;
-        Ok(CkksEvaluator { on, opened: Opened::new(session, backend.info()) })
+        Ok(CkksEvaluator { on, opened: Opened::new(session, backend) })
     }
 
     /// The context.
@@ -174,14 +174,37 @@ impl CkksEvaluator {
         lanes: &[&[&Rlwe]],
         progress: Progress,
     ) -> Result<Vec<Vec<Rlwe>>> {
+        let program = program.into();
+        lanes.iter().try_for_each(|inputs| self.check(program.program(), inputs))?;
+        let mut results = Vec::with_capacity(lanes.len());
+        let take = |lane: usize| Ok(lanes[lane].iter().map(|x| (*x).clone()).collect());
+        let give = |_, made| {
+            results.push(made);
+            Ok(())
+        };
+        self.run_each(program, lanes.len(), take, give, progress)?;
+        Ok(results)
+    }
+
+    /// [`CkksEvaluator::run_lanes`] for more lanes than memory: `take` returns the arguments of a lane when its turn comes, and `give`
+    /// gets its results. As many lanes are in memory as the machine runs at once.
+    ///
+    /// # Errors
+    /// As there; the errors of `take` and `give`.
+    pub fn run_each(
+        &self,
+        program: impl Into<Prepared>,
+        lanes: usize,
+        mut take: impl FnMut(usize) -> Result<Vec<Rlwe>>,
+        mut give: impl FnMut(usize, Vec<Rlwe>) -> Result<()>,
+        progress: Progress,
+    ) -> Result<()> {
         let Prepared { program, walk } = program.into();
-        self.on.context.check_set(program.op(), program.params().name)?;
-        lanes.iter().try_for_each(|inputs| program.require_inputs(self.on.keys.id, inputs))?;
-        program.require(&self.on.keys)?;
-        let whole = Loaded { program: program.clone(), walk, lanes: lanes.len() };
-        let mut at_once = lanes.len().max(1);
+        self.require(&program)?;
+        let whole = Loaded { program: program.clone(), walk, lanes };
+        let mut at_once = self.info().best_batch.clamp(1, lanes.max(1));
         let mut session = self.opened.session()?;
-        // As many lanes at once as fit the memory.
+        // Fewer lanes at once where they do not fit the memory.
         let mut loaded = loop {
             match self.opened.load(&mut *session, &whole, at_once) {
                 Err(Error::Memory(_)) if at_once > 1 => at_once = at_once.div_ceil(2),
@@ -189,36 +212,31 @@ impl CkksEvaluator {
             }
         };
         let waves = whole.walk.waves.len();
-        let mut steps = Steps::new(program.op(), lanes.len().div_ceil(at_once) * waves, progress);
-        let mut results = Vec::with_capacity(lanes.len());
-        for (part, lanes) in lanes.chunks(at_once).enumerate() {
-            if part > 0 {
-                loaded = self.opened.load(&mut *session, &whole, lanes.len())?;
+        let mut steps = Steps::new(program.op(), lanes.div_ceil(at_once) * waves, progress);
+        for from in (0..lanes).step_by(at_once) {
+            let part = from..lanes.min(from + at_once);
+            if from > 0 {
+                loaded = self.opened.load(&mut *session, &whole, part.len())?;
             }
-            for (lane, inputs) in lanes.iter().enumerate() {
-                for (reg, x) in program.inputs().iter().zip(*inputs) {
-                    session.write(*reg, lane, x)?;
+            let mut inputs = Vec::with_capacity(part.len());
+            for lane in part.clone() {
+                let taken = take(lane)?;
+                program.require_inputs(self.on.keys.id, &taken.iter().collect::<Vec<_>>())?;
+                for (reg, x) in program.inputs().iter().zip(&taken) {
+                    session.write(*reg, lane - from, std::slice::from_ref(x))?;
                 }
+                inputs.push(taken);
             }
             run_waves(&mut *session, &loaded, waves, &mut steps)?;
-            for (lane, inputs) in lanes.iter().enumerate() {
-                let read = |reg: &_| {
-                    let mut made = session.read(*reg, lane..lane + 1)?;
-                    let none = || {
-                        Error::bad_input(
-                            program.op(),
-                            "a result",
-                            "none",
-                            "record an output that is written",
-                        )
-                    };
-                    let made = made.pop().ok_or_else(none)?;
-                    Ok(program.result(inputs, made))
-                };
-                results.push(program.outputs().iter().map(read).collect::<Result<Vec<_>>>()?);
+            let made = session.read_many(program.outputs(), 0..part.len())?;
+            let mut made: Vec<_> = made.into_iter().map(Vec::into_iter).collect();
+            for (lane, inputs) in part.zip(inputs) {
+                let inputs: Vec<&Rlwe> = inputs.iter().collect();
+                let each = made.iter_mut().filter_map(Iterator::next);
+                give(lane, each.map(|made| program.result(&inputs, made)).collect())?;
             }
         }
-        Ok(results)
+        Ok(())
     }
 
     /// Refuses ciphertexts and keys that a program does not take: before its matrices are encoded, which takes time.
@@ -268,7 +286,7 @@ impl CkksEvaluator {
     ) -> Result<Vec<Rlwe>> {
         self.on.context.check_keys(op, self.on.keys.id, inputs)?;
         let program = CkksProgram::like(&self.on.context, inputs, record)?;
-        self.run(Prepared::with_plain(&program, 0, plain), inputs)
+        self.run(Prepared::with_plain(&program, plain), inputs)
     }
 
     fn one(

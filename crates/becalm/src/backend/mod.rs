@@ -15,6 +15,7 @@ mod opened;
 pub mod processor;
 mod reference;
 mod registers;
+mod several;
 
 #[cfg(feature = "cuda")]
 pub use auto::Auto;
@@ -26,6 +27,7 @@ pub use evaluate_ckks::{CkksEvaluator, Prepared};
 pub use opened::Progress;
 pub use processor::Processor;
 pub use reference::Reference;
+pub use several::Several;
 
 use crate::cipher::{CkksKeys, EvaluationKey};
 use crate::ckks::Context;
@@ -106,7 +108,7 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// As [`Backend::accepts_ckks`]; [`Error::Memory`] if they do not fit.
-    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
+    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
         Err(match self.accepts_ckks(keys.context.params()) {
             Err(e) => e,
             Ok(()) => Error::unsupported("open", "keys of CKKS", self.info().name, "use the CPU"),
@@ -119,7 +121,7 @@ pub type GoOn<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
 
 /// Keys of CKKS for [`Backend::open_ckks`], and how a session is to use them.
 #[derive(Clone)]
-pub struct CkksOn {
+pub struct CkksSetup {
     /// The set made ready.
     pub context: Arc<Context>,
     /// The keys.
@@ -130,21 +132,21 @@ pub struct CkksOn {
     pub go_on: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
-impl CkksOn {
+impl CkksSetup {
     /// Keys of a set. All matrices of a program stay encoded.
-    pub fn new(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksOn {
+    pub fn new(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksSetup {
         let (context, keys) = (context.clone(), keys.clone());
-        CkksOn { context, keys, matrices: usize::MAX, go_on: None }
+        CkksSetup { context, keys, matrices: usize::MAX, go_on: None }
     }
 
     /// The same, keeping encoded matrices of at most `bytes`: less memory, and more time.
-    pub fn within(self, bytes: usize) -> CkksOn {
-        CkksOn { matrices: bytes, ..self }
+    pub fn within(self, bytes: usize) -> CkksSetup {
+        CkksSetup { matrices: bytes, ..self }
     }
 
     /// The same, asking whether to go on: between rotations, steps of a linear map and products of a polynomial.
-    pub fn asking(self, go_on: impl Fn() -> bool + Send + Sync + 'static) -> CkksOn {
-        CkksOn { go_on: Some(Arc::new(go_on)), ..self }
+    pub fn asking(self, go_on: impl Fn() -> bool + Send + Sync + 'static) -> CkksSetup {
+        CkksSetup { go_on: Some(Arc::new(go_on)), ..self }
     }
 }
 
@@ -170,7 +172,7 @@ impl<F: Family> Clone for Loaded<F> {
 pub type Others<F> = Box<dyn Fn() -> Box<dyn Session<F>> + Send + Sync>;
 
 /// Keys on a machine, and memory to run in. One program is loaded at a time, of the family of the keys.
-pub trait Session<F: Family = Tfhe>: Send {
+pub trait Session<F: Family = Tfhe>: Send + Sync {
     /// What the machine says of itself, where it knows more than [`Backend::info`].
     fn info(&self) -> Option<Info> {
         None
@@ -192,6 +194,11 @@ pub trait Session<F: Family = Tfhe>: Send {
     fn others(&self) -> Option<Others<F>> {
         None
     }
+    /// Whether the machine runs exactly the instructions that a wave names, so that others may run the rest of the wave: see [`Several`].
+    /// Otherwise several machines share lanes alone.
+    fn shares_waves(&self) -> bool {
+        false
+    }
     /// Forgets the ciphertexts in the registers, after results have been read. A machine may keep what the next run of the same program
     /// needs.
     fn clear(&mut self) {}
@@ -206,16 +213,24 @@ pub trait Session<F: Family = Tfhe>: Send {
         walk: Arc<F::Walk>,
         lanes: usize,
     ) -> Result<Loaded<F>>;
-    /// Puts ciphertexts into a register from a lane on.
+    /// Puts words into the lanes of a register from `lane` on: an input, or between waves the result of an instruction that another
+    /// machine runs ([`Wave::elsewhere`](crate::program::Wave)).
     ///
     /// # Errors
-    /// [`Error::BadInput`] if the register does not exist or the ciphertexts do not fit it.
-    fn write(&mut self, at: Reg, lane: usize, ct: &F::Argument) -> Result<()>;
+    /// [`Error::BadInput`] if the register does not exist or the words do not fill lanes of it.
+    fn write(&mut self, at: Reg, lane: usize, words: &[F::Word]) -> Result<()>;
     /// Copies some lanes out of a register, the words of a lane one after another.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the register does not exist, is no longer alive or has fewer lanes.
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<F::Word>>;
+    /// [`Session::read`] of several registers: a machine that computes far away answers once.
+    ///
+    /// # Errors
+    /// As there.
+    fn read_many(&self, at: &[Reg], lanes: Range<usize>) -> Result<Vec<Vec<F::Word>>> {
+        at.iter().map(|reg| self.read(*reg, lanes.clone())).collect()
+    }
     /// Runs some waves. Progress and interruption are served between calls.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Keys on a machine, for whoever runs programs there: one session, its machine, and its waves with progress.
 
-use super::{Fallback, Info, Loaded, Others, Session};
+use super::{Backend, Fallback, Info, Loaded, Others, Session};
 use crate::program::Family;
 use crate::{Error, Result};
 use std::ops::{ControlFlow, Deref, DerefMut};
@@ -95,9 +95,9 @@ impl<'a> Steps<'a> {
 }
 
 impl<F: Family> Opened<F> {
-    /// A session of a machine that says `info` of itself.
-    pub(super) fn new(session: Box<dyn Session<F>>, info: Info) -> Opened<F> {
-        let machine = (session.info().unwrap_or(info), session.fallback());
+    /// A session of a machine.
+    pub(super) fn new(session: Box<dyn Session<F>>, backend: &dyn Backend) -> Opened<F> {
+        let machine = (session.info().unwrap_or_else(|| backend.info()), session.fallback());
         let (machine, others) = (Mutex::new(machine), session.others());
         let sessions = Mutex::new(Sessions { idle: Some(session), busy: vec![] });
         Opened { machine, others, sessions, returned: Condvar::new(), home: std::process::id() }

@@ -1,69 +1,54 @@
-//! Registers in host memory, shared by the backends that compute there: allocated when first written, freed when dead.
+//! What may be written to and read from registers; and registers in host memory, shared by the backends that compute there: allocated
+//! when first written, freed when dead.
 
 use super::Loaded;
-use crate::cipher::Ciphertext;
-use crate::program::{Op, Operation, Reg, RegType};
+use crate::program::{Family, Op, Operation, Reg};
 use crate::{Error, Result};
 use std::ops::Range;
 
-fn known_width(loaded: &Loaded, reg: Reg, op: &'static str) -> Result<usize> {
-    if loaded.program.info(reg).is_some() {
-        return Ok(loaded.program.width(reg));
+impl<F: Family> Loaded<F> {
+    /// The words of a lane of a register, if the program has it.
+    fn known_width(&self, reg: Reg, op: &'static str) -> Result<usize> {
+        if self.program.info(reg).is_some() {
+            return Ok(F::width(&self.program, reg));
+        }
+        Err(Error::bad_input(
+            op,
+            format!("a register below {}", self.program.registers()),
+            reg.0.to_string(),
+            "use registers of the loaded program",
+        ))
     }
-    Err(Error::bad_input(
-        op,
-        format!("a register below {}", loaded.program.registers()),
-        reg.0.to_string(),
-        "use registers of the loaded program",
-    ))
-}
 
-/// The words of ciphertexts that a register takes from `lane` on.
-pub(super) fn check_write<'a>(
-    loaded: &Loaded,
-    at: Reg,
-    lane: usize,
-    ct: &'a Ciphertext,
-) -> Result<&'a [u64]> {
-    let width = known_width(loaded, at, "write")?;
-    let (ty, words) = match ct {
-        Ciphertext::Lwe(c) => (RegType::Lwe(c.role), &c.data),
-        Ciphertext::Glwe(c) => (RegType::Glwe, &c.data),
-    };
-    let fits = words.len() % width == 0
-        && lane.checked_add(words.len() / width).is_some_and(|end| end <= loaded.lanes);
-    if loaded.program.info(at).map(|i| i.ty) == Some(ty) && fits {
-        return Ok(words);
+    /// The lanes that words fill from `lane` on, if the register has them.
+    pub(super) fn check_write(&self, at: Reg, lane: usize, words: usize) -> Result<Range<usize>> {
+        let width = self.known_width(at, "write")?;
+        let end = lane.checked_add(words / width).filter(|end| *end <= self.lanes);
+        match end {
+            Some(end) if words.is_multiple_of(width) => Ok(lane..end),
+            _ => Err(Error::bad_input(
+                "write",
+                format!("at most {} lanes of {width} words", self.lanes),
+                format!("{words} words from lane {lane}"),
+                "write words of the register's ciphertexts to lanes that were loaded",
+            )),
+        }
     }
-    Err(Error::bad_input(
-        "write",
-        match loaded.program.info(at) {
-            Some(info) => format!("{} in {} lanes", info.ty, loaded.lanes),
-            None => "a register of the program".into(),
-        },
-        format!("{ct:?} from lane {lane}"),
-        "write what the register holds",
-    ))
-}
 
-/// Refuses lanes that a register does not have, and registers that are not alive.
-pub(super) fn check_read(
-    loaded: &Loaded,
-    at: Reg,
-    alive: bool,
-    lanes: &Range<usize>,
-) -> Result<()> {
-    known_width(loaded, at, "read")?;
-    let there = if alive { loaded.lanes } else { 0 };
-    if lanes.start <= lanes.end && lanes.end <= there {
-        return Ok(());
+    /// Refuses lanes that a register does not have, and registers that are not alive.
+    pub(super) fn check_read(&self, at: Reg, alive: bool, lanes: &Range<usize>) -> Result<()> {
+        self.known_width(at, "read")?;
+        let there = if alive { self.lanes } else { 0 };
+        if lanes.start <= lanes.end && lanes.end <= there {
+            return Ok(());
+        }
+        Err(Error::bad_input(
+            "read",
+            format!("lanes of a live register of {there}"),
+            format!("{lanes:?} of register {}", at.0),
+            "write inputs before the first wave, and read outputs after the last",
+        ))
     }
-    Err(Error::bad_input(
-        "read",
-        format!("lanes of a live register of {there}"),
-        format!("{lanes:?} of register {}", at.0),
-        "read outputs after the last wave",
-    ))
 }
 
 /// The register file of one loaded program.
@@ -93,9 +78,9 @@ impl Registers {
         self.loaded.program.bodies(reg)
     }
 
-    /// Puts ciphertexts into a register from `lane` on.
-    pub fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
-        let words = check_write(&self.loaded, at, lane, ct)?;
+    /// Puts words into a register from `lane` on.
+    pub fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
+        self.loaded.check_write(at, lane, words.len())?;
         let start = lane * self.width(at);
         self.allocate(at)[start..start + words.len()].copy_from_slice(words);
         Ok(())
@@ -104,7 +89,7 @@ impl Registers {
     /// Copies lanes out.
     pub fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
         let alive = self.words.get(at.0 as usize).is_some_and(|words| !words.is_empty());
-        check_read(&self.loaded, at, alive, &lanes)?;
+        self.loaded.check_read(at, alive, &lanes)?;
         let width = self.width(at);
         Ok(self.words[at.0 as usize][lanes.start * width..lanes.end * width].to_vec())
     }

@@ -50,6 +50,14 @@ pub enum WaveKind {
     Rlwe,
 }
 
+impl WaveKind {
+    /// Whether several machines may run parts of such a wave: its instructions do not wait for each other, and each takes longer than
+    /// to pass its result on.
+    pub fn divides(self) -> bool {
+        matches!(self, WaveKind::KeySwitch | WaveKind::Slots | WaveKind::Bootstrap)
+    }
+}
+
 /// Instructions that a backend may run at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wave {
@@ -57,6 +65,8 @@ pub struct Wave {
     pub kind: WaveKind,
     /// Positions in [`Graph::ops`].
     pub ops: Vec<usize>,
+    /// Positions of instructions that another machine runs: their results are written to the registers after the wave.
+    pub elsewhere: Vec<usize>,
 }
 
 /// A step of recording a program.
@@ -195,7 +205,8 @@ impl<O: Operation> Graph<O> {
             }
             groups.entry(key).or_default().push(i);
         }
-        groups.into_iter().map(|((_, _, kind), ops)| Wave { kind, ops }).collect()
+        let wave = |((_, _, kind), ops)| Wave { kind, ops, elsewhere: vec![] };
+        groups.into_iter().map(wave).collect()
     }
 
     /// For each register the last instruction that reads it: 0 if none does, `usize::MAX` for a result of the program.

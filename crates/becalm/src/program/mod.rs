@@ -15,21 +15,31 @@ pub use graph::{Graph, Operation, Wave, WaveKind};
 pub use lower::{Layout, Lowered};
 pub use lwe::{Cost, Gate, Need, Op, Program, RegInfo, RegType, TableRef, Walk};
 
-use crate::cipher::{Ciphertext, Rlwe};
-use rlwe::{CkksProgram, CkksWalk};
+use crate::cipher::Rlwe;
+use rlwe::{CkksOp, CkksProgram, CkksWalk};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
+use std::ops::Deref;
 
-/// A family of instructions, as machines see it: what they load and what their registers take and give.
+/// A family of instructions, as machines see it: the programs that they load, and the words in their registers.
 pub trait Family: Debug + Clone + Copy + Send + Sync + 'static {
+    /// An instruction.
+    type Op: Operation;
     /// A recorded program.
-    type Program: Debug + Send + Sync;
+    type Program: Deref<Target = Graph<Self::Op>> + Debug + Send + Sync;
     /// The facts of a program that are known before it runs.
-    type Walk: Debug + Send + Sync;
-    /// The type that a lane of a register takes.
-    type Argument: Debug + Send + Sync;
-    /// The type that it gives: words of u64 for TFHE, which are ciphertexts by the walk; ciphertexts for CKKS.
-    type Word: Send + Sync;
+    type Walk: Debug + Clone + Send + Sync;
+    /// The unit that is written to and read from a register: a u64 of TFHE, whose words are ciphertexts by the walk; a ciphertext of CKKS.
+    type Word: Debug + Clone + Send + Sync;
+
+    /// Words in one lane of a register that the program has.
+    fn width(program: &Self::Program, reg: Reg) -> usize;
+    /// The instructions in waves.
+    fn waves(walk: &Self::Walk) -> &[Wave];
+    /// For each wave, the registers that nobody reads after it.
+    fn dead_after(walk: &Self::Walk) -> &[Vec<Reg>];
+    /// The same facts with the instructions in other waves.
+    fn with_waves(walk: &Self::Walk, waves: Vec<Wave>) -> Self::Walk;
 }
 
 /// The instructions of TFHE: [`Op`].
@@ -41,17 +51,49 @@ pub struct Tfhe;
 pub struct Ckks;
 
 impl Family for Tfhe {
+    type Op = Op;
     type Program = Program;
     type Walk = Walk;
-    type Argument = Ciphertext;
     type Word = u64;
+
+    fn width(program: &Program, reg: Reg) -> usize {
+        program.width(reg)
+    }
+
+    fn waves(walk: &Walk) -> &[Wave] {
+        &walk.waves
+    }
+
+    fn dead_after(walk: &Walk) -> &[Vec<Reg>] {
+        &walk.dead_after
+    }
+
+    fn with_waves(walk: &Walk, waves: Vec<Wave>) -> Walk {
+        Walk { waves, ..walk.clone() }
+    }
 }
 
 impl Family for Ckks {
+    type Op = CkksOp;
     type Program = CkksProgram;
     type Walk = CkksWalk;
-    type Argument = Rlwe;
     type Word = Rlwe;
+
+    fn width(_program: &CkksProgram, _reg: Reg) -> usize {
+        1
+    }
+
+    fn waves(walk: &CkksWalk) -> &[Wave] {
+        &walk.waves
+    }
+
+    fn dead_after(walk: &CkksWalk) -> &[Vec<Reg>] {
+        &walk.dead_after
+    }
+
+    fn with_waves(walk: &CkksWalk, waves: Vec<Wave>) -> CkksWalk {
+        CkksWalk { waves, ..walk.clone() }
+    }
 }
 
 /// The name of a register.

@@ -3,7 +3,7 @@
 mod toy;
 
 use becalm::backend::processor::Machine;
-use becalm::backend::{Backend, Cpu, Cuda, Processor};
+use becalm::backend::{Backend, Cpu, Cuda, Processor, Several};
 use becalm::math::simd::Level;
 use becalm_emulator::Emulated;
 use std::sync::Arc;
@@ -18,6 +18,9 @@ pub fn backends() -> Vec<(String, Box<dyn Backend>)> {
         }
     }
     all.push(("toy".to_string(), Box::new(toy::Toy::new())));
+    let two: Vec<Box<dyn Backend>> =
+        vec![Box::new(Cpu::new(1).unwrap()), Box::new(toy::Toy::new())];
+    all.push(("a CPU and a toy".to_string(), Box::new(Several::new(two).unwrap())));
     let machine = Machine { lanes: 4, ..Machine::default() };
     all.push(("processor".to_string(), Box::new(Processor { machine })));
     // One GPU, one without clusters, one that computes with residues, and three that share the work; threads and streams in any order.

@@ -2,7 +2,7 @@
 //!
 //! What CONTRIBUTING says of a new machine is all that it has: this file, and its line in [`backends`](super::backends).
 
-use becalm::backend::{Backend, CkksOn, Cpu, Info, Loaded, Session};
+use becalm::backend::{Backend, CkksSetup, Cpu, Info, Loaded, Session};
 use becalm::cipher::EvaluationKey;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::{Ckks, Family, Need, Op, Reg};
@@ -41,7 +41,7 @@ impl Backend for Toy {
         self.0.accepts_ckks(params)
     }
 
-    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
+    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
         Ok(Box::new(Late(Mutex::new(Queue { inner: self.0.open_ckks(keys)?, due: None, most: 2 }))))
     }
 }
@@ -83,8 +83,8 @@ impl<F: Family> Session<F> for Late<F> {
         queue.inner.load(program, walk, lanes)
     }
 
-    fn write(&mut self, at: Reg, lane: usize, ct: &F::Argument) -> Result<()> {
-        self.settled()?.inner.write(at, lane, ct)
+    fn write(&mut self, at: Reg, lane: usize, words: &[F::Word]) -> Result<()> {
+        self.settled()?.inner.write(at, lane, words)
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<F::Word>> {

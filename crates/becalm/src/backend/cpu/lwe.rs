@@ -5,11 +5,11 @@
 
 use super::rlwe;
 use crate::backend::registers::Registers;
-use crate::backend::{Backend, CkksOn, GoOn, Info, Loaded, Session, linear};
+use crate::backend::{Backend, CkksSetup, GoOn, Info, Loaded, Session, linear};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::bootstrap::tfhe::extended::load_table;
-use crate::cipher::{Ciphertext, EvaluationKey, KeyRole};
+use crate::cipher::{EvaluationKey, KeyRole};
 use crate::ckks::Context;
 use crate::math::memory::available_memory;
 use crate::math::parallel::*;
@@ -137,8 +137,8 @@ impl Backend for Cpu {
         self.pool.install(|| rlwe::prepare(context, program, bytes, go_on)).map(Some)
     }
 
-    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
-        Ok(rlwe::open(&self.pool, keys))
+    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
+        Ok(rlwe::open(&self.pool, self.info(), keys))
     }
 }
 
@@ -158,6 +158,10 @@ struct Item<'a> {
 }
 
 impl Session for CpuSession {
+    fn shares_waves(&self) -> bool {
+        true
+    }
+
     fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
         for need in program.needs() {
             let there = match need {
@@ -179,8 +183,8 @@ impl Session for CpuSession {
         Ok(loaded)
     }
 
-    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
-        registers(&mut self.registers)?.write(at, lane, ct)
+    fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
+        registers(&mut self.registers)?.write(at, lane, words)
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
@@ -219,7 +223,8 @@ impl Session for CpuSession {
 
 impl CpuSession {
     fn key_switches(&mut self, ops: &[&Op]) -> Result<()> {
-        let key = match ops.first().and_then(|op| op.need()) {
+        let Some(first) = ops.first() else { return Ok(()) };
+        let key = match first.need() {
             Some(Need::KeySwitch) => self.key_switch.as_ref(),
             Some(need) => self.slot_keys.get(&need),
             None => None,
@@ -227,7 +232,7 @@ impl CpuSession {
         let key = key.ok_or_else(not_loaded)?;
         let regs = registers(&mut self.registers)?;
         let items = items(ops, regs.lanes());
-        let width = ops.first().map_or(1, |op| regs.width(op.results()[0]));
+        let width = regs.width(first.results()[0]);
         let tile = tile_size(items.len(), KEY_SWITCH_TILE);
         let results: Vec<Vec<u64>> = items
             .par_chunks(tile)

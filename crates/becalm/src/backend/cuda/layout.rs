@@ -24,16 +24,6 @@ pub(super) enum Step {
     Bootstrap { inputs: u64, tables: u64, extractions: u64, count: u32, jobs: u32 },
 }
 
-/// Which lanes of which instructions a device runs.
-pub(super) struct Share<'a> {
-    /// Lanes of every register here.
-    pub lanes: usize,
-    /// Whether the instruction at a position of a wave is run here: (wave, position).
-    pub mine: &'a dyn Fn(usize, usize) -> bool,
-    /// Bootstraps at once.
-    pub tile: u32,
-}
-
 /// Where every register lies, and what is beside them.
 pub(super) struct Places {
     /// Byte of each register; nothing for one that is never written.
@@ -70,7 +60,8 @@ pub(super) fn places(program: &Program, walk: &Walk, lanes: usize) -> Places {
     let mut assembled = vec![0; walk.waves.len()];
     for (w, wave) in walk.waves.iter().enumerate() {
         let ops = || wave.ops.iter().map(|i| &program.ops()[*i]);
-        for reg in ops().flat_map(Op::results) {
+        let elsewhere = wave.elsewhere.iter().map(|i| &program.ops()[*i]);
+        for reg in ops().chain(elsewhere).flat_map(Op::results) {
             registers[reg.0 as usize] = space.take(bytes(reg));
         }
         let width: usize = ops().map(|op| assembled_width(program.params(), op)).sum();
@@ -89,30 +80,33 @@ pub(super) struct Builder<'a> {
     program: &'a Program,
     walk: &'a Walk,
     places: &'a Places,
-    share: Share<'a>,
+    /// Lanes of every register.
+    lanes: usize,
+    /// Bootstraps at once.
+    tile: u32,
     lists: Lists,
     /// Where the polynomials of tables lie in the lists.
     tables: BTreeMap<u32, u64>,
 }
 
 impl<'a> Builder<'a> {
-    pub fn new(program: &'a Program, walk: &'a Walk, places: &'a Places, share: Share<'a>) -> Self {
+    /// Of `lanes` ciphertexts in a register and `tile` bootstraps at once.
+    pub fn new(
+        program: &'a Program,
+        walk: &'a Walk,
+        places: &'a Places,
+        lanes: usize,
+        tile: u32,
+    ) -> Self {
         let (lists, tables) = (Lists::default(), BTreeMap::new());
-        Builder { program, walk, places, share, lists, tables }
+        Builder { program, walk, places, lanes, tile, lists, tables }
     }
 
     /// The lists, and the steps of every wave.
     pub fn build(mut self) -> (Lists, Vec<Vec<Step>>) {
         let walk = self.walk;
         let steps = walk.waves.iter().enumerate().map(|(w, wave)| {
-            let linear = wave.kind == WaveKind::Linear;
-            let mine = wave.ops.iter().enumerate().filter(|(i, _)| (self.share.mine)(w, *i));
-            let all = wave.ops.iter().enumerate().filter(|_| linear);
-            let mine: Vec<usize> = match linear {
-                true => all.map(|(_, op)| *op).collect(),
-                false => mine.map(|(_, op)| *op).collect(),
-            };
-            let ops: Vec<&Op> = mine.iter().map(|i| &self.program.ops()[*i]).collect();
+            let ops: Vec<&Op> = wave.ops.iter().map(|i| &self.program.ops()[*i]).collect();
             match wave.kind {
                 WaveKind::Linear => self.linear(&ops),
                 WaveKind::KeySwitch => self.key_switches(&ops),
@@ -179,7 +173,7 @@ impl<'a> Builder<'a> {
         let width = self.program.width(dst) as u32;
         let shape = LinearOp {
             dst: self.lane(dst, 0),
-            rows: self.share.lanes as u32,
+            rows: self.lanes as u32,
             width,
             bodies: self.program.bodies(dst) as u32,
             dst_stride: width,
@@ -214,7 +208,7 @@ impl<'a> Builder<'a> {
     }
 
     fn key_switches(&mut self, ops: &[&Op]) -> Vec<Step> {
-        let lanes = self.share.lanes;
+        let lanes = self.lanes;
         let of = |regs: Vec<Reg>| -> Vec<u64> {
             regs.iter().flat_map(|r| (0..lanes).map(|l| self.lane(*r, l))).collect()
         };
@@ -238,8 +232,7 @@ impl<'a> Builder<'a> {
     /// Packing and maps: inputs are put together first, then each has a key of its own.
     fn between_slots(&mut self, w: usize, ops: &[&Op]) -> Vec<Step> {
         let params = self.program.params().clone();
-        let (lanes, big, slots) =
-            (self.share.lanes, params.big_dimension() as u32, params.slots as u32);
+        let (lanes, big, slots) = (self.lanes, params.big_dimension() as u32, params.slots as u32);
         let mut at = self.places.assembled[w];
         let (mut batch, mut switches) = (Batch::default(), vec![]);
         for op in ops {
@@ -279,10 +272,10 @@ impl<'a> Builder<'a> {
     }
 
     fn bootstraps(&mut self, ops: &[&Op]) -> Vec<Step> {
-        let lanes = self.share.lanes;
+        let lanes = self.lanes;
         let items: Vec<(&Op, usize)> =
             ops.iter().flat_map(|op| (0..lanes).map(move |lane| (*op, lane))).collect();
-        let tiles = items.chunks(self.share.tile.max(1) as usize);
+        let tiles = items.chunks(self.tile.max(1) as usize);
         tiles.map(|tile| self.tile(tile)).collect()
     }
 
@@ -391,8 +384,7 @@ mod tests {
         let walk = program.walk(&[0.0]).unwrap();
         let lanes = 2 * KEY_SWITCHES + 3;
         let places = places(&program, &walk, lanes);
-        let share = Share { lanes, mine: &|_, _| true, tile: 1 };
-        let (lists, steps) = Builder::new(&program, &walk, &places, share).build();
+        let (lists, steps) = Builder::new(&program, &walk, &places, lanes, 1).build();
         let jobs = steps.iter().flatten().map(|step| match step {
             Step::KeySwitch { jobs, .. } => *jobs,
             other => panic!("{other:?}"),

@@ -2,7 +2,7 @@
 //! is [`Device`], which the driver ([`driver`]) and the emulator implement: everything here but the driver runs in tests.
 //!
 //! Keys are converted once and stay on the device, registers live there, a wave is a few launches. Arithmetic is that of the
-//! CPU backend: modulo 2^64, f64 FFT. Several GPUs share lanes, or the instructions of a wave where lanes are few.
+//! CPU backend: modulo 2^64, f64 FFT. Each GPU has a session, and [several](super::several) share lanes or waves.
 
 mod driver;
 mod handles;
@@ -21,6 +21,7 @@ pub use driver::gpus;
 pub use micro::{Figure, Micro};
 pub use nvrtc::{look_for_nvrtc, nvrtc};
 
+use super::several::joined;
 use super::{Backend, Info, Session};
 use crate::cipher::EvaluationKey;
 use crate::math::Modulus;
@@ -53,7 +54,8 @@ impl KeyMemory {
 pub struct Cuda {
     devices: Vec<Arc<dyn Device>>,
     tuning: plan::Tuning,
-    turn: Turn,
+    /// One for each device.
+    turns: Vec<Turn>,
 }
 
 impl Cuda {
@@ -76,7 +78,8 @@ impl Cuda {
             return Err(Error::device("cuda", "at least one GPU", "none", remedy));
         }
         let tuning = plan::Tuning::from_environment()?;
-        Ok(Cuda { devices, tuning, turn: Turn::default() })
+        let turns = devices.iter().map(|_| Turn::default()).collect();
+        Ok(Cuda { devices, tuning, turns })
     }
 
     /// Whether this machine has no driver, or a driver and no GPU.
@@ -139,23 +142,25 @@ impl Cuda {
         }
         Ok(())
     }
+}
 
-    fn information(&self) -> Info {
-        let names = self.devices.iter().map(|d| d.info().name.clone());
-        let free = self.devices.iter().map(|d| d.free_memory().unwrap_or(0)).min();
-        let multiprocessors: u32 = self.devices.iter().map(|d| d.info().multiprocessors).sum();
-        Info {
-            name: "cuda",
-            description: names.collect::<Vec<_>>().join(", "),
-            memory: free.unwrap_or(0),
-            best_batch: 2 * multiprocessors as usize,
-        }
+/// Some devices as one machine.
+fn information<'a>(devices: impl IntoIterator<Item = &'a Arc<dyn Device>>) -> Info {
+    let devices: Vec<&Arc<dyn Device>> = devices.into_iter().collect();
+    let names = devices.iter().map(|d| d.info().name.clone());
+    let free = devices.iter().map(|d| d.free_memory().unwrap_or(0)).min();
+    let multiprocessors: u32 = devices.iter().map(|d| d.info().multiprocessors).sum();
+    Info {
+        name: "cuda",
+        description: names.collect::<Vec<_>>().join(", "),
+        memory: free.unwrap_or(0),
+        best_batch: 2 * multiprocessors as usize,
     }
 }
 
 impl Backend for Cuda {
     fn info(&self) -> Info {
-        self.information()
+        information(&self.devices)
     }
 
     fn supports(&self, _op: &Op, params: &TfheParams) -> bool {
@@ -172,26 +177,32 @@ impl Backend for Cuda {
     /// [`Error::WrongParams`], [`Error::Unsupported`], [`Error::Memory`].
     fn accepts(&self, params: &TfheParams) -> Result<()> {
         let ring = self.ring(params)?;
-        let _turn = taken(&self.turn);
+        let _turns: Vec<_> = self.turns.iter().map(taken).collect();
         self.ready("cuda", params, &ring, keys::memory_of(params, &ring))
     }
 
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        let ring = self.ring(keys.params())?;
+        let (params, ring) = (keys.params(), self.ring(keys.params())?);
         let memory = keys::memory(keys, needs, &ring)?;
-        let _turn = taken(&self.turn);
-        self.ready("open", keys.params(), &ring, memory)?;
-        Ok(Box::new(CudaSession {
-            info: self.information(),
-            devices: self.devices.clone(),
-            keys: keys::open(&self.devices, keys, needs, &ring)?,
-            params: keys.params().clone(),
-            ring,
-            tuning: self.tuning,
-            turn: self.turn.clone(),
-            running: None,
-            unrecorded: None,
-        }))
+        let _turns: Vec<_> = self.turns.iter().map(taken).collect();
+        self.ready("open", params, &ring, memory)?;
+        let opened = keys::open(&self.devices, keys, needs, &ring)?;
+        let all = self.devices.iter().zip(&self.turns).zip(opened);
+        let session = |((device, turn), keys): ((&Arc<dyn Device>, &Turn), _)| {
+            let session = CudaSession {
+                info: information([device]),
+                device: device.clone(),
+                keys: Some(keys),
+                params: params.clone(),
+                ring,
+                tuning: self.tuning,
+                turn: turn.clone(),
+                running: None,
+                unrecorded: None,
+            };
+            (Box::new(session) as Box<dyn Session>, information([device]))
+        };
+        Ok(joined(all.map(session).collect()))
     }
 }
 

@@ -14,14 +14,14 @@ pub use report::{Job, Report, Span, Unit};
 use super::{Backend, Info, Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
-use crate::cipher::{Ciphertext, EvaluationKey, KeyRole, Lwe};
+use crate::cipher::{EvaluationKey, KeyRole};
 use crate::math::Modulus;
 use crate::math::memory::available_memory;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::params::{Kind, Rotation, TfheParams};
 use crate::program::isa::{Instruction, Slot, decode, encode};
-use crate::program::{Layout, Lowered, Need, Op, Program, Reg, RegType, TableRef, Walk};
+use crate::program::{Layout, Lowered, Need, Op, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use crate::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
@@ -300,21 +300,16 @@ impl Session for ProcessorSession {
         Ok(loaded)
     }
 
-    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
+    fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
         let running = self.running.as_mut().ok_or_else(not_loaded)?;
-        let program = &running.loaded.program;
-        let (Ciphertext::Lwe(Lwe { role, data, .. }), Some(RegType::Lwe(wanted))) =
-            (ct, program.info(at).map(|i| i.ty))
-        else {
-            return Err(misfit(at, ct));
+        let (program, lanes) = (&running.loaded.program, running.loaded.lanes);
+        running.loaded.check_write(at, lane, words.len())?;
+        let Some(base) = argument(program, lanes, at, lane) else {
+            let got = format!("register {}", at.0);
+            return Err(Error::bad_input("write", "an input", got, "write inputs"));
         };
-        let (lanes, width) = (running.loaded.lanes, program.width(at));
-        let end = lane.checked_add(data.len() / width);
-        let fits = *role == wanted && end.is_some_and(|end| end <= lanes);
-        let Some(base) = argument(program, lanes, at, lane).filter(|_| fits) else {
-            return Err(misfit(at, ct));
-        };
-        for (i, words) in data.chunks_exact(width).enumerate() {
+        let width = program.width(at);
+        for (i, words) in words.chunks_exact(width).enumerate() {
             running.memory.insert(base + 8 * (i * width) as u64, words.to_vec());
         }
         Ok(())
@@ -490,16 +485,6 @@ fn slot_of(running: &Running, slot: Slot) -> Result<&[u64]> {
         .filter(|w| !w.is_empty())
         .map(|w| &w[..])
         .ok_or_else(unwritten)
-}
-
-fn misfit(at: Reg, ct: &Ciphertext) -> Error {
-    let wanted = format!("what input register {} holds", at.0);
-    Error::bad_input(
-        "write",
-        wanted,
-        format!("{ct:?}"),
-        "write LWE ciphertexts of the register's key",
-    )
 }
 
 fn unwritten() -> Error {

@@ -7,9 +7,9 @@
 use super::rlwe::RlweSession;
 use crate::backend::linear::extract as extract_slot;
 use crate::backend::registers::Registers;
-use crate::backend::{Backend, CkksOn, Info, Loaded, Session};
+use crate::backend::{Backend, CkksSetup, Info, Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
-use crate::cipher::{Ciphertext, EvaluationKey, SlotKey};
+use crate::cipher::{EvaluationKey, SlotKey};
 use crate::math::{Modulus, exact, gadget};
 use crate::params::{CkksParams, ModulusSwitch, Rotation, TfheParams};
 use crate::program::{Ckks, Need, Op, Operation, Program, Reg, TableRef, Walk};
@@ -40,7 +40,7 @@ impl Backend for Reference {
         Ok(())
     }
 
-    fn open_ckks(&self, keys: CkksOn) -> Result<Box<dyn Session<Ckks>>> {
+    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
         Ok(Box::new(RlweSession::new(keys)))
     }
 }
@@ -51,14 +51,18 @@ struct ReferenceSession {
 }
 
 impl Session for ReferenceSession {
+    fn shares_waves(&self) -> bool {
+        true
+    }
+
     fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
         let loaded = Loaded { program, walk, lanes };
         self.registers = Some(Registers::new(loaded.clone()));
         Ok(loaded)
     }
 
-    fn write(&mut self, at: Reg, lane: usize, ct: &Ciphertext) -> Result<()> {
-        self.registers.as_mut().ok_or_else(not_loaded)?.write(at, lane, ct)
+    fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
+        self.registers.as_mut().ok_or_else(not_loaded)?.write(at, lane, words)
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {

@@ -8,7 +8,7 @@
 //! Shared with other machines: which primes, digits and keys there are, and how values become real coefficients.
 
 use super::polynomial::{Limb, Polynomial, integer, product};
-use crate::backend::{CkksOn, Loaded, Session};
+use crate::backend::{CkksSetup, Loaded, Session};
 use crate::cipher::{Account, Held, Purpose, Rlwe};
 use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev, SAME_SCALE, power_of_rotation, sum_rotations};
 use crate::math::complex::Complex;
@@ -46,7 +46,7 @@ struct Terms {
 
 /// CKKS as it is defined, for small rings: a product takes N² steps.
 pub(super) struct RlweSession {
-    on: CkksOn,
+    on: CkksSetup,
     known: Mutex<BTreeMap<(Purpose, usize), Arc<Key>>>,
     running: Option<Running>,
 }
@@ -78,20 +78,25 @@ impl Session<Ckks> for RlweSession {
         Ok(loaded)
     }
 
-    fn write(&mut self, at: Reg, lane: usize, ct: &Rlwe) -> Result<()> {
+    fn write(&mut self, at: Reg, lane: usize, words: &[Rlwe]) -> Result<()> {
         let Running { loaded, .. } = self.running.as_ref().ok_or_else(not_loaded)?;
-        let info = loaded.program.info(at).filter(|_| lane < loaded.lanes);
-        let level = info.ok_or_else(|| unknown(at))?.level;
-        let x = self.level_down(&self.taken(ct), level)?;
-        self.running.as_mut().ok_or_else(not_loaded)?.files[lane][at.0 as usize] = Some(x);
+        let lanes = loaded.check_write(at, lane, words.len())?;
+        let level = loaded.program.reg(at).level;
+        let down = |x| self.level_down(&self.taken(x), level);
+        let taken = words.iter().map(down).collect::<Result<Vec<_>>>()?;
+        let files = &mut self.running.as_mut().ok_or_else(not_loaded)?.files[lanes];
+        for (file, x) in files.iter_mut().zip(taken) {
+            file[at.0 as usize] = Some(x);
+        }
         Ok(())
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<Rlwe>> {
         let Running { files, loaded } = self.running.as_ref().ok_or_else(not_loaded)?;
-        let info = loaded.program.info(at).ok_or_else(|| unknown(at))?;
-        let files = files.get(lanes).ok_or_else(|| unknown(at))?;
-        files.iter().map(|file| Ok(self.given(get(file, at)?, info.slots))).collect()
+        let alive = files.iter().all(|file| file.get(at.0 as usize).is_some_and(Option::is_some));
+        loaded.check_read(at, alive, &lanes)?;
+        let slots = loaded.program.reg(at).slots;
+        files[lanes].iter().map(|file| Ok(self.given(get(file, at)?, slots))).collect()
     }
 
     fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
@@ -120,7 +125,7 @@ impl Session<Ckks> for RlweSession {
 }
 
 impl RlweSession {
-    pub(super) fn new(on: CkksOn) -> RlweSession {
+    pub(super) fn new(on: CkksSetup) -> RlweSession {
         RlweSession { on, known: Mutex::default(), running: None }
     }
 
@@ -555,11 +560,6 @@ impl RlweSession {
         self.extend(&mut powers, 2)?;
         Ok(powers.remove(&2).unwrap_or_else(|| x.clone()))
     }
-}
-
-fn unknown(at: Reg) -> Error {
-    let (wanted, got) = ("lanes of a live register", format!("register {}", at.0));
-    Error::bad_input(OP, wanted, got, "write inputs, run all waves, and read outputs")
 }
 
 fn get(file: &[Option<Pair>], reg: Reg) -> Result<&Pair> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// How memory for keys and matrices is spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shares {
-    /// Bytes for encoded matrices that are kept: [`CkksOn::within`](crate::backend::CkksOn::within).
+    /// Bytes for encoded matrices that are kept: [`CkksSetup::within`](crate::backend::CkksSetup::within).
     pub matrices: usize,
     /// Bytes for keys that are kept ready: [`Context::ready_keys`](crate::ckks::Context::ready_keys).
     pub keys: usize,
@@ -57,8 +57,8 @@ pub(super) fn encoded_bytes(chain: &Chain, map: &MapSpec) -> usize {
 pub(super) struct Encoded {
     /// In the order of the program.
     pub(super) maps: Vec<Option<LinearMap>>,
-    /// By their numbers in the program.
-    plains: Vec<(u32, Arc<Plain>)>,
+    /// The plaintext of a program that has one.
+    pub(super) plain: Option<Arc<Plain>>,
 }
 
 impl Encoded {
@@ -93,12 +93,7 @@ impl Encoded {
             kept.then(|| encoded(context, map, &|done, all| told(i, done, all))).transpose()
         };
         let maps = || specs.iter().zip(kept).enumerate().map(encode).collect::<Result<_>>();
-        Ok(Encoded { maps: or_refused(program.op(), maps)?, plains: vec![] })
-    }
-
-    /// A plaintext that is encoded already.
-    pub(super) fn plain(&self, plaintext: u32) -> Option<&Plain> {
-        self.plains.iter().find(|(which, _)| *which == plaintext).map(|(_, plain)| plain.as_ref())
+        Ok(Encoded { maps: or_refused(program.op(), maps)?, plain: None })
     }
 
     fn bytes(&self) -> usize {
@@ -117,9 +112,9 @@ pub(super) fn encoded(context: &Context, map: &MapSpec, go_on: GoOn<'_>) -> Resu
 }
 
 impl Plain {
-    /// The constants of a program of which one plaintext is encoded already, at the level where it is used or above.
-    pub fn constants(self: &Arc<Plain>, program: &CkksProgram, plaintext: u32) -> Constants {
+    /// The constants of a program whose only plaintext is encoded already, at the level where it is used or above.
+    pub fn constants(self: &Arc<Plain>, program: &CkksProgram) -> Constants {
         let maps = program.maps().iter().map(|_| None).collect();
-        Encoded { maps, plains: vec![(plaintext, self.clone())] }.constants()
+        Encoded { maps, plain: Some(self.clone()) }.constants()
     }
 }

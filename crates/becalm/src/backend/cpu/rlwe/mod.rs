@@ -19,7 +19,7 @@ use linear::LinearMap;
 pub use plain::Plain;
 
 use crate::Result;
-use crate::backend::{CkksOn, GoOn, Session};
+use crate::backend::{CkksSetup, GoOn, Info, Session};
 use crate::ckks::Context;
 use crate::math::threads::Threads;
 use crate::program::Ckks;
@@ -27,8 +27,8 @@ use crate::program::rlwe::{CkksProgram, Constants};
 use std::sync::Arc;
 
 /// A session for keys, on the threads of `pool`.
-pub(super) fn open(pool: &Arc<Threads>, on: CkksOn) -> Box<dyn Session<Ckks>> {
-    Box::new(session::RlweSession::new(pool, on))
+pub(super) fn open(pool: &Arc<Threads>, info: Info, on: CkksSetup) -> Box<dyn Session<Ckks>> {
+    Box::new(session::RlweSession::new(pool, info, on))
 }
 
 /// The constants of a program, with encoded matrices of at most `bytes`.

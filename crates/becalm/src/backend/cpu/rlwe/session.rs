@@ -1,13 +1,13 @@
 //! Keys on this processor: registers of lanes, and what each instruction does with them.
 //!
-//! Matrices dominate the memory: their diagonals are encoded with the special primes, N doubles for each word. [`CkksOn::within`]
+//! Matrices dominate the memory: their diagonals are encoded with the special primes, N doubles for each word. [`CkksSetup::within`]
 //! keeps those that fit and encodes the others again whenever their turn comes; [`Shares`](super::Shares) spends a budget on both
 //! matrices and keys.
 
 use super::constants::{Encoded, encoded, encoded_bytes};
 use super::instructions::{Expanded, Instructions};
 use super::work::Run;
-use crate::backend::{CkksOn, Loaded, Others, Session};
+use crate::backend::{CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Account, Purpose, Rlwe};
 use crate::ckks::SAME_SCALE;
 use crate::math::buffer::or_refused;
@@ -25,7 +25,9 @@ type Registers = Vec<Option<Rlwe>>;
 /// Keys on the processor.
 pub(super) struct RlweSession {
     pool: Arc<Threads>,
-    on: CkksOn,
+    /// The facts of the processor.
+    info: Info,
+    on: CkksSetup,
     /// Keys that stay in their file are expanded once for all waves that need them.
     expanded: Expanded,
     /// The matrices of the last program that nobody had prepared.
@@ -52,18 +54,11 @@ fn not_loaded() -> Error {
     Error::bad_input("run", "a loaded program", "none", "call load first")
 }
 
-fn no_lane(at: Reg, lanes: &Range<usize>, there: usize) -> Error {
-    let got = format!("{lanes:?} of register {}", at.0);
-    let wanted = format!("lanes of a live register of {there}");
-    let remedy = "write inputs before the first wave, and read outputs after the last";
-    Error::bad_input("read", wanted, got, remedy)
-}
-
 impl RlweSession {
     /// On the threads of `pool`.
-    pub(super) fn new(pool: &Arc<Threads>, on: CkksOn) -> RlweSession {
+    pub(super) fn new(pool: &Arc<Threads>, info: Info, on: CkksSetup) -> RlweSession {
         let (pool, expanded) = (pool.clone(), Expanded::default());
-        RlweSession { pool, on, expanded, last: None, running: None }
+        RlweSession { pool, info, on, expanded, last: None, running: None }
     }
 
     fn step<'a>(&'a self, program: &'a CkksProgram, encoded: &'a Encoded) -> Result<Step<'a>> {
@@ -103,9 +98,14 @@ impl RlweSession {
 }
 
 impl Session<Ckks> for RlweSession {
+    /// One instruction fills the processor.
+    fn info(&self) -> Option<Info> {
+        Some(Info { best_batch: 1, ..self.info.clone() })
+    }
+
     fn others(&self) -> Option<Others<Ckks>> {
-        let (pool, on) = (self.pool.clone(), self.on.clone());
-        Some(Box::new(move || Box::new(RlweSession::new(&pool, on.clone()))))
+        let (pool, info, on) = (self.pool.clone(), self.info.clone(), self.on.clone());
+        Some(Box::new(move || Box::new(RlweSession::new(&pool, info.clone(), on.clone()))))
     }
 
     fn clear(&mut self) {
@@ -130,27 +130,26 @@ impl Session<Ckks> for RlweSession {
         Ok(loaded)
     }
 
-    fn write(&mut self, at: Reg, lane: usize, ct: &Rlwe) -> Result<()> {
-        let Some(Running { loaded, .. }) = &self.running else { return Err(not_loaded()) };
-        let info = loaded.program.info(at).filter(|_| lane < loaded.lanes);
-        let RlweInfo { level, slots, .. } =
-            *info.ok_or_else(|| no_lane(at, &(lane..lane + 1), loaded.lanes))?;
-        let down = || Ok(self.on.context.down(ct, level)?.into_owned());
-        let x = self.pool.install(|| or_refused("write", down))?;
-        if let Some(running) = &mut self.running {
-            running.files[lane][at.0 as usize] = Some(Rlwe { slots, ..x });
+    fn write(&mut self, at: Reg, lane: usize, words: &[Rlwe]) -> Result<()> {
+        let Some(Running { loaded, files, .. }) = &mut self.running else {
+            return Err(not_loaded());
+        };
+        let lanes = loaded.check_write(at, lane, words.len())?;
+        let RlweInfo { level, slots, .. } = *loaded.program.reg(at);
+        for (file, ct) in files[lanes].iter_mut().zip(words) {
+            let down = || Ok(self.on.context.down(ct, level)?.into_owned());
+            let x = self.pool.install(|| or_refused("write", down))?;
+            file[at.0 as usize] = Some(Rlwe { slots, ..x });
         }
         Ok(())
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<Rlwe>> {
-        let running = self.running.as_ref().ok_or_else(not_loaded)?;
-        let refuse = || no_lane(at, &lanes, running.loaded.lanes);
-        let files = running.files.get(lanes.clone()).ok_or_else(refuse)?;
-        let one = |file: &Registers| {
-            file.get(at.0 as usize).and_then(Option::as_ref).ok_or_else(refuse).cloned()
-        };
-        files.iter().map(one).collect()
+        let Running { loaded, files, .. } = self.running.as_ref().ok_or_else(not_loaded)?;
+        let of = |file: &'_ Registers| file.get(at.0 as usize).cloned().flatten();
+        let alive = files.iter().all(|file| file.get(at.0 as usize).is_some_and(Option::is_some));
+        loaded.check_read(at, alive, &lanes)?;
+        Ok(files[lanes].iter().filter_map(of).collect())
     }
 
     fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
@@ -289,7 +288,7 @@ impl Step<'_> {
     /// A product with a plaintext.
     fn times(&self, x: &Rlwe, plaintext: u32) -> Result<Rlwe> {
         let context = self.instructions.context();
-        match self.encoded.plain(plaintext) {
+        match &self.encoded.plain {
             Some(plain) if self.own_scale(x) => context.multiply_encoded(x, plain),
             _ => context.multiply_plain(x, &self.program.plaintexts()[plaintext as usize]),
         }
@@ -338,7 +337,7 @@ impl Step<'_> {
             }
             CkksOp::AddPlain { src, plaintext, .. } => {
                 let (x, at) = (get(src)?, *plaintext as usize);
-                match self.encoded.plain(*plaintext) {
+                match &self.encoded.plain {
                     Some(plain) if self.own_scale(x) => context.add_encoded(x, plain),
                     _ => context.add_plain(x, &self.program.plaintexts()[at]),
                 }

@@ -103,7 +103,7 @@ impl Run<'_> {
 mod tests {
     use super::*;
     use crate::backend::cpu::rlwe::constants::{Encoded, encoded_bytes};
-    use crate::backend::{CkksEvaluator, CkksOn, Cpu, Prepared};
+    use crate::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared};
     use crate::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
     use crate::cipher::{KeyForm, Rlwe};
     use crate::math::complex::Complex;
@@ -139,7 +139,7 @@ mod tests {
         let encoded: Vec<usize> = program.maps().iter().zip(&encoded.maps).map(size).collect();
         let (threads, encoded, lanes) = (THREADS, &encoded[..], 1);
         let run = Run { context, program: &program, keys: &keys, encoded, threads, lanes };
-        let on = CkksOn::new(context, &keys).within(within);
+        let on = CkksSetup::new(context, &keys).within(within);
         let cpu = Cpu::new(THREADS).unwrap();
         let evaluator = CkksEvaluator::open(&cpu, on).unwrap();
         let ready = Prepared::new(&cpu, context, &program, within, &|_, _| true).unwrap();
