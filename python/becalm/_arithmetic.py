@@ -21,7 +21,7 @@ V = TypeVar("V", bound=Vector[Any])
 
 
 class Matrix:
-    """A matrix in the clear, for `M @ x`: one level, and rotations that the server needs keys for.
+    """A plaintext matrix, for `M @ x`: one level, and rotations that the server needs keys for.
 
     >>> import becalm
     >>> from becalm import ckks

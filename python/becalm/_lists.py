@@ -204,7 +204,7 @@ class Lists(_arrays.Array):
 
     def dot(self, other: Any) -> Integers:
         """Sums of products of lists, matrices or stacks of them, in this type; also `x @ y`. One of
-        the two may be in the clear, which is cheaper.
+        the two may be plain numbers, which is cheaper.
 
         >>> (x[0] @ [1, 10]).decrypt(secret)
         230
@@ -224,14 +224,14 @@ class Lists(_arrays.Array):
         return matmul(other, self)  # type: ignore[no-any-return]
 
     def __pow__(self, exponent: Any) -> Integers:
-        """A power by squares and products, in this type; the exponent is a number in the clear.
+        """A power by squares and products, in this type; the exponent is a plain number.
 
         >>> (x ** 2).decrypt(secret).tolist()
         [[64, 9], [41, 0]]
         """
         e = None if isinstance(exponent, Lists) else _operators.number("power", exponent)
         if not isinstance(e, int) or e < 0:
-            wanted, got = "an exponent in the clear, from 0", f"{type(exponent).__name__}"
+            wanted, got = "an unencrypted integer from 0 as exponent", f"{type(exponent).__name__}"
             raise Unsupported("power", wanted, got, "multiply, or use x.table([...])")
         return self._run("pow", [self, e], _types.uint(64))[0]
 
@@ -349,7 +349,7 @@ def matmul(a: Any, b: Any) -> Any:
 
 
 def _folded(a: Any, b: Any, stack: tuple[int, ...]) -> Any:
-    """A product with matrices in the clear, which are folded into the program. Each clear matrix
+    """A product with plain matrices, which are folded into the program. Each plain matrix
     takes one run, or several where it is too large for one program."""
     front = isinstance(a, Lists)
     x: Any = a if front else b

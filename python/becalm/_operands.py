@@ -55,7 +55,7 @@ def array(data: bytes, real: bool) -> npt.NDArray[Any]:
 
 
 class Plaintext(_html.Shown):
-    """A vector of numbers in the clear, encoded once for many sums and products: `+`, `-` and `*`
+    """A vector of plain numbers, encoded once for many sums and products: `+`, `-` and `*`
     with ciphertexts on either side.
 
     It goes with ciphertexts of its level. One at another level works too: whatever is higher is
@@ -245,7 +245,7 @@ class Vector(_html.Shown, Generic[N]):
     def __truediv__(self, other: Any) -> Self:
         if isinstance(other, Vector):
             remedy = "approximate 1/x by a polynomial: x.polynomial"
-            raise Unsupported("divide", "numbers in the clear", "a ciphertext", remedy)
+            raise Unsupported("divide", "unencrypted numbers", "a ciphertext", remedy)
         divisor = numbers("divide", other)
         if not divisor.all():
             raise BadInput("divide", "numbers other than 0", "0", "divide by something else")
@@ -279,30 +279,30 @@ class Vector(_html.Shown, Generic[N]):
 
     def __rtruediv__(self, other: Any) -> NoReturn:
         remedy = "approximate 1/x by a polynomial: x.polynomial"
-        raise Unsupported("divide", "numbers in the clear to divide by", "a ciphertext", remedy)
+        raise Unsupported("divide", "unencrypted numbers to divide by", "a ciphertext", remedy)
 
     def __eq__(self, other: object) -> NoReturn:
         remedy = "decrypt it, or approximate the comparison: the sign bootstrap sharpens signs"
-        raise Unsupported("compare", "numbers in the clear", "a ciphertext", remedy)
+        raise Unsupported("compare", "unencrypted numbers", "a ciphertext", remedy)
 
     __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
     __hash__ = object.__hash__
 
     def __bool__(self) -> NoReturn:
         remedy = "decrypt it; a program cannot branch on what it does not see"
-        raise Unsupported("truth", "numbers in the clear", "a ciphertext", remedy)
+        raise Unsupported("truth", "unencrypted numbers", "a ciphertext", remedy)
 
     def __float__(self) -> NoReturn:
-        raise Unsupported("convert", "numbers in the clear", "a ciphertext", "decrypt it first")
+        raise Unsupported("convert", "unencrypted numbers", "a ciphertext", "decrypt it first")
 
     __int__ = __complex__ = __round__ = __abs__ = __float__
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise Unsupported("array", "numbers in the clear", "a ciphertext", "decrypt it first")
+        raise Unsupported("array", "unencrypted numbers", "a ciphertext", "decrypt it first")
 
     def __getitem__(self, key: object) -> NoReturn:
         remedy = "multiply by a vector of zeros and ones, and rotate"
-        raise Unsupported("index", "numbers in the clear", "a ciphertext", remedy)
+        raise Unsupported("index", "unencrypted numbers", "a ciphertext", remedy)
 
     def __iter__(self) -> NoReturn:
         self.__getitem__(0)

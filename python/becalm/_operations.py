@@ -145,7 +145,7 @@ def priced(
         needed = ("other",) if type_.signed and "clear" not in given else ()
     missing = [name for name in needed if name not in given]
     if missing:
-        hint = " or `clear`, an amount in the clear" if operation in SHIFTS else ""
+        hint = " or `clear`, an unencrypted amount" if operation in SHIFTS else ""
         remedy = "; ".join(f"give {_HINTS[name]}" for name in missing) + hint
         raise BadInput(f"cost of {operation}", " and ".join(missing), "none", remedy)
     both = ("count",) if operation in _LISTED else ()
@@ -254,7 +254,7 @@ def _operands(
 
 
 def _factors(type_: IntegerType, operation: str, given: dict[str, Any]) -> tuple[str, Operands]:
-    """Operands of an operation on a list, or a matrix, of numbers in the clear."""
+    """Operands of an operation on a list, or a matrix, of plain numbers."""
     own: tuple[str, bytes | None] = (type_.name, None)
     clear = given["clear"]
     if isinstance(clear, (Sequence, np.ndarray)):

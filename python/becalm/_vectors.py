@@ -29,7 +29,7 @@ class Account(NamedTuple):
 
 
 class Ciphertext(Vector[_native.CkksCiphertext]):
-    """A vector of numbers, encrypted: `+`, `-`, `*` with others and with numbers in the clear.
+    """A vector of numbers, encrypted: `+`, `-`, `*` with others and with plain numbers.
 
     A product takes a level, of which `level` are left, and rescales by itself; sums take none.
     Products of two ciphertexts, rotations, matrices, polynomials and bootstraps need the server,

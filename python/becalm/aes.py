@@ -270,8 +270,8 @@ def encrypt_bytes(secret: SecretKey, data: bytes) -> EncryptedBytes:
 
 
 def aes_ctr(key: bytes, data: bytes, counter: bytes) -> bytes:
-    """AES-128 in counter mode (SP 800-38A) in the clear: what a client sends, of any length, and
-    the inverse of itself. `AesKey.ctr` and `AesKey.transcipher` take its result.
+    """Unencrypted AES-128 in counter mode (SP 800-38A), for the client: data of any length. It is
+    its own inverse. `AesKey.ctr` and `AesKey.transcipher` take its result.
 
     `counter` is the first of the numbers of 128 bits, most significant byte first, of which each
     block takes one; none may serve twice under one key.

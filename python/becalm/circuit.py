@@ -30,7 +30,7 @@ __dir__ = _public.names(__all__)
 class Circuit(_html.Shown):
     """A boolean circuit without memory; `load`, `parse` and `trace` make one.
 
-    Called with an integer for each input it is evaluated in the clear: an integer comes back, or a
+    Called with an integer for each input, it is evaluated unencrypted and returns an integer, or a
     tuple if there are several outputs.
     """
 

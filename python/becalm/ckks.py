@@ -192,7 +192,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         return Ciphertext(made[0], self, True), Ciphertext(made[1], self, True)
 
     def check(self, values: npt.ArrayLike, kind: str | None = None) -> None:
-        """Refuses values in the clear that a bootstrap would not bring back: the server cannot
+        """Refuses plain values that a bootstrap would not bring back: the server cannot
         see them later. `kind` is any that the set of the keys has.
         """
         data, real = vector("bootstrap", values, self.slots, single=False)

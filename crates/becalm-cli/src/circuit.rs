@@ -30,7 +30,7 @@ pub struct Args {
 enum Verb {
     /// Compile a circuit to a program that `becalm eval --program` runs.
     Compile(CompileArgs),
-    /// Make keys, encrypt, run a circuit, decrypt, and check against its evaluation in the clear.
+    /// Make keys, encrypt, run a circuit, decrypt, and check against its evaluation on plaintext bits.
     Run(RunArgs),
     /// Say what a circuit costs, or a program in a file of becalm's.
     Cost(CostArgs),
@@ -497,7 +497,7 @@ fn evaluate(args: &RunArgs) -> Result<()> {
         print(&facts(&lines))?;
     }
     if wrong > 0 {
-        bail!("{} of {} differ from the circuit in the clear", wrong, counted(got.len(), "bit"));
+        bail!("{} of {} differ from the unencrypted circuit", wrong, counted(got.len(), "bit"));
     }
     Ok(())
 }

@@ -254,7 +254,7 @@ pub fn bits_from_bytes(
     Ok((found.0 == aes::Content::Key, Lwe(found.1)))
 }
 
-/// AES-128 in counter mode in the clear, of any length.
+/// Unencrypted AES-128 in counter mode, on data of any length.
 #[pyfunction]
 pub fn aes_ctr<'py>(
     py: Python<'py>,

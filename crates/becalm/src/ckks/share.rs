@@ -59,7 +59,7 @@ pub(crate) fn declared(values: &[Complex]) -> Account {
 }
 
 impl Context {
-    /// Standard deviation of a slot from rounding the coefficients of values in the clear at `scale`.
+    /// Standard deviation of a slot from rounding the coefficients of plaintext values at `scale`.
     pub(crate) fn encoding(&self, scale: f64) -> f64 {
         (self.params().degree() as f64 / 12.0).sqrt() / scale
     }

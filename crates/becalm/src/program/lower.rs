@@ -377,7 +377,7 @@ impl Emitter<'_> {
             Op::Bootstrap { table: TableRef::Encrypted(..), .. } => {
                 return Err(Error::unsupported(
                     "lower",
-                    "tables in the clear",
+                    "plaintext tables",
                     "an encrypted one",
                     "give its address in the text of the program",
                 ));

@@ -10,7 +10,7 @@ use crate::params::TfheParams;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// A lookup table in the clear, with what is extracted from it.
+/// A plaintext lookup table, and the coefficients to extract from the rotated table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// N coefficients modulo q, 2^η·N for an extended rotation.

@@ -150,7 +150,7 @@ impl Aes {
         Integers::new(ty, (0..n).map(digit).collect::<Result<_>>()?)
     }
 
-    /// The results for a key and blocks in the clear, without any encryption: see [`Program::run_in_the_clear`].
+    /// The results for an unencrypted key and unencrypted blocks: see [`Program::run_in_the_clear`].
     ///
     /// # Errors
     /// As there.

@@ -196,8 +196,8 @@ fn require_bootstrap(results: usize, encrypted: bool) -> Result<()> {
     if results <= MANY && !encrypted {
         return Ok(());
     }
-    let table = if encrypted { "an encrypted table" } else { "a table in the clear" };
-    let wanted = format!("bootstraps of tables in the clear and of at most {MANY} results");
+    let table = if encrypted { "an encrypted table" } else { "a plaintext table" };
+    let wanted = format!("bootstraps of plaintext tables and of at most {MANY} results");
     let got = format!("{table} and {results} results");
     let remedy = "use the CPU backend, or a set of fewer values";
     Err(Error::unsupported("processor", wanted, got, remedy))

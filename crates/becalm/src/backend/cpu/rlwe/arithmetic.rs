@@ -1,8 +1,8 @@
 //! Arithmetic on ciphertexts that needs no key: sums, levels, rescaling.
 //!
 //! A ciphertext decrypts to m while |s·m| stays below half of the modulus that is decrypted; beyond, it wraps, and nobody but
-//! the owner of the key could tell. So [`Context::largest`] says what a level holds, and public numbers, a scale or values in the
-//! clear, are refused where they alone exceed it.
+//! the owner of the key could tell. So [`Context::largest`] says what a level holds, and public numbers, a scale or
+//! plaintext values, are refused where they alone exceed it.
 
 use super::sum::Sum;
 use crate::cipher::{Account, Rlwe};

@@ -1,4 +1,4 @@
-//! Values in the clear beside ciphertexts. Encoded once, a [`Plain`] is added and multiplied any number of times.
+//! Plaintext operands. Encoded once, a [`Plain`] is added and multiplied any number of times.
 //!
 //! Its scale is that of its level, s_l, which serves both: a sum wants the scale of the ciphertext, and a product, rescaled, has
 //! s_l²/q_l, which is the scale of level l − 1.
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A vector of numbers in the clear, encoded at a level.
+/// A plaintext: a vector of numbers, encoded at a level.
 #[derive(Clone)]
 pub struct Plain {
     params: &'static str,
@@ -142,7 +142,7 @@ impl Context {
         self.times(&a, &plain, scale)
     }
 
-    /// That of values in the clear: their size, and the error from rounding them.
+    /// The account of a plaintext: the size of its values, and the error from rounding them.
     fn account_of(&self, plain: &Plain) -> Account {
         let error = share::bound(self.encoding(plain.scale));
         Account { values: plain.largest, error }

@@ -1,4 +1,4 @@
-//! The scheme at N = 2^12 on toy keys against arithmetic in the clear.
+//! The scheme at N = 2^12 on toy keys against arithmetic on plaintext numbers.
 
 use super::*;
 use crate::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
