@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a wheel of becalm asks of a machine, and whether it has the kernels for GPUs.
+"""The requirements of a wheel of becalm, and whether it has the kernels for GPUs.
 
     make cuda && make wheel
     python3 bench/wheel.py dist/becalm-*.whl
@@ -30,7 +30,7 @@ LIBRARIES |= {"librt.so.1", "ld-linux-x86-64.so.2"}
 
 #: Compiled ahead for every GPU, and small enough for an emulator.
 SET = "tfhe_boolean"
-#: What the emulated driver is called by those who look for a driver.
+#: The name by which programs look for a driver, given to the emulated one.
 DRIVER = "libcuda.so"
 
 

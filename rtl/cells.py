@@ -2,8 +2,8 @@
 in which the modules that it uses are black boxes, and counted as often as it stands.
 
 That is what mapping the whole design does too, because nothing is flattened; but abc9 and its
-neighbours walk over the whole design for each of its modules, which takes hours at T = 32. What was
-found is kept in the build folder, by the digest of a module's sources and its parameters.
+neighbours walk over the whole design for each of its modules, which takes hours at T = 32. Results
+are kept in the build folder, by the digest of a module's sources and its parameters.
 
 The tables of a barrier are computed here and read from files: Yosys needs minutes for 2048 words of
 them and the time grows faster than their number. Their words are those of `barrier.sv`.

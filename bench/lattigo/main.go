@@ -127,7 +127,7 @@ func (w *worker) together(count int, kind string) (answer, error) {
 	for k := range in {
 		in[k] = x.CopyNew()
 	}
-	// What earlier runs left is collected before the clock starts.
+	// The garbage of earlier runs is collected before the clock starts.
 	runtime.GC()
 	start := startWatch()
 	var group sync.WaitGroup

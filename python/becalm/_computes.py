@@ -17,7 +17,7 @@ V = TypeVar("V", bound=Vector[Any])
 
 
 class Calls(Protocol[N]):
-    """What the native keys and a native program have in common."""
+    """The calls that native keys and a native program have in common."""
 
     def multiply(self, a: N, b: N, /) -> N: ...
     def dot(self, a: Sequence[N], b: Sequence[N], /) -> N: ...

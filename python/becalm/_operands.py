@@ -1,4 +1,4 @@
-"""What CKKS computes with: vectors that are encrypted or recorded, plaintexts, and numbers.
+"""Operands of CKKS: vectors that are encrypted or recorded, plaintexts, and numbers.
 
 A `Vector` has the operators. A `Ciphertext` computes at once, and a `Register` of a program
 records; both do it with calls of the same names.

@@ -15,9 +15,9 @@ from becalm.errors import BadInput
 SIZES = tuple(name for name, _ in _native.KEY_SIZES)
 #: Kinds of bootstrap; `precise` is the regular one of a set with the arcsine.
 KINDS = tuple(_native.CkksPlan.all_kinds())
-#: What keys are in memory, by what `compact` is.
+#: The form of keys in memory, by the value of `compact`.
 FORMS: dict[bool | str, str] = {False: "ready", True: "packed", "seeded": "seeded"}
-#: What stands for the size of the keys in their file.
+#: Stands for the size of the keys in their file.
 AS_MADE = "as made"
 _T = TypeVar("_T")
 
@@ -91,7 +91,7 @@ def params(name: str | None = None) -> Params | list[Params]:
 
 @dataclass(frozen=True)
 class Price(_html.Shown):
-    """What keys and bootstraps will take, known before anything is made."""
+    """The cost of keys and bootstraps, known before anything is made."""
 
     #: Name of the parameter set.
     params: str
@@ -163,7 +163,7 @@ def planned(
 
 
 def priced(plan: _native.CkksPlan) -> Price:
-    """What the keys of a plan and their bootstraps take."""
+    """The cost of the keys of a plan and of their bootstraps."""
     stored, memory, peak = plan.price()
     each = dict(zip(plan.kinds, plan.programs, strict=True))
     return Price(
@@ -187,7 +187,7 @@ def compact_of(form: str) -> bool | str:
 
 
 def staged(stage_count: Any, make: Callable[[int | None], _T]) -> _T:
-    """What is made with a count of stages. One below zero is refused with those that can be."""
+    """The result of `make` for a count of stages. The error for a negative one gives the range."""
     try:
         negative = stage_count is not None and stage_count < 0
     except TypeError:

@@ -59,7 +59,7 @@ class BadIndex(BadInput, IndexError):
 class MissingKey(NamedTuple):
     """An evaluation key of CKKS that an operation lacks."""
 
-    #: What it is for: `"multiplication"`, `"conjugation"`, `"rotation"` or `"bootstrap"`.
+    #: The purpose: `"multiplication"`, `"conjugation"`, `"rotation"` or `"bootstrap"`.
     purpose: str
     #: By how many slots to the left, for a rotation.
     by: int | None

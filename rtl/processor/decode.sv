@@ -82,7 +82,7 @@ module decode #(
   wire [3:0] verdict = new_op > 7 ? NO_OPERATION : !zeros ? NO_ZERO : !good_count ? NO_COUNT : !good_slot ? NO_SLOT :
       !good_unit ? NO_UNIT : FINE;
 
-  // What is issued, and what it touches.
+  // The instruction to issue, and the registers it touches.
   wire sending = state == SEND, issuing = state == ISSUE;
   wire is_switch = op == 4;
   assign look_src = {(sending && op != 1) || issuing, op == 3 ? term[15:0] : src};
@@ -172,7 +172,7 @@ module decode #(
           done  <= stopping;
         end
       endcase
-      // Refusals. What is left in the linear unit is a sum without an end: it writes nothing.
+      // Refusals. A sum left in the linear unit has no end: it writes nothing.
       if (missing || (taken && ((state == MAGIC && word != BECALM01) || (state == HEAD && verdict != FINE) ||
           (state == HEAD && new_op == 0 && at + 1'b1 != words)))) begin
         state    <= DRAIN;

@@ -1,4 +1,4 @@
-// What the kernels use of a GPU, under one set of names for nvcc, NVRTC and the emulator. No header of CUDA is needed.
+// The features of a GPU that the kernels use, under one set of names for nvcc, NVRTC and the emulator. No header of CUDA is needed.
 #pragma once
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 typedef unsigned long long u64;

@@ -1,4 +1,4 @@
-// What a design for a GPU rests on and its data sheet does not say, measured: round trip of a cluster barrier, a dependent
+// Measurements of a GPU that the kernels' design rests on and its data sheet does not give: round trip of a cluster barrier, a dependent
 // multiply-add, products of the tensor cores alone and beside multiply-adds, bandwidth of the second-level cache, latency of
 // distributed shared memory. `becalm bench --device cuda --micro` launches these; no bootstrap does.
 //

@@ -33,7 +33,7 @@ __device__ void load_table(Coefficient* acc, const u64* const* tables, const u32
   }
 }
 
-/// What is taken out of an accumulator, and where it goes.
+/// A ciphertext to extract from an accumulator, and its destination.
 struct Extraction {
   u64* out;
   u32 job, index;
@@ -167,7 +167,7 @@ __device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key,
     } else {
       UNROLL for (int l = LEVEL - 1; l >= 0; l--) send(l);
     }
-    // What a thread has written itself it may read before the others are there. The order is the same on every path, and so
+    // A thread may read its own writes before the other threads arrive. The order is the same on every path, and so
     // are the sums.
     if (CLUSTER > 1) cluster_arrive();
     if (LEVEL == 1) {

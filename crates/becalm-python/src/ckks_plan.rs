@@ -53,7 +53,7 @@ fn planned<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
     guarded(|| work().map_err(raise))
 }
 
-/// What a note says: slots, kinds, size, stages, form.
+/// The contents of a note: slots, kinds, size, stages, form.
 type Noted = (Option<usize>, Vec<&'static str>, Option<&'static str>, Option<usize>, &'static str);
 
 /// Keys that somebody asks for, and what they take.
@@ -102,7 +102,7 @@ impl CkksPlan {
         })
     }
 
-    /// What the note in a file of keys says that they were made for.
+    /// The purpose of the keys of a file, as its note says.
     #[staticmethod]
     fn noted(note: &str) -> PyResult<Noted> {
         planned(|| {
@@ -177,7 +177,7 @@ impl CkksPlan {
         planned(|| self.0.price().map(|p| (p.stored, p.memory, p.peak())))
     }
 
-    /// What the keys are for, to be written into their file.
+    /// The purpose of the keys, to be written into their file.
     fn note(&self) -> String {
         self.0.note()
     }

@@ -88,7 +88,7 @@ fn a_price_is_that_of_the_keys() {
     assert_eq!(price.peak(), price.memory + price.tables, "arithmetic alone");
 }
 
-/// What is offered fits, takes what its own plan says, and is the fastest that does.
+/// Each offer fits, costs what its own plan says, and is the fastest that does.
 #[test]
 fn offers_fit_and_say_what_they_take() {
     let set = set_for(&[], None).unwrap();
@@ -175,7 +175,7 @@ fn notes_come_back() {
     assert_eq!(KEY_SIZES.map(|(name, _)| name), ["small", "medium", "large"]);
 }
 
-/// What is missing is data: a program can make the key without reading the message.
+/// The error names the missing key as data: a program can make the key without reading the message.
 #[test]
 fn a_missing_key_is_named_in_data() {
     let context = Arc::new(Context::new(toy(), true).unwrap());

@@ -243,7 +243,7 @@ fn the_recorder_refuses_what_no_machine_could_run() {
             Err(Error::BadInput(_)) => {}
             other => panic!("{what}: {other:?}"),
         }
-        // What was refused left nothing behind that a file would carry.
+        // A refused instruction left nothing behind that a file would carry.
         assert!(program.plaintexts().is_empty() && program.maps().is_empty(), "{what}");
         assert!(program.polynomials().is_empty(), "{what}");
     }

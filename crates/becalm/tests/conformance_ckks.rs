@@ -292,7 +292,7 @@ fn compare(
     Ok(())
 }
 
-/// What every program gives on the reference is what its instructions say.
+/// Every program gives on the reference the values that its instructions define.
 fn sensible(world: &World, cases: &[Case], results: &[Rlwe]) {
     for (case, x) in cases.iter().zip(results) {
         let Some(wanted) = &case.wanted else { continue };

@@ -1,6 +1,6 @@
 //! A GPU if there is one that can, else the CPU, and why.
 //!
-//! What sends work to the CPU is what a GPU lacks: itself, its driver, kernels for the set, memory. Any other error is one.
+//! Work goes to the CPU if there is no GPU or driver, no kernels for the set, or too little memory. Any other failure is an error.
 
 use super::{Backend, CkksOn, Cpu, Cuda, Fallback, GoOn, Info, Loaded, Session};
 use crate::cipher::{Ciphertext, EvaluationKey};
@@ -65,7 +65,7 @@ impl Auto {
     }
 }
 
-/// What a GPU lacks, and what would help.
+/// The reason why the GPU cannot be used, and the remedy.
 fn why(e: &Error) -> String {
     let detail = e.detail();
     format!("wanted {}, got {} ({})", detail.wanted, detail.got, detail.remedy)
@@ -125,7 +125,7 @@ impl Backend for Auto {
     }
 }
 
-/// What it takes to go on with the CPU. Keys share their words with those of the caller.
+/// Everything needed to go on with the CPU. Keys share their words with those of the caller.
 struct Spare {
     cpu: Cpu,
     keys: EvaluationKey,

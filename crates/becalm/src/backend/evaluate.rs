@@ -26,7 +26,7 @@ pub struct Evaluator {
     key: KeyId,
     /// The parts of the key that were opened.
     needs: BTreeSet<Need>,
-    /// What is public of the private maps between slots.
+    /// The public part of the private maps between slots.
     maps: Vec<RowSums>,
     opened: Opened<Tfhe>,
 }
@@ -35,7 +35,7 @@ impl Evaluator {
     /// Opens a key on a machine, all parts of it.
     ///
     /// # Errors
-    /// What [`Backend::open`] refuses.
+    /// As [`Backend::open`].
     pub fn new(backend: &dyn Backend, keys: &EvaluationKey) -> Result<Self> {
         Evaluator::for_needs(backend, keys, &Need::all_of(keys))
     }
@@ -43,7 +43,7 @@ impl Evaluator {
     /// Opens the parts of a key that a program [needs](Program::needs).
     ///
     /// # Errors
-    /// What [`Backend::open`] refuses.
+    /// As [`Backend::open`].
     pub fn for_needs(
         backend: &dyn Backend,
         keys: &EvaluationKey,

@@ -125,7 +125,7 @@ impl CkksEvaluator {
     /// Opens keys on a machine that is to use them as `on` says: within less memory, or asking whether to go on.
     ///
     /// # Errors
-    /// What [`Backend::open_ckks`] refuses; `WrongParams` for keys of another set.
+    /// As [`Backend::open_ckks`]; `WrongParams` for keys of another set.
     pub fn open(backend: &dyn Backend, on: CkksOn) -> Result<CkksEvaluator> {
         on.context.check_set(OP, on.keys.params)?;
         let session = backend.open_ckks(on.clone())?;
@@ -244,7 +244,7 @@ impl CkksEvaluator {
     /// inputs, which come before any other, call it `op`.
     ///
     /// # Errors
-    /// What `record` returns; as [`CkksEvaluator::run`].
+    /// The errors of `record`; as [`CkksEvaluator::run`].
     pub fn call(
         &self,
         op: &'static str,

@@ -66,7 +66,7 @@ impl<F: Family> Drop for Taken<'_, F> {
 
 /// How many of how many steps of a run are done.
 pub(super) struct Steps<'a> {
-    /// What errors call the run.
+    /// The name of the run in errors.
     op: &'static str,
     done: usize,
     all: usize,

@@ -131,7 +131,7 @@ impl Registers {
         &mut self.allocate(at)[lane * width..(lane + 1) * width]
     }
 
-    /// What a key switch of any kind reads: the masks, one after another where there are several, then the bodies. A map
+    /// The input of a key switch of any kind: the masks, one after another where there are several, then the bodies. A map
     /// between slots reads bodies as coefficients of a mask, and adds to bodies of 0.
     pub fn key_switch_input(&self, op: &Op, lane: usize) -> Vec<u64> {
         let srcs = op.sources();

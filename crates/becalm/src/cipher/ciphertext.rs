@@ -267,7 +267,7 @@ impl Glwe {
             return refuse(
                 "an input encoding with a padding bit".into(),
                 "none".into(),
-                "encode with Encoding::padded, or decrypt and look up unencrypted",
+                "encode with Encoding::padded, or use a plaintext table",
             );
         }
         if !(0..values).contains(&self.limit) {

@@ -22,7 +22,7 @@ use std::ops::Range;
 pub(crate) const SAME_SCALE: f64 = 1e-12;
 /// The largest prime, bits.
 const WORD_BITS: f64 = 50.0;
-/// What a digit may have more than P in CoeffsToSlots, bits: noise of 2^14.7 is little there, at scales of 2^64 and more.
+/// Bits by which a digit may exceed P in CoeffsToSlots: noise of 2^14.7 is little there, at scales of 2^64 and more.
 const HIGHEST_EXCESS: f64 = 6.0;
 /// Bytes of the transform between slots and coefficients and of the places of the slots, for each coefficient, at the most.
 const PLACES: usize = 128;

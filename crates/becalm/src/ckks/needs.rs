@@ -1,12 +1,12 @@
-//! What keys a server needs, and how large they are: planned from the chain, before any is made.
+//! The keys that a server needs, and their sizes: planned from the chain, before any is made.
 
 use super::Chain;
 use crate::cipher::{CkksKeys, Held, KeyForm, Purpose};
 use crate::math::rns::width;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a server is to do, and up to which level: hence which keys it gets, and for how many words. That of multiplication
-/// at the levels of the user it always gets.
+/// The operations of a server, and up to which level: hence its keys, and for how many words. It always gets the key of
+/// multiplication at the levels of the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Rotations by these numbers of slots, and at which levels. A key serves lower levels too, but those of its tier alone
@@ -29,7 +29,7 @@ impl Needs {
         self
     }
 
-    /// What two programs need together.
+    /// The needs of two programs together.
     pub fn union(mut self, other: &Needs) -> Needs {
         for (by, levels) in &other.rotations {
             self.rotations.entry(*by).or_default().extend(levels);

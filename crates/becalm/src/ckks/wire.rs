@@ -39,7 +39,7 @@ const LONGEST_NOTE: usize = 4096;
 pub(crate) struct Header {
     pub(crate) set: String,
     pub(crate) key: KeyId,
-    /// What for, in which tier, the level that it is for, seed of the masks.
+    /// Purpose, tier, level, and seed of the masks of each.
     pub(crate) switches: Vec<(Purpose, u32, u32, PublicSeed)>,
     /// All fields of the set as JSON; an older file has none.
     pub(crate) row: Option<String>,
@@ -59,7 +59,7 @@ impl Header {
     }
 }
 
-/// What a file of evaluation keys claims.
+/// The claims of a file of evaluation keys.
 pub(crate) struct Claims {
     pub(crate) header: Header,
     pub(crate) note: String,
@@ -69,7 +69,7 @@ pub(crate) struct Claims {
     pub(crate) whole: Option<u64>,
 }
 
-/// What a file of evaluation keys claims; none for another kind of file.
+/// The claims of a file of evaluation keys; none for another kind of file.
 pub(crate) fn claims(path: &Path) -> Result<Option<Claims>> {
     let mut file = File::open(path).map_err(unreadable)?;
     let mut magic = [0; MAGIC.len()];

@@ -308,7 +308,7 @@ fn bootstrap_tile(
         .zip(extract)
         .map(|(acc, outputs)| {
             let mut words = vec![0u64; outputs.len() * width];
-            // What is extracted lies in accumulator 0, and that is first.
+            // All extracted coefficients lie in accumulator 0, which is first.
             let (parts, acc) = (params.accumulators(), &acc[..glwe / params.accumulators()]);
             for (out, o) in words.chunks_exact_mut(width).zip(&*outputs) {
                 sample_extract(params.modulus, n, acc, o.index / parts, out);

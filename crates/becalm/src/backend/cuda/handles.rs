@@ -1,4 +1,4 @@
-//! What the driver makes, given back when dropped, whatever went wrong after it was made.
+//! Handles of the driver's objects, which are destroyed when the handle is dropped, after errors too.
 //!
 //! A handle is destroyed in its context, which its owner makes current before. A device that is lost refuses, which changes
 //! nothing: it has freed all.
@@ -155,7 +155,7 @@ impl Drop for Module {
 pub(super) struct Graph(sys::CUgraph);
 
 impl Graph {
-    /// What a stream captured; this ends the capture.
+    /// Ends the capture of a stream and returns its graph.
     pub fn captured(stream: &Stream) -> Result<Self> {
         // SAFETY: the stream lives as long as its owner.
         unsafe { stream::end_capture(stream.0) }.map(Graph)

@@ -40,7 +40,7 @@ pub(super) fn code(ring: &Ring, capability: (u32, u32)) -> Result<Vec<u8>, Fault
     })
 }
 
-/// What a file keeps, or what is made and kept there.
+/// The image in the file, or a new one, which is then stored there.
 fn cached(
     file: Option<&Path>,
     make: impl FnOnce() -> Result<Vec<u8>, Fault>,

@@ -38,7 +38,7 @@ pub(super) struct DeviceKeys {
     pub switches: BTreeMap<Need, Matrix>,
 }
 
-/// What the kernels call this shape: rows begin at multiples of 4 words.
+/// This shape in the kernels' terms: rows begin at multiples of 4 words.
 fn shape(s: &KeySwitchShape) -> KeySwitch {
     KeySwitch {
         input_dimension: s.input_dimension as u32,
@@ -74,7 +74,7 @@ fn switches(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<BTreeMap<Nee
     Ok(found)
 }
 
-/// What it takes on a device to open parts of a key: the parts, and a piece of the bootstrapping key while it is converted.
+/// The device memory to open parts of a key: the parts, and a piece of the bootstrapping key while it is converted.
 ///
 /// # Errors
 /// As [`Need::slot_key`].

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Operations of one launch at most: blocks in the second dimension of a grid.
 const OPERATIONS: usize = GRID[1] as usize;
 
-/// What a wave puts on a stream. Bytes are places in the lists.
+/// One item of work that a wave puts on a stream. Bytes are places in the lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     /// Operations that do not wait for each other, the largest of `words` words.
@@ -349,7 +349,7 @@ enum Column {
 }
 
 impl Column {
-    /// What stands in the list before it is placed.
+    /// The bytes in the list before the column is placed.
     fn byte(&self) -> u64 {
         match self {
             Column::Zeros => 0,

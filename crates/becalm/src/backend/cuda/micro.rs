@@ -1,4 +1,4 @@
-//! What a design for a GPU rests on, measured: `kernels/micro.cuh` of `becalm-cuda` with clocks, and a few launches one by one
+//! Measurements of a GPU that the kernels' design rests on: `kernels/micro.cuh` of `becalm-cuda` with clocks, and a few launches one by one
 //! and as a recording.
 //!
 //! Figures are of the first device; each says its unit and what was expected of an H100 before anything was measured.
@@ -14,22 +14,22 @@ use std::time::Instant;
 /// A measured figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// What was measured.
+    /// The quantity measured.
     pub what: String,
     /// How much.
     pub value: f64,
     /// Of what: `"clocks"`, `"a clock and multiprocessor"`, `"GB/s"`, `"µs"`.
     pub unit: &'static str,
-    /// What an H100 was expected to do, before.
+    /// The figure expected of an H100 before any measurement.
     pub expected: &'static str,
 }
 
-/// What [`Cuda::micro`] found.
+/// The results of [`Cuda::micro`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Micro {
-    /// What was measured.
+    /// The figures measured.
     pub figures: Vec<Figure>,
-    /// What could not be, and why; the rest was measured all the same.
+    /// The measurements that failed, and why; the rest were taken all the same.
     pub failed: Vec<String>,
 }
 
@@ -191,7 +191,7 @@ impl Bench {
 }
 
 impl Cuda {
-    /// Measures what the kernels' design rests on, on the first device: `rounds` of each loop. What fails leaves the others.
+    /// Measures what the kernels' design rests on, on the first device: `rounds` of each loop. A failed one leaves the others.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a device without clusters or fast doubles, or without kernels.

@@ -109,7 +109,7 @@ impl Cuda {
     /// # Errors
     /// As [`Cuda::runs`], and for keys between slots that are not there.
     pub fn key_memory(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<KeyMemory> {
-        // What it takes does not depend on the arithmetic.
+        // The memory does not depend on the arithmetic.
         keys::memory(keys, needs, &ring_of(keys.params(), true)?)
     }
 
@@ -295,7 +295,7 @@ fn no_kernel(op: &'static str, device: &dyn Device, ring: &Ring) -> Error {
 /// Puts a kernel on a stream.
 ///
 /// # Errors
-/// What the device refuses.
+/// Errors of the device.
 ///
 /// # Safety
 /// As [`Device::launch`].

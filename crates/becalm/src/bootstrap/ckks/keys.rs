@@ -11,7 +11,7 @@ use crate::params::{self, CkksParams};
 use crate::program::rlwe::CkksProgram;
 use crate::{Error, Result};
 
-/// What keys and their bootstraps take.
+/// The cost of keys and their bootstraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
     /// Bytes of the keys in a file, but for its header.
@@ -129,7 +129,7 @@ impl KeyPlan {
         self.slots
     }
 
-    /// What was asked for, with the usual kind where none was named and without a size where there is no bootstrap.
+    /// The request, with the usual kind where none was named and without a size where there is no bootstrap.
     pub fn wish(&self) -> &Wish {
         &self.wish
     }
@@ -200,7 +200,7 @@ impl KeyPlan {
         programs.iter().fold(own, |needs, (_, program)| needs.union(&program.needs()))
     }
 
-    /// What keys and bootstraps take.
+    /// The cost of keys and bootstraps.
     ///
     /// # Errors
     /// As [`KeyPlan::record`].
@@ -326,7 +326,7 @@ impl KeyPlan {
         Ok(None)
     }
 
-    /// What would fit `free` bytes instead: the fastest other keys of this set; else those of a smaller ring, and keys that another
+    /// Offers that fit `free` bytes instead: the fastest other keys of this set; else those of a smaller ring, and keys that another
     /// machine makes.
     ///
     /// # Errors
@@ -388,7 +388,7 @@ impl KeyPlan {
         Err(Error::memory(op, wanted, format!("{got} free"), said(&offers, words, otherwise)))
     }
 
-    /// What the keys are for, to be written into their file; [`Wish::noted`] reads it.
+    /// The purpose of the keys, to be written into their file; [`Wish::noted`] reads it.
     pub fn note(&self) -> String {
         self.wish.note(self.slots)
     }

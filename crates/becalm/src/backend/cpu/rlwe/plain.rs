@@ -38,7 +38,7 @@ impl Plain {
         self.level
     }
 
-    /// What values were multiplied by before they were rounded to integers.
+    /// The scale: values were multiplied by it before they were rounded to integers.
     pub fn scale(&self) -> f64 {
         self.scale
     }

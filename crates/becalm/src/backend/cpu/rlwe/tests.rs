@@ -382,7 +382,7 @@ fn ciphertexts_rest_packed() {
     assert_eq!(other.unpack_ciphertext(&packed).err().map(|e| e.kind()), Some("wrong_params"));
 }
 
-/// What a level holds is told by what is public; scales and errors that have no room there are refused, whatever the values.
+/// The capacity of a level follows from public numbers alone: a scale or an error that does not fit is refused for all values.
 #[test]
 fn what_has_no_room_is_refused() {
     let World { context, secret, keys } = &*WORLD;

@@ -11,7 +11,7 @@ use crate::ckks::{Context, Steps};
 use crate::program::rlwe::{CkksOp, CkksProgram};
 use crate::program::{Operation, Reg};
 
-/// What is to be run, on what.
+/// A program, and the context and keys to run it with.
 pub(crate) struct Run<'a> {
     pub(crate) context: &'a Context,
     pub(crate) program: &'a CkksProgram,
@@ -112,7 +112,7 @@ mod tests {
 
     const THREADS: usize = 3;
 
-    /// What a run takes at the most is below what is said before, and not far; keys of no form stay in a file.
+    /// The peak memory of a run is below the prediction, and close to it; keys without a form stay in a file.
     fn hold(
         context: &Arc<Context>,
         name: &str,

@@ -145,7 +145,7 @@ fn products_are_summed_with_one_relinearization() {
     refused("bad_input", "level 1 or above", context.rescale(&low));
 }
 
-/// What a key adds is claimed: at the highest levels, where a digit is nearly as large as P, more than the rounding.
+/// The error that a key adds is claimed: at the highest levels, where a digit is nearly as large as P, more than the rounding.
 #[test]
 fn rotations_have_the_error_that_they_claim() {
     let World { context, secret, .. } = &*WORLD;
@@ -251,7 +251,7 @@ fn maps_and_polynomials_without_room_are_refused() {
 
 type Compute<'a> = dyn Fn(&Instructions) -> Result<Rlwe> + 'a;
 
-/// What is long is left when somebody asks for it, and says so.
+/// Long work stops when the caller asks for it, and returns `Interrupted`.
 #[test]
 fn long_work_is_stopped() {
     let World { context, secret, .. } = &*WORLD;

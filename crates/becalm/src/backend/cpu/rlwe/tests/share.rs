@@ -105,7 +105,7 @@ impl Attacker<'_> {
         }
     }
 
-    /// The error of the real part of a slot to within `near`, by bisection. What is added is rounded, so that a round rarely halves
+    /// The error of the real part of a slot to within `near`, by bisection. The added constants are rounded, so that a round rarely halves
     /// the range exactly.
     fn bisect(&mut self, slot: usize, near: f64, accepts: impl Fn(&Rlwe) -> bool) -> f64 {
         let far = 8.0 * self.zeros.error;
@@ -249,7 +249,7 @@ fn large_factors_get_the_statistical_bits_or_a_refusal() {
         let large = context.encrypt(&times(&m, up), 5, secret).unwrap();
         let undeclared = evaluator.multiply(&large, &small).unwrap();
         assert_eq!(kind(context.bits_to_share(&undeclared, 16)), Some("bad_input"), "{k}");
-        // What the claim for values of at most 1 would have given.
+        // The noise that the claim for values of at most 1 would have given.
         let flood = (24.0 * 4096.0 * 16f64).sqrt() * 2f64.powi(15);
         let trap = -(flood * 6.8 * undeclared.error * std::f64::consts::SQRT_2).log2();
         let trap = measured(context, &undeclared, trap, &products);
@@ -325,7 +325,7 @@ fn the_account_bounds_values_and_errors() {
     }
 }
 
-/// What a file states of its error is for precision; sharing believes none of it.
+/// The error stated in a file is only for showing precision; sharing does not rely on it.
 #[test]
 fn what_a_file_states_is_not_believed() {
     let (context, secret) = toy();
@@ -360,13 +360,13 @@ fn what_a_file_states_is_not_believed() {
         assert_eq!(vouched(values, error), Some("bad_input"), "{values}, {error}");
     }
     assert_eq!(kind(x.clone().vouched(Account::UNKNOWN)), Some("bad_input"));
-    // What a level has no room for may wrap.
+    // Values too large for a level may wrap.
     let wide = x.vouched(Account { values: 2f64.powi(59), error: 1.0 }).unwrap();
     let low = context.level_down(&wide, 0).unwrap();
     assert_eq!(kind(context.bits_to_share(&low, 1)), Some("bad_input"));
 }
 
-/// What others see of a ciphertext, and whether its owner can decrypt it, are the same for all messages.
+/// The public parts of a ciphertext, and whether its owner can decrypt it, are the same for all messages.
 #[test]
 fn what_is_public_is_the_same_for_all_messages() {
     let World { context, secret, .. } = &*WORLD;
