@@ -105,7 +105,7 @@ def objects(cuda: pathlib.Path, folder: pathlib.Path, capability: str, jobs: int
         "-rdc=true",
         "--use_fast_math",
         "-Xcompiler=-fPIC",
-        # Every function on its own, so that the linker can leave out what nobody calls.
+        # Every function on its own, so that the linker can leave out functions that are not called.
         "-Xcompiler=-ffunction-sections",
         "--diag-suppress=177",
         f"-I{backend / 'include'}",
@@ -114,7 +114,7 @@ def objects(cuda: pathlib.Path, folder: pathlib.Path, capability: str, jobs: int
         f"-I{headers(folder)}",
     ]
 
-    # Any header may be in any of them. Places are no part of it: folders may move.
+    # Any header may be in any of them. Paths are not part of it: folders may move.
     near = [file for root in (backend, common) for file in sorted(root.rglob("*.[ch]*"))]
     told = [option for option in options[1:] if not option.startswith("-I")]
     common_key = key([compiler(options[0]), HEADERS, *told], near)
@@ -134,7 +134,7 @@ def objects(cuda: pathlib.Path, folder: pathlib.Path, capability: str, jobs: int
     sources += [common / name for name in COMMON_SOURCES]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         made = list(pool.map(build, sources))
-    # Kernels of one file call those of another: the device has a linker of its own.
+    # Kernels of one file call those of another: the device code has its own linker.
     linked = folder / f"device.{capability}.o"
     subprocess.run(
         [*options[:2], "-Xcompiler=-fPIC", "-dlink", *made, "-o", str(linked)], check=True

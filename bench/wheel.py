@@ -52,11 +52,11 @@ def dotted(version: tuple[int, int]) -> str:
 def tags(wheel: pathlib.Path) -> None:
     """The file's name: abi3, and an old enough Python and glibc."""
     parts = wheel.stem.rsplit("-", 4)
-    require(wheel.suffix == ".whl" and len(parts) == 5, f"{wheel.name} is no name of a wheel")
+    require(wheel.suffix == ".whl" and len(parts) == 5, f"{wheel.name} is not the name of a wheel")
     python, abi, platform = parts[2:]
     require(abi == "abi3", f"the wheel is for one Python: {abi}")
     named = re.fullmatch(r"cp(\d)(\d+)", python)
-    require(named is not None, f"the wheel is for {python}, which is no CPython")
+    require(named is not None, f"the wheel is for {python}, which is not CPython")
     version = (int(named[1]), int(named[2]))
     require(version <= PYTHON, f"the wheel is for Python {dotted(version)} and later")
     # Of several names the least demanding one counts.
@@ -69,7 +69,7 @@ def tags(wheel: pathlib.Path) -> None:
 
 
 def symbols(library: pathlib.Path) -> None:
-    """The same by what the library asks for, whatever its name says."""
+    """The same from the symbols that the library needs, not from its name."""
     asked = subprocess.run(
         ["readelf", "--dynamic", "--version-info", str(library)],
         check=True,

@@ -126,7 +126,7 @@ def test_products_of_matrices(toy, arrays):
         assert same(toy, np.dot(x, column), a @ column)
         assert same(toy, x[:, :0] @ x[:0], np.zeros((2, 3)))
     assert x.T.shape == (3, 2) and same(toy, x.T, a.T)
-    # Plain factors are folded.
+    # Clear factors are folded.
     u8 = becalm.uint(8)
     assert u8.cost("dot", clear=[2, 1, 3]).bootstraps < u8.cost("dot", count=3).bootstraps / 2
 

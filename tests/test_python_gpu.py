@@ -88,7 +88,7 @@ def test_the_cpu_says_why_it_is_no_gpu() -> None:
     if has_gpu():
         pytest.skip("this machine has a GPU")
     with warnings.catch_warnings():
-        # Where there is none nobody is told with every server.
+        # Without a GPU there is no such message with every server.
         warnings.simplefilter("error")
         server.open()
     assert "on cpu" in repr(server) and "no GPU: " in repr(server)

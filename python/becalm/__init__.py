@@ -114,10 +114,10 @@ __all__ = [
 
 
 def _look_for_nvrtc() -> None:
-    """Tells where NVRTC may be: the wheel nvidia-cuda-nvrtc puts it into a folder of its own."""
+    """Tells where NVRTC may be: the wheel nvidia-cuda-nvrtc puts it into its own folder."""
     try:
         found = importlib.util.find_spec("nvidia")
-    except ValueError:  # A module of that name that somebody made by hand.
+    except ValueError:  # A module of that name made by hand.
         return
     # Which of them has the right version the library says; of equals the first.
     for place in (found and found.submodule_search_locations) or ():

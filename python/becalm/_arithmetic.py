@@ -139,8 +139,8 @@ class Matrix:
         )
 
     def __reduce__(self) -> NoReturn:
-        remedy = "make it there from its array"
-        raise Unsupported("copy", "something that can travel", "a matrix with encodings", remedy)
+        wanted, remedy = "an object that can be pickled", "make it there from its array"
+        raise Unsupported("copy", wanted, "a matrix with encodings", remedy)
 
     def _encoded(self, context: _native.CkksContext, level: int) -> _native.CkksMap:
         """The matrix encoded for a level, which is kept."""

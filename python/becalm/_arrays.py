@@ -128,7 +128,7 @@ class Array(_operators.Operators):
 
 
 def joined(parts: Sequence[Any], join: Callable[[list[Ciphertext]], Ciphertext]) -> Integers:
-    """Arrays of one type, joined digit by digit; plain arrays take part where there is a
+    """Arrays of one type, joined digit by digit; clear arrays take part where there is a
     server."""
     first: Integers = next(x for x in parts if isinstance(x, Array))  # type: ignore[assignment]
     kind = type(first)

@@ -152,7 +152,7 @@ class Register(Vector[_native.CkksRegister]):
 
     def __reduce__(self) -> Any:
         remedy = "save the program"
-        raise Unsupported("copy", "something that can travel", "a register", remedy)
+        raise Unsupported("copy", "an object that can be pickled", "a register", remedy)
 
 
 class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme="ckks"):

@@ -25,7 +25,7 @@ class SecretKey:
 
     def __reduce__(self) -> NoReturn:
         remedy = "make it where it is used"
-        raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
+        raise Unsupported("copy", "an object that is not secret", "a secret key", remedy)
 
 
 class PublicKey:

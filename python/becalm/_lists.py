@@ -204,7 +204,7 @@ class Lists(_arrays.Array):
 
     def dot(self, other: Any) -> Integers:
         """Sums of products of lists, matrices or stacks of them, in this type; also `x @ y`. One of
-        the two may be plain numbers, which is cheaper.
+        the two may be clear, which is cheaper.
 
         >>> (x[0] @ [1, 10]).decrypt(secret)
         230
@@ -224,7 +224,7 @@ class Lists(_arrays.Array):
         return matmul(other, self)  # type: ignore[no-any-return]
 
     def __pow__(self, exponent: Any) -> Integers:
-        """A power by squares and products, in this type; the exponent is a plain number.
+        """A power by squares and products, in this type; the exponent is a clear number.
 
         >>> (x ** 2).decrypt(secret).tolist()
         [[64, 9], [41, 0]]
@@ -310,7 +310,7 @@ def _axis(axis: Any, ndim: int) -> int:
 
 
 def _single(axis: Any) -> int | None:
-    """One axis, or none for all: there is no place along several."""
+    """One axis, or None for the flat array: several axes give no single index."""
     if isinstance(axis, (tuple, list)):
         raise BadInput("axis", "one axis or None", str(axis), "reshape the array first")
     return axis  # type: ignore[no-any-return]
@@ -329,7 +329,7 @@ def matmul(a: Any, b: Any) -> Any:
         raise BadInput("matmul", "integers", "booleans", remedy)
     a, b = (v if isinstance(v, Lists) else _operations.numbers("matmul", v) for v in (a, b))
     if not (a.ndim and b.ndim and a.shape[-1] == b.shape[b.ndim > 1 and -2]):
-        wanted = "lists or matrices, of equal length where they meet"
+        wanted = "lists or matrices with equal inner lengths"
         raise BadInput("matmul", wanted, f"{a.shape} @ {b.shape}", "reshape or cut them")
     # As numpy: a list in front is a row, one behind a column, and neither stays in the result.
     row, column = a.ndim == 1, b.ndim == 1
@@ -349,7 +349,7 @@ def matmul(a: Any, b: Any) -> Any:
 
 
 def _folded(a: Any, b: Any, stack: tuple[int, ...]) -> Any:
-    """A product with plain matrices, which are folded into the program. Each plain matrix
+    """A product with clear matrices, which are folded into the program. Each clear matrix
     takes one run, or several where it is too large for one program."""
     front = isinstance(a, Lists)
     x: Any = a if front else b

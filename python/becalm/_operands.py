@@ -31,7 +31,7 @@ def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple
     if array.dtype.kind not in "biufc" and array.size:
         raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
     if array.ndim > 1 or (array.ndim == 0 and not single):
-        raise BadInput(op, "a vector", f"shape {array.shape}", "encrypt each row of its own")
+        raise BadInput(op, "a vector", f"shape {array.shape}", "encrypt each row by itself")
     if array.size > slots:
         remedy = "split the vector, or make keys for more slots"
         raise BadInput(op, f"at most {slots} values", str(array.size), remedy)
@@ -58,7 +58,7 @@ class Plaintext(_html.Shown):
     """A vector of plain numbers, encoded once for many sums and products: `+`, `-` and `*`
     with ciphertexts on either side.
 
-    It goes with ciphertexts of its level. One at another level works too: whatever is higher is
+    It goes with ciphertexts of its level. One at another level works too: the higher one is
     brought down, each time, so encode for the level where it is used.
     """
 
@@ -134,7 +134,7 @@ class Plaintext(_html.Shown):
 
     def __reduce__(self) -> NoReturn:
         remedy = "encode the values there"
-        raise Unsupported("copy", "something that can travel", "an encoded plaintext", remedy)
+        raise Unsupported("copy", "an object that can be pickled", "an encoded plaintext", remedy)
 
 
 class Operand(Protocol):
@@ -165,7 +165,7 @@ N = TypeVar("N", bound=Operand)
 
 
 class Vector(_html.Shown, Generic[N]):
-    """A vector of numbers that nobody sees: `+`, `-`, `*` with others and with plain numbers.
+    """A vector of hidden numbers: `+`, `-`, `*` with others and with plain numbers.
 
     A product takes a level and rescales by itself; sums take none.
     """

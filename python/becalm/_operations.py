@@ -54,7 +54,7 @@ MOST_ENTRIES = 256
 
 
 def numbers(op: str, values: Any) -> npt.NDArray[Any]:
-    """An array of Python objects; of lists that are no array a refusal."""
+    """An array of Python objects. Raises for lists that do not form an array."""
     try:
         array = np.asarray(values, dtype=object)
         whole = not any(isinstance(v, (list, tuple, np.ndarray)) for v in array.ravel())
@@ -254,7 +254,7 @@ def _operands(
 
 
 def _factors(type_: IntegerType, operation: str, given: dict[str, Any]) -> tuple[str, Operands]:
-    """Operands of an operation on a list, or a matrix, of plain numbers."""
+    """Operands of an operation on a list, or a matrix, of clear numbers."""
     own: tuple[str, bytes | None] = (type_.name, None)
     clear = given["clear"]
     if isinstance(clear, (Sequence, np.ndarray)):

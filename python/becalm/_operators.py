@@ -263,15 +263,15 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
     return a.clip(low, high)  # type: ignore[attr-defined]
 
 
-def _require_plain(name: str, *values: Any) -> None:
+def _require_clear(name: str, *values: Any) -> None:
     if any(isinstance(x, Operators) for x in values):
-        remedy = "index an array by encrypted places: x[at]"
+        remedy = "use an encrypted index as in x[at]"
         raise Unsupported("numpy", "unencrypted indices", f"{name} with encrypted ones", remedy)
 
 
 def _move(f: Any) -> Callable[..., Any]:
     def moved(a: Any, *args: Any, **kwargs: Any) -> Any:
-        _require_plain(f.__name__, *args, *kwargs.values())
+        _require_clear(f.__name__, *args, *kwargs.values())
         return a._moved(f.__name__, lambda places: f(places, *args, **kwargs))
 
     return moved
@@ -279,7 +279,7 @@ def _move(f: Any) -> Callable[..., Any]:
 
 def _cut(f: Any) -> Callable[..., Any]:
     def cut(a: Any, *args: Any, **kwargs: Any) -> Any:
-        _require_plain(f.__name__, *args, *kwargs.values())
+        _require_clear(f.__name__, *args, *kwargs.values())
         return a._cut(f.__name__, lambda places: f(places, *args, **kwargs))
 
     return cut
@@ -315,7 +315,7 @@ def _prefix(name: str) -> Callable[..., Any]:
 def _isin(element: Any, test_elements: Any, *, invert: bool = False) -> Any:
     if isinstance(element, Operators):
         return element.isin(test_elements, invert=invert)  # type: ignore[attr-defined]
-    # The values to look for are plain numbers, and the list is encrypted.
+    # The values to look for are clear, and the list is encrypted.
     first = test_elements.reshape(-1)
     asked = np.asarray(element)
     found = np.equal.outer(asked, first).any(axis=-1)
@@ -357,7 +357,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 
 def number(op: str, value: Any) -> Any:
-    """A plain number as a Python integer; lists and arrays of them as they are; None for anything
+    """A clear number as a Python integer; lists and arrays of them as they are; None for anything
     else. Raises for other numbers, which would be cut."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]

@@ -236,7 +236,7 @@ def slots_of(op: str, slots: Any, most: int, least: int = 1) -> int:
         got = type(slots).__name__
         raise BadInput(op, "an integer as slots", got, "pass an int") from None
     if not least <= count <= most or count & (count - 1):
-        wanted = f"a power of two of {least} to {most} slots"
+        wanted = f"a power of two from {least} to {most} as slots"
         remedy = "choose one of these: vectors that are shorter are filled with zeros"
         raise BadInput(op, wanted, str(count), remedy)
     return count

@@ -58,7 +58,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         """The largest absolute value that its level has room for: the modulus that is decrypted,
         over four times the scale. Public, and the same for every message.
 
-        Larger values wrap around without a word, for nobody but the owner of the key can see
+        Larger values wrap around without an error, for only the owner of the key can see
         them: keep products and sums below the `largest` of their results. 64 at level 0 of the
         standard sets, 2^40 and more above.
         """

@@ -165,7 +165,7 @@ class AesKey(_html.Shown):
     def ecb(self, blocks: EncryptedBytes) -> EncryptedBytes:
         """Encrypts encrypted blocks of 16 bytes, each alone: the building block of other modes.
 
-        Raises `BadInput` for bytes that are no whole blocks.
+        Raises `BadInput` for bytes that are not whole blocks.
         """
         if not isinstance(blocks, EncryptedBytes):
             got = type(blocks).__name__
@@ -190,7 +190,7 @@ class AesKey(_html.Shown):
 
     def transcipher(self, data: bytes, counter: bytes, type_: IntegerType) -> Integers:
         """`ctr` to a list of encrypted integers of 8, 16, 32, 64 or 128 bits, least significant
-        byte first. Raises `BadInput` if the data is no whole number of them.
+        byte first. Raises `BadInput` if the data is not a whole number of them.
 
         >>> words = key.transcipher(arrived, counter, becalm.uint(32))
         """
@@ -240,7 +240,7 @@ class AesKey(_html.Shown):
     ) -> _native.Program:
         data = _bytes(op, data)
         counter = _block(op, "counter", counter)
-        # No data is no block; one is recorded all the same, for what would be refused.
+        # Empty data has no block; one is recorded all the same, so that bad arguments are refused.
         whole = data + bytes(-len(data) % BLOCK) if data else bytes(BLOCK)
         name = None if type_ is None else type_.name
         return _native.record_aes_ctr(self._machine(op).params, counter, whole, name)

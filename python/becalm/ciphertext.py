@@ -28,7 +28,7 @@ class Ciphertext(_html.Shown):
     """An array of encrypted integers, of any shape, under one key.
 
     Sums, differences and integer multiples work lane by lane with numpy's broadcasting, with
-    other ciphertexts and with plain numbers; they need no key and add noise. Everything
+    other ciphertexts and with clear numbers; they need no key and add noise. Everything
     else is a table: see `Server.bootstrap`, which also removes noise. Results are modulo
     `message`; values that enter a table must lie in 0 to `message` - 1, and whether they can is
     known from `range`.
@@ -90,7 +90,7 @@ class Ciphertext(_html.Shown):
 
     @property
     def padding(self) -> bool:
-        """True if tables apply: a clear bit stands above the value."""
+        """True if tables apply: a zero bit stands above the value."""
         return self._lwe.encoding[1]
 
     @property

@@ -248,7 +248,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
 
     def __reduce__(self) -> NoReturn:
         remedy = "save() the keys to a file and load_server() them there"
-        raise Unsupported("copy", "something that can travel", "a machine", remedy)
+        raise Unsupported("copy", "an object that can be pickled", "a machine", remedy)
 
     def _remedy(self, kind: str, stage_count: int | None) -> str:
         """The arguments of `keygen` that make the keys of a bootstrap."""

@@ -53,7 +53,7 @@ class BadInput(Error, ValueError):
 
 
 class BadIndex(BadInput, IndexError):
-    """A place that an array does not have, or something that is no place."""
+    """An index outside the array, or an object that is not an index."""
 
 
 class MissingKey(NamedTuple):

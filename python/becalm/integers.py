@@ -38,7 +38,7 @@ class Integers(_lists.Lists, _html.Shown):
 
     Arithmetic wraps, as numpy's does, that of booleans modulo 2; `//` and `%` divide towards zero;
     division by zero gives a quotient of ones and the dividend as remainder. Comparisons give
-    booleans. Operands are other encrypted arrays of the same type, plain numbers, which make
+    booleans. Operands are other encrypted arrays of the same type, clear numbers, which make
     operations cheaper, or lists and numpy arrays; shapes broadcast, and numpy's functions of these
     operations (`np.add`, `np.minimum`, `np.where`, `np.sum`, ...) take encrypted arrays too.
     Computing needs a server: `x.on(server)`. Results stay on it. Types, ranges and shapes that do
@@ -129,8 +129,8 @@ class Integers(_lists.Lists, _html.Shown):
     def apply(self, operation: str, *others: Any, deep: bool = False) -> Any:
         """An operation by its name, on this array and further operands: `x.apply("min", y)`.
 
-        Operands are encrypted arrays, plain numbers, which are folded into the circuit, or
-        plain arrays. A tuple comes back where there are several results (`div_rem`,
+        Operands are encrypted arrays, clear numbers, which are folded into the circuit, or
+        clear arrays. Returns a tuple where there are several results (`div_rem`,
         `overflowing_add`). `deep` asks for the shortest path instead of the fewest bootstraps.
         """
         _operations.known(operation)
@@ -153,7 +153,7 @@ class Integers(_lists.Lists, _html.Shown):
         return self._run("abs", [self])[0]
 
     def table(self, entries: Sequence[int], type_: IntegerType | None = None) -> Integers:
-        """The entry of a plaintext table of at most 256 at each of these indices (unsigned, of
+        """The entry of a clear table of at most 256 at each of these indices (unsigned, of
         at most 8 bits), in this type or another; 0 past its end.
 
         >>> (x >> 6).table([0, 1, 8, 27]).decrypt(secret).tolist()
@@ -337,7 +337,7 @@ class Integers(_lists.Lists, _html.Shown):
         *,
         deep: bool = False,
     ) -> list[Integers]:
-        """Records an operation and runs it once. `clear` is the type of the plain numbers, if it
+        """Records an operation and runs it once. `clear` is the type of the clear numbers, if it
         differs from that of the others."""
         arrays = [x for x in operands if isinstance(x, Integers)]
         server = next((x._server for x in arrays if x._server is not None), None)

@@ -270,7 +270,7 @@ class SecretKey(_html.Shown):
 
     def __reduce__(self) -> NoReturn:
         remedy = "use save() and becalm.load(), and mind where the file goes"
-        raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
+        raise Unsupported("copy", "an object that is not secret", "a secret key", remedy)
 
 
 @overload

@@ -355,7 +355,7 @@ class Server(_html.Shown):
 
     def __reduce__(self) -> NoReturn:
         remedy = "save() the key to a file and becalm.load() it there: the file is mapped"
-        raise Unsupported("copy", "something that can travel", "a machine", remedy)
+        raise Unsupported("copy", "an object that can be pickled", "a machine", remedy)
 
     def _program_for(self, op: str, *inputs: object) -> TfheProgram:
         for x in inputs:

@@ -1,7 +1,7 @@
 // Decodes and issues in order. An instruction waits here until no key switch or bootstrap in flight writes what it reads or
 // touches what it writes; who waits closes the open batches, so that they are run. Linear combinations, loads and stores
 // are run one at a time before the next instruction is decoded; key switches and bootstraps go on in their queues.
-// A word that is no instruction stops the machine when all before it is written: `status` says why, `offset` which word.
+// A word that is not an instruction stops the machine when all before it is written: `status` says why, `offset` which word.
 `default_nettype none
 module decode #(
     parameter LOGN = 10,

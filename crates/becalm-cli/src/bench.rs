@@ -71,10 +71,10 @@ struct Row {
 /// Measures and reports.
 pub fn run(args: &Args) -> Result<()> {
     if args.tables.is_some() && args.scheme != "ckks" {
-        bail!("--tables is of `becalm bench ckks`");
+        bail!("--tables belongs to `becalm bench ckks`");
     }
     if args.micro && (args.scheme == "ckks" || args.device != "cuda") {
-        bail!("--micro is of GPUs: `becalm bench --device cuda --micro`");
+        bail!("--micro measures GPUs: use `becalm bench --device cuda --micro`");
     }
     if args.scheme == "ckks" && args.device != "cpu" {
         bail!("CKKS runs on the CPU alone: leave --device {} out", args.device);

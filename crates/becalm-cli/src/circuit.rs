@@ -122,7 +122,7 @@ struct ProcessorArgs {
 }
 
 impl ProcessorArgs {
-    /// Refuses options that nobody would heed, and files that exist.
+    /// Refuses options that would have no effect, and files that exist.
     fn require(&self, processor: bool) -> Result<()> {
         let given = [
             ("--width", self.width.is_some()),
@@ -131,7 +131,7 @@ impl ProcessorArgs {
         ];
         for (flag, given) in given {
             if given && !processor {
-                bail!("{flag} is of the simulated processor; add --backend processor");
+                bail!("{flag} applies to the simulated processor; add --backend processor");
             }
         }
         let mut files = self.trace.iter().chain(&self.code);
@@ -225,8 +225,9 @@ pub fn run(args: &Args) -> Result<()> {
         Verb::Disassemble { binary } => {
             let named = || binary.display().to_string();
             if begins(binary, 8)? != MAGIC.to_le_bytes() {
-                let way = "which begins with becalm01; `becalm circuit assemble` makes one of text";
-                bail!("{} is no binary of the processor, {way}", named());
+                let way =
+                    "which begins with becalm01; `becalm circuit assemble` makes one from text";
+                bail!("{} is not a binary of the processor, {way}", named());
             }
             let bytes = Limits::default().read_bytes(binary)?;
             print(disassemble(&decode(&bytes).with_context(named)?).trim_end())
@@ -264,7 +265,7 @@ fn begins(path: &Path, count: u64) -> Result<Vec<u8>> {
 }
 
 /// A file of becalm's begins with the length of its header in eight bytes, and `{`. A binary of the processor, which begins
-/// with a word of its own, is refused.
+/// is refused with its own message.
 fn is_program(path: &Path) -> Result<bool> {
     let head = begins(path, 9)?;
     if head.starts_with(&MAGIC.to_le_bytes()) {
@@ -443,7 +444,7 @@ fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
 }
 fn evaluate(args: &RunArgs) -> Result<()> {
     args.processor.require(args.backend == "processor")?;
-    // Whatever can be refused is, before the circuit is compiled and keys are made, which take long.
+    // All checks come before the circuit is compiled and keys are made, which take long.
     let backend = by_name(&args.backend)?;
     let (circuit, compiled) = compile(&args.circuit, Some(&args.backend))?;
     let params = compiled.program.params();

@@ -177,7 +177,7 @@ pub fn run(
     job.check()?;
     let (plan, job, why) = choose(job, name, full)?;
     let params = plan.chain().params();
-    // Nobody asked for a toy by name.
+    // The user did not ask for a toy by name.
     params.require_secure(insecure || name.is_none())?;
     if let (Some(why), false) = (&why, json) {
         report::print(why)?;
@@ -352,7 +352,7 @@ pub struct Measured {
     values: usize,
 }
 
-/// Keys that are used until somebody presses Ctrl-C.
+/// Keys that are used until the user presses Ctrl-C.
 pub fn asking(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksOn {
     CkksOn::new(context, keys).asking(|| !report::stopped())
 }

@@ -390,7 +390,7 @@ pub fn decrypt(args: &DecryptArgs) -> Result<()> {
 }
 
 /// The program of a file, recorded again as it would be to run; none of a file that is not whole or of an unknown set, whose header is
-/// described all the same. It is no key, so toys may be described too.
+/// described all the same. It is not a key, so toys may be described too.
 fn described(found: &becalm::ckks::Description, path: &Path) -> Result<Option<CkksProgram>> {
     let whole = found.whole_bytes.is_none_or(|whole| whole == found.bytes);
     let wanted = found.kind == "becalm.ckks_program" && whole && found.in_table;

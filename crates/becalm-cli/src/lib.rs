@@ -76,7 +76,7 @@ where
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version come this way too; a closed pipe is nobody's fault.
+            // Help and version come this way too; a closed pipe is not an error.
             let _ = e.print();
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
@@ -104,7 +104,7 @@ where
         Err(e) => {
             eprintln!("becalm: {}", report::spoken(&format!("{e:#}"), flag));
             if let Some(becalm::Error::Insecure(_)) = e.downcast_ref() {
-                eprintln!("the word that allows it is --allow-insecure");
+                eprintln!("pass --allow-insecure to allow it");
             }
             ExitCode::FAILURE
         }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-/// A folder of its own for each test, removed afterwards.
+/// A separate folder for each test, removed afterwards.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -126,7 +126,7 @@ fn params_of_ckks_are_listed_described_estimated_and_suggested() {
     assert!(text.contains("10 at the scale 2^43") && text.contains("medium: "), "{text}");
     let text = f.succeed("estimate --params ckks_toy_slots_first");
     assert!(text.contains("n = 4096") && text.contains("Ternary"), "{text}");
-    // A family of sets is listed, and is no set.
+    // A family of sets is listed, and is not a set.
     let text = f.succeed("params ckks");
     assert!(text.contains("ckks_n17") && text.contains("ckks_toy_12"), "{text}");
     assert!(!text.contains("tfhe_2_2") && f.succeed("params tfhe").contains("tfhe_2_2"), "{text}");
@@ -526,9 +526,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("run adder8.txt --inputs ,64", "nothing for in0"),
     ("run adder8.txt --inputs 0x,64", "`0x` for in0"),
     ("run adder8.txt --inputs 0x0x8,64", "`0x0x8` for in0"),
-    ("run adder8.txt --inputs 200,100 --backend cpu --width 4", "--width is of the simulated"),
+    ("run adder8.txt --inputs 200,100 --backend cpu --width 4", "--width applies to the simulated"),
     ("run adder8.txt --inputs 200,100 --backend cup", "cpu, cuda"),
-    ("cost adder8.txt --width 4", "--width is of the simulated"),
+    ("cost adder8.txt --width 4", "--width applies to the simulated"),
     ("cost adder8.becalm --params tfhe_2_2", "leave --params out"),
     ("cost adder8.becalm --goal depth", "leave --goal out"),
     ("cost adder8.txt --goal 3", "4, the fewest"),
@@ -555,7 +555,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("assemble none.s -o x.bin", "none.s"),
     ("disassemble none.bin", "none.bin"),
     ("cost /dev/zero", "/dev/zero is a pipe or a device"),
-    ("disassemble nothing.txt", "nothing.txt is no binary of the processor"),
+    ("disassemble nothing.txt", "nothing.txt is not a binary of the processor"),
     ("cost adder8.txt --params tfhe_boolean", "tfhe_2_2"),
     ("cost adder8.txt --params tfhe_2_2 --backend processor", "suffix _p"),
     ("cost adder8.txt --backend processor --width 5", "2, 4, 8, 16 or 32"),

@@ -84,7 +84,7 @@ __device__ __forceinline__ void micro_remote(u64* out, u32* last, u32 rounds) {
     last[blockIdx.x] = at;
   });
   if (planted<16>()) cluster_wait();
-  // Nobody leaves while its chain is followed.
+  // No block leaves while its chain is followed.
   cluster_arrive();
   if (!planted<17>()) cluster_wait();
 }

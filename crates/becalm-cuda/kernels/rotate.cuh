@@ -5,7 +5,7 @@
 // THREADS threads own a column (a polynomial) from the digits to the sum. A column publishes the transform of its digits in
 // a mailbox; after one barrier every column reads those of the others and the key. One launch for all steps of a chunk:
 // * latency: a cluster of COLUMNS blocks for one ciphertext, mailboxes read through distributed shared memory, twiddle
-//   factors kept in registers, one cluster barrier a step (two mailboxes, so that nobody overwrites what is being read);
+//   factors kept in registers, one cluster barrier a step (two mailboxes, so that no block overwrites what is being read);
 // * throughput: a block for all columns of JOBS ciphertexts, which ask for the same key at the same time.
 #pragma once
 #include "transform.cuh"
@@ -195,7 +195,7 @@ __device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key,
   }
   if (wanted < jobs) keep(home, a, t);
   if (CLUSTER > 1) {
-    // Nobody leaves while its mailbox is being read.
+    // No block leaves while its mailbox is being read.
     cluster_arrive();
     if (!planted<12>()) cluster_wait();
   }

@@ -277,7 +277,7 @@ Build cuda_13.0.r13.0/compiler.36424714_0";
         assert_ne!(fingerprint("nvcc 13.0.88"), fingerprint("nvcc 13.0.89"));
     }
 
-    /// A folder may hold somebody else's code.
+    /// A folder may hold code of another origin.
     #[test]
     fn images_are_known_by_their_names() {
         for ring in RINGS.iter().chain(TEST_RINGS) {

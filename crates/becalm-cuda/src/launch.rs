@@ -116,7 +116,7 @@ const TENSOR_JOBS: u32 = 64;
 const BUNDLE_POINTS: u32 = 32;
 
 impl Launch {
-    /// Refuses a launch that a driver would refuse, whatever the kernel.
+    /// Refuses a launch that a driver would refuse for every kernel.
     ///
     /// # Errors
     /// The number that is too large, or zero.

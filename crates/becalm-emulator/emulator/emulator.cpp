@@ -187,7 +187,7 @@ EMULATOR_INTERNAL void wait(Barrier& barrier, unsigned threads, bool ordered) {
 EMULATOR_INTERNAL const uint64_t* exchange(uint64_t word) {
   Fiber* fiber = current;
   Warp& warp = fiber->block->warps[fiber->thread / 32];
-  // Two sets of words: nobody writes the set that a slow lane still reads before that lane has come again.
+  // Two sets of words: no lane writes the set that a slow lane still reads before that lane has come again.
   uint64_t* words = warp.words[fiber->exchanges++ % 2];
   words[fiber->thread % 32] = word;
   wait(warp.barrier, 32, false);

@@ -64,7 +64,7 @@ struct Program {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> c_int {
-    // SAFETY: places for two numbers. A version that nobody has, so that nothing in a cache is taken for it.
+    // SAFETY: places for two numbers. A version that does not exist, so that nothing in a cache is taken for it.
     unsafe {
         major.write(13);
         minor.write(9999);

@@ -18,7 +18,7 @@ pub struct CkksChain(Chain);
 
 #[pymethods]
 impl CkksChain {
-    /// The chain of the set of a name, whatever its security.
+    /// The chain of the set of a name, without a check of its security.
     #[new]
     fn new(name: &str) -> PyResult<Self> {
         planned(|| Ok(CkksChain(Chain::new(CkksParams::named(name)?)?)))
@@ -56,7 +56,7 @@ fn planned<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
 /// The contents of a note: slots, kinds, size, stages, form.
 type Noted = (Option<usize>, Vec<&'static str>, Option<&'static str>, Option<usize>, &'static str);
 
-/// Keys that somebody asks for, and what they take.
+/// Keys that a user asks for, and their cost.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct CkksPlan(KeyPlan);
 

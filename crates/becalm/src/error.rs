@@ -15,7 +15,7 @@ pub struct Detail {
     pub got: String,
     /// The remedy for the caller.
     pub remedy: String,
-    /// The evaluation key that is missing, where one is: for a program that says what to do in words of its own.
+    /// The evaluation key that is missing, if any: a program can then state the remedy in its own words.
     pub missing: Option<MissingKey>,
 }
 

@@ -281,7 +281,7 @@ fn toy() -> Arc<Context> {
 
 /// The text of a refusal, `kind: wanted, got; remedy`.
 fn refusal<T>(result: Result<T>) -> String {
-    let error = result.err().expect("it is refused");
+    let error = result.err().expect("a refusal");
     let detail = error.detail();
     format!("{}: {}, got {}; {}", error.kind(), detail.wanted, detail.got, detail.remedy)
 }

@@ -147,7 +147,7 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     session.load(program, walk, lanes / 2).unwrap();
 }
 
-/// A launch that the driver refuses leaves registers that nobody can read, and the wave can be run again; one that it refuses
+/// A launch that the driver refuses leaves registers that cannot be read, and the wave can be run again; one that it refuses
 /// while launches are recorded leaves a wave that is launched as it was before.
 #[test]
 fn a_refused_launch_leaves_no_result() {

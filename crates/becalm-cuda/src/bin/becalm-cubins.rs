@@ -51,7 +51,7 @@ fn main() -> Result<(), String> {
     for file in std::fs::read_dir(&folder).map_err(|e| e.to_string())?.flatten() {
         let (path, name) = (file.path(), file.file_name());
         if name.to_str().is_some_and(is_image) && !made.contains(&path) {
-            // Of a ring that is no more.
+            // Of a ring that was removed.
             remove(&path)?;
         }
     }

@@ -84,7 +84,7 @@ impl Sum {
         (self.low == self.high).then_some(self.low)
     }
 
-    /// True for one register and nothing else, whatever the constant.
+    /// True for one register and nothing else, with any constant.
     pub fn plain(&self) -> bool {
         matches!(self.terms[..], [] | [(1 | -1, _)])
     }
@@ -327,7 +327,7 @@ impl Circuit {
         self.program.output(reg)
     }
 
-    /// The same sum in a register of its own, so that sums of it stay short; see [`Circuit::result`].
+    /// The same sum in its own register, so that sums of it stay short; see [`Circuit::result`].
     ///
     /// # Errors
     /// Errors of the recorder.

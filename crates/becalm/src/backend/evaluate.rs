@@ -131,7 +131,7 @@ impl Evaluator {
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.
     fn chunk(&self, walk: &Walk, lanes: usize) -> usize {
         let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
-        // Small sets fill the machine four times over; with large ones a chunk would take minutes, and nobody could stop it.
+        // Small sets fill the machine four times over; with large ones a chunk would take minutes and could not be stopped.
         let best = self.opened.machine().0.best_batch;
         let affordable = (CHUNK_COST * best as f64 / self.params.cost()) as usize;
         let items = affordable.clamp(best.div_ceil(8), 4 * best);

@@ -340,7 +340,7 @@ impl CkksEvaluator {
     /// In each slot the sum of `size` slots from it on.
     ///
     /// # Errors
-    /// `BadInput` for a size that is no power of two or exceeds the slots; as [`CkksEvaluator::rotate`].
+    /// `BadInput` for a size that is not a power of two or exceeds the slots; as [`CkksEvaluator::rotate`].
     pub fn sum(&self, x: &Rlwe, size: usize) -> Result<Rlwe> {
         self.one("sum", &[x], |p, args| p.sum(args[0], size))
     }

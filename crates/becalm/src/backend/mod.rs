@@ -221,7 +221,7 @@ pub trait Session<F: Family = Tfhe>: Send {
     /// # Errors
     /// Errors of the machine.
     fn run(&mut self, loaded: &Loaded<F>, waves: Range<usize>) -> Result<()>;
-    /// Waits for what was written and run: a machine may put it off until somebody reads. Only measurements need this.
+    /// Waits for what was written and run: a machine may put it off until a result is read. Only measurements need this.
     ///
     /// # Errors
     /// Errors of the machine.

@@ -116,7 +116,7 @@ impl<F: Family> Opened<F> {
     /// fresh `load` does not reset.
     ///
     /// A thread of a pool that waits for the machine may begin another piece of its pool's work, and ask for a session again. Where
-    /// there is one session only, it would wait for itself: it is refused.
+    /// there is only one session, it would wait for itself: the call returns an error.
     pub(super) fn session(&self) -> Result<Taken<'_, F>> {
         let (mut sessions, own) = (self.sessions(), thread::current().id());
         let session = loop {

@@ -164,7 +164,7 @@ impl Registers {
         }
     }
 
-    /// Frees what nobody reads after a wave.
+    /// Frees registers that are not read after a wave.
     pub fn retire(&mut self, wave: usize) {
         let walk = self.loaded.walk.clone();
         for r in &walk.dead_after[wave] {

@@ -138,7 +138,7 @@ fn user_scales(params: &CkksParams, steps: &[f64]) -> Vec<f64> {
 }
 
 impl Chain {
-    /// The chain of a set, whatever its security: nothing can be computed with it alone.
+    /// The chain of a set, without a check of its security: nothing can be computed with it alone.
     ///
     /// # Errors
     /// `WrongParams` where there are too few primes of the sizes of the set.
@@ -277,7 +277,7 @@ impl Chain {
         }
     }
 
-    /// Refuses what cannot be encoded: more values than slots, a number that is no power of two, values that are not
+    /// Refuses what cannot be encoded: more values than slots, a number that is not a power of two, values that are not
     /// finite.
     pub(crate) fn check_values(&self, op: &'static str, values: &[Complex]) -> Result<()> {
         let (n, most) = (values.len(), self.params().slots());

@@ -111,7 +111,7 @@ impl Context {
     /// of it, lets `queries` cover the calls of all of them.
     ///
     /// # Errors
-    /// As [`Context::bits_to_share`] and [`Context::decrypt`]; `TooNoisy`, with the bits that can be had, where the noise asked for
+    /// As [`Context::bits_to_share`] and [`Context::decrypt`]; `TooNoisy`, with the bits that are possible, where the noise asked for
     /// is too little to hide anything; `BadInput` for a precision that is not in −60 ..= 60 and for a key that has shared as much as
     /// it may; `Io` when the system has no randomness. All of these are decided on public facts, before anything is decrypted.
     ///

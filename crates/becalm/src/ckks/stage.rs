@@ -1,4 +1,4 @@
-//! Factors of the transform between coefficients and slots, by their formula: entries are computed when somebody asks for them.
+//! Factors of the transform between coefficients and slots, by their formula: entries are computed on demand.
 //!
 //! The transform is log2 n layers of butterflies on a bit-reversed vector: (u, v) → (u + ξv, u − ξv), ξ = e^(2πi·5^j/4L) at
 //! position j in blocks of L. A stage is the product of consecutive layers, or the inverse of it. Each layer changes one bit of an

@@ -266,7 +266,7 @@ impl Context {
     /// Reads keys that [`Context::write_keys`] wrote, and draws their masks.
     ///
     /// # Errors
-    /// `BadFile` for what is no such file or was altered, `WrongParams` for another set, `Memory` where they do not fit.
+    /// `BadFile` for another kind of file or an altered one, `WrongParams` for another set, `Memory` where they do not fit.
     pub fn read_keys(&self, input: impl Read) -> Result<CkksKeys> {
         self.keys_of(input, None, KeyForm::Ready, |_, _| true)
     }

@@ -1,7 +1,7 @@
 //! Parameter sets of CKKS: a chain of moduli written as bits to rescale by, and what is claimed of it.
 //!
 //! Level 0 has the modulus q_0; level i the modulus q_0·…·q_i, and a rescale from it divides by q_i = 2^`bits[i]`. Which
-//! machine words stand for a q_i is no matter of the set: here primes below 2^50, two of half the bits where one does
+//! machine words stand for a q_i does not belong to the set: here primes below 2^50, two of half the bits where one does
 //! not suffice. From the bottom: levels of the user, then what a bootstrap consumes: SlotsToCoeffs, EvalMod,
 //! CoeffsToSlots. Fresh noise is Gaussian of σ = 3.19, the secret is uniform ternary, the ephemeral secret of a bootstrap
 //! ternary of weight h under a modulus of its own (Bossuat–Troncoso-Pastoriza–Hubaux 2022, sparse-secret encapsulation).

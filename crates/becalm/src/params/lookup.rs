@@ -180,7 +180,7 @@ pub(super) fn unknown(name: &str) -> Error {
     let unlike = near.first().is_none_or(|(edits, _)| *edits >= name.chars().count());
     let near: Vec<String> = near.iter().take(3).map(|(_, n)| format!("`{n}`")).collect();
     let remedy = match unlike {
-        true => "no name is like it, the default is `tfhe_2_2`;".into(),
+        true => "no name is similar, the default is `tfhe_2_2`;".into(),
         false => format!("did you mean {}?", near.join(", ")),
     };
     // A name may come from a file: no more of it is repeated than a person would read.

@@ -2,7 +2,7 @@
 //!
 //! A set is chosen by need ([`find`]) or by name ([`TfheParams::named`]); its claims (security, failure probability)
 //! are recomputed by tests, never trusted. A set that arrives from outside passes [`TfheParams::validate`] (shape) and
-//! [`TfheParams::require_secure`] (128 bits by the estimator, whatever the set says of itself).
+//! [`TfheParams::require_secure`] (128 bits by the estimator, independent of the set's own claim).
 
 mod artifact;
 mod ckks;
@@ -446,7 +446,7 @@ impl TfheParams {
     /// keys of blocks, the four attacks with guessing) by the strict search. Some 30 ms; seconds for keys of blocks.
     ///
     /// # Errors
-    /// `bad_input` if a key is no LWE instance (noise of 0, say).
+    /// `bad_input` if a key is not an LWE instance (noise of 0, say).
     pub fn estimated_bits(&self) -> Result<f64> {
         security::least_bits(&self.instances())
     }

@@ -208,7 +208,7 @@ impl<O: Operation> Graph<O> {
         last
     }
 
-    /// For each wave the registers that nobody reads after it.
+    /// For each wave the registers that are not read after it.
     pub fn dead_after(&self, waves: &[Wave]) -> Vec<Vec<Reg>> {
         let mut last = vec![None; self.regs.len()];
         for (w, wave) in waves.iter().enumerate() {

@@ -45,7 +45,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// The attempt with ζ guesses in dimension `d` (by default that of the shortest vectors); none where the
+    /// The attempt with ζ guesses in dimension `d` (by default the dimension of the shortest vectors); none where the
     /// reduction cannot reveal the noise.
     fn new(lwe: &Lwe, decoder: Decoder, beta: u32, zeta: u32, d: Option<u32>) -> Option<Self> {
         let (unknowns, delta) = (f64::from(lwe.n - zeta), log2_delta(beta));

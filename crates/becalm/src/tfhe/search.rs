@@ -306,7 +306,7 @@ fn switches(base: &TfheParams) -> Vec<Switch> {
         .collect()
 }
 
-/// (k, N) worth trying: tables with room for two coefficients a value, big keys that are no LWE harder to find than needed.
+/// (k, N) worth trying: tables with room for two coefficients a value, big keys that are not harder to find than needed.
 fn shapes(goal: &Goal) -> Vec<(usize, usize)> {
     let least = 2usize << goal.bits;
     let accumulators = goal.template().accumulators();

@@ -86,7 +86,7 @@ impl Table {
     /// entries: t values share the room of one, at no extra noise.
     ///
     /// # Errors
-    /// [`Error::BadInput`] as [`Table::with`], or if t is no power of two that divides the number of values.
+    /// [`Error::BadInput`] as [`Table::with`], or if t is not a power of two that divides the number of values.
     pub fn many(
         params: &TfheParams,
         input: Encoding,

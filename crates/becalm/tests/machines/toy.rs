@@ -1,4 +1,4 @@
-//! A machine in one file, for both schemes: the CPU, but everything is put off until somebody reads or waits.
+//! A machine in one file, for both schemes: the CPU, but everything is put off until the caller reads or waits.
 //!
 //! It has only the parts that CONTRIBUTING asks of a new machine: this file, and its line in [`backends`](super::backends).
 

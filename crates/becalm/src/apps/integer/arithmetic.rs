@@ -236,7 +236,7 @@ impl Circuit {
     /// `if c { a } else { b }`: each digit is b + c·(a − b), two bootstraps.
     ///
     /// # Errors
-    /// As [`Circuit::add`]; if `c` is no bool.
+    /// As [`Circuit::add`]; if `c` is not a bool.
     pub fn select(&mut self, c: &Word, a: &Word, b: &Word) -> Result<Word> {
         a.require_like(b, "select")?;
         let when = c.truth("select")?.clone();

@@ -475,7 +475,7 @@ impl Device for Gpu {
     fn recorded(&self) -> Result<u64, Fault> {
         self.enter()?;
         let joined = (1..STREAMS).try_for_each(|s| self.follow(0, s));
-        // Whatever went wrong, this ends the capture.
+        // This ends the capture, after errors too.
         let graph = Graph::captured(&self.streams[0]).map_err(fault)?;
         joined?;
         let executable = graph.instantiate(&self.streams[0]).map_err(fault)?;

@@ -113,7 +113,7 @@ impl PageLocked {
     /// Some of its bytes.
     pub fn part(&mut self, from: usize, count: usize) -> &mut [u8] {
         assert!(from + count <= self.bytes, "a copy past the end");
-        // SAFETY: the part is inside of the allocation, which nobody else has; a device that writes it is waited for before it
+        // SAFETY: the part is inside of the allocation, which has no other owner; a device that writes it is waited for before it
         // is read.
         unsafe { std::slice::from_raw_parts_mut(self.at.add(from), count) }
     }
@@ -195,7 +195,7 @@ impl Executable {
     /// Of such a number.
     ///
     /// # Safety
-    /// It came from [`Executable::into_number`], and nobody else makes one of it.
+    /// It came from [`Executable::into_number`], and is converted back only once.
     pub unsafe fn of(number: u64) -> Self {
         Executable(number as sys::CUgraphExec)
     }

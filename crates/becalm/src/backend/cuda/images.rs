@@ -159,7 +159,7 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    /// The architecture that the header of a cubin names; `None` for what is no cubin.
+    /// The architecture that the header of a cubin names; `None` for bytes that are not a cubin.
     fn architecture(code: &[u8]) -> Option<u32> {
         let flags = u32::from_le_bytes(code.get(48..52)?.try_into().ok()?);
         (code.starts_with(b"\x7fELF") && code[18..20] == [190, 0]).then_some(flags >> 8 & 0xFF)

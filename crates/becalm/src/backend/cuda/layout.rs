@@ -1,7 +1,7 @@
 //! A program laid out on one device, once: where registers lie while they are alive, and what each wave launches on which
 //! addresses. Running a wave is then to put its launches on a stream.
 //!
-//! Registers are one space; places of those that nobody reads any more are used again. Kernels read and write registers
+//! Registers are one space; places of those that are not read any more are used again. Kernels read and write registers
 //! where they lie, through lists of addresses; nothing is gathered but the inputs of key switches between slots.
 
 use super::memory::{Lists, Space};

@@ -1,4 +1,4 @@
-//! NVRTC: where it is, and what it makes of sources. It is loaded by its path from a folder that somebody named, or by the name of
+//! NVRTC: where it is, and what it makes of sources. It is loaded by its path from a folder that was named, or by the name of
 //! its version, so that no other version is ever taken and nothing of it has to be on the system's path.
 //!
 //! The wheel `nvidia-cuda-nvrtc` puts it and its own library into `nvidia/cu13/lib` beside the package `becalm`, which names that

@@ -1,4 +1,4 @@
-//! Page-locked memory that copies go through, so that nobody waits for one to the device.
+//! Page-locked memory that copies go through, so that the host does not wait for a copy to the device.
 //!
 //! It is two halves in turn. Bytes for the device are appended to a half and copied from there in the order
 //! of a stream, with an event behind it; a half that is full is begun anew when its event has come. Bytes from the device go
@@ -90,7 +90,7 @@ impl Staging {
                 }
                 let (at, count) = self.room(to.len(), |_| Ok(()))?;
                 let (now, later) = std::mem::take(&mut to).split_at_mut(count);
-                // SAFETY: promised by the caller. Nobody uses the staged bytes until the event behind the copy has come.
+                // SAFETY: promised by the caller. The staged bytes are not used until the event behind the copy has come.
                 let copied = unsafe {
                     result::memcpy_dtoh_async(self.memory.part(at, count), from, stream.0)
                 };

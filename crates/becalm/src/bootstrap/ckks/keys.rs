@@ -94,7 +94,7 @@ impl KeyPlan {
                 let got = format!("`{}`", params.name);
                 return Err(Error::wrong_params(op, "a set with a bootstrap", got, remedy));
             }
-            // The usual size is what somebody has who did not say any.
+            // The usual size is the default.
             wish.size = None;
         }
         // As many as fit are for another kind.
@@ -103,7 +103,7 @@ impl KeyPlan {
         let (least, slots) = (1 + usize::from(wish.size.is_some()), wish.slots);
         let slots = slots.unwrap_or(params.slots());
         if !slots.is_power_of_two() || !(least..=most).contains(&slots) {
-            let wanted = format!("a power of two of {least} to {most} slots");
+            let wanted = format!("a power of two from {least} to {most} as slots");
             let remedy = "choose one of these: vectors that are shorter are filled with zeros";
             return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
         }

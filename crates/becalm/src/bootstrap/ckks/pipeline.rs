@@ -106,7 +106,7 @@ impl<'a> Pipeline<'a> {
             Error::wrong_params(op, "a set with a bootstrap", params.name, "use `ckks_regular`")
         })?;
         if !slots.is_power_of_two() || !(2..=params.slots()).contains(&slots) {
-            let wanted = format!("a power of two of 2 to {} slots", params.slots());
+            let wanted = format!("a power of two from 2 to {} as slots", params.slots());
             let remedy = "choose one of these";
             return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
         }

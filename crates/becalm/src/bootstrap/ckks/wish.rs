@@ -35,7 +35,7 @@ const SET_OF_LEVELS: [(usize, &str); 3] =
     [(10, "ckks_regular"), (14, "ckks_14_levels"), (17, "ckks_17_levels")];
 /// Baby steps of the sizes before files of keys said how many they are.
 const OLD_SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 4), ("large", 8)];
-/// The size of keys that nobody asked for.
+/// The default size of keys.
 pub(super) const USUAL_SIZE: &str = "medium";
 
 /// `names` as a list: "a, b or c".
@@ -101,7 +101,7 @@ pub fn set_for(kinds: &[Kind], levels: Option<usize>) -> Result<&'static CkksPar
     if levels.is_some() && !sets.is_empty() && !sets.contains(&usual) {
         let wanted = format!("kinds of bootstrap that leave {known} levels");
         let got: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-        let remedy = "leave the number of levels out: these kinds have a set of their own";
+        let remedy = "leave the number of levels out: these kinds have their own set";
         return Err(Error::bad_input(op, wanted, got.join(", "), remedy));
     }
     match sets[..] {
@@ -127,7 +127,7 @@ pub fn size_named(name: &str) -> Result<&'static str> {
     })
 }
 
-/// Keys that somebody asks for.
+/// Keys that a user asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
     /// Values in a ciphertext, a power of two; none for as many as fit.

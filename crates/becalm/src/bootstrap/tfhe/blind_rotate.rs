@@ -242,7 +242,7 @@ impl FourierBootstrapKey {
             return Ok(());
         }
         let wanted = format!("scratch for {tile} ciphertexts of {:?}", self.shape);
-        let got = format!("scratch for {} of its own shape", scratch.tile);
+        let got = format!("scratch for {} of another shape", scratch.tile);
         Err(Error::bad_input(
             "blind rotation",
             wanted,

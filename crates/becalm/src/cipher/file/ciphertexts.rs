@@ -2,7 +2,7 @@
 //!
 //! The noise that a file claims cannot be measured without the secret key. A variance below that of a fresh
 //! encryption, which no honest ciphertext but a trivial one has, is raised to it; a claim above is taken as it is, so
-//! a liar can make its own results wrong and nobody else's.
+//! a liar can make only its own results wrong.
 
 use super::header::{key_text, role_text, stored_range};
 use super::read::Reader;

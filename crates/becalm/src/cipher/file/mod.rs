@@ -36,7 +36,7 @@ pub const VERSION: u32 = 1;
 /// The sets and sizes that the reader of a file accepts. The default is right for files of strangers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trust {
-    /// Also accept sets below 128 bits, and sets that are not in the table, whose claims nobody has proved.
+    /// Also accept sets below 128 bits, and sets that are not in the table, whose claims are not checked.
     pub allow_insecure: bool,
     /// Most bytes of memory for a batch of ciphertexts or a program (which takes up to 64 for each byte of its file).
     /// The length of a key follows from its parameter set.

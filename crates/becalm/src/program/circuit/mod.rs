@@ -263,7 +263,7 @@ impl Circuit {
     }
 }
 
-/// The remedy for a text that is no circuit.
+/// The remedy for a text that is not a circuit.
 const FORMATS: &str =
     "give a combinational circuit in Bristol Fashion, BLIF or Verilog (a file *.v or *.sv)";
 
@@ -272,7 +272,7 @@ fn refused(line: usize, wanted: impl Into<String>, got: &str) -> Error {
     refused_with(line, wanted, quoted(got), FORMATS)
 }
 
-/// [`refused`] in words of its own for what came, and with another remedy.
+/// [`refused`] with its own words for the input, and another remedy.
 fn refused_with(
     line: usize,
     wanted: impl Into<String>,

@@ -210,7 +210,7 @@ fn private(path: &Path) -> std::io::Result<()> {
     fs::create_dir(path)
 }
 
-/// A folder of a name that nobody can foresee, removed when it is no longer needed.
+/// A folder with an unpredictable name, removed when it is no longer needed.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {

@@ -1,7 +1,7 @@
 //! Programs of TFHE: a few instructions over registers of LWE and GLWE ciphertexts, held as data.
 //!
 //! A register holds one ciphertext for each *lane* of a batch. Cost, needed keys, ranges and noise come from walking the
-//! program before it runs ([`Program::walk`]); nobody asks what the machine computes.
+//! program before it runs ([`Program::walk`]); it does not depend on the machine.
 
 mod build;
 mod check;

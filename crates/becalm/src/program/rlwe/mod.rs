@@ -439,7 +439,7 @@ impl CkksProgram {
     }
 
     /// The error that a bootstrap adds to a slot, standard deviation, for `slots` values of size 1 without structure; none for a
-    /// program that is no bootstrap, of which the ciphertexts keep account themselves.
+    /// program other than a bootstrap: its ciphertexts carry that account themselves.
     pub fn error_of(&self, slots: usize) -> Option<f64> {
         self.limits.error_of(slots)
     }

@@ -1,6 +1,6 @@
 //! Arithmetic on ciphertexts that needs no key: sums, levels, rescaling.
 //!
-//! A ciphertext decrypts to m while |s·m| stays below half of the modulus that is decrypted; beyond, it wraps, and nobody but
+//! A ciphertext decrypts to m while |s·m| stays below half of the modulus that is decrypted; beyond, it wraps, and only
 //! the owner of the key could tell. So [`Context::largest`] says what a level holds, and public numbers, a scale or
 //! plaintext values, are refused where they alone exceed it.
 
@@ -276,7 +276,7 @@ impl Context {
         if x.error < most {
             return Ok(x);
         }
-        let wanted = format!("an error below 2^{:.0}, what level {} holds", most.log2(), x.level);
+        let wanted = format!("an error below 2^{:.0}, which level {} holds", most.log2(), x.level);
         let remedy = "multiply by smaller numbers: the error grows with each, and so do the values";
         Err(Error::too_noisy(op, wanted, format!("2^{:.1}", x.error.log2()), remedy))
     }

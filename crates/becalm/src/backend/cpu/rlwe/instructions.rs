@@ -267,7 +267,7 @@ impl Instructions<'_> {
     /// ([`sum_rotations`]) and no level.
     ///
     /// # Errors
-    /// `BadInput` for a size that is no power of two of at most the slots, `WrongKey` naming a missing rotation, `Memory` where it ends.
+    /// `BadInput` for a size that is not a power of two or exceeds the slots, `WrongKey` naming a missing rotation, `Memory` where it ends.
     pub fn sum(&self, x: &Rlwe, size: usize) -> Result<Rlwe> {
         self.check("sum", x)?;
         if !size.is_power_of_two() || size > x.slots {

@@ -102,7 +102,7 @@ impl LinearMap {
             let (step, i) = (k / stride / baby, k / stride % baby);
             let (j, l) = (step / middle, step % middle);
             let back = n - j * middle * baby * stride % n;
-            // Rotations by multiples of its own slots are none.
+            // Rotations by multiples of the map's slots change nothing.
             let mut moved = reader.diagonal(k).into_owned();
             moved.rotate_left(back % n);
             let special = context.special();

@@ -28,7 +28,7 @@ pub(super) struct RlweSession {
     on: CkksOn,
     /// Keys that stay in their file are expanded once for all waves that need them.
     expanded: Expanded,
-    /// The matrices of the last program that nobody had prepared.
+    /// The matrices of the last program that were not prepared before.
     last: Option<(Arc<CkksProgram>, Arc<Encoded>)>,
     running: Option<Running>,
 }

@@ -332,7 +332,7 @@ fn keys_stay_packed_in_memory() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// A residue of all ones is not below its prime. Whoever writes it can write the digest too: it is refused in every form, and
+/// A residue of all ones is not below its prime. An attacker who writes it can write the digest too: every form refuses it, and
 /// where keys stay in their file, before anything is computed with it.
 #[test]
 fn residues_that_are_not_reduced_are_refused_in_every_form() {
