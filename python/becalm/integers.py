@@ -112,7 +112,7 @@ class Integers(_lists.Lists, _html.Shown):
         ----------
         type_
             A type of becalm, numpy's type of that width, its name, or `bool`. `int` has no width
-            and is refused: say `becalm.int_(64)` or `np.int64`.
+            and raises: use `becalm.int_(64)` or `np.int64`.
 
         Raises
         ------

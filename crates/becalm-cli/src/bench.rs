@@ -22,7 +22,7 @@ pub struct Args {
     /// TFHE: parameter sets; tfhe_1_1 and tfhe_2_2 by default, on a GPU all that GPUs run.
     #[arg(long, value_delimiter = ',')]
     params: Vec<String>,
-    /// Which machine.
+    /// The machine to measure.
     #[arg(long, default_value = "cpu", value_parser = ["cpu", "cuda"])]
     device: String,
     /// On a GPU: bootstraps that are decrypted before anything is timed.
@@ -131,7 +131,7 @@ fn sets(args: &Args, default: &[&str]) -> Vec<String> {
     }
 }
 
-/// Bootstraps on a GPU, and what their design rests on.
+/// Bootstraps on a GPU, and the figures that their design rests on.
 fn on_gpu(args: &Args) -> Result<()> {
     let until = gpu::clock() + Duration::from_secs_f64(args.minutes * 60.0);
     let machine = Cuda::new()?;

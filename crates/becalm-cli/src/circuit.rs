@@ -32,7 +32,7 @@ enum Verb {
     Compile(CompileArgs),
     /// Make keys, encrypt, run a circuit, decrypt, and check against its evaluation on plaintext bits.
     Run(RunArgs),
-    /// Say what a circuit costs, or a program in a file of becalm's.
+    /// Print the cost of a circuit, or of a program in a file of becalm's.
     Cost(CostArgs),
     /// Make the processor's binary of its instructions as text.
     Assemble(AssembleArgs),
@@ -94,7 +94,7 @@ impl LimitArgs {
 }
 
 impl CircuitArgs {
-    /// Refuses what only a circuit has a use for.
+    /// Refuses options that apply to circuits alone.
     fn require_unused(&self) -> Result<()> {
         let given = [("--params", self.params.is_some()), ("--goal", self.goal.is_some())];
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
@@ -157,7 +157,7 @@ struct CostArgs {
 struct CompileArgs {
     #[command(flatten)]
     circuit: CircuitArgs,
-    /// Which machine it is for: with `processor` the set is tfhe_2_2_p unless --params says otherwise.
+    /// The machine that it is for: with `processor` the set is tfhe_2_2_p unless --params says otherwise.
     #[arg(long, value_parser = ["cpu", "cuda", "processor"])]
     backend: Option<String>,
     /// Where the program goes.
@@ -174,7 +174,7 @@ struct RunArgs {
     /// The value of each input port: decimal (200), hexadecimal (0xc8) or binary (0b11001000); bit 0 is the port's first wire.
     #[arg(long, value_delimiter = ',', required = true)]
     inputs: Vec<String>,
-    /// Which machine.
+    /// The machine that computes.
     #[arg(long, default_value = "auto")]
     backend: String,
     #[command(flatten)]

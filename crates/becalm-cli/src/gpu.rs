@@ -137,7 +137,7 @@ impl Report {
         }
     }
 
-    /// With what `Cuda::micro` found, or why it found nothing.
+    /// With the results of `Cuda::micro`, or the reason why there are none.
     pub fn with_micro(mut self, found: becalm::Result<Micro>) -> Self {
         match found {
             Ok(found) => {
@@ -167,7 +167,7 @@ pub struct Set {
     pub noise_log2: f64,
     /// This.
     pub formula_log2: f64,
-    /// Whether the formula lies within what so many samples allow.
+    /// Whether the formula lies within the interval of so many samples.
     pub noise_agrees: bool,
     /// Both figures where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -342,7 +342,7 @@ fn correct(secret: &SecretKey, evaluator: &Evaluator, plan: &Plan, set: &mut Set
     Ok(())
 }
 
-/// Runs that are not counted: kernels are loaded by the first, and what is replayed later is recorded by the second.
+/// Runs that are not counted: the first loads kernels, and the second records the graph that later runs replay.
 const WARM: usize = 2;
 
 /// A program on a batch that lies on the device; fails if a result of the last run is wrong.

@@ -39,7 +39,7 @@ impl Force {
 }
 
 /// Writes a file, whole or not at all, over an old one: after [`Force::require_new`], or over the command's own. A device or
-/// a pipe stays what it is.
+/// a pipe stays a pipe.
 ///
 /// # Errors
 /// When it cannot be written, with the path.

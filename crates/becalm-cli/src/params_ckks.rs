@@ -7,7 +7,7 @@ use becalm::ckks::{Context, Needs};
 use becalm::params::{CkksParams, Kind};
 use serde_json::{Value, json};
 
-/// A set with what follows from it at once.
+/// A set with the figures that follow from it at once.
 pub fn as_json(p: &CkksParams) -> Result<Value> {
     let mut value = serde_json::to_value(p)?;
     value["scheme"] = json!("ckks");

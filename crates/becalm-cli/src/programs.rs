@@ -69,7 +69,7 @@ pub fn eval(job: &Job) -> Result<()> {
     tell(job, &results)
 }
 
-/// The results of every lane, as files and as what to say of them.
+/// The results of every lane, as files and as lines to print.
 fn run(job: &Job, cpu: &Cpu, program: &Arc<CkksProgram>, takes: usize) -> Result<Vec<Value>> {
     let context = Arc::new(Context::new(program.params(), job.trust.allow_insecure)?);
     let go_on = || !report::stopped();

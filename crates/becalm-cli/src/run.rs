@@ -131,7 +131,7 @@ fn run_ckks(args: &Args, after: bool) -> Result<ckks::Report> {
     ckks::run(&args.ckks, name, full, args.allow_insecure, args.threads, args.json)
 }
 
-/// Whether TFHE is to run, and CKKS: as asked, or by what else is given.
+/// Whether TFHE is to run, and CKKS: as asked, or by the other options.
 fn schemes(args: &Args) -> Result<[bool; 2]> {
     let of_tfhe = !args.values.is_empty() || !args.table.is_empty() || args.app.is_some();
     let of_ckks = args.ckks.is_given() || args.full;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The sources by name; the first is what is compiled, the others are its headers.
+/// The sources by name; the first is compiled, the others are its headers.
 pub const SOURCES: &[(&str, &str)] = &[
     ("kernels.cu", include_str!("../kernels/kernels.cu")),
     ("kernels.cuh", include_str!("../kernels/kernels.cuh")),
@@ -69,7 +69,7 @@ pub struct Resources {
     pub stack: u32,
     /// Bytes of registers written to memory and read back, in the code.
     pub spills: u32,
-    /// Bytes of shared memory that the kernel has beside what the launch gives it.
+    /// Bytes of shared memory that the kernel has beside that of the launch.
     pub shared: u32,
 }
 

@@ -167,7 +167,7 @@ impl CkksPlan {
         })
     }
 
-    /// The keys of the bootstraps, and those for what the user does.
+    /// The keys of the bootstraps, and those for the user's operations.
     fn needs(&self) -> CkksNeeds {
         CkksNeeds(self.0.needs())
     }
@@ -202,7 +202,7 @@ impl CkksPlan {
         })
     }
 
-    /// The same for the keys of an `Engine` of `becalm.desilo`, of which there are no seeded ones: what fits, or else what takes the least.
+    /// The same for the keys of an `Engine` of `becalm.desilo`, of which there are no seeded ones: the keys that fit, or else the smallest.
     fn of_engine(&self, free: usize, otherwise: &str) -> PyResult<String> {
         planned(|| {
             let all = self.0.others(false)?;

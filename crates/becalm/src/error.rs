@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// The details of every error: the operation, what it wanted, what came instead, and the remedy.
+/// The details of every error: the operation, the expected value, the value that came, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Detail {
@@ -47,7 +47,7 @@ impl fmt::Display for Detail {
     }
 }
 
-/// A refusal, by kind. The kinds are what a program may want to react to; the [`Detail`] is what a person reads.
+/// An error, by kind. Programs react to the kind; people read the [`Detail`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -103,7 +103,7 @@ macro_rules! constructors {
                 self
             }
 
-            /// The operation, what it wanted, what it got, and the remedy.
+            /// The operation, the expected value, the value that came, and the remedy.
             pub fn detail(&self) -> &Detail {
                 match self { $(Error::$variant(d) => d,)* }
             }

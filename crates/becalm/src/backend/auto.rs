@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A GPU, and the CPU for what it lacks.
+/// A GPU, with the CPU in its place where it cannot compute.
 pub struct Auto {
     /// Or why there is none.
     gpu: std::result::Result<Cuda, Fallback>,
@@ -38,7 +38,7 @@ impl Auto {
         Ok(auto)
     }
 
-    /// With these GPUs, or without for what an error says.
+    /// With these GPUs, or without them for the reason that an error gives.
     ///
     /// # Errors
     /// That error, if it does not say that there is no GPU.
@@ -52,7 +52,7 @@ impl Auto {
         Ok(Auto { gpu, cpu: Cpu::new(0)? })
     }
 
-    /// The CPU, for what a GPU said.
+    /// The CPU, for the reason that a GPU gave.
     fn instead(
         &self,
         e: &Error,

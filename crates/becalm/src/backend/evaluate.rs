@@ -78,7 +78,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// [`Error::WrongParams`], [`Error::WrongKey`], [`Error::BadInput`] for arguments that do not fit the program;
-    /// [`Error::TooNoisy`] if they are too noisy for it; what the machine reports.
+    /// [`Error::TooNoisy`] if they are too noisy for it; errors of the machine.
     pub fn evaluate(&self, program: &Arc<Program>, inputs: &[Ciphertext]) -> Result<Vec<Lwe>> {
         self.evaluate_with(program, inputs, &mut |_, _| ControlFlow::Continue(()))
     }
@@ -388,7 +388,7 @@ impl Evaluator {
     }
 }
 
-/// Refuses an encrypted table that is not what the program declares for its register: it may have more, never less.
+/// Refuses an encrypted table that differs from the program's declaration for its register: it may have more, never less.
 fn check_table(program: &Program, reg: Reg, table: &Glwe) -> Result<()> {
     let refuse = |wanted: String, got: String, remedy: &str| {
         Err(Error::bad_input("evaluate", wanted, got, remedy))

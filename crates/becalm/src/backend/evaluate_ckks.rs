@@ -75,7 +75,7 @@ impl From<&Prepared> for Prepared {
     }
 }
 
-/// Evaluation keys of CKKS on a machine: what runs programs of CKKS.
+/// Evaluation keys of CKKS on a machine. It runs programs of CKKS.
 ///
 /// ```
 /// use becalm::backend::{CkksEvaluator, Cpu};
@@ -156,8 +156,8 @@ impl CkksEvaluator {
     /// matrices; one that is [`Prepared`] keeps them while others run.
     ///
     /// # Errors
-    /// `WrongParams`, `WrongKey` and `BadInput` for what does not go together; `WrongKey` naming a key that is missing; `Memory`
-    /// where there is too little; what the machine reports.
+    /// `WrongParams`, `WrongKey` and `BadInput` for arguments that do not fit together; `WrongKey` naming a key that is missing; `Memory`
+    /// where there is too little; errors of the machine.
     pub fn run(&self, program: impl Into<Prepared>, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
         let go_on = &mut |_, _| ControlFlow::Continue(());
         Ok(self.run_lanes(program, &[inputs], go_on)?.remove(0))
@@ -234,7 +234,7 @@ impl CkksEvaluator {
     /// Refuses keys that do not suffice for a program: before its matrices are encoded, which takes time.
     ///
     /// # Errors
-    /// `WrongKey` naming what is missing; `WrongParams` for a program of another set.
+    /// `WrongKey` naming the missing key; `WrongParams` for a program of another set.
     pub fn require(&self, program: &CkksProgram) -> Result<()> {
         self.on.context.check_set(program.op(), program.params().name)?;
         program.require(&self.on.keys)
@@ -313,7 +313,7 @@ impl CkksEvaluator {
         })
     }
 
-    /// The slots rotated to the left by `by`: slot j gets what was in slot j + `by`.
+    /// The slots rotated to the left by `by`: slot j gets the value of slot j + `by`.
     ///
     /// # Errors
     /// `WrongKey` naming the missing key.

@@ -148,7 +148,7 @@ impl CkksOn {
     }
 }
 
-/// A program laid out on a machine: what [`Session::load`] returns and the other calls want back.
+/// A program laid out on a machine: returned by [`Session::load`], and passed to the other calls.
 #[derive(Debug)]
 pub struct Loaded<F: Family = Tfhe> {
     /// The program.
@@ -195,7 +195,7 @@ pub trait Session<F: Family = Tfhe>: Send {
     /// Forgets the ciphertexts in the registers, after results have been read. A machine may keep what the next run of the same program
     /// needs.
     fn clear(&mut self) {}
-    /// Reserves registers for `lanes` ciphertexts each; what was loaded before is gone.
+    /// Reserves registers for `lanes` ciphertexts each; the program loaded before is gone.
     ///
     /// # Errors
     /// [`Error::Memory`] if the registers do not fit; [`Error::Unsupported`] for an instruction that the machine lacks or
@@ -221,7 +221,7 @@ pub trait Session<F: Family = Tfhe>: Send {
     /// # Errors
     /// Errors of the machine.
     fn run(&mut self, loaded: &Loaded<F>, waves: Range<usize>) -> Result<()>;
-    /// Waits for what was written and run: a machine may put it off until a result is read. Only measurements need this.
+    /// Waits for earlier writes and runs: a machine may put them off until a result is read. Only measurements need this.
     ///
     /// # Errors
     /// Errors of the machine.

@@ -168,7 +168,7 @@ impl Lwe {
     /// Batches of the same kind as one; the noise is that of the worst, the range covers all.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if there is no batch; what [`Lwe::require_like`] refuses.
+    /// [`Error::BadInput`] if there is no batch; as [`Lwe::require_like`].
     pub fn concat(batches: &[Lwe]) -> Result<Lwe> {
         let Some(first) = batches.first() else {
             return Err(Error::bad_input("concat", "at least one batch", "none", "pass a batch"));

@@ -288,7 +288,7 @@ pub(crate) enum Purpose {
     FromEphemeral,
 }
 
-/// Takes what is encrypted under one secret to another.
+/// Switches ciphertexts from one secret to another.
 pub struct SwitchKey {
     /// The highest level at which it is used.
     pub(crate) level: usize,
@@ -448,7 +448,7 @@ impl CkksKeys {
         self.id
     }
 
-    /// Bytes in memory; keys that stay in their file take none, others what their [`KeyForm`] says.
+    /// Bytes in memory; keys that stay in their file take none; for others their [`KeyForm`] decides.
     pub fn bytes(&self) -> usize {
         self.switches.values().map(Held::bytes).sum()
     }

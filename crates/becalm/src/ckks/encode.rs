@@ -61,7 +61,7 @@ fn embedded(plan: &Plan, slots: &[(usize, usize)], values: &[Complex], scale: f6
 /// Log2 of the bound on the coefficients of a message to encrypt.
 pub(crate) const MESSAGE_BITS: i32 = 2 * ROUNDED_BITS - 1;
 
-/// Writes zeros over what was decrypted.
+/// Writes zeros over decrypted values.
 pub(super) fn wipe(values: &mut [Complex]) {
     for v in values {
         v.re.zeroize();

@@ -134,7 +134,7 @@ impl Context {
         Err(Error::wrong_key("decrypt", wanted, got, "use the key it was encrypted with"))
     }
 
-    /// Decrypts to the values in the slots. The error of CKKS depends on the secret: do not publish what this returns
+    /// Decrypts to the values in the slots. The error of CKKS depends on the secret: do not publish the result
     /// (Li–Micciancio 2021).
     ///
     /// # Errors

@@ -391,7 +391,7 @@ mod tests {
         Context::new(CkksParams::named(name).unwrap(), true).unwrap()
     }
 
-    /// Ciphertexts and keys come back as they were, and the file is a fifth smaller than what is in memory.
+    /// Ciphertexts and keys come back as they were, and the file is a fifth smaller than the object in memory.
     #[test]
     fn ciphertexts_and_secret_keys_come_back() {
         let context = toy("ckks_toy_12");
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(kind(&bytes), None);
     }
 
-    /// A file can be made whose checksum is right; what it claims is checked all the same.
+    /// A forged file may have a right checksum; its claims are checked all the same.
     #[test]
     fn claims_are_checked_against_the_set() {
         let context = toy("ckks_toy_12");

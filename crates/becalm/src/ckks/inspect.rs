@@ -42,7 +42,7 @@ pub struct Description {
     pub whole_bytes: Option<u64>,
 }
 
-/// Reads the header of a file of any size and tells what it claims; none for a file that is not of CKKS.
+/// Reads the header of a file of any size and returns its claims; none for a file that is not of CKKS.
 ///
 /// # Errors
 /// `Io`; `BadFile` for a header of CKKS that becalm would not read.

@@ -60,7 +60,7 @@ pub fn sum_rotations(size: usize) -> Vec<i64> {
 }
 
 impl Chain {
-    /// The keys for `needs`: what for and in which tier, and the level that each is for.
+    /// The keys for `needs`: the purpose, tier and level of each.
     pub(crate) fn key_plan(&self, needs: &Needs) -> BTreeMap<(Purpose, usize), usize> {
         let (n, mut plan) = (self.params().degree(), BTreeMap::new());
         let mut add = |purpose, level: usize| {
@@ -180,7 +180,7 @@ impl Chain {
         (bytes(&all), bytes(&all[..self.words(level)]))
     }
 
-    /// Bytes of the bodies of stored keys, by what each is for and at which level; none for keys that the set does not have.
+    /// Bytes of the bodies of stored keys, by purpose and level; none for keys that the set does not have.
     pub(crate) fn stored_length(&self, keys: &[(Purpose, usize)]) -> Option<u64> {
         let there = |(_, level): &(Purpose, usize)| *level <= self.params().top_level();
         let bytes = |(purpose, level): &(Purpose, usize)| self.body_bytes(*purpose, *level) as u64;

@@ -64,7 +64,7 @@ impl Context {
         (self.params().degree() as f64 / 12.0).sqrt() / scale
     }
 
-    /// The account, if `level` has room for what it says at `scale`: beyond, values may wrap, and nothing is known.
+    /// The account, if its values fit `level` at `scale`: beyond, values may wrap, and nothing is known.
     pub(crate) fn fitting(&self, account: Account, level: usize, scale: f64) -> Account {
         let words = self.words_of(level, 0).into_iter();
         let modulus = words.map(|i| self.ring().word(i).prime).product::<f64>();
@@ -104,7 +104,7 @@ impl Context {
     }
 
     /// Decrypts to values that others may see: with errors of standard deviation 2^-`precision_bits`, which hide the error of the
-    /// ciphertext. Each call spends 1/`queries` of what the secret key may share, a refusal by what was decrypted
+    /// ciphertext. Each call spends 1/`queries` of the secret key's budget, a refusal because of decrypted values
     /// included, and none is answered beyond. `queries` is the number of decryptions under this key that will be shared in all.
     ///
     /// The secret key counts in memory ([`CkksSecretKey::shared`]). Whoever reads the key from its file again, or has several copies

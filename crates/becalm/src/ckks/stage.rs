@@ -142,7 +142,7 @@ impl Stage {
         self.size_of_entries() * if self.is_weighted() { most } else { 1.0 }
     }
 
-    /// The twiddles of every layer: what entries are computed from.
+    /// The twiddles of every layer, from which entries are computed.
     pub(super) fn twiddles(&self) -> Vec<Vec<Complex>> {
         let layer = |i: u32| {
             let (half, turn) = (1 << i, 8 << i);

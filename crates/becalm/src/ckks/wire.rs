@@ -109,7 +109,7 @@ fn broken(got: impl Into<String>) -> Error {
     )
 }
 
-/// Reads or writes and keeps the digest of what passed.
+/// Reads or writes, and keeps the digest of the bytes that passed.
 struct Hashed<T> {
     inner: T,
     digest: blake3::Hasher,
@@ -158,7 +158,7 @@ impl<T: Read> Hashed<T> {
         Ok((header, note, (MAGIC.len() + 4) as u64 + u64::from(length)))
     }
 
-    /// Refuses what does not end with the digest of all before.
+    /// Refuses bytes that do not end with the digest of all before.
     fn finish(mut self) -> Result<()> {
         let (wanted, mut digest) = (*self.digest.finalize().as_bytes(), [0; 32]);
         self.take(&mut digest)?;
@@ -175,7 +175,7 @@ impl Context {
         self.write_noted_keys(keys, "", out)
     }
 
-    /// [`Context::write_keys`] with a note for whoever reads them ([`inspect`](super::inspect())): what they are for.
+    /// [`Context::write_keys`] with a note of their purpose for the reader ([`inspect`](super::inspect())).
     ///
     /// # Errors
     /// As [`Context::write_keys`]; `BadInput` for a note of more than 4096 bytes, and for more keys than a reader takes.
@@ -492,7 +492,7 @@ impl Context {
         &bytes[from..]
     }
 
-    /// A key that was packed, cut to what a level of the same tier needs; in memory of its own if `lasting`.
+    /// A key that was packed, cut to the words that a level of the same tier needs; in separate memory if `lasting`.
     pub(crate) fn expand(
         &self,
         purpose: Purpose,

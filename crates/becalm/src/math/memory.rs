@@ -43,7 +43,7 @@ fn left_of_addresses(limits: &str, status: &str) -> Option<usize> {
     Some(most.saturating_sub(kilobytes(status, "VmSize:")?))
 }
 
-/// A group of processes: its folder, and what its files are called there.
+/// A group of processes: its folder, and the names of its files there.
 struct Group {
     folder: PathBuf,
     names: &'static Names,
@@ -95,7 +95,7 @@ impl Group {
     }
 }
 
-/// Refuses what would not fit, before the system kills the process for trying. Small requests are not checked.
+/// Refuses a request that would not fit, before the system kills the process for trying. Small requests are not checked.
 ///
 /// # Errors
 /// `Error::Memory` with the size wanted and the memory there is.

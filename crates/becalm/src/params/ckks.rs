@@ -71,9 +71,9 @@ pub struct CkksParams {
     pub log2_degree: u32,
     /// log2 of q_0.
     pub base_bits: f64,
-    /// log2 of the scale of a message at level 0: `base_bits` less what EvalMod needs between message and modulus.
+    /// log2 of the scale of a message at level 0: `base_bits` less the room that EvalMod needs between message and modulus.
     pub base_scale_bits: f64,
-    /// Levels of the user: what a bootstrap leaves, or all there are in a set without.
+    /// Levels of the user: those that a bootstrap leaves, or all in a set without one.
     pub levels: usize,
     /// log2 of the scale at the levels of the user above 0.
     pub scale_bits: f64,

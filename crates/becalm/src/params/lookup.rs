@@ -148,7 +148,7 @@ impl CkksParams {
     }
 }
 
-/// Refuses what several names begin with, such as `ckks`, with these names; none for another beginning.
+/// Refuses a common beginning of several names, such as `ckks`, and lists these names; none for another beginning.
 fn family(name: &str) -> Option<Error> {
     const FEW: usize = 20;
     let tfhe = TABLE.iter().map(|p| &*p.name);

@@ -407,7 +407,7 @@ impl TfheParams {
         }
     }
 
-    /// How masks are rounded for a rotation with several accumulators: what it costs, and the error.
+    /// How masks are rounded for a rotation with several accumulators: the cost and the error.
     pub fn rounding(&self) -> RoundingLaw {
         let weight = match self.modulus_switch {
             ModulusSwitch::Companion { weight, .. } => Some(weight),

@@ -307,7 +307,7 @@ impl Display for Instruction {
     }
 }
 
-/// The text of a program, an instruction a line: what [`assemble`] reads.
+/// The text of a program, an instruction a line; [`assemble`] reads it.
 pub fn disassemble(program: &[Instruction]) -> String {
     program.iter().fold(String::new(), |mut text, instruction| {
         // Writing to a string cannot fail.
@@ -323,7 +323,7 @@ const TEXT: &str =
 /// The instructions of a text; `#` begins a comment.
 ///
 /// # Errors
-/// [`Error::BadInput`] with the line and what was wanted.
+/// [`Error::BadInput`] with the line and the expected form.
 pub fn assemble(text: &str) -> Result<Vec<Instruction>> {
     let mut program = vec![];
     for (i, line) in text.lines().enumerate() {

@@ -51,7 +51,7 @@ pub struct Lowered {
     pub spilled: u64,
 }
 
-/// A register on a lane: what a slot holds.
+/// A register on a lane: the content of a slot.
 type Value = (Reg, usize);
 
 /// Slots come in runs: the results of one bootstrap.
@@ -272,7 +272,7 @@ struct Emitter<'a> {
     program: &'a Program,
     layout: &'a Layout,
     slots: Slots,
-    /// Where a value lies in memory: arguments, and what was spilled.
+    /// The address of a value in memory: arguments and spilled values.
     home: HashMap<Value, u64>,
     /// When each value is read, in order of emission.
     uses: HashMap<Value, Vec<usize>>,

@@ -20,7 +20,7 @@ use rlwe::{CkksProgram, CkksWalk};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
-/// A family of instructions, as machines see it: what they load and what their registers take and give.
+/// A family of instructions, as machines see it: the program type, and the types that registers take and give.
 pub trait Family: Debug + Clone + Copy + Send + Sync + 'static {
     /// A recorded program.
     type Program: Debug + Send + Sync;

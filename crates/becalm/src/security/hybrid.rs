@@ -353,7 +353,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Bisection finds what looking at every block does.
+    /// Bisection finds the same as a look at every block.
     #[test]
     fn hidden_dimension_is_the_first_that_hides_the_noise() {
         for d in [25, 60, 300, 900, 3000] {

@@ -53,7 +53,7 @@ impl Table {
     /// The table of a function of two values, looked up at `a·base + b` with `b < base`.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if `base` does not divide the set's values; what [`Table::with`] refuses.
+    /// [`Error::BadInput`] if `base` does not divide the set's values; as [`Table::with`].
     pub fn from_fn2(params: &TfheParams, base: u64, f: impl Fn(u64, u64) -> u64) -> Result<Self> {
         let p = params.plaintext_modulus();
         if base == 0 || !p.is_multiple_of(base) {

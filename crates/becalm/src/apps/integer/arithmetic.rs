@@ -17,7 +17,7 @@ pub(super) fn pack(high: &Sum, low: &Sum) -> Sum {
     &high.times(4) + low
 }
 
-/// Digit and what goes to the next one, of a digit that holds 0 ..= `mask`.
+/// Digit and carry of a digit that holds 0 ..= `mask`.
 fn split(v: i64, mask: i64) -> (i64, i64) {
     (v & mask, v >> (mask + 1).trailing_zeros())
 }

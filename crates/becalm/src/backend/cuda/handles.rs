@@ -81,7 +81,7 @@ impl Event {
 }
 
 impl Event {
-    /// Waits until what was put before its last record is done; one that was never recorded is.
+    /// Waits until the work before its last record is done; returns at once if it was never recorded.
     pub fn wait(&self) -> Result<()> {
         // SAFETY: the event lives as long as `self`.
         unsafe { event::synchronize(self.0) }
@@ -151,7 +151,7 @@ impl Drop for Module {
     }
 }
 
-/// Launches that were captured, and what they become.
+/// Captured launches, and the graph made from them.
 pub(super) struct Graph(sys::CUgraph);
 
 impl Graph {

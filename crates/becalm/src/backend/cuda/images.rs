@@ -73,7 +73,7 @@ fn folder_of(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     variable("BECALM_CACHE").or_else(|| Some(cache()?.join("becalm")))
 }
 
-/// The file of what these options make of the sources.
+/// The file of the image that these options make from the sources.
 fn name(options: &[String], (major, minor): (i32, i32)) -> String {
     let mut hash = blake3::Hasher::new();
     let texts = SOURCES.iter().flat_map(|(name, text)| [*name, *text]);

@@ -34,7 +34,7 @@ pub(super) struct Share<'a> {
     pub tile: u32,
 }
 
-/// Where every register lies, and what is beside them.
+/// The place of every register, and the buffers beside them.
 pub(super) struct Places {
     /// Byte of each register; nothing for one that is never written.
     pub registers: Vec<u64>,
@@ -49,7 +49,7 @@ pub(super) fn register_bytes(program: &Program, reg: Reg, lanes: usize) -> u64 {
     (program.width(reg) * lanes * 8) as u64
 }
 
-/// Words of what a key switch between slots reads.
+/// Words of the input of a key switch between slots.
 fn assembled_width(params: &TfheParams, op: &Op) -> usize {
     let big = params.big_dimension();
     match op {

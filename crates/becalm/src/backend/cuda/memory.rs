@@ -80,7 +80,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Records what `put` puts on a device.
+    /// Records the work that `put` puts on a device.
     ///
     /// # Errors
     /// Those of `put`, and if the device is lost.

@@ -39,7 +39,7 @@ const RING: &Ring = &RINGS[1];
 /// One kind of them.
 type Part = fn(&Bench, &mut Vec<Figure>) -> Result<()>;
 
-/// A device, and room for what the kernels write.
+/// A device, and room for the kernels' results.
 struct Bench {
     device: Arc<dyn Device>,
     out: Block,
@@ -191,7 +191,7 @@ impl Bench {
 }
 
 impl Cuda {
-    /// Measures what the kernels' design rests on, on the first device: `rounds` of each loop. A failed one leaves the others.
+    /// Takes the measurements that the kernels' design rests on, on the first device: `rounds` of each loop. A failed one leaves the others.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a device without clusters or fast doubles, or without kernels.

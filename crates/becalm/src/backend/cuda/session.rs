@@ -504,7 +504,7 @@ impl CudaSession {
         unsafe { launch("run", device, 1, ring, &shape, &arguments) }
     }
 
-    /// Brings what one device has computed of a wave to the others.
+    /// Copies the results of one device in a wave to the others.
     fn pass_on(&self, w: usize) -> Result<()> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         let Some(owners) = running.owners.get(w) else { return Ok(()) };

@@ -103,7 +103,7 @@ impl Staging {
         self.arrive(self.half, &mut coming)
     }
 
-    /// Waits for what a half brings, and brings it where it goes.
+    /// Waits for the copies through a half, and moves the bytes to their destination.
     fn arrive(&mut self, half: usize, coming: &mut [Arrivals; 2]) -> Result<()> {
         if coming[half].is_empty() {
             return Ok(());

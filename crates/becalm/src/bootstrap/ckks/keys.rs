@@ -25,13 +25,13 @@ pub struct Price {
 }
 
 impl Price {
-    /// Bytes of the keys and of what a bootstrap takes beside them.
+    /// Bytes of the keys and of a bootstrap's work beside them.
     pub fn peak(&self) -> usize {
         self.memory + self.beside
     }
 }
 
-/// Another way to what was asked for, and what it takes: what differs is said, and nothing else.
+/// An alternative to the request, with its cost: only the differences are set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Offer {
     /// Another parameter set.
@@ -44,11 +44,11 @@ pub struct Offer {
     pub form: Option<KeyForm>,
     /// Whether keys that another machine makes stay in their file here.
     pub stored: bool,
-    /// Bytes of the keys and of what a bootstrap takes beside them.
+    /// Bytes of the keys and of a bootstrap's work beside them.
     pub bytes: usize,
 }
 
-/// A parameter set, the bootstraps that keys are made for, and what the keys take.
+/// A parameter set, the bootstraps that keys are made for, and the cost of the keys.
 #[derive(Debug, Clone)]
 pub struct KeyPlan {
     chain: Chain,
@@ -186,7 +186,7 @@ impl KeyPlan {
         }
     }
 
-    /// The keys of the bootstraps, and those for what the user does at the user's levels.
+    /// The keys of the bootstraps, and those for operations at the user's levels.
     pub fn needs(&self) -> Needs {
         self.needs_of(&self.programs)
     }
@@ -267,7 +267,7 @@ impl KeyPlan {
         Ok(ways.into_iter().filter_map(offer).collect())
     }
 
-    /// Nothing else than what was asked for.
+    /// An offer equal to the request.
     fn offer(&self) -> Offer {
         Offer { set: None, slots: self.slots, size: None, form: None, stored: false, bytes: 0 }
     }

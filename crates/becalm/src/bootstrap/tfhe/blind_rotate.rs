@@ -279,7 +279,7 @@ impl FourierBootstrapKey {
     }
 }
 
-/// Refuses what the kernel has no layout for.
+/// Refuses shapes that the kernel has no layout for.
 fn check(shape: &Shape) -> Result<()> {
     let Gadget { base_log, level } = shape.gadget;
     let bits = base_log.checked_mul(level);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Longest header that is read; what is written is about 1 KiB.
+/// Longest header that is read; those written have about 1 KiB.
 pub(super) const MAX_HEADER: u64 = 1 << 16;
 /// Bytes that hold the length of the header.
 pub(super) const LENGTH: usize = 8;

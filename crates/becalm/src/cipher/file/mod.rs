@@ -163,7 +163,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A file that is not what it should be; most often it was cut or altered on the way.
+/// A damaged file; most often it was cut or altered on the way.
 pub(crate) fn bad(wanted: impl Into<String>, got: impl Into<String>) -> Error {
     bad_but(wanted, got, "copy the file again from where it was made, or make it again")
 }

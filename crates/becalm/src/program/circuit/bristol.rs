@@ -60,7 +60,7 @@ struct Head {
     outputs: Vec<usize>,
 }
 
-/// Reads the three lines of the head, and refuses what the length of the text does not pay for.
+/// Reads the three lines of the head, and refuses numbers that the length of the text does not allow.
 fn head<'a>(
     text: &str,
     (at, counts): (usize, &str),

@@ -159,7 +159,7 @@ impl Circuit {
     /// memory for each byte of the text, and 4 MiB.
     ///
     /// # Errors
-    /// [`Error::BadInput`] with the line and what was wanted.
+    /// [`Error::BadInput`] with the line and the expected form.
     pub fn parse(text: &str) -> Result<Self> {
         let keys = [".model", ".inputs", ".names"];
         let blif = text.lines().any(|l| keys.iter().any(|k| l.trim_start().starts_with(k)));

@@ -51,7 +51,7 @@ pub(super) struct Candidate {
     pub foreign: bool,
 }
 
-/// A candidate, its cover, and what that costs.
+/// A candidate, its cover, and the cover's cost.
 pub(super) struct Plan {
     pub candidate: usize,
     pub lookups: Vec<Lookup>,

@@ -91,7 +91,7 @@ fn shown(line: &str) -> String {
     line.trim().chars().take(200).collect()
 }
 
-/// Refuses what Yosys only warns of: signals that nothing drives, and signals that two sources drive.
+/// Makes errors of some warnings of Yosys: signals that nothing drives, and signals that two sources drive.
 fn connected(said: &str, path: &Path) -> Result<()> {
     let warned = |what: &str| said.lines().find(|l| l.contains(what)).map(shown);
     if let Some(line) = warned("is used but has no driver") {

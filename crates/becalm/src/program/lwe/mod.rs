@@ -52,7 +52,7 @@ pub struct RegInfo {
 pub enum TableRef {
     /// One of the program's own tables, for every slot.
     Clear(u32),
-    /// A register that holds an encrypted one, and what is extracted from it.
+    /// A register that holds an encrypted one, and the outputs to extract.
     Encrypted(Reg, Vec<Output>),
     /// One of the program's own tables for each slot of a common-mask set.
     Slots(Vec<u32>),

@@ -93,7 +93,7 @@ impl CkksProgram {
         self.graph.output(reg)
     }
 
-    /// States for which values the approximations hold, and what they cost.
+    /// States the values for which the approximations hold, and their error.
     pub(crate) fn limit(&mut self, limits: Limits) {
         self.limits = limits;
     }

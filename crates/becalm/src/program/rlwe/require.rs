@@ -87,7 +87,7 @@ impl CkksProgram {
         Err(Error::bad_input(op, wanted, got, remedy))
     }
 
-    /// Refuses keys that do not suffice, naming what is missing.
+    /// Refuses keys that do not suffice, naming the missing ones.
     pub(crate) fn require(&self, keys: &CkksKeys) -> Result<()> {
         match self.limits.error {
             Some(_) => self.require_all(keys),

@@ -270,7 +270,7 @@ impl Context {
         Err(Error::bad_input(op, wanted, format!("2^{:.1}", scale.log2()), remedy))
     }
 
-    /// Refuses a result whose error alone, by what is public, fills the level.
+    /// Refuses a result whose claimed error alone, a public number, fills the level.
     pub(crate) fn with_some_left(&self, op: &'static str, x: Rlwe) -> Result<Rlwe> {
         let most = self.largest(&x);
         if x.error < most {

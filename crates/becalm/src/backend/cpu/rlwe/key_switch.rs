@@ -50,7 +50,7 @@ pub(crate) struct Decomposed<'a> {
 
 /// A sum of products with the digits of a key, modulo one word.
 pub(crate) struct KeyProduct<'a> {
-    /// Values of the digits of what is multiplied.
+    /// Values of the digits of the factor.
     pub(crate) rows: &'a [&'a [f64]],
     /// Where the sum goes.
     pub(crate) out: [&'a mut [f64]; 2],

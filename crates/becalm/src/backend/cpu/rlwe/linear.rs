@@ -146,7 +146,7 @@ struct Turned<'a> {
     own: [&'a [f64]; 2],
 }
 
-/// Modulo one word, what is made of a middle step.
+/// Modulo one word, the result of a middle step.
 #[derive(Default)]
 struct Outputs<'a> {
     /// All u_j.

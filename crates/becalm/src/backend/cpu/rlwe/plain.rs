@@ -73,7 +73,7 @@ impl Context {
         or_refused(op, || Ok(self.encoded(values, level, scale)))
     }
 
-    /// The values of what was encoded, rounded as they were.
+    /// The encoded values, with their rounding.
     ///
     /// # Errors
     /// `WrongParams` for one of another set.
@@ -101,7 +101,7 @@ impl Context {
     /// `a + plain`, slot by slot, at the lower of the two levels.
     ///
     /// # Errors
-    /// `BadInput` for another number of slots or another scale, `WrongParams` for what is of another set.
+    /// `BadInput` for another number of slots or another scale, `WrongParams` for another set.
     pub fn add_encoded(&self, a: &Rlwe, plain: &Plain) -> Result<Rlwe> {
         let (a, plain) = self.met("add", a, plain)?;
         self.check_same_scale("add", a.scale, plain.scale)?;

@@ -53,7 +53,7 @@ fn what_is_encrypted_is_decrypted() {
     }
 }
 
-/// Errors that are the same in all terms add up, and `decrypt_to_share` relies on what is claimed of them.
+/// Errors that are the same in all terms add up, and `decrypt_to_share` relies on their claims.
 #[test]
 fn claims_hold_for_terms_that_are_the_same() {
     let World { context, secret, keys } = &*WORLD;
@@ -301,7 +301,7 @@ fn keys_stay_in_their_file() {
     assert_eq!(context.open_keys(&path).err().map(|e| e.kind()), Some("io"));
 }
 
-/// Keys that were written come back packed, as they were made packed, and compute the same; what is not reduced is refused.
+/// Keys that were written come back packed, as they were made packed, and compute the same; residues that are not reduced are refused.
 #[test]
 fn keys_stay_packed_in_memory() {
     let World { context, secret, keys } = &*WORLD;
@@ -432,7 +432,7 @@ fn a_note_that_no_writer_writes_is_refused() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Files say what they hold, without a context.
+/// Files describe their contents without a context.
 #[test]
 fn files_are_described() {
     let World { context, secret, keys } = &*WORLD;
@@ -519,7 +519,7 @@ fn keys_reach_to_their_level() {
     }
 }
 
-/// Into another tier all words change, and values stay what they are; a key of one tier does not serve another.
+/// Into another tier all words change, and values stay the same; a key of one tier does not serve another.
 #[test]
 fn values_pass_from_tier_to_tier() {
     let World { context, secret, keys } = &*WORLD;

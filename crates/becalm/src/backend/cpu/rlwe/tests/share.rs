@@ -91,7 +91,7 @@ impl Attacker<'_> {
     }
 
     /// A ciphertext that is accepted if the error of `slot` is at most the second result, which lies between `low` and `high`. Other
-    /// slots hold a dither, so that what is added is rounded anew in each attempt.
+    /// slots hold a dither, so that the added constants are rounded anew in each attempt.
     fn question(&mut self, slot: usize, low: f64, high: f64) -> (Rlwe, f64) {
         loop {
             let mut added: Vec<Complex> =
@@ -184,7 +184,7 @@ fn too_many_bits_are_refused_on_public_facts() {
     assert_eq!(other.shared(), 0.0);
 }
 
-/// The key counts what it answers, refusals of what was decrypted included, and then stops.
+/// The key counts its answers, refusals after decryption included, and then stops.
 #[test]
 fn the_key_counts_its_answers() {
     let (context, secret) = toy();
