@@ -35,11 +35,11 @@ DRIVER = "libcuda.so"
 
 
 class NotAsPromised(Exception):
-    """The wheel is not what the documentation says of it."""
+    """The wheel differs from its documentation."""
 
 
 def require(holds: bool, otherwise: str) -> None:
-    """Fails with what is not as it was promised; also where Python leaves assertions out."""
+    """Fails with a message; also where Python leaves assertions out."""
     if not holds:
         raise NotAsPromised(otherwise)
 

@@ -132,7 +132,7 @@ class Units:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def map(self, modules):
-        """Maps some modules, the others being black boxes, and keeps what they are made of."""
+        """Maps some modules, the others being black boxes, and keeps their cells."""
         self.run("design -load boxes")
         for module in modules:
             self.run(f"delete {module}")
@@ -151,7 +151,7 @@ class Units:
     def count(self):
         """Cells by type of the whole design, every module counted as often as it stands."""
         known = json.loads(self.kept.read_text()) if self.kept.exists() else {}
-        # The large ones alone: what a module takes grows with all that is in its design.
+        # The large ones alone: the time of a module grows with the whole design.
         missing = sorted((m for m in self.own if self.key(m) not in known), key=self.size)
         while missing:
             some = [m for m in missing[:TOGETHER] if self.size(m) < LARGE] or missing[:1]

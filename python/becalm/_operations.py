@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 #: Operations whose second operand is an amount.
 SHIFTS = ("shl", "shr", "rotate_left", "rotate_right")
 
-#: Operands of an operation: types, with the word of what is clear.
+#: Operands of an operation: types, with the value of a clear operand.
 Operands = list[tuple[str, bytes | None]]
 
-#: Operations on lists and with types: what a cost must be given, and what it may be.
+#: Operations on lists and with types: the arguments that a cost needs, and those it may have.
 _LISTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **dict.fromkeys(("all", "any", "argmax", "argmin", "argsort"), (("count",), ())),
     **dict.fromkeys(("cummax", "cummin", "cumprod", "cumsum"), (("count",), ())),
@@ -276,7 +276,7 @@ def amounts(type_: IntegerType, bits: int = 64) -> IntegerType:
 
 
 def clear_type(operation: str, at: int, type_: IntegerType, bits: int) -> IntegerType:
-    """The type of what is clear: of an amount, of a condition, or that of the other operands."""
+    """The type of a clear operand: of an amount, of a condition, or that of the others."""
     if operation in SHIFTS and at:
         return amounts(type_, bits)
     return type(type_)("bool") if operation == "select" and not at else type_

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Params(_html.Shown):
-    """A parameter set, and what is claimed of it."""
+    """A parameter set, and its claims."""
 
     #: Its name.
     name: str
@@ -34,7 +34,7 @@ class Params(_html.Shown):
     log2_degree: int
     #: Multiplications that a bootstrap leaves, or all there are in a set without.
     levels: int
-    #: log2 of what values are multiplied by.
+    #: log2 of the factor of the values.
     scale_bits: float
     #: Matrices of each of the two transforms of a bootstrap, unless another number is asked for;
     #: 0 for a set without a bootstrap.

@@ -178,7 +178,7 @@ class AesKey(_html.Shown):
 
     def ctr(self, data: bytes, counter: bytes) -> EncryptedBytes:
         """Adds the keystream from a counter block on to clear data, at most 1024 blocks, of any
-        length: what AES-CTR encrypted comes out decrypted, under becalm's key.
+        length: data encrypted by AES-CTR comes out decrypted, under becalm's key.
 
         >>> stored = key.ctr(arrived, counter)
         """

@@ -1,4 +1,4 @@
-"""Encrypted arrays: what can be done with them without any key."""
+"""Encrypted arrays, and the operations on them that need no key."""
 
 from __future__ import annotations
 

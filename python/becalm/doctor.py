@@ -48,7 +48,7 @@ class Report(dict[str, Any]):
 
 
 def doctor(*, quiet: bool = False) -> Report:
-    """Prints what this machine is and checks a bootstrap with each of its instruction sets.
+    """Describes this machine and checks a bootstrap with each of its instruction sets.
 
     The report comes back as a dictionary with an attribute `ok`; `quiet` only returns it.
     """

@@ -224,7 +224,7 @@ class Integers(_lists.Lists, _html.Shown):
         return result, left
 
     def refresh(self) -> Integers:
-        """The same values with the noise of one bootstrap, for long sums of what only moved."""
+        """The same values with the noise of one bootstrap, for long sums of moved elements."""
         return self._run("refresh", [self])[0]
 
     def __getitem__(self, key: Any) -> Integers:

@@ -1,4 +1,4 @@
-//! `becalm run --app uint64 | aes`: an application from keys to checked results; what each operation takes is said before it
+//! `becalm run --app uint64 | aes`: an application from keys to checked results; the cost of each operation is printed before it
 //! runs.
 
 use crate::report::{self, facts, keygen, peak_memory, table};

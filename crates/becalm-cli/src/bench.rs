@@ -149,7 +149,7 @@ fn on_gpu(args: &Args) -> Result<()> {
         clock: gpu::clock,
     };
     let found = gpu::measure(&machine, &plan, &mut gpu::saving(args.json.as_deref()))?;
-    // Seconds, whatever the time is; and last, for the least that they tell is of the product.
+    // Seconds of any size; last, because they say the least about the product.
     gpu::conclude(&found.with_micro(micro()), args.json.as_deref())
 }
 

@@ -1,5 +1,5 @@
 //! `becalm circuit compile | run | cost`: boolean circuits in Bristol Fashion, BLIF or Verilog on encrypted bits; and
-//! `assemble | disassemble`, the processor's instructions as text and as what it runs.
+//! `assemble | disassemble`, the processor's instructions as text and as a binary.
 
 use crate::files::TrustArgs;
 use crate::number::{Number, both, hexadecimal, highest};

@@ -1,4 +1,4 @@
-//! `becalm doctor`: what this machine is, and whether arithmetic is right on it.
+//! `becalm doctor`: a description of this machine, and a check of its arithmetic.
 
 use crate::report::{self, facts, megabytes};
 use anyhow::{Result, bail};

@@ -1,4 +1,4 @@
-//! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` says what they take.
+//! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` shows their cost.
 
 use crate::ckks::{asking, prepared};
 use crate::output::Force;

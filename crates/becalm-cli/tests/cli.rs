@@ -234,7 +234,7 @@ fn too_little_memory_is_refused_with_the_flags_that_help() {
     let says = refused_within(&f, 5_000_000, "run --params ckks_regular --keys large --threads 1");
     assert!(says.contains("--keys small") || says.contains("--compact"), "{says}");
     assert!(!says.contains("--full") && !says.contains("ckks_n15"), "{says}");
-    // Keys and matrices would fit, and what a bootstrap takes besides does not: that is said before keys are made.
+    // Keys and matrices would fit, but the work of a bootstrap would not: the error comes before keys are made.
     for kilobytes in [1_700_000, 1_800_000] {
         let line = "run --scheme ckks --params ckks_n15 --keys small --threads 1";
         let says = refused_within(&f, kilobytes, line);

@@ -45,7 +45,7 @@ __device__ __forceinline__ u64 clocks() {
   return now;
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-// No clusters: what would use them is not compiled to a kernel.
+// No clusters: functions that would use them are not compiled to a kernel.
 __device__ __forceinline__ unsigned cluster_rank() { return 0; }
 __device__ __forceinline__ void cluster_arrive() {}
 __device__ __forceinline__ void cluster_wait() {}

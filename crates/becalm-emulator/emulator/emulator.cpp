@@ -34,7 +34,7 @@ struct Scheduler {
   std::vector<unsigned char*> stacks;
   std::vector<Copy> copying;
   std::mt19937_64 random;
-  // Where `fibers` and `order` lie: what runs in a fiber calls nothing that the sanitizer watches.
+  // Where `fibers` and `order` lie: code in a fiber calls nothing that the sanitizer watches.
   Fiber* first = nullptr;
   unsigned* sequence = nullptr;
   size_t count = 0, position = 0, alive = 0, idle = 0;

@@ -301,7 +301,7 @@ impl Emulated {
             Some(Task::Upload(to, bytes)) => state.place(to, &bytes)?,
             Some(Task::Read(to, from, bytes)) => {
                 let at = state.find(to, bytes as u64)?;
-                // SAFETY: `find` has checked the device's side; whoever put the copy keeps the host's until it has waited.
+                // SAFETY: `find` has checked the device's side; the caller keeps the host's until it has waited.
                 unsafe { at.copy_from(from as *const u8, bytes) };
             }
             Some(Task::Write(to, from, bytes)) => {
@@ -332,7 +332,7 @@ impl Emulated {
             }
         };
         state.push(stream, task);
-        // Late as a rule, so that what is used too early shows.
+        // Late as a rule, so that a use that comes too early shows.
         if state.draw() % 8 == 1 {
             self.step(&mut state)?;
         }

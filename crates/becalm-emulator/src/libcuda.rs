@@ -465,7 +465,7 @@ extern "C" fn cuGraphLaunch(executable: u64, stream: u64) -> c_int {
         else {
             return Err(INVALID_HANDLE);
         };
-        // SAFETY: promised by whoever recorded it.
+        // SAFETY: promised by the code that recorded it.
         unsafe { driver.device.replay(*recording) }.map_err(code)
     })
 }

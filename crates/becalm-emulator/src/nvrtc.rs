@@ -1,4 +1,4 @@
-//! The calls of NVRTC that the library makes: what it compiles is the name of the ring that the options describe, and the
+//! The calls of NVRTC that the library makes: it compiles to the name of the ring that the options describe, and the
 //! emulated driver has the kernels of that.
 //!
 //! So that it also loads what nvcc made, `$BECALM_EMULATOR_IMAGES` names a folder of cubins by their names: an image that equals

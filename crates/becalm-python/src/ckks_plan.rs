@@ -1,4 +1,4 @@
-//! CKKS before anything is made: what keys take, which would fit, and the bootstraps that they are for.
+//! CKKS before anything is made: the cost of keys, which keys would fit, and the bootstraps that they are for.
 
 use crate::call::{guarded, raise};
 use crate::ckks_evaluate::CkksKeys;

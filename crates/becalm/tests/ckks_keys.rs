@@ -1,4 +1,4 @@
-//! Keys of CKKS before any is made: which set and which keys a need takes, what they take, and what would fit instead.
+//! Keys of CKKS before any is made: the set and the keys for a need, their cost, and keys that would fit instead.
 //! Files of keys that an older version wrote.
 
 use becalm::backend::{CkksEvaluator, Cpu};

@@ -1,4 +1,4 @@
-//! The backend for GPUs on emulated ones: what it refuses and how it says so, what several devices do, what runs again.
+//! The backend for GPUs on emulated ones: its errors, several devices, and runs after a failure.
 #![cfg(feature = "cuda")]
 
 use becalm::Error;
@@ -539,7 +539,7 @@ fn recordings_hold_launches_alone() {
     failed(gpu.allocate(256), "memory while launches are recorded");
     failed(gpu.wait(), "a wait while launches are recorded");
     failed(gpu.recorded(), "a wait while launches were recorded");
-    // SAFETY: the place is allocated; what is refused does nothing.
+    // SAFETY: the place is allocated; a refused launch does nothing.
     unsafe {
         gpu.record().unwrap();
         failed(gpu.upload(at, &[1]), "a copy while launches are recorded");

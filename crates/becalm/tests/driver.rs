@@ -376,7 +376,7 @@ fn refuses() {
     let fallback = evaluator.fallback().unwrap();
     assert!(evaluator.info().name == "cpu" && fallback.why.contains(got), "{fallback:?}");
     assert_eq!(fallback.gpu, gpu == "true", "{fallback:?}");
-    // Who can do something about it is told what.
+    // The error tells users who can act how to do so.
     assert_eq!(fallback.why.contains(remedy), fallback.gpu, "{fallback:?}");
     let found = evaluator.evaluate(&work.program, &[work.input.clone().into()]).unwrap();
     assert_eq!(work.secret.decrypt(&found[0]).unwrap(), [0, 1, 0, 1, 0]);

@@ -1,4 +1,4 @@
-//! Files: what is written is read again as it was, on disk and in memory, by this version and by later ones.
+//! Files: everything written is read again unchanged, on disk and in memory, by this version and by later ones.
 
 mod harness;
 

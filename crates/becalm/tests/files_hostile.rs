@@ -1,4 +1,4 @@
-//! Files of strangers: cut, altered, or made to deceive. Each is a typed error, never a panic, and what loads is sound.
+//! Files of strangers: cut, altered, or made to deceive. Each is a typed error, never a panic, and every loaded object is sound.
 
 mod harness;
 

@@ -1,4 +1,4 @@
-//! From ciphertexts to ciphertexts: checks, chunks of lanes, waves, and what is known of the results.
+//! From ciphertexts to ciphertexts: checks, chunks of lanes, waves, and the known facts of the results.
 //!
 //! Everything that can be refused is refused before the first instruction runs. Noise, encoding and range of the results
 //! are stamped from the walk over the program, never asked from the machine.

@@ -1,4 +1,4 @@
-//! Keys on a machine, for whoever runs programs there: one session, its machine, and its waves with progress.
+//! Keys on a machine, for the evaluators that run programs there: one session, its machine, and its waves with progress.
 
 use super::{Fallback, Info, Loaded, Others, Session};
 use crate::program::Family;

@@ -239,7 +239,7 @@ fn fault(e: DriverError) -> Fault {
 impl Gpu {
     fn new(device: sys::CUdevice, info: DeviceInfo, tuning: &Tuning) -> Result<Self, DriverError> {
         let context = Context::retain(device)?;
-        // Bundles of the next chunk have time; the rotation, and whoever waits for it, have none.
+        // Bundles of the next chunk have time; the rotation, and the host that waits for it, have none.
         let streams = match tuning.priorities {
             0 => [Stream::new()?, Stream::new()?],
             _ => Stream::by_rank()?,
@@ -286,7 +286,7 @@ impl Gpu {
                 (found, SHARED)
             }
         };
-        // No more is allowed than is asked for: all that a device has may be too much beside what a kernel has of its own.
+        // No more is allowed than is asked for: all that a device has may be too much beside a kernel's own memory.
         if launch.shared > allowed {
             let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             let bytes = launch.shared as i32;
@@ -367,7 +367,7 @@ impl Device for Gpu {
 
     unsafe fn release(&self, at: u64) {
         if self.enter().is_ok() {
-            // SAFETY: promised by the caller. The driver waits for what runs; a device that is lost has freed all.
+            // SAFETY: promised by the caller. The driver waits for running work; a lost device has freed all.
             _ = unsafe { result::free_sync(at) };
         }
     }

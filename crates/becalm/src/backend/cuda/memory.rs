@@ -55,7 +55,7 @@ impl Block {
         for (at, bytes) in &mut *pieces {
             *at = self.place(*at, bytes.len());
         }
-        // SAFETY: the places are inside this allocation; what writes them is on stream 0, or stream 0 waits for it.
+        // SAFETY: the places are inside this allocation; the work that writes them is on stream 0, or stream 0 waits for it.
         unsafe { self.device.download(pieces) }.map_err(|f| refused(op, self.device.as_ref(), f))
     }
 

@@ -1,7 +1,7 @@
 //! Measurements of a GPU that the kernels' design rests on: `kernels/micro.cuh` of `becalm-cuda` with clocks, and a few launches one by one
 //! and as a recording.
 //!
-//! Figures are of the first device; each says its unit and what was expected of an H100 before anything was measured.
+//! Figures are of the first device; each has its unit and the figure expected of an H100 before anything was measured.
 
 use super::memory::{Block, Recording};
 use super::{Cuda, launch, no_kernel, refused};

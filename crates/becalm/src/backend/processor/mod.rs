@@ -1,6 +1,6 @@
-//! The TFHE processor of `rtl/`, as a machine that computes what it computes and knows when.
+//! The TFHE processor of `rtl/`, as a machine with the same results and the same clocks.
 //!
-//! A program is lowered to instructions for all lanes at once and encoded; the binary is what runs. Ciphertexts rest in slots.
+//! A program is lowered to instructions for all lanes at once and encoded; the machine runs the binary. Ciphertexts rest in slots.
 //! Arithmetic is the library's, modulo p, where every machine agrees bit for bit; clocks come from a model of fetch,
 //! decoder, queues and units ([`Machine::simulate`]) that `rtl/run.py processor` holds against the RTL.
 //! Cost: the arithmetic of the CPU backend, and for the clocks of a batch size once n·batch steps.

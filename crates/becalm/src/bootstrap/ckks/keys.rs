@@ -1,4 +1,4 @@
-//! Which parameter set and which keys a need takes, what they take in memory, and what would fit where that is too much.
+//! The parameter set and the keys for a need, their memory, and smaller keys where that is too much.
 //!
 //! All of it follows from the [`Chain`], before anything is made: milliseconds and no tables. Front ends record what a user
 //! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in words of their own.
@@ -376,7 +376,7 @@ impl KeyPlan {
         let wanted = self.price()?.peak();
         let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
         let offers = self.offers(free)?;
-        // Of what fits of the set itself nothing smaller is said.
+        // If keys of the set itself fit, no smaller ones are offered.
         let own = offers.iter().any(|offer| offer.set.is_none() && !offer.stored);
         let otherwise = if own { "" } else { otherwise };
         let what = if self.programs.is_empty() {

@@ -1,7 +1,7 @@
 //! Arithmetic on ciphertexts that needs no key: sums, levels, rescaling.
 //!
 //! A ciphertext decrypts to m while |s·m| stays below half of the modulus that is decrypted; beyond, it wraps, and only
-//! the owner of the key could tell. So [`Context::largest`] says what a level holds, and public numbers, a scale or
+//! the owner of the key could tell. So [`Context::largest`] is the bound of a level, and public numbers, a scale or
 //! plaintext values, are refused where they alone exceed it.
 
 use super::sum::Sum;

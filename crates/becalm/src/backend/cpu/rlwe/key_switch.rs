@@ -1,4 +1,4 @@
-//! Hybrid key switching: from c·s to what is encrypted under s', by a key for each digit of the chain.
+//! Hybrid key switching: from c·s to an encryption under s', by a key for each digit of the chain.
 //!
 //! c is cut into its residues modulo the digits D_j of the chain, each lifted to all primes and to the special ones;
 //! Σ_j [c]_(D_j)·(b_j, a_j) is an encryption of P·c·s, and is divided by P = Π special primes, |D_j| ≤ P. The lift is to

@@ -1,4 +1,4 @@
-//! Keys on this processor: registers of lanes, and what each instruction does with them.
+//! Keys on this processor: registers of lanes, and the effect of each instruction on them.
 //!
 //! Matrices dominate the memory: their diagonals are encoded with the special primes, N doubles for each word. [`CkksOn::within`]
 //! keeps those that fit and encodes the others again whenever their turn comes; [`Shares`](super::Shares) spends a budget on both

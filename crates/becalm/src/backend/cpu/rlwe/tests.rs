@@ -461,7 +461,7 @@ fn files_are_described() {
     context.write_noted_keys(keys, "for tests", file()).unwrap();
     let d = inspect(&path).unwrap().unwrap();
     assert_eq!((d.note.as_str(), d.whole_bytes), ("for tests", Some(d.bytes)));
-    // Cut, it still says what it is, and how long it was.
+    // Cut, it still gives its kind and its length.
     let all = std::fs::read(&path).unwrap();
     std::fs::write(&path, &all[..all.len() - 100]).unwrap();
     let cut = inspect(&path).unwrap().unwrap();

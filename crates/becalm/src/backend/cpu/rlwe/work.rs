@@ -4,7 +4,7 @@
 //! Counted in polynomials of one word, N doubles. At ℓ words, α special words and β digits a key switch by T threads has the digits
 //! prepared, 2ℓ + β; the sum under Q·P, 2(ℓ + α); what is divided and the quotient, 3ℓ + 2α + 1; and four lifted words of
 //! each digit for each thread, 4βT. Registers are those alive at an instruction. Pieces that are used again may be larger than
-//! what they are used for: an eighth more. A test holds it against what was taken.
+//! what they are used for: an eighth more. A test compares it with the memory that was taken.
 
 use crate::cipher::{CkksKeys, Held};
 use crate::ckks::{Context, Steps};

@@ -64,7 +64,7 @@ fn the_key_is_found_in_raw_decryptions_and_not_in_shared_ones() {
         sum.chunks(2).map(|c| Complex::new(c[0], c[1]) * (1.0 / 16.0)).collect();
     let right = recovered(&context, &x, &mean, &secret);
     assert!(right < n / 100, "{right} of {n} coefficients from the mean of 16");
-    // The error is what was asked for, and its mean is nothing.
+    // The error has the requested size, and its mean is 0.
     let errors: Vec<f64> = flat(&shared).iter().zip(flat(&m)).map(|(a, b)| a - b).collect();
     let count = errors.len() as f64;
     let variance = errors.iter().map(|e| e * e).sum::<f64>() / count * 2.0;
@@ -133,7 +133,7 @@ fn refusals_tell_the_errors_where_exact_results_are_compared_and_nothing_where_s
         let missed = (found - errors[slot].re).abs() / zeros.error;
         assert!(missed < 2f64.powi(-6), "slot {slot}: {missed} of the noise is left");
     }
-    // The account grows with what is added, so that results never come near the border: all answers are the same.
+    // The account grows with each addition, so that results never come near the border: all answers are the same.
     let (queries, asked) = (4096, 1024);
     let shared = |x: &Rlwe, most| kind(context.decrypt_to_share(x, &secret, most, queries));
     for border in [0.5, 1.0, 2.0, 8.0] {
@@ -379,7 +379,7 @@ fn what_is_public_is_the_same_for_all_messages() {
     for v in [0.5, -1.0, 1e-200] {
         assert_eq!(seen(v), seen(0.0), "{v}");
     }
-    // Every ciphertext has an answer, one that nobody encrypted as well.
+    // Every ciphertext has an answer, even one that was never encrypted.
     let mut x = context.encrypt(&[Complex::from(0.5); 8], 3, secret).unwrap();
     x.parts.swap(0, 1);
     assert_eq!(context.decrypt(&x, secret).unwrap().len(), 8);
