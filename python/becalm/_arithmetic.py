@@ -187,7 +187,7 @@ def sum_rotations(size: int) -> list[int]:
     return [1 << k for k in range(count.bit_length() - 1)]
 
 
-#: Slots of the largest ring that there is.
+#: Slots of the largest ring.
 _MOST = 1 << 16
 
 

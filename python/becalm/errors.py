@@ -87,7 +87,7 @@ class TooNoisy(Error, ArithmeticError):
 
 
 class OutOfMemory(Error, MemoryError):
-    """A key, a table or a batch that does not fit the memory there is."""
+    """A key, a table or a batch that does not fit the free memory."""
 
 
 class BadFile(Error, ValueError):

@@ -231,7 +231,7 @@ class Integers(_lists.Lists, _html.Shown):
         """Elements at clear places, as in numpy. With encrypted indices (unsigned, of at most 8
         bits) elements of the first axis, of at most 256, as numpy has it: in the shape of the
         indices, then of the elements; 0 past the end. Raises `BadIndex`, which is also an
-        `IndexError`, for clear places that there are not.
+        `IndexError`, for a clear index outside the array.
 
         >>> x[1:, 0].decrypt(secret).tolist()
         [77]

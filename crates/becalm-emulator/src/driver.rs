@@ -31,7 +31,7 @@ pub(crate) const CAPTURE_UNJOINED: c_int = 904;
 pub(crate) const SHARED: u32 = 48 << 10;
 /// Priorities of streams, the least and the greatest, as an H100 has them.
 pub(crate) const PRIORITIES: (c_int, c_int) = (0, -5);
-/// Page-locked memory that there is at once.
+/// Page-locked memory available at once.
 pub(crate) const HOST: usize = 1 << 30;
 
 /// The parameters of a kernel: a for an address, i for 32 bits, l for 64, k for the shape of a key switch.
@@ -168,7 +168,7 @@ pub(crate) fn code(fault: Fault) -> c_int {
     }
 }
 
-/// A driver has codes alone; whoever looks for a mistake wants more.
+/// A driver has codes alone, too little for debugging.
 pub(crate) fn told(code: c_int, why: &str) -> c_int {
     eprintln!("emulated driver: {why}");
     code

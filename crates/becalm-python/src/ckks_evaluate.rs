@@ -172,7 +172,7 @@ impl CkksKeys {
         self.with(&[&x.0], false).one(py, "conjugate", |p, r| p.conjugate(r[0])).map(CkksCiphertext)
     }
 
-    /// Writes a file, with a note for whoever reads it.
+    /// Writes a file, with a note for the reader.
     #[pyo3(signature = (path, note=""))]
     fn save(&self, py: Python<'_>, path: PathBuf, note: &str) -> PyResult<()> {
         supervised(py, None, |watch| {

@@ -66,7 +66,7 @@ pub enum Error {
     /// A ciphertext too noisy for the operation to be right with the claimed probability.
     #[error("too much noise: {0}")]
     TooNoisy(Box<Detail>),
-    /// A key, a table or a batch that does not fit the memory there is.
+    /// A key, a table or a batch that does not fit the free memory.
     #[error("not enough memory: {0}")]
     Memory(Box<Detail>),
     /// A file that is truncated, altered, of another type or version, or larger than its limit.

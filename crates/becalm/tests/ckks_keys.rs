@@ -200,7 +200,7 @@ fn a_missing_key_is_named_in_data() {
     assert_eq!(foreign.map(|e| (e.kind(), e.detail().missing)), Some(("wrong_key", None)));
 }
 
-/// Real values have matrices of their own, which a plan for any values has room for.
+/// Real values have their own matrices, which a plan for any values has room for.
 #[test]
 fn a_plan_for_any_values_has_room_for_real_ones() {
     let peak = |values| {

@@ -284,7 +284,7 @@ fn computes() {
         let emulated = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
         let wanted = work.on(&emulated, 1).unwrap().remove(0);
         Cuda::require(params).unwrap();
-        assert_eq!(watch.alive()[0], 1, "what was asked is kept for whoever opens it");
+        assert_eq!(watch.alive()[0], 1, "the GPU that was asked is kept for its opening");
         let found = work.on(&Cuda::new().unwrap(), 4).unwrap();
         assert!(found.iter().all(|words| *words == wanted), "{name}");
         assert_eq!(watch.alive(), [0; 9], "{name}");

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 const ANY: fn() -> Trust = Trust::insecure;
 
-/// A folder of its own for a test, removed at the end.
+/// A separate folder for a test, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -140,7 +140,7 @@ fn groups(plan: &Plan) -> Result<Vec<Group>> {
         if named != "basic" {
             cases.push((format!("ckks/{side}/{named}"), format!("bootstrap {}", kind.message)));
         }
-        // Those of desilofhe have a group of their own, which takes few keys.
+        // Those of desilofhe have a separate group, which takes few keys.
         let basic = matches!(peer, Some(Peer::Desilo(_))) == (named == "basic");
         if kind.name == "regular" && basic {
             cases.extend(BASIC.map(|op| (format!("ckks/{side}/{op}"), op.to_string())));

@@ -187,7 +187,7 @@ pub trait Session<F: Family = Tfhe>: Send {
     fn survives_fork(&self) -> bool {
         true
     }
-    /// Makes further sessions of the same keys, on a machine where they take no memory of their own until they run: threads then run
+    /// Makes further sessions of the same keys, on a machine where they take no further memory until they run: threads then run
     /// programs at once. None where threads take turns.
     fn others(&self) -> Option<Others<F>> {
         None

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A batch of LWE ciphertexts: `len` rows (a_1 … a_d, b_1 … b_w) with phases b_j − ⟨a, s_j⟩. Sets with a common mask have
-/// w > 1 bodies, each under a key of its own; all others one.
+/// w > 1 bodies, each under its own key; all others one.
 #[derive(Clone)]
 pub struct Lwe {
     pub(crate) params: Arc<TfheParams>,

@@ -56,7 +56,7 @@ impl KeyRole {
         }
     }
 
-    /// Bodies behind the mask, each a message under a key of its own.
+    /// Bodies behind the mask, each a message under its own key.
     pub fn bodies(self, params: &TfheParams) -> usize {
         match self {
             KeyRole::Small | KeyRole::Big => params.slots,

@@ -44,7 +44,7 @@ pub struct Chain {
     special: usize,
 }
 
-/// Levels with words of their own.
+/// Levels with their own words.
 #[derive(Debug, Clone, PartialEq)]
 struct Tier {
     levels: Range<usize>,

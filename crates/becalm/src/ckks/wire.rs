@@ -2,7 +2,7 @@
 //!
 //! A magic line, the length of a header (u32, little endian) and the header (postcard): set, key, for each switch key
 //! what it is for, the level that it is for and the seed of its masks, and the row of the set; behind it, to the end of that
-//! length, a note of whoever made the keys. Then the bodies: limb after limb, each residue 0 ≤ x < p in
+//! length, a note of their maker. Then the bodies: limb after limb, each residue 0 ≤ x < p in
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
@@ -333,7 +333,7 @@ impl Context {
 
     /// Keys of a file that [`Context::write_keys`] wrote, which stay there: each is read, and its masks are drawn, when it is
     /// used. The file is read once, to check it. It must not be changed afterwards: its use is refused where length or time of
-    /// change tell that it was, but whoever can write to it can hide that.
+    /// change tell that it was, but a writer of the file can hide that.
     ///
     /// # Errors
     /// As [`Context::read_keys`], and `Io`.

@@ -4,7 +4,7 @@
 //! machine words stand for a q_i does not belong to the set: here primes below 2^50, two of half the bits where one does
 //! not suffice. From the bottom: levels of the user, then what a bootstrap consumes: SlotsToCoeffs, EvalMod,
 //! CoeffsToSlots. Fresh noise is Gaussian of σ = 3.19, the secret is uniform ternary, the ephemeral secret of a bootstrap
-//! ternary of weight h under a modulus of its own (Bossuat–Troncoso-Pastoriza–Hubaux 2022, sparse-secret encapsulation).
+//! ternary of weight h under its own modulus (Bossuat–Troncoso-Pastoriza–Hubaux 2022, sparse-secret encapsulation).
 
 use super::Kind;
 use crate::security::{self, Instance, Secret};

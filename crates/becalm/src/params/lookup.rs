@@ -29,7 +29,7 @@ pub struct Need {
     pub slots: usize,
     /// Whether Gaussian noise will do. TUniform noise is exact, bounded and drawn in constant time, so it is preferred.
     pub gaussian: bool,
-    /// Whether a set of the fast family will do, which rests on an assumption of its own ([`TfheParams::is_fast`]).
+    /// Whether a set of the fast family will do, which rests on a separate assumption ([`TfheParams::is_fast`]).
     pub fast: bool,
 }
 

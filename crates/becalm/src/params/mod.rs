@@ -94,7 +94,7 @@ pub enum Rotation {
         grouping: u32,
     },
     /// The small key is made of blocks of `size` bits, at most one of which is 1: n/size external products by a bundle of
-    /// `size` GGSW. An assumption of its own: the fast family.
+    /// `size` GGSW. A separate assumption: the fast family.
     Block {
         /// Bits in a block, a divisor of n.
         size: u32,
@@ -184,7 +184,7 @@ pub struct TfheParams {
     /// How the blind rotation walks over the small key.
     #[serde(default)]
     pub rotation: Rotation,
-    /// w: messages in one ciphertext, each under a key of its own behind one common mask; 1 for plain ciphertexts.
+    /// w: messages in one ciphertext, each under its own key behind one common mask; 1 for plain ciphertexts.
     #[serde(default = "one")]
     pub slots: usize,
     /// Whether the small key is the beginning of the big one, so that the key switch leaves those coefficients alone. An

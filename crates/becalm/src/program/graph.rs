@@ -41,7 +41,7 @@ pub enum WaveKind {
     Linear,
     /// `KeySwitch`, independent.
     KeySwitch,
-    /// `Pack` and `SlotMap`, independent: key switches, each by a key of its own.
+    /// `Pack` and `SlotMap`, independent: key switches, each by its own key.
     Slots,
     /// `Bootstrap`, independent.
     Bootstrap,

@@ -2,7 +2,7 @@
 //!
 //! A binary is [`MAGIC`] and instructions, little endian. The first word of an instruction holds the operation in bits 0 to 7, a
 //! destination register in 8 to 23, a source in 24 to 39 and a count or flag in 40 to 63; addresses (bytes) and constants
-//! follow as words of their own. Fields that an operation does not use are 0, so that every binary that is accepted is
+//! follow as separate words. Fields that an operation does not use are 0, so that every binary that is accepted is
 //! what [`encode`] writes. The words are listed in `docs/isa.md`.
 
 use crate::{Error, Result};

@@ -406,7 +406,7 @@ impl Program {
         if p.slots > 1 || p.shared_key || p.rotation != Rotation::Classic {
             return Err(Error::unsupported(
                 "lower",
-                "a set with classic rotation, one slot and keys of their own",
+                "a set with classic rotation, one slot and no shared key",
                 format!("`{}`", p.name),
                 "record the program for a classic set",
             ));

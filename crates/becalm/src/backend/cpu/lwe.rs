@@ -203,7 +203,7 @@ impl Session for CpuSession {
                     linear::run(registers(&mut self.registers)?, self.params.modulus, &ops)?
                 }
                 WaveKind::KeySwitch => pool.install(|| self.key_switches(&ops))?,
-                // Each by a key of its own.
+                // Each by its own key.
                 WaveKind::Slots => {
                     pool.install(|| ops.chunks(1).try_for_each(|op| self.key_switches(op)))?
                 }

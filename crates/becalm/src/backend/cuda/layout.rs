@@ -140,7 +140,7 @@ impl<'a> Builder<'a> {
         at
     }
 
-    /// Linear instructions in order: those that wait for each other in launches of their own.
+    /// Linear instructions in order: those that wait for each other in separate launches.
     fn linear(&mut self, ops: &[&Op]) -> Vec<Step> {
         let mut depth: BTreeMap<Reg, usize> = BTreeMap::new();
         let mut levels: Vec<Vec<&Op>> = vec![];
@@ -235,7 +235,7 @@ impl<'a> Builder<'a> {
         steps.collect()
     }
 
-    /// Packing and maps: inputs are put together first, then each has a key of its own.
+    /// Packing and maps: inputs are put together first, then each has its own key.
     fn between_slots(&mut self, w: usize, ops: &[&Op]) -> Vec<Step> {
         let params = self.program.params().clone();
         let (lanes, big, slots) =

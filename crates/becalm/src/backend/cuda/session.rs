@@ -1,6 +1,6 @@
 //! A program on devices: each with its share, everything in the order of its stream 0, bundles ahead on stream 1.
 //!
-//! With at least as many lanes as devices each device has lanes of its own and never hears of the others. With fewer, every
+//! With at least as many lanes as devices each device has its own lanes and never hears of the others. With fewer, every
 //! device holds all registers, runs its part of each wide wave, and the results are passed on through the host.
 
 use super::keys::{DeviceKeys, require};
@@ -163,7 +163,7 @@ impl Session for CudaSession {
         let width = running.loaded.program.width(at);
         let mut words = vec![0u64; lanes.len() * width];
         let (mut rest, mut parts) = (words.as_mut_slice(), vec![]);
-        // Seats have lanes in their order; without lanes of their own the first has all.
+        // Seats have lanes in their order; without separate lanes the first has all.
         for seat in &running.seats {
             let here = lanes.start.max(seat.lanes.start)..lanes.end.min(seat.lanes.end);
             let count = here.len() * width;

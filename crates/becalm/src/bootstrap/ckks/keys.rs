@@ -1,7 +1,7 @@
 //! The parameter set and the keys for a need, their memory, and smaller keys where that is too much.
 //!
 //! All of it follows from the [`Chain`], before anything is made: milliseconds and no tables. Front ends record what a user
-//! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in words of their own.
+//! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in their own words.
 
 use super::wish::{Kind, USUAL_SIZE, Wish};
 use super::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};

@@ -238,7 +238,7 @@ impl<'a> Pipeline<'a> {
         self.chain.switching(level, scale).hypot(self.chain.rounding(scale))
     }
 
-    /// The coefficients t as slots, divided by 2·span; the last matrix as `last` makes it of its own.
+    /// The coefficients t as slots, divided by 2·span; the last matrix after `last` has changed it.
     pub(super) fn coeffs_to_slots(
         &mut self,
         src: Reg,
@@ -291,8 +291,8 @@ impl<'a> Pipeline<'a> {
         Ok(y)
     }
 
-    /// Slots y = 2πm/`ratio` as coefficients m of the result, at a level of the user; the first matrix as `first` makes it
-    /// of its own.
+    /// Slots y = 2πm/`ratio` as coefficients m of the result, at a level of the user; the first matrix after `first` has
+    /// changed it.
     pub(super) fn slots_to_coeffs(
         &mut self,
         y: Reg,

@@ -205,7 +205,7 @@ impl Wish {
     /// The wish that a note of [`KeyPlan::note`](super::KeyPlan::note) records; the usual wish for any other note. A plan checks it.
     ///
     /// # Errors
-    /// `BadInput` for a kind or size that there is not; `BadFile` for keys of other baby steps than their size has now.
+    /// `BadInput` for an unknown kind or size; `BadFile` for keys of other baby steps than their size has now.
     pub fn noted(note: &str) -> Result<Wish> {
         let Ok(note) = serde_json::from_str::<Note>(note) else { return Ok(Wish::default()) };
         let form = match &note.compact {

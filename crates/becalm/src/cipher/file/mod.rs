@@ -168,7 +168,7 @@ pub(crate) fn bad(wanted: impl Into<String>, got: impl Into<String>) -> Error {
     bad_but(wanted, got, "copy the file again from where it was made, or make it again")
 }
 
-/// [`bad`] with a remedy of its own.
+/// [`bad`] with its own remedy.
 pub(crate) fn bad_but(
     wanted: impl Into<String>,
     got: impl Into<String>,

@@ -200,7 +200,7 @@ impl Step<'_> {
         Run { context, program, keys, encoded: &encoded, threads, lanes }.bytes()
     }
 
-    /// Refuses a run that would not fit the memory there is. The last run's work space is used again.
+    /// Refuses a run that would not fit the free memory. The last run's work space is used again.
     fn require_work(&self, lanes: usize) -> Result<()> {
         let kept = self.instructions.context().ring().kept();
         let remedy = "free memory, use fewer threads or slots, or keep fewer keys and matrices in memory: keys in their file, matrices within less";

@@ -121,7 +121,7 @@ fn products_are_summed_with_one_relinearization() {
     let same = evaluator.dot(&[(&x[0], &x[3]); 9]).unwrap();
     let wanted: Vec<Complex> = m[0].iter().zip(&m[3]).map(|(a, b)| *a * *b * 9.0).collect();
     assert!(part(&same, &wanted) < 1.2);
-    // Key switches of one product, however many terms. A context of its own counts for this alone.
+    // Key switches of one product, however many terms. A separate context counts for this alone.
     let own = Context::new(context.params(), true).unwrap();
     let evaluator = Instructions::new(&own, keys).unwrap();
     let transforms = |n: usize| {
