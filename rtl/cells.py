@@ -113,7 +113,7 @@ class Units:
         self.design.run_pass(f"tee -q -o {self.log} {command}")
 
     def stat(self):
-        """Of every module its cells by type."""
+        """The cells of every module by type."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "stat.json"
             self.run(f"tee -q -o {path} stat -json")

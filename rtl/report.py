@@ -121,7 +121,7 @@ def area(top, until=None, **parameters):
 
 
 def clocks(params, lanes, batch):
-    """Of a full batch of bootstraps and one of key switches, alone, to the last word written."""
+    """Clocks of a full batch of bootstraps and one of key switches, alone, to the last write."""
     run.build()
     with tempfile.TemporaryDirectory() as folder:
         sizes = {"LOGT": lanes.bit_length() - 1, "BATCH": batch, "LARGE": int(params == "large")}

@@ -401,7 +401,7 @@ def test_amounts_of_any_size(toy, arrays):
 
 
 def test_costs_of_reductions_and_powers(toy, monkeypatch):
-    """Of what runs in several programs: all of them, for one lane of the result."""
+    """A cost counts all programs of a call, for one lane of the result."""
     u8 = becalm.uint(8)
     ran, results = [], becalm.Server._results
 

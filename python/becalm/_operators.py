@@ -235,7 +235,7 @@ def _spread(value: Any) -> Any:
 
 
 def _logical(name: str, *inputs: Any) -> Any:
-    """Of integers whether they are not zero."""
+    """Whether integers are not zero."""
     truths = [x._truth() if isinstance(x, Operators) else np.asarray(x) != 0 for x in inputs]
     operations = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
     if name == "logical_not":

@@ -82,7 +82,7 @@ def _gpus() -> list[str]:
 
 
 def _kernels(images: list[tuple[str, int]]) -> str:
-    """Of how many rings, for which GPUs, how large."""
+    """The number of rings with kernels, their GPUs, and the size."""
     if not images:
         return "none in this build"
     names = [name.split(".") for name, _ in images]

@@ -81,9 +81,9 @@ const OVER: &str = "the time was up (--minutes)";
 /// The findings.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Of becalm.
+    /// Version of becalm.
     pub version: &'static str,
-    /// Of the backend.
+    /// Name of the backend.
     pub backend: &'static str,
     /// The GPUs.
     pub device: String,
@@ -120,7 +120,7 @@ impl From<&Figure> for MicroRow {
 }
 
 impl Report {
-    /// Of a machine on which nothing was measured yet.
+    /// The report of a machine on which nothing was measured yet.
     pub fn of(backend: &dyn Backend) -> Self {
         let info = backend.info();
         Report {
@@ -189,7 +189,7 @@ pub struct Row {
     pub case: &'static str,
     /// Ciphertexts.
     pub batch: usize,
-    /// Of how many runs.
+    /// Number of runs.
     pub runs: usize,
     /// Microseconds.
     pub median_us: f64,

@@ -32,7 +32,7 @@ impl Force {
     /// Puts files in place together: all of them or none.
     ///
     /// # Errors
-    /// Those of [`replace_all`]: a file that another process has made since [`Force::require_new`] is refused too.
+    /// As [`replace_all`]: a file that another process has made since [`Force::require_new`] is refused too.
     pub fn save(self, parts: Vec<Part>) -> Result<()> {
         Ok(replace_all(parts, self.force)?)
     }

@@ -93,9 +93,9 @@ pub struct LinearTerm {
 pub struct Extraction {
     /// Address of the ciphertext.
     pub out: u64,
-    /// Whose accumulator, counted in the launch.
+    /// Number of the ciphertext in the launch, from whose accumulator this is extracted.
     pub job: u32,
-    /// Which coefficient.
+    /// Number of the coefficient.
     pub index: u32,
 }
 

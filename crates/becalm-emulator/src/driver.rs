@@ -63,13 +63,13 @@ pub(crate) enum Handle {
     /// The stream on which it was recorded last, and how many tasks were put on that.
     Event(Option<(usize, u64)>),
     Module(Ring),
-    /// Of a module, and bytes of shared memory that it may have.
+    /// A function: its module, its name, and the bytes of shared memory that it may have.
     Function(u64, &'static (&'static str, &'static str), u32),
     Graph(u64),
-    /// Whose recording it is.
+    /// The recording that it replays.
     Executable(u64),
     Memory,
-    /// Of the host, page-locked.
+    /// Page-locked memory of the host.
     Host(#[expect(dead_code, reason = "kept until it is given back")] Vec<[u64; 8]>),
 }
 

@@ -76,7 +76,7 @@ impl CkksKeys {
         guarded(|| Ok(self.0.context.bytes_as(&self.1, form)))
     }
 
-    /// Of `budget` bytes for these keys and the matrices of a bootstrap, those for matrices and those for keys.
+    /// Divides `budget` bytes between the matrices of a bootstrap and these keys: the bytes of each.
     fn shares(&self, program: &CkksProgram, budget: usize) -> PyResult<(usize, usize)> {
         let of = || Shares::of(&self.0.context, &program.now(), &self.1, budget).map_err(raise);
         guarded(of).map(|s| (s.matrices, s.keys))

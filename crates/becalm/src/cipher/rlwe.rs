@@ -432,7 +432,7 @@ impl Held {
 pub struct CkksKeys {
     pub(crate) params: &'static str,
     pub(crate) id: KeyId,
-    /// That of multiplication is always there; those to and from an ephemeral secret come together.
+    /// The key of multiplication is always present; the keys to and from an ephemeral secret come together.
     /// By purpose and tier of the chain. A key to an ephemeral secret has the tier of the key back.
     pub(crate) switches: BTreeMap<(Purpose, usize), Held>,
 }

@@ -479,7 +479,7 @@ impl Context {
         }
     }
 
-    /// Of packed bodies, or masks, limb `at` of digit `j` of the key, and what follows.
+    /// Limb `at` of digit `j` of the key and the limbs after it, from packed bodies or masks.
     pub(crate) fn packed_limb<'a>(
         &self,
         key: &StoredKey,

@@ -115,7 +115,7 @@ const BROKEN: u64 = 1 << 31;
 /// them. Such a child refuses every call. A child that was forked while nothing was at work computes as its parent does.
 ///
 /// # Errors
-/// Those of `work`; `Unsupported` in such a child.
+/// As `work`; `Unsupported` in such a child.
 ///
 /// ```
 /// let sum = becalm::math::threads::working("add", || Ok(1 + 1))?;

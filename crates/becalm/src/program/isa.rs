@@ -276,7 +276,7 @@ impl Display for Slot {
     }
 }
 
-/// Of operations on ciphertexts under the small key.
+/// The suffix of operations on ciphertexts under the small key.
 fn suffix(small: bool) -> &'static str {
     if small { "s" } else { "" }
 }

@@ -133,7 +133,7 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// Of a cubin, or of PTX.
+    /// Loads a cubin, or PTX.
     ///
     /// # Safety
     /// The cubin is whole, or the PTX ends in 0: the driver reads as much as a cubin's head says, or up to the 0.
@@ -192,7 +192,7 @@ impl Executable {
         number
     }
 
-    /// Of such a number.
+    /// The graph of such a number.
     ///
     /// # Safety
     /// It came from [`Executable::into_number`], and is converted back only once.

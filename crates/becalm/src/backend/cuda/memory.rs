@@ -83,7 +83,7 @@ impl Recording {
     /// Records the work that `put` puts on a device.
     ///
     /// # Errors
-    /// Those of `put`, and if the device is lost.
+    /// As `put`; if the device is lost.
     pub fn of(
         device: &Arc<dyn Device>,
         op: &'static str,

@@ -18,7 +18,7 @@ pub struct Figure {
     pub what: String,
     /// How much.
     pub value: f64,
-    /// Of what: `"clocks"`, `"a clock and multiprocessor"`, `"GB/s"`, `"µs"`.
+    /// The unit: `"clocks"`, `"a clock and multiprocessor"`, `"GB/s"`, `"µs"`.
     pub unit: &'static str,
     /// The figure expected of an H100 before any measurement.
     pub expected: &'static str,

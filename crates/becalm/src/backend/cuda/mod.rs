@@ -36,9 +36,9 @@ use std::sync::Arc;
 /// Bytes of a GPU's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyMemory {
-    /// Of the opened parts of a key, as long as they are open.
+    /// Bytes of the opened parts of a key, as long as they are open.
     pub key: u64,
-    /// Of room to convert them, given back before anything runs.
+    /// Bytes of room to convert them, given back before anything runs.
     pub room: u64,
 }
 
@@ -96,7 +96,7 @@ impl Cuda {
     /// whoever opens them next.
     ///
     /// # Errors
-    /// Those of [`Cuda::new`] and [`Backend::accepts`].
+    /// As [`Cuda::new`] and [`Backend::accepts`].
     pub fn require(params: &TfheParams) -> Result<()> {
         let cuda = Cuda::new()?;
         cuda.accepts(params)?;

@@ -30,7 +30,7 @@ pub(super) struct Staging {
 type Arrivals<'a> = Vec<(usize, &'a mut [u8])>;
 
 impl Staging {
-    /// Of so many bytes.
+    /// Staging memory of so many bytes.
     ///
     /// # Errors
     /// Errors of the driver: above all, too little page-locked memory.

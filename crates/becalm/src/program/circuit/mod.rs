@@ -282,7 +282,7 @@ fn refused_with(
     Error::bad_input("circuit", format!("{} in line {line}", wanted.into()), got, remedy)
 }
 
-/// No more of a file than a person would read.
+/// The first characters of a file, for a message.
 fn quoted(text: &str) -> String {
     let text: String = text.chars().take(60).collect();
     format!("`{text}`")

@@ -86,7 +86,7 @@ fn refused(wanted: &str, got: impl Into<String>, path: &Path, remedy: &str) -> E
     Error::bad_input("circuit", format!("{wanted} in {named}"), got, remedy)
 }
 
-/// No more of a line than a person would read.
+/// The first characters of a line, for a message.
 fn shown(line: &str) -> String {
     line.trim().chars().take(200).collect()
 }

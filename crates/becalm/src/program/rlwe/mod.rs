@@ -410,7 +410,7 @@ impl Limits {
 pub(crate) struct Added {
     /// Whatever the message is.
     pub(crate) fixed: f64,
-    /// That of the sine, for so many slots; the fewer values there are, the larger their coefficients.
+    /// Error of the sine, for so many slots; the fewer values there are, the larger their coefficients.
     pub(crate) bend: f64,
     pub(crate) slots: usize,
     /// With which power of all slots over those of a message it grows.

@@ -468,7 +468,7 @@ impl CkksProgram {
     /// Records all that `record` does, or nothing of it where it fails.
     ///
     /// # Errors
-    /// Those of `record`.
+    /// As `record`.
     pub fn wholly<T>(&mut self, record: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let graph = &self.graph;
         let [regs, ops] = [graph.regs.len(), graph.ops.len()];

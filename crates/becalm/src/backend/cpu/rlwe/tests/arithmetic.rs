@@ -203,7 +203,7 @@ fn bands_are_gathered_and_maps_are_within_their_claims() {
     assert!(balanced.is_sorted() && (4..=16).contains(&balanced[3]), "{balanced:?}");
 }
 
-/// Of a permutation nothing makes the error smaller than its norm says: every step's rounding is in the claim.
+/// The error of a permutation is not smaller than its norm says: every step's rounding is in the claim.
 #[test]
 fn permutations_have_the_error_that_they_claim() {
     let World { context, secret, .. } = &*WORLD;
