@@ -265,7 +265,7 @@ fn begins(path: &Path, count: u64) -> Result<Vec<u8>> {
 }
 
 /// A file of becalm's begins with the length of its header in eight bytes, and `{`. A binary of the processor, which begins
-/// is refused with its own message.
+/// with its own magic word, is refused.
 fn is_program(path: &Path) -> Result<bool> {
     let head = begins(path, 9)?;
     if head.starts_with(&MAGIC.to_le_bytes()) {
