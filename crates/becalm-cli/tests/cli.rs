@@ -207,10 +207,10 @@ fn run_bootstraps_ckks() {
     let says = f.refuse(&format!("run --scheme ckks {toy} --slots 33"));
     assert!(says.contains("--slots 33") && says.contains("--kind sparse"), "{says}");
     let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots 33"));
-    assert!(says.contains("power of two of 2 to"), "{says}");
+    assert!(says.contains("power of two from 2 to"), "{says}");
     for slots in [0, 1, 1000, 2048, 1 << 20] {
         let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots {slots}"));
-        assert!(says.contains("power of two of 2 to 1024 slots"), "{says}");
+        assert!(says.contains("power of two from 2 to 1024 as slots"), "{says}");
     }
     f.refuse("run --scheme ckks --params ckks_toy_12");
     assert!(f.refuse(&format!("run --scheme ckks {toy} --stage-count 9")).contains("[2, 3, 4, 5]"));
@@ -539,7 +539,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("assemble . -o x.bin", ". is a folder"),
     ("assemble adder8.bin -o x.bin", "a binary already; `becalm circuit disassemble`"),
     ("assemble elf -o x.bin", "wanted a text, got elf"),
-    ("disassemble adder8.s", "no binary of the processor"),
+    ("disassemble adder8.s", "not a binary of the processor"),
     ("disassemble .", ". is a folder"),
     ("run adder8.becalm --inputs 200,100", "a file of becalm's"),
     ("cost broken.txt", "in line 4 of broken.txt"),
