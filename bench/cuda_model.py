@@ -71,7 +71,7 @@ class Ring:
     """The sizes of `src/rings.rs` and the report's counts, for a set on a machine."""
 
     def __init__(self, name: str, machine: Machine, kernels: dict) -> None:
-        """Of the set's parameters."""
+        """Takes the set's parameters."""
         p = becalm.params(name)
         self.machine, self.n = machine, p.lwe_dimension
         self.group = int(name.split("multi_bit_")[1][0]) if "multi_bit" in name else 1

@@ -66,7 +66,7 @@ def compiler(nvcc: str) -> str:
 
 
 def key(parts: list[str], files: list[pathlib.Path]) -> str:
-    """A name for what is made of these words and of these files, whose places do not matter."""
+    """A name for the product of these words and of these files, whose paths do not matter."""
     digest = hashlib.sha256()
     for part in [*parts, *(file.name for file in files)]:
         digest.update(part.encode() + b"\0")
@@ -92,7 +92,7 @@ def headers(folder: pathlib.Path) -> pathlib.Path:
 
 
 def objects(cuda: pathlib.Path, folder: pathlib.Path, capability: str, jobs: int) -> list[str]:
-    """Compiles what is not compiled yet of these very sources, headers, options and compilers."""
+    """Compiles the objects that are missing for these sources, headers, options and compilers."""
     backend, common = registry(BACKEND) / "cuda", registry(COMMON) / "cuda"
     options = [
         str(cuda / "bin/nvcc"),
@@ -105,7 +105,7 @@ def objects(cuda: pathlib.Path, folder: pathlib.Path, capability: str, jobs: int
         "-rdc=true",
         "--use_fast_math",
         "-Xcompiler=-fPIC",
-        # Every function on its own, so that the linker can leave out what nobody calls.
+        # Every function on its own, so that the linker can leave out functions that are not called.
         "-Xcompiler=-ffunction-sections",
         "--diag-suppress=177",
         f"-I{backend / 'include'}",
@@ -114,7 +114,7 @@ def objects(cuda: pathlib.Path, folder: pathlib.Path, capability: str, jobs: int
         f"-I{headers(folder)}",
     ]
 
-    # Any header may be in any of them. Places are no part of it: folders may move.
+    # Any header may be in any of them. Paths are not part of it: folders may move.
     near = [file for root in (backend, common) for file in sorted(root.rglob("*.[ch]*"))]
     told = [option for option in options[1:] if not option.startswith("-I")]
     common_key = key([compiler(options[0]), HEADERS, *told], near)
@@ -134,7 +134,7 @@ def objects(cuda: pathlib.Path, folder: pathlib.Path, capability: str, jobs: int
     sources += [common / name for name in COMMON_SOURCES]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         made = list(pool.map(build, sources))
-    # Kernels of one file call those of another: the device has a linker of its own.
+    # Kernels of one file call those of another: the device code has its own linker.
     linked = folder / f"device.{capability}.o"
     subprocess.run(
         [*options[:2], "-Xcompiler=-fPIC", "-dlink", *made, "-o", str(linked)], check=True
@@ -156,7 +156,7 @@ def libraries(cuda: pathlib.Path, folder: pathlib.Path, made: list[str]) -> path
 
 
 def main() -> None:
-    """Compiles, links, and says what the program asks of a machine."""
+    """Compiles, links, and prints the requirements of the program."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", default="target/gpu-peer", type=pathlib.Path)
     parser.add_argument("--capability", default="90", help="of the GPU: 80, 90 (or 90a), 100, 120")

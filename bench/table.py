@@ -87,7 +87,7 @@ def ckks_cells(r: dict) -> list[str]:
 
 
 def ckks_table() -> str:
-    """The rows of CKKS as a Markdown table, and what was not measured."""
+    """The rows of CKKS as a Markdown table, and the measurements left out."""
     every = rows("ckks.json")
     lines = [f"| {HEAD} |", "|---|--:|--:|--:|" + "---|" * 7]
     lines += [f"| {' | '.join(ckks_cells(r))} |" for r in every if r["ours"]]
@@ -106,7 +106,7 @@ def ckks_table() -> str:
 
 
 def document_cells(r: dict) -> list[str]:
-    """A row of the tables of the DESILO document; what is not known is empty."""
+    """A row of the tables of the DESILO document; unknown cells are empty."""
 
     def bits(error: float | None) -> str:
         return f"{-math.log2(error):.1f}" if error else ""

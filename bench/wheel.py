@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a wheel of becalm asks of a machine, and whether it has the kernels for GPUs.
+"""The requirements of a wheel of becalm, and whether it has the kernels for GPUs.
 
     make cuda && make wheel
     python3 bench/wheel.py dist/becalm-*.whl
@@ -30,16 +30,16 @@ LIBRARIES |= {"librt.so.1", "ld-linux-x86-64.so.2"}
 
 #: Compiled ahead for every GPU, and small enough for an emulator.
 SET = "tfhe_boolean"
-#: What the emulated driver is called by those who look for a driver.
+#: The name by which programs look for a driver, given to the emulated one.
 DRIVER = "libcuda.so"
 
 
 class NotAsPromised(Exception):
-    """The wheel is not what the documentation says of it."""
+    """The wheel differs from its documentation."""
 
 
 def require(holds: bool, otherwise: str) -> None:
-    """Fails with what is not as it was promised; also where Python leaves assertions out."""
+    """Fails with a message; also where Python leaves assertions out."""
     if not holds:
         raise NotAsPromised(otherwise)
 
@@ -52,11 +52,11 @@ def dotted(version: tuple[int, int]) -> str:
 def tags(wheel: pathlib.Path) -> None:
     """The file's name: abi3, and an old enough Python and glibc."""
     parts = wheel.stem.rsplit("-", 4)
-    require(wheel.suffix == ".whl" and len(parts) == 5, f"{wheel.name} is no name of a wheel")
+    require(wheel.suffix == ".whl" and len(parts) == 5, f"{wheel.name} is not the name of a wheel")
     python, abi, platform = parts[2:]
     require(abi == "abi3", f"the wheel is for one Python: {abi}")
     named = re.fullmatch(r"cp(\d)(\d+)", python)
-    require(named is not None, f"the wheel is for {python}, which is no CPython")
+    require(named is not None, f"the wheel is for {python}, which is not CPython")
     version = (int(named[1]), int(named[2]))
     require(version <= PYTHON, f"the wheel is for Python {dotted(version)} and later")
     # Of several names the least demanding one counts.
@@ -69,7 +69,7 @@ def tags(wheel: pathlib.Path) -> None:
 
 
 def symbols(library: pathlib.Path) -> None:
-    """The same by what the library asks for, whatever its name says."""
+    """The same from the symbols that the library needs, not from its name."""
     asked = subprocess.run(
         ["readelf", "--dynamic", "--version-info", str(library)],
         check=True,

@@ -1,4 +1,4 @@
-// What every bench shares: a clock, wide ports as words, vectors, and counting what is wrong.
+// The common parts of the benches: a clock, wide ports as words, vectors, and counting errors.
 #pragma once
 #include <cstdint>
 #include <cstdio>

@@ -2,8 +2,8 @@
 in which the modules that it uses are black boxes, and counted as often as it stands.
 
 That is what mapping the whole design does too, because nothing is flattened; but abc9 and its
-neighbours walk over the whole design for each of its modules, which takes hours at T = 32. What was
-found is kept in the build folder, by the digest of a module's sources and its parameters.
+neighbours walk over the whole design for each of its modules, which takes hours at T = 32. Results
+are kept in the build folder, by the digest of a module's sources and its parameters.
 
 The tables of a barrier are computed here and read from files: Yosys needs minutes for 2048 words of
 them and the time grows faster than their number. Their words are those of `barrier.sv`.
@@ -113,7 +113,7 @@ class Units:
         self.design.run_pass(f"tee -q -o {self.log} {command}")
 
     def stat(self):
-        """Of every module its cells by type."""
+        """The cells of every module by type."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "stat.json"
             self.run(f"tee -q -o {path} stat -json")
@@ -132,7 +132,7 @@ class Units:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def map(self, modules):
-        """Maps some modules, the others being black boxes, and keeps what they are made of."""
+        """Maps some modules, the others being black boxes, and keeps their cells."""
         self.run("design -load boxes")
         for module in modules:
             self.run(f"delete {module}")
@@ -151,7 +151,7 @@ class Units:
     def count(self):
         """Cells by type of the whole design, every module counted as often as it stands."""
         known = json.loads(self.kept.read_text()) if self.kept.exists() else {}
-        # The large ones alone: what a module takes grows with all that is in its design.
+        # The large ones alone: the time of a module grows with the whole design.
         missing = sorted((m for m in self.own if self.key(m) not in known), key=self.size)
         while missing:
             some = [m for m in missing[:TOGETHER] if self.size(m) < LARGE] or missing[:1]

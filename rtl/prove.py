@@ -64,7 +64,7 @@ class Unit:
         return solver, [bits[n](f"probe {n}", width[n]) for n in names]
 
     def width(self, name):
-        """Of a port, from Yosys' comments."""
+        """The width of a port, from Yosys' comments."""
         for line in self.text.splitlines():
             words = line.split()[1:]
             if words[:2] in (["yosys-smt2-input", name], ["yosys-smt2-output", name]):

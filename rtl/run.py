@@ -253,7 +253,7 @@ def build():
 
 
 def simulate(tool, unit, top, sizes, optimise="-O2"):
-    """Builds a bench, feeds it the library's vectors, says what it found; "" if that is wrong."""
+    """Builds a bench, feeds it the library's vectors, returns its report, "" if it is wrong."""
     binary, env = tool
     name = "_".join([unit, *(f"{k}{v}" for k, v in sizes.items())])
     # Sizes that are not the module's are the vectors' alone.

@@ -19,7 +19,7 @@ def toy():
 
 @pytest.fixture(scope="session")
 def stranger():
-    """Keys of somebody else, of the same set."""
+    """Other keys of the same set."""
     import becalm
 
     return becalm.keygen("toy_2_2", allow_insecure=True, progress=False)

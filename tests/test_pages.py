@@ -83,7 +83,7 @@ def unfit(language, mark, text):
     if language not in MARKS:
         return f"{language or 'a block without a language'} is not of {', '.join(MARKS)}"
     if mark not in MARKS[language]:
-        return f"{mark} is no mark of {language}"
+        return f"{mark} is not a mark of {language}"
     if language == "console" and not commands(text):
         return "console without a command"
     if language == "text" and re.search(r"^\$ ", text, re.M):
@@ -183,7 +183,7 @@ def test_the_library_compiles_the_rust_blocks():
     for page in PAGES:
         if any(language == "rust" for language, *_ in blocks(page)):
             assert f'include_str!("../../../{page}")' in lib, (
-                f"{page} is no doc test of the library"
+                f"{page} is not a doc test of the library"
             )
 
 
@@ -242,7 +242,7 @@ def test_make_below_make_prints_what_it_prints_at_a_prompt(options, tmp_path):
     assert said == alone * 2
 
 
-def test_a_block_that_nobody_runs_is_found():
+def test_a_block_that_does_not_run_is_found():
     assert (
         unfit("", "", "becalm keygen") and unfit("sh", "", "ls") and unfit("python", "no_run", "")
     )

@@ -126,7 +126,7 @@ def test_products_of_matrices(toy, arrays):
         assert same(toy, np.dot(x, column), a @ column)
         assert same(toy, x[:, :0] @ x[:0], np.zeros((2, 3)))
     assert x.T.shape == (3, 2) and same(toy, x.T, a.T)
-    # Factors in the clear are folded.
+    # Clear factors are folded.
     u8 = becalm.uint(8)
     assert u8.cost("dot", clear=[2, 1, 3]).bootstraps < u8.cost("dot", count=3).bootstraps / 2
 
@@ -202,7 +202,7 @@ def test_what_numpy_has_more_is_refused_by_name(toy, arrays):
         "use //": lambda: x / 2,
         "which truncates": lambda: np.divide(2, x),
         "1 << x": lambda: 2**x,
-        "in the clear, from 0": lambda: x**-1,
+        "an unencrypted integer from 0": lambda: x**-1,
         "exponent": lambda: x**x,
         "sin": lambda: np.sin(x),
         "maximum.accumulate": lambda: np.bitwise_or.accumulate(x),
@@ -401,7 +401,7 @@ def test_amounts_of_any_size(toy, arrays):
 
 
 def test_costs_of_reductions_and_powers(toy, monkeypatch):
-    """Of what runs in several programs: all of them, for one lane of the result."""
+    """A cost counts all programs of a call, for one lane of the result."""
     u8 = becalm.uint(8)
     ran, results = [], becalm.Server._results
 

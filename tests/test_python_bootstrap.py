@@ -1,4 +1,4 @@
-"""Bootstraps, gates and programs, against the same functions in the clear."""
+"""Bootstraps, gates and programs, against the same functions on plain numbers."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""Circuits from Python: traced functions, files and Verilog, in the clear and encrypted."""
+"""Circuits from Python: traced functions, files and Verilog, unencrypted and encrypted."""
 
 import importlib.util
 import os

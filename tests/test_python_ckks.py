@@ -257,7 +257,7 @@ def test_a_file_of_keys_says_what_they_are_for(keys, tmp_path):
         few.server._keys.save(tmp_path / "old", note.replace('"baby":2', '"baby":3'))
         with pytest.raises(becalm.BadFile, match="make the keys again"):
             ckks.load_server(tmp_path / "old", allow_insecure=True)
-    # A note is read, not trusted: what cannot be is refused, what is none is left out.
+    # A note is not trusted: impossible ones are refused, and text that is not a note is left out.
     native = few.server._keys
     for note in ("", "[]", "{", "[" * 4000, '{"kinds": 3}', '{"kinds": [3]}', '{"bootstrap": 7}'):
         native.save(tmp_path / "noted", note)

@@ -306,9 +306,9 @@ def test_plaintexts_are_encoded_once(keys, rng):
         (bad, "NaN", lambda: server.encode([float("nan")])),
         (bad, "values below", lambda: server.encode([1e3], level=0)),
         (bad, "level 1 or above", lambda: x * server.encode(b, level=0)),
-        (becalm.Unsupported, "encode what comes out", lambda: p + p),
-        (becalm.Unsupported, "encode what comes out", lambda: 2 * p),
-        (becalm.Unsupported, "encode what comes out", lambda: b - p),
+        (becalm.Unsupported, "encode the result", lambda: p + p),
+        (becalm.Unsupported, "encode the result", lambda: 2 * p),
+        (becalm.Unsupported, "encode the result", lambda: b - p),
         (becalm.Unsupported, "encode the values there", lambda: pickle.dumps(p)),
     ):
         refused(kind, words, call)

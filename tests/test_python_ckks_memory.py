@@ -182,7 +182,7 @@ def test_a_smaller_ring_is_offered_with_what_it_takes(monkeypatch):
     assert f'"ckks_n15" has 16384 slots and 5 levels and takes {whole / 1e9:.2f} GB' in said
     # Keys that are made elsewhere would run here, of which little is in memory at a time.
     assert 'make keys of bootstrap="medium" on a larger machine: ckks.load_server' in said
-    # Of what fits of the set itself nothing smaller is said.
+    # If keys of the set itself fit, no smaller ones are offered.
     packed = peak("ckks_regular", compact=True)
     said = refusal(monkeypatch, packed + 1, "ckks")
     assert said == f"compact=True takes {packed / 1e9:.2f} GB"

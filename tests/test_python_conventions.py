@@ -123,7 +123,7 @@ def test_a_single_number_is_a_vector_of_one(ckks):
         for key in (secret, public):
             found = secret.decrypt(key.encrypt(value))
             assert abs(found[0] - value) < 1e-3 and np.abs(found[1:]).max() < 1e-3
-    with pytest.raises(becalm.BadInput, match="each row of its own"):
+    with pytest.raises(becalm.BadInput, match="each row by itself"):
         secret.encrypt([[1.0]])
 
 

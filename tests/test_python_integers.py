@@ -93,7 +93,7 @@ def test_wide_edges_against_python(toy, name):
     total, left = x.overflowing_add(y)
     check(total, lambda p, q: p + q)
     check(left, lambda p, q: not low <= p + q <= high, bool)
-    # Division takes longest: `cargo test -p becalm --test integers_wide` runs it in the clear.
+    # Division takes longest: `cargo test -p becalm --test integers_wide` runs it unencrypted.
     q, r = divmod(x[:2], 0)
     assert r.decrypt(toy.secret).tolist() == a[:2]
     assert q.decrypt(toy.secret).tolist() == [wrap(1 if v < 0 else -1) for v in a[:2]]

@@ -184,7 +184,7 @@ def test_the_bar_is_plain_text_and_leaves_no_trace(capsys, monkeypatch):
     assert out == "" and "keys [" in err and "] 100%" in err and "s left" in err
     assert err.endswith("\r") and err.isascii() and "\n" not in err
     with becalm._progress.shown(None, "x", 0.0) as callback:
-        assert callback is None  # nobody watches a pipe
+        assert callback is None  # a pipe shows no bar
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with becalm._progress.shown(None, "x", 0.0) as callback:
         assert isinstance(callback, becalm._progress.Bar)
@@ -276,7 +276,7 @@ def test_modules_do_not_import_each_other_in_a_circle():
     modules = [file.stem for file in FOLDER.glob("*.py") if file.stem != "__init__"]
     assert len(modules) > 20
     arrows = {module: imported(module) for module in modules}
-    # A type makes arrays of its own, and an array has a type.
+    # A type makes arrays of that type, and an array has a type.
     assert circle(arrows) == {"_lists", "_types", "integers"}
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == {"b", "c"}
     assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == set()

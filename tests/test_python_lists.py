@@ -194,7 +194,7 @@ def test_each_call_is_one_run_of_what_was_priced(toy, arrays, monkeypatch):
         ran.clear()
         run()
         assert ran == [u8.cost(name, params=toy.server, **more)], name
-    # Tables of the elements serve all rows of a matrix in the clear.
+    # Tables of the elements serve all rows of a clear matrix.
     whole = u8.cost("matmul", clear=np.full((4, 8), 7)).bootstraps
     assert whole < 8 * u8.cost("matmul", clear=[7] * 4).bootstraps
     for run in (

@@ -127,7 +127,7 @@ func (w *worker) together(count int, kind string) (answer, error) {
 	for k := range in {
 		in[k] = x.CopyNew()
 	}
-	// What earlier runs left is collected before the clock starts.
+	// The garbage of earlier runs is collected before the clock starts.
 	runtime.GC()
 	start := startWatch()
 	var group sync.WaitGroup
@@ -198,7 +198,7 @@ func (w *worker) run(line string) (any, error) {
 	case len(words) == 3 && words[0] == "together":
 		count, err := strconv.Atoi(words[1])
 		if err != nil || count < 1 {
-			return answer{}, fmt.Errorf("together: %q is no count", words[1])
+			return answer{}, fmt.Errorf("together: %q is not a count", words[1])
 		}
 		return w.together(count, words[2])
 	case len(words) == 1 && strings.Contains(" multiply rotate encrypt decrypt ", " "+words[0]+" "):

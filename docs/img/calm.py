@@ -1,7 +1,7 @@
 """Draws calm.svg: `python3 docs/img/calm.py`. A simulation, not a measurement.
 
 Each line is the phase error of one ciphertext of one message. A linear operation adds an
-independent error; a bootstrap replaces all of it by a small one of its own. Past the outer lines a
+independent error; a bootstrap replaces all of it by its own small one. Past the outer lines a
 ciphertext decrypts to another message.
 """
 

@@ -11,8 +11,8 @@ The secret key encrypts and decrypts; the server computes and holds no secret. W
 integer multiples (`x + y`, `3 * x - 1`) work as in numpy. `becalm.params()` lists the parameter
 sets, `becalm.Program` records many steps as one, `becalm.load` reads any file that `save` wrote,
 `becalm.ckks` computes on vectors of real and complex numbers, `becalm.circuit` turns boolean
-circuits and traced functions into programs, and `becalm.doctor()` checks this machine. Everything
-that can go wrong is a `becalm.Error` that says what to do.
+circuits and traced functions into programs, and `becalm.doctor()` checks this machine. Every
+failure raises a `becalm.Error` that says what to do.
 """
 
 from __future__ import annotations
@@ -114,12 +114,12 @@ __all__ = [
 
 
 def _look_for_nvrtc() -> None:
-    """Tells where NVRTC may be: the wheel nvidia-cuda-nvrtc puts it into a folder of its own."""
+    """Tells where NVRTC may be: the wheel nvidia-cuda-nvrtc puts it into its own folder."""
     try:
         found = importlib.util.find_spec("nvidia")
-    except ValueError:  # A module of that name that somebody made by hand.
+    except ValueError:  # A module of that name made by hand.
         return
-    # Which of them has the right version the library says; of equals the first.
+    # The library checks the version of each; of equals it takes the first.
     for place in (found and found.submodule_search_locations) or ():
         for folder in sorted(pathlib.Path(place).glob("cu*/lib")):
             _native.look_for_nvrtc(folder)
@@ -181,7 +181,7 @@ def cost(
 ) -> Cost | ckks.Cost:
     """The cost of a program, or of one bootstrap through a table; of a program of CKKS on one lane.
 
-    `on` is a parameter set, or a server: one that has run before knows how many seconds.
+    `on` is a parameter set, or a server, which estimates seconds from its last run.
     """
     if isinstance(what, ckks.Program):
         return what.cost
@@ -227,8 +227,8 @@ def load(
     The claims of a file are checked, not trusted. Sets below 128 bits are refused unless
     `allow_insecure`; batches and programs of more than `limit` bytes (1 GiB by default) are
     refused. Ciphertexts and integers come back flat. A server runs on `backend` with so many
-    threads. A ciphertext of CKKS comes back without its server: `server.load` knows it, and
-    `server.attach` tells it.
+    threads. A ciphertext of CKKS comes back without its server: use `server.load`, or
+    `server.attach` afterwards.
     """
     kind, name = _native.kind_of_file(path)
     most = None if limit is None else count("load", "limit", limit)
@@ -297,8 +297,8 @@ def from_bytes(
     -------
     object
         A key, ciphertexts, a table, a program or a server. Ciphertexts and integers come back flat:
-        `reshape` them. A ciphertext of CKKS comes back without its server; `server.from_bytes`
-        knows it.
+        `reshape` them. A ciphertext of CKKS comes back without its server: use
+        `server.from_bytes` to keep it.
 
     Raises
     ------

@@ -21,7 +21,7 @@ V = TypeVar("V", bound=Vector[Any])
 
 
 class Matrix:
-    """A matrix in the clear, for `M @ x`: one level, and rotations that the server needs keys for.
+    """A plaintext matrix, for `M @ x`: one level, and rotations that the server needs keys for.
 
     >>> import becalm
     >>> from becalm import ckks
@@ -122,7 +122,7 @@ class Matrix:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is encoded so far, at each level that it was used at."""
+        """Bytes of the encodings so far, one for each level that it was used at."""
         with self._lock:
             return sum(m.nbytes for m in self._maps.values())
 
@@ -139,8 +139,8 @@ class Matrix:
         )
 
     def __reduce__(self) -> NoReturn:
-        remedy = "make it there from its array"
-        raise Unsupported("copy", "something that can travel", "a matrix with encodings", remedy)
+        wanted, remedy = "an object that can be pickled", "make it there from its array"
+        raise Unsupported("copy", wanted, "a matrix with encodings", remedy)
 
     def _encoded(self, context: _native.CkksContext, level: int) -> _native.CkksMap:
         """The matrix encoded for a level, which is kept."""
@@ -187,7 +187,7 @@ def sum_rotations(size: int) -> list[int]:
     return [1 << k for k in range(count.bit_length() - 1)]
 
 
-#: Slots of the largest ring that there is.
+#: Slots of the largest ring.
 _MOST = 1 << 16
 
 

@@ -22,7 +22,7 @@ Self = TypeVar("Self", bound="Array")
 
 
 class Array(_operators.Operators):
-    """The shape of an array, and what only moves its elements; `_mapped` moves the ciphertexts."""
+    """The shape of an array, and methods that only move elements; `_mapped` moves ciphertexts."""
 
     __slots__ = ()
     _shape: tuple[int, ...]
@@ -107,7 +107,7 @@ class Array(_operators.Operators):
             parts = f(self._places())
         except (ValueError, TypeError, IndexError) as e:
             got = f"{str(e) or 'others'}, for shape {self._shape}"
-            remedy = "pass what numpy takes for an array of this shape"
+            remedy = "pass arguments that numpy takes for an array of this shape"
             raise BadInput(op, "arguments that fit the array", got, remedy) from None
         flat = self.reshape(-1)
         return [flat._mapped(lambda c, part=part: c[part]) for part in parts]  # type: ignore[misc]
@@ -128,7 +128,7 @@ class Array(_operators.Operators):
 
 
 def joined(parts: Sequence[Any], join: Callable[[list[Ciphertext]], Ciphertext]) -> Integers:
-    """Arrays of one type, joined digit by digit; arrays in the clear take part where there is a
+    """Arrays of one type, joined digit by digit; clear arrays take part where there is a
     server."""
     first: Integers = next(x for x in parts if isinstance(x, Array))  # type: ignore[assignment]
     kind = type(first)

@@ -152,7 +152,7 @@ class Register(Vector[_native.CkksRegister]):
 
     def __reduce__(self) -> Any:
         remedy = "save the program"
-        raise Unsupported("copy", "something that can travel", "a register", remedy)
+        raise Unsupported("copy", "an object that can be pickled", "a register", remedy)
 
 
 class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme="ckks"):
@@ -320,7 +320,7 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         if isinstance(found, Register) and found.program is self:
             return found
         got = "a register of another program" if isinstance(found, Register) else "a ciphertext"
-        remedy = "use what its methods return; ciphertexts come in by server.run"
+        remedy = "use the results of its methods; pass ciphertexts to server.run"
         raise BadInput(op, "a register of this program", got, remedy)
 
     def _vector(self, native: _native.CkksRegister, real: bool) -> Register:

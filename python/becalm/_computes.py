@@ -17,7 +17,7 @@ V = TypeVar("V", bound=Vector[Any])
 
 
 class Calls(Protocol[N]):
-    """What the native keys and a native program have in common."""
+    """The calls that native keys and a native program have in common."""
 
     def multiply(self, a: N, b: N, /) -> N: ...
     def dot(self, a: Sequence[N], b: Sequence[N], /) -> N: ...
@@ -106,7 +106,7 @@ class Computes(Generic[V, N]):
             remedy = "make it of an array: ckks.Matrix(array)"
             raise BadInput(op, "a ckks.Matrix", type(matrix).__name__, remedy)
         if matrix.slots != native.slots:
-            wanted, remedy = f"a matrix for {native.slots} slots", "say so: Matrix(array, slots=…)"
+            wanted, remedy = f"a matrix for {native.slots} slots", "pass Matrix(array, slots=…)"
             raise BadInput(op, wanted, f"one for {matrix.slots}", remedy)
         if native.level == 0:
             raise BadInput(op, "a ciphertext at level 1 or above", "level 0", self._upwards())
@@ -136,7 +136,7 @@ class Computes(Generic[V, N]):
             return self._vector(self._calls.conjugate(native), x.real)
 
     def _upwards(self) -> str:
-        """How to come to more levels."""
+        """The remedy for too few levels."""
         return "bootstrap it first" if self._planned.kinds else "encrypt it at a higher level"
 
     def _kind(self, kind: str | None) -> str:

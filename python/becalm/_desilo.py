@@ -25,7 +25,7 @@ class SecretKey:
 
     def __reduce__(self) -> NoReturn:
         remedy = "make it where it is used"
-        raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
+        raise Unsupported("copy", "an object that is not secret", "a secret key", remedy)
 
 
 class PublicKey:
@@ -122,7 +122,7 @@ def named(purpose: str) -> str:
 
 
 def key_for(op: str, key: object, purpose: str, order: str = "") -> Key:
-    """The key, if it is one for this purpose, which is what its type is in desilofhe."""
+    """The key, if it is one for this purpose; desilofhe has a type for each purpose."""
     if isinstance(key, Key) and key.purpose == purpose:
         return key
     remedy = f"use create_{purpose}_key{order}"
@@ -143,7 +143,7 @@ KEYWORDS = (
 def arranged(
     op: str, purpose: str, keys: tuple[Any, ...], by_name: dict[str, Key]
 ) -> tuple[dict[str, Key], Any]:
-    """The keys of a bootstrap by what they are for, and the count of stages behind them, if any.
+    """The keys of a bootstrap by purpose, and the count of stages behind them, if any.
 
     Those without a name come in the order of desilofhe: the keys of relinearization and
     conjugation, then the one of the bootstrap, or a rotation key and a small bootstrap key, behind
@@ -178,7 +178,7 @@ OTHERWISE = 'free memory; becalm.keygen("ckks_n15") has a smaller ring'
 
 
 def require_room(op: str, wanted: int, what: str) -> None:
-    """Refuses what is made of many pieces, each too small to be refused, before any is made."""
+    """Refuses a request for many pieces, each too small to be refused, before any is made."""
     free = _native.available_memory()
     if free is not None and wanted > free:
         need = f"{wanted / 1e9:.2f} GB for {what}"

@@ -164,7 +164,7 @@ class SecretKey(_Encrypts):
 
     def __reduce__(self) -> NoReturn:
         remedy = "use save() and load_secret_key(), and mind where the file goes"
-        raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
+        raise Unsupported("copy", "an object that is not secret", "a secret key", remedy)
 
 
 class PublicKey(_Encrypts):
@@ -185,7 +185,7 @@ class PublicKey(_Encrypts):
 
     def __reduce__(self) -> NoReturn:
         remedy = "save() the key to a file and load_public_key() it there"
-        raise Unsupported("copy", "something that can travel", "a public key", remedy)
+        raise Unsupported("copy", "an object that can be pickled", "a public key", remedy)
 
     def __repr__(self) -> str:
         return f"<becalm.ckks.PublicKey of key {self.key_id}>"

@@ -204,7 +204,7 @@ class Lists(_arrays.Array):
 
     def dot(self, other: Any) -> Integers:
         """Sums of products of lists, matrices or stacks of them, in this type; also `x @ y`. One of
-        the two may be in the clear, which is cheaper.
+        the two may be clear, which is cheaper.
 
         >>> (x[0] @ [1, 10]).decrypt(secret)
         230
@@ -224,14 +224,14 @@ class Lists(_arrays.Array):
         return matmul(other, self)  # type: ignore[no-any-return]
 
     def __pow__(self, exponent: Any) -> Integers:
-        """A power by squares and products, in this type; the exponent is a number in the clear.
+        """A power by squares and products, in this type; the exponent is a clear number.
 
         >>> (x ** 2).decrypt(secret).tolist()
         [[64, 9], [41, 0]]
         """
         e = None if isinstance(exponent, Lists) else _operators.number("power", exponent)
         if not isinstance(e, int) or e < 0:
-            wanted, got = "an exponent in the clear, from 0", f"{type(exponent).__name__}"
+            wanted, got = "an unencrypted integer from 0 as exponent", f"{type(exponent).__name__}"
             raise Unsupported("power", wanted, got, "multiply, or use x.table([...])")
         return self._run("pow", [self, e], _types.uint(64))[0]
 
@@ -288,7 +288,7 @@ class Lists(_arrays.Array):
 
 
 def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """Axes from the front, in order; a refusal of what is none of the array."""
+    """Axes from the front, in order. Raises for an axis that the array does not have."""
     if axis is None:
         return tuple(range(ndim))
     listed = axis if isinstance(axis, (tuple, list)) else [axis]
@@ -310,7 +310,7 @@ def _axis(axis: Any, ndim: int) -> int:
 
 
 def _single(axis: Any) -> int | None:
-    """One axis, or none for all: there is no place along several."""
+    """One axis, or None for the flat array: several axes give no single index."""
     if isinstance(axis, (tuple, list)):
         raise BadInput("axis", "one axis or None", str(axis), "reshape the array first")
     return axis  # type: ignore[no-any-return]
@@ -329,7 +329,7 @@ def matmul(a: Any, b: Any) -> Any:
         raise BadInput("matmul", "integers", "booleans", remedy)
     a, b = (v if isinstance(v, Lists) else _operations.numbers("matmul", v) for v in (a, b))
     if not (a.ndim and b.ndim and a.shape[-1] == b.shape[b.ndim > 1 and -2]):
-        wanted = "lists or matrices, of equal length where they meet"
+        wanted = "lists or matrices with equal inner lengths"
         raise BadInput("matmul", wanted, f"{a.shape} @ {b.shape}", "reshape or cut them")
     # As numpy: a list in front is a row, one behind a column, and neither stays in the result.
     row, column = a.ndim == 1, b.ndim == 1
@@ -349,7 +349,7 @@ def matmul(a: Any, b: Any) -> Any:
 
 
 def _folded(a: Any, b: Any, stack: tuple[int, ...]) -> Any:
-    """A product with matrices in the clear, which are folded into the program. Each clear matrix
+    """A product with clear matrices, which are folded into the program. Each clear matrix
     takes one run, or several where it is too large for one program."""
     front = isinstance(a, Lists)
     x: Any = a if front else b

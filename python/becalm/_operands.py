@@ -1,4 +1,4 @@
-"""What CKKS computes with: vectors that are encrypted or recorded, plaintexts, and numbers.
+"""Operands of CKKS: vectors that are encrypted or recorded, plaintexts, and numbers.
 
 A `Vector` has the operators. A `Ciphertext` computes at once, and a `Register` of a program
 records; both do it with calls of the same names.
@@ -31,7 +31,7 @@ def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple
     if array.dtype.kind not in "biufc" and array.size:
         raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
     if array.ndim > 1 or (array.ndim == 0 and not single):
-        raise BadInput(op, "a vector", f"shape {array.shape}", "encrypt each row of its own")
+        raise BadInput(op, "a vector", f"shape {array.shape}", "encrypt each row by itself")
     if array.size > slots:
         remedy = "split the vector, or make keys for more slots"
         raise BadInput(op, f"at most {slots} values", str(array.size), remedy)
@@ -55,10 +55,10 @@ def array(data: bytes, real: bool) -> npt.NDArray[Any]:
 
 
 class Plaintext(_html.Shown):
-    """A vector of numbers in the clear, encoded once for many sums and products: `+`, `-` and `*`
+    """A vector of plain numbers, encoded once for many sums and products: `+`, `-` and `*`
     with ciphertexts on either side.
 
-    It goes with ciphertexts of its level. One at another level works too: whatever is higher is
+    It goes with ciphertexts of its level. One at another level works too: the higher one is
     brought down, each time, so encode for the level where it is used.
     """
 
@@ -108,7 +108,7 @@ class Plaintext(_html.Shown):
         return self.slots
 
     def _beside(self, other: Any) -> NoReturn:
-        remedy = "compute with the arrays, and encode what comes out"
+        remedy = "compute with the arrays, and encode the result"
         raise Unsupported("compute", "a ciphertext beside it", type(other).__name__, remedy)
 
     # A ciphertext on the left answers for itself, and so it does on the right.
@@ -134,7 +134,7 @@ class Plaintext(_html.Shown):
 
     def __reduce__(self) -> NoReturn:
         remedy = "encode the values there"
-        raise Unsupported("copy", "something that can travel", "an encoded plaintext", remedy)
+        raise Unsupported("copy", "an object that can be pickled", "an encoded plaintext", remedy)
 
 
 class Operand(Protocol):
@@ -165,7 +165,7 @@ N = TypeVar("N", bound=Operand)
 
 
 class Vector(_html.Shown, Generic[N]):
-    """A vector of numbers that nobody sees: `+`, `-`, `*` with others and with plain numbers.
+    """A vector of hidden numbers: `+`, `-`, `*` with others and with plain numbers.
 
     A product takes a level and rescales by itself; sums take none.
     """
@@ -245,7 +245,7 @@ class Vector(_html.Shown, Generic[N]):
     def __truediv__(self, other: Any) -> Self:
         if isinstance(other, Vector):
             remedy = "approximate 1/x by a polynomial: x.polynomial"
-            raise Unsupported("divide", "numbers in the clear", "a ciphertext", remedy)
+            raise Unsupported("divide", "unencrypted numbers", "a ciphertext", remedy)
         divisor = numbers("divide", other)
         if not divisor.all():
             raise BadInput("divide", "numbers other than 0", "0", "divide by something else")
@@ -279,30 +279,30 @@ class Vector(_html.Shown, Generic[N]):
 
     def __rtruediv__(self, other: Any) -> NoReturn:
         remedy = "approximate 1/x by a polynomial: x.polynomial"
-        raise Unsupported("divide", "numbers in the clear to divide by", "a ciphertext", remedy)
+        raise Unsupported("divide", "unencrypted numbers to divide by", "a ciphertext", remedy)
 
     def __eq__(self, other: object) -> NoReturn:
         remedy = "decrypt it, or approximate the comparison: the sign bootstrap sharpens signs"
-        raise Unsupported("compare", "numbers in the clear", "a ciphertext", remedy)
+        raise Unsupported("compare", "unencrypted numbers", "a ciphertext", remedy)
 
     __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
     __hash__ = object.__hash__
 
     def __bool__(self) -> NoReturn:
-        remedy = "decrypt it; a program cannot branch on what it does not see"
-        raise Unsupported("truth", "numbers in the clear", "a ciphertext", remedy)
+        remedy = "decrypt it; a program cannot branch on an encrypted value"
+        raise Unsupported("truth", "unencrypted numbers", "a ciphertext", remedy)
 
     def __float__(self) -> NoReturn:
-        raise Unsupported("convert", "numbers in the clear", "a ciphertext", "decrypt it first")
+        raise Unsupported("convert", "unencrypted numbers", "a ciphertext", "decrypt it first")
 
     __int__ = __complex__ = __round__ = __abs__ = __float__
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise Unsupported("array", "numbers in the clear", "a ciphertext", "decrypt it first")
+        raise Unsupported("array", "unencrypted numbers", "a ciphertext", "decrypt it first")
 
     def __getitem__(self, key: object) -> NoReturn:
         remedy = "multiply by a vector of zeros and ones, and rotate"
-        raise Unsupported("index", "numbers in the clear", "a ciphertext", remedy)
+        raise Unsupported("index", "unencrypted numbers", "a ciphertext", remedy)
 
     def __iter__(self) -> NoReturn:
         self.__getitem__(0)
@@ -335,7 +335,7 @@ class Vector(_html.Shown, Generic[N]):
     def rotate(self, by: Iterable[int]) -> list[Self]: ...
 
     def rotate(self, by: int | Iterable[int]) -> Self | list[Self]:
-        """The values moved to the left: slot j gets what was in slot j + `by`.
+        """The values moved to the left: slot j gets the value of slot j + `by`.
 
         Of several numbers it is a list, in less time than one by one (hoisting).
         """

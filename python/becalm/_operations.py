@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 #: Operations whose second operand is an amount.
 SHIFTS = ("shl", "shr", "rotate_left", "rotate_right")
 
-#: Operands of an operation: types, with the word of what is clear.
+#: Operands of an operation: types, with the value of a clear operand.
 Operands = list[tuple[str, bytes | None]]
 
-#: Operations on lists and with types: what a cost must be given, and what it may be.
+#: Operations on lists and with types: the arguments that a cost needs, and those it may have.
 _LISTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **dict.fromkeys(("all", "any", "argmax", "argmin", "argsort"), (("count",), ())),
     **dict.fromkeys(("cummax", "cummin", "cumprod", "cumsum"), (("count",), ())),
@@ -54,7 +54,7 @@ MOST_ENTRIES = 256
 
 
 def numbers(op: str, values: Any) -> npt.NDArray[Any]:
-    """An array of Python objects; of lists that are no array a refusal."""
+    """An array of Python objects. Raises for lists that do not form an array."""
     try:
         array = np.asarray(values, dtype=object)
         whole = not any(isinstance(v, (list, tuple, np.ndarray)) for v in array.ravel())
@@ -145,7 +145,7 @@ def priced(
         needed = ("other",) if type_.signed and "clear" not in given else ()
     missing = [name for name in needed if name not in given]
     if missing:
-        hint = " or `clear`, an amount in the clear" if operation in SHIFTS else ""
+        hint = " or `clear`, an unencrypted amount" if operation in SHIFTS else ""
         remedy = "; ".join(f"give {_HINTS[name]}" for name in missing) + hint
         raise BadInput(f"cost of {operation}", " and ".join(missing), "none", remedy)
     both = ("count",) if operation in _LISTED else ()
@@ -254,7 +254,7 @@ def _operands(
 
 
 def _factors(type_: IntegerType, operation: str, given: dict[str, Any]) -> tuple[str, Operands]:
-    """Operands of an operation on a list, or a matrix, of numbers in the clear."""
+    """Operands of an operation on a list, or a matrix, of clear numbers."""
     own: tuple[str, bytes | None] = (type_.name, None)
     clear = given["clear"]
     if isinstance(clear, (Sequence, np.ndarray)):
@@ -276,7 +276,7 @@ def amounts(type_: IntegerType, bits: int = 64) -> IntegerType:
 
 
 def clear_type(operation: str, at: int, type_: IntegerType, bits: int) -> IntegerType:
-    """The type of what is clear: of an amount, of a condition, or that of the other operands."""
+    """The type of a clear operand: of an amount, of a condition, or that of the others."""
     if operation in SHIFTS and at:
         return amounts(type_, bits)
     return type(type_)("bool") if operation == "select" and not at else type_

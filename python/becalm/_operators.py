@@ -147,15 +147,15 @@ class Operators:
 
     def __rpow__(self, other: Any) -> NoReturn:
         remedy = "write 1 << x for powers of two, or look them up with x.table(...)"
-        raise Unsupported("power", "an exponent in the clear", "an encrypted one", remedy)
+        raise Unsupported("power", "an unencrypted exponent", "an encrypted one", remedy)
 
     def __bool__(self) -> NoReturn:
         remedy = "decrypt it, or choose with `select`"
-        raise Unsupported("truth", "a number in the clear", "an encrypted integer", remedy)
+        raise Unsupported("truth", "an unencrypted number", "an encrypted integer", remedy)
 
     def __int__(self) -> NoReturn:
         remedy = "decrypt it, or choose another type with `astype`"
-        raise Unsupported("convert", "a number in the clear", "an encrypted integer", remedy)
+        raise Unsupported("convert", "an unencrypted number", "an encrypted integer", remedy)
 
     __float__ = __complex__ = __round__ = __int__
 
@@ -165,7 +165,7 @@ class Operators:
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         remedy = "decrypt them; encrypted arrays are joined by becalm.stack"
-        raise Unsupported("array", "numbers in the clear", "encrypted integers", remedy)
+        raise Unsupported("array", "unencrypted numbers", "encrypted integers", remedy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = ufunc.__name__
@@ -235,7 +235,7 @@ def _spread(value: Any) -> Any:
 
 
 def _logical(name: str, *inputs: Any) -> Any:
-    """Of integers whether they are not zero."""
+    """Whether integers are not zero."""
     truths = [x._truth() if isinstance(x, Operators) else np.asarray(x) != 0 for x in inputs]
     operations = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
     if name == "logical_not":
@@ -263,15 +263,15 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
     return a.clip(low, high)  # type: ignore[attr-defined]
 
 
-def _in_the_clear(name: str, *values: Any) -> None:
+def _require_clear(name: str, *values: Any) -> None:
     if any(isinstance(x, Operators) for x in values):
-        remedy = "index an array by encrypted places: x[at]"
-        raise Unsupported("numpy", "places in the clear", f"{name} with encrypted ones", remedy)
+        remedy = "use an encrypted index as in x[at]"
+        raise Unsupported("numpy", "unencrypted indices", f"{name} with encrypted ones", remedy)
 
 
 def _move(f: Any) -> Callable[..., Any]:
     def moved(a: Any, *args: Any, **kwargs: Any) -> Any:
-        _in_the_clear(f.__name__, *args, *kwargs.values())
+        _require_clear(f.__name__, *args, *kwargs.values())
         return a._moved(f.__name__, lambda places: f(places, *args, **kwargs))
 
     return moved
@@ -279,7 +279,7 @@ def _move(f: Any) -> Callable[..., Any]:
 
 def _cut(f: Any) -> Callable[..., Any]:
     def cut(a: Any, *args: Any, **kwargs: Any) -> Any:
-        _in_the_clear(f.__name__, *args, *kwargs.values())
+        _require_clear(f.__name__, *args, *kwargs.values())
         return a._cut(f.__name__, lambda places: f(places, *args, **kwargs))
 
     return cut
@@ -315,7 +315,7 @@ def _prefix(name: str) -> Callable[..., Any]:
 def _isin(element: Any, test_elements: Any, *, invert: bool = False) -> Any:
     if isinstance(element, Operators):
         return element.isin(test_elements, invert=invert)  # type: ignore[attr-defined]
-    # The values to look for are in the clear, and the list is encrypted.
+    # The values to look for are clear, and the list is encrypted.
     first = test_elements.reshape(-1)
     asked = np.asarray(element)
     found = np.equal.outer(asked, first).any(axis=-1)
@@ -357,8 +357,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 
 def number(op: str, value: Any) -> Any:
-    """A number in the clear as a Python integer, lists and arrays of them as they are, None for
-    what is neither; a refusal for other numbers, which would be cut."""
+    """A clear number as a Python integer; lists and arrays of them as they are; None for anything
+    else. Raises for other numbers, which would be cut."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, (list, tuple, np.ndarray)):

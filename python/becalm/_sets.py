@@ -15,16 +15,16 @@ from becalm.errors import BadInput
 SIZES = tuple(name for name, _ in _native.KEY_SIZES)
 #: Kinds of bootstrap; `precise` is the regular one of a set with the arcsine.
 KINDS = tuple(_native.CkksPlan.all_kinds())
-#: What keys are in memory, by what `compact` is.
+#: The form of keys in memory, by the value of `compact`.
 FORMS: dict[bool | str, str] = {False: "ready", True: "packed", "seeded": "seeded"}
-#: What stands for the size of the keys in their file.
+#: Stands for the size of the keys in their file.
 AS_MADE = "as made"
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Params(_html.Shown):
-    """A parameter set, and what is claimed of it."""
+    """A parameter set, and its claims."""
 
     #: Its name.
     name: str
@@ -34,7 +34,7 @@ class Params(_html.Shown):
     log2_degree: int
     #: Multiplications that a bootstrap leaves, or all there are in a set without.
     levels: int
-    #: log2 of what values are multiplied by.
+    #: log2 of the factor of the values.
     scale_bits: float
     #: Matrices of each of the two transforms of a bootstrap, unless another number is asked for;
     #: 0 for a set without a bootstrap.
@@ -91,7 +91,7 @@ def params(name: str | None = None) -> Params | list[Params]:
 
 @dataclass(frozen=True)
 class Price(_html.Shown):
-    """What keys and bootstraps will take, known before anything is made."""
+    """The cost of keys and bootstraps, known before anything is made."""
 
     #: Name of the parameter set.
     params: str
@@ -163,7 +163,7 @@ def planned(
 
 
 def priced(plan: _native.CkksPlan) -> Price:
-    """What the keys of a plan and their bootstraps take."""
+    """The cost of the keys of a plan and of their bootstraps."""
     stored, memory, peak = plan.price()
     each = dict(zip(plan.kinds, plan.programs, strict=True))
     return Price(
@@ -187,7 +187,7 @@ def compact_of(form: str) -> bool | str:
 
 
 def staged(stage_count: Any, make: Callable[[int | None], _T]) -> _T:
-    """What is made with a count of stages. One below zero is refused with those that can be."""
+    """The result of `make` for a count of stages. The error for a negative one gives the range."""
     try:
         negative = stage_count is not None and stage_count < 0
     except TypeError:
@@ -236,7 +236,7 @@ def slots_of(op: str, slots: Any, most: int, least: int = 1) -> int:
         got = type(slots).__name__
         raise BadInput(op, "an integer as slots", got, "pass an int") from None
     if not least <= count <= most or count & (count - 1):
-        wanted = f"a power of two of {least} to {most} slots"
+        wanted = f"a power of two from {least} to {most} as slots"
         remedy = "choose one of these: vectors that are shorter are filled with zeros"
         raise BadInput(op, wanted, str(count), remedy)
     return count

@@ -102,7 +102,7 @@ class IntegerType(_html.Shown):
         params
             The parameter set, its name, or a server.
         clear
-            The last operand as a number in the clear; of `"dot"` the list of factors, of `"matmul"`
+            The last operand as a clear number; of `"dot"` the list of factors, of `"matmul"`
             a list or a matrix of them, of `"isin"` the list of values, of `"clip"` the two bounds,
             of `"pow"` the exponent.
         count

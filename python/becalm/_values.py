@@ -100,7 +100,7 @@ def count(op: str, name: str, value: Any) -> int:
 
 
 def limit(op: str, value: Any) -> int | None:
-    """The most bytes of a file, if there is to be another number than the usual."""
+    """The largest number of bytes of a file, if it differs from the default."""
     return None if value is None else count(op, "limit", value)
 
 

@@ -29,7 +29,7 @@ class Account(NamedTuple):
 
 
 class Ciphertext(Vector[_native.CkksCiphertext]):
-    """A vector of numbers, encrypted: `+`, `-`, `*` with others and with numbers in the clear.
+    """A vector of numbers, encrypted: `+`, `-`, `*` with others and with plain numbers.
 
     A product takes a level, of which `level` are left, and rescales by itself; sums take none.
     Products of two ciphertexts, rotations, matrices, polynomials and bootstraps need the server,
@@ -58,7 +58,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         """The largest absolute value that its level has room for: the modulus that is decrypted,
         over four times the scale. Public, and the same for every message.
 
-        Larger values wrap around without a word, for nobody but the owner of the key can see
+        Larger values wrap around without an error, for only the owner of the key can see
         them: keep products and sums below the `largest` of their results. 64 at level 0 of the
         standard sets, 2^40 and more above.
         """

@@ -165,7 +165,7 @@ class AesKey(_html.Shown):
     def ecb(self, blocks: EncryptedBytes) -> EncryptedBytes:
         """Encrypts encrypted blocks of 16 bytes, each alone: the building block of other modes.
 
-        Raises `BadInput` for bytes that are no whole blocks.
+        Raises `BadInput` for bytes that are not whole blocks.
         """
         if not isinstance(blocks, EncryptedBytes):
             got = type(blocks).__name__
@@ -178,7 +178,7 @@ class AesKey(_html.Shown):
 
     def ctr(self, data: bytes, counter: bytes) -> EncryptedBytes:
         """Adds the keystream from a counter block on to clear data, at most 1024 blocks, of any
-        length: what AES-CTR encrypted comes out decrypted, under becalm's key.
+        length: data encrypted by AES-CTR comes out decrypted, under becalm's key.
 
         >>> stored = key.ctr(arrived, counter)
         """
@@ -190,7 +190,7 @@ class AesKey(_html.Shown):
 
     def transcipher(self, data: bytes, counter: bytes, type_: IntegerType) -> Integers:
         """`ctr` to a list of encrypted integers of 8, 16, 32, 64 or 128 bits, least significant
-        byte first. Raises `BadInput` if the data is no whole number of them.
+        byte first. Raises `BadInput` if the data is not a whole number of them.
 
         >>> words = key.transcipher(arrived, counter, becalm.uint(32))
         """
@@ -240,7 +240,7 @@ class AesKey(_html.Shown):
     ) -> _native.Program:
         data = _bytes(op, data)
         counter = _block(op, "counter", counter)
-        # No data is no block; one is recorded all the same, for what would be refused.
+        # Empty data has no block; one is recorded all the same, so that bad arguments are refused.
         whole = data + bytes(-len(data) % BLOCK) if data else bytes(BLOCK)
         name = None if type_ is None else type_.name
         return _native.record_aes_ctr(self._machine(op).params, counter, whole, name)
@@ -270,8 +270,8 @@ def encrypt_bytes(secret: SecretKey, data: bytes) -> EncryptedBytes:
 
 
 def aes_ctr(key: bytes, data: bytes, counter: bytes) -> bytes:
-    """AES-128 in counter mode (SP 800-38A) in the clear: what a client sends, of any length, and
-    the inverse of itself. `AesKey.ctr` and `AesKey.transcipher` take its result.
+    """Unencrypted AES-128 in counter mode (SP 800-38A), for the client: data of any length. It is
+    its own inverse. `AesKey.ctr` and `AesKey.transcipher` take its result.
 
     `counter` is the first of the numbers of 128 bits, most significant byte first, of which each
     block takes one; none may serve twice under one key.

@@ -1,4 +1,4 @@
-"""Encrypted arrays: what can be done with them without any key."""
+"""Encrypted arrays, and the operations on them that need no key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Ciphertext(_html.Shown):
     """An array of encrypted integers, of any shape, under one key.
 
     Sums, differences and integer multiples work lane by lane with numpy's broadcasting, with
-    other ciphertexts and with numbers in the clear; they need no key and add noise. Everything
+    other ciphertexts and with clear numbers; they need no key and add noise. Everything
     else is a table: see `Server.bootstrap`, which also removes noise. Results are modulo
     `message`; values that enter a table must lie in 0 to `message` - 1, and whether they can is
     known from `range`.
@@ -90,7 +90,7 @@ class Ciphertext(_html.Shown):
 
     @property
     def padding(self) -> bool:
-        """True if tables apply: a clear bit stands above the value."""
+        """True if tables apply: a zero bit stands above the value."""
         return self._lwe.encoding[1]
 
     @property
@@ -256,7 +256,7 @@ class Ciphertext(_html.Shown):
         _refuse("truth")
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise Unsupported("array", "numbers in the clear", "a ciphertext", "decrypt it first")
+        raise Unsupported("array", "unencrypted numbers", "a ciphertext", "decrypt it first")
 
     def __and__(self, other: object) -> NoReturn:
         remedy = "use server.and_(a, b), server.or_(a, b), server.xor(a, b), …"
@@ -453,7 +453,7 @@ def _constants(op: str, value: Any) -> npt.NDArray[np.int64] | None:
 
 def _refuse(op: str) -> NoReturn:
     remedy = f"decrypt it, or compute a boolean with server.bootstrap or bootstrap2; {_INTEGERS}"
-    raise Unsupported(op, "values in the clear", "a ciphertext", remedy)
+    raise Unsupported(op, "unencrypted values", "a ciphertext", remedy)
 
 
 def _restored(file: bytes, shape: tuple[int, ...], insecure: bool) -> Ciphertext:

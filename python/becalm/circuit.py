@@ -30,7 +30,7 @@ __dir__ = _public.names(__all__)
 class Circuit(_html.Shown):
     """A boolean circuit without memory; `load`, `parse` and `trace` make one.
 
-    Called with an integer for each input it is evaluated in the clear: an integer comes back, or a
+    Called with an integer for each input, it is evaluated unencrypted and returns an integer, or a
     tuple if there are several outputs.
     """
 
@@ -57,7 +57,7 @@ class Circuit(_html.Shown):
     def compile(self, params: Any = "tfhe_2_2", *, goal: str | int = "depth") -> TfheProgram:
         """The circuit as a program: an argument and a result for each bit, least significant first.
 
-        `goal` is what there is to be least of: `"depth"`, bootstraps one after another, or
+        `goal` is the figure to minimise: `"depth"`, bootstraps one after another, or
         `"bootstraps"`; a number from 1 on is the fewest bootstraps of which so many may come one
         after another, `BadInput` if more must. Raises `TooNoisy` rather than to give a program that
         could fail more often than the set claims.
@@ -109,7 +109,7 @@ class Circuit(_html.Shown):
         total = sum(width for _, width in self.outputs)
         if len(bits) != total:
             wanted = f"{total} results, one for each bit"
-            raise BadInput("circuit", wanted, str(len(bits)), "give what server.run gave")
+            raise BadInput("circuit", wanted, str(len(bits)), "give the results of server.run")
         found, at = [], 0
         for _, width in self.outputs:
             found.append(sum((bit & 1) << i for i, bit in enumerate(bits[at : at + width])))

@@ -10,9 +10,9 @@ array([ 0.75, -0.19])
 (2, 10)
 
 Every multiplication takes a level; at level 0 a bootstrap gives levels back. `keygen("ckks")` draws
-a secret key and makes a server, which computes and holds no secret; `price` says beforehand how
-large its keys will be. The results of `decrypt` are for the owner of the key alone: results that
-others may see come from `decrypt_to_share`.
+a secret key and makes a server, which computes and holds no secret; `price` gives the size of its
+keys beforehand. The results of `decrypt` are for the owner of the key alone: results that others
+may see come from `decrypt_to_share`.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         """The same values with the levels of the set again.
 
         `kind` is `"regular"`, `"sparse"`, `"lossy"`, `"sign"` (for values near −1 and 1), or
-        `"precise"` on a set made for it; by default what the keys were made for. `lossy` and
+        `"precise"` on a set made for it; by default the kind of the keys. `lossy` and
         `sign` take `x` at the level of `stage_count` or above. Vectors known to be real take half
         the approximations.
         """
@@ -192,7 +192,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         return Ciphertext(made[0], self, True), Ciphertext(made[1], self, True)
 
     def check(self, values: npt.ArrayLike, kind: str | None = None) -> None:
-        """Refuses values in the clear that a bootstrap would not bring back: the server cannot
+        """Raises for plain values that a bootstrap would not bring back: the server cannot
         see them later. `kind` is any that the set of the keys has.
         """
         data, real = vector("bootstrap", values, self.slots, single=False)
@@ -213,7 +213,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         self, path: str | os.PathLike[str], *, limit: int | None = None, real: bool = False
     ) -> Ciphertext:
         """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Files do not say whether
-        values are `real`; who knows it saves half of a bootstrap's work.
+        values are real; `real=True` then saves half of a bootstrap's work.
         """
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
@@ -229,7 +229,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         return owned("from_bytes", Ciphertext(native, self, real), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the keys to a file, for `load_server`; what they were made for stands in it."""
+        """Writes the keys to a file, for `load_server`, with a note of their purpose."""
         self._keys.save(_values.path("save", path), self._plan.note())
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
@@ -248,7 +248,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
 
     def __reduce__(self) -> NoReturn:
         remedy = "save() the keys to a file and load_server() them there"
-        raise Unsupported("copy", "something that can travel", "a machine", remedy)
+        raise Unsupported("copy", "an object that can be pickled", "a machine", remedy)
 
     def _remedy(self, kind: str, stage_count: int | None) -> str:
         """The arguments of `keygen` that make the keys of a bootstrap."""
@@ -436,14 +436,14 @@ def keygen(
     `name` is that of a parameter set, or `"ckks"` for the standard set of a need: `levels` that a
     bootstrap leaves (10, 14 or 17), and the `kinds` of bootstrap. `bootstrap` is the size of its
     keys, `"small"`, `"medium"` or `"large"` (small is slower; large is faster only
-    where memory is fast), or `None` for arithmetic alone, which is all of a set without a
+    where memory is fast), or `None` for arithmetic alone, the only choice for a set without a
     bootstrap (`"ckks_n14"`).
     Vectors have `slots` values, by default all that fit; few slots take less time. `rotations`
-    lists those that the server may do besides. `stage_count` as in `Server.bootstrap`.
+    lists further rotations. `stage_count` as in `Server.bootstrap`.
     `needs=program.needs` makes exactly the keys of a recorded program, and those of products;
-    `kinds`, `stage_count` and the sizes of `bootstrap` go without it. `rotations` come besides.
+    `kinds`, `stage_count` and the sizes of `bootstrap` do not go with it, but `rotations` do.
     `compact=True` packs keys and ciphertexts in memory, residues in as few bits as they take: a
-    quarter less, and no slower. `compact="seeded"` leaves half of a key to be drawn from seeds
+    quarter less, and no slower. `compact="seeded"` draws half of a key from seeds
     whenever it is used: three eighths of the size, for more time.
     """
     if needs is not None:
@@ -515,18 +515,18 @@ def load_server(
     memory: str | float = "full",
     compact: bool | str | None = None,
 ) -> Server:
-    """Reads the keys of a server, and what they were made for; so does `becalm.load`.
+    """Reads the keys of a server, and the note of their purpose; so does `becalm.load`.
 
-    `name`, `slots`, `bootstrap`, `kinds` and `stage_count` stand in the file: arguments are for
-    keys that suffice for something else besides. So does whether they are `compact`; either
-    form of keys can be read as the other.
+    The file has `name`, `slots`, `bootstrap`, `kinds` and `stage_count`: pass them only to use the
+    keys for another purpose that they suffice for. The file also says whether the keys are
+    `compact`; either form of keys can be read as the other.
 
-    `memory` is what keys and encoded matrices of a bootstrap may take in all: gigabytes, `"full"`,
-    or `"low"`, which is as little as a bootstrap needs. Gigabytes go to what the largest step
-    takes, then to matrices that are kept, the largest first, for these take longer to make again,
+    `memory` bounds keys and encoded matrices of a bootstrap together: gigabytes, `"full"`,
+    or `"low"`, which is as little as a bootstrap needs. Gigabytes go to the needs of the largest
+    step, then to matrices that are kept, the largest first, for these take longer to make again,
     then to keys. Keys that do not fit stay in the file, which must not change, and are expanded
     when they are used, which takes some more time. Ciphertexts and the work on them take more
-    besides.
+    memory.
     """
     budget = _budget(memory)
     file = _values.path("load", path)
@@ -562,7 +562,7 @@ def load_server(
     except OutOfMemory as e:
         remedy = 'allow more memory, "low", or keys of bootstrap="small" or of more stages'
         raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
-    # Any of the bootstraps may run next: what each of them has room for.
+    # Any of the bootstraps may run next: the least of their shares fits each.
     matrices, ready = (min(s[k] for s in shares) if shares else budget for k in (0, 1))
     return Server(plan, context, keys.ready(ready), matrices)
 

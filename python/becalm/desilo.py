@@ -503,7 +503,7 @@ class Engine:
         """Reads the bytes of `serialize_ciphertext`."""
         listed = isinstance(blocks, (list, tuple)) and len(blocks) > 0
         if not listed or not all(isinstance(b, bytes) for b in blocks):
-            remedy = "pass what serialize_ciphertext gave"
+            remedy = "pass the result of serialize_ciphertext"
             got = type(blocks).__name__ if blocks else "nothing"
             raise BadInput("deserialize_ciphertext", "a list of bytes", got, remedy)
         return Ciphertext(
@@ -520,7 +520,7 @@ class Engine:
         x._blocks[0].save(file)
 
     def read_ciphertext(self, file_path: str | os.PathLike[str]) -> Ciphertext:
-        """Reads what `write_ciphertext` wrote."""
+        """Reads the file of `write_ciphertext`."""
         file = _values.path("read_ciphertext", file_path)
         with of_kind("read_ciphertext", file, "becalm.rlwe"):
             return Ciphertext([_native.CkksCiphertext.load(self._context, file, None)], False)
@@ -537,12 +537,12 @@ class Engine:
         )
 
     def write_public_key(self, public_key: PublicKey, file_path: str | os.PathLike[str]) -> None:
-        """Writes a public key to a file, for whoever is to encrypt."""
+        """Writes a public key to a file, for those who encrypt."""
         native = self._public("write_public_key", public_key)
         native.save(_values.path("write_public_key", file_path))
 
     def read_public_key(self, file_path: str | os.PathLike[str]) -> PublicKey:
-        """Reads what `write_public_key` wrote. No file can say whose key it is."""
+        """Reads the file of `write_public_key`. A file cannot prove whose key it is."""
         file = _values.path("read_public_key", file_path)
         with of_kind("read_public_key", file, "becalm.ckks_public_key"):
             return PublicKey(

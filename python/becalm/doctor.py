@@ -48,7 +48,7 @@ class Report(dict[str, Any]):
 
 
 def doctor(*, quiet: bool = False) -> Report:
-    """Prints what this machine is and checks a bootstrap with each of its instruction sets.
+    """Describes this machine and checks a bootstrap with each of its instruction sets.
 
     The report comes back as a dictionary with an attribute `ok`; `quiet` only returns it.
     """
@@ -82,7 +82,7 @@ def _gpus() -> list[str]:
 
 
 def _kernels(images: list[tuple[str, int]]) -> str:
-    """Of how many rings, for which GPUs, how large."""
+    """The number of rings with kernels, their GPUs, and the size."""
     if not images:
         return "none in this build"
     names = [name.split(".") for name, _ in images]

@@ -53,13 +53,13 @@ class BadInput(Error, ValueError):
 
 
 class BadIndex(BadInput, IndexError):
-    """A place that an array does not have, or something that is no place."""
+    """An index outside the array, or an object that is not an index."""
 
 
 class MissingKey(NamedTuple):
     """An evaluation key of CKKS that an operation lacks."""
 
-    #: What it is for: `"multiplication"`, `"conjugation"`, `"rotation"` or `"bootstrap"`.
+    #: The purpose: `"multiplication"`, `"conjugation"`, `"rotation"` or `"bootstrap"`.
     purpose: str
     #: By how many slots to the left, for a rotation.
     by: int | None
@@ -87,7 +87,7 @@ class TooNoisy(Error, ArithmeticError):
 
 
 class OutOfMemory(Error, MemoryError):
-    """A key, a table or a batch that does not fit the memory there is."""
+    """A key, a table or a batch that does not fit the free memory."""
 
 
 class BadFile(Error, ValueError):

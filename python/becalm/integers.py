@@ -38,7 +38,7 @@ class Integers(_lists.Lists, _html.Shown):
 
     Arithmetic wraps, as numpy's does, that of booleans modulo 2; `//` and `%` divide towards zero;
     division by zero gives a quotient of ones and the dividend as remainder. Comparisons give
-    booleans. Operands are other encrypted arrays of the same type, numbers in the clear, which make
+    booleans. Operands are other encrypted arrays of the same type, clear numbers, which make
     operations cheaper, or lists and numpy arrays; shapes broadcast, and numpy's functions of these
     operations (`np.add`, `np.minimum`, `np.where`, `np.sum`, ...) take encrypted arrays too.
     Computing needs a server: `x.on(server)`. Results stay on it. Types, ranges and shapes that do
@@ -112,7 +112,7 @@ class Integers(_lists.Lists, _html.Shown):
         ----------
         type_
             A type of becalm, numpy's type of that width, its name, or `bool`. `int` has no width
-            and is refused: say `becalm.int_(64)` or `np.int64`.
+            and raises: use `becalm.int_(64)` or `np.int64`.
 
         Raises
         ------
@@ -129,8 +129,8 @@ class Integers(_lists.Lists, _html.Shown):
     def apply(self, operation: str, *others: Any, deep: bool = False) -> Any:
         """An operation by its name, on this array and further operands: `x.apply("min", y)`.
 
-        Operands are encrypted arrays, numbers in the clear, which are folded into the circuit, or
-        arrays in the clear. A tuple comes back where there are several results (`div_rem`,
+        Operands are encrypted arrays, clear numbers, which are folded into the circuit, or
+        clear arrays. Returns a tuple where there are several results (`div_rem`,
         `overflowing_add`). `deep` asks for the shortest path instead of the fewest bootstraps.
         """
         _operations.known(operation)
@@ -153,7 +153,7 @@ class Integers(_lists.Lists, _html.Shown):
         return self._run("abs", [self])[0]
 
     def table(self, entries: Sequence[int], type_: IntegerType | None = None) -> Integers:
-        """The entry of a table in the clear, of at most 256, at each of these indices (unsigned, of
+        """The entry of a clear table of at most 256 at each of these indices (unsigned, of
         at most 8 bits), in this type or another; 0 past its end.
 
         >>> (x >> 6).table([0, 1, 8, 27]).decrypt(secret).tolist()
@@ -224,14 +224,14 @@ class Integers(_lists.Lists, _html.Shown):
         return result, left
 
     def refresh(self) -> Integers:
-        """The same values with the noise of one bootstrap, for long sums of what only moved."""
+        """The same values with the noise of one bootstrap, for long sums of moved elements."""
         return self._run("refresh", [self])[0]
 
     def __getitem__(self, key: Any) -> Integers:
         """Elements at clear places, as in numpy. With encrypted indices (unsigned, of at most 8
         bits) elements of the first axis, of at most 256, as numpy has it: in the shape of the
         indices, then of the elements; 0 past the end. Raises `BadIndex`, which is also an
-        `IndexError`, for clear places that there are not.
+        `IndexError`, for a clear index outside the array.
 
         >>> x[1:, 0].decrypt(secret).tolist()
         [77]
@@ -337,7 +337,7 @@ class Integers(_lists.Lists, _html.Shown):
         *,
         deep: bool = False,
     ) -> list[Integers]:
-        """Records an operation and runs it once. `clear` is the type of numbers in the clear, if it
+        """Records an operation and runs it once. `clear` is the type of the clear numbers, if it
         differs from that of the others."""
         arrays = [x for x in operands if isinstance(x, Integers)]
         server = next((x._server for x in arrays if x._server is not None), None)

@@ -270,7 +270,7 @@ class SecretKey(_html.Shown):
 
     def __reduce__(self) -> NoReturn:
         remedy = "use save() and becalm.load(), and mind where the file goes"
-        raise Unsupported("copy", "something that is no secret", "a secret key", remedy)
+        raise Unsupported("copy", "an object that is not secret", "a secret key", remedy)
 
 
 @overload
@@ -350,14 +350,14 @@ def keygen(
             raise Unsupported("keygen", 'a machine that CKKS runs on: "cpu"', machine, remedy)
         if unfit:
             got = ", ".join(unfit)
-            raise BadInput("keygen", "what becalm.ckks.keygen takes", got, "leave it out")
+            raise BadInput("keygen", "arguments of becalm.ckks.keygen", got, "leave it out")
         same: dict[str, Any] = {"slots": slots, "threads": threads, "progress": progress}
         return ckks.keygen(params, **same, allow_insecure=allow_insecure, **of_ckks)
     if of_ckks:
         got = ", ".join(of_ckks)
         raise BadInput("keygen", "arguments of TFHE", got, 'they go with keygen("ckks")')
     if isinstance(params, (int, np.integer)) and not isinstance(params, bool):
-        remedy = f"if you mean what a table sees, say keygen(bits={params})"
+        remedy = f"for the bits of a table, use keygen(bits={params})"
         if params > 8:
             remedy = "for wide integers keygen() suffices, and becalm.uint(bits) is their type"
         raise BadInput("keygen", "the name of a parameter set", f"the number {params}", remedy)

@@ -39,7 +39,7 @@ class Cost(_html.Shown):
     bytes_per_lane: int
     #: Values computed side by side.
     lanes: int = 1
-    #: Estimate from what the server measured in its last run; `None` before its first.
+    #: Estimate from the server's last run; `None` before its first.
     seconds: float | None = None
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
@@ -455,7 +455,7 @@ class TfheProgram(Program, scheme="tfhe"):
         if not isinstance(r, Register) or r.program is not self:
             got = "a register of another program" if isinstance(r, Register) else type(r).__name__
             raise BadInput(
-                "program", "a register of this program", got, "use what its methods return"
+                "program", "a register of this program", got, "use the results of its methods"
             )
         return r._index
 

@@ -87,7 +87,7 @@ class SlotKey(_html.Shown):
 class Server(_html.Shown):
     """The side that computes: an evaluation key, and the machine that it runs on.
 
-    The key is brought onto the machine by the first bootstrap, or by `open`. Long runs show a bar
+    The first bootstrap loads the key onto the machine, or `open` does. Long runs show a bar
     when people are watching, and Ctrl-C stops them; the arguments stay as they were. A server may
     be used from several threads; it computes one batch at a time with all its own threads.
     """
@@ -133,7 +133,7 @@ class Server(_html.Shown):
         return self._seconds_each
 
     def open(self) -> Server:
-        """Brings the key onto the machine now."""
+        """Loads the key onto the machine now."""
         self._opened()
         return self
 
@@ -145,7 +145,7 @@ class Server(_html.Shown):
             return self._evaluator
 
     def _tell(self, before: Any) -> None:
-        """Warns when a GPU that is there is not taken, or not any more."""
+        """Warns when a GPU of this machine is not used, or no longer used."""
         fallback = self._evaluator.fallback if self._evaluator else None
         if fallback and fallback[1] and fallback != before:
             remedy = 'device="cpu" says that this is meant'
@@ -164,7 +164,7 @@ class Server(_html.Shown):
 
         `table` is a function of one value, the list of its entries, a `Table`, an
         `EncryptedTable`, or a list of functions or lists: these are looked up together by one
-        rotation, and a tuple comes back (with t tables the values of `x` must lie below
+        rotation, and the result is a tuple (with t tables the values of `x` must lie below
         `message` / t). Functions are asked only for values that `x` may have. Results are modulo
         `message`, by default as `x`; those of an `EncryptedTable` as it says. In a common-mask set
         a list of functions or lists is one table for each slot.
@@ -284,7 +284,7 @@ class Server(_html.Shown):
     ) -> Any:
         """Runs a program, each input one of its arguments, on every lane of their common shape.
 
-        A tuple comes back if the program has several outputs.
+        Returns a tuple if the program has several outputs.
         """
         if not isinstance(program, Program):
             remedy = "record a becalm.Program, or use bootstrap for one table"
@@ -355,7 +355,7 @@ class Server(_html.Shown):
 
     def __reduce__(self) -> NoReturn:
         remedy = "save() the key to a file and becalm.load() it there: the file is mapped"
-        raise Unsupported("copy", "something that can travel", "a machine", remedy)
+        raise Unsupported("copy", "an object that can be pickled", "a machine", remedy)
 
     def _program_for(self, op: str, *inputs: object) -> TfheProgram:
         for x in inputs:
@@ -408,7 +408,8 @@ def _outside() -> int:
 def machine_of(backend: str, device: str | None, params: Params | None = None) -> str:
     """The backend that a device or a backend names, but not both.
 
-    With `params` it is there and runs that set: asked before keys are made, which takes long.
+    With `params`, raises unless the machine is present and runs that set. Call this before making
+    keys, which takes long.
     """
     machine = str(backend)
     if device is not None:
@@ -427,7 +428,7 @@ def machine_of(backend: str, device: str | None, params: Params | None = None) -
 
 
 def server_for(op: str, server: Any, x: Any = None) -> Server:
-    """The server that `server` has to be; one of the set and key of `x`, if it is given."""
+    """Checks that `server` is a server, and one of the set and key of `x` if that is given."""
     if not isinstance(server, Server):
         remedy = "becalm.keygen makes one, and becalm.load reads one"
         raise BadInput(op, "a server", type(server).__name__, remedy)

@@ -1,7 +1,7 @@
 // Decodes and issues in order. An instruction waits here until no key switch or bootstrap in flight writes what it reads or
 // touches what it writes; who waits closes the open batches, so that they are run. Linear combinations, loads and stores
 // are run one at a time before the next instruction is decoded; key switches and bootstraps go on in their queues.
-// A word that is no instruction stops the machine when all before it is written: `status` says why, `offset` which word.
+// A word that is not an instruction stops the machine when all before it is written: `status` says why, `offset` which word.
 `default_nettype none
 module decode #(
     parameter LOGN = 10,
@@ -82,7 +82,7 @@ module decode #(
   wire [3:0] verdict = new_op > 7 ? NO_OPERATION : !zeros ? NO_ZERO : !good_count ? NO_COUNT : !good_slot ? NO_SLOT :
       !good_unit ? NO_UNIT : FINE;
 
-  // What is issued, and what it touches.
+  // The instruction to issue, and the registers it touches.
   wire sending = state == SEND, issuing = state == ISSUE;
   wire is_switch = op == 4;
   assign look_src = {(sending && op != 1) || issuing, op == 3 ? term[15:0] : src};
@@ -172,7 +172,7 @@ module decode #(
           done  <= stopping;
         end
       endcase
-      // Refusals. What is left in the linear unit is a sum without an end: it writes nothing.
+      // Refusals. A sum left in the linear unit has no end: it writes nothing.
       if (missing || (taken && ((state == MAGIC && word != BECALM01) || (state == HEAD && verdict != FINE) ||
           (state == HEAD && new_op == 0 && at + 1'b1 != words)))) begin
         state    <= DRAIN;

@@ -148,7 +148,7 @@ impl<'a> OursAes<'a> {
         Ok(OursAes { keys, aes, arguments, out: None })
     }
 
-    /// The block in the clear, by the recorded circuit, which tests compare with NIST's vectors.
+    /// The block by an unencrypted run of the recorded circuit, which tests compare with NIST's vectors.
     fn wanted(&self) -> Result<Vec<u64>> {
         Ok(self.aes.run_in_the_clear(&KEY, &[])?)
     }

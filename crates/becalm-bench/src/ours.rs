@@ -50,7 +50,7 @@ fn expand_key_switch(keys: &EvaluationKey) -> Result<KeySwitchKey> {
 }
 
 /// Bootstraps of a fixed batch, with a key switch first if made so; buffers are allocated once. Every slot of a ciphertext has
-/// a table of its own.
+/// its own table.
 pub struct Bootstraps {
     ours: Rc<Ours>,
     key_switch: bool,

@@ -107,7 +107,7 @@ pub fn interleave(sides: &mut [Side], clock: Clock, effort: Effort) -> Result<Ve
         }
         for turn in 0..sides.len() {
             let i = (turn + round) % sides.len();
-            // The other side has just filled the caches: what is wanted is the time of one run after another.
+            // The other side has just filled the caches: the wanted time is that of one run after another.
             sides[i].timed.run();
             let start = clock.seconds();
             sides[i].timed.run();

@@ -34,7 +34,7 @@ pub struct Case {
 
 /// One side of a comparison before its keys are made.
 pub struct Contender {
-    /// Whose code runs: `"becalm"`, `"tfhe 1.8.2"`.
+    /// The library that runs: `"becalm"`, `"tfhe 1.8.2"`.
     pub who: String,
     /// The whole set.
     pub params: TfheParams,
@@ -117,7 +117,7 @@ pub fn cases() -> Vec<Case> {
 /// One side of a row.
 #[derive(Debug, Clone, Serialize)]
 pub struct Entry {
-    /// Whose code.
+    /// The library.
     pub who: String,
     /// Name of the set.
     pub params: String,

@@ -1,4 +1,4 @@
-//! The whole path of `becalm-bench -- ckks` in small rings: processes, protocol, rows. Peers that are not to be had here are
+//! The whole path of `becalm-bench -- ckks` in small rings: processes, protocol, rows. Peers that are not available here are
 //! rows that say why; with `BECALM_PEERS=1` that is a failure.
 
 use serde_json::Value;

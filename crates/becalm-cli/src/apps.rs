@@ -1,4 +1,4 @@
-//! `becalm run --app uint64 | aes`: an application from keys to checked results; what each operation takes is said before it
+//! `becalm run --app uint64 | aes`: an application from keys to checked results; the cost of each operation is printed before it
 //! runs.
 
 use crate::report::{self, facts, keygen, peak_memory, table};
@@ -24,7 +24,7 @@ const AES: [u128; 3] = [
     0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a,
 ];
 
-/// SP 800-38A, F.5.1: key, first counter, what arrives, what it was before it was encrypted.
+/// SP 800-38A, F.5.1: key, first counter, ciphertext, plaintext.
 const CTR: [u128; 4] = [
     0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c,
     0xf0f1_f2f3_f4f5_f6f7_f8f9_fafb_fcfd_feff,
@@ -105,7 +105,7 @@ struct Job {
     what: What,
 }
 
-/// A circuit, and what it should give.
+/// A circuit, and its expected results.
 enum What {
     Integers(Recorded, u64),
     Ecb(Aes),
@@ -122,7 +122,7 @@ impl Job {
     }
 }
 
-/// The operations on [`NUMBERS`], with what they give.
+/// The operations on [`NUMBERS`], with their results.
 fn operations(params: &TfheParams) -> Result<Vec<Job>> {
     let ([a, b], ty) = (NUMBERS, Type::Uint(64));
     let wanted = [

@@ -22,7 +22,7 @@ pub struct Args {
     /// TFHE: parameter sets; tfhe_1_1 and tfhe_2_2 by default, on a GPU all that GPUs run.
     #[arg(long, value_delimiter = ',')]
     params: Vec<String>,
-    /// Which machine.
+    /// The machine to measure.
     #[arg(long, default_value = "cpu", value_parser = ["cpu", "cuda"])]
     device: String,
     /// On a GPU: bootstraps that are decrypted before anything is timed.
@@ -71,10 +71,10 @@ struct Row {
 /// Measures and reports.
 pub fn run(args: &Args) -> Result<()> {
     if args.tables.is_some() && args.scheme != "ckks" {
-        bail!("--tables is of `becalm bench ckks`");
+        bail!("--tables belongs to `becalm bench ckks`");
     }
     if args.micro && (args.scheme == "ckks" || args.device != "cuda") {
-        bail!("--micro is of GPUs: `becalm bench --device cuda --micro`");
+        bail!("--micro measures GPUs: use `becalm bench --device cuda --micro`");
     }
     if args.scheme == "ckks" && args.device != "cpu" {
         bail!("CKKS runs on the CPU alone: leave --device {} out", args.device);
@@ -131,7 +131,7 @@ fn sets(args: &Args, default: &[&str]) -> Vec<String> {
     }
 }
 
-/// Bootstraps on a GPU, and what their design rests on.
+/// Bootstraps on a GPU, and the figures that their design rests on.
 fn on_gpu(args: &Args) -> Result<()> {
     let until = gpu::clock() + Duration::from_secs_f64(args.minutes * 60.0);
     let machine = Cuda::new()?;
@@ -149,7 +149,7 @@ fn on_gpu(args: &Args) -> Result<()> {
         clock: gpu::clock,
     };
     let found = gpu::measure(&machine, &plan, &mut gpu::saving(args.json.as_deref()))?;
-    // Seconds, whatever the time is; and last, for the least that they tell is of the product.
+    // Seconds of any size; last, because they say the least about the product.
     gpu::conclude(&found.with_micro(micro()), args.json.as_deref())
 }
 

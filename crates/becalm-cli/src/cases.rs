@@ -7,7 +7,7 @@ use becalm::program::{Program, RegInfo, RegType};
 use becalm::tfhe::Table;
 use std::sync::Arc;
 
-/// A program under test, its arguments, and what it must give.
+/// A program under test, its arguments, and its expected results.
 pub struct Case {
     pub name: &'static str,
     pub program: Arc<Program>,

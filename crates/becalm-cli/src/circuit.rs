@@ -1,5 +1,5 @@
 //! `becalm circuit compile | run | cost`: boolean circuits in Bristol Fashion, BLIF or Verilog on encrypted bits; and
-//! `assemble | disassemble`, the processor's instructions as text and as what it runs.
+//! `assemble | disassemble`, the processor's instructions as text and as a binary.
 
 use crate::files::TrustArgs;
 use crate::number::{Number, both, hexadecimal, highest};
@@ -30,9 +30,9 @@ pub struct Args {
 enum Verb {
     /// Compile a circuit to a program that `becalm eval --program` runs.
     Compile(CompileArgs),
-    /// Make keys, encrypt, run a circuit, decrypt, and check against its evaluation in the clear.
+    /// Make keys, encrypt, run a circuit, decrypt, and check against its evaluation on plaintext bits.
     Run(RunArgs),
-    /// Say what a circuit costs, or a program in a file of becalm's.
+    /// Print the cost of a circuit, or of a program in a file of becalm's.
     Cost(CostArgs),
     /// Make the processor's binary of its instructions as text.
     Assemble(AssembleArgs),
@@ -94,7 +94,7 @@ impl LimitArgs {
 }
 
 impl CircuitArgs {
-    /// Refuses what only a circuit has a use for.
+    /// Refuses options that apply to circuits alone.
     fn require_unused(&self) -> Result<()> {
         let given = [("--params", self.params.is_some()), ("--goal", self.goal.is_some())];
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
@@ -122,7 +122,7 @@ struct ProcessorArgs {
 }
 
 impl ProcessorArgs {
-    /// Refuses options that nobody would heed, and files that exist.
+    /// Refuses options that would have no effect, and files that exist.
     fn require(&self, processor: bool) -> Result<()> {
         let given = [
             ("--width", self.width.is_some()),
@@ -131,7 +131,7 @@ impl ProcessorArgs {
         ];
         for (flag, given) in given {
             if given && !processor {
-                bail!("{flag} is of the simulated processor; add --backend processor");
+                bail!("{flag} applies to the simulated processor; add --backend processor");
             }
         }
         let mut files = self.trace.iter().chain(&self.code);
@@ -157,7 +157,7 @@ struct CostArgs {
 struct CompileArgs {
     #[command(flatten)]
     circuit: CircuitArgs,
-    /// Which machine it is for: with `processor` the set is tfhe_2_2_p unless --params says otherwise.
+    /// The machine that it is for: with `processor` the set is tfhe_2_2_p unless --params says otherwise.
     #[arg(long, value_parser = ["cpu", "cuda", "processor"])]
     backend: Option<String>,
     /// Where the program goes.
@@ -174,7 +174,7 @@ struct RunArgs {
     /// The value of each input port: decimal (200), hexadecimal (0xc8) or binary (0b11001000); bit 0 is the port's first wire.
     #[arg(long, value_delimiter = ',', required = true)]
     inputs: Vec<String>,
-    /// Which machine.
+    /// The machine that computes.
     #[arg(long, default_value = "auto")]
     backend: String,
     #[command(flatten)]
@@ -225,8 +225,9 @@ pub fn run(args: &Args) -> Result<()> {
         Verb::Disassemble { binary } => {
             let named = || binary.display().to_string();
             if begins(binary, 8)? != MAGIC.to_le_bytes() {
-                let way = "which begins with becalm01; `becalm circuit assemble` makes one of text";
-                bail!("{} is no binary of the processor, {way}", named());
+                let way =
+                    "which begins with becalm01; `becalm circuit assemble` makes one from text";
+                bail!("{} is not a binary of the processor, {way}", named());
             }
             let bytes = Limits::default().read_bytes(binary)?;
             print(disassemble(&decode(&bytes).with_context(named)?).trim_end())
@@ -264,7 +265,7 @@ fn begins(path: &Path, count: u64) -> Result<Vec<u8>> {
 }
 
 /// A file of becalm's begins with the length of its header in eight bytes, and `{`. A binary of the processor, which begins
-/// with a word of its own, is refused.
+/// with its own magic word, is refused.
 fn is_program(path: &Path) -> Result<bool> {
     let head = begins(path, 9)?;
     if head.starts_with(&MAGIC.to_le_bytes()) {
@@ -443,7 +444,7 @@ fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
 }
 fn evaluate(args: &RunArgs) -> Result<()> {
     args.processor.require(args.backend == "processor")?;
-    // Whatever can be refused is, before the circuit is compiled and keys are made, which take long.
+    // All checks come before the circuit is compiled and keys are made, which take long.
     let backend = by_name(&args.backend)?;
     let (circuit, compiled) = compile(&args.circuit, Some(&args.backend))?;
     let params = compiled.program.params();
@@ -497,7 +498,7 @@ fn evaluate(args: &RunArgs) -> Result<()> {
         print(&facts(&lines))?;
     }
     if wrong > 0 {
-        bail!("{} of {} differ from the circuit in the clear", wrong, counted(got.len(), "bit"));
+        bail!("{} of {} differ from the unencrypted circuit", wrong, counted(got.len(), "bit"));
     }
     Ok(())
 }

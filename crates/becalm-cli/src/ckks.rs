@@ -29,7 +29,7 @@ pub struct Job {
     /// CKKS: which bootstrap.
     #[arg(long, default_value = "regular", value_parser = ["regular", "sparse", "lossy", "sign", "precise"])]
     kind: String,
-    /// CKKS: size of the keys; small ones are slower, large ones faster where memory is; by default medium, or what fits instead.
+    /// CKKS: size of the keys; small ones are slower, large ones faster where memory is; by default medium, or the largest that fit.
     #[arg(long, value_parser = KEY_SIZES.map(|s| s.0))]
     keys: Option<String>,
     /// CKKS: values in a ciphertext of the sparse bootstrap, a power of two; 1024 if not given.
@@ -38,10 +38,10 @@ pub struct Job {
     /// CKKS: matrices of each transform, if not as many as the set has.
     #[arg(long)]
     stage_count: Option<usize>,
-    /// CKKS: what the slots hold.
+    /// CKKS: the kind of values in the slots.
     #[arg(long, default_value = "complex", value_parser = ["complex", "real", "merged"])]
     of: String,
-    /// CKKS: keys packed in memory, a quarter smaller; `--compact=seeded`, without what is drawn from a seed again, three fifths smaller and slower.
+    /// CKKS: keys packed in memory, a quarter smaller; `--compact=seeded` draws half of each key from a seed again: three fifths smaller, and slower.
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "FORM", default_missing_value = "packed", value_parser = ["packed", "seeded"])]
     compact: Option<String>,
 }
@@ -54,7 +54,7 @@ impl Job {
         Job { kind, keys, slots, stage_count, of, compact: None }
     }
 
-    /// Whether anything differs from what is done without options.
+    /// Whether any option differs from its default.
     pub fn is_given(&self) -> bool {
         (self.kind.as_str(), self.of.as_str()) != ("regular", "complex")
             || self.keys.is_some()
@@ -63,7 +63,7 @@ impl Job {
             || self.compact.is_some()
     }
 
-    /// Refuses what the kind has no use for.
+    /// Refuses options that do not apply to the kind.
     fn check(&self) -> becalm::Result<()> {
         let Some(slots) = self.slots.filter(|_| self.kind != "sparse") else { return Ok(()) };
         let got = format!("--slots {slots} beside --kind {}", self.kind);
@@ -177,7 +177,7 @@ pub fn run(
     job.check()?;
     let (plan, job, why) = choose(job, name, full)?;
     let params = plan.chain().params();
-    // Nobody asked for a toy by name.
+    // The user did not ask for a toy by name.
     params.require_secure(insecure || name.is_none())?;
     if let (Some(why), false) = (&why, json) {
         report::print(why)?;
@@ -193,7 +193,7 @@ pub fn run(
     Ok(made)
 }
 
-/// Refuses results that are farther from what they should be than the formulas say.
+/// Refuses results whose error exceeds that of the formulas.
 ///
 /// # Errors
 /// For these.
@@ -277,7 +277,7 @@ pub fn bootstrap_of(plan: &KeyPlan) -> becalm::Result<&CkksProgram> {
     })
 }
 
-/// Values in reach of every kind: signs, which are what a precise one is for too, or points of a disc or of −1 ..= 1.
+/// Values within the range of every kind: signs, which suit a precise one too, or points of a disc or of −1 ..= 1.
 pub(crate) fn message(job: &Job, slots: usize) -> Vec<Complex> {
     let ramp = |j: usize| 2.0 * j as f64 / slots as f64 - 1.0;
     let value = |j: usize| match (job.kind.as_str(), job.of.as_str()) {
@@ -352,7 +352,7 @@ pub struct Measured {
     values: usize,
 }
 
-/// Keys that are used until somebody presses Ctrl-C.
+/// Keys that are used until the user presses Ctrl-C.
 pub fn asking(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksSetup {
     CkksSetup::new(context, keys).asking(|| !report::stopped())
 }
@@ -405,7 +405,7 @@ pub fn measured(
     })
 }
 
-/// Keys, and what [`measured`] does with them.
+/// Makes keys, and calls [`measured`] with them.
 fn bootstrapped(plan: &KeyPlan, job: &Job, cpu: &Cpu, runs: usize, quiet: bool) -> Result<Report> {
     let (params, needs) = (plan.chain().params(), plan.needs());
     let program = bootstrap_of(plan)?;

@@ -1,4 +1,4 @@
-//! `becalm doctor`: what this machine is, and whether arithmetic is right on it.
+//! `becalm doctor`: a description of this machine, and a check of its arithmetic.
 
 use crate::report::{self, facts, megabytes};
 use anyhow::{Result, bail};
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Of how many rings, for which GPUs, how large.
+/// The number of rings with kernels, their GPUs, and the size.
 fn kernels(images: &[(&'static str, usize)]) -> String {
     let parts = || images.iter().filter_map(|(name, _)| name.split_once('.'));
     let rings: BTreeSet<&str> = parts().map(|(ring, _)| ring).collect();

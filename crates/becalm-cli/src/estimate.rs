@@ -25,7 +25,7 @@ pub struct Args {
     /// Secrets that one reduced basis serves: N for samples over Z[X]/(X^N + 1), 1 for plain LWE.
     #[arg(long, default_value_t = 1)]
     targets: u32,
-    /// Scan the whole range of every attack's parameters, and find what the usual search misses.
+    /// Scan the whole range of every attack's parameters, and find minima that the usual search misses.
     #[arg(long)]
     strict: bool,
     /// Also the attacks that guess part of the secret; slow for dense secrets, which they do not threaten.

@@ -109,7 +109,7 @@ pub struct EvalArgs {
     /// is applied, in this order, before the table if there is one.
     #[arg(long = "slot-key")]
     slot_keys: Vec<PathBuf>,
-    /// Which machine.
+    /// The machine that computes.
     #[arg(long, default_value = "auto")]
     backend: String,
     /// Ciphertexts, one file for each input. A file of TFHE holds all lanes. A program of CKKS runs on several lanes if you give
@@ -390,7 +390,7 @@ pub fn decrypt(args: &DecryptArgs) -> Result<()> {
 }
 
 /// The program of a file, recorded again as it would be to run; none of a file that is not whole or of an unknown set, whose header is
-/// described all the same. It is no key, so toys may be described too.
+/// described all the same. It is not a key, so toys may be described too.
 fn described(found: &becalm::ckks::Description, path: &Path) -> Result<Option<CkksProgram>> {
     let whole = found.whole_bytes.is_none_or(|whole| whole == found.bytes);
     let wanted = found.kind == "becalm.ckks_program" && whole && found.in_table;
@@ -398,7 +398,7 @@ fn described(found: &becalm::ckks::Description, path: &Path) -> Result<Option<Ck
     Ok(wanted.then(|| CkksProgram::load(path, trust)).transpose()?)
 }
 
-/// Says what a file holds.
+/// Describes the contents of a file.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
     if args.input.is_file()
         && let Some(found) = becalm::ckks::inspect(&args.input)?

@@ -81,9 +81,9 @@ const OVER: &str = "the time was up (--minutes)";
 /// The findings.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Of becalm.
+    /// Version of becalm.
     pub version: &'static str,
-    /// Of the backend.
+    /// Name of the backend.
     pub backend: &'static str,
     /// The GPUs.
     pub device: String,
@@ -120,7 +120,7 @@ impl From<&Figure> for MicroRow {
 }
 
 impl Report {
-    /// Of a machine on which nothing was measured yet.
+    /// The report of a machine on which nothing was measured yet.
     pub fn of(backend: &dyn Backend) -> Self {
         let info = backend.info();
         Report {
@@ -137,7 +137,7 @@ impl Report {
         }
     }
 
-    /// With what `Cuda::micro` found, or why it found nothing.
+    /// With the results of `Cuda::micro`, or the reason why there are none.
     pub fn with_micro(mut self, found: becalm::Result<Micro>) -> Self {
         match found {
             Ok(found) => {
@@ -167,7 +167,7 @@ pub struct Set {
     pub noise_log2: f64,
     /// This.
     pub formula_log2: f64,
-    /// Whether the formula lies within what so many samples allow.
+    /// Whether the formula lies within the interval of so many samples.
     pub noise_agrees: bool,
     /// Both figures where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,7 +189,7 @@ pub struct Row {
     pub case: &'static str,
     /// Ciphertexts.
     pub batch: usize,
-    /// Of how many runs.
+    /// Number of runs.
     pub runs: usize,
     /// Microseconds.
     pub median_us: f64,
@@ -342,7 +342,7 @@ fn correct(secret: &SecretKey, evaluator: &Evaluator, plan: &Plan, set: &mut Set
     Ok(())
 }
 
-/// Runs that are not counted: kernels are loaded by the first, and what is replayed later is recorded by the second.
+/// Runs that are not counted: the first loads kernels, and the second records the graph that later runs replay.
 const WARM: usize = 2;
 
 /// A program on a batch that lies on the device; fails if a result of the last run is wrong.

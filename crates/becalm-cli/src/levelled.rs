@@ -59,7 +59,7 @@ struct Report {
 pub fn run(params: &'static CkksParams, job: &Job, cpu: &Cpu, json: bool) -> Result<()> {
     if job.is_given() {
         let (wanted, got) = ("a set with a bootstrap", format!("`{}`", params.name));
-        let remedy = "leave --kind, --keys, --slots, --stage-count, --of and --compact out, which are of a bootstrap; or use `ckks_regular`";
+        let remedy = "leave out --kind, --keys, --slots, --stage-count, --of and --compact, which are for bootstraps; or use `ckks_regular`";
         return Err(Error::wrong_params("run", wanted, got, remedy).into());
     }
     let made = cpu.install(|| multiplied(params, job, cpu, json))?;

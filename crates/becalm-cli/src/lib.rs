@@ -40,7 +40,7 @@ struct Cli {
 enum Verb {
     /// Make keys, encrypt, bootstrap, decrypt, check every result, and report.
     Run(run::Args),
-    /// List the parameter sets and what is claimed of them.
+    /// List the parameter sets and their claims.
     Params(params::Args),
     /// Estimate the security of an LWE instance or of a parameter set.
     Estimate(estimate::Args),
@@ -54,13 +54,13 @@ enum Verb {
     Eval(files::EvalArgs),
     /// Decrypt with a secret key.
     Decrypt(files::DecryptArgs),
-    /// Boolean circuits on encrypted bits: compile them, run them, say what they cost.
+    /// Boolean circuits on encrypted bits: compile them, run them, print their cost.
     Circuit(circuit::Args),
-    /// Say what a file holds, without its secrets.
+    /// Describe the contents of a file, without its secrets.
     Inspect(files::InspectArgs),
     /// Measure this machine.
     Bench(bench::Args),
-    /// Say what this machine is and check that arithmetic is right on it.
+    /// Describe this machine and check its arithmetic.
     Doctor(doctor::Args),
     /// Print the licences of the crates that this command is built from.
     Licences,
@@ -76,7 +76,7 @@ where
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version come this way too; a closed pipe is nobody's fault.
+            // Help and version come this way too; a closed pipe is not an error.
             let _ = e.print();
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
@@ -104,7 +104,7 @@ where
         Err(e) => {
             eprintln!("becalm: {}", report::spoken(&format!("{e:#}"), flag));
             if let Some(becalm::Error::Insecure(_)) = e.downcast_ref() {
-                eprintln!("the word that allows it is --allow-insecure");
+                eprintln!("pass --allow-insecure to allow it");
             }
             ExitCode::FAILURE
         }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The parameter set; also one that is insecure, for nothing secret is encrypted.
+    /// The parameter set; insecure ones too, because nothing secret is encrypted.
     #[arg(long, default_value = "tfhe_2_2")]
     params: String,
     /// Keys: intervals are over keys.

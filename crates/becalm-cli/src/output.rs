@@ -32,14 +32,14 @@ impl Force {
     /// Puts files in place together: all of them or none.
     ///
     /// # Errors
-    /// Those of [`replace_all`]: a file that another process has made since [`Force::require_new`] is refused too.
+    /// As [`replace_all`]: a file that another process has made since [`Force::require_new`] is refused too.
     pub fn save(self, parts: Vec<Part>) -> Result<()> {
         Ok(replace_all(parts, self.force)?)
     }
 }
 
 /// Writes a file, whole or not at all, over an old one: after [`Force::require_new`], or over the command's own. A device or
-/// a pipe stays what it is.
+/// a pipe stays a pipe.
 ///
 /// # Errors
 /// When it cannot be written, with the path.

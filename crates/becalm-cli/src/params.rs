@@ -55,7 +55,7 @@ impl Sets {
         Sets { tfhe: TfheParams::all().iter().collect(), ckks: CkksParams::all().iter().collect() }
     }
 
-    /// None for a name that is no family's.
+    /// None for a name that is not of a family.
     fn of(family: &str) -> Option<Sets> {
         let is_set = TfheParams::all().iter().any(|p| p.name == family);
         let of = |name: &str| name.strip_prefix(family).is_some_and(|rest| rest.starts_with('_'));

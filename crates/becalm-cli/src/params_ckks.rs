@@ -7,7 +7,7 @@ use becalm::ckks::{Context, Needs};
 use becalm::params::{CkksParams, Kind};
 use serde_json::{Value, json};
 
-/// A set with what follows from it at once.
+/// A set with the figures that follow from it at once.
 pub fn as_json(p: &CkksParams) -> Result<Value> {
     let mut value = serde_json::to_value(p)?;
     value["scheme"] = json!("ckks");
@@ -33,7 +33,7 @@ pub fn list(sets: &[&CkksParams]) -> Result<()> {
         ]
     };
     let rows: Vec<Vec<String>> = sets.iter().map(|p| row(p)).collect();
-    let levels = "levels are what a bootstrap leaves, or all of a set without one; `becalm params NAME` tells the size of the keys";
+    let levels = "levels are those that a bootstrap leaves, or all of a set without one; `becalm params NAME` shows the size of the keys";
     report::print(&format!("\nCKKS: vectors of numbers; {levels}\n"))?;
     report::print(&table(&head, &rows))
 }

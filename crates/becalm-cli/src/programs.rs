@@ -1,4 +1,4 @@
-//! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` says what they take.
+//! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` shows their cost.
 
 use crate::ckks::{asking, prepared};
 use crate::output::Force;
@@ -64,7 +64,7 @@ pub fn eval(job: &Job) -> Result<()> {
     tell(job, &run(job, machine.as_ref(), &Arc::new(program), takes)?)
 }
 
-/// The results of every lane, as files and as what to say of them.
+/// The results of every lane, as files and as lines to print.
 fn run(
     job: &Job,
     machine: &dyn Backend,

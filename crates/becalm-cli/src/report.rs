@@ -43,7 +43,7 @@ pub fn require_folder(file: Option<&Path>) -> Result<()> {
 /// # Errors
 /// For others, in the words of the command line.
 pub fn some(text: &str) -> std::result::Result<usize, String> {
-    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number from 1 on is wanted".to_string())
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "wanted a number from 1 up".to_string())
 }
 
 /// A number above 0, and small enough to be a time.
@@ -52,7 +52,7 @@ pub fn some(text: &str) -> std::result::Result<usize, String> {
 /// For others, in the words of the command line.
 pub fn positive(text: &str) -> std::result::Result<f64, String> {
     let number = text.parse().ok().filter(|n: &f64| *n > 0.0 && *n <= 1e6);
-    number.ok_or_else(|| "a number above 0, at most a million, is wanted".to_string())
+    number.ok_or_else(|| "wanted a number above 0, at most a million".to_string())
 }
 
 /// A text of the library in the words of the command: where it names the CPU, the library speaks Python.
@@ -138,7 +138,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 #[cfg(unix)]
 pub fn outlive_large_files() {
     use signal_hook::{consts::SIGXFSZ, flag};
-    // Nobody reads the flag: any handler keeps the process alive.
+    // The flag is never read: any handler keeps the process alive.
     let _ = flag::register(SIGXFSZ, Default::default());
 }
 
@@ -156,7 +156,7 @@ pub fn listen() {
     });
 }
 
-/// Whether somebody pressed Ctrl-C.
+/// Whether Ctrl-C was pressed.
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed)
 }

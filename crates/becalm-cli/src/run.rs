@@ -43,7 +43,7 @@ pub struct Args {
     /// Report as JSON.
     #[arg(long)]
     json: bool,
-    /// CKKS: at N = 2^16 with the keys asked for, whatever memory there is.
+    /// CKKS: at N = 2^16 with the keys asked for, even if memory is short.
     #[arg(long)]
     full: bool,
     #[command(flatten)]
@@ -131,11 +131,11 @@ fn run_ckks(args: &Args, after: bool) -> Result<ckks::Report> {
     ckks::run(&args.ckks, name, full, args.allow_insecure, args.threads, args.json)
 }
 
-/// Whether TFHE is to run, and CKKS: as asked, or by what else is given.
+/// Whether TFHE is to run, and CKKS: as asked, or by the other options.
 fn schemes(args: &Args) -> Result<[bool; 2]> {
     let of_tfhe = !args.values.is_empty() || !args.table.is_empty() || args.app.is_some();
     let of_ckks = args.ckks.is_given() || args.full;
-    // At full size of whatever runs.
+    // At full size in every mode.
     let only_full = of_ckks && !args.ckks.is_given();
     let named = args.params.as_deref().map(|name| CkksParams::named(name).is_ok());
     let asked = match (args.scheme.as_deref(), named) {
@@ -151,10 +151,10 @@ fn schemes(args: &Args) -> Result<[bool; 2]> {
             bail!("--params and --app belong to one scheme: choose --scheme tfhe or --scheme ckks")
         }
         [true, false] if of_ckks => bail!(
-            "--kind, --keys, --slots, --stage-count, --of, --compact and --full are of CKKS: leave them out, or use --scheme ckks"
+            "--kind, --keys, --slots, --stage-count, --of, --compact and --full are for CKKS: leave them out, or use --scheme ckks"
         ),
         [false, true] if of_tfhe => {
-            bail!("--values, --table and --app are of TFHE: leave them out, or use --scheme tfhe")
+            bail!("--values, --table and --app are for TFHE: leave them out, or use --scheme tfhe")
         }
         _ => Ok(asked),
     }

@@ -39,7 +39,7 @@ pub struct Args {
     /// The modulus of the ciphertexts: 2^64 or p.
     #[arg(long, default_value = "2^64", value_parser = ["2^64", "p"], requires = "search")]
     modulus: String,
-    /// 2-norm of the linear combinations that may enter a bootstrap; left out: what fills the carry.
+    /// 2-norm of the linear combinations that may enter a bootstrap; if left out, the combinations that fill the carry.
     #[arg(long, requires = "search")]
     norm2: Option<f64>,
     /// The measure of security: the usual search of the estimator, the strict one, or the 132-bit lines that tfhe-rs publishes.

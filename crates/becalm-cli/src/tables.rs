@@ -1,6 +1,6 @@
 //! `becalm bench ckks --tables`: the tables of the DESILO document on CKKS bootstrapping, row by row, on this machine.
 //!
-//! Its figures stand in a column of their own: one thread of an i7-10700K, the averages of ten runs, and its errors. They
+//! Its figures stand in a separate column: one thread of an i7-10700K, the averages of ten runs, and its errors. They
 //! are other parameters on another machine; `becalm-bench -- ckks` measures desilofhe itself. Messages are the document's:
 //! numbers from −1 to 1, or signs; complex ones where a table is of complex values.
 
@@ -328,7 +328,7 @@ fn row(
 /// The tables whose titles contain `wanted`; `quick` on toys.
 ///
 /// # Errors
-/// That there is no such table; Ctrl-C.
+/// For an unknown table, and for Ctrl-C.
 pub fn run(wanted: &str, quick: bool, json: Option<&Path>) -> Result<()> {
     let chosen: Vec<&Table> = TABLES.iter().filter(|t| t.title.contains(wanted)).collect();
     if chosen.is_empty() {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-/// A folder of its own for each test, removed afterwards.
+/// A separate folder for each test, removed afterwards.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -126,7 +126,7 @@ fn params_of_ckks_are_listed_described_estimated_and_suggested() {
     assert!(text.contains("10 at the scale 2^43") && text.contains("medium: "), "{text}");
     let text = f.succeed("estimate --params ckks_toy_slots_first");
     assert!(text.contains("n = 4096") && text.contains("Ternary"), "{text}");
-    // A family of sets is listed, and is no set.
+    // A family of sets is listed, and is not a set.
     let text = f.succeed("params ckks");
     assert!(text.contains("ckks_n17") && text.contains("ckks_toy_12"), "{text}");
     assert!(!text.contains("tfhe_2_2") && f.succeed("params tfhe").contains("tfhe_2_2"), "{text}");
@@ -207,10 +207,10 @@ fn run_bootstraps_ckks() {
     let says = f.refuse(&format!("run --scheme ckks {toy} --slots 33"));
     assert!(says.contains("--slots 33") && says.contains("--kind sparse"), "{says}");
     let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots 33"));
-    assert!(says.contains("power of two of 2 to"), "{says}");
+    assert!(says.contains("power of two from 2 to"), "{says}");
     for slots in [0, 1, 1000, 2048, 1 << 20] {
         let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots {slots}"));
-        assert!(says.contains("power of two of 2 to 1024 slots"), "{says}");
+        assert!(says.contains("power of two from 2 to 1024 as slots"), "{says}");
     }
     f.refuse("run --scheme ckks --params ckks_toy_12");
     assert!(f.refuse(&format!("run --scheme ckks {toy} --stage-count 9")).contains("[2, 3, 4, 5]"));
@@ -234,7 +234,7 @@ fn too_little_memory_is_refused_with_the_flags_that_help() {
     let says = refused_within(&f, 5_000_000, "run --params ckks_regular --keys large --threads 1");
     assert!(says.contains("--keys small") || says.contains("--compact"), "{says}");
     assert!(!says.contains("--full") && !says.contains("ckks_n15"), "{says}");
-    // Keys and matrices would fit, and what a bootstrap takes besides does not: that is said before keys are made.
+    // Keys and matrices would fit, but the work of a bootstrap would not: the error comes before keys are made.
     for kilobytes in [1_700_000, 1_800_000] {
         let line = "run --scheme ckks --params ckks_n15 --keys small --threads 1";
         let says = refused_within(&f, kilobytes, line);
@@ -526,9 +526,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("run adder8.txt --inputs ,64", "nothing for in0"),
     ("run adder8.txt --inputs 0x,64", "`0x` for in0"),
     ("run adder8.txt --inputs 0x0x8,64", "`0x0x8` for in0"),
-    ("run adder8.txt --inputs 200,100 --backend cpu --width 4", "--width is of the simulated"),
+    ("run adder8.txt --inputs 200,100 --backend cpu --width 4", "--width applies to the simulated"),
     ("run adder8.txt --inputs 200,100 --backend cup", "cpu, cuda"),
-    ("cost adder8.txt --width 4", "--width is of the simulated"),
+    ("cost adder8.txt --width 4", "--width applies to the simulated"),
     ("cost adder8.becalm --params tfhe_2_2", "leave --params out"),
     ("cost adder8.becalm --goal depth", "leave --goal out"),
     ("cost adder8.txt --goal 3", "4, the fewest"),
@@ -539,7 +539,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("assemble . -o x.bin", ". is a folder"),
     ("assemble adder8.bin -o x.bin", "a binary already; `becalm circuit disassemble`"),
     ("assemble elf -o x.bin", "wanted a text, got elf"),
-    ("disassemble adder8.s", "no binary of the processor"),
+    ("disassemble adder8.s", "not a binary of the processor"),
     ("disassemble .", ". is a folder"),
     ("run adder8.becalm --inputs 200,100", "a file of becalm's"),
     ("cost broken.txt", "in line 4 of broken.txt"),
@@ -555,7 +555,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("assemble none.s -o x.bin", "none.s"),
     ("disassemble none.bin", "none.bin"),
     ("cost /dev/zero", "/dev/zero is a pipe or a device"),
-    ("disassemble nothing.txt", "nothing.txt is no binary of the processor"),
+    ("disassemble nothing.txt", "nothing.txt is not a binary of the processor"),
     ("cost adder8.txt --params tfhe_boolean", "tfhe_2_2"),
     ("cost adder8.txt --params tfhe_2_2 --backend processor", "suffix _p"),
     ("cost adder8.txt --backend processor --width 5", "2, 4, 8, 16 or 32"),

@@ -154,7 +154,7 @@ impl Session for LyingSession {
     }
 }
 
-/// Whatever is wrong of a set, it has no times, the others have, and the command fails.
+/// A set with any failure has no times; the others have times, and the command fails.
 #[test]
 fn what_is_wrong_has_no_times() {
     // Two messages further: the uppermost bit alone is padding.
@@ -210,14 +210,14 @@ fn a_set_that_fails_leaves_the_others() {
     assert!(conclude(&found, None).unwrap_err().to_string().contains("told to go"));
     let none = measured(Emulated::new(0), ["tfhe_3_3_extended", "tfhe_4_4"]).unwrap();
     assert!(conclude(&none, None).unwrap_err().to_string().contains("nothing was measured"));
-    // GPUs without clusters refuse some sets that others rotate. That is no failure.
+    // GPUs without clusters refuse some sets that others rotate. That is not a failure.
     let small = Emulated::new(0).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
     let found = measured(small, ["toy_1_1", "paper_n800"]).unwrap();
     let [first, second] = &found.sets[..] else { panic!("{found:?}") };
     assert!(first.failed.is_none() && first.bootstraps > 0, "{first:?}");
     assert!(second.failed.is_none() && second.refused.is_some(), "{second:?}");
     conclude(&found, None).unwrap();
-    // A name that is none is said before anything is measured.
+    // An unknown name is reported before anything is measured.
     let unknown = measured(Emulated::new(0), ["toy_1_1", "toy_9_9"]).unwrap_err();
     let kind = unknown.downcast_ref::<becalm::Error>().map(|e| e.kind());
     assert!(kind == Some("wrong_params") && unknown.to_string().contains("`toy_9_9`"), "{unknown}");

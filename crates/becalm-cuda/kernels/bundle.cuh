@@ -163,7 +163,7 @@ __device__ __forceinline__ void make_bundles_by_tensor(Value* bundle, const Valu
       parts_of_monomials(a, shared[y & (M - 1)], (y >> LOG2_M) + real, e, less);
       UNROLL for (int r = 0; r < 4; r++) multiply_8x8x4(d[r].x, d[r].y, a[r], b[r][s]);
     }
-    // Two boxes in turn: who writes one again has been at the barrier of the other, behind which nobody reads the first.
+    // Two boxes in turn: who writes one again has been at the barrier of the other, after which no thread reads the first.
     Value* const out = shared + TENSOR_OUT_AT + (job & 8) / 8 * 8 * 4 * TENSOR_STRIDE;
     UNROLL for (int r = 0; r < 4; r++) out[(4 * i + q) * TENSOR_STRIDE + 8 * r + warp] = d[r];
     if (!planted<15>()) __syncthreads();

@@ -1,4 +1,4 @@
-// What the kernels use of a GPU, under one set of names for nvcc, NVRTC and the emulator. No header of CUDA is needed.
+// The features of a GPU that the kernels use, under one set of names for nvcc, NVRTC and the emulator. No header of CUDA is needed.
 #pragma once
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 typedef unsigned long long u64;
@@ -45,7 +45,7 @@ __device__ __forceinline__ u64 clocks() {
   return now;
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-// No clusters: what would use them is not compiled to a kernel.
+// No clusters: functions that would use them are not compiled to a kernel.
 __device__ __forceinline__ unsigned cluster_rank() { return 0; }
 __device__ __forceinline__ void cluster_arrive() {}
 __device__ __forceinline__ void cluster_wait() {}

@@ -11,7 +11,7 @@ constexpr int KEY_SWITCH_JOBS = 8, KEY_SWITCH_COLUMNS = 128;
 /// Mask elements whose digits lie in shared memory at once.
 constexpr int KEY_SWITCH_ELEMENTS = 16;
 
-/// What a key switches between: k·N → n, w bodies, the first `shared` coefficients kept as they are; `stride`: words from
+/// The shape of a key switch: k·N → n, w bodies, the first `shared` coefficients kept as they are; `stride`: words from
 /// one row of the key to the next; `word`: 32 or 64.
 struct KeySwitchShape {
   u32 input_dimension, output_dimension, bodies, shared, base_log, level, stride, word;

@@ -1,4 +1,4 @@
-// What a design for a GPU rests on and its data sheet does not say, measured: round trip of a cluster barrier, a dependent
+// Measurements of a GPU that the kernels' design rests on and its data sheet does not give: round trip of a cluster barrier, a dependent
 // multiply-add, products of the tensor cores alone and beside multiply-adds, bandwidth of the second-level cache, latency of
 // distributed shared memory. `becalm bench --device cuda --micro` launches these; no bootstrap does.
 //
@@ -84,7 +84,7 @@ __device__ __forceinline__ void micro_remote(u64* out, u32* last, u32 rounds) {
     last[blockIdx.x] = at;
   });
   if (planted<16>()) cluster_wait();
-  // Nobody leaves while its chain is followed.
+  // No block leaves while its chain is followed.
   cluster_arrive();
   if (!planted<17>()) cluster_wait();
 }

@@ -5,7 +5,7 @@
 // THREADS threads own a column (a polynomial) from the digits to the sum. A column publishes the transform of its digits in
 // a mailbox; after one barrier every column reads those of the others and the key. One launch for all steps of a chunk:
 // * latency: a cluster of COLUMNS blocks for one ciphertext, mailboxes read through distributed shared memory, twiddle
-//   factors kept in registers, one cluster barrier a step (two mailboxes, so that nobody overwrites what is being read);
+//   factors kept in registers, one cluster barrier a step (two mailboxes, so that no block overwrites what is being read);
 // * throughput: a block for all columns of JOBS ciphertexts, which ask for the same key at the same time.
 #pragma once
 #include "transform.cuh"
@@ -33,7 +33,7 @@ __device__ void load_table(Coefficient* acc, const u64* const* tables, const u32
   }
 }
 
-/// What is taken out of an accumulator, and where it goes.
+/// A ciphertext to extract from an accumulator, and its destination.
 struct Extraction {
   u64* out;
   u32 job, index;
@@ -167,7 +167,7 @@ __device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key,
     } else {
       UNROLL for (int l = LEVEL - 1; l >= 0; l--) send(l);
     }
-    // What a thread has written itself it may read before the others are there. The order is the same on every path, and so
+    // A thread may read its own writes before the other threads arrive. The order is the same on every path, and so
     // are the sums.
     if (CLUSTER > 1) cluster_arrive();
     if (LEVEL == 1) {
@@ -195,7 +195,7 @@ __device__ __forceinline__ void rotate_steps(Coefficient* acc, const Value* key,
   }
   if (wanted < jobs) keep(home, a, t);
   if (CLUSTER > 1) {
-    // Nobody leaves while its mailbox is being read.
+    // No block leaves while its mailbox is being read.
     cluster_arrive();
     if (!planted<12>()) cluster_wait();
   }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The sources by name; the first is what is compiled, the others are its headers.
+/// The sources by name; the first is compiled, the others are its headers.
 pub const SOURCES: &[(&str, &str)] = &[
     ("kernels.cu", include_str!("../kernels/kernels.cu")),
     ("kernels.cuh", include_str!("../kernels/kernels.cuh")),
@@ -69,7 +69,7 @@ pub struct Resources {
     pub stack: u32,
     /// Bytes of registers written to memory and read back, in the code.
     pub spills: u32,
-    /// Bytes of shared memory that the kernel has beside what the launch gives it.
+    /// Bytes of shared memory that the kernel has beside that of the launch.
     pub shared: u32,
 }
 
@@ -277,7 +277,7 @@ Build cuda_13.0.r13.0/compiler.36424714_0";
         assert_ne!(fingerprint("nvcc 13.0.88"), fingerprint("nvcc 13.0.89"));
     }
 
-    /// A folder may hold somebody else's code.
+    /// A folder may hold code of another origin.
     #[test]
     fn images_are_known_by_their_names() {
         for ring in RINGS.iter().chain(TEST_RINGS) {

@@ -99,7 +99,7 @@ pub trait Device: Send + Sync {
     /// Puts a kernel on a stream.
     ///
     /// # Errors
-    /// If the kernel does not exist or cannot have what the launch asks for, or the device is lost.
+    /// If the kernel does not exist, the launch asks for too much, or the device is lost.
     ///
     /// # Safety
     /// Arguments are the kernel's, in number and type; its addresses are allocated for what it reads and writes, and no work

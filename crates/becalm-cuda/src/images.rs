@@ -24,7 +24,7 @@ pub fn image(ring: &Ring, capability: (u32, u32)) -> Option<&'static [u8]> {
     pick(IMAGES, ring, capability).filter(|_| current())
 }
 
-/// Whether images say that they were made of what has this number: `kernels.sources` holds it and the compiler's name.
+/// Whether images were made from sources with this number: `kernels.sources` holds it and the compiler's name.
 fn made_of(images: &[(&str, &[u8])], number: impl Fn(&str) -> u64) -> bool {
     let text = images.iter().find(|(name, _)| *name == "kernels.sources").map(|(_, text)| *text);
     let text = text.and_then(|text| std::str::from_utf8(text).ok()).and_then(|t| t.split_once(' '));

@@ -93,9 +93,9 @@ pub struct LinearTerm {
 pub struct Extraction {
     /// Address of the ciphertext.
     pub out: u64,
-    /// Whose accumulator, counted in the launch.
+    /// Number of the ciphertext in the launch, from whose accumulator this is extracted.
     pub job: u32,
-    /// Which coefficient.
+    /// Number of the coefficient.
     pub index: u32,
 }
 
@@ -116,7 +116,7 @@ const TENSOR_JOBS: u32 = 64;
 const BUNDLE_POINTS: u32 = 32;
 
 impl Launch {
-    /// Refuses a launch that a driver would refuse, whatever the kernel.
+    /// Refuses a launch that a driver would refuse for every kernel.
     ///
     /// # Errors
     /// The number that is too large, or zero.

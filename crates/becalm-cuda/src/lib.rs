@@ -1,5 +1,5 @@
 //! CUDA kernels of becalm: their sources, the rings that they are compiled for, the tables that they read, the shapes of
-//! their launches, and what a host needs of a device. No arithmetic, no CUDA library: what calls them is the backend `cuda`
+//! their launches, and what a host needs of a device. No arithmetic, no CUDA library: the caller is the backend `cuda`
 //! of the library, through the driver or, in tests, through the crate `becalm-emulator`.
 #![deny(missing_docs)]
 

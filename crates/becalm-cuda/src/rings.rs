@@ -49,7 +49,7 @@ const fn with(ring: Ring, arithmetic: Arithmetic) -> Ring {
     Ring { arithmetic, ..ring }
 }
 
-/// Compiled ahead: what the standard sets of up to 2048 coefficients use.
+/// Compiled ahead: the rings of the standard sets of up to 2048 coefficients.
 pub const RINGS: &[Ring] = &[
     // tfhe_2_2, tfhe_2_2_ks64, tfhe_2_2_gaussian
     classic(11, 1, 1, 23, 1),

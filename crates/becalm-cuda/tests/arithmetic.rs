@@ -71,7 +71,7 @@ fn transforms_are_evaluations_and_come_back() {
         let back_again = back.iter().map(|x| f64::from_bits(*x));
         let worst = back_again.zip(&fractions).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(worst < 2e-15 * unit, "{}: {worst}", ring.name());
-        // Whatever the order of the threads between barriers, the same bits.
+        // The bits are the same for every order of the threads between barriers.
         for seed in 1..4 {
             device.seed = seed;
             assert!(device.to_fourier(&polynomials) == values, "{} order {seed}", ring.name());

@@ -11,7 +11,7 @@ use std::process::Command;
 /// Barriers that can be left out, numbered from 1 (`planted` in the kernels).
 const PLANTS: usize = 17;
 
-/// In which kernels a missing barrier must be found, by its number; the first says that none is missing.
+/// The kernels in which each missing barrier must be found, by its number; in the first no barrier is missing.
 const FOUND: [&str; PLANTS + 1] = [
     "",
     "to_fourier rotate_cluster rotate_block rotate_pair",

@@ -34,7 +34,7 @@ struct Scheduler {
   std::vector<unsigned char*> stacks;
   std::vector<Copy> copying;
   std::mt19937_64 random;
-  // Where `fibers` and `order` lie: what runs in a fiber calls nothing that the sanitizer watches.
+  // Where `fibers` and `order` lie: code in a fiber calls nothing that the sanitizer watches.
   Fiber* first = nullptr;
   unsigned* sequence = nullptr;
   size_t count = 0, position = 0, alive = 0, idle = 0;
@@ -187,7 +187,7 @@ EMULATOR_INTERNAL void wait(Barrier& barrier, unsigned threads, bool ordered) {
 EMULATOR_INTERNAL const uint64_t* exchange(uint64_t word) {
   Fiber* fiber = current;
   Warp& warp = fiber->block->warps[fiber->thread / 32];
-  // Two sets of words: nobody writes the set that a slow lane still reads before that lane has come again.
+  // Two sets of words: no lane writes the set that a slow lane still reads before that lane has come again.
   uint64_t* words = warp.words[fiber->exchanges++ % 2];
   words[fiber->thread % 32] = word;
   wait(warp.barrier, 32, false);

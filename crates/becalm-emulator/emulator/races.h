@@ -17,7 +17,7 @@ void begun(const void* at, size_t bytes);
 void landed(const void* at, size_t bytes);
 /// A launch begins; its threads are unordered but for barriers.
 void launch();
-/// `threads` threads of the next cluster are there, with clocks of their own.
+/// `threads` threads of the next cluster are there, with their own clocks.
 void cluster(unsigned threads);
 /// Memory that is new to its block.
 void fresh(const void* at, size_t bytes);

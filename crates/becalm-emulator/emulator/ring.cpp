@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-// One program holds several rings: what has the same name in each of them must not be merged.
+// One program holds several rings: functions of the same name in them must not be merged.
 namespace {
 #include "kernels.cuh"
 

@@ -31,7 +31,7 @@ pub(crate) const CAPTURE_UNJOINED: c_int = 904;
 pub(crate) const SHARED: u32 = 48 << 10;
 /// Priorities of streams, the least and the greatest, as an H100 has them.
 pub(crate) const PRIORITIES: (c_int, c_int) = (0, -5);
-/// Page-locked memory that there is at once.
+/// Page-locked memory available at once.
 pub(crate) const HOST: usize = 1 << 30;
 
 /// The parameters of a kernel: a for an address, i for 32 bits, l for 64, k for the shape of a key switch.
@@ -63,13 +63,13 @@ pub(crate) enum Handle {
     /// The stream on which it was recorded last, and how many tasks were put on that.
     Event(Option<(usize, u64)>),
     Module(Ring),
-    /// Of a module, and bytes of shared memory that it may have.
+    /// A function: its module, its name, and the bytes of shared memory that it may have.
     Function(u64, &'static (&'static str, &'static str), u32),
     Graph(u64),
-    /// Whose recording it is.
+    /// The recording that it replays.
     Executable(u64),
     Memory,
-    /// Of the host, page-locked.
+    /// Page-locked memory of the host.
     Host(#[expect(dead_code, reason = "kept until it is given back")] Vec<[u64; 8]>),
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn code(fault: Fault) -> c_int {
     }
 }
 
-/// A driver has codes alone; whoever looks for a mistake wants more.
+/// A driver has codes alone, too little for debugging.
 pub(crate) fn told(code: c_int, why: &str) -> c_int {
     eprintln!("emulated driver: {why}");
     code

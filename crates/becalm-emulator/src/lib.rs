@@ -1,8 +1,8 @@
 //! GPUs that are not there: [`becalm_cuda`]'s kernels on the CPU, the same sources compiled by the C++ compiler of the machine
 //! against `emulator/emulator.h`, behind the same [`Device`] as the driver.
 //!
-//! Work that is put on a stream waits there until somebody waits for it, and then streams are served in an order drawn at
-//! random: an order between two streams that nobody asked for shows. Memory comes full of 0xA5, addresses are checked against
+//! Work that is put on a stream waits there until the host waits for it, and then streams are served in an order drawn at
+//! random: a missing order between two streams shows. Memory comes full of 0xA5, addresses are checked against
 //! what was allocated, launches against what a driver allows, and a device can be told to lose its contact, to refuse one
 //! launch, or to be small.
 //!
@@ -301,7 +301,7 @@ impl Emulated {
             Some(Task::Upload(to, bytes)) => state.place(to, &bytes)?,
             Some(Task::Read(to, from, bytes)) => {
                 let at = state.find(to, bytes as u64)?;
-                // SAFETY: `find` has checked the device's side; whoever put the copy keeps the host's until it has waited.
+                // SAFETY: `find` has checked the device's side; the caller keeps the host's until it has waited.
                 unsafe { at.copy_from(from as *const u8, bytes) };
             }
             Some(Task::Write(to, from, bytes)) => {
@@ -315,7 +315,7 @@ impl Emulated {
         Ok(true)
     }
 
-    /// Puts a copy from or to the host's memory on a stream. It is made when somebody waits for it, or at any time before: whoever
+    /// Puts a copy from or to the host's memory on a stream. It is made when the host waits for it, or at any time before: whoever
     /// uses the host's side meanwhile finds something else there than it wants.
     pub(crate) fn copy(&self, stream: usize, copy: HostCopy) -> Result<(), Fault> {
         let mut state = self.state();
@@ -332,7 +332,7 @@ impl Emulated {
             }
         };
         state.push(stream, task);
-        // Late as a rule, so that what is used too early shows.
+        // Late as a rule, so that a use that comes too early shows.
         if state.draw() % 8 == 1 {
             self.step(&mut state)?;
         }
@@ -413,7 +413,7 @@ impl State {
 
     fn place(&mut self, to: u64, bytes: &[u8]) -> Result<(), Fault> {
         let at = self.find(to, bytes.len() as u64)?;
-        // SAFETY: `find` has checked that the bytes lie in one allocation, which nobody else touches now.
+        // SAFETY: `find` has checked that the bytes lie in one allocation, which no other thread touches now.
         unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(())
     }
@@ -576,7 +576,7 @@ impl Device for Emulated {
         };
         self.told(Recordings::Replay(state.replays))?;
         state.replays += 1;
-        // A graph has streams of its own beside stream 0, in no order with those of the device.
+        // A graph has its own streams beside stream 0, in no order with those of the device.
         let own = state.streams.len();
         state.streams.extend((1..STREAMS).map(|_| Stream::default()));
         let place = |stream: usize| if stream == 0 { 0 } else { own + stream - 1 };

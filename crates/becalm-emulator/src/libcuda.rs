@@ -153,7 +153,7 @@ unsafe extern "C" fn cuMemHostAlloc(at: *mut *mut c_void, bytes: usize, _flags: 
 extern "C" fn cuMemFreeHost(at: *mut c_void) -> c_int {
     give(|driver| {
         driver.entered()?;
-        // Whatever is copied from there or to there.
+        // Waits for every copy from there or to there.
         _ = driver.device.wait();
         driver.remove(at as u64, |handle| matches!(handle, Handle::Host(_))).map(drop)
     })
@@ -416,7 +416,7 @@ extern "C" fn cuGraphDestroy(graph: u64) -> c_int {
         let Handle::Graph(recording) = found else { return Err(INVALID_HANDLE) };
         let used = |h: &Handle| matches!(h, Handle::Executable(of) if *of == recording);
         if !driver.handles.values().any(used) {
-            // SAFETY: nobody replays it.
+            // SAFETY: no executable of it is left.
             unsafe { driver.device.forget(recording) };
         }
         Ok(())
@@ -434,7 +434,7 @@ unsafe extern "C" fn cuGraphInstantiateWithFlags(
         let Some(Handle::Graph(recording)) = driver.handles.get(&graph) else {
             return Err(INVALID_HANDLE);
         };
-        // Priorities of its own are all that a graph may have.
+        // A graph's own priorities are the only ones that it may have.
         if flags & !8 != 0 {
             return Err(INVALID_VALUE);
         }
@@ -465,7 +465,7 @@ extern "C" fn cuGraphLaunch(executable: u64, stream: u64) -> c_int {
         else {
             return Err(INVALID_HANDLE);
         };
-        // SAFETY: promised by whoever recorded it.
+        // SAFETY: promised by the code that recorded it.
         unsafe { driver.device.replay(*recording) }.map_err(code)
     })
 }

@@ -1,4 +1,4 @@
-//! The calls of NVRTC that the library makes: what it compiles is the name of the ring that the options describe, and the
+//! The calls of NVRTC that the library makes: it compiles to the name of the ring that the options describe, and the
 //! emulated driver has the kernels of that.
 //!
 //! So that it also loads what nvcc made, `$BECALM_EMULATOR_IMAGES` names a folder of cubins by their names: an image that equals
@@ -64,7 +64,7 @@ struct Program {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> c_int {
-    // SAFETY: places for two numbers. A version that nobody has, so that nothing in a cache is taken for it.
+    // SAFETY: places for two numbers. A version that does not exist, so that nothing in a cache is taken for it.
     unsafe {
         major.write(13);
         minor.write(9999);

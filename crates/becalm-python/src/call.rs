@@ -60,7 +60,7 @@ fn exception(class: &str, op: &str, wanted: &str, got: &str, remedy: &str) -> Py
     })
 }
 
-/// The exception for a panic, which is a defect of becalm whatever the arguments were.
+/// The exception for a panic, which is a defect of becalm for any arguments.
 fn defect(panic: Box<dyn Any + Send>) -> PyErr {
     let text = panic
         .downcast_ref::<&str>()
@@ -143,7 +143,7 @@ impl<W: Write> Write for Watched<'_, W> {
     }
 }
 
-/// Runs long work on a thread of its own with the interpreter free. The calling thread meanwhile serves signals and calls
+/// Runs long work on a separate thread with the interpreter free. The calling thread meanwhile serves signals and calls
 /// `progress(done, total)`, which stops the work by returning `False` or raising.
 pub fn supervised<T: Send>(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Boolean circuits: read, evaluated in the clear, compiled to programs. Tracing a function is Python's.
+//! Boolean circuits: read, evaluated on plaintext bits, compiled to programs. Tracing a function is Python's.
 
 use crate::call::{detached, guarded, raise};
 use crate::params::Params;
@@ -59,7 +59,7 @@ impl Circuit {
         self.0.gates()
     }
 
-    /// The outputs in the clear: a word for each bit, each of its bits an evaluation.
+    /// Evaluates the circuit on plaintext bits: a word for each bit, each of its bits an evaluation.
     fn evaluate(&self, bits: Vec<u64>) -> PyResult<Vec<u64>> {
         guarded(|| self.0.evaluate(&bits).map_err(raise))
     }

@@ -1,4 +1,4 @@
-//! CKKS: ciphertexts, and what needs no key.
+//! CKKS: ciphertexts, and the operations that need no key.
 
 use crate::call::raise;
 use crate::ciphertext::trust;

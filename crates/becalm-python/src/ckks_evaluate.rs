@@ -76,7 +76,7 @@ impl CkksKeys {
         guarded(|| Ok(self.0.context.bytes_as(&self.1, form)))
     }
 
-    /// Of `budget` bytes for these keys and the matrices of a bootstrap, those for matrices and those for keys.
+    /// Divides `budget` bytes between the matrices of a bootstrap and these keys: the bytes of each.
     fn shares(&self, program: &CkksProgram, budget: usize) -> PyResult<(usize, usize)> {
         let of = || Shares::of(&self.0.context, &program.now(), &self.1, budget).map_err(raise);
         guarded(of).map(|s| (s.matrices, s.keys))
@@ -172,7 +172,7 @@ impl CkksKeys {
         self.with(&[&x.0], false).one(py, "conjugate", |p, r| p.conjugate(r[0])).map(CkksCiphertext)
     }
 
-    /// Writes a file, with a note for whoever reads it.
+    /// Writes a file, with a note for the reader.
     #[pyo3(signature = (path, note=""))]
     fn save(&self, py: Python<'_>, path: PathBuf, note: &str) -> PyResult<()> {
         supervised(py, None, |watch| {

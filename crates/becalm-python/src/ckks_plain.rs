@@ -86,7 +86,7 @@ impl CkksPlaintext {
     }
 }
 
-/// A matrix by its diagonals, gathered around a rotation of what it gives.
+/// A matrix by its diagonals, gathered around a rotation of the result.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct CkksMatrix {
     matrix: Arc<Matrix>,

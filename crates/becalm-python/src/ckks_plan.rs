@@ -1,4 +1,4 @@
-//! CKKS before anything is made: what keys take, which would fit, and the bootstraps that they are for.
+//! CKKS before anything is made: the cost of keys, which keys would fit, and the bootstraps that they are for.
 
 use crate::call::{guarded, raise};
 use crate::ckks_evaluate::CkksKeys;
@@ -18,7 +18,7 @@ pub struct CkksChain(Chain);
 
 #[pymethods]
 impl CkksChain {
-    /// The chain of the set of a name, whatever its security.
+    /// The chain of the set of a name, without a check of its security.
     #[new]
     fn new(name: &str) -> PyResult<Self> {
         planned(|| Ok(CkksChain(Chain::new(CkksParams::named(name)?)?)))
@@ -53,10 +53,10 @@ fn planned<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
     guarded(|| work().map_err(raise))
 }
 
-/// What a note says: slots, kinds, size, stages, form.
+/// The contents of a note: slots, kinds, size, stages, form.
 type Noted = (Option<usize>, Vec<&'static str>, Option<&'static str>, Option<usize>, &'static str);
 
-/// Keys that somebody asks for, and what they take.
+/// Keys that a user asks for, and their cost.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct CkksPlan(KeyPlan);
 
@@ -102,7 +102,7 @@ impl CkksPlan {
         })
     }
 
-    /// What the note in a file of keys says that they were made for.
+    /// The purpose of the keys of a file, as its note says.
     #[staticmethod]
     fn noted(note: &str) -> PyResult<Noted> {
         planned(|| {
@@ -167,7 +167,7 @@ impl CkksPlan {
         })
     }
 
-    /// The keys of the bootstraps, and those for what the user does.
+    /// The keys of the bootstraps, and those for the user's operations.
     fn needs(&self) -> CkksNeeds {
         CkksNeeds(self.0.needs())
     }
@@ -177,7 +177,7 @@ impl CkksPlan {
         planned(|| self.0.price().map(|p| (p.stored, p.memory, p.peak())))
     }
 
-    /// What the keys are for, to be written into their file.
+    /// The purpose of the keys, to be written into their file.
     fn note(&self) -> String {
         self.0.note()
     }
@@ -202,7 +202,7 @@ impl CkksPlan {
         })
     }
 
-    /// The same for the keys of an `Engine` of `becalm.desilo`, of which there are no seeded ones: what fits, or else what takes the least.
+    /// The same for the keys of an `Engine` of `becalm.desilo`, of which there are no seeded ones: the keys that fit, or else the smallest.
     fn of_engine(&self, free: usize, otherwise: &str) -> PyResult<String> {
         planned(|| {
             let all = self.0.others(false)?;

@@ -34,7 +34,7 @@ fn record<T>(
     guarded(|| {
         if args.iter().any(|x| !Arc::ptr_eq(&x.recorder, recorder)) {
             let (wanted, got) = ("a register of this program", "a register of another program");
-            let remedy = "use what its methods return";
+            let remedy = "use the results of its methods";
             return Err(raise(Error::bad_input("program", wanted, got, remedy)));
         }
         let regs: Vec<Reg> = args.iter().map(|x| x.reg).collect();

@@ -201,7 +201,7 @@ fn content(key: bool) -> aes::Content {
     if key { aes::Content::Key } else { aes::Content::Bytes }
 }
 
-/// Refuses bits that are no whole bytes, or no key of AES.
+/// Refuses bits that are not whole bytes, or not a key of AES.
 #[pyfunction]
 pub fn check_bits(bits: &Lwe, key: bool) -> PyResult<()> {
     guarded(|| content(key).checked(&bits.0).map(drop).map_err(raise))
@@ -254,7 +254,7 @@ pub fn bits_from_bytes(
     Ok((found.0 == aes::Content::Key, Lwe(found.1)))
 }
 
-/// AES-128 in counter mode in the clear, of any length.
+/// Unencrypted AES-128 in counter mode, on data of any length.
 #[pyfunction]
 pub fn aes_ctr<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! `becalm._native`: what the Python package stands on. Handles of the library's own types and flat calls between them;
+//! `becalm._native`: the foundation of the Python package. Handles of the library's own types and flat calls between them;
 //! shapes, operators, tables from functions and progress bars are Python's, arithmetic is the library's.
 //!
 //! Rules of the boundary: no panic crosses it ([`call::guarded`]); long work leaves the interpreter free, and is stopped

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
-/// A parameter set: dimensions, and what is claimed of them. Get one by `becalm.params`.
+/// A parameter set: dimensions, and the claims about them. Get one by `becalm.params`.
 ///
 /// Variances and standard deviations are in fractions of the torus.
 #[pyclass(frozen, module = "becalm", eq)]

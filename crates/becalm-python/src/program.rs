@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A lookup table in the clear.
+/// A plaintext lookup table.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct Table(pub tfhe::Table);
 

@@ -1,5 +1,5 @@
 //! Processor time per message of key switch and bootstrap, one ciphertext and a batch, of the sets that are named, by turns;
-//! the first is what the others are compared with.
+//! the others are compared with the first.
 //! `cargo run --release --example common_mask_time -- tfhe_1_1 cm_1_1_w4`
 
 use becalm::backend::{Cpu, Evaluator};

@@ -1,4 +1,4 @@
-//! Vectors for the test benches in `rtl/`: words of 64 bits, little endian, inputs and what the library makes of them.
+//! Vectors for the test benches in `rtl/`: words of 64 bits, little endian, inputs and the library's results.
 //!
 //! `rtl_vectors DIR UNIT key=value …` writes DIR/vectors.bin; the record of each unit stands at the function that writes it.
 //! Keys: n, N, T, k, level, base_log, count (records, or ciphertexts of a batch).

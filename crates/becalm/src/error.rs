@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// The details of every error: the operation, what it wanted, what came instead, and the remedy.
+/// The details of every error: the operation, the expected value, the value that came, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Detail {
@@ -15,7 +15,7 @@ pub struct Detail {
     pub got: String,
     /// The remedy for the caller.
     pub remedy: String,
-    /// The evaluation key that is missing, where one is: for a program that says what to do in words of its own.
+    /// The evaluation key that is missing, if any: a program can then state the remedy in its own words.
     pub missing: Option<MissingKey>,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Detail {
     }
 }
 
-/// A refusal, by kind. The kinds are what a program may want to react to; the [`Detail`] is what a person reads.
+/// An error, by kind. Programs react to the kind; people read the [`Detail`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -66,7 +66,7 @@ pub enum Error {
     /// A ciphertext too noisy for the operation to be right with the claimed probability.
     #[error("too much noise: {0}")]
     TooNoisy(Box<Detail>),
-    /// A key, a table or a batch that does not fit the memory there is.
+    /// A key, a table or a batch that does not fit the free memory.
     #[error("not enough memory: {0}")]
     Memory(Box<Detail>),
     /// A file that is truncated, altered, of another type or version, or larger than its limit.
@@ -103,7 +103,7 @@ macro_rules! constructors {
                 self
             }
 
-            /// The operation, what it wanted, what it got, and the remedy.
+            /// The operation, the expected value, the value that came, and the remedy.
             pub fn detail(&self) -> &Detail {
                 match self { $(Error::$variant(d) => d,)* }
             }

@@ -133,7 +133,7 @@ fn unclaimed(p: &TfheParams) -> TfheParams {
     TfheParams { name, kind: Kind::Toy, log2_pfail: 0.0, ..p.clone() }
 }
 
-/// The measured program: what is put out, and its tables.
+/// The measured program: its outputs and its tables.
 struct Setup {
     program: Arc<Program>,
     each: Encoding,

@@ -1,4 +1,4 @@
-//! AES-128 on encrypted bits against the vectors of NIST: the circuits in the clear, their noise, and one block encrypted.
+//! AES-128 on encrypted bits against the vectors of NIST: the circuits run unencrypted, their noise, and one block encrypted.
 
 use becalm::apps::aes::{Aes, Content, ctr_in_the_clear, decrypt_bytes, encrypt_bytes};
 use becalm::apps::integer::Type;

@@ -120,7 +120,7 @@ fn circles(all: &BTreeMap<Module, Vec<Token>>) -> BTreeMap<String, BTreeSet<Stri
         }
     }
     for arrows in folders.values_mut() {
-        // Whoever imports nothing that is left, or is imported by nobody that is left, is in no circle.
+        // A module that imports none of the rest, or that none of the rest imports, is in no circle.
         loop {
             let (from, to): (BTreeSet<_>, BTreeSet<_>) = arrows.iter().cloned().unzip();
             let before = arrows.len();

@@ -1,4 +1,4 @@
-//! Circuits compiled to programs: what the program computes in the clear is what the circuit computes, known answers
+//! Circuits compiled to programs: run unencrypted, the program computes what the circuit computes; known answers
 //! included, and no circuit takes more bootstraps than its gates.
 
 mod netlists;
@@ -18,7 +18,7 @@ fn compile(text: &str, set: &str) -> (Circuit, Compiled) {
     (circuit, compiled)
 }
 
-/// Values of the input ports to values of the output ports, in the clear, through the program.
+/// Values of the input ports to values of the output ports, by an unencrypted run of the program.
 fn run(compiled: &Compiled, values: &[u128]) -> Vec<u128> {
     let ports = compiled.inputs.iter().zip(values);
     let bits: Vec<i64> =

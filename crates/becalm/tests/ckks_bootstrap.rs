@@ -281,7 +281,7 @@ fn toy() -> Arc<Context> {
 
 /// The text of a refusal, `kind: wanted, got; remedy`.
 fn refusal<T>(result: Result<T>) -> String {
-    let error = result.err().expect("it is refused");
+    let error = result.err().expect("a refusal");
     let detail = error.detail();
     format!("{}: {}, got {}; {}", error.kind(), detail.wanted, detail.got, detail.remedy)
 }
@@ -448,7 +448,7 @@ fn less_memory_computes_the_same() {
     }
     let other = evaluator(&c, c.keys(&secret, &Needs::default()).unwrap());
     assert!(refusal(other.run(&program, &[&x])).starts_with("wrong_key"));
-    // A budget is spent on matrices first, then on keys; less than an instruction takes is refused with what it takes.
+    // A budget is spent on matrices first, then on keys; the error for less than an instruction takes gives its size.
     let share = |bytes| Shares::of(&c, &program, &stored, bytes);
     let whole = Shares { matrices: usize::MAX, keys: usize::MAX };
     assert_eq!(share(ready + matrices).unwrap(), whole);

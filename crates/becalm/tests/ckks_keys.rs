@@ -1,4 +1,4 @@
-//! Keys of CKKS before any is made: which set and which keys a need takes, what they take, and what would fit instead.
+//! Keys of CKKS before any is made: the set and the keys for a need, their cost, and keys that would fit instead.
 //! Files of keys that an older version wrote.
 
 use becalm::backend::{CkksEvaluator, Cpu};
@@ -88,7 +88,7 @@ fn a_price_is_that_of_the_keys() {
     assert_eq!(price.peak(), price.memory + price.tables, "arithmetic alone");
 }
 
-/// What is offered fits, takes what its own plan says, and is the fastest that does.
+/// Each offer fits, costs what its own plan says, and is the fastest that does.
 #[test]
 fn offers_fit_and_say_what_they_take() {
     let set = set_for(&[], None).unwrap();
@@ -175,7 +175,7 @@ fn notes_come_back() {
     assert_eq!(KEY_SIZES.map(|(name, _)| name), ["small", "medium", "large"]);
 }
 
-/// What is missing is data: a program can make the key without reading the message.
+/// The error names the missing key as data: a program can make the key without reading the message.
 #[test]
 fn a_missing_key_is_named_in_data() {
     let context = Arc::new(Context::new(toy(), true).unwrap());
@@ -200,7 +200,7 @@ fn a_missing_key_is_named_in_data() {
     assert_eq!(foreign.map(|e| (e.kind(), e.detail().missing)), Some(("wrong_key", None)));
 }
 
-/// Real values have matrices of their own, which a plan for any values has room for.
+/// Real values have their own matrices, which a plan for any values has room for.
 #[test]
 fn a_plan_for_any_values_has_room_for_real_ones() {
     let peak = |values| {

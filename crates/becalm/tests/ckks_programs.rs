@@ -130,7 +130,7 @@ fn every_instruction_computes_what_it_says() {
         let worst = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs()).fold(0.0, f64::max);
         assert!(worst < 2f64.powi(-20), "result {i}: off by 2^{:.1}", worst.log2());
     }
-    // An instruction that nobody has put here would go untested.
+    // An instruction missing here would go untested.
     let mut names: Vec<&str> = program.ops().iter().map(CkksOp::name).collect();
     names.sort_unstable();
     names.dedup();
@@ -220,7 +220,7 @@ fn the_recorder_refuses_what_no_machine_could_run() {
             let y = p.level_down(x, 1)?;
             p.dot(&[(x, x), (y, y)])
         }),
-        ("slots that are no power of two", |p, x| p.trace(x, 3)),
+        ("slots that are not a power of two", |p, x| p.trace(x, 3)),
         ("a sum of too many", |p, x| p.sum(x, 2 * SLOTS)),
         ("no number", |p, x| p.add_constant(x, f64::NAN)),
         ("an infinite factor", |p, x| p.multiply_constant(x, f64::INFINITY)),
@@ -244,7 +244,7 @@ fn the_recorder_refuses_what_no_machine_could_run() {
             Err(Error::BadInput(_)) => {}
             other => panic!("{what}: {other:?}"),
         }
-        // What was refused left nothing behind that a file would carry.
+        // A refused instruction left nothing behind that a file would carry.
         assert!(program.plaintexts().is_empty() && program.maps().is_empty(), "{what}");
         assert!(program.polynomials().is_empty(), "{what}");
     }

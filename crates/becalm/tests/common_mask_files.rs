@@ -1,4 +1,4 @@
-//! Files of common-mask keys, ciphertexts and programs: what is written is read again, and what was made up is refused.
+//! Files of common-mask keys, ciphertexts and programs: written files are read again, and forged ones are refused.
 
 mod harness;
 

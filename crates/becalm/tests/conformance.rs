@@ -189,7 +189,7 @@ fn refused(what: &str, e: Error) {
     assert!(e.to_string().contains(what) && !e.detail().remedy.is_empty(), "{what}: {e}");
 }
 
-/// The encodings of an encrypted table are public, and checked like those of a table in the clear.
+/// The encodings of an encrypted table are public, and checked like those of a plaintext table.
 #[test]
 fn encrypted_tables_of_other_values_are_not_recorded() {
     let params = TfheParams::named("toy_2_2").unwrap();

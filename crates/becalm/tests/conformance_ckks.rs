@@ -163,7 +163,7 @@ fn at_level(context: &Context, level: usize) -> Result<(CkksProgram, Vec<Case>)>
     finished(p, cases)
 }
 
-/// Instructions on what was raised to a level of a bootstrap, whose values nobody chose.
+/// Instructions on what was raised to a level of a bootstrap, whose values were not chosen.
 fn raised_to(context: &Context, level: usize) -> Result<(CkksProgram, Vec<Case>)> {
     let mut p = CkksProgram::new(context);
     let [a, b] = [p.input(0, SLOTS)?, p.input(0, SLOTS)?];
@@ -292,7 +292,7 @@ fn compare(
     Ok(())
 }
 
-/// What every program gives on the reference is what its instructions say.
+/// Every program gives on the reference the values that its instructions define.
 fn sensible(world: &World, cases: &[Case], results: &[Rlwe]) {
     for (case, x) in cases.iter().zip(results) {
         let Some(wanted) = &case.wanted else { continue };
@@ -461,7 +461,7 @@ fn a_planted_error_is_seen_wherever_it_is() {
             let planted = Planted { at: case.reg, plant };
             let got = world.run(&planted, &world.context, &program, &inputs[..1]);
             let found = compare(&world, &program, &cases, [&got[0], &wanted[0]]);
-            let found = found.expect_err("an error that nobody sees");
+            let found = found.expect_err("an error that goes unseen");
             assert!(found.starts_with(&case.name), "{found}, planted in {}", case.name);
             seen.insert(case.name.clone());
         }

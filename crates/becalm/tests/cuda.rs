@@ -1,4 +1,4 @@
-//! The backend for GPUs on emulated ones: what it refuses and how it says so, what several devices do, what runs again.
+//! The backend for GPUs on emulated ones: its errors, several devices, and runs after a failure.
 #![cfg(feature = "cuda")]
 
 use becalm::Error;
@@ -147,7 +147,7 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     session.load(program, walk, lanes / 2).unwrap();
 }
 
-/// A launch that the driver refuses leaves registers that nobody can read, and the wave can be run again; one that it refuses
+/// A launch that the driver refuses leaves registers that cannot be read, and the wave can be run again; one that it refuses
 /// while launches are recorded leaves a wave that is launched as it was before.
 #[test]
 fn a_refused_launch_leaves_no_result() {
@@ -539,7 +539,7 @@ fn recordings_hold_launches_alone() {
     failed(gpu.allocate(256), "memory while launches are recorded");
     failed(gpu.wait(), "a wait while launches are recorded");
     failed(gpu.recorded(), "a wait while launches were recorded");
-    // SAFETY: the place is allocated; what is refused does nothing.
+    // SAFETY: the place is allocated; a refused launch does nothing.
     unsafe {
         gpu.record().unwrap();
         failed(gpu.upload(at, &[1]), "a copy while launches are recorded");

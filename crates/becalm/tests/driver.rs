@@ -1,5 +1,5 @@
 //! The driver's side of the backend for GPUs, on a driver that is not there: `becalm-emulator` as `libcuda` and as NVRTC, found as
-//! the real ones are found. Each test here is run once more in a process of its own that finds them.
+//! the real ones are found. Each test here is run once more in a separate process that finds them.
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
 use becalm::Error;
@@ -106,7 +106,7 @@ fn each_machine_without_a_gpu_that_computes_says_what_it_lacks() {
         let variables = [("BECALM_EMULATOR_DRIVER", *machine), ("EXPECTED", &expected)];
         with_the_driver("refuses", &variables);
     }
-    // Libraries of all names of the driver that are none, and one that is no driver, before those of the system.
+    // Files with the driver's names that are not libraries, and a library that is not a driver, before those of the system.
     let none = "device|a GPU|no driver|install the driver|false";
     let other = "device|a GPU|does not tell its version|install the driver|true";
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -250,7 +250,7 @@ impl Work {
         let before = watch.waits();
         session.write(self.program.inputs()[0], 0, self.input.words()).unwrap();
         session.run(&loaded, 0..walk.waves.len()).unwrap();
-        assert_eq!(watch.waits(), before, "somebody waited for a write or a run");
+        assert_eq!(watch.waits(), before, "the host waited for a write or a run");
         watch.hasty(hasty);
         let words = session.read(self.program.outputs()[0], 0..5).unwrap();
         watch.hasty(false);
@@ -284,7 +284,7 @@ fn computes() {
         let emulated = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
         let wanted = work.on(&emulated, 1).unwrap().remove(0);
         Cuda::require(params).unwrap();
-        assert_eq!(watch.alive()[0], 1, "what was asked is kept for whoever opens it");
+        assert_eq!(watch.alive()[0], 1, "the GPU that was asked is kept for its opening");
         let found = work.on(&Cuda::new().unwrap(), 4).unwrap();
         assert!(found.iter().all(|words| *words == wanted), "{name}");
         assert_eq!(watch.alive(), [0; 9], "{name}");
@@ -296,7 +296,7 @@ fn computes() {
     assert_eq!(watch.alive(), [0; 9]);
 }
 
-/// A key that is larger than the memory it goes through, writes that nobody waits for, reads that wait once. Whoever does not wait
+/// A key that is larger than the memory it goes through, writes that are not waited for, reads that wait once. Whoever does not wait
 /// for an event, before staging memory is used again or read, computes something else: the emulated driver copies late.
 #[test]
 #[ignore = "run by a test above"]
@@ -376,7 +376,7 @@ fn refuses() {
     let fallback = evaluator.fallback().unwrap();
     assert!(evaluator.info().name == "cpu" && fallback.why.contains(got), "{fallback:?}");
     assert_eq!(fallback.gpu, gpu == "true", "{fallback:?}");
-    // Who can do something about it is told what.
+    // The error tells users who can act how to do so.
     assert_eq!(fallback.why.contains(remedy), fallback.gpu, "{fallback:?}");
     let found = evaluator.evaluate(&work.program, &[work.input.clone().into()]).unwrap();
     assert_eq!(work.secret.decrypt(&found[0]).unwrap(), [0, 1, 0, 1, 0]);

@@ -1,4 +1,4 @@
-//! Files: what is written is read again as it was, on disk and in memory, by this version and by later ones.
+//! Files: everything written is read again unchanged, on disk and in memory, by this version and by later ones.
 
 mod harness;
 
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 const ANY: fn() -> Trust = Trust::insecure;
 
-/// A folder of its own for a test, removed at the end.
+/// A separate folder for a test, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! Files of strangers: cut, altered, or made to deceive. Each is a typed error, never a panic, and what loads is sound.
+//! Files of strangers: cut, altered, or made to deceive. Each is a typed error, never a panic, and every loaded object is sound.
 
 mod harness;
 
@@ -422,7 +422,7 @@ fn seeds_and_types_that_are_none_are_refused() {
         let wrong = edit(file, |h, _| h["__metadata__"]["type"] = json!(name));
         assert!(matches!(read(&wrong, 1 << 20), Err(Error::BadFile(_))), "{name:?}");
     }
-    // Three bytes are no key.
+    // Three bytes are not a key.
     for name in ["aes128_key", "key", "Bytes", ""] {
         let wrong = edit(&files()[7], |h, _| h["__metadata__"]["content"] = json!(name));
         let found = Content::from_bytes(&wrong, Trust::insecure());

@@ -1,4 +1,4 @@
-//! Encrypted integers against the integers of Rust: circuits in the clear for every operation, many widths and all edge
+//! Encrypted integers against the integers of Rust: unencrypted runs of the circuits for every operation, many widths and all edge
 //! values; the same programs encrypted for some.
 
 mod full;

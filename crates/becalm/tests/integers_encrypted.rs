@@ -39,7 +39,7 @@ fn random(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn every_operation_gives_encrypted_what_it_gives_in_the_clear() {
+fn every_operation_gives_the_same_encrypted_and_unencrypted() {
     let (secret, server) = keys();
     for (i, op) in OPERATIONS.iter().enumerate() {
         let ty = if i % 2 == 0 { Type::Uint(8) } else { Type::Int(7) };

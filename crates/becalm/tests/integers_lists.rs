@@ -1,5 +1,5 @@
 //! Operations on lists of encrypted integers (order, extremes, prefixes, membership), compared with those of Rust's slices.
-//! Circuits run in the clear. The noise of each stays within the claim of its set, with related arguments too.
+//! Circuits run unencrypted. The noise of each stays within the claim of its set, with related arguments too.
 
 mod full;
 

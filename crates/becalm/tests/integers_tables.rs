@@ -1,4 +1,4 @@
-//! Clear tables at an encrypted index: right at every index, checked in the clear, and never dearer than the circuit compiler's
+//! Plaintext tables at an encrypted index: right at every index, checked by unencrypted runs, and never dearer than the circuit compiler's
 //! cover of the same table.
 
 use becalm::apps::Aim;

@@ -1,4 +1,4 @@
-//! Encrypted integers of any width to 256 bits, circuits in the clear, against schoolbook arithmetic on lists of bits.
+//! Encrypted integers of any width to 256 bits, circuits run unencrypted, against schoolbook arithmetic on lists of bits.
 
 mod full;
 

@@ -140,7 +140,7 @@ const LAYOUT: Layout = Layout {
     slots: Layout::MOST_SLOTS,
 };
 
-/// Runs instructions on phases, as the program in the clear does; memory holds a phase at each address.
+/// Runs instructions on phases, as an unencrypted run of the program does; memory holds a phase at each address.
 fn execute(program: &Program, code: &[Instruction], values: &[u64]) -> Vec<u64> {
     let (params, mut memory, mut slots) = (program.params(), HashMap::new(), HashMap::new());
     let (q, n) = (params.modulus, params.polynomial_size);

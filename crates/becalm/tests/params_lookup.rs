@@ -40,7 +40,7 @@ fn an_unknown_name_is_answered_with_near_ones() {
     assert!(matches!(error, Error::WrongParams(_)));
     assert!(error.detail().remedy.contains("did you mean `tfhe_2_2`"), "{error}");
     // A name of the other scheme, or of none, is like no name of this one.
-    for (name, says) in [("ckks_regular", "a set of CKKS"), ("none", "no name is like it")] {
+    for (name, says) in [("ckks_regular", "a set of CKKS"), ("none", "no name is similar")] {
         let refused = TfheParams::named(name).unwrap_err().to_string();
         assert!(refused.contains(says) && refused.contains("becalm params"), "{refused}");
     }

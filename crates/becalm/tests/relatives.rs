@@ -1,4 +1,4 @@
-//! Noise of ciphertexts that share a history: what the walk says, and what is measured.
+//! Noise of ciphertexts that share a history: the walk's figures, and measurements.
 
 use becalm::backend::{Cpu, Evaluator};
 use becalm::cipher::{Encoding, SecretKey};

@@ -30,7 +30,7 @@ fn body_end(tokens: &[Token]) -> Option<usize> {
         match token.text.as_str() {
             "(" | "[" => others += 1,
             ")" | "]" => others -= 1,
-            // The `;` of `[u8; 4]` in a signature is no end.
+            // The `;` of `[u8; 4]` in a signature is not an end.
             ";" if braces == 0 && others == 0 => return None,
             "{" => braces += 1,
             "}" => {

@@ -131,7 +131,7 @@ fn search(words: &[u64]) {
     }
 }
 
-/// One test at a time, from its beginning: blocks of any thread are searched, and tests have messages of their own to free.
+/// One test at a time, from its beginning: blocks of any thread are searched, and tests have their own messages to free.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -56,7 +56,7 @@ pub struct Ready {
 pub struct Answer {
     /// On the wall.
     pub seconds: f64,
-    /// Of the processor, all threads of the process together.
+    /// Processor time in seconds, all threads of the process together.
     pub processor: f64,
     /// Mean of the absolute errors.
     pub mean: f64,

@@ -140,7 +140,7 @@ fn groups(plan: &Plan) -> Result<Vec<Group>> {
         if named != "basic" {
             cases.push((format!("ckks/{side}/{named}"), format!("bootstrap {}", kind.message)));
         }
-        // Those of desilofhe have a group of their own, which takes few keys.
+        // Those of desilofhe have a separate group, which takes few keys.
         let basic = matches!(peer, Some(Peer::Desilo(_))) == (named == "basic");
         if kind.name == "regular" && basic {
             cases.extend(BASIC.map(|op| (format!("ckks/{side}/{op}"), op.to_string())));
@@ -252,7 +252,7 @@ struct Lacking;
 
 impl std::fmt::Display for Lacking {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("not to be had here")
+        f.write_str("not available here")
     }
 }
 
@@ -300,7 +300,7 @@ fn together(
     })
 }
 
-/// The peer, or why it did not start: our side is measured all the same. One that is not installed is no reason to measure ours once
+/// The peer, or why it did not start: our side is measured all the same. A peer that is not installed is not a reason to measure ours once
 /// more.
 fn present(peer: Result<Option<Worker>>) -> Result<(Option<Worker>, Option<anyhow::Error>)> {
     match peer {

@@ -75,7 +75,7 @@ pub const KINDS: &[Kind] = {
 /// The kind of this name.
 ///
 /// # Errors
-/// That there is none.
+/// The message that there is none.
 pub fn kind(name: &str) -> Result<&'static Kind> {
     KINDS.iter().find(|k| k.name == name).with_context(|| format!("no kind {name}"))
 }

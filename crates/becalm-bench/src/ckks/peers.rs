@@ -1,5 +1,5 @@
-//! Where the peers come from: Lattigo by `go build`, OpenFHE's wheel in an environment of its own under the target folder,
-//! desilofhe only where the user has installed it. A peer that is not to be had is a reason, not an error.
+//! Where the peers come from: Lattigo by `go build`, OpenFHE's wheel in its own environment under the target folder,
+//! desilofhe only where the user has installed it. A peer that is not available is reported with the reason, not as an error.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ impl Peer {
     /// Builds or finds it: the command that starts its worker.
     ///
     /// # Errors
-    /// Why it is not to be had.
+    /// Why it is not available.
     pub fn command(self, toy: bool, threads: usize) -> Result<Command> {
         let python = |mut command: Command, script: &str| {
             command.arg(sources().join("peers").join(script)).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -1,5 +1,5 @@
 //! The peer's experimental common mask: key switch and f64-FFT bootstrap of w messages behind one mask, scratch allocated
-//! before, a table of its own for each slot.
+//! before, its own table for each slot.
 //!
 //! Its modulus switch is the plain one. The artifact puts a search among encryptions of zero before it, which lowers the
 //! noise and takes time of its own: left out here, in the peer's favour. It has no batch function: ciphertexts of a batch

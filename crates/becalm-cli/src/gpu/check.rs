@@ -14,7 +14,7 @@ pub(super) fn spread(noise: &Moments) -> f64 {
 
 /// Whether the errors of one key are larger than a variance explains, slot by slot. The digits of a key switch have a mean of half a digit
 /// below zero. So up to half of the variance is one constant for each key, however many results there are, and behind a common mask each
-/// slot has a key of its own. The mean of a slot may therefore be six of its standard deviations. The variation about the mean must stay
+/// slot has its own key. The mean of a slot may therefore be six of its standard deviations. The variation about the mean must stay
 /// within the whole variance.
 pub(super) fn exceeds(errors: &[f64], slots: usize, formula: f64) -> bool {
     let of_slot = |slot: usize| {

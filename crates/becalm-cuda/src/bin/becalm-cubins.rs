@@ -1,6 +1,6 @@
 //! Compiles every ring for every architecture, and to PTX, into a folder: `becalm-cubins FOLDER [REPORT]`.
 //!
-//! Prints what the compiler says of the rotations and the instructions of one step, and writes all of it as JSON.
+//! Prints the compiler's report on the rotations and the instructions of one step, and writes all of it as JSON.
 
 use becalm_cuda::compile::{
     ARCHITECTURES, Resources, compile, compiler, fingerprint, is_image, nvcc, step_instructions,
@@ -17,7 +17,7 @@ fn main() -> Result<(), String> {
     std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let nvcc = nvcc().ok_or("no nvcc: `make cuda` installs it into .venv")?;
     let compiler = compiler(&nvcc)?;
-    // Written last: what is not all there belongs to nothing.
+    // Written last: an incomplete folder then matches no sources.
     let marker = folder.join("kernels.sources");
     remove(&marker)?;
     println!("| ring | architecture | kernel | registers | spilled bytes | instructions a step |");
@@ -51,7 +51,7 @@ fn main() -> Result<(), String> {
     for file in std::fs::read_dir(&folder).map_err(|e| e.to_string())?.flatten() {
         let (path, name) = (file.path(), file.file_name());
         if name.to_str().is_some_and(is_image) && !made.contains(&path) {
-            // Of a ring that is no more.
+            // Of a ring that was removed.
             remove(&path)?;
         }
     }

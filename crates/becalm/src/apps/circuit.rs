@@ -1,10 +1,10 @@
-//! Circuits over sums: what is linear stays a formula until a table needs it, and what is constant is never computed.
+//! Circuits over sums: a linear value stays a formula until a table needs it, and a constant is never computed.
 //!
 //! A [`Sum`] is Σ c·register + constant with a known range. A table of at most 16 values costs one bootstrap, t tables of
 //! at most 16/t values together too ([`Circuit::lookup`]); on the whole torus there is room for 32 positions if the
 //! function is odd under half a turn ([`Circuit::circle`]). The unit is 1/32 of the torus; a sum that enters a table may
 //! have a 2-norm of 5 over fresh bootstraps, so tables put out values that are scaled already, and where a sum is noisier
-//! (equal steps are recorded once, so that what is added may be the same register) terms are replaced by tables of them.
+//! (equal steps are recorded once, so the terms of a sum may be the same register) terms are replaced by tables of them.
 
 use crate::cipher::Encoding;
 use crate::params::TfheParams;
@@ -84,7 +84,7 @@ impl Sum {
         (self.low == self.high).then_some(self.low)
     }
 
-    /// True for one register and nothing else, whatever the constant.
+    /// True for one register and nothing else, with any constant.
     pub fn plain(&self) -> bool {
         matches!(self.terms[..], [] | [(1 | -1, _)])
     }
@@ -327,7 +327,7 @@ impl Circuit {
         self.program.output(reg)
     }
 
-    /// The same sum in a register of its own, so that sums of it stay short; see [`Circuit::result`].
+    /// The same sum in its own register, so that sums of it stay short; see [`Circuit::result`].
     ///
     /// # Errors
     /// Errors of the recorder.

@@ -1,6 +1,6 @@
 //! A GPU if there is one that can, else the CPU, and why.
 //!
-//! What sends work to the CPU is what a GPU lacks: itself, its driver, kernels for the set, memory. Any other error is one.
+//! Work goes to the CPU if there is no GPU or driver, no kernels for the set, or too little memory. Any other failure is an error.
 
 use super::{Backend, CkksSetup, Cpu, Cuda, Fallback, GoOn, Info, Loaded, Session};
 use crate::cipher::EvaluationKey;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A GPU, and the CPU for what it lacks.
+/// A GPU, with the CPU in its place where it cannot compute.
 pub struct Auto {
     /// Or why there is none.
     gpu: std::result::Result<Cuda, Fallback>,
@@ -38,7 +38,7 @@ impl Auto {
         Ok(auto)
     }
 
-    /// With these GPUs, or without for what an error says.
+    /// With these GPUs, or without them for the reason that an error gives.
     ///
     /// # Errors
     /// That error, if it does not say that there is no GPU.
@@ -52,7 +52,7 @@ impl Auto {
         Ok(Auto { gpu, cpu: Cpu::new(0)? })
     }
 
-    /// The CPU, for what a GPU said.
+    /// The CPU, for the reason that a GPU gave.
     fn instead(
         &self,
         e: &Error,
@@ -65,7 +65,7 @@ impl Auto {
     }
 }
 
-/// What a GPU lacks, and what would help.
+/// The reason why the GPU cannot be used, and the remedy.
 fn why(e: &Error) -> String {
     let detail = e.detail();
     format!("wanted {}, got {} ({})", detail.wanted, detail.got, detail.remedy)
@@ -125,7 +125,7 @@ impl Backend for Auto {
     }
 }
 
-/// What it takes to go on with the CPU. Keys share their words with those of the caller.
+/// Everything needed to go on with the CPU. Keys share their words with those of the caller.
 struct Spare {
     cpu: Cpu,
     keys: EvaluationKey,

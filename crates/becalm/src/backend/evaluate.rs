@@ -1,4 +1,4 @@
-//! From ciphertexts to ciphertexts: checks, chunks of lanes, waves, and what is known of the results.
+//! From ciphertexts to ciphertexts: checks, chunks of lanes, waves, and the known facts of the results.
 //!
 //! Everything that can be refused is refused before the first instruction runs. Noise, encoding and range of the results
 //! are stamped from the walk over the program, never asked from the machine.
@@ -26,7 +26,7 @@ pub struct Evaluator {
     key: KeyId,
     /// The parts of the key that were opened.
     needs: BTreeSet<Need>,
-    /// What is public of the private maps between slots.
+    /// The public part of the private maps between slots.
     maps: Vec<RowSums>,
     opened: Opened<Tfhe>,
 }
@@ -35,7 +35,7 @@ impl Evaluator {
     /// Opens a key on a machine, all parts of it.
     ///
     /// # Errors
-    /// What [`Backend::open`] refuses.
+    /// As [`Backend::open`].
     pub fn new(backend: &dyn Backend, keys: &EvaluationKey) -> Result<Self> {
         Evaluator::for_needs(backend, keys, &Need::all_of(keys))
     }
@@ -43,7 +43,7 @@ impl Evaluator {
     /// Opens the parts of a key that a program [needs](Program::needs).
     ///
     /// # Errors
-    /// What [`Backend::open`] refuses.
+    /// As [`Backend::open`].
     pub fn for_needs(
         backend: &dyn Backend,
         keys: &EvaluationKey,
@@ -78,7 +78,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// [`Error::WrongParams`], [`Error::WrongKey`], [`Error::BadInput`] for arguments that do not fit the program;
-    /// [`Error::TooNoisy`] if they are too noisy for it; what the machine reports.
+    /// [`Error::TooNoisy`] if they are too noisy for it; errors of the machine.
     pub fn evaluate(&self, program: &Arc<Program>, inputs: &[Ciphertext]) -> Result<Vec<Lwe>> {
         self.evaluate_with(program, inputs, &mut |_, _| ControlFlow::Continue(()))
     }
@@ -130,7 +130,7 @@ impl Evaluator {
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.
     fn chunk(&self, walk: &Walk, lanes: usize) -> usize {
         let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
-        // Small sets fill the machine four times over; with large ones a chunk would take minutes, and nobody could stop it.
+        // Small sets fill the machine four times over; with large ones a chunk would take minutes and could not be stopped.
         let best = self.opened.machine().0.best_batch;
         let affordable = (CHUNK_COST * best as f64 / self.params.cost()) as usize;
         let items = affordable.clamp(best.div_ceil(8), 4 * best);
@@ -387,7 +387,7 @@ impl Evaluator {
     }
 }
 
-/// Refuses an encrypted table that is not what the program declares for its register: it may have more, never less.
+/// Refuses an encrypted table that differs from the program's declaration for its register: it may have more, never less.
 fn check_table(program: &Program, reg: Reg, table: &Glwe) -> Result<()> {
     let refuse = |wanted: String, got: String, remedy: &str| {
         Err(Error::bad_input("evaluate", wanted, got, remedy))

@@ -75,7 +75,7 @@ impl From<&Prepared> for Prepared {
     }
 }
 
-/// Evaluation keys of CKKS on a machine: what runs programs of CKKS.
+/// Evaluation keys of CKKS on a machine. It runs programs of CKKS.
 ///
 /// ```
 /// use becalm::backend::{CkksEvaluator, Cpu};
@@ -125,7 +125,7 @@ impl CkksEvaluator {
     /// Opens keys on a machine that is to use them as `on` says: within less memory, or asking whether to go on.
     ///
     /// # Errors
-    /// What [`Backend::open_ckks`] refuses; `WrongParams` for keys of another set.
+    /// As [`Backend::open_ckks`]; `WrongParams` for keys of another set.
     pub fn open(backend: &dyn Backend, on: CkksSetup) -> Result<CkksEvaluator> {
         on.context.check_set(OP, on.keys.params)?;
         let session = backend.open_ckks(on.clone())?;
@@ -156,8 +156,8 @@ impl CkksEvaluator {
     /// matrices; one that is [`Prepared`] keeps them while others run.
     ///
     /// # Errors
-    /// `WrongParams`, `WrongKey` and `BadInput` for what does not go together; `WrongKey` naming a key that is missing; `Memory`
-    /// where there is too little; what the machine reports.
+    /// `WrongParams`, `WrongKey` and `BadInput` for arguments that do not fit together; `WrongKey` naming a key that is missing; `Memory`
+    /// where there is too little; errors of the machine.
     pub fn run(&self, program: impl Into<Prepared>, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
         let go_on = &mut |_, _| ControlFlow::Continue(());
         Ok(self.run_lanes(program, &[inputs], go_on)?.remove(0))
@@ -252,7 +252,7 @@ impl CkksEvaluator {
     /// Refuses keys that do not suffice for a program: before its matrices are encoded, which takes time.
     ///
     /// # Errors
-    /// `WrongKey` naming what is missing; `WrongParams` for a program of another set.
+    /// `WrongKey` naming the missing key; `WrongParams` for a program of another set.
     pub fn require(&self, program: &CkksProgram) -> Result<()> {
         self.on.context.check_set(program.op(), program.params().name)?;
         program.require(&self.on.keys)
@@ -262,7 +262,7 @@ impl CkksEvaluator {
     /// inputs, which come before any other, call it `op`.
     ///
     /// # Errors
-    /// What `record` returns; as [`CkksEvaluator::run`].
+    /// The errors of `record`; as [`CkksEvaluator::run`].
     pub fn call(
         &self,
         op: &'static str,
@@ -331,7 +331,7 @@ impl CkksEvaluator {
         })
     }
 
-    /// The slots rotated to the left by `by`: slot j gets what was in slot j + `by`.
+    /// The slots rotated to the left by `by`: slot j gets the value of slot j + `by`.
     ///
     /// # Errors
     /// `WrongKey` naming the missing key.
@@ -358,7 +358,7 @@ impl CkksEvaluator {
     /// In each slot the sum of `size` slots from it on.
     ///
     /// # Errors
-    /// `BadInput` for a size that is no power of two or exceeds the slots; as [`CkksEvaluator::rotate`].
+    /// `BadInput` for a size that is not a power of two or exceeds the slots; as [`CkksEvaluator::rotate`].
     pub fn sum(&self, x: &Rlwe, size: usize) -> Result<Rlwe> {
         self.one("sum", &[x], |p, args| p.sum(args[0], size))
     }

@@ -39,7 +39,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a machine says of itself.
+/// The description of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Info {
     /// `"cpu"`, `"reference"`, …
@@ -55,7 +55,7 @@ pub struct Info {
 /// Why the CPU computes where [`by_name`] was asked for `"auto"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fallback {
-    /// What the GPU lacks, or why there is none.
+    /// The reason why no GPU is used.
     pub why: String,
     /// Whether there is one, or a driver that does not work: people will want to know.
     pub gpu: bool,
@@ -63,7 +63,7 @@ pub struct Fallback {
 
 /// A kind of machine.
 pub trait Backend: Send + Sync {
-    /// What the machine says of itself.
+    /// The description of the machine.
     fn info(&self) -> Info;
     /// Whether the machine runs this instruction natively for this parameter set.
     fn supports(&self, op: &Op, params: &TfheParams) -> bool;
@@ -150,7 +150,7 @@ impl CkksSetup {
     }
 }
 
-/// A program laid out on a machine: what [`Session::load`] returns and the other calls want back.
+/// A program laid out on a machine: returned by [`Session::load`], and passed to the other calls.
 #[derive(Debug)]
 pub struct Loaded<F: Family = Tfhe> {
     /// The program.
@@ -173,7 +173,7 @@ pub type Others<F> = Box<dyn Fn() -> Box<dyn Session<F>> + Send + Sync>;
 
 /// Keys on a machine, and memory to run in. One program is loaded at a time, of the family of the keys.
 pub trait Session<F: Family = Tfhe>: Send + Sync {
-    /// What the machine says of itself, where it knows more than [`Backend::info`].
+    /// The description of the machine, if it knows more than [`Backend::info`].
     fn info(&self) -> Option<Info> {
         None
     }
@@ -181,7 +181,7 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     fn fallback(&self) -> Option<Fallback> {
         None
     }
-    /// What the machine would not do, which changes times and no result, and why.
+    /// An optimisation that the machine could not use, and why: it changes times, but no result.
     fn remark(&self) -> Option<String> {
         None
     }
@@ -189,7 +189,7 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     fn survives_fork(&self) -> bool {
         true
     }
-    /// Makes further sessions of the same keys, on a machine where they take no memory of their own until they run: threads then run
+    /// Makes further sessions of the same keys, on a machine where they take no further memory until they run: threads then run
     /// programs at once. None where threads take turns.
     fn others(&self) -> Option<Others<F>> {
         None
@@ -202,7 +202,7 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     /// Forgets the ciphertexts in the registers, after results have been read. A machine may keep what the next run of the same program
     /// needs.
     fn clear(&mut self) {}
-    /// Reserves registers for `lanes` ciphertexts each; what was loaded before is gone.
+    /// Reserves registers for `lanes` ciphertexts each; the program loaded before is gone.
     ///
     /// # Errors
     /// [`Error::Memory`] if the registers do not fit; [`Error::Unsupported`] for an instruction that the machine lacks or
@@ -234,12 +234,12 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     /// Runs some waves. Progress and interruption are served between calls.
     ///
     /// # Errors
-    /// What the machine reports.
+    /// Errors of the machine.
     fn run(&mut self, loaded: &Loaded<F>, waves: Range<usize>) -> Result<()>;
-    /// Waits for what was written and run: a machine may put it off until somebody reads. Only measurements need this.
+    /// Waits for earlier writes and runs: a machine may put them off until a result is read. Only measurements need this.
     ///
     /// # Errors
-    /// What the machine reports.
+    /// Errors of the machine.
     fn wait(&self) -> Result<()> {
         Ok(())
     }
@@ -273,7 +273,7 @@ pub fn by_name(name: &str) -> Result<Box<dyn Backend>> {
 }
 
 /// Refuses a machine that is not there, does not run a parameter set, or has no room for its key: before keys are made, which
-/// takes long. What `"auto"` finds is never refused.
+/// takes long. `"auto"` is never refused.
 ///
 /// # Errors
 /// As [`by_name`] and [`Backend::accepts`].

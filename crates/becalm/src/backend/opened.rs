@@ -1,4 +1,4 @@
-//! Keys on a machine, for whoever runs programs there: one session, its machine, and its waves with progress.
+//! Keys on a machine, for the evaluators that run programs there: one session, its machine, and its waves with progress.
 
 use super::{Backend, Fallback, Info, Loaded, Others, Session};
 use crate::program::Family;
@@ -66,7 +66,7 @@ impl<F: Family> Drop for Taken<'_, F> {
 
 /// How many of how many steps of a run are done.
 pub(super) struct Steps<'a> {
-    /// What errors call the run.
+    /// The name of the run in errors.
     op: &'static str,
     done: usize,
     all: usize,
@@ -116,7 +116,7 @@ impl<F: Family> Opened<F> {
     /// fresh `load` does not reset.
     ///
     /// A thread of a pool that waits for the machine may begin another piece of its pool's work, and ask for a session again. Where
-    /// there is one session only, it would wait for itself: it is refused.
+    /// there is only one session, it would wait for itself: the call returns an error.
     pub(super) fn session(&self) -> Result<Taken<'_, F>> {
         let (mut sessions, own) = (self.sessions(), thread::current().id());
         let session = loop {

@@ -116,7 +116,7 @@ impl Registers {
         &mut self.allocate(at)[lane * width..(lane + 1) * width]
     }
 
-    /// What a key switch of any kind reads: the masks, one after another where there are several, then the bodies. A map
+    /// The input of a key switch of any kind: the masks, one after another where there are several, then the bodies. A map
     /// between slots reads bodies as coefficients of a mask, and adds to bodies of 0.
     pub fn key_switch_input(&self, op: &Op, lane: usize) -> Vec<u64> {
         let srcs = op.sources();
@@ -149,7 +149,7 @@ impl Registers {
         }
     }
 
-    /// Frees what nobody reads after a wave.
+    /// Frees registers that are not read after a wave.
     pub fn retire(&mut self, wave: usize) {
         let walk = self.loaded.walk.clone();
         for r in &walk.dead_after[wave] {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A batch of LWE ciphertexts: `len` rows (a_1 … a_d, b_1 … b_w) with phases b_j − ⟨a, s_j⟩. Sets with a common mask have
-/// w > 1 bodies, each under a key of its own; all others one.
+/// w > 1 bodies, each under its own key; all others one.
 #[derive(Clone)]
 pub struct Lwe {
     pub(crate) params: Arc<TfheParams>,
@@ -168,7 +168,7 @@ impl Lwe {
     /// Batches of the same kind as one; the noise is that of the worst, the range covers all.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if there is no batch; what [`Lwe::require_like`] refuses.
+    /// [`Error::BadInput`] if there is no batch; as [`Lwe::require_like`].
     pub fn concat(batches: &[Lwe]) -> Result<Lwe> {
         let Some(first) = batches.first() else {
             return Err(Error::bad_input("concat", "at least one batch", "none", "pass a batch"));
@@ -267,7 +267,7 @@ impl Glwe {
             return refuse(
                 "an input encoding with a padding bit".into(),
                 "none".into(),
-                "encode with Encoding::padded, or look up in the clear",
+                "encode with Encoding::padded, or use a plaintext table",
             );
         }
         if !(0..values).contains(&self.limit) {

@@ -1,6 +1,6 @@
 //! How integers lie on the torus: value m at m/(2p) below a padding bit, or at m/p without one.
 //!
-//! A lookup table needs the padding bit clear (its polynomial is negacyclic), so values that enter one must be in
+//! A lookup table needs the padding bit to be 0 (its polynomial is negacyclic), so values that enter one must be in
 //! 0..p. Whether they are is decided by interval arithmetic on the program, never by looking at data.
 
 use crate::math::Modulus;
@@ -18,7 +18,7 @@ const MAX_VALUES: u64 = 1 << 32;
 pub struct Encoding {
     /// p: how many values there are, 0..p. Any number from 1 up, not only powers of two.
     pub values: u64,
-    /// True if a clear bit stands above the value: m lies at m/(2p), and lookup tables apply.
+    /// True if a zero bit stands above the value: m lies at m/(2p), and lookup tables apply.
     pub padding: bool,
 }
 

@@ -31,7 +31,7 @@ impl fmt::Debug for KeyId {
 pub enum KeyRole {
     /// The LWE key of dimension n that the blind rotation reads.
     Small,
-    /// The GLWE key, read as an LWE key of dimension k·N: what a bootstrap puts out.
+    /// The GLWE key, read as an LWE key of dimension k·N: the key of a bootstrap's output.
     Big,
     /// The big key of one slot of a common-mask set: plain LWE ciphertexts of one message.
     Slot(u32),
@@ -56,7 +56,7 @@ impl KeyRole {
         }
     }
 
-    /// Bodies behind the mask, each a message under a key of its own.
+    /// Bodies behind the mask, each a message under its own key.
     pub fn bodies(self, params: &TfheParams) -> usize {
         match self {
             KeyRole::Small | KeyRole::Big => params.slots,
@@ -157,7 +157,7 @@ impl std::ops::Deref for Words {
     }
 }
 
-/// Refuses bits that are not a key of the set's family: what was wanted, and what came. Says only that, not which bits.
+/// Refuses bits that are not a key of the set's family: the error states the wanted and the given kind, and no bits.
 pub(crate) fn check_structure(
     params: &TfheParams,
     small: &[u64],

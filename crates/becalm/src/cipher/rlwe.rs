@@ -288,7 +288,7 @@ pub(crate) enum Purpose {
     FromEphemeral,
 }
 
-/// Takes what is encrypted under one secret to another.
+/// Switches ciphertexts from one secret to another.
 pub struct SwitchKey {
     /// The highest level at which it is used.
     pub(crate) level: usize,
@@ -432,7 +432,7 @@ impl Held {
 pub struct CkksKeys {
     pub(crate) params: &'static str,
     pub(crate) id: KeyId,
-    /// That of multiplication is always there; those to and from an ephemeral secret come together.
+    /// The key of multiplication is always present; the keys to and from an ephemeral secret come together.
     /// By purpose and tier of the chain. A key to an ephemeral secret has the tier of the key back.
     pub(crate) switches: BTreeMap<(Purpose, usize), Held>,
 }
@@ -448,7 +448,7 @@ impl CkksKeys {
         self.id
     }
 
-    /// Bytes in memory; keys that stay in their file take none, others what their [`KeyForm`] says.
+    /// Bytes in memory; keys that stay in their file take none; for others their [`KeyForm`] decides.
     pub fn bytes(&self) -> usize {
         self.switches.values().map(Held::bytes).sum()
     }

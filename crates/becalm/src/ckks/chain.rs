@@ -22,7 +22,7 @@ use std::ops::Range;
 pub(crate) const SAME_SCALE: f64 = 1e-12;
 /// The largest prime, bits.
 const WORD_BITS: f64 = 50.0;
-/// What a digit may have more than P in CoeffsToSlots, bits: noise of 2^14.7 is little there, at scales of 2^64 and more.
+/// Bits by which a digit may exceed P in CoeffsToSlots: noise of 2^14.7 is little there, at scales of 2^64 and more.
 const HIGHEST_EXCESS: f64 = 6.0;
 /// Bytes of the transform between slots and coefficients and of the places of the slots, for each coefficient, at the most.
 const PLACES: usize = 128;
@@ -44,7 +44,7 @@ pub struct Chain {
     special: usize,
 }
 
-/// Levels with words of their own.
+/// Levels with their own words.
 #[derive(Debug, Clone, PartialEq)]
 struct Tier {
     levels: Range<usize>,
@@ -104,7 +104,7 @@ fn ratio(up: &[u64], down: &[u64]) -> f64 {
     down.fold(out, |out, q| out / *q as f64)
 }
 
-/// The tiers, the number of words of each level and what a rescale from it divides by.
+/// The tiers, the number of words of each level and the divisor of a rescale from it.
 fn tiers(params: &CkksParams, levels: &[Vec<u64>]) -> (Vec<Tier>, Vec<usize>, Vec<f64>) {
     let (mut tiers, mut counts, mut steps) = (vec![], vec![], vec![]);
     let (mut all, mut below) = (vec![], vec![]);
@@ -138,7 +138,7 @@ fn user_scales(params: &CkksParams, steps: &[f64]) -> Vec<f64> {
 }
 
 impl Chain {
-    /// The chain of a set, whatever its security: nothing can be computed with it alone.
+    /// The chain of a set, without a check of its security: nothing can be computed with it alone.
     ///
     /// # Errors
     /// `WrongParams` where there are too few primes of the sizes of the set.
@@ -158,7 +158,7 @@ impl Chain {
         self.params
     }
 
-    /// The scale of ciphertexts of the user at `level`, what products and bootstraps come back to.
+    /// The scale of ciphertexts of the user at `level`, to which products and bootstraps return.
     ///
     /// # Errors
     /// `BadInput` for a level above the user's.
@@ -184,7 +184,7 @@ impl Chain {
         self.counts[level]
     }
 
-    /// q_`level`: what a rescale from this level divides by.
+    /// q_`level`: the divisor of a rescale from this level.
     pub(crate) fn step(&self, level: usize) -> f64 {
         self.steps[level]
     }
@@ -240,7 +240,7 @@ impl Chain {
         Ring::table_bytes(self.params.degree(), self.primes.len()) + PLACES * self.params.degree()
     }
 
-    /// Refuses what belongs to another set.
+    /// Refuses objects of another set.
     pub(crate) fn check_set(&self, op: &'static str, name: &'static str) -> Result<()> {
         if name == self.params().name {
             return Ok(());
@@ -277,7 +277,7 @@ impl Chain {
         }
     }
 
-    /// Refuses what cannot be encoded: more values than slots, a number that is no power of two, values that are not
+    /// Refuses values that cannot be encoded: more values than slots, a number that is not a power of two, values that are not
     /// finite.
     pub(crate) fn check_values(&self, op: &'static str, values: &[Complex]) -> Result<()> {
         let (n, most) = (values.len(), self.params().slots());

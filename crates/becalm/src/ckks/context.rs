@@ -77,7 +77,7 @@ impl Context {
         &self.chain
     }
 
-    /// What has been computed in this context so far.
+    /// The work done in this context so far.
     pub fn work(&self) -> Work {
         self.ring.work()
     }

@@ -24,7 +24,7 @@ pub(crate) fn residue(x: f64, p: u64) -> f64 {
     if x < 0.0 { -centred(magnitude, p) } else { centred(magnitude, p) }
 }
 
-/// What the vectors' way of rounding takes stays below this, log2.
+/// Log2 of the bound on numbers that the vectorised rounding takes.
 const ROUNDED_BITS: i32 = 70;
 
 /// Whether the vectors' way of rounding does for these. Not for secret ones: what is done then takes its time by their size.
@@ -58,10 +58,10 @@ fn embedded(plan: &Plan, slots: &[(usize, usize)], values: &[Complex], scale: f6
     data
 }
 
-/// What the coefficients of a message that is encrypted stay below, log2.
+/// Log2 of the bound on the coefficients of a message to encrypt.
 pub(crate) const MESSAGE_BITS: i32 = 2 * ROUNDED_BITS - 1;
 
-/// Writes zeros over what was decrypted.
+/// Writes zeros over decrypted values.
 pub(super) fn wipe(values: &mut [Complex]) {
     for v in values {
         v.re.zeroize();
@@ -97,7 +97,7 @@ impl Context {
         out
     }
 
-    /// Coefficients of a secret message below 2^[`MESSAGE_BITS`], rounded, plus noise of small integers. What is done does not
+    /// Coefficients of a secret message below 2^[`MESSAGE_BITS`], rounded, plus noise of small integers. The operations do not
     /// depend on them: x = low + 2^70·high, |low| ≤ 2^69, both for every coefficient of any size.
     pub(crate) fn noisy_limbs(
         &self,
@@ -121,7 +121,7 @@ impl Context {
         out
     }
 
-    /// What [`Context::plain`] gives, of `values` that repeat after an eighth of the slots or sooner, so that the polynomial
+    /// The result of [`Context::plain`] for `values` that repeat after an eighth of the slots or sooner, so that the polynomial
     /// is one in X^8: a vector of eight for each tile, of a transform of an eighth of the size.
     pub(crate) fn plain_tiled(
         &self,

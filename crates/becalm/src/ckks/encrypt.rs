@@ -80,7 +80,7 @@ impl Context {
         Ok(parts)
     }
 
-    /// The coefficients of a message. What a ciphertext claims of its error is public, so that no part of it may depend on them.
+    /// The coefficients of a message. The error that a ciphertext claims is public, so no part of it may depend on them.
     fn message(&self, values: &[Complex], level: usize) -> Result<Zeroizing<Vec<f64>>> {
         let (op, most) = ("encrypt", self.params().levels);
         self.check_values(op, values)?;
@@ -134,7 +134,7 @@ impl Context {
         Err(Error::wrong_key("decrypt", wanted, got, "use the key it was encrypted with"))
     }
 
-    /// Decrypts to the values in the slots. The error of CKKS depends on the secret: do not publish what this returns
+    /// Decrypts to the values in the slots. The error of CKKS depends on the secret: do not publish the result
     /// (Li–Micciancio 2021).
     ///
     /// # Errors

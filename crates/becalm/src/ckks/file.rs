@@ -153,7 +153,7 @@ impl Context {
         self.public_draft(key, &parts)?.save(path.as_ref(), false)
     }
 
-    /// A public key from a file in memory. Whose it is no file can say: take it from its owner.
+    /// A public key from a file in memory. A file cannot prove whose key it is: take it from its owner.
     ///
     /// # Errors
     /// `BadFile` or `WrongParams` for anything but a public key of this set that becalm wrote, of at most `trust.limit` bytes.
@@ -391,7 +391,7 @@ mod tests {
         Context::new(CkksParams::named(name).unwrap(), true).unwrap()
     }
 
-    /// Ciphertexts and keys come back as they were, and the file is a fifth smaller than what is in memory.
+    /// Ciphertexts and keys come back as they were, and the file is a fifth smaller than the object in memory.
     #[test]
     fn ciphertexts_and_secret_keys_come_back() {
         let context = toy("ckks_toy_12");
@@ -436,7 +436,7 @@ mod tests {
         }
         let x = context.encrypt(&m, 10, &secret).unwrap();
         let other = context.ciphertext_to_bytes(&x).unwrap();
-        assert_eq!(kind(&other), Some("bad_file"), "a ciphertext is no key");
+        assert_eq!(kind(&other), Some("bad_file"), "a ciphertext is not a key");
         let foreign = toy("ckks_toy_precise").public_key_from_bytes(&bytes, Trust::default()).err();
         assert_eq!(foreign.map(|e| e.kind()), Some("wrong_params"));
     }
@@ -461,7 +461,7 @@ mod tests {
         for length in [0, 7, 8, 100, bytes.len() - 1] {
             assert_eq!(kind(&bytes[..length]), Some("bad_file"), "{length} bytes");
         }
-        assert_eq!(kind(&key), Some("bad_file"), "a secret key is no ciphertext");
+        assert_eq!(kind(&key), Some("bad_file"), "a secret key is not a ciphertext");
         let small = Trust { limit: 1000, ..Trust::default() };
         let long = context.ciphertext_from_bytes(&bytes, small).err().map(|e| e.kind());
         assert_eq!(long, Some("bad_file"), "the limit");
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(kind(&bytes), None);
     }
 
-    /// A file can be made whose checksum is right; what it claims is checked all the same.
+    /// A forged file may have a right checksum; its claims are checked all the same.
     #[test]
     fn claims_are_checked_against_the_set() {
         let context = toy("ckks_toy_12");

@@ -34,7 +34,7 @@ pub struct Description {
     pub error: Option<f64>,
     /// The purpose of each evaluation key and its highest level; a key appears once for each tier of the chain that it serves.
     pub switches: Vec<(String, usize)>,
-    /// The note of whoever made the keys ([`Context::write_noted_keys`](super::Context::write_noted_keys)).
+    /// The note of the maker of the keys ([`Context::write_noted_keys`](super::Context::write_noted_keys)).
     pub note: String,
     /// Length of the file.
     pub bytes: u64,
@@ -42,7 +42,7 @@ pub struct Description {
     pub whole_bytes: Option<u64>,
 }
 
-/// Reads the header of a file of any size and tells what it claims; none for a file that is not of CKKS.
+/// Reads the header of a file of any size and returns its claims; none for a file that is not of CKKS.
 ///
 /// # Errors
 /// `Io`; `BadFile` for a header of CKKS that becalm would not read.

@@ -353,7 +353,7 @@ pub struct Steps {
     pub stride: usize,
     /// n_1, baby steps.
     pub baby: usize,
-    /// Those of them, 0 apart, that occur.
+    /// The number of baby steps that occur, without 0.
     pub babies: usize,
     /// m, middle steps.
     pub middle: usize,

@@ -1,7 +1,7 @@
 //! The CKKS scheme: approximate arithmetic on vectors of complex numbers.
 //!
 //! A [`Chain`] is the moduli and scales of a parameter set, and plans: levels, scales, sizes of keys. A [`Context`] adds
-//! transforms and tables: it encodes, encrypts and makes keys. What computes with ciphertexts is a machine:
+//! transforms and tables: it encodes, encrypts and makes keys. Computation with ciphertexts is left to a machine:
 //! [`CkksEvaluator`](crate::backend::CkksEvaluator).
 
 mod chain;

@@ -1,12 +1,12 @@
-//! What keys a server needs, and how large they are: planned from the chain, before any is made.
+//! The keys that a server needs, and their sizes: planned from the chain, before any is made.
 
 use super::Chain;
 use crate::cipher::{CkksKeys, Held, KeyForm, Purpose};
 use crate::math::rns::width;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a server is to do, and up to which level: hence which keys it gets, and for how many words. That of multiplication
-/// at the levels of the user it always gets.
+/// The operations of a server, and up to which level: hence its keys, and for how many words. It always gets the key of
+/// multiplication at the levels of the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Rotations by these numbers of slots, and at which levels. A key serves lower levels too, but those of its tier alone
@@ -29,7 +29,7 @@ impl Needs {
         self
     }
 
-    /// What two programs need together.
+    /// The needs of two programs together.
     pub fn union(mut self, other: &Needs) -> Needs {
         for (by, levels) in &other.rotations {
             self.rotations.entry(*by).or_default().extend(levels);
@@ -60,7 +60,7 @@ pub fn sum_rotations(size: usize) -> Vec<i64> {
 }
 
 impl Chain {
-    /// The keys for `needs`: what for and in which tier, and the level that each is for.
+    /// The keys for `needs`: the purpose, tier and level of each.
     pub(crate) fn key_plan(&self, needs: &Needs) -> BTreeMap<(Purpose, usize), usize> {
         let (n, mut plan) = (self.params().degree(), BTreeMap::new());
         let mut add = |purpose, level: usize| {
@@ -180,7 +180,7 @@ impl Chain {
         (bytes(&all), bytes(&all[..self.words(level)]))
     }
 
-    /// Bytes of the bodies of stored keys, by what each is for and at which level; none for keys that the set does not have.
+    /// Bytes of the bodies of stored keys, by purpose and level; none for keys that the set does not have.
     pub(crate) fn stored_length(&self, keys: &[(Purpose, usize)]) -> Option<u64> {
         let there = |(_, level): &(Purpose, usize)| *level <= self.params().top_level();
         let bytes = |(purpose, level): &(Purpose, usize)| self.body_bytes(*purpose, *level) as u64;

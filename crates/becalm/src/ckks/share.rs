@@ -59,12 +59,12 @@ pub(crate) fn declared(values: &[Complex]) -> Account {
 }
 
 impl Context {
-    /// Standard deviation of a slot from rounding the coefficients of values in the clear at `scale`.
+    /// Standard deviation of a slot from rounding the coefficients of plaintext values at `scale`.
     pub(crate) fn encoding(&self, scale: f64) -> f64 {
         (self.params().degree() as f64 / 12.0).sqrt() / scale
     }
 
-    /// The account, if `level` has room for what it says at `scale`: beyond, values may wrap, and nothing is known.
+    /// The account, if its values fit `level` at `scale`: beyond, values may wrap, and nothing is known.
     pub(crate) fn fitting(&self, account: Account, level: usize, scale: f64) -> Account {
         let words = self.words_of(level, 0).into_iter();
         let modulus = words.map(|i| self.ring().word(i).prime).product::<f64>();
@@ -104,14 +104,14 @@ impl Context {
     }
 
     /// Decrypts to values that others may see: with errors of standard deviation 2^-`precision_bits`, which hide the error of the
-    /// ciphertext. Each call spends 1/`queries` of what the secret key may share, a refusal by what was decrypted
+    /// ciphertext. Each call spends 1/`queries` of the secret key's budget, a refusal because of decrypted values
     /// included, and none is answered beyond. `queries` is the number of decryptions under this key that will be shared in all.
     ///
     /// The secret key counts in memory ([`CkksSecretKey::shared`]). Whoever reads the key from its file again, or has several copies
     /// of it, lets `queries` cover the calls of all of them.
     ///
     /// # Errors
-    /// As [`Context::bits_to_share`] and [`Context::decrypt`]; `TooNoisy`, with the bits that can be had, where the noise asked for
+    /// As [`Context::bits_to_share`] and [`Context::decrypt`]; `TooNoisy`, with the bits that are possible, where the noise asked for
     /// is too little to hide anything; `BadInput` for a precision that is not in −60 ..= 60 and for a key that has shared as much as
     /// it may; `Io` when the system has no randomness. All of these are decided on public facts, before anything is decrypted.
     ///

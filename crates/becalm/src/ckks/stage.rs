@@ -1,4 +1,4 @@
-//! Factors of the transform between coefficients and slots, by their formula: entries are computed when somebody asks for them.
+//! Factors of the transform between coefficients and slots, by their formula: entries are computed on demand.
 //!
 //! The transform is log2 n layers of butterflies on a bit-reversed vector: (u, v) → (u + ξv, u − ξv), ξ = e^(2πi·5^j/4L) at
 //! position j in blocks of L. A stage is the product of consecutive layers, or the inverse of it. Each layer changes one bit of an
@@ -142,7 +142,7 @@ impl Stage {
         self.size_of_entries() * if self.is_weighted() { most } else { 1.0 }
     }
 
-    /// The twiddles of every layer: what entries are computed from.
+    /// The twiddles of every layer, from which entries are computed.
     pub(super) fn twiddles(&self) -> Vec<Vec<Complex>> {
         let layer = |i: u32| {
             let (half, turn) = (1 << i, 8 << i);

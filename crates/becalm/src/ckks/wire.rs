@@ -2,7 +2,7 @@
 //!
 //! A magic line, the length of a header (u32, little endian) and the header (postcard): set, key, for each switch key
 //! what it is for, the level that it is for and the seed of its masks, and the row of the set; behind it, to the end of that
-//! length, a note of whoever made the keys. Then the bodies: limb after limb, each residue 0 ≤ x < p in
+//! length, a note of their maker. Then the bodies: limb after limb, each residue 0 ≤ x < p in
 //! ⌈log2 p⌉ bits, least significant first. Last the BLAKE3 digest of all before. Half of the memory and less: the masks
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
@@ -39,7 +39,7 @@ const LONGEST_NOTE: usize = 4096;
 pub(crate) struct Header {
     pub(crate) set: String,
     pub(crate) key: KeyId,
-    /// What for, in which tier, the level that it is for, seed of the masks.
+    /// Purpose, tier, level, and seed of the masks of each.
     pub(crate) switches: Vec<(Purpose, u32, u32, PublicSeed)>,
     /// All fields of the set as JSON; an older file has none.
     pub(crate) row: Option<String>,
@@ -59,7 +59,7 @@ impl Header {
     }
 }
 
-/// What a file of evaluation keys claims.
+/// The claims of a file of evaluation keys.
 pub(crate) struct Claims {
     pub(crate) header: Header,
     pub(crate) note: String,
@@ -69,7 +69,7 @@ pub(crate) struct Claims {
     pub(crate) whole: Option<u64>,
 }
 
-/// What a file of evaluation keys claims; none for another kind of file.
+/// The claims of a file of evaluation keys; none for another kind of file.
 pub(crate) fn claims(path: &Path) -> Result<Option<Claims>> {
     let mut file = File::open(path).map_err(unreadable)?;
     let mut magic = [0; MAGIC.len()];
@@ -109,7 +109,7 @@ fn broken(got: impl Into<String>) -> Error {
     )
 }
 
-/// Reads or writes and keeps the digest of what passed.
+/// Reads or writes, and keeps the digest of the bytes that passed.
 struct Hashed<T> {
     inner: T,
     digest: blake3::Hasher,
@@ -158,7 +158,7 @@ impl<T: Read> Hashed<T> {
         Ok((header, note, (MAGIC.len() + 4) as u64 + u64::from(length)))
     }
 
-    /// Refuses what does not end with the digest of all before.
+    /// Refuses bytes that do not end with the digest of all before.
     fn finish(mut self) -> Result<()> {
         let (wanted, mut digest) = (*self.digest.finalize().as_bytes(), [0; 32]);
         self.take(&mut digest)?;
@@ -175,7 +175,7 @@ impl Context {
         self.write_noted_keys(keys, "", out)
     }
 
-    /// [`Context::write_keys`] with a note for whoever reads them ([`inspect`](super::inspect())): what they are for.
+    /// [`Context::write_keys`] with a note of their purpose for the reader ([`inspect`](super::inspect())).
     ///
     /// # Errors
     /// As [`Context::write_keys`]; `BadInput` for a note of more than 4096 bytes, and for more keys than a reader takes.
@@ -266,7 +266,7 @@ impl Context {
     /// Reads keys that [`Context::write_keys`] wrote, and draws their masks.
     ///
     /// # Errors
-    /// `BadFile` for what is no such file or was altered, `WrongParams` for another set, `Memory` where they do not fit.
+    /// `BadFile` for another kind of file or an altered one, `WrongParams` for another set, `Memory` where they do not fit.
     pub fn read_keys(&self, input: impl Read) -> Result<CkksKeys> {
         self.keys_of(input, None, KeyForm::Ready, |_, _| true)
     }
@@ -333,7 +333,7 @@ impl Context {
 
     /// Keys of a file that [`Context::write_keys`] wrote, which stay there: each is read, and its masks are drawn, when it is
     /// used. The file is read once, to check it. It must not be changed afterwards: its use is refused where length or time of
-    /// change tell that it was, but whoever can write to it can hide that.
+    /// change tell that it was, but a writer of the file can hide that.
     ///
     /// # Errors
     /// As [`Context::read_keys`], and `Io`.
@@ -479,7 +479,7 @@ impl Context {
         }
     }
 
-    /// Of packed bodies, or masks, limb `at` of digit `j` of the key, and what follows.
+    /// Limb `at` of digit `j` of the key and the limbs after it, from packed bodies or masks.
     pub(crate) fn packed_limb<'a>(
         &self,
         key: &StoredKey,
@@ -492,7 +492,7 @@ impl Context {
         &bytes[from..]
     }
 
-    /// A key that was packed, cut to what a level of the same tier needs; in memory of its own if `lasting`.
+    /// A key that was packed, cut to the words that a level of the same tier needs; in separate memory if `lasting`.
     pub(crate) fn expand(
         &self,
         purpose: Purpose,

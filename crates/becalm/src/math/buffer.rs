@@ -25,7 +25,7 @@ pub(crate) fn refuse(bytes: usize) -> ! {
 /// Runs work in which memory may end, and turns that into an error. Other panics go on.
 ///
 /// # Errors
-/// Those of `work`; `Memory` where the system refused memory in the middle of it.
+/// As `work`; `Memory` where the system refused memory in the middle of it.
 pub fn or_refused<T>(op: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     // Half-done work is dropped. Shared are only free pieces of memory and expanded keys, each of them whole.
     match catch_unwind(AssertUnwindSafe(work)) {

@@ -88,7 +88,7 @@ pub fn decompose_slice(modulus: Modulus, gadget: Gadget, a: &[u64], digits: &mut
     }
 }
 
-/// Σ_l d_l·q/B^l: what `digits`, most significant first, stand for.
+/// Σ_l d_l·q/B^l: the value of `digits`, most significant first.
 pub fn recompose(modulus: Modulus, gadget: Gadget, digits: &[i64]) -> u64 {
     (1..).zip(digits).fold(0, |sum, (l, &digit)| {
         modulus.add(sum, modulus.mul(modulus.from_signed(digit), gadget.scale(l)))

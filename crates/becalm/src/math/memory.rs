@@ -6,7 +6,7 @@
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// From this size on a request is compared with the memory there is.
+/// From this size on a request is compared with the free memory.
 const CHECKED: usize = 64 << 20;
 
 /// Bytes that this process can still get without swapping; none where the system does not tell.
@@ -43,7 +43,7 @@ fn left_of_addresses(limits: &str, status: &str) -> Option<usize> {
     Some(most.saturating_sub(kilobytes(status, "VmSize:")?))
 }
 
-/// A group of processes: its folder, and what its files are called there.
+/// A group of processes: its folder, and the names of its files there.
 struct Group {
     folder: PathBuf,
     names: &'static Names,
@@ -95,17 +95,17 @@ impl Group {
     }
 }
 
-/// Refuses what would not fit, before the system kills the process for trying. Small requests are not checked.
+/// Refuses a request that would not fit, before the system kills the process for trying. Small requests are not checked.
 ///
 /// # Errors
-/// `Error::Memory` with the size wanted and the memory there is.
+/// `Error::Memory` with the size wanted and the free memory.
 pub fn require_memory(op: &'static str, bytes: usize) -> Result<()> {
     let remedy =
         "use a smaller batch or parameter set (`becalm params` lists key sizes), or free memory";
     require_memory_or(op, bytes, remedy)
 }
 
-/// [`require_memory`] with a remedy of its own.
+/// [`require_memory`] with its own remedy.
 ///
 /// # Errors
 /// As [`require_memory`].

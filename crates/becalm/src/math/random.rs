@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// The seed of masks: published beside what it expands to (a seeded key or ciphertext).
+/// The seed of masks: published with the seeded key or ciphertext expanded from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PublicSeed(pub [u8; 32]);
 

@@ -1,7 +1,7 @@
 //! Threads that outlive a fork.
 //!
 //! A forked child has none of its parent's threads, and a loop that is handed to them would wait for ever. So every parallel loop
-//! (`math::parallel`) and every pool ([`Threads`]) asks here first. A process that finds itself a child makes threads of its own,
+//! (`math::parallel`) and every pool ([`Threads`]) asks here first. A process that finds itself a child makes its own threads,
 //! once. It recognises itself by its process id: a tenth of a microsecond where a loop begins, nothing within a pool. A lock that
 //! another thread held at the fork stays locked in the child: [`working`] refuses such a child.
 
@@ -11,7 +11,7 @@ use std::process::id;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A number of threads; in a forked child as many of its own.
+/// A number of threads; in a forked child as many new ones.
 pub struct Threads {
     count: usize,
     /// The process that the pool was made in.
@@ -115,7 +115,7 @@ const BROKEN: u64 = 1 << 31;
 /// them. Such a child refuses every call. A child that was forked while nothing was at work computes as its parent does.
 ///
 /// # Errors
-/// Those of `work`; `Unsupported` in such a child.
+/// As `work`; `Unsupported` in such a child.
 ///
 /// ```
 /// let sum = becalm::math::threads::working("add", || Ok(1 + 1))?;

@@ -1,10 +1,10 @@
 //! Parameter sets of CKKS: a chain of moduli written as bits to rescale by, and what is claimed of it.
 //!
 //! Level 0 has the modulus q_0; level i the modulus q_0·…·q_i, and a rescale from it divides by q_i = 2^`bits[i]`. Which
-//! machine words stand for a q_i is no matter of the set: here primes below 2^50, two of half the bits where one does
+//! machine words stand for a q_i does not belong to the set: here primes below 2^50, two of half the bits where one does
 //! not suffice. From the bottom: levels of the user, then what a bootstrap consumes: SlotsToCoeffs, EvalMod,
 //! CoeffsToSlots. Fresh noise is Gaussian of σ = 3.19, the secret is uniform ternary, the ephemeral secret of a bootstrap
-//! ternary of weight h under a modulus of its own (Bossuat–Troncoso-Pastoriza–Hubaux 2022, sparse-secret encapsulation).
+//! ternary of weight h under its own modulus (Bossuat–Troncoso-Pastoriza–Hubaux 2022, sparse-secret encapsulation).
 
 use super::Kind;
 use crate::security::{self, Instance, Secret};
@@ -71,9 +71,9 @@ pub struct CkksParams {
     pub log2_degree: u32,
     /// log2 of q_0.
     pub base_bits: f64,
-    /// log2 of the scale of a message at level 0: `base_bits` less what EvalMod needs between message and modulus.
+    /// log2 of the scale of a message at level 0: `base_bits` less the room that EvalMod needs between message and modulus.
     pub base_scale_bits: f64,
-    /// Levels of the user: what a bootstrap leaves, or all there are in a set without.
+    /// Levels of the user: those that a bootstrap leaves, or all in a set without one.
     pub levels: usize,
     /// log2 of the scale at the levels of the user above 0.
     pub scale_bits: f64,

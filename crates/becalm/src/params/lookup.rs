@@ -29,7 +29,7 @@ pub struct Need {
     pub slots: usize,
     /// Whether Gaussian noise will do. TUniform noise is exact, bounded and drawn in constant time, so it is preferred.
     pub gaussian: bool,
-    /// Whether a set of the fast family will do, which rests on an assumption of its own ([`TfheParams::is_fast`]).
+    /// Whether a set of the fast family will do, which rests on a separate assumption ([`TfheParams::is_fast`]).
     pub fast: bool,
 }
 
@@ -148,7 +148,7 @@ impl CkksParams {
     }
 }
 
-/// Refuses what several names begin with, such as `ckks`, with these names; none for another beginning.
+/// Refuses a common beginning of several names, such as `ckks`, and lists these names; none for another beginning.
 fn family(name: &str) -> Option<Error> {
     const FEW: usize = 20;
     let tfhe = TABLE.iter().map(|p| &*p.name);
@@ -180,7 +180,7 @@ pub(super) fn unknown(name: &str) -> Error {
     let unlike = near.first().is_none_or(|(edits, _)| *edits >= name.chars().count());
     let near: Vec<String> = near.iter().take(3).map(|(_, n)| format!("`{n}`")).collect();
     let remedy = match unlike {
-        true => "no name is like it, the default is `tfhe_2_2`;".into(),
+        true => "no name is similar, the default is `tfhe_2_2`;".into(),
         false => format!("did you mean {}?", near.join(", ")),
     };
     // A name may come from a file: no more of it is repeated than a person would read.

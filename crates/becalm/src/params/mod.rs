@@ -2,7 +2,7 @@
 //!
 //! A set is chosen by need ([`find`]) or by name ([`TfheParams::named`]); its claims (security, failure probability)
 //! are recomputed by tests, never trusted. A set that arrives from outside passes [`TfheParams::validate`] (shape) and
-//! [`TfheParams::require_secure`] (128 bits by the estimator, whatever the set says of itself).
+//! [`TfheParams::require_secure`] (128 bits by the estimator, independent of the set's own claim).
 
 mod artifact;
 mod ckks;
@@ -94,7 +94,7 @@ pub enum Rotation {
         grouping: u32,
     },
     /// The small key is made of blocks of `size` bits, at most one of which is 1: n/size external products by a bundle of
-    /// `size` GGSW. An assumption of its own: the fast family.
+    /// `size` GGSW. A separate assumption: the fast family.
     Block {
         /// Bits in a block, a divisor of n.
         size: u32,
@@ -184,7 +184,7 @@ pub struct TfheParams {
     /// How the blind rotation walks over the small key.
     #[serde(default)]
     pub rotation: Rotation,
-    /// w: messages in one ciphertext, each under a key of its own behind one common mask; 1 for plain ciphertexts.
+    /// w: messages in one ciphertext, each under its own key behind one common mask; 1 for plain ciphertexts.
     #[serde(default = "one")]
     pub slots: usize,
     /// Whether the small key is the beginning of the big one, so that the key switch leaves those coefficients alone. An
@@ -407,7 +407,7 @@ impl TfheParams {
         }
     }
 
-    /// How masks are rounded for a rotation with several accumulators: what it costs, and the error.
+    /// How masks are rounded for a rotation with several accumulators: the cost and the error.
     pub fn rounding(&self) -> RoundingLaw {
         let weight = match self.modulus_switch {
             ModulusSwitch::Companion { weight, .. } => Some(weight),
@@ -446,7 +446,7 @@ impl TfheParams {
     /// keys of blocks, the four attacks with guessing) by the strict search. Some 30 ms; seconds for keys of blocks.
     ///
     /// # Errors
-    /// `bad_input` if a key is no LWE instance (noise of 0, say).
+    /// `bad_input` if a key is not an LWE instance (noise of 0, say).
     pub fn estimated_bits(&self) -> Result<f64> {
         security::least_bits(&self.instances())
     }

@@ -41,7 +41,7 @@ pub enum WaveKind {
     Linear,
     /// `KeySwitch`, independent.
     KeySwitch,
-    /// `Pack` and `SlotMap`, independent: key switches, each by a key of its own.
+    /// `Pack` and `SlotMap`, independent: key switches, each by its own key.
     Slots,
     /// `Bootstrap`, independent.
     Bootstrap,
@@ -219,7 +219,7 @@ impl<O: Operation> Graph<O> {
         last
     }
 
-    /// For each wave the registers that nobody reads after it.
+    /// For each wave the registers that are not read after it.
     pub fn dead_after(&self, waves: &[Wave]) -> Vec<Vec<Reg>> {
         let mut last = vec![None; self.regs.len()];
         for (w, wave) in waves.iter().enumerate() {

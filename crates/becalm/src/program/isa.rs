@@ -2,7 +2,7 @@
 //!
 //! A binary is [`MAGIC`] and instructions, little endian. The first word of an instruction holds the operation in bits 0 to 7, a
 //! destination register in 8 to 23, a source in 24 to 39 and a count or flag in 40 to 63; addresses (bytes) and constants
-//! follow as words of their own. Fields that an operation does not use are 0, so that every binary that is accepted is
+//! follow as separate words. Fields that an operation does not use are 0, so that every binary that is accepted is
 //! what [`encode`] writes. The words are listed in `docs/isa.md`.
 
 use crate::{Error, Result};
@@ -276,7 +276,7 @@ impl Display for Slot {
     }
 }
 
-/// Of operations on ciphertexts under the small key.
+/// The suffix of operations on ciphertexts under the small key.
 fn suffix(small: bool) -> &'static str {
     if small { "s" } else { "" }
 }
@@ -307,7 +307,7 @@ impl Display for Instruction {
     }
 }
 
-/// The text of a program, an instruction a line: what [`assemble`] reads.
+/// The text of a program, an instruction a line; [`assemble`] reads it.
 pub fn disassemble(program: &[Instruction]) -> String {
     program.iter().fold(String::new(), |mut text, instruction| {
         // Writing to a string cannot fail.
@@ -323,7 +323,7 @@ const TEXT: &str =
 /// The instructions of a text; `#` begins a comment.
 ///
 /// # Errors
-/// [`Error::BadInput`] with the line and what was wanted.
+/// [`Error::BadInput`] with the line and the expected form.
 pub fn assemble(text: &str) -> Result<Vec<Instruction>> {
     let mut program = vec![];
     for (i, line) in text.lines().enumerate() {

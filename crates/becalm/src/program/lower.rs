@@ -51,7 +51,7 @@ pub struct Lowered {
     pub spilled: u64,
 }
 
-/// A register on a lane: what a slot holds.
+/// A register on a lane: the content of a slot.
 type Value = (Reg, usize);
 
 /// Slots come in runs: the results of one bootstrap.
@@ -272,7 +272,7 @@ struct Emitter<'a> {
     program: &'a Program,
     layout: &'a Layout,
     slots: Slots,
-    /// Where a value lies in memory: arguments, and what was spilled.
+    /// The address of a value in memory: arguments and spilled values.
     home: HashMap<Value, u64>,
     /// When each value is read, in order of emission.
     uses: HashMap<Value, Vec<usize>>,
@@ -377,7 +377,7 @@ impl Emitter<'_> {
             Op::Bootstrap { table: TableRef::Encrypted(..), .. } => {
                 return Err(Error::unsupported(
                     "lower",
-                    "tables in the clear",
+                    "plaintext tables",
                     "an encrypted one",
                     "give its address in the text of the program",
                 ));
@@ -406,7 +406,7 @@ impl Program {
         if p.slots > 1 || p.shared_key || p.rotation != Rotation::Classic {
             return Err(Error::unsupported(
                 "lower",
-                "a set with classic rotation, one slot and keys of their own",
+                "a set with classic rotation, one slot and no shared key",
                 format!("`{}`", p.name),
                 "record the program for a classic set",
             ));

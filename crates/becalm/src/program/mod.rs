@@ -1,4 +1,4 @@
-//! Programs: what a backend runs. A few instructions over registers, held as data.
+//! Programs, which a backend runs: a few instructions over registers, held as data.
 //!
 //! A register is assigned once and has a type fixed when the program is built. Both families of instructions, [`Op`] for
 //! TFHE and [`rlwe::CkksOp`] for CKKS, share one [`Graph`].

@@ -45,7 +45,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// The attempt with ζ guesses in dimension `d` (by default that of the shortest vectors); none where the
+    /// The attempt with ζ guesses in dimension `d` (by default the dimension of the shortest vectors); none where the
     /// reduction cannot reveal the noise.
     fn new(lwe: &Lwe, decoder: Decoder, beta: u32, zeta: u32, d: Option<u32>) -> Option<Self> {
         let (unknowns, delta) = (f64::from(lwe.n - zeta), log2_delta(beta));
@@ -353,7 +353,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Bisection finds what looking at every block does.
+    /// Bisection finds the same as a look at every block.
     #[test]
     fn hidden_dimension_is_the_first_that_hides_the_noise() {
         for d in [25, 60, 300, 900, 3000] {

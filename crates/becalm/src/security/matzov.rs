@@ -283,7 +283,7 @@ impl Moduli {
     }
 }
 
-/// How the coordinates are split, and what follows from that alone.
+/// The split of the coordinates, and the figures that follow from that alone.
 #[derive(Clone, Copy)]
 struct Split {
     zeta: u32,

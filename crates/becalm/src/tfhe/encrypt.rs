@@ -283,6 +283,6 @@ pub(crate) fn require_plain(params: &TfheParams, op: &'static str) -> Result<()>
         return Ok(());
     }
     let got = format!("`{}` with {} slots", params.name, params.slots);
-    let remedy = "give a table in the clear for each slot, or use a set without a common mask";
+    let remedy = "give a plaintext table for each slot, or use a set without a common mask";
     Err(Error::unsupported(op, "a set of one slot for an encrypted table", got, remedy))
 }

@@ -97,7 +97,7 @@ fn shared_rounding(p: &TfheParams) -> f64 {
 /// The exponent of each value but 0 errs by e: uniform on the grid points of one cell, ends −w/2 + u .. w/2, so that
 /// `E[e²]` = w²/12 + u²/6 and `E[e]` = u/2. Errors of two values are independent.
 /// Plain: e counts when the group is not 0, probability 1 − 1/M; the body adds a cell of its own. Boxes being half-open,
-/// rounding the body to nearest also moves one border half a cell nearer and the other farther; that is no variance and
+/// rounding the body to nearest also moves one border half a cell nearer and the other farther; that is not a variance and
 /// not counted here.
 /// Centred: the body is moved by the mean of the M errors, so e less that mean counts: `E[e²]` times (1 − 1/M)², and
 /// (M − 1)(M − 2)/M² of the square of `E[e]` less. The body is also moved by half a cell down before it is rounded to

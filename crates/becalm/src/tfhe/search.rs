@@ -207,14 +207,14 @@ impl Affine {
     }
 }
 
-/// A shape of the rotation: what it adds to the variance at the table, and costs, by n.
+/// A shape of the rotation: its variance at the table and its cost, by n.
 struct Turn {
     params: TfheParams,
     variance: Affine,
     cost: Affine,
 }
 
-/// A gadget of the key switch: what it adds, by the noise variance of its key, and costs, by n.
+/// A gadget of the key switch: its variance, by the noise variance of its key, and its cost, by n.
 struct Switch {
     gadget: Gadget,
     variance: Affine,
@@ -306,7 +306,7 @@ fn switches(base: &TfheParams) -> Vec<Switch> {
         .collect()
 }
 
-/// (k, N) worth trying: tables with room for two coefficients a value, big keys that are no LWE harder to find than needed.
+/// (k, N) worth trying: tables with room for two coefficients a value, big keys that are not harder to find than needed.
 fn shapes(goal: &Goal) -> Vec<(usize, usize)> {
     let least = 2usize << goal.bits;
     let accumulators = goal.template().accumulators();
@@ -326,7 +326,7 @@ fn shapes(goal: &Goal) -> Vec<(usize, usize)> {
 /// Searches. `progress(done, of)` may stop it.
 ///
 /// # Errors
-/// [`Error::BadInput`] for a goal that no set has; [`Error::Interrupted`] if `progress` stops it; what the estimator refuses.
+/// [`Error::BadInput`] for a goal that no set has; [`Error::Interrupted`] if `progress` stops it; errors of the estimator.
 pub fn search(
     goal: &Goal,
     progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,

@@ -1,4 +1,4 @@
-//! Making and reading the keys between the slots of a common-mask set; what they are: [`SlotKey`].
+//! Making and reading the keys between the slots of a common-mask set: [`SlotKey`].
 
 use super::key_switch::KeySwitchShape;
 use super::lwe::{fill_noise, inner_product};

@@ -10,7 +10,7 @@ use crate::params::TfheParams;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// A lookup table in the clear, with what is extracted from it.
+/// A plaintext lookup table, and the coefficients to extract from the rotated table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// N coefficients modulo q, 2^η·N for an extended rotation.
@@ -53,7 +53,7 @@ impl Table {
     /// The table of a function of two values, looked up at `a·base + b` with `b < base`.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if `base` does not divide the set's values; what [`Table::with`] refuses.
+    /// [`Error::BadInput`] if `base` does not divide the set's values; as [`Table::with`].
     pub fn from_fn2(params: &TfheParams, base: u64, f: impl Fn(u64, u64) -> u64) -> Result<Self> {
         let p = params.plaintext_modulus();
         if base == 0 || !p.is_multiple_of(base) {
@@ -86,7 +86,7 @@ impl Table {
     /// entries: t values share the room of one, at no extra noise.
     ///
     /// # Errors
-    /// [`Error::BadInput`] as [`Table::with`], or if t is no power of two that divides the number of values.
+    /// [`Error::BadInput`] as [`Table::with`], or if t is not a power of two that divides the number of values.
     pub fn many(
         params: &TfheParams,
         input: Encoding,

@@ -1,4 +1,4 @@
-//! Small texts and files that ask for much memory, time, depth or output. A process of its own reads each one and uses it as far
+//! Small texts and files that ask for much memory, time, depth or output. A separate process reads each one and uses it as far
 //! as possible. The system ends the process after 2 seconds of processor time or 64 MB of memory above its start. It must end
 //! before that, with a typed error or a right result. Verilog, which Yosys reads, is in `tests/test_python_bombs.py`.
 
@@ -24,7 +24,7 @@ const SMALL: usize = 6000;
 const MEMORY: u64 = (64 + 32) << 10;
 const SECONDS: u64 = 2;
 
-/// The bomb that the variable names, read in the process of its own.
+/// The bomb that the variable names, read in the separate process.
 const BOMB: &str = "BECALM_TEST_BOMB";
 
 fn read_circuit(bytes: &[u8]) -> Result<(), Error> {

@@ -134,7 +134,7 @@ pub const BLIF: &[Bomb] = &[
         let names = words(500, |i| format!("a[{}]", 499 - i));
         format!(".inputs {names}\n.outputs o\n.names o\n1\n").into()
     }),
-    ("tables that nobody reads", || blif(lines(450, |i| format!(".names {i:x}\n1")) + ".names o")),
+    ("tables that are not read", || blif(lines(450, |i| format!(".names {i:x}\n1")) + ".names o")),
     ("a table again", || blif(lines(450, |_| ".names o".into()))),
     ("lists that go on", || {
         format!(".inputs \\\n{}a\n.outputs a\n", lines(2000, |_| "\\".into())).into()

@@ -1,6 +1,6 @@
-//! A machine in one file, for both schemes: the CPU, but everything is put off until somebody reads or waits.
+//! A machine in one file, for both schemes: the CPU, but everything is put off until the caller reads or waits.
 //!
-//! What CONTRIBUTING says of a new machine is all that it has: this file, and its line in [`backends`](super::backends).
+//! It has only the parts that CONTRIBUTING asks of a new machine: this file, and its line in [`backends`](super::backends).
 
 use becalm::backend::{Backend, CkksSetup, Cpu, Info, Loaded, Session};
 use becalm::cipher::EvaluationKey;

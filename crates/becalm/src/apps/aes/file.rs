@@ -67,10 +67,10 @@ impl Content {
         draft.note("content", self.name()).save(path.as_ref(), false)
     }
 
-    /// Bits from a file in memory, and what they are.
+    /// Bits from a file in memory, and their kind.
     ///
     /// # Errors
-    /// As [`Lwe::from_bytes`]; [`Error::BadFile`] for a batch that is not what it says.
+    /// As [`Lwe::from_bytes`]; [`Error::BadFile`] for a batch that does not match its kind.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<(Content, Lwe)> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::Bits)?;

@@ -150,7 +150,7 @@ impl Aes {
         Integers::new(ty, (0..n).map(digit).collect::<Result<_>>()?)
     }
 
-    /// The results for a key and blocks in the clear, without any encryption: see [`Program::run_in_the_clear`].
+    /// The results for an unencrypted key and unencrypted blocks: see [`Program::run_in_the_clear`].
     ///
     /// # Errors
     /// As there.
@@ -176,7 +176,7 @@ fn bit_encoding() -> Encoding {
     Encoding { values: 2, padding: false }
 }
 
-/// AES-128 in counter mode as everybody has it, no ciphertext of becalm involved: what a client sends, of any length, for
+/// Ordinary AES-128 in counter mode, without any ciphertext of becalm: a client encrypts data of any length with it, for
 /// [`Aes::ctr`] to turn into ciphertexts; applied again it decrypts. The counter is one number of 128 bits, most significant
 /// byte first (SP 800-38A); none may be used for two blocks under one key.
 pub fn ctr_in_the_clear(key: &[u8; BLOCK], counter: &[u8; BLOCK], data: &mut [u8]) {
@@ -189,7 +189,7 @@ pub fn ctr_in_the_clear(key: &[u8; BLOCK], counter: &[u8; BLOCK], data: &mut [u8
     }
 }
 
-/// Decrypts what [`encrypt_bytes`] or [`Aes::bits`] made.
+/// Decrypts the results of [`encrypt_bytes`] or [`Aes::bits`].
 ///
 /// # Errors
 /// As [`SecretKey::decrypt`], and [`Error::BadInput`] for another encoding.

@@ -17,7 +17,7 @@ pub(super) fn pack(high: &Sum, low: &Sum) -> Sum {
     &high.times(4) + low
 }
 
-/// Digit and what goes to the next one, of a digit that holds 0 ..= `mask`.
+/// Digit and carry of a digit that holds 0 ..= `mask`.
 fn split(v: i64, mask: i64) -> (i64, i64) {
     (v & mask, v >> (mask + 1).trailing_zeros())
 }
@@ -236,7 +236,7 @@ impl Circuit {
     /// `if c { a } else { b }`: each digit is b + c·(a − b), two bootstraps.
     ///
     /// # Errors
-    /// As [`Circuit::add`]; if `c` is no bool.
+    /// As [`Circuit::add`]; if `c` is not a bool.
     pub fn select(&mut self, c: &Word, a: &Word, b: &Word) -> Result<Word> {
         a.require_like(b, "select")?;
         let when = c.truth("select")?.clone();

@@ -57,7 +57,7 @@ impl Circuit {
     /// How many of these booleans are true, in an unsigned type just wide enough for all of them.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for none, or words that are no booleans.
+    /// [`Error::BadInput`] for an empty list, or words that are not booleans.
     pub fn count(&mut self, flags: &[Word]) -> Result<Word> {
         if flags.is_empty() {
             return Err(Error::bad_input("count", "at least one boolean", "none", "pass one"));

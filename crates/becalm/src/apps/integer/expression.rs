@@ -127,7 +127,12 @@ impl Formula {
         }
         if outputs.iter().any(|e| !std::ptr::eq(e.formula, self)) {
             let (wanted, got) = ("expressions of this formula", "one of another");
-            return Err(Error::bad_input("finish", wanted, got, "finish each formula by its own"));
+            return Err(Error::bad_input(
+                "finish",
+                wanted,
+                got,
+                "pass expressions of this formula",
+            ));
         }
         let inputs = self.inputs.borrow();
         let outputs: Vec<&Word> = outputs.iter().map(|e| &e.word).collect();

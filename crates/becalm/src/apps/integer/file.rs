@@ -33,7 +33,7 @@ impl Integers {
     /// Integers from a file in memory.
     ///
     /// # Errors
-    /// As [`Lwe::from_bytes`]; [`Error::BadFile`] for words that are no digits of the type.
+    /// As [`Lwe::from_bytes`]; [`Error::BadFile`] for words that are not digits of the type.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::Integers)?;

@@ -126,7 +126,7 @@ impl FromStr for Type {
     }
 }
 
-/// An encrypted integer in a circuit, or a clear one: what is clear is folded into tables and costs nothing.
+/// An encrypted integer in a circuit, or a clear one, which is folded into tables and costs nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     pub(super) ty: Type,

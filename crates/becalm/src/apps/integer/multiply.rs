@@ -133,7 +133,7 @@ impl Circuit {
     /// Half of Σ 4^k·column k + 4^n·parity of `odds` (which stand at 0 or 16 units), modulo 4^n.
     fn halve(&mut self, ty: Type, columns: Vec<Vec<Sum>>, odds: Vec<Sum>) -> Result<Word> {
         let n = columns.len();
-        // One column more takes what is carried out of the others.
+        // One column more takes the carries of the others.
         let wide = Type::Uint(2 * n as u32 + 2);
         let twice = self.columns(wide, columns)?;
         let bit = (&xor(&odds) + &twice.digit(n).times(ROOM)).within(0, ROOM);

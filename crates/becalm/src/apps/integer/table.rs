@@ -142,7 +142,7 @@ impl Circuit {
                 continue;
             }
             let alone = cheapest(x.ty, &one);
-            // The next digit goes with it, unless that digit has a cheaper way of its own.
+            // The next digit goes with it, unless that digit has a cheaper way.
             if support(x.ty, &next).len() > 2 {
                 let pair = cheapest(x.ty, &|at| one(at) + 4 * next(at));
                 if pair.cost < alone.cost + cheapest(x.ty, &next).cost {

@@ -260,7 +260,7 @@ impl Integers {
     /// From the batch of [`Integers::to_batch`].
     ///
     /// # Errors
-    /// As [`Integers::new`]; a batch whose length is no multiple of the digits.
+    /// As [`Integers::new`]; a batch whose length is not a multiple of the digits.
     pub fn from_batch(ty: Type, batch: &Lwe) -> Result<Self> {
         let n = ty.checked()?.digits();
         if !batch.len().is_multiple_of(n) || batch.range().1 > 3 {

@@ -207,7 +207,7 @@ impl Session for CpuSession {
                     linear::run(registers(&mut self.registers)?, self.params.modulus, &ops)?
                 }
                 WaveKind::KeySwitch => pool.install(|| self.key_switches(&ops))?,
-                // Each by a key of its own.
+                // Each by its own key.
                 WaveKind::Slots => {
                     pool.install(|| ops.chunks(1).try_for_each(|op| self.key_switches(op)))?
                 }
@@ -313,7 +313,7 @@ fn bootstrap_tile(
         .zip(extract)
         .map(|(acc, outputs)| {
             let mut words = vec![0u64; outputs.len() * width];
-            // What is extracted lies in accumulator 0, and that is first.
+            // All extracted coefficients lie in accumulator 0, which is first.
             let (parts, acc) = (params.accumulators(), &acc[..glwe / params.accumulators()]);
             for (out, o) in words.chunks_exact_mut(width).zip(&*outputs) {
                 sample_extract(params.modulus, n, acc, o.index / parts, out);

@@ -44,7 +44,7 @@ unsafe impl Send for Gpu {}
 // SAFETY: as above; the driver locks what calls share, and sessions ask by turns, so that a recording holds one's launches only.
 unsafe impl Sync for Gpu {}
 
-/// What GPUs there are, for people: one line each.
+/// The GPUs of this machine in words, one line each.
 ///
 /// # Errors
 /// [`Error::Device`] without a GPU or a driver of CUDA 13.
@@ -93,7 +93,7 @@ pub(super) fn open() -> crate::Result<Vec<Arc<dyn Device>>> {
 pub(super) fn absent() -> bool {
     match version() {
         None => true,
-        // What is no driver would panic when it is asked for more.
+        // A library that is not a driver would panic on further calls.
         Some(0) => false,
         Some(_) => count().is_ok_and(|count| count == 0),
     }
@@ -210,7 +210,7 @@ fn failed(e: &DriverError) -> Error {
     Error::device("cuda", "the driver to answer", e.to_string(), remedy)
 }
 
-/// What a failure means: some codes say that nothing more runs in this process.
+/// The meaning of a driver error: some codes say that nothing more runs in this process.
 fn fault(e: DriverError) -> Fault {
     use sys::cudaError_enum as Code;
     match e.0 {
@@ -239,7 +239,7 @@ fn fault(e: DriverError) -> Fault {
 impl Gpu {
     fn new(device: sys::CUdevice, info: DeviceInfo, tuning: &Tuning) -> Result<Self, DriverError> {
         let context = Context::retain(device)?;
-        // Bundles of the next chunk have time; the rotation, and whoever waits for it, have none.
+        // Bundles of the next chunk have time; the rotation, and the host that waits for it, have none.
         let streams = match tuning.priorities {
             0 => [Stream::new()?, Stream::new()?],
             _ => Stream::by_rank()?,
@@ -286,7 +286,7 @@ impl Gpu {
                 (found, SHARED)
             }
         };
-        // No more is allowed than is asked for: all that a device has may be too much beside what a kernel has of its own.
+        // No more is allowed than is asked for: all that a device has may be too much beside a kernel's own memory.
         if launch.shared > allowed {
             let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             let bytes = launch.shared as i32;
@@ -301,7 +301,7 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        // What the fields destroy is in this context, and nothing of it runs any more. A device that is lost refuses.
+        // The fields destroy objects of this context, of which none is in use any more. A lost device returns an error.
         _ = self.enter();
         for stream in &self.streams {
             _ = stream.wait();
@@ -367,7 +367,7 @@ impl Device for Gpu {
 
     unsafe fn release(&self, at: u64) {
         if self.enter().is_ok() {
-            // SAFETY: promised by the caller. The driver waits for what runs; a device that is lost has freed all.
+            // SAFETY: promised by the caller. The driver waits for running work; a lost device has freed all.
             _ = unsafe { result::free_sync(at) };
         }
     }
@@ -447,7 +447,7 @@ impl Device for Gpu {
     fn follow(&self, stream: usize, after: usize) -> Result<(), Fault> {
         self.enter()?;
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: event and streams are of this context. What waits for an event waits for its last record before.
+        // SAFETY: event and streams are of this context. A wait is for the event's last record before it.
         unsafe {
             event::record(self.events[after].0, self.streams[after].0).map_err(fault)?;
             stream::wait_event(self.streams[stream].0, self.events[after].0, flags).map_err(fault)
@@ -475,7 +475,7 @@ impl Device for Gpu {
     fn recorded(&self) -> Result<u64, Fault> {
         self.enter()?;
         let joined = (1..STREAMS).try_for_each(|s| self.follow(0, s));
-        // Whatever went wrong, this ends the capture.
+        // This ends the capture, after errors too.
         let graph = Graph::captured(&self.streams[0]).map_err(fault)?;
         joined?;
         let executable = graph.instantiate(&self.streams[0]).map_err(fault)?;

@@ -1,4 +1,4 @@
-//! What the driver makes, given back when dropped, whatever went wrong after it was made.
+//! Handles of the driver's objects, which are destroyed when the handle is dropped, after errors too.
 //!
 //! A handle is destroyed in its context, which its owner makes current before. A device that is lost refuses, which changes
 //! nothing: it has freed all.
@@ -81,7 +81,7 @@ impl Event {
 }
 
 impl Event {
-    /// Waits until what was put before its last record is done; one that was never recorded is.
+    /// Waits until the work before its last record is done; returns at once if it was never recorded.
     pub fn wait(&self) -> Result<()> {
         // SAFETY: the event lives as long as `self`.
         unsafe { event::synchronize(self.0) }
@@ -113,7 +113,7 @@ impl PageLocked {
     /// Some of its bytes.
     pub fn part(&mut self, from: usize, count: usize) -> &mut [u8] {
         assert!(from + count <= self.bytes, "a copy past the end");
-        // SAFETY: the part is inside of the allocation, which nobody else has; a device that writes it is waited for before it
+        // SAFETY: the part is inside of the allocation, which has no other owner; a device that writes it is waited for before it
         // is read.
         unsafe { std::slice::from_raw_parts_mut(self.at.add(from), count) }
     }
@@ -133,7 +133,7 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// Of a cubin, or of PTX.
+    /// Loads a cubin, or PTX.
     ///
     /// # Safety
     /// The cubin is whole, or the PTX ends in 0: the driver reads as much as a cubin's head says, or up to the 0.
@@ -151,11 +151,11 @@ impl Drop for Module {
     }
 }
 
-/// Launches that were captured, and what they become.
+/// Captured launches, and the graph made from them.
 pub(super) struct Graph(sys::CUgraph);
 
 impl Graph {
-    /// What a stream captured; this ends the capture.
+    /// Ends the capture of a stream and returns its graph.
     pub fn captured(stream: &Stream) -> Result<Self> {
         // SAFETY: the stream lives as long as its owner.
         unsafe { stream::end_capture(stream.0) }.map(Graph)
@@ -192,10 +192,10 @@ impl Executable {
         number
     }
 
-    /// Of such a number.
+    /// The graph of such a number.
     ///
     /// # Safety
-    /// It came from [`Executable::into_number`], and nobody else makes one of it.
+    /// It came from [`Executable::into_number`], and is converted back only once.
     pub unsafe fn of(number: u64) -> Self {
         Executable(number as sys::CUgraphExec)
     }

@@ -40,7 +40,7 @@ pub(super) fn code(ring: &Ring, capability: (u32, u32)) -> Result<Vec<u8>, Fault
     })
 }
 
-/// What a file keeps, or what is made and kept there.
+/// The image in the file, or a new one, which is then stored there.
 fn cached(
     file: Option<&Path>,
     make: impl FnOnce() -> Result<Vec<u8>, Fault>,
@@ -73,7 +73,7 @@ fn folder_of(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     variable("BECALM_CACHE").or_else(|| Some(cache()?.join("becalm")))
 }
 
-/// The file of what these options make of the sources.
+/// The file of the image that these options make from the sources.
 fn name(options: &[String], (major, minor): (i32, i32)) -> String {
     let mut hash = blake3::Hasher::new();
     let texts = SOURCES.iter().flat_map(|(name, text)| [*name, *text]);
@@ -159,7 +159,7 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    /// The architecture that the header of a cubin names; `None` for what is no cubin.
+    /// The architecture that the header of a cubin names; `None` for bytes that are not a cubin.
     fn architecture(code: &[u8]) -> Option<u32> {
         let flags = u32::from_le_bytes(code.get(48..52)?.try_into().ok()?);
         (code.starts_with(b"\x7fELF") && code[18..20] == [190, 0]).then_some(flags >> 8 & 0xFF)

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Bytes of a key that travel at once: half of what a device stages copies in.
 const PIECE: u64 = 16 << 20;
 
-/// A key switch's matrix, and what it switches between.
+/// A key switch's matrix, and its shape.
 pub(super) struct Matrix {
     pub words: Block,
     pub shape: KeySwitch,
@@ -38,7 +38,7 @@ pub(super) struct DeviceKeys {
     pub switches: BTreeMap<Need, Matrix>,
 }
 
-/// What the kernels call this shape: rows begin at multiples of 4 words.
+/// This shape in the kernels' terms: rows begin at multiples of 4 words.
 fn shape(s: &KeySwitchShape) -> KeySwitch {
     KeySwitch {
         input_dimension: s.input_dimension as u32,
@@ -74,7 +74,7 @@ fn switches(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<BTreeMap<Nee
     Ok(found)
 }
 
-/// What it takes on a device to open parts of a key: the parts, and a piece of the bootstrapping key while it is converted.
+/// The device memory to open parts of a key: the parts, and a piece of the bootstrapping key while it is converted.
 ///
 /// # Errors
 /// As [`Need::slot_key`].
@@ -87,7 +87,7 @@ pub(super) fn memory(
     Ok(sizes(keys.params(), needs.contains(&Need::Bootstrap), matrices, ring))
 }
 
-/// The same of what every key of a set has, before there is one.
+/// The same for the parts that every key of a set has, before a key exists.
 pub(super) fn memory_of(params: &TfheParams, ring: &Ring) -> KeyMemory {
     sizes(params, true, matrix_bytes(&shape(&KeySwitchShape::of(params))), ring)
 }
@@ -111,7 +111,7 @@ fn bootstrap_bytes(p: &TfheParams, ring: &Ring) -> u64 {
 /// Brings the parts of a key onto every device.
 ///
 /// # Errors
-/// `Error::Memory` if they do not fit, what the device reports.
+/// `Error::Memory` if they do not fit; errors of the device.
 pub(super) fn open(
     devices: &[Arc<dyn Device>],
     keys: &EvaluationKey,
@@ -269,7 +269,7 @@ fn matrix(
     Ok(())
 }
 
-/// Refuses what would not fit, with the sizes, before anything is allocated.
+/// Refuses keys that would not fit, with the sizes, before anything is allocated.
 ///
 /// # Errors
 /// `Error::Memory`.

@@ -1,7 +1,7 @@
 //! A program laid out on one device, once: where registers lie while they are alive, and what each wave launches on which
 //! addresses. Running a wave is then to put its launches on a stream.
 //!
-//! Registers are one space; places of those that nobody reads any more are used again. Kernels read and write registers
+//! Registers are one space; places of those that are not read any more are used again. Kernels read and write registers
 //! where they lie, through lists of addresses; nothing is gathered but the inputs of key switches between slots.
 
 use super::memory::{Lists, Space};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Operations of one launch at most: blocks in the second dimension of a grid.
 const OPERATIONS: usize = GRID[1] as usize;
 
-/// What a wave puts on a stream. Bytes are places in the lists.
+/// One item of work that a wave puts on a stream. Bytes are places in the lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     /// Operations that do not wait for each other, the largest of `words` words.
@@ -24,7 +24,7 @@ pub(super) enum Step {
     Bootstrap { inputs: u64, tables: u64, extractions: u64, count: u32, jobs: u32 },
 }
 
-/// Where every register lies, and what is beside them.
+/// The place of every register, and the buffers beside them.
 pub(super) struct Places {
     /// Byte of each register; nothing for one that is never written.
     pub registers: Vec<u64>,
@@ -39,7 +39,7 @@ pub(super) fn register_bytes(program: &Program, reg: Reg, lanes: usize) -> u64 {
     (program.width(reg) * lanes * 8) as u64
 }
 
-/// Words of what a key switch between slots reads.
+/// Words of the input of a key switch between slots.
 fn assembled_width(params: &TfheParams, op: &Op) -> usize {
     let big = params.big_dimension();
     match op {
@@ -134,7 +134,7 @@ impl<'a> Builder<'a> {
         at
     }
 
-    /// Linear instructions in order: those that wait for each other in launches of their own.
+    /// Linear instructions in order: those that wait for each other in separate launches.
     fn linear(&mut self, ops: &[&Op]) -> Vec<Step> {
         let mut depth: BTreeMap<Reg, usize> = BTreeMap::new();
         let mut levels: Vec<Vec<&Op>> = vec![];
@@ -229,7 +229,7 @@ impl<'a> Builder<'a> {
         steps.collect()
     }
 
-    /// Packing and maps: inputs are put together first, then each has a key of its own.
+    /// Packing and maps: inputs are put together first, then each has its own key.
     fn between_slots(&mut self, w: usize, ops: &[&Op]) -> Vec<Step> {
         let params = self.program.params().clone();
         let (lanes, big, slots) = (self.lanes, params.big_dimension() as u32, params.slots as u32);
@@ -342,7 +342,7 @@ enum Column {
 }
 
 impl Column {
-    /// What stands in the list before it is placed.
+    /// The bytes in the list before the column is placed.
     fn byte(&self) -> u64 {
         match self {
             Column::Zeros => 0,

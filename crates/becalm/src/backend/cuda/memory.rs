@@ -55,7 +55,7 @@ impl Block {
         for (at, bytes) in &mut *pieces {
             *at = self.place(*at, bytes.len());
         }
-        // SAFETY: the places are inside this allocation; what writes them is on stream 0, or stream 0 waits for it.
+        // SAFETY: the places are inside this allocation; the work that writes them is on stream 0, or stream 0 waits for it.
         unsafe { self.device.download(pieces) }.map_err(|f| refused(op, self.device.as_ref(), f))
     }
 
@@ -80,10 +80,10 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Records what `put` puts on a device.
+    /// Records the work that `put` puts on a device.
     ///
     /// # Errors
-    /// Those of `put`, and if the device is lost.
+    /// As `put`; if the device is lost.
     pub fn of(
         device: &Arc<dyn Device>,
         op: &'static str,

@@ -1,7 +1,7 @@
-//! What a design for a GPU rests on, measured: `kernels/micro.cuh` of `becalm-cuda` with clocks, and a few launches one by one
+//! Measurements of a GPU that the kernels' design rests on: `kernels/micro.cuh` of `becalm-cuda` with clocks, and a few launches one by one
 //! and as a recording.
 //!
-//! Figures are of the first device; each says its unit and what was expected of an H100 before anything was measured.
+//! Figures are of the first device; each has its unit and the figure expected of an H100 before anything was measured.
 
 use super::memory::{Block, Recording};
 use super::{Cuda, launch, no_kernel, refused};
@@ -14,22 +14,22 @@ use std::time::Instant;
 /// A measured figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// What was measured.
+    /// The quantity measured.
     pub what: String,
     /// How much.
     pub value: f64,
-    /// Of what: `"clocks"`, `"a clock and multiprocessor"`, `"GB/s"`, `"µs"`.
+    /// The unit: `"clocks"`, `"a clock and multiprocessor"`, `"GB/s"`, `"µs"`.
     pub unit: &'static str,
-    /// What an H100 was expected to do, before.
+    /// The figure expected of an H100 before any measurement.
     pub expected: &'static str,
 }
 
-/// What [`Cuda::micro`] found.
+/// The results of [`Cuda::micro`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Micro {
-    /// What was measured.
+    /// The figures measured.
     pub figures: Vec<Figure>,
-    /// What could not be, and why; the rest was measured all the same.
+    /// The measurements that failed, and why; the rest were taken all the same.
     pub failed: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ const RING: &Ring = &RINGS[1];
 /// One kind of them.
 type Part = fn(&Bench, &mut Vec<Figure>) -> Result<()>;
 
-/// A device, and room for what the kernels write.
+/// A device, and room for the kernels' results.
 struct Bench {
     device: Arc<dyn Device>,
     out: Block,
@@ -191,7 +191,7 @@ impl Bench {
 }
 
 impl Cuda {
-    /// Measures what the kernels' design rests on, on the first device: `rounds` of each loop. What fails leaves the others.
+    /// Takes the measurements that the kernels' design rests on, on the first device: `rounds` of each loop. A failed one leaves the others.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a device without clusters or fast doubles, or without kernels.

@@ -37,9 +37,9 @@ use std::sync::Arc;
 /// Bytes of a GPU's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyMemory {
-    /// Of the opened parts of a key, as long as they are open.
+    /// Bytes of the opened parts of a key, as long as they are open.
     pub key: u64,
-    /// Of room to convert them, given back before anything runs.
+    /// Bytes of room to convert them, given back before anything runs.
     pub room: u64,
 }
 
@@ -99,7 +99,7 @@ impl Cuda {
     /// whoever opens them next.
     ///
     /// # Errors
-    /// Those of [`Cuda::new`] and [`Backend::accepts`].
+    /// As [`Cuda::new`] and [`Backend::accepts`].
     pub fn require(params: &TfheParams) -> Result<()> {
         let cuda = Cuda::new()?;
         cuda.accepts(params)?;
@@ -112,7 +112,7 @@ impl Cuda {
     /// # Errors
     /// As [`Cuda::runs`], and for keys between slots that are not there.
     pub fn key_memory(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<KeyMemory> {
-        // What it takes does not depend on the arithmetic.
+        // The memory does not depend on the arithmetic.
         keys::memory(keys, needs, &ring_of(keys.params(), true)?)
     }
 
@@ -306,7 +306,7 @@ fn no_kernel(op: &'static str, device: &dyn Device, ring: &Ring) -> Error {
 /// Puts a kernel on a stream.
 ///
 /// # Errors
-/// What the device refuses.
+/// Errors of the device.
 ///
 /// # Safety
 /// As [`Device::launch`].

@@ -1,4 +1,4 @@
-//! NVRTC: where it is, and what it makes of sources. It is loaded by its path from a folder that somebody named, or by the name of
+//! NVRTC: where it is, and what it makes of sources. It is loaded by its path from a folder that was named, or by the name of
 //! its version, so that no other version is ever taken and nothing of it has to be on the system's path.
 //!
 //! The wheel `nvidia-cuda-nvrtc` puts it and its own library into `nvidia/cu13/lib` beside the package `becalm`, which names that
@@ -34,7 +34,7 @@ pub fn nvrtc() -> Option<String> {
 
 /// A handle of NVRTC's.
 type Program = *mut c_void;
-/// What its calls return: 0 for success.
+/// The status that its calls return: 0 for success.
 type Code = c_int;
 type Create = unsafe extern "C" fn(
     *mut Program,
@@ -62,7 +62,7 @@ impl Nvrtc {
     /// The compiler, loaded when it is asked for the first time.
     ///
     /// # Errors
-    /// What is there that is not it; nothing if there is nothing.
+    /// Why a library that was found is not NVRTC; an empty string if none was found.
     pub fn loaded() -> Result<&'static Nvrtc, String> {
         static LOADED: OnceLock<Nvrtc> = OnceLock::new();
         let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +112,7 @@ impl Nvrtc {
     /// A cubin of the first of these sources, by name; the others are its headers.
     ///
     /// # Errors
-    /// What the compiler said.
+    /// The compiler's log.
     pub fn compile(&self, sources: &[(&str, &str)], options: &[String]) -> Result<Vec<u8>, String> {
         let texts = |texts: Vec<&str>| -> Result<Vec<CString>, String> {
             texts.iter().map(|t| CString::new(*t).map_err(|e| e.to_string())).collect()
@@ -153,7 +153,7 @@ impl Nvrtc {
         }
     }
 
-    /// What one function tells the size of and another writes.
+    /// A text or image: one function gives its size, another writes it.
     ///
     /// # Safety
     /// The program is alive and compiled.

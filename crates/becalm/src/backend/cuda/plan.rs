@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use becalm_cuda::launch::{CLUSTER, KeySwitch, Launch, Path};
 use becalm_cuda::{DeviceInfo, Ring};
 
-/// What a first measurement is to settle; `BECALM_CUDA_TUNE="chunk=8 tensor=0"` sets some of it, for that measurement.
+/// Settings that a first measurement chooses; `BECALM_CUDA_TUNE="chunk=8 tensor=0"` sets some of them for that measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tuning {
     /// Steps of a chunk at most: bundles of the next chunk are made beside the rotation of this one, so the first alone delays.
@@ -31,13 +31,13 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// What `$BECALM_CUDA_TUNE` says, and the defaults.
+    /// The settings of `$BECALM_CUDA_TUNE`, with defaults for the others.
     ///
     /// # Errors
     /// [`Error::BadInput`] for another name, or no number.
     pub fn from_environment() -> Result<Self> {
         let text = std::env::var_os("BECALM_CUDA_TUNE").unwrap_or_default();
-        // What is no Unicode is no such word either, and is refused with what can be shown of it.
+        // Text that is not Unicode is not such a word either; the error shows the characters that can be shown.
         Tuning::parse(&text.to_string_lossy())
     }
 

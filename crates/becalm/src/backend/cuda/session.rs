@@ -44,7 +44,7 @@ enum Wave {
     New,
     Known,
     Recorded(Recording),
-    /// What could not be recorded or replayed is launched from then on, and not tried again.
+    /// A wave that could not be recorded or replayed is launched from then on, and not recorded again.
     Plain,
 }
 

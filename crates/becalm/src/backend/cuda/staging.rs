@@ -1,7 +1,7 @@
-//! Page-locked memory that copies go through, so that nobody waits for one to the device.
+//! Page-locked memory that copies go through, so that the host does not wait for a copy to the device.
 //!
-//! It is two halves in turn. What goes to the device is put behind what a half has already and copied from there in the order
-//! of a stream, with an event behind it; a half that is full is begun anew when its event has come. What comes back goes
+//! It is two halves in turn. Bytes for the device are appended to a half and copied from there in the order
+//! of a stream, with an event behind it; a half that is full is begun anew when its event has come. Bytes from the device go
 //! through both in the same way. A copy of which anything failed may be under way: then the stream is waited for first.
 
 use super::handles::{Event, PageLocked, Stream};
@@ -30,10 +30,10 @@ pub(super) struct Staging {
 type Arrivals<'a> = Vec<(usize, &'a mut [u8])>;
 
 impl Staging {
-    /// Of so many bytes.
+    /// Staging memory of so many bytes.
     ///
     /// # Errors
-    /// What the driver refuses: most of all that there is so much.
+    /// Errors of the driver: above all, too little page-locked memory.
     pub fn new(bytes: usize) -> Result<Self> {
         let size = (bytes / 2).next_multiple_of(ALIGNMENT).max(ALIGNMENT);
         let memory = PageLocked::new(2 * size)?;
@@ -79,7 +79,7 @@ impl Staging {
             return Ok(());
         }
         self.settle(stream)?;
-        // What was staged to go to the device is read, in the order of the stream, before anything is put there.
+        // In the order of the stream, bytes staged for the device are read before anything is written over them.
         (self.half, self.used) = (0, 0);
         let mut coming: [Arrivals; 2] = Default::default();
         for (from, to) in pieces {
@@ -90,7 +90,7 @@ impl Staging {
                 }
                 let (at, count) = self.room(to.len(), |_| Ok(()))?;
                 let (now, later) = std::mem::take(&mut to).split_at_mut(count);
-                // SAFETY: promised by the caller. Nobody uses the staged bytes until the event behind the copy has come.
+                // SAFETY: promised by the caller. The staged bytes are not used until the event behind the copy has come.
                 let copied = unsafe {
                     result::memcpy_dtoh_async(self.memory.part(at, count), from, stream.0)
                 };
@@ -103,7 +103,7 @@ impl Staging {
         self.arrive(self.half, &mut coming)
     }
 
-    /// Waits for what a half brings, and brings it where it goes.
+    /// Waits for the copies through a half, and moves the bytes to their destination.
     fn arrive(&mut self, half: usize, coming: &mut [Arrivals; 2]) -> Result<()> {
         if coming[half].is_empty() {
             return Ok(());

@@ -8,7 +8,7 @@ use crate::params::TfheParams;
 use crate::program::isa::{Instruction, encode};
 use std::collections::VecDeque;
 
-/// `rtl/arith/fifo.sv`: what is stored, and whether a word is at the exit.
+/// `rtl/arith/fifo.sv`: the words stored, and whether one is at the exit.
 #[derive(Default, Clone, PartialEq)]
 struct Fifo {
     stored: u64,
@@ -85,7 +85,7 @@ impl Fetch {
 /// One of the big units and its queue.
 struct Worker {
     unit: Unit,
-    /// Source, first and last destination of what is in flight, oldest first.
+    /// Source, first and last destination of the operations in flight, oldest first.
     taken: VecDeque<(u16, u16, u16)>,
     open: u64,
     closed: VecDeque<u64>,

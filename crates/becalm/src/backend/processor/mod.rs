@@ -1,6 +1,6 @@
-//! The TFHE processor of `rtl/`, as a machine that computes what it computes and knows when.
+//! The TFHE processor of `rtl/`, as a machine with the same results and the same clocks.
 //!
-//! A program is lowered to instructions for all lanes at once and encoded; the binary is what runs. Ciphertexts rest in slots.
+//! A program is lowered to instructions for all lanes at once and encoded; the machine runs the binary. Ciphertexts rest in slots.
 //! Arithmetic is the library's, modulo p, where every machine agrees bit for bit; clocks come from a model of fetch,
 //! decoder, queues and units ([`Machine::simulate`]) that `rtl/run.py processor` holds against the RTL.
 //! Cost: the arithmetic of the CPU backend, and for the clocks of a batch size once n·batch steps.
@@ -196,8 +196,8 @@ fn require_bootstrap(results: usize, encrypted: bool) -> Result<()> {
     if results <= MANY && !encrypted {
         return Ok(());
     }
-    let table = if encrypted { "an encrypted table" } else { "a table in the clear" };
-    let wanted = format!("bootstraps of tables in the clear and of at most {MANY} results");
+    let table = if encrypted { "an encrypted table" } else { "a plaintext table" };
+    let wanted = format!("bootstraps of plaintext tables and of at most {MANY} results");
     let got = format!("{table} and {results} results");
     let remedy = "use the CPU backend, or a set of fewer values";
     Err(Error::unsupported("processor", wanted, got, remedy))

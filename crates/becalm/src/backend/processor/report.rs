@@ -108,7 +108,7 @@ impl Report {
         self.spans.push(Span { unit, job, begin, end, count });
     }
 
-    /// A sum that is done, with what it wrote, or a wait.
+    /// A finished sum, with its destination, or a wait.
     pub(super) fn linear(&mut self, job: Job, begin: u64, end: u64, count: usize) {
         if job != Job::Wait {
             self.bytes[2].1 += self.sizes[0];

@@ -58,7 +58,7 @@ impl Channel {
     }
 }
 
-/// Of a batch of bootstraps.
+/// Clocks of a batch of bootstraps.
 pub(super) fn bootstrap(machine: &Machine, p: &TfheParams, count: u64) -> u64 {
     let s = Sizes::of(machine, p);
     let (job, latency) = ((s.k + 1) * s.rows, machine.latency);
@@ -106,7 +106,7 @@ pub(super) fn bootstrap(machine: &Machine, p: &TfheParams, count: u64) -> u64 {
     drained + 8 + 6
 }
 
-/// Of a batch of key switches.
+/// Clocks of a batch of key switches.
 pub(super) fn key_switch(machine: &Machine, p: &TfheParams, count: u64) -> u64 {
     const BURST: u64 = 16;
     const HELD: u64 = 256;

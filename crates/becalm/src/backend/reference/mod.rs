@@ -1,4 +1,4 @@
-//! The slow machine that defines what every instruction gives: exact arithmetic, one ciphertext at a time.
+//! The slow machine that defines the result of every instruction: exact arithmetic, one ciphertext at a time.
 
 mod lwe;
 mod polynomial;

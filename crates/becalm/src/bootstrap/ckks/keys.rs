@@ -1,7 +1,7 @@
-//! Which parameter set and which keys a need takes, what they take in memory, and what would fit where that is too much.
+//! The parameter set and the keys for a need, their memory, and smaller keys where that is too much.
 //!
 //! All of it follows from the [`Chain`], before anything is made: milliseconds and no tables. Front ends record what a user
-//! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in words of their own.
+//! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in their own words.
 
 use super::wish::{Kind, USUAL_SIZE, Wish};
 use super::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
@@ -11,7 +11,7 @@ use crate::params::{self, CkksParams};
 use crate::program::rlwe::CkksProgram;
 use crate::{Error, Result};
 
-/// What keys and their bootstraps take.
+/// The cost of keys and their bootstraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
     /// Bytes of the keys in a file, but for its header.
@@ -25,13 +25,13 @@ pub struct Price {
 }
 
 impl Price {
-    /// Bytes of the keys and of what a bootstrap takes beside them.
+    /// Bytes of the keys and of a bootstrap's work beside them.
     pub fn peak(&self) -> usize {
         self.memory + self.beside
     }
 }
 
-/// Another way to what was asked for, and what it takes: what differs is said, and nothing else.
+/// An alternative to the request, with its cost: only the differences are set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Offer {
     /// Another parameter set.
@@ -44,11 +44,11 @@ pub struct Offer {
     pub form: Option<KeyForm>,
     /// Whether keys that another machine makes stay in their file here.
     pub stored: bool,
-    /// Bytes of the keys and of what a bootstrap takes beside them.
+    /// Bytes of the keys and of a bootstrap's work beside them.
     pub bytes: usize,
 }
 
-/// A parameter set, the bootstraps that keys are made for, and what the keys take.
+/// A parameter set, the bootstraps that keys are made for, and the cost of the keys.
 #[derive(Debug, Clone)]
 pub struct KeyPlan {
     chain: Chain,
@@ -94,7 +94,7 @@ impl KeyPlan {
                 let got = format!("`{}`", params.name);
                 return Err(Error::wrong_params(op, "a set with a bootstrap", got, remedy));
             }
-            // The usual size is what somebody has who did not say any.
+            // The usual size is the default.
             wish.size = None;
         }
         // As many as fit are for another kind.
@@ -103,7 +103,7 @@ impl KeyPlan {
         let (least, slots) = (1 + usize::from(wish.size.is_some()), wish.slots);
         let slots = slots.unwrap_or(params.slots());
         if !slots.is_power_of_two() || !(least..=most).contains(&slots) {
-            let wanted = format!("a power of two of {least} to {most} slots");
+            let wanted = format!("a power of two from {least} to {most} as slots");
             let remedy = "choose one of these: vectors that are shorter are filled with zeros";
             return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
         }
@@ -129,7 +129,7 @@ impl KeyPlan {
         self.slots
     }
 
-    /// What was asked for, with the usual kind where none was named and without a size where there is no bootstrap.
+    /// The request, with the usual kind where none was named and without a size where there is no bootstrap.
     pub fn wish(&self) -> &Wish {
         &self.wish
     }
@@ -186,7 +186,7 @@ impl KeyPlan {
         }
     }
 
-    /// The keys of the bootstraps, and those for what the user does at the user's levels.
+    /// The keys of the bootstraps, and those for operations at the user's levels.
     pub fn needs(&self) -> Needs {
         self.needs_of(&self.programs)
     }
@@ -200,7 +200,7 @@ impl KeyPlan {
         programs.iter().fold(own, |needs, (_, program)| needs.union(&program.needs()))
     }
 
-    /// What keys and bootstraps take.
+    /// The cost of keys and bootstraps.
     ///
     /// # Errors
     /// As [`KeyPlan::record`].
@@ -267,7 +267,7 @@ impl KeyPlan {
         Ok(ways.into_iter().filter_map(offer).collect())
     }
 
-    /// Nothing else than what was asked for.
+    /// An offer equal to the request.
     fn offer(&self) -> Offer {
         Offer { set: None, slots: self.slots, size: None, form: None, stored: false, bytes: 0 }
     }
@@ -326,7 +326,7 @@ impl KeyPlan {
         Ok(None)
     }
 
-    /// What would fit `free` bytes instead: the fastest other keys of this set; else those of a smaller ring, and keys that another
+    /// Offers that fit `free` bytes instead: the fastest other keys of this set; else those of a smaller ring, and keys that another
     /// machine makes.
     ///
     /// # Errors
@@ -376,7 +376,7 @@ impl KeyPlan {
         let wanted = self.price()?.peak();
         let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
         let offers = self.offers(free)?;
-        // Of what fits of the set itself nothing smaller is said.
+        // If keys of the set itself fit, no smaller ones are offered.
         let own = offers.iter().any(|offer| offer.set.is_none() && !offer.stored);
         let otherwise = if own { "" } else { otherwise };
         let what = if self.programs.is_empty() {
@@ -388,7 +388,7 @@ impl KeyPlan {
         Err(Error::memory(op, wanted, format!("{got} free"), said(&offers, words, otherwise)))
     }
 
-    /// What the keys are for, to be written into their file; [`Wish::noted`] reads it.
+    /// The purpose of the keys, to be written into their file; [`Wish::noted`] reads it.
     pub fn note(&self) -> String {
         self.wish.note(self.slots)
     }

@@ -1,8 +1,8 @@
 //! The steps that the bootstraps have in common, recorded one after another.
 //!
 //! Stages consume levels as they find them: with more stages than the chain was made for, CoeffsToSlots takes levels of
-//! EvalMod, EvalMod those of SlotsToCoeffs, and that the user's; the scales follow from the steps. What SlotsToCoeffs has
-//! to bring the scale down by is spread over its matrices, and a further level is given up where their entries would
+//! EvalMod, EvalMod those of SlotsToCoeffs, and that the user's; the scales follow from the steps. The factor by
+//! which SlotsToCoeffs lowers the scale is spread over its matrices, and a further level is given up where their entries would
 //! keep fewer than [`LEAST_BITS`].
 
 use super::coeffs_to_slots::{coeffs_to_slots, slots_to_coeffs};
@@ -106,7 +106,7 @@ impl<'a> Pipeline<'a> {
             Error::wrong_params(op, "a set with a bootstrap", params.name, "use `ckks_regular`")
         })?;
         if !slots.is_power_of_two() || !(2..=params.slots()).contains(&slots) {
-            let wanted = format!("a power of two of 2 to {} slots", params.slots());
+            let wanted = format!("a power of two from 2 to {} as slots", params.slots());
             let remedy = "choose one of these";
             return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
         }
@@ -238,7 +238,7 @@ impl<'a> Pipeline<'a> {
         self.chain.switching(level, scale).hypot(self.chain.rounding(scale))
     }
 
-    /// The coefficients t as slots, divided by 2·span; the last matrix as `last` makes it of its own.
+    /// The coefficients t as slots, divided by 2·span; the last matrix after `last` has changed it.
     pub(super) fn coeffs_to_slots(
         &mut self,
         src: Reg,
@@ -291,8 +291,8 @@ impl<'a> Pipeline<'a> {
         Ok(y)
     }
 
-    /// Slots y = 2πm/`ratio` as coefficients m of the result, at a level of the user; the first matrix as `first` makes it
-    /// of its own.
+    /// Slots y = 2πm/`ratio` as coefficients m of the result, at a level of the user; the first matrix after `first` has
+    /// changed it.
     pub(super) fn slots_to_coeffs(
         &mut self,
         y: Reg,

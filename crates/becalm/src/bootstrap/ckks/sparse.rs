@@ -18,13 +18,13 @@ use std::f64::consts::{SQRT_2, TAU};
 /// The program that bootstraps ciphertexts of at most `slots` values, complex ones at no additional cost.
 ///
 /// # Errors
-/// `WrongParams` for a set without bootstrap, `BadInput` for a number of slots that is no power of two in 2 ..= N/4 (those
+/// `WrongParams` for a set without bootstrap, `BadInput` for a number of slots that is not a power of two in 2 ..= N/4 (those
 /// of N/2 are for [`regular`](super::regular)), for a stage count or baby steps that cannot be, or for
 /// [`Values::Merged`].
 pub fn sparse(chain: &Chain, slots: usize, settings: &Settings) -> Result<CkksProgram> {
     let (op, all) = ("prepare a bootstrap", chain.params().slots());
     if !slots.is_power_of_two() || !(2..=all / 2).contains(&slots) {
-        let wanted = format!("a power of two of 2 to {} slots", all / 2);
+        let wanted = format!("a power of two from 2 to {} as slots", all / 2);
         let remedy = "choose one of these; as many as there are take the regular bootstrap";
         return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
     }

@@ -1,4 +1,4 @@
-//! What keys of CKKS are asked for: the parameter set of a need, kinds of bootstrap, sizes, and the note of it in a file of keys.
+//! A request for CKKS keys: the parameter set of a need, kinds of bootstrap, sizes, and the note of it in a file of keys.
 
 use super::{KEY_SIZES, Values};
 use crate::cipher::KeyForm;
@@ -35,7 +35,7 @@ const SET_OF_LEVELS: [(usize, &str); 3] =
     [(10, "ckks_regular"), (14, "ckks_14_levels"), (17, "ckks_17_levels")];
 /// Baby steps of the sizes before files of keys said how many they are.
 const OLD_SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 4), ("large", 8)];
-/// The size of keys that nobody asked for.
+/// The default size of keys.
 pub(super) const USUAL_SIZE: &str = "medium";
 
 /// `names` as a list: "a, b or c".
@@ -101,7 +101,7 @@ pub fn set_for(kinds: &[Kind], levels: Option<usize>) -> Result<&'static CkksPar
     if levels.is_some() && !sets.is_empty() && !sets.contains(&usual) {
         let wanted = format!("kinds of bootstrap that leave {known} levels");
         let got: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-        let remedy = "leave the number of levels out: these kinds have a set of their own";
+        let remedy = "leave the number of levels out: these kinds have their own set";
         return Err(Error::bad_input(op, wanted, got.join(", "), remedy));
     }
     match sets[..] {
@@ -127,7 +127,7 @@ pub fn size_named(name: &str) -> Result<&'static str> {
     })
 }
 
-/// Keys that somebody asks for.
+/// Keys that a user asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
     /// Values in a ciphertext, a power of two; none for as many as fit.
@@ -138,7 +138,7 @@ pub struct Wish {
     pub size: Option<&'static str>,
     /// Matrices of each transform; none for as many as the set has.
     pub stage_count: Option<usize>,
-    /// What the slots hold; none for any of them.
+    /// The kind of values in the slots; none for any kind.
     pub values: Option<Values>,
     /// Rotations, in slots, that the server is to do at the levels of the user.
     pub rotations: Vec<i64>,
@@ -166,7 +166,7 @@ impl Default for Wish {
     }
 }
 
-/// What a file of keys says they were made for. A field that it does not have is as it was before files had it.
+/// The note in a file of keys: the request they were made for. A missing field means its value from before files had it.
 #[derive(Serialize, Deserialize)]
 struct Note {
     #[serde(default)]
@@ -205,7 +205,7 @@ impl Wish {
     /// The wish that a note of [`KeyPlan::note`](super::KeyPlan::note) records; the usual wish for any other note. A plan checks it.
     ///
     /// # Errors
-    /// `BadInput` for a kind or size that there is not; `BadFile` for keys of other baby steps than their size has now.
+    /// `BadInput` for an unknown kind or size; `BadFile` for keys of other baby steps than their size has now.
     pub fn noted(note: &str) -> Result<Wish> {
         let Ok(note) = serde_json::from_str::<Note>(note) else { return Ok(Wish::default()) };
         let form = match &note.compact {
@@ -231,7 +231,7 @@ impl Wish {
         Ok(Wish { slots, kinds, size, stage_count, form, ..Wish::default() })
     }
 
-    /// What keys for so many slots are for, to be written into their file.
+    /// The purpose of keys for so many slots, to be written into their file.
     pub(super) fn note(&self, slots: usize) -> String {
         let size = self.size.filter(|_| !self.kinds.is_empty());
         let baby = KEY_SIZES.iter().find(|(name, _)| Some(*name) == size).map(|(_, baby)| *baby);

@@ -242,7 +242,7 @@ impl FourierBootstrapKey {
             return Ok(());
         }
         let wanted = format!("scratch for {tile} ciphertexts of {:?}", self.shape);
-        let got = format!("scratch for {} of its own shape", scratch.tile);
+        let got = format!("scratch for {} of another shape", scratch.tile);
         Err(Error::bad_input(
             "blind rotation",
             wanted,
@@ -279,7 +279,7 @@ impl FourierBootstrapKey {
     }
 }
 
-/// Refuses what the kernel has no layout for.
+/// Refuses shapes that the kernel has no layout for.
 fn check(shape: &Shape) -> Result<()> {
     let Gadget { base_log, level } = shape.gadget;
     let bits = base_log.checked_mul(level);

@@ -87,7 +87,7 @@ impl BootstrapKey {
     }
 
     /// How many ciphertexts to rotate together so that reading the key no longer costs. With several accumulators one
-    /// reads a part of the key several times itself, in an order of its own.
+    /// reads a part of the key several times itself, in its own order.
     pub fn best_tile(&self) -> usize {
         if self.params.accumulators() > 1 {
             return 1;

@@ -72,7 +72,7 @@ pub fn moves(mask: &[u32], params: &TfheParams) -> Vec<Move> {
     all
 }
 
-/// Writes a table in the clear where a rotation takes it: into body `slot` of M GLWE of (k+w)·N words, `out`.
+/// Writes a plaintext table where a rotation takes it: into body `slot` of M GLWE of (k+w)·N words, `out`.
 pub fn load_table(params: &TfheParams, slot: usize, polynomial: &[u64], out: &mut [u64]) {
     let (n, parts) = (params.polynomial_size, params.accumulators());
     let (glwe, at) = (out.len() / parts, (params.glwe_dimension + slot) * n);

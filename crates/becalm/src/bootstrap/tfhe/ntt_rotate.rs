@@ -88,7 +88,7 @@ impl NttBootstrapKey {
     /// the processor has is lowered.
     ///
     /// # Errors
-    /// `BadInput` for a shape without digits, ring or mask, `Memory` when [`bytes`](Self::bytes) cannot be had.
+    /// `BadInput` for a shape without digits, ring or mask, `Memory` when [`bytes`](Self::bytes) cannot be allocated.
     pub fn new(
         shape: Shape,
         level: Level,
@@ -146,7 +146,7 @@ impl NttBootstrapKey {
     /// Memory to rotate tiles of any size, `max_tile` being the largest that will come.
     ///
     /// # Errors
-    /// `Memory` when it cannot be had.
+    /// `Memory` when it cannot be allocated.
     pub fn scratch(&self, _max_tile: usize) -> Result<Scratch> {
         let digits = Buffer::new(self.shape.digits_len())?;
         let kept = Buffer::new(self.shape.glwe_len())?;

@@ -2,7 +2,7 @@
 //!
 //! The noise that a file claims cannot be measured without the secret key. A variance below that of a fresh
 //! encryption, which no honest ciphertext but a trivial one has, is raised to it; a claim above is taken as it is, so
-//! a liar can make its own results wrong and nobody else's.
+//! a liar can make only its own results wrong.
 
 use super::header::{key_text, role_text, stored_range};
 use super::read::Reader;
@@ -144,7 +144,7 @@ impl Lwe {
         Ok(Seeded { bodies: bodies.collect(), seed })
     }
 
-    /// A file of this kind with these words, or what stands for them.
+    /// A file of this kind with these words, or their short form.
     pub(crate) fn draft<'a>(&'a self, kind: Kind, seeded: Option<&'a Seeded>) -> Result<Draft<'a>> {
         let (lo, hi) = stored_range(self.encoding, self.range);
         let draft = Draft::new(kind, &self.params)?
@@ -291,7 +291,7 @@ fn output_words(outputs: &[Output]) -> Vec<u64> {
     outputs.iter().flat_map(row).collect()
 }
 
-/// Inverse of [`output_words`]; what is too large to be an index or a value becomes one that no output has.
+/// Inverse of [`output_words`]; a word too large for an index or a value becomes one that no output has.
 fn outputs_of(words: &[u64]) -> Result<Vec<Output>> {
     let (rows, _) = words.as_chunks::<OUTPUT>();
     let output = |&[index, values, padding, least, greatest]: &[u64; OUTPUT]| {

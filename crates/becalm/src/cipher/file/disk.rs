@@ -70,7 +70,7 @@ pub(crate) fn read_header(path: &Path) -> Result<(Header, u64)> {
 /// A whole file, once `check` has accepted its header; wiped when dropped.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::BadFile`] for a header that is none, or a file above `limit` bytes; what `check` refuses.
+/// [`Error::Io`]; [`Error::BadFile`] for bytes that are not a header, or a file above `limit` bytes; the errors of `check`.
 pub(crate) fn read_file(
     path: &Path,
     limit: u64,

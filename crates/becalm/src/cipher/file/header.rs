@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Longest header that is read; what is written is about 1 KiB.
+/// Longest header that is read; those written have about 1 KiB.
 pub(super) const MAX_HEADER: u64 = 1 << 16;
 /// Bytes that hold the length of the header.
 pub(super) const LENGTH: usize = 8;
@@ -206,7 +206,7 @@ impl Header {
             return Err(Error::insecure(
                 "load",
                 "a set of the table",
-                format!("`{}`, of which nothing is proved", row.name),
+                format!("`{}`, whose claims are not checked", row.name),
                 "use a set of the table, or allow insecure parameters if nothing secret is encrypted",
             ));
         };
@@ -215,7 +215,7 @@ impl Header {
                 "load",
                 format!("{} as in the table", known.name),
                 "other numbers under that name",
-                "name the set otherwise, or make the file again with a set of the table",
+                "give the set another name, or make the file again with a set of the table",
             ));
         }
         known.require_secure(trust.allow_insecure)?;

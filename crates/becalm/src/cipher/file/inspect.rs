@@ -51,7 +51,7 @@ pub struct TensorShape {
     pub bytes: u64,
 }
 
-/// Reads the header of a file, of any size, and tells what it claims. The checksum is not computed.
+/// Reads the header of a file, of any size, and returns its claims. The checksum is not computed.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::Unsupported`] for files of CKKS, which [`ckks::inspect`](crate::ckks::inspect) describes; [`Error::BadFile`], [`Error::BadInput`] or

@@ -162,7 +162,7 @@ struct Shape {
 impl Shape {
     fn of(p: &TfheParams) -> Self {
         let (count, rows) = (p.ggsw_count() as u64, (p.glwe_dimension + p.slots) as u64);
-        // A single slot is no dimension.
+        // A single slot is not a dimension.
         let slots = (p.slots > 1).then_some(p.slots as u64);
         let ks = [p.switched_dimension() as u64, p.ks.level.into()];
         Shape {
@@ -205,7 +205,7 @@ fn evaluation_key(
     Ok(key)
 }
 
-/// Words that are no elements of their modulus would make exact arithmetic silently wrong.
+/// Words that are not elements of their modulus would make exact arithmetic silently wrong.
 fn check_words(key: &EvaluationKey) -> Result<()> {
     let p = &key.params;
     let aligned = Shape::of(p).bootstrap.iter().product::<u64>() == key.bootstrap.len() as u64

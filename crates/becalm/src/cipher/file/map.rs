@@ -13,7 +13,7 @@ use std::path::Path;
 pub(super) fn map(path: &Path) -> Result<Mmap> {
     let (file, _) = open(path)?;
     // SAFETY: the map is read-only, and every value of its bytes is a valid `u8` or `u64`, so no invariant of a type
-    // depends on them. That nobody changes the file while it is mapped is asked of the user in the documentation; a
+    // depends on them. The documentation asks the user not to change the file while it is mapped; a
     // change could make results wrong, but no index or length is read from the map after its header was checked.
     unsafe { Mmap::map(&file) }
         .map_err(|e| io_error("load", format!("to map {}", path.display()), &e))

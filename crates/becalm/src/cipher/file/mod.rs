@@ -36,7 +36,7 @@ pub const VERSION: u32 = 1;
 /// The sets and sizes that the reader of a file accepts. The default is right for files of strangers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trust {
-    /// Also accept sets below 128 bits, and sets that are not in the table, whose claims nobody has proved.
+    /// Also accept sets below 128 bits, and sets that are not in the table, whose claims are not checked.
     pub allow_insecure: bool,
     /// Most bytes of memory for a batch of ciphertexts or a program (which takes up to 64 for each byte of its file).
     /// The length of a key follows from its parameter set.
@@ -163,12 +163,12 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A file that is not what it should be; most often it was cut or altered on the way.
+/// A damaged file; most often it was cut or altered on the way.
 pub(crate) fn bad(wanted: impl Into<String>, got: impl Into<String>) -> Error {
     bad_but(wanted, got, "copy the file again from where it was made, or make it again")
 }
 
-/// [`bad`] with a remedy of its own.
+/// [`bad`] with its own remedy.
 pub(crate) fn bad_but(
     wanted: impl Into<String>,
     got: impl Into<String>,

@@ -76,7 +76,7 @@ impl<'a> Part<'a> {
 /// can read a private file.
 ///
 /// # Errors
-/// Those of `write`; [`Error::Io`] for refusals of the operating system, and for a device, a pipe or a socket at `path`.
+/// As `write`; [`Error::Io`] for errors of the operating system, and for a device, a pipe or a socket at `path`.
 pub fn replace<E: From<Error>>(
     path: &Path,
     private: bool,
@@ -99,7 +99,7 @@ pub fn replace<E: From<Error>>(
 /// stay as they are.
 ///
 /// # Errors
-/// Those of the writers; [`Error::Io`] for refusals of the operating system and, without `overwrite`, for an existing file;
+/// As the writers; [`Error::Io`] for errors of the operating system and, without `overwrite`, for an existing file;
 /// [`Error::BadInput`] for two files of one name.
 pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
     let mut pending = vec![];

@@ -242,7 +242,7 @@ impl Factors for Packed<'_> {
         self.rows.len() == count && self.rows.iter().all(|x| x.len() >= len / 8 * self.width)
     }
 
-    /// Of as many groups as have 64 bytes from their beginning on.
+    /// Number of values in the groups that have 64 bytes from their beginning on.
     fn inner(&self) -> usize {
         let bytes = self.rows.iter().map(|row| row.len()).min().unwrap_or(0);
         (bytes + self.width).saturating_sub(64) / self.width * 8

@@ -183,7 +183,7 @@ fn residues(p: u32, len: usize, from: usize) -> Vec<u32> {
     (from..from + len).map(|i| (i as u32).wrapping_mul(0x9E37_79B9) % p).collect()
 }
 
-/// The kernels compute what they are to compute, at every level.
+/// The kernels are right at every level.
 #[test]
 fn kernels_of_30_bits_are_right() {
     let size = 256;
@@ -287,7 +287,7 @@ fn short_words(level: Level) -> [f64; 3] {
     [transform, product / 6.0, conversion / 60.0]
 }
 
-/// Prints what the two kinds of words cost for the same modulus.
+/// Prints the cost of the two kinds of words for the same modulus.
 #[test]
 #[ignore = "a measurement"]
 fn words_of_30_bits() {

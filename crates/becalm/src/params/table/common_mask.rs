@@ -1,4 +1,4 @@
-//! Common-mask sets: w messages behind one mask, each under a key of its own (Bergerat et al. 2025, TCHES 2025/4).
+//! Common-mask sets: w messages behind one mask, each under its own key (Bergerat et al. 2025, TCHES 2025/4).
 //!
 //! Names: `cm_<message bits>_<carry bits>_w<slots>`. Failure probabilities are those of one slot; any of w slots fails at
 //! most w times as often. Small keys: the least n with 132 bits by the usual search for each TUniform bound; gadgets and

@@ -1,5 +1,5 @@
 //! The fast family: a small key of blocks, at most one bit of each being 1, that is the beginning of the big key. Opt-in:
-//! an assumption of its own, see docs/bootstrap/fast.md.
+//! a separate assumption, see docs/bootstrap/fast.md.
 
 use super::classic::{TFHE_1_1, TFHE_2_2, TOY_1_1, TOY_1_1_P};
 use super::{Row, tu};

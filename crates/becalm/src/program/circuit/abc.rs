@@ -1,6 +1,6 @@
 //! Rewriting by ABC, where it is installed: several of its scripts restructure a circuit, and map it to tables of three and of
 //! four inputs, whose structure is a good start too. All of it comes back as BLIF, and nothing is believed: what computes
-//! something else is found out by evaluation, and the circuit that is taken is compared by ABC's own `cec`, a run of its own.
+//! something else is found out by evaluation, and the circuit that is taken is compared by ABC's own `cec`, a separate run.
 //!
 //! The first of these that starts is used: the command in `BECALM_ABC` (none, if that is empty), `yosys-abc`, `berkeley-abc`,
 //! `abc`, and the one that the Python package `pyosys` brings. Source: Brayton, Mishchenko 2010 ("ABC: an academic

@@ -60,7 +60,7 @@ struct Head {
     outputs: Vec<usize>,
 }
 
-/// Reads the three lines of the head, and refuses what the length of the text does not pay for.
+/// Reads the three lines of the head, and refuses numbers that the length of the text does not allow.
 fn head<'a>(
     text: &str,
     (at, counts): (usize, &str),
@@ -85,7 +85,7 @@ fn head<'a>(
     }
     if gates > text.len() / GATE + 1 {
         let wanted = format!("gates that fit a file of {} bytes", text.len());
-        let remedy = "check that the file is whole: each gate has a line of its own";
+        let remedy = "check that the file is whole: each gate has its own line";
         return Err(refused_with(at, wanted, quoted(counts), remedy));
     }
     Ok(Head { gates, total, inputs, outputs })
@@ -146,7 +146,7 @@ fn gate(circuit: &mut Circuit, wires: &mut [Option<Wire>], at: usize, line: &str
     Ok(())
 }
 
-/// Why a line is no gate: another kind, or other numbers than its kind has.
+/// Why a line is not a gate: an unknown kind, or numbers that its kind does not have.
 fn no_gate(at: usize, kind: &str, line: &str) -> Error {
     match GATES.iter().find(|(name, _)| *name == kind) {
         Some((_, form)) => refused(at, format!("a gate written {form}"), line),

@@ -151,7 +151,7 @@ impl<'a> Emitter<'a> {
                 "circuit",
                 "an input",
                 "a circuit of constants alone",
-                "evaluate it in the clear",
+                "evaluate it on plaintext bits",
             )),
         }
     }

@@ -19,7 +19,7 @@ struct HalfAdder {
     carry: Option<usize>,
 }
 
-/// A set of half adders: what is added and what comes out, by exponents.
+/// A set of half adders: its addends and its outputs, by exponents.
 #[derive(Default)]
 struct Counter {
     inputs: Vec<(i64, usize)>,
@@ -103,7 +103,7 @@ impl Circuit {
         self.nodes.iter().enumerate().filter_map(adder).collect()
     }
 
-    /// Connected half adders whose outputs are the digits of what they add.
+    /// Connected half adders whose outputs are the digits of the sum of their inputs.
     fn counters(&self, adders: &[HalfAdder]) -> Vec<Counter> {
         let readers = self.readers();
         // The adder that alone reads a node.

@@ -159,7 +159,7 @@ impl Circuit {
     /// memory for each byte of the text, and 4 MiB.
     ///
     /// # Errors
-    /// [`Error::BadInput`] with the line and what was wanted.
+    /// [`Error::BadInput`] with the line and the expected form.
     pub fn parse(text: &str) -> Result<Self> {
         let keys = [".model", ".inputs", ".names"];
         let blif = text.lines().any(|l| keys.iter().any(|k| l.trim_start().starts_with(k)));
@@ -263,7 +263,7 @@ impl Circuit {
     }
 }
 
-/// The remedy for a text that is no circuit.
+/// The remedy for a text that is not a circuit.
 const FORMATS: &str =
     "give a combinational circuit in Bristol Fashion, BLIF or Verilog (a file *.v or *.sv)";
 
@@ -272,7 +272,7 @@ fn refused(line: usize, wanted: impl Into<String>, got: &str) -> Error {
     refused_with(line, wanted, quoted(got), FORMATS)
 }
 
-/// [`refused`] in words of its own for what came, and with another remedy.
+/// [`refused`] with its own words for the input, and another remedy.
 fn refused_with(
     line: usize,
     wanted: impl Into<String>,
@@ -282,7 +282,7 @@ fn refused_with(
     Error::bad_input("circuit", format!("{} in line {line}", wanted.into()), got, remedy)
 }
 
-/// No more of a file than a person would read.
+/// The first characters of a file, for a message.
 fn quoted(text: &str) -> String {
     let text: String = text.chars().take(60).collect();
     format!("`{text}`")

@@ -51,7 +51,7 @@ pub(super) struct Candidate {
     pub foreign: bool,
 }
 
-/// A candidate, its cover, and what that costs.
+/// A candidate, its cover, and the cover's cost.
 pub(super) struct Plan {
     pub candidate: usize,
     pub lookups: Vec<Lookup>,
@@ -204,7 +204,7 @@ fn finalists(candidates: &[Candidate], found: &mut [Plan], goal: Goal) -> Vec<(u
     chosen.iter().flat_map(efforts).collect()
 }
 
-/// The best plan for a goal. ABC proves a candidate of its own that it takes, if its inputs are too many to try all.
+/// The best plan for a goal. ABC proves a candidate that it made and takes, if its inputs are too many to try all.
 ///
 /// # Errors
 /// [`Error::BadInput`] for a [`Goal::Within`] that is not reached, with the number that is.

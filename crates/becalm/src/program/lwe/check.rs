@@ -1,4 +1,4 @@
-//! Conformance of a program that came from outside: it is recorded again, so whatever the recorder refuses is refused.
+//! Conformance of a program that came from outside: it is recorded again, so everything that the recorder refuses is refused.
 
 use super::{Op, Operation, Program, Reg, RegType, TableRef};
 use crate::cipher::Encoding;
@@ -10,7 +10,7 @@ impl Program {
     /// Checks a program that was not recorded here: register order and types, table shapes, ranges.
     ///
     /// # Errors
-    /// Whatever the recorder refuses; [`Error::BadInput`] if recording it again gives another program.
+    /// The errors of the recorder; [`Error::BadInput`] if recording it again gives another program.
     pub fn validate(&self) -> Result<()> {
         if self.tables.len() > MAX_ITEMS {
             return Err(unlike_recorded("more than 2^24 tables"));

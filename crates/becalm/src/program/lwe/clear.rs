@@ -1,4 +1,4 @@
-//! A program in the clear: exact phases without noise instead of ciphertexts, for tests and for examining circuits.
+//! A program run unencrypted: on exact phases without noise instead of ciphertexts, for tests and for examining circuits.
 //!
 //! A register holds one torus element, the phase that its ciphertext would have without noise. A bootstrap takes the
 //! coefficient of its table that the rotation would bring to the front. Every phase is checked to be a value of the
@@ -12,11 +12,11 @@ impl Program {
     ///
     /// # Errors
     /// [`Error::BadInput`] for the wrong number of values, a value outside the range of its register, or a register whose
-    /// phase is no value within its declared range; [`Error::Unsupported`] for encrypted tables.
+    /// phase is not a value within its declared range; [`Error::Unsupported`] for encrypted tables.
     pub fn run_in_the_clear(&self, inputs: &[i64]) -> Result<Vec<i64>> {
         if inputs.len() != self.inputs.len() {
             return Err(Error::bad_input(
-                "run in the clear",
+                "run unencrypted",
                 format!("{} values", self.inputs.len()),
                 inputs.len().to_string(),
                 "give one for each input",
@@ -41,7 +41,7 @@ impl Program {
                 Op::Bootstrap { dst, src, table } => self.rotate(dst, *src, table, &mut phases)?,
                 Op::AddSlots { .. } | Op::Extract { .. } | Op::Pack { .. } | Op::SlotMap { .. } => {
                     return Err(Error::unsupported(
-                        "run in the clear",
+                        "run unencrypted",
                         "programs of plain ciphertexts",
                         "an instruction between the slots of a common mask",
                         "record the program for a set with one slot",
@@ -56,8 +56,8 @@ impl Program {
     fn rotate(&self, dst: &[Reg], src: Reg, table: &TableRef, phases: &mut [u64]) -> Result<()> {
         let TableRef::Clear(t) = table else {
             return Err(Error::unsupported(
-                "run in the clear",
-                "tables in the clear",
+                "run unencrypted",
+                "plaintext tables",
                 "an encrypted table, or one for each slot",
                 "look up in a table of the program",
             ));
@@ -88,7 +88,7 @@ impl Program {
         let fits = matches!(info.ty, RegType::Lwe(_));
         value.filter(|_| fits).ok_or_else(|| {
             Error::bad_input(
-                "run in the clear",
+                "run unencrypted",
                 format!(
                     "a value from {low} to {high} of {:?} in register {}",
                     info.encoding, reg.0

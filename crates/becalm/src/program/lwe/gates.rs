@@ -31,7 +31,7 @@ impl Gate {
     /// All two-input gates.
     pub const ALL: [Gate; 6] = [Gate::And, Gate::Nand, Gate::Or, Gate::Nor, Gate::Xor, Gate::Xnor];
 
-    /// The gate's value in the clear.
+    /// The gate's value on plaintext bits.
     pub fn eval(self, a: bool, b: bool) -> bool {
         match self {
             Gate::And => a & b,

@@ -1,7 +1,7 @@
 //! Programs of TFHE: a few instructions over registers of LWE and GLWE ciphertexts, held as data.
 //!
 //! A register holds one ciphertext for each *lane* of a batch. Cost, needed keys, ranges and noise come from walking the
-//! program before it runs ([`Program::walk`]); nobody asks what the machine computes.
+//! program before it runs ([`Program::walk`]); it does not depend on the machine.
 
 mod build;
 mod check;
@@ -52,7 +52,7 @@ pub struct RegInfo {
 pub enum TableRef {
     /// One of the program's own tables, for every slot.
     Clear(u32),
-    /// A register that holds an encrypted one, and what is extracted from it.
+    /// A register that holds an encrypted one, and the outputs to extract.
     Encrypted(Reg, Vec<Output>),
     /// One of the program's own tables for each slot of a common-mask set.
     Slots(Vec<u32>),

@@ -30,7 +30,7 @@ impl Program {
         self.add_slots_as(src, &constants, (a, b))
     }
 
-    /// [`Program::add_slots`] of torus elements, where the caller says what the result may be.
+    /// [`Program::add_slots`] of torus elements, where the caller gives the range of the result.
     pub(super) fn add_slots_as(
         &mut self,
         src: Reg,

@@ -36,7 +36,7 @@ pub struct Walk {
     pub independent: Vec<bool>,
     /// The instructions in waves.
     pub waves: Vec<Wave>,
-    /// For each wave, the registers that nobody reads after it.
+    /// For each wave, the registers that are not read after it.
     pub dead_after: Vec<Vec<Reg>>,
     /// Its cost.
     pub cost: Cost,

@@ -10,10 +10,10 @@ use crate::{Error, Result};
 use std::sync::Arc;
 
 impl CkksProgram {
-    /// A program of arguments like ciphertexts that are at hand, with what `record` makes of their registers as results.
+    /// A program of arguments like these ciphertexts; `record` makes its results from their registers.
     ///
     /// # Errors
-    /// As [`CkksProgram::input_like`], and what `record` returns.
+    /// As [`CkksProgram::input_like`]; the errors of `record`.
     pub fn like(
         chain: &Chain,
         inputs: &[&Rlwe],

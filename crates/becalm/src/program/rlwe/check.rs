@@ -1,4 +1,4 @@
-//! Conformance of a program that came from outside: it is recorded again, so whatever the recorder refuses is refused.
+//! Conformance of a program that came from outside: it is recorded again, so everything that the recorder refuses is refused.
 
 use super::{CkksOp, CkksProgram, Limits, RlweInfo};
 use crate::Result;
@@ -10,7 +10,7 @@ impl CkksProgram {
     /// plaintexts are those of a program of this version.
     ///
     /// # Errors
-    /// Whatever the recorder refuses; `BadInput` if recording gives another program.
+    /// The errors of the recorder; `BadInput` if recording gives another program.
     pub(super) fn recorded_again(mut self) -> Result<CkksProgram> {
         let parts = [self.maps.len(), self.polynomials.len(), self.plaintexts.len()];
         if parts.into_iter().any(|count| count > MAX_ITEMS) {

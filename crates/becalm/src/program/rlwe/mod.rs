@@ -410,7 +410,7 @@ impl Limits {
 pub(crate) struct Added {
     /// Whatever the message is.
     pub(crate) fixed: f64,
-    /// That of the sine, for so many slots; the fewer values there are, the larger their coefficients.
+    /// Error of the sine, for so many slots; the fewer values there are, the larger their coefficients.
     pub(crate) bend: f64,
     pub(crate) slots: usize,
     /// With which power of all slots over those of a message it grows.
@@ -439,7 +439,7 @@ impl CkksProgram {
     }
 
     /// The error that a bootstrap adds to a slot, standard deviation, for `slots` values of size 1 without structure; none for a
-    /// program that is no bootstrap, of which the ciphertexts keep account themselves.
+    /// program other than a bootstrap: its ciphertexts carry that account themselves.
     pub fn error_of(&self, slots: usize) -> Option<f64> {
         self.limits.error_of(slots)
     }

@@ -40,7 +40,7 @@ impl CkksProgram {
     /// A new argument of at most `slots` values, at `level` and its scale.
     ///
     /// # Errors
-    /// `BadInput` for a level above the user's or a number of slots that is no power of two.
+    /// `BadInput` for a level above the user's or a number of slots that is not a power of two.
     pub fn input(&mut self, level: usize, slots: usize) -> Result<Reg> {
         let Some(scale) = self.chain.scales().get(level).copied() else {
             let wanted = format!("a level of at most {}", self.params().levels);
@@ -93,7 +93,7 @@ impl CkksProgram {
         self.graph.output(reg)
     }
 
-    /// States for which values the approximations hold, and what they cost.
+    /// States the values for which the approximations hold, and their error.
     pub(crate) fn limit(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -225,7 +225,7 @@ impl CkksProgram {
     /// The sum of the rotations by multiples of `slots`: values of that period.
     ///
     /// # Errors
-    /// `BadInput` for a number of slots that is no power of two or above that of the source.
+    /// `BadInput` for a number of slots that is not a power of two or above that of the source.
     pub fn trace(&mut self, src: Reg, slots: usize) -> Result<Reg> {
         let from = self.known(src)?;
         self.check_slots("trace", slots)?;
@@ -302,7 +302,7 @@ impl CkksProgram {
     /// In slot i the sum of slots i, i + 1, …, i + `size` − 1, counted around.
     ///
     /// # Errors
-    /// `BadInput` for a size that is no power of two of at most the slots.
+    /// `BadInput` for a size that is not a power of two or exceeds the slots.
     pub fn sum(&mut self, src: Reg, size: usize) -> Result<Reg> {
         let info = self.known(src)?;
         if !size.is_power_of_two() || size > info.slots {
@@ -437,7 +437,7 @@ impl CkksProgram {
     /// The same values as a vector of more slots, in which they repeat.
     ///
     /// # Errors
-    /// `BadInput` for a number of slots that is no power of two or below that of the source.
+    /// `BadInput` for a number of slots that is not a power of two or below that of the source.
     pub fn repeat(&mut self, src: Reg, slots: usize) -> Result<Reg> {
         let from = self.known(src)?;
         self.check_slots("repeat", slots)?;
@@ -468,7 +468,7 @@ impl CkksProgram {
     /// Records all that `record` does, or nothing of it where it fails.
     ///
     /// # Errors
-    /// Those of `record`.
+    /// As `record`.
     pub fn wholly<T>(&mut self, record: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let graph = &self.graph;
         let [regs, ops] = [graph.regs.len(), graph.ops.len()];

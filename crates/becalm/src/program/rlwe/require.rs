@@ -8,7 +8,7 @@ use crate::{Error, MissingPurpose, Result};
 use std::collections::BTreeSet;
 
 impl CkksProgram {
-    /// What errors call a run of the program: a bootstrap, the one instruction that it has, or a run.
+    /// The name of a run in errors: a bootstrap, the program's only instruction, or a run.
     pub fn op(&self) -> &'static str {
         if self.limits.error.is_some() {
             return "bootstrap";
@@ -87,7 +87,7 @@ impl CkksProgram {
         Err(Error::bad_input(op, wanted, got, remedy))
     }
 
-    /// Refuses keys that do not suffice, naming what is missing.
+    /// Refuses keys that do not suffice, naming the missing ones.
     pub(crate) fn require(&self, keys: &CkksKeys) -> Result<()> {
         match self.limits.error {
             Some(_) => self.require_all(keys),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct CkksWalk {
     /// The instructions in waves.
     pub waves: Vec<Wave>,
-    /// For each wave, the registers that nobody reads after it.
+    /// For each wave, the registers that are not read after it.
     pub dead_after: Vec<Vec<Reg>>,
     /// The constants in the form of a machine; any other machine, or none, makes its own.
     pub constants: Option<Constants>,

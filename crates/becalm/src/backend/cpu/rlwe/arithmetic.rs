@@ -1,8 +1,8 @@
 //! Arithmetic on ciphertexts that needs no key: sums, levels, rescaling.
 //!
-//! A ciphertext decrypts to m while |s·m| stays below half of the modulus that is decrypted; beyond, it wraps, and nobody but
-//! the owner of the key could tell. So [`Context::largest`] says what a level holds, and public numbers, a scale or values in the
-//! clear, are refused where they alone exceed it.
+//! A ciphertext decrypts to m while |s·m| stays below half of the modulus that is decrypted; beyond, it wraps, and only
+//! the owner of the key could tell. So [`Context::largest`] is the bound of a level, and public numbers, a scale or
+//! plaintext values, are refused where they alone exceed it.
 
 use super::sum::Sum;
 use crate::cipher::{Account, Rlwe};
@@ -229,7 +229,7 @@ impl Context {
     }
 
     /// From level 0 to `level`: the residues modulo q_0 nearest zero as residues of all words, times the integer `factor`.
-    /// What is encrypted gains a multiple of q_0; the scale becomes q_0·`factor`.
+    /// The message gains a multiple of q_0; the scale becomes q_0·`factor`.
     pub(crate) fn lift(&self, x: &Rlwe, level: usize, factor: f64) -> Rlwe {
         let (ring, n) = (self.ring(), self.params().degree());
         let parts = [0, 1].map(|k| {
@@ -270,13 +270,13 @@ impl Context {
         Err(Error::bad_input(op, wanted, format!("2^{:.1}", scale.log2()), remedy))
     }
 
-    /// Refuses a result whose error alone, by what is public, fills the level.
+    /// Refuses a result whose claimed error alone, a public number, fills the level.
     pub(crate) fn with_some_left(&self, op: &'static str, x: Rlwe) -> Result<Rlwe> {
         let most = self.largest(&x);
         if x.error < most {
             return Ok(x);
         }
-        let wanted = format!("an error below 2^{:.0}, what level {} holds", most.log2(), x.level);
+        let wanted = format!("an error below 2^{:.0}, which level {} holds", most.log2(), x.level);
         let remedy = "multiply by smaller numbers: the error grows with each, and so do the values";
         Err(Error::too_noisy(op, wanted, format!("2^{:.1}", x.error.log2()), remedy))
     }

@@ -21,7 +21,7 @@ pub struct Shares {
 
 impl Shares {
     /// Spends `bytes` on the keys and matrices of a program: first on those of the largest instruction, which may have to
-    /// be made when its turn comes, then on matrices to be kept, then on keys. What a run takes besides is its
+    /// be made when its turn comes, then on matrices to be kept, then on keys. Beside these, a run takes its
     /// ciphertexts and work space.
     ///
     /// # Errors

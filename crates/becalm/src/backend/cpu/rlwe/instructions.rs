@@ -1,4 +1,4 @@
-//! What a server computes with keys: products, rotations, sums of products and of slots.
+//! The operations that need evaluation keys: products, rotations, sums of products and of slots.
 
 use super::key_switch::KeyInUse;
 use super::sum::Sum;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Keys that were read from their file and expanded, for which purpose and tier.
 pub(super) type Expanded = Arc<Mutex<BTreeMap<(Purpose, usize), Arc<SwitchKey>>>>;
 
-/// A context with keys: what a server computes with. Keys that are packed are expanded block by block; those in their file are read
+/// A context with the keys of a server. Keys that are packed are expanded block by block; those in their file are read
 /// when they are first used, no more of them than the level takes, and kept until the session lets go of them.
 pub struct Instructions<'a> {
     context: &'a Context,
@@ -121,7 +121,7 @@ impl<'a> Instructions<'a> {
         })
     }
 
-    /// The key for a purpose as it is held, and what it is held as.
+    /// The key for a purpose as it is held, and its form.
     fn held(
         &self,
         op: &'static str,
@@ -207,7 +207,7 @@ impl<'a> Instructions<'a> {
         powers.iter().enumerate().map(image).collect()
     }
 
-    /// The slots rotated to the left by `by`: slot j gets what was in slot j + `by`.
+    /// The slots rotated to the left by `by`: slot j gets the value of slot j + `by`.
     ///
     /// # Errors
     /// `WrongKey` naming the missing key.
@@ -267,7 +267,7 @@ impl Instructions<'_> {
     /// ([`sum_rotations`]) and no level.
     ///
     /// # Errors
-    /// `BadInput` for a size that is no power of two of at most the slots, `WrongKey` naming a missing rotation, `Memory` where it ends.
+    /// `BadInput` for a size that is not a power of two or exceeds the slots, `WrongKey` naming a missing rotation, `Memory` where it ends.
     pub fn sum(&self, x: &Rlwe, size: usize) -> Result<Rlwe> {
         self.check("sum", x)?;
         if !size.is_power_of_two() || size > x.slots {

@@ -1,4 +1,4 @@
-//! Hybrid key switching: from c·s to what is encrypted under s', by a key for each digit of the chain.
+//! Hybrid key switching: from c·s to an encryption under s', by a key for each digit of the chain.
 //!
 //! c is cut into its residues modulo the digits D_j of the chain, each lifted to all primes and to the special ones;
 //! Σ_j [c]_(D_j)·(b_j, a_j) is an encryption of P·c·s, and is divided by P = Π special primes, |D_j| ≤ P. The lift is to
@@ -50,16 +50,16 @@ pub(crate) struct Decomposed<'a> {
 
 /// A sum of products with the digits of a key, modulo one word.
 pub(crate) struct KeyProduct<'a> {
-    /// Values of the digits of what is multiplied.
+    /// Values of the digits of the factor.
     pub(crate) rows: &'a [&'a [f64]],
     /// Where the sum goes.
     pub(crate) out: [&'a mut [f64]; 2],
-    /// What it begins with.
+    /// The initial values of `out`.
     pub(crate) first: [First<'a>; 2],
 }
 
 impl KeyProduct<'_> {
-    /// What belongs to `len` values from `from` on: out, rows and first.
+    /// The slices for the `len` values from `from` on: out, rows and first.
     fn part(&mut self, from: usize, len: usize) -> ([&mut [f64]; 2], Vec<&[f64]>, [First<'_>; 2]) {
         let rows = self.rows.iter().map(|row| &row[from..][..len]).collect();
         let out = self.out.each_mut().map(|x| &mut x[from..][..len]);

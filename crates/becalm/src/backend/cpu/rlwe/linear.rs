@@ -102,7 +102,7 @@ impl LinearMap {
             let (step, i) = (k / stride / baby, k / stride % baby);
             let (j, l) = (step / middle, step % middle);
             let back = n - j * middle * baby * stride % n;
-            // Rotations by multiples of its own slots are none.
+            // Rotations by multiples of the map's slots change nothing.
             let mut moved = reader.diagonal(k).into_owned();
             moved.rotate_left(back % n);
             let special = context.special();
@@ -130,7 +130,7 @@ impl LinearMap {
     }
 }
 
-/// What a rotation takes.
+/// The key and the permutation of a rotation.
 struct Rotation {
     key: KeyInUse,
     permutation: Arc<Vec<u32>>,
@@ -146,7 +146,7 @@ struct Turned<'a> {
     own: [&'a [f64]; 2],
 }
 
-/// Modulo one word, what is made of a middle step.
+/// Modulo one word, the result of a middle step.
 #[derive(Default)]
 struct Outputs<'a> {
     /// All u_j.
@@ -186,7 +186,7 @@ impl Instructions<'_> {
             .map(|k| context.divide(&sum.parts[k], map.level, map.level - 1, context.special()));
         let scale = x.scale * map.scale / context.step(map.level);
         let mut out = context.ciphertext(&x, map.level - 1, scale, parts);
-        // What is multiplied was rotated by middle steps, of which each rounds the next one's mask, and one baby step.
+        // The factors were rotated by middle steps, of which each rounds the next one's mask, and one baby step.
         let middle = map.steps.middle as f64;
         let switched = context.switching(map.level, x.scale) * middle.sqrt();
         let rounded = context.rounding(x.scale) * (middle - 1.0).sqrt();
@@ -305,7 +305,7 @@ impl Instructions<'_> {
         }
     }
 
-    /// What one or two middle steps add to limb `i` of all u_j.
+    /// The terms that one or two middle steps add to limb `i` of all u_j.
     fn babies(
         &self,
         i: usize,

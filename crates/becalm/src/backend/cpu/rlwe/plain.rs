@@ -1,4 +1,4 @@
-//! Values in the clear beside ciphertexts. Encoded once, a [`Plain`] is added and multiplied any number of times.
+//! Plaintext operands. Encoded once, a [`Plain`] is added and multiplied any number of times.
 //!
 //! Its scale is that of its level, s_l, which serves both: a sum wants the scale of the ciphertext, and a product, rescaled, has
 //! s_l²/q_l, which is the scale of level l − 1.
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A vector of numbers in the clear, encoded at a level.
+/// A plaintext: a vector of numbers, encoded at a level.
 #[derive(Clone)]
 pub struct Plain {
     params: &'static str,
@@ -38,7 +38,7 @@ impl Plain {
         self.level
     }
 
-    /// What values were multiplied by before they were rounded to integers.
+    /// The scale: values were multiplied by it before they were rounded to integers.
     pub fn scale(&self) -> f64 {
         self.scale
     }
@@ -73,7 +73,7 @@ impl Context {
         or_refused(op, || Ok(self.encoded(values, level, scale)))
     }
 
-    /// The values of what was encoded, rounded as they were.
+    /// The encoded values, with their rounding.
     ///
     /// # Errors
     /// `WrongParams` for one of another set.
@@ -101,7 +101,7 @@ impl Context {
     /// `a + plain`, slot by slot, at the lower of the two levels.
     ///
     /// # Errors
-    /// `BadInput` for another number of slots or another scale, `WrongParams` for what is of another set.
+    /// `BadInput` for another number of slots or another scale, `WrongParams` for another set.
     pub fn add_encoded(&self, a: &Rlwe, plain: &Plain) -> Result<Rlwe> {
         let (a, plain) = self.met("add", a, plain)?;
         self.check_same_scale("add", a.scale, plain.scale)?;
@@ -142,7 +142,7 @@ impl Context {
         self.times(&a, &plain, scale)
     }
 
-    /// That of values in the clear: their size, and the error from rounding them.
+    /// The account of a plaintext: the size of its values, and the error from rounding them.
     fn account_of(&self, plain: &Plain) -> Account {
         let error = share::bound(self.encoding(plain.scale));
         Account { values: plain.largest, error }

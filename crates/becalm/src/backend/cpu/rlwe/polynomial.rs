@@ -99,7 +99,7 @@ impl Instructions<'_> {
     /// # Errors
     /// `BadInput` for a constant, for coefficients that are not finite and where levels or room for them or the scale are missing, `TooNoisy`
     /// where the error alone would fill the level, `WrongKey` and
-    /// `WrongParams` for what does not go together, `Memory` where it ends.
+    /// `WrongParams` for arguments of different sets, `Memory` where it runs out.
     pub fn polynomial(&self, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {
         let op = "evaluate a polynomial";
         self.check(op, x)?;

@@ -1,4 +1,4 @@
-//! Keys on this processor: registers of lanes, and what each instruction does with them.
+//! Keys on this processor: registers of lanes, and the effect of each instruction on them.
 //!
 //! Matrices dominate the memory: their diagonals are encoded with the special primes, N doubles for each word. [`CkksSetup::within`]
 //! keeps those that fit and encodes the others again whenever their turn comes; [`Shares`](super::Shares) spends a budget on both
@@ -30,7 +30,7 @@ pub(super) struct RlweSession {
     on: CkksSetup,
     /// Keys that stay in their file are expanded once for all waves that need them.
     expanded: Expanded,
-    /// The matrices of the last program that nobody had prepared.
+    /// The matrices of the last program that were not prepared before.
     last: Option<(Arc<CkksProgram>, Arc<Encoded>)>,
     running: Option<Running>,
 }
@@ -43,7 +43,7 @@ struct Running {
     files: Vec<Registers>,
 }
 
-/// What an instruction of a program needs.
+/// The inputs of one instruction of a program.
 struct Step<'a> {
     instructions: Instructions<'a>,
     program: &'a CkksProgram,
@@ -199,7 +199,7 @@ impl Step<'_> {
         Run { context, program, keys, encoded: &encoded, threads, lanes }.bytes()
     }
 
-    /// Refuses a run that would not fit the memory there is. What the last run has left is used again.
+    /// Refuses a run that would not fit the free memory. The last run's work space is used again.
     fn require_work(&self, lanes: usize) -> Result<()> {
         let kept = self.instructions.context().ring().kept();
         let remedy = "free memory, use fewer threads or slots, or keep fewer keys and matrices in memory: keys in their file, matrices within less";

@@ -12,7 +12,7 @@ use crate::math::rns::Scratch;
 pub(crate) struct Sum {
     level: usize,
     scale: f64,
-    /// That of the terms, whatever their correlation: the same ciphertext may come many times. For values of at most 1.
+    /// Error of the sum for any correlation of its terms: the same ciphertext may come many times. For values of at most 1.
     pub(crate) error: f64,
     pub(crate) account: Account,
     slots: usize,

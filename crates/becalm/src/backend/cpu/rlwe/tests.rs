@@ -1,4 +1,4 @@
-//! The scheme at N = 2^12 on toy keys against arithmetic in the clear.
+//! The scheme at N = 2^12 on toy keys against arithmetic on plaintext numbers.
 
 use super::*;
 use crate::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
@@ -53,7 +53,7 @@ fn what_is_encrypted_is_decrypted() {
     }
 }
 
-/// Errors that are the same in all terms add up, and `decrypt_to_share` relies on what is claimed of them.
+/// Errors that are the same in all terms add up, and `decrypt_to_share` relies on their claims.
 #[test]
 fn claims_hold_for_terms_that_are_the_same() {
     let World { context, secret, keys } = &*WORLD;
@@ -301,7 +301,7 @@ fn keys_stay_in_their_file() {
     assert_eq!(context.open_keys(&path).err().map(|e| e.kind()), Some("io"));
 }
 
-/// Keys that were written come back packed, as they were made packed, and compute the same; what is not reduced is refused.
+/// Keys that were written come back packed, as they were made packed, and compute the same; residues that are not reduced are refused.
 #[test]
 fn keys_stay_packed_in_memory() {
     let World { context, secret, keys } = &*WORLD;
@@ -332,7 +332,7 @@ fn keys_stay_packed_in_memory() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// A residue of all ones is not below its prime. Whoever writes it can write the digest too: it is refused in every form, and
+/// A residue of all ones is not below its prime. An attacker who writes it can write the digest too: every form refuses it, and
 /// where keys stay in their file, before anything is computed with it.
 #[test]
 fn residues_that_are_not_reduced_are_refused_in_every_form() {
@@ -382,7 +382,7 @@ fn ciphertexts_rest_packed() {
     assert_eq!(other.unpack_ciphertext(&packed).err().map(|e| e.kind()), Some("wrong_params"));
 }
 
-/// What a level holds is told by what is public; scales and errors that have no room there are refused, whatever the values.
+/// The capacity of a level follows from public numbers alone: a scale or an error that does not fit is refused for all values.
 #[test]
 fn what_has_no_room_is_refused() {
     let World { context, secret, keys } = &*WORLD;
@@ -432,7 +432,7 @@ fn a_note_that_no_writer_writes_is_refused() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Files say what they hold, without a context.
+/// Files describe their contents without a context.
 #[test]
 fn files_are_described() {
     let World { context, secret, keys } = &*WORLD;
@@ -461,7 +461,7 @@ fn files_are_described() {
     context.write_noted_keys(keys, "for tests", file()).unwrap();
     let d = inspect(&path).unwrap().unwrap();
     assert_eq!((d.note.as_str(), d.whole_bytes), ("for tests", Some(d.bytes)));
-    // Cut, it still says what it is, and how long it was.
+    // Cut, it still gives its kind and its length.
     let all = std::fs::read(&path).unwrap();
     std::fs::write(&path, &all[..all.len() - 100]).unwrap();
     let cut = inspect(&path).unwrap().unwrap();
@@ -519,7 +519,7 @@ fn keys_reach_to_their_level() {
     }
 }
 
-/// Into another tier all words change, and values stay what they are; a key of one tier does not serve another.
+/// Into another tier all words change, and values stay the same; a key of one tier does not serve another.
 #[test]
 fn values_pass_from_tier_to_tier() {
     let World { context, secret, keys } = &*WORLD;

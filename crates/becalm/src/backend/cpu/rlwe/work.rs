@@ -4,14 +4,14 @@
 //! Counted in polynomials of one word, N doubles. At ℓ words, α special words and β digits a key switch by T threads has the digits
 //! prepared, 2ℓ + β; the sum under Q·P, 2(ℓ + α); what is divided and the quotient, 3ℓ + 2α + 1; and four lifted words of
 //! each digit for each thread, 4βT. Registers are those alive at an instruction. Pieces that are used again may be larger than
-//! what they are used for: an eighth more. A test holds it against what was taken.
+//! what they are used for: an eighth more. A test compares it with the memory that was taken.
 
 use crate::cipher::{CkksKeys, Held};
 use crate::ckks::{Context, Steps};
 use crate::program::rlwe::{CkksOp, CkksProgram};
 use crate::program::{Operation, Reg};
 
-/// What is to be run, on what.
+/// A program, and the context and keys to run it with.
 pub(crate) struct Run<'a> {
     pub(crate) context: &'a Context,
     pub(crate) program: &'a CkksProgram,
@@ -112,7 +112,7 @@ mod tests {
 
     const THREADS: usize = 3;
 
-    /// What a run takes at the most is below what is said before, and not far; keys of no form stay in a file.
+    /// The peak memory of a run is below the prediction, and close to it; keys without a form stay in a file.
     fn hold(
         context: &Arc<Context>,
         name: &str,

@@ -121,7 +121,7 @@ fn products_are_summed_with_one_relinearization() {
     let same = evaluator.dot(&[(&x[0], &x[3]); 9]).unwrap();
     let wanted: Vec<Complex> = m[0].iter().zip(&m[3]).map(|(a, b)| *a * *b * 9.0).collect();
     assert!(part(&same, &wanted) < 1.2);
-    // Key switches of one product, however many terms. A context of its own counts for this alone.
+    // Key switches of one product, however many terms. A separate context counts for this alone.
     let own = Context::new(context.params(), true).unwrap();
     let evaluator = Instructions::new(&own, keys).unwrap();
     let transforms = |n: usize| {
@@ -145,7 +145,7 @@ fn products_are_summed_with_one_relinearization() {
     refused("bad_input", "level 1 or above", context.rescale(&low));
 }
 
-/// What a key adds is claimed: at the highest levels, where a digit is nearly as large as P, more than the rounding.
+/// The error that a key adds is claimed: at the highest levels, where a digit is nearly as large as P, more than the rounding.
 #[test]
 fn rotations_have_the_error_that_they_claim() {
     let World { context, secret, .. } = &*WORLD;
@@ -203,7 +203,7 @@ fn bands_are_gathered_and_maps_are_within_their_claims() {
     assert!(balanced.is_sorted() && (4..=16).contains(&balanced[3]), "{balanced:?}");
 }
 
-/// Of a permutation nothing makes the error smaller than its norm says: every step's rounding is in the claim.
+/// The error of a permutation is not smaller than its norm says: every step's rounding is in the claim.
 #[test]
 fn permutations_have_the_error_that_they_claim() {
     let World { context, secret, .. } = &*WORLD;
@@ -251,7 +251,7 @@ fn maps_and_polynomials_without_room_are_refused() {
 
 type Compute<'a> = dyn Fn(&Instructions) -> Result<Rlwe> + 'a;
 
-/// What is long is left when somebody asks for it, and says so.
+/// Long work stops when the caller asks for it, and returns `Interrupted`.
 #[test]
 fn long_work_is_stopped() {
     let World { context, secret, .. } = &*WORLD;

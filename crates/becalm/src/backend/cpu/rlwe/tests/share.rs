@@ -64,7 +64,7 @@ fn the_key_is_found_in_raw_decryptions_and_not_in_shared_ones() {
         sum.chunks(2).map(|c| Complex::new(c[0], c[1]) * (1.0 / 16.0)).collect();
     let right = recovered(&context, &x, &mean, &secret);
     assert!(right < n / 100, "{right} of {n} coefficients from the mean of 16");
-    // The error is what was asked for, and its mean is nothing.
+    // The error has the requested size, and its mean is 0.
     let errors: Vec<f64> = flat(&shared).iter().zip(flat(&m)).map(|(a, b)| a - b).collect();
     let count = errors.len() as f64;
     let variance = errors.iter().map(|e| e * e).sum::<f64>() / count * 2.0;
@@ -91,7 +91,7 @@ impl Attacker<'_> {
     }
 
     /// A ciphertext that is accepted if the error of `slot` is at most the second result, which lies between `low` and `high`. Other
-    /// slots hold a dither, so that what is added is rounded anew in each attempt.
+    /// slots hold a dither, so that the added constants are rounded anew in each attempt.
     fn question(&mut self, slot: usize, low: f64, high: f64) -> (Rlwe, f64) {
         loop {
             let mut added: Vec<Complex> =
@@ -105,7 +105,7 @@ impl Attacker<'_> {
         }
     }
 
-    /// The error of the real part of a slot to within `near`, by bisection. What is added is rounded, so that a round rarely halves
+    /// The error of the real part of a slot to within `near`, by bisection. The added constants are rounded, so that a round rarely halves
     /// the range exactly.
     fn bisect(&mut self, slot: usize, near: f64, accepts: impl Fn(&Rlwe) -> bool) -> f64 {
         let far = 8.0 * self.zeros.error;
@@ -133,7 +133,7 @@ fn refusals_tell_the_errors_where_exact_results_are_compared_and_nothing_where_s
         let missed = (found - errors[slot].re).abs() / zeros.error;
         assert!(missed < 2f64.powi(-6), "slot {slot}: {missed} of the noise is left");
     }
-    // The account grows with what is added, so that results never come near the border: all answers are the same.
+    // The account grows with each addition, so that results never come near the border: all answers are the same.
     let (queries, asked) = (4096, 1024);
     let shared = |x: &Rlwe, most| kind(context.decrypt_to_share(x, &secret, most, queries));
     for border in [0.5, 1.0, 2.0, 8.0] {
@@ -184,7 +184,7 @@ fn too_many_bits_are_refused_on_public_facts() {
     assert_eq!(other.shared(), 0.0);
 }
 
-/// The key counts what it answers, refusals of what was decrypted included, and then stops.
+/// The key counts its answers, refusals after decryption included, and then stops.
 #[test]
 fn the_key_counts_its_answers() {
     let (context, secret) = toy();
@@ -249,7 +249,7 @@ fn large_factors_get_the_statistical_bits_or_a_refusal() {
         let large = context.encrypt(&times(&m, up), 5, secret).unwrap();
         let undeclared = evaluator.multiply(&large, &small).unwrap();
         assert_eq!(kind(context.bits_to_share(&undeclared, 16)), Some("bad_input"), "{k}");
-        // What the claim for values of at most 1 would have given.
+        // The noise that the claim for values of at most 1 would have given.
         let flood = (24.0 * 4096.0 * 16f64).sqrt() * 2f64.powi(15);
         let trap = -(flood * 6.8 * undeclared.error * std::f64::consts::SQRT_2).log2();
         let trap = measured(context, &undeclared, trap, &products);
@@ -325,7 +325,7 @@ fn the_account_bounds_values_and_errors() {
     }
 }
 
-/// What a file states of its error is for precision; sharing believes none of it.
+/// The error stated in a file is only for showing precision; sharing does not rely on it.
 #[test]
 fn what_a_file_states_is_not_believed() {
     let (context, secret) = toy();
@@ -360,13 +360,13 @@ fn what_a_file_states_is_not_believed() {
         assert_eq!(vouched(values, error), Some("bad_input"), "{values}, {error}");
     }
     assert_eq!(kind(x.clone().vouched(Account::UNKNOWN)), Some("bad_input"));
-    // What a level has no room for may wrap.
+    // Values too large for a level may wrap.
     let wide = x.vouched(Account { values: 2f64.powi(59), error: 1.0 }).unwrap();
     let low = context.level_down(&wide, 0).unwrap();
     assert_eq!(kind(context.bits_to_share(&low, 1)), Some("bad_input"));
 }
 
-/// What others see of a ciphertext, and whether its owner can decrypt it, are the same for all messages.
+/// The public parts of a ciphertext, and whether its owner can decrypt it, are the same for all messages.
 #[test]
 fn what_is_public_is_the_same_for_all_messages() {
     let World { context, secret, .. } = &*WORLD;
@@ -379,7 +379,7 @@ fn what_is_public_is_the_same_for_all_messages() {
     for v in [0.5, -1.0, 1e-200] {
         assert_eq!(seen(v), seen(0.0), "{v}");
     }
-    // Every ciphertext has an answer, one that nobody encrypted as well.
+    // Every ciphertext has an answer, even one that was never encrypted.
     let mut x = context.encrypt(&[Complex::from(0.5); 8], 3, secret).unwrap();
     x.parts.swap(0, 1);
     assert_eq!(context.decrypt(&x, secret).unwrap().len(), 8);
