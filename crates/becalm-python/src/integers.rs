@@ -263,7 +263,7 @@ pub fn aes_ctr<'py>(
     data: &[u8],
 ) -> Bound<'py, PyBytes> {
     let mut data = Zeroizing::new(data.to_vec());
-    aes::ctr_in_the_clear(&key, &counter, &mut data);
+    aes::ctr_unencrypted(&key, &counter, &mut data);
     PyBytes::new(py, &data)
 }
 

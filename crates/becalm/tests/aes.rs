@@ -1,6 +1,6 @@
 //! AES-128 on encrypted bits against the vectors of NIST: the circuits run unencrypted, their noise, and one block encrypted.
 
-use becalm::apps::aes::{Aes, Content, ctr_in_the_clear, decrypt_bytes, encrypt_bytes};
+use becalm::apps::aes::{Aes, Content, ctr_unencrypted, decrypt_bytes, encrypt_bytes};
 use becalm::apps::integer::Type;
 use becalm::backend::{Cpu, Evaluator};
 use becalm::cipher::SecretKey;
@@ -25,7 +25,7 @@ fn bytes(bits: &[u64]) -> Vec<u8> {
 fn ecb_gives_the_vectors_of_fips_197_and_sp_800_38a() {
     let aes = Aes::ecb(params("tfhe_2_2"), 1).unwrap();
     let run =
-        |key: &str, text: &str| bytes(&aes.run_in_the_clear(&block(key), &[block(text)]).unwrap());
+        |key: &str, text: &str| bytes(&aes.run_unencrypted(&block(key), &[block(text)]).unwrap());
     let fips = run("000102030405060708090a0b0c0d0e0f", "00112233445566778899aabbccddeeff");
     assert_eq!(fips, block("69c4e0d86a7b0430d8cdb78070b4c55a"));
     let key = "2b7e151628aed2a6abf7158809cf4f3c";
@@ -52,9 +52,9 @@ fn ctr_turns_what_aes_encrypted_into_the_message() {
     let data = SENT.map(block);
     let aes = Aes::ctr(params("tfhe_2_2"), block(COUNTER), &data, None).unwrap();
     let message = MESSAGE.map(block).concat();
-    assert_eq!(bytes(&aes.run_in_the_clear(&key, &[]).unwrap()), message);
+    assert_eq!(bytes(&aes.run_unencrypted(&key, &[]).unwrap()), message);
     let words = Aes::ctr(params("tfhe_2_2"), block(COUNTER), &data, Some(Type::Uint(32))).unwrap();
-    let digits = words.run_in_the_clear(&key, &[]).unwrap();
+    let digits = words.run_unencrypted(&key, &[]).unwrap();
     let back: Vec<u8> =
         digits.chunks(4).map(|d| d.iter().rev().fold(0, |x, v| x << 2 | *v as u8)).collect();
     assert_eq!(back, message);
@@ -100,14 +100,14 @@ fn the_clients_side_is_what_everybody_has() {
     // Any length: a stream cut short is the beginning of the stream.
     for n in [0, 1, 15, 16, 17, 32] {
         let mut data = message[..n].to_vec();
-        ctr_in_the_clear(&key, &counter, &mut data);
+        ctr_unencrypted(&key, &counter, &mut data);
         assert_eq!(data, SENT.map(block).concat()[..n]);
     }
     // The counter wraps at 2^128 as the circuit's does.
     let mut zeros = [0; 32];
-    ctr_in_the_clear(&key, &[0xff; 16], &mut zeros);
+    ctr_unencrypted(&key, &[0xff; 16], &mut zeros);
     let aes = Aes::ctr(params("tfhe_2_2"), [0xff; 16], &[[0; 16]; 2], None).unwrap();
-    assert_eq!(bytes(&aes.run_in_the_clear(&key, &[]).unwrap()), zeros);
+    assert_eq!(bytes(&aes.run_unencrypted(&key, &[]).unwrap()), zeros);
 }
 
 #[test]

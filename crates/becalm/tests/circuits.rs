@@ -23,7 +23,7 @@ fn run(compiled: &Compiled, values: &[u128]) -> Vec<u128> {
     let ports = compiled.inputs.iter().zip(values);
     let bits: Vec<i64> =
         ports.flat_map(|(p, v)| (0..p.width()).map(move |i| (v >> i) as i64 & 1)).collect();
-    let mut result = compiled.program.run_in_the_clear(&bits).unwrap().into_iter();
+    let mut result = compiled.program.run_unencrypted(&bits).unwrap().into_iter();
     let port = |width| (0..width).fold(0, |v, i| v | (result.next().unwrap() as u128) << i);
     compiled.outputs.iter().map(|p| p.width()).map(port).collect()
 }
@@ -45,7 +45,7 @@ fn agree(name: &str, circuit: &Circuit, compiled: &Compiled, lanes: usize) {
     for lane in 0..lanes {
         let lane_of =
             |all: &[u64]| all.iter().map(|w| (w >> lane & 1) as i64).collect::<Vec<i64>>();
-        let got = compiled.program.run_in_the_clear(&lane_of(&inputs)).unwrap();
+        let got = compiled.program.run_unencrypted(&lane_of(&inputs)).unwrap();
         assert_eq!(got, lane_of(&wanted), "{name}, lane {lane}");
     }
 }
@@ -297,7 +297,7 @@ fn counters_are_recognised() {
         println!("sum of {bits} bits: {} bootstraps, depth {}", cost.bootstraps, cost.depth);
         assert!(cost.bootstraps <= most, "{bits}: {}", cost.bootstraps);
         agree("sum", &circuit, &compiled, 64);
-        let all = compiled.program.run_in_the_clear(&vec![1; bits]).unwrap();
+        let all = compiled.program.run_unencrypted(&vec![1; bits]).unwrap();
         assert_eq!(
             all.iter().enumerate().map(|(i, b)| (*b as u128) << i).sum::<u128>(),
             bits as u128

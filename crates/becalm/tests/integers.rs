@@ -113,7 +113,7 @@ fn edges(ty: Type, seed: u64) -> Vec<i128> {
 fn check(op: &Operation, recorded: &Recorded, ty: Type, x: &[i128]) {
     let given: Vec<Clear> = recorded.inputs().iter().zip(x).map(|(t, v)| clear(*t, *v)).collect();
     let results =
-        recorded.run_in_the_clear(&given).unwrap_or_else(|e| panic!("{} {ty} {x:?}: {e}", op.name));
+        recorded.run_unencrypted(&given).unwrap_or_else(|e| panic!("{} {ty} {x:?}: {e}", op.name));
     let results: Vec<i128> =
         recorded.outputs().iter().zip(results).map(|(t, r)| number(*t, r)).collect();
     assert_eq!(results, model(op.name, ty, x), "{} {ty} {x:?}", op.name);
@@ -219,7 +219,7 @@ proptest! {
         let encrypted = op.circuit(params(), Aim::Work, &types).unwrap();
         let (less, more) = (recorded.program().cost(), encrypted.program().cost());
         prop_assert!(less.bootstraps <= more.bootstraps, "{} {ty}", op.name);
-        let results = recorded.run_in_the_clear(&[clear(types[0], x[0])]).unwrap();
+        let results = recorded.run_unencrypted(&[clear(types[0], x[0])]).unwrap();
         let results: Vec<i128> = recorded.outputs().iter().zip(results).map(|(t, r)| number(*t, r)).collect();
         prop_assert_eq!(results, model(op.name, ty, &x), "{} {} {:?}", op.name, ty, x);
     }
@@ -236,7 +236,7 @@ fn an_index_past_the_end_gives_zero() {
     let recorded = circuit.finish(&inputs, &[&found]).unwrap();
     for (index, wanted) in [(0u128, 9), (2, 11), (4, 13), (5, 0), (16, 0), (18, 0), (255, 0)] {
         let values = (9u128..14).chain([index]).map(Clear::from);
-        let got = recorded.run_in_the_clear(&values.collect::<Vec<_>>()).unwrap();
+        let got = recorded.run_unencrypted(&values.collect::<Vec<_>>()).unwrap();
         assert_eq!(got[0].low(), wanted, "{index}");
     }
 }
@@ -248,7 +248,7 @@ fn the_widest_types_divide() {
         let ty = Type::Uint(bits);
         let recorded = divide.circuit(params(), Aim::Work, &[ty, ty]).unwrap();
         let (a, b) = (u128::from(u64::MAX) + 12_345, 678u128);
-        let got = recorded.run_in_the_clear(&[Clear::from(a), Clear::from(b)]).unwrap();
+        let got = recorded.run_unencrypted(&[Clear::from(a), Clear::from(b)]).unwrap();
         assert_eq!((got[0].low(), got[1].low()), (a / b, a % b), "{bits} bits");
     }
 }
@@ -266,7 +266,7 @@ fn booleans_are_counted_and_formulas_sum_dot_and_look_up() {
         for step in 1..4 {
             let given: Vec<Clear> = (0..n).map(|i| Clear::from(i % step == 0)).collect();
             let wanted = (0..n).filter(|i| i % step == 0).count() as u128;
-            let found = recorded.run_in_the_clear(&given).unwrap();
+            let found = recorded.run_unencrypted(&given).unwrap();
             assert_eq!([found[0].low(), found[1].low()], [wanted, wanted % 2]);
         }
     }
@@ -289,7 +289,7 @@ fn booleans_are_counted_and_formulas_sum_dot_and_look_up() {
     for at in [0usize, 3, 4, 5, 19, 20, 31] {
         let mut given: Vec<Clear> = values.iter().map(|v| clear(ty, *v)).collect();
         given.push(Clear::from(at as u64));
-        let found = recorded.run_in_the_clear(&given).unwrap();
+        let found = recorded.run_unencrypted(&given).unwrap();
         let entry = if at < 20 { 7 - at as i128 } else { 0 };
         let element = values.get(at).copied().unwrap_or(0);
         let dot = wrap(ty, -200 * 2 - 31 * 77);
@@ -338,7 +338,7 @@ fn any_and_all_of_words_of_any_types() {
                 let value = |i: usize| (mask >> i & 1) * [1, 256, 5][i % 3];
                 let values: Vec<usize> = (0..n).map(value).collect();
                 let given: Vec<Clear> = values.iter().map(|v| Clear::from(*v as u64)).collect();
-                let found = recorded.run_in_the_clear(&given).unwrap();
+                let found = recorded.run_unencrypted(&given).unwrap();
                 let wanted = [values.iter().any(|v| *v != 0), values.iter().all(|v| *v != 0)];
                 assert_eq!([found[0].low() == 1, found[1].low() == 1], wanted, "{values:?}");
             }

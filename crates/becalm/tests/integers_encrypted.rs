@@ -61,7 +61,7 @@ fn every_operation_gives_the_same_encrypted_and_unencrypted() {
         for lane in 0..2 {
             let clear: Vec<Clear> =
                 given.iter().map(|x| x.decrypt(secret).unwrap()[lane]).collect();
-            let wanted = recorded.run_in_the_clear(&clear).unwrap();
+            let wanted = recorded.run_unencrypted(&clear).unwrap();
             let got: Vec<Clear> =
                 results.iter().map(|r| r.decrypt(secret).unwrap()[lane]).collect();
             assert_eq!(got, wanted, "{} lane {lane}", op.name);
@@ -113,7 +113,7 @@ fn a_hundred_random_steps_decrypt_right_at_the_end() {
         let word = recorded.results(results).unwrap().remove(0);
         let clear: Vec<Clear> = picks.iter().map(|p| Clear::from(values[*p])).collect();
         let place = step % 4;
-        values[place] = recorded.run_in_the_clear(&clear).unwrap()[0].low() as u64;
+        values[place] = recorded.run_unencrypted(&clear).unwrap()[0].low() as u64;
         words[place] = word;
     }
     for (word, value) in words.iter().zip(&values) {
@@ -186,11 +186,11 @@ fn operands_may_be_the_same_or_come_from_files() {
             Integers::from_bytes(&x.to_bytes(false).unwrap(), Trust::insecure()).unwrap()
         };
         let wanted: Vec<Clear> = x.decrypt(secret).unwrap();
-        let twice = recorded.run_in_the_clear(&[wanted[0]; 2]).unwrap()[0];
+        let twice = recorded.run_unencrypted(&[wanted[0]; 2]).unwrap()[0];
         assert_eq!(once.decrypt(secret).unwrap()[0], twice, "{}", op.name);
         if once.ty() == ty {
             let again = run(&back(&once), &back(&once)).decrypt(secret).unwrap()[0];
-            assert_eq!(again, recorded.run_in_the_clear(&[twice; 2]).unwrap()[0], "{}", op.name);
+            assert_eq!(again, recorded.run_unencrypted(&[twice; 2]).unwrap()[0], "{}", op.name);
         }
     }
 }

@@ -98,7 +98,7 @@ fn recorded(op: &ListOperation, aim: Aim, types: &[Type]) -> Recorded {
 
 fn check(op: &ListOperation, recorded: &Recorded, ty: Type, x: &[i128]) {
     let given: Vec<Clear> = x.iter().map(|v| clear(ty, *v)).collect();
-    let results = recorded.run_in_the_clear(&given);
+    let results = recorded.run_unencrypted(&given);
     let results = results.unwrap_or_else(|e| panic!("{} {ty} {x:?}: {e}", op.name));
     let results: Vec<i128> =
         recorded.outputs().iter().zip(results).map(|(t, r)| number(*t, r)).collect();
@@ -192,7 +192,7 @@ fn lists_cost_what_is_claimed() {
     let recorded = circuit.finish(&[&x], &[&found]).unwrap();
     assert_eq!(recorded.program().cost().bootstraps, 1);
     for v in -8..8 {
-        let got = recorded.run_in_the_clear(&[clear(Type::Int(4), v)]).unwrap()[0].low();
+        let got = recorded.run_unencrypted(&[clear(Type::Int(4), v)]).unwrap()[0].low();
         assert_eq!(got == 1, [-8, 3, 5].contains(&v), "{v}");
     }
 }
@@ -207,7 +207,7 @@ fn powers_and_matrices_with_clear_operands() {
         let recorded = circuit.finish(&[&x], &[&power]).unwrap();
         for v in [0u64, 1, 7, 999] {
             let wanted = (0..e).fold(1u64, |a, _| a * v % 65536);
-            let got = recorded.run_in_the_clear(&[v.into()]).unwrap()[0].low();
+            let got = recorded.run_unencrypted(&[v.into()]).unwrap()[0].low();
             assert_eq!(got, u128::from(wanted), "{v}^{e}");
         }
     }
@@ -220,7 +220,7 @@ fn powers_and_matrices_with_clear_operands() {
     let (inputs, outputs) = (x.iter().collect::<Vec<_>>(), found.iter().collect::<Vec<_>>());
     let recorded = circuit.finish(&inputs, &outputs).unwrap();
     let given = [500u64, 9, 40_000];
-    let got = recorded.run_in_the_clear(&given.map(Clear::from)).unwrap();
+    let got = recorded.run_unencrypted(&given.map(Clear::from)).unwrap();
     for (row, got) in rows.iter().zip(got) {
         let wanted = row.iter().zip(given).map(|(a, b)| a * b).sum::<u64>() % 65536;
         assert_eq!(got.low(), u128::from(wanted));

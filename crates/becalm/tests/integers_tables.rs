@@ -26,7 +26,7 @@ fn cost(index: u32, bits: u32, f: impl Fn(u64) -> u64) -> (usize, usize) {
     let entries: Vec<u64> = (0..1 << index).map(|i| f(i) & ((1 << bits) - 1)).collect();
     let circuit = recorded(index, Type::Uint(bits), &entries);
     for (i, wanted) in entries.iter().enumerate() {
-        let found = circuit.run_in_the_clear(&[Clear::from(i as u64)]).unwrap();
+        let found = circuit.run_unencrypted(&[Clear::from(i as u64)]).unwrap();
         assert_eq!(found[0].low(), u128::from(*wanted), "{i} of {index} bits to {bits}");
     }
     let cost = circuit.program().cost();
@@ -97,7 +97,7 @@ fn a_short_table_ends_in_zeros() {
     let entries: Vec<u64> = (0..37).map(|i| random(i) & 255).collect();
     let circuit = recorded(7, Type::Uint(8), &entries);
     for i in 0..128usize {
-        let found = circuit.run_in_the_clear(&[Clear::from(i as u64)]).unwrap();
+        let found = circuit.run_unencrypted(&[Clear::from(i as u64)]).unwrap();
         assert_eq!(found[0].low(), u128::from(entries.get(i).copied().unwrap_or(0)));
     }
 }

@@ -213,7 +213,7 @@ fn check(op: &Operation, ty: Type, pairs: usize) {
         };
         let x: Vec<Bits> = types.iter().enumerate().map(pick).collect();
         let given: Vec<Clear> = types.iter().zip(&x).map(|(t, x)| clear(*t, x)).collect();
-        let got = recorded.run_in_the_clear(&given).unwrap();
+        let got = recorded.run_unencrypted(&given).unwrap();
         let got: Vec<Bits> =
             recorded.outputs().iter().zip(got).map(|(t, r)| bits_of(*t, r)).collect();
         assert_eq!(got, model(op.name, ty, &x), "{} {ty} {given:?}", op.name);
@@ -334,7 +334,7 @@ fn no_clear_operand_is_too_noisy() {
         assert_eq!(walk.cost, program.cost(), "{}", told());
         let given: Vec<Clear> =
             (0..op.arity).filter(|i| *i != at).map(|i| clear(types[i], &x[i])).collect();
-        let got = recorded.run_in_the_clear(&given).unwrap();
+        let got = recorded.run_unencrypted(&given).unwrap();
         let got: Vec<Bits> =
             recorded.outputs().iter().zip(got).map(|(t, r)| bits_of(*t, r)).collect();
         assert_eq!(got, model(op.name, ty, &x), "{} {given:?}", told());
@@ -371,7 +371,7 @@ fn amounts_may_be_as_wide_as_values() {
                 twice => twice.min(1000),
             };
             let small = constant(10, by.iter().rev().fold(0, fold) as u64);
-            let got = recorded.run_in_the_clear(&[clear(ty, &x), clear(types[1], &by)]).unwrap();
+            let got = recorded.run_unencrypted(&[clear(ty, &x), clear(types[1], &by)]).unwrap();
             let wanted = model(op.name, ty, &[x.clone(), small]);
             assert_eq!(
                 bits_of(ty, got[0]),

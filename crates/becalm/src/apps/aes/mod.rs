@@ -150,14 +150,14 @@ impl Aes {
         Integers::new(ty, (0..n).map(digit).collect::<Result<_>>()?)
     }
 
-    /// The results for an unencrypted key and unencrypted blocks: see [`Program::run_in_the_clear`].
+    /// The results for an unencrypted key and unencrypted blocks: see [`Program::run_unencrypted`].
     ///
     /// # Errors
     /// As there.
-    pub fn run_in_the_clear(&self, key: &[u8; BLOCK], blocks: &[[u8; BLOCK]]) -> Result<Vec<u64>> {
+    pub fn run_unencrypted(&self, key: &[u8; BLOCK], blocks: &[[u8; BLOCK]]) -> Result<Vec<u64>> {
         let bytes = std::iter::once(key).chain(blocks).flatten();
         let inputs: Vec<i64> = bytes.flat_map(|b| bits(*b)).map(|b| b as i64).collect();
-        Ok(self.program.run_in_the_clear(&inputs)?.into_iter().map(|v| v as u64).collect())
+        Ok(self.program.run_unencrypted(&inputs)?.into_iter().map(|v| v as u64).collect())
     }
 }
 
@@ -179,7 +179,7 @@ fn bit_encoding() -> Encoding {
 /// Ordinary AES-128 in counter mode, without any ciphertext of becalm: a client encrypts data of any length with it, for
 /// [`Aes::ctr`] to turn into ciphertexts; applied again it decrypts. The counter is one number of 128 bits, most significant
 /// byte first (SP 800-38A); none may be used for two blocks under one key.
-pub fn ctr_in_the_clear(key: &[u8; BLOCK], counter: &[u8; BLOCK], data: &mut [u8]) {
+pub fn ctr_unencrypted(key: &[u8; BLOCK], counter: &[u8; BLOCK], data: &mut [u8]) {
     let (cipher, mut counter) = (Aes128::new(key.into()), u128::from_be_bytes(*counter));
     for chunk in data.chunks_mut(BLOCK) {
         let mut block = Block::<Aes128>::from(counter.to_be_bytes());

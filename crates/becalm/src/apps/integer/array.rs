@@ -176,7 +176,7 @@ impl Circuit {
     /// let x = (0..3).map(|_| circuit.input(Type::Uint(8))).collect::<Result<Vec<_>, _>>()?;
     /// let sorted = circuit.sort(&x)?;
     /// let recorded = circuit.finish(&x.iter().collect::<Vec<_>>(), &sorted.iter().collect::<Vec<_>>())?;
-    /// let clear = recorded.run_in_the_clear(&[200u64, 3, 77].map(Clear::from))?;
+    /// let clear = recorded.run_unencrypted(&[200u64, 3, 77].map(Clear::from))?;
     /// assert_eq!(clear.iter().map(|v| v.low()).collect::<Vec<_>>(), [3, 77, 200]);
     /// # Ok::<(), becalm::Error>(())
     /// ```

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// let formula = Formula::new(params.into(), Aim::Work)?;
 /// let (a, b) = (formula.input(Type::Uint(16)), formula.input(Type::Uint(16)));
 /// let circuit = formula.finish(&[&((&a + &b) * &a)])?;
-/// let clear = circuit.run_in_the_clear(&[Clear::from(300u64), Clear::from(5u64)])?;
+/// let clear = circuit.run_unencrypted(&[Clear::from(300u64), Clear::from(5u64)])?;
 /// assert_eq!(clear[0].low(), (305 * 300) % 65536);
 ///
 /// let formula = Formula::new(circuit.program().params().clone(), Aim::Work)?;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// let squares = [0u64, 1, 4, 9].map(Clear::from);
 /// let result = formula.dot(&x, &x) + formula.index(&x, &at) * at.table(Type::Uint(16), &squares);
 /// let circuit = formula.finish(&[&result, &formula.sum(&x)])?;
-/// let clear = circuit.run_in_the_clear(&[3u64, 5, 7, 2].map(Clear::from))?;
+/// let clear = circuit.run_unencrypted(&[3u64, 5, 7, 2].map(Clear::from))?;
 /// assert_eq!([clear[0].low(), clear[1].low()], [9 + 25 + 49 + 7 * 4, 15]);
 /// # Ok::<(), becalm::Error>(())
 /// ```

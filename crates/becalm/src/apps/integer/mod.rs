@@ -279,16 +279,16 @@ impl Recorded {
         self.outputs.iter().map(&mut take).collect()
     }
 
-    /// The results for clear arguments, without any encryption: see [`Program::run_in_the_clear`].
+    /// The results for clear arguments, without any encryption: see [`Program::run_unencrypted`].
     ///
     /// # Errors
     /// As there.
-    pub fn run_in_the_clear(&self, arguments: &[Clear]) -> Result<Vec<Clear>> {
+    pub fn run_unencrypted(&self, arguments: &[Clear]) -> Result<Vec<Clear>> {
         let mut digits = vec![];
         for (ty, value) in self.inputs.iter().zip(arguments) {
             digits.extend(value.digits(*ty)?.iter().map(|d| *d as i64));
         }
-        let mut rest = self.program.run_in_the_clear(&digits)?.into_iter().map(|d| d as u64);
+        let mut rest = self.program.run_unencrypted(&digits)?.into_iter().map(|d| d as u64);
         let mut take = |ty: &Type| {
             Clear::from_digits(*ty, &rest.by_ref().take(ty.digits()).collect::<Vec<u64>>())
         };

@@ -13,7 +13,7 @@ impl Program {
     /// # Errors
     /// [`Error::BadInput`] for the wrong number of values, a value outside the range of its register, or a register whose
     /// phase is not a value within its declared range; [`Error::Unsupported`] for encrypted tables.
-    pub fn run_in_the_clear(&self, inputs: &[i64]) -> Result<Vec<i64>> {
+    pub fn run_unencrypted(&self, inputs: &[i64]) -> Result<Vec<i64>> {
         if inputs.len() != self.inputs.len() {
             return Err(Error::bad_input(
                 "run unencrypted",
