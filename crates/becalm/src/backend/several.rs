@@ -53,8 +53,8 @@ impl Several {
         &self,
         open: impl Fn(&dyn Backend) -> Result<Box<dyn Session<F>>>,
     ) -> Result<Box<dyn Session<F>>> {
-        let opened = |machine: &Box<dyn Backend>| Ok((open(machine.as_ref())?, machine.info()));
-        Ok(joined(self.0.iter().map(opened).collect::<Result<_>>()?))
+        let all = self.0.iter().map(|machine| Ok((open(machine.as_ref())?, machine.info())));
+        Ok(joined(all.collect::<Result<_>>()?))
     }
 }
 
@@ -218,11 +218,9 @@ impl<F: Family> SeveralSession<F> {
             let results = loaded.program.ops()[*i].results().iter();
             made[*owner].extend(results.filter(|reg| !dead.contains(reg)));
         }
-        let read = |(session, regs): (&Box<dyn Session<F>>, &Vec<Reg>)| match regs.as_slice() {
-            [] => Ok(vec![]),
-            regs => session.read_many(regs, lanes.clone()),
-        };
-        let words = at_once(self.sessions.iter().zip(&made), read)?;
+        let words = at_once(self.sessions.iter().zip(&made), |(session, regs)| {
+            if regs.is_empty() { Ok(vec![]) } else { session.read_many(regs, lanes.clone()) }
+        })?;
         at_once(self.sessions.iter_mut().enumerate(), |(s, session)| {
             let others = made.iter().zip(&words).enumerate().filter(|(owner, _)| *owner != s);
             others
@@ -324,14 +322,14 @@ impl<F: Family> Session<F> for SeveralSession<F> {
         at.iter().try_for_each(|reg| running.loaded.check_read(*reg, true, &lanes))?;
         // Sessions have lanes in their order; without lanes of its own the first has all.
         let used = if running.owners.is_some() { 1 } else { running.seats.len() };
-        let read = |(session, seat): (&Box<dyn Session<F>>, &Seat<F>)| {
+        let seats = self.sessions.iter().zip(&running.seats).take(used);
+        let parts = at_once(seats, |(session, seat)| {
             let here = within(&lanes, &seat.lanes);
             if here.is_empty() && !lanes.is_empty() {
                 return Ok(vec![vec![]; at.len()]);
             }
             session.read_many(at, here)
-        };
-        let parts = at_once(self.sessions.iter().zip(&running.seats).take(used), read)?;
+        })?;
         let mut parts = parts.into_iter();
         let mut words = parts.next().ok_or_else(not_loaded)?;
         for part in parts {
