@@ -381,6 +381,16 @@ def test_decryptions_to_share_have_noise(keys):
             x.vouched(values=values)
 
 
+def test_lists_of_ciphertexts_are_decrypted():
+    secret, _ = becalm.keygen("ckks_toy_12", bootstrap=None, **TOY)
+    x, y = secret.encrypt([0.5]), secret.encrypt([0.25j])
+    first, [second] = secret.decrypt((x, [y]))
+    assert abs(first[0] - 0.5) < 1e-6 and abs(second[0] - 0.25j) < 1e-6
+    assert isinstance(secret.decrypt([x]), list)
+    with pytest.raises(becalm.BadInput, match="got bytes"):
+        secret.decrypt([x.to_bytes()])
+
+
 def test_a_file_does_not_say_what_may_be_shared(tmp_path):
     secret, server = becalm.keygen("ckks_toy_12", bootstrap=None, **TOY)
 
@@ -389,16 +399,22 @@ def test_a_file_does_not_say_what_may_be_shared(tmp_path):
 
     x = computation(secret.encrypt([0.5, -0.25]))
     x.save(tmp_path / "x")
-    own = computation(secret.encrypt([0.0])).account
-    assert own == x.account and np.isfinite(own).all()
+    dry = computation(secret.encrypt([0.0, 0.0]))
+    assert dry.account == x.account and np.isfinite(dry.account).all()
     for y in (server.load(tmp_path / "x"), server.from_bytes(x.to_bytes()), copied(x)):
         with pytest.raises(becalm.BadInput, match="vouched"):
             secret.bits_to_share(y, queries=3)
         with pytest.raises(becalm.BadInput, match="vouched"):
             secret.decrypt_to_share(y, precision_bits=-20, queries=3)
-        bits = secret.bits_to_share(y.vouched(*own), queries=3)
+        # A file may state any scale: bounds alone are not enough.
+        with pytest.raises(becalm.BadInput, match="like="):
+            y.vouched(*dry.account)
+        for other in (dry * 1.0, computation(secret.encrypt([0.0])), dry * dry):
+            with pytest.raises(becalm.BadInput, match="same computation"):
+                y.vouched(like=other)
+        bits = secret.bits_to_share(y.vouched(like=dry), queries=3)
         assert bits == secret.bits_to_share(x, queries=3)
-        shared = secret.decrypt_to_share(y.vouched(*own), precision_bits=bits, queries=3)
+        shared = secret.decrypt_to_share(y.vouched(like=dry), precision_bits=bits, queries=3)
         assert error(shared.real, [-0.25, 0.3125]) < 8 * 2**-bits
     # Three were announced.
     assert secret.shared == 1.0

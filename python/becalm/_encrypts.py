@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy.typing as npt
 
@@ -79,14 +79,27 @@ class SecretKey(_Encrypts):
         found: Params = params(self._context.name)
         return found
 
-    def decrypt(self, x: Ciphertext) -> npt.NDArray[Any]:
-        """The values, real ones where all are known to be real. For you alone.
+    @overload
+    def decrypt(self, x: Ciphertext) -> npt.NDArray[Any]: ...
+
+    @overload
+    def decrypt(self, x: list[Any]) -> list[Any]: ...
+
+    @overload
+    def decrypt(self, x: tuple[Any, ...]) -> tuple[Any, ...]: ...
+
+    def decrypt(self, x: Any) -> Any:
+        """The values, real ones where all are known to be real; of a list or tuple, those of each
+        ciphertext. For you alone.
 
         The error of CKKS depends on the secret key, and a decryption that others see tells them
         the key (Li–Micciancio 2021). Results to publish come from `decrypt_to_share`.
         `x.decrypt(secret)` is the same. All slots come back: of a shorter vector the others are 0,
         but for the error.
         """
+        if isinstance(x, (list, tuple)):
+            parts = [self.decrypt(part) for part in x]
+            return tuple(parts) if isinstance(x, tuple) else parts
         return array(self._native.decrypt(require(x, "decrypt")._native), x.real)
 
     def decrypt_to_share(
@@ -104,7 +117,7 @@ class SecretKey(_Encrypts):
         `queries` is the number of decryptions under this key that will be shared in all. Each call
         spends 1/`queries` of the key's budget, and once all of it is spent, further calls raise
         `BadInput`. The key counts in memory (`shared`): if it is read from its file again, or is in
-        use on several machines, let `queries` cover the calls of all of them.
+        use on several machines or in forked processes, let `queries` cover the calls of all.
 
         Results beyond the bound of the account are refused. Such a refusal counts as a query. It
         depends on the values with their noise, so it reveals no more than they would.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -92,29 +93,41 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         """Bytes in a file, but for the header: a residue takes as many bits as its prime."""
         return self._native.stored_nbytes
 
-    def vouched(self, values: float | None = None, error: float | None = None) -> Ciphertext:
+    def vouched(
+        self,
+        values: float | None = None,
+        error: float | None = None,
+        *,
+        like: Ciphertext | None = None,
+    ) -> Ciphertext:
         """The same ciphertext with an account that the owner of the key vouches for.
 
-        `values` bounds the absolute value of every slot, and `error` its absolute error. A bound
-        that is left out stays as it is. Compute both from the inputs and the computation, or run
-        the same computation on an encryption of zeros and take its `account`. Never take them from
-        the server: noise that is too small gives the secret key away.
+        `like` is the result of the same computation on an encryption of zeros, made at home: this
+        ciphertext must have its level, scale and slots, and gets its account. `values` bounds the
+        absolute value of every slot, and `error` its absolute error; a bound that is left out
+        stays as it is. A ciphertext from a server needs `like`, because a file may state any
+        scale. Never take a bound from the server: noise that is too small gives the secret key
+        away.
 
         >>> import becalm
         >>> secret, server = becalm.keygen("ckks_toy_12", bootstrap=None, progress=False,
         ...                                allow_insecure=True)
         >>> square = lambda x: x * x
         >>> answer = square(secret.encrypt([0.5])).to_bytes()  # comes from a server
-        >>> own = square(secret.encrypt([0.0])).account
-        >>> y = server.from_bytes(answer).vouched(*own)
+        >>> y = server.from_bytes(answer).vouched(like=square(secret.encrypt([0.0])))
         >>> bool(secret.bits_to_share(y, queries=16) > 0)
         True
         """
+        if like is None and not math.isfinite(self.account.error):
+            remedy = "run the same computation on an encryption of zeros, and pass its result"
+            raise BadInput("vouched", "like=, a result computed at home", "none", remedy)
+        account = self.account if like is None else like.account
         stated = [
             own if given is None else _values.real("vouched", name, given)
-            for name, given, own in zip(Account._fields, (values, error), self.account, strict=True)
+            for name, given, own in zip(Account._fields, (values, error), account, strict=True)
         ]
-        return Ciphertext(self._native.vouched(*stated), self._server, self._real)
+        native = self._native.vouched(*stated, None if like is None else like._native)
+        return Ciphertext(native, self._server, self._real)
 
     def bootstrap(
         self,

@@ -125,9 +125,22 @@ impl CkksCiphertext {
         (values, error)
     }
 
-    /// The same ciphertext with bounds that the owner of the key vouches for.
-    fn vouched(&self, py: Python<'_>, values: f64, error: f64) -> PyResult<Self> {
-        self.make(py, |_, x| x.clone().vouched(Account { values, error }))
+    /// The same ciphertext with bounds that the owner of the key vouches for; with `like`, of the level, scale and slots of that.
+    #[pyo3(signature = (values, error, like=None))]
+    fn vouched(
+        &self,
+        py: Python<'_>,
+        values: f64,
+        error: f64,
+        like: Option<&CkksCiphertext>,
+    ) -> PyResult<Self> {
+        let like = like.map(|like| like.0.clone());
+        self.make(py, move |_, x| {
+            if let Some(like) = like {
+                x.require_like(&*like.open()?)?;
+            }
+            x.clone().vouched(Account { values, error })
+        })
     }
 
     /// Bits that can be shared if `queries` decryptions are shared in all.

@@ -423,11 +423,12 @@ fn an_evaluator_serves_a_parallel_loop() {
 #[test]
 fn a_run_stops_within_an_instruction() {
     let context = toy();
-    let mut program = CkksProgram::new(&*context);
+    let mut program = CkksProgram::new(&context);
     let x = program.input(3, SLOTS).unwrap();
     let p = Chebyshev((0..12).map(|i| 0.1 / f64::from(i + 1)).collect());
     let y = program.polynomial_at_level(x, p).unwrap();
-    let z = program.linear(x, map()).unwrap();
+    let scale = program.info(x).unwrap().scale;
+    let z = program.linear(x, map(), 2, scale).unwrap();
     program.output(y).unwrap();
     program.output(z).unwrap();
     let secret = context.secret_key().unwrap();

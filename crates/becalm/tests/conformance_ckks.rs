@@ -354,11 +354,12 @@ fn every_instruction_agrees_with_the_reference() {
     assert_eq!(names.len(), 22, "{names:?}");
 }
 
-/// Keys that are packed, or whose masks are drawn when they are used, and matrices that are encoded when their turn comes.
+/// Keys that are packed, or whose masks are drawn when they are used, and matrices that are encoded when their turn comes. The level
+/// has several digits.
 #[test]
 fn keys_and_matrices_of_every_form_agree_with_the_reference() {
     let context = Arc::new(Context::new(SETS[0], true).unwrap());
-    let (program, cases) = at_level(&context, 2).unwrap();
+    let (program, cases) = at_level(&context, SETS[0].levels).unwrap();
     let program = Arc::new(program);
     for form in [KeyForm::Packed, KeyForm::Seeded] {
         let world = World::of(SETS[0], &program, form);

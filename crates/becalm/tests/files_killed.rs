@@ -147,3 +147,15 @@ fn nothing_is_left_of_a_writer_that_was_killed() {
     let names = ["evaluation", "key", "secret"].map(String::from);
     assert_eq!(folder.names(), names.into());
 }
+
+/// A writer of private files looks for remains each time, a writer of public ones when it is new in the folder.
+#[test]
+fn every_writer_removes_the_remains_of_dead_ones() {
+    let folder = Folder::new("remains");
+    let remains = folder.0.join(".becalm-0123456789abcdef.tmp");
+    for (name, private) in [("ciphertext", false), ("key", true)] {
+        fs::write(&remains, "of a writer that was killed").unwrap();
+        replace(&folder.0.join(name), private, |_| Ok::<(), Error>(())).unwrap();
+        assert!(!remains.exists(), "{name}: {:?}", folder.names());
+    }
+}

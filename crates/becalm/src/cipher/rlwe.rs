@@ -118,6 +118,8 @@ impl Rlwe {
 
     /// The same ciphertext with the account that the owner of the key vouches for.
     ///
+    /// Of a ciphertext from a file the owner must know the scale as well: [`Rlwe::vouched_like`] compares it.
+    ///
     /// The owner computes the bounds: from what was encrypted and from the computation, or by running the same computation on own
     /// encryptions of zeros and taking the [`Rlwe::account`] of the result. No statement of the server may enter them.
     ///
@@ -135,6 +137,30 @@ impl Rlwe {
         }
         self.account = account;
         Ok(self)
+    }
+
+    /// The same ciphertext with the account of `dry`, the result of the same computation on the owner's encryptions of zeros.
+    ///
+    /// # Errors
+    /// As [`Rlwe::require_like`] and [`Rlwe::vouched`].
+    pub fn vouched_like(self, dry: &Rlwe) -> Result<Rlwe> {
+        self.require_like(dry)?;
+        self.vouched(dry.account)
+    }
+
+    /// Refuses a ciphertext that is not the result of a computation of which the owner has another result. Level, scale and slots of a
+    /// file may be lies, and with a wrong scale the noise of sharing is too small.
+    ///
+    /// # Errors
+    /// `BadInput` if set, key, level, scale or slots differ.
+    pub fn require_like(&self, dry: &Rlwe) -> Result<()> {
+        let facts = |x: &Rlwe| (x.params, x.key, x.level, x.scale.to_bits(), x.slots);
+        if facts(self) == facts(dry) {
+            return Ok(());
+        }
+        let (wanted, got) = (format!("a ciphertext like {dry:?}"), format!("{self:?}"));
+        let remedy = "do not share it: it is not the result of the same computation";
+        Err(Error::bad_input("vouch", wanted, got, remedy))
     }
 
     /// Bytes in memory.

@@ -13,7 +13,7 @@ const EXPANSION: u64 = 64;
 const FREE: usize = 1 << 14;
 /// The remedy for a limit.
 pub(super) const RAISE: &str = "split it, or raise the limit if you trust the file (`Trust::limit` or `Limits::memory`, \
-    `limit=` in Python, `--limit` of the command)";
+    `limit=` in Python, `--limit` of commands that have it)";
 
 /// The memory and time that the reader of a file or text may spend. The defaults are right for files of strangers.
 ///

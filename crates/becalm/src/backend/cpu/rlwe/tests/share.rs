@@ -105,11 +105,21 @@ impl Attacker<'_> {
         }
     }
 
-    /// The error of the real part of a slot to within `near`, by bisection. The added constants are rounded, so that a round rarely halves
-    /// the range exactly.
+    /// The error of the real part of a slot to within `near`, by bisection.
     fn bisect(&mut self, slot: usize, near: f64, accepts: impl Fn(&Rlwe) -> bool) -> f64 {
         let far = 8.0 * self.zeros.error;
-        let (mut low, mut high) = (-far, far);
+        self.between(slot, [-far, far], near, accepts)
+    }
+
+    /// The place between two where answers change, to within `near`. What is added is rounded, so that a round rarely halves the
+    /// range exactly.
+    fn between(
+        &mut self,
+        slot: usize,
+        [mut low, mut high]: [f64; 2],
+        near: f64,
+        accepts: impl Fn(&Rlwe) -> bool,
+    ) -> f64 {
         while high - low > near {
             let (x, at_most) = self.question(slot, low, high);
             if accepts(&x) { high = at_most } else { low = at_most }
@@ -161,6 +171,45 @@ fn refusals_tell_the_errors_where_exact_results_are_compared_and_nothing_where_s
     }
     println!("{right:?} of {asked} answers are right, of exact results and of shared ones");
     assert_eq!(right[0], asked);
+    assert!(right[1].abs_diff(asked / 2) < 80, "{} of {asked}", right[1]);
+}
+
+/// The attacker need not know the bound that results are compared with. The answers show where it is, and exact results near it are
+/// refused or accepted by their errors, whatever the bound.
+#[test]
+fn no_bound_tells_the_errors_to_those_who_search_for_it() {
+    let (context, secret) = toy();
+    let zeros = context.encrypt(&vec![Complex::default(); 2048], 3, &secret).unwrap();
+    let errors = context.decrypt(&zeros, &secret).unwrap();
+    let account = Account { values: 1.0, error: zeros.account.error };
+    let (queries, asked) = (4096, 1024);
+    let most = context.bits_to_share(&zeros, queries).unwrap();
+    let exact = |x: &Rlwe| {
+        let values = context.decrypt(x, &secret).unwrap();
+        values.iter().all(|v| v.abs() <= 1.5)
+    };
+    let shared = |x: &Rlwe| {
+        let x = x.clone().vouched(account).unwrap();
+        let answer = kind(context.decrypt_to_share(&x, &secret, most, queries));
+        assert!(matches!(answer, None | Some("bad_input")), "{answer:?}");
+        answer.is_none()
+    };
+    let owners: [&dyn Fn(&Rlwe) -> bool; 2] = [&exact, &shared];
+    let right = owners.map(|accepts| {
+        let mut attacker = Attacker { context: &context, zeros: &zeros, border: 0.0, state: 1 };
+        // Each slot shows the bound less its own error. The mean of sixteen is closer.
+        let shown = (asked..asked + 16)
+            .map(|slot| -attacker.between(slot, [-8.0, 0.0], zeros.error / 8.0, accepts));
+        attacker.border = shown.sum::<f64>() / 16.0;
+        let tells = |slot: &usize| {
+            let (x, at_most) = attacker.question(*slot, -zeros.error, zeros.error);
+            accepts(&x) == (errors[*slot].re <= at_most)
+        };
+        (0..asked).filter(tells).count()
+    });
+    println!("{right:?} of {asked} answers are right, of exact results and of shared ones");
+    assert!(right[0] > asked * 6 / 10, "the attack works");
+    // By chance alone, within 5 standard deviations.
     assert!(right[1].abs_diff(asked / 2) < 80, "{} of {asked}", right[1]);
 }
 
@@ -355,6 +404,21 @@ fn what_a_file_states_is_not_believed() {
     let own = read(&x).vouched(dry.account()).unwrap();
     assert_eq!(context.bits_to_share(&own, 16).ok(), context.bits_to_share(&x, 16).ok());
     assert!((context.decrypt_to_share(&own, &secret, 8.0, 1).unwrap()[0].re - 0.5).abs() < 0.1);
+    let like = read(&x).vouched_like(&dry).unwrap();
+    assert!(like.account().error == dry.account().error && like.scale() == x.scale());
+    // A scale, too, is what a file states: noise is as large as it says. The owner knows it from the computation.
+    let lower = context.level_down(&dry, 2).unwrap();
+    for forge in [
+        |x: &mut Rlwe| x.scale /= (1u64 << 20) as f64,
+        |x: &mut Rlwe| x.scale *= 2.0,
+        |x: &mut Rlwe| x.slots = 4,
+    ] {
+        let mut forged = x.clone();
+        forge(&mut forged);
+        assert_eq!(kind(read(&forged).vouched_like(&dry)), Some("bad_input"));
+    }
+    assert_eq!(kind(read(&x).vouched_like(&lower)), Some("bad_input"));
+    assert_eq!(kind(read(&x).vouched_like(&read(&dry))), Some("bad_input"));
     let vouched = |values, error| kind(x.clone().vouched(Account { values, error }));
     for (values, error) in [(0.5, 0.1), (f64::NAN, 0.1), (1.0, 0.0), (1.0, -1.0), (1.0, f64::NAN)] {
         assert_eq!(vouched(values, error), Some("bad_input"), "{values}, {error}");
