@@ -152,7 +152,7 @@ fn machines_share_lanes_and_waves() {
         let (machine, counts) = several(mixed, usize::MAX);
         let server = Evaluator::new(&machine, &keys).unwrap();
         assert_eq!((server.info().name, server.info().best_batch), ("several", 12));
-        let whole = program.walk(&vec![0.0; 6]).unwrap();
+        let whole = program.walk(&[0.0; 6]).unwrap();
         let all: usize = whole.waves.iter().map(|wave| wave.ops.len()).sum();
         for lanes in [1, 2, 3, 7] {
             let p = Encoding::of(params).values;
@@ -170,7 +170,7 @@ fn machines_share_lanes_and_waves() {
             }
             let given: Vec<[usize; 4]> = counts.iter().map(|c| c.take()).collect();
             let lanes = lanes as usize;
-            for (m, [ops, had, written, read]) in given.iter().enumerate() {
+            for [ops, had, written, read] in &given {
                 if lanes < 3 {
                     // All lanes, and a part of the wide waves: a third, and all of what is linear.
                     assert!(
