@@ -105,10 +105,23 @@ def test_verilog_is_read(tmp_path, monkeypatch):
     for text, says in [
         ("module m(input a, output b);\nassign b = ;\nendmodule\n", "ERROR"),
         ("module m(input c, a, output reg b);\nalways @(posedge c) b <= a;\nendmodule\n", "memory"),
+        # Bits that Yosys would choose.
+        ("module m(input [3:0] a, output b); assign b = a[7]; endmodule", "a value for every bit"),
+        ("module m(input [3:0] a, output b); assign b = a[7] & a[0]; endmodule", "out of bounds"),
+        ("module m(input [3:0] a, output [1:0] b); assign b = a[4:3]; endmodule", "every index"),
+        ("module m(input [3:0] a, output [3:0] b); assign b = a / 4'd0; endmodule", r"`b\[0\]`"),
+        ("module m(input a, b, output c); bufif1 (c, a, b); endmodule", "0 or 1"),
     ]:
         file.write_text(text)
         with pytest.raises(becalm.BadInput, match=says):
             becalm.circuit.load(file)
+    # An index that is only known when the circuit runs, and a case for every value.
+    file.write_text(
+        "module m(input [2:0] s, input [3:0] a, output b, output reg c); assign b = a[s];\n"
+        "always_comb case (s[1:0]) 0: c = a[3]; 1: c = a[2]; 2: c = a[1]; 3: c = a[0]; endcase\n"
+        "endmodule\n"
+    )
+    assert becalm.circuit.load(file.rename(file.with_suffix(".sv")))(1, 0b0110) == (1, 1)
 
 
 def test_without_yosys_it_is_named(tmp_path, monkeypatch):

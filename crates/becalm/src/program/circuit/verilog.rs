@@ -22,8 +22,8 @@ const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys
     for line in open(sys.argv[1]):\n    design.run_pass(line.strip())\n";
 
 /// The script of Yosys. Latches and registers survive it and are refused. Without `-nodpi` a module could call any C function.
-const SCRIPT: &str = "read_verilog -sv -nodpi -nodisplay input.sv\nhierarchy -check -auto-top\nproc\nflatten\n\
-    tee -o check.txt check\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
+const SCRIPT: &str = "tee -o read.txt read_verilog -sv -nodpi -nodisplay input.sv\n\
+    tee -o top.txt hierarchy -check -auto-top\nproc\nflatten\ntee -o check.txt check\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
 
 /// Runs a command under limits: kilobytes of memory, seconds of processor time, blocks of 512 bytes for each file. It fails as a
 /// command does that is not there, with the status 127.
@@ -54,6 +54,8 @@ pub(super) fn parse(text: &str, path: &Path, limits: Limits) -> Result<Circuit> 
     };
     let checked = folder.tail("check.txt")?;
     connected(&checked, path)?;
+    let elaborated = [folder.tail("read.txt")?, folder.tail("top.txt")?].concat();
+    defined(&elaborated, &blif, path)?;
     let kept = |l: &&str| [".latch", ".subckt", ".gate"].iter().any(|k| l.starts_with(k));
     if let Some(cell) = blif.lines().find(kept) {
         let memory = [".latch", "LATCH", "latch", "DFF", "dff", "mem"];
@@ -105,6 +107,20 @@ fn connected(said: &str, path: &Path) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses bits that Yosys calls undefined: an index out of range, as it warns, or a constant division by 0, which reaches the netlist.
+/// Such bits would be 0 or 1 as suits Yosys.
+fn defined(said: &str, blif: &str, path: &Path) -> Result<()> {
+    let warned = said.lines().find(|line| line.contains("to undef")).map(shown);
+    let reads = |line: &str| {
+        let mut nets: Vec<&str> = line.strip_prefix(".names")?.split_whitespace().collect();
+        let result = nets.pop()?;
+        nets.contains(&"$undef").then(|| format!("an undefined bit in `{result}`"))
+    };
+    let Some(got) = warned.or_else(|| blif.lines().find_map(reads)) else { return Ok(()) };
+    let remedy = "keep every index within its signal, and divide by no constant 0";
+    Err(refused("a value for every bit", got, path, remedy))
 }
 
 /// Why there is no circuit.

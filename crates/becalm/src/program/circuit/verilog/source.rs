@@ -32,6 +32,12 @@ pub(super) fn check(text: &str, path: &Path) -> Result<()> {
         if token.text == "``" {
             return refused("whole names", "write the name out that the macro puts together");
         }
+        if matches!(token.text, "bufif0" | "bufif1" | "notif0" | "notif1") {
+            return refused(
+                "gates that drive 0 or 1",
+                "write a choice with `?:`: a circuit has no `z`",
+            );
+        }
         let before = i.checked_sub(1).map_or("", |b| tokens[b].text);
         let after = tokens.get(i + 1).map_or("", |a| a.text);
         cases.step(token.text);
@@ -176,6 +182,7 @@ mod tests {
             ("case (a)\n2'b1?: y = 1;\nendcase", 2),
             ("s = \"\\\"\";\ny = 12'o7x;", 2),
             ("y = 3'dz;", 1),
+            ("\nbufif1 (c, a, b);", 2),
         ] {
             let said = said(text);
             let place = format!("in line {line} of mine.v");
