@@ -424,7 +424,7 @@ fn an_evaluator_serves_a_parallel_loop() {
 fn a_run_stops_within_an_instruction() {
     let context = toy();
     let mut program = CkksProgram::new(&context);
-    let x = program.input(3, SLOTS).unwrap();
+    let x = program.input(4, SLOTS).unwrap();
     let p = Chebyshev((0..12).map(|i| 0.1 / f64::from(i + 1)).collect());
     let y = program.polynomial_at_level(x, p).unwrap();
     let scale = program.info(x).unwrap().scale;
@@ -433,7 +433,7 @@ fn a_run_stops_within_an_instruction() {
     program.output(z).unwrap();
     let secret = context.secret_key().unwrap();
     let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
-    let x = context.encrypt(&message(0.3), 3, &secret).unwrap();
+    let x = context.encrypt(&message(0.3), 4, &secret).unwrap();
     let program = Arc::new(program);
     let waves = program.waves().len();
     let wanted = evaluator(&context, (*keys).clone()).run(&program, &[&x]).unwrap();
