@@ -122,11 +122,11 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
             remedy = "run the same computation on an encryption of zeros, and pass its result"
             raise BadInput("vouched", "like=, a result computed at home", "none", remedy)
         account = self.account if like is None else like.account
-        stated = [
-            own if given is None else _values.real("vouched", name, given)
-            for name, given, own in zip(Account._fields, (values, error), account, strict=True)
-        ]
-        native = self._native.vouched(*stated, None if like is None else like._native)
+        bounds = (
+            account.values if values is None else _values.real("vouched", "values", values),
+            account.error if error is None else _values.real("vouched", "error", error),
+        )
+        native = self._native.vouched(*bounds, None if like is None else like._native)
         return Ciphertext(native, self._server, self._real)
 
     def bootstrap(
