@@ -4,6 +4,7 @@
 //! registers and runs its part of each wide wave; then the host passes the results on. Linear instructions are cheaper than passing
 //! their results on, so every machine runs all of them.
 
+use super::registers::not_loaded;
 use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Session};
 use crate::cipher::EvaluationKey;
 use crate::ckks::Context;
@@ -166,10 +167,6 @@ fn at_once<T: Send, R: Send>(
         };
         std::iter::once(first).chain(others.into_iter().map(end)).collect()
     })
-}
-
-fn not_loaded() -> Error {
-    Error::bad_input("run", "a loaded program", "none", "call load first")
 }
 
 /// The part of `lanes` that is within `own`, counted from there.
@@ -339,7 +336,9 @@ impl<F: Family> Session<F> for SeveralSession<F> {
     }
 
     fn run(&mut self, _loaded: &Loaded<F>, waves: Range<usize>) -> Result<()> {
-        let shared = self.running.as_ref().ok_or_else(not_loaded)?.owners.is_some();
+        let running = self.running.as_ref().ok_or_else(not_loaded)?;
+        running.loaded.check_waves(&waves)?;
+        let shared = running.owners.is_some();
         // Results of a shared wave are passed on before the next begins.
         let steps = if shared { waves.map(|w| w..w + 1).collect() } else { vec![waves] };
         for waves in steps {

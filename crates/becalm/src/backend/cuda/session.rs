@@ -5,6 +5,7 @@ use super::layout::{Builder, Places, Step, places};
 use super::memory::{Block, Recording};
 use super::plan::{Plan, Tuning, bundle_bytes, plan, slices};
 use super::{launch, no_kernel, refused};
+use crate::backend::registers::not_loaded;
 use crate::backend::{Info, Loaded, Session};
 use crate::params::{ModulusSwitch, TfheParams};
 use crate::program::{Need, Operation, Program, Reg, Tfhe, Walk, WaveKind};
@@ -159,10 +160,12 @@ impl Session for CudaSession {
         Ok(words)
     }
 
-    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, _loaded: &Loaded, waves: Range<usize>) -> Result<()> {
         let turn = self.turn.clone();
         let _turn = taken(&turn);
-        waves.into_iter().try_for_each(|w| self.run_wave(loaded, w))
+        let loaded = self.running.as_ref().ok_or_else(not_loaded)?.loaded.clone();
+        loaded.check_waves(&waves)?;
+        waves.into_iter().try_for_each(|w| self.run_wave(&loaded, w))
     }
 
     fn wait(&self) -> Result<()> {
@@ -450,8 +453,4 @@ impl CudaSession {
         // SAFETY: the GGSW of these groups, and room for a bundle of each job and group; stream 1 follows stream 0.
         unsafe { launch("run", device, 1, ring, &shape, &arguments) }
     }
-}
-
-fn not_loaded() -> Error {
-    Error::bad_input("run", "a loaded program", "none", "call load first")
 }

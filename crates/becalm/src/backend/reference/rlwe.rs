@@ -8,6 +8,7 @@
 //! Shared with other machines: which primes, digits and keys there are, and how values become real coefficients.
 
 use super::polynomial::{Limb, Polynomial, integer, product};
+use crate::backend::registers::not_loaded;
 use crate::backend::{CkksSetup, Loaded, Session};
 use crate::cipher::{Account, Held, Purpose, Rlwe};
 use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev, SAME_SCALE, power_of_rotation, sum_rotations};
@@ -59,10 +60,6 @@ struct Running {
 
 const OP: &str = "run the reference";
 
-fn not_loaded() -> Error {
-    Error::bad_input(OP, "a loaded program", "none", "call load first")
-}
-
 impl Session<Ckks> for RlweSession {
     fn load(
         &mut self,
@@ -103,12 +100,8 @@ impl Session<Ckks> for RlweSession {
         let mut running = self.running.take().ok_or_else(not_loaded)?;
         let Running { loaded, files } = &mut running;
         let mut run = || -> Result<()> {
-            let all = &loaded.walk.waves;
-            let asked = all.get(waves.clone()).ok_or_else(|| {
-                let (wanted, got) = (format!("at most {} waves", all.len()), format!("{waves:?}"));
-                Error::bad_input(OP, wanted, got, "run the waves of the walk that was loaded")
-            })?;
-            for wave in asked {
+            loaded.check_waves(&waves)?;
+            for wave in &loaded.walk.waves[waves] {
                 for op in wave.ops.iter().map(|i| &loaded.program.ops()[*i]) {
                     for file in files.iter_mut() {
                         file[op.result().0 as usize] =

@@ -7,6 +7,7 @@
 use super::constants::{Encoded, encoded, encoded_bytes};
 use super::instructions::{Expanded, Instructions};
 use super::work::Run;
+use crate::backend::registers::not_loaded;
 use crate::backend::{CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Account, Purpose, Rlwe};
 use crate::ckks::SAME_SCALE;
@@ -48,10 +49,6 @@ struct Step<'a> {
     instructions: Instructions<'a>,
     program: &'a CkksProgram,
     encoded: &'a Encoded,
-}
-
-fn not_loaded() -> Error {
-    Error::bad_input("run", "a loaded program", "none", "call load first")
 }
 
 impl RlweSession {
@@ -155,20 +152,11 @@ impl Session<Ckks> for RlweSession {
     fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
         let Some(mut running) = self.running.take() else { return Err(not_loaded()) };
         let Running { loaded, encoded, files } = &mut running;
-        let (program, there) = (&loaded.program, loaded.walk.waves.len());
+        let program = &loaded.program;
         let done = self.pool.install(|| {
             let step = self.step(program, encoded)?;
             or_refused(program.op(), || {
-                if waves.end > there {
-                    let got = format!("waves {waves:?}");
-                    let remedy = "run the waves of the walk that was loaded";
-                    return Err(Error::bad_input(
-                        "run",
-                        format!("at most {there} waves"),
-                        got,
-                        remedy,
-                    ));
-                }
+                loaded.check_waves(&waves)?;
                 for w in waves {
                     step.wave(&loaded.walk.waves[w].ops, files)?;
                     let dead = &loaded.walk.dead_after[w];
