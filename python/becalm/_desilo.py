@@ -189,7 +189,7 @@ def fitting(error: OutOfMemory, sizes: Iterable[tuple[str, int]]) -> OutOfMemory
     """The refusal of keys, with the arguments that fit and the bytes that they take, or else
     those that take the least.
     """
-    free = _native.available_memory() or 0
+    free = _native.free_memory()
     try:
         tries = list(sizes)
     except OutOfMemory:  # Not even room to tell.

@@ -9,6 +9,7 @@ mod append;
 mod check;
 mod cost;
 mod file;
+mod power;
 mod record;
 mod require;
 mod values;
