@@ -9,7 +9,7 @@ use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Reference};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, RowSums, SecretKey};
 use becalm::math::Modulus;
 use becalm::params::{Kind, Order, TfheParams};
-use becalm::program::{Gate, Op, Operation, Program, Reg, RegInfo, RegType};
+use becalm::program::{Gate, Op, Program, Reg, RegInfo, RegType};
 use becalm::tfhe::{Output, Table, noise};
 use machines::backends;
 use std::collections::BTreeSet;

@@ -25,7 +25,7 @@ use std::thread;
 /// use becalm::{cipher::SecretKey, params::TfheParams, tfhe::Table};
 ///
 /// # fn main() -> becalm::Result<()> {
-/// // A toy, which needs leave to be insecure.
+/// // A toy set: `true` allows an insecure one.
 /// let secret = SecretKey::generate(TfheParams::named("toy_2_2")?, true)?;
 /// let machines = Several::new(vec![Box::new(Cpu::new(1)?), Box::new(Cpu::new(1)?)])?;
 /// let server = Evaluator::new(&machines, &secret.evaluation_key()?)?;
@@ -180,7 +180,7 @@ impl<F: Family> SeveralSession<F> {
     /// sessions as the wave fills.
     fn owners(&self, waves: &[Wave], lanes: usize) -> Option<Vec<Vec<usize>>> {
         let count = self.sessions.len();
-        if lanes >= count || !self.sessions.iter().all(|session| session.shares_waves()) {
+        if lanes >= count || !self.sessions.iter().all(|session| session.splits_waves()) {
             return None;
         }
         let room = (self.info.best_batch / count / 4).max(1);

@@ -158,7 +158,7 @@ struct Item<'a> {
 }
 
 impl Session for CpuSession {
-    fn shares_waves(&self) -> bool {
+    fn splits_waves(&self) -> bool {
         true
     }
 

@@ -3,7 +3,7 @@
 use super::keys::{DeviceKeys, require};
 use super::layout::{Builder, Places, Step, places};
 use super::memory::{Block, Recording};
-use super::plan::{Plan, Tuning, bundle_bytes, plan, slices};
+use super::plan::{LaunchPlan, Tuning, bundle_bytes, plan, slices};
 use super::{launch, no_kernel, refused};
 use crate::backend::registers::not_loaded;
 use crate::backend::{Info, Loaded, Session};
@@ -55,7 +55,7 @@ pub(super) struct Running {
     waves: Vec<Wave>,
     loaded: Loaded,
     alive: Vec<bool>,
-    plan: Plan,
+    plan: LaunchPlan,
     places: Places,
     space: Block,
     lists: Block,
@@ -88,7 +88,7 @@ impl Session for CudaSession {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    fn shares_waves(&self) -> bool {
+    fn splits_waves(&self) -> bool {
         true
     }
 
@@ -257,7 +257,7 @@ impl CudaSession {
     }
 
     /// Places in the scratch memory at an address.
-    fn scratch(&self, at: u64, plan: &Plan) -> Scratch {
+    fn scratch(&self, at: u64, plan: &LaunchPlan) -> Scratch {
         let p = &self.params;
         let place = |at: u64, bytes: usize| at + (bytes as u64).next_multiple_of(256);
         let tile = plan.tile as usize;
@@ -379,7 +379,7 @@ impl CudaSession {
     }
 
     /// Every step of a tile. While a chunk rotates on stream 0 the bundles of the next are made on stream 1.
-    fn rotate(&self, plan: Plan, scratch: &Scratch, jobs: u32) -> Result<()> {
+    fn rotate(&self, plan: LaunchPlan, scratch: &Scratch, jobs: u32) -> Result<()> {
         let (device, ring) = (self.device.as_ref(), &self.ring);
         let key = self.keys()?.bootstrap.as_ref().ok_or_else(not_loaded)?.at();
         let fail = |f| refused("run", device, f);
@@ -434,7 +434,7 @@ impl CudaSession {
     }
 
     /// The bundles of chunk `c`, on stream 1.
-    fn bundles(&self, plan: Plan, scratch: &Scratch, jobs: u32, c: u32) -> Result<()> {
+    fn bundles(&self, plan: LaunchPlan, scratch: &Scratch, jobs: u32, c: u32) -> Result<()> {
         let (device, ring) = (self.device.as_ref(), &self.ring);
         let (first, slot) = (c * plan.chunk, scratch.bundles[c as usize % 2]);
         let key = self.keys()?.bootstrap.as_ref().ok_or_else(not_loaded)?.at();

@@ -459,7 +459,7 @@ impl ProcessorSession {
     }
 }
 
-/// Bytes before a register among `all`, each of so many lanes.
+/// Bytes before a register among `all`, each of `lanes` lanes.
 fn place(all: &[Reg], program: &Program, lanes: usize, at: Reg) -> Option<u64> {
     let place = all.iter().position(|r| *r == at)?;
     Some(all[..place].iter().map(|r| (8 * program.width(*r) * lanes) as u64).sum())

@@ -5,6 +5,7 @@
 //! negacyclic product.
 
 use super::rlwe::RlweSession;
+use crate::Result;
 use crate::backend::linear::extract as extract_slot;
 use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{Backend, CkksSetup, Info, Loaded, Session};
@@ -14,7 +15,6 @@ use crate::math::{Modulus, exact, gadget};
 use crate::params::{CkksParams, ModulusSwitch, Rotation, TfheParams};
 use crate::program::{Ckks, Need, Op, Operation, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::KeySwitchShape;
-use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ struct ReferenceSession {
 }
 
 impl Session for ReferenceSession {
-    fn shares_waves(&self) -> bool {
+    fn splits_waves(&self) -> bool {
         true
     }
 

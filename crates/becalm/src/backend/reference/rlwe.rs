@@ -11,7 +11,7 @@ use super::polynomial::{Limb, Polynomial, integer, product};
 use crate::backend::registers::not_loaded;
 use crate::backend::{CkksSetup, Loaded, Session};
 use crate::cipher::{Account, Held, Purpose, Rlwe};
-use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev, SAME_SCALE, power_of_rotation, sum_rotations};
+use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev, power_of_rotation, same_scale, sum_rotations};
 use crate::math::complex::Complex;
 use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, RlweInfo};
 use crate::program::{Ckks, Operation, Reg};
@@ -99,7 +99,7 @@ impl Session<Ckks> for RlweSession {
     fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
         let mut running = self.running.take().ok_or_else(not_loaded)?;
         let Running { loaded, files } = &mut running;
-        let mut run = || -> Result<()> {
+        let run = || -> Result<()> {
             loaded.check_waves(&waves)?;
             for wave in &loaded.walk.waves[waves] {
                 for op in wave.ops.iter().map(|i| &loaded.program.ops()[*i]) {
@@ -126,7 +126,7 @@ impl RlweSession {
     fn made(&self, program: &CkksProgram, op: &CkksOp, file: &[Option<Pair>]) -> Result<Pair> {
         let RlweInfo { level, scale, .. } = *program.reg(op.result());
         let made = self.step(program, op, file)?;
-        if made.level == level && (made.scale / scale - 1.0).abs() < 1e-9 {
+        if made.level == level && same_scale(made.scale, scale) {
             return Ok(Pair { scale, ..made });
         }
         let wanted = format!("{} at level {level} and scale {scale:e}", op.name());
@@ -325,7 +325,7 @@ impl RlweSession {
     /// At the scale of a lower level of the user.
     fn level_down(&self, x: &Pair, level: usize) -> Result<Pair> {
         let scale = self.on.context.scale(level)?;
-        if level >= x.level || (x.scale / scale - 1.0).abs() < SAME_SCALE {
+        if level >= x.level || same_scale(x.scale, scale) {
             return Ok(self.truncated(x, level));
         }
         let mut terms = self.terms(level + 1, scale * self.on.context.step(level + 1));

@@ -1,7 +1,7 @@
 //! Keys on this processor: registers of lanes, and the effect of each instruction on them.
 //!
 //! Matrices dominate the memory: their diagonals are encoded with the special primes, N doubles for each word. [`CkksSetup::within`]
-//! keeps those that fit and encodes the others again whenever their turn comes; [`Shares`](super::Shares) spends a budget on both
+//! keeps those that fit and encodes the others again whenever their turn comes; [`MemoryBudget`](super::MemoryBudget) spends a budget on both
 //! matrices and keys.
 
 use super::constants::{Encoded, encoded, encoded_bytes};
@@ -10,7 +10,7 @@ use super::work::Run;
 use crate::backend::registers::not_loaded;
 use crate::backend::{CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Account, Purpose, Rlwe};
-use crate::ckks::SAME_SCALE;
+use crate::ckks::same_scale;
 use crate::math::buffer::or_refused;
 use crate::math::memory::require_free;
 use crate::math::threads::{self, Threads};
@@ -237,7 +237,7 @@ impl Step<'_> {
     fn put(&self, op: &CkksOp, made: Rlwe, file: &mut Registers) {
         let RlweInfo { level, scale, slots } = *self.program.reg(op.result());
         debug_assert!(made.level == level, "level {} instead of {level}", made.level);
-        debug_assert!((made.scale / scale - 1.0).abs() < 1e-9, "{} for {scale}", made.scale);
+        debug_assert!(same_scale(made.scale, scale), "{} for {scale}", made.scale);
         file[op.result().0 as usize] = Some(Rlwe { level, scale, slots, ..made });
     }
 
@@ -270,7 +270,7 @@ impl Step<'_> {
     /// Whether a ciphertext has the scale of its level, as an encoded plaintext has: others meet the values.
     fn own_scale(&self, x: &Rlwe) -> bool {
         let own = self.instructions.context().scale(x.level);
-        own.is_ok_and(|own| (x.scale / own - 1.0).abs() <= SAME_SCALE)
+        own.is_ok_and(|own| same_scale(x.scale, own))
     }
 
     /// A product with a plaintext.
