@@ -461,7 +461,7 @@ def keygen(
         compact=compact,
         needs=_needed(needs),
     )
-    plan.require(_native.available_memory())
+    plan.require(_native.free_memory())
     context = _context(plan, allow_insecure, threads)
     if progress is not False and sys.stderr:
         print(_announcement(priced(plan)), file=sys.stderr, flush=True)
