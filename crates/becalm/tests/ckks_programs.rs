@@ -457,3 +457,22 @@ fn a_run_stops_within_an_instruction() {
     }
     assert!(stops > 2 * waves, "{stops} stops in {waves} waves");
 }
+
+/// Powers take the fewest levels, and products that they share are computed once.
+#[test]
+fn powers_are_squares_and_products() {
+    for (exponent, products) in [(1, 0), (2, 1), (3, 2), (4, 2), (7, 4), (15, 6), (64, 6)] {
+        let mut p = CkksProgram::new(&chain("ckks_toy_12"));
+        let x = p.input(6, SLOTS).unwrap();
+        let y = p.power(x, exponent).unwrap();
+        let taken = 6 - p.info(y).unwrap().level;
+        assert_eq!(taken, exponent.next_power_of_two().ilog2() as usize, "x^{exponent}");
+        let made = p.ops().iter().filter(|op| op.name() == "multiply").count();
+        assert_eq!(made, products, "x^{exponent}");
+    }
+    let mut p = CkksProgram::new(&chain("ckks_toy_12"));
+    let x = p.input(6, SLOTS).unwrap();
+    let kinds = [0, 65, u64::MAX].map(|e| p.power(x, e).unwrap_err().kind());
+    assert_eq!(kinds, ["unsupported", "bad_input", "bad_input"]);
+    assert_eq!(p.power(Reg(9), 2).unwrap_err().kind(), "bad_input");
+}

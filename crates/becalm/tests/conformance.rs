@@ -5,7 +5,7 @@
 mod machines;
 
 use becalm::Error;
-use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Reference};
+use becalm::backend::{self, Backend, Cpu, Cuda, Evaluator, Reference};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, RowSums, SecretKey};
 use becalm::math::Modulus;
 use becalm::params::{Kind, Order, TfheParams};
@@ -402,4 +402,23 @@ fn programs_of_several_waves_agree() {
         let wanted: Vec<u64> = a.iter().zip(&b).map(|(a, b)| (a * a % below + b + 1) % p).collect();
         assert_eq!(keys.secret.decrypt(&results[0]).unwrap(), wanted, "{}", params.name);
     }
+}
+
+/// A name is opened, asked about a set, or refused with the names that there are.
+#[test]
+fn every_name_is_a_machine() {
+    let params = TfheParams::named("toy_1_1_p").unwrap();
+    let known: BTreeSet<&str> = backend::names().collect();
+    assert!(known.contains("cpu") && known.contains("auto") && known.contains("reference"));
+    assert!(backend::devices().all(|name| known.contains(name) && name != "processor"));
+    for name in known.iter().copied() {
+        // Without a GPU there is no device of that name.
+        match backend::by_name(name) {
+            Ok(_) => backend::require(name, params).unwrap(),
+            Err(e) => assert!(name == "cuda" && e.kind() == "device", "{name}: {e}"),
+        }
+    }
+    let refused = backend::by_name("tpu").err().unwrap();
+    assert_eq!(refused.kind(), "bad_input");
+    assert!(known.iter().all(|name| refused.to_string().contains(name)), "{refused}");
 }
