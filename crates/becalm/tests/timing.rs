@@ -344,21 +344,6 @@ fn full_size_keys_of_ckks() {
     on_one_thread(|| {
         let context = context();
         let one = context.secret_key().unwrap();
-        check("CKKS, a key from its file", || {
-            let file = |key: &CkksSecretKey| context.secret_key_to_bytes(key).unwrap().to_vec();
-            let random = (0..64).map(|_| file(&context.secret_key().unwrap())).collect();
-            let files = Files::new(vec![file(&one); 64], random);
-            by_file(
-                40_000,
-                files,
-                |bytes| Ok(bytes.to_vec()),
-                |bytes| {
-                    drop(black_box(
-                        context.secret_key_from_bytes(bytes, Trust::insecure()).unwrap(),
-                    ));
-                },
-            )
-        });
         check("CKKS, a public key", || {
             ckks_by_key(&context, &one, 10_000, |key| {
                 drop(black_box(context.public_key(key).unwrap()));
