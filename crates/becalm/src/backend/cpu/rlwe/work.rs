@@ -59,7 +59,10 @@ impl Run<'_> {
                 // x of two middle steps at once, and the lifted digits of one.
                 let (inputs, lifted) = if steps.in_pairs() { (2, wide * digits) } else { (1, 0) };
                 let sums = 2 * wide * (giant + 1 + inputs) + lifted;
-                3 * words + sums + switch + self.threads * 2 * inputs * (babies + 2)
+                // An eighth of the values of each diagonal of a middle step, where coefficients are kept.
+                let many = map.matrix.has_many();
+                let made = if many { (giant * (babies + 1) * inputs).div_ceil(8) } else { 0 };
+                3 * words + sums + switch + self.threads * (2 * inputs * (babies + 2) + made)
             }
             CkksOp::Polynomial { polynomial, .. } => {
                 let depth = program.polynomials()[*polynomial as usize].depth();
