@@ -35,7 +35,7 @@ pub(crate) enum Form {
 
 /// Most diagonals of which an eighth of the values are kept. More of them take gigabytes, as coefficients some hundredths of that, and
 /// then less time to encode than to write.
-const MANY: usize = 256;
+const MANY: usize = 64;
 
 /// A matrix ready to be read, diagonal by diagonal.
 pub(crate) struct Reader<'a> {

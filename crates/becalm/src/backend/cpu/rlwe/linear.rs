@@ -17,6 +17,7 @@ use crate::cipher::{Account, Purpose, Rlwe};
 use crate::ckks::{Context, power_of_rotation, share};
 use crate::ckks::{Form, Matrix, Short, Steps};
 use crate::math::buffer::or_refused;
+use crate::math::complex::Complex;
 use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::rns::{First, Scratch};
@@ -38,6 +39,19 @@ enum Diagonal {
     Tiled(Scratch),
     /// The coefficients, of which the values of a limb are made when its turn comes.
     Short(Short),
+}
+
+impl Diagonal {
+    /// Values encoded at a level, in a form.
+    fn new(context: &Context, x: &[Complex], scale: f64, level: usize, form: Form) -> Diagonal {
+        let special = context.special();
+        let short = (form == Form::Short).then(|| context.short(x, scale)).flatten();
+        match (form, short) {
+            (_, Some(short)) => Diagonal::Short(short),
+            (Form::Full, _) => Diagonal::Full(context.plain(x, scale, level, special)),
+            _ => Diagonal::Tiled(context.plain_tiled(x, scale, level, special)),
+        }
+    }
 }
 
 /// The values of a diagonal modulo one word.
@@ -113,14 +127,7 @@ impl LinearMap {
             // Rotations by multiples of the map's slots change nothing.
             let mut moved = reader.diagonal(k).into_owned();
             moved.rotate_left(back % n);
-            let special = context.special();
-            let short = (form == Form::Short).then(|| context.short(&moved, scale)).flatten();
-            let diagonal = match (form, short) {
-                (_, Some(short)) => Diagonal::Short(short),
-                (Form::Full, _) => Diagonal::Full(context.plain(&moved, scale, level, special)),
-                _ => Diagonal::Tiled(context.plain_tiled(&moved, scale, level, special)),
-            };
-            Ok(((l, j, i), diagonal))
+            Ok(((l, j, i), Diagonal::new(context, &moved, scale, level, form)))
         };
         let encoded = || forms.into_par_iter().map(encode).collect::<Result<_>>();
         let diagonals = or_refused(op, encoded)?;
