@@ -2,9 +2,10 @@
 
     from becalm.desilo import Engine
 
-Names, keywords and meaning are those of desilofhe 1.17 as far as its document on bootstrapping
-goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `square`, `rotate`,
-`level_down`, and the regular, small-key, sparse, lossy and sign bootstraps. The differences:
+Names, keywords and meaning are those of desilofhe 1.17: keys and their files, `encrypt`, `decrypt`,
+arithmetic, rotations, sums, matrices, polynomials, and the regular, small-key, sparse, lossy, sign
+and merge bootstraps. Other names of it, such as those for several parties and for tensors, raise an
+`AttributeError` that says what to use instead. The differences:
 
 - parameter sets, hence levels: fresh ciphertexts have 13 with `use_bootstrap`, of which a regular
   bootstrap of 3 stages gives 10 back, a lossy or sign one all 13; the other flags say 14 and 17;
@@ -12,6 +13,9 @@ goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `squa
   `becalm.Error` instead of giving garbage or hanging;
 - a `slot_count` is rounded up to a power of two, as there, and a message of more values becomes
   several ciphertexts, blocks of `slot_count`; the last is filled with zeros;
+- files are becalm's own, which desilofhe does not read, nor becalm those of desilofhe;
+- `multiply_matrix` takes one level, products need the relinearization key, and a ciphertext is
+  never changed: `clone` returns it;
 - `compact=True` packs keys and ciphertexts in memory, residues in as few bits as they take; what
   is serialized is always compact.
 

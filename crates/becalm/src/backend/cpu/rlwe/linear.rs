@@ -148,6 +148,9 @@ impl LinearMap {
     }
 }
 
+/// A rotated ciphertext and the diagonal that it is multiplied by, modulo one word.
+type Term<'a> = ([&'a [f64]; 2], Limb<'a>);
+
 /// The key and the permutation of a rotation.
 struct Rotation {
     key: KeyInUse,
@@ -346,7 +349,7 @@ impl Instructions<'_> {
         };
         let made = self.tiles(i, map, inputs);
         let mut made = made.iter().flat_map(|limbs| limbs.chunks(n / 8));
-        let mut rows: Vec<Vec<([&[f64]; 2], Limb)>> = Vec::new();
+        let mut rows: Vec<Vec<Term>> = Vec::new();
         for j in 0..sums.len() {
             let mut row = Vec::new();
             for (at, l) in inputs.iter().map(|x| x.step).enumerate() {
@@ -397,7 +400,7 @@ impl Instructions<'_> {
         &self,
         word: usize,
         span: &Range<usize>,
-        row: &[([&[f64]; 2], Limb)],
+        row: &[Term],
         out: [&mut [f64]; 2],
         kept: bool,
     ) {

@@ -183,6 +183,11 @@ mod tests {
             hold(&context, "in a file", &program, 0, None);
             let few = sparse(&context, 32, &Settings::default()).unwrap();
             hold(&context, "sparse", &few, usize::MAX, Some(KeyForm::Ready));
+            let one = Settings { stage_count: Some(1), ..Settings::default() };
+            let many = sparse(&context, 128, &one).unwrap();
+            assert!(many.maps().iter().all(|map| map.matrix.has_many()));
+            hold(&context, "coefficients", &many, usize::MAX, Some(KeyForm::Ready));
+            hold(&context, "no coefficients kept", &many, 0, Some(KeyForm::Ready));
             let first = toy("ckks_toy_slots_first");
             let program = lossy(&first, &of(Values::Real)).unwrap();
             hold(&first, "lossy", &program, usize::MAX, Some(KeyForm::Ready));
