@@ -274,7 +274,8 @@ class Arithmetic:
         """Σ c_i·x^i, for values from −1 to 1."""
         real = _coefficients("evaluate_polynomial", coefficients)
         chebyshev = series.chebyshev.poly2cheb(real)
-        return self.evaluate_chebyshev_polynomial(ciphertext, chebyshev, relinearization_key)
+        listed = [float(c) for c in chebyshev]
+        return self.evaluate_chebyshev_polynomial(ciphertext, listed, relinearization_key)
 
     def evaluate_chebyshev_polynomial(
         self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key

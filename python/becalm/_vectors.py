@@ -122,11 +122,11 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
             remedy = "run the same computation on an encryption of zeros, and pass its result"
             raise BadInput("vouched", "like=, a result computed at home", "none", remedy)
         account = self.account if like is None else like.account
-        stated = [
+        bound, blur = (
             own if given is None else _values.real("vouched", name, given)
             for name, given, own in zip(Account._fields, (values, error), account, strict=True)
-        ]
-        native = self._native.vouched(*stated, None if like is None else like._native)
+        )
+        native = self._native.vouched(bound, blur, None if like is None else like._native)
         return Ciphertext(native, self._server, self._real)
 
     def bootstrap(

@@ -301,7 +301,8 @@ class Engine(Arithmetic, Files):
         level, unless another is given.
         """
         if isinstance(message, Plaintext):
-            message, level = message._values, message.level if level is None else level
+            level = message.level if level is None else level
+            message = message._values
         if not isinstance(key, (SecretKey, PublicKey)):
             remedy = "use create_secret_key or create_public_key"
             raise WrongKey("encrypt", "a secret or a public key", kind_of(key), remedy)
