@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy.typing as npt
 
@@ -66,6 +66,8 @@ class SecretKey(_Encrypts):
     """
 
     __slots__ = ("_context",)
+    #: The class of servers, which `becalm.ckks` sets: it imports this module.
+    _serves: ClassVar[type[Server]]
 
     def __init__(
         self,
@@ -195,8 +197,6 @@ class SecretKey(_Encrypts):
         >>> secret.decrypt(second.attach(x).rotate(1)).round(3).tolist()
         [2.0, 3.0, 4.0, 1.0]
         """
-        from becalm.ckks import Server  # it imports this module
-
         plan = asked(
             self._context.name,
             slots=self._slots if slots is None else slots,
@@ -211,8 +211,9 @@ class SecretKey(_Encrypts):
         )
         context = self._context.packing(plan.form != "ready")
         keys = keys_of(self._native, plan, context, progress)
-        self._server = Server(plan, context, keys)
-        return self._server
+        made = self._serves(plan, context, keys)
+        self._server = made
+        return made
 
     def public_key(self) -> PublicKey:
         """A key with which anyone encrypts."""

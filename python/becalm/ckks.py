@@ -371,6 +371,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
             return self._session[1]
 
 
+SecretKey._serves = Server
+
+
 def _lanes(inputs: Sequence[Any]) -> tuple[list[list[Ciphertext]], bool]:
     """The ciphertexts of each lane, and whether there may be several."""
     lists = [list(x) if isinstance(x, (list, tuple)) else None for x in inputs]
