@@ -260,7 +260,8 @@ def load(
         return ckks.load_server(path, allow_insecure=allow_insecure, threads=threads)
     if kind == "becalm.rlwe":
         context = _vectors.context(name, bool(allow_insecure), count("load", "threads", threads))
-        return ckks.Ciphertext(_native.CkksCiphertext.load(context, path, most))
+        vector, real = _native.CkksCiphertext.load(context, path, most)
+        return ckks.Ciphertext(vector, None, real is True)
     if kind == "becalm.ckks_program":
         return ckks.Program(_native.CkksProgram.load(os.fspath(path), bool(allow_insecure), most))
     remedy = "use a newer version of becalm"

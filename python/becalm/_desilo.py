@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+import numpy.typing as npt
+
 from becalm import _native
+from becalm._arithmetic import Matrix
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey
 
 
@@ -108,11 +111,84 @@ class Ciphertext:
         return f"<becalm.desilo.Ciphertext of {values} {kind} values, level {self.level}>"
 
 
+class Plaintext:
+    """Numbers for sums and products with ciphertexts."""
+
+    __slots__ = ("_values", "level")
+
+    def __init__(self, values: npt.NDArray[Any], level: int) -> None:
+        self._values = values
+        #: The level that it was asked for. Sums and products go by that of the ciphertext.
+        self.level = level
+
+    def __repr__(self) -> str:
+        return f"<becalm.desilo.Plaintext of {self._values.size} values>"
+
+
+class PlainMatrix:
+    """A matrix of plain numbers. Its encoding for a level is kept for the next product."""
+
+    __slots__ = ("_matrix", "level")
+
+    def __init__(self, matrix: Matrix, level: int) -> None:
+        self._matrix = matrix
+        #: The highest level of a product with it.
+        self.level = level
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the encodings so far."""
+        return self._matrix.nbytes
+
+    def __repr__(self) -> str:
+        return f"<becalm.desilo.PlainMatrix of {self._matrix.slots} rows, level {self.level}>"
+
+
+class Missing(Unsupported, AttributeError):
+    """A name of desilofhe that an engine of becalm does not have."""
+
+
+#: Beginnings of names of desilofhe 1.17 that an engine does not have, and what to use instead.
+MISSING = (
+    (("create_individual_", "create_multiparty_", "create_public_key_"), "keep one secret key"),
+    (("individual_decrypt", "multiparty_decrypt"), "decrypt with the one secret key"),
+    (("read_decrypted_share", "write_decrypted_share"), "decrypt with the one secret key"),
+    (("serialize_decrypted_share", "deserialize_decrypted_share"), "decrypt with the one key"),
+    (("read_public_key_", "write_public_key_"), "use read_public_key and write_public_key"),
+    (("serialize_public_key_", "deserialize_public_key_"), "use serialize_public_key"),
+    (("serialize_light_plain", "serialize_plain", "write_light_plain"), "keep the numbers"),
+    (("write_plain", "read_plain", "read_light_plain"), "keep the numbers and encode them"),
+    (("deserialize_light_plain", "deserialize_plain"), "keep the numbers and encode them"),
+    (("serialize_", "deserialize_"), "evaluation keys go to files: use write_…_key, read_…_key"),
+    (("relinearize",), "pass the relinearization key to multiply, which then does it"),
+    (("rescale", "change_level"), "products rescale by themselves; use level_down"),
+    (("ntt", "intt", "mod_raise"), "use bootstrap or becalm.Program, which have these steps"),
+    (("to_cuda", "to_cpu"), "leave it out: engines compute on processors"),
+)
+
+
+def missing(engine: object, name: str) -> AttributeError:
+    """The error for a name that an engine does not have."""
+    kind = type(engine).__name__
+    if "pytorch" in name:
+        remedy = "pass tensor.numpy() to the call without pytorch in its name"
+        return Missing(name, "a call that becalm has", "one for tensors", remedy)
+    for beginnings, remedy in MISSING:
+        if name.startswith(beginnings):
+            return Missing(name, "a call that becalm has", "one of desilofhe", remedy)
+    return AttributeError(f"'{kind}' object has no attribute '{name}'")
+
+
 def kind_of(x: object) -> str:
     """The kind of an object in the user's words: `"a conjugation key"`."""
     if isinstance(x, Key):
         return named(x.purpose)
-    kinds = ((SecretKey, "a secret key"), (PublicKey, "a public key"), (Ciphertext, "a ciphertext"))
+    kinds = (
+        (SecretKey, "a secret key"),
+        (PublicKey, "a public key"),
+        (Ciphertext, "a ciphertext"),
+        (Plaintext, "a plaintext"),
+    )
     return next((what for kind, what in kinds if isinstance(x, kind)), type(x).__name__)
 
 
@@ -135,6 +211,7 @@ KEYWORDS = (
     "conjugation_key",
     "bootstrap_key",
     "lossy_bootstrap_key",
+    "merge_bootstrap_key",
     "rotation_key",
     "small_bootstrap_key",
 )

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy.typing as npt
 
 from becalm import _html, _native, _values
 from becalm._files import of_kind
+from becalm._keygen import asked, keys_of
 from becalm._operands import array, at_least_one_value, at_level, vector
+from becalm._progress import Progress
 from becalm._sets import Params, params, slots_of
 from becalm._vectors import Ciphertext, context, owned, require
 from becalm.errors import BadFile, Unsupported
 
 if TYPE_CHECKING:
+    from becalm._ckks_program import Needs
     from becalm.ckks import Server
 
 
@@ -62,6 +66,8 @@ class SecretKey(_Encrypts):
     """
 
     __slots__ = ("_context",)
+    #: The class of servers, which `becalm.ckks` sets: it imports this module.
+    _serves: ClassVar[type[Server]]
 
     def __init__(
         self,
@@ -142,6 +148,73 @@ class SecretKey(_Encrypts):
         """
         return float(self._native.shared)
 
+    def server(
+        self,
+        *,
+        slots: int | None = None,
+        bootstrap: str | None = "medium",
+        kinds: Iterable[str] | str | None = None,
+        stage_count: int | None = None,
+        rotations: Iterable[int] = (),
+        conjugate: bool = True,
+        needs: Needs | None = None,
+        compact: bool | str = False,
+        progress: Progress = None,
+    ) -> Server:
+        """Makes another server for this key: with more rotations, keys of another size, or keys
+        for other kinds of bootstrap.
+
+        Parameters
+        ----------
+        slots
+            Values in a ciphertext, by default those of this key.
+        bootstrap, kinds, stage_count, rotations, conjugate, needs, compact, progress
+            As for `becalm.keygen`. Nothing is taken over from a server that there is.
+
+        Returns
+        -------
+        Server
+            With keys of its own. It computes on every ciphertext of this key, whenever that was
+            encrypted: `server.attach(x)` tells `x`. Those that this key encrypts from now on know
+            the new server.
+
+        Raises
+        ------
+        OutOfMemory
+            For keys that do not fit the free memory, before they are made, with keys that do.
+        BadInput, WrongParams
+            For a kind, a size or a number of slots or stages that the set does not have.
+        Interrupted
+            If it was stopped.
+
+        Examples
+        --------
+        >>> import becalm
+        >>> secret, first = becalm.keygen("ckks_toy_12", slots=4, bootstrap=None, progress=False,
+        ...                               allow_insecure=True)
+        >>> x = secret.encrypt([1, 2, 3, 4])
+        >>> second = secret.server(bootstrap=None, rotations=[1], progress=False)
+        >>> secret.decrypt(second.attach(x).rotate(1)).round(3).tolist()
+        [2.0, 3.0, 4.0, 1.0]
+        """
+        plan = asked(
+            self._context.name,
+            slots=self._slots if slots is None else slots,
+            bootstrap=bootstrap,
+            kinds=kinds,
+            levels=None,
+            stage_count=stage_count,
+            rotations=rotations,
+            conjugate=conjugate,
+            needs=needs,
+            compact=compact,
+        )
+        context = self._context.packing(plan.form != "ready")
+        keys = keys_of(self._native, plan, context, progress)
+        made = self._serves(plan, context, keys)
+        self._server = made
+        return made
+
     def public_key(self) -> PublicKey:
         """A key with which anyone encrypts."""
         return PublicKey(self._native.public_key(), self._levels, self._slots, self._server)
@@ -157,8 +230,8 @@ class SecretKey(_Encrypts):
         """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default)."""
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
-            native = _native.CkksCiphertext.load(self._context, file, most)
-        return owned("load", Ciphertext(native, self._server), self.key_id)
+            native, real = _native.CkksCiphertext.load(self._context, file, most)
+        return owned("load", Ciphertext(native, self._server, real is True), self.key_id)
 
     def to_bytes(self) -> bytes:
         """The file of `save` in memory, not encrypted: for a vault.
@@ -272,13 +345,14 @@ def from_bytes(
     most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
     if kind == "becalm.rlwe":
         shared = context(name, bool(allow_insecure), count)
-        return Ciphertext(_native.CkksCiphertext.from_bytes(shared, file, most))
+        native, real = _native.CkksCiphertext.from_bytes(shared, file, most)
+        return Ciphertext(native, None, real is True)
     own = _native.CkksContext(name, bool(allow_insecure), count)
     wide = params(own.name).slots
     if kind == "becalm.ckks_secret_key":
         return SecretKey(own, _native.CkksSecretKey.from_bytes(own, file), wide)
     if kind == "becalm.ckks_public_key":
-        native = _native.CkksPublicKey.from_bytes(own, file, most)
-        return PublicKey(native, params(own.name).levels, wide, None)
+        public = _native.CkksPublicKey.from_bytes(own, file, most)
+        return PublicKey(public, params(own.name).levels, wide, None)
     remedy = "use a newer version of becalm"
     raise BadFile(op, "a kind of file that this version knows", kind, remedy)

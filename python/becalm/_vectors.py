@@ -141,8 +141,11 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         return server.bootstrap(self, kind, stage_count=stage_count, progress=progress)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the ciphertext to a file, for `load` of the secret key or the server."""
-        self._native.save(_values.path("save", path))
+        """Writes the ciphertext to a file, for `load` of the secret key or the server.
+
+        The file says whether all values are known to be real.
+        """
+        self._native.save(_values.path("save", path), self._real)
 
     def decrypt(self, secret: SecretKey) -> npt.NDArray[Any]:
         """The same as `secret.decrypt(x)`: for the owner of the key alone."""
@@ -151,7 +154,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
     def to_bytes(self) -> bytes:
         """The bytes of its file; `becalm.from_bytes` and `Server.from_bytes` read them."""
-        return self._native.to_bytes()
+        return self._native.to_bytes(self._real)
 
     def __copy__(self) -> Ciphertext:
         """Itself, for nothing changes it: a copy knows its server."""
@@ -208,9 +211,17 @@ def owned(op: str, x: Ciphertext, key_id: str) -> Ciphertext:
     raise WrongKey(op, f"a ciphertext of key {key_id}", f"one of key {x.key_id}", remedy)
 
 
+def known_real(op: str, said: bool | None, real: bool) -> bool:
+    """Whether values are known to be real, by their file and by the caller."""
+    if said is False and real:
+        wanted, remedy = "a ciphertext of real values", "leave real=True out"
+        raise BadInput(op, wanted, "a file that says its values are complex", remedy)
+    return bool(said or real)
+
+
 def _restored(name: str, file: bytes, real: bool) -> Ciphertext:
     # A toy is allowed, as it was when it was made. Its server's threads come with `attach`.
-    native = _native.CkksCiphertext.from_bytes(context(name, True, 0), file, None)
+    native, _ = _native.CkksCiphertext.from_bytes(context(name, True, 0), file, None)
     return Ciphertext(native, None, real)
 
 

@@ -18,7 +18,6 @@ may see come from `decrypt_to_share`.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -31,12 +30,13 @@ from becalm._ckks_program import Cost, Needs, Program, Register
 from becalm._computes import Computes, named
 from becalm._encrypts import PublicKey, SecretKey, load_public_key, load_secret_key
 from becalm._files import of_kind
+from becalm._keygen import asked, context_of, keys_of
 from becalm._lock import Lock
 from becalm._names import CkksName
 from becalm._operands import Plaintext, at_level, vector
 from becalm._progress import Progress
 from becalm._sets import AS_MADE, Params, Price, compact_of, known, params, planned, priced, staged
-from becalm._vectors import Account, Ciphertext, owned, require
+from becalm._vectors import Account, Ciphertext, known_real, owned, require
 from becalm.errors import BadInput, OutOfMemory, Unsupported
 
 __all__ = [
@@ -212,21 +212,23 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
     def load(
         self, path: str | os.PathLike[str], *, limit: int | None = None, real: bool = False
     ) -> Ciphertext:
-        """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Files do not say whether
-        values are real; `real=True` then saves half of a bootstrap's work.
+        """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Its file says whether its
+        values are real, which saves half of a bootstrap's work. `real=True` says so of a file
+        that leaves it open, as those of earlier versions do.
         """
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
-            native = _native.CkksCiphertext.load(self._context, file, most)
-        return owned("load", Ciphertext(native, self, real), self.key_id)
+            native, said = _native.CkksCiphertext.load(self._context, file, most)
+        return owned("load", Ciphertext(native, self, known_real("load", said, real)), self.key_id)
 
     def from_bytes(
         self, file: bytes, *, limit: int | None = None, real: bool = False
     ) -> Ciphertext:
         """The ciphertext of `to_bytes`, as `load`."""
-        data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
-        native = _native.CkksCiphertext.from_bytes(self._context, data, most)
-        return owned("from_bytes", Ciphertext(native, self, real), self.key_id)
+        op = "from_bytes"
+        data, most = _values.data(op, file), _values.limit(op, limit)
+        native, said = _native.CkksCiphertext.from_bytes(self._context, data, most)
+        return owned(op, Ciphertext(native, self, known_real(op, said, real)), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the keys to a file, for `load_server`, with a note of their purpose."""
@@ -369,6 +371,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
             return self._session[1]
 
 
+SecretKey._serves = Server
+
+
 def _lanes(inputs: Sequence[Any]) -> tuple[list[list[Ciphertext]], bool]:
     """The ciphertexts of each lane, and whether there may be several."""
     lists = [list(x) if isinstance(x, (list, tuple)) else None for x in inputs]
@@ -446,10 +451,7 @@ def keygen(
     quarter less, and no slower. `compact="seeded"` draws half of a key from seeds
     whenever it is used: three eighths of the size, for more time.
     """
-    if needs is not None:
-        _require_alone(bootstrap, kinds, stage_count)
-        bootstrap, conjugate = None, False
-    plan = planned(
+    plan = asked(
         name,
         slots=slots,
         bootstrap=bootstrap,
@@ -459,47 +461,12 @@ def keygen(
         rotations=rotations,
         conjugate=conjugate,
         compact=compact,
-        needs=_needed(needs),
+        needs=needs,
     )
-    plan.require(_native.free_memory())
-    context = _context(plan, allow_insecure, threads)
-    if progress is not False and sys.stderr:
-        print(_announcement(priced(plan)), file=sys.stderr, flush=True)
+    context = context_of(plan, allow_insecure, threads)
     native = _native.CkksSecretKey.generate(context)
-    with _progress.shown(progress, "keys", 0.0) as callback:
-        keys = native.keys(plan.needs(), None, callback, plan.form)
-    server = Server(plan, context, keys)
+    server = Server(plan, context, keys_of(native, plan, context, progress))
     return Keys(SecretKey(context, native, plan.slots, server), server)
-
-
-def _needed(needs: object) -> _native.CkksNeeds | None:
-    if needs is None or isinstance(needs, Needs):
-        return None if needs is None else needs._native
-    got, remedy = type(needs).__name__, "as in needs=program.needs"
-    raise BadInput("keygen", "the needs of a program", got, remedy)
-
-
-def _require_alone(bootstrap: str | None, kinds: object, stage_count: object) -> None:
-    """Refuses arguments of bootstraps beside the needs of a program."""
-    given = [n for n, v in (("kinds", kinds), ("stage_count", stage_count)) if v is not None]
-    given += ["bootstrap"] * (bootstrap not in (None, "medium"))
-    if given:
-        got, remedy = ", ".join(given), "leave it out: the program says which bootstraps it has"
-        raise BadInput("keygen", "needs of a program alone", got, remedy)
-
-
-def _context(plan: _native.CkksPlan, allow_insecure: bool, threads: int) -> _native.CkksContext:
-    count = _values.count("keygen", "threads", threads)
-    return _native.CkksContext(plan.name, bool(allow_insecure), count, plan.form != "ready")
-
-
-def _announcement(p: Price) -> str:
-    claims = params(p.params)
-    return (
-        f"becalm: {p.params}, {claims.security_bits:.1f} bits of security, {p.slots} slots\n"
-        f"becalm: making evaluation keys of {_values.megabytes(p.stored_bytes)} "
-        f"({_values.megabytes(p.memory_bytes)} in memory{', compact' if p.compact else ''})"
-    )
 
 
 def load_server(
@@ -545,7 +512,7 @@ def load_server(
         stage_count=noted[3] if stage_count is None else stage_count,
         compact=compact_of(noted[4]) if compact is None else compact,
     )
-    context = _context(plan, allow_insecure, threads)
+    context = context_of(plan, allow_insecure, threads)
     try:
         keys = _native.CkksKeys.load(
             context, file, budget is not None, "ready" if budget else plan.form

@@ -2,9 +2,10 @@
 
     from becalm.desilo import Engine
 
-Names, keywords and meaning are those of desilofhe 1.17 as far as its document on bootstrapping
-goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `square`, `rotate`,
-`level_down`, and the regular, small-key, sparse, lossy and sign bootstraps. The differences:
+Names, keywords and meaning are those of desilofhe 1.17: keys and their files, `encrypt`, `decrypt`,
+arithmetic, rotations, sums, matrices, polynomials, and the regular, small-key, sparse, lossy, sign
+and merge bootstraps. Other names of it, such as those for several parties and for tensors, raise an
+`AttributeError` that says what to use instead. The differences:
 
 - parameter sets, hence levels: fresh ciphertexts have 13 with `use_bootstrap`, of which a regular
   bootstrap of 3 stages gives 10 back, a lossy or sign one all 13; the other flags say 14 and 17;
@@ -12,6 +13,9 @@ goes: keys, `encrypt`, `decrypt`, `add`, `subtract`, `multiply`, `negate`, `squa
   `becalm.Error` instead of giving garbage or hanging;
 - a `slot_count` is rounded up to a power of two, as there, and a message of more values becomes
   several ciphertexts, blocks of `slot_count`; the last is filled with zeros;
+- files are becalm's own, which desilofhe does not read, nor becalm those of desilofhe;
+- `multiply_matrix` takes one level, products need the relinearization key, and a ciphertext is
+  never changed: `clone` returns it;
 - `compact=True` packs keys and ciphertexts in memory, residues in as few bits as they take; what
   is serialized is always compact.
 
@@ -21,8 +25,7 @@ desilofhe is a product of DESILO Inc.; becalm contains none of its code.
 
 from __future__ import annotations
 
-import os
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +35,8 @@ from becalm._desilo import (
     OTHERWISE,
     Ciphertext,
     Key,
+    PlainMatrix,
+    Plaintext,
     PublicKey,
     SecretKey,
     arranged,
@@ -39,19 +44,29 @@ from becalm._desilo import (
     fitting,
     key_for,
     kind_of,
-    paired,
+    missing,
     require_room,
 )
-from becalm._files import of_kind
-from becalm._operands import at_level, numbers
+from becalm._desilo_arithmetic import Arithmetic
+from becalm._desilo_files import Files
+from becalm._operands import at_level
 from becalm._sets import SIZES, staged, turn
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
-__all__ = ["Ciphertext", "Engine", "Key", "PublicKey", "SecretKey", "ToyEngine"]
+__all__ = [
+    "Ciphertext",
+    "Engine",
+    "Key",
+    "PlainMatrix",
+    "Plaintext",
+    "PublicKey",
+    "SecretKey",
+    "ToyEngine",
+]
 __dir__ = _public.names(__all__)
 
 
-class Engine:
+class Engine(Arithmetic, Files):
     """The entry to everything: makes keys, encrypts, computes.
 
     `mode` is `"cpu"` for one thread or `"parallel"` for `thread_count` (all by default). One of
@@ -123,6 +138,7 @@ class Engine:
         self._context = _native.CkksContext(name, self._TOY, threads, bool(compact))
         self._stage_count: int = known.stage_count
         self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
+        self._read_bases: dict[str, _native.CkksKeys] = {}
 
     @property
     def slot_count(self) -> int:
@@ -173,6 +189,15 @@ class Engine:
         made = self._key(secret_key, "fixed_rotation", needs)
         return Key(made._native, "fixed_rotation", delta=turn(delta))
 
+    def create_matrix_multiplication_key(
+        self, secret_key: SecretKey, level: int | None = None
+    ) -> Key:
+        """For `multiply_matrix`, up to a level: the highest, or a lower one."""
+        op, most = "create_matrix_multiplication_key", self._max_level
+        at = most if level is None else at_level(op, level, most)
+        turns = [1 << i for i in range(self._slots.bit_length() - 1)]
+        return self._key(secret_key, "matrix_multiplication", _native.CkksNeeds(turns, at))
+
     def create_small_bootstrap_key(self, secret_key: SecretKey) -> Key:
         """For every bootstrap, together with a rotation key."""
         self._require_bootstrap("create_small_bootstrap_key")
@@ -195,6 +220,13 @@ class Engine:
         """For `lossy_bootstrap` and `sign_bootstrap`."""
         self._require_lossy("create_lossy_bootstrap_key")
         return self._bootstrap_key(secret_key, "lossy_bootstrap", "lossy", stage_count, size)
+
+    def create_merge_bootstrap_key(
+        self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
+    ) -> Key:
+        """For `merge_bootstrap`."""
+        self._require_merge("create_merge_bootstrap_key")
+        return self._bootstrap_key(secret_key, "merge_bootstrap", "regular", stage_count, size)
 
     def _bootstrap_key(
         self, secret: SecretKey, purpose: str, kind: str, stages: int | None, size: str
@@ -260,9 +292,17 @@ class Engine:
     # Messages.
 
     def encrypt(
-        self, message: npt.ArrayLike, key: SecretKey | PublicKey, level: int | None = None
+        self,
+        message: npt.ArrayLike | Plaintext,
+        key: SecretKey | PublicKey,
+        level: int | None = None,
     ) -> Ciphertext:
-        """Encrypts numbers, filled with zeros to a multiple of `slot_count`."""
+        """Encrypts numbers, filled with zeros to a multiple of `slot_count`; a plaintext at its
+        level, unless another is given.
+        """
+        if isinstance(message, Plaintext):
+            level = message.level if level is None else level
+            message = message._values
         if not isinstance(key, (SecretKey, PublicKey)):
             remedy = "use create_secret_key or create_public_key"
             raise WrongKey("encrypt", "a secret or a public key", kind_of(key), remedy)
@@ -279,105 +319,6 @@ class Engine:
         parts = [np.frombuffer(native.decrypt(b), dtype="<c16") for b in x._blocks]
         values = np.concatenate(parts)
         return values.real.copy() if x._real else values.astype(np.complex128)
-
-    def _split(self, op: str, message: npt.ArrayLike) -> tuple[list[bytes], bool]:
-        values = np.atleast_1d(numbers(op, message))
-        if values.ndim != 1 or not values.size:
-            got = f"values of type {values.dtype} in the shape {values.shape}"
-            raise BadInput(op, "a flat list or array of numbers", got, "convert it")
-        filled = np.zeros(-(-values.size // self._slots) * self._slots, dtype="<c16")
-        filled[: values.size] = values
-        real = values.dtype.kind != "c"
-        return [b.tobytes() for b in filled.reshape(-1, self._slots)], real
-
-    # Arithmetic.
-
-    def add(self, x: Any, y: Any) -> Ciphertext:
-        """x + y: ciphertexts, or one and numbers."""
-        if not isinstance(x, Ciphertext):
-            x, y = y, x
-        if isinstance(y, Ciphertext):
-            return paired("add", x, y, lambda a, b: a.add(b))
-        return self._with_plain("add", x, y, _plain_sum)
-
-    def subtract(self, x: Any, y: Any) -> Ciphertext:
-        """x − y: ciphertexts, or one and numbers."""
-        if isinstance(x, Ciphertext) and isinstance(y, Ciphertext):
-            return paired("subtract", x, y, lambda a, b: a.subtract(b))
-        if isinstance(x, Ciphertext):
-            return self._with_plain("subtract", x, -numbers("subtract", y), _plain_sum)
-        return self.add(self.negate(y), x)
-
-    def negate(self, ciphertext: Ciphertext) -> Ciphertext:
-        """−x."""
-        x = cipher("negate", ciphertext)
-        return Ciphertext([b.negate() for b in x._blocks], x._real)
-
-    def multiply(self, x: Any, y: Any, relinearization_key: Key | None = None) -> Ciphertext:
-        """x·y, one level lower: ciphertexts, which takes the key, or one and numbers."""
-        if not isinstance(x, Ciphertext):
-            x, y = y, x
-        if not isinstance(y, Ciphertext):
-            if relinearization_key is not None:
-                key_for("multiply", relinearization_key, "relinearization")
-            return self._with_plain("multiply", x, y, lambda a, b: a.multiply_plain(b))
-        keys = key_for("multiply", relinearization_key, "relinearization")._native
-        return paired("multiply", x, y, keys.multiply)
-
-    def square(self, ciphertext: Ciphertext, relinearization_key: Key) -> Ciphertext:
-        """x², one level lower."""
-        return self.multiply(ciphertext, ciphertext, relinearization_key)
-
-    def conjugate(self, ciphertext: Ciphertext, conjugation_key: Key) -> Ciphertext:
-        """The complex conjugate."""
-        keys = key_for("conjugate", conjugation_key, "conjugation")._native
-        x = cipher("conjugate", ciphertext)
-        return Ciphertext([keys.conjugate(b) for b in x._blocks], x._real)
-
-    def rotate(
-        self, ciphertext: Ciphertext, rotation_key: Key, delta: int | None = None
-    ) -> Ciphertext:
-        """The values moved to the right by `delta`, [1, 2, 3, 4] by 1 to [4, 1, 2, 3]: by the key
-        for every power of two, or by a fixed rotation key, which has its own `delta`.
-        """
-        x = cipher("rotate", ciphertext)
-        if len(x._blocks) != 1:
-            remedy = "encrypt at most slot_count values"
-            raise BadInput("rotate", "one block", f"{len(x._blocks)} blocks", remedy)
-        fixed = rotation_key.delta if isinstance(rotation_key, Key) else None
-        keys = key_for("rotate", rotation_key, "rotation" if fixed is None else "fixed_rotation")
-        if fixed is None and delta is None:
-            raise BadInput("rotate", "delta", "none", "say by how many slots")
-        if fixed is not None and delta not in (None, fixed):
-            remedy = "leave delta out, or use a rotation key"
-            raise BadInput("rotate", f"the delta {fixed} of the key", repr(delta), remedy)
-        left = -turn(delta if fixed is None else fixed) % self._slots
-        single = [1 << i for i in range(left.bit_length()) if left >> i & 1]
-        block = x._blocks[0]
-        for by in single if fixed is None else [left]:
-            block = keys._native.rotate(block, by)
-        return Ciphertext([block], x._real)
-
-    def level_down(self, ciphertext: Ciphertext, level: int) -> Ciphertext:
-        """The same values at a lower level: smaller and faster."""
-        x = cipher("level_down", ciphertext)
-        at = at_level("level_down", level, x.level)
-        return Ciphertext([b.level_down(at) for b in x._blocks], x._real)
-
-    def _with_plain(self, op: str, x: Any, values: Any, apply: Any) -> Ciphertext:
-        x = cipher(op, x)
-        array = numbers(op, values)
-        if array.ndim == 0:
-            blocks, real = [array.astype("<c16").tobytes()], array.dtype.kind != "c"
-        else:
-            blocks, real = self._split(op, array)
-        if len(blocks) == 1:
-            blocks *= len(x._blocks)
-        if len(blocks) != len(x._blocks):
-            got = f"{len(blocks)} for {len(x._blocks)}"
-            raise BadInput(op, "as many blocks of numbers as ciphertexts", got, "pad them")
-        made = [apply(a, b) for a, b in zip(x._blocks, blocks, strict=True)]
-        return Ciphertext(made, x._real and real)
 
     # Bootstraps.
 
@@ -421,6 +362,49 @@ class Engine:
         op, purpose = "sign_bootstrap", "lossy_bootstrap"
         return self._run(op, "sign", purpose, ciphertext, keys, named, stage_count)
 
+    def merge_bootstrap(
+        self,
+        ciphertext1: Ciphertext,
+        ciphertext2: Ciphertext,
+        *keys: Key | int,
+        stage_count: int | None = None,
+        **named: Key,
+    ) -> tuple[Ciphertext, Ciphertext]:
+        """Two ciphertexts of real numbers in the time of one `bootstrap`; with
+        `merge_bootstrap_key` or `bootstrap_key`.
+        """
+        op, purpose = "merge_bootstrap", "merge_bootstrap"
+        if any(isinstance(k, Key) and k.purpose == "bootstrap" for k in (*keys, *named.values())):
+            purpose = "bootstrap"
+        pair = (ciphertext1, ciphertext2)
+        return self._run_pair(op, "regular", purpose, pair, keys, named, stage_count)
+
+    def lossy_merge_bootstrap(
+        self,
+        ciphertext1: Ciphertext,
+        ciphertext2: Ciphertext,
+        *keys: Key | int,
+        stage_count: int | None = None,
+        **named: Key,
+    ) -> tuple[Ciphertext, Ciphertext]:
+        """As `merge_bootstrap`, from the level of `stage_count` or above; with
+        `lossy_bootstrap_key`.
+        """
+        op, pair = "lossy_merge_bootstrap", (ciphertext1, ciphertext2)
+        return self._run_pair(op, "lossy", "lossy_bootstrap", pair, keys, named, stage_count)
+
+    def sign_merge_bootstrap(
+        self,
+        ciphertext1: Ciphertext,
+        ciphertext2: Ciphertext,
+        *keys: Key | int,
+        stage_count: int | None = None,
+        **named: Key,
+    ) -> tuple[Ciphertext, Ciphertext]:
+        """As `lossy_merge_bootstrap`, for values near −1 and 1."""
+        op, pair = "sign_merge_bootstrap", (ciphertext1, ciphertext2)
+        return self._run_pair(op, "sign", "lossy_bootstrap", pair, keys, named, stage_count)
+
     def _run(
         self,
         op: str,
@@ -433,6 +417,46 @@ class Engine:
     ) -> Ciphertext:
         (self._require_lossy if purpose == "lossy_bootstrap" else self._require_bootstrap)(op)
         x = cipher(op, ciphertext)
+        values = "real" if x._real else "complex"
+        lanes = [[b] for b in x._blocks]
+        made = self._bootstrapped(op, kind, purpose, values, keys, named, stage_count, lanes)
+        return Ciphertext([y for (y,) in made], x._real)
+
+    def _run_pair(
+        self,
+        op: str,
+        kind: str,
+        purpose: str,
+        pair: tuple[Ciphertext, Ciphertext],
+        keys: tuple[Any, ...],
+        named: dict[str, Key],
+        stage_count: int | None,
+    ) -> tuple[Ciphertext, Ciphertext]:
+        (self._require_lossy if purpose == "lossy_bootstrap" else self._require_merge)(op)
+        a, b = (cipher(op, x) for x in pair)
+        if not (a._real and b._real):
+            remedy = "bootstrap complex ciphertexts one by one"
+            raise BadInput(op, "two ciphertexts known to be real", "others", remedy)
+        if len(a._blocks) != len(b._blocks):
+            got = f"{len(a._blocks)} and {len(b._blocks)} blocks"
+            raise BadInput(op, "messages of one length", got, "fill the shorter with zeros")
+        lanes = [[x, y] for x, y in zip(a._blocks, b._blocks, strict=True)]
+        made = self._bootstrapped(op, kind, purpose, "merged", keys, named, stage_count, lanes)
+        first, second = zip(*made, strict=True)
+        return Ciphertext(list(first), True), Ciphertext(list(second), True)
+
+    def _bootstrapped(
+        self,
+        op: str,
+        kind: str,
+        purpose: str,
+        values: str,
+        keys: tuple[Any, ...],
+        named: dict[str, Key],
+        stage_count: int | None,
+        lanes: list[list[_native.CkksCiphertext]],
+    ) -> list[list[_native.CkksCiphertext]]:
+        """The results of a bootstrap of each lane by the keys that the caller passed."""
         held, last = arranged(op, purpose, keys, named)
         if last is not None and stage_count is not None:
             raise BadInput(op, "one stage_count", "two", "leave one of them out")
@@ -451,9 +475,11 @@ class Engine:
             wanted = f"a {purpose} key, or a rotation key and a small bootstrap key"
             got = " and ".join(sorted(held)) or "neither"
             raise BadInput(op, wanted, got, "pass the one or the two")
-        values = "real" if x._real else "complex"
-        session = self._opened(kind, stages, size, values, [*own, *held.values()])
-        return Ciphertext([session.run([[b]])[0][0] for b in x._blocks], x._real)
+        try:
+            session = self._opened(kind, stages, size, values, [*own, *held.values()])
+            return [session.run([lane])[0] for lane in lanes]
+        except OutOfMemory as e:
+            raise self._otherwise(e, kind, stages, size) from None
 
     def _opened(
         self, kind: str, stages: int | None, size: str, values: str, keys: list[Key]
@@ -469,6 +495,26 @@ class Engine:
             session = _native.CkksSession(united, program)
             self._session = (which, session)
         return self._session[1]
+
+    def _otherwise(
+        self, error: OutOfMemory, kind: str, stages: int | None, size: str
+    ) -> OutOfMemory:
+        """The refusal of a bootstrap's work, with the counts of stages that take less."""
+
+        def beside(count: int | None) -> int:
+            _, keys, peak = self._plan(kind, count, size).price()
+            return peak - keys
+
+        own, others = beside(stages), []
+        for count in range(1, 6):
+            try:
+                taken = beside(count)
+            except BadInput:  # This set has no such bootstrap.
+                continue
+            if taken < own:
+                words = "" if size == "small" else "a key for "
+                others.append((f"{words}stage_count={count}", taken))
+        return fitting(error, others)
 
     def _plan(self, kind: str, stages: int | None, size: str) -> _native.CkksPlan:
         name, form = self._context.name, self._form
@@ -487,80 +533,26 @@ class Engine:
             remedy = "make it with Engine(use_bootstrap=True)"
             raise Unsupported(op, "an engine for bootstraps", "one without", remedy)
 
+    def _require_merge(self, op: str) -> None:
+        self._require_bootstrap(op)
+        if not self._full:
+            got, remedy = (
+                f"{self._slots} slots",
+                "bootstrap each by itself, or leave slot_count out",
+            )
+            raise Unsupported(op, "an engine of all slots", got, remedy)
+
     def _require_lossy(self, op: str) -> None:
         self._require_bootstrap(op)
         if self._context.name != self._SETS[""]:
             remedy = "make it with Engine(use_bootstrap=True)"
             raise Unsupported(op, "an engine with use_bootstrap", self._context.name, remedy)
 
-    # Files.
-
-    def serialize_ciphertext(self, ciphertext: Ciphertext) -> list[bytes]:
-        """The bytes of a file for each block; they do not tell that values are real."""
-        return [b.to_bytes() for b in cipher("serialize_ciphertext", ciphertext)._blocks]
-
-    def deserialize_ciphertext(self, blocks: list[bytes]) -> Ciphertext:
-        """Reads the bytes of `serialize_ciphertext`."""
-        listed = isinstance(blocks, (list, tuple)) and len(blocks) > 0
-        if not listed or not all(isinstance(b, bytes) for b in blocks):
-            remedy = "pass the result of serialize_ciphertext"
-            got = type(blocks).__name__ if blocks else "nothing"
-            raise BadInput("deserialize_ciphertext", "a list of bytes", got, remedy)
-        return Ciphertext(
-            [_native.CkksCiphertext.from_bytes(self._context, b, None) for b in blocks], False
-        )
-
-    def write_ciphertext(self, ciphertext: Ciphertext, file_path: str | os.PathLike[str]) -> None:
-        """Writes a ciphertext of one block to a file."""
-        x = cipher("write_ciphertext", ciphertext)
-        file = _values.path("write_ciphertext", file_path)
-        if len(x._blocks) != 1:
-            got = f"{len(x._blocks)} blocks"
-            raise BadInput("write_ciphertext", "one block", got, "write parts of the message")
-        x._blocks[0].save(file)
-
-    def read_ciphertext(self, file_path: str | os.PathLike[str]) -> Ciphertext:
-        """Reads the file of `write_ciphertext`."""
-        file = _values.path("read_ciphertext", file_path)
-        with of_kind("read_ciphertext", file, "becalm.rlwe"):
-            return Ciphertext([_native.CkksCiphertext.load(self._context, file, None)], False)
-
-    def serialize_public_key(self, public_key: PublicKey) -> bytes:
-        """The bytes of a file."""
-        return self._public("serialize_public_key", public_key).to_bytes()
-
-    def deserialize_public_key(self, data: bytes) -> PublicKey:
-        """Reads the bytes of `serialize_public_key`."""
-        file = _values.data("deserialize_public_key", data)
-        return PublicKey(
-            _native.CkksPublicKey.from_bytes(self._context, file, None), self._context.name
-        )
-
-    def write_public_key(self, public_key: PublicKey, file_path: str | os.PathLike[str]) -> None:
-        """Writes a public key to a file, for those who encrypt."""
-        native = self._public("write_public_key", public_key)
-        native.save(_values.path("write_public_key", file_path))
-
-    def read_public_key(self, file_path: str | os.PathLike[str]) -> PublicKey:
-        """Reads the file of `write_public_key`. A file cannot prove whose key it is."""
-        file = _values.path("read_public_key", file_path)
-        with of_kind("read_public_key", file, "becalm.ckks_public_key"):
-            return PublicKey(
-                _native.CkksPublicKey.load(self._context, file, None), self._context.name
-            )
-
-    def _public(self, op: str, key: object) -> _native.CkksPublicKey:
-        if not isinstance(key, PublicKey):
-            raise WrongKey(op, "a public key", kind_of(key), "use create_public_key")
-        self._require_own(op, key, "a public key")
-        return key._native
+    def __getattr__(self, name: str) -> NoReturn:
+        raise missing(self, name)
 
     def __repr__(self) -> str:
         return f"<becalm.desilo.{type(self).__name__} of {self._context.name}, {self._slots} slots>"
-
-
-def _plain_sum(x: _native.CkksCiphertext, values: bytes) -> _native.CkksCiphertext:
-    return x.add_plain(values)
 
 
 class ToyEngine(Engine):

@@ -99,7 +99,8 @@ impl Job {
             Some(KeyForm::Packed) => Some("packed".into()),
             Some(KeyForm::Seeded) => Some("seeded".into()),
         };
-        let stage_count = if offer.set.is_some() { None } else { self.stage_count };
+        let stages = offer.stages.or(self.stage_count);
+        let stage_count = if offer.set.is_some() { None } else { stages };
         Job { keys, compact, stage_count, ..self.clone() }
     }
 
@@ -259,7 +260,8 @@ fn flags(offer: &Offer) -> Option<String> {
         KeyForm::Seeded => "--compact=seeded".to_string(),
         _ => "--compact".to_string(),
     });
-    let all: Vec<String> = [set, size, form].into_iter().flatten().collect();
+    let stages = offer.stages.map(|stages| format!("--stage-count {stages}"));
+    let all: Vec<String> = [set, stages, size, form].into_iter().flatten().collect();
     // The command has no way to leave keys in their file.
     (!offer.stored).then(|| all.join(" "))
 }

@@ -468,7 +468,7 @@ fn describe_ckks(
             "note": found.note, "params": found.params,
             "in_table": found.in_table, "key": found.key.map(|k| k.to_string()), "level": found.level,
             "scale": found.scale, "slots": found.slots, "error": found.error,
-            "keys": found.switches, "program": program.map(programs::value),
+            "values": found.values, "keys": found.switches, "program": program.map(programs::value),
         }));
     }
     let known = if found.in_table { "" } else { " (not a set of this version)" };
@@ -478,7 +478,8 @@ fn describe_ckks(
     ];
     rows.extend(found.key.map(|k| ("key id", k.to_string())));
     rows.extend(found.level.map(|l| ("level", l.to_string())));
-    rows.extend(found.slots.map(|n| ("values", n.to_string())));
+    let of = found.values.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default();
+    rows.extend(found.slots.map(|n| ("values", format!("{n}{of}"))));
     rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
     rows.extend(found.error.map(|e| ("error", format!("2^{:.2}", e.log2()))));
     rows.extend(

@@ -81,8 +81,17 @@ fn run(
         lanes[lane].iter().map(|path| context.load_ciphertext(path, job.trust)).collect()
     };
     // Files that do not fit are refused before anything takes long.
-    for lane in 0..lanes.len() {
-        evaluator.check(program, &take(lane)?.iter().collect::<Vec<_>>())?;
+    let mut real = vec![];
+    for paths in &lanes {
+        let read = paths.iter().map(|path| context.load_noted_ciphertext(path, job.trust));
+        let (given, said): (Vec<Rlwe>, Vec<Option<bool>>) =
+            read.collect::<becalm::Result<Vec<_>>>()?.into_iter().unzip();
+        evaluator.check(program, &given.iter().collect::<Vec<_>>())?;
+        // A file that says nothing is taken at the word of the caller.
+        let made =
+            program.real(&said.iter().map(|real| *real != Some(false)).collect::<Vec<_>>())?;
+        let known = said.iter().all(Option::is_some);
+        real.push(made.into_iter().map(|real| known.then_some(real)).collect::<Vec<_>>());
     }
     let ready = prepared(machine, &context, program)?;
     let bar = report::bar("steps", ready.waves() * lanes.len());
@@ -90,8 +99,8 @@ fn run(
     let (mut files, mut rows) = (job.force.files(), vec![]);
     let give = |lane: usize, results: Vec<Rlwe>| {
         let out = job.out.iter().skip(lane * results.len());
-        for (path, x) in out.zip(&results) {
-            let bytes = context.ciphertext_to_bytes(x)?;
+        for ((path, x), real) in out.zip(&results).zip(&real[lane]) {
+            let bytes = context.noted_ciphertext_to_bytes(x, *real)?;
             rows.push(described(x, path, bytes.len()));
             files.write(Part::new(path, false, move |file| {
                 let failed = |e: std::io::Error| {

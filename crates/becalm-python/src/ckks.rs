@@ -37,6 +37,22 @@ impl CkksCiphertext {
         Vector::made(py, on, work).map(CkksCiphertext)
     }
 
+    /// A ciphertext that was read, and what is known of its values.
+    fn noted(
+        py: Python<'_>,
+        on: &Shared,
+        read: impl FnOnce(&Context) -> Result<(Rlwe, Option<bool>)> + Send,
+    ) -> PyResult<(Self, Option<bool>)> {
+        let mut real = None;
+        let read = |context: &Context| {
+            let (x, known) = read(context)?;
+            real = known;
+            Ok(x)
+        };
+        let made = CkksCiphertext::made(py, on, read)?;
+        Ok((made, real))
+    }
+
     fn make(
         &self,
         py: Python<'_>,
@@ -53,21 +69,27 @@ impl CkksCiphertext {
 
 #[pymethods]
 impl CkksCiphertext {
-    /// Reads a ciphertext of at most `limit` bytes.
+    /// Reads a ciphertext of at most `limit` bytes, and whether its values are real, if the file says so.
     #[staticmethod]
-    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
-        CkksCiphertext::made(py, &on.0, |c| c.load_ciphertext(&path, trust(true, limit)))
+    fn load(
+        py: Python<'_>,
+        on: &CkksContext,
+        path: PathBuf,
+        limit: Option<u64>,
+    ) -> PyResult<(Self, Option<bool>)> {
+        CkksCiphertext::noted(py, &on.0, |c| c.load_noted_ciphertext(&path, trust(true, limit)))
     }
 
-    /// A ciphertext from the bytes of its file.
+    /// The same from the bytes of its file.
     #[staticmethod]
     fn from_bytes(
         py: Python<'_>,
         on: &CkksContext,
         file: &[u8],
         limit: Option<u64>,
-    ) -> PyResult<Self> {
-        CkksCiphertext::made(py, &on.0, |c| c.ciphertext_from_bytes(file, trust(true, limit)))
+    ) -> PyResult<(Self, Option<bool>)> {
+        let trust = trust(true, limit);
+        CkksCiphertext::noted(py, &on.0, |c| c.noted_ciphertext_from_bytes(file, trust))
     }
 
     /// Name of the parameter set.
@@ -245,13 +267,15 @@ impl CkksCiphertext {
             .map(CkksCiphertext)
     }
 
-    /// Writes a file.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        brief(py, &self.0.on, |c| c.save_ciphertext(&*self.0.open()?, &path))
+    /// Writes a file, which says whether all values are known to be `real`.
+    fn save(&self, py: Python<'_>, path: PathBuf, real: bool) -> PyResult<()> {
+        let save = |c: &Context| c.save_noted_ciphertext(&*self.0.open()?, Some(real), &path);
+        brief(py, &self.0.on, save)
     }
 
     /// The bytes of a file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &brief(py, &self.0.on, |c| c.ciphertext_to_bytes(&*self.0.open()?))?))
+    fn to_bytes<'py>(&self, py: Python<'py>, real: bool) -> PyResult<Bound<'py, PyBytes>> {
+        let write = |c: &Context| c.noted_ciphertext_to_bytes(&*self.0.open()?, Some(real));
+        Ok(PyBytes::new(py, &brief(py, &self.0.on, write)?))
     }
 }

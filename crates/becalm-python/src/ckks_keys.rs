@@ -108,8 +108,9 @@ impl CkksSecretKey {
         Ok(CkksPublicKey(self.0.clone(), key, self.key_id()))
     }
 
-    /// Makes evaluation keys, ready, packed or seeded, except those that are `known`; calls `progress(done, total)`.
-    #[pyo3(signature = (needs, known=None, progress=None, form="ready"))]
+    /// Makes evaluation keys, ready, packed or seeded, except those that are `known`, for a context of the set: this key's own
+    /// unless it is given. Calls `progress(done, total)`.
+    #[pyo3(signature = (needs, known=None, progress=None, form="ready", on=None))]
     fn keys(
         &self,
         py: Python<'_>,
@@ -117,7 +118,9 @@ impl CkksSecretKey {
         known: Option<&CkksKeys>,
         progress: Option<Py<PyAny>>,
         form: &str,
+        on: Option<&CkksContext>,
     ) -> PyResult<CkksKeys> {
+        let on = on.map_or(&self.0, |context| &context.0).clone();
         let (needs, context, form) = (&needs.0, &self.0.context, form_named(form).map_err(raise)?);
         let known = known.map(|k| k.1.clone());
         let keys = supervised(py, progress, |watch| {
@@ -125,7 +128,7 @@ impl CkksSecretKey {
             let make = || context.keys_with(&self.1, needs, form, known.as_deref(), go_on);
             self.0.cpu.install(|| or_refused("keygen", make))
         })?;
-        Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
+        Ok(CkksKeys(on, Arc::new(keys)))
     }
 
     /// Writes a file that only its owner can read.

@@ -83,6 +83,12 @@ impl CkksContext {
         })
     }
 
+    /// The same set and threads; ciphertexts are packed when nothing computes with them, or are not.
+    fn packing(&self, compact: bool) -> Self {
+        let Machine { context, cpu, .. } = &*self.0;
+        CkksContext(Arc::new(Machine { context: context.clone(), cpu: cpu.clone(), compact }))
+    }
+
     /// Names of all sets, the default first.
     #[staticmethod]
     fn names() -> Vec<&'static str> {

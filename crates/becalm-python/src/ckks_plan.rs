@@ -233,7 +233,8 @@ fn arguments(offer: &Offer) -> String {
         KeyForm::Packed => "compact=True",
         KeyForm::Seeded => "compact=\"seeded\"",
     });
-    let all: Vec<String> = size.into_iter().chain(form.map(String::from)).collect();
+    let stages = offer.stages.map(|stages| format!("stage_count={stages}"));
+    let all: Vec<String> = stages.into_iter().chain(size).chain(form.map(String::from)).collect();
     let options = all.join(", ");
     match offer.set {
         None => options,

@@ -128,6 +128,22 @@ fn offers_fit_and_say_what_they_take() {
     );
 }
 
+/// Another number of stages is offered to those who asked for one, where it takes less.
+#[test]
+fn other_numbers_of_stages_are_offered() {
+    let set = set_for(&[], None).unwrap();
+    let wish = Wish { stage_count: Some(3), ..Wish::default() };
+    let peak = |wish: &Wish| plan(set, wish.clone()).price().unwrap().peak();
+    let four = peak(&Wish { stage_count: Some(4), ..wish.clone() });
+    assert!(four < peak(&wish));
+    let found = plan(set, wish.clone()).offers(four).unwrap();
+    let offer = found.iter().find(|o| o.stages.is_some()).expect("another number of stages");
+    assert_eq!((offer.stages, offer.bytes, peak(&offer.wish(&wish))), (Some(4), four, four));
+    assert!(found.len() == 2 && found[0].stages.is_none(), "other keys for as many: {found:?}");
+    let asked = plan(set, Wish::default()).offers(four).unwrap();
+    assert!(asked.iter().all(|o| o.stages.is_none()), "nobody asked for a number: {asked:?}");
+}
+
 #[test]
 fn keys_that_do_not_fit_are_refused_with_what_does() {
     let asked = plan(toy(), Wish::default());

@@ -10,7 +10,7 @@ use crate::math::simd::Level;
 use crate::params::CkksParams;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Conversions by the words that they lead from and to.
 type Converters = BTreeMap<(Vec<usize>, Vec<usize>), Arc<Converter>>;
@@ -24,11 +24,11 @@ pub struct Context {
     slots: Vec<(usize, usize)>,
     converters: Mutex<Converters>,
     permutations: Mutex<BTreeMap<usize, Arc<Vec<u32>>>>,
-    eighth: OnceLock<Eighth>,
+    parts: Mutex<BTreeMap<usize, Arc<Part>>>,
 }
 
-/// The ring of polynomials in X^8, and for each word where its values stand in the vectors of eight of the tiles.
-pub(crate) struct Eighth {
+/// The ring of polynomials in a power of X, and for each word where its values stand in the vectors of eight of the tiles.
+pub(crate) struct Part {
     pub(crate) ring: Ring,
     pub(crate) fft: Arc<FftPlan>,
     pub(crate) slots: Vec<(usize, usize)>,
@@ -68,7 +68,7 @@ impl Context {
             slots,
             converters: Mutex::default(),
             permutations: Mutex::default(),
-            eighth: OnceLock::new(),
+            parts: Mutex::default(),
         })
     }
 
@@ -128,21 +128,22 @@ impl Context {
         converter
     }
 
-    /// The ring of polynomials in X^8, made once; none where it is too small.
-    pub(crate) fn eighth(&self) -> Option<&Eighth> {
-        if let Some(made) = self.eighth.get() {
-            return Some(made);
+    /// The ring of polynomials in X^`every`, 8 or a greater power of two, made once; none where it is too small.
+    pub(crate) fn part(&self, every: usize) -> Option<Arc<Part>> {
+        let parts = || self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = parts().get(&every) {
+            return Some(made.clone());
         }
         let (n, words) = (self.params().degree(), self.all_words());
-        let primes = self.primes();
-        let ring = Ring::new(n / 8, primes, self.ring.level()).ok()?;
-        let fft = FftPlan::get(n / 8, self.ring.level()).ok()?;
+        let (size, primes) = (n / every, self.primes());
+        let ring = Ring::new(size, primes, self.ring.level()).ok()?;
+        let fft = FftPlan::get(size, self.ring.level()).ok()?;
         let order = (0..words).into_par_iter().map(|i| {
-            // X^8 there and X here take the same values, each once.
-            let (mut there, mut here) = (self.ring.scratch(n), ring.scratch(n / 8));
+            // X^every there and X here take the same values, each as often as any other.
+            let (mut there, mut here) = (self.ring.scratch(n), ring.scratch(size));
             there.fill(0.0);
             here.fill(0.0);
-            (there[8], here[1]) = (1.0, 1.0);
+            (there[every], here[1]) = (1.0, 1.0);
             self.ring.forward(i, &mut there);
             self.ring.reduce(i, &mut there);
             ring.forward(i, &mut here);
@@ -155,7 +156,8 @@ impl Context {
         });
         let order = order.collect::<Option<Vec<_>>>()?;
         let slots = slots_of(&fft);
-        Some(self.eighth.get_or_init(|| Eighth { ring, fft, slots, order }))
+        // Not within the lock: a thread that waits for others would take up work that waits for the lock.
+        Some(parts().entry(every).or_insert(Arc::new(Part { ring, fft, slots, order })).clone())
     }
 
     /// The permutation of values that X → X^`power` is, made once.

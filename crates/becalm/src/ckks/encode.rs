@@ -4,12 +4,13 @@
 //! The transform is in doubles: relative error about 2^-50.
 
 use super::Context;
-use super::context::Eighth;
+use super::context::Part;
 use crate::math::complex::Complex;
 use crate::math::fft::FftPlan;
 use crate::math::parallel::*;
 use crate::math::rns::{Ring, Scratch, TILE, centred, mul, pow};
 use crate::math::round::{nearest, without_subnormals};
+use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
 /// `x` modulo p, nearest to zero, for an integer `x` of any size.
@@ -57,6 +58,32 @@ fn embedded(plan: &FftPlan, slots: &[(usize, usize)], values: &[Complex], scale:
     data.iter_mut().for_each(|x| *x *= factor);
     data
 }
+
+/// A polynomial in a power of X by its coefficients, from which its values modulo any word are made.
+pub(crate) struct Short {
+    part: Arc<Part>,
+    /// As many as the part has; not rounded.
+    coefficients: Vec<f64>,
+}
+
+impl Short {
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        8 * self.coefficients.len()
+    }
+
+    /// The values modulo word `i`: a vector of eight for each tile of the whole ring.
+    pub(crate) fn tiles(&self, i: usize, kept: &mut [f64]) {
+        let Part { ring, order, .. } = &*self.part;
+        let coefficients = (&self.coefficients[..], small(&self.coefficients));
+        let mut limb = ring.scratch(self.coefficients.len());
+        transformed(ring, i, coefficients, &mut limb);
+        kept.iter_mut().zip(&order[i]).for_each(|(x, k)| *x = limb[*k as usize]);
+    }
+}
+
+/// Least degree of a ring of polynomials in a power of X.
+const LEAST_PART: usize = 128;
 
 /// Log2 of the bound on the coefficients of a message to encrypt.
 pub(crate) const MESSAGE_BITS: i32 = 2 * ROUNDED_BITS - 1;
@@ -121,8 +148,19 @@ impl Context {
         out
     }
 
+    /// `values` that repeat after an eighth of the slots or sooner, at `scale`, as a polynomial in X^8 or a higher power; none in a
+    /// ring too small for that.
+    pub(crate) fn short(&self, values: &[Complex], scale: f64) -> Option<Short> {
+        let (n, all) = (self.params().degree(), self.params().slots());
+        let every = (all / values.len().max(1)).clamp(8, (n / LEAST_PART).max(8));
+        let part = self.part(every)?;
+        let values = &values[..values.len().min(part.slots.len())];
+        let coefficients = embedded(&part.fft, &part.slots, values, scale);
+        Some(Short { part, coefficients })
+    }
+
     /// The result of [`Context::plain`] for `values` that repeat after an eighth of the slots or sooner, so that the polynomial
-    /// is one in X^8: a vector of eight for each tile, of a transform of an eighth of the size.
+    /// is one in X^8: a vector of eight for each tile, of a transform of an eighth of the size or less.
     pub(crate) fn plain_tiled(
         &self,
         values: &[Complex],
@@ -132,15 +170,9 @@ impl Context {
     ) -> Scratch {
         let (n, words) = (self.params().degree(), self.words_of(level, special));
         let mut out = self.ring().scratch(words.len() * n / 8);
-        if let Some(Eighth { ring, fft, slots, order }) = self.eighth() {
-            let values = &values[..values.len().min(slots.len())];
-            let coefficients = embedded(fft, slots, values, scale);
-            let coefficients = (&coefficients[..], small(&coefficients));
-            out.par_chunks_mut(n / 8).zip(&words).for_each(|(kept, i)| {
-                let mut limb = ring.scratch(n / 8);
-                transformed(ring, *i, coefficients, &mut limb);
-                kept.iter_mut().zip(&order[*i]).for_each(|(x, k)| *x = limb[*k as usize]);
-            });
+        if let Some(short) = self.short(values, scale) {
+            let limbs = out.par_chunks_mut(n / 8).zip(&words);
+            limbs.for_each(|(kept, i)| short.tiles(*i, kept));
             return out;
         }
         let whole = self.plain(values, scale, level, special);

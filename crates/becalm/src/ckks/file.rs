@@ -26,8 +26,16 @@ impl Context {
     /// # Errors
     /// `WrongParams` for a ciphertext of another set.
     pub fn ciphertext_to_bytes(&self, x: &Rlwe) -> Result<Vec<u8>> {
+        self.noted_ciphertext_to_bytes(x, None)
+    }
+
+    /// [`Context::ciphertext_to_bytes`] with a note whether all values are known to be real, where the caller can tell.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn noted_ciphertext_to_bytes(&self, x: &Rlwe, real: Option<bool>) -> Result<Vec<u8>> {
         let parts = self.packed_pair(x.params, [&x.parts[0], &x.parts[1]], x.level)?;
-        self.ciphertext_draft(x, &parts)?.to_bytes()
+        self.ciphertext_draft(x, real, &parts)?.to_bytes()
     }
 
     /// Writes a ciphertext to a file: about 50 bits for each of 64 in memory.
@@ -36,8 +44,21 @@ impl Context {
     /// `WrongParams` for a ciphertext of another set, `Io` when writing fails; then there is no new file and an old one is
     /// as it was.
     pub fn save_ciphertext(&self, x: &Rlwe, path: impl AsRef<Path>) -> Result<()> {
+        self.save_noted_ciphertext(x, None, path)
+    }
+
+    /// [`Context::save_ciphertext`] with a note whether all values are known to be real, where the caller can tell.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn save_noted_ciphertext(
+        &self,
+        x: &Rlwe,
+        real: Option<bool>,
+        path: impl AsRef<Path>,
+    ) -> Result<()> {
         let parts = self.packed_pair(x.params, [&x.parts[0], &x.parts[1]], x.level)?;
-        self.ciphertext_draft(x, &parts)?.save(path.as_ref(), false)
+        self.ciphertext_draft(x, real, &parts)?.save(path.as_ref(), false)
     }
 
     /// Bytes of a ciphertext of this set at `level` in a file, but for the header.
@@ -51,12 +72,24 @@ impl Context {
     /// `BadFile` or `WrongParams` for anything but a ciphertext of this set that becalm wrote, of at most `trust.limit`
     /// bytes.
     pub fn ciphertext_from_bytes(&self, bytes: &[u8], trust: Trust) -> Result<Rlwe> {
+        Ok(self.noted_ciphertext_from_bytes(bytes, trust)?.0)
+    }
+
+    /// [`Context::ciphertext_from_bytes`], and whether all values are real, if the file says so: a claim of whoever wrote it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn noted_ciphertext_from_bytes(
+        &self,
+        bytes: &[u8],
+        trust: Trust,
+    ) -> Result<(Rlwe, Option<bool>)> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::Rlwe)?;
-        let empty = self.ciphertext_claims(file.header())?;
+        let (empty, real) = self.ciphertext_claims(file.header())?;
         file.verify()?;
         let parts = self.unpacked_pair(&file, empty.level)?.map(Arc::new);
-        Ok(Rlwe { parts, ..empty })
+        Ok((Rlwe { parts, ..empty }, real))
     }
 
     /// Reads a ciphertext from a file.
@@ -64,9 +97,21 @@ impl Context {
     /// # Errors
     /// As [`Context::ciphertext_from_bytes`], and `Io`.
     pub fn load_ciphertext(&self, path: impl AsRef<Path>, trust: Trust) -> Result<Rlwe> {
+        Ok(self.load_noted_ciphertext(path, trust)?.0)
+    }
+
+    /// [`Context::load_ciphertext`], and whether all values are real, if the file says so: a claim of whoever wrote it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_noted_ciphertext(
+        &self,
+        path: impl AsRef<Path>,
+        trust: Trust,
+    ) -> Result<(Rlwe, Option<bool>)> {
         let check = |header: &Header| self.ciphertext_claims(header).map(drop);
         let bytes = read_file(path.as_ref(), trust.limit, check)?;
-        self.ciphertext_from_bytes(&bytes, trust)
+        self.noted_ciphertext_from_bytes(&bytes, trust)
     }
 
     /// The file of a secret key, in memory, wiped when dropped.
@@ -284,18 +329,27 @@ impl Context {
         header.expect(&PAIR.map(|name| (name, Dtype::U8, &bytes[..])))
     }
 
-    fn ciphertext_draft<'a>(&self, x: &Rlwe, parts: &'a [Vec<u8>; 2]) -> Result<Draft<'a>> {
+    fn ciphertext_draft<'a>(
+        &self,
+        x: &Rlwe,
+        real: Option<bool>,
+        parts: &'a [Vec<u8>; 2],
+    ) -> Result<Draft<'a>> {
         let draft = Draft::of(Kind::Rlwe, self.row()?)
             .note("key", hex(&x.key.0))
             .note("level", x.level.to_string())
             .note("scale", format!("{:e}", x.scale))
             .note("slots", x.slots.to_string())
             .note("error", format!("{:e}", x.error));
+        let draft = match real {
+            Some(real) => draft.note("values", VALUES[usize::from(real)]),
+            None => draft,
+        };
         Ok(with_pair(draft, parts))
     }
 
-    /// The ciphertext that a header describes, without its polynomials.
-    fn ciphertext_claims(&self, header: &Header) -> Result<Rlwe> {
+    /// The ciphertext that a header describes, without its polynomials, and whether it is said to be real.
+    fn ciphertext_claims(&self, header: &Header) -> Result<(Rlwe, Option<bool>)> {
         header.require(Kind::Rlwe)?;
         self.require_row(header)?;
         let level = number::<usize>(header, "level", |l| *l <= self.params().top_level())?;
@@ -312,7 +366,7 @@ impl Context {
         let (params, key) = (self.params().name, header.key()?);
         // Whoever wrote the file stated the error: sharing believes none of it.
         let (error, account) = (error.max(fresh), Account::UNKNOWN);
-        Ok(Rlwe { params, key, level, scale, slots, error, account, parts })
+        Ok((Rlwe { params, key, level, scale, slots, error, account, parts }, values(header)?))
     }
 }
 
@@ -355,6 +409,17 @@ pub(super) fn name_in(row: &str) -> String {
 
 /// The two polynomials of a ciphertext or of a public key.
 const PAIR: [&str; 2] = ["c0", "c1"];
+
+/// The words of the entry that says whether all values are real.
+const VALUES: [&str; 2] = ["complex", "real"];
+
+/// Whether a header says that all values are real; none where it says nothing.
+fn values(header: &Header) -> Result<Option<bool>> {
+    let Some(text) = header.metadata.get("values") else { return Ok(None) };
+    let found = VALUES.iter().position(|word| word == text).map(|at| at == 1);
+    let found = found.ok_or_else(|| bad("complex or real values", format!("{text:.32}")))?;
+    Ok(Some(found))
+}
 
 fn with_pair<'a>(draft: Draft<'a>, parts: &'a [Vec<u8>; 2]) -> Draft<'a> {
     let pair = PAIR.into_iter().zip(parts);
@@ -409,6 +474,36 @@ mod tests {
         let [a, b] = [&secret, &back].map(|s| context.decrypt(&y, s).unwrap());
         assert_eq!(a, b);
         assert_eq!(context.decrypt(&x, &secret).unwrap(), a);
+    }
+
+    /// A file may say whether all values are real; one that does not is read as before, and another word is damage.
+    #[test]
+    fn files_say_whether_values_are_real() {
+        let context = toy("ckks_toy_12");
+        let secret = context.secret_key().unwrap();
+        let x = context.encrypt(&[Complex::from(0.5)], 0, &secret).unwrap();
+        let path = std::env::temp_dir().join(format!("becalm-values-{}", std::process::id()));
+        for real in [None, Some(false), Some(true)] {
+            let bytes = context.noted_ciphertext_to_bytes(&x, real).unwrap();
+            let read = context.noted_ciphertext_from_bytes(&bytes, Trust::default()).unwrap();
+            assert_eq!(read.1, real);
+            assert_eq!(context.decrypt(&read.0, &secret), context.decrypt(&x, &secret));
+            context.save_noted_ciphertext(&x, real, &path).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), bytes);
+            assert_eq!(context.load_noted_ciphertext(&path, Trust::default()).unwrap().1, real);
+            assert_eq!(real.is_none(), bytes == context.ciphertext_to_bytes(&x).unwrap());
+        }
+        std::fs::remove_file(&path).unwrap();
+        let parts = context.packed_pair(x.params, [&x.parts[0], &x.parts[1]], 0).unwrap();
+        for word in ["", "Real", "real ", "imaginary"] {
+            let draft = context.ciphertext_draft(&x, None, &parts).unwrap().note("values", word);
+            let bytes = draft.to_bytes().unwrap();
+            let found = context.ciphertext_from_bytes(&bytes, Trust::default()).err();
+            assert_eq!(found.map(|e| e.kind()), Some("bad_file"), "{word:?}");
+        }
+        let draft = context.ciphertext_draft(&x, None, &parts).unwrap().note("other", "real");
+        let found = context.ciphertext_from_bytes(&draft.to_bytes().unwrap(), Trust::default());
+        assert_eq!(found.err().map(|e| e.kind()), Some("bad_file"), "an unknown entry");
     }
 
     #[test]

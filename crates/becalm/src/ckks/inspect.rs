@@ -32,6 +32,8 @@ pub struct Description {
     pub slots: Option<usize>,
     /// Standard deviation of their error.
     pub error: Option<f64>,
+    /// Whether a ciphertext's values are `"real"` or `"complex"`, if its file says so.
+    pub values: Option<String>,
     /// The purpose of each evaluation key and its highest level; a key appears once for each tier of the chain that it serves.
     pub switches: Vec<(String, usize)>,
     /// The note of the maker of the keys ([`Context::write_noted_keys`](super::Context::write_noted_keys)).
@@ -63,6 +65,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
             scale: None,
             slots: None,
             error: None,
+            values: None,
             switches: header.switches.iter().map(switch).collect(),
             note,
             bytes,
@@ -86,6 +89,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
         scale: claim(&header, "scale")?,
         slots: claim(&header, "slots")?,
         error: claim(&header, "error")?,
+        values: header.metadata.get("values").map(|text| text.chars().take(32).collect()),
         switches: vec![],
         note: String::new(),
         bytes,

@@ -22,6 +22,21 @@ pub struct Matrix {
     stage: Option<Stage>,
 }
 
+/// How a machine holds a diagonal that is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// All of its values.
+    Full,
+    /// An eighth of its values, which repeat.
+    Tiled,
+    /// The coefficients from which an eighth of its values are made whenever they are used.
+    Short,
+}
+
+/// Most diagonals of which an eighth of the values are kept. More of them take gigabytes, as coefficients some hundredths of that, and
+/// then less time to encode than to write.
+const MANY: usize = 64;
+
 /// A matrix ready to be read, diagonal by diagonal.
 pub(crate) struct Reader<'a> {
     matrix: &'a Matrix,
@@ -198,22 +213,34 @@ impl Matrix {
         self
     }
 
-    /// Which diagonals repeat after an eighth of `slots`.
-    pub(crate) fn forms(&self, slots: usize) -> Vec<(usize, bool)> {
+    /// Whether it has so many diagonals that those which repeat are held as coefficients.
+    pub(crate) fn has_many(&self) -> bool {
+        self.rotations().count() > MANY
+    }
+
+    /// How each diagonal is held in a ring of `slots`.
+    pub(crate) fn forms(&self, slots: usize) -> Vec<(usize, Form)> {
+        let short = if self.has_many() { Form::Short } else { Form::Tiled };
+        let form = |tiled: bool| if tiled { short } else { Form::Full };
         match self.period() {
             Some(period) => {
                 let tiled = period.min(self.slots) <= (slots / 8).max(1);
-                self.rotations().map(|k| (k, tiled || self.slots <= slots / 8)).collect()
+                self.rotations().map(|k| (k, form(tiled || self.slots <= slots / 8))).collect()
             }
-            None => self.each(|k, d| (k, tiled(d, slots))),
+            None => self.each(|k, d| (k, form(tiled(d, slots)))),
         }
     }
 
     /// Bytes that it takes when it is encoded at `level`.
     pub fn encoded_bytes(&self, chain: &Chain, level: usize) -> usize {
         let limbs = (chain.words(level) + chain.special()) * chain.params().degree();
-        let forms = self.forms(chain.params().slots());
-        forms.iter().map(|(_, tiled)| if *tiled { limbs } else { 8 * limbs }).sum()
+        let slots = chain.params().slots();
+        let bytes = |(_, form): &(usize, Form)| match form {
+            Form::Full => 8 * limbs,
+            Form::Tiled => limbs,
+            Form::Short => 16 * self.slots.min(slots / 8),
+        };
+        self.forms(slots).iter().map(bytes).sum()
     }
 
     /// How many diagonals' worth of coefficients are rounded where it is encoded for `slots`: those of values of a period are a

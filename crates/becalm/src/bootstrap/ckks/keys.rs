@@ -4,7 +4,7 @@
 //! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in their own words.
 
 use super::wish::{Kind, USUAL_SIZE, Wish};
-use super::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
+use super::{KEY_SIZES, MOST_STAGES, Settings, Values, lossy, regular, sign, sparse};
 use crate::cipher::{CkksKeys, KeyForm};
 use crate::ckks::{Chain, Needs};
 use crate::params::{self, CkksParams};
@@ -38,6 +38,8 @@ pub struct Offer {
     pub set: Option<&'static CkksParams>,
     /// Values in a ciphertext.
     pub slots: usize,
+    /// Another number of stages, which leaves another number of levels.
+    pub stages: Option<usize>,
     /// Another size of the keys.
     pub size: Option<&'static str>,
     /// Another form of the keys in memory.
@@ -62,7 +64,10 @@ impl Offer {
     pub fn wish(&self, wish: &Wish) -> Wish {
         Wish {
             slots: if self.set.is_some() { Some(self.slots) } else { wish.slots },
-            stage_count: if self.set.is_some() { None } else { wish.stage_count },
+            stage_count: match self.set {
+                Some(_) => None,
+                None => self.stages.or(wish.stage_count),
+            },
             size: self.size.or(wish.size),
             form: self.form.unwrap_or(wish.form),
             ..wish.clone()
@@ -269,7 +274,20 @@ impl KeyPlan {
 
     /// An offer equal to the request.
     fn offer(&self) -> Offer {
-        Offer { set: None, slots: self.slots, size: None, form: None, stored: false, bytes: 0 }
+        let (set, stages, size, form) = (None, None, None, None);
+        Offer { set, slots: self.slots, stages, size, form, stored: false, bytes: 0 }
+    }
+
+    /// The same keys for other numbers of stages that take less; none where no number was asked for.
+    fn of_other_stages(&self) -> Result<Vec<Offer>> {
+        let Some(own) = self.wish.stage_count else { return Ok(vec![]) };
+        let (peak, set) = (self.price()?.peak(), self.chain.params());
+        let offer = |stages: usize| {
+            let wish = Wish { stage_count: Some(stages), ..self.wish.clone() };
+            let bytes = KeyPlan::new(set, &wish).and_then(|plan| plan.price()).ok()?.peak();
+            (bytes < peak).then(|| Offer { stages: Some(stages), bytes, ..self.offer() })
+        };
+        Ok((1..=MOST_STAGES).filter(|stages| *stages != own).filter_map(offer).collect())
     }
 
     /// The keys of the next smaller ring that fit, as they were asked for or otherwise.
@@ -326,15 +344,18 @@ impl KeyPlan {
         Ok(None)
     }
 
-    /// Offers that fit `free` bytes instead: the fastest other keys of this set; else those of a smaller ring, and keys that another
-    /// machine makes.
+    /// Offers that fit `free` bytes instead: the fastest other keys of this set, and those of another number of stages where one was asked
+    /// for; else those of a smaller ring, and keys that another machine makes.
     ///
     /// # Errors
     /// As [`KeyPlan::record`].
     pub fn offers(&self, free: usize) -> Result<Vec<Offer>> {
-        let fitting = self.others(true)?.into_iter().find(|offer| offer.bytes <= free);
-        if let Some(found) = fitting {
-            return Ok(vec![found]);
+        let fits = |offer: &Offer| offer.bytes <= free;
+        let own = [self.others(true)?, self.of_other_stages()?];
+        let found: Vec<Offer> =
+            own.into_iter().filter_map(|offers| offers.into_iter().find(fits)).collect();
+        if !found.is_empty() {
+            return Ok(found);
         }
         let all = [self.of_smaller_ring(free), self.made_elsewhere(free)?];
         Ok(all.into_iter().flatten().collect())

@@ -34,6 +34,7 @@ mod wish;
 
 pub use keys::{KeyPlan, Offer, Price, said};
 pub use lossy::lossy;
+use pipeline::MOST_STAGES;
 pub use pipeline::{KEY_SIZES, Settings, Values};
 pub use regular::regular;
 pub use sign::sign;

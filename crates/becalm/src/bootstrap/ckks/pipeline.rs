@@ -25,7 +25,7 @@ const MOST_LAYERS: usize = 6;
 /// log2 of the most entries of a matrix that may have more layers, over few slots.
 const MOST_ENTRIES: usize = 21;
 /// Most stages.
-const MOST_STAGES: usize = 5;
+pub(super) const MOST_STAGES: usize = 5;
 
 /// The contents of the slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

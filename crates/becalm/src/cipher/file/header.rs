@@ -145,7 +145,8 @@ impl Header {
                 "read it with the becalm that wrote it, or a newer one",
             ));
         }
-        if !self.metadata.keys().eq(kind.entries()) {
+        let besides = |name: &&String| Some(name.as_str()) != kind.optional();
+        if !self.metadata.keys().filter(besides).eq(kind.entries()) {
             return Err(bad(format!("the metadata {:?}", kind.entries()), "other entries"));
         }
         Ok(kind)

@@ -121,7 +121,12 @@ impl Kind {
         }
     }
 
-    /// The metadata of such a file: exactly these, in order.
+    /// An entry that the metadata of such a file may have besides.
+    fn optional(self) -> Option<&'static str> {
+        (self == Kind::Rlwe).then_some("values")
+    }
+
+    /// The metadata of such a file: exactly these, in order, but for one that is optional.
     fn entries(self) -> &'static [&'static str] {
         match self {
             Kind::SecretKey | Kind::EvaluationKey | Kind::CkksSecretKey | Kind::CkksPublicKey => {

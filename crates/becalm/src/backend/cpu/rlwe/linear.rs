@@ -7,7 +7,7 @@
 //! Keys: n_1 − 1 baby rotations, a middle one and a giant one; decompositions: m + n_2 − 1; key products: n_1·m + n_2 − 2.
 //! Reading a key from memory takes longer than its products: two middle steps share one ([`Steps::in_pairs`]).
 //! Diagonals of period d in the slots are polynomials in X^(N/2d), whose values repeat: one vector of eight for each tile
-//! of 64 is all that is kept of them if N/2d ≥ 8. Source: Halevi–Shoup 2018 (baby and giant steps), Bossuat et al. 2021
+//! of 64 is all that is kept of them if N/2d ≥ 8; of many, only the coefficients. Source: Halevi–Shoup 2018 (baby and giant steps), Bossuat et al. 2021
 //! (double hoisting); the rule of Horner for the giant steps costs no more than a key for each.
 
 use super::Instructions;
@@ -15,8 +15,9 @@ use super::key_switch::{KeyInUse, KeyProduct, Raised};
 use crate::backend::GoOn;
 use crate::cipher::{Account, Purpose, Rlwe};
 use crate::ckks::{Context, power_of_rotation, share};
-use crate::ckks::{Matrix, Steps};
+use crate::ckks::{Form, Matrix, Short, Steps};
 use crate::math::buffer::or_refused;
+use crate::math::complex::Complex;
 use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::rns::{First, Scratch};
@@ -36,6 +37,27 @@ enum Diagonal {
     Full(Scratch),
     /// A vector of eight for each tile.
     Tiled(Scratch),
+    /// The coefficients, of which the values of a limb are made when its turn comes.
+    Short(Short),
+}
+
+impl Diagonal {
+    /// Values encoded at a level, in a form.
+    fn new(context: &Context, x: &[Complex], scale: f64, level: usize, form: Form) -> Diagonal {
+        let special = context.special();
+        let short = (form == Form::Short).then(|| context.short(x, scale)).flatten();
+        match (form, short) {
+            (_, Some(short)) => Diagonal::Short(short),
+            (Form::Full, _) => Diagonal::Full(context.plain(x, scale, level, special)),
+            _ => Diagonal::Tiled(context.plain_tiled(x, scale, level, special)),
+        }
+    }
+}
+
+/// The values of a diagonal modulo one word.
+enum Limb<'a> {
+    Full(&'a [f64]),
+    Tiled(&'a [f64]),
 }
 
 /// A [`Matrix`] encoded at a level, with its division into baby and giant steps.
@@ -94,7 +116,7 @@ impl LinearMap {
         let steps = matrix.steps(baby);
         let Steps { stride, middle, .. } = steps;
         let (done, all) = (AtomicUsize::new(0), forms.len());
-        let encode = |(k, tiled): (usize, bool)| {
+        let encode = |(k, form): (usize, Form)| {
             if !go_on(done.fetch_add(1, Ordering::Relaxed), all) {
                 let (wanted, got) = ("to encode all diagonals", "a request to stop");
                 return Err(Error::interrupted(op, wanted, got, "call it again"));
@@ -105,12 +127,7 @@ impl LinearMap {
             // Rotations by multiples of the map's slots change nothing.
             let mut moved = reader.diagonal(k).into_owned();
             moved.rotate_left(back % n);
-            let special = context.special();
-            let diagonal = match tiled {
-                true => Diagonal::Tiled(context.plain_tiled(&moved, scale, level, special)),
-                false => Diagonal::Full(context.plain(&moved, scale, level, special)),
-            };
-            Ok(((l, j, i), diagonal))
+            Ok(((l, j, i), Diagonal::new(context, &moved, scale, level, form)))
         };
         let encoded = || forms.into_par_iter().map(encode).collect::<Result<_>>();
         let diagonals = or_refused(op, encoded)?;
@@ -125,10 +142,14 @@ impl LinearMap {
     pub fn bytes(&self) -> usize {
         let len = |d: &Diagonal| match d {
             Diagonal::Full(x) | Diagonal::Tiled(x) => x.len() * 8,
+            Diagonal::Short(x) => x.bytes(),
         };
         self.diagonals.values().map(len).sum()
     }
 }
+
+/// A rotated ciphertext and the diagonal that it is multiplied by, modulo one word.
+type Term<'a> = ([&'a [f64]; 2], Limb<'a>);
 
 /// The key and the permutation of a rotation.
 struct Rotation {
@@ -326,43 +347,71 @@ impl Instructions<'_> {
             0 => Some(inputs[at].own),
             _ => turned.iter().find(|(j, _)| *j == i).map(|(_, x)| [&x[at][..n], &x[at][n..]]),
         };
-        let block = BLOCK.min(n);
+        let made = self.tiles(i, map, inputs);
+        let mut made = made.iter().flat_map(|limbs| limbs.chunks(n / 8));
+        let mut rows: Vec<Vec<Term>> = Vec::new();
+        for j in 0..sums.len() {
+            let mut row = Vec::new();
+            for (at, l) in inputs.iter().map(|x| x.step).enumerate() {
+                for ((_, _, step), diagonal) in map.diagonals.range((l, j, 0)..(l, j + 1, 0)) {
+                    let limb = match diagonal {
+                        Diagonal::Full(d) => Limb::Full(&d[i * n..][..n]),
+                        Diagonal::Tiled(d) => Limb::Tiled(&d[i * n / 8..][..n / 8]),
+                        Diagonal::Short(_) => Limb::Tiled(made.next().unwrap_or_default()),
+                    };
+                    row.extend(baby(at, *step).map(|x| (x, limb)));
+                }
+            }
+            rows.push(row);
+        }
+        let (block, word) = (BLOCK.min(n), self.context().word_of(map.level, i));
+        let kept = inputs.iter().all(|x| x.step > 0);
         for start in (0..n).step_by(block) {
             let span = start..start + block;
-            for (j, [a, b]) in sums.iter_mut().enumerate() {
-                let mut row: Vec<([&[f64]; 2], &Diagonal)> = Vec::new();
-                for (at, l) in inputs.iter().map(|x| x.step).enumerate() {
-                    let diagonals = map.diagonals.range((l, j, 0)..(l, j + 1, 0));
-                    row.extend(diagonals.filter_map(|((_, _, i), d)| Some((baby(at, *i)?, d))));
-                }
+            for (row, [a, b]) in rows.iter().zip(sums.iter_mut()) {
                 let out = [&mut a[span.clone()], &mut b[span.clone()]];
-                let kept = inputs.iter().all(|x| x.step > 0);
-                self.weighted([i, map.level], &span, &row, out, kept);
+                self.weighted(word, &span, row, out, kept);
             }
         }
     }
 
-    /// Σ diagonal ⊙ x of one limb in the values of `span`, added to what is there if `kept`.
+    /// The values modulo limb `i` of the diagonals of some middle steps that are held as coefficients, in the order in which the rows
+    /// of all giant steps have them.
+    fn tiles(&self, i: usize, map: &LinearMap, inputs: &[Turned]) -> Option<Scratch> {
+        let (context, n) = (self.context(), self.context().params().degree());
+        let word = context.word_of(map.level, i);
+        let mut short: Vec<&Short> = Vec::new();
+        for j in 0..map.steps.giant {
+            for l in inputs.iter().map(|x| x.step) {
+                let row = map.diagonals.range((l, j, 0)..(l, j + 1, 0));
+                short.extend(row.filter_map(|(_, d)| match d {
+                    Diagonal::Short(d) => Some(d),
+                    _ => None,
+                }));
+            }
+        }
+        let mut made = (!short.is_empty()).then(|| context.ring().scratch(short.len() * n / 8))?;
+        made.chunks_mut(n / 8).zip(short).for_each(|(kept, d)| d.tiles(word, kept));
+        Some(made)
+    }
+
+    /// Σ diagonal ⊙ x modulo a word in the values of `span`, added to what is there if `kept`.
     fn weighted(
         &self,
-        [limb, level]: [usize; 2],
+        word: usize,
         span: &Range<usize>,
-        row: &[([&[f64]; 2], &Diagonal)],
+        row: &[Term],
         out: [&mut [f64]; 2],
         kept: bool,
     ) {
-        let (ring, n) = (self.context().ring(), self.context().params().degree());
-        let word = self.context().word_of(level, limb);
+        let ring = self.context().ring();
         let first = if kept { First::Kept } else { First::Zero };
         let (mut full, mut tiled) = (vec![], vec![]);
         let (mut full_x, mut tiled_x) = ([vec![], vec![]], [vec![], vec![]]);
         for (x, diagonal) in row {
             let (values, into, xs) = match diagonal {
-                Diagonal::Full(d) => (&d[limb * n..][span.clone()], &mut full, &mut full_x),
-                Diagonal::Tiled(d) => {
-                    let span = span.start / 8..span.end / 8;
-                    (&d[limb * n / 8..][span], &mut tiled, &mut tiled_x)
-                }
+                Limb::Full(d) => (&d[span.clone()], &mut full, &mut full_x),
+                Limb::Tiled(d) => (&d[span.start / 8..span.end / 8], &mut tiled, &mut tiled_x),
             };
             into.push(values);
             xs.iter_mut().zip(x).for_each(|(xs, x)| xs.push(&x[span.clone()]));

@@ -181,8 +181,8 @@ fn linear_maps_are_those_of_their_matrix() {
 fn tiles_are_those_of_the_whole_transform() {
     let context = &WORLD.context;
     let (n, ring) = (context.params().degree(), context.ring());
-    assert!(context.eighth().is_some());
-    for slots in [1, 32, n / 16] {
+    assert!(context.part(8).is_some());
+    for slots in [1, 32, n / 64, n / 32, n / 16] {
         let m = message(slots, 0.6);
         let (count, special) = (7, context.special());
         // At a scale of 2^50 the rounding errors of the two FFTs reach a coefficient now and then, on some processors.

@@ -59,7 +59,10 @@ impl Run<'_> {
                 // x of two middle steps at once, and the lifted digits of one.
                 let (inputs, lifted) = if steps.in_pairs() { (2, wide * digits) } else { (1, 0) };
                 let sums = 2 * wide * (giant + 1 + inputs) + lifted;
-                3 * words + sums + switch + self.threads * 2 * inputs * (babies + 2)
+                // An eighth of the values of each diagonal of a middle step, where coefficients are kept.
+                let many = map.matrix.has_many();
+                let made = if many { (giant * (babies + 1) * inputs).div_ceil(8) } else { 0 };
+                3 * words + sums + switch + self.threads * (2 * inputs * (babies + 2) + made)
             }
             CkksOp::Polynomial { polynomial, .. } => {
                 let depth = program.polynomials()[*polynomial as usize].depth();
@@ -180,6 +183,11 @@ mod tests {
             hold(&context, "in a file", &program, 0, None);
             let few = sparse(&context, 32, &Settings::default()).unwrap();
             hold(&context, "sparse", &few, usize::MAX, Some(KeyForm::Ready));
+            let one = Settings { stage_count: Some(1), ..Settings::default() };
+            let many = sparse(&context, 128, &one).unwrap();
+            assert!(many.maps().iter().all(|map| map.matrix.has_many()));
+            hold(&context, "coefficients", &many, usize::MAX, Some(KeyForm::Ready));
+            hold(&context, "no coefficients kept", &many, 0, Some(KeyForm::Ready));
             let first = toy("ckks_toy_slots_first");
             let program = lossy(&first, &of(Values::Real)).unwrap();
             hold(&first, "lossy", &program, usize::MAX, Some(KeyForm::Ready));

@@ -203,6 +203,29 @@ fn bands_are_gathered_and_maps_are_within_their_claims() {
     assert!(balanced.is_sorted() && (4..=16).contains(&balanced[3]), "{balanced:?}");
 }
 
+/// Of many diagonals that repeat only the coefficients are kept, and the values are made when they are used: the products are the same
+/// with one middle step, with pairs of them and with single ones.
+#[test]
+fn many_diagonals_are_kept_as_coefficients() {
+    let World { context, secret, .. } = &*WORLD;
+    let (scale, level) = (context.scale(5).unwrap(), 5);
+    let limbs = (context.words(level) + context.special()) * context.params().degree();
+    for (slots, count, bytes) in [(128, 128, 128 * 128 * 16), (128, 64, 64 * limbs)] {
+        let matrix = random(slots, 0..count);
+        assert_eq!(matrix.encoded_bytes(context, level), bytes, "{count} diagonals");
+        let m = message(slots, 0.4);
+        let x = context.encrypt(&m, level, secret).unwrap();
+        for baby in [2, 4, 128] {
+            let keys = keys(matrix.keys(baby));
+            let evaluator = Instructions::new(context, &keys).unwrap();
+            let map = LinearMap::new(context, &matrix, level, baby, scale, &|_, _| true).unwrap();
+            assert_eq!(map.bytes(), bytes, "{count} diagonals");
+            let part = part(&evaluator.linear(&x, &map).unwrap(), &matrix.apply(&m));
+            assert!(part < 1.2, "{count} diagonals, {baby} baby steps: {part} of the claim");
+        }
+    }
+}
+
 /// The error of a permutation is not smaller than its norm says: every step's rounding is in the claim.
 #[test]
 fn permutations_have_the_error_that_they_claim() {

@@ -1,0 +1,397 @@
+"""Arithmetic of `becalm.desilo`: sums, products, rotations, matrices and polynomials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from numpy import polynomial as series
+
+from becalm import _native, _values
+from becalm._arithmetic import Matrix
+from becalm._desilo import Ciphertext, Key, PlainMatrix, Plaintext, cipher, key_for, kind_of, paired
+from becalm._operands import at_level, numbers
+from becalm._sets import turn
+from becalm.errors import BadInput, WrongKey
+
+Block: TypeAlias = _native.CkksCiphertext
+
+#: Factors below this are taken by doubling, without a level.
+_MOST_DOUBLED = 1 << 31
+
+
+class Arithmetic:
+    """The calls of an engine on ciphertexts but for bootstraps; each block by itself."""
+
+    _context: _native.CkksContext
+    _max_level: int
+    _slots: int
+
+    def add(self, x: Any, y: Any) -> Ciphertext:
+        """x + y: ciphertexts, or one and numbers."""
+        if not isinstance(x, Ciphertext):
+            x, y = y, x
+        if isinstance(y, Ciphertext):
+            return paired("add", x, y, lambda a, b: a.add(b))
+        return self._with_plain("add", x, y, _plain_sum)
+
+    def subtract(self, x: Any, y: Any) -> Ciphertext:
+        """x − y: ciphertexts, or one and numbers."""
+        if isinstance(x, Ciphertext) and isinstance(y, Ciphertext):
+            return paired("subtract", x, y, lambda a, b: a.subtract(b))
+        if isinstance(x, Ciphertext):
+            return self._with_plain("subtract", x, -_numbers("subtract", y), _plain_sum)
+        return self.add(self.negate(y), x)
+
+    def negate(self, ciphertext: Ciphertext) -> Ciphertext:
+        """−x."""
+        x = cipher("negate", ciphertext)
+        return Ciphertext([b.negate() for b in x._blocks], x._real)
+
+    def multiply(self, x: Any, y: Any, relinearization_key: Key | None = None) -> Ciphertext:
+        """x·y, one level lower: ciphertexts, which takes the key, or one and numbers."""
+        if not isinstance(x, Ciphertext):
+            x, y = y, x
+        if not isinstance(y, Ciphertext):
+            if relinearization_key is not None:
+                key_for("multiply", relinearization_key, "relinearization")
+            return self._with_plain("multiply", x, y, lambda a, b: a.multiply_plain(b))
+        keys = key_for("multiply", relinearization_key, "relinearization")._native
+        return paired("multiply", x, y, keys.multiply)
+
+    def square(self, ciphertext: Ciphertext, relinearization_key: Key) -> Ciphertext:
+        """x², one level lower."""
+        return self.multiply(ciphertext, ciphertext, relinearization_key)
+
+    def multiply_imaginary_integer(self, x: Any, y: Any) -> Ciphertext:
+        """x·y·i for a ciphertext and an integer, in either order, at the same level."""
+        op = "multiply_imaginary_integer"
+        x, factor = (x, y) if isinstance(x, Ciphertext) else (y, x)
+        blocks = [_times(b.multiply_i(), _integer(op, factor)) for b in cipher(op, x)._blocks]
+        return Ciphertext(blocks, False)
+
+    def conjugate(self, ciphertext: Ciphertext, conjugation_key: Key) -> Ciphertext:
+        """The complex conjugate."""
+        keys = key_for("conjugate", conjugation_key, "conjugation")._native
+        x = cipher("conjugate", ciphertext)
+        return Ciphertext([keys.conjugate(b) for b in x._blocks], x._real)
+
+    def rotate(
+        self, ciphertext: Ciphertext, rotation_key: Key, delta: int | None = None
+    ) -> Ciphertext:
+        """The values of each block moved to the right by `delta`, [1, 2, 3, 4] by 1 to
+        [4, 1, 2, 3]: by the key for every power of two, or by a fixed rotation key, which has its
+        own `delta`.
+        """
+        x = cipher("rotate", ciphertext)
+        fixed = rotation_key.delta if isinstance(rotation_key, Key) else None
+        keys = key_for("rotate", rotation_key, "rotation" if fixed is None else "fixed_rotation")
+        if fixed is None and delta is None:
+            raise BadInput("rotate", "delta", "none", "say by how many slots")
+        if fixed is not None and delta not in (None, fixed):
+            remedy = "leave delta out, or use a rotation key"
+            raise BadInput("rotate", f"the delta {fixed} of the key", repr(delta), remedy)
+        left = -turn(delta if fixed is None else fixed) % self._slots
+        single = [1 << i for i in range(left.bit_length()) if left >> i & 1]
+        blocks = list(x._blocks)
+        for by in single if fixed is None else [left]:
+            blocks = [keys._native.rotate(b, by) for b in blocks]
+        return Ciphertext(blocks, x._real)
+
+    def roll(self, ciphertext: Ciphertext, rotation_key: Key, shift: int) -> Ciphertext:
+        """The same as `rotate`, as numpy calls it."""
+        return self.rotate(ciphertext, rotation_key, shift)
+
+    def rotate_batch(
+        self,
+        ciphertext: Ciphertext,
+        rotation_keys: Key | Sequence[Key],
+        deltas: Sequence[int] | None = None,
+    ) -> list[Ciphertext]:
+        """Several rotations of one ciphertext: by a rotation key and `deltas`, or by a fixed
+        rotation key for each.
+        """
+        if isinstance(rotation_keys, Key):
+            if deltas is None:
+                raise BadInput("rotate_batch", "deltas", "none", "say by how many slots")
+            return [self.rotate(ciphertext, rotation_keys, by) for by in deltas]
+        return [self.rotate(ciphertext, key) for key in rotation_keys]
+
+    def roll_many(
+        self, ciphertext: Ciphertext, rotation_key: Key, shifts: Sequence[int]
+    ) -> list[Ciphertext]:
+        """`rotate_batch` by a rotation key."""
+        return self.rotate_batch(ciphertext, rotation_key, shifts)
+
+    def level_down(self, ciphertext: Ciphertext, level: int) -> Ciphertext:
+        """The same values at a lower level: smaller and faster."""
+        x = cipher("level_down", ciphertext)
+        at = at_level("level_down", level, x.level)
+        return Ciphertext([b.level_down(at) for b in x._blocks], x._real)
+
+    def clone(self, ciphertext: Ciphertext) -> Ciphertext:
+        """The ciphertext itself: no call changes it."""
+        return cipher("clone", ciphertext)
+
+    def vstack(self, ciphertexts: Sequence[Ciphertext]) -> Ciphertext:
+        """The blocks of some ciphertexts, one after the other, as one."""
+        listed = _listed("vstack", ciphertexts)
+        return Ciphertext([b for x in listed for b in x._blocks], all(x._real for x in listed))
+
+    def sum(
+        self,
+        ciphertext: Ciphertext,
+        rotation_key: Key | int | None = None,
+        axis: int | None = None,
+    ) -> Ciphertext:
+        """Sums: `axis=0` of the blocks, which takes no key; `axis=1` of the values of each block,
+        in every slot of it; without `axis` of all values.
+        """
+        op, x = "sum", cipher("sum", ciphertext)
+        if not isinstance(rotation_key, Key) and rotation_key is not None and axis is None:
+            rotation_key, axis = None, turn(rotation_key)
+        if axis not in (None, 0, 1):
+            raise BadInput(op, "axis 0, 1 or none", repr(axis), "choose one of these")
+        blocks = list(x._blocks)
+        if axis != 1:
+            blocks = [_added(blocks)]
+        if axis != 0 and self._slots > 1:
+            keys = key_for(op, rotation_key, "rotation")._native
+            blocks = [keys.sum(b, self._slots) for b in blocks]
+        return Ciphertext(blocks, x._real)
+
+    def weighted_sum(self, ciphertexts: Sequence[Ciphertext], weights: Sequence[Any]) -> Ciphertext:
+        """w_0 + w_1·x_1 + w_2·x_2 + …: a constant, then a weight for each ciphertext, as many as
+        there are. Whole numbers as weights take no level, others one.
+        """
+        op, listed = "weighted_sum", _listed("weighted_sum", ciphertexts)
+        factors = numbers(op, weights)
+        count = factors.size - 1
+        if factors.ndim != 1 or not 1 <= count <= len(listed) or factors.dtype.kind == "c":
+            wanted = f"2 to {len(listed) + 1} real weights"
+            got, remedy = f"shape {factors.shape} of {factors.dtype}", "begin with the constant"
+            raise BadInput(op, wanted, got, remedy)
+        whole = np.asarray(weights).dtype.kind in "biu"
+
+        def times(block: Block, weight: Any) -> Block:
+            if whole:
+                return _times(block, _integer(op, weight))
+            return block.multiply_constant(float(weight))
+
+        terms = [
+            Ciphertext([times(b, w) for b in x._blocks], x._real)
+            for x, w in zip(listed, weights[1:], strict=False)
+        ]
+        total = terms[0]
+        for term in terms[1:]:
+            total = self.add(total, term)
+        return self.add(total, factors[0])
+
+    # Plaintexts and matrices.
+
+    def encode(self, array: npt.ArrayLike, level: int | None = None) -> Plaintext:
+        """Numbers for sums and products, at a level: that of fresh ciphertexts, unless another is
+        given.
+        """
+        at = self._max_level if level is None else at_level("encode", level, self._max_level)
+        self._split("encode", array)
+        return Plaintext(np.atleast_1d(numbers("encode", array)), at)
+
+    def encode_to_light_plaintext(
+        self, array: npt.ArrayLike, level: int | None = None
+    ) -> Plaintext:
+        """The same as `encode`."""
+        return self.encode(array, level)
+
+    def decode(self, plaintext: Plaintext) -> npt.NDArray[Any]:
+        """The numbers of a plaintext, filled with zeros as a ciphertext is."""
+        if not isinstance(plaintext, Plaintext):
+            raise BadInput("decode", "a plaintext", kind_of(plaintext), "use encode")
+        blocks, real = self._split("decode", plaintext._values)
+        values = np.frombuffer(b"".join(blocks), dtype="<c16")
+        return values.real.copy() if real else values.astype(np.complex128)
+
+    def encode_to_plain_matrix(
+        self,
+        matrix: npt.ArrayLike,
+        level: int | None = None,
+        diagonal_indices: Sequence[int] | None = None,
+    ) -> PlainMatrix:
+        """A matrix of `slot_count` rows and columns for `multiply_matrix`, up to a level, or of it
+        only the diagonals of these numbers.
+        """
+        op = "encode_to_plain_matrix"
+        at = self._max_level if level is None else at_level(op, level, self._max_level)
+        values, n = numbers(op, matrix), self._slots
+        if values.shape != (n, n):
+            remedy = "fill it with zeros, or make an engine of fewer slots"
+            raise BadInput(op, f"a matrix of {n} rows and columns", f"{values.shape}", remedy)
+        if diagonal_indices is not None:
+            kept = np.zeros(n, dtype=bool)
+            kept[[turn(k) % n for k in diagonal_indices]] = True
+            rows, columns = np.indices((n, n))
+            values = np.where(kept[(columns - rows) % n], values, 0)
+        made = Matrix(values, slots=n, baby=2)
+        if any(k & (k - 1) for k in made.rotations):
+            # All diagonals go by rotations by powers of two, for which there are keys.
+            row = np.arange(n)
+            every = {k: values[row, (row + k) % n] for k in range(n)}
+            made = Matrix.from_diagonals(every, slots=n, baby=2)
+        return PlainMatrix(made, at)
+
+    def encode_to_light_plain_matrix(
+        self,
+        matrix: npt.ArrayLike,
+        level: int | None = None,
+        diagonal_indices: Sequence[int] | None = None,
+    ) -> PlainMatrix:
+        """The same as `encode_to_plain_matrix`."""
+        return self.encode_to_plain_matrix(matrix, level, diagonal_indices)
+
+    def multiply_matrix(
+        self, matrix: npt.ArrayLike | PlainMatrix, ciphertext: Ciphertext, key: Key
+    ) -> Ciphertext:
+        """A plain matrix of `slot_count` rows and columns times each block, one level lower; by a
+        rotation key or a matrix multiplication key.
+        """
+        op, x = "multiply_matrix", cipher("multiply_matrix", ciphertext)
+        if not isinstance(key, Key) or key.purpose not in ("rotation", "matrix_multiplication"):
+            wanted = "a rotation key or a matrix multiplication key"
+            raise WrongKey(op, wanted, kind_of(key), "use create_rotation_key")
+        encoded = matrix if isinstance(matrix, PlainMatrix) else self.encode_to_plain_matrix(matrix)
+        at = min(x.level, encoded.level)
+        map_ = encoded._matrix._encoded(self._context, at)
+        blocks = [key._native.linear(b.level_down(at), map_) for b in x._blocks]
+        return Ciphertext(blocks, x._real and encoded._matrix.real)
+
+    # Polynomials.
+
+    def evaluate_polynomial(
+        self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key
+    ) -> Ciphertext:
+        """Σ c_i·x^i, for values from −1 to 1."""
+        real = _coefficients("evaluate_polynomial", coefficients)
+        chebyshev = series.chebyshev.poly2cheb(real)
+        listed = [float(c) for c in chebyshev]
+        return self.evaluate_chebyshev_polynomial(ciphertext, listed, relinearization_key)
+
+    def evaluate_chebyshev_polynomial(
+        self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key
+    ) -> Ciphertext:
+        """Σ c_i·T_i(x), for values from −1 to 1."""
+        op, x = "evaluate_chebyshev_polynomial", cipher("evaluate_polynomial", ciphertext)
+        keys = key_for(op, relinearization_key, "relinearization")._native
+        real = _coefficients(op, coefficients).tolist()
+        return Ciphertext([keys.polynomial(b, real) for b in x._blocks], x._real)
+
+    def make_power_basis(
+        self, ciphertext: Ciphertext, max_power: int, relinearization_key: Key
+    ) -> list[Ciphertext]:
+        """x, x², …, each in as few levels as it takes."""
+        return self._basis("make_power_basis", ciphertext, max_power, relinearization_key, False)
+
+    def make_chebyshev_basis(
+        self, ciphertext: Ciphertext, max_power: int, relinearization_key: Key
+    ) -> list[Ciphertext]:
+        """T_1(x), T_2(x), …, each in as few levels as it takes."""
+        return self._basis("make_chebyshev_basis", ciphertext, max_power, relinearization_key, True)
+
+    def _basis(
+        self, op: str, x: Ciphertext, most: int, key: Key, chebyshev: bool
+    ) -> list[Ciphertext]:
+        made = [cipher(op, x)]
+        for k in range(2, _values.at_least_one(op, "max_power", most) + 1):
+            a, b = made[(k + 1) // 2 - 1], made[k // 2 - 1]
+            product = self.multiply(a, b, key)
+            if chebyshev:
+                # T_(m+n) = 2·T_m·T_n − T_(m−n), m − n being 0 or 1.
+                twice = self.add(product, product)
+                product = self.subtract(twice, made[0] if k % 2 else 1)
+            made.append(product)
+        return made
+
+    def _split(self, op: str, message: npt.ArrayLike) -> tuple[list[bytes], bool]:
+        values = np.atleast_1d(numbers(op, message))
+        if values.ndim != 1 or not values.size:
+            got = f"values of type {values.dtype} in the shape {values.shape}"
+            raise BadInput(op, "a flat list or array of numbers", got, "convert it")
+        filled = np.zeros(-(-values.size // self._slots) * self._slots, dtype="<c16")
+        filled[: values.size] = values
+        real = values.dtype.kind != "c"
+        return [b.tobytes() for b in filled.reshape(-1, self._slots)], real
+
+    def _with_plain(
+        self, op: str, x: Any, values: Any, apply: Callable[[Block, bytes], Block]
+    ) -> Ciphertext:
+        x = cipher(op, x)
+        array = _numbers(op, values)
+        if array.ndim == 0:
+            blocks, real = [array.astype("<c16").tobytes()], array.dtype.kind != "c"
+        else:
+            blocks, real = self._split(op, array)
+        if len(blocks) == 1:
+            blocks *= len(x._blocks)
+        if len(blocks) != len(x._blocks):
+            got = f"{len(blocks)} for {len(x._blocks)}"
+            raise BadInput(op, "as many blocks of numbers as ciphertexts", got, "pad them")
+        made = [apply(a, b) for a, b in zip(x._blocks, blocks, strict=True)]
+        return Ciphertext(made, x._real and real)
+
+
+def _plain_sum(x: Block, values: bytes) -> Block:
+    return x.add_plain(values)
+
+
+def _numbers(op: str, values: Any) -> npt.NDArray[Any]:
+    """Numbers, or those of a plaintext."""
+    return values._values if isinstance(values, Plaintext) else numbers(op, values)
+
+
+def _coefficients(op: str, coefficients: Any) -> npt.NDArray[np.float64]:
+    found = numbers(op, coefficients)
+    if found.ndim != 1 or not found.size or found.dtype.kind == "c":
+        got = f"shape {found.shape} of {found.dtype}"
+        remedy = "as in [0, 1, 0.5]: the least power first"
+        raise BadInput(op, "a list of real coefficients", got, remedy)
+    return found
+
+
+def _listed(op: str, ciphertexts: Any) -> list[Ciphertext]:
+    listed = [cipher(op, x) for x in ciphertexts]
+    if not listed:
+        raise BadInput(op, "one ciphertext or more", "none", "pass a list of them")
+    return listed
+
+
+def _added(blocks: list[Block]) -> Block:
+    total = blocks[0]
+    for block in blocks[1:]:
+        total = total.add(block)
+    return total
+
+
+def _integer(op: str, factor: Any) -> int:
+    if not hasattr(factor, "__index__"):
+        raise BadInput(op, "a whole number", kind_of(factor), "pass an int, or use multiply")
+    found = int(factor.__index__())
+    if abs(found) >= _MOST_DOUBLED:
+        raise BadInput(op, "a whole number below 2^31", str(found), "use multiply")
+    return found
+
+
+def _times(block: Block, factor: int) -> Block:
+    """A whole multiple, by doubling: no level, and no error but that of the block."""
+    if factor == 0:
+        return block.subtract(block)
+    made, power, rest = None, block, abs(factor)
+    while True:
+        if rest & 1:
+            made = power if made is None else made.add(power)
+        rest >>= 1
+        if not rest:
+            break
+        power = power.add(power)
+    assert made is not None  # The highest bit is 1.
+    return made.negate() if factor < 0 else made

@@ -1,0 +1,83 @@
+"""Keys of CKKS on request: from the arguments of `keygen` to a plan, and from a plan to keys."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from becalm import _native, _progress, _values
+from becalm._ckks_program import Needs
+from becalm._progress import Progress
+from becalm._sets import Price, params, planned, priced
+from becalm.errors import BadInput
+
+
+def asked(
+    name: str,
+    *,
+    bootstrap: str | None,
+    kinds: Iterable[str] | str | None,
+    stage_count: int | None,
+    conjugate: bool,
+    needs: Needs | None,
+    **others: Any,
+) -> _native.CkksPlan:
+    """The plan of keys that fit the memory."""
+    if needs is not None:
+        _require_alone(bootstrap, kinds, stage_count)
+        bootstrap, conjugate = None, False
+    plan = planned(
+        name,
+        bootstrap=bootstrap,
+        kinds=kinds,
+        stage_count=stage_count,
+        conjugate=conjugate,
+        needs=_needed(needs),
+        **others,
+    )
+    plan.require(_native.free_memory())
+    return plan
+
+
+def context_of(plan: _native.CkksPlan, allow_insecure: bool, threads: int) -> _native.CkksContext:
+    count = _values.count("keygen", "threads", threads)
+    return _native.CkksContext(plan.name, bool(allow_insecure), count, plan.form != "ready")
+
+
+def keys_of(
+    native: _native.CkksSecretKey,
+    plan: _native.CkksPlan,
+    context: _native.CkksContext,
+    progress: Progress,
+) -> _native.CkksKeys:
+    """The keys of a plan, made now."""
+    if progress is not False and sys.stderr:
+        print(_announcement(priced(plan)), file=sys.stderr, flush=True)
+    with _progress.shown(progress, "keys", 0.0) as callback:
+        return native.keys(plan.needs(), None, callback, plan.form, context)
+
+
+def _needed(needs: object) -> _native.CkksNeeds | None:
+    if needs is None or isinstance(needs, Needs):
+        return None if needs is None else needs._native
+    got, remedy = type(needs).__name__, "as in needs=program.needs"
+    raise BadInput("keygen", "the needs of a program", got, remedy)
+
+
+def _require_alone(bootstrap: str | None, kinds: object, stage_count: object) -> None:
+    """Refuses arguments of bootstraps beside the needs of a program."""
+    given = [n for n, v in (("kinds", kinds), ("stage_count", stage_count)) if v is not None]
+    given += ["bootstrap"] * (bootstrap not in (None, "medium"))
+    if given:
+        got, remedy = ", ".join(given), "leave it out: the program says which bootstraps it has"
+        raise BadInput("keygen", "needs of a program alone", got, remedy)
+
+
+def _announcement(p: Price) -> str:
+    claims = params(p.params)
+    return (
+        f"becalm: {p.params}, {claims.security_bits:.1f} bits of security, {p.slots} slots\n"
+        f"becalm: making evaluation keys of {_values.megabytes(p.stored_bytes)} "
+        f"({_values.megabytes(p.memory_bytes)} in memory{', compact' if p.compact else ''})"
+    )
