@@ -121,7 +121,15 @@ impl Kind {
         }
     }
 
-    /// The metadata of such a file: exactly these, in order.
+    /// Metadata that such a file may have too: files of before had none of it.
+    fn optional(self) -> &'static [&'static str] {
+        match self {
+            Kind::Rlwe => &["bound", "worst"],
+            _ => &[],
+        }
+    }
+
+    /// The metadata of such a file: exactly these, in order, but for those that are [optional](Kind::optional).
     fn entries(self) -> &'static [&'static str] {
         match self {
             Kind::SecretKey | Kind::EvaluationKey | Kind::CkksSecretKey | Kind::CkksPublicKey => {
