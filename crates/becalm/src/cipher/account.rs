@@ -75,8 +75,7 @@ impl Account {
 
     /// Whether the claim leaves so few bits of a value that a result may be noise.
     pub fn is_doubtful(&self) -> bool {
-        // A comparison that is true for what is not a number.
-        !(self.bits() >= LEAST_BITS)
+        self.bits().is_nan() || self.bits() < LEAST_BITS
     }
 
     /// Refuses an account that [leaves too few bits](Account::is_doubtful).

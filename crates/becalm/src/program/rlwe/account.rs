@@ -7,7 +7,7 @@
 
 use super::polynomial::Evaluated;
 use super::{CkksOp, CkksProgram, Limits, RlweInfo};
-use crate::cipher::{Account, Loss, Standing};
+use crate::cipher::{Account, Loss, Rlwe, Standing};
 use crate::ckks::share::{bound, product_bound};
 use crate::ckks::sum_rotations;
 use crate::program::{Operation, Reg};
@@ -41,6 +41,24 @@ impl CkksProgram {
             known[op.result().0 as usize] = self.fitting(made, level, scale);
         }
         self.outputs.iter().map(|r| known[r.0 as usize]).collect()
+    }
+
+    /// The account of a ciphertext as an argument: one above its level is brought down first.
+    pub(super) fn arrived(&self, x: &Rlwe, to: RlweInfo) -> Account {
+        let (from, chain) = (RlweInfo { level: x.level, scale: x.scale, ..to }, &self.chain);
+        match x.level > to.level {
+            true => {
+                x.account.times(self.factor(1.0, from, to)).blurred(added(chain.rounding(to.scale)))
+            }
+            false => x.account,
+        }
+    }
+
+    /// A number times a register: an integer nearest it, at the scale that a rescale divides to that of the result.
+    fn factor(&self, c: f64, from: RlweInfo, to: RlweInfo) -> Account {
+        let over = from.scale / (to.scale * self.chain.step(to.level + 1));
+        let off = 0.5 * over + c.abs() * 2.0 * f64::EPSILON;
+        Account::public(c.abs(), off, off)
     }
 
     /// The registers whose account a result depends on: behind a bootstrap those that were bootstrapped.
@@ -78,12 +96,7 @@ impl CkksProgram {
             let key = chain.switching(from.level, to.scale * chain.step(from.level));
             added(key.hypot(chain.rounding(to.scale)))
         };
-        // A factor is an integer nearest a number, which is a double.
-        let factor = |c: f64| {
-            let over = from.scale / (to.scale * chain.step(from.level));
-            let off = 0.5 * over + c.abs() * 2.0 * f64::EPSILON;
-            Account::public(c.abs(), off, off)
-        };
+        let factor = |c: f64| self.factor(c, from, to);
         match op {
             CkksOp::Linear { src, map, .. } => self.mapped(of(src), from, to, *map),
             CkksOp::Polynomial { src, polynomial, .. } => {

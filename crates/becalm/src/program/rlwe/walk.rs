@@ -58,7 +58,8 @@ impl CkksProgram {
     /// The results that a machine computed of these arguments, with their accounts. A bootstrap returns as many slots as its arguments
     /// have.
     pub(crate) fn stamped(&self, inputs: &[&Rlwe], made: impl Iterator<Item = Rlwe>) -> Vec<Rlwe> {
-        let given: Vec<Account> = inputs.iter().map(|x| x.account).collect();
+        let each = inputs.iter().zip(&self.inputs);
+        let given: Vec<Account> = each.map(|(x, reg)| self.arrived(x, *self.reg(*reg))).collect();
         let slots = self.limits.error.and(inputs.first().map(|x| x.slots));
         let accounts = self.accounts(&given).into_iter();
         let each = made.zip(accounts);
