@@ -248,7 +248,7 @@ def test_every_refusal_says_what_to_do(words, toy, stranger):
         "cast the index": lambda: flat[at],
         "halves": lambda: x.table(range(257), becalm.uint(9)),
         "one entry": lambda: x.table([]),
-        "equal length": lambda: flat.dot([1, 2, 3]),
+        "equal inner lengths": lambda: flat.dot([1, 2, 3]),
         "reshape or cut": lambda: x.dot(flat),
         "2 to 256 bits": lambda: becalm.int_(257),
         "values of uint8": lambda: x + 256,
