@@ -1,6 +1,6 @@
 //! CKKS: ciphertexts, and the operations that need no key.
 
-use crate::call::raise;
+use crate::call::{guarded, raise};
 use crate::ciphertext::trust;
 use crate::ckks_machine::{Call, CkksContext, Kept, Plain, Shared, Vector, brief, values};
 use crate::ckks_plain::CkksPlaintext;
