@@ -39,6 +39,8 @@ run: .cargo/config.toml ## Build becalm and bootstrap in both schemes: three num
 
 test: .venv/.wheel .venv/.rtl ## Every test: Rust, Python through the wheel, the examples of the pages, the processor
 	$(CARGO) test --release
+	$(if $(wildcard .venv/.cuda),$(CARGO) test --release -p becalm-cuda --test resources -- --ignored the_compiler)
+	$(if $(wildcard .venv/.cuda),$(CARGO) test --release -p becalm --lib -- --ignored nvrtc_compiles)
 	$(BIN)/pytest -q tests
 	$(BIN)/python rtl/run.py $(if $(filter-out 0,$(BECALM_FULL)),--full,--quick)
 
@@ -75,8 +77,8 @@ docs: .venv/.ready ## Reference of the crates, and every link of the pages
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps $(LIBRARIES)
 	$(BIN)/pytest -q tests/test_docs.py
 
-rtl: .venv/.rtl ## The processor: benches against the library (FULL=1: full size), and proofs
-	$(BIN)/python rtl/run.py $(if $(FULL),--full)
+rtl: .venv/.rtl ## The processor: benches against the library (BECALM_FULL=1: full size), and proofs
+	$(BIN)/python rtl/run.py $(if $(filter-out 0,$(BECALM_FULL)),--full)
 	$(BIN)/python rtl/prove.py
 
 rtl-report: .venv/.rtl ## Clocks and area of the processor for every width, beside the paper's (minutes)
@@ -84,7 +86,7 @@ rtl-report: .venv/.rtl ## Clocks and area of the processor for every width, besi
 
 cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, with the compiler's report (no GPU needed)
 	$(CARGO) run --release -p becalm-cuda --bin becalm-cubins -- target/cuda crates/becalm-cuda/report.json
-	$(CARGO) test --release -p becalm-cuda --test resources
+	$(CARGO) test --release -p becalm-cuda --test resources -- --include-ignored
 
 fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ compiler)
 	cd fuzz && RUSTFLAGS='$(FUZZ_FLAGS)' $(CARGO) build --release --target-dir target --target $(HOST)

@@ -24,10 +24,6 @@ import untuned
 ROOT = Path(__file__).resolve().parent.parent
 TABLES = {"AND": "11 1", "XOR": "01 1\n10 1", "INV": "0 1", "EQW": "1 1"}
 WIDTHS = (2, 4, 8, 16, 32)
-SCRIPTS = (
-    *("if -K 3", "if -K 4", "if -a -K 3", "if -a -K 4"),
-    *("dch; if -K 3; mfs2", "dch; if -K 4; mfs2"),
-)
 FOUND = importlib.util.find_spec("pyosys")
 ABC = str(Path(FOUND.origin).parent / "yosys-abc") if FOUND else ""
 
@@ -80,7 +76,7 @@ def mapping(becalm: str, circuits: list[tuple[str, str]], before: dict) -> tuple
         copy = Path(folder) / "circuit.blif"
         for name, text in circuits:
             copy.write_text(blif(text))
-            maps = [mapped(copy, script) for script in SCRIPTS]
+            maps = [mapped(copy, script) for script in untuned.SCRIPTS]
             best = (min(n for n, _ in maps), min(d for _, d in maps))
             ours = {}
             for abc, kind in (("", "own"), (ABC, "abc")):

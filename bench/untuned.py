@@ -5,6 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
+#: ABC's mappings to tables of three and of four inputs, and the best of other scripts.
+SCRIPTS = (
+    *("if -K 3", "if -K 4", "if -a -K 3", "if -a -K 4"),
+    *("dch; if -K 3; mfs2", "dch; if -K 4; mfs2"),
+)
+
 
 class Builder:
     """Tables of BLIF, one for each gate."""

@@ -164,27 +164,33 @@ def _untuned():
     spec = importlib.util.spec_from_file_location("untuned", ROOT / "bench/untuned.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found = dict(module.circuits())
+    return module
+
+
+UNTUNED = _untuned()
+
+
+def _circuits():
+    found = dict(UNTUNED.circuits())
     # Every third of them, unless there is time.
     return found if FULL else dict([*found.items()][::3])
 
 
-@pytest.mark.parametrize("name", _untuned())
+@pytest.mark.parametrize("name", _circuits())
 def test_rewriting_is_never_worse_than_mapping(name, tmp_path, monkeypatch):
-    text = _untuned()[name]
+    text = _circuits()[name]
     circuit = becalm.circuit.parse(text)
     (tmp_path / "c.blif").write_text(text)
     monkeypatch.setenv("BECALM_ABC", "")
     own = {goal: _cost(circuit, goal) for goal in ("depth", "bootstraps")}
     monkeypatch.setenv("BECALM_ABC", _abc())
     found = {goal: _cost(circuit, goal) for goal in ("depth", "bootstraps")}
-    for inputs in (3, 4):
-        script = f"read_blif c.blif; strash; if -K {inputs}; print_stats"
-        command = [_abc(), "-s", "-q", script]
+    for script in UNTUNED.SCRIPTS:
+        command = [_abc(), "-s", "-q", f"read_blif c.blif; strash; {script}; print_stats"]
         said = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=True)
         plain = re.sub(r"\x1b\[[0-9;]*m", "", said.stdout)
         tables, levels = (int(re.search(rf"{k}\s*=\s*(\d+)", plain)[1]) for k in ("nd", "lev"))
-        assert found["bootstraps"][0] <= tables and found["depth"][1] <= levels
+        assert found["bootstraps"][0] <= tables and found["depth"][1] <= levels, script
     assert found["bootstraps"][0] <= own["bootstraps"][0]
     assert found["depth"][1] <= own["depth"][1]
 

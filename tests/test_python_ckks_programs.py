@@ -1,6 +1,7 @@
 """Programs of CKKS: recorded, priced, saved, refused, run on lanes and by the command."""
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -325,3 +326,38 @@ def test_the_command_evaluates_and_describes_programs(tmp_path):
     (tmp_path / "program").write_bytes((tmp_path / "program").read_bytes()[:-3])
     assert command(*job, "a", "b", "c", "d", "--force").returncode == 1
     assert command("inspect", "program").returncode == 1
+
+
+#: `becalm eval` in a process that tells its peak of memory at the end.
+EVAL = """
+import sys
+from becalm.__main__ import main
+assert main(sys.argv[1:]) == 0
+print(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_many_lanes_of_the_command_take_the_memory_of_a_few(tmp_path):
+    p = becalm.Program(SET, slots=4)
+    p.output(-p.input())
+    keys = becalm.keygen(SET, slots=4, needs=p.needs, **TOY)
+    p.save(tmp_path / "program")
+    keys.server.save(tmp_path / "keys")
+    keys.secret.encrypt([0.5]).save(tmp_path / "x")
+    size = (tmp_path / "x").stat().st_size
+
+    def peak(lanes):
+        outs = [word for k in range(lanes) for word in ("-o", f"{lanes}-{k}")]
+        options = ["--program", "program", "--evaluation", "keys", "--allow-insecure"]
+        line = [sys.executable, "-c", EVAL, "eval", *options, *outs, *["x"] * lanes]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout.split()[-1]) << 10
+
+    # As many as two threads or more run at once, and 240 more.
+    few = 8 * len(os.sched_getaffinity(0))
+    more = peak(few + 240) - peak(few)
+    assert more < 240 * size / 4, (more, size)
+    last = keys.server.load(tmp_path / f"{few + 240}-{few + 239}")
+    assert abs(keys.secret.decrypt(last)[0] + 0.5) < 1e-5

@@ -208,7 +208,7 @@ def test_too_much_noise_is_refused_before_the_bootstrap(toy):
 
 
 def test_keys_that_do_not_fit_memory_are_refused_first(monkeypatch):
-    monkeypatch.setattr(becalm._native, "available_memory", lambda: 10**8)
+    monkeypatch.setattr(becalm._native, "free_memory", lambda: 10**8)
     with pytest.raises(becalm.OutOfMemory, match="GB"):
         becalm.keygen("tfhe_4_4")
 

@@ -61,7 +61,7 @@ from becalm.errors import (
 )
 from becalm.integers import Integers, IntegerType, boolean, int_, uint
 from becalm.keys import Keys, SecretKey, keygen
-from becalm.program import Cost, Program, Register, Table, TfheProgram, price
+from becalm.program import Cost, Program, Register, Table, TfheProgram, cost_of
 from becalm.server import Server, SlotKey
 
 __all__ = [
@@ -189,7 +189,7 @@ def cost(
         return what.cost
     if isinstance(on, Server):
         return on.cost(what, lanes=lanes)
-    return price(what, on, lanes)
+    return cost_of(what, on, lanes)
 
 
 @overload
@@ -228,7 +228,7 @@ def load(
 
     The claims of a file are checked, not trusted. Sets below 128 bits are refused unless
     `allow_insecure`; batches and programs of more than `limit` bytes (1 GiB by default) are
-    refused. Ciphertexts and integers come back flat. A server runs on `backend` with so many
+    refused. Ciphertexts and integers come back flat. A server runs on `backend` with `threads`
     threads. A ciphertext of CKKS comes back without its server: use `server.load`, or
     `server.attach` afterwards.
     """

@@ -35,9 +35,9 @@ class Matrix:
     the next power of two. Values beyond the columns are not used, and those beyond the rows come
     out as 0. Zero diagonals cost nothing, so that bands and permutations are cheap.
 
-    It goes by diagonals. `baby` is how many of their rotations are baby steps, each with a key of
-    its own; the default takes the fewest steps in all. The encoding for a level is kept for the
-    next product, as long as the matrix lives.
+    A product is a sum over the diagonals. `baby` is how many of their rotations are baby steps,
+    each with a key of its own; the default takes the fewest steps in all. The encoding for a level
+    is kept for the next product, as long as the matrix lives.
     """
 
     __slots__ = ("_lock", "_maps", "_native", "_real", "_slots")
@@ -184,7 +184,7 @@ def sum_rotations(size: int) -> list[int]:
     if count & (count - 1):
         remedy = "fill the vector with zeros to a power of two"
         raise BadInput("sum", "a power of two of slots to sum", str(count), remedy)
-    return [1 << k for k in range(count.bit_length() - 1)]
+    return _native.sum_rotations(count)
 
 
 #: Slots of the largest ring.
@@ -204,7 +204,7 @@ class Series(NamedTuple):
 
     @property
     def depth(self) -> int:
-        return self.degree.bit_length() + (self.factor != 1)
+        return _native.chebyshev_depth(self.coefficients) + (self.factor != 1)
 
 
 #: The kinds of polynomial that numpy has.

@@ -20,6 +20,7 @@ class Calls(Protocol[N]):
     """The calls that native keys and a native program have in common."""
 
     def multiply(self, a: N, b: N, /) -> N: ...
+    def power(self, x: N, exponent: int, /) -> N: ...
     def dot(self, a: Sequence[N], b: Sequence[N], /) -> N: ...
     def rotate(self, x: N, by: int, /) -> N: ...
     def rotate_many(self, x: N, by: Sequence[int], /) -> list[N]: ...
@@ -55,6 +56,13 @@ class Computes(Generic[V, N]):
         """`a * b`, one level below the lower of the two."""
         x, y = self._operand("multiply", a), self._operand("multiply", b)
         return self._vector(self._calls.multiply(x._native, y._native), x.real and y.real)
+
+    def power(self, x: V, exponent: int) -> V:
+        """`x**exponent` by squares and products in one run; takes ⌈log2(exponent)⌉ levels."""
+        native = self._operand("power", x)._native
+        # No ciphertext has 63 levels.
+        times = min(_values.at_least_one("power", "exponent", exponent), (1 << 63) - 1)
+        return self._vector(self._calls.power(native, times), x.real)
 
     def dot(self, xs: Iterable[V], ys: Iterable[V]) -> V:
         """Σ x·y over pairs of two lists, one level below the lowest of all.

@@ -179,8 +179,8 @@ OTHERWISE = 'free memory; becalm.keygen("ckks_n15") has a smaller ring'
 
 def require_room(op: str, wanted: int, what: str) -> None:
     """Refuses a request for many pieces, each too small to be refused, before any is made."""
-    free = _native.available_memory()
-    if free is not None and wanted > free:
+    free = _native.free_memory()
+    if wanted > free:
         need = f"{wanted / 1e9:.2f} GB for {what}"
         raise OutOfMemory(op, need, f"{free / 1e9:.2f} GB free", OTHERWISE)
 
@@ -189,7 +189,7 @@ def fitting(error: OutOfMemory, sizes: Iterable[tuple[str, int]]) -> OutOfMemory
     """The refusal of keys, with the arguments that fit and the bytes that they take, or else
     those that take the least.
     """
-    free = _native.available_memory() or 0
+    free = _native.free_memory()
     try:
         tries = list(sizes)
     except OutOfMemory:  # Not even room to tell.

@@ -135,7 +135,7 @@ class SecretKey(_Encrypts):
         return array(self._native.decrypt_to_share(native, bits, times), x.real)
 
     def bits_to_share(self, x: Ciphertext, *, queries: int) -> float:
-        """The largest `precision_bits` that `decrypt_to_share` accepts for so many decryptions."""
+        """The largest `precision_bits` of `decrypt_to_share` for a number of decryptions."""
         op = "bits_to_share"
         times = _values.at_least_one(op, "queries", queries)
         own = owned(op, require(x, op), self.key_id)

@@ -264,18 +264,7 @@ class Vector(_html.Shown, Generic[N]):
         if power < 1:
             remedy = "approximate 1/x by a polynomial: x.polynomial"
             raise Unsupported("power", "an exponent of 1 or above", str(power), remedy)
-        depth = (power - 1).bit_length()
-        if depth > self.level:
-            wanted = f"a ciphertext at level {depth} or above for the power {power}"
-            raise BadInput("power", wanted, f"level {self.level}", "bootstrap it first")
-        return self._power(power, {1: self})
-
-    def _power(self, power: int, made: dict[int, Self]) -> Self:
-        if power not in made:
-            # The largest power of two below it is no deeper than all of it.
-            high = 1 << ((power - 1).bit_length() - 1)
-            made[power] = self._power(high, made) * self._power(power - high, made)
-        return made[power]
+        return self if power == 1 else self._computing("power").power(self, power)
 
     def __rtruediv__(self, other: Any) -> NoReturn:
         remedy = "approximate 1/x by a polynomial: x.polynomial"

@@ -166,7 +166,7 @@ def priced(
 
 
 def steps(operation: str, type_: IntegerType, count: int) -> int:
-    """The size of an operation's program for so many elements: digits, or products of digits."""
+    """The size of an operation's program for `count` elements: digits, or products of digits."""
     digits = (type_.bits + 1) // 2
     if operation in PRODUCTS:
         return count * digits**2

@@ -154,8 +154,7 @@ def planned(
         remedy = "leave one of them out"
         raise BadInput(op, "a set by name or by its levels", "both", remedy)
     size = None if bootstrap is None else known("bootstrap", bootstrap, SIZES)
-    most, least = params(name).slots, 1 if size is None or not params(name).stage_count else 2
-    count = None if slots is None else slots_of(op, slots, most, least)
+    count = None if slots is None else slots_of(op, slots, params(name).slots)
     # Modulo a multiple of every number of slots.
     turns = [turn(by) % (1 << 62) for by in rotations_of(rotations)]
     arguments = (turns, bool(conjugate), form_of(op, compact), needs)
@@ -226,7 +225,7 @@ def kinds_of(op: str, kinds: Iterable[str] | str | None) -> list[str]:
     return list(dict.fromkeys(listed))
 
 
-def slots_of(op: str, slots: Any, most: int, least: int = 1) -> int:
+def slots_of(op: str, slots: Any, most: int) -> int:
     """A number of slots: a power of two."""
     if slots is None:
         return most
@@ -235,8 +234,8 @@ def slots_of(op: str, slots: Any, most: int, least: int = 1) -> int:
     except AttributeError:
         got = type(slots).__name__
         raise BadInput(op, "an integer as slots", got, "pass an int") from None
-    if not least <= count <= most or count & (count - 1):
-        wanted = f"a power of two from {least} to {most} as slots"
+    if not 1 <= count <= most or count & (count - 1):
+        wanted = f"a power of two from 1 to {most} as slots"
         remedy = "choose one of these: vectors that are shorter are filled with zeros"
         raise BadInput(op, wanted, str(count), remedy)
     return count

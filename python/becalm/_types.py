@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class IntegerType(_html.Shown):
     """The type of an encrypted integer: `becalm.uint(8)`, `becalm.int_(16)` or `becalm.boolean`."""
 
     __slots__ = ("bits", "name", "signed")
+    #: Makes an array of plain values. Arrays import types, and set it.
+    _trivial: ClassVar[Callable[[IntegerType, Server, Any], Integers]]
 
     def __init__(self, name: str) -> None:
         #: `bool`, `uint64`, ...
@@ -77,9 +79,7 @@ class IntegerType(_html.Shown):
         >>> x + becalm.uint(8).trivial(server, [1, 2])  # the same as x + [1, 2]
         <becalm.Integers of uint8, shape (2, 2), on a server>
         """
-        from becalm import integers  # it imports this module
-
-        return integers.trivial(self, server, values)
+        return self._trivial(server, values)
 
     def cost(
         self,

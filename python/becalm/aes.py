@@ -207,7 +207,7 @@ class AesKey(_html.Shown):
         return Integers(type_, digits, (count,), self._server)
 
     def cost(self, blocks: int = 1, type_: IntegerType | None = None) -> Cost:
-        """The cost of `ctr` on so many blocks, the key's expansion included; or of `transcipher`.
+        """The cost of `ctr` on `blocks` blocks, the key's expansion included; or of `transcipher`.
 
         A block less or more some steps that it shares with the expansion, by its counter.
 

@@ -58,9 +58,9 @@ class Circuit(_html.Shown):
         """The circuit as a program: an argument and a result for each bit, least significant first.
 
         `goal` is the figure to minimise: `"depth"`, bootstraps one after another, or
-        `"bootstraps"`; a number from 1 on is the fewest bootstraps of which so many may come one
-        after another, `BadInput` if more must. Raises `TooNoisy` rather than to give a program that
-        could fail more often than the set claims.
+        `"bootstraps"`; a number n from 1 on asks for the fewest bootstraps with at most n one after
+        another, and raises `BadInput` if more must. Raises `TooNoisy` for a program that could
+        fail more often than the set claims.
         """
         number = isinstance(goal, int) and not isinstance(goal, bool) and 0 < goal < 1 << 31
         if not number and goal not in ("depth", "bootstraps"):

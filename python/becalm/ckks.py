@@ -478,7 +478,7 @@ def keygen(
         compact=compact,
         needs=_needed(needs),
     )
-    plan.require(_native.available_memory())
+    plan.require(_native.free_memory())
     context = _context(plan, allow_insecure, threads)
     if progress is not False and sys.stderr:
         print(_announcement(priced(plan)), file=sys.stderr, flush=True)
@@ -568,7 +568,7 @@ def load_server(
             context, file, budget is not None, "ready" if budget else plan.form
         )
     except OutOfMemory as e:
-        stored, free = _native.CkksKeys.load(context, file, True), _native.available_memory() or 0
+        stored, free = _native.CkksKeys.load(context, file, True), _native.free_memory()
         raise OutOfMemory(e.op, e.wanted, e.got, plan.reading(stored, free)) from None
     if budget is None:
         return Server(plan, context, keys)

@@ -207,7 +207,7 @@ class Engine:
         try:
             made = self._made(secret, plan.needs())
         except OutOfMemory as e:
-            remedy = plan.of_engine(_native.available_memory() or 0, OTHERWISE)
+            remedy = plan.of_engine(_native.free_memory(), OTHERWISE)
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
         return Key(made, purpose, stages, size)
 

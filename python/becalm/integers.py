@@ -396,6 +396,9 @@ def trivial(type_: IntegerType, server: Server, values: Any) -> Integers:
     return Integers(type_, digits, array.shape, server)
 
 
+IntegerType._trivial = trivial
+
+
 def loaded(found: tuple[str, list[Lwe]]) -> Integers:
     """Integers from a file, flat."""
     name, digits = found

@@ -402,9 +402,9 @@ def _announcement(p: Params) -> str:
 
 def _require_memory(p: Params) -> None:
     """Refuses keys that the machine cannot hold, before the work rather than in its middle."""
-    free = _native.available_memory()
+    free = _native.free_memory()
     need = p.stored_key_bytes + p.bootstrap_key_bytes + p.key_switch_key_bytes
-    if free is not None and need > free:
+    if need > free:
         remedy = "choose a smaller set, or make the keys on another machine"
         raise OutOfMemory(
             "keygen", _values.megabytes(need), f"{_values.megabytes(free)} free", remedy

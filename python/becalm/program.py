@@ -465,8 +465,8 @@ class TfheProgram(Program, scheme="tfhe"):
         return self._native.lookup_encrypted(self._index(x), self._index(table), outputs)
 
 
-def price(what: TfheProgram | TableSource | Table, params: Any, lanes: int) -> Cost:
-    """The cost of a program, or of one bootstrap through a table, on so many lanes."""
+def cost_of(what: TfheProgram | TableSource | Table, params: Any, lanes: int) -> Cost:
+    """The cost of a program, or of one bootstrap through a table, on `lanes` lanes."""
     if not isinstance(what, TfheProgram):
         program = TfheProgram(params)
         program.output(program.lookup(program.input(), what))

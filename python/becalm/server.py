@@ -19,7 +19,7 @@ from becalm._progress import Progress
 from becalm._values import TableSource
 from becalm.ciphertext import Ciphertext, EncryptedTable, require
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
-from becalm.program import Cost, Program, Register, Table, TfheProgram, price
+from becalm.program import Cost, Program, Register, Table, TfheProgram, cost_of
 
 __all__ = ["Server", "SlotKey"]
 __dir__ = _public.names(__all__)
@@ -298,8 +298,8 @@ class Server(_html.Shown):
         return tuple(results) if len(results) > 1 else results[0]
 
     def cost(self, what: TfheProgram | TableSource | Table, *, lanes: int = 1) -> Cost:
-        """The cost of a program, or of one bootstrap through a table, on so many lanes."""
-        found = price(what, self.params, lanes)
+        """The cost of a program, or of one bootstrap through a table, on `lanes` lanes."""
+        found = cost_of(what, self.params, lanes)
         if self._seconds_each is None:
             return found
         return replace(found, seconds=self._seconds_each * found.bootstraps * found.lanes)
@@ -413,11 +413,13 @@ def machine_of(backend: str, device: str | None, params: Params | None = None) -
     """
     machine = str(backend)
     if device is not None:
-        if device not in ("auto", "cpu", "cuda"):
+        if device not in (known := _native.devices()):
             remedy = "name one of these, or a simulated machine as backend"
             if str(device).startswith(("cuda", "gpu")):
                 remedy = "name all GPUs as cuda; CUDA_VISIBLE_DEVICES=1 makes that the second only"
-            raise BadInput("device", '"auto", "cpu" or "cuda"', repr(device), remedy)
+            raise BadInput(
+                "device", " or ".join(f'"{name}"' for name in known), repr(device), remedy
+            )
         if machine not in ("auto", device):
             got = f"{device} and {machine}"
             raise BadInput("device", "a device or a backend", got, "leave one out")

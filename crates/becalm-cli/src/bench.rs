@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',')]
     params: Vec<String>,
     /// The machine to measure.
-    #[arg(long, default_value = "cpu", value_parser = ["cpu", "cuda"])]
+    #[arg(long, default_value = "cpu", value_parser = report::measurable())]
     device: String,
     /// On a GPU: bootstraps that are decrypted before anything is timed.
     #[arg(long, default_value_t = 10_000, value_parser = report::some)]
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.scheme == "ckks" {
         return ckks::bench(args.quick, args.threads, args.json.as_deref());
     }
-    if args.device == "cuda" {
+    if args.device != "cpu" {
         return on_gpu(args);
     }
     let cpu = Cpu::new(args.threads)?;
@@ -139,7 +139,7 @@ fn on_gpu(args: &Args) -> Result<()> {
     if args.micro {
         return gpu::tell(&machine.info().description, &micro()?, args.json.as_deref());
     }
-    let plan = gpu::Plan {
+    let plan = gpu::Measurements {
         sets: sets(args, gpu::SETS),
         bootstraps: args.bootstraps,
         batch: args.batch,

@@ -62,7 +62,7 @@ struct CircuitArgs {
     #[arg(long)]
     params: Option<String>,
     /// The figure to minimise: `depth`, the bootstraps one after another (the default), or `bootstraps`, all of them. A number
-    /// minimises all of them, with at most so many one after another.
+    /// n minimises all of them while at most n come one after another.
     #[arg(long, value_parser = goal)]
     goal: Option<Goal>,
     /// Report as JSON.
@@ -148,7 +148,7 @@ struct CostArgs {
     backend: Option<String>,
     #[command(flatten)]
     processor: ProcessorArgs,
-    /// Accept a file's program for a set below 128 bits. A circuit needs no such leave: nothing is encrypted.
+    /// Accept a file's program for a set below 128 bits. A circuit does not need this option: the command encrypts nothing.
     #[arg(long)]
     allow_insecure: bool,
 }
@@ -158,7 +158,7 @@ struct CompileArgs {
     #[command(flatten)]
     circuit: CircuitArgs,
     /// The machine that it is for: with `processor` the set is tfhe_2_2_p unless --params says otherwise.
-    #[arg(long, value_parser = ["cpu", "cuda", "processor"])]
+    #[arg(long, value_parser = report::machines())]
     backend: Option<String>,
     /// Where the program goes.
     #[arg(short, long)]

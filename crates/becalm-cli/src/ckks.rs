@@ -35,7 +35,7 @@ pub struct Job {
     /// CKKS: values in a ciphertext of the sparse bootstrap, a power of two; 1024 if not given.
     #[arg(long)]
     slots: Option<usize>,
-    /// CKKS: matrices of each transform, if not as many as the set has.
+    /// CKKS: matrices of each transform, by default as many as the set has.
     #[arg(long)]
     stage_count: Option<usize>,
     /// CKKS: the kind of values in the slots.

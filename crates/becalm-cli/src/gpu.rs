@@ -41,7 +41,7 @@ pub(crate) const FLAG: &str = "--device cpu";
 
 /// The measurements to make.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct Measurements {
     /// Parameter sets.
     pub sets: Vec<String>,
     /// Bootstraps that are decrypted, each set.
@@ -67,7 +67,7 @@ pub fn clock() -> Duration {
     BEGAN.get_or_init(Instant::now).elapsed()
 }
 
-impl Plan {
+impl Measurements {
     fn is_over(&self) -> bool {
         (self.clock)() >= self.until
     }
@@ -167,7 +167,7 @@ pub struct Set {
     pub noise_log2: f64,
     /// This.
     pub formula_log2: f64,
-    /// Whether the formula lies within the interval of so many samples.
+    /// Whether the formula lies within the interval of this number of samples.
     pub noise_agrees: bool,
     /// Both figures where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,7 +211,7 @@ pub type Save<'a> = &'a mut dyn FnMut(&Report) -> Result<()>;
 /// # Errors
 /// A set of no such name, or below 128 bits, or a file that cannot be written, before anything is measured. A refused or failed
 /// set is part of the report.
-pub fn measure(backend: &dyn Backend, plan: &Plan, save: Save) -> Result<Report> {
+pub fn measure(backend: &dyn Backend, plan: &Measurements, save: Save) -> Result<Report> {
     let sets = plan.sets.iter().map(|name| -> Result<(&TfheParams, bool)> {
         let params = TfheParams::named(name)?;
         let allowed = plan.allow_insecure || params.kind == Kind::Comparison;
@@ -256,7 +256,7 @@ fn of_set(
     backend: &dyn Backend,
     params: &TfheParams,
     allowed: bool,
-    plan: &Plan,
+    plan: &Measurements,
     report: &mut Report,
     save: Save,
 ) -> Result<()> {
@@ -314,7 +314,12 @@ fn of_set(
 }
 
 /// Every message many times, decrypted, and their noise beside the formula's.
-fn correct(secret: &SecretKey, evaluator: &Evaluator, plan: &Plan, set: &mut Set) -> Result<()> {
+fn correct(
+    secret: &SecretKey,
+    evaluator: &Evaluator,
+    plan: &Measurements,
+    set: &mut Set,
+) -> Result<()> {
     let params = secret.params().clone();
     let encoding = Encoding::of(&params);
     let p = encoding.values;
@@ -351,7 +356,7 @@ fn timed(
     secret: &SecretKey,
     case: &Case,
     batch: usize,
-    plan: &Plan,
+    plan: &Measurements,
 ) -> Result<Row> {
     let input: Lwe = case.input.slice(0..batch.min(case.input.len()))?;
     let walk = Arc::new(case.program.walk(&[input.noise_variance()])?);

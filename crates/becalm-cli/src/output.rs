@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use becalm::Error;
-use becalm::cipher::file::{Part, replace, replace_all};
+use becalm::cipher::file::{Files, Part, replace, replace_all};
 use std::io::Write;
 use std::path::Path;
 
@@ -27,6 +27,11 @@ impl Force {
         let got = format!("{}, which exists", path.display());
         let remedy = "choose another name, or pass --force to overwrite the file";
         Err(Error::io("save", "a new name", got, remedy).into())
+    }
+
+    /// Files to be written as their content comes, and put in place together.
+    pub fn files(self) -> Files {
+        Files::new(self.force)
     }
 
     /// Puts files in place together: all of them or none.

@@ -86,11 +86,19 @@ fn run(
     }
     let ready = prepared(machine, &context, program)?;
     let bar = report::bar("steps", ready.waves() * lanes.len());
-    let mut made = vec![];
+    // Results go to the disk as they come, without names, and get them when all are there.
+    let (mut files, mut rows) = (job.force.files(), vec![]);
     let give = |lane: usize, results: Vec<Rlwe>| {
         let out = job.out.iter().skip(lane * results.len());
         for (path, x) in out.zip(&results) {
-            made.push((path, context.ciphertext_to_bytes(x)?, described(x)));
+            let bytes = context.ciphertext_to_bytes(x)?;
+            rows.push(described(x, path, bytes.len()));
+            files.write(Part::new(path, false, move |file| {
+                let failed = |e: std::io::Error| {
+                    Error::io("save", "room for the file", e.to_string(), "free some")
+                };
+                file.write_all(&bytes).map_err(failed)
+            }))?;
         }
         Ok(())
     };
@@ -100,25 +108,14 @@ fn run(
         if go_on() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     bar.finish_and_clear();
-    let (mut parts, mut rows) = (vec![], vec![]);
-    for (path, bytes, mut row) in made {
-        row["out"] = json!(path);
-        row["bytes"] = json!(bytes.len());
-        rows.push(row);
-        parts.push(Part::new(path, false, move |file| {
-            let failed = |e: std::io::Error| {
-                Error::io("save", "room for the file", e.to_string(), "free some")
-            };
-            file.write_all(&bytes).map_err(failed)
-        }));
-    }
-    job.force.save(parts)?;
+    files.place()?;
     Ok(rows)
 }
 
-/// The facts of a result.
-fn described(x: &Rlwe) -> Value {
-    json!({ "level": x.level(), "slots": x.slots(), "scale": x.scale(), "error": x.error() })
+/// The facts of a result and its file.
+fn described(x: &Rlwe, out: &Path, bytes: usize) -> Value {
+    let (level, slots, scale, error) = (x.level(), x.slots(), x.scale(), x.error());
+    json!({ "level": level, "slots": slots, "scale": scale, "error": error, "out": out, "bytes": bytes })
 }
 
 fn tell(job: &Job, results: &[Value]) -> Result<()> {

@@ -1,14 +1,25 @@
 //! Figures as a table for people or as JSON for programs, and progress bars.
 
 use anyhow::{Result, bail};
-use becalm::backend::{Evaluator, Fallback};
+use becalm::backend::{Evaluator, Fallback, devices, names};
 use becalm::cipher::{EvaluationKey, SecretKey};
+use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The names of all machines, for an option.
+pub(crate) fn machines() -> PossibleValuesParser {
+    PossibleValuesParser::new(names())
+}
+
+/// The names of the devices that an option measures: `auto` could be either.
+pub(crate) fn measurable() -> PossibleValuesParser {
+    PossibleValuesParser::new(devices().filter(|name| *name != "auto"))
+}
 
 /// Prints to standard output; a reader that has gone away is not an error.
 pub fn print(text: &str) -> Result<()> {

@@ -5,7 +5,7 @@ use becalm::backend::{Backend, Cuda, Info, Loaded, Session};
 use becalm::cipher::EvaluationKey;
 use becalm::params::TfheParams;
 use becalm::program::{Need, Op, Program, Reg, Walk};
-use becalm_cli::gpu::{Plan, Report, clock, conclude, measure, saving, tell};
+use becalm_cli::gpu::{Measurements, Report, clock, conclude, measure, saving, tell};
 use becalm_emulator::{Emulated, Recordings, driver_folder};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// These sets, without an end.
-fn plan(sets: &[&str], bootstraps: usize, batch: usize, repetitions: usize) -> Plan {
+fn plan(sets: &[&str], bootstraps: usize, batch: usize, repetitions: usize) -> Measurements {
     let sets = sets.iter().map(ToString::to_string).collect();
     let until = Duration::MAX;
-    Plan { sets, bootstraps, batch, repetitions, allow_insecure: true, until, clock }
+    Measurements { sets, bootstraps, batch, repetitions, allow_insecure: true, until, clock }
 }
 
 /// Keeps nothing while it grows.
@@ -284,7 +284,8 @@ impl Session for SlowSession {
 #[test]
 fn times_hold_no_copies_and_end_in_time() {
     let slow = || Slow(Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap());
-    let mut wanted = Plan { clock: slow_clock, ..plan(&["toy_1_1", "toy_boolean"], 8, 2, 5) };
+    let mut wanted =
+        Measurements { clock: slow_clock, ..plan(&["toy_1_1", "toy_boolean"], 8, 2, 5) };
     let whole = measure(&slow(), &wanted, &mut forget).unwrap();
     for row in whole.sets.iter().flat_map(|set| &set.rows) {
         assert_eq!((row.median_us, row.p99_us, row.runs), (320.0, 320.0, 5), "{row:?}");
@@ -299,7 +300,7 @@ fn times_hold_no_copies_and_end_in_time() {
         serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
     };
     let began = slow_clock();
-    measure(&slow(), &Plan { sets: vec!["toy_1_1".into()], ..wanted.clone() }, &mut forget)
+    measure(&slow(), &Measurements { sets: vec!["toy_1_1".into()], ..wanted.clone() }, &mut forget)
         .unwrap();
     let of_a_set = slow_clock() - began;
     wanted.until = slow_clock() + of_a_set - Duration::from_secs(2 * 17 - 4);
@@ -312,10 +313,11 @@ fn times_hold_no_copies_and_end_in_time() {
     let cut = cut.unwrap();
     // A disk that is full meanwhile takes no figures away; a file that can never be written is said before.
     let mut calls = 0;
-    let full = measure(&slow(), &Plan { until: Duration::MAX, ..wanted.clone() }, &mut |_| {
-        calls += 1;
-        if calls == 1 { Ok(()) } else { anyhow::bail!("the disk is full") }
-    });
+    let full =
+        measure(&slow(), &Measurements { until: Duration::MAX, ..wanted.clone() }, &mut |_| {
+            calls += 1;
+            if calls == 1 { Ok(()) } else { anyhow::bail!("the disk is full") }
+        });
     assert!(full.unwrap().sets.iter().all(|set| set.failed.is_none() && !set.rows.is_empty()));
     let never = measure(&slow(), &wanted, &mut |_| anyhow::bail!("the disk is full"));
     assert_eq!(never.unwrap_err().to_string(), "the disk is full");

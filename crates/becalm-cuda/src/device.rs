@@ -10,7 +10,7 @@ use crate::rings::Ring;
 /// A refusal by a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// No memory for so many bytes.
+    /// No memory for this number of bytes.
     Memory(u64),
     /// There is no code of a ring for this device, or none that it takes.
     NoKernels {
@@ -60,7 +60,7 @@ pub trait Device: Send + Sync {
     /// [`Fault::NoKernels`] if there is no code for this device and none can be made.
     fn prepare(&self, ring: &Ring) -> Result<(), Fault>;
 
-    /// Memory of so many bytes, aligned to 256, with anything in it.
+    /// Memory of `bytes`, aligned to 256, with anything in it.
     ///
     /// # Errors
     /// [`Fault::Memory`] if there is none.

@@ -210,7 +210,7 @@ impl Launch {
         Launch::of("becalm_micro_read", [blocks, 1, 1], threads, 0)
     }
 
-    /// out, rounds: one cluster of so many blocks.
+    /// out, rounds: one cluster of `cluster` blocks.
     pub fn micro_barrier(cluster: u32, threads: u32) -> Self {
         Launch { cluster, ..Launch::of("becalm_micro_barrier", [cluster, 1, 1], threads, 0) }
     }

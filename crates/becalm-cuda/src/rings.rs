@@ -162,7 +162,7 @@ impl Ring {
         self.column_bytes(false) == self.point_bytes() * self.m()
     }
 
-    /// Bytes of the accumulators of so many ciphertexts, with the mailboxes behind them if there are any.
+    /// Bytes of the accumulators of `jobs` ciphertexts, with the mailboxes behind them if there are any.
     pub const fn accumulator_bytes(&self, jobs: u64) -> u64 {
         let mail = if self.is_far() { 2 * self.level * self.point_bytes() * self.m() } else { 0 };
         jobs * self.columns() as u64 * (8 * self.n() as u64 + mail as u64)

@@ -9,7 +9,7 @@
 mod full;
 mod harness;
 
-use becalm::math::fft::Plan;
+use becalm::math::fft::FftPlan;
 use becalm::math::simd::Level;
 use becalm::math::{Modulus, exact, gadget};
 use becalm::params::{Rotation, TfheParams};
@@ -102,7 +102,7 @@ fn twofold(device: &Device, key: &[u64]) -> Vec<u64> {
     let ring = &device.ring;
     let (n, m) = (ring.n() as usize, ring.m() as usize);
     let (points, threads) = (ring.points() as usize, ring.threads() as usize);
-    let plan = Plan::get(n, Level::best()).unwrap();
+    let plan = FftPlan::get(n, Level::best()).unwrap();
     let unit = 2f64.powi((ring.base_log * ring.level) as i32);
     let mut place = vec![0; m];
     for leaf in 0..m {

@@ -103,7 +103,7 @@ enum Task {
     /// So many bytes to the device from an address of the host, which are read when their turn comes; and back.
     Read(u64, usize, usize),
     Write(usize, u64, usize),
-    /// Waits until so many tasks of another stream are done.
+    /// Waits until a number of tasks of another stream are done.
     After(usize, u64),
 }
 
@@ -151,7 +151,7 @@ pub enum Recordings {
     Begin,
     /// That it ends.
     End,
-    /// That it is replayed so many times and once more.
+    /// That it is replayed this number of times and once more.
     Replay(u64),
 }
 
@@ -196,7 +196,7 @@ impl Emulated {
         self
     }
 
-    /// The same, lost after so many launches.
+    /// The same, lost after `launches` launches.
     pub fn mortal(mut self, launches: u64) -> Self {
         self.life = launches;
         self
@@ -258,7 +258,7 @@ impl Emulated {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs what waits, streams in any order: all of it, or until so many tasks of a stream are done. After a failure nothing
+    /// Runs what waits, streams in any order: all of it, or until a number of tasks of a stream are done. After a failure nothing
     /// waits any more.
     fn serve(&self, state: &mut State, until: Option<(usize, u64)>) -> Result<(), Fault> {
         while until.is_none_or(|(stream, count)| state.streams[stream].done < count) {
@@ -344,14 +344,14 @@ impl Emulated {
         self.state().streams[stream].put
     }
 
-    /// Waits for the first so many tasks of a stream, and for no others but by chance.
+    /// Waits for the first `count` tasks of a stream, and for no others but by chance.
     pub(crate) fn reach(&self, stream: usize, count: u64) -> Result<(), Fault> {
         let mut state = self.state();
         state.live("a wait")?;
         self.serve(&mut state, Some((stream, count)))
     }
 
-    /// Tasks put on `stream` from now on wait for the first so many tasks of `after`; in a recording for all that were put.
+    /// Tasks put on `stream` from now on wait for the first `count` tasks of `after`; in a recording for all that were put.
     pub(crate) fn follow_mark(&self, stream: usize, after: usize, count: u64) {
         self.state().push(stream, Task::After(after, count));
     }

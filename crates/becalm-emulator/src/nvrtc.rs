@@ -92,7 +92,7 @@ unsafe extern "C" fn nvrtcCompileProgram(
     count: c_int,
     options: *const *const c_char,
 ) -> c_int {
-    // SAFETY: so many options, each of which ends in 0; the program is alive.
+    // SAFETY: `count` options, each of which ends in 0; the program is alive.
     let (program, options) = unsafe {
         let text = |i| CStr::from_ptr(*options.add(i)).to_string_lossy().into_owned();
         (&mut *program, (0..count as usize).map(text).collect::<Vec<_>>())

@@ -25,7 +25,7 @@ impl Circuit {
         detached(py, || circuit::Circuit::parse(text)).map(Circuit)
     }
 
-    /// Reads a file within so many bytes of memory and, for Verilog, seconds of processor time.
+    /// Reads a file within limits: bytes of memory and, for Verilog, seconds of processor time.
     #[staticmethod]
     fn load(
         py: Python<'_>,

@@ -3,7 +3,7 @@
 use crate::call::{Watched, guarded, raise, supervised};
 use crate::ckks::CkksCiphertext;
 use crate::ckks_machine::{
-    Call, CkksContext, Shared, Shares, Vector, brief, form_named, prepared, require,
+    Call, CkksContext, MemoryBudget, Shared, Vector, brief, form_named, prepared, require,
     require_rotations, run_lanes, watched,
 };
 use crate::ckks_plain::CkksMap;
@@ -78,11 +78,12 @@ impl CkksKeys {
 
     /// Divides `budget` bytes between the matrices of a bootstrap and these keys: the bytes of each.
     fn shares(&self, program: &CkksProgram, budget: usize) -> PyResult<(usize, usize)> {
-        let of = || Shares::of(&self.0.context, &program.now(), &self.1, budget).map_err(raise);
+        let of =
+            || MemoryBudget::of(&self.0.context, &program.now(), &self.1, budget).map_err(raise);
         guarded(of).map(|s| (s.matrices, s.keys))
     }
 
-    /// The same keys, of which as many are ready as fit so many bytes.
+    /// The same keys, of which as many are ready as fit `budget` bytes.
     fn ready(&self, py: Python<'_>, budget: usize) -> PyResult<Self> {
         let ready = || self.0.context.ready_keys(&self.1, budget);
         let keys = supervised(py, None, |_| self.0.cpu.install(ready))?;
@@ -116,6 +117,13 @@ impl CkksKeys {
     ) -> PyResult<CkksCiphertext> {
         let all: Vec<&Vector> = a.iter().chain(&b).map(|x| &x.get().0).collect();
         self.with(&all, true).one(py, "dot", dot).map(CkksCiphertext)
+    }
+
+    /// x^exponent, in one program.
+    fn power(&self, py: Python<'_>, x: &CkksCiphertext, exponent: u64) -> PyResult<CkksCiphertext> {
+        self.with(&[&x.0], true)
+            .one(py, "power", |p, r| p.power(r[0], exponent))
+            .map(CkksCiphertext)
     }
 
     /// Slots rotated to the left.
@@ -195,7 +203,7 @@ pub struct CkksSession {
 
 #[pymethods]
 impl CkksSession {
-    /// Checks that the keys suffice and encodes the matrices, or those of them that fit so many bytes.
+    /// Checks that the keys suffice and encodes the matrices, or those of them that fit `budget` bytes.
     #[new]
     #[pyo3(signature = (keys, program, budget=None))]
     fn new(

@@ -19,7 +19,7 @@ use pyo3::types::PyBytes;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-pub(crate) use becalm::backend::{Plain, Shares};
+pub(crate) use becalm::backend::{MemoryBudget, Plain};
 
 /// A context and the threads that it computes with.
 pub struct Machine {
@@ -178,7 +178,7 @@ fn evaluator(
     CkksEvaluator::open(&on.cpu, opened)
 }
 
-/// A program with encoded matrices of at most so many bytes, for any keys.
+/// A program with encoded matrices of at most a number of bytes, for any keys.
 pub(crate) fn prepared(
     on: &Shared,
     program: &Arc<Program>,

@@ -93,7 +93,7 @@ impl CkksPlan {
         Kind::all().map(Kind::name).collect()
     }
 
-    /// The name of the standard set for kinds of bootstrap, and for so many levels that they leave.
+    /// The name of the standard set for kinds of bootstrap, and for the levels that they leave.
     #[staticmethod]
     fn set_for(kinds: Vec<String>, levels: Option<usize>) -> PyResult<&'static str> {
         planned(|| {
@@ -182,13 +182,13 @@ impl CkksPlan {
         self.0.note()
     }
 
-    /// Refuses keys that do not fit so many free bytes with their bootstraps, with arguments of `keygen` that do.
+    /// Refuses keys that do not fit `free` bytes with their bootstraps, with arguments of `keygen` that do.
     fn require(&self, free: Option<usize>) -> PyResult<()> {
         let otherwise = "free memory, or ask for fewer slots or rotations";
         planned(|| self.0.require("keygen", free, |o| Some(arguments(o)), otherwise))
     }
 
-    /// The refusal of keys of a file that do not fit so many free bytes: arguments of `load_server` with which they do.
+    /// The refusal of keys of a file that do not fit `free` bytes: arguments of `load_server` with which they do.
     fn reading(&self, keys: &CkksKeys, free: usize) -> PyResult<String> {
         planned(|| {
             let offers = self.0.readings(&keys.1, free)?;

@@ -119,6 +119,11 @@ impl CkksProgram {
         self.one(&all, dot)
     }
 
+    /// x^exponent.
+    fn power(&self, x: &CkksRegister, exponent: u64) -> PyResult<CkksRegister> {
+        self.one(&[x], |p, r| p.power(r[0], exponent))
+    }
+
     /// Slots rotated to the left.
     fn rotate(&self, x: &CkksRegister, by: i64) -> PyResult<CkksRegister> {
         self.one(&[x], |p, r| p.rotate(r[0], by))

@@ -1,9 +1,10 @@
 //! CKKS: the calls of a server as instructions. A call records them and runs them at once; a program keeps them.
 
 use becalm::Result;
-use becalm::ckks::Chebyshev;
+use becalm::ckks::{self, Chebyshev};
 use becalm::program::Reg;
 use becalm::program::rlwe::CkksProgram as Program;
+use pyo3::prelude::*;
 
 /// An instruction on the two registers of `args`, at the lower of their levels.
 pub(crate) fn on_both(
@@ -20,6 +21,18 @@ pub(crate) fn dot(p: &mut Program, args: &[Reg]) -> Result<Reg> {
     let all = p.aligned(args)?;
     let (a, b) = all.split_at(all.len() / 2);
     p.dot(&a.iter().copied().zip(b.iter().copied()).collect::<Vec<_>>())
+}
+
+/// The rotations that a sum over `size` slots needs.
+#[pyfunction]
+pub fn sum_rotations(size: usize) -> Vec<i64> {
+    ckks::sum_rotations(size)
+}
+
+/// The levels that a polynomial takes.
+#[pyfunction]
+pub fn chebyshev_depth(coefficients: Vec<f64>) -> usize {
+    Chebyshev(coefficients).depth()
 }
 
 /// Rotations of one register, one after the other: a machine shares the work between them.

@@ -5,7 +5,7 @@ use crate::ciphertext::{Lwe, ciphertext};
 use crate::keys::EvaluationKey;
 use crate::params::Params;
 use crate::program::Program;
-use becalm::backend::{self, Backend, Cpu, by_name};
+use becalm::backend::{self, Backend, Cpu, with_threads};
 use becalm::math::simd::Level;
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
@@ -79,16 +79,19 @@ pub fn require_machine(py: Python<'_>, name: &str, params: &Params) -> PyResult<
     supervised(py, None, |_| backend::require(name, &params.0))
 }
 
+/// The names of the machines that are devices, and no simulations.
+#[pyfunction]
+pub fn devices() -> Vec<&'static str> {
+    backend::devices().collect()
+}
+
 fn machine(
     name: &str,
     threads: usize,
     instructions: Option<&str>,
 ) -> becalm::Result<Box<dyn Backend>> {
     let Some(wanted) = instructions else {
-        return match name {
-            "auto" | "cpu" if threads > 0 => Ok(Box::new(Cpu::new(threads)?)),
-            name => by_name(name),
-        };
+        return with_threads(name, threads);
     };
     let has = Level::available();
     let level = has.iter().find(|l| l.name() == wanted).ok_or_else(|| {

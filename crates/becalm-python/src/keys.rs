@@ -258,6 +258,12 @@ impl SlotKey {
     }
 }
 
+/// Bytes that keys may take: [`available_memory`], or no limit where the system does not tell.
+#[pyfunction]
+pub fn free_memory() -> usize {
+    becalm::math::memory::available_memory().unwrap_or(usize::MAX)
+}
+
 /// Bytes that the system can still give without swapping, where it tells.
 #[pyfunction]
 pub fn available_memory() -> Option<usize> {

@@ -51,7 +51,9 @@ mod _native {
     #[pymodule_export]
     use crate::ckks_program::{CkksProgram, CkksRegister};
     #[pymodule_export]
-    use crate::evaluate::{Evaluator, require_machine};
+    use crate::ckks_record::{chebyshev_depth, sum_rotations};
+    #[pymodule_export]
+    use crate::evaluate::{Evaluator, devices, require_machine};
     #[pymodule_export]
     use crate::integers::{
         aes_ctr, bits_from_bytes, bits_to_bytes, check_bits, decrypt_bits, decrypt_integers,
@@ -62,7 +64,7 @@ mod _native {
     #[pymodule_export]
     use crate::keys::{
         CkksNeeds, EvaluationKey, SecretKey, SlotKey, available_memory, ckks_keys_of_file,
-        kind_of_bytes, kind_of_file,
+        free_memory, kind_of_bytes, kind_of_file,
     };
     #[pymodule_export]
     use crate::params::Params;

@@ -6,7 +6,7 @@
 //! memory. FORM: `low`, keys stay in a file and matrices are encoded when they are used; `budget=G`, so many GB for both;
 //! `packed` and `seeded`, keys in these forms; the peak is that of the server alone. Processor time changes less on a busy machine.
 
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared, Shares};
+use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, MemoryBudget, Prepared};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm};
 use becalm::ckks::{Context, Needs, Work};
@@ -127,8 +127,8 @@ fn made(
     secret: &CkksSecretKey,
     needs: &Needs,
     times: &mut Times,
-) -> becalm::Result<(CkksKeys, Shares)> {
-    let all = Shares { matrices: usize::MAX, keys: usize::MAX };
+) -> becalm::Result<(CkksKeys, MemoryBudget)> {
+    let all = MemoryBudget { matrices: usize::MAX, keys: usize::MAX };
     let named =
         |a: &String| ["low", "packed", "seeded"].contains(&a.as_str()) || a.starts_with("budget=");
     let form = std::env::args().find(named).unwrap_or_default();
@@ -145,8 +145,8 @@ fn made(
     let keys = times.add(context, "stored", || stored(context, keys))?;
     let gigabytes: f64 = form.trim_start_matches("budget=").parse().unwrap_or(0.0);
     let shares = match form.as_str() {
-        "low" => Shares { matrices: 0, keys: 0 },
-        _ => Shares::of(context, program, &keys, (gigabytes * 1e9) as usize)?,
+        "low" => MemoryBudget { matrices: 0, keys: 0 },
+        _ => MemoryBudget::of(context, program, &keys, (gigabytes * 1e9) as usize)?,
     };
     Ok((context.ready_keys(&keys, shares.keys)?, shares))
 }

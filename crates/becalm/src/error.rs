@@ -35,7 +35,7 @@ pub enum MissingPurpose {
     Multiply,
     /// Complex conjugation.
     Conjugate,
-    /// The rotation to the left by so many slots.
+    /// The rotation to the left by this number of slots.
     Rotate(usize),
     /// The switch to the ephemeral secret of a bootstrap, or back.
     Bootstrap,
@@ -97,7 +97,7 @@ macro_rules! constructors {
                 Error::$variant(Box::new(Detail { op, wanted: wanted.into(), got: got.into(), remedy: remedy.into(), missing: None }))
             })*
 
-            /// The same refusal, which says that it is for want of a key.
+            /// The same error, with the key that is missing.
             pub(crate) fn lacking(mut self, key: MissingKey) -> Self {
                 match &mut self { $(Error::$variant(d) => d.missing = Some(key),)* }
                 self

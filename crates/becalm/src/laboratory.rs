@@ -296,7 +296,7 @@ pub struct Inflated {
 /// The probability of failure that is aimed at.
 const AIM: f64 = 0.08;
 
-/// The set with tables of so many values, and a bootstrapping key of so much noise, that a lookup at the noise bound fails
+/// The set with tables of enough values, and a bootstrapping key of enough noise, that a lookup at the noise bound fails
 /// with a probability of 0.08: the largest power of two for which the other steps leave a third of the variance free.
 ///
 /// # Errors

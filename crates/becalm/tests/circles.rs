@@ -1,5 +1,5 @@
 //! No modules of one folder import each other in a circle, in any crate: an order stands in every folder, as the layers do in the
-//! crate. `tests/test_python_interface.py` holds the same for the Python package.
+//! crate. `tests/test_python_interface.py` tests the same for the Python package.
 //!
 //! Every path that begins with `crate::` or `super::` is followed into the folders, through what their `mod.rs` re-exports. Tests
 //! below the code may name anything.

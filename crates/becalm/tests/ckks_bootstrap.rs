@@ -2,7 +2,7 @@
 //! `--nocapture` prints mean and worst bits of every case, keys, levels and processor time.
 
 use becalm::Result;
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared, Shares};
+use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, MemoryBudget, Prepared};
 use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
 use becalm::cipher::{CkksKeys, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
@@ -449,8 +449,8 @@ fn less_memory_computes_the_same() {
     let other = evaluator(&c, c.keys(&secret, &Needs::default()).unwrap());
     assert!(refusal(other.run(&program, &[&x])).starts_with("wrong_key"));
     // A budget is spent on matrices first, then on keys; the error for less than an instruction takes gives its size.
-    let share = |bytes| Shares::of(&c, &program, &stored, bytes);
-    let whole = Shares { matrices: usize::MAX, keys: usize::MAX };
+    let share = |bytes| MemoryBudget::of(&c, &program, &stored, bytes);
+    let whole = MemoryBudget { matrices: usize::MAX, keys: usize::MAX };
     assert_eq!(share(ready + matrices).unwrap(), whole);
     let least = program.least_bytes(&c);
     assert!(share(least).is_ok(), "{least} bytes are the least");

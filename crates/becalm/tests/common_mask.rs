@@ -1,12 +1,15 @@
-//! Common-mask ciphertexts: every operation on every slot, against the clear and against the reference backend.
+//! Common-mask ciphertexts: every operation on every slot, against the clear and against the reference on every machine.
+
+mod machines;
 
 use becalm::Error;
-use becalm::backend::{Backend, Cpu, Evaluator, Reference};
+use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Reference};
 use becalm::cipher::{Encoding, EvaluationKey, KeyRole, Lwe, RowSums, SecretKey};
 use becalm::math::Modulus;
 use becalm::params::TfheParams;
 use becalm::program::{Need, Program};
 use becalm::tfhe::Table;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const TOYS: [&str; 2] = ["toy_cm_1_1_w2", "toy_cm_1_1_w3_p"];
@@ -46,15 +49,26 @@ fn tables(p: &TfheParams) -> Vec<Table> {
     (0..p.slots as u64).map(table).collect()
 }
 
-/// Runs on both backends: equal values everywhere, equal words modulo p.
+/// Runs on every machine that runs the set: values equal to the reference's, and modulo p also the words.
 fn agree(keys: &Keys, run: impl Fn(&Evaluator) -> Lwe) -> Vec<u64> {
+    let p = keys.secret.params();
     let on = |b: &dyn Backend| run(&Evaluator::new(b, &keys.evaluation).unwrap());
-    let (got, wanted) = (on(&Cpu::new(2).unwrap()), on(&Reference));
-    if keys.secret.params().modulus == Modulus::Goldilocks {
-        assert!(got.words() == wanted.words(), "not bit-exact");
+    let wanted = on(&Reference);
+    let values = keys.secret.decrypt(&wanted).unwrap();
+    let mut kinds = BTreeSet::new();
+    for (name, backend) in machines::backends() {
+        if backend.accepts(p).is_err() {
+            continue;
+        }
+        kinds.insert(backend.info().name);
+        let got = on(backend.as_ref());
+        if p.modulus == Modulus::Goldilocks {
+            assert!(got.words() == wanted.words(), "{} on {name}: not bit-exact", p.name);
+        }
+        assert_eq!(keys.secret.decrypt(&got).unwrap(), values, "{} on {name}", p.name);
     }
-    let values = keys.secret.decrypt(&got).unwrap();
-    assert_eq!(values, keys.secret.decrypt(&wanted).unwrap());
+    assert!(kinds.contains("cpu") && kinds.contains("toy"), "{kinds:?}");
+    assert_eq!(kinds.contains("cuda"), Cuda::runs(p).is_ok(), "{kinds:?}");
     values
 }
 

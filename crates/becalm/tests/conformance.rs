@@ -5,13 +5,14 @@
 mod machines;
 
 use becalm::Error;
-use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Reference};
-use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, SecretKey};
+use becalm::backend::{self, Backend, Cpu, Cuda, Evaluator, Reference};
+use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, RowSums, SecretKey};
 use becalm::math::Modulus;
 use becalm::params::{Kind, Order, TfheParams};
-use becalm::program::{Gate, Program, RegInfo, RegType};
+use becalm::program::{Gate, Op, Program, Reg, RegInfo, RegType};
 use becalm::tfhe::{Output, Table, noise};
 use machines::backends;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The processor and GPUs run some sets and instructions only.
@@ -296,6 +297,84 @@ fn gates_and_multiplexers_agree_with_the_clear() {
     }
 }
 
+/// Slots are added, extracted, packed, mapped and looked up in one program, which has every instruction of TFHE.
+#[test]
+fn every_instruction_agrees() {
+    let mut names = BTreeSet::new();
+    for params in toy_sets().into_iter().filter(|p| p.slots > 1) {
+        let w = params.slots;
+        let mut keys = keys(params);
+        let entry = |j: usize, t: usize| i64::from(t == (j + 1) % w);
+        let turn: Vec<Vec<i64>> = (0..w).map(|j| (0..w).map(|t| entry(j, t)).collect()).collect();
+        for key in [keys.secret.pack_key().unwrap(), keys.secret.slot_map_key(&turn).unwrap()] {
+            keys.evaluation = keys.evaluation.with_slot_key(key).unwrap();
+        }
+        let values: Vec<u64> = (0..3 * w as u64).map(|i| i * 5 % 3).collect();
+        let x = keys.secret.encrypt_as(&values, Encoding::of(params), 3).unwrap();
+        let mut p = Program::new(keys.secret.params().clone());
+        let a = p.input_like(&x);
+        let raised = p.linear(&[(1, a)], 1).unwrap();
+        let added = p.add_slots(a, &vec![1; w]).unwrap();
+        let extracted: Vec<Reg> = (0..w).map(|_| p.extract(added, 0).unwrap()).collect();
+        let packed = p.pack(&extracted).unwrap();
+        let mapped = p.slot_map(a, 0, RowSums::of(&turn)).unwrap();
+        let square = Table::from_fn(params, |m| m * m % 4).unwrap();
+        let squared = p.lookup_slots(mapped, &vec![square; w]).unwrap()[0];
+        for reg in [raised, added, extracted[0], packed, mapped, squared] {
+            p.output(reg).unwrap();
+        }
+        names.extend(p.ops().iter().map(Op::name));
+        for (name, backend) in backends() {
+            let wanted = backend.info().name != "processor"
+                && (backend.info().name != "cuda" || Cuda::runs(params).is_ok());
+            assert_eq!(runs(backend.as_ref(), &p), wanted, "{} on {name}", params.name);
+        }
+        let results = agree(&keys, p, &[x.into()], 1);
+        let results: Vec<_> = results.iter().map(|c| keys.secret.decrypt(c).unwrap()).collect();
+        let up: Vec<u64> = values.iter().map(|m| m + 1).collect();
+        let first: Vec<u64> = up.iter().step_by(w).copied().collect();
+        let turned: Vec<u64> =
+            values.chunks(w).flat_map(|c| (0..w).map(|j| c[(j + 1) % w])).collect();
+        let squares = turned.iter().map(|m| m * m % 4).collect();
+        let everywhere = first.iter().flat_map(|m| vec![*m; w]).collect();
+        assert_eq!(results, [up.clone(), up, first, everywhere, turned, squares]);
+    }
+    assert_eq!(names, BTreeSet::from_iter(Op::NAMES.iter().copied()));
+}
+
+/// Waves that the program does not have are refused; those that it has run afterwards.
+#[test]
+fn waves_out_of_range_are_refused() {
+    let params = TfheParams::named("toy_2_2").unwrap();
+    let keys = keys(params);
+    let x = keys.secret.encrypt(&[1, 2]).unwrap();
+    let mut program = Program::new(keys.secret.params().clone());
+    let a = program.input_like(&x);
+    let y = program.lookup(a, &Table::from_fn(params, |m| m).unwrap()).unwrap();
+    program.output(y).unwrap();
+    let walk = Arc::new(program.walk(&[0.0]).unwrap());
+    let (program, waves) = (Arc::new(program), walk.waves.len());
+    let reference: Box<dyn Backend> = Box::new(Reference);
+    for (name, backend) in backends().into_iter().chain([("reference".to_string(), reference)]) {
+        if !runs(backend.as_ref(), &program) {
+            continue;
+        }
+        let mut session = backend.open(&keys.evaluation, &program.needs()).unwrap();
+        for lanes in [1, 2] {
+            let loaded = session.load(program.clone(), walk.clone(), lanes).unwrap();
+            let words = &x.words()[..lanes * x.width()];
+            for asked in [0..waves + 1, waves + 1..waves + 2, waves..usize::MAX] {
+                session.write(a, 0, words).unwrap();
+                let run = session.run(&loaded, asked.clone()).and_then(|()| session.wait());
+                assert_eq!(run.map_err(|e| e.kind()), Err("bad_input"), "{asked:?} on {name}");
+            }
+            session.write(a, 0, words).unwrap();
+            session.run(&loaded, 0..waves).unwrap();
+            assert!(session.read(y, 0..lanes).is_ok(), "{name}");
+        }
+    }
+}
+
 /// Several waves: (a² + b) looked up again, beside a linear result, on more lanes than a tile.
 #[test]
 fn programs_of_several_waves_agree() {
@@ -323,4 +402,23 @@ fn programs_of_several_waves_agree() {
         let wanted: Vec<u64> = a.iter().zip(&b).map(|(a, b)| (a * a % below + b + 1) % p).collect();
         assert_eq!(keys.secret.decrypt(&results[0]).unwrap(), wanted, "{}", params.name);
     }
+}
+
+/// A name is opened, asked about a set, or refused with the names that there are.
+#[test]
+fn every_name_is_a_machine() {
+    let params = TfheParams::named("toy_1_1_p").unwrap();
+    let known: BTreeSet<&str> = backend::names().collect();
+    assert!(known.contains("cpu") && known.contains("auto") && known.contains("reference"));
+    assert!(backend::devices().all(|name| known.contains(name) && name != "processor"));
+    for name in known.iter().copied() {
+        // Without a GPU there is no device of that name.
+        match backend::by_name(name) {
+            Ok(_) => backend::require(name, params).unwrap(),
+            Err(e) => assert!(name == "cuda" && e.kind() == "device", "{name}: {e}"),
+        }
+    }
+    let refused = backend::by_name("tpu").err().unwrap();
+    assert_eq!(refused.kind(), "bad_input");
+    assert!(known.iter().all(|name| refused.to_string().contains(name)), "{refused}");
 }

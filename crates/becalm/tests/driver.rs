@@ -3,7 +3,7 @@
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
 use becalm::Error;
-use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Session, by_name, gpus, nvrtc};
+use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Session, by_name, gpus, nvrtc, require};
 use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Need, Program};
@@ -283,7 +283,7 @@ fn computes() {
         let work = Work::new(name);
         let emulated = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
         let wanted = work.on(&emulated, 1).unwrap().remove(0);
-        Cuda::require(params).unwrap();
+        require("cuda", params).unwrap();
         assert_eq!(watch.alive()[0], 1, "the GPU that was asked is kept for its opening");
         let found = work.on(&Cuda::new().unwrap(), 4).unwrap();
         assert!(found.iter().all(|words| *words == wanted), "{name}");
@@ -291,7 +291,7 @@ fn computes() {
     }
     // A device that was opened to be asked, and refused.
     let large = TfheParams::named("toy_3_3_extended").unwrap();
-    assert_eq!(Cuda::require(large).unwrap_err().kind(), "wrong_params");
+    assert_eq!(require("cuda", large).unwrap_err().kind(), "wrong_params");
     drop(Cuda::new());
     assert_eq!(watch.alive(), [0; 9]);
 }
@@ -356,7 +356,7 @@ fn refuses() {
     let expected: Vec<&str> = expected.split('|').collect();
     let [kind, wanted, got, remedy, gpu] = expected[..] else { panic!("{expected:?}") };
     let params = TfheParams::named("toy_1_1").unwrap();
-    let all = [Cuda::require(params), Cuda::new().and_then(|cuda| cuda.accepts(params))];
+    let all = [require("cuda", params), Cuda::new().and_then(|cuda| cuda.accepts(params))];
     let listed = match (gpus(), kind) {
         (Ok(lines), "unsupported") => {
             assert_eq!(lines[0].contains("too old for becalm"), lines[0].contains("7.5"));
@@ -474,7 +474,7 @@ fn leaks_nothing() {
     let work = Work::new("toy_1_1_multi_bit_2");
     // As they are, recorded, replayed.
     let all = || -> becalm::Result<()> {
-        Cuda::require(work.secret.params())?;
+        require("cuda", work.secret.params())?;
         work.on(&Cuda::new()?, 3).map(drop)
     };
     watch.fail(0, 0);

@@ -105,7 +105,11 @@ fn a_short_table_ends_in_zeros() {
 #[test]
 fn a_table_is_never_dearer_than_its_circuit() {
     let square = |x: u64| (x * x) & 63;
-    let all: [(&str, u32, u32, Entry); 4] = [
+    let all: [(&str, u32, u32, Entry); 8] = [
+        ("random", 7, 2, &random),
+        ("random", 8, 1, &random),
+        ("square", 8, 4, &square),
+        ("order", 8, 1, &|x| u64::from(x & 15 < x >> 4)),
         ("random", 5, 4, &random),
         ("random", 6, 2, &random),
         ("square", 5, 6, &square),

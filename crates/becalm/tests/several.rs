@@ -69,8 +69,8 @@ impl Backend for Counted {
 }
 
 impl<F: Family> Session<F> for CountedSession<F> {
-    fn shares_waves(&self) -> bool {
-        self.inner.shares_waves()
+    fn splits_waves(&self) -> bool {
+        self.inner.splits_waves()
     }
 
     fn load(

@@ -17,7 +17,7 @@ mod statistics;
 
 use becalm::cipher::file::Trust;
 use becalm::cipher::{CkksSecretKey, Lwe, Rlwe, SecretKey};
-use becalm::ckks::Context;
+use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use dudect::*;
@@ -347,6 +347,12 @@ fn full_size_keys_of_ckks() {
         check("CKKS, a public key", || {
             ckks_by_key(&context, &one, 10_000, |key| {
                 drop(black_box(context.public_key(key).unwrap()));
+            })
+        });
+        let needs = Needs { multiply: 1, ..Needs::default() }.rotate([1], 1);
+        check("CKKS, evaluation keys", || {
+            ckks_by_key(&context, &one, 4_000, |key| {
+                drop(black_box(context.keys(key, &needs).unwrap()));
             })
         });
         check("CKKS, encryption by key", || {

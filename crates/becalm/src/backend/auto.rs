@@ -158,8 +158,8 @@ impl Session for AutoSession {
         self.session.survives_fork()
     }
 
-    fn shares_waves(&self) -> bool {
-        self.session.shares_waves()
+    fn splits_waves(&self) -> bool {
+        self.session.splits_waves()
     }
 
     fn clear(&mut self) {

@@ -87,7 +87,7 @@ impl From<&Prepared> for Prepared {
 /// use std::sync::Arc;
 ///
 /// # fn main() -> becalm::Result<()> {
-/// // A toy, which needs leave to be insecure.
+/// // A toy set: `true` allows an insecure one.
 /// let context = Arc::new(Context::new(CkksParams::named("ckks_toy_12")?, true)?);
 /// let mut program = CkksProgram::new(&context);
 /// let x = program.input(2, 4)?;
@@ -304,7 +304,7 @@ impl CkksEvaluator {
     ///
     /// # Errors
     /// `BadInput` at level 0 and for scales whose product the level below has no room for, `WrongKey` and `WrongParams` for what does
-    /// not go together, `Memory` where it ends.
+    /// not go together, `Memory` if memory runs out.
     pub fn multiply(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
         self.one("multiply", &[a, b], |p, args| {
             let both = p.aligned(args)?;
@@ -383,6 +383,14 @@ impl CkksEvaluator {
             let scale = p.scale_of(args[0])?;
             p.linear(args[0], matrix.clone(), baby, scale)
         })
+    }
+
+    /// a^exponent, by squares and products in one program: ⌈log2(exponent)⌉ levels.
+    ///
+    /// # Errors
+    /// As [`CkksEvaluator::multiply`]; `Unsupported` for the exponent 0.
+    pub fn power(&self, a: &Rlwe, exponent: u64) -> Result<Rlwe> {
+        self.one("power", &[a], |p, args| p.power(args[0], exponent))
     }
 
     /// Σ a·b over pairs, relinearized and rescaled once.

@@ -19,7 +19,7 @@ mod several;
 
 #[cfg(feature = "cuda")]
 pub use auto::Auto;
-pub use cpu::{Cpu, Plain, Shares};
+pub use cpu::{Cpu, MemoryBudget, Plain};
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, Figure, KeyMemory, Micro, gpus, images, look_for_nvrtc, nvrtc};
 pub use evaluate::{Evaluator, batch_of};
@@ -74,6 +74,8 @@ pub trait Backend: Send + Sync {
     fn accepts(&self, _params: &TfheParams) -> Result<()> {
         Ok(())
     }
+    /// Leaves what is open for the next that opens this machine, as [`require`] does between its question and the keys.
+    fn keep_open(&self) {}
     /// Brings the needed parts of a key onto the machine.
     ///
     /// # Errors
@@ -196,7 +198,7 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     }
     /// Whether the machine runs exactly the instructions that a wave names, so that others may run the rest of the wave: see [`Several`].
     /// Otherwise several machines share lanes alone.
-    fn shares_waves(&self) -> bool {
+    fn splits_waves(&self) -> bool {
         false
     }
     /// Forgets the ciphertexts in the registers, after results have been read. A machine may keep what the next run of the same program
@@ -245,31 +247,62 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     }
 }
 
+/// A name of a machine, whether it is a device and no simulation, and how it is opened for a number of threads: 0 for all.
+type Machine = (&'static str, bool, fn(usize) -> Result<Box<dyn Backend>>);
+
+/// Every machine of this build: a new one is a line here.
+const MACHINES: &[Machine] = &[
+    ("cpu", true, |threads| Ok(Box::new(Cpu::new(threads)?))),
+    #[cfg(feature = "cuda")]
+    ("cuda", true, |_| Ok(Box::new(Cuda::new()?))),
+    ("processor", false, |_| Ok(Box::new(Processor::default()))),
+    ("reference", false, |_| Ok(Box::new(Reference))),
+    ("auto", true, auto),
+];
+
+/// A GPU if there is one; with a number of threads, the CPU.
+fn auto(threads: usize) -> Result<Box<dyn Backend>> {
+    #[cfg(feature = "cuda")]
+    if threads == 0 {
+        return Ok(Box::new(Auto::new()?));
+    }
+    Ok(Box::new(Cpu::new(threads)?))
+}
+
+/// The names that [`by_name`] takes.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    MACHINES.iter().map(|(name, ..)| *name)
+}
+
+/// Those of [`names`] that are devices, and no simulations.
+pub fn devices() -> impl Iterator<Item = &'static str> {
+    MACHINES.iter().filter(|(_, device, _)| *device).map(|(name, ..)| *name)
+}
+
 /// The backend of a name: `"cpu"`, `"cuda"`, `"processor"`, `"reference"`, or `"auto"`: a GPU if one is there and can run the
 /// key's parameter set, else the CPU.
 ///
 /// # Errors
 /// [`Error::BadInput`] for a name that this build does not have; [`Error::Device`] for `"cuda"` without a GPU.
 pub fn by_name(name: &str) -> Result<Box<dyn Backend>> {
-    match name {
-        "cpu" => Ok(Box::new(Cpu::new(0)?)),
-        #[cfg(feature = "cuda")]
-        "auto" => Ok(Box::new(Auto::new()?)),
-        #[cfg(not(feature = "cuda"))]
-        "auto" => Ok(Box::new(Cpu::new(0)?)),
-        #[cfg(feature = "cuda")]
-        "cuda" => Ok(Box::new(Cuda::new()?)),
-        "reference" => Ok(Box::new(Reference)),
-        "processor" => Ok(Box::new(Processor::default())),
-        other => {
-            let wanted = "cpu, cuda, processor, reference or auto";
-            let remedy = match other.starts_with("cuda") || other.starts_with("gpu") {
-                true => "name all GPUs as cuda; CUDA_VISIBLE_DEVICES=1 makes that the second only",
-                false => "choose one of these",
-            };
-            Err(Error::bad_input("backend", wanted, other, remedy))
-        }
+    with_threads(name, 0)
+}
+
+/// [`by_name`] with a number of threads, 0 for all, which applies to the CPU: `"auto"` is the CPU if there is one.
+///
+/// # Errors
+/// As there, and [`Error::BadInput`] for too many threads.
+pub fn with_threads(name: &str, threads: usize) -> Result<Box<dyn Backend>> {
+    if let Some((.., open)) = MACHINES.iter().find(|machine| machine.0 == name) {
+        return open(threads);
     }
+    let known: Vec<&str> = names().collect();
+    let wanted = known.join(", ").replace(", auto", " or auto");
+    let remedy = match name.starts_with("cuda") || name.starts_with("gpu") {
+        true => "name all GPUs as cuda; CUDA_VISIBLE_DEVICES=1 makes that the second only",
+        false => "choose one of these",
+    };
+    Err(Error::bad_input("backend", wanted, name, remedy))
 }
 
 /// Refuses a machine that is not there, does not run a parameter set, or has no room for its key: before keys are made, which
@@ -278,10 +311,11 @@ pub fn by_name(name: &str) -> Result<Box<dyn Backend>> {
 /// # Errors
 /// As [`by_name`] and [`Backend::accepts`].
 pub fn require(name: &str, params: &TfheParams) -> Result<()> {
-    match name {
-        "auto" | "cpu" | "reference" => Ok(()),
-        #[cfg(feature = "cuda")]
-        "cuda" => Cuda::require(params),
-        name => by_name(name)?.accepts(params),
+    if name == "auto" {
+        return Ok(());
     }
+    let machine = by_name(name)?;
+    machine.accepts(params)?;
+    machine.keep_open();
+    Ok(())
 }

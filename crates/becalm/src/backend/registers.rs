@@ -6,6 +6,11 @@ use crate::program::{Family, Op, Operation, Reg};
 use crate::{Error, Result};
 use std::ops::Range;
 
+/// The error of a session that has no program.
+pub(super) fn not_loaded() -> Error {
+    Error::bad_input("run", "a loaded program", "none", "call load first")
+}
+
 impl<F: Family> Loaded<F> {
     /// The words of a lane of a register, if the program has it.
     fn known_width(&self, reg: Reg, op: &'static str) -> Result<usize> {
@@ -35,6 +40,20 @@ impl<F: Family> Loaded<F> {
         }
     }
 
+    /// Refuses waves that the program does not have.
+    pub(super) fn check_waves(&self, waves: &Range<usize>) -> Result<()> {
+        let there = F::waves(&self.walk).len();
+        if waves.start <= waves.end && waves.end <= there {
+            return Ok(());
+        }
+        Err(Error::bad_input(
+            "run",
+            format!("waves within 0..{there}"),
+            format!("{waves:?}"),
+            "run the waves of the program that was loaded",
+        ))
+    }
+
     /// Refuses lanes that a register does not have, and registers that are not alive.
     pub(super) fn check_read(&self, at: Reg, alive: bool, lanes: &Range<usize>) -> Result<()> {
         self.known_width(at, "read")?;
@@ -62,6 +81,11 @@ impl Registers {
     pub fn new(loaded: Loaded) -> Self {
         let words = vec![Vec::new(); loaded.program.registers()];
         Registers { loaded, words }
+    }
+
+    /// The program.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
     }
 
     pub fn lanes(&self) -> usize {

@@ -4,6 +4,7 @@
 //! registers and runs its part of each wide wave; then the host passes the results on. Linear instructions are cheaper than passing
 //! their results on, so every machine runs all of them.
 
+use super::registers::not_loaded;
 use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Session};
 use crate::cipher::EvaluationKey;
 use crate::ckks::Context;
@@ -24,7 +25,7 @@ use std::thread;
 /// use becalm::{cipher::SecretKey, params::TfheParams, tfhe::Table};
 ///
 /// # fn main() -> becalm::Result<()> {
-/// // A toy, which needs leave to be insecure.
+/// // A toy set: `true` allows an insecure one.
 /// let secret = SecretKey::generate(TfheParams::named("toy_2_2")?, true)?;
 /// let machines = Several::new(vec![Box::new(Cpu::new(1)?), Box::new(Cpu::new(1)?)])?;
 /// let server = Evaluator::new(&machines, &secret.evaluation_key()?)?;
@@ -168,10 +169,6 @@ fn at_once<T: Send, R: Send>(
     })
 }
 
-fn not_loaded() -> Error {
-    Error::bad_input("run", "a loaded program", "none", "call load first")
-}
-
 /// The part of `lanes` that is within `own`, counted from there.
 fn within(lanes: &Range<usize>, own: &Range<usize>) -> Range<usize> {
     let (from, to) = (lanes.start.max(own.start), lanes.end.min(own.end));
@@ -183,7 +180,7 @@ impl<F: Family> SeveralSession<F> {
     /// sessions as the wave fills.
     fn owners(&self, waves: &[Wave], lanes: usize) -> Option<Vec<Vec<usize>>> {
         let count = self.sessions.len();
-        if lanes >= count || !self.sessions.iter().all(|session| session.shares_waves()) {
+        if lanes >= count || !self.sessions.iter().all(|session| session.splits_waves()) {
             return None;
         }
         let room = (self.info.best_batch / count / 4).max(1);
@@ -339,7 +336,9 @@ impl<F: Family> Session<F> for SeveralSession<F> {
     }
 
     fn run(&mut self, _loaded: &Loaded<F>, waves: Range<usize>) -> Result<()> {
-        let shared = self.running.as_ref().ok_or_else(not_loaded)?.owners.is_some();
+        let running = self.running.as_ref().ok_or_else(not_loaded)?;
+        running.loaded.check_waves(&waves)?;
+        let shared = running.owners.is_some();
         // Results of a shared wave are passed on before the next begins.
         let steps = if shared { waves.map(|w| w..w + 1).collect() } else { vec![waves] };
         for waves in steps {

@@ -19,7 +19,12 @@ use crate::{Error, Result};
 use std::ops::Range;
 
 /// Relative difference of two scales that counts as none.
-pub(crate) const SAME_SCALE: f64 = 1e-12;
+const SAME_SCALE: f64 = 1e-12;
+
+/// Whether two scales are the same but for the rounding of doubles.
+pub(crate) fn same_scale(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() <= SAME_SCALE
+}
 /// The largest prime, bits.
 const WORD_BITS: f64 = 50.0;
 /// Bits by which a digit may exceed P in CoeffsToSlots: noise of 2^14.7 is little there, at scales of 2^64 and more.

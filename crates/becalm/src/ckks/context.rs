@@ -2,7 +2,7 @@
 
 use super::Chain;
 use crate::Result;
-use crate::math::fft::Plan;
+use crate::math::fft::FftPlan;
 use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::rns::{Converter, Ring, TILE, Work, inverse, mul};
@@ -19,7 +19,7 @@ type Converters = BTreeMap<(Vec<usize>, Vec<usize>), Arc<Converter>>;
 pub struct Context {
     chain: Chain,
     ring: Ring,
-    fft: Arc<Plan>,
+    fft: Arc<FftPlan>,
     /// For slot j, the positions of its real and imaginary part in a transform.
     slots: Vec<(usize, usize)>,
     converters: Mutex<Converters>,
@@ -30,7 +30,7 @@ pub struct Context {
 /// The ring of polynomials in X^8, and for each word where its values stand in the vectors of eight of the tiles.
 pub(crate) struct Eighth {
     pub(crate) ring: Ring,
-    pub(crate) fft: Arc<Plan>,
+    pub(crate) fft: Arc<FftPlan>,
     pub(crate) slots: Vec<(usize, usize)>,
     pub(crate) order: Vec<Vec<u32>>,
 }
@@ -59,7 +59,7 @@ impl Context {
         let remedy = "take a set of a smaller ring (`becalm params` lists them), or free memory";
         require_memory_or("make a CKKS context", chain.table_bytes(), remedy)?;
         let ring = Ring::new(params.degree(), chain.primes(), level)?;
-        let fft = Plan::get(params.degree(), level)?;
+        let fft = FftPlan::get(params.degree(), level)?;
         let slots = slots_of(&fft);
         Ok(Context {
             chain,
@@ -88,7 +88,7 @@ impl Context {
     }
 
     /// The transform between slots and coefficients.
-    pub(crate) fn fft(&self) -> &Plan {
+    pub(crate) fn fft(&self) -> &FftPlan {
         &self.fft
     }
 
@@ -136,7 +136,7 @@ impl Context {
         let (n, words) = (self.params().degree(), self.all_words());
         let primes = self.primes();
         let ring = Ring::new(n / 8, primes, self.ring.level()).ok()?;
-        let fft = Plan::get(n / 8, self.ring.level()).ok()?;
+        let fft = FftPlan::get(n / 8, self.ring.level()).ok()?;
         let order = (0..words).into_par_iter().map(|i| {
             // X^8 there and X here take the same values, each once.
             let (mut there, mut here) = (self.ring.scratch(n), ring.scratch(n / 8));
@@ -175,7 +175,7 @@ impl Deref for Context {
 }
 
 /// For slot j, the value at ζ^(5^j), the positions of its real and imaginary part in a transform.
-fn slots_of(fft: &Plan) -> Vec<(usize, usize)> {
+fn slots_of(fft: &FftPlan) -> Vec<(usize, usize)> {
     let mut places = vec![0; fft.size() / 2];
     fft.exponents().iter().enumerate().for_each(|(i, u)| places[*u as usize] = i);
     let mut power = 1;

@@ -6,7 +6,7 @@
 use super::Context;
 use super::context::Eighth;
 use crate::math::complex::Complex;
-use crate::math::fft::Plan;
+use crate::math::fft::FftPlan;
 use crate::math::parallel::*;
 use crate::math::rns::{Ring, Scratch, TILE, centred, mul, pow};
 use crate::math::round::{nearest, without_subnormals};
@@ -47,7 +47,7 @@ fn transformed(ring: &Ring, i: usize, (coefficients, small): (&[f64], bool), lim
 
 /// The real coefficients of the polynomial that has `values`, a power of two of them, in its slots, again and again, times
 /// `scale`; not rounded.
-fn embedded(plan: &Plan, slots: &[(usize, usize)], values: &[Complex], scale: f64) -> Vec<f64> {
+fn embedded(plan: &FftPlan, slots: &[(usize, usize)], values: &[Complex], scale: f64) -> Vec<f64> {
     let mut data = vec![0.0; 2 * slots.len()];
     for ((re, im), v) in slots.iter().zip(values.iter().cycle()) {
         (data[*re], data[*im]) = (without_subnormals(v.re), without_subnormals(v.im));

@@ -281,7 +281,7 @@ impl Context {
         Ok(key)
     }
 
-    /// The mask of digit `j` modulo word `word`, in blocks of so many values.
+    /// The mask of digit `j` modulo word `word`, in blocks of a fixed number of values.
     pub(crate) fn mask_row(
         &self,
         seed: &PublicSeed,

@@ -213,7 +213,7 @@ impl Matrix {
         self
     }
 
-    /// Which diagonals repeat after an eighth of so many slots.
+    /// Which diagonals repeat after an eighth of `slots`.
     pub(crate) fn forms(&self, slots: usize) -> Vec<(usize, bool)> {
         match self.period() {
             Some(period) => {
@@ -231,7 +231,7 @@ impl Matrix {
         forms.iter().map(|(_, tiled)| if *tiled { limbs } else { 8 * limbs }).sum()
     }
 
-    /// How many diagonals' worth of coefficients are rounded where it is encoded for so many slots: those of values of a period are a
+    /// How many diagonals' worth of coefficients are rounded where it is encoded for `slots`: those of values of a period are a
     /// polynomial in a power of X.
     pub(crate) fn encoded(&self, slots: usize) -> f64 {
         let values: usize = match self.period() {

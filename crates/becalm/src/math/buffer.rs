@@ -17,7 +17,7 @@ const HUGE_PAGE: usize = 2 << 20;
 /// The panic of [`refuse`]: the bytes that were wanted.
 struct Refused(usize);
 
-/// Gives up work that has no other way to fail, deep within its loops, for want of so many bytes. [`or_refused`] catches it.
+/// Gives up work that has no other way to fail, deep within its loops, because `bytes` more are not there. [`or_refused`] catches it.
 pub(crate) fn refuse(bytes: usize) -> ! {
     resume_unwind(Box::new(Refused(bytes)))
 }

@@ -21,7 +21,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// A pool of so many threads; 0 means all.
+    /// A pool of this number of threads; 0 means all.
     ///
     /// # Errors
     /// `Memory` if the system grants no threads.

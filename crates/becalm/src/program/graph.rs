@@ -33,6 +33,22 @@ pub trait Operation: Clone + PartialEq + Debug {
     }
 }
 
+/// `name` and `NAMES` of an enum of instructions, from one list: a variant that is missing there does not compile.
+macro_rules! names {
+    ($($variant:ident => $name:literal,)*) => {
+        /// The names of all instructions, in the order of the variants.
+        pub const NAMES: &[&str] = &[$($name),*];
+
+        /// What people call the instruction.
+        pub fn name(&self) -> &'static str {
+            match self {
+                $(Self::$variant { .. } => $name,)*
+            }
+        }
+    };
+}
+pub(super) use names;
+
 /// The kind that all instructions of a wave share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

@@ -17,7 +17,7 @@ pub fn cost(lwe: &Lwe, search: Search) -> Candidate {
     let walk = || {
         let stop = 2 * lwe.n.clamp(MIN_BLOCK, 1024);
         local_minimum((MIN_BLOCK, stop), 8, |beta, _| {
-            price(&reduced, beta, reduced.best_samples(beta))
+            cost_at(&reduced, beta, reduced.best_samples(beta))
         })
         .unwrap_or_default()
     };
@@ -37,7 +37,7 @@ fn strict(reduced: &Reduced) -> Candidate {
             break;
         }
         let samples = reduced.best_samples(beta);
-        let found = price(reduced, beta, samples);
+        let found = cost_at(reduced, beta, samples);
         close.push((beta, samples, found.bits));
         best = best.or(found);
     }
@@ -45,7 +45,7 @@ fn strict(reduced: &Reduced) -> Candidate {
     for (beta, samples, _) in close.into_iter().filter(|&(_, _, bits)| bits < near) {
         let step = (samples / 1024) as usize + 1;
         for fewer in (1..samples).step_by(step).filter(|m| reduced.n + m >= beta) {
-            best = best.or(price(reduced, beta, fewer));
+            best = best.or(cost_at(reduced, beta, fewer));
         }
     }
     best
@@ -82,7 +82,7 @@ impl Reduced {
     }
 }
 
-fn price(reduced: &Reduced, beta: u32, samples: u32) -> Candidate {
+fn cost_at(reduced: &Reduced, beta: u32, samples: u32) -> Candidate {
     let d = reduced.n + samples;
     let width = reduced.noise(beta, samples);
     // Beyond 16 moduli of Gaussian width there is nothing to see.

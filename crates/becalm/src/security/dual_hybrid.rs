@@ -143,7 +143,7 @@ impl Guess {
     }
 
     /// The attack with this guess, BKZ-β and a number of samples.
-    fn price(&self, lwe: &Lwe, solver: Solver, beta: u32, samples: u32) -> Candidate {
+    fn cost(&self, lwe: &Lwe, solver: Solver, beta: u32, samples: u32) -> Candidate {
         let targets = lwe.log2_targets.min(-self.log2_hit).max(0.0);
         let (guessing, count) = self.solve(solver, self.reduced.noise(beta, samples), targets);
         let d = self.reduced.n + samples;
@@ -169,7 +169,7 @@ fn weights(lwe: &Lwe, zeta: u32) -> (u32, u32) {
 
 /// Walks over ζ in steps of 8, the weight, and β in steps of 8.
 fn reference(lwe: &Lwe, solver: Solver) -> Candidate {
-    let at = |guess: &Guess, beta| guess.price(lwe, solver, beta, guess.reduced.best_samples(beta));
+    let at = |guess: &Guess, beta| guess.cost(lwe, solver, beta, guess.reduced.best_samples(beta));
     let at_weight = |zeta, weight| {
         let guess = Guess::new(lwe, zeta, weight);
         local_minimum((MIN_BLOCK, MAX_BLOCK), 8, |beta, _| at(&guess, beta)).unwrap_or_default()
@@ -193,12 +193,12 @@ fn scan(lwe: &Lwe, solver: Solver, zeta: u32, mut best: Candidate) -> Candidate 
             if bkz(beta, (guess.reduced.n + 1).max(beta)) + runs >= best.bits {
                 break;
             }
-            close = close.or(guess.price(lwe, solver, beta, guess.reduced.best_samples(beta)));
+            close = close.or(guess.cost(lwe, solver, beta, guess.reduced.best_samples(beta)));
         }
         if close.bits < best.bits {
             best = close;
             for samples in (1..close.d - guess.reduced.n).rev().take(1024) {
-                best = best.or(guess.price(lwe, solver, close.beta, samples));
+                best = best.or(guess.cost(lwe, solver, close.beta, samples));
             }
         }
     }

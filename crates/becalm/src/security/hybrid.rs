@@ -110,7 +110,7 @@ impl Attempt {
     }
 
     /// Cost with these guesses; a lower bound where that passes `limit` already.
-    fn price(&self, guesses: GuessSet, limit: f64) -> Candidate {
+    fn cost(&self, guesses: GuessSet, limit: f64) -> Candidate {
         let mut bits = self.once(guesses, 0.0) + self.runs(guesses.log2_hit);
         let mut targets = 0.0;
         if bits <= limit {
@@ -165,16 +165,16 @@ pub fn bdd(lwe: &Lwe, search: Search) -> Candidate {
 
 /// A walk over β at the dimension of the shortest vectors, then one over the dimension.
 fn reference_bdd(lwe: &Lwe) -> Candidate {
-    let price = |beta, d, limit| {
+    let cost = |beta, d, limit| {
         let attempt = Attempt::new(lwe, Decoder::ClosestVector, beta, 0, d);
-        attempt.map_or(Candidate::default(), |a| a.price(NO_GUESS, limit))
+        attempt.map_or(Candidate::default(), |a| a.cost(NO_GUESS, limit))
     };
-    let found = local_minimum(block_range(lwe), 2, |beta, limit| price(beta, None, limit))
+    let found = local_minimum(block_range(lwe), 2, |beta, limit| cost(beta, None, limit))
         .unwrap_or_default();
     if !found.bits.is_finite() || found.d < lwe.n {
         return found;
     }
-    local_minimum((lwe.n, found.d + 1), 1, |d, limit| price(found.beta, Some(d), limit))
+    local_minimum((lwe.n, found.d + 1), 1, |d, limit| cost(found.beta, Some(d), limit))
         .unwrap_or(found)
 }
 
@@ -242,7 +242,7 @@ impl Scan<'_> {
                 if attempt.once(guesses, 0.0) + runs >= best.bits + MARGIN {
                     continue;
                 }
-                let found = attempt.price(guesses, f64::INFINITY);
+                let found = attempt.cost(guesses, f64::INFINITY);
                 best = best.or(found);
                 close.push((found, guesses));
                 if self.decoder == Decoder::MeetInTheMiddle {
@@ -270,7 +270,7 @@ impl Scan<'_> {
         let step = (found.d.saturating_sub(least) / 1024 + 1) as usize;
         for d in (least..found.d).rev().step_by(step) {
             let attempt = Attempt::new(self.lwe, self.decoder, found.beta, found.zeta, Some(d));
-            let Some(fewer) = attempt.map(|a| a.price(guesses, f64::INFINITY)) else {
+            let Some(fewer) = attempt.map(|a| a.cost(guesses, f64::INFINITY)) else {
                 break;
             };
             if fewer.bits > found.bits + 2.0 * MARGIN {
@@ -326,7 +326,7 @@ fn best_at(lwe: &Lwe, decoder: Decoder, zeta: u32, blocks: (u32, u32)) -> Candid
             let attempt = attempts
                 .entry(beta)
                 .or_insert_with(|| Attempt::new(lwe, decoder, beta, zeta, None));
-            attempt.as_ref().map_or(Candidate::default(), |a| a.price(guesses, limit))
+            attempt.as_ref().map_or(Candidate::default(), |a| a.cost(guesses, limit))
         })
         .unwrap_or_default();
         if found.bits > best.bits {
@@ -386,7 +386,7 @@ mod tests {
                         continue;
                     };
                     for guesses in guess_sets(lwe.n, lwe.weight, zeta, lwe.values) {
-                        let found = attempt.price(guesses, f64::INFINITY);
+                        let found = attempt.cost(guesses, f64::INFINITY);
                         assert!(
                             found.bits >= best.bits - 0.05,
                             "{decoder:?}: {found:?} beats {best:?}"
@@ -405,7 +405,7 @@ mod tests {
             for (zeta, beta) in [(40, 60), (80, 60), (120, 50), (150, 41)] {
                 let attempt = Attempt::new(&lwe, decoder, beta, zeta, None).unwrap();
                 for guesses in guess_sets(lwe.n, lwe.weight, zeta, lwe.values).take(12) {
-                    let found = attempt.price(guesses, f64::INFINITY);
+                    let found = attempt.cost(guesses, f64::INFINITY);
                     let hit = guesses.log2_hit + attempt.log2_success();
                     let with = |k: f64| attempt.once(guesses, k) + repetitions((hit + k).min(0.0));
                     let least =

@@ -71,7 +71,7 @@ impl<'a> DualHybrid<'a> {
                 early_abort(0..n - zeta, 10, |t| {
                     let split = self.split(zeta, t, Moduli::one(p));
                     local_minimum((MIN_BLOCK, MAX_BLOCK), 1, |beta, _| {
-                        self.price(split, beta, 2 * n - zeta - t)
+                        self.cost(split, beta, 2 * n - zeta - t)
                     })
                 })
             });
@@ -194,7 +194,7 @@ impl<'a> DualHybrid<'a> {
         let count = range.end().saturating_sub(*range.start());
         let scan = |parts: u32| {
             let dimensions = range.clone().step_by((count / parts) as usize + 1);
-            dimensions.fold(Candidate::default(), |b, d| b.or(self.price(split, beta, d)))
+            dimensions.fold(Candidate::default(), |b, d| b.or(self.cost(split, beta, d)))
         };
         if scan(32).bits > best.bits + 0.4 {
             return best;
@@ -229,7 +229,7 @@ impl<'a> DualHybrid<'a> {
         (square.sqrt().ceil() as u32).max(split.unknowns + 1).max(beta + 1)
     }
 
-    fn price(&self, split: Split, beta: u32, d: u32) -> Candidate {
+    fn cost(&self, split: Split, beta: u32, d: u32) -> Candidate {
         let count = self.log2_vectors(split, beta, d);
         let bits = log2_sum(short_vectors(beta, d, count), split.log2_guess(count));
         let Split { zeta, t, p, .. } = split;
@@ -330,7 +330,7 @@ mod tests {
                         let split = attack.split(zeta, t, Moduli::one(p));
                         for beta in (MIN_BLOCK..200).step_by(2) {
                             for d in (split.unknowns.max(beta) + 1..2 * n).step_by(16) {
-                                let found = attack.price(split, beta, d);
+                                let found = attack.cost(split, beta, d);
                                 assert!(found.bits >= best.bits, "{found:?} beats {best:?}");
                             }
                         }

@@ -21,7 +21,7 @@ pub fn reference(lwe: &Lwe) -> Candidate {
             return Candidate::default();
         };
         let d = if d <= beta { beta + 1 } else { d };
-        price(lwe, beta, d)
+        cost_at(lwe, beta, d)
     })
     .unwrap_or_default()
 }
@@ -35,14 +35,14 @@ pub fn strict(lwe: &Lwe) -> Candidate {
             break;
         }
         if let Some(d) = least_dimension(lwe, beta, floor) {
-            best = best.or(price(lwe, beta, d));
+            best = best.or(cost_at(lwe, beta, d));
         }
     }
     best
 }
 
 /// Cost of BKZ-β in dimension d, infinite where the embedded vector is not revealed.
-fn price(lwe: &Lwe, beta: u32, d: u32) -> Candidate {
+fn cost_at(lwe: &Lwe, beta: u32, d: u32) -> Candidate {
     let condition = Condition::new(lwe, beta);
     let bits = if condition.excess(f64::from(d)) >= 0.0 { bkz(beta, d) } else { f64::INFINITY };
     Candidate { bits, beta, d, ..Candidate::default() }
@@ -98,7 +98,7 @@ mod tests {
             let all =
                 (MIN_BLOCK..500).flat_map(|b| ((n + 1).max(b + 1)..4 * n).map(move |d| (b, d)));
             let least =
-                all.fold(Candidate::default(), |best, (beta, d)| best.or(price(&lwe, beta, d)));
+                all.fold(Candidate::default(), |best, (beta, d)| best.or(cost_at(&lwe, beta, d)));
             assert_eq!(strict(&lwe).bits, least.bits);
         }
     }

@@ -7,7 +7,7 @@
 use super::lwe::fill_noise;
 use crate::Result;
 use crate::math::Modulus;
-use crate::math::fft::Plan;
+use crate::math::fft::FftPlan;
 use crate::math::ntt::NttPlan;
 use crate::math::random::NoiseStream;
 use crate::math::round::nearest;
@@ -23,7 +23,7 @@ pub(crate) struct BinaryPolynomials {
 }
 
 enum Transformed {
-    Fourier(Arc<Plan>, Zeroizing<Vec<f64>>),
+    Fourier(Arc<FftPlan>, Zeroizing<Vec<f64>>),
     Ntt(&'static NttPlan, Zeroizing<Vec<u64>>),
 }
 
@@ -32,7 +32,7 @@ impl BinaryPolynomials {
     pub fn new(modulus: Modulus, n: usize, bits: &[u64]) -> Result<Self> {
         let transformed = match modulus {
             Modulus::Native => {
-                let plan = Plan::get(n, Level::best())?;
+                let plan = FftPlan::get(n, Level::best())?;
                 let mut s = Zeroizing::new(bits.iter().map(|b| *b as f64).collect::<Vec<f64>>());
                 s.chunks_exact_mut(n).for_each(|s| plan.forward(s));
                 Transformed::Fourier(plan, s)
@@ -90,7 +90,7 @@ impl BinaryPolynomials {
     }
 
     /// Adds 2^shift times the product of one signed half of the mask.
-    fn add_half(&self, plan: &Plan, secret: &[f64], mask: &[u64], shift: u32, out: &mut [u64]) {
+    fn add_half(&self, plan: &FftPlan, secret: &[f64], mask: &[u64], shift: u32, out: &mut [u64]) {
         let mut half = vec![0f64; self.n];
         let mut sum = Zeroizing::new(vec![0f64; self.n]);
         for (mask, s) in mask.chunks_exact(self.n).zip(secret.chunks_exact(self.n)) {

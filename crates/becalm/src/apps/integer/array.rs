@@ -11,7 +11,7 @@ use super::{Type, Word};
 use crate::apps::circuit::{Aim, Circuit, Sum};
 use crate::{Error, Result};
 
-/// A chosen digit enters the next comparator without a bootstrap if its noise is at most that of so many bootstraps.
+/// A chosen digit enters the next comparator without a bootstrap if its noise is at most that of this number of bootstraps.
 const KEPT: i64 = 2;
 
 /// An operation on a list of words, by its name.

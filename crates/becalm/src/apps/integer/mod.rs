@@ -41,9 +41,9 @@ pub const MAX_BITS: u32 = 256;
 pub enum Type {
     /// True or false.
     Bool,
-    /// Unsigned, of so many bits.
+    /// Unsigned, of this number of bits.
     Uint(u32),
-    /// Two's complement, of so many bits.
+    /// Two's complement, of this number of bits.
     Int(u32),
 }
 

@@ -38,7 +38,7 @@ enum Way {
 }
 
 impl Split {
-    /// All splits of so many digits.
+    /// All splits of `digits` digits.
     fn all(digits: usize) -> Vec<Split> {
         let halves = (1usize..1 << digits).map(|set| {
             let (row, column) = (0..digits).partition(|d| set >> d & 1 == 1);

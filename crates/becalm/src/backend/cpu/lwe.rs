@@ -4,7 +4,7 @@
 //! the reading of the key, fewer when there are threads to fill), key switches into tiles for the matrix product.
 
 use super::rlwe;
-use crate::backend::registers::Registers;
+use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{Backend, CkksSetup, GoOn, Info, Loaded, Session, linear};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
@@ -158,7 +158,7 @@ struct Item<'a> {
 }
 
 impl Session for CpuSession {
-    fn shares_waves(&self) -> bool {
+    fn splits_waves(&self) -> bool {
         true
     }
 
@@ -191,8 +191,10 @@ impl Session for CpuSession {
         self.registers.as_ref().ok_or_else(not_loaded)?.read(at, lanes)
     }
 
-    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, _loaded: &Loaded, waves: Range<usize>) -> Result<()> {
         let pool = self.pool.clone();
+        let loaded = registers(&mut self.registers)?.loaded().clone();
+        loaded.check_waves(&waves)?;
         for w in waves {
             let ops: Vec<&Op> =
                 loaded.walk.waves[w].ops.iter().map(|&i| &loaded.program.ops()[i]).collect();
@@ -334,8 +336,4 @@ fn tile_size(items: usize, best: usize) -> usize {
 
 fn registers(registers: &mut Option<Registers>) -> Result<&mut Registers> {
     registers.as_mut().ok_or_else(not_loaded)
-}
-
-fn not_loaded() -> Error {
-    Error::bad_input("run", "a loaded program", "none", "call load first")
 }

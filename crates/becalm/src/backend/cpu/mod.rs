@@ -4,4 +4,4 @@ mod lwe;
 mod rlwe;
 
 pub use lwe::Cpu;
-pub use rlwe::{Plain, Shares};
+pub use rlwe::{MemoryBudget, Plain};

@@ -32,7 +32,7 @@ struct Gpu {
 
 /// How copies are made: found out by the first.
 enum Copies {
-    /// Through so many bytes of page-locked memory, if there are.
+    /// Through page-locked memory of this size in bytes, if the system gives it.
     New(usize),
     Staged(Staging),
     /// From and to the caller's memory, waiting for each; why.

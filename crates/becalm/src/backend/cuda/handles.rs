@@ -105,7 +105,7 @@ impl PageLocked {
     pub fn new(bytes: usize) -> Result<Self> {
         // SAFETY: given back in `drop`. The bytes are written below, before anybody reads them.
         let at = unsafe { malloc_host(bytes, 0)? }.cast::<u8>();
-        // SAFETY: so many bytes were allocated.
+        // SAFETY: `bytes` were allocated.
         unsafe { at.write_bytes(0, bytes) };
         Ok(PageLocked { at, bytes })
     }

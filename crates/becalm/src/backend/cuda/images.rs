@@ -155,7 +155,8 @@ mod tests {
         assert_eq!(asked(Some(&file.join("below")), "code"), (b"code".to_vec(), true));
         assert_eq!(asked(None, "code"), (b"code".to_vec(), true));
         let failing = cached(Some(&folder.join("b")), || Err(Fault::Failed("no".into())));
-        assert!(failing.is_err() && !folder.join("b").exists());
+        assert!(matches!(&failing, Err(Fault::Failed(why)) if why.contains("no")));
+        assert!(!folder.join("b").exists());
         std::fs::remove_dir_all(folder).unwrap();
     }
 
@@ -165,23 +166,15 @@ mod tests {
         (code.starts_with(b"\x7fELF") && code[18..20] == [190, 0]).then_some(flags >> 8 & 0xFF)
     }
 
-    /// The whole way where NVRTC is there (`make cuda` installs it); without it, the refusal that says how to get it.
+    /// The whole way. `make test` runs it where NVRTC is installed.
     #[test]
-    fn other_rings_are_compiled_or_refused() {
+    #[ignore = "needs NVRTC: `make .venv/.cuda` installs it"]
+    fn nvrtc_compiles_other_rings() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
         for python in std::fs::read_dir(root).into_iter().flatten().flatten() {
             crate::backend::look_for_nvrtc(&python.path().join("site-packages/nvidia/cu13/lib"));
         }
-        let Ok(nvrtc) = Nvrtc::loaded() else {
-            let expected = std::env::var_os("BECALM_EXPECT_NVCC").is_some();
-            assert!(!expected, "no NVRTC, and BECALM_EXPECT_NVCC is set: run `make .venv/.cuda`");
-            let found = code(&TEST_RINGS[0], (9, 0));
-            let Err(Fault::NoKernels { ring, got, remedy }) = found else { panic!("{found:?}") };
-            assert!(ring == TEST_RINGS[0].name() && got == "none in this build");
-            assert!(remedy.contains("nvidia-cuda-nvrtc"));
-            println!("skipped: no NVRTC here, so only its refusal was tested");
-            return;
-        };
+        let nvrtc = Nvrtc::loaded().expect("NVRTC: run `make .venv/.cuda`");
         println!("{}", crate::backend::nvrtc().unwrap());
         // Doubles for clusters, residues for GPUs that have none; not from the cache.
         let kinds = [

@@ -8,7 +8,7 @@ use super::memory::Block;
 use super::plan::bundle_bytes;
 use super::{KeyMemory, launch, refused};
 use crate::cipher::EvaluationKey;
-use crate::math::fft::Plan;
+use crate::math::fft::FftPlan;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::params::TfheParams;
@@ -198,7 +198,7 @@ fn bootstrap(
 
 /// Transforms of the host in the units and the order of the kernels (`transform.cuh`).
 struct Transform {
-    plan: Arc<Plan>,
+    plan: Arc<FftPlan>,
     /// For u, at which of the kernels' points the value at e^(iπ(4u + 1)/N) lies.
     points: Vec<usize>,
     /// The torus in units of the last digit, a power of two.
@@ -207,7 +207,7 @@ struct Transform {
 
 impl Transform {
     fn new(ring: &Ring) -> Result<Self> {
-        let plan = Plan::get(ring.n() as usize, Level::best())?;
+        let plan = FftPlan::get(ring.n() as usize, Level::best())?;
         let (m, each, threads) =
             (ring.m() as usize, ring.points() as usize, ring.threads() as usize);
         let mut points = vec![0; m];

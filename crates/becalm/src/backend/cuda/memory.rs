@@ -59,7 +59,7 @@ impl Block {
         unsafe { self.device.download(pieces) }.map_err(|f| refused(op, self.device.as_ref(), f))
     }
 
-    /// The address of a byte with so many behind it.
+    /// The address of byte `from`, which `count` bytes follow.
     fn place(&self, from: u64, count: usize) -> u64 {
         assert!(from + count as u64 <= self.bytes, "a copy past the end");
         self.at + from

@@ -95,18 +95,6 @@ impl Cuda {
         ring_of(params, true).map(drop)
     }
 
-    /// Refuses what can be refused before keys are made: [`Cuda::new`], and what these GPUs say of the set. They stay open for
-    /// whoever opens them next.
-    ///
-    /// # Errors
-    /// As [`Cuda::new`] and [`Backend::accepts`].
-    pub fn require(params: &TfheParams) -> Result<()> {
-        let cuda = Cuda::new()?;
-        cuda.accepts(params)?;
-        driver::keep(cuda.devices);
-        Ok(())
-    }
-
     /// Memory that opening parts of a key takes on each GPU.
     ///
     /// # Errors
@@ -179,6 +167,10 @@ impl Backend for Cuda {
         let ring = self.ring(params)?;
         let _turns: Vec<_> = self.turns.iter().map(taken).collect();
         self.ready("cuda", params, &ring, keys::memory_of(params, &ring))
+    }
+
+    fn keep_open(&self) {
+        driver::keep(self.devices.clone());
     }
 
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {

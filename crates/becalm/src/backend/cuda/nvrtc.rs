@@ -278,7 +278,9 @@ mod tests {
         let (found, instead) = places(Some(&old), &[]);
         assert!(found.is_empty() && instead.len() == 2, "{instead:?}");
         assert!(instead[1].contains("BECALM_NVRTC") && instead[0].contains("libnvrtc.so.12"));
-        assert!(Nvrtc::open(&new.join("libnvrtc.so.13")).is_err());
+        let file = new.join("libnvrtc.so.13");
+        let why = Nvrtc::open(&file).map(|_| ()).unwrap_err();
+        assert!(why.contains(&file.display().to_string()), "{why}");
         std::fs::remove_dir_all(root).unwrap();
     }
 }

@@ -71,7 +71,7 @@ impl Tuning {
 
 /// How bootstraps run on one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct LaunchPlan {
     pub path: Path,
     /// Ciphertexts at once.
     pub tile: u32,
@@ -88,7 +88,7 @@ pub(super) fn plan(
     jobs: u32,
     steps: u32,
     tuning: &Tuning,
-) -> Option<Plan> {
+) -> Option<LaunchPlan> {
     let fits = |path: Path| {
         let launch = Launch::rotate(ring, path, 2)?;
         let cluster = launch.cluster == 1 || (info.clusters() && launch.cluster <= CLUSTER);
@@ -113,7 +113,7 @@ pub(super) fn plan(
     let fits = |launch: Launch| launch.shared <= info.shared;
     let tensor = (1..=tile).contains(&tuning.tensor)
         && Launch::bundle_tensor(ring, chunk, tile).is_some_and(fits);
-    Some(Plan { path, tile, chunk: chunk.clamp(1, steps.max(1)), tensor })
+    Some(LaunchPlan { path, tile, chunk: chunk.clamp(1, steps.max(1)), tensor })
 }
 
 /// Blocks of so much shared memory that run at once.
@@ -143,11 +143,11 @@ mod tests {
     fn few_take_clusters_and_many_share_blocks() {
         let tuning = Tuning::default();
         let of = |jobs| plan(&DeviceInfo::h100(), &RINGS[1], jobs, 230, &tuning).unwrap();
-        assert_eq!(of(1), Plan { path: Path::Cluster, tile: 1, chunk: 16, tensor: false });
+        assert_eq!(of(1), LaunchPlan { path: Path::Cluster, tile: 1, chunk: 16, tensor: false });
         assert_eq!((of(66).path, of(66).tile), (Path::Cluster, 66));
         assert_eq!((of(67).path, of(67).tile), (Path::Pair, 67));
         // 264 bundles of 64 KiB are more than a quarter of the cache.
-        assert_eq!(of(8192), Plan { path: Path::Pair, tile: 264, chunk: 1, tensor: true });
+        assert_eq!(of(8192), LaunchPlan { path: Path::Pair, tile: 264, chunk: 1, tensor: true });
         assert!(!of(tuning.tensor - 1).tensor && of(tuning.tensor).tensor);
         let classic = plan(&DeviceInfo::h100(), &RINGS[0], 8192, 918, &tuning).unwrap();
         assert_eq!((classic.path, classic.chunk, classic.tensor), (Path::Pair, 918, false));

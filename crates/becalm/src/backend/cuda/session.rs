@@ -3,8 +3,9 @@
 use super::keys::{DeviceKeys, require};
 use super::layout::{Builder, Places, Step, places};
 use super::memory::{Block, Recording};
-use super::plan::{Plan, Tuning, bundle_bytes, plan, slices};
+use super::plan::{LaunchPlan, Tuning, bundle_bytes, plan, slices};
 use super::{launch, no_kernel, refused};
+use crate::backend::registers::not_loaded;
 use crate::backend::{Info, Loaded, Session};
 use crate::params::{ModulusSwitch, TfheParams};
 use crate::program::{Need, Operation, Program, Reg, Tfhe, Walk, WaveKind};
@@ -54,7 +55,7 @@ pub(super) struct Running {
     waves: Vec<Wave>,
     loaded: Loaded,
     alive: Vec<bool>,
-    plan: Plan,
+    plan: LaunchPlan,
     places: Places,
     space: Block,
     lists: Block,
@@ -87,7 +88,7 @@ impl Session for CudaSession {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    fn shares_waves(&self) -> bool {
+    fn splits_waves(&self) -> bool {
         true
     }
 
@@ -159,10 +160,12 @@ impl Session for CudaSession {
         Ok(words)
     }
 
-    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, _loaded: &Loaded, waves: Range<usize>) -> Result<()> {
         let turn = self.turn.clone();
         let _turn = taken(&turn);
-        waves.into_iter().try_for_each(|w| self.run_wave(loaded, w))
+        let loaded = self.running.as_ref().ok_or_else(not_loaded)?.loaded.clone();
+        loaded.check_waves(&waves)?;
+        waves.into_iter().try_for_each(|w| self.run_wave(&loaded, w))
     }
 
     fn wait(&self) -> Result<()> {
@@ -254,7 +257,7 @@ impl CudaSession {
     }
 
     /// Places in the scratch memory at an address.
-    fn scratch(&self, at: u64, plan: &Plan) -> Scratch {
+    fn scratch(&self, at: u64, plan: &LaunchPlan) -> Scratch {
         let p = &self.params;
         let place = |at: u64, bytes: usize| at + (bytes as u64).next_multiple_of(256);
         let tile = plan.tile as usize;
@@ -376,7 +379,7 @@ impl CudaSession {
     }
 
     /// Every step of a tile. While a chunk rotates on stream 0 the bundles of the next are made on stream 1.
-    fn rotate(&self, plan: Plan, scratch: &Scratch, jobs: u32) -> Result<()> {
+    fn rotate(&self, plan: LaunchPlan, scratch: &Scratch, jobs: u32) -> Result<()> {
         let (device, ring) = (self.device.as_ref(), &self.ring);
         let key = self.keys()?.bootstrap.as_ref().ok_or_else(not_loaded)?.at();
         let fail = |f| refused("run", device, f);
@@ -431,7 +434,7 @@ impl CudaSession {
     }
 
     /// The bundles of chunk `c`, on stream 1.
-    fn bundles(&self, plan: Plan, scratch: &Scratch, jobs: u32, c: u32) -> Result<()> {
+    fn bundles(&self, plan: LaunchPlan, scratch: &Scratch, jobs: u32, c: u32) -> Result<()> {
         let (device, ring) = (self.device.as_ref(), &self.ring);
         let (first, slot) = (c * plan.chunk, scratch.bundles[c as usize % 2]);
         let key = self.keys()?.bootstrap.as_ref().ok_or_else(not_loaded)?.at();
@@ -450,8 +453,4 @@ impl CudaSession {
         // SAFETY: the GGSW of these groups, and room for a bundle of each job and group; stream 1 follows stream 0.
         unsafe { launch("run", device, 1, ring, &shape, &arguments) }
     }
-}
-
-fn not_loaded() -> Error {
-    Error::bad_input("run", "a loaded program", "none", "call load first")
 }

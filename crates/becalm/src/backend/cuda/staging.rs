@@ -30,7 +30,7 @@ pub(super) struct Staging {
 type Arrivals<'a> = Vec<(usize, &'a mut [u8])>;
 
 impl Staging {
-    /// Staging memory of so many bytes.
+    /// Staging memory of a number of bytes.
     ///
     /// # Errors
     /// Errors of the driver: above all, too little page-locked memory.
@@ -117,7 +117,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Takes room for up to so many bytes; where, and for how many. `turn` is asked for a half that is begun anew.
+    /// Takes room for up to `wanted` bytes; where, and for how many. `turn` is asked for a half that is begun anew.
     fn room(
         &mut self,
         wanted: usize,

@@ -11,6 +11,7 @@ mod units;
 
 pub use report::{Job, Report, Span, Unit};
 
+use super::registers::not_loaded;
 use super::{Backend, Info, Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
@@ -334,13 +335,14 @@ impl Session for ProcessorSession {
         Ok(out)
     }
 
-    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, _loaded: &Loaded, waves: Range<usize>) -> Result<()> {
         let running = self.running.as_mut().ok_or_else(not_loaded)?;
+        running.loaded.check_waves(&waves)?;
         let Some(last) = waves.end.checked_sub(1) else {
             return Ok(());
         };
         // With the last wave also the stores, and loads for them.
-        let all = waves.end == loaded.walk.waves.len();
+        let all = waves.end == running.loaded.walk.waves.len();
         let until = if all { running.code.len() } else { running.lowered.waves[last] };
         let mut running = self.running.take().ok_or_else(not_loaded)?;
         let result = self.execute(&mut running, until);
@@ -457,7 +459,7 @@ impl ProcessorSession {
     }
 }
 
-/// Bytes before a register among `all`, each of so many lanes.
+/// Bytes before a register among `all`, each of `lanes` lanes.
 fn place(all: &[Reg], program: &Program, lanes: usize, at: Reg) -> Option<u64> {
     let place = all.iter().position(|r| *r == at)?;
     Some(all[..place].iter().map(|r| (8 * program.width(*r) * lanes) as u64).sum())
@@ -490,8 +492,4 @@ fn slot_of(running: &Running, slot: Slot) -> Result<&[u64]> {
 fn unwritten() -> Error {
     let remedy = "write the inputs, then run the waves from the first";
     Error::bad_input("run", "every input written and waves run in order", "an empty slot", remedy)
-}
-
-fn not_loaded() -> Error {
-    Error::bad_input("run", "a loaded program", "none", "call load first")
 }

@@ -5,8 +5,9 @@
 //! negacyclic product.
 
 use super::rlwe::RlweSession;
+use crate::Result;
 use crate::backend::linear::extract as extract_slot;
-use crate::backend::registers::Registers;
+use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{Backend, CkksSetup, Info, Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
 use crate::cipher::{EvaluationKey, SlotKey};
@@ -14,7 +15,6 @@ use crate::math::{Modulus, exact, gadget};
 use crate::params::{CkksParams, ModulusSwitch, Rotation, TfheParams};
 use crate::program::{Ckks, Need, Op, Operation, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::KeySwitchShape;
-use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ struct ReferenceSession {
 }
 
 impl Session for ReferenceSession {
-    fn shares_waves(&self) -> bool {
+    fn splits_waves(&self) -> bool {
         true
     }
 
@@ -69,8 +69,10 @@ impl Session for ReferenceSession {
         self.registers.as_ref().ok_or_else(not_loaded)?.read(at, lanes)
     }
 
-    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, _loaded: &Loaded, waves: Range<usize>) -> Result<()> {
         let regs = self.registers.as_mut().ok_or_else(not_loaded)?;
+        let loaded = regs.loaded().clone();
+        loaded.check_waves(&waves)?;
         let q = self.keys.params().modulus;
         for w in waves {
             for &i in &loaded.walk.waves[w].ops {
@@ -123,10 +125,6 @@ impl Session for ReferenceSession {
         }
         Ok(())
     }
-}
-
-fn not_loaded() -> Error {
-    Error::bad_input("run", "a loaded program", "none", "call load first")
 }
 
 /// The table as k+w polynomials.

@@ -8,9 +8,10 @@
 //! Shared with other machines: which primes, digits and keys there are, and how values become real coefficients.
 
 use super::polynomial::{Limb, Polynomial, integer, product};
+use crate::backend::registers::not_loaded;
 use crate::backend::{CkksSetup, Loaded, Session};
 use crate::cipher::{Account, Held, Purpose, Rlwe};
-use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev, SAME_SCALE, power_of_rotation, sum_rotations};
+use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev, power_of_rotation, same_scale, sum_rotations};
 use crate::math::complex::Complex;
 use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, RlweInfo};
 use crate::program::{Ckks, Operation, Reg};
@@ -59,10 +60,6 @@ struct Running {
 
 const OP: &str = "run the reference";
 
-fn not_loaded() -> Error {
-    Error::bad_input(OP, "a loaded program", "none", "call load first")
-}
-
 impl Session<Ckks> for RlweSession {
     fn load(
         &mut self,
@@ -102,13 +99,9 @@ impl Session<Ckks> for RlweSession {
     fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
         let mut running = self.running.take().ok_or_else(not_loaded)?;
         let Running { loaded, files } = &mut running;
-        let mut run = || -> Result<()> {
-            let all = &loaded.walk.waves;
-            let asked = all.get(waves.clone()).ok_or_else(|| {
-                let (wanted, got) = (format!("at most {} waves", all.len()), format!("{waves:?}"));
-                Error::bad_input(OP, wanted, got, "run the waves of the walk that was loaded")
-            })?;
-            for wave in asked {
+        let run = || -> Result<()> {
+            loaded.check_waves(&waves)?;
+            for wave in &loaded.walk.waves[waves] {
                 for op in wave.ops.iter().map(|i| &loaded.program.ops()[*i]) {
                     for file in files.iter_mut() {
                         file[op.result().0 as usize] =
@@ -133,7 +126,7 @@ impl RlweSession {
     fn made(&self, program: &CkksProgram, op: &CkksOp, file: &[Option<Pair>]) -> Result<Pair> {
         let RlweInfo { level, scale, .. } = *program.reg(op.result());
         let made = self.step(program, op, file)?;
-        if made.level == level && (made.scale / scale - 1.0).abs() < 1e-9 {
+        if made.level == level && same_scale(made.scale, scale) {
             return Ok(Pair { scale, ..made });
         }
         let wanted = format!("{} at level {level} and scale {scale:e}", op.name());
@@ -332,7 +325,7 @@ impl RlweSession {
     /// At the scale of a lower level of the user.
     fn level_down(&self, x: &Pair, level: usize) -> Result<Pair> {
         let scale = self.on.context.scale(level)?;
-        if level >= x.level || (x.scale / scale - 1.0).abs() < SAME_SCALE {
+        if level >= x.level || same_scale(x.scale, scale) {
             return Ok(self.truncated(x, level));
         }
         let mut terms = self.terms(level + 1, scale * self.on.context.step(level + 1));

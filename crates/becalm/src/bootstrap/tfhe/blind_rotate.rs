@@ -17,7 +17,7 @@ mod nodes;
 use super::Shape;
 use super::extended::{Move, Source, origin};
 use crate::math::buffer::Buffer;
-use crate::math::fft::Plan;
+use crate::math::fft::FftPlan;
 use crate::math::gadget::Gadget;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
@@ -65,7 +65,7 @@ impl FourierBootstrapKey {
         fill: impl Fn(usize, &mut [u64]) + Sync,
     ) -> Result<Self> {
         check(&shape)?;
-        let plan = Plan::get(shape.polynomial_size, level)?;
+        let plan = FftPlan::get(shape.polynomial_size, level)?;
         let layout = Layout::new(plan, shape.columns(), shape.gadget);
         let mut key = Buffer::new(shape.ggsw_count * shape.ggsw_len())?;
         let work = || (vec![0; shape.ggsw_len()], vec![0.0; layout.plan.twofold_len()]);
@@ -87,7 +87,7 @@ impl FourierBootstrapKey {
     ) -> Result<Self> {
         check(&shape)?;
         shape.check_groups(size)?;
-        let plan = Plan::get(shape.polynomial_size, level)?;
+        let plan = FftPlan::get(shape.polynomial_size, level)?;
         let layout = Layout::new(plan, shape.columns(), shape.gadget);
         let groups = Groups::new(&layout, size);
         let mut key = Buffer::new(shape.ggsw_count * shape.ggsw_len())?;

@@ -53,7 +53,7 @@ impl Limits {
     }
 }
 
-/// The number of things that a text of so many bytes may announce.
+/// The number of things that a text of `bytes` may announce.
 pub(crate) fn payable(bytes: usize) -> usize {
     FREE.max(bytes)
 }

@@ -23,7 +23,7 @@ pub(crate) use header::{Dtype, Header};
 pub use inspect::{Description, TensorShape, inspect, kind_of};
 pub use limits::Limits;
 pub(crate) use limits::{payable, require_limit};
-pub use place::{Output, Part, replace, replace_all};
+pub use place::{Files, Output, Part, replace, replace_all};
 pub(crate) use read::Reader;
 pub(crate) use write::{Data, Draft};
 

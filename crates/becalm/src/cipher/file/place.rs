@@ -102,17 +102,52 @@ pub fn replace<E: From<Error>>(
 /// As the writers; [`Error::Io`] for errors of the operating system and, without `overwrite`, for an existing file;
 /// [`Error::BadInput`] for two files of one name.
 pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
-    let mut pending = vec![];
-    for part in parts {
+    let mut files = Files::new(overwrite);
+    parts.into_iter().try_for_each(|part| files.write(part))?;
+    files.place()
+}
+
+/// Files of [`replace_all`] that are written one by one, as their content comes, and put in place together.
+pub struct Files {
+    pending: Vec<Pending>,
+    overwrite: bool,
+}
+
+impl Files {
+    /// None yet. Without `overwrite` existing files stay as they are.
+    pub fn new(overwrite: bool) -> Files {
+        Files { pending: vec![], overwrite }
+    }
+
+    /// Writes a file to the disk, without its name. Nothing is left of it if the files are dropped.
+    ///
+    /// # Errors
+    /// As [`replace_all`].
+    pub fn write(&mut self, part: Part) -> Result<()> {
         let mut file = Pending::new(&part.path, part.private)?;
-        if !overwrite {
+        if !self.overwrite {
             file.require_new()?;
         }
         file.fill(part.write)?;
-        pending.push(file);
+        self.pending.push(file);
+        Ok(())
     }
-    let _turns = turns(&pending)?;
-    for file in &mut pending {
+
+    /// Puts all of them in place, or none.
+    ///
+    /// # Errors
+    /// As [`replace_all`].
+    pub fn place(self) -> Result<()> {
+        let Files { mut pending, overwrite } = self;
+        let _turns = turns(&pending)?;
+        named_all(&mut pending, overwrite)?;
+        placed(pending)
+    }
+}
+
+/// Gives each file a hidden name: from there on only a rename is left.
+fn named_all(pending: &mut [Pending], overwrite: bool) -> Result<()> {
+    for file in pending {
         if !overwrite {
             file.require_new()?;
         }
@@ -123,6 +158,11 @@ pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
             return Err(write_error(&file.to, &e));
         }
     }
+    Ok(())
+}
+
+/// Renames all of them.
+fn placed(pending: Vec<Pending>) -> Result<()> {
     let folders: BTreeSet<PathBuf> = pending.iter().map(|file| file.folder.clone()).collect();
     let mut pending = pending.into_iter();
     let Some(first) = pending.next() else { return Ok(()) };

@@ -167,7 +167,7 @@ fn join<V: Vector, const INVERSE: bool>(e: [Complex<V>; 4], o: [Complex<V>; 4]) 
     [e[0].add(o[0]), y1, e[0].sub(o[0]), y3, e[0], e[0], e[0], e[0]]
 }
 
-/// The butterfly of radix `R` (2, 4 or 8), in place: segments in, children out. The twiddles stand at `tw` as `Plan` lists
+/// The butterfly of radix `R` (2, 4 or 8), in place: segments in, children out. The twiddles stand at `tw` as `FftPlan` lists
 /// them.
 ///
 /// # Safety
@@ -248,7 +248,7 @@ pub(crate) const fn leaf_head(lanes: usize, copies: usize) -> usize {
 ///
 /// # Safety
 /// The processor has the instructions of `V`; `x` is valid for reading `2·LANES²` doubles and `tw` for the leaf's twiddles
-/// as `Plan` lists them.
+/// as `FftPlan` lists them.
 #[inline(always)]
 pub(crate) unsafe fn leaf_forward<V: Vector, const LINES: usize>(
     x: *const f64,

@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 const TURN: u64 = 1 << 58;
 
 /// The plan of a transform of one size on one level: the radices of its passes, and their twiddles.
-pub struct Plan {
+pub struct FftPlan {
     size: usize,
     level: Level,
     lanes: usize,
@@ -38,11 +38,11 @@ pub struct Plan {
     exponents: Vec<u32>,
 }
 
-impl Plan {
+impl FftPlan {
     /// The plan for polynomials of `size` = N coefficients on `level`, made once and shared. N is a power of two in
     /// 256..=131072; the processor must have the level.
-    pub fn get(size: usize, level: Level) -> Result<Arc<Plan>> {
-        static PLANS: Mutex<BTreeMap<(usize, Level), Arc<Plan>>> = Mutex::new(BTreeMap::new());
+    pub fn get(size: usize, level: Level) -> Result<Arc<FftPlan>> {
+        static PLANS: Mutex<BTreeMap<(usize, Level), Arc<FftPlan>>> = Mutex::new(BTreeMap::new());
         if !size.is_power_of_two() || !(256..=131072).contains(&size) {
             let wanted = "a power of two in 256..=131072 coefficients";
             return Err(Error::bad_input(
@@ -65,12 +65,12 @@ impl Plan {
         if let Some(plan) = plans.get(&(size, level)) {
             return Ok(plan.clone());
         }
-        let plan = Arc::new(Plan::new(size, level)?);
+        let plan = Arc::new(FftPlan::new(size, level)?);
         plans.insert((size, level), plan.clone());
         Ok(plan)
     }
 
-    fn new(size: usize, level: Level) -> Result<Plan> {
+    fn new(size: usize, level: Level) -> Result<FftPlan> {
         let (lanes, copies) = match level {
             Level::Portable => (4, 1),
             Level::Avx2 => (4, 4),
@@ -106,7 +106,7 @@ impl Plan {
             twiddles.as_mut_slice()[i] = high;
             twiddles.as_mut_slice()[OFFSET + i] = low;
         }
-        Ok(Plan { size, level, lanes, radices, starts, twiddles, exponents })
+        Ok(FftPlan { size, level, lanes, radices, starts, twiddles, exponents })
     }
 
     /// N, the number of coefficients.

@@ -7,7 +7,7 @@
 // Iterator adaptors and their closures would not be inlined into the kernels.
 #![allow(clippy::needless_range_loop)]
 
-use super::Plan;
+use super::FftPlan;
 use super::butterfly::{self, Complex, Fetch};
 use super::twofold::Twofold;
 #[cfg(target_arch = "x86_64")]
@@ -51,21 +51,21 @@ entry! {
     /// The transform of one folded polynomial, in place.
     /// # Safety
     /// `plan` is for `level`, `level` is available, `data` is valid for N doubles.
-    forward_all => forward_kernel(plan: &Plan, data: *mut f64)
+    forward_all => forward_kernel(plan: &FftPlan, data: *mut f64)
 }
 
 entry! {
     /// The transform of one folded polynomial in twice the precision, in place.
     /// # Safety
     /// As [`forward_all`], and the low parts follow the high ones `twofold::OFFSET` later.
-    forward_twofold => forward_twofold_kernel(plan: &Plan, data: *mut f64)
+    forward_twofold => forward_twofold_kernel(plan: &FftPlan, data: *mut f64)
 }
 
 entry! {
     /// The inverse transform, times N/2, of one folded polynomial, in place.
     /// # Safety
     /// As [`forward_all`].
-    inverse_all => inverse_kernel(plan: &Plan, data: *mut f64)
+    inverse_all => inverse_kernel(plan: &FftPlan, data: *mut f64)
 }
 
 entry! {
@@ -178,7 +178,7 @@ pub(crate) const fn leaf_stride<V: Vector>() -> usize {
 }
 
 #[inline(always)]
-unsafe fn forward_kernel<V: Vector>(plan: &Plan, data: *mut f64) {
+unsafe fn forward_kernel<V: Vector>(plan: &FftPlan, data: *mut f64) {
     // SAFETY: promised by the caller: the plan's tables are for `V`, and the nodes tile `data`.
     unsafe {
         let mut points = plan.size() / 2;
@@ -204,13 +204,13 @@ unsafe fn forward_kernel<V: Vector>(plan: &Plan, data: *mut f64) {
 }
 
 #[inline(always)]
-unsafe fn forward_twofold_kernel<V: Vector>(plan: &Plan, data: *mut f64) {
+unsafe fn forward_twofold_kernel<V: Vector>(plan: &FftPlan, data: *mut f64) {
     // SAFETY: promised by the caller.
     unsafe { forward_kernel::<Twofold<V>>(plan, data) }
 }
 
 #[inline(always)]
-unsafe fn inverse_kernel<V: Vector>(plan: &Plan, data: *mut f64) {
+unsafe fn inverse_kernel<V: Vector>(plan: &FftPlan, data: *mut f64) {
     // SAFETY: promised by the caller: the plan's tables are for `V`, and the nodes tile `data`.
     unsafe {
         let tw = plan.twiddles(plan.radices().len()).as_ptr();

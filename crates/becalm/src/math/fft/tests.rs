@@ -22,7 +22,7 @@ fn products_are_exact_to_double_precision() {
     for &level in Level::available() {
         for log2 in 8..=17 {
             let n = 1usize << log2;
-            let plan = Plan::get(n, level).unwrap();
+            let plan = FftPlan::get(n, level).unwrap();
             let mut next = noise(n as u64);
             let a: Vec<i64> = (0..n).map(|_| next() as i64 >> 41).collect();
             let b: Vec<i64> = (0..n).map(|_| next() as i64 >> 14).collect();
@@ -52,7 +52,7 @@ fn products_are_exact_to_double_precision() {
 fn values_are_those_at_the_named_roots() {
     for &level in Level::available() {
         for n in [256, 512, 1024, 4096, 16384, 131072] {
-            let plan = Plan::get(n, level).unwrap();
+            let plan = FftPlan::get(n, level).unwrap();
             // X^shift takes the value e^(iπ·shift·(4u+1)/N) at the root number u.
             for shift in [0, 1, 5, n / 2, n - 1] {
                 let mut x = vec![0.0; n];
@@ -79,7 +79,7 @@ fn values_are_those_at_the_named_roots() {
 #[test]
 fn inverse_undoes_forward() {
     for &level in Level::available() {
-        let plan = Plan::get(2048, level).unwrap();
+        let plan = FftPlan::get(2048, level).unwrap();
         let mut next = noise(7);
         let a: Vec<f64> = (0..2048).map(|_| (next() as i64 >> 20) as f64).collect();
         let mut b = a.clone();
@@ -95,7 +95,7 @@ fn inverse_undoes_forward() {
 fn unsupported_sizes_are_typed_errors() {
     for size in [0, 128, 1000, 262144] {
         assert_eq!(
-            Plan::get(size, Level::Portable).err().expect("no such plan").kind(),
+            FftPlan::get(size, Level::Portable).err().expect("no such plan").kind(),
             "bad_input"
         );
     }

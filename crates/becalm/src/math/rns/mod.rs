@@ -89,7 +89,7 @@ impl Ring {
         })
     }
 
-    /// Bytes of the tables of a ring with so many primes, and those that making them takes besides.
+    /// Bytes of the tables of a ring with `primes` primes, and those that making them takes besides.
     pub(crate) fn table_bytes(size: usize, primes: usize) -> usize {
         ntt::table_bytes(size, primes) + 2 * size * size_of::<u32>() + size * size_of::<f64>()
     }

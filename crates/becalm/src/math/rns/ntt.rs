@@ -77,7 +77,7 @@ pub(crate) fn centred(x: u64, p: u64) -> f64 {
     if x > p / 2 { -((p - x) as f64) } else { x as f64 }
 }
 
-/// Bytes of the tables of so many words.
+/// Bytes of the tables of `words` primes.
 pub(crate) fn table_bytes(size: usize, words: usize) -> usize {
     words * 2 * (size + size / 64) * size_of::<f64>()
 }

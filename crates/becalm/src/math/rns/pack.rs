@@ -26,7 +26,7 @@ impl Ring {
         out
     }
 
-    /// The inverse, of as many bytes as [`Ring::packed`] makes of so many residues; whether all are below p.
+    /// The inverse of [`Ring::packed`], of as many bytes as the residues of `limb` take; whether all residues are below p.
     pub(crate) fn unpack(&self, i: usize, bytes: &[u8], limb: &mut [f64]) -> bool {
         let mut largest = 0.0;
         unpack(self.level, &self.words[i], bytes, limb, &mut largest);

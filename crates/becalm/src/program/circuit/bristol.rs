@@ -28,7 +28,7 @@ fn numbers(line: usize, text: &str) -> Result<Vec<usize>> {
     text.split_whitespace().map(number).collect()
 }
 
-/// A line of a count and so many widths, none above `most`.
+/// A line of a count and that number of widths, none above `most`.
 fn widths(line: Option<(usize, &str)>, what: &str, end: usize, most: usize) -> Result<Vec<usize>> {
     let wanted = format!("a number of {what} and their widths, 1 or more");
     let (at, text) =

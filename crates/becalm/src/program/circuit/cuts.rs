@@ -231,7 +231,7 @@ pub(super) fn heavy(
     (sum <= norm).then_some(list)
 }
 
-/// The truth table of so many variables alone.
+/// The truth table of the first `inputs` variables alone.
 pub(super) fn masked(function: u64, inputs: usize) -> u64 {
     if inputs >= MAX_INPUTS { function } else { function & ((1 << (1u32 << inputs)) - 1) }
 }

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub enum Goal {
     /// Bootstraps one after another, then bootstraps: for machines that run many at once.
     Depth,
-    /// Bootstraps, of which so many may come one after another.
+    /// Bootstraps, while at most this number come one after another.
     Within(u32),
     /// Bootstraps; where that costs none more, also those one after another.
     Bootstraps,

@@ -16,7 +16,7 @@ pub use gates::Gate;
 pub use walk::{Cost, Walk};
 
 use super::Reg;
-use super::graph::{Graph, Operation, WaveKind};
+use super::graph::{Graph, Operation, WaveKind, names};
 use crate::cipher::{Encoding, KeyRole, RowSums};
 use crate::params::TfheParams;
 use crate::tfhe::{Output, Table};
@@ -167,6 +167,16 @@ impl fmt::Display for RegInfo {
 }
 
 impl Op {
+    names! {
+        MulAdd => "MulAdd",
+        KeySwitch => "KeySwitch",
+        Bootstrap => "Bootstrap",
+        AddSlots => "AddSlots",
+        Extract => "Extract",
+        Pack => "Pack",
+        SlotMap => "SlotMap",
+    }
+
     /// The part of the key that the instruction reads, if any.
     pub fn need(&self) -> Option<Need> {
         match self {

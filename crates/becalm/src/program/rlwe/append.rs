@@ -3,7 +3,7 @@
 use super::record::place;
 use super::{CkksOp, CkksProgram};
 use crate::cipher::Rlwe;
-use crate::ckks::{Chain, SAME_SCALE};
+use crate::ckks::{Chain, same_scale};
 use crate::program::Reg;
 use crate::program::graph::Recorded;
 use crate::{Error, Result};
@@ -93,7 +93,7 @@ impl CkksProgram {
         }
         let reg = if have.level > wanted.level { self.level_down(reg, wanted.level)? } else { reg };
         let have = self.known(reg)?;
-        if (have.scale / wanted.scale - 1.0).abs() > SAME_SCALE {
+        if !same_scale(have.scale, wanted.scale) {
             let [wanted, got] = [wanted, have].map(|x| format!("scale 2^{:.6}", x.scale.log2()));
             return Err(Error::bad_input(op, wanted, got, "bring it to the scale of its level"));
         }

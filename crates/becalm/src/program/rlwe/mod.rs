@@ -11,6 +11,7 @@ mod check;
 mod cost;
 mod file;
 mod polynomial;
+mod power;
 mod record;
 mod require;
 mod values;
@@ -20,7 +21,7 @@ pub use cost::CkksCost;
 pub use walk::{CkksWalk, Constants};
 
 use super::Reg;
-use super::graph::{Graph, Operation, WaveKind};
+use super::graph::{Graph, Operation, WaveKind, names};
 use crate::ckks::{Chain, Chebyshev, Matrix, Needs, sum_rotations};
 use crate::math::complex::Complex;
 use crate::params::CkksParams;
@@ -316,33 +317,30 @@ impl CkksOp {
         self.results()[0]
     }
 
-    /// Its name, for tables of times.
-    pub fn name(&self) -> &'static str {
-        match self {
-            CkksOp::Linear { .. } => "linear",
-            CkksOp::Polynomial { .. } => "polynomial",
-            CkksOp::DoubleAngle { .. } => "double angle",
-            CkksOp::RaiseModulus { .. } => "raise modulus",
-            CkksOp::Trace { .. } => "trace",
-            CkksOp::Multiply { .. } => "multiply",
-            CkksOp::MultiplyI { .. } => "multiply by i",
-            CkksOp::Conjugate { .. } => "conjugate",
-            CkksOp::Rotate { .. } => "rotate",
-            CkksOp::Add { .. } => "add",
-            CkksOp::Subtract { .. } => "subtract",
-            CkksOp::AddConstant { .. } => "add constant",
-            CkksOp::Dot { .. } => "dot product",
-            CkksOp::Negate { .. } => "negate",
-            CkksOp::Sum { .. } => "sum",
-            CkksOp::MultiplyConstant { .. } => "multiply by a constant",
-            CkksOp::AddPlain { .. } => "add a plaintext",
-            CkksOp::MultiplyPlain { .. } => "multiply by a plaintext",
-            CkksOp::LevelDown { .. } => "level down",
-            CkksOp::Rescale { .. } => "rescale",
-            CkksOp::Reinterpret { .. } => "reinterpret",
-            CkksOp::Repeat { .. } => "repeat",
-            CkksOp::Refreshed { .. } => "refreshed",
-        }
+    names! {
+        Linear => "linear",
+        Polynomial => "polynomial",
+        DoubleAngle => "double angle",
+        RaiseModulus => "raise modulus",
+        Trace => "trace",
+        Multiply => "multiply",
+        MultiplyI => "multiply by i",
+        Conjugate => "conjugate",
+        Rotate => "rotate",
+        Add => "add",
+        Subtract => "subtract",
+        AddConstant => "add constant",
+        Dot => "dot product",
+        Negate => "negate",
+        Sum => "sum",
+        MultiplyConstant => "multiply by a constant",
+        AddPlain => "add a plaintext",
+        MultiplyPlain => "multiply by a plaintext",
+        LevelDown => "level down",
+        Rescale => "rescale",
+        Reinterpret => "reinterpret",
+        Repeat => "repeat",
+        Refreshed => "refreshed",
     }
 }
 

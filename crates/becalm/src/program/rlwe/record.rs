@@ -2,7 +2,7 @@
 
 use super::{CkksOp, CkksProgram, Limits, MapSpec, RlweInfo};
 use crate::cipher::Rlwe;
-use crate::ckks::{Chain, Chebyshev, Matrix, SAME_SCALE};
+use crate::ckks::{Chain, Chebyshev, Matrix, same_scale};
 use crate::math::complex::Complex;
 use crate::program::{Graph, Operation, Reg};
 use crate::{Error, Result};
@@ -413,7 +413,7 @@ impl CkksProgram {
             return refuse(op, format!("a level of at most {most}"), level.to_string());
         };
         // A ciphertext that has the scale already loses words alone.
-        let kept = level == from.level || (from.scale / own - 1.0).abs() < SAME_SCALE;
+        let kept = level == from.level || same_scale(from.scale, own);
         let scale = if kept { from.scale } else { own };
         Ok(self.push(RlweInfo { level, scale, ..from }, |dst| CkksOp::LevelDown { dst, src }))
     }
@@ -541,7 +541,7 @@ impl CkksProgram {
 
     fn require_alike(&self, op: &'static str, x: RlweInfo, y: RlweInfo) -> Result<()> {
         self.require_together(op, x, y)?;
-        if (x.scale / y.scale - 1.0).abs() <= SAME_SCALE {
+        if same_scale(x.scale, y.scale) {
             return Ok(());
         }
         let [wanted, got] = [x, y].map(|x| format!("scale 2^{:.6}", x.scale.log2()));

@@ -3,7 +3,7 @@
 use super::{CkksOp, CkksProgram, RlweInfo};
 use crate::cipher::{CkksKeys, KeyId, Purpose, Rlwe};
 use crate::ckks::inspect::{self, named};
-use crate::ckks::{SAME_SCALE, power_of_rotation};
+use crate::ckks::{power_of_rotation, same_scale};
 use crate::{Error, MissingPurpose, Result};
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ impl CkksProgram {
             return Err(Error::bad_input(op, wanted, got, self.remedy_of_level()));
         }
         let scale = if x.level() > info.level { self.chain.scale(info.level)? } else { x.scale() };
-        if (scale / info.scale - 1.0).abs() > SAME_SCALE {
+        if !same_scale(scale, info.scale) {
             let [wanted, got] = [info.scale, scale].map(|s| format!("scale 2^{:.6}", s.log2()));
             let remedy = "bring it to the scale of its level: `level_down`";
             return Err(Error::bad_input(op, wanted, got, remedy));

@@ -7,7 +7,7 @@
 use super::sum::Sum;
 use crate::cipher::Rlwe;
 use crate::ckks::encode::residue;
-use crate::ckks::{Context, SAME_SCALE};
+use crate::ckks::{Context, same_scale};
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
@@ -70,7 +70,7 @@ impl Context {
             return Err(Error::bad_input("level down", wanted, got, remedy));
         }
         let scale = self.scale(level)?;
-        if level == x.level || (x.scale / scale - 1.0).abs() < SAME_SCALE {
+        if level == x.level || same_scale(x.scale, scale) {
             return Ok(self.truncate(x, level));
         }
         let x = self.truncate(x, level + 1);
@@ -128,7 +128,7 @@ impl Context {
 
     /// Refuses terms whose scales differ.
     pub(crate) fn check_same_scale(&self, op: &'static str, a: f64, b: f64) -> Result<()> {
-        if (a / b - 1.0).abs() <= SAME_SCALE {
+        if same_scale(a, b) {
             return Ok(());
         }
         let (wanted, got) = (format!("scale 2^{:.6}", a.log2()), format!("2^{:.6}", b.log2()));

@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 /// How memory for keys and matrices is spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shares {
+pub struct MemoryBudget {
     /// Bytes for encoded matrices that are kept: [`CkksSetup::within`](crate::backend::CkksSetup::within).
     pub matrices: usize,
     /// Bytes for keys that are kept ready: [`Context::ready_keys`](crate::ckks::Context::ready_keys).
     pub keys: usize,
 }
 
-impl Shares {
+impl MemoryBudget {
     /// Spends `bytes` on the keys and matrices of a program: first on those of the largest instruction, which may have to
     /// be made when its turn comes, then on matrices to be kept, then on keys. Beside these, a run takes its
     /// ciphertexts and work space.
@@ -31,11 +31,11 @@ impl Shares {
         program: &CkksProgram,
         keys: &CkksKeys,
         bytes: usize,
-    ) -> Result<Shares> {
+    ) -> Result<MemoryBudget> {
         let least = program.least_bytes(chain);
         let all = program.matrix_bytes(chain);
         if bytes >= all + chain.ready_bytes(keys) {
-            return Ok(Shares { matrices: usize::MAX, keys: usize::MAX });
+            return Ok(MemoryBudget { matrices: usize::MAX, keys: usize::MAX });
         }
         let Some(spare) = bytes.checked_sub(least) else {
             let gigabytes =
@@ -44,7 +44,7 @@ impl Shares {
             return Err(Error::memory("bootstrap", gigabytes(least), gigabytes(bytes), remedy));
         };
         let matrices = spare.min(all);
-        Ok(Shares { matrices, keys: spare - matrices })
+        Ok(MemoryBudget { matrices, keys: spare - matrices })
     }
 }
 

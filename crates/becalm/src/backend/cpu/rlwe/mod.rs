@@ -13,7 +13,7 @@ mod session;
 mod sum;
 mod work;
 
-pub use constants::Shares;
+pub use constants::MemoryBudget;
 use instructions::Instructions;
 use linear::LinearMap;
 pub use plain::Plain;

@@ -1,15 +1,16 @@
 //! Keys on this processor: registers of lanes, and the effect of each instruction on them.
 //!
 //! Matrices dominate the memory: their diagonals are encoded with the special primes, N doubles for each word. [`CkksSetup::within`]
-//! keeps those that fit and encodes the others again whenever their turn comes; [`Shares`](super::Shares) spends a budget on both
+//! keeps those that fit and encodes the others again whenever their turn comes; [`MemoryBudget`](super::MemoryBudget) spends a budget on both
 //! matrices and keys.
 
 use super::constants::{Encoded, encoded, encoded_bytes};
 use super::instructions::{Expanded, Instructions};
 use super::work::Run;
+use crate::backend::registers::not_loaded;
 use crate::backend::{CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Purpose, Rlwe};
-use crate::ckks::SAME_SCALE;
+use crate::ckks::same_scale;
 use crate::math::buffer::or_refused;
 use crate::math::memory::require_free;
 use crate::math::threads::{self, Threads};
@@ -48,10 +49,6 @@ struct Step<'a> {
     instructions: Instructions<'a>,
     program: &'a CkksProgram,
     encoded: &'a Encoded,
-}
-
-fn not_loaded() -> Error {
-    Error::bad_input("run", "a loaded program", "none", "call load first")
 }
 
 impl RlweSession {
@@ -155,20 +152,11 @@ impl Session<Ckks> for RlweSession {
     fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
         let Some(mut running) = self.running.take() else { return Err(not_loaded()) };
         let Running { loaded, encoded, files } = &mut running;
-        let (program, there) = (&loaded.program, loaded.walk.waves.len());
+        let program = &loaded.program;
         let done = self.pool.install(|| {
             let step = self.step(program, encoded)?;
             or_refused(program.op(), || {
-                if waves.end > there {
-                    let got = format!("waves {waves:?}");
-                    let remedy = "run the waves of the walk that was loaded";
-                    return Err(Error::bad_input(
-                        "run",
-                        format!("at most {there} waves"),
-                        got,
-                        remedy,
-                    ));
-                }
+                loaded.check_waves(&waves)?;
                 for w in waves {
                     step.wave(&loaded.walk.waves[w].ops, files)?;
                     let dead = &loaded.walk.dead_after[w];
@@ -249,7 +237,7 @@ impl Step<'_> {
     fn put(&self, op: &CkksOp, made: Rlwe, file: &mut Registers) {
         let RlweInfo { level, scale, slots } = *self.program.reg(op.result());
         debug_assert!(made.level == level, "level {} instead of {level}", made.level);
-        debug_assert!((made.scale / scale - 1.0).abs() < 1e-9, "{} for {scale}", made.scale);
+        debug_assert!(same_scale(made.scale, scale), "{} for {scale}", made.scale);
         file[op.result().0 as usize] = Some(Rlwe { level, scale, slots, ..made });
     }
 
@@ -282,7 +270,7 @@ impl Step<'_> {
     /// Whether a ciphertext has the scale of its level, as an encoded plaintext has: others meet the values.
     fn own_scale(&self, x: &Rlwe) -> bool {
         let own = self.instructions.context().scale(x.level);
-        own.is_ok_and(|own| (x.scale / own - 1.0).abs() <= SAME_SCALE)
+        own.is_ok_and(|own| same_scale(x.scale, own))
     }
 
     /// A product with a plaintext.

@@ -4,7 +4,7 @@
 //! polynomial per row of the GGSW), the transformed digits of one leaf. Work rows are split in the root's segments, each
 //! padded so that segments do not fall on the same cache sets.
 
-use crate::math::fft::Plan;
+use crate::math::fft::FftPlan;
 use crate::math::gadget::Gadget;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(super) const PAD: usize = 16;
 /// Sizes and strides, in doubles, of one shape on one level.
 #[derive(Clone)]
 pub(super) struct Layout {
-    pub(super) plan: Arc<Plan>,
+    pub(super) plan: Arc<FftPlan>,
     pub(super) gadget: Gadget,
     /// k + w
     pub(super) columns: usize,
@@ -41,7 +41,7 @@ impl PartialEq for Layout {
 }
 
 impl Layout {
-    pub(super) fn new(plan: Arc<Plan>, columns: usize, gadget: Gadget) -> Layout {
+    pub(super) fn new(plan: Arc<FftPlan>, columns: usize, gadget: Gadget) -> Layout {
         let rows = columns * gadget.level as usize;
         let (size, root) = (plan.size(), plan.radices()[0]);
         let segment_stride = size / root + PAD;

@@ -1,0 +1,44 @@
+//! Powers of a register, with the fewest levels.
+
+use super::CkksProgram;
+use crate::program::Reg;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+
+impl CkksProgram {
+    /// x^exponent in every slot: ⌈log2(exponent)⌉ levels. Powers that several products share are computed once.
+    ///
+    /// # Errors
+    /// `BadInput` for a register of another program or at too low a level, `Unsupported` for the exponent 0.
+    pub fn power(&mut self, x: Reg, exponent: u64) -> Result<Reg> {
+        let op = "power";
+        let Some(last) = exponent.checked_sub(1) else {
+            let wanted = "an exponent of 1 or above";
+            return Err(Error::unsupported(op, wanted, "0", "encode the number 1"));
+        };
+        let Some(level) = self.info(x).map(|info| info.level) else {
+            let (wanted, got) = ("a register of this program", x.0.to_string());
+            return Err(Error::bad_input(op, wanted, got, "use registers of the program"));
+        };
+        let depth = (u64::BITS - last.leading_zeros()) as usize;
+        if depth > level {
+            let wanted = format!("a ciphertext at level {depth} or above for the power {exponent}");
+            let got = format!("level {level}");
+            return Err(Error::bad_input(op, wanted, got, "bootstrap it first"));
+        }
+        self.raised(exponent, &mut BTreeMap::from([(1, x)]))
+    }
+
+    fn raised(&mut self, exponent: u64, made: &mut BTreeMap<u64, Reg>) -> Result<Reg> {
+        if let Some(known) = made.get(&exponent) {
+            return Ok(*known);
+        }
+        // The largest power of two below it is no deeper than all of it.
+        let high = exponent.next_power_of_two() / 2;
+        let factors = [self.raised(high, made)?, self.raised(exponent - high, made)?];
+        let both = self.aligned(&factors)?;
+        let product = self.multiply(both[0], both[1])?;
+        made.insert(exponent, product);
+        Ok(product)
+    }
+}
