@@ -45,17 +45,23 @@ class _Encrypts(_html.Shown):
         """Number of values that a ciphertext gets; shorter vectors are filled with zeros."""
         return self._slots
 
-    def encrypt(self, values: npt.ArrayLike, *, level: int | None = None) -> Ciphertext:
+    def encrypt(
+        self, values: npt.ArrayLike, *, level: int | None = None, bound: float | None = None
+    ) -> Ciphertext:
         """Encrypts a vector, at the highest level unless another is given. A single number is a
         vector of one value.
 
-        A lower level makes a smaller ciphertext, on which everything is faster. Precision is
-        claimed for values of absolute value up to 1. A ciphertext's `largest` tells the room of its
+        A lower level makes a smaller ciphertext, on which everything is faster. `bound` is an upper
+        bound on the absolute values. It is public. All claims of error depend on it, and hold for
+        values of at most 1 unless it is given. A ciphertext's `largest` tells the room of its
         level: larger values are refused here, but cannot be seen later.
+
+        Raises `BadInput` for a value above `bound`.
         """
         data, real = vector("encrypt", at_least_one_value(values), self._slots, single=False)
         at = self._levels if level is None else at_level("encrypt", level, self._levels)
-        return Ciphertext(self._native.encrypt(data, at), self._server, real)
+        most = None if bound is None else _values.real("encrypt", "bound", bound)
+        return Ciphertext(self._native.encrypt(data, at, most), self._server, real)
 
 
 class SecretKey(_Encrypts):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
+import sys
+import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from becalm import _native, _values
 from becalm._operands import Vector, operand
 from becalm._progress import Progress
-from becalm.errors import BadInput, WrongKey
+from becalm.errors import BadInput, PrecisionWarning, WrongKey
 
 if TYPE_CHECKING:
     from becalm._encrypts import SecretKey
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
 
 
 class Account(NamedTuple):
-    """Upper bounds on the slots of a ciphertext that sharing relies on; infinite where unknown."""
+    """Upper bounds on the slots of a ciphertext, from public facts alone."""
 
-    #: Upper bound on the absolute value of a slot, without its error.
+    #: Upper bound on the absolute value of a slot, without its error. The others depend on it.
     values: float
-    #: Upper bound on the absolute error of a slot.
+    #: Upper bound on the root of the mean square of the errors.
     error: float
+    #: Upper bound on the absolute error of a slot.
+    worst: float
+    #: Whether `decrypt_to_share` may rely on them.
+    shareable: bool
 
 
 class Ciphertext(Vector[_native.CkksCiphertext]):
@@ -48,6 +53,20 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         self._native = native
         self._server = server
         self._real = real
+        if native.doubt is not None:
+            self._doubted(native.doubt)
+
+    def _doubted(self, doubt: str) -> None:
+        """Warns once for each server, or raises where the server is strict."""
+        if self._server is not None:
+            if self._server.strict:
+                self._native.require_precise()
+            if self._server._warned:
+                return
+            self._server._warned = True
+        text = f"by its claim of error a result has {doubt}. A claim is an upper bound"
+        text += " for every message; `within` states a smaller bound on values"
+        warnings.warn(text, PrecisionWarning, stacklevel=_outside())
 
     @property
     def key_id(self) -> str:
@@ -67,19 +86,21 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
     @property
     def error(self) -> float:
-        """Standard deviation of the error of a value by the formulas, for values up to 1.
+        """The claimed error: an upper bound on the root of the mean square over the slots.
 
-        A file states this figure, so a ciphertext from a file may state anything.
+        It holds for every message within the bound on values, `account.values`. A file states
+        this figure, so a ciphertext from a file may state anything.
         """
         return self._native.error
 
     @property
     def account(self) -> Account:
-        """Upper bounds on the values and on their error, which `decrypt_to_share` relies on.
+        """Upper bounds on the values and on their errors.
 
-        They follow from the computation, and grow with every factor and term. They are infinite,
-        for unknown, if the ciphertext was read from a file or bytes, comes from a bootstrap, or if
-        a value above 1 was encrypted, and for everything made of such a ciphertext.
+        They follow from the computation, and grow with every factor and term. `decrypt_to_share`
+        does not rely on them if the ciphertext was read from a file or bytes, comes from a
+        bootstrap or a polynomial, or if a value above its bound was encrypted, nor for anything
+        made of such a ciphertext.
         """
         return Account(*self._native.account)
 
@@ -93,10 +114,19 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         """Bytes in a file, but for the header: a residue takes as many bits as its prime."""
         return self._native.stored_nbytes
 
+    def within(self, bound: float) -> Ciphertext:
+        """The same ciphertext with an upper bound on its values that you know.
+
+        Claims of error depend on bounds, which grow with every sum and product. State a smaller
+        one where you know it: that a mean of numbers of at most 1 is at most 1, for example.
+        """
+        native = self._native.within(_values.real("within", "bound", bound))
+        return Ciphertext(native, self._server, self._real)
+
     def vouched(
         self,
         values: float | None = None,
-        error: float | None = None,
+        worst: float | None = None,
         *,
         like: Ciphertext | None = None,
     ) -> Ciphertext:
@@ -104,7 +134,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
         `like` is the result of the same computation on an encryption of zeros, made at home: this
         ciphertext must have its level, scale and slots, and gets its account. `values` bounds the
-        absolute value of every slot, and `error` its absolute error; a bound that is left out
+        absolute value of every slot, and `worst` its absolute error; a bound that is left out
         stays as it is. A ciphertext from a server needs `like`, because a file may state any
         scale. Never take a bound from the server: noise that is too small gives the secret key
         away.
@@ -118,14 +148,17 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         >>> bool(secret.bits_to_share(y, queries=16) > 0)
         True
         """
-        if like is None and not math.isfinite(self.account.error):
+        if like is None and not self._native.computed:
             remedy = "run the same computation on an encryption of zeros, and pass its result"
             raise BadInput("vouched", "like=, a result computed at home", "none", remedy)
         account = self.account if like is None else like.account
         bounds = (
             account.values if values is None else _values.real("vouched", "values", values),
-            account.error if error is None else _values.real("vouched", "error", error),
+            account.worst if worst is None else _values.real("vouched", "worst", worst),
         )
+        if like is not None and not like.account.shareable:
+            remedy = "vouch for its bounds first: like.vouched(values=…, worst=…)"
+            raise BadInput("vouched", "a result whose account is vouched for", "another", remedy)
         native = self._native.vouched(*bounds, None if like is None else like._native)
         return Ciphertext(native, self._server, self._real)
 
@@ -201,6 +234,14 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
     ) -> Ciphertext:
         server = self._server or (other._server if isinstance(other, Ciphertext) else None)
         return Ciphertext(native, server, real)
+
+
+def _outside() -> int:
+    """The level of the caller's line outside this package, for a warning."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("becalm."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def owned(op: str, x: Ciphertext, key_id: str) -> Ciphertext:

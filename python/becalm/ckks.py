@@ -74,7 +74,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
     may be used from several threads.
     """
 
-    __slots__ = ("_context", "_keys", "_lock", "_matrices", "_plan", "_session")
+    __slots__ = (
+        "_context", "_keys", "_lock", "_matrices", "_plan", "_session", "_strict", "_warned"
+    )
 
     def __init__(
         self,
@@ -89,6 +91,21 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         self._keys = keys
         self._lock = Lock()
         self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
+        self._strict = False
+        self._warned = False
+
+    @property
+    def strict(self) -> bool:
+        """Whether a result with few bits or none by its claim of error raises `TooNoisy`.
+
+        Otherwise the first such result warns, with `PrecisionWarning`. A claim is an upper bound
+        for every message, so that a result may be right where the claim leaves nothing.
+        """
+        return self._strict
+
+    @strict.setter
+    def strict(self, strict: bool) -> None:
+        self._strict = bool(strict)
 
     @property
     def params(self) -> Params:

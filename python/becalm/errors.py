@@ -22,6 +22,7 @@ __all__ = [
     "IoError",
     "MissingKey",
     "OutOfMemory",
+    "PrecisionWarning",
     "TooNoisy",
     "Unsupported",
     "WrongKey",
@@ -84,6 +85,13 @@ class Insecure(Error, ValueError):
 
 class TooNoisy(Error, ArithmeticError):
     """A ciphertext too noisy for the operation to be right with the claimed probability."""
+
+
+class PrecisionWarning(UserWarning):
+    """A result of CKKS with few bits or none by its claim of error.
+
+    A claim is an upper bound for every message, so that the result may still be right.
+    """
 
 
 class OutOfMemory(Error, MemoryError):

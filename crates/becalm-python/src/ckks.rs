@@ -1,11 +1,11 @@
 //! CKKS: ciphertexts, and the operations that need no key.
 
-use crate::call::raise;
+use crate::call::{guarded, raise};
 use crate::ciphertext::trust;
 use crate::ckks_machine::{Call, CkksContext, Kept, Plain, Shared, Vector, brief, values};
 use crate::ckks_plain::CkksPlaintext;
 use crate::ckks_record::on_both;
-use becalm::cipher::{Account, Rlwe};
+use becalm::cipher::{Account, Rlwe, Standing};
 use becalm::ckks::Context;
 use becalm::{Error, Result};
 use pyo3::prelude::*;
@@ -140,20 +140,43 @@ impl CkksCiphertext {
         self.0.on.context.stored_ciphertext_bytes(self.level())
     }
 
-    /// Upper bounds on the values and their error that sharing relies on; infinite where unknown.
+    /// Upper bounds on the values, the root mean square of their errors and each error, and whether sharing may rely on them.
     #[getter]
-    fn account(&self) -> (f64, f64) {
-        let Account { values, error } = on_kept!(self, account);
-        (values, error)
+    fn account(&self) -> (f64, f64, f64, bool) {
+        let Account { values, error, worst, standing, .. } = on_kept!(self, account);
+        (values, error, worst, standing == Standing::Bounded)
+    }
+
+    /// Whether the owner of the key computed the account, if with values that may be larger.
+    #[getter]
+    fn computed(&self) -> bool {
+        on_kept!(self, account).standing > Standing::Claimed
+    }
+
+    /// The bits that the claim leaves, in words, if these are so few that a result may be noise.
+    #[getter]
+    fn doubt(&self) -> Option<String> {
+        let account = on_kept!(self, account);
+        account.is_doubtful().then(|| account.doubt())
+    }
+
+    /// Refuses a ciphertext whose claim leaves too few bits.
+    fn require_precise(&self) -> PyResult<()> {
+        guarded(|| on_kept!(self, account).require_precise("evaluate").map_err(raise))
+    }
+
+    /// The same ciphertext with another bound on its values.
+    fn within(&self, py: Python<'_>, bound: f64) -> PyResult<Self> {
+        self.make(py, move |_, x| x.clone().within(bound))
     }
 
     /// The same ciphertext with bounds that the owner of the key vouches for; with `like`, of the level, scale and slots of that.
-    #[pyo3(signature = (values, error, like=None))]
+    #[pyo3(signature = (values, worst, like=None))]
     fn vouched(
         &self,
         py: Python<'_>,
         values: f64,
-        error: f64,
+        worst: f64,
         like: Option<&CkksCiphertext>,
     ) -> PyResult<Self> {
         let like = like.map(|like| like.0.clone());
@@ -161,7 +184,7 @@ impl CkksCiphertext {
             if let Some(like) = like {
                 x.require_like(&*like.open()?)?;
             }
-            x.clone().vouched(Account { values, error })
+            x.clone().vouched(values, worst)
         })
     }
 

@@ -50,10 +50,21 @@ impl CkksSecretKey {
         self.1.id().to_string()
     }
 
-    /// Encrypts values at a level.
-    fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
+    /// Encrypts values at a level, which are at most `bound` where that is given.
+    #[pyo3(signature = (data, level, bound=None))]
+    fn encrypt(
+        &self,
+        py: Python<'_>,
+        data: &[u8],
+        level: usize,
+        bound: Option<f64>,
+    ) -> PyResult<CkksCiphertext> {
         CkksCiphertext::made(py, &self.0, |c| {
-            c.encrypt(&Zeroizing::new(values(data)), level, &self.1)
+            let data = Zeroizing::new(values(data));
+            match bound {
+                Some(bound) => c.encrypt_within(&data, bound, level, &self.1),
+                None => c.encrypt(&data, level, &self.1),
+            }
         })
     }
 
@@ -175,10 +186,22 @@ impl CkksPublicKey {
         &self.2
     }
 
-    /// Encrypts values at a level.
-    fn encrypt(&self, py: Python<'_>, data: &[u8], level: usize) -> PyResult<CkksCiphertext> {
-        let encrypt = |c: &Context| c.encrypt_public(&Zeroizing::new(values(data)), level, &self.1);
-        CkksCiphertext::made(py, &self.0, encrypt)
+    /// Encrypts values at a level, which are at most `bound` where that is given.
+    #[pyo3(signature = (data, level, bound=None))]
+    fn encrypt(
+        &self,
+        py: Python<'_>,
+        data: &[u8],
+        level: usize,
+        bound: Option<f64>,
+    ) -> PyResult<CkksCiphertext> {
+        CkksCiphertext::made(py, &self.0, |c| {
+            let data = Zeroizing::new(values(data));
+            match bound {
+                Some(bound) => c.encrypt_public_within(&data, bound, level, &self.1),
+                None => c.encrypt_public(&data, level, &self.1),
+            }
+        })
     }
 
     /// The bytes of its file.

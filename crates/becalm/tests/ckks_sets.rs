@@ -54,8 +54,14 @@ impl World {
         CkksEvaluator::open(&Cpu::new(0).unwrap(), on).unwrap()
     }
 
-    /// The error is about what the ciphertext claims, and of at least so many bits.
+    /// The error is within the claim of the ciphertext, not much below it, and leaves at least so many bits.
     fn check(&self, what: &str, x: &Rlwe, wanted: &[Complex], least: f64) {
+        let mean = self.check_claim(what, x, wanted, least);
+        assert!(x.error() < 64.0 * mean, "{what}: a claim of nothing");
+    }
+
+    /// The error is within the claim, and leaves at least so many bits.
+    fn check_claim(&self, what: &str, x: &Rlwe, wanted: &[Complex], least: f64) -> f64 {
         let (mean, worst) = errors(&self.context.decrypt(x, &self.secret).unwrap(), wanted);
         let claimed = x.error();
         println!(
@@ -66,12 +72,10 @@ impl World {
             worst.log2(),
             claimed.log2()
         );
-        assert!(
-            mean < 2.0 * claimed && worst < 12.0 * claimed,
-            "{what}: a claim that does not hold"
-        );
-        assert!(claimed < 64.0 * mean, "{what}: a claim of nothing");
+        let bound = x.account().worst;
+        assert!(mean < 1.06 * claimed && worst < bound, "{what}: a claim that does not hold");
         assert!(-mean.log2() > least, "{what}: fewer than {least} bits");
+        mean
     }
 }
 
@@ -142,11 +146,13 @@ fn bootstrapped(world: &World, program: CkksProgram, bytes: usize, least: f64) {
     let y = evaluator.run(&program, &[&x]).unwrap().remove(0);
     println!("{:.1} s", start.elapsed().as_secs_f64());
     assert_eq!((y.level(), y.slots()), (context.params().levels, slots));
-    assert!((y.error() / program.error().unwrap() - 1.0).abs() < 1e-3, "what was said before");
-    world.check("bootstrapped", &y, &m, least);
+    let arrived = y.error() / program.error().unwrap();
+    assert!((1.0..1.05).contains(&arrived), "what was said before, and the error of encryption");
+    // The claim is for every message; this one has no structure, which the sine would bend more.
+    world.check_claim("bootstrapped", &y, &m, least);
     let square = evaluator.square(&y).unwrap();
     let squares: Vec<Complex> = m.iter().map(|v| *v * *v).collect();
-    world.check("its square", &square, &squares, least - 1.0);
+    world.check_claim("its square", &square, &squares, least - 1.0);
 }
 
 /// All slots of N = 2^15 and few of them: what is left, and what is claimed of it.
@@ -193,7 +199,7 @@ fn the_claim_of_a_bootstrap_is_what_it_has() {
         let inputs = vec![&x; program.inputs().len()];
         for y in evaluator.run(&Arc::new(program.clone()), &inputs).unwrap() {
             let (found, _) = errors(&context.decrypt(&y, secret).unwrap(), &m);
-            let part = found / program.error().unwrap();
+            let part = found / program.noise().unwrap();
             println!("{values:?} from level {level}: 2^{:.2}, {part:.3} of it", found.log2());
             // Values smaller than the 1 of a claim have less of the rounding of SlotsToCoeffs' entries, which comes first in the lossy one.
             let least = if level == 0 { 0.8 } else { 0.7 };

@@ -577,18 +577,14 @@ fn a_bootstrap_within_a_program_keeps_the_values() {
     let world = World::new(SETS[0], &program);
     let (inputs, program) = (world.inputs(&program), Arc::new(program));
     let machines = machines::backends().into_iter();
-    let error = bootstrap.error().unwrap();
+    let noise = bootstrap.noise().unwrap();
     for (name, machine) in machines.filter(|(_, b)| b.accepts_ckks(SETS[0]).is_ok()) {
         let y = world.run(machine.as_ref(), &world.context, &program, &inputs[..1]).remove(0);
-        assert!(y[0].level() > 1 && y[0].error() >= error, "{name}");
+        assert!(y[0].level() > 1 && y[0].error() >= noise, "{name}");
         let got = world.context.decrypt(&y[0], &world.secret).unwrap();
         let worst = both(&got, &message(0.3), |a, b| a - b * 0.5);
         let worst = worst.iter().map(|x| x.abs()).fold(0.0, f64::max);
-        assert!(
-            worst < 16.0 * error,
-            "{name}: off by 2^{:.1}, of 2^{:.1}",
-            worst.log2(),
-            error.log2()
-        );
+        let bound = y[0].account().worst;
+        assert!(worst < bound, "{name}: 2^{:.1}, of 2^{:.1}", worst.log2(), bound.log2());
     }
 }

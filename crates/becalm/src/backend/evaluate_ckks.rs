@@ -1,12 +1,13 @@
 //! From ciphertexts of CKKS to ciphertexts: checks, lanes, waves, and the error of the results.
 //!
-//! Keys, arguments and memory are checked before the first instruction runs. Level, scale and slots of the results are those that the
-//! program recorded. A single operation is a program of one instruction.
+//! Keys, arguments and memory are checked before the first instruction runs. Level, scale, slots and account of the results are those
+//! that the program knows. A single operation is a program of one instruction.
 
 use super::opened::{Opened, Progress, Steps, run_waves};
 use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Plain};
 use crate::cipher::{CkksKeys, Rlwe};
-use crate::ckks::{Chebyshev, Context};
+use crate::ckks::{Chebyshev, Context, Matrix};
+use crate::math::complex::Complex;
 use crate::program::rlwe::{CkksProgram, CkksWalk};
 use crate::program::{Ckks, Reg};
 use crate::{Error, Result};
@@ -233,7 +234,7 @@ impl CkksEvaluator {
             for (lane, inputs) in part.zip(inputs) {
                 let inputs: Vec<&Rlwe> = inputs.iter().collect();
                 let each = made.iter_mut().filter_map(Iterator::next);
-                give(lane, each.map(|made| program.result(&inputs, made)).collect())?;
+                give(lane, program.stamped(&inputs, each))?;
             }
         }
         Ok(())
@@ -317,6 +318,71 @@ impl CkksEvaluator {
     /// As [`CkksEvaluator::multiply`].
     pub fn square(&self, a: &Rlwe) -> Result<Rlwe> {
         self.one("multiply", &[a], |p, args| p.multiply(args[0], args[0]))
+    }
+
+    /// `a + b`, at the lower of the two levels.
+    ///
+    /// # Errors
+    /// `BadInput` for other slots or scales, `WrongKey` and `WrongParams` for what does not go together.
+    pub fn add(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+        self.one("add", &[a, b], |p, args| {
+            let both = p.aligned(args)?;
+            p.add(both[0], both[1])
+        })
+    }
+
+    /// `a − b`, at the lower of the two levels.
+    ///
+    /// # Errors
+    /// As [`CkksEvaluator::add`].
+    pub fn subtract(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+        self.one("subtract", &[a, b], |p, args| {
+            let both = p.aligned(args)?;
+            p.subtract(both[0], both[1])
+        })
+    }
+
+    /// `x + values`, slot by slot; a single value stands for all slots.
+    ///
+    /// # Errors
+    /// `BadInput` for another number of values, or values that are not finite or have no room.
+    pub fn add_plain(&self, x: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
+        self.one("add", &[x], |p, args| p.add_plain(args[0], values))
+    }
+
+    /// `x·values`, slot by slot, rescaled: one level lower. A single value stands for all slots.
+    ///
+    /// # Errors
+    /// As [`CkksEvaluator::add_plain`]; `BadInput` at level 0.
+    pub fn multiply_plain(&self, x: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
+        self.one("multiply", &[x], |p, args| p.multiply_plain(args[0], values))
+    }
+
+    /// `x·c`, rescaled: one level lower.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0, and for a number that is not finite or has no room.
+    pub fn multiply_constant(&self, x: &Rlwe, c: f64) -> Result<Rlwe> {
+        self.one("multiply", &[x], |p, args| p.multiply_constant(args[0], c))
+    }
+
+    /// The same values at a lower level.
+    ///
+    /// # Errors
+    /// `BadInput` for a level above that of the ciphertext.
+    pub fn level_down(&self, x: &Rlwe, level: usize) -> Result<Rlwe> {
+        self.one("level down", &[x], |p, args| p.level_down(args[0], level))
+    }
+
+    /// A matrix of the slots times the vector, one level lower, with `baby` baby steps.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0 and for a matrix of fewer slots; as [`CkksEvaluator::rotate`].
+    pub fn linear(&self, x: &Rlwe, matrix: &Arc<Matrix>, baby: usize) -> Result<Rlwe> {
+        self.one("matrix product", &[x], |p, args| {
+            let scale = p.scale_of(args[0])?;
+            p.linear(args[0], matrix.clone(), baby, scale)
+        })
     }
 
     /// a^exponent, by squares and products in one program: ⌈log2(exponent)⌉ levels.

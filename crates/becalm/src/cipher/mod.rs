@@ -1,6 +1,7 @@
 //! Ciphertexts, encodings and keys. No algorithm lives here: encryption, linear operations and key generation are in
 //! [`crate::tfhe`].
 
+mod account;
 mod ciphertext;
 mod encoding;
 mod evaluation_key;
@@ -9,14 +10,13 @@ mod key;
 mod rlwe;
 mod slot_key;
 
+pub use account::{Account, Loss, Standing};
 pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
 pub use evaluation_key::EvaluationKey;
 pub(crate) use key::check_structure;
 pub use key::{KeyId, KeyRole, SecretKey, Words};
-pub use rlwe::{
-    Account, CkksKeys, CkksPublicKey, CkksSecretKey, KeyForm, PackedRlwe, Rlwe, SwitchKey,
-};
+pub use rlwe::{CkksKeys, CkksPublicKey, CkksSecretKey, KeyForm, PackedRlwe, Rlwe, SwitchKey};
 pub(crate) use rlwe::{Held, KeyFile, Packed, Purpose, StoredKey};
 pub(crate) use slot_key::slot_gadget;
 pub use slot_key::{RowSums, SlotKey, SlotKeyKind};

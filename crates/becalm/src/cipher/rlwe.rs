@@ -4,7 +4,7 @@
 //! limb, in the order that docs/files.md states for all machines. Values modulo p are doubles of integers between −p and p. A switch key from s to s' has for each digit j of the chain
 //! (b_j, a_j) with b_j + a_j·s' = e_j + P·s modulo the primes of the digit, e_j modulo the others.
 
-use super::KeyId;
+use super::{Account, KeyId, Standing};
 use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
@@ -18,46 +18,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
-/// Upper bounds on the slots of a ciphertext that the owner of the key relies on when a decryption is shared: on the absolute
-/// values, and on the absolute error of each. Infinity means that nothing is known.
-///
-/// An account stays in memory and stands in no file. It depends only on the computation and on declared bounds. About the values it
-/// tells one fact: whether all that were encrypted are at most 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Account {
-    /// Upper bound on the absolute value of a slot, without its error.
-    pub values: f64,
-    /// Upper bound on the absolute error of a slot.
-    pub error: f64,
-}
-
-impl Account {
-    /// An account that knows nothing.
-    pub const UNKNOWN: Account = Account { values: f64::INFINITY, error: f64::INFINITY };
-
-    /// Whether both bounds are known.
-    pub fn is_known(&self) -> bool {
-        self.values.is_finite() && self.error.is_finite()
-    }
-
-    /// The account of a sum or a difference, whatever its terms have in common.
-    pub(crate) fn plus(self, other: Account) -> Account {
-        Account { values: self.values + other.values, error: self.error + other.error }
-    }
-
-    /// The account of a product.
-    pub(crate) fn times(self, other: Account) -> Account {
-        let error =
-            self.values * other.error + self.error * other.values + self.error * other.error;
-        Account { values: self.values * other.values, error }
-    }
-
-    /// The same values with more error.
-    pub(crate) fn blurred(self, by: f64) -> Account {
-        Account { error: self.error + by, ..self }
-    }
-}
-
 /// One ciphertext: up to N/2 complex values under one key.
 #[derive(Clone)]
 pub struct Rlwe {
@@ -66,19 +26,12 @@ pub struct Rlwe {
     pub(crate) level: usize,
     pub(crate) scale: f64,
     pub(crate) slots: usize,
-    pub(crate) error: f64,
     pub(crate) account: Account,
     /// Shared, so that a clone takes no memory: the register of a machine, for example.
     pub(crate) parts: [Arc<Scratch>; 2],
 }
 
 impl Rlwe {
-    /// A result of a bootstrap that adds an error to those that arrived. The formula of a bootstrap is for values without structure, and
-    /// no upper bound: what can be vouched for is not known any more.
-    pub(crate) fn refreshed(self, added: f64, arrived: f64) -> Rlwe {
-        Rlwe { error: added.hypot(arrived), account: Account::UNKNOWN, ..self }
-    }
-
     /// Name of the parameter set.
     pub fn params(&self) -> &'static str {
         self.params
@@ -104,19 +57,37 @@ impl Rlwe {
         self.slots
     }
 
-    /// Estimated standard deviation of the error of a slot, for values of absolute value at most 1. A file states this figure, so a
-    /// ciphertext from a file may state anything. Sharing relies on [`Rlwe::account`] instead.
+    /// The claimed error of its slots: an upper bound on the root of the mean square, for values within the bound of its account.
     pub fn error(&self) -> f64 {
-        self.error
+        self.account.error
     }
 
-    /// The bounds that sharing relies on. They are unknown for a ciphertext from a file, for the result of a bootstrap, and for every
-    /// result computed from these. The bound on values is unknown where a value above 1 was encrypted.
+    /// The bounds on its values and on their error. A file states those of its ciphertext, so they may be anything; sharing relies only on
+    /// an account that is [`Standing::Bounded`].
     pub fn account(&self) -> Account {
         self.account
     }
 
-    /// The same ciphertext with the account that the owner of the key vouches for.
+    /// The same ciphertext with another bound on the absolute values of its slots, which whoever computes knows: a mean of numbers of at
+    /// most 1, for example. Claims of errors depend on it. Sharing does not rely on it, unless the owner of the key
+    /// [vouches](Rlwe::vouched) for it.
+    ///
+    /// # Errors
+    /// `BadInput` for a bound that is not in 2^-60 ..= 2^60.
+    pub fn within(mut self, bound: f64) -> Result<Rlwe> {
+        let most = 60f64.exp2();
+        if !(most.recip()..=most).contains(&bound) {
+            let (wanted, remedy) = ("a bound of 2^-60 to 2^60", "state the largest absolute value");
+            return Err(Error::bad_input("within", wanted, format!("{bound:e}"), remedy));
+        }
+        if bound < self.account.values {
+            self.account.standing = self.account.standing.min(Standing::Computed);
+        }
+        self.account.values = bound;
+        Ok(self)
+    }
+
+    /// The same ciphertext with bounds that the owner of the key vouches for: on the absolute value of every slot, and on its error.
     ///
     /// Of a ciphertext from a file the owner must know the scale as well: [`Rlwe::vouched_like`] compares it.
     ///
@@ -125,27 +96,35 @@ impl Rlwe {
     ///
     /// # Errors
     /// `BadInput` for a bound on values that is not in 1 ..= 2^60 or an error that is not in 2^-200 ..= 2^60.
-    pub fn vouched(mut self, account: Account) -> Result<Rlwe> {
+    pub fn vouched(mut self, values: f64, worst: f64) -> Result<Rlwe> {
         let most = 60f64.exp2();
-        let fits = (1.0..=most).contains(&account.values)
-            && ((-200f64).exp2()..=most).contains(&account.error);
+        let fits = (1.0..=most).contains(&values) && ((-200f64).exp2()..=most).contains(&worst);
         if !fits {
             let wanted = "a bound of 1 to 2^60 on the values, and of 2^-200 to 2^60 on their error";
-            let got = format!("{:e} and {:e}", account.values, account.error);
+            let got = format!("{values:e} and {worst:e}");
             let remedy = "compute both from the inputs and the computation, as `account` does";
             return Err(Error::bad_input("vouch", wanted, got, remedy));
         }
-        self.account = account;
+        let error = self.account.error.min(worst);
+        let standing = Standing::Bounded;
+        self.account = Account { values, error, worst, standing, ..self.account };
         Ok(self)
     }
 
     /// The same ciphertext with the account of `dry`, the result of the same computation on the owner's encryptions of zeros.
     ///
     /// # Errors
-    /// As [`Rlwe::require_like`] and [`Rlwe::vouched`].
-    pub fn vouched_like(self, dry: &Rlwe) -> Result<Rlwe> {
+    /// As [`Rlwe::require_like`] and [`Rlwe::vouched`]; `BadInput` where nobody can rely on the account of `dry`: behind a bootstrap
+    /// or a polynomial, for example, until the owner vouches for it.
+    pub fn vouched_like(mut self, dry: &Rlwe) -> Result<Rlwe> {
         self.require_like(dry)?;
-        self.vouched(dry.account)
+        if dry.account.standing < Standing::Bounded {
+            let wanted = "a result of the same computation whose own account is vouched for";
+            let remedy = "vouch for its bounds first: `dry.vouched`";
+            return Err(Error::bad_input("vouch", wanted, "another account", remedy));
+        }
+        self.account = dry.account;
+        Ok(self)
     }
 
     /// Refuses a ciphertext that is not the result of a computation of which the owner has another result. Level, scale and slots of a
@@ -179,7 +158,7 @@ impl fmt::Debug for Rlwe {
             self.level,
             self.scale.log2(),
             self.slots,
-            -self.error.log2()
+            -self.account.error.log2()
         )
     }
 }
@@ -220,7 +199,7 @@ impl PackedRlwe {
 
     /// As [`Rlwe::error`].
     pub fn error(&self) -> f64 {
-        self.head.error
+        self.head.account.error
     }
 
     /// As [`Rlwe::account`].

@@ -311,6 +311,16 @@ impl Chain {
         &self.primes
     }
 
+    /// The modulus of ciphertexts at `level`.
+    pub(crate) fn modulus(&self, level: usize) -> f64 {
+        self.words_of(level, 0).into_iter().map(|i| self.primes[i] as f64).product()
+    }
+
+    /// Standard deviation of a slot from rounding the coefficients of plaintext values at `scale`.
+    pub(crate) fn encoding(&self, scale: f64) -> f64 {
+        (self.params.degree() as f64 / 12.0).sqrt() / scale
+    }
+
     /// Standard deviation of a slot from rounding the two parts of a ciphertext at `scale`.
     pub(crate) fn rounding(&self, scale: f64) -> f64 {
         let n = self.params.degree() as f64;

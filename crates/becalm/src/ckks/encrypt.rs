@@ -5,7 +5,7 @@
 use super::Context;
 use super::encode::{MESSAGE_BITS, wipe};
 use super::share;
-use crate::cipher::{CkksPublicKey, CkksSecretKey, KeyId, Rlwe};
+use crate::cipher::{Account, CkksPublicKey, CkksSecretKey, KeyId, Rlwe, Standing};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
@@ -16,6 +16,28 @@ use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
+
+/// Whether all values are within a bound. No branch and no time depends on them before the answer.
+fn fits(values: &[Complex], bound: f64) -> bool {
+    // Squares of tiny numbers would be subnormal, which takes processors longer.
+    let square = |x: f64| (x / bound).abs().max(2f64.powi(-100)).powi(2);
+    let largest = values.iter().map(|v| square(v.re) + square(v.im)).fold(0.0, f64::max);
+    largest <= 1.0 + 2f64.powi(-40)
+}
+
+impl Rlwe {
+    /// An own encryption of these values with their bound.
+    fn declared(self, values: &[Complex], bound: f64) -> Result<Rlwe> {
+        let mut x = self.within(bound)?;
+        if !fits(values, bound) {
+            let wanted = format!("values of absolute value {bound} at most");
+            let remedy = "state a larger bound, or scale the values down";
+            return Err(Error::bad_input("encrypt", wanted, "a larger one", remedy));
+        }
+        x.account.standing = Standing::Bounded;
+        Ok(x)
+    }
+}
 
 impl Context {
     /// Encrypts a power of two of values, at most N/2, at `level` (at most the set's `levels`) under the secret key.
@@ -38,6 +60,21 @@ impl Context {
         self.fresh(parts, values, level, secret.id, (error, share::bound(error)))
     }
 
+    /// [`Context::encrypt`] of values of absolute value at most `bound`, on which the claims of errors of all results depend. The bound
+    /// is public: it stands in the file of the ciphertext.
+    ///
+    /// # Errors
+    /// As [`Context::encrypt`] and [`Rlwe::within`]; `BadInput` for a larger value.
+    pub fn encrypt_within(
+        &self,
+        values: &[Complex],
+        bound: f64,
+        level: usize,
+        secret: &CkksSecretKey,
+    ) -> Result<Rlwe> {
+        self.encrypt(values, level, secret)?.declared(values, bound)
+    }
+
     /// As [`Context::encrypt`], with a public key.
     ///
     /// # Errors
@@ -55,6 +92,20 @@ impl Context {
         let n = self.params().degree() as f64;
         let error = NOISE_STD * (n * (1.0 + 4.0 / 3.0 * n)).sqrt() / self.scale(level)?;
         self.fresh(parts, values, level, key.id, (error, share::product_bound(error)))
+    }
+
+    /// As [`Context::encrypt_within`], with a public key.
+    ///
+    /// # Errors
+    /// As [`Context::encrypt_within`].
+    pub fn encrypt_public_within(
+        &self,
+        values: &[Complex],
+        bound: f64,
+        level: usize,
+        key: &CkksPublicKey,
+    ) -> Result<Rlwe> {
+        self.encrypt_public(values, level, key)?.declared(values, bound)
     }
 
     /// A message behind a random multiple of a public key.
@@ -118,9 +169,13 @@ impl Context {
     ) -> Result<Rlwe> {
         let (scale, params, slots) = (self.scale(level)?, self.params().name, values.len());
         let rounded = share::bound(self.encoding(scale));
-        let account = share::declared(values).blurred(most.hypot(rounded));
+        let standing = match fits(values, 1.0) {
+            true => Standing::Bounded,
+            false => Standing::Computed,
+        };
+        let account = Account::new(1.0, error, most.hypot(rounded), standing);
         let parts = parts.map(Arc::new);
-        Ok(Rlwe { params, key, level, scale, slots, error, account, parts })
+        Ok(Rlwe { params, key, level, scale, slots, account, parts })
     }
 
     /// Refuses a ciphertext that is not of this secret key.

@@ -4,12 +4,12 @@
 //! the file and must be that of the context, number for number; level, scale and error are checked against it. An error below that
 //! of a fresh encryption is raised to it: one that is too small would have too little noise added to what is shared.
 
-use super::{Chain, Context};
+use super::{Chain, Context, share};
 use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Output, Part, Reader, Trust, bad, hex, read_file,
     require_limit, write_error,
 };
-use crate::cipher::{Account, CkksPublicKey, CkksSecretKey, KeyId, PackedRlwe, Rlwe};
+use crate::cipher::{Account, CkksPublicKey, CkksSecretKey, KeyId, PackedRlwe, Rlwe, Standing};
 use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
@@ -340,7 +340,9 @@ impl Context {
             .note("level", x.level.to_string())
             .note("scale", format!("{:e}", x.scale))
             .note("slots", x.slots.to_string())
-            .note("error", format!("{:e}", x.error));
+            .note("error", finite(x.account.error))
+            .note("worst", finite(x.account.worst))
+            .note("bound", finite(x.account.values));
         let draft = match real {
             Some(real) => draft.note("values", VALUES[usize::from(real)]),
             None => draft,
@@ -358,15 +360,23 @@ impl Context {
         })?;
         // A larger one has no room for any value.
         let scale = real(header, "scale", 1.0, self.room(level))?;
-        let error = real(header, "error", 0.0, f64::MAX)?;
-        let n = self.params().degree();
         self.expect_pair(header, level)?;
-        let fresh = NOISE_STD * (n as f64).sqrt() / scale;
         let parts = [0, 0].map(|len| Arc::new(self.ring().scratch(len)));
         let (params, key) = (self.params().name, header.key()?);
-        // Whoever wrote the file stated the error: sharing believes none of it.
-        let (error, account) = (error.max(fresh), Account::UNKNOWN);
-        Ok((Rlwe { params, key, level, scale, slots, error, account, parts }, values(header)?))
+        let account = self.stated_account(header, scale)?;
+        Ok((Rlwe { params, key, level, scale, slots, account, parts }, values(header)?))
+    }
+
+    /// The account that a file states: sharing believes none of it. Files had the error alone before.
+    fn stated_account(&self, header: &Header, scale: f64) -> Result<Account> {
+        let fresh = NOISE_STD * (self.params().degree() as f64).sqrt() / scale;
+        let error = real(header, "error", 0.0, f64::MAX)?.max(fresh);
+        let or = |name: &str, missing: f64| match header.has(name) {
+            true => real(header, name, 0.0, f64::MAX),
+            false => Ok(missing),
+        };
+        let worst = or("worst", share::product_bound(error))?.max(error);
+        Ok(Account::new(or("bound", 1.0)?, error, worst, Standing::Claimed))
     }
 }
 
@@ -414,6 +424,11 @@ const PAIR: [&str; 2] = ["c0", "c1"];
 const VALUES: [&str; 2] = ["complex", "real"];
 
 /// Whether a header says that all values are real; none where it says nothing.
+/// A bound as it is written: what is not known is the largest number.
+fn finite(bound: f64) -> String {
+    format!("{:e}", if bound == f64::INFINITY { f64::MAX } else { bound })
+}
+
 fn values(header: &Header) -> Result<Option<bool>> {
     let Some(text) = header.metadata.get("values") else { return Ok(None) };
     let found = VALUES.iter().position(|word| word == text).map(|at| at == 1);
@@ -466,7 +481,7 @@ mod tests {
         let bytes = context.ciphertext_to_bytes(&x).unwrap();
         assert!((bytes.len() as f64) < 0.8 * x.bytes() as f64, "{} of {}", bytes.len(), x.bytes());
         let y = context.ciphertext_from_bytes(&bytes, Trust::default()).unwrap();
-        assert_eq!((y.level, y.scale, y.slots, y.error), (x.level, x.scale, x.slots, x.error));
+        assert_eq!((y.level, y.scale, y.slots, y.error()), (x.level, x.scale, x.slots, x.error()));
         assert_eq!(context.ciphertext_to_bytes(&y).unwrap(), bytes, "equal contents, equal files");
         let key = context.secret_key_to_bytes(&secret).unwrap();
         let back = context.secret_key_from_bytes(&key, Trust::default()).unwrap();
@@ -588,13 +603,13 @@ mod tests {
             &|y| y.scale = 0.0,
             &|y| y.scale = f64::INFINITY,
             &|y| y.scale = 1.01 * context.room(0),
-            &|y| y.error = f64::NAN,
+            &|y| y.account.error = f64::NAN,
         ];
         for (i, change) in changes.iter().enumerate() {
             assert_eq!(forged(change).err().map(|e| e.kind()), Some("bad_file"), "change {i}");
         }
-        let modest = forged(&|y| y.error = 0.0).unwrap();
+        let modest = forged(&|y| y.account.error = 0.0).unwrap();
         // All of it but what doubles lose of the message.
-        assert!(modest.error > 0.99 * x.error, "the error of a fresh encryption at the least");
+        assert!(modest.error() > 0.99 * x.error(), "the error of a fresh encryption at the least");
     }
 }

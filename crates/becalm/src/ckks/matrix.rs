@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 type Diagonals = BTreeMap<usize, Vec<Complex>>;
 
@@ -20,6 +21,19 @@ pub struct Matrix {
     diagonals: Diagonals,
     /// A stage computes its entries when they are asked for.
     stage: Option<Stage>,
+    /// The result of [`Matrix::widest_lines`].
+    #[serde(skip)]
+    lines: Lines,
+}
+
+/// Sums that are computed when they are first wanted. They follow from the entries, and so are equal where these are.
+#[derive(Debug, Clone, Default)]
+struct Lines(OnceLock<(f64, f64)>);
+
+impl PartialEq for Lines {
+    fn eq(&self, _: &Lines) -> bool {
+        true
+    }
 }
 
 /// How a machine holds a diagonal that is encoded.
@@ -71,7 +85,7 @@ impl Matrix {
 
     /// The map with no diagonals.
     pub fn zero(slots: usize) -> Matrix {
-        Matrix { slots, diagonals: BTreeMap::new(), stage: None }
+        Matrix { slots, diagonals: BTreeMap::new(), stage: None, lines: Lines::default() }
     }
 
     /// The product of the layers of blocks of 2^(i + 1) slots, i in `halves`, of the transform from coefficients in bit-reversed order
@@ -105,6 +119,7 @@ impl Matrix {
 
     /// All entries, to be changed.
     fn given(&mut self) -> &mut Diagonals {
+        self.lines = Lines::default();
         if self.stage.is_some() {
             self.diagonals = self.diagonals();
             self.stage = None;
@@ -185,7 +200,7 @@ impl Matrix {
         let repeated = || {
             let longer = |d: &[Complex]| d.iter().copied().cycle().take(slots).collect();
             let diagonals = self.each(|k, d| (k, longer(d))).into_iter().collect();
-            Matrix { slots, diagonals, stage: None }
+            Matrix { diagonals, ..Matrix::zero(slots) }
         };
         self.changed(|s| s.repeated(slots)).unwrap_or_else(repeated)
     }
@@ -307,6 +322,10 @@ impl Matrix {
     /// The largest sums of absolute values, of a row and of a column. The first is by how much the map enlarges the largest absolute
     /// value, at most.
     pub(crate) fn widest_lines(&self) -> (f64, f64) {
+        *self.lines.0.get_or_init(|| self.summed_lines())
+    }
+
+    fn summed_lines(&self) -> (f64, f64) {
         if let Some(sum) = self.stage.as_ref().and_then(Stage::line) {
             return (sum, sum);
         }
@@ -339,7 +358,7 @@ impl Matrix {
     /// Every entry times `factor`.
     pub fn scaled(mut self, factor: f64) -> Matrix {
         if let Some(stage) = self.stage {
-            return Matrix { stage: Some(stage.scaled(factor)), ..self };
+            return Matrix { stage: Some(stage.scaled(factor)), ..Matrix::zero(self.slots) };
         }
         self.given().values_mut().flatten().for_each(|x| *x = *x * factor);
         self

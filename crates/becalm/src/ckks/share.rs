@@ -15,7 +15,7 @@
 
 use super::Context;
 use super::encode::wipe;
-use crate::cipher::{Account, CkksSecretKey, Rlwe};
+use crate::cipher::{Account, CkksSecretKey, Rlwe, Standing};
 use crate::math::complex::Complex;
 use crate::math::random::{Domain, NoiseStream, SecretSeed};
 use crate::math::sampling;
@@ -49,31 +49,7 @@ pub(crate) fn product_bound(deviation: f64) -> f64 {
     PRODUCT_BOUND * deviation
 }
 
-/// The account of values before they are encrypted: at most 1, or unknown.
-pub(crate) fn declared(values: &[Complex]) -> Account {
-    // Squares of tiny numbers would be subnormal, which takes processors longer.
-    let square = |x: f64| x.abs().max(2f64.powi(-100)).powi(2);
-    let largest = values.iter().map(|v| square(v.re) + square(v.im)).fold(0.0, f64::max);
-    let values = if largest <= 1.0 + 2f64.powi(-40) { 1.0 } else { f64::INFINITY };
-    Account { values, error: 0.0 }
-}
-
 impl Context {
-    /// Standard deviation of a slot from rounding the coefficients of plaintext values at `scale`.
-    pub(crate) fn encoding(&self, scale: f64) -> f64 {
-        (self.params().degree() as f64 / 12.0).sqrt() / scale
-    }
-
-    /// The account, if its values fit `level` at `scale`: beyond, values may wrap, and nothing is known.
-    pub(crate) fn fitting(&self, account: Account, level: usize, scale: f64) -> Account {
-        let words = self.words_of(level, 0).into_iter();
-        let modulus = words.map(|i| self.ring().word(i).prime).product::<f64>();
-        match (account.values + account.error) * scale < modulus / 2.0 {
-            true => account,
-            false => Account::UNKNOWN,
-        }
-    }
-
     /// Bits that [`Context::decrypt_to_share`] can give of a ciphertext when `queries` decryptions under its key are shared in all.
     /// They depend on the [`Account`] of the ciphertext alone.
     ///
@@ -87,12 +63,12 @@ impl Context {
             let remedy = "count the decryptions that are shared";
             return Err(Error::bad_input(op, "one query or more", "0 queries", remedy));
         }
-        let Account { values, error } = ciphertext.account;
+        let Account { values, worst, standing, .. } = ciphertext.account;
         // A comparison that is false for what is not a number.
-        let known = values + error <= self.largest(ciphertext);
-        if !known {
+        let fits = values + worst <= self.largest(ciphertext);
+        if standing < Standing::Bounded || !fits {
             let wanted = "a ciphertext with known bounds on its values and their error";
-            let got = "one without: read from a file, bootstrapped, too large for its level, or made of values above 1";
+            let got = "one without: read from a file, bootstrapped, too large for its level, or made of values beyond their bound or by a polynomial";
             let remedy =
                 "let the owner of the key compute both bounds, and vouch for them with `vouched`";
             return Err(Error::bad_input(op, wanted, got, remedy));
@@ -100,7 +76,7 @@ impl Context {
         let numbers = 2.0 * ciphertext.slots as f64;
         let flood = (24.0 * numbers * queries as f64).sqrt() * (STATISTICAL_BITS / 2.0).exp2();
         // Of a slot: two numbers have √2 of the standard deviation of each.
-        Ok(-(flood * (error + values * DOUBLES) * std::f64::consts::SQRT_2).log2())
+        Ok(-(flood * (worst + values * DOUBLES) * std::f64::consts::SQRT_2).log2())
     }
 
     /// Decrypts to values that others may see: with errors of standard deviation 2^-`precision_bits`, which hide the error of the
@@ -150,8 +126,8 @@ impl Context {
         let values = Zeroizing::new(flat(&raw));
         wipe(&mut raw);
         let mut shared = with_noise(&values, &seed, precision_bits);
-        let Account { values, error } = ciphertext.account;
-        let most = values + error + REACH * (-precision_bits).exp2();
+        let Account { values, worst, .. } = ciphertext.account;
+        let most = values + worst + REACH * (-precision_bits).exp2();
         let largest = shared.iter().map(|v| v.abs()).fold(0.0, f64::max);
         if largest <= most {
             return Ok(shared);

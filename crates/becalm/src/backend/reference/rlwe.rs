@@ -162,9 +162,9 @@ impl RlweSession {
             out.copy_from_slice(&values);
             Arc::new(out)
         });
-        let (params, key, error) = (self.on.context.params().name, self.on.keys.id, f64::INFINITY);
+        let (params, key) = (self.on.context.params().name, self.on.keys.id);
         let (level, scale, account) = (x.level, x.scale, Account::UNKNOWN);
-        Rlwe { params, key, level, scale, slots, error, account, parts }
+        Rlwe { params, key, level, scale, slots, account, parts }
     }
 
     /// The key for a purpose in the tier of a level.

@@ -102,14 +102,13 @@ pub(super) fn message_width(chain: &Chain) -> f64 {
     1.25 * (params.base_scale_bits - params.base_bits).exp2()
 }
 
-/// The error of the sine in a slot, standard deviation, for a message of `slots`, whose 2·`slots` coefficients have a variance of
-/// 1/(2·`slots`), 1 being q_0/`ratio`: the sixth moment of the normal distribution is 15, the tenth 945. With `slots`, and the power
-/// with which it falls as they are more.
-pub(super) fn sine_error(b: &CkksBootstrap, ratio: f64, slots: usize) -> (f64, usize, i32) {
-    let (angle, coefficients) = (TAU / ratio, 2.0 * slots as f64);
+/// By how much the sine bends x at most, for |x| ≤ 1 where 1 is q_0/`ratio`, and the power with which that grows. It holds for slots and for
+/// slots of a message of these coefficients c: the sum of |c|³ is at most max |c| times that of c², and both are at most 1.
+pub(super) fn bend(b: &CkksBootstrap, ratio: f64) -> (f64, i32) {
+    let angle = TAU / ratio;
     match b.arcsine {
-        false => (angle.powi(2) / 6.0 * 15f64.sqrt() / coefficients, slots, 1),
-        true => (3.0 * angle.powi(4) / 40.0 * 945f64.sqrt() / coefficients.powi(2), slots, 2),
+        false => (angle.powi(2) / 6.0, 3),
+        true => (3.0 * angle.powi(4) / 40.0, 5),
     }
 }
 

@@ -8,7 +8,7 @@
 //! No levels are spent after EvalMod, and real values take one EvalMod. The error of the sine, v³(2π/2^12)²/6, meets every
 //! slot as it is, instead of spread over the coefficients: 2^-21.3 at |v| = 1. Source: Chen–Han 2018 ("slim").
 
-use super::eval_mod::Sine;
+use super::eval_mod::{Sine, bend};
 use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::Result;
 use crate::ckks::Chain;
@@ -29,8 +29,6 @@ pub fn lossy(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
     let mut line = Pipeline::new(chain, settings, chain.params().slots(), true)?;
     let sine = Sine::new(&line.b, &[0.0], MOST / RATIO);
     slots_first(&mut line, settings.values, &sine, RATIO, TAU / RATIO)?;
-    // v³ of |v| = 1.
-    let bend = if line.b.arcsine { 0.0 } else { (TAU / RATIO).powi(2) / 6.0 };
     let real = settings.values != Values::Complex;
     let terms = Terms {
         spread: RATIO / TAU * if real { 1.0 } else { SQRT_2 },
@@ -38,8 +36,7 @@ pub fn lossy(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
         base: line.added * if real { 1.0 } else { SQRT_2 },
         added: line.rounded(),
         alone: real,
-        // In slots, however many.
-        bend: (bend, chain.params().slots(), 0),
+        bend: bend(&line.b, RATIO),
     };
     let error = Some(line.error(&sine, &terms));
     line.program.limit(Limits { most: MOST, near: None, real, slots: true, error });

@@ -89,8 +89,8 @@ pub(super) struct Terms {
     /// Whether the real part of CoeffsToSlots' result stands alone. Where the imaginary part goes with it, w + w̄ and i(w̄ − w)
     /// have the error of w̄ both, and x + iy takes it out.
     pub(super) alone: bool,
-    /// The error of the sine itself for so many slots, which grows with that power as they are fewer.
-    pub(super) bend: (f64, usize, i32),
+    /// By how much the sine bends a message of size 1 at most, and the power of its size with which that grows.
+    pub(super) bend: (f64, i32),
 }
 
 impl<'a> Pipeline<'a> {
@@ -393,9 +393,9 @@ impl<'a> Pipeline<'a> {
         let alone = if terms.alone { self.turned } else { 0.0 };
         let placed = (self.placed * SQRT_2).hypot(alone) * sine.tangent;
         let inside = sine.error.hypot(powers).hypot(placed) * terms.spread;
-        let fixed = inside.hypot(terms.base).hypot(terms.added);
-        let (bend, slots, power) = terms.bend;
-        Added { fixed, bend, slots, power }
+        let noise = inside.hypot(terms.base).hypot(terms.added);
+        let (bend, power) = terms.bend;
+        Added { noise, bend, power }
     }
 
     /// The error that a message at level 0, where 1 is `scale`, gets in a slot: the rounding of the two switches and a rescale, and

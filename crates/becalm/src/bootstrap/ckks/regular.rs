@@ -10,7 +10,7 @@
 //! Real slots: c_(N−k) = −c_k, so the real parts t_k, k < n, say all: m = m' + conj(m'), m' = c_0/2 + Σ_(0<k<n) c_k·X^k.
 //! Merged: a + i·b, taken apart at the end. Source: Cheon et al. 2018; Bossuat et al. 2021 and 2022 (the ephemeral secret).
 
-use super::eval_mod::{Sine, message_width, sine_error};
+use super::eval_mod::{Sine, bend, message_width};
 use super::pipeline::{Pipeline, Settings, Terms, Values, halve_first};
 use crate::Result;
 use crate::ckks::Chain;
@@ -71,7 +71,7 @@ pub fn regular(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
 }
 
 /// The parts of the error. A sum with the conjugate doubles real parts and adds a key switch; a merged message is divided by 2
-/// before, and has the coefficients of two.
+/// before, and is √2 as large as each of both.
 fn terms(line: &Pipeline, values: Values, ratio: f64) -> Result<Terms> {
     let (chain, slots) = (line.chain, line.slots);
     let turned = line.program.outputs().first().map_or(0.0, |y| line.switched_at(*y));
@@ -79,15 +79,15 @@ fn terms(line: &Pipeline, values: Values, ratio: f64) -> Result<Terms> {
     let (share, added, times) = match values {
         Values::Complex => (1.0, line.added, 1.0),
         Values::Real => (1.0, doubled, 1.0),
-        Values::Merged => (SQRT_2.recip(), doubled, 2.0),
+        Values::Merged => (SQRT_2.recip(), doubled, SQRT_2),
     };
-    let (bend, slots_of, power) = sine_error(&line.b, ratio, slots);
+    let (most, power) = bend(&line.b, ratio);
     Ok(Terms {
         spread: (2.0 * slots as f64).sqrt() * ratio / TAU * share,
         base: line.rounded_below(chain.scale(0)?) * share,
         added,
         alone: values == Values::Real,
-        bend: (bend * times, slots_of, power),
+        bend: (most * f64::powi(times, power), power),
     })
 }
 

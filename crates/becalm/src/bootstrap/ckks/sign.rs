@@ -9,7 +9,7 @@ use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::ckks::Chain;
 use crate::program::rlwe::{CkksProgram, Limits};
 use crate::{Error, Result};
-use std::f64::consts::SQRT_2;
+use std::f64::consts::{PI, SQRT_2};
 
 /// How far from ±1 values may be.
 const NEAR: f64 = 1.0 / 16.0;
@@ -36,10 +36,10 @@ pub fn sign(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
         base: 0.0,
         added: line.rounded(),
         alone: real,
-        bend: (0.0, params.slots(), 0),
+        // cos 2πε/4 ≈ 1 − (π²/8)·ε².
+        bend: (PI * PI / 8.0 * if real { 1.0 } else { SQRT_2 }, 2),
     };
     let error = Some(line.error(&sine, &terms));
-    let near = real.then_some(NEAR);
-    line.program.limit(Limits { most: 1.0 + NEAR, near, real, slots: true, error });
+    line.program.limit(Limits { most: 1.0 + NEAR, near: Some(NEAR), real, slots: true, error });
     Ok(line.program)
 }

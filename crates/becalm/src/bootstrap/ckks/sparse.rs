@@ -7,7 +7,7 @@
 //! re ‖ im. SlotsToCoeffs takes them back with columns times 1 and i, and adds a rotation by n to what comes out, at
 //! the lowest level. Source: Cheon et al. 2018 (sub-sum), Chen–Chillotti–Song 2019 (both halves at once).
 
-use super::eval_mod::{Sine, message_width, sine_error};
+use super::eval_mod::{Sine, bend, message_width};
 use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::ckks::Chain;
 use crate::math::complex::Complex;
@@ -55,7 +55,7 @@ pub fn sparse(chain: &Chain, slots: usize, settings: &Settings) -> Result<CkksPr
         base: line.rounded_below(chain.scale(0)?),
         added: (line.added * SQRT_2).hypot(line.switched_at(out)),
         alone: true,
-        bend: sine_error(&line.b, ratio, slots),
+        bend: bend(&line.b, ratio),
     };
     let error = Some(line.error(&sine, &terms));
     line.program.limit(Limits { most: 1.25, near: None, real: false, slots: false, error });

@@ -127,6 +127,11 @@ impl Header {
         entry.ok_or_else(|| bad(format!("the metadata {name}"), "none"))
     }
 
+    /// Whether there is such an entry.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.metadata.contains_key(name)
+    }
+
     /// The kind that the file names. Refuses another version, and entries that are not read here.
     pub(crate) fn kind(&self) -> Result<Kind> {
         let name = self.entry("format")?;
@@ -145,8 +150,8 @@ impl Header {
                 "read it with the becalm that wrote it, or a newer one",
             ));
         }
-        let besides = |name: &&String| Some(name.as_str()) != kind.optional();
-        if !self.metadata.keys().filter(besides).eq(kind.entries()) {
+        let own = self.metadata.keys().filter(|name| !kind.optional().contains(&name.as_str()));
+        if !own.eq(kind.entries()) {
             return Err(bad(format!("the metadata {:?}", kind.entries()), "other entries"));
         }
         Ok(kind)

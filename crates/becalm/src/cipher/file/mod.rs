@@ -121,12 +121,15 @@ impl Kind {
         }
     }
 
-    /// An entry that the metadata of such a file may have besides.
-    fn optional(self) -> Option<&'static str> {
-        (self == Kind::Rlwe).then_some("values")
+    /// Metadata that such a file may have too: files of before had none of it.
+    fn optional(self) -> &'static [&'static str] {
+        match self {
+            Kind::Rlwe => &["bound", "values", "worst"],
+            _ => &[],
+        }
     }
 
-    /// The metadata of such a file: exactly these, in order, but for one that is optional.
+    /// The metadata of such a file: exactly these, in order, but for those that are [optional](Kind::optional).
     fn entries(self) -> &'static [&'static str] {
         match self {
             Kind::SecretKey | Kind::EvaluationKey | Kind::CkksSecretKey | Kind::CkksPublicKey => {

@@ -65,20 +65,21 @@ impl CkksProgram {
         self.wholly(|own| {
             let given = registers.iter().zip(&other.inputs);
             let given = given.map(|(reg, argument)| own.taken(other, *reg, *argument));
-            let given = given.collect::<Result<Vec<_>>>()?;
+            let (lowered, given): (Vec<_>, _) =
+                given.collect::<Result<Vec<_>>>()?.into_iter().unzip();
             let results = own.replayed(other, given)?;
             match other.limits.error {
                 None => Ok(results),
                 Some(_) => {
                     let each = results.into_iter();
-                    each.map(|reg| own.refreshed(reg, registers, other.limits)).collect()
+                    each.map(|reg| own.refreshed(reg, &lowered, other.limits)).collect()
                 }
             }
         })
     }
 
-    /// A register as an argument of `other`.
-    fn taken(&mut self, other: &CkksProgram, reg: Reg, argument: Reg) -> Result<Reg> {
+    /// A register at the level of an argument of `other`, and with its slots.
+    fn taken(&mut self, other: &CkksProgram, reg: Reg, argument: Reg) -> Result<(Reg, Reg)> {
         let (op, wanted) = (other.op(), *other.reg(argument));
         let have = self.known(reg)?;
         if have.level < wanted.level {
@@ -97,8 +98,8 @@ impl CkksProgram {
             return Err(Error::bad_input(op, wanted, got, "bring it to the scale of its level"));
         }
         match have.slots == wanted.slots {
-            true => Ok(reg),
-            false => self.repeat(reg, wanted.slots),
+            true => Ok((reg, reg)),
+            false => Ok((reg, self.repeat(reg, wanted.slots)?)),
         }
     }
 

@@ -5,10 +5,12 @@
 //! ([`CkksProgram::needs`]) and the cost ([`CkksProgram::cost`]) are known before anything is encoded. The machine decides
 //! on hoisting, lazy rescaling and the form of a diagonal.
 
+mod account;
 mod append;
 mod check;
 mod cost;
 mod file;
+mod polynomial;
 mod power;
 mod record;
 mod require;
@@ -389,29 +391,19 @@ pub struct Limits {
     pub(crate) real: bool,
     /// Whether the limit is one on slots.
     pub(crate) slots: bool,
-    /// The error that a bootstrap adds. The account of the ciphertext would be far from the truth, because it takes errors of
-    /// coefficients for errors of slots.
+    /// The error that a bootstrap adds: its contract. No account can follow its steps, because they are on coefficients.
     pub(crate) error: Option<Added>,
 }
 
-impl Limits {
-    /// The error of a bootstrap of so many values.
-    pub(crate) fn error_of(&self, slots: usize) -> Option<f64> {
-        let added = self.error?;
-        let fewer = added.slots as f64 / slots.clamp(1, added.slots) as f64;
-        Some(added.fixed.hypot(added.bend * fewer.powi(added.power)))
-    }
-}
-
-/// The standard deviation that a bootstrap adds to a slot, for values of size 1 without structure.
+/// The error that a bootstrap adds to a slot, for every message within its bound.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Added {
-    /// Whatever the message is.
-    pub(crate) fixed: f64,
-    /// Error of the sine, for so many slots; the fewer values there are, the larger their coefficients.
+    /// Standard deviation of the part that no message changes.
+    pub(crate) noise: f64,
+    /// Most by which the sine bends a slot of a message of size 1. Where values are signs, that of a distance of 1 from them.
     pub(crate) bend: f64,
-    pub(crate) slots: usize,
-    /// With which power of all slots over those of a message it grows.
+    /// With which power of the size of the message the bend grows.
     pub(crate) power: i32,
 }
 
@@ -436,15 +428,17 @@ impl CkksProgram {
         &self.plaintexts
     }
 
-    /// The error that a bootstrap adds to a slot, standard deviation, for `slots` values of size 1 without structure; none for a
-    /// program other than a bootstrap: its ciphertexts carry that account themselves.
-    pub fn error_of(&self, slots: usize) -> Option<f64> {
-        self.limits.error_of(slots)
+    /// The error that a bootstrap adds to a slot, an upper bound on the root of the mean square for every message of absolute values of
+    /// at most 1, or as near to signs as it allows; none for a program other than a bootstrap.
+    pub fn error(&self) -> Option<f64> {
+        let added = self.limits.error?;
+        let bend = self.limits.near.map_or(added.bend, |near| added.bend * near * near);
+        Some(added.noise.hypot(bend))
     }
 
-    /// [`CkksProgram::error_of`] as many values as the program is for.
-    pub fn error(&self) -> Option<f64> {
-        self.error_of(self.limits.error?.slots)
+    /// The part of [`CkksProgram::error`] that no message changes: a standard deviation.
+    pub fn noise(&self) -> Option<f64> {
+        self.limits.error.map(|added| added.noise)
     }
 
     /// Bootstraps within it, or 1 for one alone.

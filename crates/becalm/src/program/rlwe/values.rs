@@ -26,7 +26,9 @@ impl CkksProgram {
             return refuse("real values".into(), at, "use the variant for complex values");
         }
         if let Some(near) = limits.near {
-            let far = |v: &Complex| (v.re.abs() - 1.0).abs().max(v.im.abs()) > near;
+            let off = |x: f64| (x.abs() - 1.0).abs();
+            let beside = |v: &Complex| if limits.real { v.im.abs() } else { off(v.im) };
+            let far = |v: &Complex| off(v.re).max(beside(v)) > near;
             if let Some(at) = values.iter().position(far) {
                 let wanted = format!("values within {near} of −1 or 1");
                 return refuse(wanted, at, "use the lossy or the regular bootstrap");

@@ -1,7 +1,7 @@
-//! The waves of a CKKS program, its constants, and the error of its results.
+//! The waves of a CKKS program, its constants, and what is known of its results.
 
 use super::CkksProgram;
-use crate::cipher::Rlwe;
+use crate::cipher::{Account, Rlwe};
 use crate::program::{Reg, Wave};
 use std::any::Any;
 use std::fmt::{Debug, Formatter};
@@ -55,16 +55,14 @@ impl CkksProgram {
         CkksWalk { dead_after: self.dead_after(&waves), waves, constants: None }
     }
 
-    /// A result that a machine computed of these arguments: a bootstrap returns as many slots as its arguments have, and knows what
-    /// error it adds.
-    pub(crate) fn result(&self, inputs: &[&Rlwe], made: Rlwe) -> Rlwe {
-        let slots = inputs.first().map_or(1, |x| x.slots);
-        match self.error_of(slots) {
-            Some(added) => {
-                let arrived: f64 = inputs.iter().map(|x| x.error).sum();
-                Rlwe { slots, ..made.refreshed(added, arrived) }
-            }
-            None => made,
-        }
+    /// The results that a machine computed of these arguments, with their accounts. A bootstrap returns as many slots as its arguments
+    /// have.
+    pub(crate) fn stamped(&self, inputs: &[&Rlwe], made: impl Iterator<Item = Rlwe>) -> Vec<Rlwe> {
+        let each = inputs.iter().zip(&self.inputs);
+        let given: Vec<Account> = each.map(|(x, reg)| self.arrived(x, *self.reg(*reg))).collect();
+        let slots = self.limits.error.and(inputs.first().map(|x| x.slots));
+        let accounts = self.accounts(&given).into_iter();
+        let each = made.zip(accounts);
+        each.map(|(x, account)| Rlwe { account, slots: slots.unwrap_or(x.slots), ..x }).collect()
     }
 }

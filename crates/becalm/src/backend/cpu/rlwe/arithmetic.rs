@@ -5,7 +5,7 @@
 //! plaintext values, are refused where they alone exceed it.
 
 use super::sum::Sum;
-use crate::cipher::{Account, Rlwe};
+use crate::cipher::Rlwe;
 use crate::ckks::encode::residue;
 use crate::ckks::{Context, same_scale};
 use crate::math::complex::Complex;
@@ -147,9 +147,6 @@ impl Context {
                 if subtract { self.ring().sub(i, x, y) } else { self.ring().add(i, x, y) }
             });
         }
-        // Right for any correlation: b may be a itself.
-        out.error += b.error;
-        out.account = out.account.plus(b.account);
         Ok(out)
     }
 
@@ -180,21 +177,20 @@ impl Context {
     /// `a·c` for a real number, rescaled: one level lower.
     ///
     /// # Errors
-    /// `BadInput` at level 0 or for a number that is not finite, `TooNoisy` where the error alone would fill the level.
+    /// `BadInput` at level 0 or for a number that is not finite.
     pub fn multiply_constant(&self, a: &Rlwe, c: f64) -> Result<Rlwe> {
         let level = self.level_below("multiply", a)?;
         let scale = self.scale(level)?;
         self.check_plain("multiply", a, &[Complex::from(c)], (level, scale))?;
         let mut sum = Sum::new(self, a, a.level, scale * self.step(a.level));
         sum.add_multiple(self, a, c);
-        self.with_some_left("multiply", sum.rescale(self, a))
+        Ok(sum.rescale(self, a))
     }
 
     /// `a + c` in every slot.
     pub(crate) fn add_constant(&self, a: &mut Rlwe, c: f64) {
         let (level, first) = (a.level, Arc::make_mut(&mut a.parts[0]));
         self.add_to_values(&mut first[..], level, c * a.scale);
-        a.account = a.account.plus(Account { values: c.abs(), error: 0.5 / a.scale });
     }
 
     /// Adds the integer nearest to c to all values of a polynomial at `level`.
@@ -247,8 +243,7 @@ impl Context {
             });
             Arc::new(part)
         });
-        let (scale, account) = (self.step(0) * factor, Account::UNKNOWN);
-        Rlwe { level, scale, account, parts, ..x.empty() }
+        Rlwe { level, scale: self.step(0) * factor, parts, ..x.empty() }
     }
 
     /// The largest absolute value that a slot of a ciphertext may have: v < q/4s, q the product of the first three words of its
@@ -270,17 +265,6 @@ impl Context {
         Err(Error::bad_input(op, wanted, format!("2^{:.1}", scale.log2()), remedy))
     }
 
-    /// Refuses a result whose claimed error alone, a public number, fills the level.
-    pub(crate) fn with_some_left(&self, op: &'static str, x: Rlwe) -> Result<Rlwe> {
-        let most = self.largest(&x);
-        if x.error < most {
-            return Ok(x);
-        }
-        let wanted = format!("an error below 2^{:.0}, which level {} holds", most.log2(), x.level);
-        let remedy = "multiply by smaller numbers: the error grows with each, and so do the values";
-        Err(Error::too_noisy(op, wanted, format!("2^{:.1}", x.error.log2()), remedy))
-    }
-
     pub(crate) fn level_below(&self, op: &'static str, a: &Rlwe) -> Result<usize> {
         a.level.checked_sub(1).ok_or_else(|| {
             Error::bad_input(op, "a ciphertext at level 1 or above", "level 0", self.upwards())
@@ -292,7 +276,7 @@ impl Rlwe {
     /// All but the polynomials.
     fn empty(&self) -> Rlwe {
         let parts = [0, 1].map(|k| Arc::new(self.parts[k].nothing()));
-        let Rlwe { params, key, level, scale, slots, error, account, .. } = *self;
-        Rlwe { params, key, level, scale, slots, error, account, parts }
+        let Rlwe { params, key, level, scale, slots, account, .. } = *self;
+        Rlwe { params, key, level, scale, slots, account, parts }
     }
 }

@@ -4,7 +4,7 @@ use super::key_switch::KeyInUse;
 use super::sum::Sum;
 use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::ckks::inspect::{self, named};
-use crate::ckks::{Context, power_of_rotation, share, sum_rotations};
+use crate::ckks::{Context, power_of_rotation, sum_rotations};
 use crate::math::buffer::or_refused;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -198,11 +198,7 @@ impl<'a> Instructions<'a> {
                 let part = context.divide(&raised.parts[k], level, level, key.special());
                 context.permute(&part, &permutation)
             });
-            let mut out = context.ciphertext(x, x.level, x.scale, parts);
-            let switched = context.switching(level, x.scale).hypot(context.rounding(x.scale));
-            out.error = x.error.hypot(switched);
-            out.account = x.account.blurred(share::product_bound(switched));
-            Ok(out)
+            Ok(context.ciphertext(x, x.level, x.scale, parts))
         };
         powers.iter().enumerate().map(image).collect()
     }

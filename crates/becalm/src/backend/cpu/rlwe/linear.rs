@@ -13,8 +13,8 @@
 use super::Instructions;
 use super::key_switch::{KeyInUse, KeyProduct, Raised};
 use crate::backend::GoOn;
-use crate::cipher::{Account, Purpose, Rlwe};
-use crate::ckks::{Context, power_of_rotation, share};
+use crate::cipher::{Purpose, Rlwe};
+use crate::ckks::{Context, power_of_rotation};
 use crate::ckks::{Form, Matrix, Short, Steps};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
@@ -67,10 +67,6 @@ pub struct LinearMap {
     level: usize,
     steps: Steps,
     scale: f64,
-    /// How much longer it makes a vector, at most.
-    norm: f64,
-    /// By how much it enlarges the largest slot, at most, and the error of that from encoding the entries.
-    account: Account,
     /// (l, j, i) → diagonal ((j·m + l)·n_1 + i)·stride, rotated to the right by j·m·n_1·stride.
     diagonals: BTreeMap<(usize, usize, usize), Diagonal>,
 }
@@ -132,10 +128,7 @@ impl LinearMap {
         let encoded = || forms.into_par_iter().map(encode).collect::<Result<_>>();
         let diagonals = or_refused(op, encoded)?;
         let params = context.params().name;
-        let error = matrix.rotations().count() as f64 * share::bound(context.encoding(scale));
-        let (row, column) = matrix.widest_lines();
-        let (norm, account) = ((row * column).sqrt(), Account { values: row, error });
-        Ok(LinearMap { params, level, steps, scale, norm, account, diagonals })
+        Ok(LinearMap { params, level, steps, scale, diagonals })
     }
 
     /// Bytes of the encoded diagonals.
@@ -206,22 +199,7 @@ impl Instructions<'_> {
         let parts = [0, 1]
             .map(|k| context.divide(&sum.parts[k], map.level, map.level - 1, context.special()));
         let scale = x.scale * map.scale / context.step(map.level);
-        let mut out = context.ciphertext(&x, map.level - 1, scale, parts);
-        // The factors were rotated by middle steps, of which each rounds the next one's mask, and one baby step.
-        let middle = map.steps.middle as f64;
-        let switched = context.switching(map.level, x.scale) * middle.sqrt();
-        let rounded = context.rounding(x.scale) * (middle - 1.0).sqrt();
-        let before = x.error.hypot(switched).hypot(rounded);
-        out.error = (map.norm * before).hypot(context.rounding(scale));
-        let account =
-            x.account.blurred(share::product_bound(switched.hypot(rounded))).times(map.account);
-        let account = account.blurred(share::product_bound(context.rounding(scale)));
-        out.account = context.fitting(account, map.level, x.scale * map.scale);
-        // Bootstraps know what their levels hold.
-        if map.level > context.params().levels {
-            return Ok(out);
-        }
-        context.with_some_left(OP, out)
+        Ok(context.ciphertext(&x, map.level - 1, scale, parts))
     }
 
     /// The key and the permutation of a rotation by `by` at `level`.

@@ -4,9 +4,9 @@
 //! s_l²/q_l, which is the scale of level l − 1.
 
 use super::sum::Sum;
-use crate::cipher::{Account, Rlwe};
+use crate::cipher::Rlwe;
+use crate::ckks::Context;
 use crate::ckks::encode::residue;
-use crate::ckks::{Context, share};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
@@ -111,14 +111,13 @@ impl Context {
         let first = Arc::make_mut(&mut out.parts[0]);
         let limbs = first.par_chunks_mut(n).zip(plain.limbs.par_chunks(n)).enumerate();
         limbs.for_each(|(i, (x, y))| self.ring().add(self.word_of(level, i), x, y));
-        out.account = out.account.plus(self.account_of(&plain));
         Ok(out)
     }
 
     /// `a·values`, slot by slot, rescaled: one level lower, at the scale of that level.
     ///
     /// # Errors
-    /// `BadInput` at level 0 or for values that cannot be encoded, `TooNoisy` where the error alone would fill the level.
+    /// `BadInput` at level 0 or for values that cannot be encoded.
     pub fn multiply_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
         let level = self.level_below("multiply", a)?;
         let scale = self.scale(level)?;
@@ -131,7 +130,7 @@ impl Context {
     ///
     /// # Errors
     /// `BadInput` at level 0, for another number of slots or values that the level below has no room for, `WrongParams` for what is
-    /// of another set, `TooNoisy` where the error alone would fill the level.
+    /// of another set.
     pub fn multiply_encoded(&self, a: &Rlwe, plain: &Plain) -> Result<Rlwe> {
         let op = "multiply";
         let (a, plain) = self.met(op, a, plain)?;
@@ -140,12 +139,6 @@ impl Context {
         let scale = a.scale * plain.scale;
         self.check_scale(op, below, scale / self.step(a.level))?;
         self.times(&a, &plain, scale)
-    }
-
-    /// The account of a plaintext: the size of its values, and the error from rounding them.
-    fn account_of(&self, plain: &Plain) -> Account {
-        let error = share::bound(self.encoding(plain.scale));
-        Account { values: plain.largest, error }
     }
 
     /// The product of two at one level, rescaled; `scale` is that of it before.
@@ -157,9 +150,7 @@ impl Context {
                 self.ring().mul(self.word_of(a.level, i), x, y, p);
             });
         }
-        sum.error = a.error * plain.largest;
-        sum.account = a.account.times(self.account_of(plain));
-        self.with_some_left("multiply", sum.rescale(self, a))
+        Ok(sum.rescale(self, a))
     }
 
     /// Both at the lower of their levels.

@@ -97,8 +97,7 @@ impl Instructions<'_> {
     /// ([`Chain::scale`](crate::ckks::Chain::scale)). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
     ///
     /// # Errors
-    /// `BadInput` for a constant, for coefficients that are not finite and where levels or room for them or the scale are missing, `TooNoisy`
-    /// where the error alone would fill the level, `WrongKey` and
+    /// `BadInput` for a constant, for coefficients that are not finite and where levels or room for them or the scale are missing, `WrongKey` and
     /// `WrongParams` for arguments of different sets, `Memory` where it runs out.
     pub fn polynomial(&self, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {
         let op = "evaluate a polynomial";
@@ -124,7 +123,7 @@ impl Instructions<'_> {
         }
         let largest = p.0.iter().fold(0.0, |most: f64, c| most.max(c.abs()));
         context.check_room(op, largest, below, scale)?;
-        or_refused(op, || context.with_some_left(op, self.evaluated(op, x, p, scale)?))
+        or_refused(op, || self.evaluated(op, x, p, scale))
     }
 
     fn evaluated(&self, op: &'static str, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {

@@ -9,7 +9,7 @@ use super::instructions::{Expanded, Instructions};
 use super::work::Run;
 use crate::backend::registers::not_loaded;
 use crate::backend::{CkksSetup, Info, Loaded, Others, Session};
-use crate::cipher::{Account, Purpose, Rlwe};
+use crate::cipher::{Purpose, Rlwe};
 use crate::ckks::same_scale;
 use crate::math::buffer::or_refused;
 use crate::math::memory::require_free;
@@ -333,25 +333,10 @@ impl Step<'_> {
             CkksOp::MultiplyPlain { src, plaintext, .. } => self.times(get(src)?, *plaintext),
             CkksOp::LevelDown { src, .. } => context.level_down(get(src)?, info.level),
             CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
-            CkksOp::Reinterpret { src, .. } => Ok(reread(get(src)?.clone(), info.scale)),
+            CkksOp::Reinterpret { src, .. } => Ok(Rlwe { scale: info.scale, ..get(src)?.clone() }),
             CkksOp::Repeat { src, .. } => Ok(get(src)?.clone()),
-            CkksOp::Refreshed { src, from, limits, .. } => {
-                let arrived = from.iter().map(|r| Ok(get(r)?.error)).sum::<Result<f64>>()?;
-                let added = limits.error_of(info.slots).unwrap_or(0.0);
-                Ok(get(src)?.clone().refreshed(added, arrived))
-            }
+            CkksOp::Refreshed { src, .. } => Ok(get(src)?.clone()),
         }
-    }
-}
-
-/// The same ciphertext read at another scale.
-fn reread(x: Rlwe, scale: f64) -> Rlwe {
-    let (by, Account { values, error }) = (x.scale / scale, x.account);
-    Rlwe {
-        scale,
-        error: by * x.error,
-        account: Account { values: by * values, error: by * error },
-        ..x
     }
 }
 

@@ -2,9 +2,9 @@
 //! rescaled once, in one division, however many terms it has.
 
 use super::key_switch::KeyInUse;
-use crate::cipher::{Account, Rlwe};
+use crate::cipher::Rlwe;
+use crate::ckks::Context;
 use crate::ckks::encode::residue;
-use crate::ckks::{Context, share};
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
 
@@ -12,9 +12,6 @@ use crate::math::rns::Scratch;
 pub(crate) struct Sum {
     level: usize,
     scale: f64,
-    /// Error of the sum for any correlation of its terms: the same ciphertext may come many times. For values of at most 1.
-    pub(crate) error: f64,
-    pub(crate) account: Account,
     slots: usize,
     /// Constant and linear part in the secret, and the quadratic one.
     pub(crate) parts: [Scratch; 2],
@@ -30,8 +27,7 @@ impl Sum {
             part.fill(0.0);
             part
         });
-        let account = Account { values: 0.0, error: 0.0 };
-        Sum { level, scale, error: 0.0, account, slots: like.slots, parts, square: None }
+        Sum { level, scale, slots: like.slots, parts, square: None }
     }
 
     /// Adds c·x, for x at this level or above.
@@ -45,18 +41,11 @@ impl Sum {
                 context.ring().scale_add(i, sum, x, c);
             });
         }
-        self.error += c.abs() * x.error;
-        // The factor was rounded to an integer, and was a double before.
-        let error = 0.5 * x.scale / self.scale + c.abs() * 2.0 * f64::EPSILON;
-        let factor = Account { values: c.abs(), error };
-        self.account = self.account.plus(x.account.times(factor));
     }
 
     /// Adds c to every slot.
     pub(crate) fn add_constant(&mut self, context: &Context, c: f64) {
         context.add_to_values(&mut self.parts[0], self.level, c * self.scale);
-        let error = 0.5 / self.scale + c.abs() * 2.0 * f64::EPSILON;
-        self.account = self.account.plus(Account { values: c.abs(), error });
     }
 
     /// Adds a·b, both at this level or above; the product of their scales is that of the sum. Twice if `twice`.
@@ -79,10 +68,6 @@ impl Sum {
             ring.tensor(words[i], [c, l, s], [a0, a1], [b0, b1], factor);
         });
         self.square = Some(square);
-        self.error += factor * (a.error + b.error);
-        let Account { values, error } = a.account.times(b.account);
-        let product = Account { values: factor * values, error: factor * error };
-        self.account = self.account.plus(product);
     }
 
     /// The level of the terms.
@@ -103,18 +88,11 @@ impl Sum {
         let digits = context.decompose(&square, from, key.special());
         let raised = context.inner_product(&digits, key, [&self.parts[0], &self.parts[1]]);
         let parts = [0, 1].map(|k| context.divide(&raised.parts[k], from, to, key.special()));
-        self.account =
-            self.account.blurred(share::product_bound(context.switching(from, self.scale)));
         self.stamped(context, like, parts)
     }
 
     fn stamped(self, context: &Context, like: &Rlwe, parts: [Scratch; 2]) -> Rlwe {
         let (level, scale) = (self.level - 1, self.scale / context.step(self.level));
-        let mut out = context.ciphertext(like, level, scale, parts);
-        out.slots = self.slots;
-        out.error = self.error.hypot(context.rounding(scale));
-        let account = context.fitting(self.account, self.level, self.scale);
-        out.account = account.blurred(share::product_bound(context.rounding(scale)));
-        out
+        Rlwe { slots: self.slots, ..context.ciphertext(like, level, scale, parts) }
     }
 }

@@ -1,9 +1,10 @@
 //! Attacks on decryptions that are shared, and the account that their noise is computed from.
 
 use super::*;
-use crate::cipher::Account;
 use crate::cipher::file::Trust;
+use crate::cipher::{Account, Standing};
 use crate::math::rns::{centred, inverse, mul};
+use crate::program::rlwe::CkksProgram;
 
 fn toy() -> (Context, CkksSecretKey) {
     let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
@@ -100,14 +101,19 @@ impl Attacker<'_> {
             let plain = self.context.encode(&added, self.zeros.level).unwrap();
             let at_most = self.border - self.context.decode(&plain).unwrap()[slot].re;
             if low < at_most && at_most < high {
-                return (self.context.add_encoded(self.zeros, &plain).unwrap(), at_most);
+                let sum = self.context.add_encoded(self.zeros, &plain).unwrap();
+                let program = CkksProgram::like(self.context, &[self.zeros], |p, args| {
+                    Ok(vec![p.add_plain(args[0], &added)?])
+                });
+                let sum = program.unwrap().stamped(&[self.zeros], std::iter::once(sum)).remove(0);
+                return (sum, at_most);
             }
         }
     }
 
     /// The error of the real part of a slot to within `near`, by bisection.
     fn bisect(&mut self, slot: usize, near: f64, accepts: impl Fn(&Rlwe) -> bool) -> f64 {
-        let far = 8.0 * self.zeros.error;
+        let far = 8.0 * self.zeros.error();
         self.between(slot, [-far, far], near, accepts)
     }
 
@@ -139,8 +145,8 @@ fn refusals_tell_the_errors_where_exact_results_are_compared_and_nothing_where_s
     let exact = |x: &Rlwe| largest(&context.decrypt(x, &secret).unwrap()) <= 1.0;
     let mut attacker = Attacker { context: &context, zeros: &zeros, border: 1.0, state: 1 };
     for slot in [0, 7, 1000, 2047] {
-        let found = attacker.bisect(slot, zeros.error * 2f64.powi(-7), exact);
-        let missed = (found - errors[slot].re).abs() / zeros.error;
+        let found = attacker.bisect(slot, zeros.error() * 2f64.powi(-7), exact);
+        let missed = (found - errors[slot].re).abs() / zeros.error();
         assert!(missed < 2f64.powi(-6), "slot {slot}: {missed} of the noise is left");
     }
     // The account grows with each addition, so that results never come near the border: all answers are the same.
@@ -149,7 +155,7 @@ fn refusals_tell_the_errors_where_exact_results_are_compared_and_nothing_where_s
     for border in [0.5, 1.0, 2.0, 8.0] {
         attacker.border = border;
         for slot in 0..16 {
-            let (x, _) = attacker.question(slot, -zeros.error, zeros.error);
+            let (x, _) = attacker.question(slot, -zeros.error(), zeros.error());
             assert_eq!(shared(&x, context.bits_to_share(&x, queries).unwrap()), None);
         }
     }
@@ -159,12 +165,12 @@ fn refusals_tell_the_errors_where_exact_results_are_compared_and_nothing_where_s
     let mut right = [0, 0];
     for slot in 0..asked {
         attacker.border = 1.0;
-        let (x, at_most) = attacker.question(slot, -zeros.error, zeros.error);
+        let (x, at_most) = attacker.question(slot, -zeros.error(), zeros.error());
         right[0] += usize::from(exact(&x) == (errors[slot].re <= at_most));
-        let error = zeros.account.error;
+        let error = zeros.account.worst;
         attacker.border = 1.0 + error + 7.0 * (-most).exp2();
-        let (x, at_most) = attacker.question(slot, -zeros.error, zeros.error);
-        let x = x.vouched(Account { values: 1.0, error }).unwrap();
+        let (x, at_most) = attacker.question(slot, -zeros.error(), zeros.error());
+        let x = x.vouched(1.0, error).unwrap();
         let answer = shared(&x, most);
         assert!(matches!(answer, None | Some("bad_input")), "{answer:?}");
         right[1] += usize::from(answer.is_none() == (errors[slot].re <= at_most));
@@ -181,7 +187,7 @@ fn no_bound_tells_the_errors_to_those_who_search_for_it() {
     let (context, secret) = toy();
     let zeros = context.encrypt(&vec![Complex::default(); 2048], 3, &secret).unwrap();
     let errors = context.decrypt(&zeros, &secret).unwrap();
-    let account = Account { values: 1.0, error: zeros.account.error };
+    let worst = zeros.account.worst;
     let (queries, asked) = (4096, 1024);
     let most = context.bits_to_share(&zeros, queries).unwrap();
     let exact = |x: &Rlwe| {
@@ -189,7 +195,7 @@ fn no_bound_tells_the_errors_to_those_who_search_for_it() {
         values.iter().all(|v| v.abs() <= 1.5)
     };
     let shared = |x: &Rlwe| {
-        let x = x.clone().vouched(account).unwrap();
+        let x = x.clone().vouched(1.0, worst).unwrap();
         let answer = kind(context.decrypt_to_share(&x, &secret, most, queries));
         assert!(matches!(answer, None | Some("bad_input")), "{answer:?}");
         answer.is_none()
@@ -199,10 +205,10 @@ fn no_bound_tells_the_errors_to_those_who_search_for_it() {
         let mut attacker = Attacker { context: &context, zeros: &zeros, border: 0.0, state: 1 };
         // Each slot shows the bound less its own error. The mean of sixteen is closer.
         let shown = (asked..asked + 16)
-            .map(|slot| -attacker.between(slot, [-8.0, 0.0], zeros.error / 8.0, accepts));
+            .map(|slot| -attacker.between(slot, [-8.0, 0.0], zeros.error() / 8.0, accepts));
         attacker.border = shown.sum::<f64>() / 16.0;
         let tells = |slot: &usize| {
-            let (x, at_most) = attacker.question(*slot, -zeros.error, zeros.error);
+            let (x, at_most) = attacker.question(*slot, -zeros.error(), zeros.error());
             accepts(&x) == (errors[*slot].re <= at_most)
         };
         (0..asked).filter(tells).count()
@@ -238,9 +244,9 @@ fn too_many_bits_are_refused_on_public_facts() {
 fn the_key_counts_its_answers() {
     let (context, secret) = toy();
     let x = context.encrypt(&[Complex::from(0.75); 4], 3, &secret).unwrap();
-    let account = Account { values: 1.0, error: x.account.error };
+    let worst = x.account.worst;
     let wrong = context.encrypt(&[Complex::from(37.125); 4], 3, &secret).unwrap();
-    let wrong = wrong.vouched(account).unwrap();
+    let wrong = wrong.vouched(1.0, worst).unwrap();
     let share = |x: &Rlwe, queries| context.decrypt_to_share(x, &secret, 2.0, queries);
     assert!((share(&x, 3).unwrap()[0].re - 0.75).abs() < 2.0);
     let refused = share(&wrong, 3).err().unwrap();
@@ -287,7 +293,7 @@ fn errors_times_the_secret_stay_within_their_bound() {
 #[test]
 fn large_factors_get_the_statistical_bits_or_a_refusal() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Instructions::new(context, keys).unwrap();
+    let evaluator = server(keys);
     let (m, n) = (message(2048, 0.3), message(2048, 1.9));
     let times = |v: &[Complex], by: f64| v.iter().map(|v| *v * by).collect::<Vec<_>>();
     let products: Vec<Complex> = m.iter().zip(&n).map(|(a, b)| *a * *b).collect();
@@ -300,17 +306,17 @@ fn large_factors_get_the_statistical_bits_or_a_refusal() {
         assert_eq!(kind(context.bits_to_share(&undeclared, 16)), Some("bad_input"), "{k}");
         // The noise that the claim for values of at most 1 would have given.
         let flood = (24.0 * 4096.0 * 16f64).sqrt() * 2f64.powi(15);
-        let trap = -(flood * 6.8 * undeclared.error * std::f64::consts::SQRT_2).log2();
+        let trap = -(flood * 6.8 * undeclared.error() * std::f64::consts::SQRT_2).log2();
         let trap = measured(context, &undeclared, trap, &products);
-        let error = large.account.error;
-        let large = large.vouched(Account { values: up, error }).unwrap();
+        let worst = large.account.worst;
+        let large = large.vouched(up, worst).unwrap();
         let declared = evaluator.multiply(&large, &small).unwrap();
-        let sum = context.add_plain(&x, &[Complex::from(up)]).unwrap();
-        let scaled = context.multiply_constant(&y, down).unwrap();
+        let sum = evaluator.add_plain(&x, &[Complex::from(up)]).unwrap();
+        let scaled = evaluator.multiply_constant(&y, down).unwrap();
         let added = evaluator.multiply(&sum, &scaled).unwrap();
         let sums: Vec<Complex> =
             m.iter().zip(&n).map(|(a, b)| (*a + Complex::from(up)) * *b * down).collect();
-        let factors = context.multiply_constant(&x, up).unwrap();
+        let factors = evaluator.multiply_constant(&x, up).unwrap();
         let factors = evaluator.multiply(&factors, &scaled).unwrap();
         let cases = [(declared, &products), (added, &sums), (factors, &products)];
         let bits = cases.map(|(x, wanted)| {
@@ -327,7 +333,7 @@ fn large_factors_get_the_statistical_bits_or_a_refusal() {
 #[test]
 fn the_account_bounds_values_and_errors() {
     let World { context, secret, keys } = &*WORLD;
-    let evaluator = Instructions::new(context, keys).unwrap();
+    let evaluator = server(keys);
     let (m, n) = (message(2048, 0.9), message(2048, 2.5));
     let [x, y] = [&m, &n].map(|v| context.encrypt(v, 5, secret).unwrap());
     let public = context.encrypt_public(&m, 5, &context.public_key(secret).unwrap()).unwrap();
@@ -339,27 +345,25 @@ fn the_account_bounds_values_and_errors() {
     for k in [0, 1, 3, 4] {
         band.diagonal(k).fill(Complex::new(-3.0, 0.5));
     }
-    let map = LinearMap::new(context, &band, 5, 8, context.step(5), &|_, _| true).unwrap();
+    let band = Arc::new(band);
     let reals: Vec<Complex> = m.iter().map(|v| Complex::from(v.re)).collect();
     let real = context.encrypt(&reals, 5, secret).unwrap();
     let p = Chebyshev(vec![0.5, -2.0, 0.0, 3.0, 0.25, 1.0]);
-    let scale = context.scale(5 - p.depth()).unwrap();
-    let plain = context.encode(&n, 3).unwrap();
     let product = evaluator.multiply(&x, &y).unwrap();
     let cases = [
         (public, m.clone()),
-        (context.add(&x, &y).unwrap(), each(&|a, b| a + b)),
-        (context.subtract(&x, &product).unwrap(), each(&|a, b| a - a * b)),
+        (evaluator.add(&x, &y).unwrap(), each(&|a, b| a + b)),
+        (evaluator.subtract(&x, &product).unwrap(), each(&|a, b| a - a * b)),
         (evaluator.multiply(&product, &product).unwrap(), each(&|a, b| a * b * (a * b))),
-        (context.add_encoded(&x, &plain).unwrap(), each(&|a, b| a + b)),
-        (context.multiply_encoded(&x, &plain).unwrap(), each(&|a, b| a * b)),
-        (context.multiply_constant(&x, -1e6).unwrap(), each(&|a, _| a * -1e6)),
+        (evaluator.add_plain(&x, &n).unwrap(), each(&|a, b| a + b)),
+        (evaluator.multiply_plain(&x, &n).unwrap(), each(&|a, b| a * b)),
+        (evaluator.multiply_constant(&x, -1e6).unwrap(), each(&|a, _| a * -1e6)),
         (evaluator.rotate(&x, 3).unwrap(), turned),
         (evaluator.dot(&[(&x, &y), (&x, &x)]).unwrap(), each(&|a, b| a * b + a * a)),
-        (context.level_down(&product, 0).unwrap(), each(&|a, b| a * b)),
-        (evaluator.linear(&x, &map).unwrap(), band.apply(&m)),
+        (evaluator.level_down(&product, 0).unwrap(), each(&|a, b| a * b)),
+        (evaluator.linear(&x, &band, 8).unwrap(), band.apply(&m)),
         (
-            evaluator.polynomial(&real, &p, scale).unwrap(),
+            evaluator.polynomial(&real, p.clone()).unwrap(),
             each(&|a, _| Complex::from(p.value(a.re))),
         ),
     ];
@@ -367,7 +371,7 @@ fn the_account_bounds_values_and_errors() {
         let got = context.decrypt(x, secret).unwrap();
         let error = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs()).fold(0.0, f64::max);
         let values = wanted.iter().map(|v| v.abs()).fold(0.0, f64::max);
-        let Account { values: most, error: bound } = x.account;
+        let Account { values: most, worst: bound, .. } = x.account;
         println!("case {i}: values {values:.3e} of {most:.3e}, error {error:.3e} of {bound:.3e}");
         assert!(values <= most && error <= bound, "case {i}");
         assert!(bound < 1e4 * error, "case {i}: a bound that says something");
@@ -377,23 +381,31 @@ fn the_account_bounds_values_and_errors() {
 /// The error stated in a file is only for showing precision; sharing does not rely on it.
 #[test]
 fn what_a_file_states_is_not_believed() {
-    let (context, secret) = toy();
+    let World { context, keys, .. } = &*WORLD;
+    let server = server(keys);
+    // A key of its own counts what is shared.
+    let secret = context
+        .secret_key_from_bytes(
+            &context.secret_key_to_bytes(&WORLD.secret).unwrap(),
+            Trust::default(),
+        )
+        .unwrap();
     let x = context.encrypt(&[Complex::from(0.5); 8], 3, &secret).unwrap();
     let read = |x: &Rlwe| {
         let bytes = context.ciphertext_to_bytes(x).unwrap();
         context.ciphertext_from_bytes(&bytes, Trust::default()).unwrap()
     };
     let mut forged = x.clone();
-    forged.error = 0.0;
+    forged.account.error = 0.0;
     for y in [read(&x), read(&forged)] {
-        assert!(!y.account().is_known());
+        assert_eq!(y.account().standing, Standing::Claimed);
         assert_eq!(kind(context.bits_to_share(&y, 1)), Some("bad_input"));
         let refused = context.decrypt_to_share(&y, &secret, -10.0, 1).err().unwrap();
         let says = refused.to_string();
         assert!(refused.kind() == "bad_input" && says.contains("`vouched`"), "{says}");
         // Nor does it become known on the way.
-        let sum = context.add(&x, &y).unwrap();
-        let none = context.multiply_constant(&sum, 0.0).unwrap();
+        let sum = server.add(&x, &y).unwrap();
+        let none = server.multiply_constant(&sum, 0.0).unwrap();
         for y in [sum, none] {
             assert_eq!(kind(context.decrypt_to_share(&y, &secret, -10.0, 1)), Some("bad_input"));
         }
@@ -401,13 +413,13 @@ fn what_a_file_states_is_not_believed() {
     assert_eq!(secret.shared(), 0.0);
     // The owner ran the same computation, which is none here, on zeros.
     let dry = context.encrypt(&[Complex::default(); 8], 3, &secret).unwrap();
-    let own = read(&x).vouched(dry.account()).unwrap();
+    let own = read(&x).vouched(1.0, dry.account().worst).unwrap();
     assert_eq!(context.bits_to_share(&own, 16).ok(), context.bits_to_share(&x, 16).ok());
     assert!((context.decrypt_to_share(&own, &secret, 8.0, 1).unwrap()[0].re - 0.5).abs() < 0.1);
     let like = read(&x).vouched_like(&dry).unwrap();
-    assert!(like.account().error == dry.account().error && like.scale() == x.scale());
+    assert!(like.account() == dry.account() && like.scale() == x.scale());
     // A scale, too, is what a file states: noise is as large as it says. The owner knows it from the computation.
-    let lower = context.level_down(&dry, 2).unwrap();
+    let lower = server.level_down(&dry, 2).unwrap();
     for forge in [
         |x: &mut Rlwe| x.scale /= (1u64 << 20) as f64,
         |x: &mut Rlwe| x.scale *= 2.0,
@@ -419,14 +431,14 @@ fn what_a_file_states_is_not_believed() {
     }
     assert_eq!(kind(read(&x).vouched_like(&lower)), Some("bad_input"));
     assert_eq!(kind(read(&x).vouched_like(&read(&dry))), Some("bad_input"));
-    let vouched = |values, error| kind(x.clone().vouched(Account { values, error }));
+    let vouched = |values, error| kind(x.clone().vouched(values, error));
     for (values, error) in [(0.5, 0.1), (f64::NAN, 0.1), (1.0, 0.0), (1.0, -1.0), (1.0, f64::NAN)] {
         assert_eq!(vouched(values, error), Some("bad_input"), "{values}, {error}");
     }
-    assert_eq!(kind(x.clone().vouched(Account::UNKNOWN)), Some("bad_input"));
+    assert_eq!(vouched(f64::INFINITY, f64::INFINITY), Some("bad_input"));
     // Values too large for a level may wrap.
-    let wide = x.vouched(Account { values: 2f64.powi(59), error: 1.0 }).unwrap();
-    let low = context.level_down(&wide, 0).unwrap();
+    let wide = x.vouched(2f64.powi(59), 1.0).unwrap();
+    let low = server.level_down(&wide, 0).unwrap();
     assert_eq!(kind(context.bits_to_share(&low, 1)), Some("bad_input"));
 }
 
@@ -457,9 +469,9 @@ fn full_size_figures_of_the_page() {
     let secret = context.secret_key().unwrap();
     let x = context.encrypt(&vec![Complex::default(); 32768], 10, &secret).unwrap();
     // As a product is accounted for, without its key.
-    let rounding = 6.8 * context.rounding(context.scale(9).unwrap());
-    let account = x.account.times(x.account).blurred(rounding);
-    let product = x.clone().vouched(account).unwrap();
+    let rounding = context.rounding(context.scale(9).unwrap());
+    let account = x.account.times(x.account).blurred((rounding, 6.8 * rounding));
+    let product = x.clone().vouched(account.values, account.worst).unwrap();
     for (x, queries, says) in [(&x, 1, 4.8), (&x, 100, 1.4), (&product, 1, 0.4)] {
         let bits = context.bits_to_share(x, queries).unwrap();
         assert!((bits - says).abs() < 0.05, "{bits} where docs/ckks.md says {says}");

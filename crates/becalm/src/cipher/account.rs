@@ -1,0 +1,148 @@
+//! The account of a CKKS ciphertext: bounds on its values and on their error.
+//!
+//! An account follows from public facts alone: the noise of encryption, declared bounds on values, and the instructions of the programs
+//! that ran since. A program computes the accounts of its results (`program/rlwe/account.rs`); no machine does.
+
+use crate::{Error, Result};
+
+/// Fewest bits of a value that a claim leaves before it is worth a warning.
+const LEAST_BITS: f64 = 6.0;
+
+/// How an account came about, and thus who may rely on it. A result has the least of its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// A file or a bootstrap states it.
+    Claimed,
+    /// It was computed here, from encryption on, but values may be larger than their bound.
+    Computed,
+    /// It was computed here, of values that were compared with their bound when they were encrypted.
+    Bounded,
+}
+
+/// The instruction of a program that multiplied the claimed error most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loss {
+    /// Its name.
+    pub op: &'static str,
+    /// Its number in the program that ran, from 0.
+    pub at: usize,
+    /// log2 of the claimed error behind it over the largest one before.
+    pub bits: f64,
+}
+
+/// Bounds on the slots of a ciphertext: on the absolute values, and on the absolute error of each.
+///
+/// They hold for every message within the bound on values. A ciphertext of values beyond that bound may have a larger error. Only an
+/// account that is [`Standing::Bounded`] is a ground to share a decryption on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Account {
+    /// Upper bound on the absolute value of a slot, without its error.
+    pub values: f64,
+    /// Upper bound on the root of the mean square error of the slots, as the noise formulas have it.
+    pub error: f64,
+    /// Upper bound on the absolute error of a slot, but for a probability of about 2^-50 a slot.
+    pub worst: f64,
+    /// Who may rely on it.
+    pub standing: Standing,
+    /// The instruction that lost most precision so far, if any lost some.
+    pub loss: Option<Loss>,
+}
+
+impl Account {
+    /// An account that knows nothing.
+    pub const UNKNOWN: Account = Account {
+        values: f64::INFINITY,
+        error: f64::INFINITY,
+        worst: f64::INFINITY,
+        standing: Standing::Claimed,
+        loss: None,
+    };
+
+    /// Bounds of this standing.
+    pub(crate) fn new(values: f64, error: f64, worst: f64, standing: Standing) -> Account {
+        Account { values, error, worst, standing, loss: None }
+    }
+
+    /// A public number or vector of numbers, and the errors of its encoding.
+    pub(crate) fn public(values: f64, error: f64, worst: f64) -> Account {
+        Account::new(values, error, worst, Standing::Bounded)
+    }
+
+    /// Bits of a value of the size of the bound that the claim leaves.
+    pub fn bits(&self) -> f64 {
+        (self.values / self.error).log2()
+    }
+
+    /// Whether the claim leaves so few bits of a value that a result may be noise.
+    pub fn is_doubtful(&self) -> bool {
+        self.bits().is_nan() || self.bits() < LEAST_BITS
+    }
+
+    /// Refuses an account that [leaves too few bits](Account::is_doubtful).
+    ///
+    /// # Errors
+    /// `TooNoisy` with the bits that are left and the instruction that lost most of them.
+    pub fn require_precise(&self, op: &'static str) -> Result<()> {
+        if !self.is_doubtful() {
+            return Ok(());
+        }
+        let wanted = format!("a result with {LEAST_BITS} bits or more by its claim");
+        let remedy = "lose less precision before, tell a smaller bound on values, or allow doubtful results: an estimate may be far above the error";
+        Err(Error::too_noisy(op, wanted, self.doubt(), remedy))
+    }
+
+    /// The precision that is left, and the instruction that lost most, in words.
+    pub fn doubt(&self) -> String {
+        let left = match self.bits() {
+            bits if bits >= 0.0 => format!("{bits:.1} bits"),
+            _ => "no bits".to_string(),
+        };
+        match self.loss {
+            Some(Loss { op, at, bits }) => {
+                format!("{left}; the most, {bits:.1} bits, were lost in instruction {at}, {op}")
+            }
+            None => left,
+        }
+    }
+
+    /// The sum or the difference, whatever the terms have in common.
+    pub(crate) fn plus(self, other: Account) -> Account {
+        Account {
+            values: self.values + other.values,
+            error: self.error + other.error,
+            worst: self.worst + other.worst,
+            ..self.with(&other)
+        }
+    }
+
+    /// The product.
+    pub(crate) fn times(self, other: Account) -> Account {
+        let (a, b) = (self, other);
+        Account {
+            values: a.values * b.values,
+            error: a.values * b.error + (b.values + b.worst) * a.error,
+            worst: a.values * b.worst + (b.values + b.worst) * a.worst,
+            ..self.with(&other)
+        }
+    }
+
+    /// Every value times `by`, exactly.
+    pub(crate) fn scaled(self, by: f64) -> Account {
+        let Account { values, error, worst, .. } = self;
+        Account { values: by * values, error: by * error, worst: by * worst, ..self }
+    }
+
+    /// With an error that is independent: its standard deviation and its bound.
+    pub(crate) fn blurred(self, (error, worst): (f64, f64)) -> Account {
+        Account { error: self.error.hypot(error), worst: self.worst + worst, ..self }
+    }
+
+    /// The standing and the loss of both.
+    fn with(&self, other: &Account) -> Account {
+        let loss = match (self.loss, other.loss) {
+            (Some(a), Some(b)) => Some(if b.bits > a.bits { b } else { a }),
+            (a, b) => a.or(b),
+        };
+        Account { standing: self.standing.min(other.standing), loss, ..*self }
+    }
+}

@@ -1,0 +1,223 @@
+//! The accounts of the results of a program, from those of its arguments: the one place where errors of CKKS are added up.
+//!
+//! Bounds hold whatever registers have in common: errors of sums and products are added, not their squares, because a register may meet
+//! itself. What an instruction adds of its own, the rounding of a rescale or the noise of a key, is independent of all before. A
+//! matrix multiplies errors by its norm, their bound by its longest row; a polynomial by its slope ([`polynomial`](super::polynomial)).
+//! Behind a bootstrap its contract holds ([`Limits`]), so that nothing between its first instruction and its last is followed.
+
+use super::polynomial::Evaluated;
+use super::{CkksOp, CkksProgram, Limits, RlweInfo};
+use crate::cipher::{Account, Loss, Rlwe, Standing};
+use crate::ckks::share::{bound, product_bound};
+use crate::ckks::sum_rotations;
+use crate::program::{Operation, Reg};
+
+/// The error of an independent step: its standard deviation, and its bound. It was multiplied by a secret or by the noise of a key.
+fn added(deviation: f64) -> (f64, f64) {
+    (deviation, product_bound(deviation))
+}
+
+impl CkksProgram {
+    /// The account of each result, of those of the arguments.
+    pub(crate) fn accounts(&self, inputs: &[Account]) -> Vec<Account> {
+        if self.limits.error.is_some() {
+            return vec![self.limits.refreshed(inputs.iter().copied()); self.outputs.len()];
+        }
+        let needed = self.accounted();
+        let mut known = vec![Account::UNKNOWN; self.registers()];
+        for (reg, account) in self.inputs.iter().zip(inputs) {
+            let RlweInfo { level, scale, .. } = *self.reg(*reg);
+            known[reg.0 as usize] = self.fitting(*account, level, scale);
+        }
+        for (at, op) in self.ops.iter().enumerate().filter(|(_, op)| needed[op.result().0 as usize])
+        {
+            let made = self.account(op, &known);
+            let RlweInfo { level, scale, .. } = *self.reg(op.result());
+            let before = op.sources().into_iter().map(|r| known[r.0 as usize].error);
+            let bits = (made.error / before.fold(0.0, f64::max)).log2();
+            let loss = Some(Loss { op: op.name(), at, bits })
+                .filter(|_| bits > made.loss.map_or(0.0, |l| l.bits));
+            let made = Account { loss: loss.or(made.loss), ..made };
+            known[op.result().0 as usize] = self.fitting(made, level, scale);
+        }
+        self.outputs.iter().map(|r| known[r.0 as usize]).collect()
+    }
+
+    /// The account of a ciphertext as an argument: one above its level is brought down first.
+    pub(super) fn arrived(&self, x: &Rlwe, to: RlweInfo) -> Account {
+        let (from, chain) = (RlweInfo { level: x.level, scale: x.scale, ..to }, &self.chain);
+        match x.level > to.level {
+            true => {
+                x.account.times(self.factor(1.0, from, to)).blurred(added(chain.rounding(to.scale)))
+            }
+            false => x.account,
+        }
+    }
+
+    /// A number times a register: an integer nearest it, at the scale that a rescale divides to that of the result.
+    fn factor(&self, c: f64, from: RlweInfo, to: RlweInfo) -> Account {
+        let over = from.scale / (to.scale * self.chain.step(to.level + 1));
+        let off = 0.5 * over + c.abs() * 2.0 * f64::EPSILON;
+        Account::public(c.abs(), off, off)
+    }
+
+    /// The registers whose account a result depends on: behind a bootstrap those that were bootstrapped.
+    fn accounted(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.registers()];
+        self.outputs.iter().for_each(|r| needed[r.0 as usize] = true);
+        for op in self.ops.iter().rev().filter(|op| !matches!(op, CkksOp::RaiseModulus { .. })) {
+            if needed[op.result().0 as usize] {
+                let sources = match op {
+                    CkksOp::Refreshed { from, .. } => from.clone(),
+                    other => other.sources(),
+                };
+                sources.into_iter().for_each(|r| needed[r.0 as usize] = true);
+            }
+        }
+        needed
+    }
+
+    /// An account of values that their level may have no room for is none to rely on: they may wrap.
+    fn fitting(&self, account: Account, level: usize, scale: f64) -> Account {
+        match (account.values + account.worst) * scale < self.chain.modulus(level) / 2.0 {
+            true => account,
+            false => Account { standing: Standing::Claimed, ..account },
+        }
+    }
+
+    fn account(&self, op: &CkksOp, known: &[Account]) -> Account {
+        let chain = &self.chain;
+        let of = |r: &Reg| known[r.0 as usize];
+        let (to, from) = (*self.reg(op.result()), op.sources().first().map(|r| *self.reg(*r)));
+        let from = from.unwrap_or(to);
+        let rescaled = added(chain.rounding(to.scale));
+        // Relinearized before: at the scale of the product, which the rescale divides.
+        let relinearized = || {
+            let key = chain.switching(from.level, to.scale * chain.step(from.level));
+            added(key.hypot(chain.rounding(to.scale)))
+        };
+        let factor = |c: f64| self.factor(c, from, to);
+        match op {
+            CkksOp::Linear { src, map, .. } => self.mapped(of(src), from, to, *map),
+            CkksOp::Polynomial { src, polynomial, .. } => {
+                let p = &self.polynomials[*polynomial as usize];
+                Evaluated::new(chain, p, from, to.scale).account(of(src))
+            }
+            CkksOp::DoubleAngle { src, .. } => {
+                let square = of(src).times(of(src)).scaled(2.0);
+                let one = Account::public(1.0, 0.0, 0.0);
+                let within = of(src).values <= 1.0;
+                let values = if within { 1.0 } else { square.values + 1.0 };
+                Account { values, ..square.plus(one).blurred(relinearized()) }
+            }
+            CkksOp::Multiply { a, b, .. } => of(a).times(of(b)).blurred(relinearized()),
+            CkksOp::Dot { pairs, .. } => {
+                let products = pairs.iter().map(|(a, b)| of(a).times(of(b)));
+                let sum = products.reduce(Account::plus).unwrap_or(Account::UNKNOWN);
+                sum.blurred(relinearized())
+            }
+            CkksOp::Add { a, b, .. } | CkksOp::Subtract { a, b, .. } => of(a).plus(of(b)),
+            CkksOp::AddConstant { src, constant, .. } => {
+                let off = 0.5 / from.scale + constant.abs() * f64::EPSILON;
+                of(src).plus(Account::public(constant.abs(), off, off))
+            }
+            CkksOp::AddPlain { src, plaintext, .. } => {
+                let plain = self.encoded(*plaintext, from.scale);
+                let values = of(src).values + plain.values;
+                let sum = Account { values, ..of(src).blurred((plain.error, plain.worst)) };
+                Account { standing: of(src).standing, ..sum }
+            }
+            CkksOp::MultiplyConstant { src, constant, .. } => {
+                of(src).times(factor(*constant)).blurred(rescaled)
+            }
+            CkksOp::MultiplyPlain { src, plaintext, .. } => {
+                let scale = to.scale * chain.step(from.level) / from.scale;
+                of(src).times(self.encoded(*plaintext, scale)).blurred(rescaled)
+            }
+            CkksOp::Conjugate { src, .. } | CkksOp::Rotate { src, .. } => {
+                of(src).blurred(self.switched(from))
+            }
+            CkksOp::Sum { src, size, .. } => {
+                (0..sum_rotations(*size).len()).fold(of(src), |sum, _| self.doubled(sum, from))
+            }
+            CkksOp::Trace { src, dst } => {
+                self.traced(*dst, *src).fold(of(src), |sum, _| self.doubled(sum, from))
+            }
+            CkksOp::LevelDown { .. } if to.level == from.level => of(&op.sources()[0]),
+            CkksOp::LevelDown { src, .. } => of(src).times(factor(1.0)).blurred(rescaled),
+            CkksOp::Rescale { src, .. } => of(src).blurred(rescaled),
+            CkksOp::Reinterpret { src, .. } => of(src).scaled(from.scale / to.scale),
+            CkksOp::MultiplyI { src, .. }
+            | CkksOp::Negate { src, .. }
+            | CkksOp::Repeat { src, .. } => of(src),
+            CkksOp::Refreshed { from, limits, .. } => limits.refreshed(from.iter().map(of)),
+            CkksOp::RaiseModulus { .. } => Account::UNKNOWN,
+        }
+    }
+
+    /// The error of a key switch that is no part of a product.
+    fn switched(&self, at: RlweInfo) -> (f64, f64) {
+        let RlweInfo { level, scale, .. } = at;
+        added(self.chain.switching(level, scale).hypot(self.chain.rounding(scale)))
+    }
+
+    /// The sum of a register and a rotation of it.
+    fn doubled(&self, x: Account, at: RlweInfo) -> Account {
+        x.plus(x.blurred(self.switched(at)))
+    }
+
+    /// A plaintext at a scale.
+    fn encoded(&self, plaintext: u32, scale: f64) -> Account {
+        let values = self.plaintexts[plaintext as usize].iter();
+        let (largest, off) =
+            (values.map(|v| v.abs()).fold(0.0, f64::max), self.chain.encoding(scale));
+        Account::public(largest, off, bound(off))
+    }
+
+    /// Factors were rotated by middle steps, of which each rounds the mask of the next, and by one baby step.
+    fn mapped(&self, x: Account, from: RlweInfo, to: RlweInfo, map: u32) -> Account {
+        let (chain, spec) = (&self.chain, &self.maps[map as usize]);
+        let middle = spec.matrix.steps(spec.baby).middle as f64;
+        let switched = chain.switching(from.level, from.scale) * middle.sqrt();
+        let within = switched.hypot(chain.rounding(from.scale) * (middle - 1.0).sqrt());
+        let x = x.blurred(added(within));
+        let (row, column) = spec.matrix.widest_lines();
+        let (count, off) = (spec.matrix.rotations().count() as f64, chain.encoding(spec.scale));
+        let worst = (row + count * bound(off)) * x.worst + count * bound(off) * x.values;
+        let error = (row * column).sqrt() * x.error + count.sqrt() * off * (x.values + x.worst);
+        let values = row * x.values;
+        Account { values, error, worst, ..x }.blurred(added(chain.rounding(to.scale)))
+    }
+}
+
+impl Limits {
+    /// The account behind a bootstrap of registers with these: its contract holds for every message within the bound on values.
+    pub(super) fn refreshed(&self, from: impl Iterator<Item = Account>) -> Account {
+        let both = |a: Account, b: Account| Account { values: a.values.max(b.values), ..a.plus(b) };
+        let all = from.reduce(both).unwrap_or(Account::UNKNOWN);
+        let Some(own) = self.error else { return Account::UNKNOWN };
+        let most = match (self.slots, self.real) {
+            (true, false) => self.most * std::f64::consts::SQRT_2,
+            _ => self.most,
+        };
+        let (size, noise) = (all.values.min(most), product_bound(own.noise));
+        let made = match self.near {
+            // Values near the flat top of the sine become signs: what they had to it, squared.
+            Some(near) => {
+                let left = own.bend * (near + all.worst).powi(2);
+                let values = if self.real { 1.0 } else { std::f64::consts::SQRT_2 };
+                Account { values, error: own.noise.hypot(left), worst: noise + left, ..all }
+            }
+            None => {
+                // Of coefficients, the sum of all squares is the mean square of the slots, and the largest is at most their mean.
+                let values = if self.slots { size } else { all.values };
+                let bend = own.bend * size.powi(own.power - 1) * values;
+                // A bend is the same for the same message, and so adds to that of a bootstrap before.
+                let error = all.error.min(2.0 * size) + own.noise.hypot(bend);
+                let worst = all.worst.min(2.0 * size) + noise + bend;
+                Account { values, error, worst, ..all }
+            }
+        };
+        Account { standing: Standing::Claimed, ..made }
+    }
+}
