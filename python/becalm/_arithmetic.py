@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from numpy import polynomial as series
 
 from becalm import _native, _values
 from becalm._lock import Lock
-from becalm._operands import Vector, computing, numbers
+from becalm._operands import Vector, computing, numbers, operand
 from becalm._sets import turn
 from becalm.errors import BadInput, OutOfMemory, Unsupported
 
@@ -174,17 +174,19 @@ def _slots(slots: Any, least: int) -> int:
     return size
 
 
-def sum_rotations(size: int) -> list[int]:
-    """The rotations that `x.sum(size)` needs: the powers of two below `size`.
+def sum_rotations(size: int, stride: int = 1) -> list[int]:
+    """The rotations that `x.sum(size, stride=stride)` needs: `stride` times the powers of two below
+    `size`.
 
-    >>> sum_rotations(8)
-    [1, 2, 4]
+    >>> sum_rotations(8), sum_rotations(4, 8)
+    ([1, 2, 4], [8, 16])
     """
+    step = _values.at_least_one("sum", "stride", stride)
     count = _values.at_least_one("sum", "size", size)
     if count & (count - 1):
         remedy = "fill the vector with zeros to a power of two"
         raise BadInput("sum", "a power of two of slots to sum", str(count), remedy)
-    return [1 << k for k in range(count.bit_length() - 1)]
+    return [step << k for k in range(count.bit_length() - 1)]
 
 
 #: Slots of the largest ring.
@@ -266,15 +268,21 @@ def depth(p: Any) -> int:
     return chebyshev(p).depth
 
 
-def dot(xs: Iterable[V], ys: Iterable[V]) -> V:
+@overload
+def dot(xs: V, ys: V) -> V: ...
+@overload
+def dot(xs: Iterable[V], ys: Iterable[V]) -> V: ...
+def dot(xs: Any, ys: Any) -> Any:
     """Σ x·y over pairs of vectors: `Server.dot` of the server that the first of them knows.
 
-    For registers it is an instruction of their program.
+    For registers it is an instruction of their program. Of two vectors it is their product summed
+    over all slots, in every slot.
     """
     op = "dot product"
+    if isinstance(xs, Vector):
+        return (xs * operand(ys, op)).sum()
     left, right = paired(xs, ys)
-    made: V = computing(left[0], op).dot(left, right)
-    return made
+    return computing(left[0], op).dot(left, right)
 
 
 def paired(xs: Iterable[T], ys: Iterable[T]) -> tuple[list[T], list[T]]:
