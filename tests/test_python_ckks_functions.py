@@ -1,6 +1,8 @@
 """Functions of encrypted vectors: what they say, what they compute, and where they bootstrap."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +54,17 @@ def test_a_function_of_a_ciphertext_has_the_levels_and_bits_that_it_says(keys, f
     assert f"{f.levels} levels, {f.bits:.1f} bits" in repr(f)
 
 
+def test_the_page_says_the_levels_that_functions_have():
+    page = Path(__file__).parent.parent / "docs" / "apps" / "real.md"
+    rows = re.findall(r"^\| (`ckks\..*) \| .* \| (\d+) \|$", page.read_text("utf-8"), re.M)
+    table = [(call, int(n)) for cell, n in rows for call in re.findall(r"`(.*?)`", cell)]
+    functions = [(call, n) for call, n in table if "dot" not in call and "concat" not in call]
+    assert len(functions) >= 16
+    for call, levels in functions:
+        if not call.startswith("ckks.matrix"):
+            assert eval(call, {"ckks": ckks}).levels == levels, call
+
+
 def test_comparisons_of_two_vectors_bootstrap_where_levels_run_out(keys):
     secret, _ = keys
     a, b = values(seed=1), values(seed=2)
@@ -80,33 +93,46 @@ def test_a_function_is_recorded_into_a_program(keys):
         f(x, x)
 
 
-def test_a_program_bootstraps_by_itself(keys):
-    secret, server = keys
+def test_a_program_bootstraps_by_itself():
     p = becalm.Program(SET, slots=64, auto=True)
     x = p.input(level=1)
     y = x
     for _ in range(12):
         y = 0.5 * y * (3 - y * y)
     p.output(y)
-    assert p.cost.bootstraps == 3 and p.levels[0] == [1]
+    assert p.cost.bootstraps == 4 and p.levels[0] == [1]
     a = np.where(np.arange(64) % 2, 1.0, -1.0) * values(0.3, 1)
     want = a
     for _ in range(12):
         want = 0.5 * want * (3 - want * want)
-    made = becalm.keygen(SET, slots=64, needs=p.needs, allow_insecure=True, progress=False)
-    y = made.server.run(p, made.secret_key.encrypt(a, level=1))
-    assert far(made.secret_key, y, want) < 1e-3
-    # A higher power and a polynomial lift what they take too; without auto they say so.
+    options = {"allow_insecure": True, "progress": False}
+    secret, server = becalm.keygen(SET, slots=64, needs=p.needs, **options)
+    y = server.run(p, secret.encrypt(a, level=1))
+    assert far(secret, y, want) < 1e-3
+
+
+def test_what_a_program_lifts_and_what_it_says_without():
+    p = becalm.Program(SET, auto=True)
     assert (p.input(level=0) ** 8).level == 7
     assert p.input(level=1).polynomial([0, 1, 0, 1]).level == 8
-    plain = becalm.Program(SET, slots=64)
+    assert (ckks.Matrix(np.eye(2048)) @ p.input(level=0)).level == 9
+    x = p.input(level=1)
+    count = p.cost.bootstraps
+    _ = (x * x * x, x * x * 2)
+    # x**2 and x are bootstrapped, each of them once.
+    assert p.cost.bootstraps == count + 1
+    plain = becalm.Program(SET)
     with pytest.raises(becalm.BadInput, match="level 3"):
         _ = plain.input(level=0) ** 8
-    complex_one = becalm.Program(SET, slots=64, auto=True)
-    z = complex_one.input(level=0, real=False)
-    real = len(p)
-    _ = z * z
-    assert complex_one.cost.bootstraps == 1 and len(complex_one) != real
+    sizes = []
+    for real in (True, False):
+        q = becalm.Program(SET, auto=True)
+        z = q.input(level=0, real=real)
+        _ = z * z
+        sizes.append(len(q))
+    assert sizes[0] < sizes[1]
+    with pytest.raises(becalm.WrongKey, match="bootstrap"):
+        becalm.Program("ckks_n14", auto=True)
 
 
 def test_lists_within_slots(keys):
@@ -208,7 +234,7 @@ def test_functions_of_numpy_work_or_name_the_call(keys):
 
 
 def test_wrong_use_is_refused_before_anything_is_computed(keys):
-    secret, server = keys
+    secret, _ = keys
     x = secret.encrypt(values())
     for call, words in (
         (lambda: x * [1, 2], "64 values, or one"),

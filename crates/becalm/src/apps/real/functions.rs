@@ -17,6 +17,8 @@ const DIRECT: usize = 511;
 const FIRST: usize = 8;
 /// Most iterations.
 const ITERATIONS: usize = 40;
+/// The largest error over the largest that is measured: peaks lie between the points.
+pub(super) const MARGIN: f64 = 1.125;
 /// Points on which errors are measured.
 const POINTS: usize = 8192;
 
@@ -32,13 +34,13 @@ pub(super) fn points([a, b]: [f64; 2]) -> Vec<f64> {
     round.chain(near).chain(zero).chain([a, b]).map(|x| x.clamp(a, b)).collect()
 }
 
-/// The largest absolute error of a plan on a domain, and an eighth more: peaks lie between the points.
+/// The largest absolute error of a plan on a domain, with [`MARGIN`].
 pub(super) fn error_of(plan: &Plan, domain: [f64; 2], f: impl Fn(f64) -> f64) -> f64 {
     let x = points(domain);
     let y = plan.of(&[&x]);
     let each = x.iter().zip(&y).map(|(x, y)| (y - f(*x)).abs());
     let worst: f64 = each.fold(0.0, |most, e| if e.is_nan() { f64::INFINITY } else { most.max(e) });
-    1.125 * worst
+    MARGIN * worst
 }
 
 /// A function by its series.
@@ -116,7 +118,9 @@ fn cheapest(
 
 /// The series alone, if its degree is not too high.
 fn direct(f: impl Fn(f64) -> f64, domain: [f64; 2], bits: f64) -> Option<Plan> {
-    fit(&mut |x| Ok(f(x)), domain, Aim::Bits(bits), DIRECT).ok().map(|fit| fit.plan())
+    fit(&mut |x| Ok(f(x)), domain, Aim::Bits(bits + MARGIN.log2()), DIRECT)
+        .ok()
+        .map(|fit| fit.plan())
 }
 
 /// The first number of iterations whose error suffices.
@@ -302,7 +306,7 @@ pub fn sign(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     let error = precision(op, bits)?;
     interval(op, domain, f64::NEG_INFINITY)?;
     let width = domain[0].abs().max(domain[1].abs());
-    let chain = Sign::new(gap / width, error)?;
+    let chain = Sign::new(gap / width, error / MARGIN)?;
     let mut plan = Plan::default();
     let x = plan.argument();
     let x = plan.scale(x, 1.0 / width);
@@ -317,7 +321,7 @@ pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Plan> {
     let f = |x: f64| factor * x.abs();
     let domain = [-width, width];
     let own = error / (factor * width);
-    let bits = -error.log2();
+    let bits = MARGIN.log2() - error.log2();
     let mut plans = Vec::from_iter(
         fit(&mut |x| Ok(f(x)), domain, Aim::Bits(bits), 127).ok().map(|fit| fit.plan()),
     );
@@ -326,7 +330,7 @@ pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Plan> {
         if gap >= 0.5 {
             continue;
         }
-        let chain = Sign::new(gap, own)?;
+        let chain = Sign::new(gap, own / MARGIN)?;
         let mut plan = Plan::default();
         let x = plan.argument();
         let scaled = plan.scale(x, 1.0 / width);

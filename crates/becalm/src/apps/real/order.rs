@@ -4,8 +4,8 @@
 //! the error of one, and a bitonic network of r stages too.
 
 use super::Function;
-use super::functions::distance;
-use super::plan::{Plan, Value, interval, precision};
+use super::functions::{MARGIN, distance, error_of, points};
+use super::plan::{Plan, Step, Value, interval, precision};
 use super::sign::Sign;
 use crate::{Error, Result};
 
@@ -36,15 +36,16 @@ pub fn compare(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     let (_, step) = stepped(&mut plan, difference, width, gap, error)?;
     plan.results = vec![step];
     // The distance of the two is all that it sees.
-    let apart = super::functions::points([gap, width]);
+    let apart = points([gap, width]);
     let made = plan.of(&[&apart, &vec![0.0; apart.len()]]);
-    let measured = made.iter().map(|y| (y - 1.0).abs()).fold(0.0, f64::max);
+    let worst = made.iter().map(|y| (y - 1.0).abs()).fold(0.0, f64::max);
+    let measured = MARGIN * worst;
     Ok(Function::of_one(op, plan, domain, measured).beyond(gap))
 }
 
 /// The step function of x, from 0 to 1, for |x| ≤ `width`.
 fn stepped(plan: &mut Plan, x: Value, width: f64, gap: f64, error: f64) -> Result<(Value, Value)> {
-    let chain = Sign::new(gap / width, 2.0 * error)?;
+    let chain = Sign::new(gap / width, 2.0 * error / MARGIN)?;
     let scaled = plan.scale(x, 1.0 / width);
     let half = chain.record(plan, scaled, 0.5);
     Ok((half, plan.shift(half, 0.5)))
@@ -61,7 +62,7 @@ fn extreme(plan: &mut Plan, part: &Plan, a: Value, b: Value, sign: f64) -> Value
 fn of_two(op: &'static str, domain: [f64; 2], bits: f64, sign: f64) -> Result<Function> {
     let (width, error) = asked(op, domain, bits)?;
     let part = distance(width, 0.5, error)?;
-    let measured = super::functions::error_of(&part, [-width, width], |x| x.abs() / 2.0);
+    let measured = error_of(&part, [-width, width], |x| x.abs() / 2.0);
     let mut plan = Plan::default();
     let (a, b) = (plan.argument(), plan.argument());
     let y = extreme(&mut plan, &part, a, b, sign);
@@ -100,7 +101,7 @@ fn of_list(
     let (rounds, (width, error)) = (blocks(op, size)?, asked(op, domain, bits)?);
     let width = widened(width, error);
     let part = distance(width, 0.5, error / f64::from(rounds))?;
-    let each = super::functions::error_of(&part, [-width, width], |x| x.abs() / 2.0);
+    let each = error_of(&part, [-width, width], |x| x.abs() / 2.0);
     let mut plan = Plan::default();
     let mut best = plan.argument();
     for round in (0..rounds).rev() {
@@ -157,7 +158,7 @@ pub fn argmax(size: usize, domain: [f64; 2], gap: f64, bits: f64) -> Result<Func
                 let there: Vec<f64> = (0..size).map(|i| fraction((i + by) % size)).collect();
                 let apart = here.iter().zip(&there).map(|(a, b)| a - b).collect();
                 let chosen = plan.mask(step, apart);
-                plan.push(super::plan::Step::Offset(chosen, there))
+                plan.push(Step::Offset(chosen, there))
             }
             Some(place) => {
                 let other = plan.rotate(place, by as i64);
@@ -183,7 +184,7 @@ pub fn sort(size: usize, domain: [f64; 2], bits: f64) -> Result<Function> {
     let (width, own) = (widened(width, error), error / stages);
     // Half of |x| for |x| ≤ 1, in the units of the width.
     let (gap, least) = (4.0 * own / width, 2.0 * own / width);
-    let chain = Sign::new(gap, least)?;
+    let chain = Sign::new(gap, least / MARGIN)?;
     let mut plan = Plan::default();
     let mut x = plan.argument();
     for run in (1..=log).map(|k| 1usize << k) {
@@ -206,7 +207,7 @@ fn stage_error(chain: &Sign, width: f64) -> f64 {
     let sign = chain.record(&mut plan, scaled, 0.5);
     let y = plan.multiply(x, sign);
     plan.results = vec![y];
-    super::functions::error_of(&plan, [-width, width], |x| x.abs() / 2.0)
+    error_of(&plan, [-width, width], |x| x.abs() / 2.0)
 }
 
 /// A stage of the network: slots i and i ± `by` in order, rising or falling by the run that they are in.

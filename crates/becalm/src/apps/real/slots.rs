@@ -5,7 +5,7 @@
 //! by k times B with its rows turned by k. The turns go step by step, so that few keys serve any d.
 
 use super::Function;
-use super::plan::Plan;
+use super::plan::{Plan, Step};
 use crate::ckks::Matrix;
 use crate::math::complex::Complex;
 use crate::{Error, Result};
@@ -129,8 +129,8 @@ pub fn matrix_product(size: usize) -> Result<Function> {
     let (a, b) = (plan.argument(), plan.argument());
     let rows = permutation(d * d, |s| Some(s / d * d + (s / d + s % d) % d));
     let columns = permutation(d * d, |s| Some((s / d + s % d) % d * d + s % d));
-    let mut left = plan.push(super::plan::Step::Linear(a, rows));
-    let mut right = plan.push(super::plan::Step::Linear(b, columns));
+    let mut left = plan.push(Step::Linear(a, rows));
+    let mut right = plan.push(Step::Linear(b, columns));
     let mut pairs = vec![];
     for k in 0..d {
         if k > 0 {
@@ -146,7 +146,7 @@ pub fn matrix_product(size: usize) -> Result<Function> {
         }
         pairs.push((turned, right));
     }
-    let product = plan.push(super::plan::Step::Dot(pairs));
+    let product = plan.push(Step::Dot(pairs));
     plan.results = vec![product];
     Ok(Function::exact(op, plan, d * d))
 }
@@ -170,7 +170,7 @@ pub fn matrix_vector(size: usize) -> Result<Function> {
     let product = plan.multiply(a, rows);
     let sums = plan.sum(product, d, 1);
     let gathered = permutation(d * d, |s| (s < d).then_some(s * d));
-    let y = plan.push(super::plan::Step::Linear(sums, gathered));
+    let y = plan.push(Step::Linear(sums, gathered));
     plan.results = vec![y];
     Ok(Function::exact(op, plan, d * d))
 }
