@@ -68,7 +68,7 @@ def test_newton_iterations_for_an_inverse():
     assert abs(ran(p, 64, values)[0] - 1 / values).max() < 1e-4
 
 
-@pytest.mark.parametrize("size", [64 if FULL else 8])
+@pytest.mark.parametrize("size", [64 if FULL else 4])
 def test_the_largest_of_a_list_and_the_sorted_list(rng, size):
     largest = ckks.largest(size, bits=6)
     a = rng.permutation(np.arange(size) + 0.5) / size

@@ -17,7 +17,7 @@ SET = "ckks_toy_12"
 def keys():
     product, vector = ckks.matrix_product(8), ckks.matrix_vector(8)
     rotations = {*product.rotations(64), *vector.rotations(64), *ckks.sum_rotations(64)}
-    rotations |= {*ckks.sort(4).rotations(64), *ckks.argmax(4).rotations(64), -3, -15, 2, 61}
+    rotations |= {*ckks.sort(4).rotations(64), *ckks.argmax(4).rotations(64), -3, -12, 2}
     options = {"slots": 64, "allow_insecure": True, "progress": False}
     return becalm.keygen(SET, rotations=rotations, **options)
 
@@ -56,7 +56,7 @@ def test_a_function_of_a_ciphertext_has_the_levels_and_bits_that_it_says(keys, f
 
 def test_the_page_says_the_levels_that_functions_have():
     page = Path(__file__).parent.parent / "docs" / "apps" / "real.md"
-    rows = re.findall(r"^\| (`ckks\..*) \| .* \| (\d+) \|$", page.read_text("utf-8"), re.M)
+    rows = re.findall(r"^\| (`ckks\.[^|]*) \|.*\| (\d+) \|$", page.read_text("utf-8"), re.M)
     table = [(call, int(n)) for cell, n in rows for call in re.findall(r"`(.*?)`", cell)]
     functions = [(call, n) for call, n in table if "dot" not in call and "concat" not in call]
     assert len(functions) >= 16
@@ -100,7 +100,7 @@ def test_a_program_bootstraps_by_itself():
     for _ in range(12):
         y = 0.5 * y * (3 - y * y)
     p.output(y)
-    assert p.cost.bootstraps == 4 and p.levels[0] == [1]
+    assert p.cost.depth == 3 and p.levels[0] == [1]
     a = np.where(np.arange(64) % 2, 1.0, -1.0) * values(0.3, 1)
     want = a
     for _ in range(12):
@@ -118,8 +118,9 @@ def test_what_a_program_lifts_and_what_it_says_without():
     assert (ckks.Matrix(np.eye(2048)) @ p.input(level=0)).level == 9
     x = p.input(level=1)
     count = p.cost.bootstraps
-    _ = (x * x * x, x * x * 2)
-    # x**2 and x are bootstrapped, each of them once.
+    square = x * x
+    _ = (square * x, square * 2)
+    # The square is bootstrapped, once for both.
     assert p.cost.bootstraps == count + 1
     plain = becalm.Program(SET)
     with pytest.raises(becalm.BadInput, match="level 3"):
@@ -265,8 +266,8 @@ def test_wrong_use_is_refused_before_anything_is_computed(keys):
     with pytest.raises(ZeroDivisionError):
         ckks.approximate(lambda x: 1 / (x - x), domain=(0, 1), bits=4)
     with pytest.raises(becalm.WrongKey) as e:
-        _ = x[7:9]
-    assert e.value.missing.by == 7
+        _ = x[37:39]
+    assert e.value.missing.by == 37
     alone = becalm.keygen(
         SET, slots=64, bootstrap=None, allow_insecure=True, progress=False
     ).secret_key

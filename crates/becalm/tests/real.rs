@@ -130,9 +130,9 @@ fn lists_are_searched_and_sorted_block_by_block() {
     let largest = real::largest(size, domain, 8.0).unwrap();
     let smallest = real::smallest(size, domain, 8.0).unwrap();
     let argmax = real::argmax(size, domain, 1e-3, 4.0).unwrap();
-    let sorted = sort.clear(&[x.clone()]).remove(0);
-    let [top, bottom] = [&largest, &smallest].map(|f| f.clear(&[x.clone()]).remove(0));
-    let found = argmax.clear(&[x.clone()]);
+    let sorted = sort.clear(std::slice::from_ref(&x)).remove(0);
+    let [top, bottom] = [&largest, &smallest].map(|f| f.clear(std::slice::from_ref(&x)).remove(0));
+    let found = argmax.clear(std::slice::from_ref(&x));
     for (b, block) in x.chunks_exact(size).enumerate() {
         let mut order = block.to_vec();
         order.sort_by(f64::total_cmp);
@@ -156,18 +156,18 @@ fn sums_copies_and_slices() {
     let strided = real::sum(4, 8).unwrap();
     let wanted: Vec<f64> =
         (0..64).map(|i| (0..4).map(|k| x[(i + 8 * k) % 64]).sum::<f64>()).collect();
-    assert!(close(&strided.clear(&[x.clone()])[0], &wanted));
+    assert!(close(&strided.clear(std::slice::from_ref(&x))[0], &wanted));
     assert_eq!((strided.rotations(64), strided.levels()), (vec![8, 16], 0));
     let mean = real::mean(64, 1).unwrap();
     let wanted = x.iter().sum::<f64>() / 64.0;
-    assert!(close(&mean.clear(&[x.clone()])[0], &[wanted; 64]));
+    assert!(close(&mean.clear(std::slice::from_ref(&x))[0], &[wanted; 64]));
     let copies = real::replicate(16, 3).unwrap();
     let wanted: Vec<f64> = (0..64).map(|i| x[i / 16 * 16 + 3]).collect();
-    assert!(close(&copies.clear(&[x.clone()])[0], &wanted));
+    assert!(close(&copies.clear(std::slice::from_ref(&x))[0], &wanted));
     let slice = real::placed(64, 10, 5, 2).unwrap();
     let wanted: Vec<f64> =
         (0..64).map(|i| if (2..7).contains(&i) { x[i + 8] } else { 0.0 }).collect();
-    assert!(close(&slice.clear(&[x.clone()])[0], &wanted));
+    assert!(close(&slice.clear(std::slice::from_ref(&x))[0], &wanted));
 }
 
 #[test]
