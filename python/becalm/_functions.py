@@ -197,7 +197,7 @@ def approximate(
     >>> import math
     >>> from becalm import ckks
     >>> ckks.approximate(math.cos, domain=(-3, 3), bits=20)
-    <becalm.ckks.Function cos on [-3, 3]: 5 levels, 20.2 bits>
+    <becalm.ckks.Function cos on [-3, 3]: 5 levels, 21.0 bits>
     """
     op = "approximate"
     if not callable(f):
