@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn, TypeVar, overload
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -268,11 +268,7 @@ def depth(p: Any) -> int:
     return chebyshev(p).depth
 
 
-@overload
-def dot(xs: V, ys: V) -> V: ...
-@overload
-def dot(xs: Iterable[V], ys: Iterable[V]) -> V: ...
-def dot(xs: Any, ys: Any) -> Any:
+def dot(xs: V | Iterable[V], ys: V | Iterable[V]) -> V:
     """Σ x·y over pairs of vectors: `Server.dot` of the server that the first of them knows.
 
     For registers it is an instruction of their program. Of two vectors it is their product summed
@@ -280,9 +276,15 @@ def dot(xs: Any, ys: Any) -> Any:
     """
     op = "dot product"
     if isinstance(xs, Vector):
-        return (xs * operand(ys, op)).sum()
+        total: V = (xs * operand(ys, op)).sum()  # type: ignore[assignment]
+        return total
+    if isinstance(ys, Vector):
+        raise BadInput(
+            op, "two vectors, or two lists", "a list and a vector", "as in dot([x], [y])"
+        )
     left, right = paired(xs, ys)
-    return computing(left[0], op).dot(left, right)
+    made: V = computing(left[0], op).dot(left, right)
+    return made
 
 
 def paired(xs: Iterable[T], ys: Iterable[T]) -> tuple[list[T], list[T]]:

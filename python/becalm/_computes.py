@@ -109,7 +109,7 @@ class Computes(Generic[V, N]):
         """
         native = self._operand("sum", x)._native
         count, step = _summed("sum", native.slots, size, stride)
-        with named(f"make keys with rotations=ckks.sum_rotations({count}, {step})"):
+        with named(_of_sum(count, step)):
             if step == 1:
                 return self._vector(self._calls.sum(native, count), x.real)
             return self.evaluate(_native.CkksFunction.sum(count, step), [x], False)[0]
@@ -118,7 +118,7 @@ class Computes(Generic[V, N]):
         """The mean of the slots that `sum` adds up; takes a level, and the same keys."""
         slots = self._operand("mean", x).slots
         count, step = _summed("mean", slots, size, stride)
-        with named(f"make keys with rotations=ckks.sum_rotations({count}, {step})"):
+        with named(_of_sum(count, step)):
             return self.evaluate(_native.CkksFunction.mean(count, step), [x], False)[0]
 
     def replicate(self, x: V, index: int = 0, size: int | None = None) -> V:
@@ -201,11 +201,17 @@ class Computes(Generic[V, N]):
         return WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
 
 
+def _of_sum(count: int, step: int) -> str:
+    apart = f", {step}" if step > 1 else ""
+    return f"make keys with rotations=ckks.sum_rotations({count}{apart})"
+
+
 def _summed(op: str, slots: int, size: int | None, stride: int) -> tuple[int, int]:
     """How many slots are summed, and how far apart."""
     step = _values.at_least_one(op, "stride", stride)
     count = max(slots // step, 1) if size is None else _values.count(op, "size", size)
-    if count * step > slots:
+    # Neighbours are counted when the sum is recorded.
+    if step > 1 and count * step > slots:
         wanted, got = f"at most {slots} slots", f"{count} of a stride of {step}"
         raise BadInput(op, wanted, got, "sum fewer, or with a smaller stride")
     return count, step

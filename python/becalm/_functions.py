@@ -362,7 +362,9 @@ def packed(matrix: npt.ArrayLike, size: int, *, slots: int | None = None) -> npt
     return np.tile(whole.ravel(), total // (count * count))
 
 
-def unpacked(values: npt.ArrayLike, shape: tuple[int, int], size: int | None = None) -> Any:
+def unpacked(
+    values: npt.ArrayLike, shape: tuple[int, int], size: int | None = None
+) -> npt.NDArray[Any]:
     """The matrix of a vector that `packed` made, or that a product of such gave, in its shape.
 
     `size` is that of `packed`; by default the square root of the number of values.
@@ -372,7 +374,8 @@ def unpacked(values: npt.ArrayLike, shape: tuple[int, int], size: int | None = N
     if flat.ndim != 1 or flat.size < count * count or max(shape) > count:
         wanted = f"at least {max(shape)}² values in a flat array"
         raise BadInput(op, wanted, f"shape {flat.shape}", "pass the size of `packed`")
-    return flat[: count * count].reshape(count, count)[: shape[0], : shape[1]]
+    entries: npt.NDArray[Any] = flat[: count * count]
+    return entries.reshape(count, count)[: shape[0], : shape[1]]
 
 
 def concatenate(xs: Iterable[V], sizes: int | Sequence[int]) -> V:

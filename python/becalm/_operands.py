@@ -234,6 +234,9 @@ class Vector(_html.Shown, Generic[N]):
         if isinstance(other, Plaintext):
             return self._with(self._native.multiply_encoded(other._native), real=other.real)
         data, real = vector("multiply", other, self.slots, single=True)
+        if np.ndim(other) and np.size(other) == 1:
+            # As numpy stretches it.
+            return self.__mul__(np.ravel(other)[0])
         if len(data) > 16 and np.size(other) != self.slots:
             wanted, got = f"{self.slots} values, or one for all slots", str(np.size(other))
             remedy = "fill the rest: zeros would make these slots 0"
