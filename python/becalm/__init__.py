@@ -213,6 +213,9 @@ def stack(parts: Sequence[Any], axis: int = 0) -> Any:
 def _joined(parts: list[Any], join: Callable[[list[Ciphertext]], Ciphertext]) -> Any:
     if any(isinstance(p, Integers) for p in parts):
         return _arrays.joined(parts, join)
+    if any(isinstance(p, (ckks.Ciphertext, ckks.Register)) for p in parts):
+        remedy = "use ckks.concatenate([x, y], sizes), or keep them in a list"
+        raise Unsupported("concatenate", "ciphertexts of TFHE", "vectors of CKKS", remedy)
     return join(parts)
 
 

@@ -11,7 +11,7 @@ from numpy import polynomial as series
 
 from becalm import _native, _values
 from becalm._lock import Lock
-from becalm._operands import Vector, computing, numbers
+from becalm._operands import Vector, computing, numbers, operand
 from becalm._sets import turn
 from becalm.errors import BadInput, OutOfMemory, Unsupported
 
@@ -174,17 +174,19 @@ def _slots(slots: Any, least: int) -> int:
     return size
 
 
-def sum_rotations(size: int) -> list[int]:
-    """The rotations that `x.sum(size)` needs: the powers of two below `size`.
+def sum_rotations(size: int, stride: int = 1) -> list[int]:
+    """The rotations that `x.sum(size, stride=stride)` needs: `stride` times the powers of two below
+    `size`.
 
-    >>> sum_rotations(8)
-    [1, 2, 4]
+    >>> sum_rotations(8), sum_rotations(4, 8)
+    ([1, 2, 4], [8, 16])
     """
+    step = _values.at_least_one("sum", "stride", stride)
     count = _values.at_least_one("sum", "size", size)
     if count & (count - 1):
         remedy = "fill the vector with zeros to a power of two"
         raise BadInput("sum", "a power of two of slots to sum", str(count), remedy)
-    return _native.sum_rotations(count)
+    return [step * by for by in _native.sum_rotations(count)]
 
 
 #: Slots of the largest ring.
@@ -266,12 +268,20 @@ def depth(p: Any) -> int:
     return chebyshev(p).depth
 
 
-def dot(xs: Iterable[V], ys: Iterable[V]) -> V:
+def dot(xs: V | Iterable[V], ys: V | Iterable[V]) -> V:
     """Σ x·y over pairs of vectors: `Server.dot` of the server that the first of them knows.
 
-    For registers it is an instruction of their program.
+    For registers it is an instruction of their program. Of two vectors it is their product summed
+    over all slots, in every slot.
     """
     op = "dot product"
+    if isinstance(xs, Vector):
+        total: V = (xs * operand(ys, op)).sum()  # type: ignore[assignment]
+        return total
+    if isinstance(ys, Vector):
+        raise BadInput(
+            op, "two vectors, or two lists", "a list and a vector", "as in dot([x], [y])"
+        )
     left, right = paired(xs, ys)
     made: V = computing(left[0], op).dot(left, right)
     return made

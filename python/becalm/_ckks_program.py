@@ -13,7 +13,7 @@ from becalm import program as programs
 from becalm._arithmetic import Matrix
 from becalm._computes import Computes
 from becalm._names import CkksName
-from becalm._operands import Vector, at_level, operand
+from becalm._operands import Vector, all_real, at_level, operand
 from becalm._sets import Params, params, planned, slots_of, staged
 from becalm.errors import BadInput, Unsupported, WrongParams
 
@@ -178,6 +178,10 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         Values in a vector, a power of two; by default all that fit.
     bootstrap
         Size of the keys that its bootstraps need: `"small"`, `"medium"` or `"large"`.
+    auto
+        Whether an instruction whose vector lacks levels bootstraps it first, by the usual kind of
+        the set. Each vector is bootstrapped once at the most. A file keeps the bootstraps that were
+        recorded, not this choice.
 
     Raises
     ------
@@ -188,7 +192,7 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         is raised when the instruction is recorded, and leaves the program as it was.
     """
 
-    __slots__ = ("_own_plan", "_size", "_slots")
+    __slots__ = ("_auto", "_own_plan", "_size", "_slots")
 
     def __new__(
         cls,
@@ -196,6 +200,7 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         *,
         slots: int | None = None,
         bootstrap: str = "medium",
+        auto: bool = False,
     ) -> Program:
         made: Program = object.__new__(cls)
         return made
@@ -206,6 +211,7 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         *,
         slots: int | None = None,
         bootstrap: str = "medium",
+        auto: bool = False,
     ) -> None:
         if not isinstance(name, _native.CkksProgram):
             standard = _native.CkksPlan.set_for([], None) if name == "ckks" else str(name)
@@ -216,6 +222,9 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         self._slots = inputs[0][2] if inputs and slots is None else slots_of("program", slots, most)
         self._size = bootstrap
         self._own_plan: _native.CkksPlan | None = None
+        self._auto = bool(auto)
+        if self._auto:
+            self._planned.bootstraps_for(self._native, True)
 
     @property
     def params(self) -> Params:
@@ -261,7 +270,7 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         set_ = self.params
         at = set_.levels if level is None else at_level("input", level, set_.levels)
         count = self._slots if slots is None else slots_of("input", slots, set_.slots)
-        return Register(self._native.input(at, count), self, bool(real))
+        return Register(self._native.input(at, count, bool(real)), self, bool(real))
 
     def output(self, *registers: Register | Sequence[Register]) -> None:
         """Marks registers as results, in this order."""
@@ -297,6 +306,22 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         recorded = staged(stage_count, lambda n: plan.record(which, n, values))
         made = self._native.append(recorded, [x._native for x in xs])
         return [Register(y, self, all(x.real for x in xs)) for y in made]
+
+    @property
+    def lifts(self) -> bool:
+        """Whether instructions bootstrap vectors that lack levels (`auto=True`)."""
+        return self._auto
+
+    def evaluate(
+        self, function: _native.CkksFunction, xs: Sequence[Register], auto: bool
+    ) -> list[Register]:
+        """Records a function, which `ckks.sigmoid()(x)` and the like pass on."""
+        own = [self._operand(function.name, x) for x in xs]
+        real = all_real(function, own)
+        if auto:
+            self._planned.bootstraps_for(self._native, False)
+        made = self._native.evaluate(function, [x._native for x in own], bool(auto))
+        return [Register(y, self, real) for y in made]
 
     @property
     def _calls(self) -> _native.CkksProgram:
@@ -374,6 +399,21 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file, which are checked as a file is."""
         return _restored, (self.to_bytes(), not self.params.standard)
+
+
+def recorded(
+    plan: _native.CkksPlan,
+    function: _native.CkksFunction,
+    xs: Sequence[Vector[Any]],
+    auto: bool,
+) -> Program:
+    """The program of one function of vectors like these, with the bootstraps of a plan."""
+    program = Program(plan.name, slots=xs[0].slots)
+    program._own_plan = plan
+    given = [program.input(level=x.level, slots=x.slots, real=x.real) for x in xs]
+    made = program.evaluate(function, given, auto)
+    program.output(made)
+    return program
 
 
 def _restored(file: bytes, insecure: bool) -> Program:

@@ -49,6 +49,18 @@ class Computes(Generic[V, N]):
         raise NotImplementedError
 
     @property
+    def lifts(self) -> bool:
+        """Whether instructions bootstrap vectors that lack levels."""
+        return False
+
+    def evaluate(self, function: _native.CkksFunction, xs: Sequence[V], auto: bool) -> list[V]:
+        """The results of a function of vectors; `auto` bootstraps where levels run out.
+
+        Call `ckks.sigmoid()(x)` and the like, which pass it on.
+        """
+        raise NotImplementedError
+
+    @property
     def _planned(self) -> _native.CkksPlan:
         raise NotImplementedError
 
@@ -94,17 +106,40 @@ class Computes(Generic[V, N]):
             made = self._calls.rotate_many(native, least) if least else []
             return [self._vector(y, x.real) for y in made]
 
-    def sum(self, x: V, size: int | None = None) -> V:
-        """In slot i the sum of slots i to i + `size` − 1, counted around; takes no level.
+    def sum(self, x: V, size: int | None = None, *, stride: int = 1) -> V:
+        """In slot i the sum of slots i, i + `stride`, …, of `size` slots, counted around; takes no
+        level.
 
         Over all slots, which is the default, it is their sum in every slot. With a smaller `size`,
-        a power of two, slots 0, `size`, 2·`size`, … have the sums of consecutive blocks. It needs
-        the rotations of `ckks.sum_rotations(size)`.
+        a power of two, slots 0, `size`, 2·`size`, … have the sums of consecutive blocks; with a
+        `stride` of a row, every row has the sums of columns. It needs the rotations of
+        `ckks.sum_rotations(size, stride)`.
         """
         native = self._operand("sum", x)._native
-        count = native.slots if size is None else _values.count("sum", "size", size)
-        with named(f"make keys with rotations=ckks.sum_rotations({count})"):
-            return self._vector(self._calls.sum(native, count), x.real)
+        count, step = _summed("sum", native.slots, size, stride)
+        with named(_of_sum(count, step)):
+            if step == 1:
+                return self._vector(self._calls.sum(native, count), x.real)
+            return self.evaluate(_native.CkksFunction.sum(count, step), [x], False)[0]
+
+    def mean(self, x: V, size: int | None = None, *, stride: int = 1) -> V:
+        """The mean of the slots that `sum` adds up; takes a level, and the same keys."""
+        slots = self._operand("mean", x).slots
+        count, step = _summed("mean", slots, size, stride)
+        with named(_of_sum(count, step)):
+            return self.evaluate(_native.CkksFunction.mean(count, step), [x], False)[0]
+
+    def replicate(self, x: V, index: int = 0, size: int | None = None) -> V:
+        """Every block of `size` slots, by default all slots, filled with its slot `index`.
+
+        It takes a level. It needs the rotations of `ckks.sum_rotations(size)`, and the one by
+        `index` − `size` + 1.
+        """
+        op, slots = "replicate", self._operand("replicate", x).slots
+        count = slots if size is None else _values.at_least_one(op, "size", size)
+        function = _native.CkksFunction.replicate(count, _values.count(op, "index", index))
+        with named(f"make keys with rotations={function.rotations(slots)}"):
+            return self.evaluate(function, [x], False)[0]
 
     def linear(self, matrix: Matrix, x: V) -> V:
         """`matrix @ x`, one level lower; needs the keys of `matrix.rotations`."""
@@ -116,7 +151,7 @@ class Computes(Generic[V, N]):
         if matrix.slots != native.slots:
             wanted, remedy = f"a matrix for {native.slots} slots", "pass Matrix(array, slots=…)"
             raise BadInput(op, wanted, f"one for {matrix.slots}", remedy)
-        if native.level == 0:
+        if native.level == 0 and not self.lifts:
             raise BadInput(op, "a ciphertext at level 1 or above", "level 0", self._upwards())
         return self._vector(self._product(matrix, native), x.real and matrix.real)
 
@@ -129,7 +164,7 @@ class Computes(Generic[V, N]):
         parts of the polynomial soon grow beyond any room, and nothing tells.
         """
         found, native = chebyshev(p), self._operand("polynomial", x)._native
-        if native.level < found.depth:
+        if native.level < found.depth and not self.lifts:
             wanted = f"a ciphertext at level {found.depth} or above for degree {found.degree}"
             got, remedy = f"level {native.level}", f"{self._upwards()}, or lower the degree"
             raise BadInput("polynomial", wanted, got, remedy)
@@ -172,6 +207,22 @@ class Computes(Generic[V, N]):
             )
         remedy = 'make them with bootstrap="medium"'
         return WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
+
+
+def _of_sum(count: int, step: int) -> str:
+    apart = f", {step}" if step > 1 else ""
+    return f"make keys with rotations=ckks.sum_rotations({count}{apart})"
+
+
+def _summed(op: str, slots: int, size: int | None, stride: int) -> tuple[int, int]:
+    """How many slots are summed, and how far apart."""
+    step = _values.at_least_one(op, "stride", stride)
+    count = max(slots // step, 1) if size is None else _values.count(op, "size", size)
+    # Neighbours are counted when the sum is recorded.
+    if step > 1 and count * step > slots:
+        wanted, got = f"at most {slots} slots", f"{count} of a stride of {step}"
+        raise BadInput(op, wanted, got, "sum fewer, or with a smaller stride")
+    return count, step
 
 
 @contextlib.contextmanager

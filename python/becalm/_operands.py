@@ -6,13 +6,13 @@ records; both do it with calls of the same names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _html, _native, _values
+from becalm import _html, _native, _numpy, _values
 from becalm.errors import BadInput, Unsupported
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ class Operand(Protocol):
 
 #: A native ciphertext, or a native register.
 N = TypeVar("N", bound=Operand)
+V = TypeVar("V", bound="Vector[Any]")
 
 
 class Vector(_html.Shown, Generic[N]):
@@ -171,8 +172,6 @@ class Vector(_html.Shown, Generic[N]):
     """
 
     __slots__ = ("_native", "_real")
-    #: numpy leaves `array + vector` to the vector.
-    __array_ufunc__ = None
     _native: N
     _real: bool
 
@@ -235,6 +234,13 @@ class Vector(_html.Shown, Generic[N]):
         if isinstance(other, Plaintext):
             return self._with(self._native.multiply_encoded(other._native), real=other.real)
         data, real = vector("multiply", other, self.slots, single=True)
+        if np.ndim(other) and np.size(other) == 1:
+            # As numpy stretches it.
+            return self.__mul__(np.ravel(other)[0])
+        if len(data) > 16 and np.size(other) != self.slots:
+            wanted, got = f"{self.slots} values, or one for all slots", str(np.size(other))
+            remedy = "fill the rest: zeros would make these slots 0"
+            raise BadInput("multiply", wanted, got, remedy)
         if len(data) == 16 and real:
             factor = float(np.frombuffer(data, dtype="<c16")[0].real)
             return self._with(self._native.multiply_constant(factor))
@@ -244,7 +250,7 @@ class Vector(_html.Shown, Generic[N]):
 
     def __truediv__(self, other: Any) -> Self:
         if isinstance(other, Vector):
-            remedy = "approximate 1/x by a polynomial: x.polynomial"
+            remedy = "multiply by ckks.inverse(domain=(0.1, 1))(x), of its own domain"
             raise Unsupported("divide", "unencrypted numbers", "a ciphertext", remedy)
         divisor = numbers("divide", other)
         if not divisor.all():
@@ -258,20 +264,31 @@ class Vector(_html.Shown, Generic[N]):
         try:
             power = int(exponent.__index__())
         except AttributeError:
-            remedy = "approximate other powers by a polynomial: x.polynomial"
+            remedy = "use ckks.sqrt or ckks.approximate for other powers"
             got = type(exponent).__name__
             raise Unsupported("power", "an integer as the exponent", got, remedy) from None
         if power < 1:
-            remedy = "approximate 1/x by a polynomial: x.polynomial"
+            remedy = "use ckks.inverse(domain=(0.1, 1))(x), of its own domain"
             raise Unsupported("power", "an exponent of 1 or above", str(power), remedy)
-        return self if power == 1 else self._computing("power").power(self, power)
+        if power == 1:
+            return self
+        computing = self._computing("power")
+        return self._power(power, {1: self}) if computing.lifts else computing.power(self, power)
+
+    def _power(self, power: int, made: dict[int, Self]) -> Self:
+        """By products, so that a program can bootstrap between them."""
+        if power not in made:
+            # The largest power of two below it is no deeper than all of it.
+            high = 1 << ((power - 1).bit_length() - 1)
+            made[power] = self._power(high, made) * self._power(power - high, made)
+        return made[power]
 
     def __rtruediv__(self, other: Any) -> NoReturn:
-        remedy = "approximate 1/x by a polynomial: x.polynomial"
+        remedy = "use ckks.inverse(domain=(0.1, 1))(x), of its own domain"
         raise Unsupported("divide", "unencrypted numbers to divide by", "a ciphertext", remedy)
 
     def __eq__(self, other: object) -> NoReturn:
-        remedy = "decrypt it, or approximate the comparison: the sign bootstrap sharpens signs"
+        remedy = "use ckks.compare()(x, y), which approximates it, or decrypt it"
         raise Unsupported("compare", "unencrypted numbers", "a ciphertext", remedy)
 
     __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
@@ -284,17 +301,43 @@ class Vector(_html.Shown, Generic[N]):
     def __float__(self) -> NoReturn:
         raise Unsupported("convert", "unencrypted numbers", "a ciphertext", "decrypt it first")
 
-    __int__ = __complex__ = __round__ = __abs__ = __float__
+    __int__ = __complex__ = __round__ = __float__
+
+    def __abs__(self) -> NoReturn:
+        raise Unsupported(
+            "absolute", "unencrypted numbers", "a ciphertext", "use ckks.absolute()(x)"
+        )
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **more: Any) -> Any:
+        return _numpy.ufunc(self, function, method, inputs, more)
+
+    def __array_function__(
+        self, function: Any, types: Any, inputs: tuple[Any, ...], more: dict[str, Any]
+    ) -> Any:
+        return _numpy.function(self, function, inputs, more)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise Unsupported("array", "unencrypted numbers", "a ciphertext", "decrypt it first")
 
-    def __getitem__(self, key: object) -> NoReturn:
-        remedy = "multiply by a vector of zeros and ones, and rotate"
-        raise Unsupported("index", "unencrypted numbers", "a ciphertext", remedy)
+    def __getitem__(self, key: object) -> Self:
+        """`x[2:5]` has the values of slots 2 to 4 in its first slots, and zeros behind them: one
+        level, and the key of the rotation by 2.
+        """
+        if not isinstance(key, slice):
+            remedy = "x[2:3] has the value of slot 2 in slot 0; x.replicate(2) has it in every slot"
+            raise Unsupported("index", "a slice, as in x[2:5]", type(key).__name__, remedy)
+        try:
+            start, stop, step = key.indices(self.slots)
+        except TypeError:
+            raise BadInput("slice", "integers, as in x[2:5]", str(key), "use int") from None
+        if step != 1 or stop <= start:
+            remedy = "use ckks.Matrix for other choices of slots"
+            raise BadInput("slice", "one slot or more, without a step", str(key), remedy)
+        return slots_after(self, "slice", start, stop - start, 0)
 
     def __iter__(self) -> NoReturn:
-        self.__getitem__(0)
+        remedy = "slice it, as in x[2:5], or decrypt it"
+        raise Unsupported("iterate", "unencrypted numbers", "a ciphertext", remedy)
 
     def __matmul__(self, other: object) -> NoReturn:
         remedy = "ckks.Matrix(array) @ x; for ciphertexts (x * y).sum(), or ckks.dot of two lists"
@@ -330,9 +373,21 @@ class Vector(_html.Shown, Generic[N]):
         """
         return self._computing("rotate").rotate(self, by)
 
-    def sum(self, size: int | None = None) -> Self:
-        """In slot i the sum of slots i to i + `size` − 1, counted around: see `Server.sum`."""
-        return self._computing("sum").sum(self, size)
+    def sum(self, size: int | None = None, *, stride: int = 1) -> Self:
+        """In slot i the sum of `size` slots from i on, `stride` apart, counted around: see
+        `Server.sum`.
+        """
+        return self._computing("sum").sum(self, size, stride=stride)
+
+    def mean(self, size: int | None = None, *, stride: int = 1) -> Self:
+        """The mean of the slots that `sum` adds up; takes a level."""
+        return self._computing("mean").mean(self, size, stride=stride)
+
+    def replicate(self, index: int = 0, size: int | None = None) -> Self:
+        """Every slot with the value of slot `index`, or every block of `size` slots with the value
+        of its own slot `index`: see `Server.replicate`.
+        """
+        return self._computing("replicate").replicate(self, index, size)
 
     def polynomial(self, p: Any) -> Self:
         """p of every value; takes `ckks.depth(p)` levels. See `Server.polynomial`."""
@@ -361,6 +416,22 @@ class Vector(_html.Shown, Generic[N]):
     def _with(self, native: N, other: Vector[Any] | None = None, real: bool = True) -> Self:
         real = self._real and real and (other is None or other._real)
         return self._made(native, real, other)
+
+
+def slots_after(x: V, op: str, start: int, count: int, to: int) -> V:
+    """`count` values from slot `start` on, moved to slot `to`; zeros elsewhere."""
+    native = _native.CkksFunction.placed(operand(x, op).slots, start, count, to)
+    made: V = computing(x, op).evaluate(native, [x], False)[0]
+    return made
+
+
+def all_real(function: _native.CkksFunction, xs: Sequence[Vector[Any]]) -> bool:
+    """Whether all vectors are real, as those must be that meet an approximation."""
+    real = all(x.real for x in xs)
+    if function.domain is not None and not real:
+        remedy = "use real values; server.load(path, real=True) says so of a file"
+        raise BadInput(function.name, "values known to be real", "others", remedy)
+    return real
 
 
 def at_level(op: str, level: Any, most: int) -> int:

@@ -26,11 +26,35 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _pair, _progress, _public, _values
 from becalm._arithmetic import Matrix, depth, dot, sum_rotations
-from becalm._ckks_program import Cost, Needs, Program, Register
+from becalm._ckks_program import Cost, Needs, Program, Register, recorded
 from becalm._computes import Computes, named
 from becalm._encrypts import PublicKey, SecretKey, load_public_key, load_secret_key
 from becalm._files import of_kind
 from becalm._keygen import asked, context_of, keys_of
+from becalm._functions import (
+    Function,
+    absolute,
+    approximate,
+    argmax,
+    compare,
+    concatenate,
+    exp,
+    inverse,
+    inverse_sqrt,
+    largest,
+    matrix_product,
+    matrix_vector,
+    maximum,
+    minimum,
+    packed,
+    sigmoid,
+    sign,
+    smallest,
+    sort,
+    sqrt,
+    tanh,
+    unpacked,
+)
 from becalm._lock import Lock
 from becalm._names import CkksName
 from becalm._operands import Plaintext, at_level, vector
@@ -43,6 +67,7 @@ __all__ = [
     "Account",
     "Ciphertext",
     "Cost",
+    "Function",
     "Keys",
     "Matrix",
     "Needs",
@@ -54,17 +79,42 @@ __all__ = [
     "Register",
     "SecretKey",
     "Server",
+    "absolute",
+    "approximate",
+    "argmax",
+    "compare",
+    "concatenate",
     "depth",
     "dot",
+    "exp",
+    "inverse",
+    "inverse_sqrt",
     "keygen",
+    "largest",
     "load_public_key",
     "load_secret_key",
     "load_server",
+    "matrix_product",
+    "matrix_vector",
+    "maximum",
+    "minimum",
+    "packed",
     "params",
     "price",
+    "sigmoid",
+    "sign",
+    "smallest",
+    "sort",
+    "sqrt",
     "sum_rotations",
+    "tanh",
+    "unpacked",
 ]
 __dir__ = _public.names(__all__)
+
+
+#: Programs of functions that a server keeps.
+_KEPT = 8
 
 
 class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
@@ -75,7 +125,15 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
     """
 
     __slots__ = (
-        "_context", "_keys", "_lock", "_matrices", "_plan", "_session", "_strict", "_warned"
+        "_context",
+        "_keys",
+        "_lock",
+        "_matrices",
+        "_plan",
+        "_recorded",
+        "_session",
+        "_strict",
+        "_warned",
     )
 
     def __init__(
@@ -91,6 +149,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         self._keys = keys
         self._lock = Lock()
         self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
+        self._recorded: dict[tuple[object, ...], Program] = {}
         self._strict = False
         self._warned = False
 
@@ -161,6 +220,26 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
             # Before the matrix is encoded, which takes time.
             self._keys.require_rotations(rotations, x.level)
             return self._keys.linear(x, matrix._encoded(self._context, x.level))
+
+    def evaluate(
+        self, function: _native.CkksFunction, xs: Sequence[Ciphertext], auto: bool
+    ) -> list[Ciphertext]:
+        """Computes a function, which `ckks.sigmoid()(x)` and the like pass on."""
+        own = [owned(function.name, require(x, function.name), self.key_id) for x in xs]
+        if auto and not self.kinds:
+            raise self._without()
+        which = (function, auto, *((x.level, x.slots, x.real) for x in own))
+        with self._lock:
+            program = self._recorded.get(which)
+        if program is None:
+            program = recorded(self._plan, function, own, auto)
+            with self._lock:
+                # The oldest goes: programs of functions are used one after the other.
+                while len(self._recorded) >= _KEPT:
+                    self._recorded.pop(next(iter(self._recorded)))
+                self._recorded[which] = program
+        made = self.run(program, *own, progress=False)
+        return list(made) if isinstance(made, tuple) else [made]
 
     def encode(self, values: npt.ArrayLike, *, level: int | None = None) -> Plaintext:
         """Encodes a vector, or one number for all slots, for ciphertexts at a level: the highest,

@@ -206,7 +206,12 @@ class Program(_html.Shown):
 
     @overload
     def __new__(
-        cls, params: CkksName, *, slots: int | None = ..., bootstrap: str = ...
+        cls,
+        params: CkksName,
+        *,
+        slots: int | None = ...,
+        bootstrap: str = ...,
+        auto: bool = ...,
     ) -> CkksProgram: ...
     @overload
     def __new__(cls, params: Any = ...) -> TfheProgram: ...

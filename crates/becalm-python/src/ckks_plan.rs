@@ -2,9 +2,11 @@
 
 use crate::call::{guarded, raise};
 use crate::ckks_evaluate::CkksKeys;
+use crate::ckks_function::CkksFunction;
 use crate::ckks_machine::form_named;
 use crate::ckks_program::CkksProgram;
 use crate::keys::CkksNeeds;
+use becalm::apps::real::Bootstraps;
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Offer, Values, Wish, said, set_for, size_named};
 use becalm::cipher::KeyForm;
 use becalm::ckks::Chain;
@@ -165,6 +167,21 @@ impl CkksPlan {
             let program = self.0.record(Kind::named(kind)?, stage_count, values_named(values)?)?;
             Ok(CkksProgram::of(program))
         })
+    }
+
+    /// Gives a program the usual kind of bootstrap for functions that ask for it, or, `auto`, for every instruction.
+    fn bootstraps_for(&self, program: &CkksProgram, auto: bool) -> PyResult<()> {
+        planned(|| program.bootstrap_by(|| Bootstraps::new(self.0.clone()), auto))
+    }
+
+    /// Bootstraps that a function takes on real vectors at these levels.
+    fn bootstraps_of(
+        &self,
+        function: &CkksFunction,
+        levels: Vec<usize>,
+        slots: usize,
+    ) -> PyResult<usize> {
+        planned(|| function.0.bootstraps(&self.0, &levels, slots))
     }
 
     /// The keys of the bootstraps, and those for the user's operations.

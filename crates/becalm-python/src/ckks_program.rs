@@ -4,11 +4,13 @@
 
 use crate::call::{guarded, raise};
 use crate::ciphertext::trust;
+use crate::ckks_function::CkksFunction;
 use crate::ckks_machine::values;
 use crate::ckks_plain::{CkksMatrix, CkksPlaintext};
 use crate::ckks_record::{dot, on_both, polynomial, rotations};
 use crate::keys::CkksNeeds;
-use becalm::ckks::Chain;
+use becalm::apps::real::Bootstraps;
+use becalm::ckks::{Chain, Chebyshev};
 use becalm::params::CkksParams;
 use becalm::program::Reg;
 use becalm::program::rlwe::{CkksProgram as Program, RlweInfo};
@@ -19,17 +21,43 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A program that is being recorded. Whoever runs it takes it as it stands.
-type Recorder = Arc<Mutex<Arc<Program>>>;
-
-fn now(recorder: &Recorder) -> Arc<Program> {
-    recorder.lock().unwrap_or_else(PoisonError::into_inner).clone()
+struct Recording {
+    program: Arc<Program>,
+    /// Whether each argument is real.
+    real: Vec<bool>,
+    bootstraps: Option<Bootstraps>,
+    /// Whether every instruction bootstraps what lacks its levels.
+    auto: bool,
 }
 
-/// Records on these registers, all of it or nothing.
+type Recorder = Arc<Mutex<Recording>>;
+
+fn now(recorder: &Recorder) -> Arc<Program> {
+    recorder.lock().unwrap_or_else(PoisonError::into_inner).program.clone()
+}
+
+/// Records on these registers, all of it or nothing; with `levels` above 0 the program may bootstrap them first.
 fn record<T>(
     recorder: &Recorder,
     args: &[&CkksRegister],
+    levels: usize,
     work: impl FnOnce(&mut Program, &[Reg]) -> Result<T>,
+) -> PyResult<T> {
+    recorded(recorder, args, |p, regs, bootstraps, auto| match bootstraps.filter(|_| auto) {
+        None => work(p, regs),
+        Some(bootstraps) => {
+            let lifted = regs.iter().map(|reg| bootstraps.lifted(p, *reg, levels));
+            let lifted = lifted.collect::<Result<Vec<_>>>()?;
+            work(p, &lifted)
+        }
+    })
+}
+
+/// Records on these registers, all of it or nothing, with the bootstraps of the program, if it has them.
+fn recorded<T>(
+    recorder: &Recorder,
+    args: &[&CkksRegister],
+    work: impl FnOnce(&mut Program, &[Reg], Option<&mut Bootstraps>, bool) -> Result<T>,
 ) -> PyResult<T> {
     guarded(|| {
         if args.iter().any(|x| !Arc::ptr_eq(&x.recorder, recorder)) {
@@ -38,8 +66,15 @@ fn record<T>(
             return Err(raise(Error::bad_input("program", wanted, got, remedy)));
         }
         let regs: Vec<Reg> = args.iter().map(|x| x.reg).collect();
-        let mut program = recorder.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(&mut program).wholly(|p| work(p, &regs)).map_err(raise)
+        let mut own = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let Recording { program, bootstraps, auto, .. } = &mut *own;
+        let before = bootstraps.clone();
+        let made = Arc::make_mut(program).wholly(|p| work(p, &regs, bootstraps.as_mut(), *auto));
+        if made.is_err() {
+            // It forgets the bootstraps that are gone with the rest.
+            *bootstraps = before;
+        }
+        made.map_err(raise)
     })
 }
 
@@ -50,12 +85,30 @@ pub struct CkksProgram(Recorder);
 impl CkksProgram {
     /// A program that was recorded elsewhere.
     pub(crate) fn of(program: Program) -> Self {
-        CkksProgram(Arc::new(Mutex::new(Arc::new(program))))
+        let program = Arc::new(program);
+        let recording = Recording { program, real: vec![], bootstraps: None, auto: false };
+        CkksProgram(Arc::new(Mutex::new(recording)))
     }
 
     /// The program as it stands.
     pub(crate) fn now(&self) -> Arc<Program> {
         now(&self.0)
+    }
+
+    /// Gives it bootstraps, if it has none, for functions that ask for them, or, `auto`, for every instruction.
+    pub(crate) fn bootstrap_by(
+        &self,
+        make: impl FnOnce() -> Result<Bootstraps>,
+        auto: bool,
+    ) -> Result<()> {
+        let mut own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.bootstraps.is_none() {
+            let mut made = make()?;
+            own.real.iter().for_each(|real| made.argument(*real));
+            own.bootstraps = Some(made);
+        }
+        own.auto |= auto;
+        Ok(())
     }
 
     fn register(&self, reg: Reg) -> CkksRegister {
@@ -65,9 +118,10 @@ impl CkksProgram {
     fn one(
         &self,
         args: &[&CkksRegister],
+        levels: usize,
         work: impl FnOnce(&mut Program, &[Reg]) -> Result<Reg>,
     ) -> PyResult<CkksRegister> {
-        record(&self.0, args, work).map(|reg| self.register(reg))
+        record(&self.0, args, levels, work).map(|reg| self.register(reg))
     }
 
     fn facts(&self, regs: &[Reg]) -> Vec<(usize, f64, usize)> {
@@ -94,19 +148,40 @@ impl CkksProgram {
         self.now().params().name
     }
 
-    /// A new argument.
-    fn input(&self, level: usize, slots: usize) -> PyResult<CkksRegister> {
-        self.one(&[], |p, _| p.input(level, slots))
+    /// A new argument; `real` says of its values that they are.
+    #[pyo3(signature = (level, slots, real=false))]
+    fn input(&self, level: usize, slots: usize, real: bool) -> PyResult<CkksRegister> {
+        let made = self.one(&[], 0, |p, _| p.input(level, slots))?;
+        let mut own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        own.real.push(real);
+        if let Some(bootstraps) = &mut own.bootstraps {
+            bootstraps.argument(real);
+        }
+        Ok(made)
+    }
+
+    /// A function of these registers: its results. `auto` lets it bootstrap where levels run out.
+    fn evaluate(
+        &self,
+        function: &CkksFunction,
+        args: Vec<Bound<'_, CkksRegister>>,
+        auto: bool,
+    ) -> PyResult<Vec<CkksRegister>> {
+        let args: Vec<&CkksRegister> = args.iter().map(Bound::get).collect();
+        let made = recorded(&self.0, &args, |p, regs, bootstraps, always| {
+            function.0.record(p, bootstraps.filter(|_| auto || always), regs)
+        })?;
+        Ok(made.into_iter().map(|reg| self.register(reg)).collect())
     }
 
     /// Marks a result.
     fn output(&self, reg: &CkksRegister) -> PyResult<()> {
-        record(&self.0, &[reg], |p, r| p.output(r[0]))
+        record(&self.0, &[reg], 0, |p, r| p.output(r[0]))
     }
 
     /// `a · b`.
     fn multiply(&self, a: &CkksRegister, b: &CkksRegister) -> PyResult<CkksRegister> {
-        self.one(&[a, b], |p, r| on_both(p, r, |p, a, b| p.multiply(a, b)))
+        self.one(&[a, b], 1, |p, r| on_both(p, r, |p, a, b| p.multiply(a, b)))
     }
 
     /// Σ a·b, relinearized and rescaled once.
@@ -116,7 +191,7 @@ impl CkksProgram {
         b: Vec<Bound<'_, CkksRegister>>,
     ) -> PyResult<CkksRegister> {
         let all: Vec<&CkksRegister> = a.iter().chain(&b).map(Bound::get).collect();
-        self.one(&all, dot)
+        self.one(&all, 1, dot)
     }
 
     /// x^exponent.
@@ -126,33 +201,34 @@ impl CkksProgram {
 
     /// Slots rotated to the left.
     fn rotate(&self, x: &CkksRegister, by: i64) -> PyResult<CkksRegister> {
-        self.one(&[x], |p, r| p.rotate(r[0], by))
+        self.one(&[x], 0, |p, r| p.rotate(r[0], by))
     }
 
     /// Slots rotated to the left by each of these.
     fn rotate_many(&self, x: &CkksRegister, by: Vec<i64>) -> PyResult<Vec<CkksRegister>> {
-        let made = record(&self.0, &[x], |p, r| rotations(p, r[0], &by))?;
+        let made = record(&self.0, &[x], 0, |p, r| rotations(p, r[0], &by))?;
         Ok(made.into_iter().map(|reg| self.register(reg)).collect())
     }
 
     /// In each slot the sum of `size` slots from it on.
     fn sum(&self, x: &CkksRegister, size: usize) -> PyResult<CkksRegister> {
-        self.one(&[x], |p, r| p.sum(r[0], size))
+        self.one(&[x], 0, |p, r| p.sum(r[0], size))
     }
 
     /// A matrix times the slots, one level lower.
     fn linear(&self, x: &CkksRegister, matrix: &CkksMatrix) -> PyResult<CkksRegister> {
-        self.one(&[x], |p, r| matrix.record(p, r[0]))
+        self.one(&[x], 1, |p, r| matrix.record(p, r[0]))
     }
 
     /// Σ c_i·T_i of the slots.
     fn polynomial(&self, x: &CkksRegister, coefficients: Vec<f64>) -> PyResult<CkksRegister> {
-        self.one(&[x], |p, r| polynomial(p, r[0], coefficients))
+        let depth = Chebyshev(coefficients.clone()).depth();
+        self.one(&[x], depth, |p, r| polynomial(p, r[0], coefficients))
     }
 
     /// The complex conjugate of every slot.
     fn conjugate(&self, x: &CkksRegister) -> PyResult<CkksRegister> {
-        self.one(&[x], |p, r| p.conjugate(r[0]))
+        self.one(&[x], 0, |p, r| p.conjugate(r[0]))
     }
 
     /// Another program on registers of this one, such as a bootstrap: its results.
@@ -163,7 +239,7 @@ impl CkksProgram {
     ) -> PyResult<Vec<CkksRegister>> {
         let (args, other): (Vec<&CkksRegister>, _) =
             (args.iter().map(Bound::get).collect(), other.now());
-        let made = record(&self.0, &args, |p, r| p.append(&other, r))?;
+        let made = record(&self.0, &args, 0, |p, r| p.append(&other, r))?;
         Ok(made.into_iter().map(|reg| self.register(reg)).collect())
     }
 
@@ -262,9 +338,10 @@ impl CkksRegister {
     fn one(
         &self,
         args: &[&CkksRegister],
+        levels: usize,
         work: impl FnOnce(&mut Program, &[Reg]) -> Result<Reg>,
     ) -> PyResult<Self> {
-        let reg = record(&self.recorder, args, work)?;
+        let reg = record(&self.recorder, args, levels, work)?;
         Ok(CkksRegister { recorder: self.recorder.clone(), reg })
     }
 }
@@ -303,57 +380,57 @@ impl CkksRegister {
 
     /// `self + other`.
     fn add(&self, other: &CkksRegister) -> PyResult<Self> {
-        self.one(&[self, other], |p, r| on_both(p, r, |p, a, b| p.add(a, b)))
+        self.one(&[self, other], 0, |p, r| on_both(p, r, |p, a, b| p.add(a, b)))
     }
 
     /// `self − other`.
     fn subtract(&self, other: &CkksRegister) -> PyResult<Self> {
-        self.one(&[self, other], |p, r| on_both(p, r, |p, a, b| p.subtract(a, b)))
+        self.one(&[self, other], 0, |p, r| on_both(p, r, |p, a, b| p.subtract(a, b)))
     }
 
     /// `−self`.
     fn negate(&self) -> PyResult<Self> {
-        self.one(&[self], |p, r| p.negate(r[0]))
+        self.one(&[self], 0, |p, r| p.negate(r[0]))
     }
 
     /// `self + values`.
     fn add_plain(&self, data: &[u8]) -> PyResult<Self> {
         let data = values(data);
-        self.one(&[self], |p, r| p.add_plain(r[0], &data))
+        self.one(&[self], 0, |p, r| p.add_plain(r[0], &data))
     }
 
     /// `self · values`, one level lower.
     fn multiply_plain(&self, data: &[u8]) -> PyResult<Self> {
         let data = values(data);
-        self.one(&[self], |p, r| p.multiply_plain(r[0], &data))
+        self.one(&[self], 1, |p, r| p.multiply_plain(r[0], &data))
     }
 
     /// `self + plain`, at the lower of the two levels.
     fn add_encoded(&self, plain: &CkksPlaintext) -> PyResult<Self> {
-        self.one(&[self], |p, r| {
+        self.one(&[self], 0, |p, r| {
             plain.lowered(p, r[0]).and_then(|x| p.add_plain(x, plain.values()))
         })
     }
 
     /// `self · plain`, one level below the lower of the two.
     fn multiply_encoded(&self, plain: &CkksPlaintext) -> PyResult<Self> {
-        self.one(&[self], |p, r| {
+        self.one(&[self], 1, |p, r| {
             plain.lowered(p, r[0]).and_then(|x| p.multiply_plain(x, plain.values()))
         })
     }
 
     /// `self · factor`, one level lower.
     fn multiply_constant(&self, factor: f64) -> PyResult<Self> {
-        self.one(&[self], |p, r| p.multiply_constant(r[0], factor))
+        self.one(&[self], 1, |p, r| p.multiply_constant(r[0], factor))
     }
 
     /// `i · self`, exact.
     fn multiply_i(&self) -> PyResult<Self> {
-        self.one(&[self], |p, r| p.multiply_i(r[0]))
+        self.one(&[self], 0, |p, r| p.multiply_i(r[0]))
     }
 
     /// The same values at a lower level.
     fn level_down(&self, level: usize) -> PyResult<Self> {
-        self.one(&[self], |p, r| p.level_down(r[0], level))
+        self.one(&[self], 0, |p, r| p.level_down(r[0], level))
     }
 }

@@ -10,6 +10,7 @@ mod ciphertext;
 mod circuit;
 mod ckks;
 mod ckks_evaluate;
+mod ckks_function;
 mod ckks_keys;
 mod ckks_machine;
 mod ckks_plain;
@@ -40,6 +41,8 @@ mod _native {
     use crate::ckks::CkksCiphertext;
     #[pymodule_export]
     use crate::ckks_evaluate::{CkksKeys, CkksSession};
+    #[pymodule_export]
+    use crate::ckks_function::CkksFunction;
     #[pymodule_export]
     use crate::ckks_keys::{CkksPublicKey, CkksSecretKey};
     #[pymodule_export]

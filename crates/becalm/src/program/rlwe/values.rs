@@ -57,23 +57,28 @@ impl CkksProgram {
     /// # Errors
     /// `BadInput` for another number of arguments, and where a bootstrap of real values would meet others.
     pub fn real(&self, inputs: &[bool]) -> Result<Vec<bool>> {
-        let op = self.op();
+        if self.limits.error.is_some() && inputs.len() == self.inputs.len() {
+            let real = self.require_real(inputs.iter().all(|real| *real), self.limits.real)?;
+            return Ok(vec![real; self.outputs.len()]);
+        }
+        let known = self.known_real(inputs)?;
+        Ok(self.outputs.iter().map(|r| known[r.0 as usize]).collect())
+    }
+
+    fn require_real(&self, real: bool, wanted: bool) -> Result<bool> {
+        if real || !wanted {
+            return Ok(real);
+        }
+        let remedy = "record the program for complex values, or read the ciphertext as real";
+        Err(Error::bad_input(self.op(), "values known to be real", "others", remedy))
+    }
+
+    /// [`CkksProgram::real`] of every register, in order.
+    pub(crate) fn known_real(&self, inputs: &[bool]) -> Result<Vec<bool>> {
         if inputs.len() != self.inputs.len() {
             let (wanted, got) = (format!("{} ciphertexts", self.inputs.len()), inputs.len());
             let remedy = "pass one for each argument";
-            return Err(Error::bad_input(op, wanted, got.to_string(), remedy));
-        }
-        let require = |real: bool, wanted: bool| match real || !wanted {
-            true => Ok(real),
-            false => {
-                let remedy =
-                    "record the program for complex values, or read the ciphertext as real";
-                Err(Error::bad_input(op, "values known to be real", "others", remedy))
-            }
-        };
-        if self.limits.error.is_some() {
-            let real = require(inputs.iter().all(|real| *real), self.limits.real)?;
-            return Ok(vec![real; self.outputs.len()]);
+            return Err(Error::bad_input(self.op(), wanted, got.to_string(), remedy));
         }
         let mut known = vec![false; self.registers()];
         self.inputs.iter().zip(inputs).for_each(|(r, real)| known[r.0 as usize] = *real);
@@ -86,11 +91,12 @@ impl CkksProgram {
                 }
                 CkksOp::MultiplyI { .. } | CkksOp::RaiseModulus { .. } => false,
                 CkksOp::Refreshed { from, limits, .. } => {
-                    require(from.iter().all(|r| known[r.0 as usize]), limits.real)?
+                    let real = from.iter().all(|r| known[r.0 as usize]);
+                    self.require_real(real, limits.real)?
                 }
                 _ => sources,
             };
         }
-        Ok(self.outputs.iter().map(|r| known[r.0 as usize]).collect())
+        Ok(known)
     }
 }

@@ -1,0 +1,117 @@
+//! A plan recorded into a program.
+
+use super::Bootstraps;
+use super::plan::{Plan, Step, Value};
+use crate::math::complex::Complex;
+use crate::program::Reg;
+use crate::program::rlwe::CkksProgram;
+use crate::{Error, Result};
+
+/// Records the steps of a plan on registers, which it lifts where there are bootstraps.
+struct Recorder<'a> {
+    program: &'a mut CkksProgram,
+    bootstraps: Option<&'a mut Bootstraps>,
+    made: Vec<Reg>,
+}
+
+impl Plan {
+    /// Records the plan on these registers: its results.
+    ///
+    /// # Errors
+    /// `BadInput` for another number of registers, and where levels are missing and there are no bootstraps.
+    pub(super) fn record(
+        &self,
+        program: &mut CkksProgram,
+        bootstraps: Option<&mut Bootstraps>,
+        arguments: &[Reg],
+    ) -> Result<Vec<Reg>> {
+        if arguments.len() != self.arguments() {
+            let wanted = format!("{} vectors", self.arguments());
+            let got = arguments.len().to_string();
+            return Err(Error::bad_input("evaluate", wanted, got, "pass one for each argument"));
+        }
+        let levels = arguments.iter().filter_map(|reg| program.info(*reg)).map(|info| info.level);
+        let (lowest, needed) = (levels.min().unwrap_or(0), self.levels());
+        if bootstraps.is_none() && lowest < needed {
+            let wanted = format!("a ciphertext at level {needed} or above");
+            let remedy = "bootstrap it first, ask for fewer bits, or say auto=True, which bootstraps where levels run out";
+            return Err(Error::bad_input("evaluate", wanted, format!("level {lowest}"), remedy));
+        }
+        let mut recorder = Recorder { program, bootstraps, made: vec![] };
+        let mut given = arguments.iter();
+        for step in &self.steps {
+            let made = match step {
+                Step::Argument => given.next().copied().unwrap_or(Reg(u32::MAX)),
+                step => recorder.step(step)?,
+            };
+            recorder.made.push(made);
+        }
+        Ok(self.results.iter().map(|v| recorder.made[v.0]).collect())
+    }
+}
+
+impl Recorder<'_> {
+    /// Registers of values with so many levels, at the lowest level of them.
+    fn ready(&mut self, values: &[Value], levels: usize) -> Result<Vec<Reg>> {
+        let mut regs: Vec<Reg> = values.iter().map(|v| self.made[v.0]).collect();
+        if let Some(bootstraps) = &mut self.bootstraps {
+            for reg in &mut regs {
+                *reg = bootstraps.lifted(self.program, *reg, levels)?;
+            }
+        }
+        self.program.aligned(&regs)
+    }
+
+    fn slots(&self, reg: Reg) -> usize {
+        self.program.info(reg).map_or(1, |info| info.slots)
+    }
+
+    /// Values of a period in all slots; one value stays alone.
+    fn tiled(&self, reg: Reg, values: &[f64]) -> Result<Vec<Complex>> {
+        let slots = self.slots(reg);
+        let all = if values.len() == 1 { 1 } else { slots };
+        if values.len() > slots {
+            let wanted = format!("vectors of {} slots or more", values.len());
+            let remedy = "make keys with as many slots";
+            return Err(Error::bad_input("record", wanted, slots.to_string(), remedy));
+        }
+        Ok(values.iter().cycle().take(all).map(|x| Complex::from(*x)).collect())
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Reg> {
+        let levels = match step {
+            Step::Ready(_, levels) => *levels,
+            step => step.levels(),
+        };
+        let at = self.ready(&step.sources(), levels)?;
+        match step {
+            Step::Argument | Step::Ready(..) => Ok(at[0]),
+            Step::Scale(_, c) if *c == -1.0 => self.program.negate(at[0]),
+            Step::Scale(_, c) => self.program.multiply_constant(at[0], *c),
+            Step::Shift(_, c) => self.program.add_constant(at[0], *c),
+            Step::Series(_, p) => self.program.polynomial_at_level(at[0], p.clone()),
+            Step::Multiply(..) => self.program.multiply(at[0], at[1]),
+            Step::Add(..) => self.program.add(at[0], at[1]),
+            Step::Subtract(..) => self.program.subtract(at[0], at[1]),
+            Step::Dot(_) => {
+                let pairs: Vec<(Reg, Reg)> = at.chunks_exact(2).map(|p| (p[0], p[1])).collect();
+                self.program.dot(&pairs)
+            }
+            Step::Rotate(_, by) => self.program.rotate(at[0], *by),
+            Step::Mask(_, values) => {
+                let values = self.tiled(at[0], values)?;
+                self.program.multiply_plain(at[0], &values)
+            }
+            Step::Offset(_, values) => {
+                let values = self.tiled(at[0], values)?;
+                self.program.add_plain(at[0], &values)
+            }
+            Step::Linear(_, matrix) => {
+                let matrix = matrix.repeated(self.slots(at[0]).max(matrix.slots()));
+                let (baby, scale) = (matrix.balanced(), self.program.scale_of(at[0])?);
+                self.program.linear(at[0], matrix, baby, scale)
+            }
+            Step::Sum(_, size) => self.program.sum(at[0], *size),
+        }
+    }
+}

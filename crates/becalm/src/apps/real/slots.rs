@@ -1,0 +1,176 @@
+//! Sums, copies and products of matrices between the slots of encrypted vectors.
+//!
+//! A matrix of d rows and columns stands row by row in d² slots, or in blocks of d² slots that repeat it. C = A·B by Jiang–Kim–
+//! Lauter–Song 2018 (ia.cr/2018/1041): A with row i turned by i, B with column j turned by j, then Σ_k of A with its columns turned
+//! by k times B with its rows turned by k. The turns go step by step, so that few keys serve any d.
+
+use super::Function;
+use super::plan::{Plan, Step};
+use crate::ckks::Matrix;
+use crate::math::complex::Complex;
+use crate::{Error, Result};
+use std::sync::Arc;
+
+fn sized(op: &'static str, size: usize) -> Result<()> {
+    if size.is_power_of_two() && size <= 1 << 16 {
+        return Ok(());
+    }
+    let remedy = "fill the vector with zeros to a power of two";
+    Err(Error::bad_input(op, "a power of two of slots", size.to_string(), remedy))
+}
+
+/// In slot i the sum of slots i, i + stride, …, of `size` slots, counted around.
+///
+/// # Errors
+/// `BadInput` for a size that is not a power of two.
+pub fn sum(size: usize, stride: usize) -> Result<Function> {
+    let mut plan = Plan::default();
+    strided("sum", size, stride)?;
+    let x = plan.argument();
+    let y = plan.sum(x, size, stride);
+    plan.results = vec![y];
+    Ok(Function::exact("sum", plan, 1))
+}
+
+fn strided(op: &'static str, size: usize, stride: usize) -> Result<()> {
+    sized(op, size)?;
+    if (1..=1 << 16).contains(&stride) {
+        return Ok(());
+    }
+    let remedy = "1 sums neighbours";
+    Err(Error::bad_input(op, "a stride from 1 to 2^16", stride.to_string(), remedy))
+}
+
+/// The mean of the slots that [`sum`] adds up.
+///
+/// # Errors
+/// As [`sum`].
+pub fn mean(size: usize, stride: usize) -> Result<Function> {
+    let mut plan = Plan::default();
+    strided("mean", size, stride)?;
+    let x = plan.argument();
+    let y = plan.sum(x, size, stride);
+    let y = plan.scale(y, 1.0 / size as f64);
+    plan.results = vec![y];
+    Ok(Function::exact("mean", plan, 1))
+}
+
+/// Every block of `size` slots filled with the value of its slot `index`.
+///
+/// # Errors
+/// `BadInput` for a size that is not a power of two, and an index beyond it.
+pub fn replicate(size: usize, index: usize) -> Result<Function> {
+    let op = "replicate";
+    sized(op, size)?;
+    if index >= size {
+        let (wanted, got) = (format!("an index below {size}"), index.to_string());
+        return Err(Error::bad_input(op, wanted, got, "slots are counted from 0"));
+    }
+    let mut plan = Plan::default();
+    let x = plan.argument();
+    let alone = plan.mask(x, (0..size).map(|i| f64::from(i == index)).collect());
+    // Its sums look ahead: at the end of a block every slot of the block sees it.
+    let last = plan.rotate(alone, index as i64 - (size as i64 - 1));
+    let y = plan.sum(last, size, 1);
+    plan.results = vec![y];
+    Ok(Function::exact(op, plan, size))
+}
+
+/// The values of `count` slots from `from` on, moved to slot `to`; zeros elsewhere. Vectors have `slots` slots.
+///
+/// # Errors
+/// `BadInput` for values that are not there or have no place.
+pub fn placed(slots: usize, from: usize, count: usize, to: usize) -> Result<Function> {
+    let op = "slice";
+    sized(op, slots)?;
+    let fits = |at: usize| at.checked_add(count).is_some_and(|end| end <= slots);
+    if !fits(from) || !fits(to) {
+        let (wanted, got) =
+            (format!("at most {slots} slots"), format!("{count} from {from} to {to}"));
+        return Err(Error::bad_input(op, wanted, got, "take fewer values"));
+    }
+    let mut plan = Plan::default();
+    let x = plan.argument();
+    let alone =
+        plan.mask(x, (0..slots).map(|i| f64::from((from..from + count).contains(&i))).collect());
+    let y = plan.rotate(alone, from as i64 - to as i64);
+    plan.results = vec![y];
+    Ok(Function::exact(op, plan, slots))
+}
+
+/// The largest matrices: 256 rows in 2^16 slots.
+fn square(op: &'static str, size: usize) -> Result<()> {
+    if size.is_power_of_two() && (2..=256).contains(&size) {
+        return Ok(());
+    }
+    let remedy = "fill the matrix with zeros to a power of two";
+    Err(Error::bad_input(op, "a power of two of rows from 2 to 256", size.to_string(), remedy))
+}
+
+/// The permutation in which slot a takes the value of slot `from(a)`, if it takes one.
+fn permutation(slots: usize, from: impl Fn(usize) -> Option<usize>) -> Arc<Matrix> {
+    let mut matrix = Matrix::zero(slots);
+    for a in 0..slots {
+        if let Some(b) = from(a) {
+            matrix.diagonal(b as i64 - a as i64)[a] = Complex::from(1.0);
+        }
+    }
+    Arc::new(matrix)
+}
+
+/// The product of two matrices of `size` rows and columns: three levels.
+///
+/// # Errors
+/// `BadInput` for a size that is not a power of two from 2 to 256.
+pub fn matrix_product(size: usize) -> Result<Function> {
+    let (op, d) = ("matrix_product", size);
+    square(op, size)?;
+    let mut plan = Plan::default();
+    let (a, b) = (plan.argument(), plan.argument());
+    let rows = permutation(d * d, |s| Some(s / d * d + (s / d + s % d) % d));
+    let columns = permutation(d * d, |s| Some((s / d + s % d) % d * d + s % d));
+    let mut left = plan.push(Step::Linear(a, rows));
+    let mut right = plan.push(Step::Linear(b, columns));
+    let mut pairs = vec![];
+    for k in 0..d {
+        if k > 0 {
+            (left, right) = (plan.rotate(left, 1), plan.rotate(right, d as i64));
+        }
+        // The columns that went around come from the row before.
+        let mask = |keep: &dyn Fn(usize) -> bool| (0..d).map(|j| f64::from(keep(j))).collect();
+        let mut turned = plan.mask(left, mask(&|j| j < d - k));
+        if k > 0 {
+            let around = plan.rotate(left, -(d as i64));
+            let around = plan.mask(around, mask(&|j| j >= d - k));
+            turned = plan.add(turned, around);
+        }
+        pairs.push((turned, right));
+    }
+    let product = plan.push(Step::Dot(pairs));
+    plan.results = vec![product];
+    Ok(Function::exact(op, plan, d * d))
+}
+
+/// A matrix of `size` rows and columns times a vector, which stands in the first slots of a block with zeros behind it, as the result
+/// does: two levels.
+///
+/// # Errors
+/// As [`matrix_product`].
+pub fn matrix_vector(size: usize) -> Result<Function> {
+    let (op, d) = ("matrix_vector", size);
+    square(op, size)?;
+    let mut plan = Plan::default();
+    let (a, x) = (plan.argument(), plan.argument());
+    // The vector in every row.
+    let mut rows = x;
+    for by in (0..d.ilog2()).map(|j| -((d << j) as i64)) {
+        let turned = plan.rotate(rows, by);
+        rows = plan.add(rows, turned);
+    }
+    let product = plan.multiply(a, rows);
+    let sums = plan.sum(product, d, 1);
+    let gathered = permutation(d * d, |s| (s < d).then_some(s * d));
+    let y = plan.push(Step::Linear(sums, gathered));
+    plan.results = vec![y];
+    Ok(Function::exact(op, plan, d * d))
+}

@@ -1,0 +1,94 @@
+"""numpy's functions of encrypted vectors: some work, and the others name the call to use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from becalm.errors import Unsupported
+
+#: The method of a vector on the left, and that of one on the right.
+_OPERATORS: dict[Any, tuple[str, str]] = {
+    np.add: ("__add__", "__radd__"),
+    np.subtract: ("__sub__", "__rsub__"),
+    np.multiply: ("__mul__", "__rmul__"),
+    np.divide: ("__truediv__", "__rtruediv__"),
+    np.power: ("__pow__", "__rpow__"),
+    np.matmul: ("__matmul__", "__rmatmul__"),
+}
+_UNARY: dict[Any, Callable[[Any], Any]] = {
+    np.negative: lambda x: -x,
+    np.positive: lambda x: x,
+    np.square: lambda x: x * x,
+    np.conjugate: lambda x: x.conjugate(),
+}
+_OF_ONE: dict[Any, Callable[[Any], Any]] = {
+    np.sum: lambda x: x.sum(),
+    np.mean: lambda x: x.mean(),
+    np.shape: lambda x: (x.slots,),
+    np.ndim: lambda x: 1,
+    np.size: lambda x: x.slots,
+}
+#: Calls of becalm for functions of numpy.
+_CALLS = {
+    "exp": "ckks.exp()(x)",
+    "tanh": "ckks.tanh()(x)",
+    "sqrt": "ckks.sqrt()(x)",
+    "reciprocal": "ckks.inverse(domain=(0.1, 1))(x)",
+    "absolute": "ckks.absolute()(x)",
+    "fabs": "ckks.absolute()(x)",
+    "sign": "ckks.sign()(x)",
+    "maximum": "ckks.maximum()(x, y)",
+    "minimum": "ckks.minimum()(x, y)",
+    "greater": "ckks.compare()(x, y)",
+    "less": "ckks.compare()(y, x)",
+    "sort": "ckks.sort(size)(x, auto=True)",
+    "max": "ckks.largest(size)(x)",
+    "amax": "ckks.largest(size)(x)",
+    "min": "ckks.smallest(size)(x)",
+    "amin": "ckks.smallest(size)(x)",
+    "argmax": "ckks.argmax(size)(x)",
+    "concatenate": "ckks.concatenate([x, y], sizes)",
+    "hstack": "ckks.concatenate([x, y], sizes)",
+    "tile": "x.replicate()",
+    "repeat": "x.replicate()",
+    "var": "(x * x).mean() - x.mean() ** 2",
+    "where": "y + (x - y) * mask",
+    "cumsum": "ckks.Matrix(np.tri(n)) @ x",
+}
+
+
+def _refused(name: str) -> Unsupported:
+    call = _CALLS.get(name)
+    remedy = f"use {call}" if call else f"ckks.approximate(np.{name}, domain=(-1, 1), bits=20)(x)"
+    return Unsupported(f"np.{name}", "unencrypted numbers", "a ciphertext", remedy)
+
+
+def ufunc(x: Any, function: Any, method: str, inputs: tuple[Any, ...], more: dict[str, Any]) -> Any:
+    """`function` of `inputs`, of which x, a vector, is one."""
+    if method == "reduce" and function is np.add and not more.get("axis"):
+        return x.sum()
+    if method != "__call__" or any(v is not None for v in more.values()):
+        raise _refused(function.__name__)
+    if function in _OPERATORS:
+        left, right = _OPERATORS[function]
+        a, b = inputs
+        return getattr(a, left)(b) if isinstance(a, type(x)) else getattr(b, right)(a)
+    if function in _UNARY:
+        return _UNARY[function](x)
+    raise _refused(function.__name__)
+
+
+def function(x: Any, f: Any, given: tuple[Any, ...], more: dict[str, Any]) -> Any:
+    """numpy's `f` of arguments, of which x, a vector, is one."""
+    if not more and len(given) == 1 and f in _OF_ONE:
+        return _OF_ONE[f](x)
+    if not more and len(given) == 2 and f in (np.dot, np.inner):
+        return (given[0] * given[1]).sum()
+    if not more and len(given) == 2 and f is np.roll and given[0] is x:
+        return x.rotate(-given[1])
+    call = _CALLS.get(f.__name__)
+    remedy = f"use {call}" if call else "compute with +, -, *, x.sum, x.rotate and ckks.Matrix"
+    raise Unsupported(f"np.{f.__name__}", "unencrypted numbers", "a ciphertext", remedy)
