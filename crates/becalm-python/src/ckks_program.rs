@@ -196,7 +196,8 @@ impl CkksProgram {
 
     /// x^exponent.
     fn power(&self, x: &CkksRegister, exponent: u64) -> PyResult<CkksRegister> {
-        self.one(&[x], |p, r| p.power(r[0], exponent))
+        let depth = exponent.max(1).next_power_of_two().ilog2() as usize;
+        self.one(&[x], depth, |p, r| p.power(r[0], exponent))
     }
 
     /// Slots rotated to the left.
