@@ -30,7 +30,6 @@ from becalm._ckks_program import Cost, Needs, Program, Register, recorded
 from becalm._computes import Computes, named
 from becalm._encrypts import PublicKey, SecretKey, load_public_key, load_secret_key
 from becalm._files import of_kind
-from becalm._keygen import asked, context_of, keys_of
 from becalm._functions import (
     Function,
     absolute,
@@ -55,6 +54,7 @@ from becalm._functions import (
     tanh,
     unpacked,
 )
+from becalm._keygen import asked, context_of, keys_of
 from becalm._lock import Lock
 from becalm._names import CkksName
 from becalm._operands import Plaintext, at_level, vector

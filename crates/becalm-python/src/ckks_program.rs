@@ -196,7 +196,7 @@ impl CkksProgram {
 
     /// x^exponent.
     fn power(&self, x: &CkksRegister, exponent: u64) -> PyResult<CkksRegister> {
-        let depth = exponent.max(1).next_power_of_two().ilog2() as usize;
+        let depth = (u64::BITS - (exponent.max(1) - 1).leading_zeros()) as usize;
         self.one(&[x], depth, |p, r| p.power(r[0], exponent))
     }
 
