@@ -308,7 +308,7 @@ def test_a_bootstrap_without_room_names_the_stages_that_take_less(monkeypatch):
     monkeypatch.setattr(becalm._native, "CkksSession", Full)
 
     def remedy(free, *keys):
-        monkeypatch.setattr(becalm._native, "available_memory", lambda: free)
+        monkeypatch.setattr(becalm._native, "free_memory", lambda: free)
         with pytest.raises(becalm.OutOfMemory) as e:
             engine.bootstrap(x, *own, *keys)
         assert e.value.wanted == "3.21 GB"

@@ -66,7 +66,7 @@ def test_what_keygen_refuses_a_server_refuses(secret, monkeypatch):
         with pytest.raises(kind) as e:
             secret.server(progress=False, **options)
         assert e.value.remedy
-    monkeypatch.setattr(ckks._native, "available_memory", lambda: 50_000_000)
+    monkeypatch.setattr(ckks._native, "free_memory", lambda: 50_000_000)
     with pytest.raises(becalm.OutOfMemory, match="GB"):
         secret.server(slots=2048, bootstrap="large", progress=False)
 

@@ -36,7 +36,8 @@ def test_each_kind_is_an_error_and_the_builtin_that_fits(kind):
 
 def test_the_kinds_are_all_the_exceptions_there_are():
     public = {v for n in becalm.__all__ if isinstance(v := getattr(becalm, n), type)}
-    assert {c for c in public if issubclass(c, Exception)} == {*KINDS, becalm.Error}
+    warned = becalm.PrecisionWarning
+    assert {c for c in public if issubclass(c, Exception)} == {*KINDS, becalm.Error, warned}
 
 
 BAD_VALUES = [

@@ -277,6 +277,31 @@ def ckks_programs(w):
 
 
 @kind
+def functions(w):
+    secret, server = w.small
+    x = secret.encrypt(w.values)
+    near(secret.decrypt(ckks.approximate(np.cos, domain=(-1, 1), bits=12)(x)), np.cos(w.values))
+    near(secret.decrypt(x**3), w.values**3)
+    near(secret.decrypt(x.mean()), np.full(1, w.values.mean()))
+    near(secret.decrypt(x.sum(2, stride=8)), w.values[:1] + w.values[8:9])
+    near(secret.decrypt(x.replicate(2)), np.full(1, w.values[2]))
+    near(secret.decrypt(x[2:5]), w.values[2:5])
+    square = w.values.reshape(4, 4)
+    made = secret.decrypt(ckks.matrix_product(4)(x, x)).reshape(4, 4)
+    near(made, square @ square)
+    assert secret.decrypt(ckks.matrix_vector(4)(x, x)).size == 16
+    assert ckks.sigmoid().levels and ckks.sign().levels
+    assert ckks.largest(4).levels and ckks.argmax(4).levels
+    p = becalm.Program("ckks_toy_13", bootstrap="large", auto=True)
+    p.output(ckks.sigmoid()(p.input(level=8)), p.input(level=2) ** 2)
+    assert p.cost.products
+    f = ckks.approximate(np.sin, domain=(-1, 1), bits=8)
+    f(w.large.secret.encrypt(w.values, level=1), auto=True)
+    secret.server(rotations=[1], bootstrap=None, progress=False)
+    assert _native.devices() and _native.sum_rotations(8) == [1, 2, 4]
+
+
+@kind
 def keys(w):
     chain, context = _native.CkksChain("ckks_toy_12"), _native.CkksContext("ckks_toy_12", True, 2)
     secret = _native.CkksSecretKey.generate(context)
@@ -327,6 +352,7 @@ def read_back(w):
     assert _native.Circuit.load(w.folder / "and.txt", None, None).gates == (1, 0)
     other = w.small.secret
     assert w.x._native.vouched(1.0, 1e-6) is not None
+    assert w.x._native.within(0.5) is not None and w.x._native.require_precise() is None
     assert _native.CkksSecretKey.from_bytes(other._context, other._native.to_bytes()) is not None
 
 
@@ -336,6 +362,9 @@ def others(w):
         _native.instructions() and _native.available_memory() and _native.gpu_images() is not None
     )
     assert _native.main(["becalm", "estimate", "--params", "tfhe_2_2"]) == 0
+    # The command catches the signal by which a pool ends its workers.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _native.require_machine("cpu", w.toy.secret.params)
     assert isinstance(_native.nvrtc(), (str, type(None)))
     with contextlib.suppress(becalm.DeviceError):

@@ -68,9 +68,9 @@ impl Account {
         Account::new(values, error, worst, Standing::Bounded)
     }
 
-    /// Bits of a value of the size of the bound that the claim leaves.
+    /// Bits that the claim leaves of a value as large as the bound, or of 1 where the bound is smaller.
     pub fn bits(&self) -> f64 {
-        (self.values / self.error).log2()
+        (self.values.max(1.0) / self.error).log2()
     }
 
     /// Whether the claim leaves so few bits of a value that a result may be noise.

@@ -96,7 +96,6 @@ impl CkksProgram {
             let key = chain.switching(from.level, to.scale * chain.step(from.level));
             added(key.hypot(chain.rounding(to.scale)))
         };
-        let factor = |c: f64| self.factor(c, from, to);
         match op {
             CkksOp::Linear { src, map, .. } => self.mapped(of(src), from, to, *map),
             CkksOp::Polynomial { src, polynomial, .. } => {
@@ -117,23 +116,10 @@ impl CkksProgram {
                 sum.blurred(relinearized())
             }
             CkksOp::Add { a, b, .. } | CkksOp::Subtract { a, b, .. } => of(a).plus(of(b)),
-            CkksOp::AddConstant { src, constant, .. } => {
-                let off = 0.5 / from.scale + constant.abs() * f64::EPSILON;
-                of(src).plus(Account::public(constant.abs(), off, off))
-            }
-            CkksOp::AddPlain { src, plaintext, .. } => {
-                let plain = self.encoded(*plaintext, from.scale);
-                let values = of(src).values + plain.values;
-                let sum = Account { values, ..of(src).blurred((plain.error, plain.worst)) };
-                Account { standing: of(src).standing, ..sum }
-            }
-            CkksOp::MultiplyConstant { src, constant, .. } => {
-                of(src).times(factor(*constant)).blurred(rescaled)
-            }
-            CkksOp::MultiplyPlain { src, plaintext, .. } => {
-                let scale = to.scale * chain.step(from.level) / from.scale;
-                of(src).times(self.encoded(*plaintext, scale)).blurred(rescaled)
-            }
+            CkksOp::AddConstant { src, .. }
+            | CkksOp::AddPlain { src, .. }
+            | CkksOp::MultiplyConstant { src, .. }
+            | CkksOp::MultiplyPlain { src, .. } => self.with_public(op, of(src), from, to),
             CkksOp::Conjugate { src, .. } | CkksOp::Rotate { src, .. } => {
                 of(src).blurred(self.switched(from))
             }
@@ -144,7 +130,9 @@ impl CkksProgram {
                 self.traced(*dst, *src).fold(of(src), |sum, _| self.doubled(sum, from))
             }
             CkksOp::LevelDown { .. } if to.level == from.level => of(&op.sources()[0]),
-            CkksOp::LevelDown { src, .. } => of(src).times(factor(1.0)).blurred(rescaled),
+            CkksOp::LevelDown { src, .. } => {
+                of(src).times(self.factor(1.0, from, to)).blurred(rescaled)
+            }
             CkksOp::Rescale { src, .. } => of(src).blurred(rescaled),
             CkksOp::Reinterpret { src, .. } => of(src).scaled(from.scale / to.scale),
             CkksOp::MultiplyI { src, .. }
@@ -152,6 +140,30 @@ impl CkksProgram {
             | CkksOp::Repeat { src, .. } => of(src),
             CkksOp::Refreshed { from, limits, .. } => limits.refreshed(from.iter().map(of)),
             CkksOp::RaiseModulus { .. } => Account::UNKNOWN,
+        }
+    }
+
+    /// A register with a number or a plaintext.
+    fn with_public(&self, op: &CkksOp, x: Account, from: RlweInfo, to: RlweInfo) -> Account {
+        let rescaled = added(self.chain.rounding(to.scale));
+        match op {
+            CkksOp::AddConstant { constant, .. } => {
+                let off = 0.5 / from.scale + constant.abs() * f64::EPSILON;
+                x.plus(Account::public(constant.abs(), off, off))
+            }
+            CkksOp::AddPlain { plaintext, .. } => {
+                let plain = self.encoded(*plaintext, from.scale);
+                let values = x.values + plain.values;
+                Account { values, ..x.blurred((plain.error, plain.worst)) }
+            }
+            CkksOp::MultiplyConstant { constant, .. } => {
+                x.times(self.factor(*constant, from, to)).blurred(rescaled)
+            }
+            CkksOp::MultiplyPlain { plaintext, .. } => {
+                let scale = to.scale * self.chain.step(from.level) / from.scale;
+                x.times(self.encoded(*plaintext, scale)).blurred(rescaled)
+            }
+            _ => x,
         }
     }
 
@@ -209,13 +221,11 @@ impl Limits {
                 Account { values, error: own.noise.hypot(left), worst: noise + left, ..all }
             }
             None => {
-                // Of coefficients, the sum of all squares is the mean square of the slots, and the largest is at most their mean.
-                let values = if self.slots { size } else { all.values };
-                let bend = own.bend * size.powi(own.power - 1) * values;
+                let bend = own.bend * size.powi(own.power);
                 // A bend is the same for the same message, and so adds to that of a bootstrap before.
                 let error = all.error.min(2.0 * size) + own.noise.hypot(bend);
                 let worst = all.worst.min(2.0 * size) + noise + bend;
-                Account { values, error, worst, ..all }
+                Account { values: size, error, worst, ..all }
             }
         };
         Account { standing: Standing::Claimed, ..made }

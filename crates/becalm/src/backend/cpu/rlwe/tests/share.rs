@@ -431,6 +431,13 @@ fn what_a_file_states_is_not_believed() {
     }
     assert_eq!(kind(read(&x).vouched_like(&lower)), Some("bad_input"));
     assert_eq!(kind(read(&x).vouched_like(&read(&dry))), Some("bad_input"));
+}
+
+/// Bounds that cannot be, and values that their level has no room for.
+#[test]
+fn bounds_that_say_nothing_are_refused() {
+    let World { context, secret, keys } = &*WORLD;
+    let (server, x) = (server(keys), context.encrypt(&[Complex::from(0.5); 8], 3, secret).unwrap());
     let vouched = |values, error| kind(x.clone().vouched(values, error));
     for (values, error) in [(0.5, 0.1), (f64::NAN, 0.1), (1.0, 0.0), (1.0, -1.0), (1.0, f64::NAN)] {
         assert_eq!(vouched(values, error), Some("bad_input"), "{values}, {error}");
