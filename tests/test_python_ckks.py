@@ -363,7 +363,8 @@ def test_decryptions_to_share_have_noise(keys):
         secret.decrypt_to_share(x, precision_bits=most + 1, queries=100)
     assert "bits" in e.value.wanted
     assert abs(secret.shared - 0.02) < 1e-12  # A refusal on public facts spends nothing.
-    # Values above their bound and results of a bootstrap have no account to rely on until the owner vouches.
+    # Nobody can rely on the account of values above their bound or behind a bootstrap.
+    # The owner of the key vouches for it.
     large = secret.encrypt([31.25], level=3)
     for unknown in (large, x + large, server.bootstrap(x)):
         assert not unknown.account.shareable

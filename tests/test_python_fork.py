@@ -278,7 +278,7 @@ def ckks_programs(w):
 
 @kind
 def functions(w):
-    secret, server = w.small
+    secret, _server = w.small
     x = secret.encrypt(w.values)
     near(secret.decrypt(ckks.approximate(np.cos, domain=(-1, 1), bits=12)(x)), np.cos(w.values))
     near(secret.decrypt(x**3), w.values**3)
