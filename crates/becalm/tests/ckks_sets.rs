@@ -115,7 +115,7 @@ fn sets_without_a_bootstrap_compute() {
         let turned: Vec<Complex> = (0..m.len()).map(|j| m[(j + 1) % m.len()]).collect();
         let conjugate: Vec<Complex> = m.iter().map(|v| v.conj()).collect();
         for level in [levels, 0] {
-            let x = context.level_down(&x, level).unwrap();
+            let x = evaluator.level_down(&x, level).unwrap();
             world.check("rotated", &evaluator.rotate(&x, 1).unwrap(), &turned, least - 1.0);
             world.check("conjugate", &evaluator.conjugate(&x).unwrap(), &conjugate, least - 1.0);
         }

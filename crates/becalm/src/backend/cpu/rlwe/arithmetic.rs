@@ -62,7 +62,7 @@ impl Context {
     ///
     /// # Errors
     /// `BadInput` for a level above that of the ciphertext.
-    pub fn level_down(&self, x: &Rlwe, level: usize) -> Result<Rlwe> {
+    pub(crate) fn level_down(&self, x: &Rlwe, level: usize) -> Result<Rlwe> {
         self.check_set("level down", x.params)?;
         if level > x.level {
             let (wanted, got) = (format!("a level of at most {}", x.level), level.to_string());
@@ -84,7 +84,7 @@ impl Context {
     ///
     /// # Errors
     /// `BadInput` at level 0, `WrongParams` for a ciphertext of another set.
-    pub fn rescale(&self, x: &Rlwe) -> Result<Rlwe> {
+    pub(crate) fn rescale(&self, x: &Rlwe) -> Result<Rlwe> {
         self.check_set("rescale", x.params)?;
         self.level_below("rescale", x)?;
         let mut sum = Sum::new(self, x, x.level, x.scale);
@@ -154,7 +154,7 @@ impl Context {
     ///
     /// # Errors
     /// `WrongKey`, `WrongParams`, `BadInput` for ciphertexts that do not go together.
-    pub fn add(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+    pub(crate) fn add(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
         self.combine("add", a, b, false)
     }
 
@@ -162,12 +162,12 @@ impl Context {
     ///
     /// # Errors
     /// As [`Context::add`].
-    pub fn subtract(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+    pub(crate) fn subtract(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
         self.combine("subtract", a, b, true)
     }
 
     /// `−a`.
-    pub fn negate(&self, a: &Rlwe) -> Rlwe {
+    pub(crate) fn negate(&self, a: &Rlwe) -> Rlwe {
         let mut out = a.clone();
         let parts = out.parts.iter_mut().map(Arc::make_mut);
         parts.for_each(|p| p.par_iter_mut().for_each(|x| *x = -*x));
@@ -178,7 +178,7 @@ impl Context {
     ///
     /// # Errors
     /// `BadInput` at level 0 or for a number that is not finite.
-    pub fn multiply_constant(&self, a: &Rlwe, c: f64) -> Result<Rlwe> {
+    pub(crate) fn multiply_constant(&self, a: &Rlwe, c: f64) -> Result<Rlwe> {
         let level = self.level_below("multiply", a)?;
         let scale = self.scale(level)?;
         self.check_plain("multiply", a, &[Complex::from(c)], (level, scale))?;
@@ -208,7 +208,7 @@ impl Context {
     ///
     /// # Errors
     /// `WrongParams` for a ciphertext of another set.
-    pub fn multiply_i(&self, a: &Rlwe) -> Result<Rlwe> {
+    pub(crate) fn multiply_i(&self, a: &Rlwe) -> Result<Rlwe> {
         self.check_set("multiply by i", a.params)?;
         let (n, mut out) = (self.params().degree(), a.empty());
         out.parts = [0, 1].map(|k| {

@@ -93,7 +93,7 @@ impl Context {
     ///
     /// # Errors
     /// `BadInput` for values that cannot be encoded.
-    pub fn add_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
+    pub(crate) fn add_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
         self.check_plain("add", a, values, (a.level, a.scale))?;
         self.add_encoded(a, &self.encoded(values, a.level, a.scale))
     }
@@ -102,7 +102,7 @@ impl Context {
     ///
     /// # Errors
     /// `BadInput` for another number of slots or another scale, `WrongParams` for another set.
-    pub fn add_encoded(&self, a: &Rlwe, plain: &Plain) -> Result<Rlwe> {
+    pub(crate) fn add_encoded(&self, a: &Rlwe, plain: &Plain) -> Result<Rlwe> {
         let (a, plain) = self.met("add", a, plain)?;
         self.check_same_scale("add", a.scale, plain.scale)?;
         self.check_room("add", plain.largest, a.level, a.scale)?;
@@ -118,7 +118,7 @@ impl Context {
     ///
     /// # Errors
     /// `BadInput` at level 0 or for values that cannot be encoded.
-    pub fn multiply_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
+    pub(crate) fn multiply_plain(&self, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
         let level = self.level_below("multiply", a)?;
         let scale = self.scale(level)?;
         self.check_plain("multiply", a, values, (level, scale))?;
@@ -131,7 +131,7 @@ impl Context {
     /// # Errors
     /// `BadInput` at level 0, for another number of slots or values that the level below has no room for, `WrongParams` for what is
     /// of another set.
-    pub fn multiply_encoded(&self, a: &Rlwe, plain: &Plain) -> Result<Rlwe> {
+    pub(crate) fn multiply_encoded(&self, a: &Rlwe, plain: &Plain) -> Result<Rlwe> {
         let op = "multiply";
         let (a, plain) = self.met(op, a, plain)?;
         let below = self.level_below(op, &a)?;
