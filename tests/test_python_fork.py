@@ -296,8 +296,13 @@ def functions(w):
     p.output(ckks.sigmoid()(p.input(level=8)), p.input(level=2) ** 2)
     assert p.cost.products
     f = ckks.approximate(np.sin, domain=(-1, 1), bits=8)
-    f(w.large.secret.encrypt(w.values, level=1), auto=True)
-    secret.server(rotations=[1], bootstrap=None, progress=False)
+    x = w.large.secret.encrypt(w.values, level=1)
+    assert f.bootstraps(x) == 1
+    f(x, auto=True)
+    p = becalm.Program("ckks_toy_12", slots=16)
+    p.output(p.input(level=2) ** 2)
+    own = becalm.keygen("ckks_toy_12", slots=16, bootstrap=None, **TOY).secret
+    own.server(rotations=[1], bootstrap=None, progress=False)
     assert _native.devices() and _native.sum_rotations(8) == [1, 2, 4]
 
 
