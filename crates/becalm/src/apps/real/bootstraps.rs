@@ -38,7 +38,7 @@ impl Bootstraps {
         self.real.push(real);
     }
 
-    /// The register, or its bootstrap if it has fewer levels than these. What is left after them suffices for the next bootstrap,
+    /// The register, or its bootstrap if it has fewer levels than these. The levels left after them suffice for the next bootstrap,
     /// where a bootstrap leaves that many.
     ///
     /// # Errors
