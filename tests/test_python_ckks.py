@@ -20,7 +20,7 @@ TOY = {"allow_insecure": True, "progress": False}
 
 @pytest.fixture(scope="module")
 def keys():
-    return becalm.keygen("ckks_toy_12", kinds=("regular", "lossy"), rotations=[1, -3], **TOY)
+    return becalm.keygen("ckks_toy_12", kinds=("regular", "slots_first"), rotations=[1, -3], **TOY)
 
 
 def error(got, wanted):
@@ -67,7 +67,7 @@ def test_rotations_and_conjugates(keys):
         x.rotate(77)
 
 
-@pytest.mark.parametrize("kind", ["regular", "lossy"])
+@pytest.mark.parametrize("kind", ["regular", "slots_first"])
 def test_bootstraps_bring_levels_back(keys, kind, rng):
     secret, server = keys
     for values in (rng.uniform(-1, 1, 2048), np.exp(2j * np.pi * rng.uniform(0, 1, 2048))):
@@ -109,11 +109,11 @@ def test_prices_are_known_before_anything_is_made(keys):
     )
     assert ckks.price("ckks", levels=17).params == "ckks_17_levels"
     assert ckks.price("ckks", kinds="sign").levels["sign"] == (3, 13)
-    both = ckks.price("ckks", kinds=("regular", "lossy"))
-    assert both.levels == {"regular": (0, 10), "lossy": (3, 13)}
+    both = ckks.price("ckks", kinds=("regular", "slots_first"))
+    assert both.levels == {"regular": (0, 10), "slots_first": (3, 13)}
     assert ckks.price("ckks", kinds="precise").params == "ckks_precise"
     assert ckks.price("ckks", slots=1024).kinds == ("sparse",)
-    toy = ckks.price("ckks_toy_12", kinds=("regular", "lossy"), rotations=[1, -3])
+    toy = ckks.price("ckks_toy_12", kinds=("regular", "slots_first"), rotations=[1, -3])
     assert toy.memory_bytes == keys.server.nbytes
     assert all(q.security_bits >= 128 for q in ckks.params() if q.standard)
 
@@ -160,7 +160,7 @@ def test_files_come_back(keys, tmp_path):
     secret.save(tmp_path / "secret")
     server.save(tmp_path / "server")
     assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
-    p = ckks.price("ckks_toy_12", kinds=("regular", "lossy"), rotations=[1, -3])
+    p = ckks.price("ckks_toy_12", kinds=("regular", "slots_first"), rotations=[1, -3])
     assert p.stored_bytes < (tmp_path / "server").stat().st_size < p.stored_bytes + 4096
     again = ckks.load_secret_key(tmp_path / "secret", "ckks_toy_12", allow_insecure=True)
     there = ckks.load_server(tmp_path / "server", "ckks_toy_12", allow_insecure=True)
@@ -223,7 +223,7 @@ def test_peaks_are_above_what_was_measured_and_not_far():
         ({"levels": 14}, 10.3),
         ({"levels": 17}, 12.9),
         ({"slots": 1024}, 5.53),
-        ({"kinds": "lossy"}, 6.37),
+        ({"kinds": "slots_first"}, 6.37),
     ]
     for options, gigabytes in measured:
         peak = ckks.price("ckks", **options).peak_bytes / 1e9
@@ -242,7 +242,7 @@ def test_a_file_of_keys_says_what_they_are_for(keys, tmp_path):
     assert _vectors.context.cache_info().misses == made, "tables and threads for each file"
     with pytest.raises(becalm.WrongKey, match="attach"):
         x.bootstrap()
-    assert error(secret.decrypt(again.attach(x).bootstrap("lossy")), [0.5]) < 2.0**-17
+    assert error(secret.decrypt(again.attach(x).bootstrap("slots_first")), [0.5]) < 2.0**-17
     options = {"slots": 32, "stage_count": 2, "bootstrap": "small", **TOY}
     few = becalm.keygen("ckks_toy_12", **options)
     few.server.save(tmp_path / "few")
@@ -441,7 +441,7 @@ def test_bad_input_is_refused_with_a_remedy(keys):
         (becalm.BadInput, lambda: becalm.keygen("ckks", bootstrap="huge")),
         (becalm.BadInput, lambda: becalm.keygen("ckks", kinds="irregular")),
         (becalm.BadInput, lambda: becalm.keygen("ckks", kinds=5)),
-        (becalm.BadInput, lambda: becalm.keygen("ckks", kinds=("precise", "lossy"))),
+        (becalm.BadInput, lambda: becalm.keygen("ckks", kinds=("precise", "slots_first"))),
         (becalm.WrongParams, lambda: becalm.keygen("ckks_toy_12", kinds="precise", **TOY)),
         (becalm.WrongParams, lambda: ckks.price("ckks_regular", kinds="precise")),
         (becalm.BadInput, lambda: becalm.keygen("ckks", levels=11)),
@@ -471,12 +471,12 @@ def test_bad_input_is_refused_with_a_remedy(keys):
         (becalm.WrongKey, lambda: foreign.bootstrap()),
         (becalm.WrongKey, lambda: foreign.bootstrap("regular")),
         (becalm.WrongKey, lambda: loaded.bootstrap()),
-        (becalm.BadInput, lambda: low.bootstrap("lossy")),
+        (becalm.BadInput, lambda: low.bootstrap("slots_first")),
         (becalm.BadInput, lambda: x.bootstrap("other")),
         (becalm.BadInput, lambda: x.bootstrap(stage_count=9)),
         (becalm.WrongParams, lambda: x.bootstrap("precise")),
         (becalm.BadInput, lambda: x.rotate(0.5)),
-        (becalm.BadInput, lambda: server.check([3.0], "lossy")),
+        (becalm.BadInput, lambda: server.check([3.0], "slots_first")),
         (becalm.BadInput, lambda: server.check(np.full(2048, 2.0))),
         (becalm.BadInput, lambda: server.bootstrap([0.5])),
         (becalm.BadInput, lambda: secret.decrypt([0.5])),
@@ -514,7 +514,7 @@ def test_bad_input_is_refused_with_a_remedy(keys):
         with pytest.raises(becalm.BadInput, match="values below"):
             call()
     with pytest.raises(becalm.BadInput, match="leave 14 levels"):
-        becalm.ckks.price("ckks", levels=14, kinds="lossy")
+        becalm.ckks.price("ckks", levels=14, kinds="slots_first")
     # The claims of a ciphertext are public, and so the same for every message.
     assert secret.encrypt([1e3]).error == secret.encrypt([1e-3]).error
 
@@ -542,7 +542,7 @@ def test_reprs_and_documents(keys):
     x = secret.encrypt([0.5])
     for thing, *words in (
         (secret, "SecretKey", "ckks_toy_12", secret.key_id),
-        (server, "Server", "regular, lossy", secret.key_id),
+        (server, "Server", "regular, slots_first", secret.key_id),
         (x, "2048 real values", "level 10", "scale 2^43.0", secret.key_id),
         (secret.public_key(), "PublicKey", secret.key_id),
     ):

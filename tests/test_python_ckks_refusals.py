@@ -242,7 +242,7 @@ def test_arguments_that_cannot_be(keys):
     for name in ("ckks", "tfhe_2_2", None):
         with pytest.raises(TypeError, match="'foo'"):
             becalm.keygen(name, foo=1)
-    assert ckks.price("ckks_toy_12", kinds=("lossy", "lossy")).kinds == ("lossy",)
+    assert ckks.price("ckks_toy_12", kinds=("slots_first", "slots_first")).kinds == ("slots_first",)
     with pytest.raises(becalm.WrongParams, match="did you mean `ckks_regular`"):
         ckks.params("ckks_regula")
     # The beginning of several names is a family of sets.

@@ -18,7 +18,7 @@ def test_every_ring_has_a_standard_set():
     standard = {p.log2_degree for p in ckks.params() if p.standard}
     assert standard == set(range(12, 18))
     # Sets that are chosen by need have N = 2^16.
-    kinds = ("regular", "sparse", "lossy", "sign", "precise")
+    kinds = ("regular", "sparse", "slots_first", "sign", "precise")
     needs = [{"kinds": k, "slots": 64 if k == "sparse" else None} for k in kinds]
     needs += [{"levels": n} for n in (10, 14, 17)]
     chosen = {ckks.price("ckks", **need).params for need in needs}
@@ -59,7 +59,7 @@ def test_a_bootstrap_of_a_set_without_is_refused(keys):
         assert "ckks" in e.value.remedy
     for options in (
         {"kinds": "regular"},
-        {"kinds": ("sparse", "lossy")},
+        {"kinds": ("sparse", "slots_first")},
         {"bootstrap": "small"},
         {"stage_count": 3},
     ):

@@ -260,8 +260,8 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
     ) -> Ciphertext:
         """The same values with the levels of the set again.
 
-        `kind` is `"regular"`, `"sparse"`, `"lossy"`, `"sign"` (for values near −1 and 1), or
-        `"precise"` on a set made for it; by default the kind of the keys. `lossy` and
+        `kind` is `"regular"`, `"sparse"`, `"slots_first"`, `"sign"` (for values near −1 and 1), or
+        `"precise"` on a set made for it; by default the kind of the keys. `slots_first` and
         `sign` take `x` at the level of `stage_count` or above. Vectors known to be real take half
         the approximations.
         """

@@ -219,7 +219,7 @@ class Engine(Arithmetic, Files):
     ) -> Key:
         """For `lossy_bootstrap` and `sign_bootstrap`."""
         self._require_lossy("create_lossy_bootstrap_key")
-        return self._bootstrap_key(secret_key, "lossy_bootstrap", "lossy", stage_count, size)
+        return self._bootstrap_key(secret_key, "lossy_bootstrap", "slots_first", stage_count, size)
 
     def create_merge_bootstrap_key(
         self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
@@ -349,7 +349,7 @@ class Engine(Arithmetic, Files):
         `lossy_bootstrap_key` for `bootstrap_key`.
         """
         op = "lossy_bootstrap"
-        return self._run(op, "lossy", op, ciphertext, keys, named, stage_count)
+        return self._run(op, "slots_first", op, ciphertext, keys, named, stage_count)
 
     def sign_bootstrap(
         self,
@@ -391,7 +391,7 @@ class Engine(Arithmetic, Files):
         `lossy_bootstrap_key`.
         """
         op, pair = "lossy_merge_bootstrap", (ciphertext1, ciphertext2)
-        return self._run_pair(op, "lossy", "lossy_bootstrap", pair, keys, named, stage_count)
+        return self._run_pair(op, "slots_first", "lossy_bootstrap", pair, keys, named, stage_count)
 
     def sign_merge_bootstrap(
         self,

@@ -27,7 +27,7 @@ pub(crate) const TOLERANCE: (f64, f64) = (2.0, 5.0);
 #[derive(clap::Args, Clone)]
 pub struct Job {
     /// CKKS: which bootstrap.
-    #[arg(long, default_value = "regular", value_parser = ["regular", "sparse", "lossy", "sign", "precise"])]
+    #[arg(long, default_value = "regular", value_parser = ["regular", "sparse", "slots_first", "sign", "precise"])]
     kind: String,
     /// CKKS: size of the keys; small ones are slower, large ones faster where memory is; by default medium, or the largest that fit.
     #[arg(long, value_parser = KEY_SIZES.map(|s| s.0))]
@@ -121,7 +121,7 @@ impl Job {
     /// A toy that has the kind, where no smaller ring is standard.
     fn toy(&self) -> &'static str {
         match self.kind.as_str() {
-            "lossy" | "sign" => "ckks_toy_slots_first",
+            "slots_first" | "sign" => "ckks_toy_slots_first",
             "precise" => "ckks_toy_precise",
             _ => "ckks_toy_13",
         }
@@ -559,8 +559,8 @@ pub fn bench(quick: bool, threads: usize, json: Option<&std::path::Path>) -> Res
         (0, "sparse", "complex", "medium"),
         (1, "regular", "complex", "medium"),
         (2, "regular", "complex", "medium"),
-        (3, "lossy", "real", "medium"),
-        (3, "lossy", "complex", "medium"),
+        (3, "slots_first", "real", "medium"),
+        (3, "slots_first", "complex", "medium"),
         (3, "sign", "real", "medium"),
     ];
     let cpu = Cpu::new(threads)?;

@@ -2,7 +2,7 @@
 
 use crate::report::{self, facts, megabytes, table};
 use anyhow::Result;
-use becalm::bootstrap::ckks::{KEY_SIZES, Settings, lossy, regular};
+use becalm::bootstrap::ckks::{KEY_SIZES, Settings, regular, slots_first};
 use becalm::ckks::{Context, Needs};
 use becalm::params::{CkksParams, Kind};
 use serde_json::{Value, json};
@@ -49,8 +49,11 @@ fn keys(p: &'static CkksParams) -> Result<Vec<(&'static str, usize, usize)>> {
     };
     let size = |(name, baby): (&'static str, usize)| {
         let settings = Settings { baby, ..Settings::default() };
-        let made = if b.slots_first { lossy } else { regular };
-        let needs = made(&context, &settings)?.needs();
+        let made = match b.slots_first {
+            true => slots_first(&context, p.slots(), &settings),
+            false => regular(&context, &settings),
+        };
+        let needs = made?.needs();
         Ok((name, context.stored_key_bytes(&needs), context.key_bytes(&needs)))
     };
     KEY_SIZES.into_iter().map(size).collect()
@@ -83,7 +86,7 @@ pub fn describe(p: &'static CkksParams, as_text_json: bool) -> Result<()> {
         ),
     ];
     if let Some(b) = p.bootstrap {
-        let order = if b.slots_first { "lossy and sign" } else { "regular and sparse" };
+        let order = if b.slots_first { "slots_first and sign" } else { "regular and sparse" };
         let (up, mods) = (p.top_level(), b.eval_mod_levels());
         let text = format!(
             "{order}; raises to level {up}, {} stages in each transform, {mods} levels of EvalMod",

@@ -413,11 +413,11 @@ mod tests {
             ("--app aes", tfhe),
             ("--params toy_1_1", tfhe),
             ("--params no_such_set", tfhe),
-            ("--kind lossy --full", ckks),
+            ("--kind slots_first --full", ckks),
             ("--keys medium", ckks),
             ("--params ckks_regular", ckks),
             ("--params ckks_regular --values 1", None),
-            ("--app aes --kind lossy", None),
+            ("--app aes --kind slots_first", None),
         ] {
             assert_eq!(of(line), wanted, "{line}");
         }

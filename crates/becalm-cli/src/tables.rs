@@ -135,7 +135,7 @@ const TABLES: &[Table] = &[
     times(
         "lossy",
         FIRST,
-        ("lossy", "complex"),
+        ("slots_first", "complex"),
         Message::Complex,
         &[
             (0, "small", 3, 82.872),
@@ -152,7 +152,7 @@ const TABLES: &[Table] = &[
     times(
         "lossy, real values",
         FIRST,
-        ("lossy", "real"),
+        ("slots_first", "real"),
         Message::Ramp,
         &[
             (0, "small", 3, 77.115),
@@ -208,12 +208,12 @@ const TABLES: &[Table] = &[
         ONE,
         8.03008e-4,
     ),
-    errors("error, signs: lossy", FIRST, ("lossy", "real"), Message::Signs, ONE, 1.60562e-3),
+    errors("error, signs: lossy", FIRST, ("slots_first", "real"), Message::Signs, ONE, 1.60562e-3),
     errors("error, signs: sign", FIRST, ("sign", "real"), Message::Signs, ONE, 1.98124e-8),
     errors("error: regular", REGULAR, ("regular", "complex"), Message::Ramp, ONE, 6.72878e-7),
     errors("error: to 14 levels", TO_14, ("regular", "complex"), Message::Ramp, ONE, 7.29874e-6),
     errors("error: sparse", REGULAR, ("sparse", "complex"), Message::Ramp, FEW, 2.59681e-7),
-    errors("error: lossy", FIRST, ("lossy", "real"), Message::Ramp, ONE, 4.01552e-4),
+    errors("error: lossy", FIRST, ("slots_first", "real"), Message::Ramp, ONE, 4.01552e-4),
     errors("error: sign", FIRST, ("sign", "real"), Message::Signs, ONE, 1.98124e-8),
 ];
 

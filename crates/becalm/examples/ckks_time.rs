@@ -1,13 +1,13 @@
 //! Times of CKKS on this machine:
 //! `cargo run --release -p becalm --example ckks_time -- [set] [baby steps] [runs] [kind] [stages] [slots] [signs] [FORM]`.
-//! Kinds: regular, real, merged, sparse, lossy, lossy_real, sign. One thread with RAYON_NUM_THREADS=1. Prints sizes; the median
+//! Kinds: regular, real, merged, sparse, slots_first, slots_first_real, sign. One thread with RAYON_NUM_THREADS=1. Prints sizes; the median
 //! of the wall clock and of the processor time, and the best processor time, of each step over the runs; what each step
 //! computes, in limbs of N values (transforms, products in conversions between words, other products); precision and peak
 //! memory. FORM: `low`, keys stay in a file and matrices are encoded when they are used; `budget=G`, so many GB for both;
 //! `packed` and `seeded`, keys in these forms; the peak is that of the server alone. Processor time changes less on a busy machine.
 
 use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, MemoryBudget, Prepared};
-use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm};
 use becalm::ckks::{Context, Needs, Work};
 use becalm::math::complex::Complex;
@@ -99,8 +99,8 @@ fn program(
         "real" => regular(context, &of(Values::Real)),
         "merged" => regular(context, &of(Values::Merged)),
         "sparse" => sparse(context, slots, &settings),
-        "lossy" => lossy(context, &settings),
-        "lossy_real" => lossy(context, &of(Values::Real)),
+        "slots_first" => slots_first(context, context.params().slots(), &settings),
+        "slots_first_real" => slots_first(context, context.params().slots(), &of(Values::Real)),
         "sign" => sign(context, &of(Values::Real)),
         _ => regular(context, &settings),
     }

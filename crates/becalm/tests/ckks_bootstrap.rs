@@ -3,7 +3,7 @@
 
 use becalm::Result;
 use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, MemoryBudget, Prepared};
-use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::{CkksKeys, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
@@ -209,18 +209,38 @@ fn few_slots_are_bootstrapped_by_themselves() {
 }
 
 #[test]
-fn a_lossy_bootstrap_leaves_more_levels() {
+fn slots_to_coeffs_first_leaves_more_levels() {
     let cases = [
         case(Message::Ramp, 0, 0, (22.0, 20.0)),
         case(Message::One, 1, 2, (20.0, 20.0)),
         case(Message::Ramp, 128, 1, (22.0, 20.0)),
     ];
-    measure("ckks_toy_slots_first", |c| lossy(c, &with(3, Values::Real)), 13, &cases);
+    measure(
+        "ckks_toy_slots_first",
+        |c| slots_first(c, c.params().slots(), &with(3, Values::Real)),
+        13,
+        &cases,
+    );
     let cases = [case(Message::Complex, 0, 0, (21.0, 19.0))];
-    measure("ckks_toy_slots_first", |c| lossy(c, &with(3, Values::Complex)), 13, &cases);
-    measure("ckks_toy_12", |c| lossy(c, &with(4, Values::Complex)), 10, &cases);
+    measure(
+        "ckks_toy_slots_first",
+        |c| slots_first(c, c.params().slots(), &with(3, Values::Complex)),
+        13,
+        &cases,
+    );
+    measure(
+        "ckks_toy_12",
+        |c| slots_first(c, c.params().slots(), &with(4, Values::Complex)),
+        10,
+        &cases,
+    );
     let cases = [case(Message::Ramp, 0, 0, (22.0, 20.0))];
-    measure("ckks_toy_slots_first", |c| lossy(c, &with(3, Values::Merged)), 13, &cases);
+    measure(
+        "ckks_toy_slots_first",
+        |c| slots_first(c, c.params().slots(), &with(3, Values::Merged)),
+        13,
+        &cases,
+    );
 }
 
 /// Errors of the values go away in their square: (π²/8)·E[ε²].
@@ -269,8 +289,18 @@ fn full_size_keeps_the_values() {
         measure("ckks_regular", record, level, &[case(Message::Ramp, 0, 0, wanted)]);
     }
     let ramp = cases(Message::Ramp, 21.0, 19.0);
-    measure("ckks_slots_first", |c| lossy(c, &with(3, Values::Real)), 13, &ramp);
-    measure("ckks_slots_first", |c| lossy(c, &settings), 13, &cases(Message::Complex, 21.0, 18.0));
+    measure(
+        "ckks_slots_first",
+        |c| slots_first(c, c.params().slots(), &with(3, Values::Real)),
+        13,
+        &ramp,
+    );
+    measure(
+        "ckks_slots_first",
+        |c| slots_first(c, c.params().slots(), &settings),
+        13,
+        &cases(Message::Complex, 21.0, 18.0),
+    );
     let signs = cases(Message::Signs, 28.0, 24.0);
     measure("ckks_slots_first", |c| sign(c, &with(3, Values::Real)), 13, &signs);
 }
@@ -323,7 +353,7 @@ fn values_outside_the_range_are_refused_before_they_are_encrypted() {
     let real = |x: f64| vec![Complex::from(x); 4];
     let programs = [
         regular(&c, &Settings::default()).unwrap(),
-        lossy(&c, &with(3, Values::Real)).unwrap(),
+        slots_first(&c, c.params().slots(), &with(3, Values::Real)).unwrap(),
         sign(&c, &with(3, Values::Real)).unwrap(),
     ];
     for program in &programs {
@@ -347,7 +377,7 @@ fn values_outside_the_range_are_refused_before_they_are_encrypted() {
 #[test]
 fn what_does_not_go_together_is_refused() {
     let c = toy();
-    let program = lossy(&c, &with(3, Values::Real)).unwrap();
+    let program = slots_first(&c, c.params().slots(), &with(3, Values::Real)).unwrap();
     let (secret, other) = (c.secret_key().unwrap(), c.secret_key().unwrap());
     let mut needs = program.needs();
     let (missing, mut levels) = needs.rotations.pop_first().unwrap();
@@ -472,7 +502,7 @@ fn needs_are_united() {
     let c = toy();
     let (a, b) = (
         regular(&c, &Settings::default()).unwrap().needs(),
-        lossy(&c, &Settings::default()).unwrap().needs(),
+        slots_first(&c, c.params().slots(), &Settings::default()).unwrap().needs(),
     );
     let both = a.clone().union(&b);
     for (by, levels) in a.rotations.iter().chain(&b.rotations) {

@@ -22,14 +22,18 @@ fn plan(params: &'static CkksParams, wish: Wish) -> KeyPlan {
 #[test]
 fn a_need_finds_its_set() {
     let name = |kinds: &[Kind], levels| set_for(kinds, levels).map(|set| set.name);
-    assert_eq!(name(&[], None), Ok("ckks_regular"));
+    assert_eq!(name(&[], None), Ok("ckks_slots_first"));
+    assert_eq!(name(&[], Some(10)), Ok("ckks_regular"));
+    assert_eq!(name(&[Kind::Regular], None), Ok("ckks_regular"));
     assert_eq!(name(&[Kind::Sparse], Some(14)), Ok("ckks_14_levels"));
     assert_eq!(name(&[], Some(17)), Ok("ckks_17_levels"));
     assert_eq!(name(&[Kind::Precise], None), Ok("ckks_precise"));
     assert_eq!(name(&[Kind::Regular, Kind::Sign], None), Ok("ckks_slots_first"));
-    for (kinds, levels) in
-        [(&[][..], Some(11)), (&[Kind::Lossy], Some(14)), (&[Kind::Precise, Kind::Lossy], None)]
-    {
+    for (kinds, levels) in [
+        (&[][..], Some(11)),
+        (&[Kind::SlotsFirst], Some(14)),
+        (&[Kind::Precise, Kind::SlotsFirst], None),
+    ] {
         assert_eq!(name(kinds, levels).unwrap_err().kind(), "bad_input", "{kinds:?} {levels:?}");
     }
     for kind in Kind::all() {
@@ -67,7 +71,7 @@ fn the_usual_kind_is_that_of_the_set() {
     };
     assert_eq!(kinds("ckks_toy_12", None), [Kind::Regular]);
     assert_eq!(kinds("ckks_toy_12", Some(32)), [Kind::Sparse]);
-    assert_eq!(kinds("ckks_toy_slots_first", None), [Kind::Lossy]);
+    assert_eq!(kinds("ckks_toy_slots_first", None), [Kind::SlotsFirst]);
     assert_eq!(kinds("ckks_n14", None), []);
 }
 
@@ -91,7 +95,7 @@ fn a_price_is_that_of_the_keys() {
 /// Each offer fits, costs what its own plan says, and is the fastest that does.
 #[test]
 fn offers_fit_and_say_what_they_take() {
-    let set = set_for(&[], None).unwrap();
+    let set = set_for(&[], Some(10)).unwrap();
     let wish = Wish { size: Some("large"), ..Wish::default() };
     let asked = plan(set, wish.clone());
     let peak =
@@ -131,7 +135,7 @@ fn offers_fit_and_say_what_they_take() {
 /// Another number of stages is offered to those who asked for one, where it takes less.
 #[test]
 fn other_numbers_of_stages_are_offered() {
-    let set = set_for(&[], None).unwrap();
+    let set = set_for(&[], Some(10)).unwrap();
     let wish = Wish { stage_count: Some(3), ..Wish::default() };
     let peak = |wish: &Wish| plan(set, wish.clone()).price().unwrap().peak();
     let four = peak(&Wish { stage_count: Some(4), ..wish.clone() });
@@ -164,7 +168,11 @@ fn notes_come_back() {
     for wish in [
         Wish::default(),
         Wish { size: None, ..Wish::default() },
-        Wish { kinds: vec![Kind::Regular, Kind::Lossy], form: KeyForm::Seeded, ..Wish::default() },
+        Wish {
+            kinds: vec![Kind::Regular, Kind::SlotsFirst],
+            form: KeyForm::Seeded,
+            ..Wish::default()
+        },
         Wish { slots: Some(32), stage_count: Some(2), form: KeyForm::Packed, ..Wish::default() },
     ] {
         let made = plan(toy(), wish);
@@ -220,7 +228,7 @@ fn a_missing_key_is_named_in_data() {
 #[test]
 fn a_plan_for_any_values_has_room_for_real_ones() {
     let peak = |values| {
-        plan(set_for(&[], None).unwrap(), Wish { values, ..Wish::default() })
+        plan(set_for(&[], Some(10)).unwrap(), Wish { values, ..Wish::default() })
             .price()
             .unwrap()
             .peak()

@@ -2,7 +2,7 @@
 //! recorder refuses.
 
 use becalm::backend::{CkksEvaluator, CkksSetup, Cpu};
-use becalm::bootstrap::ckks::{Settings, Values, lossy, regular, sign, sparse};
+use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{CkksKeys, Rlwe};
 use becalm::ckks::{Chain, Chebyshev, Context, Matrix};
@@ -145,7 +145,7 @@ fn bootstraps() -> Vec<CkksProgram> {
         regular(&toy, &of(Values::Complex)).unwrap(),
         regular(&toy, &of(Values::Merged)).unwrap(),
         sparse(&toy, 32, &Settings::default()).unwrap(),
-        lossy(&first, &of(Values::Real)).unwrap(),
+        slots_first(&first, first.params().slots(), &of(Values::Real)).unwrap(),
         sign(&first, &of(Values::Real)).unwrap(),
     ]
 }

@@ -271,12 +271,12 @@ fn bootstraps_come_where_levels_run_out() {
     let none = refusal(bootstraps.lifted(&mut program, x, 11));
     assert!(none.contains("at most 10 levels") && none.contains("11 levels"), "{none}");
     // A kind that starts above level 0 keeps the levels of its start.
-    let mut lossy = Bootstraps::new(plan("ckks_toy_slots_first", 2048)).unwrap();
+    let mut slots_first = Bootstraps::new(plan("ckks_toy_slots_first", 2048)).unwrap();
     let chain = Chain::new(CkksParams::named("ckks_toy_slots_first").unwrap()).unwrap();
     let mut program = CkksProgram::new(&chain);
     let x = program.input(3, 2048).unwrap();
-    lossy.argument(true);
-    let high = lossy.lifted(&mut program, x, 1).unwrap();
+    slots_first.argument(true);
+    let high = slots_first.lifted(&mut program, x, 1).unwrap();
     assert!(high != x && program.info(high).unwrap().level > 10);
 }
 

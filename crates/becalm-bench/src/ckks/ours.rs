@@ -4,7 +4,7 @@ use super::child::{Answer, Ready};
 use crate::rows::Clock;
 use anyhow::{Context as _, Result, bail};
 use becalm::backend::{CkksEvaluator, Cpu, Prepared};
-use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, lossy, regular, sign, sparse};
+use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::{CkksSecretKey, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
@@ -85,7 +85,7 @@ fn program(kind: &Kind, context: &Context) -> becalm::Result<CkksProgram> {
     let settings = Settings { values: kind.values, baby: kind.baby, stage_count: None };
     match kind.name {
         "sparse1024" => sparse(context, 1024, &settings),
-        "lossy" => lossy(context, &settings),
+        "lossy" => slots_first(context, context.params().slots(), &settings),
         "sign" => sign(context, &settings),
         _ => regular(context, &settings),
     }

@@ -150,11 +150,19 @@ const LEVELS_17: CkksParams = CkksParams {
     ..REGULAR
 };
 
+/// SlotsToCoeffs comes first. Degree 48 and two doublings take as many levels as degree 30 and three, and reach the precision that
+/// messages of q_0/2^14 need.
 const SLOTS_FIRST: CkksParams = CkksParams {
     name: "ckks_slots_first",
     levels: 13,
     special_bits: 440.0,
-    bootstrap: Some(CkksBootstrap { slots_first: true, last_bits: 76.0, ..BOOTSTRAP }),
+    bootstrap: Some(CkksBootstrap {
+        slots_first: true,
+        last_bits: 76.0,
+        degree: 48,
+        doublings: 2,
+        ..BOOTSTRAP
+    }),
     security_bits: 128.4,
     ..REGULAR
 };

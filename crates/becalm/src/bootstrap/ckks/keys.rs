@@ -4,7 +4,7 @@
 //! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in their own words.
 
 use super::wish::{Kind, USUAL_SIZE, Wish};
-use super::{KEY_SIZES, MOST_STAGES, Settings, Values, lossy, regular, sign, sparse};
+use super::{KEY_SIZES, MOST_STAGES, Settings, Values, regular, sign, slots_first, sparse};
 use crate::cipher::{CkksKeys, KeyForm};
 use crate::ckks::{Chain, Needs};
 use crate::params::{self, CkksParams};
@@ -115,9 +115,9 @@ impl KeyPlan {
         if wish.size.is_none() {
             wish.kinds = vec![];
         } else if wish.kinds.is_empty() {
-            let slots_first = params.bootstrap.is_some_and(|b| b.slots_first);
+            let first = params.bootstrap.is_some_and(|b| b.slots_first);
             let usual = if slots < most { Kind::Sparse } else { Kind::Regular };
-            wish.kinds = vec![if slots_first { Kind::Lossy } else { usual }];
+            wish.kinds = vec![if first { Kind::SlotsFirst } else { usual }];
         }
         let mut plan = KeyPlan { chain: Chain::new(params)?, wish, slots, programs: vec![] };
         plan.programs = plan.recorded(plan.wish.size)?;
@@ -177,7 +177,7 @@ impl KeyPlan {
         let params = self.chain.params();
         match kind {
             Kind::Sparse => sparse(&self.chain, self.slots, &settings),
-            Kind::Lossy => lossy(&self.chain, &settings),
+            Kind::SlotsFirst => slots_first(&self.chain, self.slots, &settings),
             Kind::Sign => sign(&self.chain, &settings),
             Kind::Precise if params.bootstrap.is_some_and(|b| !b.arcsine) => {
                 let (wanted, got) = ("a set with the arcsine", format!("`{}`", params.name));

@@ -25,18 +25,18 @@
 mod coeffs_to_slots;
 mod eval_mod;
 mod keys;
-mod lossy;
 mod pipeline;
 mod regular;
 mod sign;
+mod slots_first;
 mod sparse;
 mod wish;
 
 pub use keys::{KeyPlan, Offer, Price, said};
-pub use lossy::lossy;
 use pipeline::MOST_STAGES;
 pub use pipeline::{KEY_SIZES, Settings, Values};
 pub use regular::regular;
 pub use sign::sign;
+pub use slots_first::slots_first;
 pub use sparse::sparse;
 pub use wish::{Kind, Wish, set_for, size_named};

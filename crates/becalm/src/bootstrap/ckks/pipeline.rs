@@ -344,7 +344,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// SlotsToCoeffs before anything else, from the level of its stages to level 0, where 1 becomes q_0/`ratio`.
-    pub(super) fn slots_first(&mut self, src: Reg, ratio: f64) -> Result<Reg> {
+    pub(super) fn slots_to_coeffs_first(&mut self, src: Reg, ratio: f64) -> Result<Reg> {
         let maps = slots_to_coeffs(self.slots, self.stages, 1.0);
         let (before, scale) = (self.program.ops().len(), self.chain.step(0) / ratio);
         let out = self.maps(src, maps, scale, repeat(1.0))?;

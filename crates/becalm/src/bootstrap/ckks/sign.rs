@@ -1,11 +1,11 @@
 //! The bootstrap of signs: values near −1 or 1 come back nearer to them.
 //!
-//! As [`lossy`](super::lossy), but 1 becomes q_0/4: sin(2π(±1/4 + I)) = ±1 at the flat top of the sine, where an error ε
+//! As [`slots_first`](super::slots_first()), but 1 becomes q_0/4: sin(2π(±1/4 + I)) = ±1 at the flat top of the sine, where an error ε
 //! of the value becomes (π²/8)·ε². Source: Bae–Cheon–Kim–Stehlé 2024 (ia.cr/2024/767).
 
 use super::eval_mod::Sine;
-use super::lossy::slots_first;
 use super::pipeline::{Pipeline, Settings, Terms, Values};
+use super::slots_first::record;
 use crate::ckks::Chain;
 use crate::program::rlwe::{CkksProgram, Limits};
 use crate::{Error, Result};
@@ -28,7 +28,7 @@ pub fn sign(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
         return Err(Error::wrong_params("prepare a bootstrap", wanted, params.name, remedy));
     }
     let sine = Sine::new(&line.b, &[-0.25, 0.25], NEAR / 4.0);
-    slots_first(&mut line, settings.values, &sine, 4.0, 1.0)?;
+    record(&mut line, settings.values, &sine, 4.0, 1.0)?;
     let real = settings.values != Values::Complex;
     let terms = Terms {
         spread: if real { 1.0 } else { SQRT_2 },

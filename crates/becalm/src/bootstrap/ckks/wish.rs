@@ -14,8 +14,8 @@ pub enum Kind {
     Regular,
     /// [`sparse`](super::sparse()).
     Sparse,
-    /// [`lossy`](super::lossy()).
-    Lossy,
+    /// [`slots_first`](super::slots_first()).
+    SlotsFirst,
     /// [`sign`](super::sign()).
     Sign,
     /// The regular one of a set with the arcsine.
@@ -26,11 +26,13 @@ pub enum Kind {
 const KINDS: [(&str, Kind); 5] = [
     ("regular", Kind::Regular),
     ("sparse", Kind::Sparse),
-    ("lossy", Kind::Lossy),
+    ("slots_first", Kind::SlotsFirst),
     ("sign", Kind::Sign),
     ("precise", Kind::Precise),
 ];
-/// The set for so many levels, the usual one first.
+/// The set where neither kinds nor levels were asked for: its bootstrap has 25 bits for every message.
+const USUAL_SET: &str = "ckks_slots_first";
+/// The set for so many levels, that of the regular kind first.
 const SET_OF_LEVELS: [(usize, &str); 3] =
     [(10, "ckks_regular"), (14, "ckks_14_levels"), (17, "ckks_17_levels")];
 /// Baby steps of the sizes before files of keys said how many they are.
@@ -50,7 +52,7 @@ impl Kind {
         KINDS.into_iter().map(|(_, kind)| kind)
     }
 
-    /// Its name: `"regular"`, `"sparse"`, `"lossy"`, `"sign"` or `"precise"`.
+    /// Its name: `"regular"`, `"sparse"`, `"slots_first"`, `"sign"` or `"precise"`.
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
@@ -69,7 +71,7 @@ impl Kind {
     /// The standard set for this kind that leaves `levels`.
     fn set(self, levels: &'static str) -> &'static str {
         match self {
-            Kind::Lossy | Kind::Sign => "ckks_slots_first",
+            Kind::SlotsFirst | Kind::Sign => "ckks_slots_first",
             Kind::Precise => "ckks_precise",
             Kind::Regular | Kind::Sparse => levels,
         }
@@ -84,8 +86,9 @@ impl Kind {
 /// ```
 /// use becalm::bootstrap::ckks::{Kind, set_for};
 ///
-/// assert_eq!(set_for(&[], None)?.name, "ckks_regular");
-/// assert_eq!(set_for(&[Kind::Lossy], None)?.name, "ckks_slots_first");
+/// assert_eq!(set_for(&[], None)?.name, "ckks_slots_first");
+/// assert_eq!(set_for(&[], Some(10))?.name, "ckks_regular");
+/// assert_eq!(set_for(&[Kind::SlotsFirst], None)?.name, "ckks_slots_first");
 /// # Ok::<(), becalm::Error>(())
 /// ```
 pub fn set_for(kinds: &[Kind], levels: Option<usize>) -> Result<&'static CkksParams> {
@@ -105,6 +108,7 @@ pub fn set_for(kinds: &[Kind], levels: Option<usize>) -> Result<&'static CkksPar
         return Err(Error::bad_input(op, wanted, got.join(", "), remedy));
     }
     match sets[..] {
+        [] if levels.is_none() => CkksParams::named(USUAL_SET),
         [] => CkksParams::named(usual),
         [one] => CkksParams::named(one),
         // It has the levels for both.
@@ -214,6 +218,10 @@ impl Wish {
             Compact::Named(name) if name == "seeded" => KeyForm::Seeded,
             Compact::Named(_) => return Ok(Wish::default()),
         };
+        if note.kinds.iter().any(|name| name == "lossy") {
+            let (wanted, got) = ("keys of the kind slots_first", "keys of its older form, lossy");
+            return Err(Error::bad_file("load", wanted, got, "make the keys again"));
+        }
         let kinds = note.kinds.iter().map(|name| Kind::named(name)).collect::<Result<Vec<_>>>()?;
         let size = note.bootstrap.as_deref().map(size_named).transpose()?;
         let steps = |sizes: [(&str, usize); 3], name| {

@@ -222,8 +222,9 @@ impl Limits {
             }
             None => {
                 let bend = own.bend * size.powi(own.power);
-                // A bend is the same for the same message, and so adds to that of a bootstrap before.
-                let error = all.error.min(2.0 * size) + own.noise.hypot(bend);
+                // A bend is the same for the same message, and so adds to that of a bootstrap before. In few slots noise may point where
+                // it does.
+                let error = all.error.min(2.0 * size) + own.noise + bend;
                 let worst = all.worst.min(2.0 * size) + noise + bend;
                 Account { values: size, error, worst, ..all }
             }

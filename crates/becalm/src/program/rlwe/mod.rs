@@ -433,7 +433,7 @@ impl CkksProgram {
     pub fn error(&self) -> Option<f64> {
         let added = self.limits.error?;
         let bend = self.limits.near.map_or(added.bend, |near| added.bend * near * near);
-        Some(added.noise.hypot(bend))
+        Some(added.noise + bend)
     }
 
     /// The part of [`CkksProgram::error`] that no message changes: a standard deviation.

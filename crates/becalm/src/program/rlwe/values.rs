@@ -31,7 +31,7 @@ impl CkksProgram {
             let far = |v: &Complex| off(v.re).max(beside(v)) > near;
             if let Some(at) = values.iter().position(far) {
                 let wanted = format!("values within {near} of −1 or 1");
-                return refuse(wanted, at, "use the lossy or the regular bootstrap");
+                return refuse(wanted, at, "use the slots_first or the regular bootstrap");
             }
         }
         let sizes = values.iter().map(|v| match limits.slots {

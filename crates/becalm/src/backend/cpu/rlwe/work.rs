@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::backend::cpu::rlwe::constants::{Encoded, encoded_bytes};
     use crate::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared};
-    use crate::bootstrap::ckks::{Settings, Values, lossy, regular, sparse};
+    use crate::bootstrap::ckks::{Settings, Values, regular, slots_first, sparse};
     use crate::cipher::{KeyForm, Rlwe};
     use crate::math::complex::Complex;
     use crate::params::CkksParams;
@@ -189,8 +189,8 @@ mod tests {
             hold(&context, "coefficients", &many, usize::MAX, Some(KeyForm::Ready));
             hold(&context, "no coefficients kept", &many, 0, Some(KeyForm::Ready));
             let first = toy("ckks_toy_slots_first");
-            let program = lossy(&first, &of(Values::Real)).unwrap();
-            hold(&first, "lossy", &program, usize::MAX, Some(KeyForm::Ready));
+            let program = slots_first(&first, first.params().slots(), &of(Values::Real)).unwrap();
+            hold(&first, "slots_first", &program, usize::MAX, Some(KeyForm::Ready));
         });
     }
 }

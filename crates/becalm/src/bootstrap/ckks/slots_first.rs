@@ -12,31 +12,37 @@ use super::eval_mod::{Sine, bend};
 use super::pipeline::{Pipeline, Settings, Terms, Values};
 use crate::Result;
 use crate::ckks::Chain;
+use crate::params::CkksBootstrap;
 use crate::program::rlwe::{CkksProgram, Limits};
 use std::f64::consts::{SQRT_2, TAU};
 
-/// q_0 in units of the scale of a value.
-const RATIO: f64 = 4096.0;
+/// q_0 in units of the scale of a value. A set made for this order has a sine that is precise enough for smaller messages, which it
+/// bends less.
+fn ratio(b: &CkksBootstrap) -> f64 {
+    if b.slots_first { 16384.0 } else { 4096.0 }
+}
+
 /// Values up to this are approximated.
 const MOST: f64 = 1.25;
 
-/// The program of the lossy bootstrap, for ciphertexts of any number of slots at the level of `stage_count` or above. Real
-/// values: any imaginary part is dropped.
+/// The program for ciphertexts of at most `slots` values at the level of `stage_count` or above: fewer slots take smaller matrices and
+/// fewer keys. Real values: any imaginary part is dropped.
 ///
 /// # Errors
-/// `WrongParams` for a set without bootstrap, `BadInput` for a stage count or baby steps that cannot be.
-pub fn lossy(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
-    let mut line = Pipeline::new(chain, settings, chain.params().slots(), true)?;
-    let sine = Sine::new(&line.b, &[0.0], MOST / RATIO);
-    slots_first(&mut line, settings.values, &sine, RATIO, TAU / RATIO)?;
+/// `WrongParams` for a set without bootstrap, `BadInput` for slots that are not a power of two in 2 ..= N/2, for a stage count or baby steps that cannot be.
+pub fn slots_first(chain: &Chain, slots: usize, settings: &Settings) -> Result<CkksProgram> {
+    let mut line = Pipeline::new(chain, settings, slots, true)?;
+    let ratio = ratio(&line.b);
+    let sine = Sine::new(&line.b, &[0.0], MOST / ratio);
+    record(&mut line, settings.values, &sine, ratio, TAU / ratio)?;
     let real = settings.values != Values::Complex;
     let terms = Terms {
-        spread: RATIO / TAU * if real { 1.0 } else { SQRT_2 },
+        spread: ratio / TAU * if real { 1.0 } else { SQRT_2 },
         // Of one number, or of two.
         base: line.added * if real { 1.0 } else { SQRT_2 },
         added: line.rounded(),
         alone: real,
-        bend: bend(&line.b, RATIO),
+        bend: bend(&line.b, ratio),
     };
     let error = Some(line.error(&sine, &terms));
     line.program.limit(Limits { most: MOST, near: None, real, slots: true, error });
@@ -44,7 +50,7 @@ pub fn lossy(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
 }
 
 /// The steps of the bootstraps with SlotsToCoeffs first, where 1 is q_0/`ratio` and the sine is divided by `by`.
-pub(super) fn slots_first(
+pub(super) fn record(
     line: &mut Pipeline,
     values: Values,
     sine: &Sine,
@@ -58,8 +64,14 @@ pub(super) fn slots_first(
         let other = line.program.multiply_i(other)?;
         x = line.program.add(x, other)?;
     }
-    let coefficients = line.slots_first(x, ratio)?;
-    let raised = line.raise(coefficients)?;
+    let coefficients = line.slots_to_coeffs_first(x, ratio)?;
+    let mut raised = line.raise(coefficients)?;
+    let all = line.chain.params().slots();
+    if slots < all {
+        // The lift adds coefficients of all powers of X: the trace keeps those of the message.
+        raised = line.program.trace(raised, slots)?;
+        raised = line.program.divide(raised, (all / slots) as f64)?;
+    }
     let w = line.coeffs_to_slots(raised, |m| m)?;
     let conjugate = line.program.conjugate(w)?;
     let re = line.real_part(w, conjugate)?;

@@ -1,0 +1,201 @@
+//! The default bootstrap keeps every message within the bound, not only those of zero mean: twenty kinds of them, many in a row, and
+//! a search for a worse one. `--nocapture` prints what is measured.
+
+use becalm::backend::{CkksEvaluator, Cpu, Prepared};
+use becalm::bootstrap::ckks::{Settings, Values, slots_first};
+use becalm::cipher::{CkksSecretKey, Rlwe};
+use becalm::ckks::Context;
+use becalm::math::complex::Complex;
+use becalm::params::{CkksParams, Kind};
+use std::sync::Arc;
+
+/// Numbers of pseudo-random appearance in 0 .. 1.
+fn fraction(j: usize, k: f64) -> f64 {
+    ((j as f64 + 1.0) * k).fract()
+}
+
+/// Twenty kinds of real messages within ±1: value j of n.
+fn kinds() -> Vec<(&'static str, fn(usize, usize) -> f64)> {
+    vec![
+        ("uniform in -1 .. 1", |j, _| 2.0 * fraction(j, 0.618_034) - 1.0),
+        ("uniform in 0 .. 1", |j, _| fraction(j, 0.618_034)),
+        ("uniform in -1 .. 0", |j, _| -fraction(j, 0.618_034)),
+        ("all 1", |_, _| 1.0),
+        ("all -1", |_, _| -1.0),
+        ("all 1/2", |_, _| 0.5),
+        ("all 0", |_, _| 0.0),
+        ("alternating", |j, _| if j % 2 == 0 { 1.0 } else { -1.0 }),
+        ("1 and 0 by turns", |j, _| if j % 2 == 0 { 1.0 } else { 0.0 }),
+        ("tiles of 8", |j, _| (j % 8) as f64 / 7.0),
+        ("tiles of 64", |j, _| 2.0 * ((j % 64) as f64 / 63.0) - 1.0),
+        ("sorted", |j, n| 2.0 * j as f64 / n as f64 - 1.0),
+        ("sorted down", |j, n| 1.0 - 2.0 * j as f64 / n as f64),
+        ("two halves", |j, n| if 2 * j < n { 1.0 } else { -1.0 }),
+        ("one spike", |j, _| if j == 5 { 1.0 } else { 0.0 }),
+        ("spikes", |j, _| if j % 97 == 0 { 1.0 } else { 0.0 }),
+        ("a spike under ones", |j, _| if j == 7 { -1.0 } else { 1.0 }),
+        ("random signs", |j, _| if fraction(j, 0.414_214) < 0.5 { 1.0 } else { -1.0 }),
+        ("a sine", |j, n| (std::f64::consts::TAU * j as f64 / n as f64).sin()),
+        ("near 1", |j, _| 1.0 - 0.01 * fraction(j, 0.618_034)),
+    ]
+}
+
+struct Bench {
+    context: Arc<Context>,
+    secret: CkksSecretKey,
+    evaluator: CkksEvaluator,
+    ready: Prepared,
+    slots: usize,
+    level: usize,
+}
+
+impl Bench {
+    /// Over so many slots, or all of the set.
+    fn new(set: &str, slots: Option<usize>, values: Values) -> Bench {
+        let params = CkksParams::named(set).unwrap();
+        let context = Arc::new(Context::new(params, params.kind == Kind::Toy).unwrap());
+        let slots = slots.unwrap_or(params.slots());
+        let settings = Settings { values, ..Settings::default() };
+        let program = Arc::new(slots_first(&context, slots, &settings).unwrap());
+        let level = program.info(program.inputs()[0]).unwrap().level;
+        let secret = context.secret_key().unwrap();
+        let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
+        let cpu = Cpu::new(0).unwrap();
+        let ready = Prepared::new(&cpu, &context, &program, usize::MAX, &|_, _| true).unwrap();
+        let evaluator = CkksEvaluator::new(&cpu, &context, &keys).unwrap();
+        Bench { context, secret, evaluator, ready, slots, level }
+    }
+
+    fn run(&self, x: &Rlwe) -> Rlwe {
+        self.evaluator.run(&self.ready, &[x]).unwrap().remove(0)
+    }
+
+    /// The square mean and the greatest error behind one bootstrap, and the result.
+    fn measured(&self, m: &[Complex]) -> (f64, f64, Rlwe) {
+        let x = self.context.encrypt_within(m, 1.0, self.level, &self.secret).unwrap();
+        let y = self.run(&x);
+        let (mean, worst) = self.errors(&y, m);
+        (mean, worst, y)
+    }
+
+    fn errors(&self, y: &Rlwe, m: &[Complex]) -> (f64, f64) {
+        let got = self.context.decrypt(y, &self.secret).unwrap();
+        let all: Vec<f64> = got.iter().zip(m).map(|(a, b)| (*a - *b).abs()).collect();
+        let mean = all.iter().map(|e| e * e).sum::<f64>() / all.len() as f64;
+        (mean.sqrt(), all.iter().copied().fold(0.0, f64::max))
+    }
+
+    /// No kind of message errs by more than the claim, the claim is at most 30 times the worst of them, and all keep `least` bits.
+    fn hold(&self, complex: bool, least: f64) {
+        let mut greatest = (0.0f64, "");
+        let mut claimed = 0.0;
+        for (name, value) in kinds() {
+            let turn = if complex { Complex::new(0.6, 0.8) } else { Complex::from(1.0) };
+            let m: Vec<_> = (0..self.slots).map(|j| turn * value(j, self.slots)).collect();
+            let (mean, worst, y) = self.measured(&m);
+            let account = y.account();
+            println!(
+                "{}, {} slots, {name}: 2^{:.2}, worst 2^{:.2}; claimed 2^{:.2}, 2^{:.2}",
+                self.context.params().name,
+                self.slots,
+                mean.log2(),
+                worst.log2(),
+                y.error().log2(),
+                account.worst.log2()
+            );
+            assert!(mean <= y.error() && worst <= account.worst, "{name}: beyond the claim");
+            assert!(-mean.log2() >= least, "{name}: fewer than {least} bits");
+            claimed = f64::max(claimed, y.error());
+            greatest = if mean > greatest.0 { (mean, name) } else { greatest };
+        }
+        assert!(claimed <= 30.0 * greatest.0, "{claimed} claimed, {greatest:?} at most");
+    }
+}
+
+#[test]
+fn every_kind_of_message_keeps_its_bits() {
+    Bench::new("ckks_toy_slots_first", None, Values::Real).hold(false, 25.0);
+    Bench::new("ckks_toy_slots_first", None, Values::Complex).hold(true, 25.0);
+}
+
+#[test]
+fn few_slots_keep_the_same_bits() {
+    Bench::new("ckks_toy_slots_first", Some(64), Values::Real).hold(false, 25.0);
+    Bench::new("ckks_toy_slots_first", Some(16), Values::Complex).hold(true, 25.0);
+}
+
+#[test]
+#[ignore = "N = 65536 takes 6 GB and minutes: make test-full"]
+fn full_size_keeps_the_bits_of_every_kind() {
+    Bench::new("ckks_slots_first", None, Values::Real).hold(false, 24.5);
+    Bench::new("ckks_slots_first", Some(1024), Values::Real).hold(false, 24.5);
+}
+
+fn in_a_row(bench: &Bench, rounds: usize) {
+    let m: Vec<Complex> = (0..bench.slots).map(|j| Complex::from(fraction(j, 0.618_034))).collect();
+    let context = &bench.context;
+    let mut x = context.encrypt_within(&m, 1.0, bench.level, &bench.secret).unwrap();
+    for round in 1..=rounds {
+        x = bench.run(&x);
+        let (mean, worst) = bench.errors(&x, &m);
+        println!(
+            "{round}: 2^{:.2}, worst 2^{:.2}; claimed 2^{:.2}",
+            mean.log2(),
+            worst.log2(),
+            x.error().log2()
+        );
+        assert!(mean <= x.error() && worst <= x.account().worst, "round {round}");
+        x = x.within(1.0).unwrap();
+    }
+    assert!(-bench.errors(&x, &m).0.log2() >= 19.0);
+}
+
+/// Twenty bootstraps of 0 … 1, one after another.
+#[test]
+fn errors_in_a_row_stay_small() {
+    in_a_row(&Bench::new("ckks_toy_slots_first", None, Values::Real), 20);
+}
+
+#[test]
+#[ignore = "N = 65536 takes 6 GB and minutes: make test-full"]
+fn full_size_errors_in_a_row_stay_small() {
+    in_a_row(&Bench::new("ckks_slots_first", None, Values::Real), 20);
+}
+
+/// A search that climbs: it changes the message where the error was largest, and keeps what is worse. No message that it meets is
+/// beyond the claim.
+fn search(bench: &Bench, steps: usize) {
+    let mut m: Vec<Complex> =
+        (0..bench.slots).map(|j| Complex::from(2.0 * fraction(j, 0.618_034) - 1.0)).collect();
+    let (mut most, mut ratio) = (0.0, 0.0f64);
+    for step in 0..steps {
+        let mut tried = m.clone();
+        let (from, size) = (step * 7919 % bench.slots, 1 + bench.slots >> (step % 6));
+        let to = match step % 5 {
+            0 => 1.0,
+            1 => -1.0,
+            2 => 0.0,
+            3 => 2.0 * fraction(step, 0.755) - 1.0,
+            _ => -m[from].re,
+        };
+        (0..size).for_each(|j| tried[(from + j) % bench.slots] = Complex::from(to));
+        let (mean, worst, y) = bench.measured(&tried);
+        ratio = ratio.max(mean / y.error()).max(worst / y.account().worst);
+        if mean > most {
+            (most, m) = (mean, tried);
+        }
+    }
+    println!("{steps} messages: at most {ratio:.3} of the claim, 2^{:.2}", most.log2());
+    assert!(ratio <= 1.0, "{ratio} times the claim");
+}
+
+#[test]
+fn a_search_finds_no_message_beyond_the_claim() {
+    search(&Bench::new("ckks_toy_slots_first", Some(64), Values::Real), 100);
+}
+
+#[test]
+#[ignore = "500 bootstraps: make test-full"]
+fn a_long_search_finds_no_message_beyond_the_claim() {
+    search(&Bench::new("ckks_toy_slots_first", None, Values::Real), 500);
+}
