@@ -376,7 +376,7 @@ struct Sealed {
 impl Sealed {
     fn new(file: Vec<u8>) -> Sealed {
         let header = u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
-        let text = std::str::from_utf8(&file[..8 + header]).unwrap();
+        let text = std::str::from_utf8(&file[8..8 + header]).unwrap();
         let place = |entry: &str| 8 + text.find(entry).unwrap() + entry.len();
         let (id, checksum) = (place(r#""key":""#), place(r#""checksum":""#));
         Sealed { id, checksum, data: 8 + header, file }
