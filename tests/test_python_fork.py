@@ -367,9 +367,6 @@ def others(w):
         _native.instructions() and _native.available_memory() and _native.gpu_images() is not None
     )
     assert _native.main(["becalm", "estimate", "--params", "tfhe_2_2"]) == 0
-    # The command catches the signal by which a pool ends its workers.
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _native.require_machine("cpu", w.toy.secret.params)
     assert isinstance(_native.nvrtc(), (str, type(None)))
     with contextlib.suppress(becalm.DeviceError):

@@ -171,3 +171,51 @@ def test_a_callback_stops_by_raising(toy):
     with pytest.raises(LookupError, match="enough"):
         toy.server.bootstrap(x, lambda m: m, progress=fail)
     assert toy.secret.decrypt(toy.server.bootstrap(x, lambda m: m)).tolist() == [1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_the_command_gives_the_signals_back():
+    """After it, a pool ends its workers by SIGTERM, and Ctrl-C is Python's. A second command is
+    stopped as the first would be."""
+    child = start("""
+        import os, threading
+        from becalm import _native
+        signal.signal(signal.SIGHUP, handled := lambda *_: None)
+        def dies(number):
+            pid = os.fork()
+            if pid == 0:
+                while True:
+                    time.sleep(1)
+            os.kill(pid, number)
+            for _ in range(600):
+                ended, status = os.waitpid(pid, os.WNOHANG)
+                if ended:
+                    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == number
+                time.sleep(0.1)
+            os.kill(pid, signal.SIGKILL)
+            return False
+        def as_before():
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(60)
+                return False
+            except KeyboardInterrupt:
+                pass
+            return dies(signal.SIGTERM) and signal.getsignal(signal.SIGHUP) is handled
+        print("ready", flush=True)
+        for command in (["--version"], ["params"]):
+            assert _native.main(["becalm", *command]) == 0
+            assert as_before(), command
+        for _ in range(2):
+            # It searches for seconds at least, and begins to listen at once.
+            ask = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM))
+            ask.start()
+            sets = ["--scheme", "tfhe", "--params", "tfhe_4_4", "--values", "1"]
+            assert _native.main(["becalm", "run", *sets]) == 1
+            assert as_before()
+        assert _native.main(["becalm", "params"]) == 0
+        print("restored", flush=True)
+        """)
+    out, err = child.communicate(timeout=PATIENCE)
+    assert child.returncode == 0, out + err
+    assert out.endswith("restored\n")

@@ -1,6 +1,7 @@
 //! CKKS on the command line: `becalm run --scheme ckks` and `becalm bench ckks`, every result checked.
 
 use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
+use crate::signals;
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Prepared};
@@ -314,7 +315,7 @@ pub fn keys(
     let go_on = |done, of| {
         bar.set_length(of as u64);
         bar.set_position(done as u64);
-        !report::stopped()
+        !signals::stopped()
     };
     let keys = context.keys_with(secret, &needs, form, None, go_on)?;
     bar.finish_and_clear();
@@ -325,7 +326,7 @@ fn refresh(evaluator: &CkksEvaluator, ready: &Prepared, inputs: &[&Rlwe]) -> Res
     let bar = report::bar("bootstrap", ready.waves());
     let mut outputs = evaluator.run_lanes(ready, &[inputs], &mut |done, _| {
         bar.set_position(done as u64);
-        if report::stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if signals::stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     bar.finish_and_clear();
     Ok(outputs.remove(0))
@@ -356,7 +357,7 @@ pub struct Measured {
 
 /// Keys that are used until the user presses Ctrl-C.
 pub fn asking(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksSetup {
-    CkksSetup::new(context, keys).asking(|| !report::stopped())
+    CkksSetup::new(context, keys).asking(|| !signals::stopped())
 }
 
 /// A program with all its matrices encoded.
@@ -365,7 +366,7 @@ pub fn prepared(
     context: &Arc<Context>,
     program: &Arc<CkksProgram>,
 ) -> Result<Prepared> {
-    Ok(Prepared::new(machine, context, program, usize::MAX, &|_, _| !report::stopped())?)
+    Ok(Prepared::new(machine, context, program, usize::MAX, &|_, _| !signals::stopped())?)
 }
 
 /// Encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.

@@ -22,6 +22,7 @@ mod programs;
 pub mod report;
 mod run;
 mod search;
+mod signals;
 mod tables;
 
 use clap::{Parser, Subcommand};
@@ -81,8 +82,7 @@ where
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
     };
-    report::outlive_large_files();
-    report::listen();
+    let _listening = signals::Listening::start();
     let flag = if let Verb::Bench(_) = cli.verb { gpu::FLAG } else { "--backend cpu" };
     let done = match cli.verb {
         Verb::Run(a) => run::run(&a),

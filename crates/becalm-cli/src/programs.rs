@@ -3,6 +3,7 @@
 use crate::ckks::{asking, prepared};
 use crate::output::Force;
 use crate::report::{self, counted, megabytes};
+use crate::signals;
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, CkksEvaluator, by_name};
@@ -72,7 +73,7 @@ fn run(
     takes: usize,
 ) -> Result<Vec<Value>> {
     let context = Arc::new(Context::new(program.params(), job.trust.allow_insecure)?);
-    let go_on = || !report::stopped();
+    let go_on = || !signals::stopped();
     let keys = context.load_keys_with(job.keys, KeyForm::Ready, |_, _| go_on())?;
     let evaluator = CkksEvaluator::open(machine, asking(&context, &Arc::new(keys)))?;
     evaluator.require(program)?;

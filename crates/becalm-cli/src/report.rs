@@ -1,5 +1,6 @@
 //! Figures as a table for people or as JSON for programs, and progress bars.
 
+use crate::signals::stopped;
 use anyhow::{Result, bail};
 use becalm::backend::{Evaluator, Fallback, devices, names};
 use becalm::cipher::{EvaluationKey, SecretKey};
@@ -9,7 +10,6 @@ use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The names of all machines, for an option.
 pub(crate) fn machines() -> PossibleValuesParser {
@@ -141,35 +141,6 @@ pub fn follow(bar: &ProgressBar) -> impl FnMut(usize, usize) -> ControlFlow<()> 
         bar.set_position(done as u64);
         if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-}
-
-static STOP: AtomicBool = AtomicBool::new(false);
-
-/// Turns a write beyond the shell's limit of file sizes (`ulimit -f`) into an error, where the process would otherwise end.
-#[cfg(unix)]
-pub fn outlive_large_files() {
-    use signal_hook::{consts::SIGXFSZ, flag};
-    // The flag is never read: any handler keeps the process alive.
-    let _ = flag::register(SIGXFSZ, Default::default());
-}
-
-/// Does nothing: other systems have no such limit.
-#[cfg(not(unix))]
-pub fn outlive_large_files() {}
-
-/// From now on Ctrl-C asks the work to stop where nothing is lost, and a second one ends the process at once.
-pub fn listen() {
-    // A second call in one process finds the handler in place.
-    let _ = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
-}
-
-/// Whether Ctrl-C was pressed.
-pub fn stopped() -> bool {
-    STOP.load(Ordering::Relaxed)
 }
 
 /// Seconds in the unit that suits them: `21.59 s`, `3.565 ms`, `12.345 µs`.

@@ -6,6 +6,7 @@
 
 use crate::ckks::{self, Job};
 use crate::report::{self, megabytes, table};
+use crate::signals;
 use anyhow::{Result, bail};
 use becalm::backend::{CkksEvaluator, Cpu};
 use becalm::cipher::KeyForm;
@@ -341,7 +342,7 @@ pub fn run(wanted: &str, quick: bool, json: Option<&Path>) -> Result<()> {
         let begin = rows.len();
         for given in t.rows {
             rows.push(row(t, *given, quick));
-            if report::stopped() {
+            if signals::stopped() {
                 bail!("interrupted");
             }
             // Written after every row, so that an interrupted run leaves what it measured.

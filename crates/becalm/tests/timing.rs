@@ -1,5 +1,5 @@
-//! Tests whether the time of key generation, encryption and decryption depends on keys and messages, in both schemes. The measure is
-//! Welch's t of cycle counts between a fixed secret and random ones.
+//! Tests whether the time of key generation, encryption, decryption and the reading of secret keys depends on keys and messages, in both
+//! schemes. The measure is Welch's t of cycle counts between a fixed secret and random ones.
 //!
 //! A run draws one of four classes before each measurement: the fixed secret, the fixed secret as a control, random ones, and the
 //! fixed secret with a planted leak. The first two do not differ. So |t| ≥ 4.5 between them means that the machine or this test is at
@@ -360,6 +360,97 @@ fn full_size_keys_of_ckks() {
                 drop(black_box(context.encrypt(&[Complex::default()], 0, key).unwrap()));
             })
         });
+    });
+}
+
+// Files of secret keys.
+
+/// The tensors of a file as words, and the file that they stand in.
+struct Sealed {
+    file: Vec<u8>,
+    id: usize,
+    checksum: usize,
+    data: usize,
+}
+
+impl Sealed {
+    fn new(file: Vec<u8>) -> Sealed {
+        let header = u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
+        let text = std::str::from_utf8(&file[8..8 + header]).unwrap();
+        let place = |entry: &str| 8 + text.find(entry).unwrap() + entry.len();
+        let (id, checksum) = (place(r#""key":""#), place(r#""checksum":""#));
+        Sealed { id, checksum, data: 8 + header, file }
+    }
+
+    fn words(&self) -> Vec<u64> {
+        file_words(&self.file[self.data..])
+    }
+
+    /// Puts in words and the identity of a key, and the checksum of the whole.
+    fn seal(&mut self, words: &[u64], id: [u64; 2]) {
+        for (to, word) in self.file[self.data..].chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        let id = format!("{:016x}{:016x}", id[0], id[1]);
+        self.file[self.id..][..32].copy_from_slice(id.as_bytes());
+        self.file[self.checksum..][..64].fill(b'0');
+        let checksum = blake3::hash(&self.file).to_hex();
+        self.file[self.checksum..][..64].copy_from_slice(checksum.as_bytes());
+    }
+}
+
+/// Reading of a file of a fixed secret or of random ones. Every file has an identity of its own, in all classes: it and the checksum
+/// are text, and the time to read text depends on it. A fixed secret in one file always would have one text, and |t| of 8 to 17.
+fn by_sealed<T>(
+    samples: usize,
+    fixed: &[u64],
+    draw: impl FnMut() -> u64,
+    file: Vec<u8>,
+    read: impl Fn(&[u8]) -> becalm::Result<T>,
+) -> Run {
+    let id = RefCell::new(Draw(now()));
+    let put = |words: &[u64], file: &mut Sealed| {
+        let mut id = id.borrow_mut();
+        file.seal(words, [id.word(), id.word()]);
+    };
+    by_words(samples, fixed, draw, Sealed::new(file), put, |file| {
+        drop(black_box(read(&file.file).unwrap()));
+    })
+}
+
+/// Words of 32 digits of 0, 1 or 2.
+fn ternary(seed: u64) -> impl FnMut() -> u64 {
+    let mut digit = draws(seed, 3);
+    move || (0..32).fold(0, |word, _| word << 2 | digit())
+}
+
+#[test]
+#[ignore = "minutes on a quiet machine: make test-full"]
+fn full_size_files_of_secret_keys() {
+    on_one_thread(|| {
+        for p in small_sets() {
+            let key = SecretKey::generate(&p, true).unwrap();
+            let file = key.to_bytes().unwrap().to_vec();
+            let own = Sealed::new(file.clone()).words();
+            for (what, fixed) in [("zeros", vec![0; own.len()]), ("one key", own)] {
+                check(&format!("TFHE, reading a key ({what}), modulo {:?}", p.modulus), || {
+                    let read = |bytes: &[u8]| SecretKey::from_bytes(bytes, Trust::insecure());
+                    by_sealed(60_000, &fixed, draws(8, 2), file.clone(), read)
+                });
+            }
+        }
+        let context = context();
+        let key = context.secret_key().unwrap();
+        let file = context.secret_key_to_bytes(&key).unwrap().to_vec();
+        let own = Sealed::new(file.clone()).words();
+        // A digit is a coefficient plus one.
+        let zeros = vec![0x5555_5555_5555_5555; own.len()];
+        for (what, fixed) in [("zeros", zeros), ("one key", own)] {
+            check(&format!("CKKS, reading a key ({what})"), || {
+                let read = |bytes: &[u8]| context.secret_key_from_bytes(bytes, Trust::insecure());
+                by_sealed(60_000, &fixed, ternary(9), file.clone(), read)
+            });
+        }
     });
 }
 
