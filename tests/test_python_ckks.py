@@ -98,8 +98,11 @@ def test_few_slots_signs_and_precise_sets(rng):
 
 def test_prices_are_known_before_anything_is_made(keys):
     p = ckks.price("ckks")
-    assert (p.params, p.slots, p.kinds) == ("ckks_regular", 32768, ("regular",))
-    assert p.levels == {"regular": (0, 10)} and 13 < p.bits["regular"] < 14
+    assert (p.params, p.slots, p.kinds) == ("ckks_slots_first", 32768, ("slots_first",))
+    assert p.levels == {"slots_first": (3, 13)} and p.bits["slots_first"] > 24
+    regular = ckks.price("ckks", levels=10)
+    assert (regular.params, regular.kinds) == ("ckks_regular", ("regular",))
+    assert regular.levels == {"regular": (0, 10)} and 13 < regular.bits["regular"] < 14
     sizes = [ckks.price("ckks", bootstrap=b) for b in ("small", "medium", "large")]
     assert sizes[0].memory_bytes < sizes[1].memory_bytes < sizes[2].memory_bytes
     assert sizes[0].stored_bytes < min(1e9, 0.5 * sizes[0].memory_bytes)
@@ -112,7 +115,8 @@ def test_prices_are_known_before_anything_is_made(keys):
     both = ckks.price("ckks", kinds=("regular", "slots_first"))
     assert both.levels == {"regular": (0, 10), "slots_first": (3, 13)}
     assert ckks.price("ckks", kinds="precise").params == "ckks_precise"
-    assert ckks.price("ckks", slots=1024).kinds == ("sparse",)
+    assert ckks.price("ckks", slots=1024).kinds == ("slots_first",)
+    assert ckks.price("ckks", slots=1024, levels=10).kinds == ("sparse",)
     toy = ckks.price("ckks_toy_12", kinds=("regular", "slots_first"), rotations=[1, -3])
     assert toy.memory_bytes == keys.server.nbytes
     assert all(q.security_bits >= 128 for q in ckks.params() if q.standard)
@@ -219,10 +223,10 @@ def test_levels_on_the_pages_are_those_of_the_programs():
 def test_peaks_are_above_what_was_measured_and_not_far():
     # GB at N = 2^16, medium keys: docs/performance/ckks.md, docs/bootstrap/ckks_*.md.
     measured = [
-        ({}, 7.4),
+        ({"kinds": "regular"}, 7.4),
         ({"levels": 14}, 10.3),
         ({"levels": 17}, 12.9),
-        ({"slots": 1024}, 5.53),
+        ({"slots": 1024, "levels": 10}, 5.53),
         ({"kinds": "slots_first"}, 6.37),
     ]
     for options, gigabytes in measured:
