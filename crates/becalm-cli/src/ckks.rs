@@ -371,13 +371,14 @@ pub fn prepared(
 
 /// Encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.
 pub fn measured(
+    context: &Context,
     secret: &CkksSecretKey,
     evaluator: &CkksEvaluator,
     ready: &Prepared,
     m: &[Complex],
     runs: usize,
 ) -> Result<Measured> {
-    let (context, program) = (evaluator.context(), ready.program());
+    let program = ready.program();
     program.check_values(m)?;
     let level = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.level);
     let (x, encrypt) = timed(|| Ok(context.encrypt(m, level, secret)?))?;
@@ -425,7 +426,7 @@ fn bootstrapped(plan: &KeyPlan, job: &Job, cpu: &Cpu, runs: usize, quiet: bool) 
     let program = Arc::new(program.clone());
     let evaluator = CkksEvaluator::open(cpu, asking(&context, &Arc::new(keys)))?;
     let (ready, prepare_seconds) = timed(|| prepared(cpu, &context, &program))?;
-    let m = measured(&secret, &evaluator, &ready, &message(job, slots), runs)?;
+    let m = measured(&context, &secret, &evaluator, &ready, &message(job, slots), runs)?;
     let formula = -program.error().unwrap_or(1.0).log2();
     Ok(Report {
         scheme: "ckks",

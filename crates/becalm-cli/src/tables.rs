@@ -286,7 +286,8 @@ fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
         let runs = if quick { 1 } else { 3 };
         let cpu = Cpu::new(threads)?;
         let evaluator = CkksEvaluator::open(&cpu, ckks::asking(&context, &keys))?;
-        let made = cpu.install(|| ckks::measured(&secret, &evaluator, &ready, &m, runs))?;
+        let made =
+            cpu.install(|| ckks::measured(&context, &secret, &evaluator, &ready, &m, runs))?;
         *seconds = made.bootstrap;
         last = Some(made);
     }

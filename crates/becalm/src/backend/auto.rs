@@ -4,7 +4,7 @@
 
 use super::{Backend, CkksSetup, Cpu, Cuda, Fallback, GoOn, Info, Loaded, Session};
 use crate::cipher::EvaluationKey;
-use crate::ckks::Context;
+use crate::ckks::Chain;
 use crate::params::{CkksParams, TfheParams};
 use crate::program::rlwe::{CkksProgram, Constants};
 use crate::program::{Ckks, Need, Op, Program, Reg, Walk};
@@ -111,12 +111,12 @@ impl Backend for Auto {
 
     fn prepare_ckks(
         &self,
-        context: &Arc<Context>,
+        chain: &Arc<Chain>,
         program: &CkksProgram,
         bytes: usize,
         go_on: GoOn<'_>,
     ) -> Result<Option<Constants>> {
-        self.cpu.prepare_ckks(context, program, bytes, go_on)
+        self.cpu.prepare_ckks(chain, program, bytes, go_on)
     }
 
     /// GPUs run TFHE alone.

@@ -6,7 +6,7 @@
 use super::opened::{Opened, Progress, Steps, run_waves};
 use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Plain};
 use crate::cipher::{CkksKeys, Rlwe};
-use crate::ckks::{Chebyshev, Context, Matrix};
+use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::math::complex::Complex;
 use crate::program::rlwe::{CkksProgram, CkksWalk};
 use crate::program::{Ckks, Reg};
@@ -30,12 +30,12 @@ impl Prepared {
     /// As [`Backend::prepare_ckks`].
     pub fn new(
         backend: &dyn Backend,
-        context: &Arc<Context>,
+        chain: &Arc<Chain>,
         program: &Arc<CkksProgram>,
         bytes: usize,
         go_on: GoOn<'_>,
     ) -> Result<Prepared> {
-        let constants = backend.prepare_ckks(context, program, bytes, go_on)?;
+        let constants = backend.prepare_ckks(chain, program, bytes, go_on)?;
         let walk = CkksWalk { constants, ..program.walk() };
         Ok(Prepared { program: program.clone(), walk: Arc::new(walk) })
     }
@@ -117,10 +117,10 @@ impl CkksEvaluator {
     /// As [`CkksEvaluator::open`].
     pub fn new(
         backend: &dyn Backend,
-        context: &Arc<Context>,
+        chain: &Arc<Chain>,
         keys: &Arc<CkksKeys>,
     ) -> Result<CkksEvaluator> {
-        CkksEvaluator::open(backend, CkksSetup::new(context, keys))
+        CkksEvaluator::open(backend, CkksSetup::new(chain, keys))
     }
 
     /// Opens keys on a machine that is to use them as `on` says: within less memory, or asking whether to go on.
@@ -128,14 +128,14 @@ impl CkksEvaluator {
     /// # Errors
     /// As [`Backend::open_ckks`]; `WrongParams` for keys of another set.
     pub fn open(backend: &dyn Backend, on: CkksSetup) -> Result<CkksEvaluator> {
-        on.context.check_set(OP, on.keys.params)?;
+        on.chain.check_set(OP, on.keys.params)?;
         let session = backend.open_ckks(on.clone())?;
         Ok(CkksEvaluator { on, opened: Opened::new(session, backend) })
     }
 
-    /// The context.
-    pub fn context(&self) -> &Arc<Context> {
-        &self.on.context
+    /// The chain of the set.
+    pub fn chain(&self) -> &Arc<Chain> {
+        &self.on.chain
     }
 
     /// The keys.
@@ -245,7 +245,7 @@ impl CkksEvaluator {
     /// # Errors
     /// As [`CkksEvaluator::run`] before it computes.
     pub fn check(&self, program: &CkksProgram, inputs: &[&Rlwe]) -> Result<()> {
-        self.on.context.check_set(program.op(), program.params().name)?;
+        self.on.chain.check_set(program.op(), program.params().name)?;
         program.require_inputs(self.on.keys.id, inputs)?;
         program.require(&self.on.keys)
     }
@@ -255,7 +255,7 @@ impl CkksEvaluator {
     /// # Errors
     /// `WrongKey` naming the missing key; `WrongParams` for a program of another set.
     pub fn require(&self, program: &CkksProgram) -> Result<()> {
-        self.on.context.check_set(program.op(), program.params().name)?;
+        self.on.chain.check_set(program.op(), program.params().name)?;
         program.require(&self.on.keys)
     }
 
@@ -270,8 +270,8 @@ impl CkksEvaluator {
         inputs: &[&Rlwe],
         record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
     ) -> Result<Vec<Rlwe>> {
-        self.on.context.check_keys(op, self.on.keys.id, inputs)?;
-        self.run(&CkksProgram::like(&self.on.context, inputs, record)?, inputs)
+        self.on.chain.check_keys(op, self.on.keys.id, inputs)?;
+        self.run(&CkksProgram::like(&self.on.chain, inputs, record)?, inputs)
     }
 
     /// [`CkksEvaluator::call`] of a program with one plaintext, which is encoded already: at the level where it is used, or above.
@@ -285,8 +285,8 @@ impl CkksEvaluator {
         plain: &Arc<Plain>,
         record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
     ) -> Result<Vec<Rlwe>> {
-        self.on.context.check_keys(op, self.on.keys.id, inputs)?;
-        let program = CkksProgram::like(&self.on.context, inputs, record)?;
+        self.on.chain.check_keys(op, self.on.keys.id, inputs)?;
+        let program = CkksProgram::like(&self.on.chain, inputs, record)?;
         self.run(Prepared::with_plain(&program, plain), inputs)
     }
 
@@ -300,7 +300,7 @@ impl CkksEvaluator {
     }
 
     /// `a·b`, relinearized and rescaled: one level below the lower of the two. The products must stay below
-    /// [`Context::largest`] of the result.
+    /// [`Context::largest`](crate::ckks::Context::largest) of the result.
     ///
     /// # Errors
     /// `BadInput` at level 0 and for scales whose product the level below has no room for, `WrongKey` and `WrongParams` for what does

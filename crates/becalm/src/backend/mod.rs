@@ -30,7 +30,7 @@ pub use reference::Reference;
 pub use several::Several;
 
 use crate::cipher::{CkksKeys, EvaluationKey};
-use crate::ckks::Context;
+use crate::ckks::Chain;
 use crate::params::{CkksParams, TfheParams};
 use crate::program::rlwe::{CkksProgram, Constants};
 use crate::program::{Ckks, Family, Need, Op, Reg, Tfhe};
@@ -99,7 +99,7 @@ pub trait Backend: Send + Sync {
     /// stopped.
     fn prepare_ckks(
         &self,
-        _context: &Arc<Context>,
+        _chain: &Arc<Chain>,
         _program: &CkksProgram,
         _bytes: usize,
         _go_on: GoOn<'_>,
@@ -111,7 +111,7 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// As [`Backend::accepts_ckks`]; [`Error::Memory`] if they do not fit.
     fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        Err(match self.accepts_ckks(keys.context.params()) {
+        Err(match self.accepts_ckks(keys.chain.params()) {
             Err(e) => e,
             Ok(()) => Error::unsupported("open", "keys of CKKS", self.info().name, "use the CPU"),
         })
@@ -124,8 +124,8 @@ pub type GoOn<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
 /// Keys of CKKS for [`Backend::open_ckks`], and how a session is to use them.
 #[derive(Clone)]
 pub struct CkksSetup {
-    /// The set made ready.
-    pub context: Arc<Context>,
+    /// The chain of the set. A machine makes its tables of it.
+    pub chain: Arc<Chain>,
     /// The keys.
     pub keys: Arc<CkksKeys>,
     /// Most bytes of encoded matrices that a session keeps; it encodes the others whenever their turn comes.
@@ -136,9 +136,9 @@ pub struct CkksSetup {
 
 impl CkksSetup {
     /// Keys of a set. All matrices of a program stay encoded.
-    pub fn new(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksSetup {
-        let (context, keys) = (context.clone(), keys.clone());
-        CkksSetup { context, keys, matrices: usize::MAX, go_on: None }
+    pub fn new(chain: &Arc<Chain>, keys: &Arc<CkksKeys>) -> CkksSetup {
+        let (chain, keys) = (chain.clone(), keys.clone());
+        CkksSetup { chain, keys, matrices: usize::MAX, go_on: None }
     }
 
     /// The same, keeping encoded matrices of at most `bytes`: less memory, and more time.

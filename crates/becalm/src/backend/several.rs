@@ -7,7 +7,7 @@
 use super::registers::not_loaded;
 use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Session};
 use crate::cipher::EvaluationKey;
-use crate::ckks::Context;
+use crate::ckks::Chain;
 use crate::params::{CkksParams, TfheParams};
 use crate::program::rlwe::{CkksProgram, Constants};
 use crate::program::{Ckks, Family, Need, Op, Operation, Reg, Wave};
@@ -96,12 +96,12 @@ impl Backend for Several {
     /// For the first machine and all of its kind; the others make their own.
     fn prepare_ckks(
         &self,
-        context: &Arc<Context>,
+        chain: &Arc<Chain>,
         program: &CkksProgram,
         bytes: usize,
         go_on: GoOn<'_>,
     ) -> Result<Option<Constants>> {
-        self.0[0].prepare_ckks(context, program, bytes, go_on)
+        self.0[0].prepare_ckks(chain, program, bytes, go_on)
     }
 
     fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {

@@ -1,4 +1,4 @@
-//! A parameter set made ready to compute: its [`Chain`] and the tables of a machine.
+//! A parameter set made ready to compute: its [`Chain`] and the tables of this processor.
 
 use super::Chain;
 use crate::Result;
@@ -10,14 +10,20 @@ use crate::math::simd::Level;
 use crate::params::CkksParams;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Conversions by the words that they lead from and to.
 type Converters = BTreeMap<(Vec<usize>, Vec<usize>), Arc<Converter>>;
 
+/// The tables of all contexts in memory.
+static MADE: Mutex<Vec<Weak<Tables>>> = Mutex::new(vec![]);
+
 /// A CKKS parameter set made ready.
-pub struct Context {
-    chain: Chain,
+pub struct Context(Arc<Tables>);
+
+/// What this processor computes with for a chain, at a level of its instructions.
+struct Tables {
+    chain: Arc<Chain>,
     ring: Ring,
     fft: Arc<FftPlan>,
     /// For slot j, the positions of its real and imaginary part in a transform.
@@ -55,51 +61,51 @@ impl Context {
         level: Level,
     ) -> Result<Context> {
         params.require_secure(allow_insecure)?;
-        let chain = Chain::new(params)?;
-        let remedy = "take a set of a smaller ring (`becalm params` lists them), or free memory";
-        require_memory_or("make a CKKS context", chain.table_bytes(), remedy)?;
-        let ring = Ring::new(params.degree(), chain.primes(), level)?;
-        let fft = FftPlan::get(params.degree(), level)?;
-        let slots = slots_of(&fft);
-        Ok(Context {
-            chain,
-            ring,
-            fft,
-            slots,
-            converters: Mutex::default(),
-            permutations: Mutex::default(),
-            parts: Mutex::default(),
-        })
+        Tables::new(&Arc::new(Chain::new(params)?), level).map(Context)
+    }
+
+    /// The context of a chain whose keys there are: with the tables that another context of the same chain has in memory, or with new
+    /// ones at `level`.
+    ///
+    /// # Errors
+    /// As [`Context::with_level`], but for `Insecure`.
+    pub(crate) fn of(chain: &Arc<Chain>, level: Level) -> Result<Context> {
+        let same = |made: &Arc<Tables>| Arc::ptr_eq(&made.chain, chain);
+        let found = Tables::made().iter().filter_map(Weak::upgrade).find(same);
+        match found {
+            Some(made) => Ok(Context(made)),
+            None => Tables::new(chain, level).map(Context),
+        }
     }
 
     /// The chain of moduli, which plans without a context.
-    pub fn chain(&self) -> &Chain {
-        &self.chain
+    pub fn chain(&self) -> &Arc<Chain> {
+        &self.0.chain
     }
 
     /// The work done in this context so far.
     pub fn work(&self) -> Work {
-        self.ring.work()
+        self.0.ring.work()
     }
 
     /// The ring.
     pub(crate) fn ring(&self) -> &Ring {
-        &self.ring
+        &self.0.ring
     }
 
     /// The transform between slots and coefficients.
     pub(crate) fn fft(&self) -> &FftPlan {
-        &self.fft
+        &self.0.fft
     }
 
     /// Positions of slot j in a transform.
     pub(crate) fn slots(&self) -> &[(usize, usize)] {
-        &self.slots
+        &self.0.slots
     }
 
     /// The product of the first `special` special words modulo word `i`.
     pub(crate) fn special_product(&self, special: usize, i: usize) -> u64 {
-        let p = self.ring.word(i).p;
+        let p = self.0.ring.word(i).p;
         let (primes, first) = (self.primes(), self.all_words() - self.special());
         let word = |k: usize| primes[first + k] % p;
         (0..special).fold(1, |a, k| mul(a, word(k), p))
@@ -107,45 +113,45 @@ impl Context {
 
     /// The product of words `of` modulo word `i`.
     pub(crate) fn product(&self, of: &[usize], i: usize) -> u64 {
-        let p = self.ring.word(i).p;
-        of.iter().fold(1, |a, k| mul(a, self.ring.word(*k).p % p, p))
+        let p = self.0.ring.word(i).p;
+        of.iter().fold(1, |a, k| mul(a, self.0.ring.word(*k).p % p, p))
     }
 
     /// The inverse of the product of words `from` modulo word `i`.
     pub(crate) fn inverse_product(&self, from: &[usize], i: usize) -> u64 {
-        inverse(self.product(from, i), self.ring.word(i).p)
+        inverse(self.product(from, i), self.0.ring.word(i).p)
     }
 
     /// The conversion between words, made once.
     pub(crate) fn converter(&self, from: Vec<usize>, to: Vec<usize>) -> Arc<Converter> {
-        let mut made = self.converters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.0.converters.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (from, to);
         if let Some(converter) = made.get(&key) {
             return converter.clone();
         }
-        let converter = Arc::new(Converter::new(&self.ring, key.0.clone(), key.1.clone()));
+        let converter = Arc::new(Converter::new(&self.0.ring, key.0.clone(), key.1.clone()));
         made.insert(key, converter.clone());
         converter
     }
 
     /// The ring of polynomials in X^`every`, 8 or a greater power of two, made once; none where it is too small.
     pub(crate) fn part(&self, every: usize) -> Option<Arc<Part>> {
-        let parts = || self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = || self.0.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = parts().get(&every) {
             return Some(made.clone());
         }
         let (n, words) = (self.params().degree(), self.all_words());
         let (size, primes) = (n / every, self.primes());
-        let ring = Ring::new(size, primes, self.ring.level()).ok()?;
-        let fft = FftPlan::get(size, self.ring.level()).ok()?;
+        let ring = Ring::new(size, primes, self.0.ring.level()).ok()?;
+        let fft = FftPlan::get(size, self.0.ring.level()).ok()?;
         let order = (0..words).into_par_iter().map(|i| {
             // X^every there and X here take the same values, each as often as any other.
-            let (mut there, mut here) = (self.ring.scratch(n), ring.scratch(size));
+            let (mut there, mut here) = (self.0.ring.scratch(n), ring.scratch(size));
             there.fill(0.0);
             here.fill(0.0);
             (there[every], here[1]) = (1.0, 1.0);
-            self.ring.forward(i, &mut there);
-            self.ring.reduce(i, &mut there);
+            self.0.ring.forward(i, &mut there);
+            self.0.ring.reduce(i, &mut there);
             ring.forward(i, &mut here);
             ring.reduce(i, &mut here);
             let exact = |x: &f64| (*x as i64).rem_euclid(primes[i] as i64);
@@ -162,17 +168,45 @@ impl Context {
 
     /// The permutation of values that X → X^`power` is, made once.
     pub(crate) fn permutation(&self, power: usize) -> Arc<Vec<u32>> {
-        let mut made = self.permutations.lock().unwrap_or_else(PoisonError::into_inner);
-        made.entry(power).or_insert_with(|| Arc::new(self.ring.permutation(power))).clone()
+        let mut made = self.0.permutations.lock().unwrap_or_else(PoisonError::into_inner);
+        made.entry(power).or_insert_with(|| Arc::new(self.0.ring.permutation(power))).clone()
+    }
+}
+
+impl Tables {
+    fn made() -> MutexGuard<'static, Vec<Weak<Tables>>> {
+        MADE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn new(chain: &Arc<Chain>, level: Level) -> Result<Arc<Tables>> {
+        let params = chain.params();
+        let remedy = "take a set of a smaller ring (`becalm params` lists them), or free memory";
+        require_memory_or("make a CKKS context", chain.table_bytes(), remedy)?;
+        let ring = Ring::new(params.degree(), chain.primes(), level)?;
+        let fft = FftPlan::get(params.degree(), level)?;
+        let slots = slots_of(&fft);
+        let tables = Arc::new(Tables {
+            chain: chain.clone(),
+            ring,
+            fft,
+            slots,
+            converters: Mutex::default(),
+            permutations: Mutex::default(),
+            parts: Mutex::default(),
+        });
+        let mut made = Tables::made();
+        made.retain(|other| other.strong_count() > 0);
+        made.push(Arc::downgrade(&tables));
+        Ok(tables)
     }
 }
 
 /// A context does all that a chain does.
 impl Deref for Context {
-    type Target = Chain;
+    type Target = Arc<Chain>;
 
-    fn deref(&self) -> &Chain {
-        &self.chain
+    fn deref(&self) -> &Arc<Chain> {
+        &self.0.chain
     }
 }
 
@@ -187,4 +221,25 @@ fn slots_of(fft: &FftPlan) -> Vec<(usize, usize)> {
         at
     });
     slots.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_of_a_chain_share_the_tables_of_its_context() {
+        let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
+        let of = |chain| Context::of(chain, Level::best()).unwrap();
+        let (a, b) = (of(context.chain()), of(context.chain()));
+        assert!([&a, &b].iter().all(|made| Arc::ptr_eq(&made.0, &context.0)));
+        // Without a context in memory the first machine makes tables, and the second has the same.
+        let chain = Arc::new(Chain::new(context.params()).unwrap());
+        let own = of(&chain);
+        assert!(!Arc::ptr_eq(&own.0, &context.0));
+        assert!(Arc::ptr_eq(&own.0, &of(&chain).0));
+        let dropped = Arc::downgrade(&own.0);
+        drop(own);
+        assert!(dropped.upgrade().is_none());
+    }
 }

@@ -10,7 +10,7 @@ use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::bootstrap::tfhe::extended::load_table;
 use crate::cipher::{EvaluationKey, KeyRole};
-use crate::ckks::Context;
+use crate::ckks::{Chain, Context};
 use crate::math::memory::available_memory;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
@@ -129,16 +129,20 @@ impl Backend for Cpu {
 
     fn prepare_ckks(
         &self,
-        context: &Arc<Context>,
+        chain: &Arc<Chain>,
         program: &CkksProgram,
         bytes: usize,
         go_on: GoOn<'_>,
     ) -> Result<Option<Constants>> {
-        self.pool.install(|| rlwe::prepare(context, program, bytes, go_on)).map(Some)
+        self.pool.install(|| {
+            let context = Context::of(chain, self.level)?;
+            rlwe::prepare(&context, program, bytes, go_on).map(Some)
+        })
     }
 
     fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        Ok(rlwe::open(&self.pool, self.info(), keys))
+        let context = self.pool.install(|| Context::of(&keys.chain, self.level))?;
+        Ok(rlwe::open(&self.pool, self.info(), context, keys))
     }
 }
 

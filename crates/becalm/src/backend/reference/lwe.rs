@@ -41,7 +41,7 @@ impl Backend for Reference {
     }
 
     fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        Ok(Box::new(RlweSession::new(keys)))
+        Ok(Box::new(RlweSession::new(keys)?))
     }
 }
 

@@ -11,8 +11,11 @@ use super::polynomial::{Limb, Polynomial, integer, product};
 use crate::backend::registers::not_loaded;
 use crate::backend::{CkksSetup, Loaded, Session};
 use crate::cipher::{Account, Held, Purpose, Rlwe};
-use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev, power_of_rotation, same_scale, sum_rotations};
+use crate::ckks::{
+    CHEBYSHEV_LEAF, Chebyshev, Context, power_of_rotation, same_scale, sum_rotations,
+};
 use crate::math::complex::Complex;
+use crate::math::simd::Level;
 use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, RlweInfo};
 use crate::program::{Ckks, Operation, Reg};
 use crate::{Error, Result};
@@ -47,6 +50,8 @@ struct Terms {
 
 /// CKKS as it is defined, for small rings: a product takes N² steps.
 pub(super) struct RlweSession {
+    /// Its tables only unpack keys; its ring allocates ciphertexts.
+    context: Context,
     on: CkksSetup,
     known: Mutex<BTreeMap<(Purpose, usize), Arc<Key>>>,
     running: Option<Running>,
@@ -67,7 +72,7 @@ impl Session<Ckks> for RlweSession {
         walk: Arc<CkksWalk>,
         lanes: usize,
     ) -> Result<Loaded<Ckks>> {
-        self.on.context.check_set(OP, program.params().name)?;
+        self.context.check_set(OP, program.params().name)?;
         program.require(&self.on.keys)?;
         let files = (0..lanes).map(|_| vec![None; program.registers()]).collect();
         let loaded = Loaded { program, walk, lanes };
@@ -118,8 +123,9 @@ impl Session<Ckks> for RlweSession {
 }
 
 impl RlweSession {
-    pub(super) fn new(on: CkksSetup) -> RlweSession {
-        RlweSession { on, known: Mutex::default(), running: None }
+    pub(super) fn new(on: CkksSetup) -> Result<RlweSession> {
+        let context = Context::of(&on.chain, Level::best())?;
+        Ok(RlweSession { context, on, known: Mutex::default(), running: None })
     }
 
     /// The result of an instruction, at the level and the scale that the program recorded.
@@ -135,12 +141,12 @@ impl RlweSession {
     }
 
     fn primes(&self, level: usize, special: usize) -> Vec<u64> {
-        let primes = self.on.context.primes();
-        self.on.context.words_of(level, special).iter().map(|i| primes[*i]).collect()
+        let primes = self.context.primes();
+        self.context.words_of(level, special).iter().map(|i| primes[*i]).collect()
     }
 
     fn degree(&self) -> usize {
-        self.on.context.params().degree()
+        self.context.params().degree()
     }
 
     /// A ciphertext by its coefficients.
@@ -158,18 +164,18 @@ impl RlweSession {
     fn given(&self, x: &Pair, slots: usize) -> Rlwe {
         let parts = x.parts.each_ref().map(|part| {
             let values: Vec<f64> = part.0.iter().flat_map(Limb::values).collect();
-            let mut out = self.on.context.ring().scratch(values.len());
+            let mut out = self.context.ring().scratch(values.len());
             out.copy_from_slice(&values);
             Arc::new(out)
         });
-        let (params, key) = (self.on.context.params().name, self.on.keys.id);
+        let (params, key) = (self.context.params().name, self.on.keys.id);
         let (level, scale, account) = (x.level, x.scale, Account::UNKNOWN);
         Rlwe { params, key, level, scale, slots, account, parts }
     }
 
     /// The key for a purpose in the tier of a level.
     fn key(&self, purpose: Purpose, level: usize) -> Result<Arc<Key>> {
-        let which = (purpose, self.on.context.tier_at(level));
+        let which = (purpose, self.context.tier_at(level));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(key) = known.get(&which) {
             return Ok(key.clone());
@@ -181,7 +187,7 @@ impl RlweSession {
         })?;
         let ready = match held {
             Held::Ready(key) => key.clone(),
-            Held::Stored(key) => Arc::new(self.on.context.expand(purpose, key, key.level, true)?),
+            Held::Stored(key) => Arc::new(self.context.expand(purpose, key, key.level, true)?),
         };
         let (primes, n) = (self.primes(ready.level, ready.special), self.degree());
         let row = |limbs: &[f64]| {
@@ -199,9 +205,9 @@ impl RlweSession {
     /// Σ_j d_j·(b_j, a_j) modulo Q·P, d_j the residues of `c` at `level` modulo the digits.
     fn switched(&self, c: &Polynomial, level: usize, key: &Key) -> [Polynomial; 2] {
         let all = self.primes(level, key.special);
-        let (count, stored) = (self.on.context.words(level), self.on.context.words(key.level));
+        let (count, stored) = (self.context.words(level), self.context.words(key.level));
         let mut sums = [0, 1].map(|_| Polynomial::zero(&all, self.degree()));
-        for (own, row) in self.on.context.digits(level).into_iter().zip(&key.digits) {
+        for (own, row) in self.context.digits(level).into_iter().zip(&key.digits) {
             let digit = Polynomial::of_integers(&c.of(own).integers(), &all);
             for (sum, part) in sums.iter_mut().zip(row) {
                 let mut words = part.of(0..count);
@@ -254,7 +260,7 @@ impl RlweSession {
 
     /// The integer polynomial that has values in its slots at a scale, modulo the words of a level.
     fn encoded(&self, values: &[Complex], scale: f64, level: usize) -> Polynomial {
-        let real = self.on.context.coefficients(values, scale);
+        let real = self.context.coefficients(values, scale);
         let integers: Vec<BigInt> = real.iter().map(|x| integer(x.round_ties_even())).collect();
         Polynomial::of_integers(&integers, &self.primes(level, 0))
     }
@@ -268,14 +274,14 @@ impl RlweSession {
     /// At a lower level with the same scale: modulo fewer words, or, below the words that a level begins with, times the integer nearest
     /// q and rescaled by q.
     fn truncated(&self, x: &Pair, level: usize) -> Pair {
-        let lowest = self.on.context.tier_of(x.level).start.max(level);
-        let words = self.on.context.words(lowest);
+        let lowest = self.context.tier_of(x.level).start.max(level);
+        let words = self.context.words(lowest);
         let parts = x.parts.each_ref().map(|part| part.of(0..words));
         let x = Pair { level: lowest, parts, ..*x };
         if lowest == level {
             return x;
         }
-        let mut terms = self.terms(lowest, x.scale * self.on.context.step(lowest).round());
+        let mut terms = self.terms(lowest, x.scale * self.context.step(lowest).round());
         self.add_multiple(&mut terms, &x, 1.0);
         let below = Pair { scale: x.scale, ..self.rescaled(&terms) };
         self.truncated(&below, level)
@@ -305,7 +311,7 @@ impl RlweSession {
 
     /// One level lower, without a term in s².
     fn rescaled(&self, terms: &Terms) -> Pair {
-        let (level, scale) = (terms.level - 1, terms.scale / self.on.context.step(terms.level));
+        let (level, scale) = (terms.level - 1, terms.scale / self.context.step(terms.level));
         let primes = self.primes(level, 0);
         let parts = [0, 1].map(|k| terms.parts[k].rescaled(&primes));
         Pair { level, scale, parts }
@@ -316,7 +322,7 @@ impl RlweSession {
         if !terms.square {
             return Ok(self.rescaled(terms));
         }
-        let (level, scale) = (terms.level - 1, terms.scale / self.on.context.step(terms.level));
+        let (level, scale) = (terms.level - 1, terms.scale / self.context.step(terms.level));
         let key = self.key(Purpose::Multiply, terms.level)?;
         let parts = self.relinearized(terms.parts.each_ref(), terms.level, level, &key);
         Ok(Pair { level, scale, parts })
@@ -324,11 +330,11 @@ impl RlweSession {
 
     /// At the scale of a lower level of the user.
     fn level_down(&self, x: &Pair, level: usize) -> Result<Pair> {
-        let scale = self.on.context.scale(level)?;
+        let scale = self.context.scale(level)?;
         if level >= x.level || same_scale(x.scale, scale) {
             return Ok(self.truncated(x, level));
         }
-        let mut terms = self.terms(level + 1, scale * self.on.context.step(level + 1));
+        let mut terms = self.terms(level + 1, scale * self.context.step(level + 1));
         self.add_multiple(&mut terms, &self.truncated(x, level + 1), 1.0);
         Ok(self.rescaled(&terms))
     }
@@ -370,14 +376,14 @@ impl RlweSession {
         let none = Polynomial::zero(&self.primes(0, 0), self.degree());
         let key = self.key(Purpose::ToEphemeral, level)?;
         let sparse = self.relinearized([&x.parts[0], &none, &x.parts[1]], 0, 0, &key);
-        let (primes, factor) = (self.primes(level, 0), (scale / self.on.context.step(0)).round());
+        let (primes, factor) = (self.primes(level, 0), (scale / self.context.step(0)).round());
         let lifted = sparse.map(|part| {
             Polynomial::of_integers(&part.integers(), &primes).scaled(&integer(factor))
         });
         let back = self.key(Purpose::FromEphemeral, level)?;
         let none = Polynomial::zero(&primes, self.degree());
         let parts = self.relinearized([&lifted[0], &none, &lifted[1]], level, level, &back);
-        Ok(Pair { level, scale: self.on.context.step(0) * factor, parts })
+        Ok(Pair { level, scale: self.context.step(0) * factor, parts })
     }
 
     /// p = q·T_k + r down to parts of degree at most [`CHEBYSHEV_LEAF`], k the largest power of two in p; each part at the scale that
@@ -393,7 +399,7 @@ impl RlweSession {
             k *= 2;
         }
         let level = x.level + 1 - p.depth();
-        let scale = scale * self.on.context.step(level);
+        let scale = scale * self.context.step(level);
         self.finished(&self.parts_of(&powers, p, level, scale)?)
     }
 
@@ -434,7 +440,7 @@ impl RlweSession {
         if quotient.degree() == 0 {
             self.add_multiple(&mut terms, &powers[&k], quotient.0[0]);
         } else {
-            let inner = scale / powers[&k].scale * self.on.context.step(level + 1);
+            let inner = scale / powers[&k].scale * self.context.step(level + 1);
             let inner = self.finished(&self.parts_of(powers, &quotient, level + 1, inner)?)?;
             self.add_product(&mut terms, &inner, &powers[&k], 1);
         }
@@ -492,7 +498,7 @@ impl RlweSession {
     /// Instructions with a number or a plaintext, and the rescale.
     fn step_with_public(&self, program: &CkksProgram, op: &CkksOp, x: &Pair) -> Result<Pair> {
         // Where the result is to have the scale of the level below.
-        let before = || Ok(self.on.context.scale(x.level - 1)? * self.on.context.step(x.level));
+        let before = || Ok(self.context.scale(x.level - 1)? * self.context.step(x.level));
         let values = |which: &u32| &program.plaintexts()[*which as usize];
         let mut out = x.clone();
         match op {

@@ -27,8 +27,13 @@ use crate::program::rlwe::{CkksProgram, Constants};
 use std::sync::Arc;
 
 /// A session for keys, on the threads of `pool`.
-pub(super) fn open(pool: &Arc<Threads>, info: Info, on: CkksSetup) -> Box<dyn Session<Ckks>> {
-    Box::new(session::RlweSession::new(pool, info, on))
+pub(super) fn open(
+    pool: &Arc<Threads>,
+    info: Info,
+    context: Context,
+    on: CkksSetup,
+) -> Box<dyn Session<Ckks>> {
+    Box::new(session::RlweSession::new(pool, info, &Arc::new(context), on))
 }
 
 /// The constants of a program, with encoded matrices of at most `bytes`.

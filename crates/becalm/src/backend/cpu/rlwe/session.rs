@@ -10,7 +10,7 @@ use super::work::Run;
 use crate::backend::registers::not_loaded;
 use crate::backend::{CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Purpose, Rlwe};
-use crate::ckks::same_scale;
+use crate::ckks::{Context, same_scale};
 use crate::math::buffer::or_refused;
 use crate::math::memory::require_free;
 use crate::math::threads::{self, Threads};
@@ -28,6 +28,7 @@ pub(super) struct RlweSession {
     pool: Arc<Threads>,
     /// The facts of the processor.
     info: Info,
+    context: Arc<Context>,
     on: CkksSetup,
     /// Keys that stay in their file are expanded once for all waves that need them.
     expanded: Expanded,
@@ -53,13 +54,18 @@ struct Step<'a> {
 
 impl RlweSession {
     /// On the threads of `pool`.
-    pub(super) fn new(pool: &Arc<Threads>, info: Info, on: CkksSetup) -> RlweSession {
-        let (pool, expanded) = (pool.clone(), Expanded::default());
-        RlweSession { pool, info, on, expanded, last: None, running: None }
+    pub(super) fn new(
+        pool: &Arc<Threads>,
+        info: Info,
+        context: &Arc<Context>,
+        on: CkksSetup,
+    ) -> RlweSession {
+        let (pool, context, expanded) = (pool.clone(), context.clone(), Expanded::default());
+        RlweSession { pool, info, context, on, expanded, last: None, running: None }
     }
 
     fn step<'a>(&'a self, program: &'a CkksProgram, encoded: &'a Encoded) -> Result<Step<'a>> {
-        let own = Instructions::new(&self.on.context, &self.on.keys)?.sharing(&self.expanded);
+        let own = Instructions::new(&self.context, &self.on.keys)?.sharing(&self.expanded);
         let instructions = match &self.on.go_on {
             Some(go_on) => own.asking(go_on.as_ref()),
             None => own,
@@ -84,7 +90,7 @@ impl RlweSession {
             self.last = None;
         }
         let go_on = |_, _| self.on.go_on.as_ref().is_none_or(|go_on| go_on());
-        let (context, bytes) = (&self.on.context, self.on.matrices);
+        let (context, bytes) = (&self.context, self.on.matrices);
         let encode = || Encoded::of(context, program, bytes, &go_on);
         let encoded = Arc::new(self.pool.install(encode)?);
         if !program.maps().is_empty() {
@@ -102,7 +108,9 @@ impl Session<Ckks> for RlweSession {
 
     fn others(&self) -> Option<Others<Ckks>> {
         let (pool, info, on) = (self.pool.clone(), self.info.clone(), self.on.clone());
-        Some(Box::new(move || Box::new(RlweSession::new(&pool, info.clone(), on.clone()))))
+        let context = self.context.clone();
+        let open = move || RlweSession::new(&pool, info.clone(), &context, on.clone());
+        Some(Box::new(move || Box::new(open())))
     }
 
     fn clear(&mut self) {
@@ -116,7 +124,7 @@ impl Session<Ckks> for RlweSession {
         walk: Arc<CkksWalk>,
         lanes: usize,
     ) -> Result<Loaded<Ckks>> {
-        self.on.context.check_set(program.op(), program.params().name)?;
+        self.context.check_set(program.op(), program.params().name)?;
         program.require(&self.on.keys)?;
         self.running = None;
         let encoded = self.encoded(&program, &walk)?;
@@ -134,7 +142,7 @@ impl Session<Ckks> for RlweSession {
         let lanes = loaded.check_write(at, lane, words.len())?;
         let RlweInfo { level, slots, .. } = *loaded.program.reg(at);
         for (file, ct) in files[lanes].iter_mut().zip(words) {
-            let down = || Ok(self.on.context.down(ct, level)?.into_owned());
+            let down = || Ok(self.context.down(ct, level)?.into_owned());
             let x = self.pool.install(|| or_refused("write", down))?;
             file[at.0 as usize] = Some(Rlwe { slots, ..x });
         }
