@@ -14,8 +14,11 @@ fn fraction(j: usize, k: f64) -> f64 {
     ((j as f64 + 1.0) * k).fract()
 }
 
-/// Twenty kinds of real messages within ±1: value j of n.
-fn kinds() -> Vec<(&'static str, fn(usize, usize) -> f64)> {
+/// A kind of message: value j of n.
+type Message = fn(usize, usize) -> f64;
+
+/// Twenty kinds of real messages within ±1.
+fn kinds() -> Vec<(&'static str, Message)> {
     vec![
         ("uniform in -1 .. 1", |j, _| 2.0 * fraction(j, 0.618_034) - 1.0),
         ("uniform in 0 .. 1", |j, _| fraction(j, 0.618_034)),
@@ -170,7 +173,7 @@ fn search(bench: &Bench, steps: usize) {
     let (mut most, mut ratio) = (0.0, 0.0f64);
     for step in 0..steps {
         let mut tried = m.clone();
-        let (from, size) = (step * 7919 % bench.slots, 1 + bench.slots >> (step % 6));
+        let (from, size) = (step * 7919 % bench.slots, 1 + (bench.slots >> (step % 6)));
         let to = match step % 5 {
             0 => 1.0,
             1 => -1.0,
