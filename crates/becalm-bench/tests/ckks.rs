@@ -45,6 +45,13 @@ fn becalm_alone_gives_every_kind() {
 }
 
 #[test]
+fn the_usual_bootstrap_keeps_every_message() {
+    let (rows, _) = rows("ckks/any_message_bits/1", &[]);
+    assert_eq!(rows.len(), 1);
+    sound(&rows[0], "ours", 25.0);
+}
+
+#[test]
 fn peers_run_by_turns_with_us_or_say_why_not() {
     for (case, bits) in [
         ("ckks/lattigo/*/1", 20.0),

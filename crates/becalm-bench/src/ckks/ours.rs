@@ -91,12 +91,23 @@ fn program(kind: &Kind, context: &Context) -> becalm::Result<CkksProgram> {
     }
 }
 
-/// The values that are encrypted; the peers' workers have the same.
+/// Messages of every kind: of zero mean and of another, constant, sorted, tiled, sparse.
+const ANY: [&str; 10] =
+    ["ramp", "ones", "signs", "half", "zeros", "unit", "below", "tiles", "spikes", "steps"];
+
+/// The values that are encrypted; the peers' workers have those of the timed runs.
 fn message(kind: &str, n: usize) -> Vec<Complex> {
     let ramp = |j: usize| 2.0 * j as f64 / (n - 1) as f64 - 1.0;
     let value = |j: usize| match kind {
         "ones" => Complex::from(1.0),
         "signs" => Complex::from((2 * (j % 2)) as f64 - 1.0),
+        "half" => Complex::from(0.5),
+        "zeros" => Complex::from(0.0),
+        "unit" => Complex::from((j as f64 * 0.618_034).fract()),
+        "below" => Complex::from(-(j as f64 * 0.618_034).fract()),
+        "tiles" => Complex::from((j % 8) as f64 / 7.0),
+        "spikes" => Complex::from(f64::from(j % 97 == 0)),
+        "steps" => Complex::from(if 2 * j < n { 1.0 } else { -1.0 }),
         "complex" => {
             let turn = Complex::root(j * 7 % n, n);
             Complex::new(ramp(j) * turn.re, ramp(j) * turn.im)
@@ -151,6 +162,20 @@ impl Ours {
         self.checked(seconds, &y[0], &m)
     }
 
+    /// The greatest errors over all kinds of message, and the mean of the times.
+    fn any(&self) -> Result<Answer> {
+        let all = ANY.iter().map(|kind| self.bootstrap(kind)).collect::<Result<Vec<_>>>()?;
+        let (count, last) = (all.len() as f64, all.last().context("a message")?);
+        let most = |of: fn(&Answer) -> f64| all.iter().map(of).fold(0.0, f64::max);
+        Ok(Answer {
+            seconds: all.iter().map(|a| a.seconds).sum::<f64>() / count,
+            processor: all.iter().map(|a| a.processor).sum::<f64>() / count,
+            mean: most(|a| a.mean),
+            max: most(|a| a.max),
+            level: last.level,
+        })
+    }
+
     fn basic(&self, operation: &str, level: Option<usize>) -> Result<Answer> {
         let params = self.context.params();
         let level = level.unwrap_or(params.levels);
@@ -178,6 +203,7 @@ impl Ours {
 
     fn answer(&self, words: &[&str]) -> Result<Answer> {
         match *words {
+            ["bootstrap", "any"] => self.any(),
             ["bootstrap", kind] => self.bootstrap(kind),
             // All threads work on one ciphertext: one after another is as many at once.
             ["together", _, kind] => self.bootstrap(kind),
