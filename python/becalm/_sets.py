@@ -215,7 +215,8 @@ def kinds_of(op: str, kinds: Iterable[str] | str | None) -> list[str]:
     try:
         listed = (kinds,) if isinstance(kinds, str) else tuple(kinds)
     except TypeError:
-        got, remedy = type(kinds).__name__, 'as in kinds="regular" or kinds=("regular", "slots_first")'
+        got = type(kinds).__name__
+        remedy = 'as in kinds="regular" or kinds=("regular", "slots_first")'
         raise BadInput(op, "a kind of bootstrap, or several", got, remedy) from None
     if not listed:
         remedy = "leave it out for the usual kind; bootstrap=None makes keys of none"
