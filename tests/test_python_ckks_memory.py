@@ -174,16 +174,17 @@ def refusal(monkeypatch, free, name, **options):
 def test_a_smaller_ring_is_offered_with_what_it_takes(monkeypatch):
     small = {"bootstrap": "small"}
     n15, whole = peak("ckks_n15", **small), peak("ckks_n15")
+    assert n15 < peak("ckks_slots_first", **small, compact="seeded")
     assert n15 < whole < peak("ckks_regular", **small, compact="seeded")
     said = refusal(monkeypatch, n15 + 1, "ckks")
     wanted = '"ckks_n15" with bootstrap="small" has 16384 slots and 5 levels and takes '
     assert f"{wanted}{n15 / 1e9:.2f} GB" in said and "free memory" in said
-    said = refusal(monkeypatch, whole + 1, "ckks")
+    said = refusal(monkeypatch, whole + 1, "ckks", levels=10)
     assert f'"ckks_n15" has 16384 slots and 5 levels and takes {whole / 1e9:.2f} GB' in said
     # Keys that are made elsewhere would run here, of which little is in memory at a time.
     assert 'make keys of bootstrap="medium" on a larger machine: ckks.load_server' in said
     # If keys of the set itself fit, no smaller ones are offered.
-    packed = peak("ckks_regular", compact=True)
+    packed = peak("ckks_slots_first", compact=True)
     said = refusal(monkeypatch, packed + 1, "ckks")
     assert said == f"compact=True takes {packed / 1e9:.2f} GB"
     # No smaller ring has the arcsine, and nothing is offered where nothing fits.

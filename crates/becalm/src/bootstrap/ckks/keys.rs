@@ -56,6 +56,8 @@ pub struct KeyPlan {
     chain: Chain,
     wish: Wish,
     slots: usize,
+    /// Whether the kind is the usual one of the set, as none was named.
+    usual: bool,
     programs: Vec<(Kind, CkksProgram)>,
 }
 
@@ -112,6 +114,7 @@ impl KeyPlan {
             let remedy = "choose one of these: vectors that are shorter are filled with zeros";
             return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
         }
+        let usual_kind = wish.kinds.is_empty();
         if wish.size.is_none() {
             wish.kinds = vec![];
         } else if wish.kinds.is_empty() {
@@ -119,7 +122,8 @@ impl KeyPlan {
             let usual = if slots < most { Kind::Sparse } else { Kind::Regular };
             wish.kinds = vec![if first { Kind::SlotsFirst } else { usual }];
         }
-        let mut plan = KeyPlan { chain: Chain::new(params)?, wish, slots, programs: vec![] };
+        let (chain, usual) = (Chain::new(params)?, usual_kind);
+        let mut plan = KeyPlan { chain, wish, slots, usual, programs: vec![] };
         plan.programs = plan.recorded(plan.wish.size)?;
         Ok(plan)
     }
@@ -305,7 +309,9 @@ impl KeyPlan {
                 continue;
             }
             let slots = Some(self.slots.min(set.slots()));
-            let wish = Wish { slots, stage_count: None, ..self.wish.clone() };
+            // Each set has a usual kind of its own.
+            let kinds = if self.usual { vec![] } else { self.wish.kinds.clone() };
+            let wish = Wish { slots, kinds, stage_count: None, ..self.wish.clone() };
             // A kind of bootstrap that the set does not have.
             let Ok(plan) = KeyPlan::new(set, &wish) else { continue };
             let (Ok(price), Ok(others)) = (plan.price(), plan.others(true)) else { continue };
