@@ -9,9 +9,10 @@ array([ 0.75, -0.19])
 >>> x.level, y.level
 (2, 10)
 
-Every multiplication takes a level; at level 0 a bootstrap gives levels back. `keygen("ckks")` draws
-a secret key and makes a server, which computes and holds no secret; `price` gives the size of its
-keys beforehand. The results of `decrypt` are for the owner of the key alone: results that others
+Every multiplication takes a level, and a bootstrap gives levels back: from level 3 or above with
+the keys of `keygen("ckks")`, from level 0 with regular ones. `keygen("ckks")` draws a secret key
+and makes a server, which computes and holds no secret; `price` gives the size of its keys
+beforehand. The results of `decrypt` are for the owner of the key alone: results that others
 may see come from `decrypt_to_share`.
 """
 

@@ -1,12 +1,12 @@
 //! SlotsToCoeffs first: from the level of its stages, where it is nearly free, to all levels of the user.
 //!
-//! 1. SlotsToCoeffs at the lowest levels: the values are the coefficients now, at scale q_0/2^12;
-//! 2. lift, CoeffsToSlots: value/2^12 + I in the slots;
-//! 3. EvalMod on the real parts, and on the imaginary ones for complex values: sin(2πv/2^12) ≈ 2πv/2^12, which is the result
+//! 1. SlotsToCoeffs at the lowest levels: the values are the coefficients now, at scale q_0/R; R is 2^14 in a set made for it, else 2^12;
+//! 2. lift, CoeffsToSlots: value/R + I in the slots;
+//! 3. EvalMod on the real parts, and on the imaginary ones for complex values: sin(2πv/R) ≈ 2πv/R, which is the result
 //!    read at another scale.
 //!
-//! No levels are spent after EvalMod, and real values take one EvalMod. The error of the sine, v³(2π/2^12)²/6, meets every
-//! slot as it is, instead of spread over the coefficients: 2^-21.3 at |v| = 1. Source: Chen–Han 2018 ("slim").
+//! No levels are spent after EvalMod, and real values take one EvalMod. The error of the sine, v³(2π/R)²/6, meets every
+//! slot as it is, instead of spread over the coefficients: 2^-25.3 or 2^-21.3 at |v| = 1. Source: Chen–Han 2018 ("slim").
 
 use super::eval_mod::{Sine, bend};
 use super::pipeline::{Pipeline, Settings, Terms, Values};
