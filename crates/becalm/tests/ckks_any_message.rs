@@ -121,6 +121,33 @@ fn every_kind_of_message_keeps_its_bits() {
     Bench::new("ckks_toy_slots_first", None, Values::Complex).hold(true, 25.0);
 }
 
+/// Values above 1, and above the limit: the claim grows with their bound, and covers them.
+#[test]
+fn larger_bounds_claim_larger_errors() {
+    let bench = Bench::new("ckks_toy_slots_first", Some(64), Values::Real);
+    for bound in [1.25, 2.0, 4.0, 16.0, 100.0] {
+        let m: Vec<Complex> =
+            (0..64).map(|j| Complex::from(bound * (j as f64 / 31.5 - 1.0))).collect();
+        let x = bench.context.encrypt_within(&m, bound, bench.level, &bench.secret).unwrap();
+        let y = bench.run(&x);
+        let ((mean, worst), account) = (bench.errors(&y, &m), y.account());
+        println!(
+            "{bound}: 2^{:.2}, worst 2^{:.2}; claimed 2^{:.2}",
+            mean.log2(),
+            worst.log2(),
+            account.error.log2()
+        );
+        assert!(
+            mean <= account.error && worst <= account.worst && account.values >= bound,
+            "{bound}"
+        );
+    }
+    // Where the sine turns nothing is claimed.
+    let m = vec![Complex::from(6000.0); 64];
+    let x = bench.context.encrypt_within(&m, 6000.0, bench.level, &bench.secret);
+    assert!(x.map(|x| bench.run(&x)).unwrap().account().is_doubtful());
+}
+
 #[test]
 fn few_slots_keep_the_same_bits() {
     Bench::new("ckks_toy_slots_first", Some(64), Values::Real).hold(false, 25.0);

@@ -114,15 +114,15 @@ impl KeyPlan {
             let remedy = "choose one of these: vectors that are shorter are filled with zeros";
             return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
         }
-        let usual_kind = wish.kinds.is_empty();
+        let usual = wish.kinds.is_empty();
         if wish.size.is_none() {
             wish.kinds = vec![];
         } else if wish.kinds.is_empty() {
             let first = params.bootstrap.is_some_and(|b| b.slots_first);
-            let usual = if slots < most { Kind::Sparse } else { Kind::Regular };
-            wish.kinds = vec![if first { Kind::SlotsFirst } else { usual }];
+            let last = if slots < most { Kind::Sparse } else { Kind::Regular };
+            wish.kinds = vec![if first { Kind::SlotsFirst } else { last }];
         }
-        let (chain, usual) = (Chain::new(params)?, usual_kind);
+        let chain = Chain::new(params)?;
         let mut plan = KeyPlan { chain, wish, slots, usual, programs: vec![] };
         plan.programs = plan.recorded(plan.wish.size)?;
         Ok(plan)

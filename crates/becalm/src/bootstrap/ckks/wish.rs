@@ -62,6 +62,10 @@ impl Kind {
     /// # Errors
     /// `BadInput` with the names there are.
     pub fn named(name: &str) -> Result<Kind> {
+        if name == "lossy" {
+            let wanted = "the kind slots_first, which lossy is called now";
+            return Err(Error::bad_input("bootstrap", wanted, "'lossy'", "write slots_first"));
+        }
         KINDS.iter().find(|(own, _)| *own == name).map(|(_, kind)| *kind).ok_or_else(|| {
             let wanted = format!("{} as kind", listed(KINDS.iter().map(|(name, _)| *name)));
             Error::bad_input("bootstrap", wanted, format!("'{name}'"), "choose one of these")

@@ -6,7 +6,7 @@
 //! Behind a bootstrap its contract holds ([`Limits`]), so that nothing between its first instruction and its last is followed.
 
 use super::polynomial::Evaluated;
-use super::{CkksOp, CkksProgram, Limits, RlweInfo};
+use super::{Added, CkksOp, CkksProgram, Limits, RlweInfo};
 use crate::cipher::{Account, Loss, Rlwe, Standing};
 use crate::ckks::share::{bound, product_bound};
 use crate::ckks::sum_rotations;
@@ -203,16 +203,12 @@ impl CkksProgram {
 }
 
 impl Limits {
-    /// The account behind a bootstrap of registers with these: its contract holds for every message within the bound on values.
+    /// The account behind a bootstrap of registers with these: it holds for every message within their bound on values.
     pub(super) fn refreshed(&self, from: impl Iterator<Item = Account>) -> Account {
         let both = |a: Account, b: Account| Account { values: a.values.max(b.values), ..a.plus(b) };
         let all = from.reduce(both).unwrap_or(Account::UNKNOWN);
         let Some(own) = self.error else { return Account::UNKNOWN };
-        let most = match (self.slots, self.real) {
-            (true, false) => self.most * std::f64::consts::SQRT_2,
-            _ => self.most,
-        };
-        let (size, noise) = (all.values.min(most), product_bound(own.noise));
+        let (size, noise) = (all.values, product_bound(own.noise));
         let made = match self.near {
             // Values near the flat top of the sine become signs: what they had to it, squared.
             Some(near) => {
@@ -221,7 +217,7 @@ impl Limits {
                 Account { values, error: own.noise.hypot(left), worst: noise + left, ..all }
             }
             None => {
-                let bend = own.bend * size.powi(own.power);
+                let bend = self.bent(own, size);
                 // A bend is the same for the same message, and so adds to that of a bootstrap before. In few slots noise may point where
                 // it does.
                 let error = all.error.min(2.0 * size) + own.noise + bend;
@@ -230,5 +226,20 @@ impl Limits {
             }
         };
         Account { standing: Standing::Claimed, ..made }
+    }
+
+    /// By how much the sine bends values of this size at most. It is twice the formula beyond the limits, where the cosine is not fitted, and
+    /// without bound where it turns.
+    fn bent(&self, own: Added, size: f64) -> f64 {
+        let most = match (self.slots, self.real) {
+            (true, false) => self.most * std::f64::consts::SQRT_2,
+            _ => self.most,
+        };
+        let bend = own.bend * size.powi(own.power);
+        match size <= most {
+            true => bend,
+            false if bend < size / 32.0 => 2.0 * bend,
+            false => f64::INFINITY,
+        }
     }
 }

@@ -29,7 +29,7 @@ impl CkksProgram {
     pub(super) fn remedy_of_level(&self) -> &'static str {
         match self.limits.error {
             Some(_) => {
-                "use a kind of bootstrap that starts at level 0, or encrypt at a higher level"
+                "bootstrap earlier, encrypt at a higher level, or make keys for the kind regular, which starts at level 0"
             }
             None => self.chain.upwards(),
         }
