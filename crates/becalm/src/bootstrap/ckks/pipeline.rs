@@ -82,6 +82,8 @@ pub(super) struct Pipeline<'a> {
 pub(super) struct Terms {
     /// How many times as large an error of the sine is in a slot of the result.
     pub(super) spread: f64,
+    /// How many times as large an error of the sine of one coefficient is at most in any slot of the result.
+    pub(super) single: f64,
     /// The error at level 0, in a slot of the result, standard deviation.
     pub(super) base: f64,
     /// The error added behind EvalMod, standard deviation of a slot.
@@ -395,7 +397,7 @@ impl<'a> Pipeline<'a> {
         let inside = sine.error.hypot(powers).hypot(placed) * terms.spread;
         let noise = inside.hypot(terms.base).hypot(terms.added);
         let (bend, power) = terms.bend;
-        Added { noise, bend, power }
+        Added { noise, rare: sine.greatest * terms.single, bend, power }
     }
 
     /// The error that a message at level 0, where 1 is `scale`, gets in a slot: the rounding of the two switches and a rescale, and

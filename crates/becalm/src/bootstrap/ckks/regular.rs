@@ -84,6 +84,7 @@ fn terms(line: &Pipeline, values: Values, ratio: f64) -> Result<Terms> {
     let (most, power) = bend(&line.b, ratio);
     Ok(Terms {
         spread: (2.0 * slots as f64).sqrt() * ratio / TAU * share,
+        single: 2.0 * ratio / TAU,
         base: line.rounded_below(chain.scale(0)?) * share,
         added,
         alone: values == Values::Real,

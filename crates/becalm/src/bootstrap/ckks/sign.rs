@@ -32,6 +32,7 @@ pub fn sign(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
     let real = settings.values != Values::Complex;
     let terms = Terms {
         spread: if real { 1.0 } else { SQRT_2 },
+        single: if real { 1.0 } else { SQRT_2 },
         // Rounding at level 0 is cleaned with the values.
         base: 0.0,
         added: line.rounded(),

@@ -38,6 +38,7 @@ pub fn slots_first(chain: &Chain, slots: usize, settings: &Settings) -> Result<C
     let real = settings.values != Values::Complex;
     let terms = Terms {
         spread: ratio / TAU * if real { 1.0 } else { SQRT_2 },
+        single: ratio / TAU * if real { 1.0 } else { SQRT_2 },
         // Of one number, or of two.
         base: line.added * if real { 1.0 } else { SQRT_2 },
         added: line.rounded(),

@@ -52,6 +52,7 @@ pub fn sparse(chain: &Chain, slots: usize, settings: &Settings) -> Result<CkksPr
     line.program.output(out)?;
     let terms = Terms {
         spread: (2.0 * slots as f64).sqrt() * ratio / TAU,
+        single: 2.0 * ratio / TAU,
         base: line.rounded_below(chain.scale(0)?),
         added: (line.added * SQRT_2).hypot(line.switched_at(out)),
         alone: true,

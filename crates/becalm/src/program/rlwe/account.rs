@@ -214,14 +214,19 @@ impl Limits {
             Some(near) => {
                 let left = own.bend * (near + all.worst).powi(2);
                 let values = if self.real { 1.0 } else { std::f64::consts::SQRT_2 };
-                Account { values, error: own.noise.hypot(left), worst: noise + left, ..all }
+                Account {
+                    values,
+                    error: own.noise.hypot(left),
+                    worst: noise + own.rare + left,
+                    ..all
+                }
             }
             None => {
                 let bend = self.bent(own, size);
                 // A bend is the same for the same message, and so adds to that of a bootstrap before. In few slots noise may point where
                 // it does.
                 let error = all.error.min(2.0 * size) + own.noise + bend;
-                let worst = all.worst.min(2.0 * size) + noise + bend;
+                let worst = all.worst.min(2.0 * size) + noise + own.rare + bend;
                 Account { values: size, error, worst, ..all }
             }
         };

@@ -72,7 +72,7 @@ impl CkksProgram {
 impl Limits {
     /// Refuses numbers that no recorder writes: they would switch the checks of values off.
     pub(super) fn validate(&self) -> Result<()> {
-        let added = self.error.iter().flat_map(|e| [e.noise, e.bend]);
+        let added = self.error.iter().flat_map(|e| [e.noise, e.rare, e.bend]);
         let numbers = self.near.into_iter().chain(added);
         let fine = self.most > 0.0 && numbers.into_iter().all(|x| x.is_finite() && x >= 0.0);
         let powers = self.error.is_none_or(|e| (1..64).contains(&e.power));

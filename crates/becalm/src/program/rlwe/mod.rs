@@ -401,6 +401,8 @@ pub struct Limits {
 pub(crate) struct Added {
     /// Standard deviation of the part that no message changes.
     pub(crate) noise: f64,
+    /// Most that the approximation of the sine adds to a slot where the lift has added a rare multiple of q_0.
+    pub(crate) rare: f64,
     /// Most by which the sine bends a slot of a message of size 1. Where values are signs, that of a distance of 1 from them.
     pub(crate) bend: f64,
     /// With which power of the size of the message the bend grows.
