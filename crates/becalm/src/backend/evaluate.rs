@@ -3,7 +3,7 @@
 //! Everything that can be refused is refused before the first instruction runs. Noise, encoding and range of the results
 //! are stamped from the walk over the program, never asked from the machine.
 
-use super::opened::{Opened, Progress, Steps, run_waves};
+use super::opened::{Opened, Progress};
 use super::{Backend, Fallback, Info, Loaded, Session};
 use crate::cipher::{
     Ciphertext, EvaluationKey, Glwe, KeyId, Lwe, Output, RowSums, SlotKey, SlotKeyKind,
@@ -14,7 +14,7 @@ use crate::program::{Gate, Need, Op, Program, Reg, RegType, TableRef, Tfhe, Walk
 use crate::tfhe::Table;
 use crate::{Error, Result};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// Multiply-adds that a chunk may take for each ciphertext of the best batch: about a second on a core.
@@ -102,19 +102,15 @@ impl Evaluator {
         require_memory("evaluate", (walk.cost.bytes_per_lane * chunk).saturating_add(results))?;
         let mut results = vec![Vec::new(); program.outputs().len()];
         let whole = Loaded { program: program.clone(), walk: walk.clone(), lanes };
-        let all = lanes.div_ceil(chunk.max(1)) * walk.waves.len();
-        let mut steps = Steps::new("evaluate", all, progress);
-        let mut session = self.opened.session()?;
-        for from in (0..lanes).step_by(chunk.max(1)) {
-            let to = lanes.min(from + chunk);
-            let loaded = self.opened.load(&mut *session, &whole, to - from)?;
-            for (reg, ct) in program.inputs().iter().zip(inputs) {
-                write(&mut *session, *reg, ct, from..to)?;
-            }
-            run_waves(&mut *session, &loaded, walk.waves.len(), &mut steps)?;
-            let made = session.read_many(program.outputs(), 0..to - from)?;
+        let put = |session: &mut dyn Session, part: Range<usize>| {
+            let arguments = program.inputs().iter().zip(inputs);
+            arguments.into_iter().try_for_each(|(reg, ct)| write(session, *reg, ct, part.clone()))
+        };
+        let take = |_, (), made: Vec<Vec<u64>>| {
             results.iter_mut().zip(made).for_each(|(words, made)| words.extend(made));
-        }
+            Ok(())
+        };
+        self.opened.run("evaluate", &whole, chunk, put, take, progress)?;
         program
             .outputs()
             .iter()
@@ -462,12 +458,7 @@ fn range_of(ct: &Ciphertext) -> Option<(i64, i64)> {
     }
 }
 
-fn write(
-    session: &mut dyn Session,
-    reg: Reg,
-    ct: &Ciphertext,
-    lanes: std::ops::Range<usize>,
-) -> Result<()> {
+fn write(session: &mut dyn Session, reg: Reg, ct: &Ciphertext, lanes: Range<usize>) -> Result<()> {
     match ct {
         Ciphertext::Lwe(c) => {
             let width = c.words().len() / c.len().max(1);

@@ -3,15 +3,15 @@
 //! Keys, arguments and memory are checked before the first instruction runs. Level, scale, slots and account of the results are those
 //! that the program knows. A single operation is a program of one instruction.
 
-use super::opened::{Opened, Progress, Steps, run_waves};
-use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Plain};
+use super::opened::{Opened, Progress};
+use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Plain, Session};
+use crate::Result;
 use crate::cipher::{CkksKeys, Rlwe};
 use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::math::complex::Complex;
 use crate::program::rlwe::{CkksProgram, CkksWalk};
 use crate::program::{Ckks, Reg};
-use crate::{Error, Result};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 const OP: &str = "evaluate";
@@ -202,42 +202,30 @@ impl CkksEvaluator {
     ) -> Result<()> {
         let Prepared { program, walk } = program.into();
         self.require(&program)?;
+        let at_once = self.info().best_batch.clamp(1, lanes.max(1));
         let whole = Loaded { program: program.clone(), walk, lanes };
-        let mut at_once = self.info().best_batch.clamp(1, lanes.max(1));
-        let mut session = self.opened.session()?;
-        // Fewer lanes at once where they do not fit the memory.
-        let mut loaded = loop {
-            match self.opened.load(&mut *session, &whole, at_once) {
-                Err(Error::Memory(_)) if at_once > 1 => at_once = at_once.div_ceil(2),
-                other => break other?,
-            }
-        };
-        let waves = whole.walk.waves.len();
-        let mut steps = Steps::new(program.op(), lanes.div_ceil(at_once) * waves, progress);
-        for from in (0..lanes).step_by(at_once) {
-            let part = from..lanes.min(from + at_once);
-            if from > 0 {
-                loaded = self.opened.load(&mut *session, &whole, part.len())?;
-            }
+        let put = |session: &mut dyn Session<Ckks>, part: Range<usize>| {
             let mut inputs = Vec::with_capacity(part.len());
-            for lane in part.clone() {
+            for (at, lane) in part.enumerate() {
                 let taken = take(lane)?;
                 program.require_inputs(self.on.keys.id, &taken.iter().collect::<Vec<_>>())?;
                 for (reg, x) in program.inputs().iter().zip(&taken) {
-                    session.write(*reg, lane - from, std::slice::from_ref(x))?;
+                    session.write(*reg, at, std::slice::from_ref(x))?;
                 }
                 inputs.push(taken);
             }
-            run_waves(&mut *session, &loaded, waves, &mut steps)?;
-            let made = session.read_many(program.outputs(), 0..part.len())?;
+            Ok(inputs)
+        };
+        let stamp = |part: Range<usize>, inputs: Vec<Vec<Rlwe>>, made: Vec<Vec<Rlwe>>| {
             let mut made: Vec<_> = made.into_iter().map(Vec::into_iter).collect();
             for (lane, inputs) in part.zip(inputs) {
                 let inputs: Vec<&Rlwe> = inputs.iter().collect();
                 let each = made.iter_mut().filter_map(Iterator::next);
                 give(lane, program.stamped(&inputs, each))?;
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        self.opened.run(program.op(), &whole, at_once, put, stamp, progress)
     }
 
     /// Refuses ciphertexts and keys that a program does not take: before its matrices are encoded, which takes time.

@@ -1,9 +1,10 @@
-//! Keys on a machine, for the evaluators that run programs there: one session, its machine, and its waves with progress.
+//! Keys on a machine, for the evaluators that run programs there: one session, its machine, and its lanes and
+//! waves with progress.
 
 use super::{Backend, Fallback, Info, Loaded, Others, Session};
 use crate::program::Family;
 use crate::{Error, Result};
-use std::ops::{ControlFlow, Deref, DerefMut};
+use std::ops::{ControlFlow, Deref, DerefMut, Range};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -65,27 +66,21 @@ impl<F: Family> Drop for Taken<'_, F> {
 }
 
 /// How many of how many steps of a run are done.
-pub(super) struct Steps<'a> {
-    /// The name of the run in errors.
-    op: &'static str,
+struct Steps<'a> {
     done: usize,
     all: usize,
     progress: Progress<'a>,
 }
 
-impl<'a> Steps<'a> {
-    pub(super) fn new(op: &'static str, all: usize, progress: Progress<'a>) -> Steps<'a> {
-        Steps { op, done: 0, all, progress }
-    }
-
-    /// Counts a step, and asks whether to go on.
-    fn next(&mut self) -> Result<()> {
+impl Steps<'_> {
+    /// Counts a step, and asks whether to go on; `op` is the name of the run in errors.
+    fn next(&mut self, op: &'static str) -> Result<()> {
         self.done += 1;
         let Steps { done, all, .. } = *self;
         match (self.progress)(done, all) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::interrupted(
-                self.op,
+                op,
                 "to finish",
                 format!("a stop after {done} of {all} steps"),
                 "run it again; the arguments are unchanged",
@@ -146,8 +141,45 @@ impl<F: Family> Opened<F> {
         Err(Error::unsupported("evaluate", wanted, got, remedy))
     }
 
+    /// Runs a program on all lanes of `whole`, `at_once` of them in memory, or fewer where those do not fit it. `put` writes the arguments of
+    /// some lanes, and `take` gets the results of the same lanes: for each output, their words. Errors
+    /// call the run `op`.
+    pub(super) fn run<A>(
+        &self,
+        op: &'static str,
+        whole: &Loaded<F>,
+        mut at_once: usize,
+        mut put: impl FnMut(&mut dyn Session<F>, Range<usize>) -> Result<A>,
+        mut take: impl FnMut(Range<usize>, A, Vec<Vec<F::Word>>) -> Result<()>,
+        progress: Progress,
+    ) -> Result<()> {
+        let (lanes, waves) = (whole.lanes, F::waves(&whole.walk).len());
+        let mut session = self.session()?;
+        let mut loaded = loop {
+            match self.load(&mut *session, whole, at_once) {
+                Err(Error::Memory(_)) if at_once > 1 => at_once = at_once.div_ceil(2),
+                other => break other?,
+            }
+        };
+        let mut steps = Steps { done: 0, all: lanes.div_ceil(at_once) * waves, progress };
+        for from in (0..lanes).step_by(at_once) {
+            let part = from..lanes.min(from + at_once);
+            if from > 0 {
+                loaded = self.load(&mut *session, whole, part.len())?;
+            }
+            let arguments = put(&mut *session, part.clone())?;
+            for w in 0..waves {
+                session.run(&loaded, w..w + 1)?;
+                steps.next(op)?;
+            }
+            let made = session.read_many(whole.program.outputs(), 0..part.len())?;
+            take(part, arguments, made)?;
+        }
+        Ok(())
+    }
+
     /// Loads a program, and notes which machine runs it.
-    pub(super) fn load(
+    fn load(
         &self,
         session: &mut dyn Session<F>,
         whole: &Loaded<F>,
@@ -159,17 +191,4 @@ impl<F: Family> Opened<F> {
         }
         Ok(loaded)
     }
-}
-
-/// Runs all waves of a loaded program.
-pub(super) fn run_waves<F: Family>(
-    session: &mut dyn Session<F>,
-    loaded: &Loaded<F>,
-    waves: usize,
-    steps: &mut Steps,
-) -> Result<()> {
-    (0..waves).try_for_each(|w| {
-        session.run(loaded, w..w + 1)?;
-        steps.next()
-    })
 }

@@ -2,7 +2,7 @@
 //! when first written, freed when dead.
 
 use super::Loaded;
-use crate::program::{Family, Op, Operation, Reg};
+use crate::program::{Ckks, Family, Op, Operation, Reg, Tfhe};
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -70,21 +70,23 @@ impl<F: Family> Loaded<F> {
     }
 }
 
-/// The register file of one loaded program.
-pub(super) struct Registers {
-    loaded: Loaded,
-    words: Vec<Vec<u64>>,
+/// The register file of one loaded program. A machine keeps a lane as words `T`: those that are written and read, or its own form of a
+/// ciphertext of CKKS.
+pub(super) struct Registers<F: Family = Tfhe, T = <F as Family>::Word> {
+    loaded: Loaded<F>,
+    /// The lanes of each register, one after another; empty before the first is written and after the last is read.
+    words: Vec<Vec<T>>,
 }
 
-impl Registers {
+impl<F: Family, T: Clone + Default> Registers<F, T> {
     /// Empty registers for a program.
-    pub fn new(loaded: Loaded) -> Self {
+    pub fn new(loaded: Loaded<F>) -> Self {
         let words = vec![Vec::new(); loaded.program.registers()];
         Registers { loaded, words }
     }
 
     /// The program.
-    pub fn loaded(&self) -> &Loaded {
+    pub fn loaded(&self) -> &Loaded<F> {
         &self.loaded
     }
 
@@ -94,50 +96,72 @@ impl Registers {
 
     /// Words of a ciphertext of a register that the program has.
     pub fn width(&self, reg: Reg) -> usize {
-        self.loaded.program.width(reg)
-    }
-
-    /// Bodies of a ciphertext of a register that the program has.
-    pub fn bodies(&self, reg: Reg) -> usize {
-        self.loaded.program.bodies(reg)
+        F::width(&self.loaded.program, reg)
     }
 
     /// Puts words into a register from `lane` on.
-    pub fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
+    pub fn write(&mut self, at: Reg, lane: usize, words: &[T]) -> Result<()> {
         self.loaded.check_write(at, lane, words.len())?;
         let start = lane * self.width(at);
-        self.allocate(at)[start..start + words.len()].copy_from_slice(words);
+        self.allocate(at)[start..start + words.len()].clone_from_slice(words);
         Ok(())
     }
 
-    /// Copies lanes out.
-    pub fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
+    /// Some lanes of a register.
+    pub fn read(&self, at: Reg, lanes: Range<usize>) -> Result<&[T]> {
         let alive = self.words.get(at.0 as usize).is_some_and(|words| !words.is_empty());
         self.loaded.check_read(at, alive, &lanes)?;
         let width = self.width(at);
-        Ok(self.words[at.0 as usize][lanes.start * width..lanes.end * width].to_vec())
+        Ok(&self.words[at.0 as usize][lanes.start * width..lanes.end * width])
     }
 
-    /// The register's memory, zeroed when first asked for.
-    pub fn allocate(&mut self, at: Reg) -> &mut Vec<u64> {
-        let size = self.loaded.program.width(at) * self.lanes();
+    /// The register's memory, with zeros when first asked for.
+    pub fn allocate(&mut self, at: Reg) -> &mut Vec<T> {
+        let size = self.width(at) * self.lanes();
         let words = &mut self.words[at.0 as usize];
         if words.is_empty() {
-            words.resize(size, 0);
+            words.resize(size, T::default());
         }
         words
     }
 
     /// One lane of a register that is alive.
-    pub fn lane(&self, at: Reg, lane: usize) -> &[u64] {
-        let width = self.loaded.program.width(at);
+    pub fn lane(&self, at: Reg, lane: usize) -> &[T] {
+        let width = self.width(at);
         &self.words[at.0 as usize][lane * width..(lane + 1) * width]
     }
 
     /// One lane of a register, to be written.
-    pub fn lane_mut(&mut self, at: Reg, lane: usize) -> &mut [u64] {
-        let width = self.loaded.program.width(at);
+    pub fn lane_mut(&mut self, at: Reg, lane: usize) -> &mut [T] {
+        let width = self.width(at);
         &mut self.allocate(at)[lane * width..(lane + 1) * width]
+    }
+
+    /// All lanes of a register that is alive.
+    pub fn all(&self, at: Reg) -> &[T] {
+        &self.words[at.0 as usize]
+    }
+
+    /// Refuses to read registers that were never written.
+    pub fn require_alive(&self, regs: &[Reg]) -> Result<()> {
+        match regs.iter().find(|r| self.words[r.0 as usize].is_empty()) {
+            None => Ok(()),
+            Some(r) => Err(never_written(*r)),
+        }
+    }
+
+    /// Frees registers that are not read after a wave.
+    pub fn retire(&mut self, wave: usize) {
+        for r in &F::dead_after(&self.loaded.walk)[wave] {
+            self.words[r.0 as usize] = Vec::new();
+        }
+    }
+}
+
+impl Registers {
+    /// Bodies of a ciphertext of a register that the program has.
+    pub fn bodies(&self, reg: Reg) -> usize {
+        self.loaded.program.bodies(reg)
     }
 
     /// The input of a key switch of any kind: the masks, one after another where there are several, then the bodies. A map
@@ -154,30 +178,27 @@ impl Registers {
         }
         words
     }
+}
 
-    /// All lanes of a register that is alive.
-    pub fn all(&self, at: Reg) -> &[u64] {
-        &self.words[at.0 as usize]
+/// Registers of CKKS: a word is a ciphertext, none before it is written.
+impl<T: Clone> Registers<Ckks, Option<T>> {
+    /// A ciphertext that was written.
+    pub fn get(&self, at: Reg, lane: usize) -> Result<&T> {
+        let words = self.words.get(at.0 as usize).and_then(|words| words.get(lane));
+        words.and_then(Option::as_ref).ok_or_else(|| never_written(at))
     }
 
-    /// Refuses to read registers that were never written.
-    pub fn require_alive(&self, regs: &[Reg]) -> Result<()> {
-        match regs.iter().find(|r| self.words[r.0 as usize].is_empty()) {
-            None => Ok(()),
-            Some(r) => Err(Error::bad_input(
-                "run",
-                "every input written and waves run in order",
-                format!("register {} empty", r.0),
-                "write the inputs, then run the waves from the first",
-            )),
-        }
+    /// Writes a ciphertext to a register that the program has.
+    pub fn put(&mut self, at: Reg, lane: usize, x: T) {
+        self.lane_mut(at, lane)[0] = Some(x);
     }
+}
 
-    /// Frees registers that are not read after a wave.
-    pub fn retire(&mut self, wave: usize) {
-        let walk = self.loaded.walk.clone();
-        for r in &walk.dead_after[wave] {
-            self.words[r.0 as usize] = Vec::new();
-        }
-    }
+fn never_written(reg: Reg) -> Error {
+    Error::bad_input(
+        "run",
+        "every input written and waves run in order",
+        format!("register {} empty", reg.0),
+        "write the inputs, then run the waves from the first",
+    )
 }

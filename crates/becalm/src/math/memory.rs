@@ -5,6 +5,8 @@
 
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// From this size on a request is compared with the free memory.
 const CHECKED: usize = 64 << 20;
@@ -113,12 +115,33 @@ pub(crate) fn require_memory_or(op: &'static str, bytes: usize, remedy: &str) ->
     if bytes < CHECKED { Ok(()) } else { require_free(op, bytes, remedy) }
 }
 
+/// A reading takes as long as a product in a small ring. So a request far below the last one passes for this long without another.
+const FRESH: Duration = Duration::from_millis(50);
+
+/// The last reading, when it was made, and the process that made it. Nobody waits for it: in a forked child it may be locked for ever.
+static LAST: Mutex<Option<(Instant, usize, u32)>> = Mutex::new(None);
+
+/// Whether `bytes` are at most a sixteenth of what was free a moment ago, in this process.
+fn plainly_free(bytes: usize) -> bool {
+    let last = LAST.try_lock().ok().and_then(|last| *last);
+    last.is_some_and(|(when, free, process)| {
+        process == std::process::id() && when.elapsed() < FRESH && bytes <= free / 16
+    })
+}
+
 /// [`require_memory_or`] for requests of any size: what many threads will take piece by piece, when none of them can refuse.
 ///
 /// # Errors
 /// As [`require_memory`].
 pub(crate) fn require_free(op: &'static str, bytes: usize, remedy: &str) -> Result<()> {
-    match available_memory() {
+    if plainly_free(bytes) {
+        return Ok(());
+    }
+    let free = available_memory();
+    if let Ok(mut last) = LAST.try_lock() {
+        *last = free.map(|free| (Instant::now(), free, std::process::id()));
+    }
+    match free {
         Some(free) if bytes > free => Err(Error::memory(
             op,
             format!("{:.2} GB", bytes as f64 / 1e9),
@@ -155,6 +178,15 @@ mod tests {
     fn a_machine_that_tells_nothing_has_no_figure() {
         assert_eq!(left("nothing", &[]), None);
         assert_eq!(left("odd", &[("proc/meminfo", "MemAvailable: many kB")]), None);
+    }
+
+    /// The reading is shared by every test of this process, so only what one of them cannot change is asserted.
+    #[test]
+    fn a_request_beyond_the_last_reading_is_read_anew() {
+        let free = available_memory().unwrap_or(usize::MAX - 1);
+        require_free("test", 1, "").unwrap();
+        assert!(!plainly_free(free / 8));
+        assert_eq!(require_free("test", usize::MAX, "").is_err(), free < usize::MAX - 1);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Session for ReferenceSession {
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
-        self.registers.as_ref().ok_or_else(not_loaded)?.read(at, lanes)
+        self.registers.as_ref().ok_or_else(not_loaded)?.read(at, lanes).map(<[u64]>::to_vec)
     }
 
     fn run(&mut self, _loaded: &Loaded, waves: Range<usize>) -> Result<()> {

@@ -8,7 +8,7 @@
 //! Shared with other machines: which primes, digits and keys there are, and how values become real coefficients.
 
 use super::polynomial::{Limb, Polynomial, integer, product};
-use crate::backend::registers::not_loaded;
+use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{CkksSetup, Loaded, Session};
 use crate::cipher::{Account, Held, Purpose, Rlwe};
 use crate::ckks::{
@@ -54,14 +54,10 @@ pub(super) struct RlweSession {
     context: Context,
     on: CkksSetup,
     known: Mutex<BTreeMap<(Purpose, usize), Arc<Key>>>,
-    running: Option<Running>,
+    registers: Option<File>,
 }
 
-/// A program, and for each lane its registers.
-struct Running {
-    loaded: Loaded<Ckks>,
-    files: Vec<Vec<Option<Pair>>>,
-}
+type File = Registers<Ckks, Option<Pair>>;
 
 const OP: &str = "run the reference";
 
@@ -74,50 +70,31 @@ impl Session<Ckks> for RlweSession {
     ) -> Result<Loaded<Ckks>> {
         self.context.check_set(OP, program.params().name)?;
         program.require(&self.on.keys)?;
-        let files = (0..lanes).map(|_| vec![None; program.registers()]).collect();
         let loaded = Loaded { program, walk, lanes };
-        self.running = Some(Running { loaded: loaded.clone(), files });
+        self.registers = Some(Registers::new(loaded.clone()));
         Ok(loaded)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[Rlwe]) -> Result<()> {
-        let Running { loaded, .. } = self.running.as_ref().ok_or_else(not_loaded)?;
-        let lanes = loaded.check_write(at, lane, words.len())?;
+        let loaded = self.registers.as_ref().ok_or_else(not_loaded)?.loaded();
+        loaded.check_write(at, lane, words.len())?;
         let level = loaded.program.reg(at).level;
-        let down = |x| self.level_down(&self.taken(x), level);
+        let down = |x| Ok(Some(self.level_down(&self.taken(x), level)?));
         let taken = words.iter().map(down).collect::<Result<Vec<_>>>()?;
-        let files = &mut self.running.as_mut().ok_or_else(not_loaded)?.files[lanes];
-        for (file, x) in files.iter_mut().zip(taken) {
-            file[at.0 as usize] = Some(x);
-        }
-        Ok(())
+        self.registers.as_mut().ok_or_else(not_loaded)?.write(at, lane, &taken)
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<Rlwe>> {
-        let Running { files, loaded } = self.running.as_ref().ok_or_else(not_loaded)?;
-        let alive = files.iter().all(|file| file.get(at.0 as usize).is_some_and(Option::is_some));
-        loaded.check_read(at, alive, &lanes)?;
-        let slots = loaded.program.reg(at).slots;
-        files[lanes].iter().map(|file| Ok(self.given(get(file, at)?, slots))).collect()
+        let registers = self.registers.as_ref().ok_or_else(not_loaded)?;
+        registers.read(at, lanes.clone())?;
+        let slots = registers.loaded().program.reg(at).slots;
+        lanes.map(|lane| Ok(self.given(registers.get(at, lane)?, slots))).collect()
     }
 
     fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
-        let mut running = self.running.take().ok_or_else(not_loaded)?;
-        let Running { loaded, files } = &mut running;
-        let run = || -> Result<()> {
-            loaded.check_waves(&waves)?;
-            for wave in &loaded.walk.waves[waves] {
-                for op in wave.ops.iter().map(|i| &loaded.program.ops()[*i]) {
-                    for file in files.iter_mut() {
-                        file[op.result().0 as usize] =
-                            Some(self.made(&loaded.program, op, file)?);
-                    }
-                }
-            }
-            Ok(())
-        };
-        let done = run();
-        self.running = Some(running);
+        let mut registers = self.registers.take().ok_or_else(not_loaded)?;
+        let done = self.run_waves(&mut registers, waves);
+        self.registers = Some(registers);
         done
     }
 }
@@ -125,13 +102,34 @@ impl Session<Ckks> for RlweSession {
 impl RlweSession {
     pub(super) fn new(on: CkksSetup) -> Result<RlweSession> {
         let context = Context::of(&on.chain, Level::best())?;
-        Ok(RlweSession { context, on, known: Mutex::default(), running: None })
+        Ok(RlweSession { context, on, known: Mutex::default(), registers: None })
+    }
+
+    fn run_waves(&self, registers: &mut File, waves: Range<usize>) -> Result<()> {
+        let loaded = registers.loaded().clone();
+        loaded.check_waves(&waves)?;
+        for w in waves {
+            for op in loaded.walk.waves[w].ops.iter().map(|i| &loaded.program.ops()[*i]) {
+                for lane in 0..loaded.lanes {
+                    let made = self.made(&loaded.program, op, registers, lane)?;
+                    registers.put(op.result(), lane, made);
+                }
+            }
+            registers.retire(w);
+        }
+        Ok(())
     }
 
     /// The result of an instruction, at the level and the scale that the program recorded.
-    fn made(&self, program: &CkksProgram, op: &CkksOp, file: &[Option<Pair>]) -> Result<Pair> {
+    fn made(
+        &self,
+        program: &CkksProgram,
+        op: &CkksOp,
+        registers: &File,
+        lane: usize,
+    ) -> Result<Pair> {
         let RlweInfo { level, scale, .. } = *program.reg(op.result());
-        let made = self.step(program, op, file)?;
+        let made = self.step(program, op, registers, lane)?;
         if made.level == level && same_scale(made.scale, scale) {
             return Ok(Pair { scale, ..made });
         }
@@ -447,9 +445,15 @@ impl RlweSession {
         Ok(terms)
     }
 
-    fn step(&self, program: &CkksProgram, op: &CkksOp, file: &[Option<Pair>]) -> Result<Pair> {
+    fn step(
+        &self,
+        program: &CkksProgram,
+        op: &CkksOp,
+        registers: &File,
+        lane: usize,
+    ) -> Result<Pair> {
         let info = program.reg(op.result());
-        let get = |reg: &Reg| get(file, *reg);
+        let get = |reg: &Reg| registers.get(*reg, lane);
         Ok(match op {
             CkksOp::Linear { src, map, .. } => self.linear(get(src)?, program, *map)?,
             CkksOp::Polynomial { src, polynomial, .. } => {
@@ -559,13 +563,6 @@ impl RlweSession {
         self.extend(&mut powers, 2)?;
         Ok(powers.remove(&2).unwrap_or_else(|| x.clone()))
     }
-}
-
-fn get(file: &[Option<Pair>], reg: Reg) -> Result<&Pair> {
-    file.get(reg.0 as usize).and_then(Option::as_ref).ok_or_else(|| {
-        let wanted = "registers assigned before they are read";
-        Error::bad_input(OP, wanted, format!("register {}", reg.0), "record the program again")
-    })
 }
 
 fn plus(a: &Pair, b: &Pair) -> Pair {

@@ -7,7 +7,7 @@
 use super::constants::{Encoded, encoded, encoded_bytes};
 use super::instructions::{Expanded, Instructions};
 use super::work::Run;
-use crate::backend::registers::not_loaded;
+use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Purpose, Rlwe};
 use crate::ckks::{Context, same_scale};
@@ -19,9 +19,6 @@ use crate::program::{Ckks, Operation, Reg};
 use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
-
-/// Ciphertexts by their registers; those that are dead or not yet written are none.
-type Registers = Vec<Option<Rlwe>>;
 
 /// Keys on the processor.
 pub(super) struct RlweSession {
@@ -39,11 +36,11 @@ pub(super) struct RlweSession {
 
 /// A program in the machine.
 struct Running {
-    loaded: Loaded<Ckks>,
     encoded: Arc<Encoded>,
-    /// One for each lane.
-    files: Vec<Registers>,
+    registers: File,
 }
+
+type File = Registers<Ckks, Option<Rlwe>>;
 
 /// The inputs of one instruction of a program.
 struct Step<'a> {
@@ -129,48 +126,42 @@ impl Session<Ckks> for RlweSession {
         self.running = None;
         let encoded = self.encoded(&program, &walk)?;
         self.pool.install(|| self.step(&program, &encoded)?.require_work(lanes))?;
-        let files = vec![vec![None; program.registers()]; lanes];
         let loaded = Loaded { program, walk, lanes };
-        self.running = Some(Running { loaded: loaded.clone(), encoded, files });
+        self.running = Some(Running { encoded, registers: Registers::new(loaded.clone()) });
         Ok(loaded)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[Rlwe]) -> Result<()> {
-        let Some(Running { loaded, files, .. }) = &mut self.running else {
-            return Err(not_loaded());
-        };
+        let Running { registers, .. } = self.running.as_mut().ok_or_else(not_loaded)?;
+        let loaded = registers.loaded();
         let lanes = loaded.check_write(at, lane, words.len())?;
         let RlweInfo { level, slots, .. } = *loaded.program.reg(at);
-        for (file, ct) in files[lanes].iter_mut().zip(words) {
+        for (lane, ct) in lanes.zip(words) {
             let down = || Ok(self.context.down(ct, level)?.into_owned());
             let x = self.pool.install(|| or_refused("write", down))?;
-            file[at.0 as usize] = Some(Rlwe { slots, ..x });
+            registers.put(at, lane, Rlwe { slots, ..x });
         }
         Ok(())
     }
 
     fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<Rlwe>> {
-        let Running { loaded, files, .. } = self.running.as_ref().ok_or_else(not_loaded)?;
-        let of = |file: &'_ Registers| file.get(at.0 as usize).cloned().flatten();
-        let alive = files.iter().all(|file| file.get(at.0 as usize).is_some_and(Option::is_some));
-        loaded.check_read(at, alive, &lanes)?;
-        Ok(files[lanes].iter().filter_map(of).collect())
+        let Running { registers, .. } = self.running.as_ref().ok_or_else(not_loaded)?;
+        registers.read(at, lanes.clone())?;
+        lanes.map(|lane| registers.get(at, lane).cloned()).collect()
     }
 
     fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
         let Some(mut running) = self.running.take() else { return Err(not_loaded()) };
-        let Running { loaded, encoded, files } = &mut running;
+        let Running { encoded, registers } = &mut running;
+        let loaded = registers.loaded().clone();
         let program = &loaded.program;
         let done = self.pool.install(|| {
             let step = self.step(program, encoded)?;
             or_refused(program.op(), || {
                 loaded.check_waves(&waves)?;
                 for w in waves {
-                    step.wave(&loaded.walk.waves[w].ops, files)?;
-                    let dead = &loaded.walk.dead_after[w];
-                    let forget =
-                        |file: &mut Registers| dead.iter().for_each(|r| file[r.0 as usize] = None);
-                    files.iter_mut().for_each(forget);
+                    step.wave(&loaded.walk.waves[w].ops, registers)?;
+                    registers.retire(w);
                 }
                 Ok(())
             })
@@ -206,35 +197,35 @@ impl Step<'_> {
     }
 
     /// Runs the instructions of a wave on every lane: one, or rotations of one source.
-    fn wave(&self, ops: &[usize], files: &mut [Registers]) -> Result<()> {
+    fn wave(&self, ops: &[usize], registers: &mut File) -> Result<()> {
         let all = self.program.ops();
         if let [one] = ops {
             let op = &all[*one];
             self.let_go(op);
-            for file in files {
-                let made = self.made(op, file)?;
-                self.put(op, made, file);
+            for lane in 0..registers.lanes() {
+                let made = self.made(op, registers, lane)?;
+                self.put(op, made, registers, lane);
             }
             return Ok(());
         }
-        for file in files {
-            let made = self.rotated(ops, file)?;
+        for lane in 0..registers.lanes() {
+            let made = self.rotated(ops, registers, lane)?;
             for (i, made) in ops.iter().zip(made) {
-                self.put(&all[*i], made, file);
+                self.put(&all[*i], made, registers, lane);
             }
         }
         Ok(())
     }
 
     /// The results of rotations of one source, from one decomposition.
-    fn rotated(&self, ops: &[usize], file: &Registers) -> Result<Vec<Rlwe>> {
+    fn rotated(&self, ops: &[usize], registers: &File, lane: usize) -> Result<Vec<Rlwe>> {
         let all = self.program.ops();
         let by = |i: &usize| match &all[*i] {
             CkksOp::Rotate { by, .. } => Ok(*by),
             op => Err(Error::bad_input("run", "rotations", op.name(), "record the program again")),
         };
         let rotations = ops.iter().map(by).collect::<Result<Vec<_>>>()?;
-        let x = self.get(file, all[ops[0]].sources()[0])?;
+        let x = registers.get(all[ops[0]].sources()[0], lane)?;
         self.instructions.rotate_with(x, &rotations, |i| {
             self.let_go(&all[ops[i]]);
             Ok(())
@@ -242,11 +233,11 @@ impl Step<'_> {
     }
 
     /// A result, at the level and the scale that the program recorded.
-    fn put(&self, op: &CkksOp, made: Rlwe, file: &mut Registers) {
+    fn put(&self, op: &CkksOp, made: Rlwe, registers: &mut File, lane: usize) {
         let RlweInfo { level, scale, slots } = *self.program.reg(op.result());
         debug_assert!(made.level == level, "level {} instead of {level}", made.level);
         debug_assert!(same_scale(made.scale, scale), "{} for {scale}", made.scale);
-        file[op.result().0 as usize] = Some(Rlwe { level, scale, slots, ..made });
+        registers.put(op.result(), lane, Rlwe { level, scale, slots, ..made });
     }
 
     /// Drops the expanded keys that the instruction does not need.
@@ -255,13 +246,6 @@ impl Step<'_> {
         let plan = self.instructions.context().key_plan(&needs);
         let idle = |p: Purpose| p == Purpose::Multiply && needs.multiply == 0;
         self.instructions.keep(|which| plan.contains_key(which) && !idle(which.0));
-    }
-
-    fn get<'b>(&self, file: &'b Registers, reg: Reg) -> Result<&'b Rlwe> {
-        file.get(reg.0 as usize).and_then(Option::as_ref).ok_or_else(|| {
-            let (wanted, got) = ("registers assigned before they are read", reg.0.to_string());
-            Error::bad_input(self.program.op(), wanted, got, "record the program again")
-        })
     }
 
     /// A matrix times a ciphertext; a matrix that is not kept is encoded first.
@@ -290,9 +274,9 @@ impl Step<'_> {
         }
     }
 
-    fn made(&self, op: &CkksOp, file: &Registers) -> Result<Rlwe> {
+    fn made(&self, op: &CkksOp, registers: &File, lane: usize) -> Result<Rlwe> {
         let (keyed, context) = (&self.instructions, self.instructions.context());
-        let get = |reg: &Reg| self.get(file, *reg);
+        let get = |reg: &Reg| registers.get(*reg, lane);
         let info = self.program.reg(op.result());
         match op {
             CkksOp::Linear { src, map, .. } => self.mapped(get(src)?, *map as usize),
