@@ -1,8 +1,11 @@
-"""Programs that people write with CKKS: small here, and as long as in earnest under BECALM_FULL=1.
+"""Programs that people write with CKKS: short ones in a toy ring, long ones under BECALM_FULL=1.
 
-Each is compared with the same computation in numpy, step by step with the same polynomials, so that
-an error of the ciphertexts is not taken for one of an approximation.
+Each is compared with the same computation in numpy. With `-s` each prints what docs/apps/real.md
+says of it.
 """
+
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,48 +17,66 @@ from becalm import ckks
 # Claims for every message grow with each iteration, and leave nothing long before the results do.
 pytestmark = pytest.mark.filterwarnings("ignore::becalm.PrecisionWarning")
 
-SET = "ckks_toy_12"
-TOY = {"allow_insecure": True, "progress": False}
+SET = "ckks_slots_first" if FULL else "ckks_toy_slots_first"
+KEYS = {"allow_insecure": not FULL, "progress": False}
 
 
 def ran(program, slots, *vectors):
     """The results of a program on encryptions of these, with keys that it needs alone."""
-    secret, server = becalm.keygen(SET, slots=slots, needs=program.needs, **TOY)
+    secret, server = becalm.keygen(SET, slots=slots, needs=program.needs, **KEYS)
     levels, _ = program.levels
     inputs = [secret.encrypt(v, level=at) for v, at in zip(vectors, levels, strict=True)]
+    began = time.perf_counter()
     made = server.run(program, *inputs)
+    took = time.perf_counter() - began
+    cost = program.cost
+    print(
+        f"\n{SET}, {slots} slots: {cost.bootstraps} bootstraps, "
+        f"{cost.key_switches} key switches, {took:.0f} s"
+    )
     return [secret.decrypt(y) for y in (made if isinstance(made, tuple) else (made,))]
 
 
-def points(rng, samples, features):
-    """Two clouds of points around ±a direction, in [−1, 1], with a last column of ones."""
-    direction = rng.normal(0, 0.25, features - 1)
-    labels = rng.integers(0, 2, samples)
-    x = np.outer(2 * labels - 1, direction) + rng.normal(0, 0.3, (samples, features - 1))
-    return np.clip(np.column_stack([x, np.ones(samples)]), -1, 1), labels.astype(float)
+def tumours(samples):
+    """Samples of tests/data: 30 features from −1 to 1, a 1 and a 0; and labels of 0 and 1."""
+    path = Path(__file__).parent / "data" / "breast_cancer.csv"
+    table = np.loadtxt(path, delimiter=",", skiprows=1)[:samples]
+    features = (table[:, :-1] - table[:, :-1].mean(0)) / table[:, :-1].std(0)
+    x = np.zeros((len(table), 32))
+    x[:, :30], x[:, 30] = np.clip(features / 3, -1, 1), 1
+    return x, table[:, -1]
 
 
-def test_logistic_regression_has_the_accuracy_of_numpy(rng):
-    samples, features, steps = 128, 16, 30 if FULL else 3
-    x, labels = points(rng, samples, features)
-    rate = 2.0
-    sigmoid = ckks.sigmoid(domain=(-8, 8), bits=5)
+def test_logistic_regression_has_the_accuracy_of_numpy():
+    rows, steps = (1024, 30) if FULL else (64, 3)
+    x, labels = tumours(min(rows, 569))
+    samples, features = x.shape
+    # Weights and margins are a sixteenth, so that a bootstrap may come anywhere.
+    rate, scale = 4.0, 16.0
+    sigmoid = ckks.approximate(lambda t: 1 / (1 + np.exp(-scale * t)), domain=(-1, 1), bits=7)
 
     p = becalm.Program(SET, auto=True)
     data, scaled, truth, w = (p.input() for _ in range(4))
     for _ in range(steps):
         margins = (data * w).sum(features).replicate(0, features)
-        w = w + (scaled * (truth - sigmoid(margins))).sum(samples, stride=features)
+        w = w + (scaled * (truth - sigmoid(margins))).sum(rows, stride=features)
     p.output(w)
 
-    flat = [x, x * rate / samples, np.repeat(labels[:, None], features, 1)]
-    found = ran(p, 2048, *(v.ravel() for v in flat), np.zeros(2048))[0][:features]
+    flat = np.zeros((3, rows, features))
+    flat[0, :samples], flat[1, :samples] = x, x * rate / samples / scale
+    flat[2, :samples] = labels[:, None]
+    size = rows * features
+    found = scale * ran(p, size, *flat.reshape(3, size), np.zeros(size))[0][:features]
     want = np.zeros(features)
     for _ in range(steps):
         want = want + rate / samples * x.T @ (labels - 1 / (1 + np.exp(-x @ want)))
-    accuracy = [((x @ v > 0) == labels).mean() for v in (found, want)]
-    assert abs(found - want).max() < 0.1 and want @ want > 0.01
-    assert abs(accuracy[0] - accuracy[1]) <= 0.01 and accuracy[0] > 0.8
+    right = [((x @ v > 0) == labels).sum() for v in (found, want)]
+    print(
+        f"logistic regression: {steps} steps, {samples} samples: "
+        f"{right[0]} right, numpy {right[1]}, weights differ by {abs(found - want).max():.1e}"
+    )
+    assert abs(found - want).max() < 0.02 and want @ want > 0.01
+    assert abs(right[0] - right[1]) <= 1 and right[0] > 0.9 * samples
 
 
 def test_newton_iterations_for_an_inverse():
@@ -68,7 +89,9 @@ def test_newton_iterations_for_an_inverse():
     p.output(y)
     assert p.cost.bootstraps >= steps // 6
     values = np.linspace(0.8, 1.6, 64)
-    assert abs(ran(p, 64, values)[0] - 1 / values).max() < 1e-4
+    error = abs(ran(p, 64, values)[0] - 1 / values).max()
+    print(f"Newton: {steps} steps: error {error:.1e}")
+    assert error < 1e-5
 
 
 @pytest.mark.parametrize("size", [64 if FULL else 4])
@@ -78,24 +101,27 @@ def test_the_largest_of_a_list_and_the_sorted_list(rng, size):
     p = becalm.Program(SET, slots=size, auto=True)
     x = p.input()
     p.output(largest(x))
-    assert abs(ran(p, size, a)[0][0] - a.max()) < largest.error + 1e-3
+    error = abs(ran(p, size, a)[0][0] - a.max())
+    print(f"largest of {size}: error {error:.1e}, claimed {largest.error:.1e}")
+    assert error < largest.error + 1e-3
 
     sort = ckks.sort(size, bits=6 if FULL else 4)
     p = becalm.Program(SET, slots=size, auto=True)
     p.output(sort(p.input()))
-    assert abs(ran(p, size, a)[0] - np.sort(a)).max() < sort.error + 1e-3
+    error = abs(ran(p, size, a)[0] - np.sort(a)).max()
+    print(f"sort of {size}: error {error:.1e}, claimed {sort.error:.1e}")
+    assert error < sort.error + 1e-3
 
 
-def test_the_first_principal_component_by_power_iteration(rng):
-    n, steps = 16, 10 if FULL else 1
-    x = rng.normal(0, 0.4, (4 * n, n)) + np.outer(rng.normal(0, 1, 4 * n), rng.normal(0, 0.5, n))
-    x = x / np.linalg.norm(x, 2)
-    blocks = x.reshape(4, n, n)
+def test_the_first_principal_component_by_power_iteration():
+    n, blocks, steps = (32, 16, 10) if FULL else (16, 4, 1)
+    x = tumours(n * blocks)[0][:, :n]
+    x = (x - x.mean(0)) / np.linalg.norm(x - x.mean(0), 2)
     product, times = ckks.matrix_product(n), ckks.matrix_vector(n)
     root = ckks.inverse_sqrt(domain=(0.01, 2), bits=8)
 
     p = becalm.Program(SET, slots=n * n, auto=True)
-    pairs = [(p.input(), p.input()) for _ in blocks]
+    pairs = [(p.input(), p.input()) for _ in range(blocks)]
     covariance = product(*pairs[0])
     for left, right in pairs[1:]:
         covariance = covariance + product(left, right)
@@ -108,13 +134,15 @@ def test_the_first_principal_component_by_power_iteration(rng):
     first = np.zeros(n * n)
     first[:n] = np.linalg.norm(x, axis=0)
     first /= np.linalg.norm(first)
-    flat = [m.ravel() for block in blocks for m in (block.T, block)]
+    flat = [m.ravel() for block in x.reshape(blocks, n, n) for m in (block.T, block)]
     found = ran(p, n * n, *flat, first)[0][:n]
     want = first[:n]
     for _ in range(steps):
         want = x.T @ (x @ want)
         want = want / np.linalg.norm(want)
-    assert abs(found - want).max() < 0.01
+    error = abs(found - want).max()
+    top = np.linalg.svd(x)[2][0]
+    print(f"principal component: {steps} steps, {n * blocks} x {n}: error {error:.1e}")
+    assert error < 0.01
     if FULL:
-        top = np.linalg.svd(x)[2][0]
         assert abs(abs(found @ top) - 1) < 0.01

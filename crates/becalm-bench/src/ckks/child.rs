@@ -5,6 +5,7 @@
 //! | (none: when the keys are made) | [`Ready`] |
 //! | `threads N` | `{}` |
 //! | `bootstrap MESSAGE`, `together K MESSAGE` | [`Answer`], seconds per ciphertext |
+//! | `logistic_regression` | [`Answer`], of a whole run |
 //! | `multiply`, `rotate`, `encrypt`, `decrypt`, with a level or at the highest | [`Answer`] |
 //!
 //! Processes that wait for a line take no time of the processor, so that two of them run by turns.

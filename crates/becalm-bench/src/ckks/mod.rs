@@ -6,6 +6,7 @@
 //! thread by the time of the processor, which leaves out what other processes take, of several by that on the wall.
 
 pub mod child;
+mod logistic;
 pub mod ours;
 pub mod peers;
 mod table;
@@ -137,7 +138,9 @@ fn groups(plan: &Plan) -> Result<Vec<Group>> {
         let kind = ours::kind(kind)?;
         let side = peer.map_or("becalm", Peer::name);
         let mut cases = vec![];
-        if named != "basic" {
+        if named == ours::REGRESSION {
+            cases.push((format!("ckks/{named}"), named.into()));
+        } else if named != "basic" {
             cases.push((format!("ckks/{side}/{named}"), format!("bootstrap {}", kind.message)));
         }
         // The usual bootstrap keeps every message.

@@ -1,6 +1,7 @@
 //! becalm's half: `becalm-bench ckks-worker KIND --toy` answers the commands of [`super::child`] as the peers' workers do.
 
 use super::child::{Answer, Ready};
+use super::logistic::Regression;
 use crate::rows::Clock;
 use anyhow::{Context as _, Result, bail};
 use becalm::backend::{CkksEvaluator, Cpu, Prepared};
@@ -31,6 +32,9 @@ pub struct Kind {
     /// Bytes that it takes at full size at the most, as measured, for the decision whether it fits.
     pub memory: u64,
 }
+
+/// The kind that runs [`Regression`] instead of one bootstrap.
+pub const REGRESSION: &str = "logistic_regression";
 
 /// Every kind.
 pub const KINDS: &[Kind] = {
@@ -64,6 +68,7 @@ pub const KINDS: &[Kind] = {
         kind("sparse1024", REGULAR, Values::Complex),
         kind("lossy", FIRST, Values::Real),
         Kind { message: "signs", ..kind("sign", FIRST, Values::Real) },
+        Kind { memory: 9_000_000_000, ..kind(REGRESSION, FIRST, Values::Real) },
         Kind {
             message: "signs",
             memory: 8_600_000_000,
@@ -81,14 +86,15 @@ pub fn kind(name: &str) -> Result<&'static Kind> {
 }
 
 /// The program of a kind.
-fn program(kind: &Kind, context: &Context) -> becalm::Result<CkksProgram> {
+fn program(kind: &Kind, params: &'static CkksParams, context: &Context) -> Result<CkksProgram> {
     let settings = Settings { values: kind.values, baby: kind.baby, stage_count: None };
-    match kind.name {
-        "sparse1024" => sparse(context, 1024, &settings),
-        "lossy" => slots_first(context, context.params().slots(), &settings),
-        "sign" => sign(context, &settings),
-        _ => regular(context, &settings),
-    }
+    Ok(match kind.name {
+        "sparse1024" => sparse(context, 1024, &settings)?,
+        "lossy" => slots_first(context, params.slots(), &settings)?,
+        "sign" => sign(context, &settings)?,
+        REGRESSION => Regression::new(params)?.program(params)?,
+        _ => regular(context, &settings)?,
+    })
 }
 
 /// Messages of every kind: of zero mean and of another, constant, sorted, tiled, sparse.
@@ -176,6 +182,22 @@ impl Ours {
         })
     }
 
+    fn regression(&self) -> Result<Answer> {
+        let regression = Regression::new(self.context.params())?;
+        let program = self.ready.program();
+        let levels = program.inputs().iter().filter_map(|r| program.info(*r)).map(|i| i.level);
+        let encrypt =
+            |(m, level): (Vec<Complex>, usize)| self.context.encrypt(&m, level, &self.secret);
+        let inputs = regression.inputs().into_iter().zip(levels).map(encrypt);
+        let inputs = inputs.collect::<becalm::Result<Vec<_>>>()?;
+        let inputs: Vec<&Rlwe> = inputs.iter().collect();
+        let (y, seconds) = timed(|| self.evaluator.run(&self.ready, &inputs))?;
+        let found = self.context.decrypt(&y[0], &self.secret)?;
+        regression.require(&found.iter().map(|w| w.re).collect::<Vec<_>>())?;
+        let wanted = regression.weights(false).into_iter().map(Complex::from).collect::<Vec<_>>();
+        Ok(compared(seconds, &found, &wanted, y[0].level()))
+    }
+
     fn basic(&self, operation: &str, level: Option<usize>) -> Result<Answer> {
         let params = self.context.params();
         let level = level.unwrap_or(params.levels);
@@ -204,6 +226,7 @@ impl Ours {
     fn answer(&self, words: &[&str]) -> Result<Answer> {
         match *words {
             ["bootstrap", "any"] => self.any(),
+            [REGRESSION] => self.regression(),
             ["bootstrap", kind] => self.bootstrap(kind),
             // All threads work on one ciphertext: one after another is as many at once.
             ["together", _, kind] => self.bootstrap(kind),
@@ -249,7 +272,7 @@ pub fn serve(name: &str, toy: bool) -> Result<()> {
     let kind = kind(name)?;
     let context = Arc::new(Context::new(CkksParams::named(kind.sets[usize::from(toy)])?, true)?);
     let params = context.params();
-    let program = Arc::new(program(kind, &context)?);
+    let program = Arc::new(program(kind, params, &context)?);
     let secret = context.secret_key()?;
     let needs = program.needs();
     let (key_bytes, stored) = (context.key_bytes(&needs), context.stored_key_bytes(&needs));
