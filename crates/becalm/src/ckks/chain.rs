@@ -273,11 +273,16 @@ impl Chain {
     }
 
     /// The remedy for a missing level.
-    pub(crate) fn upwards(&self) -> &'static str {
+    pub(crate) fn upwards(&self) -> String {
         match self.params().bootstrap {
-            Some(_) => "bootstrap it first",
+            Some(b) if b.slots_first => format!(
+                "bootstrap it earlier: the usual bootstrap of this set takes level {} or above",
+                b.stage_count
+            ),
+            Some(_) => "bootstrap it first".into(),
             None => {
                 "encrypt at a higher level, or use a set with more levels: `ckks_regular` has a bootstrap"
+                    .into()
             }
         }
     }

@@ -34,7 +34,7 @@ impl Plan {
         let (lowest, needed) = (levels.min().unwrap_or(0), self.levels());
         if bootstraps.is_none() && lowest < needed {
             let wanted = format!("a ciphertext at level {needed} or above");
-            let remedy = "bootstrap it first, ask for fewer bits, or say auto=True, which bootstraps where levels run out";
+            let remedy = "bootstrap earlier, ask for fewer bits, or say auto=True, which bootstraps where levels run out";
             return Err(Error::bad_input("evaluate", wanted, format!("level {lowest}"), remedy));
         }
         let mut recorder = Recorder { program, bootstraps, made: vec![] };

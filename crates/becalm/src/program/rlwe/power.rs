@@ -24,7 +24,8 @@ impl CkksProgram {
         if depth > level {
             let wanted = format!("a ciphertext at level {depth} or above for the power {exponent}");
             let got = format!("level {level}");
-            return Err(Error::bad_input(op, wanted, got, "bootstrap it first"));
+            let remedy = self.chain.upwards();
+            return Err(Error::bad_input(op, wanted, got, remedy));
         }
         self.raised(exponent, &mut BTreeMap::from([(1, x)]))
     }

@@ -26,10 +26,10 @@ impl CkksProgram {
     }
 
     /// The remedy for a ciphertext at too low a level.
-    pub(super) fn remedy_of_level(&self) -> &'static str {
+    pub(super) fn remedy_of_level(&self) -> String {
         match self.limits.error {
             Some(_) => {
-                "bootstrap earlier, encrypt at a higher level, or make keys for the kind regular, which starts at level 0"
+                "bootstrap earlier, encrypt at a higher level, or make keys for the kind regular, which starts at level 0".into()
             }
             None => self.chain.upwards(),
         }
