@@ -121,6 +121,40 @@ fn insecure_sets_are_refused_by_name_and_by_noise() {
     refuse(&TfheParams { security_bits: f64::NAN, ..set("tfhe_2_2").clone() });
 }
 
+/// A toy has the messages, the order, the modulus and the rotation of a standard set, which is offered instead.
+#[test]
+fn each_toy_offers_the_standard_set_of_its_kind() {
+    let counterparts = [
+        ("toy_2_2", "tfhe_2_2"),
+        ("toy_2_2_ks64", "tfhe_2_2_ks64"),
+        ("toy_2_2_p", "tfhe_2_2_p"),
+        ("toy_1_1", "tfhe_1_1"),
+        ("toy_1_1_p", "tfhe_1_1_p"),
+        ("toy_3_3", "tfhe_3_3"),
+        ("toy_boolean", "tfhe_boolean"),
+        ("toy_boolean_p", "tfhe_boolean_p"),
+        ("toy_boolean_ks_pbs", "tfhe_boolean_ks_pbs"),
+        ("toy_cm_1_1_w2", "cm_1_1_w2"),
+        // No standard set has a common mask, or an extension, and this modulus or this order.
+        ("toy_cm_1_1_w3_p", "tfhe_1_1_p"),
+        ("toy_2_2_extended_pbs_ks_p", "tfhe_2_2_p"),
+        ("toy_3_3_extended", "tfhe_3_3_extended"),
+        ("toy_3_3_extended_p", "tfhe_3_3_extended_p"),
+        ("toy_1_1_fast", "fast_1_1"),
+        ("toy_1_1_fast_p", "tfhe_1_1_p"),
+        ("toy_1_1_multi_bit_2", "tfhe_1_1_multi_bit_3"),
+        ("toy_1_1_multi_bit_3_p", "tfhe_1_1_p"),
+    ];
+    let toys: HashSet<&str> =
+        TfheParams::all().iter().filter(|p| p.kind == Kind::Toy).map(|p| &*p.name).collect();
+    assert_eq!(toys, counterparts.map(|(toy, _)| toy).into());
+    for (toy, standard) in counterparts {
+        let refused = set(toy).require_secure(false).unwrap_err();
+        let remedy = &refused.detail().remedy;
+        assert!(remedy.contains(&format!("use `{standard}`,")), "{toy}: {remedy}");
+    }
+}
+
 /// The fast family is opt-in, and multi-bit sets go by name; a group that does not divide n is refused.
 #[test]
 fn variants_are_not_found_unless_asked_for() {

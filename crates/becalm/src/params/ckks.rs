@@ -389,9 +389,17 @@ impl CkksParams {
             format!("`{}`, a toy for tests", self.name),
             format!(
                 "use `{}`, or allow insecure parameters if nothing secret is encrypted",
-                TABLE[0].name
+                self.standard().name
             ),
         ))
+    }
+
+    /// The standard set with the levels and the bootstrap of this one, or the default.
+    fn standard(&self) -> &'static CkksParams {
+        let like = |p: &&CkksParams| {
+            p.kind == Kind::Standard && p.bootstrap == self.bootstrap && p.levels == self.levels
+        };
+        TABLE.iter().find(like).unwrap_or(&TABLE[0])
     }
 }
 
@@ -423,6 +431,25 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("; "));
+    }
+
+    /// A toy is one of a standard set: that one is offered instead.
+    #[test]
+    fn each_toy_offers_the_standard_set_of_its_kind() {
+        for (toy, standard) in [
+            ("ckks_toy_12", "ckks_regular"),
+            ("ckks_toy_13", "ckks_regular"),
+            ("ckks_toy_14_levels", "ckks_14_levels"),
+            ("ckks_toy_17_levels", "ckks_17_levels"),
+            ("ckks_toy_precise", "ckks_precise"),
+            ("ckks_toy_slots_first", "ckks_slots_first"),
+        ] {
+            let refused = CkksParams::named(toy).unwrap().require_secure(false).unwrap_err();
+            let remedy = &refused.detail().remedy;
+            assert!(remedy.contains(&format!("use `{standard}`,")), "{toy}: {remedy}");
+        }
+        let toys = CkksParams::all().iter().filter(|p| p.kind == Kind::Toy).count();
+        assert_eq!(toys, 6, "each toy is in the list");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::table::TABLE;
 use super::{CkksParams, Kind, Noise, Order, Rotation, TfheParams};
 use crate::math::Modulus;
 use crate::{Error, Result};
-use std::fmt;
+use std::{fmt, mem};
 
 /// The needs that a set must meet. Start from the default and change the fields that matter:
 ///
@@ -110,11 +110,26 @@ pub fn find(need: &Need) -> Result<&'static TfheParams> {
     })
 }
 
-/// A standard set to offer instead of an insecure one: the like of it, or the default.
+/// A standard set to offer instead of an insecure one: that with most in common, the messages first, or the default.
 pub(super) fn instead_of(p: &TfheParams) -> &'static str {
+    let unlike = |s: &&TfheParams| {
+        let rotations = mem::discriminant(&s.rotation) != mem::discriminant(&p.rotation);
+        (
+            [s.order != p.order, s.modulus != p.modulus, (s.slots > 1) != (p.slots > 1)],
+            [rotations, is_gaussian(s) != is_gaussian(p), s.ks_modulus_log2 != p.ks_modulus_log2],
+            [s.rotation.unlike(p.rotation), s.slots.abs_diff(p.slots)],
+            // Probabilities of failure above 2^-128 are for those who ask for them.
+            s.log2_pfail > -128.0,
+        )
+    };
+    let messages = |s: &&TfheParams| {
+        let own = (s.message_modulus, s.carry_modulus);
+        s.kind == Kind::Standard && own == (p.message_modulus, p.carry_modulus)
+    };
     let bits = p.plaintext_modulus().max(1).ilog2();
-    let like = Need { bits, modulus: p.modulus, order: Some(p.order), ..Need::default() };
-    find(&like).map_or("tfhe_2_2", |set| &set.name)
+    let other = || find(&Need { bits, modulus: p.modulus, ..Need::default() }).ok();
+    let like = TABLE.iter().filter(messages).min_by_key(unlike).or_else(other);
+    like.map_or("tfhe_2_2", |set| &set.name)
 }
 
 pub(super) fn named(name: &str) -> Result<&'static TfheParams> {
@@ -165,10 +180,24 @@ fn family(name: &str) -> Option<Error> {
     (!of.is_empty()).then(|| Error::wrong_params("choose parameters", wanted, got, remedy))
 }
 
+/// The name that a set has now, of the older names.
+fn renamed(name: &str) -> Option<&'static str> {
+    match name {
+        "ckks_lossy" | "lossy" => Some("ckks_slots_first"),
+        "ckks_toy_lossy" => Some("ckks_toy_slots_first"),
+        _ => None,
+    }
+}
+
 /// Refuses a name that neither scheme has, with the names that are near it.
 pub(super) fn unknown(name: &str) -> Error {
     if let Some(refused) = family(name) {
         return refused;
+    }
+    if let Some(now) = renamed(name) {
+        let (wanted, got) = ("a name that sets have now", format!("`{name}`, an older name"));
+        let remedy = format!("use `{now}`, which it is called now, and make its keys again");
+        return Error::wrong_params("choose parameters", wanted, got, remedy);
     }
     // Toys are offered to who asks for a toy.
     let toy = name.contains("toy");
@@ -236,6 +265,18 @@ mod tests {
         );
         for other in ["", "ckk", "ckks_", "ckks_regula", "_"] {
             assert!(!remedy(other).detail().got.contains("family"), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_older_name_is_answered_with_the_one_of_now() {
+        for (old, now) in
+            [("ckks_lossy", "ckks_slots_first"), ("ckks_toy_lossy", "ckks_toy_slots_first")]
+        {
+            let refused = CkksParams::named(old).unwrap_err();
+            let remedy = &refused.detail().remedy;
+            assert!(remedy.contains(&format!("use `{now}`")), "{old}: {remedy}");
+            assert!(CkksParams::named(now).is_ok(), "{now}");
         }
     }
 

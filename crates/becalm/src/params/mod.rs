@@ -117,6 +117,15 @@ impl Rotation {
         }
     }
 
+    /// How far the sizes of two rotations are apart.
+    fn unlike(self, other: Rotation) -> usize {
+        let size = |rotation| match rotation {
+            Rotation::Extended { factor_log2 } => factor_log2 as usize,
+            other => other.group_bits(),
+        };
+        size(self).abs_diff(size(other))
+    }
+
     /// GGSW ciphertexts that one step multiplies by: one for each thing that the bits of a group may be, other than all
     /// zero. 2^g − 1, b, or 1.
     pub fn group_ggsws(self) -> usize {
