@@ -1,13 +1,15 @@
 //! CKKS on the command line: `becalm run --scheme ckks` and `becalm bench ckks`, every result checked.
 
+mod job;
+
+pub use job::Job;
+
 use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
 use crate::signals;
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Prepared};
-use becalm::bootstrap::ckks::{
-    KEY_SIZES, KeyPlan, Kind as Bootstrap, Offer, Values, Wish, said, set_for, size_named,
-};
+use becalm::bootstrap::ckks::{KeyPlan, Offer, said, set_for};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
@@ -19,115 +21,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Values of the sparse bootstrap, unless others are asked for.
-const SPARSE: usize = 1024;
 /// By how many bits results may miss the precision of the formulas before they are wrong: the mean, and the worst slot.
 pub(crate) const TOLERANCE: (f64, f64) = (2.0, 5.0);
-
-/// The bootstrap to run, and its options.
-#[derive(clap::Args, Clone)]
-pub struct Job {
-    /// CKKS: which bootstrap.
-    #[arg(long, default_value = "regular", value_parser = ["regular", "sparse", "slots_first", "sign", "precise"])]
-    kind: String,
-    /// CKKS: size of the keys; small ones are slower, large ones faster where memory is; by default medium, or the largest that fit.
-    #[arg(long, value_parser = KEY_SIZES.map(|s| s.0))]
-    keys: Option<String>,
-    /// CKKS: values in a ciphertext of the sparse bootstrap, a power of two; 1024 if not given.
-    #[arg(long)]
-    slots: Option<usize>,
-    /// CKKS: matrices of each transform, by default as many as the set has.
-    #[arg(long)]
-    stage_count: Option<usize>,
-    /// CKKS: the kind of values in the slots.
-    #[arg(long, default_value = "complex", value_parser = ["complex", "real", "merged"])]
-    of: String,
-    /// CKKS: keys packed in memory, a quarter smaller; `--compact=seeded` draws half of each key from a seed again: three fifths smaller, and slower.
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "FORM", default_missing_value = "packed", value_parser = ["packed", "seeded"])]
-    compact: Option<String>,
-}
-
-impl Job {
-    /// The same by name, as the command line has it.
-    pub fn of(kind: &str, keys: &str, slots: usize, stage_count: Option<usize>, of: &str) -> Job {
-        let slots = (kind == "sparse").then_some(slots);
-        let (kind, keys, of) = (kind.into(), Some(keys.into()), of.into());
-        Job { kind, keys, slots, stage_count, of, compact: None }
-    }
-
-    /// Whether any option differs from its default.
-    pub fn is_given(&self) -> bool {
-        (self.kind.as_str(), self.of.as_str()) != ("regular", "complex")
-            || self.keys.is_some()
-            || self.slots.is_some()
-            || self.stage_count.is_some()
-            || self.compact.is_some()
-    }
-
-    /// Refuses options that do not apply to the kind.
-    fn check(&self) -> becalm::Result<()> {
-        let Some(slots) = self.slots.filter(|_| self.kind != "sparse") else { return Ok(()) };
-        let got = format!("--slots {slots} beside --kind {}", self.kind);
-        let remedy = "leave --slots out, as every other kind takes all slots; --kind sparse takes a power of two from 2 to N/4";
-        Err(Error::bad_input("run", "--slots beside --kind sparse", got, remedy))
-    }
-
-    /// The keys to make.
-    fn wish(&self) -> becalm::Result<Wish> {
-        let slots = (self.kind == "sparse").then(|| self.slots.unwrap_or(SPARSE));
-        let values = match self.of.as_str() {
-            "real" => Values::Real,
-            "merged" => Values::Merged,
-            _ => Values::Complex,
-        };
-        Ok(Wish {
-            slots,
-            kinds: vec![Bootstrap::named(&self.kind)?],
-            size: Some(size_named(self.size())?),
-            stage_count: self.stage_count,
-            values: Some(values),
-            form: self.form(),
-            ..Wish::default()
-        })
-    }
-
-    /// The same with keys as they are offered.
-    fn with(&self, offer: &Offer) -> Job {
-        let keys = offer.size.map(str::to_string).or_else(|| self.keys.clone());
-        let compact = match offer.form {
-            None => self.compact.clone(),
-            Some(KeyForm::Ready) => None,
-            Some(KeyForm::Packed) => Some("packed".into()),
-            Some(KeyForm::Seeded) => Some("seeded".into()),
-        };
-        let stages = offer.stages.or(self.stage_count);
-        let stage_count = if offer.set.is_some() { None } else { stages };
-        Job { keys, compact, stage_count, ..self.clone() }
-    }
-
-    /// The size of the keys.
-    fn size(&self) -> &str {
-        self.keys.as_deref().unwrap_or("medium")
-    }
-
-    /// How the keys are held.
-    fn form(&self) -> KeyForm {
-        match self.compact.as_deref() {
-            None => KeyForm::Ready,
-            Some("seeded") => KeyForm::Seeded,
-            Some(_) => KeyForm::Packed,
-        }
-    }
-
-    /// A toy that has the kind, where no smaller ring is standard.
-    fn toy(&self) -> &'static str {
-        match self.kind.as_str() {
-            "slots_first" | "sign" => "ckks_toy_slots_first",
-            "precise" => "ckks_toy_precise",
-            _ => "ckks_toy_13",
-        }
-    }
-}
 
 /// A bootstrap and its results.
 #[derive(Serialize)]
@@ -218,7 +113,8 @@ fn choose(job: &Job, name: Option<&str>, full: bool) -> Result<(KeyPlan, Job, Op
     let plan = self::plan(set, job)?;
     let (wanted, free) = (plan.price()?.peak(), available_memory().unwrap_or(usize::MAX));
     if name.is_some() || full || wanted <= free {
-        return Ok((plan, job.clone(), None));
+        let job = job.clone().of_plan(&plan);
+        return Ok((plan, job, None));
     }
     // Keys of another size only where none were asked for.
     let meant = |offer: &Offer| offer.bytes <= free && (job.keys.is_none() || offer.size.is_none());
@@ -238,6 +134,7 @@ fn choose(job: &Job, name: Option<&str>, full: bool) -> Result<(KeyPlan, Job, Op
         taken.compact.as_ref().map_or(String::new(), |form| format!("{form} ")),
         if params.kind == Kind::Standard { "" } else { ", which protects nothing" },
     );
+    let taken = taken.of_plan(&chosen);
     Ok((chosen, taken, Some(why)))
 }
 
@@ -283,7 +180,8 @@ pub fn bootstrap_of(plan: &KeyPlan) -> becalm::Result<&CkksProgram> {
 /// Values within the range of every kind: signs, which suit a precise one too, or points of a disc or of −1 ..= 1.
 pub(crate) fn message(job: &Job, slots: usize) -> Vec<Complex> {
     let ramp = |j: usize| 2.0 * j as f64 / slots as f64 - 1.0;
-    let value = |j: usize| match (job.kind.as_str(), job.of.as_str()) {
+    let kind = job.kind.as_deref().unwrap_or_default();
+    let value = |j: usize| match (kind, job.of.as_str()) {
         ("sign", "complex") => Complex::new(sign_of(j), sign_of(j / 2)),
         ("sign" | "precise", _) => Complex::from(sign_of(j)),
         (_, "complex") => {
@@ -431,7 +329,7 @@ fn bootstrapped(plan: &KeyPlan, job: &Job, cpu: &Cpu, runs: usize, quiet: bool) 
     Ok(Report {
         scheme: "ckks",
         params: params.name,
-        kind: job.kind.clone(),
+        kind: job.kind.clone().unwrap_or_default(),
         values: job.of.clone(),
         key_size: job.size().into(),
         log2_degree: params.log2_degree,

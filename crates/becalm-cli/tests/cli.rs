@@ -189,6 +189,15 @@ fn run_bootstraps_ckks() {
     for wanted in ["keys to make", "after it", "all right"] {
         assert!(text.contains(wanted), "{text}");
     }
+    // Without a kind it is the usual one of the set.
+    for (set, kind, after) in
+        [("ckks_toy_slots_first", "slots_first", 13), ("ckks_toy_12", "regular", 10)]
+    {
+        let report = f.succeed(&format!("run --params {set} --allow-insecure --json"));
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert!(report["kind"] == kind && report["level_after"] == after, "{report}");
+        assert!(report["right"] == true, "{report}");
+    }
     let precise = "run --scheme ckks --kind precise --allow-insecure --json --params";
     for (compact, most) in [("--compact", 0.8), ("--compact=seeded", 0.6)] {
         let report = f.succeed(&format!("{precise} ckks_toy_precise {compact}"));
@@ -260,7 +269,7 @@ fn run_tells_the_stages_of_few_slots() {
 }
 
 #[test]
-#[ignore = "8 GB of memory and a minute: make test-full; README's `make run` does the same"]
+#[ignore = "7 GB of memory and a minute: make test-full; README's `make run` does the same"]
 fn full_size_run_bootstraps_both_schemes() {
     let f = Folder::new("run_both");
     let report = f.succeed("run --full --values 3,1,2 --json");

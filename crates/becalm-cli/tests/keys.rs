@@ -1,4 +1,4 @@
-//! Keys that several processes write at once, that exceed the shell's limit of file sizes, or whose writer is killed.
+//! Keys that several processes write at once, that exceed the shell's limit of file sizes, or whose writer is killed or stopped.
 #![cfg(unix)]
 
 use becalm::cipher::file::{Trust, inspect};
@@ -89,5 +89,66 @@ fn a_limit_of_file_sizes_is_an_error() {
     // The command itself writes redirected output, without the library.
     let out = limited(&folder, "params --json > sets.json");
     assert!(out.status.code().is_some(), "ended by a signal: {:?}", out.status);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Sends a signal.
+#[cfg(target_os = "linux")]
+fn signal(name: &str, to: &Child) {
+    let sent = Command::new("kill").args(["-s", name, &to.id().to_string()]).status().unwrap();
+    assert!(sent.success(), "SIG{name}");
+}
+
+/// Waits until the command has opened a file, or has ended.
+#[cfg(target_os = "linux")]
+fn opened(child: &mut Child, path: &Path) {
+    let folder = format!("/proc/{}/fd", child.id());
+    let has = || {
+        let links = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        links.filter_map(|link| std::fs::read_link(link.path()).ok()).any(|to| to == path)
+    };
+    while !has() {
+        assert!(child.try_wait().unwrap().is_none(), "the command ended and never waited");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A command that has written both keys, and waits for the right to their names, which the test holds, gets one signal or two. After
+/// one it finishes its files. After the second it ends at once. Neither leaves a temporary file, or a part of a key.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_command_that_is_stopped_while_it_writes_leaves_no_temporary_file() {
+    let folder = std::fs::canonicalize(folder("stopped")).unwrap();
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(&folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let tag = &blake3::hash(b"evaluation.becalm").to_hex()[..16];
+    let lock = folder.join(format!(".becalm-{tag}.lock"));
+    for signals in [&["TERM", "INT"][..], &["INT", "TERM"], &["TERM"], &["INT"]] {
+        let held = std::fs::File::create(&lock).unwrap();
+        held.lock().unwrap();
+        let mut maker = keygen(&folder);
+        opened(&mut maker, &lock);
+        signals.iter().for_each(|name| signal(name, &maker));
+        if signals.len() == 1 {
+            held.unlock().unwrap();
+            maker.wait().unwrap();
+            assert_eq!(names(), ["evaluation.becalm", "secret.becalm"], "{signals:?}");
+        } else {
+            assert_eq!(maker.wait().unwrap().code(), Some(130), "{signals:?}");
+            assert!(!names().iter().any(|name| name.ends_with(".tmp")), "{:?}", names());
+            std::fs::remove_file(&lock).unwrap();
+        }
+        // Absent, or those of one call.
+        let [secret, evaluation] = ids(&folder);
+        assert_eq!(secret, evaluation, "{signals:?}");
+        assert_eq!(secret.is_some(), folder.join("secret.becalm").exists(), "{signals:?}");
+        let keys = EvaluationKey::load(folder.join("evaluation.becalm"), Trust::insecure());
+        assert_eq!(keys.is_ok(), evaluation.is_some(), "{signals:?}: a part of a key");
+    }
     std::fs::remove_dir_all(&folder).unwrap();
 }
