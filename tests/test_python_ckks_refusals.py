@@ -269,6 +269,44 @@ def test_values_are_checked_for_every_kind_of_a_set():
     assert abs(secret.decrypt(y) - signs).max() < 1e-5
 
 
+def test_a_check_needs_the_keys_that_the_bootstrap_needs():
+    secret, server = becalm.keygen("ckks_toy_slots_first", **TOY)
+    server.check(np.full(2048, 0.5))
+    x = secret.encrypt(np.full(2048, 0.5), level=3)
+    errors = []
+    for call in (lambda: server.check([0.5], "regular"), lambda: server.bootstrap(x, "regular")):
+        with pytest.raises(becalm.WrongKey, match='make keys with kinds="regular"') as e:
+            call()
+        errors.append((str(e.value), e.value.missing))
+    assert errors[0] == errors[1]
+
+
+RLIMITED = """
+import resource, sys, becalm
+folder = sys.argv[1]
+options = dict(slots=16, kinds="sparse", bootstrap="small", allow_insecure=True, progress=False)
+keys = becalm.keygen("ckks_toy_12", **options)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.RLIM_INFINITY))
+for save in (keys.server.save, lambda path: keys.save(f"{folder}/secret.becalm", path)):
+    try:
+        save(f"{folder}/server.becalm")
+    except becalm.IoError as e:
+        print(e)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits of file sizes")
+def test_keys_beyond_the_limit_of_file_sizes_are_refused_with_path_and_remedy(tmp_path):
+    command = [sys.executable, "-c", RLIMITED, str(tmp_path)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = out.stdout.splitlines()
+    assert len(lines) == 2, out
+    for line in lines:
+        assert f"to write {tmp_path / 'server.becalm'}" in line and "ulimit -f" in line, line
+        assert "file too large" in line, line
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(("compact", "most"), [(True, 0.8), ("seeded", 0.6)])
 def test_compact_keys_stay_compact(tmp_path, rng, compact, most):
     options = {"slots": 32, "bootstrap": "small", "rotations": [5]}

@@ -6,6 +6,7 @@ numpy has and becalm has not is refused, with what to use instead.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import numbers
 import operator
@@ -196,16 +197,13 @@ class Operators:
             return _logical(name, *inputs)
         if name == "bitwise_count" and not self.type.signed:  # type: ignore[attr-defined]
             return self._operate("count_ones", self)
-        known = [n for n in (*_UFUNCS, *_FURTHER, "sign") if n != "divide"]
-        remedy = f"there are {', '.join(sorted(known))} and the logical ones; or x.table(...)"
-        raise Unsupported("numpy", "a function of integers that becalm has", name, remedy)
+        raise _unknown(name)
 
     def __array_function__(self, f: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = getattr(f, "__name__", str(f))
         known = _FUNCTIONS.get(f)
         if known is None:
-            names = ", ".join(sorted({g.__name__ for g in _FUNCTIONS}))
-            raise Unsupported("numpy", "a function that becalm has", name, f"there are {names}")
+            raise _unknown(name)
         try:
             inspect.signature(known).bind(*args, **kwargs)
         except TypeError as e:
@@ -213,6 +211,19 @@ class Operators:
             got = str(e).removeprefix("got ")
             raise Unsupported("numpy", wanted, got, "leave further arguments out") from None
         return known(*args, **kwargs)
+
+
+def _unknown(name: str) -> Unsupported:
+    """A refusal of a function of numpy, with what to do and the functions of a like name."""
+    elements = {*_UFUNCS, *_FURTHER, "sign", "bitwise_count"} - {"divide"}
+    elements |= {f"logical_{n}" for n in ("and", "or", "xor", "not")}
+    known = elements | {f.__name__ for f in _FUNCTIONS}
+    near = difflib.get_close_matches(name, sorted(known), n=3)
+    like = f"did you mean {' or '.join(f'numpy.{n}' for n in near)}? " if near else ""
+    remedy = "look a function of one integer up with x.table(entries), or decrypt first; "
+    there = f"docs/apps/integers.md lists the {len(known)} functions of numpy that there are"
+    wanted = "a function of numpy that encrypted integers have"
+    return Unsupported("numpy", wanted, name, f"{like}{remedy}{there}")
 
 
 def _plain(value: Any) -> Any:

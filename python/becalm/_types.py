@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -173,27 +174,23 @@ boolean = IntegerType("bool")
 
 
 def named(op: str, value: Any) -> IntegerType:
-    """The type that a value names: a type, numpy's type of that width, or a name. Refuses all
-    else."""
+    """The type that a value names: a type, its name, or whatever numpy takes for a type of
+    integers, such as `np.uint8`, `"u1"` or `int`. Refuses all else."""
     if isinstance(value, IntegerType):
         return value
-    if value is bool:
-        return boolean
+    if isinstance(value, str):
+        with contextlib.suppress(BadInput):
+            return IntegerType(value)
+    with contextlib.suppress(TypeError, ValueError, SyntaxError):
+        # Anything else with a `dtype` is a value, not a type.
+        found = np.dtype(value) if isinstance(value, (str, type, np.dtype)) else None
+        if found is not None and found.kind in "biu":
+            return IntegerType(found.name)
     remedy = "pass becalm.uint(bits), becalm.int_(bits), becalm.boolean, or np.uint8, np.int64, ..."
-    if value is int:
-        remedy = "say how wide: becalm.int_(64) or np.int64 is numpy's int"
-        raise BadInput(op, "a type with a width", "int, which has none", remedy)
-    numpys = isinstance(value, np.dtype) or (
-        isinstance(value, type) and issubclass(value, np.generic)
-    )
-    name = np.dtype(value).name if numpys else value
-    if not isinstance(name, str):
-        raise BadInput(op, "a type of integers", _called(value), remedy)
-    try:
-        return IntegerType(name)
-    except BadInput:
-        raise BadInput(op, "a type of integers", name[:40], remedy) from None
+    raise BadInput(op, "a type of integers", _called(value), remedy)
 
 
 def _called(value: Any) -> str:
+    if isinstance(value, (str, np.dtype)):
+        return str(value)[:40]
     return value.__name__ if isinstance(value, type) else type(value).__name__

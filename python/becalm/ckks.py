@@ -290,15 +290,18 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
 
     def check(self, values: npt.ArrayLike, kind: str | None = None) -> None:
         """Raises for plain values that a bootstrap would not bring back: the server cannot
-        see them later. `kind` is any that the set of the keys has.
+        see them later. Keys without this kind of bootstrap raise `WrongKey`, as the bootstrap does.
         """
         data, real = vector("bootstrap", values, self.slots, single=False)
-        if self._kind(kind) == "sign":
+        kind = self._kind(kind)
+        if kind == "sign":
             # Slots that are only filled up may hold anything.
             given = np.asarray(values)
             filled = np.concatenate([given, np.ones(self.slots - given.size)])
             data, real = vector("bootstrap", filled, self.slots, single=False)
-        program = self._plan.record(self._kind(kind), None, "real" if real else "complex")
+        program = self._plan.record(kind, None, "real" if real else "complex")
+        with named(self._remedy(kind, None)):
+            self._keys.require(program)
         program.check_values(data)
 
     def attach(self, x: Ciphertext) -> Ciphertext:

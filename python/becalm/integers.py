@@ -111,13 +111,13 @@ class Integers(_lists.Lists, _html.Shown):
         Parameters
         ----------
         type_
-            A type of becalm, numpy's type of that width, its name, or `bool`. `int` has no width
-            and raises: use `becalm.int_(64)` or `np.int64`.
+            A type of becalm, its name, or whatever `np.dtype` takes for a type of integers or
+            booleans: `np.uint8`, `"uint8"`, `"u1"`, `bool`, or `int`, which is numpy's int64.
 
         Raises
         ------
         BadInput
-            For anything but a type of integers with a width.
+            For anything but a type of integers.
 
         Examples
         --------

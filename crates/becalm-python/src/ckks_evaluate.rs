@@ -152,6 +152,12 @@ impl CkksKeys {
         brief(py, &self.0, |_| require_rotations(&self.0, &self.1, &by, level))
     }
 
+    /// Refuses keys that do not suffice for a program.
+    fn require(&self, py: Python<'_>, program: &CkksProgram) -> PyResult<()> {
+        let program = program.now();
+        brief(py, &self.0, |_| require(&self.0, &self.1, &program))
+    }
+
     /// A matrix times the slots, one level lower.
     fn linear(
         &self,
@@ -186,7 +192,7 @@ impl CkksKeys {
         supervised(py, None, |watch| {
             let write = |file: &mut Output| {
                 let out = BufWriter::new(Watched(file, watch));
-                self.0.context.write_noted_keys(&self.1, note, out)
+                self.0.context.write_keys_at(&path, &self.1, note, out)
             };
             self.0.cpu.install(|| replace(&path, false, write))
         })

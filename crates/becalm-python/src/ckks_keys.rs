@@ -99,8 +99,10 @@ impl CkksSecretKey {
         let context = &self.0.context;
         supervised(py, None, |watch| {
             let secret = context.secret_key_part(&self.1, paths.0)?;
+            let path = paths.1.clone();
             let write = |file: &mut Output| {
-                context.write_noted_keys(&keys.1, note, BufWriter::new(Watched(file, watch)))
+                let out = BufWriter::new(Watched(file, watch));
+                context.write_keys_at(&path, &keys.1, note, out)
             };
             let parts = vec![secret, Part::new(paths.1, false, write)];
             self.0.cpu.install(|| replace_all(parts, overwrite))

@@ -7,6 +7,7 @@
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
 use super::{Chain, Context};
+use crate::cipher::file::write_error;
 use crate::cipher::{
     CkksKeys, Held, KeyFile, KeyForm, KeyId, Packed, Purpose, StoredKey, SwitchKey,
 };
@@ -116,9 +117,9 @@ struct Hashed<T> {
 }
 
 impl<T: Write> Hashed<T> {
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+    fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.digest.update(bytes);
-        self.inner.write_all(bytes).map_err(unwritten)
+        self.inner.write_all(bytes)
     }
 }
 
@@ -180,6 +181,58 @@ impl Context {
     /// # Errors
     /// As [`Context::write_keys`]; `BadInput` for a note of more than 4096 bytes, and for more keys than a reader takes.
     pub fn write_noted_keys(&self, keys: &CkksKeys, note: &str, out: impl Write) -> Result<()> {
+        self.put_keys(keys, note, out, unwritten)
+    }
+
+    /// [`Context::write_noted_keys`] into the file at `path`, which errors name.
+    ///
+    /// # Errors
+    /// As [`Context::write_noted_keys`].
+    pub fn write_keys_at(
+        &self,
+        path: &Path,
+        keys: &CkksKeys,
+        note: &str,
+        out: impl Write,
+    ) -> Result<()> {
+        self.put_keys(keys, note, out, |e| write_error(path, &e))
+    }
+
+    fn put_keys(
+        &self,
+        keys: &CkksKeys,
+        note: &str,
+        out: impl Write,
+        unwritten: impl Fn(std::io::Error) -> Error,
+    ) -> Result<()> {
+        let header = self.header_of(keys, note)?;
+        let mut out = Hashed { inner: out, digest: blake3::Hasher::new() };
+        out.put(MAGIC).map_err(&unwritten)?;
+        out.put(&(header.len() as u32).to_le_bytes()).map_err(&unwritten)?;
+        out.put(&header).map_err(&unwritten)?;
+        for key in keys.switches.values() {
+            match key {
+                Held::Ready(key) => {
+                    self.packed_limbs(key, &key.bodies)
+                        .iter()
+                        .try_for_each(|limb| out.put(limb))
+                        .map_err(&unwritten)?;
+                }
+                Held::Stored(key) => {
+                    let (row, _) = self.row_bytes(key.level, key.special);
+                    for j in 0..self.digits(key.level).len() {
+                        out.put(&key.read(j * row, row)?).map_err(&unwritten)?;
+                    }
+                }
+            }
+        }
+        let digest = *out.digest.finalize().as_bytes();
+        out.put(&digest).map_err(&unwritten)?;
+        out.inner.flush().map_err(unwritten)
+    }
+
+    /// The header of a file of keys, with its note.
+    fn header_of(&self, keys: &CkksKeys, note: &str) -> Result<Vec<u8>> {
         self.check_set("write keys", keys.params)?;
         if note.len() > LONGEST_NOTE {
             let (wanted, got) = (format!("a note of {LONGEST_NOTE} bytes"), note.len().to_string());
@@ -200,28 +253,7 @@ impl Context {
             let remedy = "make keys for fewer rotations";
             return Err(Error::bad_input("write keys", wanted, header.len().to_string(), remedy));
         }
-        let mut out = Hashed { inner: out, digest: blake3::Hasher::new() };
-        out.put(MAGIC)?;
-        out.put(&(header.len() as u32).to_le_bytes())?;
-        out.put(&header)?;
-        for key in all.values() {
-            match key {
-                Held::Ready(key) => {
-                    self.packed_limbs(key, &key.bodies)
-                        .iter()
-                        .try_for_each(|limb| out.put(limb))?;
-                }
-                Held::Stored(key) => {
-                    let (row, _) = self.row_bytes(key.level, key.special);
-                    for j in 0..self.digits(key.level).len() {
-                        out.put(&key.read(j * row, row)?)?;
-                    }
-                }
-            }
-        }
-        let digest = *out.digest.finalize().as_bytes();
-        out.put(&digest)?;
-        out.inner.flush().map_err(unwritten)
+        Ok(header)
     }
 
     /// The bodies of a key, or its masks, limb by limb.
