@@ -47,7 +47,8 @@ def test_one_key_encrypts_everything(toy):
     secret, server = toy
     for type_, name in (
         *((becalm.uint(16), "uint16"), (np.uint16, "uint16"), (np.dtype("int8"), "int8")),
-        *(("uint12", "uint12"), (bool, "bool"), (becalm.boolean, "bool")),
+        *(("uint12", "uint12"), (bool, "bool"), (int, "int64")),
+        *((becalm.boolean, "bool"), ("u1", "uint8")),
     ):
         x = secret.encrypt([1, 0], type_)
         assert x.type.name == name and secret.decrypt(x).tolist() == [1, 0]
@@ -56,7 +57,7 @@ def test_one_key_encrypts_everything(toy):
     assert secret.decrypt(secret.encrypt(b"abc")) == b"abc"
     assert secret.decrypt(secret.encrypt(bytearray(b"abc"))) == b"abc"
     cases = {
-        "int, which has none": lambda: secret.encrypt([1], int),
+        "a type of integers, got float": lambda: secret.encrypt([1], float),
         "a type alone": lambda: secret.encrypt([1], becalm.uint(8), below=2),
         "0 to 255, got one that is more": lambda: secret.encrypt(256, np.uint8),
         "a secret key, got Server": lambda: becalm.uint(8).encrypt(server, 1),
