@@ -94,6 +94,9 @@ endmodule
 """
 
 
+ZERO = r"a divisor other than 0 in line %d of .*adder\.v, got `[/%%].*; divide by no constant 0"
+
+
 @pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
 def test_verilog_is_read(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")
@@ -109,12 +112,60 @@ def test_verilog_is_read(tmp_path, monkeypatch):
         ("module m(input [3:0] a, output b); assign b = a[7]; endmodule", "a value for every bit"),
         ("module m(input [3:0] a, output b); assign b = a[7] & a[0]; endmodule", "out of bounds"),
         ("module m(input [3:0] a, output [1:0] b); assign b = a[4:3]; endmodule", "every index"),
-        ("module m(input [3:0] a, output [3:0] b); assign b = a / 4'd0; endmodule", r"`b\[0\]`"),
+        ("module m(input [3:0] a, output [3:0] b); assign b = a / 4'd0; endmodule", ZERO % 1),
+        (
+            "module m(input [3:0] a, input e, output [3:0] b);\n"
+            "assign b = e ? a : (a/4'd0); endmodule",
+            ZERO % 2,
+        ),
+        # A constant that nothing reads.
+        (
+            "module m(input a, output b);\n\nlocalparam P = 2'd1/2'd0;\nassign b = a; endmodule",
+            ZERO % 3,
+        ),
+        # Zeros that only their names, or calculations, stand for.
+        (
+            "module m #(parameter Z = 4 - 4) (input [3:0] a, input e, output [3:0] b);\n"
+            "assign b = e ? a : a % Z;\nendmodule",
+            ZERO % 2,
+        ),
+        (
+            "module m(input [3:0] a, input e, output reg [3:0] b);\nlocalparam Z = 4'd0;\n"
+            "always @* if (e) b = a;\n else b = a / Z;\nendmodule",
+            ZERO % 4,
+        ),
+        (
+            "module m(input [3:0] a, input e, output [3:0] b);\n"
+            "localparam Z = 2'd0, P = 2'd1 / Z;\nassign b = e ? a : P;\nendmodule",
+            "a value for every bit in line 3 of .*adder.v.*divide by no constant 0",
+        ),
+        (
+            "module m(input [3:0] a, input e, output [3:0] b);\nwire [3:0] z = 0;\n"
+            "assign b = e ? a : a / z;\nendmodule",
+            "a value for every bit in line 3 of .*adder.v.*divide by no constant 0",
+        ),
         ("module m(input a, b, output c); bufif1 (c, a, b); endmodule", "0 or 1"),
     ]:
         file.write_text(text)
         with pytest.raises(becalm.BadInput, match=says):
             becalm.circuit.load(file)
+    # Divisors that are 0 only when the circuit runs, functions, and loops.
+    file.write_text(
+        "module m(input [3:0] a, c, output [3:0] b, d, output reg [3:0] s);\n"
+        "function [3:0] last(input [3:0] q); integer i; begin last = 0;\n"
+        "for (i = 0; i < 4; i = i + 1) if (q[i]) last = i; end endfunction\n"
+        "assign b = last(a) % 4'd3 + 0 / 5, d = c == 0 ? 4'd0 : a / c;\ninteger j;\n"
+        "always @* begin s = 0; for (j = 0; j < 4; j = j + 1) s = s + a[j];\n"
+        "casez (a) 4'b1??0: s = 15; default: ; endcase end\nendmodule\n"
+    )
+    assert becalm.circuit.load(file)(0b0110, 3) == (2, 2, 2)
+    # A table, which has no clock, and a case whose other values do not come.
+    file.write_text(
+        "module m(input [1:0] a, output [3:0] b, output reg c); reg [3:0] rom [0:3];\n"
+        "initial begin rom[0] = 1; rom[1] = 2; rom[2] = 3; rom[3] = 9; end\nassign b = rom[a];\n"
+        "always @* unique case (a) 0: c = 1; 1: c = 0; 2: c = 0; endcase\nendmodule\n"
+    )
+    assert [becalm.circuit.load(file)(v) for v in (0, 1, 2)] == [(1, 1), (2, 0), (3, 0)]
     # An index that is only known when the circuit runs, and a case for every value.
     file.write_text(
         "module m(input [2:0] s, input [3:0] a, output b, output reg c); assign b = a[s];\n"

@@ -5,6 +5,7 @@
 //! processor time and disk as [`Limits`] say. Anything beyond synthesis is refused before it starts ([`source`]) or
 //! switched off: it could read other files, and call C functions.
 
+mod operands;
 mod source;
 
 use super::Circuit;
@@ -22,8 +23,10 @@ const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys
     for line in open(sys.argv[1]):\n    design.run_pass(line.strip())\n";
 
 /// The script of Yosys. Latches and registers survive it and are refused. Without `-nodpi` a module could call any C function.
+/// Later steps choose undefined bits as it suits them: operations are listed before.
 const SCRIPT: &str = "tee -o read.txt read_verilog -sv -nodpi -nodisplay input.sv\n\
-    tee -o top.txt hierarchy -check -auto-top\nproc\nflatten\ntee -o check.txt check\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
+    tee -o top.txt hierarchy -check -auto-top\ntee -q -o divisions.txt dump t:$div t:$mod t:$divfloor t:$modfloor\n\
+    proc\nflatten\ntee -o check.txt check\nopt_clean\ntee -q -o cells.txt dump c:*\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
 
 /// Runs a command under limits: kilobytes of memory, seconds of processor time, blocks of 512 bytes for each file. It fails as a
 /// command does that is not there, with the status 127.
@@ -35,6 +38,7 @@ const SAID: &str = "said";
 /// Bytes of them that are looked at, from the end.
 const TAIL: u64 = 1 << 16;
 
+const DEFINED: &str = "keep every index within its signal, and divide by no constant 0";
 const SELF_CONTAINED: &str = "give one synthesisable module, and all that it contains, in one file";
 
 /// Reads a combinational module in Verilog or SystemVerilog: the top one, which no other contains. `path` names it in errors.
@@ -55,7 +59,9 @@ pub(super) fn parse(text: &str, path: &Path, limits: Limits) -> Result<Circuit> 
     let checked = folder.tail("check.txt")?;
     connected(&checked, path)?;
     let elaborated = [folder.tail("read.txt")?, folder.tail("top.txt")?].concat();
-    defined(&elaborated, &blif, path)?;
+    within(&elaborated, path)?;
+    operands::check(&folder, limits, path)?;
+    defined(&blif, path)?;
     let kept = |l: &&str| [".latch", ".subckt", ".gate"].iter().any(|k| l.starts_with(k));
     if let Some(cell) = blif.lines().find(kept) {
         let memory = [".latch", "LATCH", "latch", "DFF", "dff", "mem"];
@@ -109,18 +115,25 @@ fn connected(said: &str, path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses bits that Yosys calls undefined: an index out of range, as it warns, or a constant division by 0, which reaches the netlist.
-/// Such bits would be 0 or 1 as suits Yosys.
-fn defined(said: &str, blif: &str, path: &Path) -> Result<()> {
-    let warned = said.lines().find(|line| line.contains("to undef")).map(shown);
+/// Refuses a constant index out of range, as Yosys warns. Such bits would be 0 or 1 as suits Yosys.
+fn within(said: &str, path: &Path) -> Result<()> {
+    match said.lines().find(|line| line.contains("to undef")).map(shown) {
+        Some(got) => Err(refused("a value for every bit", got, path, DEFINED)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses undefined bits that reach the netlist.
+fn defined(blif: &str, path: &Path) -> Result<()> {
     let reads = |line: &str| {
         let mut nets: Vec<&str> = line.strip_prefix(".names")?.split_whitespace().collect();
         let result = nets.pop()?;
         nets.contains(&"$undef").then(|| format!("an undefined bit in `{result}`"))
     };
-    let Some(got) = warned.or_else(|| blif.lines().find_map(reads)) else { return Ok(()) };
-    let remedy = "keep every index within its signal, and divide by no constant 0";
-    Err(refused("a value for every bit", got, path, remedy))
+    match blif.lines().find_map(reads) {
+        Some(got) => Err(refused("a value for every bit", got, path, DEFINED)),
+        None => Ok(()),
+    }
 }
 
 /// Why there is no circuit.

@@ -1,4 +1,4 @@
-//! Refusals of a Verilog text before Yosys sees it, with the line: other files, and bits that are neither 0 nor 1.
+//! Refusals of a Verilog text before Yosys sees it, with the line: other files, bits that are neither 0 nor 1, and divisions by 0.
 //!
 //! Yosys takes `x` and `z` for whatever suits it, so that a circuit with them would compute something that the text does not
 //! say. In the labels of `casez` and `casex` they are patterns, and stay.
@@ -13,7 +13,10 @@ struct Token<'a> {
     text: &'a str,
 }
 
-/// Refuses a text that names other files, or that has bits which are neither 0 nor 1.
+/// What a divisor has to be, and the remedy.
+pub(super) const DIVISOR: (&str, &str) = ("a divisor other than 0", "divide by no constant 0");
+
+/// Refuses a text that names other files, that has bits which are neither 0 nor 1, or that divides by the number 0.
 ///
 /// # Errors
 /// [`Error::BadInput`] with the line of the file at `path`.
@@ -21,11 +24,8 @@ pub(super) fn check(text: &str, path: &Path) -> Result<()> {
     let mut cases = Cases::default();
     let tokens = tokens(text);
     for (i, token) in tokens.iter().enumerate() {
-        let refused = |wanted: &str, remedy: &str| {
-            let wanted = format!("{wanted} in line {} of {}", token.line, path.display());
-            let got: String = token.text.chars().take(60).collect();
-            Err(Error::bad_input("circuit", wanted, format!("`{got}`"), remedy))
-        };
+        let refused =
+            |wanted: &str, remedy: &str| Err(at_line(wanted, token.line, path, token.text, remedy));
         if matches!(token.text, "`include" | "$readmemh" | "$readmemb" | "$fopen") {
             return refused("a text that reads no other file", "put what that file says here");
         }
@@ -40,6 +40,11 @@ pub(super) fn check(text: &str, path: &Path) -> Result<()> {
         }
         let before = i.checked_sub(1).map_or("", |b| tokens[b].text);
         let after = tokens.get(i + 1).map_or("", |a| a.text);
+        if let Some(refusal) = zero_divisor(&tokens[i..]) {
+            let (wanted, remedy) = DIVISOR;
+            let got = [token.text, refusal].concat();
+            return Err(at_line(wanted, token.line, path, &got, remedy));
+        }
         cases.step(token.text);
         if is_unknown(token.text) && !cases.is_label(before, after) {
             let wanted = "bits that are 0 or 1";
@@ -47,6 +52,36 @@ pub(super) fn check(text: &str, path: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A refusal of a piece of text in a line.
+pub(super) fn at_line(wanted: &str, line: usize, path: &Path, got: &str, remedy: &str) -> Error {
+    let wanted = format!("{wanted} in line {line} of {}", path.display());
+    let got: String = got.chars().take(60).collect();
+    Error::bad_input("circuit", wanted, format!("`{got}`"), remedy)
+}
+
+/// The number 0 by which the first of the tokens divides, perhaps in brackets.
+fn zero_divisor<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
+    let text = |i: usize| tokens.get(i).map_or("", |token| token.text);
+    // `/=` and `%=` divide too.
+    let first = 1 + usize::from(text(1) == "=");
+    let open = tokens.iter().skip(first).take_while(|token| token.text == "(").count();
+    let (number, after) = (text(first + open), first + open + 1);
+    let closed = tokens.iter().skip(after).take_while(|token| token.text == ")").count();
+    // `0.5`, and a power, which binds tighter.
+    let alone = text(after) != "." && [text(after), text(after + 1)] != ["*", "*"];
+    (matches!(text(0), "/" | "%") && is_zero(number) && alone && closed >= open).then_some(number)
+}
+
+/// Whether a token is the number 0: `0`, `4'd0`, `8'b0000_0000`, `'0`.
+fn is_zero(token: &str) -> bool {
+    let number = token.starts_with(|c: char| c == '\'' || c.is_ascii_digit());
+    let digits = token.split_once('\'').map_or(token, |(_, digits)| digits);
+    let digits = digits.trim_start_matches(['s', 'S']);
+    let digits = digits.trim_start_matches(['b', 'B', 'o', 'O', 'd', 'D', 'h', 'H']).trim_start();
+    let zeros = digits.chars().all(|c| c == '0' || c == '_');
+    number && zeros && digits.starts_with('0')
 }
 
 /// Which `case` statements are open.
@@ -199,6 +234,31 @@ mod tests {
             "assign x = z ? '1 : 8'hab + 8'd10 + 'd3 + 4'sb01; // 1'bx",
             "wire \\1'bx ; initial $display(\"1'bz `include\");",
             "/* `include \"x\" $readmemh */ `define A 1\nassign y = `A; // ``",
+        ] {
+            assert_eq!(said(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn divisions_by_the_number_0_are_refused_with_their_line() {
+        for (text, line) in [
+            ("assign y = e ? a : (a/4'd0);", 1),
+            ("\nlocalparam P = 2'd1/2'd0;", 2),
+            ("// a/0\n\nassign y = a % ((8'b0000_0000)) + 1;", 3),
+            ("y = a /\n0;", 1),
+            ("for (i = 1; i < 3; i = i + 1)\n  y /= 'h 00;", 2),
+            ("y = f(a / '0);", 1),
+            ("`define D a % 3'so0", 1),
+        ] {
+            let said = said(text);
+            let place = format!("a divisor other than 0 in line {line} of mine.v");
+            assert!(said.contains(&place), "{text}: {said}");
+        }
+        for text in [
+            "assign y = a / 4'd10 + 0 / a; // a/0",
+            "`timescale 1ns/1ps\n(* src = \"a/0\" *) assign y = a % (0 + 8'h01);",
+            "localparam real R = 1.0 / 0.5; y = a / 0 ** b / zero / \\0 ;",
+            "/* a/0 */ y = a / '1 % 'd0_1 / b[0];",
         ] {
             assert_eq!(said(text), "", "{text}");
         }
