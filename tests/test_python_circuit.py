@@ -149,12 +149,11 @@ def test_verilog_is_read(tmp_path, monkeypatch):
         file.write_text(text)
         with pytest.raises(becalm.BadInput, match=says):
             becalm.circuit.load(file)
-    # Divisors that are 0 only when the circuit runs, functions, and loops.
+    # Divisors that are 0 only when the circuit runs, and loops.
     file.write_text(
         "module m(input [3:0] a, c, output [3:0] b, d, output reg [3:0] s);\n"
-        "function [3:0] last(input [3:0] q); integer i; begin last = 0;\n"
-        "for (i = 0; i < 4; i = i + 1) if (q[i]) last = i; end endfunction\n"
-        "assign b = last(a) % 4'd3 + 0 / 5, d = c == 0 ? 4'd0 : a / c;\ninteger j;\n"
+        "wire [3:0] last = a[3] ? 3 : a[2] ? 2 : a[1];\n"
+        "assign b = last % 4'd3 + 0 / 5, d = c == 0 ? 4'd0 : a / c;\ninteger j;\n"
         "always @* begin s = 0; for (j = 0; j < 4; j = j + 1) s = s + a[j];\n"
         "casez (a) 4'b1??0: s = 15; default: ; endcase end\nendmodule\n"
     )
