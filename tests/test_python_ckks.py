@@ -96,6 +96,45 @@ def test_few_slots_signs_and_precise_sets(rng):
     assert abs(secret.decrypt(ones) - 1).mean() < 2.0**-20 and server.params.levels == 8
 
 
+def test_two_iterations_keep_45_bits(tmp_path):
+    secret, server = becalm.keygen("ckks_toy_iterated", iterations=2, **TOY)
+    values = np.random.default_rng(5).uniform(-1, 1, 2048)
+    x = secret.encrypt(values, level=3)
+    twice, once = x.bootstrap(), x.bootstrap(iterations=1)
+    assert twice.level == once.level == 8
+    assert once.error > 2.0**-26 and twice.error < 2.0**-45
+    assert abs(secret.decrypt(twice) - values).max() < twice.account.worst < 2.0**-43
+    assert 2.0**-43 < abs(secret.decrypt(once) - values).max() < once.account.worst
+    server.save(tmp_path / "keys")
+    again = ckks.load_server(tmp_path / "keys", allow_insecure=True)
+    assert again.bootstrap(again.attach(x)).error == twice.error, "the file knows of both"
+    p = becalm.Program("ckks_toy_iterated")
+    p.output((p.input(level=4) ** 2).bootstrap(iterations=2))
+    square = server.run(p, secret.encrypt(values, level=4))
+    assert abs(secret.decrypt(square) - values**2).max() < square.account.worst < 2.0**-43
+    price = ckks.price("ckks", iterations=2)
+    assert (price.params, price.levels) == ("ckks_iterated", {"slots_first": (3, 8)})
+    assert price.bits["slots_first"] > 45
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "error", "says"),
+    [
+        ("ckks_toy_slots_first", {"iterations": 2}, becalm.WrongParams, "ckks_toy_iterated"),
+        ("ckks_slots_first", {"iterations": 2}, becalm.WrongParams, "`ckks_iterated`"),
+        ("ckks_n14", {"iterations": 2}, becalm.WrongParams, "iterations"),
+        ("ckks", {"iterations": 2, "levels": 10}, becalm.BadInput, "leave kinds and levels out"),
+        ("ckks", {"iterations": 2, "kinds": "sign"}, becalm.BadInput, "leave kinds and levels out"),
+        ("ckks", {"iterations": 3}, becalm.BadInput, "1 or 2 iterations"),
+        ("ckks", {"iterations": -1}, becalm.BadInput, "iterations"),
+        ("ckks", {"iterations": 2, "slots": 1024}, becalm.BadInput, "all slots"),
+    ],
+)
+def test_iterations_that_no_set_has_are_refused(name, asked, error, says):
+    with pytest.raises(error, match=says):
+        ckks.price(name, **asked)
+
+
 def test_prices_are_known_before_anything_is_made(keys):
     p = ckks.price("ckks")
     assert (p.params, p.slots, p.kinds) == ("ckks_slots_first", 32768, ("slots_first",))

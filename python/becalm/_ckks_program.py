@@ -123,9 +123,15 @@ class Register(Vector[_native.CkksRegister]):
         #: The program that it belongs to.
         self.program = program
 
-    def bootstrap(self, kind: str | None = None, *, stage_count: int | None = None) -> Register:
+    def bootstrap(
+        self,
+        kind: str | None = None,
+        *,
+        stage_count: int | None = None,
+        iterations: int | None = None,
+    ) -> Register:
         """The same values with the levels of the set again; see `Program.bootstrap`."""
-        return self.program.bootstrap(self, kind, stage_count=stage_count)
+        return self.program.bootstrap(self, kind, stage_count=stage_count, iterations=iterations)
 
     def _computing(self, op: str, other: Vector[Any] | None = None) -> Program:
         return self.program
@@ -281,29 +287,47 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
                 self._native.output(self._operand("output", r)._native)
 
     def bootstrap(
-        self, x: Register, kind: str | None = None, *, stage_count: int | None = None
+        self,
+        x: Register,
+        kind: str | None = None,
+        *,
+        stage_count: int | None = None,
+        iterations: int | None = None,
     ) -> Register:
         """The same values with the levels of the set again.
 
-        `kind` and `stage_count` are as in `Server.bootstrap`. Results have `params.levels` levels.
-        Vectors that are known to be real take half the approximations.
+        `kind`, `stage_count` and `iterations` are as in `Server.bootstrap`. Results have
+        `params.levels` levels. Vectors that are known to be real take half the approximations.
         """
         values = "real" if self._operand("bootstrap", x).real else "complex"
-        return self._bootstrapped([x], kind, stage_count, values)[0]
+        return self._bootstrapped([x], kind, stage_count, values, iterations)[0]
 
     def bootstrap_pair(
-        self, a: Register, b: Register, kind: str | None = None, *, stage_count: int | None = None
+        self,
+        a: Register,
+        b: Register,
+        kind: str | None = None,
+        *,
+        stage_count: int | None = None,
+        iterations: int | None = None,
     ) -> tuple[Register, Register]:
         """Two real vectors in the time of a complex one; see `Server.bootstrap_pair`."""
         self._require_pair([self._operand("bootstrap", x) for x in (a, b)], kind)
-        first, second = self._bootstrapped([a, b], kind, stage_count, "merged")
+        first, second = self._bootstrapped([a, b], kind, stage_count, "merged", iterations)
         return first, second
 
     def _bootstrapped(
-        self, xs: list[Register], kind: str | None, stage_count: int | None, values: str
+        self,
+        xs: list[Register],
+        kind: str | None,
+        stage_count: int | None,
+        values: str,
+        iterations: int | None,
     ) -> list[Register]:
         plan, which = self._planned, self._kind(kind)
-        recorded = staged(stage_count, lambda n: plan.record(which, n, values))
+        op = "bootstrap"
+        times = None if iterations is None else _values.count(op, "iterations", iterations)
+        recorded = staged(stage_count, lambda n: plan.record(which, n, values, times))
         made = self._native.append(recorded, [x._native for x in xs])
         return [Register(y, self, all(x.real for x in xs)) for y in made]
 

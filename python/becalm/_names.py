@@ -13,6 +13,7 @@ CkksName = Literal[
     "ckks_17_levels",
     "ckks_precise",
     "ckks_slots_first",
+    "ckks_iterated",
     "ckks_n12",
     "ckks_n13",
     "ckks_n14",
@@ -24,6 +25,7 @@ CkksName = Literal[
     "ckks_toy_17_levels",
     "ckks_toy_precise",
     "ckks_toy_slots_first",
+    "ckks_toy_iterated",
 ]
 
 #: Sets of TFHE.

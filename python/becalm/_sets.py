@@ -143,13 +143,15 @@ def planned(
     conjugate: bool = False,
     compact: bool | str = False,
     needs: _native.CkksNeeds | None = None,
+    iterations: int = 1,
 ) -> _native.CkksPlan:
     """The keys that the arguments of `keygen` ask for."""
     op = "keygen"
     listed = kinds_of(op, kinds)
+    times = _values.count(op, "iterations", iterations)
     if name == "ckks":
         count = None if levels is None else _values.count(op, "levels", levels)
-        name = _native.CkksPlan.set_for(listed, count)
+        name = _native.CkksPlan.set_for(listed, count, times)
     elif levels is not None:
         remedy = "leave one of them out"
         raise BadInput(op, "a set by name or by its levels", "both", remedy)
@@ -157,7 +159,7 @@ def planned(
     count = None if slots is None else slots_of(op, slots, params(name).slots)
     # Modulo a multiple of every number of slots.
     turns = [turn(by) % (1 << 62) for by in rotations_of(rotations)]
-    arguments = (turns, bool(conjugate), form_of(op, compact), needs)
+    arguments = (turns, bool(conjugate), form_of(op, compact), needs, times)
     return staged(stage_count, lambda n: _native.CkksPlan(name, count, listed, size, n, *arguments))
 
 

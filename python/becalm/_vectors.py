@@ -167,11 +167,13 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         kind: str | None = None,
         *,
         stage_count: int | None = None,
+        iterations: int | None = None,
         progress: Progress = None,
     ) -> Ciphertext:
         """The same values with the levels of the set again; see `Server.bootstrap`."""
         server = self._of("bootstrap")
-        return server.bootstrap(self, kind, stage_count=stage_count, progress=progress)
+        options = {"stage_count": stage_count, "iterations": iterations}
+        return server.bootstrap(self, kind, **options, progress=progress)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the ciphertext to a file, for `load` of the secret key or the server.

@@ -282,6 +282,7 @@ def keygen(
     kinds: Iterable[str] | str | None = None,
     levels: int | None = None,
     stage_count: int | None = None,
+    iterations: int = 1,
     rotations: Iterable[int] = (),
     conjugate: bool = True,
     needs: ckks.Needs | None = None,

@@ -52,6 +52,17 @@ fn the_usual_bootstrap_keeps_every_message() {
 }
 
 #[test]
+fn two_iterations_keep_every_message() {
+    let (rows, _) = rows("ckks/iterations*/1", &[]);
+    assert_eq!(rows.len(), 2);
+    for (row, bits) in rows.iter().zip([25.0, 45.0]) {
+        sound(row, "ours", bits);
+        assert_eq!(row["ours"]["params"], "ckks_toy_iterated");
+        assert_eq!(number(row, "ours", "level"), 8.0);
+    }
+}
+
+#[test]
 fn peers_run_by_turns_with_us_or_say_why_not() {
     for (case, bits) in [
         ("ckks/lattigo/*/1", 20.0),

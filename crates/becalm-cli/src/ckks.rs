@@ -109,7 +109,7 @@ pub fn require_right(r: &Report) -> Result<()> {
 /// The plan of the keys, the job with the keys that it takes, and a word where these are not those of the standard set that were asked for.
 fn choose(job: &Job, name: Option<&str>, full: bool) -> Result<(KeyPlan, Job, Option<String>)> {
     let wish = job.wish()?;
-    let set = name.map_or_else(|| set_for(&wish.kinds, None), CkksParams::named)?;
+    let set = name.map_or_else(|| set_for(&wish.kinds, None, 1), CkksParams::named)?;
     let plan = self::plan(set, job)?;
     let (wanted, free) = (plan.price()?.peak(), available_memory().unwrap_or(usize::MAX));
     if name.is_some() || full || wanted <= free {

@@ -55,8 +55,9 @@ fn planned<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
     guarded(|| work().map_err(raise))
 }
 
-/// The contents of a note: slots, kinds, size, stages, form.
-type Noted = (Option<usize>, Vec<&'static str>, Option<&'static str>, Option<usize>, &'static str);
+/// The contents of a note: slots, kinds, size, stages, form, iterations.
+type Noted =
+    (Option<usize>, Vec<&'static str>, Option<&'static str>, Option<usize>, &'static str, usize);
 
 /// Keys that a user asks for, and their cost.
 #[pyclass(frozen, module = "becalm._native")]
@@ -66,7 +67,7 @@ pub struct CkksPlan(KeyPlan);
 impl CkksPlan {
     /// A plan for the set of a name. `size` is that of the keys of a bootstrap, none for arithmetic alone.
     #[new]
-    #[pyo3(signature = (name, slots=None, kinds=vec![], size=None, stage_count=None, rotations=vec![], conjugate=false, form="ready", needs=None))]
+    #[pyo3(signature = (name, slots=None, kinds=vec![], size=None, stage_count=None, rotations=vec![], conjugate=false, form="ready", needs=None, iterations=1))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         name: &str,
@@ -78,13 +79,24 @@ impl CkksPlan {
         conjugate: bool,
         form: &str,
         needs: Option<&CkksNeeds>,
+        iterations: usize,
     ) -> PyResult<Self> {
         planned(|| {
             let kinds = kinds.iter().map(|name| Kind::named(name)).collect::<Result<_>>()?;
             let (size, form) = (size.map(size_named).transpose()?, form_named(form)?);
             let (values, needs) = (None, needs.map(|needs| needs.0.clone()).unwrap_or_default());
-            let wish =
-                Wish { slots, kinds, size, stage_count, values, rotations, conjugate, needs, form };
+            let wish = Wish {
+                slots,
+                kinds,
+                size,
+                stage_count,
+                iterations,
+                values,
+                rotations,
+                conjugate,
+                needs,
+                form,
+            };
             Ok(CkksPlan(KeyPlan::new(CkksParams::named(name)?, &wish)?))
         })
     }
@@ -95,12 +107,17 @@ impl CkksPlan {
         Kind::all().map(Kind::name).collect()
     }
 
-    /// The name of the standard set for kinds of bootstrap, and for the levels that they leave.
+    /// The name of the standard set for kinds of bootstrap, for the levels that they leave, and for iterations of them.
     #[staticmethod]
-    fn set_for(kinds: Vec<String>, levels: Option<usize>) -> PyResult<&'static str> {
+    #[pyo3(signature = (kinds, levels, iterations=1))]
+    fn set_for(
+        kinds: Vec<String>,
+        levels: Option<usize>,
+        iterations: usize,
+    ) -> PyResult<&'static str> {
         planned(|| {
             let kinds = kinds.iter().map(|name| Kind::named(name)).collect::<Result<Vec<_>>>()?;
-            Ok(set_for(&kinds, levels)?.name)
+            Ok(set_for(&kinds, levels, iterations)?.name)
         })
     }
 
@@ -108,9 +125,9 @@ impl CkksPlan {
     #[staticmethod]
     fn noted(note: &str) -> PyResult<Noted> {
         planned(|| {
-            let Wish { slots, kinds, size, stage_count, form, .. } = Wish::noted(note)?;
+            let Wish { slots, kinds, size, stage_count, iterations, form, .. } = Wish::noted(note)?;
             let kinds = kinds.into_iter().map(Kind::name).collect();
-            Ok((slots, kinds, size, stage_count, form_name(form)))
+            Ok((slots, kinds, size, stage_count, form_name(form), iterations))
         })
     }
 
@@ -157,15 +174,17 @@ impl CkksPlan {
     }
 
     /// Records a bootstrap for these keys: `values` are complex, real or merged.
+    #[pyo3(signature = (kind, stage_count, values, iterations=None))]
     fn record(
         &self,
         kind: &str,
         stage_count: Option<usize>,
         values: &str,
+        iterations: Option<usize>,
     ) -> PyResult<CkksProgram> {
         planned(|| {
-            let program = self.0.record(Kind::named(kind)?, stage_count, values_named(values)?)?;
-            Ok(CkksProgram::of(program))
+            let (kind, values) = (Kind::named(kind)?, values_named(values)?);
+            Ok(CkksProgram::of(self.0.record(kind, stage_count, values, iterations)?))
         })
     }
 

@@ -21,7 +21,7 @@ fn plan(params: &'static CkksParams, wish: Wish) -> KeyPlan {
 
 #[test]
 fn a_need_finds_its_set() {
-    let name = |kinds: &[Kind], levels| set_for(kinds, levels).map(|set| set.name);
+    let name = |kinds: &[Kind], levels| set_for(kinds, levels, 1).map(|set| set.name);
     assert_eq!(name(&[], None), Ok("ckks_slots_first"));
     assert_eq!(name(&[], Some(10)), Ok("ckks_regular"));
     assert_eq!(name(&[Kind::Regular], None), Ok("ckks_regular"));
@@ -35,6 +35,12 @@ fn a_need_finds_its_set() {
         (&[Kind::Precise, Kind::SlotsFirst], None),
     ] {
         assert_eq!(name(kinds, levels).unwrap_err().kind(), "bad_input", "{kinds:?} {levels:?}");
+    }
+    let twice = |kinds: &[Kind], levels| set_for(kinds, levels, 2).map(|set| set.name);
+    assert_eq!(twice(&[], None), Ok("ckks_iterated"));
+    assert_eq!(twice(&[Kind::SlotsFirst], None), Ok("ckks_iterated"));
+    for (kinds, levels) in [(&[Kind::Regular][..], None), (&[Kind::Sign], None), (&[], Some(10))] {
+        assert_eq!(twice(kinds, levels).unwrap_err().kind(), "bad_input", "{kinds:?} {levels:?}");
     }
     for kind in Kind::all() {
         assert_eq!(Kind::named(kind.name()), Ok(kind));
@@ -52,6 +58,9 @@ fn wishes_that_cannot_be_are_refused() {
     assert_eq!(refused("ckks_n14", of(Kind::Regular)), params);
     assert_eq!(refused("ckks_n14", Wish { size: Some("small"), ..Wish::default() }), params);
     assert_eq!(refused("ckks_toy_12", of(Kind::Precise)), params);
+    let twice = Wish { iterations: 2, ..Wish::default() };
+    assert_eq!(refused("ckks_n14", twice.clone()), params);
+    assert_eq!(refused("ckks_toy_slots_first", twice), params);
     for slots in [0, 1, 33, 4096] {
         let wish = Wish { slots: Some(slots), ..Wish::default() };
         assert_eq!(refused("ckks_toy_12", wish), input, "{slots} slots");
@@ -95,7 +104,7 @@ fn a_price_is_that_of_the_keys() {
 /// Each offer fits, costs what its own plan says, and is the fastest that does.
 #[test]
 fn offers_fit_and_say_what_they_take() {
-    let set = set_for(&[], Some(10)).unwrap();
+    let set = set_for(&[], Some(10), 1).unwrap();
     let wish = Wish { size: Some("large"), ..Wish::default() };
     let asked = plan(set, wish.clone());
     let peak =
@@ -135,7 +144,7 @@ fn offers_fit_and_say_what_they_take() {
 /// Another number of stages is offered to those who asked for one, where it takes less.
 #[test]
 fn other_numbers_of_stages_are_offered() {
-    let set = set_for(&[], Some(10)).unwrap();
+    let set = set_for(&[], Some(10), 1).unwrap();
     let wish = Wish { stage_count: Some(3), ..Wish::default() };
     let peak = |wish: &Wish| plan(set, wish.clone()).price().unwrap().peak();
     let four = peak(&Wish { stage_count: Some(4), ..wish.clone() });
@@ -179,6 +188,10 @@ fn notes_come_back() {
         let read = Wish::noted(&made.note()).unwrap();
         assert_eq!(read, Wish { slots: Some(made.slots()), ..made.wish().clone() });
     }
+    let iterated = CkksParams::named("ckks_toy_iterated").unwrap();
+    let made = plan(iterated, Wish { iterations: 2, ..Wish::default() });
+    assert!(made.programs().all(|(_, program)| program.bootstraps() == 2));
+    assert_eq!(Wish::noted(&made.note()).unwrap().iterations, 2);
     // The form of earlier versions, with spaces and without the number of baby steps.
     let old = r#"{"slots": 32, "kinds": ["sparse"], "bootstrap": "small", "stage_count": null, "compact": false}"#;
     let read = Wish::noted(old).unwrap();
@@ -228,7 +241,7 @@ fn a_missing_key_is_named_in_data() {
 #[test]
 fn a_plan_for_any_values_has_room_for_real_ones() {
     let peak = |values| {
-        plan(set_for(&[], Some(10)).unwrap(), Wish { values, ..Wish::default() })
+        plan(set_for(&[], Some(10), 1).unwrap(), Wish { values, ..Wish::default() })
             .price()
             .unwrap()
             .peak()

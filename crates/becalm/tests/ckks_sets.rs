@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Keys of two baby steps, the fewest.
-const SMALL: Settings = Settings { stage_count: None, baby: 2, values: Values::Complex };
+const SMALL: Settings =
+    Settings { stage_count: None, baby: 2, values: Values::Complex, iterations: 1 };
 
 /// Numbers of pseudo-random appearance in −1 .. 1.
 fn fraction(j: usize, k: f64) -> f64 {

@@ -147,6 +147,10 @@ fn groups(plan: &Plan) -> Result<Vec<Group>> {
         if peer.is_none() && kind.name == "lossy" {
             cases.push(("ckks/any_message_bits".into(), "bootstrap any".into()));
         }
+        // One and two iterations on one set.
+        if let Some(count) = kind.name.strip_prefix("iterations") {
+            cases = vec![(format!("ckks/iterations{count}"), "bootstrap any".into())];
+        }
         // Those of desilofhe have a separate group, which takes few keys.
         let basic = matches!(peer, Some(Peer::Desilo(_))) == (named == "basic");
         if kind.name == "regular" && basic {

@@ -40,6 +40,7 @@ pub const REGRESSION: &str = "logistic_regression";
 pub const KINDS: &[Kind] = {
     const REGULAR: [&str; 2] = ["ckks_regular", "ckks_toy_12"];
     const FIRST: [&str; 2] = ["ckks_slots_first", "ckks_toy_slots_first"];
+    const ITERATED: [&str; 2] = ["ckks_iterated", "ckks_toy_iterated"];
     const fn kind(name: &'static str, sets: [&'static str; 2], values: Values) -> Kind {
         let [_, (_, baby), _] = KEY_SIZES;
         Kind { name, sets, values, baby, message: "ramp", memory: 8_000_000_000 }
@@ -69,6 +70,8 @@ pub const KINDS: &[Kind] = {
         kind("lossy", FIRST, Values::Real),
         Kind { message: "signs", ..kind("sign", FIRST, Values::Real) },
         Kind { memory: 9_000_000_000, ..kind(REGRESSION, FIRST, Values::Real) },
+        kind("iterations1", ITERATED, Values::Real),
+        kind("iterations2", ITERATED, Values::Real),
         Kind {
             message: "signs",
             memory: 8_600_000_000,
@@ -87,10 +90,15 @@ pub fn kind(name: &str) -> Result<&'static Kind> {
 
 /// The program of a kind.
 fn program(kind: &Kind, params: &'static CkksParams, context: &Context) -> Result<CkksProgram> {
-    let settings = Settings { values: kind.values, baby: kind.baby, stage_count: None };
+    let settings =
+        Settings { values: kind.values, baby: kind.baby, stage_count: None, ..Settings::default() };
     Ok(match kind.name {
         "sparse1024" => sparse(context, 1024, &settings)?,
-        "lossy" => slots_first(context, params.slots(), &settings)?,
+        "lossy" | "iterations1" => slots_first(context, params.slots(), &settings)?,
+        "iterations2" => {
+            let settings = Settings { iterations: 2, ..settings };
+            slots_first(context, params.slots(), &settings)?
+        }
         "sign" => sign(context, &settings)?,
         REGRESSION => Regression::new(params)?.program(params)?,
         _ => regular(context, &settings)?,

@@ -21,6 +21,9 @@ use std::ops::Range;
 /// Relative difference of two scales that counts as none.
 const SAME_SCALE: f64 = 1e-12;
 
+/// Relative error of values that doubles have encoded, and of the scales that are kept in them.
+pub(crate) const DOUBLES: f64 = 1.0 / (1u64 << 50) as f64;
+
 /// Whether two scales are the same but for the rounding of doubles.
 pub(crate) fn same_scale(a: f64, b: f64) -> bool {
     (a / b - 1.0).abs() <= SAME_SCALE
@@ -321,9 +324,10 @@ impl Chain {
         self.words_of(level, 0).into_iter().map(|i| self.primes[i] as f64).product()
     }
 
-    /// Standard deviation of a slot from rounding the coefficients of plaintext values at `scale`.
-    pub(crate) fn encoding(&self, scale: f64) -> f64 {
-        (self.params.degree() as f64 / 12.0).sqrt() / scale
+    /// Standard deviation of a slot from rounding the coefficients of plaintext values of at most `largest` at `scale`, which
+    /// doubles have computed.
+    pub(crate) fn encoding(&self, scale: f64, largest: f64) -> f64 {
+        ((self.params.degree() as f64 / 12.0).sqrt() / scale).hypot(DOUBLES * largest)
     }
 
     /// Standard deviation of a slot from rounding the two parts of a ciphertext at `scale`.

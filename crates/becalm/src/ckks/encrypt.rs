@@ -3,6 +3,7 @@
 //! (b + m, a) with b = e − a·s; public: (v·b + e_0 + m, v·a + e_1), v ternary.
 
 use super::Context;
+use super::chain::DOUBLES;
 use super::encode::{MESSAGE_BITS, wipe};
 use super::share;
 use crate::cipher::{Account, CkksPublicKey, CkksSecretKey, KeyId, Rlwe, Standing};
@@ -34,7 +35,9 @@ impl Rlwe {
             let remedy = "state a larger bound, or scale the values down";
             return Err(Error::bad_input("encrypt", wanted, "a larger one", remedy));
         }
-        x.account.standing = Standing::Bounded;
+        let encoded = DOUBLES * bound;
+        let account = x.account.blurred((encoded, share::bound(encoded)));
+        x.account = Account { standing: Standing::Bounded, ..account };
         Ok(x)
     }
 }
@@ -168,12 +171,12 @@ impl Context {
         (error, most): (f64, f64),
     ) -> Result<Rlwe> {
         let (scale, params, slots) = (self.scale(level)?, self.params().name, values.len());
-        let rounded = share::bound(self.encoding(scale));
+        let rounded = share::bound(self.encoding(scale, 1.0));
         let standing = match fits(values, 1.0) {
             true => Standing::Bounded,
             false => Standing::Computed,
         };
-        let account = Account::new(1.0, error, most.hypot(rounded), standing);
+        let account = Account::new(1.0, error.hypot(DOUBLES), most.hypot(rounded), standing);
         let parts = parts.map(Arc::new);
         Ok(Rlwe { params, key, level, scale, slots, account, parts })
     }

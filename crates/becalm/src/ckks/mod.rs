@@ -19,7 +19,7 @@ mod stage;
 mod wire;
 
 pub use chain::Chain;
-pub(crate) use chain::same_scale;
+pub(crate) use chain::{DOUBLES, same_scale};
 pub(crate) use chebyshev::CHEBYSHEV_LEAF;
 pub use chebyshev::Chebyshev;
 pub use context::Context;

@@ -167,6 +167,18 @@ const SLOTS_FIRST: CkksParams = CkksParams {
     ..REGULAR
 };
 
+/// As [`SLOTS_FIRST`], with scales that hold what two iterations of its bootstrap leave: fewer levels, of two words each. Nothing is
+/// computed at level 0, which keeps its scale.
+const ITERATED: CkksParams = CkksParams {
+    name: "ckks_iterated",
+    levels: 8,
+    scale_bits: 64.0,
+    special_bits: 478.0,
+    bootstrap: Some(CkksBootstrap { slots_first: true, degree: 48, doublings: 2, ..BOOTSTRAP }),
+    security_bits: 128.4,
+    ..REGULAR
+};
+
 /// A smaller bootstrap, which fits N = 2^15: steps of EvalMod and CoeffsToSlots are one word each. With an ephemeral secret of weight
 /// 28, degree 62 and one doubling suffice, one level less than degree 30 and three doublings. The key to that secret has 90 bits and
 /// large noise, which keeps it secure.
@@ -258,12 +270,13 @@ const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksPara
     }
 }
 
-static TABLE: [CkksParams; 16] = [
+static TABLE: [CkksParams; 18] = [
     REGULAR,
     LEVELS_14,
     LEVELS_17,
     PRECISE,
     SLOTS_FIRST,
+    ITERATED,
     N12,
     N13,
     N14,
@@ -275,6 +288,7 @@ static TABLE: [CkksParams; 16] = [
     toy("ckks_toy_17_levels", 12, LEVELS_17),
     toy("ckks_toy_precise", 12, PRECISE),
     toy("ckks_toy_slots_first", 12, SLOTS_FIRST),
+    toy("ckks_toy_iterated", 12, ITERATED),
 ];
 
 impl CkksParams {

@@ -78,7 +78,7 @@ impl Bootstraps {
     fn recorded(&mut self, real: bool) -> Result<Arc<CkksProgram>> {
         if !self.recorded.contains_key(&real) {
             let values = if real { Values::Real } else { Values::Complex };
-            let made = Arc::new(self.plan.record(self.kind, None, values)?);
+            let made = Arc::new(self.plan.record(self.kind, None, values, None)?);
             self.recorded.insert(real, made);
         }
         Ok(self.recorded[&real].clone())

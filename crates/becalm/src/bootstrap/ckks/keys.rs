@@ -86,7 +86,7 @@ impl KeyPlan {
     /// ```
     /// use becalm::bootstrap::ckks::{KeyPlan, Wish, set_for};
     ///
-    /// let plan = KeyPlan::new(set_for(&[], None)?, &Wish::default())?;
+    /// let plan = KeyPlan::new(set_for(&[], None, 1)?, &Wish::default())?;
     /// println!("{:.2} GB of keys in memory", plan.price()?.memory as f64 / 1e9);
     /// # Ok::<(), becalm::Error>(())
     /// ```
@@ -94,10 +94,10 @@ impl KeyPlan {
         let (op, mut wish) = ("keygen", wish.clone());
         let usual = Wish { size: wish.size.filter(|s| *s != USUAL_SIZE), ..Wish::default() };
         let plain = usual.size.is_none() && wish.kinds.is_empty() && wish.stage_count.is_none();
+        let plain = plain && wish.iterations == 1;
         if params.bootstrap.is_none() {
             if !plain {
-                let remedy =
-                    "leave kinds, size and stages of a bootstrap out, or take `ckks_regular`";
+                let remedy = "leave kinds, size, stages and iterations of a bootstrap out, or take `ckks_regular`";
                 let got = format!("`{}`", params.name);
                 return Err(Error::wrong_params(op, "a set with a bootstrap", got, remedy));
             }
@@ -150,11 +150,11 @@ impl KeyPlan {
 
     fn recorded(&self, size: Option<&'static str>) -> Result<Vec<(Kind, CkksProgram)>> {
         let values = self.wish.values.unwrap_or_default();
-        let record = |kind: &Kind| Ok((*kind, self.record_of(*kind, size, None, values)?));
+        let record = |kind: &Kind| Ok((*kind, self.record_of(*kind, size, None, values, None)?));
         self.wish.kinds.iter().map(record).collect()
     }
 
-    /// A bootstrap for these keys; of as many stages as was asked for, unless a number is given.
+    /// A bootstrap for these keys; of as many stages and iterations as were asked for, unless a number is given.
     ///
     /// # Errors
     /// As the bootstraps; `WrongParams` for a precise one of a set without the arcsine.
@@ -163,8 +163,9 @@ impl KeyPlan {
         kind: Kind,
         stage_count: Option<usize>,
         values: Values,
+        iterations: Option<usize>,
     ) -> Result<CkksProgram> {
-        self.record_of(kind, self.wish.size, stage_count, values)
+        self.record_of(kind, self.wish.size, stage_count, values, iterations)
     }
 
     fn record_of(
@@ -173,11 +174,13 @@ impl KeyPlan {
         size: Option<&'static str>,
         stage_count: Option<usize>,
         values: Values,
+        iterations: Option<usize>,
     ) -> Result<CkksProgram> {
         let baby = KEY_SIZES.iter().find(|(name, _)| Some(*name) == size.or(Some(USUAL_SIZE)));
         let baby = baby.map_or(Settings::default().baby, |(_, baby)| *baby);
         let stage_count = stage_count.or(self.wish.stage_count);
-        let settings = Settings { stage_count, baby, values };
+        let iterations = iterations.unwrap_or(self.wish.iterations);
+        let settings = Settings { stage_count, baby, values, iterations };
         let params = self.chain.params();
         match kind {
             Kind::Sparse => sparse(&self.chain, self.slots, &settings),
@@ -230,7 +233,7 @@ impl KeyPlan {
         for kind in &self.wish.kinds {
             let full = matches!(kind, Kind::Regular | Kind::Precise);
             if full && self.wish.values.is_none() {
-                let real = self.record(*kind, None, Values::Real)?;
+                let real = self.record(*kind, None, Values::Real, None)?;
                 most = most.max(Some(real.matrix_bytes(&self.chain)));
             }
         }

@@ -53,11 +53,14 @@ pub struct Settings {
     pub baby: usize,
     /// The contents of the slots.
     pub values: Values,
+    /// Bootstraps that a result takes: 1, or 2 with SlotsToCoeffs first, of which the second takes the error of the first out. It
+    /// needs scales that hold what is left.
+    pub iterations: usize,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { stage_count: None, baby: KEY_SIZES[1].1, values: Values::Complex }
+        Settings { stage_count: None, baby: KEY_SIZES[1].1, values: Values::Complex, iterations: 1 }
     }
 }
 
@@ -116,6 +119,11 @@ impl<'a> Pipeline<'a> {
         if !matches!(baby, 2 | 4 | 8 | 16 | 32) {
             let wanted = "2, 4, 8, 16 or 32 baby steps";
             return Err(Error::bad_input(op, wanted, baby.to_string(), "8 is a good choice"));
+        }
+        if settings.iterations != 1 {
+            let remedy = "leave iterations out, or use the kind slots_first, which has two";
+            let got = settings.iterations.to_string();
+            return Err(Error::bad_input(op, "1 iteration of this kind of bootstrap", got, remedy));
         }
         let program = CkksProgram::new(chain);
         let own = b.stage_count.min(slots.ilog2() as usize);
@@ -397,7 +405,7 @@ impl<'a> Pipeline<'a> {
         let inside = sine.error.hypot(powers).hypot(placed) * terms.spread;
         let noise = inside.hypot(terms.base).hypot(terms.added);
         let (bend, power) = terms.bend;
-        Added { noise, rare: sine.greatest * terms.single, bend, power }
+        Added { noise, rare: sine.greatest * terms.single, bend, power, again: None }
     }
 
     /// The error that a message at level 0, where 1 is `scale`, gets in a slot: the rounding of the two switches and a rescale, and
@@ -407,9 +415,8 @@ impl<'a> Pipeline<'a> {
     }
 
     /// The rounding of a few operations at the scale of the result.
-    pub(super) fn rounded(&self) -> f64 {
-        let outputs = self.program.outputs().first();
-        outputs.map_or(0.0, |r| 2.0 * self.chain.rounding(self.program.reg(*r).scale))
+    pub(super) fn rounded(&self, result: Reg) -> f64 {
+        2.0 * self.chain.rounding(self.program.reg(result).scale)
     }
 
     /// The error that a key switch of `reg` adds to a slot, standard deviation.

@@ -5,7 +5,7 @@
 
 use super::eval_mod::Sine;
 use super::pipeline::{Pipeline, Settings, Terms, Values};
-use super::slots_first::record;
+use super::slots_first::Steps;
 use crate::ckks::Chain;
 use crate::program::rlwe::{CkksProgram, Limits};
 use crate::{Error, Result};
@@ -28,19 +28,22 @@ pub fn sign(chain: &Chain, settings: &Settings) -> Result<CkksProgram> {
         return Err(Error::wrong_params("prepare a bootstrap", wanted, params.name, remedy));
     }
     let sine = Sine::new(&line.b, &[-0.25, 0.25], NEAR / 4.0);
-    record(&mut line, settings.values, &sine, 4.0, 1.0)?;
+    let steps = Steps { values: settings.values, sine: &sine, ratio: 4.0, by: 1.0 };
+    let x = steps.arguments(&mut line)?;
+    let y = steps.record(&mut line, &x)?;
     let real = settings.values != Values::Complex;
     let terms = Terms {
         spread: if real { 1.0 } else { SQRT_2 },
         single: if real { 1.0 } else { SQRT_2 },
         // Rounding at level 0 is cleaned with the values.
         base: 0.0,
-        added: line.rounded(),
+        added: line.rounded(y[0]),
         alone: real,
         // cos 2πε/4 ≈ 1 − (π²/8)·ε².
         bend: (PI * PI / 8.0 * if real { 1.0 } else { SQRT_2 }, 2),
     };
     let error = Some(line.error(&sine, &terms));
+    y.into_iter().try_for_each(|y| line.program.output(y))?;
     line.program.limit(Limits { most: 1.0 + NEAR, near: Some(NEAR), real, slots: true, error });
     Ok(line.program)
 }

@@ -32,6 +32,8 @@ const KINDS: [(&str, Kind); 5] = [
 ];
 /// The set where neither kinds nor levels were asked for: its bootstrap has 25 bits for every message.
 const USUAL_SET: &str = "ckks_slots_first";
+/// The set for two iterations of its bootstrap.
+const ITERATED_SET: &str = "ckks_iterated";
 /// The set for so many levels, that of the regular kind first.
 const SET_OF_LEVELS: [(usize, &str); 3] =
     [(10, "ckks_regular"), (14, "ckks_14_levels"), (17, "ckks_17_levels")];
@@ -82,21 +84,34 @@ impl Kind {
     }
 }
 
-/// The standard set for these kinds of bootstrap and so many levels that they leave.
+/// The standard set for these kinds of bootstrap, so many levels that they leave, and iterations of each of them.
 ///
 /// # Errors
-/// `BadInput` for levels that no set leaves, for levels that these kinds do not leave, and for kinds that share no set.
+/// `BadInput` for levels that no set leaves, for levels that these kinds do not leave, for kinds that share no set, and for kinds or levels of
+/// one iteration beside several.
 ///
 /// ```
 /// use becalm::bootstrap::ckks::{Kind, set_for};
 ///
-/// assert_eq!(set_for(&[], None)?.name, "ckks_slots_first");
-/// assert_eq!(set_for(&[], Some(10))?.name, "ckks_regular");
-/// assert_eq!(set_for(&[Kind::SlotsFirst], None)?.name, "ckks_slots_first");
+/// assert_eq!(set_for(&[], None, 1)?.name, "ckks_slots_first");
+/// assert_eq!(set_for(&[], Some(10), 1)?.name, "ckks_regular");
+/// assert_eq!(set_for(&[Kind::SlotsFirst], None, 2)?.name, "ckks_iterated");
 /// # Ok::<(), becalm::Error>(())
 /// ```
-pub fn set_for(kinds: &[Kind], levels: Option<usize>) -> Result<&'static CkksParams> {
+pub fn set_for(
+    kinds: &[Kind],
+    levels: Option<usize>,
+    iterations: usize,
+) -> Result<&'static CkksParams> {
     let op = "keygen";
+    if iterations != 1 {
+        if levels.is_none() && kinds.iter().all(|kind| *kind == Kind::SlotsFirst) {
+            return CkksParams::named(ITERATED_SET);
+        }
+        let wanted = format!("1 iteration, or the kind slots_first of `{ITERATED_SET}`");
+        let remedy = "leave kinds and levels out, or the iterations";
+        return Err(Error::bad_input(op, wanted, iterations.to_string(), remedy));
+    }
     let known = levels.unwrap_or(SET_OF_LEVELS[0].0);
     let Some((_, usual)) = SET_OF_LEVELS.into_iter().find(|(count, _)| *count == known) else {
         let wanted = format!("one of {:?} levels", SET_OF_LEVELS.map(|(count, _)| count));
@@ -146,6 +161,8 @@ pub struct Wish {
     pub size: Option<&'static str>,
     /// Matrices of each transform; none for as many as the set has.
     pub stage_count: Option<usize>,
+    /// Iterations of a bootstrap, which change no key; 1 is usual.
+    pub iterations: usize,
     /// The kind of values in the slots; none for any kind.
     pub values: Option<Values>,
     /// Rotations, in slots, that the server is to do at the levels of the user.
@@ -165,6 +182,7 @@ impl Default for Wish {
             kinds: vec![],
             size: Some(USUAL_SIZE),
             stage_count: None,
+            iterations: 1,
             values: None,
             rotations: vec![],
             conjugate: false,
@@ -187,8 +205,14 @@ struct Note {
     baby: Option<usize>,
     #[serde(default)]
     stage_count: Option<usize>,
+    #[serde(default = "once")]
+    iterations: usize,
     #[serde(default)]
     compact: Compact,
+}
+
+fn once() -> usize {
+    1
 }
 
 fn usual_size() -> Option<String> {
@@ -239,8 +263,8 @@ impl Wish {
                 return Err(Error::bad_file("load", wanted, got, "make the keys again"));
             }
         }
-        let Note { slots, stage_count, .. } = note;
-        Ok(Wish { slots, kinds, size, stage_count, form, ..Wish::default() })
+        let Note { slots, stage_count, iterations, .. } = note;
+        Ok(Wish { slots, kinds, size, stage_count, iterations, form, ..Wish::default() })
     }
 
     /// The purpose of keys for so many slots, to be written into their file.
@@ -253,6 +277,7 @@ impl Wish {
             bootstrap: size.map(str::to_string),
             baby,
             stage_count: self.stage_count,
+            iterations: self.iterations,
             compact: match self.form {
                 KeyForm::Ready => Compact::Packed(false),
                 KeyForm::Packed => Compact::Packed(true),

@@ -6,7 +6,7 @@
 //! Behind a bootstrap its contract holds ([`Limits`]), so that nothing between its first instruction and its last is followed.
 
 use super::polynomial::Evaluated;
-use super::{Added, CkksOp, CkksProgram, Limits, RlweInfo};
+use super::{Added, Again, CkksOp, CkksProgram, Limits, RlweInfo};
 use crate::cipher::{Account, Loss, Rlwe, Standing};
 use crate::ckks::share::{bound, product_bound};
 use crate::ckks::sum_rotations;
@@ -181,8 +181,8 @@ impl CkksProgram {
     /// A plaintext at a scale.
     fn encoded(&self, plaintext: u32, scale: f64) -> Account {
         let values = self.plaintexts[plaintext as usize].iter();
-        let (largest, off) =
-            (values.map(|v| v.abs()).fold(0.0, f64::max), self.chain.encoding(scale));
+        let largest = values.map(|v| v.abs()).fold(0.0, f64::max);
+        let off = self.chain.encoding(scale, largest);
         Account::public(largest, off, bound(off))
     }
 
@@ -194,7 +194,8 @@ impl CkksProgram {
         let within = switched.hypot(chain.rounding(from.scale) * (middle - 1.0).sqrt());
         let x = x.blurred(added(within));
         let (row, column) = spec.matrix.widest_lines();
-        let (count, off) = (spec.matrix.rotations().count() as f64, chain.encoding(spec.scale));
+        let (count, off) =
+            (spec.matrix.rotations().count() as f64, chain.encoding(spec.scale, row));
         let worst = (row + count * bound(off)) * x.worst + count * bound(off) * x.values;
         let error = (row * column).sqrt() * x.error + count.sqrt() * off * (x.values + x.worst);
         let values = row * x.values;
@@ -222,15 +223,35 @@ impl Limits {
                 }
             }
             None => {
-                let bend = self.bent(own, size);
+                let within = |error: f64| error.min(2.0 * size);
+                let (error, worst) = self.added(own, size + within(all.worst));
                 // A bend is the same for the same message, and so adds to that of a bootstrap before. In few slots noise may point where
                 // it does.
-                let error = all.error.min(2.0 * size) + own.noise + bend;
-                let worst = all.worst.min(2.0 * size) + noise + own.rare + bend;
+                let (error, worst) = (within(all.error) + error, within(all.worst) + worst);
                 Account { values: size, error, worst, ..all }
             }
         };
         Account { standing: Standing::Claimed, ..made }
+    }
+
+    /// The error that a bootstrap adds to values of this size at most: the root of the mean square, and the bound.
+    ///
+    /// A second iteration takes the error r of the first out, and adds its own to it for `times`·r, divided by `times`.
+    pub(crate) fn added(&self, own: Added, size: f64) -> (f64, f64) {
+        let (error, worst) = self.added_once(own, size);
+        let Some(Again { times, rounded }) = own.again else { return (error, worst) };
+        let least = product_bound(rounded);
+        let (error, worst) = (times * (error + rounded), times * (worst + least));
+        let (_, again) = self.added_once(own, worst);
+        // A bend of power p has a mean square root of at most the largest one times that of the values, over the largest value.
+        let bend = self.bent(own, worst) * (error / worst).min(1.0);
+        (((own.noise + bend) / times) + rounded, again / times + least)
+    }
+
+    /// The same of one iteration.
+    fn added_once(&self, own: Added, size: f64) -> (f64, f64) {
+        let bend = self.bent(own, size);
+        (own.noise + bend, product_bound(own.noise) + own.rare + bend)
     }
 
     /// By how much the sine bends values of this size at most. It is twice the formula beyond the limits, where the cosine is not fitted, and

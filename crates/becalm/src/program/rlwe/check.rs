@@ -72,7 +72,9 @@ impl CkksProgram {
 impl Limits {
     /// Refuses numbers that no recorder writes: they would switch the checks of values off.
     pub(super) fn validate(&self) -> Result<()> {
-        let added = self.error.iter().flat_map(|e| [e.noise, e.rare, e.bend]);
+        let again =
+            self.error.iter().filter_map(|e| e.again).flat_map(|a| [a.times - 1.0, a.rounded]);
+        let added = self.error.iter().flat_map(|e| [e.noise, e.rare, e.bend]).chain(again);
         let numbers = self.near.into_iter().chain(added);
         let fine = self.most > 0.0 && numbers.into_iter().all(|x| x.is_finite() && x >= 0.0);
         let powers = self.error.is_none_or(|e| (1..64).contains(&e.power));
@@ -86,6 +88,7 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Added, Again};
     use super::*;
     use crate::cipher::file::Trust;
     use crate::ckks::{Chain, Chebyshev, Matrix};
@@ -111,7 +114,7 @@ mod tests {
     type Forgery = fn(&mut CkksProgram);
 
     /// Every part of a file that the recorder would not have written, behind a right checksum.
-    const FORGERIES: [(&str, Forgery); 25] = [
+    const FORGERIES: [(&str, Forgery); 26] = [
         ("level of an argument", |p| p.graph.regs[0].level = 11),
         ("scale of an argument", |p| p.graph.regs[0].scale *= 2.0),
         ("slots of an argument", |p| p.graph.regs[0].slots = 3),
@@ -136,6 +139,10 @@ mod tests {
         ("a coefficient", |p| p.polynomials[0].0[1] = f64::NAN),
         ("a plaintext", |p| p.plaintexts[0] = vec![Complex::default(); 3]),
         ("limits", |p| p.limits.most = f64::NAN),
+        ("a second iteration", |p| {
+            let again = Some(Again { times: 0.5, rounded: 0.0 });
+            p.limits.error = Some(Added { noise: 0.0, rare: 0.0, bend: 0.0, power: 1, again })
+        }),
         ("fewer slots by repeating", |p| {
             p.graph.regs[3].slots = 4;
             p.graph.ops[2] = CkksOp::Repeat { dst: Reg(3), src: Reg(2) }

@@ -407,6 +407,17 @@ pub(crate) struct Added {
     pub(crate) bend: f64,
     /// With which power of the size of the message the bend grows.
     pub(crate) power: i32,
+    /// A second iteration, which bootstraps the error of the first.
+    pub(crate) again: Option<Again>,
+}
+
+/// A second iteration of a bootstrap.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Again {
+    /// How many times as large the error of the first is bootstrapped.
+    pub(crate) times: f64,
+    /// Standard deviation of the error that both iterations leave besides: that of rounding at the scale of the message.
+    pub(crate) rounded: f64,
 }
 
 impl CkksProgram {
@@ -434,13 +445,19 @@ impl CkksProgram {
     /// at most 1, or as near to signs as it allows; none for a program other than a bootstrap.
     pub fn error(&self) -> Option<f64> {
         let added = self.limits.error?;
-        let bend = self.limits.near.map_or(added.bend, |near| added.bend * near * near);
-        Some(added.noise + bend)
+        Some(match self.limits.near {
+            Some(near) => added.noise + added.bend * near * near,
+            None => self.limits.added(added, 1.0).0,
+        })
     }
 
     /// The part of [`CkksProgram::error`] that no message changes: a standard deviation.
     pub fn noise(&self) -> Option<f64> {
-        self.limits.error.map(|added| added.noise)
+        let noise = |added: Added| match added.again {
+            Some(again) => (added.noise / again.times).hypot(again.rounded),
+            None => added.noise,
+        };
+        self.limits.error.map(noise)
     }
 
     /// Bootstraps within it, or 1 for one alone.
