@@ -261,6 +261,12 @@ def load(
         return ckks.load_public_key(
             path, name, allow_insecure=allow_insecure, threads=threads, limit=most
         )
+    if kind == "becalm.ckks_key_share":
+        return ckks.load_key_share(path, name, allow_insecure=allow_insecure, threads=threads)
+    if kind == "becalm.ckks_partial_decryption":
+        return ckks.load_partial_decryption(
+            path, name, allow_insecure=allow_insecure, threads=threads, limit=most
+        )
     if kind == "becalm.ckks_evaluation_keys":
         return ckks.load_server(path, allow_insecure=allow_insecure, threads=threads)
     if kind == "becalm.rlwe":

@@ -14,6 +14,7 @@ from becalm._keygen import asked, keys_of
 from becalm._operands import array, at_least_one_value, at_level, vector
 from becalm._progress import Progress
 from becalm._sets import Params, params, slots_of
+from becalm._threshold import KeyShare, PartialDecryption, of_bytes
 from becalm._vectors import Ciphertext, context, owned, require
 from becalm.errors import BadFile, Unsupported
 
@@ -221,6 +222,35 @@ class SecretKey(_Encrypts):
         self._server = made
         return made
 
+    def split(self, *, parties: int, threshold: int) -> list[KeyShare]:
+        """Splits the key among `parties`, of whom any `threshold` decrypt together; fewer learn
+        nothing of it.
+
+        Give each party its own share over a secret channel (`save`, `to_bytes`). Whoever still has
+        this key, or enough shares, decrypts alone. Every splitting is a new one: shares of two do
+        not fit together.
+
+        Raises `BadInput` for fewer than 2 or more than 32 parties, a threshold of 1, and where the
+        key would have more than 1024 parts, of which there are as many as sets of `threshold` - 1
+        parties.
+
+        Examples
+        --------
+        >>> import becalm
+        >>> from becalm import ckks
+        >>> secret, _ = becalm.keygen("ckks_toy_12", bootstrap=None, progress=False,
+        ...                           allow_insecure=True)
+        >>> x = secret.encrypt([0.5, -0.25])
+        >>> shares = secret.split(parties=3, threshold=2)
+        >>> parts = [share.decrypt_partially(x, quorum=[1, 3], precision_bits=5, queries=10)
+        ...          for share in (shares[0], shares[2])]
+        >>> bool(abs(ckks.combine(x, parts)[0] - 0.5) < 0.4)
+        True
+        """
+        count = _values.count("split", "parties", parties)
+        least = _values.count("split", "threshold", threshold)
+        return [KeyShare(self._context.name, s) for s in self._native.split(count, least)]
+
     def public_key(self) -> PublicKey:
         """A key with which anyone encrypts."""
         return PublicKey(self._native.public_key(), self._levels, self._slots, self._server)
@@ -345,7 +375,7 @@ def from_bytes(
     allow_insecure: bool,
     limit: int | None,
     threads: int,
-) -> SecretKey | PublicKey | Ciphertext:
+) -> SecretKey | PublicKey | Ciphertext | KeyShare | PartialDecryption:
     """The object in the bytes of a CKKS file. A ciphertext comes without its server."""
     op = "from_bytes"
     most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
@@ -360,5 +390,8 @@ def from_bytes(
     if kind == "becalm.ckks_public_key":
         public = _native.CkksPublicKey.from_bytes(own, file, most)
         return PublicKey(public, params(own.name).levels, wide, None)
+    part = of_bytes(file, kind, own, most)
+    if part is not None:
+        return part
     remedy = "use a newer version of becalm"
     raise BadFile(op, "a kind of file that this version knows", kind, remedy)

@@ -22,6 +22,16 @@ KINDS = {
         "PublicKey.save",
         "ckks.load_public_key(path)",
     ),
+    "becalm.ckks_key_share": (
+        "a share of a secret key of CKKS",
+        "KeyShare.save",
+        "ckks.load_key_share(path)",
+    ),
+    "becalm.ckks_partial_decryption": (
+        "a partial decryption of CKKS",
+        "PartialDecryption.save",
+        "ckks.load_partial_decryption(path)",
+    ),
     "becalm.ckks_program": (
         "a program of CKKS",
         "Program.save",

@@ -61,6 +61,13 @@ from becalm._names import CkksName
 from becalm._operands import Plaintext, at_level, vector
 from becalm._progress import Progress
 from becalm._sets import AS_MADE, Params, Price, compact_of, known, params, planned, priced, staged
+from becalm._threshold import (
+    KeyShare,
+    PartialDecryption,
+    combine,
+    load_key_share,
+    load_partial_decryption,
+)
 from becalm._vectors import Account, Ciphertext, known_real, owned, require
 from becalm.errors import BadInput, OutOfMemory, Unsupported
 
@@ -69,10 +76,12 @@ __all__ = [
     "Ciphertext",
     "Cost",
     "Function",
+    "KeyShare",
     "Keys",
     "Matrix",
     "Needs",
     "Params",
+    "PartialDecryption",
     "Plaintext",
     "Price",
     "Program",
@@ -83,6 +92,7 @@ __all__ = [
     "absolute",
     "approximate",
     "argmax",
+    "combine",
     "compare",
     "concatenate",
     "depth",
@@ -92,6 +102,8 @@ __all__ = [
     "inverse_sqrt",
     "keygen",
     "largest",
+    "load_key_share",
+    "load_partial_decryption",
     "load_public_key",
     "load_secret_key",
     "load_server",

@@ -5,6 +5,7 @@ use crate::ciphertext::trust;
 use crate::ckks::CkksCiphertext;
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_machine::{CkksContext, Shared, brief, bytes_of, form_named, values};
+use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
 use becalm::cipher;
 use becalm::cipher::file::{Output, Part, replace_all};
@@ -113,6 +114,17 @@ impl CkksSecretKey {
     #[getter]
     fn shared(&self) -> f64 {
         self.1.shared()
+    }
+
+    /// Splits the key among parties, of whom any `threshold` decrypt together.
+    fn split(
+        &self,
+        py: Python<'_>,
+        parties: usize,
+        threshold: usize,
+    ) -> PyResult<Vec<CkksKeyShare>> {
+        let shares = brief(py, &self.0, |c| c.split(&self.1, parties, threshold))?;
+        Ok(shares.into_iter().map(|share| CkksKeyShare(self.0.clone(), share)).collect())
     }
 
     /// Makes a key with which anyone encrypts.

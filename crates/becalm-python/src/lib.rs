@@ -17,6 +17,7 @@ mod ckks_plain;
 mod ckks_plan;
 mod ckks_program;
 mod ckks_record;
+mod ckks_threshold;
 mod evaluate;
 mod integers;
 mod keys;
@@ -55,6 +56,8 @@ mod _native {
     use crate::ckks_program::{CkksProgram, CkksRegister};
     #[pymodule_export]
     use crate::ckks_record::{chebyshev_depth, sum_rotations};
+    #[pymodule_export]
+    use crate::ckks_threshold::{CkksKeyShare, CkksPartialDecryption, ckks_combine};
     #[pymodule_export]
     use crate::evaluate::{Evaluator, devices, require_machine};
     #[pymodule_export]

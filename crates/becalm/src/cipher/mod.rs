@@ -16,7 +16,7 @@ pub use encoding::Encoding;
 pub use evaluation_key::EvaluationKey;
 pub(crate) use key::check_structure;
 pub use key::{KeyId, KeyRole, SecretKey, Words};
+pub(crate) use rlwe::{Budget, Held, KeyFile, Packed, Purpose, StoredKey};
 pub use rlwe::{CkksKeys, CkksPublicKey, CkksSecretKey, KeyForm, PackedRlwe, Rlwe, SwitchKey};
-pub(crate) use rlwe::{Held, KeyFile, Packed, Purpose, StoredKey};
 pub(crate) use slot_key::slot_gadget;
 pub use slot_key::{RowSums, SlotKey, SlotKeyKind};

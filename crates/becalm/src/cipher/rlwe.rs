@@ -218,6 +218,27 @@ impl PackedRlwe {
     }
 }
 
+/// What a key, or a share of one, has spent on decryptions that others see, in units of 1/[`Budget::ALL`].
+#[derive(Default)]
+pub(crate) struct Budget(AtomicU64);
+
+impl Budget {
+    /// The budget of all shared decryptions together.
+    const ALL: u64 = 1 << 60;
+
+    /// Spends the share of one of `queries` shared decryptions. Returns false and spends nothing if less is left.
+    pub(crate) fn spend(&self, queries: u64) -> bool {
+        let share = (Budget::ALL / queries.max(1)).max(1);
+        let after = |spent: u64| Some(spent + share).filter(|spent| *spent <= Budget::ALL);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).is_ok()
+    }
+
+    /// The spent part, 0 to 1.
+    pub(crate) fn spent(&self) -> f64 {
+        self.0.load(Ordering::Relaxed) as f64 / Budget::ALL as f64
+    }
+}
+
 /// The secret key: a ternary polynomial, wiped when dropped.
 #[derive(ZeroizeOnDrop)]
 pub struct CkksSecretKey {
@@ -230,33 +251,27 @@ pub struct CkksSecretKey {
     /// Their values modulo the words of the lowest tier, made when first used; they wipe themselves.
     #[zeroize(skip)]
     pub(crate) values: OnceLock<Zeroizing<Vec<f64>>>,
-    /// The spent part of the budget for shared decryptions, in units of 1/[`CkksSecretKey::BUDGET`].
+    /// For shared decryptions.
     #[zeroize(skip)]
-    spent: AtomicU64,
+    pub(crate) budget: Budget,
 }
 
 impl CkksSecretKey {
     /// A key of these coefficients.
     pub(crate) fn new(params: &'static str, id: KeyId, coefficients: Vec<f64>) -> CkksSecretKey {
-        let (values, spent) = (OnceLock::new(), AtomicU64::new(0));
-        CkksSecretKey { params, id, coefficients, values, spent }
-    }
-
-    /// The budget of all shared decryptions together.
-    const BUDGET: u64 = 1 << 60;
-
-    /// Spends the share of one of `queries` shared decryptions. Returns false and spends nothing if less is left.
-    pub(crate) fn spend(&self, queries: u64) -> bool {
-        let share = (CkksSecretKey::BUDGET / queries.max(1)).max(1);
-        let after =
-            |spent: u64| Some(spent + share).filter(|spent| *spent <= CkksSecretKey::BUDGET);
-        self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).is_ok()
+        CkksSecretKey {
+            params,
+            id,
+            coefficients,
+            values: OnceLock::new(),
+            budget: Budget::default(),
+        }
     }
 
     /// The part of what may be shared that shared decryptions have spent since this key was made or read, 0 to 1. Each spends
     /// 1/`queries`.
     pub fn shared(&self) -> f64 {
-        self.spent.load(Ordering::Relaxed) as f64 / CkksSecretKey::BUDGET as f64
+        self.budget.spent()
     }
 
     /// Identity of the key.

@@ -399,7 +399,7 @@ impl Chain {
         Ok(chain)
     }
 
-    fn require_row(&self, header: &Header) -> Result<()> {
+    pub(super) fn require_row(&self, header: &Header) -> Result<()> {
         let got = header.entry("params")?;
         if serde_json::from_str(got).is_ok_and(|row| self.params().is_row(&row)) {
             return Ok(());
@@ -444,7 +444,7 @@ fn with_pair<'a>(draft: Draft<'a>, parts: &'a [Vec<u8>; 2]) -> Draft<'a> {
 }
 
 /// A whole number as it is written here, without sign or leading zeros, that `fits`.
-fn number<T>(header: &Header, name: &str, fits: impl Fn(&T) -> bool) -> Result<T>
+pub(super) fn number<T>(header: &Header, name: &str, fits: impl Fn(&T) -> bool) -> Result<T>
 where
     T: std::str::FromStr + ToString,
 {

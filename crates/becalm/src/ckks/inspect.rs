@@ -16,7 +16,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description {
-    /// The kind of its contents: `"becalm.rlwe"`, `"becalm.ckks_secret_key"`, `"becalm.ckks_public_key"`, `"becalm.ckks_program"` or `"becalm.ckks_evaluation_keys"`.
+    /// The kind of its contents: `"becalm.rlwe"`, `"becalm.ckks_secret_key"`, `"becalm.ckks_public_key"`, `"becalm.ckks_program"`, `"becalm.ckks_key_share"`, `"becalm.ckks_partial_decryption"` or `"becalm.ckks_evaluation_keys"`.
     pub kind: &'static str,
     /// Name of its parameter set.
     pub params: String,

@@ -16,6 +16,7 @@ mod matrix;
 mod needs;
 pub(crate) mod share;
 mod stage;
+mod threshold;
 mod wire;
 
 pub use chain::Chain;
@@ -29,5 +30,6 @@ pub(crate) use matrix::Form;
 pub use matrix::{Matrix, Steps};
 pub use needs::{Needs, power_of_rotation, sum_rotations};
 pub use share::STATISTICAL_BITS;
+pub use threshold::{KeyShare, PartialDecryption};
 
 pub use crate::math::rns::Work;

@@ -15,7 +15,7 @@
 
 use super::Context;
 use super::encode::wipe;
-use crate::cipher::{Account, CkksSecretKey, Rlwe, Standing};
+use crate::cipher::{Account, Budget, CkksSecretKey, Rlwe, Standing};
 use crate::math::complex::Complex;
 use crate::math::random::{Domain, NoiseStream, SecretSeed};
 use crate::math::sampling;
@@ -57,7 +57,17 @@ impl Context {
     /// `WrongParams` for a ciphertext of another set; `BadInput` for no queries and for a ciphertext whose account is unknown
     /// ([`Rlwe::vouched`] gives it one).
     pub fn bits_to_share(&self, ciphertext: &Rlwe, queries: u64) -> Result<f64> {
-        let op = "bits to share";
+        self.bits_shown("bits to share", ciphertext, 2 * ciphertext.slots, queries)
+    }
+
+    /// Bits of a slot with noise that hides the error of a ciphertext where `numbers` real numbers are shown, `queries` times.
+    pub(super) fn bits_shown(
+        &self,
+        op: &'static str,
+        ciphertext: &Rlwe,
+        numbers: usize,
+        queries: u64,
+    ) -> Result<f64> {
         self.check_set(op, ciphertext.params)?;
         if queries == 0 {
             let remedy = "count the decryptions that are shared";
@@ -73,8 +83,8 @@ impl Context {
                 "let the owner of the key compute both bounds, and vouch for them with `vouched`";
             return Err(Error::bad_input(op, wanted, got, remedy));
         }
-        let numbers = 2.0 * ciphertext.slots as f64;
-        let flood = (24.0 * numbers * queries as f64).sqrt() * (STATISTICAL_BITS / 2.0).exp2();
+        let flood =
+            (24.0 * numbers as f64 * queries as f64).sqrt() * (STATISTICAL_BITS / 2.0).exp2();
         // Of a slot: two numbers have √2 of the standard deviation of each.
         Ok(-(flood * (worst + values * DOUBLES) * std::f64::consts::SQRT_2).log2())
     }
@@ -101,27 +111,10 @@ impl Context {
         queries: u64,
     ) -> Result<Vec<Complex>> {
         let op = "decrypt to share";
-        if !(-60.0..=60.0).contains(&precision_bits) {
-            let (wanted, got) = ("a precision of −60 to 60 bits", format!("{precision_bits} bits"));
-            return Err(Error::bad_input(op, wanted, got, "ask what `bits_to_share` says"));
-        }
-        let most = self.bits_to_share(ciphertext, queries)?;
-        // A comparison that also refuses an error that is not a number.
-        if !matches!(precision_bits.partial_cmp(&most), Some(o) if o.is_le()) {
-            let (wanted, got) =
-                (format!("at most {most:.1} bits"), format!("{precision_bits} bits"));
-            let remedy =
-                "ask for fewer bits, share fewer values or results, or share before many products";
-            return Err(Error::too_noisy(op, wanted, got, remedy));
-        }
+        check_precision(op, precision_bits, || self.bits_to_share(ciphertext, queries))?;
         self.check_key(ciphertext, secret)?;
         let seed = SecretSeed::from_system()?;
-        if !secret.spend(queries) {
-            let wanted = "a secret key that may share one more decryption";
-            let got = format!("one that has spent {:.0} % of what it may", 100.0 * secret.shared());
-            let remedy = "state more `queries` from the first one on, or make a new key";
-            return Err(Error::bad_input(op, wanted, got, remedy));
-        }
+        spend(op, &secret.budget, queries)?;
         let mut raw = self.decrypt(ciphertext, secret)?;
         let values = Zeroizing::new(flat(&raw));
         wipe(&mut raw);
@@ -137,6 +130,37 @@ impl Context {
         let remedy = "ask how the ciphertext was computed: a bound that was vouched for is wrong";
         Err(Error::bad_input(op, wanted, "a larger one", remedy))
     }
+}
+
+/// Refuses a precision that nobody can ask for, or more bits than `most` says can be shown.
+pub(super) fn check_precision(
+    op: &'static str,
+    bits: f64,
+    most: impl FnOnce() -> Result<f64>,
+) -> Result<()> {
+    if !(-60.0..=60.0).contains(&bits) {
+        let (wanted, got) = ("a precision of −60 to 60 bits", format!("{bits} bits"));
+        return Err(Error::bad_input(op, wanted, got, "ask which precision is possible"));
+    }
+    let most = most()?;
+    // A comparison that also refuses an error that is not a number.
+    if matches!(bits.partial_cmp(&most), Some(o) if o.is_le()) {
+        return Ok(());
+    }
+    let (wanted, got) = (format!("at most {most:.1} bits"), format!("{bits} bits"));
+    let remedy = "ask for fewer bits, share fewer values or results, or share before many products";
+    Err(Error::too_noisy(op, wanted, got, remedy))
+}
+
+/// Spends one of `queries` decryptions, or refuses.
+pub(super) fn spend(op: &'static str, budget: &Budget, queries: u64) -> Result<()> {
+    if budget.spend(queries) {
+        return Ok(());
+    }
+    let wanted = "a secret key, or a share of one, that may share one more decryption";
+    let got = format!("one that has spent {:.0} % of what it may", 100.0 * budget.spent());
+    let remedy = "state more `queries` from the first one on, or make a new key";
+    Err(Error::bad_input(op, wanted, got, remedy))
 }
 
 /// The values, rounded to the grid, with noise of standard deviation 2^-`bits` for each pair.

@@ -48,6 +48,11 @@ impl SecretSeed {
         bytes.zeroize();
         seed
     }
+
+    /// The bytes, to be stored: as secret as what is made of them.
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
 }
 
 fn fill_from_system(seed: &mut [u8; 32]) -> Result<()> {
@@ -81,6 +86,8 @@ pub enum Domain {
     Evaluation = 7,
     /// Noise for shared decryptions.
     Share = 8,
+    /// Parts of a key that is split among parties; index: word of the chain.
+    KeyShare = 9,
     /// Randomness of tests, examples and measurements that encrypts nothing.
     Test = 0xFFFF,
 }

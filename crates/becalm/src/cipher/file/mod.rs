@@ -84,11 +84,15 @@ pub enum Kind {
     CkksPublicKey,
     /// A program of CKKS.
     CkksProgram,
+    /// [`KeyShare`](crate::ckks::KeyShare), a party's share of a secret key of CKKS.
+    CkksKeyShare,
+    /// [`PartialDecryption`](crate::ckks::PartialDecryption), a party's part of a decryption of CKKS.
+    CkksPartial,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 14] = [
         Kind::SecretKey,
         Kind::EvaluationKey,
         Kind::SlotKey,
@@ -101,6 +105,8 @@ impl Kind {
         Kind::CkksSecretKey,
         Kind::CkksPublicKey,
         Kind::CkksProgram,
+        Kind::CkksKeyShare,
+        Kind::CkksPartial,
     ];
 
     /// The word that names it in a file: `"becalm.lwe"`.
@@ -118,6 +124,8 @@ impl Kind {
             Kind::CkksSecretKey => "becalm.ckks_secret_key",
             Kind::CkksPublicKey => "becalm.ckks_public_key",
             Kind::CkksProgram => "becalm.ckks_program",
+            Kind::CkksKeyShare => "becalm.ckks_key_share",
+            Kind::CkksPartial => "becalm.ckks_partial_decryption",
         }
     }
 
@@ -156,12 +164,39 @@ impl Kind {
                 "checksum", "error", "format", "key", "level", "params", "scale", "slots",
                 "version",
             ],
+            Kind::CkksKeyShare => &[
+                "checksum",
+                "format",
+                "key",
+                "params",
+                "parties",
+                "party",
+                "split",
+                "threshold",
+                "version",
+            ],
+            Kind::CkksPartial => &[
+                "checksum",
+                "ciphertext",
+                "format",
+                "key",
+                "level",
+                "params",
+                "party",
+                "quorum",
+                "split",
+                "version",
+            ],
         }
     }
 
     /// Whether a file of this kind belongs to CKKS.
     pub(crate) fn of_ckks(self) -> bool {
-        matches!(self, Kind::Rlwe | Kind::CkksSecretKey | Kind::CkksPublicKey | Kind::CkksProgram)
+        use Kind::*;
+        matches!(
+            self,
+            Rlwe | CkksSecretKey | CkksPublicKey | CkksProgram | CkksKeyShare | CkksPartial
+        )
     }
 }
 

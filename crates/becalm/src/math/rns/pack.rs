@@ -9,6 +9,7 @@ use super::ntt::{Modulo, Word};
 use super::{Ring, Scratch};
 use crate::math::random::MaskStream;
 use crate::math::simd::Level;
+use zeroize::Zeroize;
 
 /// Bits of a residue modulo p.
 pub(crate) fn width(p: u64) -> u32 {
@@ -40,6 +41,7 @@ impl Ring {
             next(&mut words);
             keep(self.level, &self.words[i], &words, limb, &mut filled);
         }
+        words.zeroize();
         self.reduce(i, limb);
     }
 }

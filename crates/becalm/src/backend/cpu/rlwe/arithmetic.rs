@@ -135,7 +135,7 @@ impl Context {
         Err(Error::bad_input(op, wanted, got, "bring both to the scale of their level"))
     }
 
-    fn combine(&self, op: &'static str, a: &Rlwe, b: &Rlwe, subtract: bool) -> Result<Rlwe> {
+    fn sum_of(&self, op: &'static str, a: &Rlwe, b: &Rlwe, subtract: bool) -> Result<Rlwe> {
         let [a, b] = self.aligned(op, a, b)?;
         self.check_same_scale(op, a.scale, b.scale)?;
         let mut out = a.into_owned();
@@ -155,7 +155,7 @@ impl Context {
     /// # Errors
     /// `WrongKey`, `WrongParams`, `BadInput` for ciphertexts that do not go together.
     pub(crate) fn add(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
-        self.combine("add", a, b, false)
+        self.sum_of("add", a, b, false)
     }
 
     /// `a − b`, at the lower of the two levels.
@@ -163,7 +163,7 @@ impl Context {
     /// # Errors
     /// As [`Context::add`].
     pub(crate) fn subtract(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
-        self.combine("subtract", a, b, true)
+        self.sum_of("subtract", a, b, true)
     }
 
     /// `−a`.

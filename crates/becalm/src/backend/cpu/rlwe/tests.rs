@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 mod arithmetic;
 mod share;
+mod threshold;
 
 struct World {
     context: Arc<Context>,

@@ -6,23 +6,28 @@ use crate::cipher::{Account, Standing};
 use crate::math::rns::{centred, inverse, mul};
 use crate::program::rlwe::CkksProgram;
 
-fn toy() -> (Context, CkksSecretKey) {
+pub(super) fn toy() -> (Context, CkksSecretKey) {
     let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
     let secret = context.secret_key().unwrap();
     (context, secret)
 }
 
-fn kind<T>(made: crate::Result<T>) -> Option<&'static str> {
+pub(super) fn kind<T>(made: crate::Result<T>) -> Option<&'static str> {
     made.err().map(|e| e.kind())
 }
 
-fn flat(values: &[Complex]) -> Vec<f64> {
+pub(super) fn flat(values: &[Complex]) -> Vec<f64> {
     values.iter().flat_map(|v| [v.re, v.im]).collect()
 }
 
 /// The key-recovery attack of Li and Micciancio: (m + e − c_0)/c_1 modulo one prime, from a ciphertext and what its
 /// owner published of it; the coefficients that are right.
-fn recovered(context: &Context, x: &Rlwe, published: &[Complex], secret: &CkksSecretKey) -> usize {
+pub(super) fn recovered(
+    context: &Context,
+    x: &Rlwe,
+    published: &[Complex],
+    secret: &CkksSecretKey,
+) -> usize {
     let n = context.params().degree();
     let phase = context.limbs(&context.coefficients(published, x.scale), &[0]);
     let p = context.ring().word(0).p;
