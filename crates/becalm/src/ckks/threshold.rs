@@ -165,7 +165,7 @@ pub(super) fn parts(parties: usize, threshold: usize) -> Option<Vec<Set>> {
     let next = |set: &u64| {
         let low = set & set.wrapping_neg();
         let up = set + low;
-        Some(up | ((set ^ up) >> 2) / low)
+        Some(up | (((set ^ up) >> 2) / low))
     };
     let all = std::iter::successors(Some((1u64 << size) - 1), next);
     Some(all.take(count as usize).map(|set| set as Set).collect())
