@@ -168,7 +168,7 @@ impl CkksEvaluator {
     /// stopped.
     ///
     /// # Errors
-    /// As [`CkksEvaluator::run`]; [`Error::Interrupted`] when stopped.
+    /// As [`CkksEvaluator::run`]; `Interrupted` when stopped.
     pub fn run_lanes(
         &self,
         program: impl Into<Prepared>,
