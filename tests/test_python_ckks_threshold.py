@@ -19,7 +19,7 @@ def world():
     return secret, server, secret.split(parties=3, threshold=2)
 
 
-def parts_of(x, shares, quorum, bits=4.0, queries=1000):
+def parts_of(x, shares, quorum, bits=3.0, queries=1000):
     return [
         shares[party - 1].decrypt_partially(x, quorum=quorum, precision_bits=bits, queries=queries)
         for party in quorum

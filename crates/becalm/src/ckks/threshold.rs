@@ -218,8 +218,11 @@ impl Context {
         })?;
         let (words, n) = (self.all_shared_words(), self.params().degree());
         let (last, seeded) = parts.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
-        let drawn = seeded.iter().map(|_| SecretSeed::from_system());
-        let seeds = drawn.collect::<Result<Vec<_>>>()?;
+        // A vector that grows would leave copies of seeds behind.
+        let mut seeds = Vec::with_capacity(seeded.len());
+        for _ in seeded {
+            seeds.push(SecretSeed::from_system()?);
+        }
         let mut split = Split([0; 16]);
         split.0.copy_from_slice(&PublicSeed::from_system()?.0[..16]);
         let s = self.secret_values(secret, 0);
