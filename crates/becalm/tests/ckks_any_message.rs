@@ -364,7 +364,7 @@ fn search(bench: &Bench, steps: usize) {
 #[test]
 fn a_search_finds_no_message_beyond_the_claim() {
     search(&Bench::new("ckks_toy_slots_first", Some(64), Values::Real), 100);
-    search(&Bench::iterated("ckks_toy_iterated", Values::Real), 50);
+    search(&Bench::iterated("ckks_toy_iterated", Values::Real), 30);
 }
 
 #[test]

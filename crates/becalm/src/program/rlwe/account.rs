@@ -224,7 +224,7 @@ impl Limits {
             }
             None => {
                 let within = |error: f64| error.min(2.0 * size);
-                let (error, worst) = self.added(own, size + within(all.worst));
+                let (error, worst) = self.added(own, size);
                 // A bend is the same for the same message, and so adds to that of a bootstrap before. In few slots noise may point where
                 // it does.
                 let (error, worst) = (within(all.error) + error, within(all.worst) + worst);
