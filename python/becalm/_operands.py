@@ -267,8 +267,11 @@ class Vector(_html.Shown, Generic[N]):
             remedy = "use ckks.sqrt or ckks.approximate for other powers"
             got = type(exponent).__name__
             raise Unsupported("power", "an integer as the exponent", got, remedy) from None
+        if power == 0:
+            remedy = "encrypt ones: every number to the power 0 is 1"
+            raise Unsupported("power", "an exponent of 1 or above", "0", remedy)
         if power < 1:
-            remedy = "use ckks.inverse(domain=(0.1, 1))(x), of its own domain"
+            remedy = "use ckks.inverse(domain=(0.1, 1))(x), with the domain of your values"
             raise Unsupported("power", "an exponent of 1 or above", str(power), remedy)
         if power == 1:
             return self
@@ -284,7 +287,7 @@ class Vector(_html.Shown, Generic[N]):
         return made[power]
 
     def __rtruediv__(self, other: Any) -> NoReturn:
-        remedy = "use ckks.inverse(domain=(0.1, 1))(x), of its own domain"
+        remedy = "use ckks.inverse(domain=(0.1, 1))(x), with the domain of your values"
         raise Unsupported("divide", "unencrypted numbers to divide by", "a ciphertext", remedy)
 
     def __eq__(self, other: object) -> NoReturn:

@@ -5,6 +5,7 @@ use crate::files::TrustArgs;
 use crate::number::{Number, both, hexadecimal, highest};
 use crate::output::{self, Force};
 use crate::report::{self, counted, facts, print};
+use crate::signals;
 use anyhow::{Context, Result, bail};
 use becalm::backend::processor::{Machine, Report, Unit};
 use becalm::backend::{Backend, Evaluator, Processor, by_name};
@@ -293,7 +294,8 @@ fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compil
     let params = TfheParams::named(args.params.as_deref().unwrap_or(own))?;
     // A set that the machine does not run is refused before the circuit is compiled for it.
     processor.iter().try_for_each(|p| p.accepts(params))?;
-    let compiled = circuit.compile(&Arc::new(params.clone()), args.goal.unwrap_or(Goal::Depth))?;
+    let (params, goal) = (Arc::new(params.clone()), args.goal.unwrap_or(Goal::Depth));
+    let compiled = signals::at_once(|| circuit.compile(&params, goal))?;
     processor.iter().try_for_each(|p| p.machine.require(&compiled.program))?;
     Ok((circuit, compiled))
 }

@@ -8,6 +8,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 static STOP: AtomicBool = AtomicBool::new(false);
+/// Whether the work never asks to stop and leaves nothing behind: then the first signal ends the process.
+static AT_ONCE: AtomicBool = AtomicBool::new(false);
+
+/// Does work that never asks [`stopped`] and leaves nothing behind.
+pub(crate) fn at_once<T>(work: impl FnOnce() -> T) -> T {
+    struct Until;
+    impl Drop for Until {
+        fn drop(&mut self) {
+            AT_ONCE.store(false, Ordering::Relaxed);
+        }
+    }
+    let _until = Until;
+    AT_ONCE.store(true, Ordering::SeqCst);
+    if STOP.load(Ordering::SeqCst) {
+        std::process::exit(130);
+    }
+    work()
+}
 
 /// Whether a signal has asked the work to stop.
 pub(crate) fn stopped() -> bool {
@@ -46,7 +64,7 @@ impl Drop for Listening {
 
 #[cfg(unix)]
 mod system {
-    use super::STOP;
+    use super::{AT_ONCE, STOP};
     use libc::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ, c_int, sigaction};
     use std::mem::{MaybeUninit, zeroed};
     use std::sync::atomic::Ordering;
@@ -55,7 +73,7 @@ mod system {
     pub(super) struct Before(Vec<(c_int, sigaction)>);
 
     extern "C" fn stop(_: c_int) {
-        if STOP.swap(true, Ordering::Relaxed) {
+        if STOP.swap(true, Ordering::SeqCst) || AT_ONCE.load(Ordering::SeqCst) {
             // SAFETY: `_exit` may be called from a handler. `exit` may not: it would run the handlers of the end of the process.
             unsafe { libc::_exit(130) }
         }

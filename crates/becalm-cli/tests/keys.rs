@@ -152,3 +152,34 @@ fn a_command_that_is_stopped_while_it_writes_leaves_no_temporary_file() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// A circuit whose compilation takes minutes ends with the first signal.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_ends_a_compilation() {
+    let folder = folder("compilation");
+    let gates = 60_000;
+    let mut text = format!("{gates} {}\n1 2\n1 1\n\n", gates + 2);
+    for i in 0..gates {
+        text += &format!("2 1 {i} {} {} AND\n", i + 1, i + 2);
+    }
+    std::fs::write(folder.join("chain.txt"), text).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_becalm"))
+        .current_dir(&folder)
+        .args(["circuit", "cost", "chain.txt"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // By then it has read the file.
+    let spent = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.split_whitespace().nth(13).unwrap().parse::<u64>().unwrap()
+    };
+    while spent() < 30 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -241,6 +241,14 @@ fn two_iterations_keep_a_pair() {
     }
 }
 
+/// The arcsine of a set asks for scales that are not there when the slots come first.
+#[test]
+fn slots_first_of_a_set_with_the_arcsine_is_refused() {
+    let chain = Chain::new(CkksParams::named("ckks_toy_precise").unwrap()).unwrap();
+    let refused = slots_first(&chain, chain.params().slots(), &Settings::default()).unwrap_err();
+    assert!(refused.kind() == "wrong_params" && refused.detail().remedy.contains("precise"));
+}
+
 /// Kinds, sets and numbers that have no two iterations say what to take instead.
 #[test]
 fn iterations_that_cannot_be_are_refused() {

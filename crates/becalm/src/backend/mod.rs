@@ -10,7 +10,6 @@ mod cpu;
 mod cuda;
 mod evaluate;
 mod evaluate_ckks;
-mod linear;
 mod opened;
 pub mod processor;
 mod reference;

@@ -450,7 +450,7 @@ where
 {
     let text = header.entry(name)?;
     let read = text.parse().ok().filter(|x: &T| x.to_string() == text && fits(x));
-    read.ok_or_else(|| bad(format!("a {name} that the set has"), format!("{text:.32}")))
+    read.ok_or_else(|| bad(format!("{name} as the set has it"), format!("{text:.32}")))
 }
 
 /// A finite number of `least` to `most`, as it is written here.
@@ -458,7 +458,7 @@ fn real(header: &Header, name: &str, least: f64, most: f64) -> Result<f64> {
     let text = header.entry(name)?;
     let fits = |x: &f64| (least..=most).contains(x) && format!("{x:e}") == text;
     let read = text.parse().ok().filter(fits);
-    read.ok_or_else(|| bad(format!("a {name} of {least} to {most:e}"), format!("{text:.32}")))
+    read.ok_or_else(|| bad(format!("{name} from {least:e} to {most:e}"), format!("{text:.32}")))
 }
 
 #[cfg(test)]

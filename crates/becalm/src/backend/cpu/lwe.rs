@@ -3,9 +3,9 @@
 //! A wave is a list of items, one for each instruction and lane. Bootstraps are cut into tiles (as many ciphertexts as hide
 //! the reading of the key, fewer when there are threads to fill), key switches into tiles for the matrix product.
 
-use super::rlwe;
+use super::{linear, rlwe};
 use crate::backend::registers::{Registers, not_loaded};
-use crate::backend::{Backend, CkksSetup, GoOn, Info, Loaded, Session, linear};
+use crate::backend::{Backend, CkksSetup, GoOn, Info, Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::bootstrap::tfhe::extended::load_table;

@@ -1,5 +1,6 @@
 //! This processor: [`Cpu`] runs programs of TFHE (`lwe`) and of CKKS (`rlwe`).
 
+mod linear;
 mod lwe;
 mod rlwe;
 

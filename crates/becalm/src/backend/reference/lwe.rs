@@ -1,12 +1,11 @@
 //! The slow interpreter: the definition of every instruction, one ciphertext at a time, exact arithmetic, no tricks.
 //!
 //! Other backends must agree with it: bit for bit modulo p; modulo 2^64, where they use floating point, in phase within
-//! the FFT term of the noise formula. It shares with them only the gadget decomposition's definition and the exact
-//! negacyclic product.
+//! the FFT term of the noise formula. It shares with them the gadget decomposition's definition, the exact
+//! negacyclic product, and registers with the layout of a key switch's input.
 
 use super::rlwe::RlweSession;
 use crate::Result;
-use crate::backend::linear::extract as extract_slot;
 use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{Backend, CkksSetup, Info, Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
@@ -100,7 +99,11 @@ impl Session for ReferenceSession {
                             regs.lane_mut(*dst, lane).copy_from_slice(&sum);
                         }
                         Op::Extract { dst, src, slot } => {
-                            let out = extract_slot(regs.lane(*src, lane), regs.width(*dst), *slot);
+                            // The mask, then the body of the slot.
+                            let mut out = regs.lane(*src, lane).to_vec();
+                            let mask = out.len() - regs.bodies(*src);
+                            out.swap(mask, mask + *slot as usize);
+                            out.truncate(mask + 1);
                             regs.lane_mut(*dst, lane).copy_from_slice(&out);
                         }
                         Op::KeySwitch { dst, .. }

@@ -52,6 +52,11 @@ pub fn slots_first(chain: &Chain, slots: usize, settings: &Settings) -> Result<C
     }
     let once = Settings { iterations: 1, ..*settings };
     let mut line = Pipeline::new(chain, &once, slots, true)?;
+    if line.b.arcsine {
+        let wanted = "a set without the arcsine, which this order has no room for";
+        let remedy = "use the kind precise, or the set `ckks_slots_first`";
+        return Err(Error::wrong_params(op, wanted, chain.params().name, remedy));
+    }
     let ratio = ratio(&line.b);
     let sine = Sine::new(&line.b, &[0.0], MOST / ratio);
     let steps = Steps { values: settings.values, sine: &sine, ratio, by: TAU / ratio };

@@ -1,7 +1,7 @@
-//! Linear instructions in host memory, shared by the backends that compute there.
+//! Linear instructions of TFHE.
 
-use super::registers::Registers;
 use crate::Result;
+use crate::backend::registers::Registers;
 use crate::math::Modulus;
 use crate::program::{Op, Operation};
 
@@ -49,7 +49,7 @@ fn add(cts: &mut [u64], q: Modulus, width: usize, constants: &[u64]) {
 }
 
 /// Mask and one body of a ciphertext, `width` words in all.
-pub(super) fn extract(ct: &[u64], width: usize, slot: u32) -> Vec<u64> {
+fn extract(ct: &[u64], width: usize, slot: u32) -> Vec<u64> {
     let (mask, bodies) = ct.split_at(width - 1);
     [mask, &bodies[slot as usize..][..1]].concat()
 }
