@@ -147,7 +147,6 @@ fn groups(plan: &Plan) -> Result<Vec<Group>> {
         if peer.is_none() && kind.name == "lossy" {
             cases.push(("ckks/any_message_bits".into(), "bootstrap any".into()));
         }
-        // One and two iterations on one set.
         if let Some(count) = kind.name.strip_prefix("iterations") {
             cases = vec![(format!("ckks/iterations{count}"), "bootstrap any".into())];
         }
