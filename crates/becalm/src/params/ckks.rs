@@ -457,13 +457,14 @@ mod tests {
             ("ckks_toy_17_levels", "ckks_17_levels"),
             ("ckks_toy_precise", "ckks_precise"),
             ("ckks_toy_slots_first", "ckks_slots_first"),
+            ("ckks_toy_iterated", "ckks_iterated"),
         ] {
             let refused = CkksParams::named(toy).unwrap().require_secure(false).unwrap_err();
             let remedy = &refused.detail().remedy;
             assert!(remedy.contains(&format!("use `{standard}`,")), "{toy}: {remedy}");
         }
         let toys = CkksParams::all().iter().filter(|p| p.kind == Kind::Toy).count();
-        assert_eq!(toys, 6, "each toy is in the list");
+        assert_eq!(toys, 7, "each toy is in the list");
     }
 
     #[test]
