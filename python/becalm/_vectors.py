@@ -119,6 +119,8 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
         Claims of error depend on bounds, which grow with every sum and product. State a smaller
         one where you know it: that a mean of numbers of at most 1 is at most 1, for example.
+        Sharing does not rely on such a bound, so the result is not `account.shareable` until the
+        owner of the key vouches for it (`vouched`).
         """
         native = self._native.within(_values.real("within", "bound", bound))
         return Ciphertext(native, self._server, self._real)
