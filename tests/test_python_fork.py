@@ -332,6 +332,22 @@ def keys(w):
 
 
 @kind
+def threshold(w):
+    parts = []
+    for share in w.small.secret.split(parties=2, threshold=2):
+        path = w.folder / f"share-{os.getpid()}-{share.party}"
+        share.save(path)
+        share = ckks.load_key_share(path, allow_insecure=True)
+        share = becalm.from_bytes(share.to_bytes(), allow_insecure=True)
+        assert share.bits_to_decrypt_partially(w.x, queries=4) > 2
+        part = share.decrypt_partially(w.x, quorum=[1, 2], precision_bits=2, queries=4)
+        part.save(f"{path}-part")
+        part = ckks.load_partial_decryption(f"{path}-part", allow_insecure=True)
+        parts.append(becalm.from_bytes(part.to_bytes(), allow_insecure=True))
+    near(ckks.combine(w.x, parts), w.values, 8)
+
+
+@kind
 def engines(w):
     engine = w.engine
     secret = engine.create_secret_key()

@@ -131,35 +131,41 @@ struct Group {
 /// The operations at the highest level of each side.
 const BASIC: [&str; 4] = ["multiply", "rotate", "encrypt", "decrypt"];
 
+/// Names and commands of a kind beside a peer.
+fn cases(plan: &Plan, peer: Option<Peer>, kind: &ours::Kind, named: &str) -> Vec<(String, String)> {
+    let side = peer.map_or("becalm", Peer::name);
+    let mut cases = vec![];
+    if named == ours::REGRESSION {
+        cases.push((format!("ckks/{named}"), named.into()));
+    } else if named != "basic" {
+        cases.push((format!("ckks/{side}/{named}"), format!("bootstrap {}", kind.message)));
+    }
+    // The usual bootstrap keeps every message.
+    if peer.is_none() && kind.name == "lossy" {
+        cases.push(("ckks/any_message_bits".into(), "bootstrap any".into()));
+    }
+    if let Some(count) = kind.name.strip_prefix("iterations") {
+        cases = vec![(format!("ckks/iterations{count}"), "bootstrap any".into())];
+    }
+    // Those of desilofhe have a separate group, which takes few keys.
+    let basic = matches!(peer, Some(Peer::Desilo(_))) == (named == "basic");
+    if kind.name == "regular" && basic {
+        cases.extend(BASIC.map(|op| (format!("ckks/{side}/{op}"), op.to_string())));
+    }
+    // Where the peer's fresh ciphertexts are longer than what its bootstrap leaves: at equal levels too.
+    if named == "basic" && !plan.toy {
+        let at = |op: &str| (format!("ckks/{side}/{op}_level_10"), format!("{op} 10"));
+        cases.extend(BASIC.map(at));
+    }
+    cases
+}
+
 fn groups(plan: &Plan) -> Result<Vec<Group>> {
     let (one, all) = (vec![plan.threads[0]], plan.threads.clone());
     let mut groups = vec![];
     let mut push = |peer: Option<Peer>, kind: &str, named: &str, threads: &[usize]| -> Result<()> {
         let kind = ours::kind(kind)?;
-        let side = peer.map_or("becalm", Peer::name);
-        let mut cases = vec![];
-        if named == ours::REGRESSION {
-            cases.push((format!("ckks/{named}"), named.into()));
-        } else if named != "basic" {
-            cases.push((format!("ckks/{side}/{named}"), format!("bootstrap {}", kind.message)));
-        }
-        // The usual bootstrap keeps every message.
-        if peer.is_none() && kind.name == "lossy" {
-            cases.push(("ckks/any_message_bits".into(), "bootstrap any".into()));
-        }
-        if let Some(count) = kind.name.strip_prefix("iterations") {
-            cases = vec![(format!("ckks/iterations{count}"), "bootstrap any".into())];
-        }
-        // Those of desilofhe have a separate group, which takes few keys.
-        let basic = matches!(peer, Some(Peer::Desilo(_))) == (named == "basic");
-        if kind.name == "regular" && basic {
-            cases.extend(BASIC.map(|op| (format!("ckks/{side}/{op}"), op.to_string())));
-        }
-        // Where the peer's fresh ciphertexts are longer than what its bootstrap leaves: at equal levels too.
-        if named == "basic" && !plan.toy {
-            let at = |op: &str| (format!("ckks/{side}/{op}_level_10"), format!("{op} 10"));
-            cases.extend(BASIC.map(at));
-        }
+        let cases = cases(plan, peer, kind, named);
         groups.push(Group { kind, peer, threads: threads.to_vec(), cases });
         Ok(())
     };
