@@ -161,7 +161,7 @@ fn two_iterations_keep_the_bits_of_every_kind() {
     Bench::iterated("ckks_toy_iterated", Values::Complex).hold(true, 45.0);
 }
 
-/// What is left after two iterations of larger values, where the first error leaves the limits of the second, and where it turns the
+/// Errors of two iterations of larger values, where the first error leaves the limits of the second, and where it turns the
 /// sine.
 #[test]
 fn larger_bounds_claim_larger_errors_of_two_iterations() {

@@ -218,7 +218,7 @@ impl PackedRlwe {
     }
 }
 
-/// What a key, or a share of one, has spent on decryptions that others see, in units of 1/[`Budget::ALL`].
+/// The budget that a key, or a share of one, has spent on decryptions that others see, in units of 1/[`Budget::ALL`].
 #[derive(Default)]
 pub(crate) struct Budget(AtomicU64);
 

@@ -55,7 +55,7 @@ pub(super) type Set = u32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Split(pub(super) [u8; 16]);
 
-/// What a party of a quorum gives to decrypt a ciphertext.
+/// The part of a decryption that one party of a quorum computes.
 #[derive(Clone, PartialEq)]
 pub struct PartialDecryption {
     pub(super) params: &'static str,
@@ -382,7 +382,7 @@ impl Context {
         Err(Error::bad_input(op, wanted, format!("{bits} bits"), remedy))
     }
 
-    /// Gaussian noise as values modulo words, exact to the unit. What is too large for doubles is the sum of 2^k times one and a
+    /// Gaussian noise as values modulo words, exact to the unit. Noise too large for doubles is the sum of 2^k times one and a
     /// fine one eight times as wide as that step: as good as one of that size.
     fn noise_limbs(&self, seed: &SecretSeed, std: f64, words: &[usize]) -> Scratch {
         let (ring, n) = (self.ring(), self.params().degree());

@@ -13,7 +13,7 @@ struct Token<'a> {
     text: &'a str,
 }
 
-/// What a divisor has to be, and the remedy.
+/// The words for a divisor of 0: the value wanted, and the remedy.
 pub(super) const DIVISOR: (&str, &str) = ("a divisor other than 0", "divide by no constant 0");
 
 /// Refuses a text that names other files, that has bits which are neither 0 nor 1, or that divides by the number 0.

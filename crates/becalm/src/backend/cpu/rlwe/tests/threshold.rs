@@ -6,7 +6,7 @@ use crate::bootstrap::ckks::{Settings, regular};
 use crate::cipher::Standing;
 use std::time::Instant;
 
-/// What a quorum publishes, with the bits of the noise of one part.
+/// The values that a quorum publishes, with the bits of the noise of one part.
 fn published(
     context: &Context,
     x: &Rlwe,
