@@ -371,7 +371,7 @@ fn timed(
         session.write(at, 0, input.words())?;
         session.wait()?;
         let began = (plan.clock)();
-        session.run(&loaded, 0..waves)?;
+        session.run(0..waves)?;
         session.wait()?;
         let took = (plan.clock)() - began;
         if run >= WARM {

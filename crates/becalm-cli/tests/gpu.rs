@@ -149,8 +149,8 @@ impl Session for LyingSession {
         Ok(words)
     }
 
-    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
-        self.session.run(loaded, waves)
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+        self.session.run(waves)
     }
 }
 
@@ -269,9 +269,9 @@ impl Session for SlowSession {
         self.0.read(at, lanes)
     }
 
-    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
         takes(300);
-        self.0.run(loaded, waves)
+        self.0.run(waves)
     }
 
     fn wait(&self) -> Result<()> {

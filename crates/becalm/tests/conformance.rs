@@ -361,15 +361,15 @@ fn waves_out_of_range_are_refused() {
         }
         let mut session = backend.open(&keys.evaluation, &program.needs()).unwrap();
         for lanes in [1, 2] {
-            let loaded = session.load(program.clone(), walk.clone(), lanes).unwrap();
+            session.load(program.clone(), walk.clone(), lanes).unwrap();
             let words = &x.words()[..lanes * x.width()];
             for asked in [0..waves + 1, waves + 1..waves + 2, waves..usize::MAX] {
                 session.write(a, 0, words).unwrap();
-                let run = session.run(&loaded, asked.clone()).and_then(|()| session.wait());
+                let run = session.run(asked.clone()).and_then(|()| session.wait());
                 assert_eq!(run.map_err(|e| e.kind()), Err("bad_input"), "{asked:?} on {name}");
             }
             session.write(a, 0, words).unwrap();
-            session.run(&loaded, 0..waves).unwrap();
+            session.run(0..waves).unwrap();
             assert!(session.read(y, 0..lanes).is_ok(), "{name}");
         }
     }

@@ -392,7 +392,8 @@ struct PlantedSession {
     at: Reg,
     plant: fn(&mut CkksProgram, Reg) -> Reg,
     wrong: Reg,
-    running: Option<Loaded<Ckks>>,
+    /// Waves of the program as it was given, and of the one that runs.
+    waves: [usize; 2],
 }
 
 impl Backend for Planted {
@@ -411,7 +412,7 @@ impl Backend for Planted {
     fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
         let (inner, Planted { at, plant }) = (Cpu::new(1)?.open_ckks(keys)?, self);
         let (at, plant) = (*at, *plant);
-        Ok(Box::new(PlantedSession { inner, at, plant, wrong: at, running: None }))
+        Ok(Box::new(PlantedSession { inner, at, plant, wrong: at, waves: [0; 2] }))
     }
 }
 
@@ -426,7 +427,8 @@ impl Session<Ckks> for PlantedSession {
         self.wrong = (self.plant)(&mut planted, self.at);
         planted.output(self.wrong)?;
         let own = Arc::new(planted.walk());
-        self.running = Some(self.inner.load(Arc::new(planted), own, lanes)?);
+        self.waves = [walk.waves.len(), own.waves.len()];
+        self.inner.load(Arc::new(planted), own, lanes)?;
         Ok(Loaded { program, walk, lanes })
     }
 
@@ -438,11 +440,10 @@ impl Session<Ckks> for PlantedSession {
         self.inner.read(if at == self.at { self.wrong } else { at }, lanes)
     }
 
-    fn run(&mut self, loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
-        let running = self.running.clone().unwrap();
-        let last = waves.end == loaded.walk.waves.len();
-        let end = if last { running.walk.waves.len() } else { waves.end };
-        self.inner.run(&running, waves.start..end)
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+        let [given, own] = self.waves;
+        let end = if waves.end == given { own } else { waves.end };
+        self.inner.run(waves.start..end)
     }
 }
 
@@ -495,14 +496,14 @@ fn waves_out_of_range_are_refused() {
         let mut session = backend.open_ckks(setup).unwrap();
         for count in [1, 2] {
             let words: Vec<Rlwe> = lanes[..count].iter().map(|lane| lane[0].clone()).collect();
-            let loaded = session.load(p.clone(), walk.clone(), count).unwrap();
+            session.load(p.clone(), walk.clone(), count).unwrap();
             for asked in [0..waves + 1, waves + 1..waves + 2, waves..usize::MAX] {
                 session.write(x, 0, &words).unwrap();
-                let run = session.run(&loaded, asked.clone()).and_then(|()| session.wait());
+                let run = session.run(asked.clone()).and_then(|()| session.wait());
                 assert_eq!(run.map_err(|e| e.kind()), Err("bad_input"), "{asked:?} on {name}");
             }
             session.write(x, 0, &words).unwrap();
-            session.run(&loaded, 0..waves).unwrap();
+            session.run(0..waves).unwrap();
             assert!(session.read(y, 0..count).is_ok(), "{name}");
         }
     }

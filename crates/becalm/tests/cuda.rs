@@ -162,18 +162,18 @@ fn a_refused_launch_leaves_no_result() {
         let mut session = cuda(std::slice::from_ref(&gpu)).open(&keys, &needs).unwrap();
         let (opened, mut failures, mut words, mut recorded) = (gpu.put(), 0, vec![], 0..0);
         for _ in 0..3 {
-            let loaded = session.load(program.clone(), walk.clone(), 5).unwrap();
+            session.load(program.clone(), walk.clone(), 5).unwrap();
             session.write(program.inputs()[0], 0, input.words()).unwrap();
             for (w, wave) in walk.waves.iter().enumerate() {
                 let (before, begun) = (gpu.put(), gpu.begun());
-                if let Err(e) = session.run(&loaded, w..w + 1) {
+                if let Err(e) = session.run(w..w + 1) {
                     assert_eq!(e.kind(), "device", "{e}");
                     failures += 1;
                     let ops = wave.ops.iter().map(|i| &program.ops()[*i]);
                     for reg in ops.flat_map(|op| op.results()) {
                         refused(session.read(*reg, 0..1), "bad_input", "");
                     }
-                    session.run(&loaded, w..w + 1).unwrap();
+                    session.run(w..w + 1).unwrap();
                 }
                 if gpu.begun() > begun {
                     recorded = before + 1..gpu.put() + 1;
@@ -504,9 +504,9 @@ fn auto_says_what_the_gpu_says() {
     let remark = |backend: &Auto| {
         let mut session = backend.open(&keys, &needs).unwrap();
         for _ in 0..2 {
-            let loaded = session.load(program.clone(), walk.clone(), 5).unwrap();
+            session.load(program.clone(), walk.clone(), 5).unwrap();
             session.write(program.inputs()[0], 0, input.words()).unwrap();
-            session.run(&loaded, 0..walk.waves.len()).unwrap();
+            session.run(0..walk.waves.len()).unwrap();
         }
         session.remark()
     };

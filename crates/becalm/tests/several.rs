@@ -42,6 +42,7 @@ struct CountedSession<F: Family> {
     inner: Box<dyn Session<F>>,
     counts: Arc<Counts>,
     room: usize,
+    walk: Option<Arc<F::Walk>>,
 }
 
 impl Backend for Counted {
@@ -55,7 +56,8 @@ impl Backend for Counted {
 
     fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
         let inner = self.inner.open(keys, needs)?;
-        Ok(Box::new(CountedSession { inner, counts: self.counts.clone(), room: self.room }))
+        let (counts, room) = (self.counts.clone(), self.room);
+        Ok(Box::new(CountedSession { inner, counts, room, walk: None }))
     }
 
     fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
@@ -64,7 +66,8 @@ impl Backend for Counted {
 
     fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
         let inner = self.inner.open_ckks(keys)?;
-        Ok(Box::new(CountedSession { inner, counts: self.counts.clone(), room: self.room }))
+        let (counts, room) = (self.counts.clone(), self.room);
+        Ok(Box::new(CountedSession { inner, counts, room, walk: None }))
     }
 }
 
@@ -84,6 +87,7 @@ impl<F: Family> Session<F> for CountedSession<F> {
             return Err(Error::memory("load", wanted, got, "run fewer lanes at once"));
         }
         self.counts.lanes.fetch_add(lanes, Ordering::Relaxed);
+        self.walk = Some(walk.clone());
         self.inner.load(program, walk, lanes)
     }
 
@@ -98,10 +102,11 @@ impl<F: Family> Session<F> for CountedSession<F> {
         Ok(words)
     }
 
-    fn run(&mut self, loaded: &Loaded<F>, waves: Range<usize>) -> Result<()> {
-        let ops = F::waves(&loaded.walk)[waves.clone()].iter().map(|wave| wave.ops.len());
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+        let walk = self.walk.as_ref().unwrap();
+        let ops = F::waves(walk)[waves.clone()].iter().map(|wave| wave.ops.len());
         self.counts.ops.fetch_add(ops.sum(), Ordering::Relaxed);
-        self.inner.run(loaded, waves)
+        self.inner.run(waves)
     }
 }
 
@@ -291,7 +296,7 @@ fn words_that_fit_no_lanes_are_refused() {
     for (name, machine) in machines {
         let mut session = machine.open(&keys, &Need::all_of(&keys)).unwrap();
         let (x, words) = (program.inputs()[0], secret.encrypt(&[1, 2, 3]).unwrap());
-        let loaded = session.load(program.clone(), walk.clone(), 3).unwrap();
+        session.load(program.clone(), walk.clone(), 3).unwrap();
         let width = words.words().len() / 3;
         for (at, lane, words) in [
             (x, 1, words.words()),
@@ -304,7 +309,7 @@ fn words_that_fit_no_lanes_are_refused() {
         }
         session.write(x, 0, words.words()).unwrap();
         // The other inputs are empty.
-        let refused = session.run(&loaded, 0..walk.waves.len()).unwrap_err();
+        let refused = session.run(0..walk.waves.len()).unwrap_err();
         assert_eq!(refused.kind(), "bad_input", "{name}: {refused}");
         for lanes in [2..4, 0..usize::MAX] {
             let refused = session.read(x, lanes).unwrap_err();

@@ -190,8 +190,8 @@ impl Session for AutoSession {
         self.session.read_many(at, lanes)
     }
 
-    fn run(&mut self, loaded: &Loaded, waves: Range<usize>) -> Result<()> {
-        self.session.run(loaded, waves)
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+        self.session.run(waves)
     }
 
     fn wait(&self) -> Result<()> {

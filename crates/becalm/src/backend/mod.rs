@@ -151,7 +151,7 @@ impl CkksSetup {
     }
 }
 
-/// A program laid out on a machine: returned by [`Session::load`], and passed to the other calls.
+/// A program laid out on a machine, as [`Session::load`] returns it.
 #[derive(Debug)]
 pub struct Loaded<F: Family = Tfhe> {
     /// The program.
@@ -232,11 +232,11 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     fn read_many(&self, at: &[Reg], lanes: Range<usize>) -> Result<Vec<Vec<F::Word>>> {
         at.iter().map(|reg| self.read(*reg, lanes.clone())).collect()
     }
-    /// Runs some waves. Progress and interruption are served between calls.
+    /// Runs some waves of the program that is loaded. Progress and interruption are served between calls.
     ///
     /// # Errors
     /// Errors of the machine.
-    fn run(&mut self, loaded: &Loaded<F>, waves: Range<usize>) -> Result<()>;
+    fn run(&mut self, waves: Range<usize>) -> Result<()>;
     /// Waits for earlier writes and runs: a machine may put them off until a result is read. Only measurements need this.
     ///
     /// # Errors

@@ -155,21 +155,21 @@ impl<F: Family> Opened<F> {
     ) -> Result<()> {
         let (lanes, waves) = (whole.lanes, F::waves(&whole.walk).len());
         let mut session = self.session()?;
-        let mut loaded = loop {
+        loop {
             match self.load(&mut *session, whole, at_once) {
                 Err(Error::Memory(_)) if at_once > 1 => at_once = at_once.div_ceil(2),
                 other => break other?,
             }
-        };
+        }
         let mut steps = Steps { done: 0, all: lanes.div_ceil(at_once) * waves, progress };
         for from in (0..lanes).step_by(at_once) {
             let part = from..lanes.min(from + at_once);
             if from > 0 {
-                loaded = self.load(&mut *session, whole, part.len())?;
+                self.load(&mut *session, whole, part.len())?;
             }
             let arguments = put(&mut *session, part.clone())?;
             for w in 0..waves {
-                session.run(&loaded, w..w + 1)?;
+                session.run(w..w + 1)?;
                 steps.next(op)?;
             }
             let made = session.read_many(whole.program.outputs(), 0..part.len())?;
@@ -179,16 +179,11 @@ impl<F: Family> Opened<F> {
     }
 
     /// Loads a program, and notes which machine runs it.
-    fn load(
-        &self,
-        session: &mut dyn Session<F>,
-        whole: &Loaded<F>,
-        lanes: usize,
-    ) -> Result<Loaded<F>> {
-        let loaded = session.load(whole.program.clone(), whole.walk.clone(), lanes)?;
+    fn load(&self, session: &mut dyn Session<F>, whole: &Loaded<F>, lanes: usize) -> Result<()> {
+        session.load(whole.program.clone(), whole.walk.clone(), lanes)?;
         if let Some(info) = session.info() {
             *self.machine() = (info, session.fallback());
         }
-        Ok(loaded)
+        Ok(())
     }
 }

@@ -131,20 +131,14 @@ struct SeveralSession<F: Family> {
 /// A program on the first of the sessions.
 struct Running<F: Family> {
     loaded: Loaded<F>,
-    seats: Vec<Seat<F>>,
+    /// The lanes of each session that runs.
+    seats: Vec<Range<usize>>,
     /// Which session runs which instruction of each wave, by its position; none where each has lanes of its own.
     owners: Option<Vec<Vec<usize>>>,
 }
 
-/// A program in one session.
-struct Seat<F: Family> {
-    /// Its lanes among all.
-    lanes: Range<usize>,
-    loaded: Loaded<F>,
-}
-
-/// A session and its seat: the sessions and what to do with them go through the same loops.
-type Seated<'a, F> = (&'a mut Box<dyn Session<F>>, &'a Seat<F>);
+/// A session and its lanes: the sessions and what to do with them go through the same loops.
+type Seated<'a, F> = (&'a mut Box<dyn Session<F>>, &'a Range<usize>);
 
 /// Does something in all sessions at once: in the first on this thread, in each other on a thread of its own. Sessions wait for their
 /// machines, which is no work for the threads of a pool.
@@ -286,8 +280,8 @@ impl<F: Family> Session<F> for SeveralSession<F> {
             }
         };
         let load = |(session, (lanes, walk)): (&mut Box<dyn Session<F>>, (Range<usize>, _))| {
-            let loaded = session.load(program.clone(), walk, lanes.len())?;
-            Ok(Seat { lanes, loaded })
+            session.load(program.clone(), walk, lanes.len())?;
+            Ok(lanes)
         };
         let seats = at_once(self.sessions.iter_mut().zip(seats), load)?;
         let loaded = Loaded { program, walk, lanes };
@@ -300,11 +294,11 @@ impl<F: Family> Session<F> for SeveralSession<F> {
         let lanes = loaded.check_write(at, lane, words.len())?;
         let width = words.len() / lanes.len().max(1);
         at_once(self.seated()?, |(session, seat)| {
-            let here = within(&lanes, &seat.lanes);
+            let here = within(&lanes, seat);
             if here.is_empty() {
                 return Ok(());
             }
-            let from = (here.start + seat.lanes.start - lanes.start) * width;
+            let from = (here.start + seat.start - lanes.start) * width;
             session.write(at, here.start, &words[from..from + here.len() * width])
         })?;
         Ok(())
@@ -321,7 +315,7 @@ impl<F: Family> Session<F> for SeveralSession<F> {
         let used = if running.owners.is_some() { 1 } else { running.seats.len() };
         let seats = self.sessions.iter().zip(&running.seats).take(used);
         let parts = at_once(seats, |(session, seat)| {
-            let here = within(&lanes, &seat.lanes);
+            let here = within(&lanes, seat);
             if here.is_empty() && !lanes.is_empty() {
                 return Ok(vec![vec![]; at.len()]);
             }
@@ -335,14 +329,14 @@ impl<F: Family> Session<F> for SeveralSession<F> {
         Ok(words)
     }
 
-    fn run(&mut self, _loaded: &Loaded<F>, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         running.loaded.check_waves(&waves)?;
         let shared = running.owners.is_some();
         // Results of a shared wave are passed on before the next begins.
         let steps = if shared { waves.map(|w| w..w + 1).collect() } else { vec![waves] };
         for waves in steps {
-            at_once(self.seated()?, |(session, seat)| session.run(&seat.loaded, waves.clone()))?;
+            at_once(self.seated()?, |(session, _)| session.run(waves.clone()))?;
             if shared {
                 self.pass_on(waves.start)?;
             }

@@ -49,7 +49,7 @@ impl Backend for Toy {
 struct Queue<F: Family> {
     inner: Box<dyn Session<F>>,
     /// Waves that were asked for and not yet run.
-    due: Option<(Loaded<F>, Range<usize>)>,
+    due: Option<Range<usize>>,
     /// Lanes that it has memory for.
     most: usize,
 }
@@ -60,8 +60,8 @@ impl<F: Family> Late<F> {
     /// The queue, with nothing left in it.
     fn settled(&self) -> Result<MutexGuard<'_, Queue<F>>> {
         let mut queue = self.0.lock().unwrap();
-        if let Some((loaded, waves)) = queue.due.take() {
-            queue.inner.run(&loaded, waves)?;
+        if let Some(waves) = queue.due.take() {
+            queue.inner.run(waves)?;
         }
         Ok(queue)
     }
@@ -97,10 +97,10 @@ impl<F: Family> Session<F> for Late<F> {
         queue.inner.clear();
     }
 
-    fn run(&mut self, loaded: &Loaded<F>, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
         let mut queue = self.0.lock().unwrap();
-        let from = queue.due.take().map_or(waves.start, |(_, before)| before.start);
-        queue.due = Some((loaded.clone(), from..waves.end));
+        let from = queue.due.take().map_or(waves.start, |before| before.start);
+        queue.due = Some(from..waves.end);
         Ok(())
     }
 

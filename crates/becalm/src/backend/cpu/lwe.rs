@@ -3,21 +3,18 @@
 //! A wave is a list of items, one for each instruction and lane. Bootstraps are cut into tiles (as many ciphertexts as hide
 //! the reading of the key, fewer when there are threads to fill), key switches into tiles for the matrix product.
 
-use super::{linear, rlwe};
+use super::linear;
 use crate::backend::registers::{Registers, not_loaded};
-use crate::backend::{Backend, CkksSetup, GoOn, Info, Loaded, Session};
+use crate::backend::{Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
 use crate::bootstrap::tfhe::extended::load_table;
 use crate::cipher::{EvaluationKey, KeyRole};
-use crate::ckks::{Chain, Context};
-use crate::math::memory::available_memory;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::math::threads::{self, Threads};
-use crate::params::{CkksParams, TfheParams};
-use crate::program::rlwe::{CkksProgram, Constants};
-use crate::program::{Ckks, Need, Op, Operation, Program, Reg, TableRef, Walk, WaveKind};
+use crate::params::TfheParams;
+use crate::program::{Need, Op, Operation, Program, Reg, TableRef, Walk, WaveKind};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,122 +25,43 @@ use std::sync::Arc;
 const KEY_SWITCH_TILE: usize = 36;
 
 /// Ciphertexts that share one pass over the bootstrapping key, at most; for sizing batches.
-const ROTATION_TILE: usize = 8;
+pub(super) const ROTATION_TILE: usize = 8;
 
-/// More threads than any machine has cores.
-const MAX_THREADS: usize = 1024;
-
-/// The processor that the program runs on.
-#[derive(Clone)]
-pub struct Cpu {
-    pool: Arc<Threads>,
+/// The needed parts of a key, expanded on the threads of `pool`.
+pub(super) fn open(
+    pool: &Arc<Threads>,
     level: Level,
-}
-
-impl Cpu {
-    /// A backend of `threads` threads; 0 means all.
-    ///
-    /// # Errors
-    /// [`Error::Memory`] if the system gives no threads.
-    pub fn new(threads: usize) -> Result<Self> {
-        Cpu::with_level(threads, Level::best())
-    }
-
-    /// A backend that uses the given vector instructions, for comparisons.
-    ///
-    /// # Errors
-    /// [`Error::Memory`] if the system gives no threads; [`Error::Unsupported`] if the processor lacks the instructions.
-    pub fn with_level(threads: usize, level: Level) -> Result<Self> {
-        if !Level::available().contains(&level) {
-            return Err(Error::unsupported(
-                "cpu",
-                format!("{:?} instructions", Level::available()),
-                level.name(),
-                "choose a level that this processor has",
-            ));
-        }
-        if threads > MAX_THREADS {
-            let wanted = format!("at most {MAX_THREADS} threads");
-            return Err(Error::bad_input("cpu", wanted, threads.to_string(), "0 means all cores"));
-        }
-        Ok(Cpu { pool: Arc::new(Threads::new(threads)?), level })
-    }
-
-    /// Runs work, key generation for example, on this backend's threads instead of all.
-    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.pool.install(work)
-    }
-}
-
-impl Backend for Cpu {
-    fn info(&self) -> Info {
-        let threads = self.pool.count();
-        Info {
-            name: "cpu",
-            description: format!("{}, {threads} threads", self.level.name()),
-            memory: available_memory().unwrap_or(0) as u64,
-            best_batch: threads * ROTATION_TILE,
-        }
-    }
-
-    fn supports(&self, _op: &Op, _params: &TfheParams) -> bool {
-        true
-    }
-
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        let params = keys.params().clone();
-        self.pool.install(|| {
-            let bootstrap = needs
-                .contains(&Need::Bootstrap)
-                .then(|| BootstrapKey::new(keys, self.level))
-                .transpose()?;
-            let shape = KeySwitchShape::of(&params);
-            let fill = |i: usize, out: &mut [u64]| keys.expand_key_switch(i, out);
-            let key_switch = needs
-                .contains(&Need::KeySwitch)
-                .then(|| KeySwitchKey::new(shape, self.level, fill))
-                .transpose()?;
-            let mut slot_keys = BTreeMap::new();
-            for need in needs {
-                if let Some(key) = need.slot_key(keys)? {
-                    let fill = |i: usize, out: &mut [u64]| key.expand(i, out);
-                    let shape = key.shape();
-                    slot_keys.insert(*need, KeySwitchKey::new(shape, self.level, fill)?);
-                }
+    keys: &EvaluationKey,
+    needs: &BTreeSet<Need>,
+) -> Result<Box<dyn Session>> {
+    let params = keys.params().clone();
+    pool.install(|| {
+        let bootstrap =
+            needs.contains(&Need::Bootstrap).then(|| BootstrapKey::new(keys, level)).transpose()?;
+        let shape = KeySwitchShape::of(&params);
+        let fill = |i: usize, out: &mut [u64]| keys.expand_key_switch(i, out);
+        let key_switch = needs
+            .contains(&Need::KeySwitch)
+            .then(|| KeySwitchKey::new(shape, level, fill))
+            .transpose()?;
+        let mut slot_keys = BTreeMap::new();
+        for need in needs {
+            if let Some(key) = need.slot_key(keys)? {
+                let fill = |i: usize, out: &mut [u64]| key.expand(i, out);
+                let shape = key.shape();
+                slot_keys.insert(*need, KeySwitchKey::new(shape, level, fill)?);
             }
-            let session = CpuSession {
-                pool: self.pool.clone(),
-                params,
-                bootstrap,
-                key_switch,
-                slot_keys,
-                registers: None,
-            };
-            Ok(Box::new(session) as Box<dyn Session>)
-        })
-    }
-
-    fn accepts_ckks(&self, _params: &CkksParams) -> Result<()> {
-        Ok(())
-    }
-
-    fn prepare_ckks(
-        &self,
-        chain: &Arc<Chain>,
-        program: &CkksProgram,
-        bytes: usize,
-        go_on: GoOn<'_>,
-    ) -> Result<Option<Constants>> {
-        self.pool.install(|| {
-            let context = Context::of(chain, self.level)?;
-            rlwe::prepare(&context, program, bytes, go_on).map(Some)
-        })
-    }
-
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        let context = self.pool.install(|| Context::of(&keys.chain, self.level))?;
-        Ok(rlwe::open(&self.pool, self.info(), context, keys))
-    }
+        }
+        let session = CpuSession {
+            pool: pool.clone(),
+            params,
+            bootstrap,
+            key_switch,
+            slot_keys,
+            registers: None,
+        };
+        Ok(Box::new(session) as Box<dyn Session>)
+    })
 }
 
 struct CpuSession {
@@ -195,7 +113,7 @@ impl Session for CpuSession {
         self.registers.as_ref().ok_or_else(not_loaded)?.read(at, lanes).map(<[u64]>::to_vec)
     }
 
-    fn run(&mut self, _loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
         let pool = self.pool.clone();
         let loaded = registers(&mut self.registers)?.loaded().clone();
         loaded.check_waves(&waves)?;

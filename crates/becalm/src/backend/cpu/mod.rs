@@ -4,5 +4,104 @@ mod linear;
 mod lwe;
 mod rlwe;
 
-pub use lwe::Cpu;
 pub use rlwe::{MemoryBudget, Plain};
+
+use crate::backend::{Backend, CkksSetup, GoOn, Info, Session};
+use crate::cipher::EvaluationKey;
+use crate::ckks::{Chain, Context};
+use crate::math::memory::available_memory;
+use crate::math::simd::Level;
+use crate::math::threads::Threads;
+use crate::params::{CkksParams, TfheParams};
+use crate::program::rlwe::{CkksProgram, Constants};
+use crate::program::{Ckks, Need, Op};
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// More threads than any machine has cores.
+const MAX_THREADS: usize = 1024;
+
+/// The processor that the program runs on.
+#[derive(Clone)]
+pub struct Cpu {
+    pool: Arc<Threads>,
+    level: Level,
+}
+
+impl Cpu {
+    /// A backend of `threads` threads; 0 means all.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for more than 1024 threads; [`Error::Memory`] if the system gives no threads.
+    pub fn new(threads: usize) -> Result<Self> {
+        Cpu::with_level(threads, Level::best())
+    }
+
+    /// A backend that uses the given vector instructions, for comparisons.
+    ///
+    /// # Errors
+    /// As [`Cpu::new`]; [`Error::Unsupported`] if the processor lacks the instructions.
+    pub fn with_level(threads: usize, level: Level) -> Result<Self> {
+        if !Level::available().contains(&level) {
+            return Err(Error::unsupported(
+                "cpu",
+                format!("{:?} instructions", Level::available()),
+                level.name(),
+                "choose a level that this processor has",
+            ));
+        }
+        if threads > MAX_THREADS {
+            let wanted = format!("at most {MAX_THREADS} threads");
+            return Err(Error::bad_input("cpu", wanted, threads.to_string(), "0 means all cores"));
+        }
+        Ok(Cpu { pool: Arc::new(Threads::new(threads)?), level })
+    }
+
+    /// Runs work, key generation for example, on this backend's threads instead of all.
+    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
+}
+
+impl Backend for Cpu {
+    fn info(&self) -> Info {
+        let threads = self.pool.count();
+        Info {
+            name: "cpu",
+            description: format!("{}, {threads} threads", self.level.name()),
+            memory: available_memory().unwrap_or(0) as u64,
+            best_batch: threads * lwe::ROTATION_TILE,
+        }
+    }
+
+    fn supports(&self, _op: &Op, _params: &TfheParams) -> bool {
+        true
+    }
+
+    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+        lwe::open(&self.pool, self.level, keys, needs)
+    }
+
+    fn accepts_ckks(&self, _params: &CkksParams) -> Result<()> {
+        Ok(())
+    }
+
+    fn prepare_ckks(
+        &self,
+        chain: &Arc<Chain>,
+        program: &CkksProgram,
+        bytes: usize,
+        go_on: GoOn<'_>,
+    ) -> Result<Option<Constants>> {
+        self.pool.install(|| {
+            let context = Context::of(chain, self.level)?;
+            rlwe::prepare(&context, program, bytes, go_on).map(Some)
+        })
+    }
+
+    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
+        let context = self.pool.install(|| Context::of(&keys.chain, self.level))?;
+        Ok(rlwe::open(&self.pool, self.info(), context, keys))
+    }
+}

@@ -160,7 +160,7 @@ impl Session for CudaSession {
         Ok(words)
     }
 
-    fn run(&mut self, _loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
         let turn = self.turn.clone();
         let _turn = taken(&turn);
         let loaded = self.running.as_ref().ok_or_else(not_loaded)?.loaded.clone();

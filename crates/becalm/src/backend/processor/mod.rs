@@ -335,7 +335,7 @@ impl Session for ProcessorSession {
         Ok(out)
     }
 
-    fn run(&mut self, _loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
         let running = self.running.as_mut().ok_or_else(not_loaded)?;
         running.loaded.check_waves(&waves)?;
         let Some(last) = waves.end.checked_sub(1) else {

@@ -4,52 +4,31 @@
 //! the FFT term of the noise formula. It shares with them the gadget decomposition's definition, the exact
 //! negacyclic product, and registers with the layout of a key switch's input.
 
-use super::rlwe::RlweSession;
 use crate::Result;
 use crate::backend::registers::{Registers, not_loaded};
-use crate::backend::{Backend, CkksSetup, Info, Loaded, Session};
+use crate::backend::{Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
 use crate::cipher::{EvaluationKey, SlotKey};
 use crate::math::{Modulus, exact, gadget};
-use crate::params::{CkksParams, ModulusSwitch, Rotation, TfheParams};
-use crate::program::{Ckks, Need, Op, Operation, Program, Reg, TableRef, Walk};
+use crate::params::{ModulusSwitch, Rotation, TfheParams};
+use crate::program::{Op, Operation, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::KeySwitchShape;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The definition, as a machine.
-pub struct Reference;
-
-impl Backend for Reference {
-    fn info(&self) -> Info {
-        let description = "exact, one ciphertext at a time".to_string();
-        Info { name: "reference", description, memory: 0, best_batch: 1 }
-    }
-
-    fn supports(&self, _op: &Op, _params: &TfheParams) -> bool {
-        true
-    }
-
-    fn open(&self, keys: &EvaluationKey, _needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        Ok(Box::new(ReferenceSession { keys: keys.clone(), registers: None }))
-    }
-
-    fn accepts_ckks(&self, _params: &CkksParams) -> Result<()> {
-        Ok(())
-    }
-
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        Ok(Box::new(RlweSession::new(keys)?))
-    }
-}
-
-struct ReferenceSession {
+/// TFHE as it is defined.
+pub(super) struct LweSession {
     keys: EvaluationKey,
     registers: Option<Registers>,
 }
 
-impl Session for ReferenceSession {
+impl LweSession {
+    pub(super) fn new(keys: &EvaluationKey) -> LweSession {
+        LweSession { keys: keys.clone(), registers: None }
+    }
+}
+
+impl Session for LweSession {
     fn splits_waves(&self) -> bool {
         true
     }
@@ -68,7 +47,7 @@ impl Session for ReferenceSession {
         self.registers.as_ref().ok_or_else(not_loaded)?.read(at, lanes).map(<[u64]>::to_vec)
     }
 
-    fn run(&mut self, _loaded: &Loaded, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
         let regs = self.registers.as_mut().ok_or_else(not_loaded)?;
         let loaded = regs.loaded().clone();
         loaded.check_waves(&waves)?;

@@ -91,7 +91,7 @@ impl Session<Ckks> for RlweSession {
         lanes.map(|lane| Ok(self.given(registers.get(at, lane)?, slots))).collect()
     }
 
-    fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
         let mut registers = self.registers.take().ok_or_else(not_loaded)?;
         let done = self.run_waves(&mut registers, waves);
         self.registers = Some(registers);

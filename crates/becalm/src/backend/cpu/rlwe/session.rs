@@ -150,7 +150,7 @@ impl Session<Ckks> for RlweSession {
         lanes.map(|lane| registers.get(at, lane).cloned()).collect()
     }
 
-    fn run(&mut self, _loaded: &Loaded<Ckks>, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>) -> Result<()> {
         let Some(mut running) = self.running.take() else { return Err(not_loaded()) };
         let Running { encoded, registers } = &mut running;
         let loaded = registers.loaded().clone();
