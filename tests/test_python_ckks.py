@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import becalm
-from becalm import _ckks_program, _vectors, ckks
+from becalm import _ckks_program, _ckks_server, _vectors, ckks
 
 ROOT = Path(__file__).resolve().parent.parent
 TOY = {"allow_insecure": True, "progress": False}
@@ -602,6 +602,7 @@ def test_reprs_and_documents(keys):
 
 
 def test_the_first_example():
-    for module, examples in ((ckks, 12), (_vectors, 6), (_ckks_program, 8)):
+    modules = ((ckks, 6), (_ckks_server, 6), (_vectors, 6), (_ckks_program, 8))
+    for module, examples in modules:
         result = doctest.testmod(module)
         assert result.attempted >= examples and result.failed == 0

@@ -212,8 +212,8 @@ def test_arguments_that_cannot_be(keys):
     x = secret.encrypt([0.5])
     refused = [
         ("none of them", lambda: becalm.keygen("ckks", kinds=[])),
-        ("a power of two from 1 to 2048", lambda: becalm.keygen("ckks_toy_12", slots=-1, **TOY)),
-        ("a power of two from 1 to 2048", lambda: becalm.keygen("ckks_toy_12", slots=0, **TOY)),
+        ("slots from 0 to 2^63 - 1", lambda: becalm.keygen("ckks_toy_12", slots=-1, **TOY)),
+        ("a power of two from 2 to 2048", lambda: becalm.keygen("ckks_toy_12", slots=0, **TOY)),
         ("got 33; choose one of these", lambda: becalm.keygen("ckks_toy_12", slots=33, **TOY)),
         ("an integer as slots", lambda: becalm.keygen("ckks_toy_12", slots="all", **TOY)),
         ("numbers", lambda: x - [[1], [1, 2]]),

@@ -209,7 +209,7 @@ def test_the_command_comes_with_the_wheel():
         wrong = subprocess.run([*command, "nonsense"], capture_output=True, text=True)
         assert wrong.returncode == 2 and "nonsense" in wrong.stderr
         refused = subprocess.run([*command, "params", "x"], capture_output=True, text=True)
-        assert refused.returncode == 1 and "becalm:" in refused.stderr
+        assert refused.returncode == 3 and "becalm:" in refused.stderr
     run = {"capture_output": True, "text": True, "check": True}
     module = subprocess.run([sys.executable, "-m", "becalm.bench", "--help"], **run)
     verb = subprocess.run([script, "bench", "--help"], **run)

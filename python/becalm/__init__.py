@@ -235,6 +235,7 @@ def load(
     threads. A ciphertext of CKKS comes back without its server: use `server.load`, or
     `server.attach` afterwards.
     """
+    path = _values.path("load", path)
     kind, name = _native.kind_of_file(path)
     most = None if limit is None else count("load", "limit", limit)
     if kind == "becalm.secret_key":
@@ -268,7 +269,9 @@ def load(
             path, name, allow_insecure=allow_insecure, threads=threads, limit=most
         )
     if kind == "becalm.ckks_evaluation_keys":
-        return ckks.load_server(path, allow_insecure=allow_insecure, threads=threads)
+        return ckks.load_server(
+            path, allow_insecure=allow_insecure, backend=backend, threads=threads
+        )
     if kind == "becalm.rlwe":
         context = _vectors.context(name, bool(allow_insecure), count("load", "threads", threads))
         vector, real = _native.CkksCiphertext.load(context, path, most)

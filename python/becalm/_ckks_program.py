@@ -224,8 +224,8 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
             name = _native.CkksProgram(standard)
         self._native: _native.CkksProgram = name
         inputs = self._native.inputs
-        most = params(self._native.params).slots
-        self._slots = inputs[0][2] if inputs and slots is None else slots_of("program", slots, most)
+        known = inputs and slots is None
+        self._slots = inputs[0][2] if known else slots_of("program", slots, self._native.params)
         self._size = bootstrap
         self._own_plan: _native.CkksPlan | None = None
         self._auto = bool(auto)
@@ -275,7 +275,7 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         """
         set_ = self.params
         at = set_.levels if level is None else at_level("input", level, set_.levels)
-        count = self._slots if slots is None else slots_of("input", slots, set_.slots)
+        count = self._slots if slots is None else slots_of("input", slots, set_.name)
         return Register(self._native.input(at, count, bool(real)), self, bool(real))
 
     def output(self, *registers: Register | Sequence[Register]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 from becalm import _native, _values
 from becalm._arithmetic import Matrix, chebyshev, paired
 from becalm._operands import Operand, Vector
-from becalm._sets import KINDS, known, params, turns
+from becalm._sets import params, turns
 from becalm.errors import BadInput, Error, OutOfMemory, WrongKey, WrongParams
 
 N = TypeVar("N", bound=Operand)
@@ -124,7 +124,11 @@ class Computes(Generic[V, N]):
 
     def mean(self, x: V, size: int | None = None, *, stride: int = 1) -> V:
         """The mean of the slots that `sum` adds up; takes a level, and the same keys."""
-        slots = self._operand("mean", x).slots
+        native = self._operand("mean", x)._native
+        if native.level == 0 and not self.lifts:
+            remedy = self._upwards()
+            raise BadInput("mean", "a ciphertext at level 1 or above", "level 0", remedy)
+        slots = native.slots
         count, step = _summed("mean", slots, size, stride)
         with named(_of_sum(count, step)):
             return self.evaluate(_native.CkksFunction.mean(count, step), [x], False)[0]
@@ -135,7 +139,10 @@ class Computes(Generic[V, N]):
         It takes a level. It needs the rotations of `ckks.sum_rotations(size)`, and the one by
         `index` − `size` + 1.
         """
-        op, slots = "replicate", self._operand("replicate", x).slots
+        op, native = "replicate", self._operand("replicate", x)._native
+        if native.level == 0 and not self.lifts:
+            raise BadInput(op, "a ciphertext at level 1 or above", "level 0", self._upwards())
+        slots = native.slots
         count = slots if size is None else _values.at_least_one(op, "size", size)
         function = _native.CkksFunction.replicate(count, _values.count(op, "index", index))
         with named(f"make keys with rotations={function.rotations(slots)}"):
@@ -184,7 +191,7 @@ class Computes(Generic[V, N]):
 
     def _kind(self, kind: str | None) -> str:
         if kind is not None:
-            return known("kind", kind, KINDS)
+            return str(kind)
         if not self._planned.kinds:
             raise self._without()
         return self._planned.kinds[0]

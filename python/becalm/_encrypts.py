@@ -20,7 +20,7 @@ from becalm.errors import BadFile, Unsupported
 
 if TYPE_CHECKING:
     from becalm._ckks_program import Needs
-    from becalm.ckks import Server
+    from becalm._ckks_server import Server
 
 
 class _Encrypts(_html.Shown):
@@ -162,10 +162,13 @@ class SecretKey(_Encrypts):
         bootstrap: str | None = "medium",
         kinds: Iterable[str] | str | None = None,
         stage_count: int | None = None,
+        iterations: int = 1,
         rotations: Iterable[int] = (),
         conjugate: bool = True,
         needs: Needs | None = None,
         compact: bool | str = False,
+        backend: str = "auto",
+        device: str | None = None,
         progress: Progress = None,
     ) -> Server:
         """Makes another server for this key: with more rotations, keys of another size, or keys
@@ -175,8 +178,10 @@ class SecretKey(_Encrypts):
         ----------
         slots
             Values in a ciphertext, by default those of this key.
-        bootstrap, kinds, stage_count, rotations, conjugate, needs, compact, progress
-            As for `becalm.keygen`. Nothing is taken over from a server that there is.
+        bootstrap, kinds, stage_count, iterations, rotations, conjugate, needs, compact, progress
+            As for `becalm.keygen`. Nothing is taken over from an earlier server.
+        backend, device
+            The machine that computes, as for `becalm.keygen`.
 
         Returns
         -------
@@ -204,6 +209,7 @@ class SecretKey(_Encrypts):
         >>> secret.decrypt(second.attach(x).rotate(1)).round(3).tolist()
         [2.0, 3.0, 4.0, 1.0]
         """
+        machine = _values.machine(backend, device)
         plan = asked(
             self._context.name,
             slots=self._slots if slots is None else slots,
@@ -211,12 +217,13 @@ class SecretKey(_Encrypts):
             kinds=kinds,
             levels=None,
             stage_count=stage_count,
+            iterations=iterations,
             rotations=rotations,
             conjugate=conjugate,
             needs=needs,
             compact=compact,
         )
-        context = self._context.packing(plan.form != "ready")
+        context = self._context.again(plan.form != "ready", machine)
         keys = keys_of(self._native, plan, context, progress)
         made = self._serves(plan, context, keys)
         self._server = made
@@ -364,7 +371,7 @@ def _key_file(
             raise BadFile("load", f"a {which} key of CKKS", kind, "choose another file")
     count = _values.count("load", "threads", threads)
     context = _native.CkksContext(found if name is None else str(name), allow_insecure, count)
-    return file, context, slots_of("load", slots, params(context.name).slots)
+    return file, context, slots_of("load", slots, context.name)
 
 
 def from_bytes(

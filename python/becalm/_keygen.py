@@ -40,9 +40,13 @@ def asked(
     return plan
 
 
-def context_of(plan: _native.CkksPlan, allow_insecure: bool, threads: int) -> _native.CkksContext:
+def context_of(
+    plan: _native.CkksPlan, allow_insecure: bool, threads: int, machine: str
+) -> _native.CkksContext:
+    """The set of a plan on a machine; raises where the machine does not run it."""
     count = _values.count("keygen", "threads", threads)
-    return _native.CkksContext(plan.name, bool(allow_insecure), count, plan.form != "ready")
+    compact = plan.form != "ready"
+    return _native.CkksContext(plan.name, bool(allow_insecure), count, compact, machine)
 
 
 def keys_of(

@@ -322,9 +322,16 @@ class Evaluator:
 @final
 class CkksContext:
     def __new__(
-        cls, name: str, allow_insecure: bool, threads: int, compact: bool = False
+        cls,
+        name: str,
+        allow_insecure: bool,
+        threads: int,
+        compact: bool = False,
+        backend: str = "cpu",
     ) -> CkksContext: ...
-    def packing(self, compact: bool) -> CkksContext: ...
+    def again(self, compact: bool, backend: str) -> CkksContext: ...
+    @property
+    def backend(self) -> str: ...
     @staticmethod
     def names() -> list[str]: ...
     @staticmethod
@@ -358,8 +365,6 @@ class CkksPlan:
         needs: CkksNeeds | None = None,
         iterations: int = 1,
     ) -> CkksPlan: ...
-    @staticmethod
-    def all_kinds() -> list[str]: ...
     @staticmethod
     def set_for(kinds: Sequence[str], levels: int | None, iterations: int = 1) -> str: ...
     @staticmethod

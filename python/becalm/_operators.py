@@ -207,7 +207,7 @@ class Operators:
         try:
             inspect.signature(known).bind(*args, **kwargs)
         except TypeError as e:
-            wanted = f"{name}{inspect.signature(known)}"
+            wanted = f"{', '.join(inspect.signature(known).parameters)} as arguments of {name}"
             got = str(e).removeprefix("got ")
             raise Unsupported("numpy", wanted, got, "leave further arguments out") from None
         return known(*args, **kwargs)
@@ -219,6 +219,9 @@ def _unknown(name: str) -> Unsupported:
     elements |= {f"logical_{n}" for n in ("and", "or", "xor", "not")}
     known = elements | {f.__name__ for f in _FUNCTIONS}
     near = difflib.get_close_matches(name, sorted(known), n=3)
+    # Names that only share letters, such as sort for sqrt, help nobody.
+    alike = difflib.get_close_matches(name, near, n=3, cutoff=0.8)
+    near = [n for n in near if n in alike or n in name or name in n]
     like = f"did you mean {' or '.join(f'numpy.{n}' for n in near)}? " if near else ""
     remedy = "look a function of one integer up with x.table(entries), or decrypt first; "
     there = f"docs/apps/integers.md lists the {len(known)} functions of numpy that there are"

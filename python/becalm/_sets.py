@@ -13,8 +13,6 @@ from becalm.errors import BadInput
 
 #: Sizes of the keys of a bootstrap.
 SIZES = tuple(name for name, _ in _native.KEY_SIZES)
-#: Kinds of bootstrap; `precise` is the regular one of a set with the arcsine.
-KINDS = tuple(_native.CkksPlan.all_kinds())
 #: The form of keys in memory, by the value of `compact`.
 FORMS: dict[bool | str, str] = {False: "ready", True: "packed", "seeded": "seeded"}
 #: Stands for the size of the keys in their file.
@@ -156,7 +154,7 @@ def planned(
         remedy = "leave one of them out"
         raise BadInput(op, "a set by name or by its levels", "both", remedy)
     size = None if bootstrap is None else known("bootstrap", bootstrap, SIZES)
-    count = None if slots is None else slots_of(op, slots, params(name).slots)
+    count = None if slots is None else _values.count(op, "slots", slots)
     # Modulo a multiple of every number of slots.
     turns = [turn(by) % (1 << 62) for by in rotations_of(rotations)]
     arguments = (turns, bool(conjugate), form_of(op, compact), needs, times)
@@ -215,7 +213,7 @@ def kinds_of(op: str, kinds: Iterable[str] | str | None) -> list[str]:
     if kinds is None:
         return []
     try:
-        listed = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+        listed = [kinds] if isinstance(kinds, str) else [str(kind) for kind in kinds]
     except TypeError:
         got = type(kinds).__name__
         remedy = 'as in kinds="regular" or kinds=("regular", "slots_first")'
@@ -223,25 +221,17 @@ def kinds_of(op: str, kinds: Iterable[str] | str | None) -> list[str]:
     if not listed:
         remedy = "leave it out for the usual kind; bootstrap=None makes keys of none"
         raise BadInput(op, "a kind of bootstrap, or several", "none of them", remedy)
-    for kind in listed:
-        known("kind", kind, KINDS)
     return list(dict.fromkeys(listed))
 
 
-def slots_of(op: str, slots: Any, most: int) -> int:
-    """A number of slots: a power of two."""
+def slots_of(op: str, slots: Any, name: str) -> int:
+    """Values in a ciphertext of a set, as many as fit unless a number is given."""
     if slots is None:
-        return most
+        return params(name).slots
     try:
-        count = int(slots.__index__())
-    except AttributeError:
-        got = type(slots).__name__
-        raise BadInput(op, "an integer as slots", got, "pass an int") from None
-    if not 1 <= count <= most or count & (count - 1):
-        wanted = f"a power of two from 1 to {most} as slots"
-        remedy = "choose one of these: vectors that are shorter are filled with zeros"
-        raise BadInput(op, wanted, str(count), remedy)
-    return count
+        return _native.CkksPlan(name, _values.count(op, "slots", slots)).slots
+    except BadInput as e:
+        raise BadInput(op, e.wanted, e.got, e.remedy) from None
 
 
 def rotations_of(rotations: Iterable[int]) -> list[int]:

@@ -17,8 +17,8 @@ from becalm._progress import Progress
 from becalm.errors import BadInput, PrecisionWarning, WrongKey
 
 if TYPE_CHECKING:
+    from becalm._ckks_server import Server
     from becalm._encrypts import SecretKey
-    from becalm.ckks import Server
 
 
 class Account(NamedTuple):

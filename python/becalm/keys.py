@@ -22,7 +22,7 @@ from becalm.ciphertext import Ciphertext, EncryptedTable, require
 from becalm.errors import BadInput, OutOfMemory, Unsupported
 from becalm.integers import Integers
 from becalm.program import Table
-from becalm.server import Server, SlotKey, machine_of
+from becalm.server import Server, SlotKey
 
 __all__ = ["Keys", "SecretKey", "keygen"]
 __dir__ = _public.names(__all__)
@@ -232,7 +232,7 @@ class SecretKey(_html.Shown):
         progress: Progress = None,
     ) -> Server:
         """Makes the evaluation key and a server that holds it."""
-        machine = machine_of(backend, device, self.params)
+        machine = _values.machine(backend, device, self.params)
         with _progress.shown(progress, "keys", 0.0) as callback:
             key = self._native.evaluation_key(callback)
         return Server(key, backend=machine, threads=threads)
@@ -288,6 +288,8 @@ def keygen(
     needs: ckks.Needs | None = None,
     compact: bool | str = False,
     allow_insecure: bool = False,
+    backend: str = "auto",
+    device: str | None = None,
     threads: int = 0,
     progress: Progress = None,
 ) -> ckks.Keys: ...
@@ -345,15 +347,12 @@ def keygen(
         raise TypeError(f"keygen() got an unexpected keyword argument {unknown[0]!r}")
     if isinstance(params, str) and params.startswith("ckks"):
         unfit = [n for n, v in (("bits", bits), ("log2_pfail", log2_pfail)) if v is not None]
-        machine = machine_of(backend, device)
-        if machine not in ("auto", "cpu"):
-            remedy = 'leave it out, or choose a TFHE set, which "cuda" runs too'
-            raise Unsupported("keygen", 'a machine that CKKS runs on: "cpu"', machine, remedy)
         if unfit:
             got = ", ".join(unfit)
             raise BadInput("keygen", "arguments of becalm.ckks.keygen", got, "leave it out")
         same: dict[str, Any] = {"slots": slots, "threads": threads, "progress": progress}
-        return ckks.keygen(params, **same, allow_insecure=allow_insecure, **of_ckks)
+        same.update(backend=backend, device=device, allow_insecure=allow_insecure)
+        return ckks.keygen(params, **same, **of_ckks)
     if of_ckks:
         got = ", ".join(of_ckks)
         raise BadInput("keygen", "arguments of TFHE", got, 'they go with keygen("ckks")')
@@ -371,7 +370,7 @@ def keygen(
         remedy = "leave one of them out"
         raise BadInput("keygen", "a set by name or by need", "both", remedy)
     chosen.require_secure(allow_insecure)
-    machine = machine_of(backend, device, chosen)
+    machine = _values.machine(backend, device, chosen)
     _require_memory(chosen)
     if progress is not False and sys.stderr:
         print(_announcement(chosen), file=sys.stderr, flush=True)
@@ -383,10 +382,10 @@ def find(
     bits: Any, log2_pfail: Any, modulus: str = "2^64", norm2: Any = 1.0, slots: Any = 1
 ) -> Params:
     """The cheapest standard set that meets a need."""
-    wanted = min(_values.count("params", "bits", bits), 64)
+    wanted = min(_values.at_least_one("params", "bits", bits), 2**32 - 1)
     pfail = _values.real("params", "log2_pfail", log2_pfail)
     norm = _values.real("params", "norm2", norm2)
-    each = min(_values.count("params", "slots", slots), 64)
+    each = _values.at_least_one("params", "slots", slots)
     return Params.find(wanted, pfail, str(modulus), norm, each)
 
 

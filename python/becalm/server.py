@@ -106,7 +106,7 @@ class Server(_html.Shown):
             remedy = "use becalm.keygen(), SecretKey.server() or becalm.load()"
             raise BadInput("server", "an evaluation key", type(key).__name__, remedy)
         self._key = key
-        self._backend = machine_of(backend, device, key.params)
+        self._backend = _values.machine(backend, device, key.params)
         self._threads = _values.count("server", "threads", threads)
         self._evaluator: _native.Evaluator | None = None
         self._lock = Lock()
@@ -403,30 +403,6 @@ def _outside() -> int:
     while frame.f_globals.get("__name__", "").partition(".")[0] == "becalm" and frame.f_back:
         level, frame = level + 1, frame.f_back
     return level
-
-
-def machine_of(backend: str, device: str | None, params: Params | None = None) -> str:
-    """The backend that a device or a backend names, but not both.
-
-    With `params`, raises unless the machine is present and runs that set. Call this before making
-    keys, which takes long.
-    """
-    machine = str(backend)
-    if device is not None:
-        if device not in (known := _native.devices()):
-            remedy = "name one of these, or a simulated machine as backend"
-            if str(device).startswith(("cuda", "gpu")):
-                remedy = "name all GPUs as cuda; CUDA_VISIBLE_DEVICES=1 makes that the second only"
-            raise BadInput(
-                "device", " or ".join(f'"{name}"' for name in known), repr(device), remedy
-            )
-        if machine not in ("auto", device):
-            got = f"{device} and {machine}"
-            raise BadInput("device", "a device or a backend", got, "leave one out")
-        machine = device
-    if params is not None:
-        _native.require_machine(machine, params)
-    return machine
 
 
 def server_for(op: str, server: Any, x: Any = None) -> Server:

@@ -117,7 +117,7 @@ impl<'a> Ours<'a> {
 
 impl Side for Ours<'_> {
     fn run(&mut self) -> Result<()> {
-        self.out = Some(self.keys.evaluator.evaluate(self.recorded.program(), &self.arguments)?);
+        self.out = Some(self.keys.evaluator.run(self.recorded.program(), &self.arguments)?);
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl<'a> OursAes<'a> {
 
 impl Side for OursAes<'_> {
     fn run(&mut self) -> Result<()> {
-        self.out = Some(self.keys.evaluator.evaluate(self.aes.program(), &self.arguments)?);
+        self.out = Some(self.keys.evaluator.run(self.aes.program(), &self.arguments)?);
         Ok(())
     }
 

@@ -64,26 +64,26 @@ struct Bench {
 pub fn run(
     app: &str,
     params: &TfheParams,
-    threads: usize,
+    (cpu, machine): &(Cpu, Box<dyn Backend>),
     allow_insecure: bool,
     json: bool,
 ) -> Result<()> {
     let started = Instant::now();
     let secret = SecretKey::generate(params, allow_insecure)?;
-    let cpu = Cpu::new(threads)?;
     // Refused before the keys are made.
     let jobs = if app == "aes" { aes(params)? } else { operations(params)? };
     if !json {
         announce(&jobs)?;
     }
     let keys = cpu.install(|| keygen(&secret))?;
-    let bench = Bench { evaluator: Evaluator::new(&cpu, &keys)?, secret };
+    let bench = Bench { evaluator: Evaluator::new(machine.as_ref(), &keys)?, secret };
     let keygen_seconds = started.elapsed().as_secs_f64();
+    let backend = report::machine(&bench.evaluator.info());
     let operations = jobs.iter().map(|job| bench.run(job)).collect::<Result<_>>()?;
     let report = Report {
         app: app.into(),
         params: params.name.to_string(),
-        backend: format!("cpu ({})", cpu.info().description),
+        backend,
         keygen_seconds,
         operations,
         peak_memory_bytes: peak_memory(),
@@ -174,7 +174,7 @@ impl Bench {
     ) -> Result<(Vec<Lwe>, f64)> {
         let bar = report::bar(name, program.cost().waves);
         let started = Instant::now();
-        let out = self.evaluator.evaluate_with(program, given, &mut report::follow(&bar))?;
+        let out = self.evaluator.run_with(program, given, &mut report::follow(&bar))?;
         bar.finish_and_clear();
         Ok((out, started.elapsed().as_secs_f64()))
     }

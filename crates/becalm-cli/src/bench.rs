@@ -200,7 +200,7 @@ fn time(
     let mut seconds = Vec::with_capacity(reps);
     for _ in 0..reps {
         let started = Instant::now();
-        let results = evaluator.evaluate(&case.program, &input)?;
+        let results = evaluator.run(&case.program, &input)?;
         seconds.push(started.elapsed().as_secs_f64());
         let values = secret.decrypt(&results[0])?;
         if values[..] != case.wanted[..values.len()] {

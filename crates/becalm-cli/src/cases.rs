@@ -40,7 +40,7 @@ pub fn cases(
         let y = switch.key_switch(x)?;
         switch.output(y)?;
         let switch = Arc::new(switch);
-        let small = evaluator.evaluate(&switch, &[fresh.clone().into()])?.remove(0);
+        let small = evaluator.run(&switch, &[fresh.clone().into()])?.remove(0);
         let mut alone = Program::new(params.clone());
         let info = RegInfo { ty: RegType::Lwe(small.role()), encoding, range: small.range() };
         let x = alone.input_as(info);

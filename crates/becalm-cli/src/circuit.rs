@@ -464,7 +464,7 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     let inputs = bits.iter().map(encrypt).collect::<becalm::Result<Vec<Ciphertext>>>()?;
     let (program, cost) = (Arc::new(compiled.program.clone()), compiled.program.cost());
     let started = Instant::now();
-    let results = evaluator.evaluate(&program, &inputs)?;
+    let results = evaluator.run(&program, &inputs)?;
     let seconds = started.elapsed().as_secs_f64();
     crate::report::tell_fallback(&evaluator);
     let mut got = vec![];

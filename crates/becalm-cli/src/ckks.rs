@@ -8,13 +8,13 @@ use crate::report::{self, counted, facts, median, megabytes, peak_memory, table}
 use crate::signals;
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Prepared};
+use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Prepared, for_ckks};
 use becalm::bootstrap::ckks::{KeyPlan, Offer, said, set_for};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::math::memory::{available_memory, require_memory};
-use becalm::params::{CkksParams, Kind};
+use becalm::params::{CkksParams, Kind, USUAL_CKKS};
 use becalm::program::rlwe::CkksProgram;
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -61,6 +61,13 @@ pub struct Report {
     right: bool,
 }
 
+/// What a job runs on: the name of the machine, and the threads of the CPU.
+#[derive(Clone, Copy)]
+pub struct On<'a> {
+    pub backend: &'a str,
+    pub threads: usize,
+}
+
 /// Runs one bootstrap and shows it, unless it is for `json`. Without a set by name: the standard one where memory suffices or `full`, else
 /// a smaller one.
 pub fn run(
@@ -68,7 +75,7 @@ pub fn run(
     name: Option<&str>,
     full: bool,
     insecure: bool,
-    threads: usize,
+    on: On,
     json: bool,
 ) -> Result<Report> {
     job.check()?;
@@ -79,10 +86,11 @@ pub fn run(
     if let (Some(why), false) = (&why, json) {
         report::print(why)?;
     }
-    let cpu = Cpu::new(threads)?;
+    let cpu = Cpu::new(on.threads)?;
+    let machine = for_ckks(on.backend, &cpu, params)?;
     let full = full && name.is_none();
     let made = cpu
-        .install(|| bootstrapped(&plan, &job, &cpu, 1, json))
+        .install(|| bootstrapped(&plan, &job, machine.as_ref(), 1, json))
         .map_err(|e| remedied(e, &plan, full))?;
     if !json {
         print(&made)?;
@@ -173,7 +181,7 @@ pub fn plan(params: &'static CkksParams, job: &Job) -> becalm::Result<KeyPlan> {
 pub fn bootstrap_of(plan: &KeyPlan) -> becalm::Result<&CkksProgram> {
     plan.programs().next().map(|(_, program)| program).ok_or_else(|| {
         let (wanted, got) = ("a set with a bootstrap", plan.chain().params().name);
-        Error::wrong_params("run", wanted, got, "use `ckks_regular`")
+        Error::wrong_params("run", wanted, got, format!("use `{USUAL_CKKS}`"))
     })
 }
 
@@ -308,7 +316,13 @@ pub fn measured(
 }
 
 /// Makes keys, and calls [`measured`] with them.
-fn bootstrapped(plan: &KeyPlan, job: &Job, cpu: &Cpu, runs: usize, quiet: bool) -> Result<Report> {
+fn bootstrapped(
+    plan: &KeyPlan,
+    job: &Job,
+    machine: &dyn Backend,
+    runs: usize,
+    quiet: bool,
+) -> Result<Report> {
     let (params, needs) = (plan.chain().params(), plan.needs());
     let program = bootstrap_of(plan)?;
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
@@ -322,8 +336,8 @@ fn bootstrapped(plan: &KeyPlan, job: &Job, cpu: &Cpu, runs: usize, quiet: bool) 
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| keys(&context, &secret, program, job.form()))?;
     let program = Arc::new(program.clone());
-    let evaluator = CkksEvaluator::open(cpu, asking(&context, &Arc::new(keys)))?;
-    let (ready, prepare_seconds) = timed(|| prepared(cpu, &context, &program))?;
+    let evaluator = CkksEvaluator::open(machine, asking(&context, &Arc::new(keys)))?;
+    let (ready, prepare_seconds) = timed(|| prepared(machine, &context, &program))?;
     let m = measured(&context, &secret, &evaluator, &ready, &message(job, slots), runs)?;
     let formula = -program.error().unwrap_or(1.0).log2();
     Ok(Report {
@@ -337,7 +351,7 @@ fn bootstrapped(plan: &KeyPlan, job: &Job, cpu: &Cpu, runs: usize, quiet: bool) 
         stage_count: stages_of(params, job, slots),
         security_bits: params.security_bits,
         security_source: params.security_source,
-        backend: format!("{} ({})", cpu.info().name, cpu.info().description),
+        backend: report::machine(&evaluator.info()),
         stored_key_bytes: price.stored,
         key_bytes: evaluator.keys().bytes(),
         expanded_key_bytes: expanded,

@@ -230,7 +230,7 @@ fn require_place(path: &Path, force: Force) -> Result<()> {
 /// Encrypts values.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     require_place(&args.out, args.force)?;
-    let secret = SecretKey::load(&args.secret, args.trust.trust())?;
+    let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
     let encoding = match args.modulus {
         Some(p) => Encoding::padded(p)?,
         None => Encoding::of(secret.params()),
@@ -253,6 +253,11 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     ))
 }
 
+/// Reads a file, which an error names: a command may have several.
+fn read<T>(path: &Path, load: impl FnOnce(&Path) -> becalm::Result<T>) -> Result<T> {
+    load(path).with_context(|| path.display().to_string())
+}
+
 /// Bootstraps through a table, or runs a program.
 pub fn eval(args: &EvalArgs) -> Result<()> {
     if let Some(path) = args.out.iter().find(|out| args.inputs.contains(out)) {
@@ -265,21 +270,23 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     if args.program.is_none() && args.table.is_empty() && args.slot_keys.is_empty() {
         bail!("nothing to do: give --table, --program or --slot-key");
     }
-    let mut keys = EvaluationKey::load(&args.evaluation, args.trust.trust())?;
+    let load = |path: &PathBuf| read(path, |path| Program::load(path, args.trust.trust()));
+    let program = args.program.as_ref().map(load).transpose()?;
+    let mut keys = read(&args.evaluation, |path| EvaluationKey::load(path, args.trust.trust()))?;
     backend::require(&args.backend, keys.params())?;
     let mut between = vec![];
     for path in &args.slot_keys {
-        let key = SlotKey::load(path, args.trust.trust())?;
+        let key = read(path, |path| SlotKey::load(path, args.trust.trust()))?;
         between.push(key.kind());
         keys = keys.with_slot_key(key)?;
     }
     let inputs = args
         .inputs
         .iter()
-        .map(|p| Lwe::load(p, args.trust.trust()))
-        .collect::<becalm::Result<Vec<Lwe>>>()?;
-    let program = match &args.program {
-        Some(path) => Program::load(path, args.trust.trust())?,
+        .map(|path| read(path, |path| Lwe::load(path, args.trust.trust())))
+        .collect::<Result<Vec<Lwe>>>()?;
+    let program = match program {
+        Some(program) => program,
         None => record(&keys, &inputs, &between, &args.table)?,
     };
     if args.out.len() != program.outputs().len() {
@@ -293,8 +300,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     let evaluator = Evaluator::for_needs(backend.as_ref(), &keys, &program.needs())?;
     let inputs: Vec<Ciphertext> = inputs.into_iter().map(Into::into).collect();
     let bar = report::bar("bootstraps", 1);
-    let results =
-        evaluator.evaluate_with(&Arc::new(program), &inputs, &mut report::follow(&bar))?;
+    let results = evaluator.run_with(&Arc::new(program), &inputs, &mut report::follow(&bar))?;
     bar.finish_and_clear();
     report::tell_fallback(&evaluator);
     let placed = args.out.iter().zip(&results);
@@ -381,8 +387,8 @@ fn record(
 
 /// Decrypts ciphertexts.
 pub fn decrypt(args: &DecryptArgs) -> Result<()> {
-    let values = SecretKey::load(&args.secret, args.trust.trust())?
-        .decrypt(&Lwe::load(&args.input, args.trust.trust())?)?;
+    let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
+    let values = secret.decrypt(&read(&args.input, |path| Lwe::load(path, args.trust.trust()))?)?;
     if args.json {
         return report::json(&values);
     }

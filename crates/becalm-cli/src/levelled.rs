@@ -7,7 +7,7 @@ use becalm::Error;
 use becalm::backend::{Backend, CkksEvaluator, Cpu};
 use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
-use becalm::params::CkksParams;
+use becalm::params::{CkksParams, USUAL_CKKS};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -56,13 +56,20 @@ struct Report {
 ///
 /// # Errors
 /// `BadInput` for options of a bootstrap; a result that is wrong.
-pub fn run(params: &'static CkksParams, job: &Job, cpu: &Cpu, json: bool) -> Result<()> {
+pub fn run(
+    params: &'static CkksParams,
+    job: &Job,
+    cpu: &Cpu,
+    machine: &dyn Backend,
+    json: bool,
+) -> Result<()> {
     if job.is_given() {
         let (wanted, got) = ("a set with a bootstrap", format!("`{}`", params.name));
-        let remedy = "leave out --kind, --keys, --slots, --stage-count, --of and --compact, which are for bootstraps; or use `ckks_regular`";
+        let flags = "--kind, --keys, --slots, --stage-count, --of and --compact";
+        let remedy = format!("leave out {flags}, which are for bootstraps; or use `{USUAL_CKKS}`");
         return Err(Error::wrong_params("run", wanted, got, remedy).into());
     }
-    let made = cpu.install(|| multiplied(params, job, cpu, json))?;
+    let made = cpu.install(|| multiplied(params, job, machine, json))?;
     if json {
         report::json(&made)?;
     } else {
@@ -81,7 +88,12 @@ pub fn run(params: &'static CkksParams, job: &Job, cpu: &Cpu, json: bool) -> Res
     }
 }
 
-fn multiplied(params: &'static CkksParams, job: &Job, cpu: &Cpu, quiet: bool) -> Result<Report> {
+fn multiplied(
+    params: &'static CkksParams,
+    job: &Job,
+    machine: &dyn Backend,
+    quiet: bool,
+) -> Result<Report> {
     let (slots, top) = (params.slots(), params.levels);
     // The set has been allowed before.
     let context = Arc::new(Context::new(params, true)?);
@@ -93,7 +105,7 @@ fn multiplied(params: &'static CkksParams, job: &Job, cpu: &Cpu, quiet: bool) ->
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| Ok(context.keys(&secret, &needs)?))?;
     let keys = Arc::new(keys);
-    let evaluator = CkksEvaluator::open(cpu, asking(&context, &keys))?;
+    let evaluator = CkksEvaluator::open(machine, asking(&context, &keys))?;
     let m = message(job, slots);
     let (x, encrypt_seconds) = timed(|| Ok(context.encrypt(&m, top, &secret)?))?;
     let (got, decrypt_seconds) = timed(|| Ok(context.decrypt(&x, &secret)?))?;
@@ -123,7 +135,7 @@ fn multiplied(params: &'static CkksParams, job: &Job, cpu: &Cpu, quiet: bool) ->
         levels: top,
         security_bits: params.security_bits,
         security_source: params.security_source,
-        backend: format!("{} ({})", cpu.info().name, cpu.info().description),
+        backend: report::machine(&evaluator.info()),
         stored_key_bytes: stored,
         key_bytes: keys.bytes(),
         keygen_seconds,

@@ -27,11 +27,10 @@ mod tables;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 /// Bootstrapping of fully homomorphic encryption.
 #[derive(Parser)]
-#[command(name = "becalm", version, about, max_term_width = 100)]
+#[command(name = "becalm", version, about, max_term_width = 100, after_help = STATUS)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -67,9 +66,32 @@ enum Verb {
     Licences,
 }
 
-/// Runs the command with the given arguments (the first is its name). Exit status: 0 if all went well, 1 if a result was
-/// wrong or something was refused, 2 for a wrong command line.
-pub fn main_with<I, T>(args: I) -> ExitCode
+/// The exit status of an error, by its kind.
+fn status(error: &anyhow::Error) -> u8 {
+    use becalm::Error;
+    match error.downcast_ref() {
+        Some(Error::BadInput(_) | Error::WrongParams(_) | Error::WrongKey(_)) => 3,
+        Some(Error::Insecure(_) | Error::TooNoisy(_) | Error::Unsupported(_)) => 3,
+        Some(Error::BadFile(_) | Error::Io(_)) => 4,
+        Some(Error::Memory(_)) => 5,
+        Some(Error::Device(_)) => 6,
+        Some(Error::Interrupted(_)) => signals::status(),
+        _ => 1,
+    }
+}
+
+const STATUS: &str = "Exit status:
+  0  all results are right
+  1  a result is wrong, or another error
+  2  a wrong command line
+  3  an input, a key or a parameter set that does not fit
+  4  a file that is missing, damaged, or cannot be written
+  5  too little memory
+  6  no GPU, or one that does not answer
+  128 plus the number of the signal that stopped it: 130 for Ctrl-C";
+
+/// Runs the command with the given arguments (the first is its name), and returns its exit status, which `--help` lists.
+pub fn main_with<I, T>(args: I) -> u8
 where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
@@ -79,7 +101,7 @@ where
         Err(e) => {
             // Help and version come this way too; a closed pipe is not an error.
             let _ = e.print();
-            return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
+            return if e.use_stderr() { 2 } else { 0 };
         }
     };
     let _listening = signals::Listening::start();
@@ -100,13 +122,13 @@ where
         Verb::Licences => report::print(include_str!("../THIRD_PARTY.txt").trim_end()),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(e) => {
             eprintln!("becalm: {}", report::spoken(&format!("{e:#}"), flag));
             if let Some(becalm::Error::Insecure(_)) = e.downcast_ref() {
                 eprintln!("pass --allow-insecure to allow it");
             }
-            ExitCode::FAILURE
+            status(&e)
         }
     }
 }

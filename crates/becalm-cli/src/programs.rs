@@ -6,7 +6,7 @@ use crate::report::{self, counted, megabytes};
 use crate::signals;
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, by_name};
+use becalm::backend::{Backend, CkksEvaluator, Cpu, for_ckks};
 use becalm::cipher::file::{Part, Trust};
 use becalm::cipher::{KeyForm, Rlwe};
 use becalm::ckks::Context;
@@ -60,8 +60,7 @@ pub fn eval(job: &Job) -> Result<()> {
             (counted(gives, "output"), counted(lanes, "lane"), counted(job.out.len(), "file"));
         bail!("the program has {outputs} on each of {of}, {given} named with --out");
     }
-    let machine = by_name(job.backend)?;
-    machine.accepts_ckks(program.params())?;
+    let machine = for_ckks(job.backend, &Cpu::new(0)?, program.params())?;
     tell(job, &run(job, machine.as_ref(), &Arc::new(program), takes)?)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::signals::stopped;
 use anyhow::{Result, bail};
-use becalm::backend::{Evaluator, Fallback, devices, names};
+use becalm::backend::{Evaluator, Fallback, Info, devices, names};
 use becalm::cipher::{EvaluationKey, SecretKey};
 use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -108,6 +108,11 @@ pub fn facts(rows: &[(&str, String)]) -> String {
     let line =
         |(k, v): &(&str, String)| format!("  {k}{}  {v}", " ".repeat(width - k.chars().count()));
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A machine for people: `cpu (avx512, 2 threads)`.
+pub fn machine(info: &Info) -> String {
+    format!("{} ({})", info.name, info.description)
 }
 
 /// Bytes for people: `60.2 MB`.

@@ -5,7 +5,7 @@ use crate::ckks;
 use crate::levelled;
 use crate::report::{self, facts, keygen, megabytes, milliseconds, peak_memory};
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Cpu, Evaluator};
+use becalm::backend::{Backend, Cpu, Evaluator, for_ckks, with_threads};
 use becalm::cipher::{Encoding, Lwe, SecretKey};
 use becalm::params::{CkksParams, TfheParams};
 use becalm::tfhe::noise::NoiseReport;
@@ -13,6 +13,9 @@ use becalm::tfhe::{Table, noise};
 use serde::Serialize;
 use serde_json::json;
 use std::time::Instant;
+
+/// The name that stands for the usual CKKS set of a kind, as in Python.
+const USUAL: &str = "ckks";
 
 /// Bootstraps whose noise is measured: the 99 % interval of a variance is then ±16 %.
 const NOISE_SAMPLES: usize = 512;
@@ -22,7 +25,7 @@ pub struct Args {
     /// The scheme to run. Without it `--params` and the other options decide; both schemes run if nothing decides.
     #[arg(long, value_parser = ["tfhe", "ckks", "both"])]
     scheme: Option<String>,
-    /// The parameter set (see `becalm params`). Without it tfhe_2_2, or the CKKS set of the kind.
+    /// The parameter set (see `becalm params`). Without it tfhe_2_2, or the CKKS set of the kind, which `ckks` names too.
     #[arg(long)]
     params: Option<String>,
     /// Values to bootstrap, each below the set's number of values; by default every value once.
@@ -34,6 +37,9 @@ pub struct Args {
     /// Run an application instead: integers of 64 bits; or AES-128, of one block and of data that arrives encrypted.
     #[arg(long, value_parser = ["uint64", "aes"], conflicts_with_all = ["values", "table"])]
     app: Option<String>,
+    /// The machine that computes: cpu, cuda, processor, reference, or auto, which is a GPU if there is one that can.
+    #[arg(long, default_value = "cpu")]
+    backend: String,
     /// Threads; 0 for all.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -85,14 +91,18 @@ pub fn run(args: &Args) -> Result<()> {
     let [tfhe, ckks] = schemes(args)?;
     if let Some(app) = &args.app {
         let params = allowed(args)?;
-        return apps::run(app, params, args.threads, args.allow_insecure, args.json);
+        let on = machines(args)?;
+        on.1.accepts(params)?;
+        return apps::run(app, params, &on, args.allow_insecure, args.json);
     }
     if let Some(params) = without_bootstrap(args).filter(|_| ckks) {
         if args.full {
             bail!("--full is N = 2^16, and `{}` has another N: leave one of them out", params.name);
         }
         params.require_secure(args.allow_insecure)?;
-        return levelled::run(params, &args.ckks, &Cpu::new(args.threads)?, args.json);
+        let cpu = Cpu::new(args.threads)?;
+        let machine = for_ckks(&args.backend, &cpu, params)?;
+        return levelled::run(params, &args.ckks, &cpu, machine.as_ref(), args.json);
     }
     let tfhe = tfhe.then(|| bootstraps(args, allowed(args)?)).transpose()?;
     let ckks = ckks.then(|| run_ckks(args, tfhe.is_some())).transpose()?;
@@ -116,6 +126,16 @@ fn without_bootstrap(args: &Args) -> Option<&'static CkksParams> {
     params.bootstrap.is_none().then_some(params)
 }
 
+/// The threads that make keys, and the machine that computes.
+fn machines(args: &Args) -> Result<(Cpu, Box<dyn Backend>)> {
+    let cpu = Cpu::new(args.threads)?;
+    let machine: Box<dyn Backend> = match args.backend.as_str() {
+        "cpu" => Box::new(cpu.clone()),
+        other => with_threads(other, args.threads)?,
+    };
+    Ok((cpu, machine))
+}
+
 /// The set of TFHE.
 fn allowed(args: &Args) -> Result<&'static TfheParams> {
     let params = TfheParams::named(args.params.as_deref().unwrap_or("tfhe_2_2"))?;
@@ -127,8 +147,9 @@ fn run_ckks(args: &Args, after: bool) -> Result<ckks::Report> {
     if after && !args.json {
         report::print("")?;
     }
-    let (name, full) = (args.params.as_deref(), args.full);
-    ckks::run(&args.ckks, name, full, args.allow_insecure, args.threads, args.json)
+    let (name, full) = (args.params.as_deref().filter(|name| *name != USUAL), args.full);
+    let on = ckks::On { backend: &args.backend, threads: args.threads };
+    ckks::run(&args.ckks, name, full, args.allow_insecure, on, args.json)
 }
 
 /// Whether TFHE is to run, and CKKS: as asked, or by the other options.
@@ -137,7 +158,8 @@ fn schemes(args: &Args) -> Result<[bool; 2]> {
     let of_ckks = args.ckks.is_given() || args.full;
     // At full size in every mode.
     let only_full = of_ckks && !args.ckks.is_given();
-    let named = args.params.as_deref().map(|name| CkksParams::named(name).is_ok());
+    let named = args.params.as_deref();
+    let named = named.map(|name| name == USUAL || CkksParams::named(name).is_ok());
     let asked = match (args.scheme.as_deref(), named) {
         (Some("tfhe"), _) => [true, false],
         (Some("ckks"), _) => [false, true],
@@ -164,16 +186,17 @@ fn bootstraps(args: &Args, params: &TfheParams) -> Result<Report> {
     let encoding = Encoding::of(params);
     let (entries, values) = job(args, encoding)?;
     let table = Table::new(params, &entries)?;
+    let (cpu, machine) = machines(args)?;
+    machine.accepts(params)?;
     if !args.json {
         announce(params)?;
     }
     let started = Instant::now();
     let secret = SecretKey::generate(params, args.allow_insecure)?;
-    let cpu = Cpu::new(args.threads)?;
     let keys = cpu.install(|| keygen(&secret))?;
     let keygen_seconds = started.elapsed().as_secs_f64();
     let started = Instant::now();
-    let evaluator = Evaluator::new(&cpu, &keys)?;
+    let evaluator = Evaluator::new(machine.as_ref(), &keys)?;
     let expand_seconds = started.elapsed().as_secs_f64();
     let given = secret.encrypt_as(&values, encoding, entries.len() as u64)?;
     let results = secret.decrypt(&bootstrap(&evaluator, &given, &table, "given values")?)?;
@@ -186,7 +209,7 @@ fn bootstraps(args: &Args, params: &TfheParams) -> Result<Report> {
     let report = Report {
         scheme: "tfhe".into(),
         params: params.name.to_string(),
-        backend: format!("{} ({})", evaluator.info().name, cpu.info().description),
+        backend: report::machine(&evaluator.info()),
         security_bits: params.security_bits,
         security_source: params.security_source.to_string(),
         log2_pfail: params.log2_pfail,

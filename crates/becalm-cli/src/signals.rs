@@ -4,10 +4,11 @@
 //! The command also runs inside Python processes, as `becalm._native.main`. Afterwards every signal does there what it did before: the
 //! workers of a pool are ended by `SIGTERM`, and Ctrl-C is Python's.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-static STOP: AtomicBool = AtomicBool::new(false);
+/// The signal that has asked the work to stop; 0 for none.
+static STOP: AtomicI32 = AtomicI32::new(0);
 /// Whether the work never asks to stop and leaves nothing behind: then the first signal ends the process.
 static AT_ONCE: AtomicBool = AtomicBool::new(false);
 
@@ -21,15 +22,20 @@ pub(crate) fn at_once<T>(work: impl FnOnce() -> T) -> T {
     }
     let _until = Until;
     AT_ONCE.store(true, Ordering::SeqCst);
-    if STOP.load(Ordering::SeqCst) {
-        std::process::exit(130);
+    if STOP.load(Ordering::SeqCst) != 0 {
+        std::process::exit(status().into());
     }
     work()
 }
 
 /// Whether a signal has asked the work to stop.
 pub(crate) fn stopped() -> bool {
-    STOP.load(Ordering::Relaxed)
+    STOP.load(Ordering::Relaxed) != 0
+}
+
+/// The exit status of a command that a signal has stopped.
+pub(crate) fn status() -> u8 {
+    128 + STOP.load(Ordering::Relaxed) as u8
 }
 
 /// The commands that run now, on whichever threads, and what the signals did before the first of them.
@@ -43,7 +49,7 @@ impl Listening {
     pub(crate) fn start() -> Self {
         let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
         if listening.0 == 0 {
-            STOP.store(false, Ordering::Relaxed);
+            STOP.store(0, Ordering::Relaxed);
             listening.1 = Some(system::catch());
         }
         listening.0 += 1;
@@ -72,10 +78,10 @@ mod system {
     /// What signals did before; they do it again when this is dropped.
     pub(super) struct Before(Vec<(c_int, sigaction)>);
 
-    extern "C" fn stop(_: c_int) {
-        if STOP.swap(true, Ordering::SeqCst) || AT_ONCE.load(Ordering::SeqCst) {
+    extern "C" fn stop(signal: c_int) {
+        if STOP.swap(signal, Ordering::SeqCst) != 0 || AT_ONCE.load(Ordering::SeqCst) {
             // SAFETY: `_exit` may be called from a handler. `exit` may not: it would run the handlers of the end of the process.
-            unsafe { libc::_exit(130) }
+            unsafe { libc::_exit(128 + signal) }
         }
     }
 
@@ -123,7 +129,7 @@ mod system {
     pub(super) fn catch() -> Before {
         // A second call in one process finds the handler in place.
         let _ = ctrlc::set_handler(|| {
-            if STOP.swap(true, Ordering::Relaxed) {
+            if STOP.swap(2, Ordering::Relaxed) != 0 {
                 std::process::exit(130);
             }
         });

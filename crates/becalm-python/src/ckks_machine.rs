@@ -1,11 +1,10 @@
-//! CKKS: the machine. Every call that computes on ciphertexts is a program, of one instruction or of many, and runs here; nothing
-//! else of this crate knows what it runs on.
+//! CKKS: the machine. Every call that computes on ciphertexts is a program, of one instruction or of many, and runs here.
 //!
 //! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
 use crate::call::{Watch, detached, guarded, raise, supervised};
 use crate::ciphertext::flat;
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared};
+use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Prepared, for_ckks};
 use becalm::cipher::{CkksKeys, KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
@@ -21,9 +20,10 @@ use std::sync::Arc;
 
 pub(crate) use becalm::backend::{MemoryBudget, Plain};
 
-/// A context and the threads that it computes with.
+/// A context, the machine that runs programs, and the threads that encrypt, decrypt and make keys.
 pub struct Machine {
     pub(crate) context: Arc<Context>,
+    backend: Arc<dyn Backend>,
     pub(crate) cpu: Cpu,
     /// Whether ciphertexts are packed when nothing computes with them.
     pub(crate) compact: bool,
@@ -65,28 +65,35 @@ pub struct CkksContext(pub(crate) Shared);
 
 #[pymethods]
 impl CkksContext {
-    /// Makes the set of a name ready; 0 threads means all. Ciphertexts of a `compact` one are packed when nothing computes with them.
+    /// Makes the set of a name ready on a machine; 0 threads means all. Ciphertexts of a `compact` one are packed when nothing computes
+    /// with them.
     #[new]
-    #[pyo3(signature = (name, allow_insecure, threads, compact=false))]
+    #[pyo3(signature = (name, allow_insecure, threads, compact=false, backend="cpu"))]
     fn new(
         py: Python<'_>,
         name: &str,
         allow_insecure: bool,
         threads: usize,
         compact: bool,
+        backend: &str,
     ) -> PyResult<Self> {
         supervised(py, None, |_| {
             let params = CkksParams::named(name)?;
             let cpu = Cpu::new(threads)?;
+            let backend = for_ckks(backend, &cpu, params)?;
             let context = Arc::new(cpu.install(|| Context::new(params, allow_insecure))?);
-            Ok(CkksContext(Arc::new(Machine { context, cpu, compact })))
+            Ok(CkksContext(Arc::new(Machine { context, backend, cpu, compact })))
         })
     }
 
-    /// The same set and threads; ciphertexts are packed when nothing computes with them, or are not.
-    fn packing(&self, compact: bool) -> Self {
-        let Machine { context, cpu, .. } = &*self.0;
-        CkksContext(Arc::new(Machine { context: context.clone(), cpu: cpu.clone(), compact }))
+    /// The same set and threads, on a machine; ciphertexts are packed when nothing computes with them, or are not.
+    fn again(&self, py: Python<'_>, compact: bool, backend: &str) -> PyResult<Self> {
+        supervised(py, None, |_| {
+            let Machine { context, cpu, .. } = &*self.0;
+            let backend = for_ckks(backend, cpu, context.params())?;
+            let (context, cpu) = (context.clone(), cpu.clone());
+            Ok(CkksContext(Arc::new(Machine { context, backend, cpu, compact })))
+        })
     }
 
     /// Names of all sets, the default first.
@@ -107,6 +114,12 @@ impl CkksContext {
             let claim = (p.security_bits, p.security_source);
             Ok((standard, size, p.levels, p.scale_bits, stages, bits, claim.0, claim.1))
         })
+    }
+
+    /// Name of the machine.
+    #[getter]
+    fn backend(&self) -> &'static str {
+        self.0.backend.info().name
     }
 
     /// Name of the set.
@@ -181,7 +194,7 @@ fn evaluator(
         Some(watch) => opened.asking(move || watch.wanted()),
         None => opened,
     };
-    CkksEvaluator::open(&on.cpu, opened)
+    CkksEvaluator::open(on.backend.as_ref(), opened)
 }
 
 /// A program with encoded matrices of at most a number of bytes, for any keys.
@@ -191,7 +204,9 @@ pub(crate) fn prepared(
     bytes: usize,
     watch: &Watch,
 ) -> Result<Prepared> {
-    Prepared::new(&on.cpu, &on.context, program, bytes, &|done, all| watch.step(done, all))
+    Prepared::new(on.backend.as_ref(), &on.context, program, bytes, &|done, all| {
+        watch.step(done, all)
+    })
 }
 
 /// Refuses keys that do not suffice for a program.

@@ -101,12 +101,6 @@ impl CkksPlan {
         })
     }
 
-    /// Names of the kinds of bootstrap.
-    #[staticmethod]
-    fn all_kinds() -> Vec<&'static str> {
-        Kind::all().map(Kind::name).collect()
-    }
-
     /// The name of the standard set for kinds of bootstrap, for the levels that they leave, and for iterations of them.
     #[staticmethod]
     #[pyo3(signature = (kinds, levels, iterations=1))]

@@ -64,7 +64,7 @@ impl Evaluator {
         let program = program.now();
         let inputs = inputs.iter().map(ciphertext).collect::<PyResult<Vec<_>>>()?;
         let results = supervised(py, progress, |watch| {
-            self.0.evaluate_with(&program, &inputs, &mut |done, of| match watch.step(done, of) {
+            self.0.run_with(&program, &inputs, &mut |done, of| match watch.step(done, of) {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             })

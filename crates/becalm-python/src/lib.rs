@@ -32,7 +32,6 @@ mod _native {
     use crate::call;
     use becalm::math::simd::Level;
     use pyo3::prelude::*;
-    use std::process::ExitCode;
 
     #[pymodule_export]
     use crate::ciphertext::{Glwe, Lwe};
@@ -97,13 +96,8 @@ mod _native {
 
     /// Runs the `becalm` command; its exit status. The first argument is the name of the command.
     #[pyfunction]
-    fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<i32> {
-        call::guarded(|| Ok(py.detach(|| status(becalm_cli::main_with(argv)))))
-    }
-
-    /// An `ExitCode` does not tell its number; these are all that the command has.
-    fn status(code: ExitCode) -> i32 {
-        [0, 1, 2].into_iter().find(|n| ExitCode::from(*n) == code).map_or(1, i32::from)
+    fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<u8> {
+        call::guarded(|| Ok(py.detach(|| becalm_cli::main_with(argv))))
     }
 
     /// Names of the vector instructions that this processor has, the ones in use first.

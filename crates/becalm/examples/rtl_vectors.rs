@@ -354,7 +354,7 @@ fn additions(
     // Modulo p all backends agree bit for bit; the reference would take long for many.
     let many = full || side > 1;
     let backend = by_name(if many { "cpu" } else { "reference" })?;
-    let results = Evaluator::new(backend.as_ref(), keys)?.evaluate(program, &inputs)?;
+    let results = Evaluator::new(backend.as_ref(), keys)?.run(program, &inputs)?;
     let mut sums = vec![0; side];
     for (i, result) in results.iter().enumerate() {
         let bits = secret.decrypt(result)?;

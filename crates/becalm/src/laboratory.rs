@@ -179,7 +179,7 @@ fn sample(p: &Arc<TfheParams>, setup: &Setup, count: usize) -> Result<Vec<Vec<f6
     let values: Vec<u64> =
         (0..count as u64).map(|i| each.values / 4 + i * 37 % (each.values / 2)).collect();
     let input = secret.encrypt_as(&values, each, each.values)?;
-    let outputs = evaluator.evaluate(&setup.program, &[input.clone().into()])?;
+    let outputs = evaluator.run(&setup.program, &[input.clone().into()])?;
     let [sum, switched, staircase, flat, rested] = &outputs[..] else {
         return Err(Error::bad_input("measure noise", "five registers", "others", "report this"));
     };
@@ -363,7 +363,7 @@ pub fn failures(
             .iter()
             .map(|values| Ok(secret.encrypt_as(values, two, 2)?.into()))
             .collect::<Result<Vec<_>>>()?;
-        let got = secret.decrypt(&evaluator.evaluate(&program, &inputs)?[0])?;
+        let got = secret.decrypt(&evaluator.run(&program, &inputs)?[0])?;
         seen += got.iter().zip(&wanted).filter(|(a, b)| a != b).count();
     }
     let trials = effort.keys * count;

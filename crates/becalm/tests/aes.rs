@@ -80,14 +80,13 @@ fn full_size_block_and_stream() {
     let key = encrypt_bytes(&secret, &block("2b7e151628aed2a6abf7158809cf4f3c")).unwrap();
     let text = encrypt_bytes(&secret, &block(MESSAGE[0])).unwrap();
     let ecb = Aes::ecb(secret.params().clone(), 1).unwrap();
-    let results =
-        evaluator.evaluate(ecb.program(), &ecb.arguments(&key, &[&text]).unwrap()).unwrap();
+    let results = evaluator.run(ecb.program(), &ecb.arguments(&key, &[&text]).unwrap()).unwrap();
     let found = decrypt_bytes(&secret, &ecb.bits(&results).unwrap()).unwrap();
     assert_eq!(found, block("3ad77bb40d7a3660a89ecaf32466ef97"));
     let ctr =
         Aes::ctr(secret.params().clone(), block(COUNTER), &[block(SENT[0])], Some(Type::Uint(64)))
             .unwrap();
-    let results = evaluator.evaluate(ctr.program(), &ctr.arguments(&key, &[]).unwrap()).unwrap();
+    let results = evaluator.run(ctr.program(), &ctr.arguments(&key, &[]).unwrap()).unwrap();
     let words = ctr.integers(&results).unwrap().decrypt(&secret).unwrap();
     let found: Vec<u8> = words.iter().flat_map(|w| w.to_bytes()[..8].to_vec()).collect();
     assert_eq!(found, block(MESSAGE[0]));

@@ -111,7 +111,7 @@ fn slots_are_added_and_moved_apart() {
         program.output(moved).unwrap();
         let program =
             Arc::new(Program::from_bytes(&program.to_bytes().unwrap(), insecure()).unwrap());
-        let got = agree(&keys, |e| e.evaluate(&program, &[x.clone().into()]).unwrap().remove(0));
+        let got = agree(&keys, |e| e.run(&program, &[x.clone().into()]).unwrap().remove(0));
         assert_eq!(got, wanted);
         let trivial = Lwe::trivial(&x, &wanted).unwrap();
         assert_eq!(keys.secret.decrypt(&trivial).unwrap(), wanted);
@@ -184,7 +184,7 @@ fn private_maps_mix_slots() {
         program.output(y).unwrap();
         assert_eq!(program.cost().key_switches, 2);
         let program = Arc::new(program);
-        let got = agree(&keys, |e| e.evaluate(&program, &[x.clone().into()]).unwrap().remove(0));
+        let got = agree(&keys, |e| e.run(&program, &[x.clone().into()]).unwrap().remove(0));
         let wanted = values
             .chunks(w)
             .flat_map(|c| (0..w).map(|j| 1 + c[j] - if j + 1 < w { c[w - 1] } else { 0 }));
@@ -201,7 +201,7 @@ fn a_map_of_larger_sums_than_recorded_is_refused() {
     let y = program.slot_map(a, 1, RowSums { positive: 1, negative: 0 }).unwrap();
     program.output(y).unwrap();
     let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), &keys.evaluation).unwrap();
-    let refused = evaluator.evaluate(&Arc::new(program), &[x.into()]).unwrap_err();
+    let refused = evaluator.run(&Arc::new(program), &[x.into()]).unwrap_err();
     assert_eq!(refused.kind(), "wrong_key");
 }
 

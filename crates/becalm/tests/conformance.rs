@@ -43,14 +43,14 @@ fn agree(keys: &Keys, program: Program, inputs: &[Ciphertext], depth: usize) -> 
     let program = Arc::new(program);
     program.validate().unwrap();
     let reference = Evaluator::new(&Reference, &keys.evaluation).unwrap();
-    let wanted = reference.evaluate(&program, inputs).unwrap();
+    let wanted = reference.run(&program, inputs).unwrap();
     let p = keys.secret.params();
     for (name, backend) in backends() {
         if !runs(backend.as_ref(), &program) {
             continue;
         }
         let evaluator = Evaluator::new(backend.as_ref(), &keys.evaluation).unwrap();
-        let got = evaluator.evaluate(&program, inputs).unwrap();
+        let got = evaluator.run(&program, inputs).unwrap();
         assert_eq!(got.len(), wanted.len());
         for (got, wanted) in got.iter().zip(&wanted) {
             let values = [got, wanted].map(|c| keys.secret.decrypt(c).unwrap());
@@ -112,7 +112,7 @@ fn key_switch_is_exact() {
         let program = Arc::new(program);
         let run = |b: &dyn Backend| {
             let evaluator = Evaluator::new(b, &keys.evaluation).unwrap();
-            evaluator.evaluate(&program, &input).unwrap().remove(0)
+            evaluator.run(&program, &input).unwrap().remove(0)
         };
         let wanted = run(&Reference);
         for (name, backend) in backends().into_iter().filter(|b| runs(b.1.as_ref(), &program)) {
@@ -242,7 +242,7 @@ fn encrypted_tables_of_other_values_are_not_evaluated() {
         let src = if ct.role() == KeyRole::Small { src } else { p.key_switch(src).unwrap() };
         let found = p.bootstrap_encrypted(src, table, &[wanted]).unwrap();
         p.output(found[0]).unwrap();
-        evaluator.evaluate(&Arc::new(p), &[ct.clone().into(), glwe.into()])
+        evaluator.run(&Arc::new(p), &[ct.clone().into(), glwe.into()])
     };
     let wanted = Output { index: 0, encoding, range: (0, 7) };
     for longer in [8, 9, 16] {

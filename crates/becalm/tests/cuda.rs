@@ -202,7 +202,7 @@ fn what_cannot_be_recorded_is_launched() {
     let words = |gpu: &Arc<Emulated>| -> Vec<Vec<u64>> {
         let evaluator = Evaluator::new(&cuda(std::slice::from_ref(gpu)), &keys).unwrap();
         let run = |_| {
-            let results = evaluator.evaluate(&program, std::slice::from_ref(&ct)).unwrap();
+            let results = evaluator.run(&program, std::slice::from_ref(&ct)).unwrap();
             assert_eq!(secret.decrypt(&results[0]).unwrap(), [2, 1, 0, 3, 2]);
             results[0].words().to_vec()
         };
@@ -435,7 +435,7 @@ fn devices_share_lanes_and_waves() {
             (0..7).map(|i| (0..lanes as u64).map(|l| (i + 3 * l) % 4).collect()).collect();
         let cts: Vec<_> = values.iter().map(|v| secret.encrypt(v).unwrap().into()).collect();
         let one = Evaluator::new(&cuda(&[emulated(0)]), &keys).unwrap();
-        let wanted = one.evaluate(&program, &cts).unwrap();
+        let wanted = one.run(&program, &cts).unwrap();
         for (v, ct) in values.iter().zip(&wanted).take(1) {
             let clear: Vec<u64> = v.iter().map(|m| 3 - (m + 1) % 4).collect();
             assert_eq!(secret.decrypt(ct).unwrap(), clear);
@@ -444,7 +444,7 @@ fn devices_share_lanes_and_waves() {
         let three = Evaluator::new(&cuda(&gpus), &keys).unwrap();
         let sent: Vec<_> = gpus.iter().map(|g| g.work()).collect();
         for _ in 0..2 {
-            let got = three.evaluate(&program, &cts).unwrap();
+            let got = three.run(&program, &cts).unwrap();
             for (got, wanted) in got.iter().zip(&wanted) {
                 assert!(got.words() == wanted.words(), "{lanes} lanes");
             }
@@ -477,7 +477,7 @@ fn what_comes_again_is_recorded() {
             let evaluator = Evaluator::new(&cuda(std::slice::from_ref(&gpu)), &keys).unwrap();
             let mut first = None;
             for run in 0..4u64 {
-                let got = evaluator.evaluate(&program, std::slice::from_ref(&ct)).unwrap();
+                let got = evaluator.run(&program, std::slice::from_ref(&ct)).unwrap();
                 let words = got[0].words().to_vec();
                 let wanted = first.get_or_insert_with(|| words.clone());
                 assert!(words == *wanted, "{lanes} lanes, seed {seed}, run {run}");
@@ -486,7 +486,7 @@ fn what_comes_again_is_recorded() {
             }
             assert_eq!(gpu.has_launched("becalm_bundle_tensor"), lanes == 32);
             let clear: Vec<u64> = values.iter().map(|m| (3 * m + 1) % 4).collect();
-            let result = evaluator.evaluate(&program, std::slice::from_ref(&ct)).unwrap();
+            let result = evaluator.run(&program, std::slice::from_ref(&ct)).unwrap();
             assert_eq!(secret.decrypt(&result[0]).unwrap(), clear);
             drop(evaluator);
             assert_eq!(gpu.recordings().1, 0, "a recording is left");

@@ -263,7 +263,7 @@ impl Work {
     fn on(&self, cuda: &Cuda, runs: usize) -> becalm::Result<Vec<Vec<u64>>> {
         let evaluator = Evaluator::new(cuda, &self.keys)?;
         let run = |_| -> becalm::Result<Vec<u64>> {
-            let found = evaluator.evaluate(&self.program, &[self.input.clone().into()])?;
+            let found = evaluator.run(&self.program, &[self.input.clone().into()])?;
             assert_eq!(self.secret.decrypt(&found[0]).unwrap(), [0, 1, 0, 1, 0]);
             Ok(found[0].words().to_vec())
         };
@@ -378,7 +378,7 @@ fn refuses() {
     assert_eq!(fallback.gpu, gpu == "true", "{fallback:?}");
     // The error tells users who can act how to do so.
     assert_eq!(fallback.why.contains(remedy), fallback.gpu, "{fallback:?}");
-    let found = evaluator.evaluate(&work.program, &[work.input.clone().into()]).unwrap();
+    let found = evaluator.run(&work.program, &[work.input.clone().into()]).unwrap();
     assert_eq!(work.secret.decrypt(&found[0]).unwrap(), [0, 1, 0, 1, 0]);
     drop(evaluator);
     if std::env::var_os("BECALM_EMULATOR_DRIVER").is_some() {
@@ -411,7 +411,7 @@ fn shares() {
         let (program, inputs) = &cases[case];
         let evaluator = Evaluator::new(backend, &work.keys).unwrap();
         let before = [0, 1].map(|device| watch.launches(device));
-        let found = evaluator.evaluate(program, inputs).unwrap();
+        let found = evaluator.run(program, inputs).unwrap();
         let launches = [0, 1].map(|device| watch.launches(device) - before[device as usize]);
         let words: Vec<Vec<u64>> = found.iter().map(|ct| ct.words().to_vec()).collect();
         let clear: Vec<_> = found.iter().map(|ct| work.secret.decrypt(ct).unwrap()).collect();

@@ -73,7 +73,7 @@ fn tables_of_every_kind_and_files_work() {
     for y in program.lookup_many(x, &many).unwrap() {
         program.output(y).unwrap();
     }
-    let got = evaluator.evaluate(&Arc::new(program), &[ct.clone().into()]).unwrap();
+    let got = evaluator.run(&Arc::new(program), &[ct.clone().into()]).unwrap();
     assert_eq!(secret.decrypt(&got[0]).unwrap(), half);
     assert_eq!(secret.decrypt(&got[1]).unwrap(), vec![7; 32]);
 

@@ -54,7 +54,7 @@ fn every_operation_gives_the_same_encrypted_and_unencrypted() {
         let given: Vec<Integers> =
             types.iter().zip([[1, 0], [77, 200], [200, 3]]).map(|(t, v)| encrypt(*t, &v)).collect();
         let arguments = recorded.arguments(&given.iter().collect::<Vec<_>>()).unwrap();
-        let results = server.evaluate(recorded.program(), &arguments).unwrap();
+        let results = server.run(recorded.program(), &arguments).unwrap();
         let bound = becalm::tfhe::noise::bootstrap_output(secret.params());
         assert!(op.name == "not" || results.iter().all(|r| r.noise_variance() <= bound * 1.001));
         let results = recorded.results(results).unwrap();
@@ -105,7 +105,7 @@ fn a_hundred_random_steps_decrypt_right_at_the_end() {
         });
         let picks: Vec<usize> = (0..op.arity).map(|_| random(seed) as usize % 4).collect();
         let given: Vec<&Integers> = picks.iter().map(|p| &words[*p]).collect();
-        let results = server.evaluate(recorded.program(), &recorded.arguments(&given).unwrap());
+        let results = server.run(recorded.program(), &recorded.arguments(&given).unwrap());
         let results = results.unwrap_or_else(|e| panic!("step {step}, {}: {e}", op.name));
         for r in &results {
             assert!(r.noise_variance() <= bound * 1.001, "step {step}, {}", op.name);
@@ -148,8 +148,7 @@ fn sums_tables_and_arrays() {
     let types = recorded.inputs().to_vec();
     let given: Vec<Integers> = types.iter().zip(values).map(|(t, v)| encrypt(*t, &[v])).collect();
     let arguments = recorded.arguments(&given.iter().collect::<Vec<_>>()).unwrap();
-    let results =
-        recorded.results(server.evaluate(recorded.program(), &arguments).unwrap()).unwrap();
+    let results = recorded.results(server.run(recorded.program(), &arguments).unwrap()).unwrap();
     let got: Vec<u64> =
         results.iter().map(|r| r.decrypt(secret).unwrap()[0].low() as u64).collect();
     let total: u64 = values[..6].iter().sum::<u64>() % 256;
@@ -175,8 +174,7 @@ fn operands_may_be_the_same_or_come_from_files() {
         let x = encrypt(ty, &[21, 31]);
         let recorded = op.circuit(secret.params().clone(), Aim::Work, &[ty; 2]).unwrap();
         let run = |x: &Integers, y: &Integers| {
-            let results =
-                server.evaluate(recorded.program(), &recorded.arguments(&[x, y]).unwrap());
+            let results = server.run(recorded.program(), &recorded.arguments(&[x, y]).unwrap());
             let results = results.unwrap_or_else(|e| panic!("{}: {e}", op.name));
             recorded.results(results).unwrap().remove(0)
         };
@@ -236,7 +234,7 @@ fn clear_values_in_the_form_of_encrypted_ones() {
     let add = Operation::named("add").unwrap();
     let recorded = add.circuit(secret.params().clone(), Aim::Work, &[ty; 2]).unwrap();
     let y = encrypt(ty, &[1, 2]);
-    let results = server.evaluate(recorded.program(), &recorded.arguments(&[&x, &y]).unwrap());
+    let results = server.run(recorded.program(), &recorded.arguments(&[&x, &y]).unwrap());
     let sum = recorded.results(results.unwrap()).unwrap()[0].decrypt(secret).unwrap();
     assert_eq!(sum, [Clear::from(-63i64), Clear::from(-63i64)]);
     let wide = Integers::trivial(secret.params(), secret.id(), ty, &[Clear::from(64i64)]);

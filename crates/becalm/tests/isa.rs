@@ -260,7 +260,7 @@ fn a_processor_with_few_slots_computes_the_same() {
     let roomy = Processor::default();
     let tight = Processor { machine: Machine { slots: 20, ..Machine::default() } };
     let run = |processor: &Processor| {
-        Evaluator::new(processor, &keys).unwrap().evaluate(&program, &inputs).unwrap()
+        Evaluator::new(processor, &keys).unwrap().run(&program, &inputs).unwrap()
     };
     let sums = run(&tight);
     for (one, other) in sums.iter().zip(run(&roomy)) {

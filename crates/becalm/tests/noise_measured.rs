@@ -133,7 +133,7 @@ fn measure_key(
     let values: Vec<u64> = (0..count).map(|i| i * 37 % each.values).collect();
     let input = secret.encrypt_as(&values, each, each.values).unwrap();
     let evaluator = Evaluator::new(&Cpu::with_level(0, level).unwrap(), keys).unwrap();
-    let outputs = evaluator.evaluate(&program, &[input.clone().into()]).unwrap();
+    let outputs = evaluator.run(&program, &[input.clone().into()]).unwrap();
     let [small, big, switched] = &outputs[..] else { panic!("three registers") };
     let phases = |ct: &Lwe| secret.phases(ct).unwrap();
     let before = if p.order == Order::KsPbs { phases(&input) } else { phases(big) };

@@ -121,7 +121,7 @@ fn failures(p: &TfheParams, values: u64) -> usize {
         let encrypt =
             |v: &Vec<u64>| secret.encrypt_as(v, Encoding::padded(IN).unwrap(), IN).unwrap().into();
         let inputs: Vec<_> = arguments.iter().map(encrypt).collect();
-        let got = secret.decrypt(&evaluator.evaluate(&program, &inputs).unwrap()[0]).unwrap();
+        let got = secret.decrypt(&evaluator.run(&program, &inputs).unwrap()[0]).unwrap();
         got.iter().zip(&wanted).filter(|(a, b)| a != b).count()
     };
     (0..KEYS).map(run).sum()
@@ -216,7 +216,7 @@ fn decided(p: &TfheParams, keys: usize, per_key: usize) -> Vec<i64> {
         let keys = secret.evaluation_key().unwrap();
         let evaluator = Evaluator::new(&Cpu::new(0).unwrap(), &keys).unwrap();
         let input = secret.encrypt_as(&argument, Encoding::padded(IN).unwrap(), IN).unwrap();
-        let small = evaluator.evaluate(&program, &[input.into()]).unwrap().remove(0);
+        let small = evaluator.run(&program, &[input.into()]).unwrap().remove(0);
         let wanted = argument.iter().map(|m| *m as usize * factor as usize * step as usize);
         let pairs: Vec<_> = exponents(&secret, &small).into_iter().zip(wanted).collect();
         let error = |(e, y): (usize, usize)| {

@@ -69,7 +69,7 @@ fn doubled_noise() -> f64 {
     let s = p.linear(&[(1, a), (1, b)], 0).unwrap();
     p.output(s).unwrap();
     let total =
-        evaluator.evaluate(&Arc::new(p), &[once.clone().into(), again.into()]).unwrap().remove(0);
+        evaluator.run(&Arc::new(p), &[once.clone().into(), again.into()]).unwrap().remove(0);
     assert!(close(total.noise_variance(), 4.0 * once.noise_variance()));
     let doubled: Vec<u64> = values.iter().map(|v| 2 * v).collect();
     let errors = secret.errors(&total, &doubled).unwrap();

@@ -165,10 +165,10 @@ fn machines_share_lanes_and_waves() {
             let inputs: Vec<Ciphertext> =
                 (0..6).map(|i| secret.encrypt(&values(i)).unwrap().into()).collect();
             let wanted = Evaluator::new(&Reference, &keys).unwrap();
-            let wanted = wanted.evaluate(&program, &inputs).unwrap();
+            let wanted = wanted.run(&program, &inputs).unwrap();
             counts.iter().for_each(|c| _ = c.take());
             for _ in 0..2 {
-                let found = server.evaluate(&program, &inputs).unwrap();
+                let found = server.run(&program, &inputs).unwrap();
                 for (found, wanted) in found.iter().zip(&wanted) {
                     assert!(found.words() == wanted.words(), "{name}, {lanes} lanes");
                 }
@@ -227,8 +227,8 @@ fn machines_that_do_not_share_waves_share_lanes() {
     for lanes in [1, 4] {
         let inputs: Vec<Ciphertext> =
             (0..6).map(|i| secret.encrypt(&vec![i; lanes]).unwrap().into()).collect();
-        let wanted = Evaluator::new(&Reference, &keys).unwrap().evaluate(&program, &inputs);
-        let found = server.evaluate(&program, &inputs).unwrap();
+        let wanted = Evaluator::new(&Reference, &keys).unwrap().run(&program, &inputs);
+        let found = server.run(&program, &inputs).unwrap();
         for (found, wanted) in found.iter().zip(&wanted.unwrap()) {
             assert!(found.words() == wanted.words(), "{lanes} lanes");
         }

@@ -10,7 +10,7 @@ use crate::cipher::{
 };
 use crate::math::memory::require_memory;
 use crate::params::TfheParams;
-use crate::program::{Gate, Need, Op, Program, Reg, RegType, TableRef, Tfhe, Walk};
+use crate::program::{Gate, Need, Op, Program, Reg, RegInfo, RegType, TableRef, Tfhe, Walk};
 use crate::tfhe::Table;
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -79,15 +79,15 @@ impl Evaluator {
     /// # Errors
     /// [`Error::WrongParams`], [`Error::WrongKey`], [`Error::BadInput`] for arguments that do not fit the program;
     /// [`Error::TooNoisy`] if they are too noisy for it; errors of the machine.
-    pub fn evaluate(&self, program: &Arc<Program>, inputs: &[Ciphertext]) -> Result<Vec<Lwe>> {
-        self.evaluate_with(program, inputs, &mut |_, _| ControlFlow::Continue(()))
+    pub fn run(&self, program: &Arc<Program>, inputs: &[Ciphertext]) -> Result<Vec<Lwe>> {
+        self.run_with(program, inputs, &mut |_, _| ControlFlow::Continue(()))
     }
 
-    /// [`Evaluator::evaluate`] that reports progress and can be stopped.
+    /// [`Evaluator::run`] that reports progress and can be stopped.
     ///
     /// # Errors
     /// As there, and [`Error::Interrupted`].
-    pub fn evaluate_with(
+    pub fn run_with(
         &self,
         program: &Arc<Program>,
         inputs: &[Ciphertext],
@@ -186,7 +186,7 @@ impl Evaluator {
                 return Err(Error::bad_input(
                     "evaluate",
                     format!("{info} as argument {i}"),
-                    format!("{ct:?} with values {:?}", range_of(ct)),
+                    described(ct),
                     "encrypt in the encoding that the program declares for its input",
                 ));
             }
@@ -253,7 +253,7 @@ impl Evaluator {
     /// Looks every ciphertext of the batch up in a table; one batch for each output of the table.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`].
+    /// As [`Evaluator::run`].
     pub fn bootstrap_many(&self, x: &Lwe, table: &Table) -> Result<Vec<Lwe>> {
         self.apply(&[x], |p, r| p.lookup_many(r[0], table))
     }
@@ -261,7 +261,7 @@ impl Evaluator {
     /// [`Evaluator::bootstrap_many`] for a table with one output.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`]; [`Error::BadInput`] if the table has several outputs.
+    /// As [`Evaluator::run`]; [`Error::BadInput`] if the table has several outputs.
     pub fn bootstrap(&self, x: &Lwe, table: &Table) -> Result<Lwe> {
         only(self.apply(&[x], |p, r| Ok(vec![p.lookup(r[0], table)?]))?)
     }
@@ -275,13 +275,13 @@ impl Evaluator {
         let src = program.input_like(x);
         let dst = program.lookup(src, table)?;
         program.output(dst)?;
-        only(self.evaluate_with(&Arc::new(program), &[x.clone().into()], progress)?)
+        only(self.run_with(&Arc::new(program), &[x.clone().into()], progress)?)
     }
 
     /// Looks every ciphertext of a common-mask set up in a table for each slot.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`] and [`Program::bootstrap_slots`]; [`Error::BadInput`] for tables of several outputs.
+    /// As [`Evaluator::run`] and [`Program::bootstrap_slots`]; [`Error::BadInput`] for tables of several outputs.
     pub fn bootstrap_slots(&self, x: &Lwe, tables: &[Table]) -> Result<Lwe> {
         only(self.apply(&[x], |p, r| p.lookup_slots(r[0], tables))?)
     }
@@ -289,7 +289,7 @@ impl Evaluator {
     /// One slot of every ciphertext, as plain ciphertexts under the slot's key.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`] and [`Program::extract`].
+    /// As [`Evaluator::run`] and [`Program::extract`].
     pub fn extract(&self, x: &Lwe, slot: u32) -> Result<Lwe> {
         only(self.apply(&[x], |p, r| Ok(vec![p.extract(r[0], slot)?]))?)
     }
@@ -297,7 +297,7 @@ impl Evaluator {
     /// Packs plain ciphertexts under the key of slot 0, a batch for each slot.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`] and [`Program::pack`]; [`Error::WrongKey`] without a packing key.
+    /// As [`Evaluator::run`] and [`Program::pack`]; [`Error::WrongKey`] without a packing key.
     pub fn pack(&self, slots: &[&Lwe]) -> Result<Lwe> {
         only(self.apply(slots, |p, r| Ok(vec![p.pack(r)?]))?)
     }
@@ -305,7 +305,7 @@ impl Evaluator {
     /// Applies a private map between slots, number `map` of the key.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`] and [`Program::slot_map`]; [`Error::WrongKey`] without such a map.
+    /// As [`Evaluator::run`] and [`Program::slot_map`]; [`Error::WrongKey`] without such a map.
     pub fn slot_map(&self, x: &Lwe, map: u32) -> Result<Lwe> {
         let Some(sums) = self.maps.get(map as usize) else {
             return Err(Error::wrong_key(
@@ -321,7 +321,7 @@ impl Evaluator {
     /// Looks every ciphertext up in an encrypted table; one batch for each output of the table.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`]; [`Error::BadInput`] if the table is for another encoding than that of `x`, or for
+    /// As [`Evaluator::run`]; [`Error::BadInput`] if the table is for another encoding than that of `x`, or for
     /// fewer values.
     pub fn bootstrap_encrypted(&self, x: &Lwe, table: &Glwe) -> Result<Vec<Lwe>> {
         let inputs = [x.clone().into(), table.clone().into()];
@@ -335,13 +335,13 @@ impl Evaluator {
             let rested = if switch { r } else { program.key_switch(r)? };
             program.output(rested)?;
         }
-        self.evaluate(&Arc::new(program), &inputs)
+        self.run(&Arc::new(program), &inputs)
     }
 
     /// f(a, b) lane by lane by one lookup at `a·base + b`, for values `b < base`.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`].
+    /// As [`Evaluator::run`].
     pub fn bootstrap2(
         &self,
         a: &Lwe,
@@ -355,7 +355,7 @@ impl Evaluator {
     /// A boolean gate lane by lane.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`].
+    /// As [`Evaluator::run`].
     pub fn gate(&self, gate: Gate, a: &Lwe, b: &Lwe) -> Result<Lwe> {
         only(self.apply(&[a, b], |p, r| Ok(vec![p.gate(gate, r[0], r[1])?]))?)
     }
@@ -363,7 +363,7 @@ impl Evaluator {
     /// `if s { x } else { y }` lane by lane, for booleans.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`].
+    /// As [`Evaluator::run`].
     pub fn mux(&self, s: &Lwe, x: &Lwe, y: &Lwe) -> Result<Lwe> {
         only(self.apply(&[s, x, y], |p, r| Ok(vec![p.mux(r[0], r[1], r[2])?]))?)
     }
@@ -379,7 +379,7 @@ impl Evaluator {
             program.output(r)?;
         }
         let inputs: Vec<Ciphertext> = inputs.iter().map(|x| (*x).clone().into()).collect();
-        self.evaluate(&Arc::new(program), &inputs)
+        self.run(&Arc::new(program), &inputs)
     }
 }
 
@@ -451,10 +451,14 @@ fn noise_of(ct: &Ciphertext) -> f64 {
     }
 }
 
-fn range_of(ct: &Ciphertext) -> Option<(i64, i64)> {
+/// A ciphertext in the words of [`RegInfo`](crate::program::RegInfo).
+fn described(ct: &Ciphertext) -> String {
     match ct {
-        Ciphertext::Lwe(c) => Some(c.range),
-        Ciphertext::Glwe(_) => None,
+        Ciphertext::Lwe(c) => {
+            let info = RegInfo { ty: RegType::Lwe(c.role), encoding: c.encoding, range: c.range };
+            info.to_string()
+        }
+        Ciphertext::Glwe(_) => RegType::Glwe.to_string(),
     }
 }
 

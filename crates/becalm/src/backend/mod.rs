@@ -304,6 +304,20 @@ pub fn with_threads(name: &str, threads: usize) -> Result<Box<dyn Backend>> {
     Err(Error::bad_input("backend", wanted, name, remedy))
 }
 
+/// The machine of a name for a parameter set of CKKS, as [`with_threads`]. `cpu` computes where the name is its own, or `"auto"`: no GPU
+/// runs CKKS, so none is looked for.
+///
+/// # Errors
+/// As [`by_name`] and [`Backend::accepts_ckks`].
+pub fn for_ckks(name: &str, cpu: &Cpu, params: &CkksParams) -> Result<Arc<dyn Backend>> {
+    if matches!(name, "cpu" | "auto") {
+        return Ok(Arc::new(cpu.clone()));
+    }
+    let machine = by_name(name)?;
+    machine.accepts_ckks(params)?;
+    Ok(Arc::from(machine))
+}
+
 /// Refuses a machine that is not there, does not run a parameter set, or has no room for its key: before keys are made, which
 /// takes long. `"auto"` is never refused.
 ///

@@ -74,11 +74,16 @@ impl Rlwe {
     ///
     /// # Errors
     /// `BadInput` for a bound that is not in 2^-60 ..= 2^60.
-    pub fn within(mut self, bound: f64) -> Result<Rlwe> {
+    pub fn within(self, bound: f64) -> Result<Rlwe> {
+        self.bounded("within", bound)
+    }
+
+    /// [`Rlwe::within`] of an operation that errors name.
+    pub(crate) fn bounded(mut self, op: &'static str, bound: f64) -> Result<Rlwe> {
         let most = 60f64.exp2();
         if !(most.recip()..=most).contains(&bound) {
             let (wanted, remedy) = ("a bound of 2^-60 to 2^60", "state the largest absolute value");
-            return Err(Error::bad_input("within", wanted, format!("{bound:e}"), remedy));
+            return Err(Error::bad_input(op, wanted, format!("{bound:e}"), remedy));
         }
         if bound < self.account.values {
             self.account.standing = self.account.standing.min(Standing::Computed);

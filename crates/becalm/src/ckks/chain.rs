@@ -14,7 +14,7 @@
 use crate::cipher::{KeyId, Rlwe};
 use crate::math::complex::Complex;
 use crate::math::rns::{Ring, nearest};
-use crate::params::{CkksBootstrap, CkksParams, NOISE_STD};
+use crate::params::{CkksBootstrap, CkksParams, NOISE_STD, USUAL_CKKS};
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -226,6 +226,12 @@ impl Chain {
         (0..self.counts[level] + special).map(|i| self.word_of(level, i)).collect()
     }
 
+    /// The bound on the coefficients of a message: a quarter of the product of the primes that decryption uses.
+    pub(crate) fn room(&self, level: usize) -> f64 {
+        let words = self.words_of(level, 0);
+        words.iter().take(3).map(|i| self.primes[*i] as f64).product::<f64>() / 4.0
+    }
+
     /// Number of special words.
     pub(crate) fn special(&self) -> usize {
         self.special
@@ -284,8 +290,7 @@ impl Chain {
             ),
             Some(_) => "bootstrap it first".into(),
             None => {
-                "encrypt at a higher level, or use a set with more levels: `ckks_regular` has a bootstrap"
-                    .into()
+                format!("encrypt at a higher level, or use a set with a bootstrap: `{USUAL_CKKS}`")
             }
         }
     }

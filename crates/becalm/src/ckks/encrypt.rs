@@ -29,7 +29,7 @@ fn fits(values: &[Complex], bound: f64) -> bool {
 impl Rlwe {
     /// An own encryption of these values with their bound.
     fn declared(self, values: &[Complex], bound: f64) -> Result<Rlwe> {
-        let mut x = self.within(bound)?;
+        let mut x = self.bounded("encrypt", bound)?;
         if !fits(values, bound) {
             let wanted = format!("values of absolute value {bound} at most");
             let remedy = "state a larger bound, or scale the values down";
@@ -153,12 +153,6 @@ impl Context {
         let got = "a larger one".to_string();
         let remedy = "scale the values down, or encrypt at a higher level";
         Err(Error::bad_input(op, wanted, got, remedy))
-    }
-
-    /// The bound on the coefficients of a message: a quarter of the product of the primes that decryption uses.
-    pub(crate) fn room(&self, level: usize) -> f64 {
-        let words = self.words_of(level, 0);
-        words.iter().take(3).map(|i| self.ring().word(*i).prime).product::<f64>() / 4.0
     }
 
     /// A ciphertext of `values` whose noise has a standard deviation and an upper bound.

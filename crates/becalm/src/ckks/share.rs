@@ -111,7 +111,9 @@ impl Context {
         queries: u64,
     ) -> Result<Vec<Complex>> {
         let op = "decrypt to share";
-        check_precision(op, precision_bits, || self.bits_to_share(ciphertext, queries))?;
+        let numbers = 2 * ciphertext.slots;
+        let most = || self.bits_shown(op, ciphertext, numbers, queries);
+        check_precision(op, precision_bits, most)?;
         self.check_key(ciphertext, secret)?;
         let seed = SecretSeed::from_system()?;
         spend(op, &secret.budget, queries)?;

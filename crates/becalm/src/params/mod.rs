@@ -13,7 +13,7 @@ mod table;
 mod validate;
 
 pub use artifact::ArtifactSet;
-pub use ckks::{CkksBootstrap, CkksParams, NOISE_STD};
+pub use ckks::{CkksBootstrap, CkksParams, NOISE_STD, USUAL_CKKS};
 pub use companion::{RoundingLaw, rounding_law};
 pub use lookup::{Need, find};
 

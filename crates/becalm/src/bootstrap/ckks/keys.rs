@@ -7,7 +7,7 @@ use super::wish::{Kind, USUAL_SIZE, Wish};
 use super::{KEY_SIZES, MOST_STAGES, Settings, Values, regular, sign, slots_first, sparse};
 use crate::cipher::{CkksKeys, KeyForm};
 use crate::ckks::{Chain, Needs};
-use crate::params::{self, CkksParams};
+use crate::params::{self, CkksParams, USUAL_CKKS};
 use crate::program::rlwe::CkksProgram;
 use crate::{Error, Result};
 
@@ -97,7 +97,9 @@ impl KeyPlan {
         let plain = plain && wish.iterations == 1;
         if params.bootstrap.is_none() {
             if !plain {
-                let remedy = "leave kinds, size, stages and iterations of a bootstrap out, or take `ckks_regular`";
+                let remedy = format!(
+                    "leave kinds, size, stages and iterations of a bootstrap out, or use `{USUAL_CKKS}`"
+                );
                 let got = format!("`{}`", params.name);
                 return Err(Error::wrong_params(op, "a set with a bootstrap", got, remedy));
             }
@@ -116,7 +118,17 @@ impl KeyPlan {
         }
         let usual = wish.kinds.is_empty();
         if wish.size.is_none() {
-            wish.kinds = vec![];
+            if let Some(kind) = wish.kinds.first() {
+                let (wanted, got) = ("kinds and a size of the keys together", kind.name());
+                let remedy =
+                    "leave the kinds out, or bootstrap=None, which makes keys without a bootstrap";
+                return Err(Error::bad_input(
+                    op,
+                    wanted,
+                    format!("the kind {got} without a bootstrap"),
+                    remedy,
+                ));
+            }
         } else if wish.kinds.is_empty() {
             let first = params.bootstrap.is_some_and(|b| b.slots_first);
             let last = if slots < most { Kind::Sparse } else { Kind::Regular };

@@ -9,7 +9,7 @@ use super::coeffs_to_slots::{coeffs_to_slots, slots_to_coeffs};
 use super::eval_mod::{Sine, span};
 use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::math::complex::Complex;
-use crate::params::CkksBootstrap;
+use crate::params::{CkksBootstrap, USUAL_CKKS};
 use crate::program::Reg;
 use crate::program::rlwe::{Added, CkksOp, CkksProgram, RlweInfo};
 use crate::{Error, Result};
@@ -108,7 +108,8 @@ impl<'a> Pipeline<'a> {
     ) -> Result<Self> {
         let (op, params) = ("prepare a bootstrap", chain.params());
         let b = params.bootstrap.ok_or_else(|| {
-            Error::wrong_params(op, "a set with a bootstrap", params.name, "use `ckks_regular`")
+            let remedy = format!("use `{USUAL_CKKS}`");
+            Error::wrong_params(op, "a set with a bootstrap", params.name, remedy)
         })?;
         if !slots.is_power_of_two() || !(2..=params.slots()).contains(&slots) {
             let wanted = format!("a power of two from 2 to {} as slots", params.slots());

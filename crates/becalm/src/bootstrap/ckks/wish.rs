@@ -3,7 +3,7 @@
 use super::{KEY_SIZES, Values};
 use crate::cipher::KeyForm;
 use crate::ckks::Needs;
-use crate::params::CkksParams;
+use crate::params::{CkksParams, USUAL_CKKS};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +30,6 @@ const KINDS: [(&str, Kind); 5] = [
     ("sign", Kind::Sign),
     ("precise", Kind::Precise),
 ];
-/// The set where neither kinds nor levels were asked for: its bootstrap has 25 bits for every message.
-const USUAL_SET: &str = "ckks_slots_first";
 /// The set for two iterations of its bootstrap.
 const ITERATED_SET: &str = "ckks_iterated";
 /// The set for so many levels, that of the regular kind first.
@@ -127,7 +125,7 @@ pub fn set_for(
         return Err(Error::bad_input(op, wanted, got.join(", "), remedy));
     }
     match sets[..] {
-        [] if levels.is_none() => CkksParams::named(USUAL_SET),
+        [] if levels.is_none() => CkksParams::named(USUAL_CKKS),
         [] => CkksParams::named(usual),
         [one] => CkksParams::named(one),
         // It has the levels for both.

@@ -55,7 +55,10 @@ impl Header {
     pub(super) fn length(first: [u8; LENGTH], total: u64) -> Result<usize> {
         let n = u64::from_le_bytes(first);
         if n > MAX_HEADER {
-            let got = format!("a file that begins with {first:02x?}");
+            let got = match first.iter().all(|b| matches!(b, b' '..=b'~')) {
+                true => format!("a file that begins with `{}`", String::from_utf8_lossy(&first)),
+                false => "a file of another format".into(),
+            };
             return Err(bad(format!("a header of at most {MAX_HEADER} bytes"), got));
         }
         if !n.is_multiple_of(8) {

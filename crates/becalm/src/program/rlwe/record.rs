@@ -4,6 +4,7 @@ use super::{CkksOp, CkksProgram, Limits, MapSpec, RlweInfo};
 use crate::cipher::Rlwe;
 use crate::ckks::{Chain, Chebyshev, Matrix, same_scale};
 use crate::math::complex::Complex;
+use crate::params::USUAL_CKKS;
 use crate::program::{Graph, Operation, Reg};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -185,6 +186,19 @@ impl CkksProgram {
             return Err(Error::bad_input(op, "a degree of 1 or more", "a constant", remedy));
         }
         let level = self.below(op, from, p.depth())?;
+        let room = self.chain.room(level);
+        // Bootstraps know what their levels hold.
+        let own = from.level > self.params().levels;
+        let largest = p.0.iter().fold(0.0, |most: f64, c| most.max(c.abs()));
+        if scale >= room || !own && largest * scale >= room {
+            let wanted = format!(
+                "coefficients and 1 that are below 2^{:.0} at this scale",
+                (room / scale).log2()
+            );
+            let got = format!("2^{:.1} at scale 2^{:.1}", largest.max(1.0).log2(), scale.log2());
+            let remedy = "use the scale of the level, and smaller coefficients";
+            return Err(Error::bad_input(op, wanted, got, remedy));
+        }
         let info = RlweInfo { level, scale, ..from };
         Ok(self.push(info, |dst| CkksOp::Polynomial { dst, src, polynomial }))
     }
@@ -209,7 +223,8 @@ impl CkksProgram {
         let (op, from, top) = ("raise the modulus", self.known(src)?, self.params().top_level());
         if self.params().bootstrap.is_none() {
             let wanted = "a set with a bootstrap";
-            return Err(Error::wrong_params(op, wanted, self.params().name, "use `ckks_regular`"));
+            let remedy = format!("use `{USUAL_CKKS}`");
+            return Err(Error::wrong_params(op, wanted, self.params().name, remedy));
         }
         if from.level != 0 || level > top {
             let got = format!("from {} to {level}", from.level);

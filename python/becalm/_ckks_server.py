@@ -1,0 +1,406 @@
+"""The server of CKKS, which `becalm.ckks` has: evaluation keys, and what they compute."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from becalm import _html, _native, _progress, _values
+from becalm._arithmetic import Matrix
+from becalm._ckks_program import Program, recorded
+from becalm._computes import Computes, named
+from becalm._encrypts import SecretKey
+from becalm._files import of_kind
+from becalm._lock import Lock
+from becalm._operands import Plaintext, at_level, vector
+from becalm._progress import Progress
+from becalm._sets import Params, params, staged
+from becalm._vectors import Ciphertext, known_real, owned, require
+from becalm.errors import BadInput, Unsupported
+
+#: Programs of functions that a server keeps.
+_KEPT = 8
+
+
+class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
+    """The side that computes: evaluation keys, and no secret.
+
+    A bootstrap encodes its matrices when it first runs; those of the last kind are kept. A server
+    may be used from several threads.
+    """
+
+    __slots__ = (
+        "_context",
+        "_keys",
+        "_lock",
+        "_matrices",
+        "_plan",
+        "_recorded",
+        "_session",
+        "_strict",
+        "_warned",
+    )
+
+    def __init__(
+        self,
+        plan: _native.CkksPlan,
+        context: _native.CkksContext,
+        keys: _native.CkksKeys,
+        matrices: int | None = None,
+    ) -> None:
+        self._plan = plan
+        self._context = context
+        self._matrices = matrices
+        self._keys = keys
+        self._lock = Lock()
+        self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
+        self._recorded: dict[tuple[object, ...], Program] = {}
+        self._strict = False
+        self._warned = False
+
+    @property
+    def strict(self) -> bool:
+        """Whether a result with few bits or none by its claim of error raises `TooNoisy`.
+
+        Otherwise the first such result warns, with `PrecisionWarning`. A claim is an upper bound
+        for every message, so that a result may be right where the claim leaves nothing.
+        """
+        return self._strict
+
+    @strict.setter
+    def strict(self, strict: bool) -> None:
+        self._strict = bool(strict)
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return params(self._plan.name)
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key; public."""
+        return self._keys.key_id
+
+    @property
+    def slots(self) -> int:
+        """Values in a ciphertext."""
+        return self._plan.slots
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of bootstrap that the keys were made for, the usual one first."""
+        return tuple(self._plan.kinds)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the keys in memory; none of those that stay in their file."""
+        return self._keys.nbytes
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes of the keys in a file, but for the header."""
+        return self._keys.stored_nbytes
+
+    @property
+    def _calls(self) -> _native.CkksKeys:
+        return self._keys
+
+    @property
+    def _planned(self) -> _native.CkksPlan:
+        return self._plan
+
+    def _operand(self, op: str, x: object) -> Ciphertext:
+        return require(x, op)
+
+    def _vector(self, native: _native.CkksCiphertext, real: bool) -> Ciphertext:
+        return Ciphertext(native, self, real)
+
+    def _product(self, matrix: Matrix, x: _native.CkksCiphertext) -> _native.CkksCiphertext:
+        op = "matrix product"
+        if x.key_id != self.key_id:
+            owned(op, Ciphertext(x), self.key_id)
+        rotations = matrix.rotations
+        few = str(rotations) if len(rotations) < 5 else "M.rotations, M the matrix"
+        with named(f"make keys with rotations={few}"):
+            # Before the matrix is encoded, which takes time.
+            self._keys.require_rotations(rotations, x.level)
+            return self._keys.linear(x, matrix._encoded(self._context, x.level))
+
+    def evaluate(
+        self, function: _native.CkksFunction, xs: Sequence[Ciphertext], auto: bool
+    ) -> list[Ciphertext]:
+        """Computes a function, which `ckks.sigmoid()(x)` and the like pass on."""
+        own = [owned(function.name, require(x, function.name), self.key_id) for x in xs]
+        if auto and not self.kinds:
+            raise self._without()
+        which = (function, auto, *((x.level, x.slots, x.real) for x in own))
+        with self._lock:
+            program = self._recorded.get(which)
+        if program is None:
+            program = recorded(self._plan, function, own, auto)
+            with self._lock:
+                # The oldest goes: programs of functions are used one after the other.
+                while len(self._recorded) >= _KEPT:
+                    self._recorded.pop(next(iter(self._recorded)))
+                self._recorded[which] = program
+        made = self.run(program, *own, progress=False)
+        return list(made) if isinstance(made, tuple) else [made]
+
+    def encode(self, values: npt.ArrayLike, *, level: int | None = None) -> Plaintext:
+        """Encodes a vector, or one number for all slots, for ciphertexts at a level: the highest,
+        unless another is given. It can be added and multiplied many times.
+        """
+        data, real = vector("encode", values, self.slots, single=True)
+        most = self.params.levels
+        at = most if level is None else at_level("encode", level, most)
+        return Plaintext(_native.CkksPlaintext(self._context, data, at), real)
+
+    def bootstrap(
+        self,
+        x: Ciphertext,
+        kind: str | None = None,
+        *,
+        stage_count: int | None = None,
+        iterations: int | None = None,
+        progress: Progress = None,
+    ) -> Ciphertext:
+        """The same values with the levels of the set again.
+
+        `kind` is `"regular"`, `"sparse"`, `"slots_first"`, `"sign"` (for values near −1 and 1), or
+        `"precise"` on a set made for it; by default the kind of the keys. `slots_first` and
+        `sign` take `x` at the level of `stage_count` or above. Vectors known to be real take half
+        the approximations. `iterations=2`, of `slots_first` on a set whose scale holds what they
+        leave (`ckks_iterated`), bootstraps the error of the first result too: 45 bits or more
+        for twice the time. By default as many as the keys were made for.
+        """
+        native = owned("bootstrap", require(x, "bootstrap"), self.key_id)
+        values = "real" if native.real else "complex"
+        made = self._run(kind, stage_count, values, iterations, [native], progress)
+        return Ciphertext(made[0], self, native.real)
+
+    def bootstrap_pair(
+        self,
+        a: Ciphertext,
+        b: Ciphertext,
+        kind: str | None = None,
+        *,
+        stage_count: int | None = None,
+        iterations: int | None = None,
+        progress: Progress = None,
+    ) -> tuple[Ciphertext, Ciphertext]:
+        """Two vectors of real numbers in the time of one complex one. Not for `"sparse"`, where
+        a complex vector takes no longer than a real one.
+        """
+        pair = [owned("bootstrap", require(x, "bootstrap"), self.key_id) for x in (a, b)]
+        self._require_pair(pair, kind)
+        made = self._run(kind, stage_count, "merged", iterations, pair, progress)
+        return Ciphertext(made[0], self, True), Ciphertext(made[1], self, True)
+
+    def check(self, values: npt.ArrayLike, kind: str | None = None) -> None:
+        """Raises for plain values that a bootstrap would not bring back: the server cannot
+        see them later. Keys without this kind of bootstrap raise `WrongKey`, as the bootstrap does.
+        """
+        data, real = vector("bootstrap", values, self.slots, single=False)
+        kind = self._kind(kind)
+        if kind == "sign":
+            # Slots that are only filled up may hold anything.
+            given = np.asarray(values)
+            filled = np.concatenate([given, np.ones(self.slots - given.size)])
+            data, real = vector("bootstrap", filled, self.slots, single=False)
+        program = self._plan.record(kind, None, "real" if real else "complex")
+        with named(self._remedy(kind, None)):
+            self._keys.require(program)
+        program.check_values(data)
+
+    def attach(self, x: Ciphertext) -> Ciphertext:
+        """The ciphertext, knowing this server and computed with by its threads."""
+        own = owned("attach", require(x, "attach"), self.key_id)
+        return Ciphertext(own._native.on(self._context), self, x.real)
+
+    def load(
+        self, path: str | os.PathLike[str], *, limit: int | None = None, real: bool = False
+    ) -> Ciphertext:
+        """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Its file says whether its
+        values are real, which saves half of a bootstrap's work. `real=True` says so of a file
+        that leaves it open, as those of earlier versions do.
+        """
+        most, file = _values.limit("load", limit), _values.path("load", path)
+        with of_kind("load", file, "becalm.rlwe"):
+            native, said = _native.CkksCiphertext.load(self._context, file, most)
+        return owned("load", Ciphertext(native, self, known_real("load", said, real)), self.key_id)
+
+    def from_bytes(
+        self, file: bytes, *, limit: int | None = None, real: bool = False
+    ) -> Ciphertext:
+        """The ciphertext of `to_bytes`, as `load`."""
+        op = "from_bytes"
+        data, most = _values.data(op, file), _values.limit(op, limit)
+        native, said = _native.CkksCiphertext.from_bytes(self._context, data, most)
+        return owned(op, Ciphertext(native, self, known_real(op, said, real)), self.key_id)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the keys to a file, for `load_server`, with a note of their purpose."""
+        self._keys.save(_values.path("save", path), self._plan.note())
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.ckks.Server", [
+            ("bootstraps", ", ".join(self.kinds) or "none"),
+            ("slots", f"{self.slots:,}"),
+            ("keys in memory", _values.megabytes(self.nbytes)),
+            ("keys in a file", _values.megabytes(self.stored_nbytes)),
+            ("machine", self._context.backend),
+            ("parameter set", self._plan.name),
+            ("key", self.key_id),
+        ]
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(self.kinds) or "no"
+        return f"<becalm.ckks.Server for key {self.key_id} of {self._plan.name}, {kinds} bootstrap>"
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "save() the keys to a file and load_server() them there"
+        raise Unsupported("copy", "an object that can be pickled", "a machine", remedy)
+
+    def _remedy(self, kind: str, stage_count: int | None) -> str:
+        """The arguments of `keygen` that make the keys of a bootstrap."""
+        plan = self._plan
+        words = [f'kinds="{kind}"', f'bootstrap="{plan.size or "medium"}"']
+        if kind == "sparse":
+            words.append(f"slots={plan.slots}")
+        stages = plan.stage_count if stage_count is None else stage_count
+        if stages is not None:
+            words.append(f"stage_count={stages}")
+        return f"make keys with {', '.join(words)}"
+
+    def _run(
+        self,
+        kind: str | None,
+        stage_count: int | None,
+        values: str,
+        iterations: int | None,
+        inputs: list[Ciphertext],
+        progress: Progress,
+    ) -> list[_native.CkksCiphertext]:
+        times = _times(iterations)
+        which = (self._kind(kind), stage_count, values, times)
+        if inputs[0].slots > self.slots:
+            wanted, got = f"a ciphertext of at most {self.slots} slots", str(inputs[0].slots)
+            raise BadInput("bootstrap", wanted, got, f"make keys with slots={got}")
+        session = self._opened(which)
+        with _progress.shown(progress, "bootstrap", 1.0) as callback, named(""):
+            return session.run([[x._native for x in inputs]], callback)[0]
+
+    def run(
+        self,
+        program: Program,
+        *inputs: Ciphertext | Sequence[Ciphertext],
+        progress: Progress = None,
+    ) -> Any:
+        """Runs a recorded program, each input one of its arguments.
+
+        Parameters
+        ----------
+        program
+            A `becalm.Program` of the set of this server.
+        inputs
+            A ciphertext for each argument, at the level of the argument or above; or a list of
+            them, one for each lane. Lists have one length, and a single ciphertext beside lists
+            goes to every lane.
+        progress
+            As for a bootstrap.
+
+        Returns
+        -------
+        object
+            A ciphertext, or a list with one for each lane. If the program has several outputs, a
+            tuple of these.
+
+        Raises
+        ------
+        WrongKey
+            For keys that the program needs and the server does not have. `keygen` makes them:
+            `becalm.keygen(name, needs=program.needs)`.
+        BadInput
+            For another number of inputs, too low a level, or another number of slots.
+        Interrupted
+            If it was stopped.
+
+        Examples
+        --------
+        >>> import becalm
+        >>> p = becalm.Program("ckks_toy_12", slots=2)
+        >>> x = p.input(level=1)
+        >>> p.output(x * x)
+        >>> secret, server = becalm.keygen("ckks_toy_12", slots=2, needs=p.needs, progress=False,
+        ...                                allow_insecure=True)
+        >>> lanes = [secret.encrypt([a, 1.0], level=1) for a in (0.5, 2.0)]
+        >>> [secret.decrypt(y).round(3).tolist() for y in server.run(p, lanes)]
+        [[0.25, 1.0], [4.0, 1.0]]
+        """
+        if not isinstance(program, Program):
+            got, remedy = type(program).__name__, f'record a becalm.Program("{self._plan.name}")'
+            raise BadInput("run", "a program of CKKS", got, remedy)
+        program._require_set(self._plan.name)
+        if not program.outputs:
+            raise BadInput("run", "a program with outputs", "none", "mark results with output()")
+        if len(inputs) != program.inputs:
+            wanted, got = f"{program.inputs} inputs", str(len(inputs))
+            raise BadInput("run", wanted, got, "pass one for each argument")
+        lanes, batch = _lanes(inputs)
+        own = [[owned("run", x, self.key_id) for x in lane] for lane in lanes]
+        known_real = [all(lane[i].real for lane in own) for i in range(len(inputs))]
+        real = program._native.real(known_real)
+        session = self._session_of(program)
+        with _progress.shown(progress, "program", 1.0) as callback, named(""):
+            made = session.run([[x._native for x in lane] for lane in own], callback)
+        each = [[Ciphertext(y, self, r) for y, r in zip(lane, real, strict=True)] for lane in made]
+        results = [list(column) if batch else column[0] for column in zip(*each, strict=True)]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _session_of(self, program: Program) -> _native.CkksSession:
+        """The session of the last run if it fits, or a new one for this program."""
+        if not program.cost.diagonals:
+            with named("make keys with needs=program.needs"):
+                return _native.CkksSession(self._keys, program._native, self._matrices)
+        with self._lock:
+            if self._session is None or not self._session[1].runs(program._native):
+                self._session = None
+                with named("make keys with needs=program.needs"):
+                    session = _native.CkksSession(self._keys, program._native, self._matrices)
+                self._session = (("program",), session)
+            return self._session[1]
+
+    def _opened(self, which: tuple[str, int | None, str, int | None]) -> _native.CkksSession:
+        with self._lock:
+            if self._session is None or self._session[0] != which:
+                self._session = None
+                kind, stages, values, times = which
+                program = staged(stages, lambda n: self._plan.record(kind, n, values, times))
+                with named(self._remedy(kind, stages)):
+                    session = _native.CkksSession(self._keys, program, self._matrices)
+                self._session = (which, session)
+            return self._session[1]
+
+
+SecretKey._serves = Server
+
+
+def _times(iterations: Any) -> int | None:
+    return None if iterations is None else _values.count("bootstrap", "iterations", iterations)
+
+
+def _lanes(inputs: Sequence[Any]) -> tuple[list[list[Ciphertext]], bool]:
+    """The ciphertexts of each lane, and whether there may be several."""
+    lists = [list(x) if isinstance(x, (list, tuple)) else None for x in inputs]
+    counts = sorted({len(x) for x in lists if x is not None})
+    if len(counts) > 1 or counts == [0]:
+        got = " and ".join(map(str, counts))
+        remedy = "give each argument one ciphertext for every lane"
+        raise BadInput("run", "lists of one length, of one ciphertext or more", got, remedy)
+    count = counts[0] if counts else 1
+    each = [x if x is not None else [y] * count for x, y in zip(lists, inputs, strict=True)]
+    return [[require(x[lane], "run") for x in each] for lane in range(count)], bool(counts)
