@@ -1,7 +1,7 @@
 """Rules for the sentences of the pages: `python packaging/prose.py` prints those that break one.
 With a folder it writes the sentences there too, each on its line, for tools that read plain text.
 
-A sentence has at most LONGEST words, does not begin with "What is", and has none of the phrases of
+A sentence has at most LONGEST words, does not begin with "What", and has none of the phrases of
 words.txt. Tables, headings, code blocks and formulas are no sentences; code between backticks is
 one word.
 """
@@ -21,7 +21,7 @@ END = re.compile(
     r"(?<!\be\.g)(?<!\bi\.e)(?<!\bal)(?<!\bcf)(?<!\bvs)(?<!\betc)(?:[.!?]|(?<=\s)…)[)\"”*]*\s+"
 )
 WORD = re.compile(r"[^\W_]")
-OPENING = re.compile(r"(?:What|Whatever) (?:is|are|has|have|was|were|goes|comes|can|the)\b")
+OPENING = re.compile(r"(?:What|Whatever)\b")
 
 
 def phrases():
