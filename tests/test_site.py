@@ -91,7 +91,12 @@ def test_a_picture_is_drawn_from_the_stored_figures(name):
     draw, words = plots.PLOTS[name]
     drawn = draw()
     assert draw() == drawn and words
-    ElementTree.fromstring(drawn)
+    texts = ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")
+    for text in texts:  # No label is cut at the border.
+        wide = 0.56 * float(text.get("font-size")) * len(text.text)
+        start = {"end": wide, "middle": wide / 2}.get(text.get("text-anchor"), 0)
+        assert float(text.get("x")) - start >= 0, text.text
+        assert float(text.get("x")) - start + wide <= plots.WIDTH, text.text
 
 
 def test_the_bars_of_tfhe_are_the_rows():

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Extension, Module, Object
 
 SESSION = re.compile(r"^( *)>>> .*(?:\n\1(?! *$).+)*", re.M)
 CODE = re.compile(r"(```.*?```|`[^`]*`)", re.S)
@@ -17,9 +17,17 @@ def fitted(text: str) -> str:
     return "".join(p if i % 2 else p.replace("][", r"]\[") for i, p in enumerate(parts))
 
 
-class Docstrings(Extension):
-    """Runs on every object that griffe reads."""
+def fit(found: Object) -> None:
+    """Fits the docstrings of an object and of everything defined in it."""
+    if found.docstring:
+        found.docstring.value = fitted(found.docstring.value)
+    for member in found.members.values():
+        if not member.is_alias:
+            fit(member)
 
-    def on_object(self, *, obj: Object, **_: Any) -> None:
-        if obj.docstring:
-            obj.docstring.value = fitted(obj.docstring.value)
+
+class Docstrings(Extension):
+    """Runs when griffe has read a package."""
+
+    def on_package(self, *, pkg: Module, **_: Any) -> None:
+        fit(pkg)

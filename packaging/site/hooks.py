@@ -53,7 +53,9 @@ def outside(link, uri):
 
 
 def on_files(files, config):
-    """Adds the pictures, and every file around docs/ that a page links to."""
+    """Adds the style, the pictures, and every file around docs/ that a page links to."""
+    style = (Path(__file__).parent / "site.css").read_text(encoding="utf-8")
+    files.append(File.generated(config, "assets/site.css", content=style))
     for name, (draw, _) in plots.PLOTS.items():
         files.append(File.generated(config, f"img/plots/{name}.svg", content=draw()))
     todo = [file for file in files if file.src_uri.endswith(".md")]

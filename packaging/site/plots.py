@@ -30,8 +30,10 @@ def kept(name):
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def short(value):
-    """Three digits, and no exponent."""
+def short(value, unit=""):
+    """Three digits, and no exponent; bits with two places."""
+    if unit == "bits":
+        return f"{value:.2f}"
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:.3g}"
@@ -111,7 +113,7 @@ def bars(title, below, groups, unit, logarithmic=False):
         picture.text(LEFT - 10, y + BAR * len(row) / 2 + 3, label, "end")
         for name, value in row:
             picture.bar(LEFT, y, max(across(value), 1), colour[name])
-            picture.text(LEFT + across(value) + 6, y + 11, f"{short(value)} {unit}", size=11)
+            picture.text(LEFT + across(value) + 6, y + 11, f"{short(value, unit)} {unit}", size=11)
             y += BAR
         y += ROW
     return picture.end()
@@ -243,13 +245,14 @@ def noise_h100():
     found = kept("h100")
     groups = [
         (
-            f"{entry['params']}, {entry['bootstraps']} bootstraps",
+            entry["params"],
             [("measured", -entry["noise_log2"]), ("formula", -entry["formula_log2"])],
         )
         for entry in found["sets"]
         if entry.get("noise_log2") is not None
     ]
-    below = f"−log2 of the standard deviation, {found['device']}; longer is less noise"
+    count = min(entry["bootstraps"] for entry in found["sets"])
+    below = f"−log2 of the standard deviation of {count} bootstraps or more, {found['device']}"
     return bars("Noise of bootstraps: measured and by the formula", below, groups, "bits")
 
 
