@@ -86,6 +86,20 @@ def test_blocks_of_code_and_tables_are_shown_as_such(site):
         assert "<!-- plot" not in body, page.name
 
 
+def test_every_recipe_is_listed():
+    folder = ROOT / "docs" / "recipes"
+    listed = (folder / "index.md").read_text(encoding="utf-8")
+    pages = [page for page in folder.glob("*.md") if page.name != "index.md"]
+    heads = [
+        (page.name, head)
+        for page in pages
+        for head in re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.M)
+    ]
+    for name, head in heads:
+        assert f"[{head}]({name}#" in listed, head
+    assert f"[{len(heads)} recipes]" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", plots.PLOTS)
 def test_a_picture_is_drawn_from_the_stored_figures(name):
     draw, words = plots.PLOTS[name]
