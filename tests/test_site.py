@@ -113,6 +113,11 @@ def test_a_picture_is_drawn_from_the_stored_figures(name):
         assert float(text.get("x")) - start + wide <= plots.WIDTH, text.text
 
 
+def test_the_timeline_is_that_of_the_model():
+    script = ROOT / "bench" / "timeline.py"
+    assert subprocess.run([sys.executable, str(script), "--check"], check=False).returncode == 0
+
+
 def test_the_bars_of_tfhe_are_the_rows():
     drawn = plots.tfhe()
     rows = json.loads((ROOT / "bench/results/tfhe.json").read_text(encoding="utf-8"))

@@ -270,6 +270,39 @@ def processor():
     return bars("The processor at each width of its transform", below, groups, "", True)
 
 
+def timeline():
+    jobs = kept("timeline")["jobs"]
+    units = ["bootstrap unit", "key switch unit", "linear unit"]
+    colour = dict(zip(units, COLOURS, strict=False))
+    end = max(start + clocks for _, _, start, clocks in jobs)
+    left, right, top, row = 150, WIDTH - 30, 70, 54
+    below = "Adder of 8 bits for tfhe_2_2_p, T = 8, by the model; pale: the linear unit waits"
+    picture = Picture("A program on the processor", below, top + row * len(units) + 44)
+
+    def across(clock):
+        return left + clock / end * (right - left)
+
+    bottom = top + row * len(units)
+    for millions in range(int(end / 1e6) + 1):
+        x = across(millions * 1e6)
+        picture.line([(x, top), (x, bottom)], FAINT)
+        picture.text(x, bottom + 16, f"{millions}", "middle", 11)
+    picture.text((left + right) / 2, bottom + 34, "million clocks", "middle", 12)
+    for unit, name, start, clocks in sorted(jobs, key=lambda job: job[1] != "wait"):
+        # A sum that waits for a bootstrap lasts as long; its wait is what is drawn.
+        if name != "wait" and unit == "linear unit" and clocks > end / 20:
+            continue
+        y, pale = top + row * units.index(unit) + 8, 0.2 if name == "wait" else 1
+        width = max(across(clocks) - left, 0.8)
+        picture.parts.append(
+            f'<rect x="{across(start):.1f}" y="{y}" width="{width:.1f}" height="{row - 18}"'
+            f' rx="2" fill="{colour[unit]}" fill-opacity="{pale}"/>'
+        )
+    for i, unit in enumerate(units):
+        picture.text(left - 10, top + row * i + row / 2 + 3, unit, "end")
+    return picture.end()
+
+
 PLOTS = {
     "tfhe": (tfhe, "Bars: times of TFHE in becalm and in the crate tfhe"),
     "integers": (integers, "Bars: times of 64-bit integers and AES-128 in both libraries"),
@@ -277,6 +310,7 @@ PLOTS = {
     "ckks_error": (ckks_error, "Bars: bits measured and claimed after CKKS bootstraps"),
     "h100": (h100, "Curves: bootstraps a second on an H100 for growing batches"),
     "noise_h100": (noise_h100, "Bars: measured noise beside the formula for sets on an H100"),
+    "timeline": (timeline, "Timeline: jobs of the three units of the processor"),
     "processor": (processor, "Bars: cycles of a bootstrap at each width of the processor"),
 }
 
