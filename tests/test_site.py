@@ -1,0 +1,129 @@
+"""The site builds without a warning, needs no other host, and shows what was measured."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "packaging" / "site"))
+import plots  # noqa: E402
+
+#: What a browser fetches by itself: scripts, pictures, styles. Links are no such thing.
+FETCHED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]+)\"|<link\b([^>]*)>")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A site built from this tree, in which every warning is an error."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def fetched(text):
+    """The addresses that a page makes a browser fetch."""
+    for source, link in FETCHED.findall(text):
+        if source:
+            yield source
+        elif re.search(r"rel=\"(?:stylesheet|icon|preload|preconnect)\"", link):
+            yield re.search(r"href=\"([^\"]+)\"", link)[1]
+
+
+def test_a_page_fetches_nothing_from_other_hosts(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        for address in fetched(page.read_text(encoding="utf-8")):
+            assert not re.match(r"(?:\w+:)?//", address), f"{page.name}: {address}"
+
+
+def test_what_a_page_fetches_is_there(site):
+    for page in site.rglob("*.html"):
+        if page.name != "404.html":  # Its addresses begin at the root of a server.
+            for address in fetched(page.read_text(encoding="utf-8")):
+                path = address.partition("?")[0].partition("#")[0]
+                assert (page.parent / path).is_file(), f"{page.name}: {address}"
+
+
+def test_search_knows_the_pages(site):
+    text = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("var __index = "))
+    titles = {entry["title"] for entry in index["docs"]}
+    assert {
+        "Encrypt a CSV column",
+        "What becalm does not do",
+        "Decryption by several parties",
+    } <= titles
+
+
+def test_the_reference_has_every_public_name(site):
+    import becalm
+    from becalm import ckks
+
+    for page, module in (("python", becalm), ("python_ckks", ckks)):
+        text = (site / "reference" / f"{page}.html").read_text(encoding="utf-8")
+        for name in module.__all__:
+            if name not in ("__version__", "ckks"):
+                # The function `doctor` hides the module that it stands in.
+                path = "doctor.doctor" if name == "doctor" else name
+                assert f'id="{module.__name__}.{path}"' in text, name
+
+
+def test_blocks_of_code_and_tables_are_shown_as_such(site):
+    for page in site.rglob("*.html"):
+        text = re.sub(r"<(pre|code)\b.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.S)
+        body = text.partition("<article")[2].partition("</article>")[0]
+        assert "```" not in body and "|---" not in body, page.name
+        assert "<!-- plot" not in body, page.name
+
+
+def test_every_recipe_is_listed():
+    folder = ROOT / "docs" / "recipes"
+    listed = (folder / "index.md").read_text(encoding="utf-8")
+    pages = [page for page in folder.glob("*.md") if page.name != "index.md"]
+    heads = [
+        (page.name, head)
+        for page in pages
+        for head in re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.M)
+    ]
+    for name, head in heads:
+        assert f"[{head}]({name}#" in listed, head
+    assert f"[{len(heads)} recipes]" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", plots.PLOTS)
+def test_a_picture_is_drawn_from_the_stored_figures(name):
+    draw, words = plots.PLOTS[name]
+    drawn = draw()
+    assert draw() == drawn and words
+    texts = ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")
+    for text in texts:  # No label is cut at the border.
+        wide = 0.56 * float(text.get("font-size")) * len(text.text)
+        start = {"end": wide, "middle": wide / 2}.get(text.get("text-anchor"), 0)
+        assert float(text.get("x")) - start >= 0, text.text
+        assert float(text.get("x")) - start + wide <= plots.WIDTH, text.text
+
+
+def test_the_timeline_is_that_of_the_model():
+    script = ROOT / "bench" / "timeline.py"
+    assert subprocess.run([sys.executable, str(script), "--check"], check=False).returncode == 0
+
+
+def test_the_bars_of_tfhe_are_the_rows():
+    drawn = plots.tfhe()
+    rows = json.loads((ROOT / "bench/results/tfhe.json").read_text(encoding="utf-8"))
+    for row in rows:
+        if not row["case"].startswith("keygen"):
+            assert f">{row['case']}<" in drawn
+            for side in ("ours_ms", "peer_ms"):
+                assert f">{plots.short(row[side])} ms<" in drawn
+    assert f"tfhe {rows[0]['peer_version']}" in drawn
