@@ -30,6 +30,7 @@ pub struct Report {
     scheme: &'static str,
     params: &'static str,
     kind: String,
+    iterations: usize,
     values: String,
     key_size: String,
     log2_degree: u32,
@@ -117,7 +118,8 @@ pub fn require_right(r: &Report) -> Result<()> {
 /// The plan of the keys, the job with the keys that it takes, and a word where these are not those of the standard set that were asked for.
 fn choose(job: &Job, name: Option<&str>, full: bool) -> Result<(KeyPlan, Job, Option<String>)> {
     let wish = job.wish()?;
-    let set = name.map_or_else(|| set_for(&wish.kinds, None, 1), CkksParams::named)?;
+    let set =
+        name.map_or_else(|| set_for(&wish.kinds, None, wish.iterations), CkksParams::named)?;
     let plan = self::plan(set, job)?;
     let (wanted, free) = (plan.price()?.peak(), available_memory().unwrap_or(usize::MAX));
     if name.is_some() || full || wanted <= free {
@@ -344,6 +346,7 @@ fn bootstrapped(
         scheme: "ckks",
         params: params.name,
         kind: job.kind.clone().unwrap_or_default(),
+        iterations: plan.wish().iterations,
         values: job.of.clone(),
         key_size: job.size().into(),
         log2_degree: params.log2_degree,
@@ -434,9 +437,11 @@ fn print(r: &Report) -> Result<()> {
     let matrices =
         format!("{}, encoded in {}", megabytes(r.matrix_bytes), seconds(r.prepare_seconds));
     let mean = format!("2^-{:.2}; 2^-{:.2} by the formulas", r.bits_mean, r.bits_formula);
+    let again =
+        if r.iterations > 1 { format!(", {} iterations", r.iterations) } else { String::new() };
     let mut rows = vec![
         ("parameter set", format!("{}, N = 2^{}", r.params, r.log2_degree)),
-        ("bootstrap", format!("{}, {} values, {} keys", r.kind, r.values, r.key_size)),
+        ("bootstrap", format!("{}{again}, {} values, {} keys", r.kind, r.values, r.key_size)),
         ("backend", r.backend.clone()),
         ("security", format!("{:.1} bits ({})", r.security_bits, r.security_source)),
         ("mean error", mean),

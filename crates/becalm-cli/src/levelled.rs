@@ -65,7 +65,7 @@ pub fn run(
 ) -> Result<()> {
     if job.is_given() {
         let (wanted, got) = ("a set with a bootstrap", format!("`{}`", params.name));
-        let flags = "--kind, --keys, --slots, --stage-count, --of and --compact";
+        let flags = "--kind, --keys, --slots, --stage-count, --iterations, --of and --compact";
         let remedy = format!("leave out {flags}, which are for bootstraps; or use `{USUAL_CKKS}`");
         return Err(Error::wrong_params("run", wanted, got, remedy).into());
     }

@@ -173,7 +173,7 @@ fn schemes(args: &Args) -> Result<[bool; 2]> {
             bail!("--params and --app belong to one scheme: choose --scheme tfhe or --scheme ckks")
         }
         [true, false] if of_ckks => bail!(
-            "--kind, --keys, --slots, --stage-count, --of, --compact and --full are for CKKS: leave them out, or use --scheme ckks"
+            "--kind, --keys, --slots, --stage-count, --iterations, --of, --compact and --full are for CKKS: leave them out, or use --scheme ckks"
         ),
         [false, true] if of_tfhe => {
             bail!("--values, --table and --app are for TFHE: leave them out, or use --scheme tfhe")

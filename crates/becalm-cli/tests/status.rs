@@ -23,6 +23,8 @@ fn the_exit_status_tells_the_kind_of_an_error() {
         (3, "run --params toy_2_2 --allow-insecure --backend processor"),
         (3, "run --params ckks_toy_12 --allow-insecure --backend processor"),
         (0, "run --params toy_1_1 --allow-insecure --backend reference --json"),
+        (0, "run --params ckks_toy_iterated --iterations 2 --allow-insecure --json"),
+        (3, "run --params ckks_toy_12 --iterations 2 --allow-insecure"),
         (4, "decrypt --secret none.becalm none.becalm"),
         (4, "eval --evaluation none.becalm --table 0,1 none.becalm --out out.becalm"),
     ] {
