@@ -322,7 +322,7 @@ def test_the_command_evaluates_and_describes_programs(tmp_path):
         ("holds a key", [*job[:-1], "keys", "a", "b", "c", "d", "--force"]),
     ):
         done = command(*arguments)
-        assert done.returncode in (1, 3) and words in done.stderr, (words, done.stderr)
+        assert done.returncode in (1, 3, 4, 6) and words in done.stderr, (words, done.stderr)
     (tmp_path / "program").write_bytes((tmp_path / "program").read_bytes()[:-3])
     assert command(*job, "a", "b", "c", "d", "--force").returncode == 4
     assert command("inspect", "program").returncode == 4

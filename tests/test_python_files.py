@@ -121,5 +121,5 @@ def test_what_the_system_refuses(toy, tmp_path):
     with pytest.raises(OSError):
         toy.secret.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(TypeError):
+    with pytest.raises(becalm.BadInput, match="the path of a file, got int"):
         becalm.load(3)

@@ -155,7 +155,7 @@ def test_the_bench_without_a_gpu_says_so(tmp_path) -> None:
     out = tmp_path / "out.json"
     asked = [sys.executable, "-m", "becalm.bench", "--device", "cuda", "--json", str(out)]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and not out.exists()
+    assert done.returncode == 6 and not out.exists()
     assert done.stderr.startswith("becalm: device: cuda: wanted a GPU with NVIDIA's driver")
     assert "--device cpu" in done.stderr and "Traceback" not in done.stderr
 
