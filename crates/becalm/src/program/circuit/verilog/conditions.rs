@@ -78,6 +78,14 @@ fn following<'a>(tokens: &[Token<'a>], directive: &str) -> impl Iterator<Item = 
     tokens.windows(2).filter(move |pair| pair[0].text == directive).map(|pair| pair[1].text)
 }
 
+/// Whether the name of a directive stands behind it in its line, with blanks between and nothing else: Yosys would take the end of a
+/// line for the name.
+fn names_next(line: Option<&str>, tokens: &[Token]) -> bool {
+    let rest = line.and_then(|l| l.trim_start().strip_prefix(tokens[0].text));
+    let name = rest.map_or("", |r| r.trim_start_matches([' ', '\t']));
+    tokens.get(1).is_some_and(|t| name.starts_with(t.text))
+}
+
 /// Whether conditions and definitions are where they seem to be.
 fn plain(text: &str, tokens: &[Token]) -> bool {
     let lines: Vec<&str> = text.lines().collect();
@@ -91,8 +99,14 @@ fn plain(text: &str, tokens: &[Token]) -> bool {
             && !line(token.line - 1).is_some_and(|l| l.trim_end().ends_with('\\'));
         // Only one directive may stand in a line, for the second would not begin it.
         let alone = i == 0 || !directive || tokens[i - 1].line < token.line;
+        let names = match token.text {
+            "`define" | "`ifdef" | "`ifndef" | "`elsif" => {
+                names_next(line(token.line), &tokens[i..])
+            }
+            _ => true,
+        };
         let arguments = token.text == "`define"
             && tokens.get(i + 2).is_some_and(|t| t.text == "(" && t.line == token.line);
-        !hides && !arguments && (!directive || begins && alone)
+        !hides && !arguments && (!directive || begins && alone && names)
     })
 }

@@ -318,6 +318,8 @@ mod tests {
             ("`define D `define SIM\n`D\n`ifdef SIM\nBAD\n`endif", true),
             ("`define D \\\n`ifdef SIM\nBAD\n`endif", true),
             ("y `ifdef SIM\nBAD\n`endif", true),
+            ("`ifndef\nSYNTHESIS\nBAD\n`endif", true),
+            ("`ifndef /**/ SYNTHESIS\nBAD\n`endif", true),
             ("`undef SYNTHESIS\n`ifndef SYNTHESIS\nBAD\n`endif", true),
         ] {
             let said = said(&text.replace("BAD", bad));
