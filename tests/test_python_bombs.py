@@ -156,7 +156,7 @@ def test_a_bomb_ends_soon_and_takes_little_memory(tmp_path, yosys, name):
         (M % "assign y = ;", r"mine\.sv:2"),
         (M % "assign y[6:0] = a;", r"\\y.* no driver"),
         (M % "assign y = a;\nassign y = ~a;", "conflicting drivers"),
-        (M % "assign y = y + a;", "no loop"),
+        (M % "assign y = y + a;", "without a loop"),
         ('`include "other.v"\n' + M % "assign y = a;", "no other file in line 1 of "),
     ],
 )

@@ -94,7 +94,7 @@ endmodule
 """
 
 
-ZERO = r"a divisor other than 0 in line %d of .*adder\.v, got `[/%%].*; divide by no constant 0"
+ZERO = r"a divisor other than 0 in line %d of .*adder\.v, got `[/%%].*; do not divide by 0"
 
 
 @pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
@@ -137,14 +137,18 @@ def test_verilog_is_read(tmp_path, monkeypatch):
         (
             "module m(input [3:0] a, input e, output [3:0] b);\n"
             "localparam Z = 2'd0, P = 2'd1 / Z;\nassign b = e ? a : P;\nendmodule",
-            "a value for every bit in line 3 of .*adder.v.*divide by no constant 0",
+            "a value for every bit in line 3 of .*adder.v.*do not divide by 0",
         ),
         (
             "module m(input [3:0] a, input e, output [3:0] b);\nwire [3:0] z = 0;\n"
             "assign b = e ? a : a / z;\nendmodule",
-            "a value for every bit in line 3 of .*adder.v.*divide by no constant 0",
+            "a value for every bit in line 3 of .*adder.v.*do not divide by 0",
         ),
         ("module m(input a, b, output c); bufif1 (c, a, b); endmodule", "0 or 1"),
+        (
+            "module m(input [3:0] a, output [3:0] b);\nassign b = a / 2.5;\nendmodule",
+            r"an operation on integers in line 2 of .*adder\.v, got `div`",
+        ),
     ]:
         file.write_text(text)
         with pytest.raises(becalm.BadInput, match=says):
@@ -172,6 +176,22 @@ def test_verilog_is_read(tmp_path, monkeypatch):
         "endmodule\n"
     )
     assert becalm.circuit.load(file.rename(file.with_suffix(".sv")))(1, 0b0110) == (1, 1)
+
+
+@pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
+def test_the_top_module_is_named_where_there_are_several(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")
+    file = tmp_path / "two.v"
+    file.write_text(
+        "module a(input x, output y); assign y = ~x; endmodule\n"
+        "module b(input x, z, output y); assign y = x & z; endmodule\n"
+    )
+    with pytest.raises(becalm.BadInput, match="2 that no other module contains: a, b; .*top="):
+        becalm.circuit.load(file)
+    with pytest.raises(becalm.BadInput, match="choose one of these: a, b"):
+        becalm.circuit.load(file, top="c")
+    assert becalm.circuit.load(file, top="a")(1) == 0
+    assert becalm.circuit.load(file, top="b").inputs == [("x", 1), ("z", 1)]
 
 
 def test_without_yosys_it_is_named(tmp_path, monkeypatch):

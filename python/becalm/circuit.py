@@ -123,13 +123,18 @@ def parse(text: str) -> Circuit:
 
 
 def load(
-    path: str | os.PathLike[str], *, limit: int | None = None, seconds: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    top: str | None = None,
+    limit: int | None = None,
+    seconds: int | None = None,
 ) -> Circuit:
     """A circuit from a file in Bristol Fashion or BLIF; in Verilog (`.v`, `.sv`) if Yosys is
     installed, or the package pyosys.
 
-    `limit` bounds the memory that reading may take, in bytes (1 GiB by default). A file longer than
-    a 64th of it is refused. `seconds` bounds the processor time of Yosys (60 by default).
+    `top` names the module of a Verilog file, where several are contained in no other. `limit`
+    bounds the memory that reading may take, in bytes (1 GiB by default). A file longer than a 64th
+    of it is refused. `seconds` bounds the processor time of Yosys (60 by default).
 
     Raises `BadInput` with the path and the line, `BadFile` for a file that is too long, empty or
     not text, `IoError` for one that cannot be read.
@@ -139,7 +144,9 @@ def load(
     """
     file, most = _values.path("circuit", path), _values.limit("circuit", limit)
     time = None if seconds is None else _values.count("circuit", "seconds", seconds)
-    return Circuit(_native.Circuit.load(file, most, time))
+    if top is not None and not isinstance(top, str):
+        raise BadInput("circuit", "the name of a module as top", type(top).__name__, "pass a str")
+    return Circuit(_native.Circuit.load(file, most, time, top))
 
 
 class _Gates:
@@ -258,7 +265,7 @@ class Bits:
 
     def __bool__(self) -> NoReturn:
         remedy = "use becalm.circuit.select, or & and | instead of `and` and `or`"
-        raise BadInput("trace", "no decision on an encrypted bit", "`if`, `and`, `or`", remedy)
+        raise BadInput("trace", "code that does not branch on an encrypted bit", "`if`, `and`, `or`", remedy)
 
     def __repr__(self) -> str:
         return f"<becalm.Bits, {len(self)} of them>"

@@ -66,6 +66,9 @@ struct CircuitArgs {
     /// n minimises all of them while at most n come one after another.
     #[arg(long, value_parser = goal)]
     goal: Option<Goal>,
+    /// The module of a Verilog file that is compiled, where several are contained in no other.
+    #[arg(long, value_name = "NAME")]
+    top: Option<String>,
     /// Report as JSON.
     #[arg(long)]
     json: bool,
@@ -97,7 +100,11 @@ impl LimitArgs {
 impl CircuitArgs {
     /// Refuses options that apply to circuits alone.
     fn require_unused(&self) -> Result<()> {
-        let given = [("--params", self.params.is_some()), ("--goal", self.goal.is_some())];
+        let given = [
+            ("--params", self.params.is_some()),
+            ("--goal", self.goal.is_some()),
+            ("--top", self.top.is_some()),
+        ];
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
             let file = self.circuit.display();
             bail!("{file} is compiled, for one set: leave {flag} out, or give the circuit");
@@ -277,18 +284,19 @@ fn is_program(path: &Path) -> Result<bool> {
     Ok(matches!(head[..], [.., 0, 0, b'{']))
 }
 
-fn read(path: &Path, limits: Limits) -> Result<Circuit> {
+fn read(args: &CircuitArgs) -> Result<Circuit> {
+    let path = &args.circuit;
     if is_program(path)? {
         bail!(
             "{} is a file of becalm's; `cost` takes programs, the others a circuit",
             path.display()
         );
     }
-    Ok(Circuit::load(path, limits)?)
+    Ok(Circuit::load_top(path, args.top.as_deref(), args.limits.limits())?)
 }
 
 fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compiled)> {
-    let circuit = read(&args.circuit, args.limits.limits())?;
+    let circuit = read(args)?;
     let processor = (backend == Some("processor")).then(Processor::default);
     let own = if processor.is_some() { "tfhe_2_2_p" } else { "tfhe_2_2" };
     let params = TfheParams::named(args.params.as_deref().unwrap_or(own))?;

@@ -25,20 +25,22 @@ impl Circuit {
         detached(py, || circuit::Circuit::parse(text)).map(Circuit)
     }
 
-    /// Reads a file within limits: bytes of memory and, for Verilog, seconds of processor time.
+    /// Reads a file within limits: bytes of memory and, for Verilog, seconds of processor time; and the module `top` of Verilog.
     #[staticmethod]
+    #[pyo3(signature = (path, limit, seconds, top=None))]
     fn load(
         py: Python<'_>,
         path: PathBuf,
         limit: Option<u64>,
         seconds: Option<u64>,
+        top: Option<String>,
     ) -> PyResult<Self> {
         let usual = Limits::default();
         let limits = Limits {
             memory: limit.unwrap_or(usual.memory),
             seconds: seconds.unwrap_or(usual.seconds),
         };
-        detached(py, || circuit::Circuit::load(&path, limits)).map(Circuit)
+        detached(py, || circuit::Circuit::load_top(&path, top.as_deref(), limits)).map(Circuit)
     }
 
     /// Names and widths of the inputs.

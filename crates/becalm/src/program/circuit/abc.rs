@@ -20,27 +20,56 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Gates of a circuit for which only the quick scripts are run.
 const LARGE: usize = 12_000;
+/// Gates times levels for which careful scripts are run: `dch` and `mfs2` take time in that product, seconds for this one.
+const CAREFUL: usize = 1 << 22;
+/// The same for mappings, of which `if` takes seconds here. A circuit above that is a long chain, which they do not shorten.
+const MAPPED: usize = 1 << 26;
+/// Levels of a circuit that ABC gets at all: it recurs as deep as that, and its stack overflows on longer chains.
+const DEEPEST: usize = 1 << 15;
 
 const NAMES: &str =
     "alias b balance; alias rw rewrite; alias rf refactor; alias rs resub; alias st strash";
 const RESYN: &str = "b; rw; rf; b; rw; rw -z; b; rf -z; rw -z; b";
 
-/// The scripts after `strash`: quick ones, then those for circuits that are not large.
-const SCRIPTS: [(&str, bool); 9] = [
-    ("if -K 3", true),
-    ("if -K 4", true),
-    ("b; rw; b", true),
-    (RESYN, false),
-    ("dch; if -K 3; mfs2", false),
-    ("dch; if -K 4; mfs2; st; dch; if -K 4", false),
-    ("if -g -K 6 -C 8; st; b", false),
-    ("RESYN; dch; if -g -K 6 -C 8; st; dch; if -g -K 6 -C 8; st; b", false),
+/// What a script costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Price {
+    /// Time that grows with the gates.
+    Linear,
+    /// Time that grows with gates times levels.
+    Mapping,
+    /// More than that.
+    Careful,
+}
+
+/// The scripts after `strash`.
+const SCRIPTS: [(&str, Price); 9] = [
+    ("if -K 3", Price::Mapping),
+    ("if -K 4", Price::Mapping),
+    ("b; rw; b", Price::Linear),
+    (RESYN, Price::Careful),
+    ("dch; if -K 3; mfs2", Price::Careful),
+    ("dch; if -K 4; mfs2; st; dch; if -K 4", Price::Careful),
+    ("if -g -K 6 -C 8; st; b", Price::Careful),
+    ("RESYN; dch; if -g -K 6 -C 8; st; dch; if -g -K 6 -C 8; st; b", Price::Careful),
     (
         "b -l; rs -K 6 -l; rw -l; rs -K 6 -N 2 -l; rf -l; rs -K 8 -l; b -l; rs -K 8 -N 2 -l; rw -l; rs -K 10 -l; \
          rw -z -l; rs -K 10 -N 2 -l; b -l; rs -K 12 -l; rf -z -l; rs -K 12 -N 2 -l; rw -z -l; b -l",
-        false,
+        Price::Careful,
     ),
 ];
+
+/// The scripts that a circuit of so many gates and levels is worth. Counts decide, not a clock: a result must not depend on how
+/// busy the machine is.
+fn affordable(gates: usize, levels: usize) -> Vec<&'static str> {
+    let work = gates.saturating_mul(levels);
+    let pays = |price| match price {
+        Price::Linear => levels <= DEEPEST,
+        Price::Mapping => work <= MAPPED,
+        Price::Careful => gates <= LARGE && work <= CAREFUL,
+    };
+    SCRIPTS.iter().filter(|(_, price)| pays(*price)).map(|(script, _)| *script).collect()
+}
 
 /// How to find the ABC of `pyosys`.
 const PYTHON: &str = "import importlib.util, pathlib\n\
@@ -110,15 +139,17 @@ fn run(command: &str, script: &str, folder: &Folder) -> Option<String> {
 /// The circuit as ABC rewrites it, and a remark for the user.
 pub(super) fn rewritten(circuit: &Circuit) -> (Vec<(Circuit, Tables)>, Rewriting) {
     let mut rewriting = Rewriting { tool: command(), wrong: 0, remark: None };
-    let (and, xor) = circuit.gates();
+    let ((and, xor), levels) = (circuit.gates(), circuit.levels());
+    let scripts = affordable(and + xor, levels);
     let found = match &rewriting.tool {
-        Some(tool) if and + xor > 0 => {
-            scripted(circuit, tool, and + xor > LARGE).unwrap_or_default()
-        }
+        Some(tool) if and + xor > 0 => scripted(circuit, tool, &scripts).unwrap_or_default(),
         _ => vec![],
     };
     rewriting.remark = match &rewriting.tool {
         None => Some(INSTALL.into()),
+        Some(_) if scripts.is_empty() => {
+            Some(format!("without ABC, because {levels} gates stand one after another"))
+        }
         Some(tool) if found.is_empty() && and + xor > 0 => {
             Some(format!("`{tool}` gave no circuit"))
         }
@@ -127,9 +158,8 @@ pub(super) fn rewritten(circuit: &Circuit) -> (Vec<(Circuit, Tables)>, Rewriting
     (found, rewriting)
 }
 
-fn scripted(circuit: &Circuit, tool: &str, large: bool) -> Result<Vec<(Circuit, Tables)>> {
+fn scripted(circuit: &Circuit, tool: &str, scripts: &[&str]) -> Result<Vec<(Circuit, Tables)>> {
     let text = circuit.blif();
-    let scripts: Vec<&str> = SCRIPTS.iter().filter(|s| s.1 || !large).map(|s| s.0).collect();
     let made = scripts.into_par_iter().map(|script| {
         let folder = Folder::new()?;
         folder.write("in.blif", text.as_bytes())?;
@@ -157,6 +187,17 @@ pub(super) fn proved(a: &Circuit, b: &Circuit) -> bool {
 }
 
 impl Circuit {
+    /// Gates on the longest path.
+    fn levels(&self) -> usize {
+        let mut level = vec![0; self.nodes.len()];
+        for (i, node) in self.nodes.iter().enumerate() {
+            if let Node::And(a, b) | Node::Xor(a, b) = node {
+                level[i] = 1 + level[a.node()].max(level[b.node()]);
+            }
+        }
+        level.into_iter().max().unwrap_or(0)
+    }
+
     /// The circuit as BLIF, inputs `i0`, `i1`, … and outputs `o0`, `o1`, …
     fn blif(&self) -> String {
         let count = |ports: &[Port]| ports.iter().map(Port::width).sum::<usize>();
@@ -202,5 +243,39 @@ impl Circuit {
         other.inputs = named(&other.inputs, &self.inputs, 'i')?;
         other.outputs = named(&other.outputs, &self.outputs, 'o')?;
         Some((other, tables))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chain of gates, each of which reads the one before.
+    fn chain(gates: usize) -> Circuit {
+        let mut circuit = Circuit::empty();
+        let mut last = circuit.input();
+        for _ in 0..gates {
+            let next = circuit.input();
+            last = circuit.and(last, next);
+        }
+        circuit
+    }
+
+    #[test]
+    fn scripts_of_quadratic_time_are_left_out_for_long_chains() {
+        // The work of mappings and careful scripts: gates times levels.
+        let work = |gates: usize| {
+            let circuit = chain(gates);
+            let levels = circuit.levels();
+            assert_eq!(levels, gates);
+            let scripts = affordable(gates, levels);
+            scripts.iter().filter(|s| **s != "b; rw; b").count() * gates * levels
+        };
+        let most = (1..=40_000).step_by(500).map(work).max().unwrap_or(0);
+        assert!(most <= 2 * MAPPED.max(4 * CAREFUL), "{most}");
+        assert!(affordable(300_000, 300_000).is_empty());
+        // Nothing changes for the circuits that ABC is good at: AES, and a product of 64 bits.
+        assert_eq!(affordable(2_000, 300).len(), SCRIPTS.len());
+        assert_eq!(affordable(36_000, 350).len(), 3);
     }
 }

@@ -55,7 +55,12 @@ pub(super) fn parse_mapped(text: &str) -> Result<(Circuit, Tables)> {
     }
     if seen.is_empty() {
         let line = text.lines().count().max(1);
-        return Err(refused_with(line, "an output up to here", "none", "name it in `.outputs`"));
+        return Err(refused_with(
+            line,
+            "at least one output by the end",
+            "none",
+            "name it in `.outputs`",
+        ));
     }
     circuit.inputs = ports(&model.inputs, &wires)?;
     circuit.outputs = ports(&model.outputs, &wires)?;
@@ -89,7 +94,7 @@ fn read(text: &str) -> Result<Model<'_>> {
             "" => {}
             ".model" | ".end" if continued => {}
             ".model" if begun => {
-                return Err(refused_with(at, "one model, not another", quoted(line), FLATTEN));
+                return Err(refused_with(at, "a single model", quoted(line), FLATTEN));
             }
             ".model" => begun = true,
             _ if ended => {
@@ -101,9 +106,9 @@ fn read(text: &str) -> Result<Model<'_>> {
             ".outputs" => model.outputs.extend(words.iter().map(|name| (*name, at))),
             ".names" => {
                 if goes_on || continued {
-                    return Err(refused(at, "a table's names on one line", line));
+                    return Err(refused(at, "the names of a table in one line", line));
                 }
-                let name = words.pop().ok_or_else(|| refused(at, "names", line))?;
+                let name = words.pop().ok_or_else(|| refused(at, "a name after `.names`", line))?;
                 let table = Table { line: at, inputs: words, products: vec![], ones: true };
                 if model.tables.insert(name, table).is_some() {
                     return Err(refused(at, "one table for each name", line));
@@ -114,7 +119,7 @@ fn read(text: &str) -> Result<Model<'_>> {
             _ => {
                 let table = current.and_then(|name| model.tables.get_mut(name));
                 table
-                    .ok_or_else(|| refused(at, "a product after .names", line))?
+                    .ok_or_else(|| refused(at, "`.names` before its products", line))?
                     .add(at, &words)?;
             }
         }
@@ -221,7 +226,7 @@ fn build<'a>(
             continue;
         }
         if !open.insert(name) {
-            return Err(refused(table.line, "no loop", name));
+            return Err(refused(table.line, "a circuit without a loop", name));
         }
         todo.push((name, true, line));
         let missing = table.inputs.iter().filter(|i| !wires.contains_key(*i));

@@ -24,7 +24,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn numbers(line: usize, text: &str) -> Result<Vec<usize>> {
-    let number = |w: &str| w.parse().map_err(|_| refused(line, "numbers", text));
+    let number = |w: &str| w.parse().map_err(|_| refused(line, "whole numbers, 0 or more", text));
     text.split_whitespace().map(number).collect()
 }
 
@@ -93,7 +93,9 @@ fn head<'a>(
 
 pub(super) fn parse(text: &str) -> Result<Circuit> {
     let mut lines = lines(text);
-    let first = lines.next().ok_or_else(|| refused_with(1, "counts", "nothing", FORMATS))?;
+    let first = lines
+        .next()
+        .ok_or_else(|| refused_with(1, "the numbers of gates and wires", "nothing", FORMATS))?;
     let Head { gates, total, inputs, outputs } = head(text, first, &mut lines)?;
     let (at, head) = first;
     let mut circuit = Circuit::empty();
@@ -110,12 +112,16 @@ pub(super) fn parse(text: &str) -> Result<Circuit> {
         read += 1;
     }
     if read != gates {
-        return Err(refused(1, format!("as many gates as lines, {read}"), head));
+        return Err(refused(
+            1,
+            format!("{read} as the number of gates, which has one line for each"),
+            head,
+        ));
     }
     let mut next = total - outputs.iter().sum::<usize>();
     for (i, width) in outputs.iter().enumerate() {
         let bits = wires[next..next + width].iter().copied().collect::<Option<Vec<Wire>>>();
-        let bits = bits.ok_or_else(|| refused(at, "a gate for every output", head))?;
+        let bits = bits.ok_or_else(|| refused(at, "a gate that writes every output", head))?;
         circuit.outputs.push(Port { name: format!("out{i}"), wires: bits });
         next += width;
     }
@@ -128,7 +134,9 @@ fn gate(circuit: &mut Circuit, wires: &mut [Option<Wire>], at: usize, line: &str
     let counts = numbers(at, counts)?;
     let known = |w: &usize| {
         let wire = wires.get(*w).copied().flatten();
-        wire.ok_or_else(|| refused(at, format!("a value on wire {w} before it is read"), line))
+        wire.ok_or_else(|| {
+            refused(at, format!("a gate or an input that writes wire {w} before it is read"), line)
+        })
     };
     let (result, to) = match (kind, &counts[..]) {
         ("AND", [2, 1, a, b, to]) => (circuit.and(known(a)?, known(b)?), *to),
@@ -141,7 +149,13 @@ fn gate(circuit: &mut Circuit, wires: &mut [Option<Wire>], at: usize, line: &str
     };
     match wires.get_mut(to) {
         Some(slot @ None) => *slot = Some(result),
-        _ => return Err(refused(at, format!("wire {to} to exist and be free"), line)),
+        _ => {
+            return Err(refused(
+                at,
+                format!("a result on a wire that exists and that nothing else writes, not {to},"),
+                line,
+            ));
+        }
     }
     Ok(())
 }

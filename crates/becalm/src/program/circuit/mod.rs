@@ -139,12 +139,25 @@ impl Circuit {
     /// # Errors
     /// [`Error::Io`] and [`Error::BadFile`] for a file that cannot be read, is empty, longer than `limits` allow, or not text;
     /// [`Error::BadInput`] for what it says, with the path and the line, and for Verilog that Yosys does not read within the
-    /// limits; [`Error::Unsupported`] if it is Verilog and no Yosys is installed.
+    /// limits, or several modules that no other contains; [`Error::Unsupported`] if it is Verilog and no Yosys is installed.
     pub fn load(path: impl AsRef<Path>, limits: Limits) -> Result<Self> {
+        Circuit::load_top(path, None, limits)
+    }
+
+    /// [`Circuit::load`] of the module `top` of a Verilog file; `None` takes the only one that no other contains.
+    ///
+    /// # Errors
+    /// As [`Circuit::load`], and [`Error::BadInput`] for a `top` that the file does not have, or for a file that is not Verilog.
+    pub fn load_top(path: impl AsRef<Path>, top: Option<&str>, limits: Limits) -> Result<Self> {
         let path = path.as_ref();
         let text = limits.read_text(path)?;
         if path.extension().is_some_and(|e| e == "v" || e == "sv") {
-            return verilog::parse(&text, path, limits);
+            return verilog::parse(&text, path, top, limits);
+        }
+        if top.is_some() {
+            let wanted = "a Verilog file (*.v, *.sv), where a top module is named";
+            let remedy = "leave the top module out: other formats have one circuit a file";
+            return Err(Error::bad_input("circuit", wanted, path.display().to_string(), remedy));
         }
         Circuit::parse(&text).map_err(|e| match e {
             Error::BadInput(mut detail) => {

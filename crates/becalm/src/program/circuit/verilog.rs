@@ -5,6 +5,7 @@
 //! processor time and disk as [`Limits`] say. Anything beyond synthesis is refused before it starts ([`source`]) or
 //! switched off: it could read other files, and call C functions.
 
+mod modules;
 mod operands;
 mod source;
 
@@ -38,18 +39,22 @@ const SAID: &str = "said";
 /// Bytes of them that are looked at, from the end.
 const TAIL: u64 = 1 << 16;
 
-const DEFINED: &str = "keep every index within its signal, and divide by no constant 0";
+const DEFINED: &str = "keep every index within its signal, and do not divide by 0";
 const SELF_CONTAINED: &str = "give one synthesisable module, and all that it contains, in one file";
 
-/// Reads a combinational module in Verilog or SystemVerilog: the top one, which no other contains. `path` names it in errors.
+/// Reads a combinational module in Verilog or SystemVerilog: `top`, or the one that no other contains. `path` names it in errors.
 ///
 /// # Errors
 /// As [`Circuit::load`].
-pub(super) fn parse(text: &str, path: &Path, limits: Limits) -> Result<Circuit> {
-    source::check(text, path)?;
+pub(super) fn parse(text: &str, path: &Path, top: Option<&str>, limits: Limits) -> Result<Circuit> {
+    let tokens = source::check(text, path)?;
+    let script = match modules::top(&tokens, top, path)? {
+        Some(top) => SCRIPT.replace("-auto-top", &format!("-top {top}")),
+        None => SCRIPT.into(),
+    };
     let folder = Folder::new()?;
     folder.write("input.sv", text.as_bytes())?;
-    folder.write("script.ys", SCRIPT.as_bytes())?;
+    folder.write("script.ys", script.as_bytes())?;
     let (binary, status) = yosys(&folder, limits)?;
     let said = folder.tail(SAID)?;
     let blif = match limits.read_text(folder.0.join("output.blif")) {
@@ -68,7 +73,7 @@ pub(super) fn parse(text: &str, path: &Path, limits: Limits) -> Result<Circuit> 
         let (wanted, remedy) = match memory.iter().any(|name| cell.contains(name)) {
             true => (
                 "a module without memory",
-                "no registers, and a value for every output in every case",
+                "take registers out, and give every output a value in every case",
             ),
             false => {
                 ("operators that become gates", "write `**` and the like with other operators")
@@ -78,9 +83,9 @@ pub(super) fn parse(text: &str, path: &Path, limits: Limits) -> Result<Circuit> 
     }
     Circuit::parse(&blif).map_err(|e| {
         let looped =
-            checked.contains("found logic loop") || e.detail().wanted.starts_with("no loop");
+            checked.contains("found logic loop") || e.detail().wanted.contains("without a loop");
         let (wanted, remedy) = match looped {
-            true => ("no loop", "let no signal depend on itself"),
+            true => ("a circuit without a loop", "take out the signal that depends on itself"),
             false => ("a module that becomes gates", SELF_CONTAINED),
         };
         refused(wanted, e.detail().got.clone(), path, remedy)
@@ -148,9 +153,22 @@ fn why(binary: &str, status: ExitStatus, said: &str, path: &Path, limits: Limits
         return refused(&wanted, ended, path, remedy);
     }
     match said.lines().rev().find(|l| l.contains("ERROR")) {
+        Some(line) if line.contains("internal cell") && place(line).is_some() => {
+            let wanted = "an operation on integers";
+            let remedy = "use integers there, because a circuit has no real numbers";
+            let (kind, number) = place(line).unwrap_or_default();
+            source::at_line(wanted, number, path, kind, remedy)
+        }
         Some(line) => refused("Verilog that Yosys reads", shown(line), path, SELF_CONTAINED),
         None => missing(ended),
     }
+}
+
+/// The kind and the line of a cell such as `\m.$div$input.sv:4$1`.
+fn place(line: &str) -> Option<(&str, usize)> {
+    let (kind, rest) = line.split_once("$input.sv:")?;
+    let kind = kind.rsplit('$').next()?;
+    Some((kind, rest.split('$').next()?.parse().ok()?))
 }
 
 /// Whether a signal ended the command: that of a limit, or of a stack that was too small.

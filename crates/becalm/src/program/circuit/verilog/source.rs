@@ -8,34 +8,53 @@ use std::path::Path;
 
 /// A piece of the text with its line: a word with what belongs to it (`4'b1?`, `$readmemh`, `` `define ``), or a sign.
 #[derive(Debug, Clone, Copy)]
-struct Token<'a> {
-    line: usize,
-    text: &'a str,
+pub(super) struct Token<'a> {
+    pub line: usize,
+    pub text: &'a str,
 }
 
 /// The words for a divisor of 0: the value wanted, and the remedy.
-pub(super) const DIVISOR: (&str, &str) = ("a divisor other than 0", "divide by no constant 0");
+pub(super) const DIVISOR: (&str, &str) =
+    ("a divisor other than 0", "do not divide by 0: the result would have no value");
 
-/// Refuses a text that names other files, that has bits which are neither 0 nor 1, or that divides by the number 0.
+/// System tasks and functions that a circuit cannot do, and why.
+const TASKS: [(&str, &str); 8] = [
+    ("$finish", "a circuit does not stop"),
+    ("$stop", "a circuit does not stop"),
+    ("$fatal", "a circuit does not stop"),
+    ("$random", "a circuit draws no random numbers; make them an input"),
+    ("$urandom", "a circuit draws no random numbers; make them an input"),
+    ("$urandom_range", "a circuit draws no random numbers; make them an input"),
+    ("$time", "a circuit has no clock; make the time an input"),
+    ("$realtime", "a circuit has no clock; make the time an input"),
+];
+
+/// Refuses a text that names other files, that has bits which are neither 0 nor 1, or that divides by the number 0. The tokens
+/// that Yosys may read.
 ///
 /// # Errors
 /// [`Error::BadInput`] with the line of the file at `path`.
-pub(super) fn check(text: &str, path: &Path) -> Result<()> {
+pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
     let mut cases = Cases::default();
     let tokens = tokens(text);
     for (i, token) in tokens.iter().enumerate() {
         let refused =
             |wanted: &str, remedy: &str| Err(at_line(wanted, token.line, path, token.text, remedy));
         if matches!(token.text, "`include" | "$readmemh" | "$readmemb" | "$fopen") {
-            return refused("a text that reads no other file", "put what that file says here");
+            let remedy = "copy the contents of that file to this place; the text of a branch that is not taken counts too";
+            return refused("a text that reads no other file", remedy);
+        }
+        if let Some((_, why)) = TASKS.iter().find(|task| task.0 == token.text) {
+            return refused("a module without this system task", &format!("take it out: {why}"));
         }
         if token.text == "``" {
-            return refused("whole names", "write the name out that the macro puts together");
+            let remedy = "write out the name that the macro puts together";
+            return refused("names that are written out", remedy);
         }
         if matches!(token.text, "bufif0" | "bufif1" | "notif0" | "notif1") {
             return refused(
                 "gates that drive 0 or 1",
-                "write a choice with `?:`: a circuit has no `z`",
+                "write the choice with `?:`, because a circuit has no `z`",
             );
         }
         let before = i.checked_sub(1).map_or("", |b| tokens[b].text);
@@ -51,7 +70,7 @@ pub(super) fn check(text: &str, path: &Path) -> Result<()> {
             return refused(wanted, "give a value in every case: a circuit has no `x` and no `z`");
         }
     }
-    Ok(())
+    Ok(tokens)
 }
 
 /// A refusal of a piece of text in a line.
@@ -68,9 +87,11 @@ fn zero_divisor<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
     let first = 1 + usize::from(text(1) == "=");
     let open = tokens.iter().skip(first).take_while(|token| token.text == "(").count();
     let (number, after) = (text(first + open), first + open + 1);
-    let closed = tokens.iter().skip(after).take_while(|token| token.text == ")").count();
+    let end = after + if text(after) == "." { 2 } else { 0 };
+    let closed = tokens.iter().skip(end).take_while(|token| token.text == ")").count();
+    let fraction = text(after + 1).chars().all(|c| c == '0' || c == '_');
     // `0.5`, and a power, which binds tighter.
-    let alone = text(after) != "." && [text(after), text(after + 1)] != ["*", "*"];
+    let alone = (text(after) != "." || fraction) && [text(after), text(after + 1)] != ["*", "*"];
     (matches!(text(0), "/" | "%") && is_zero(number) && alone && closed >= open).then_some(number)
 }
 
@@ -199,7 +220,7 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> String {
-        check(text, Path::new("mine.v")).map_or_else(|e| e.to_string(), |()| String::new())
+        check(text, Path::new("mine.v")).map_or_else(|e| e.to_string(), |_| String::new())
     }
 
     #[test]
@@ -249,6 +270,7 @@ mod tests {
             ("for (i = 1; i < 3; i = i + 1)\n  y /= 'h 00;", 2),
             ("y = f(a / '0);", 1),
             ("`define D a % 3'so0", 1),
+            ("\nlocalparam real R = 1.0 / (0.00);", 2),
         ] {
             let said = said(text);
             let place = format!("a divisor other than 0 in line {line} of mine.v");
@@ -276,6 +298,50 @@ mod tests {
             let said = said(text);
             assert!(said.contains("in line 1 of mine.v"), "{text}: {said}");
         }
+    }
+
+    /// Whether a branch is taken is Yosys' affair: a check that guesses it could be led astray.
+    #[test]
+    fn branches_are_checked_whether_taken_or_not() {
+        for text in ["`ifdef SIM\nBAD\n`endif", "`ifdef SIM\ny\n`else\nBAD\n`endif"] {
+            let said = said(&text.replace("BAD", "initial $readmemh(\"f\", m);"));
+            assert!(said.contains("$readmemh") && said.contains("not taken"), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn system_tasks_are_refused_with_their_line() {
+        for (text, line) in [("initial $finish;", 1), ("\nassign y = $random;", 2)] {
+            let said = said(text);
+            let place = format!("a module without this system task in line {line} of mine.v");
+            assert!(said.contains(&place) && said.contains("take it out"), "{said}");
+        }
+    }
+
+    #[test]
+    fn several_tops_are_refused_with_their_names() {
+        let top = |text: &str, named| {
+            super::super::modules::top(&tokens(text), named, Path::new("mine.v"))
+                .map_err(|e| e.to_string())
+        };
+        let two = "module a(input x); endmodule module b(input a); assign y = a; endmodule";
+        let said = top(two, None).unwrap_err();
+        assert!(said.contains("2 that no other module contains: a, b"), "{said}");
+        assert!(said.contains("--top NAME"), "{said}");
+        assert_eq!(top(two, Some("b")), Ok(Some("b")));
+        for name in ["c", "b; exec", "", "\\b"] {
+            let said = top(two, Some(name)).unwrap_err();
+            assert!(said.contains("choose one of these: a, b"), "{said}");
+        }
+        for text in [
+            "module a(input x); endmodule module b; a u(x); endmodule",
+            "module a #(parameter W = 1) (input x); endmodule module b; a #(2) u(x); endmodule",
+            "module a; endmodule : a (* top *) module b; endmodule",
+            "module automatic a; endmodule",
+        ] {
+            assert_eq!(top(text, None), Ok(None), "{text}");
+        }
+        assert!(top("wire x;", None).unwrap_err().contains("a module in mine.v, got a file"));
     }
 
     #[test]
