@@ -77,7 +77,7 @@ def test_a_traced_function_runs_on_encrypted_bits(toy):
         (lambda: becalm.circuit.trace(lambda a: ~a, 4).compile(goal=-1), "one after another"),
         (lambda: becalm.circuit.trace(lambda a: ~a, 4).compile(goal=0), "1 or more"),
         (lambda: becalm.circuit.trace(lambda a, b: a + b, 8, 8).compile(goal=1), "the fewest"),
-        (lambda: becalm.circuit.trace(lambda a: {}, 4), "an output"),
+        (lambda: becalm.circuit.trace(lambda a: {}, 4), "at least one output"),
         (lambda: becalm.circuit.parse(".inputs a[0] a[2]\n.outputs a[0]\n"), "every bit of a port"),
         (lambda: becalm.circuit.parse("1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n"), "line 4"),
     ],

@@ -384,6 +384,9 @@ def find(
     """The cheapest standard set that meets a need."""
     wanted = min(_values.at_least_one("params", "bits", bits), 2**32 - 1)
     pfail = _values.real("params", "log2_pfail", log2_pfail)
+    if not pfail < 0 or pfail == -np.inf:
+        remedy = "as in log2_pfail=-128"
+        raise BadInput("params", "log2 of a probability below 1", repr(log2_pfail), remedy)
     norm = _values.real("params", "norm2", norm2)
     each = _values.at_least_one("params", "slots", slots)
     return Params.find(wanted, pfail, str(modulus), norm, each)

@@ -94,8 +94,10 @@ pub fn run(args: &Args) -> Result<()> {
     if args.scheme == "ckks" {
         return ckks::bench(args.quick, args.threads, args.json.as_deref());
     }
-    if args.device != "cpu" {
-        return on_gpu(args);
+    match args.device.as_str() {
+        "cpu" => {}
+        "cuda" => return on_gpu(args),
+        other => bail!("bench has no measurement of {other}: choose --device cpu or cuda"),
     }
     let cpu = Cpu::new(args.threads)?;
     let mut rows = Vec::new();

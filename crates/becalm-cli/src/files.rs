@@ -280,11 +280,8 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         between.push(key.kind());
         keys = keys.with_slot_key(key)?;
     }
-    let inputs = args
-        .inputs
-        .iter()
-        .map(|path| read(path, |path| Lwe::load(path, args.trust.trust())))
-        .collect::<Result<Vec<Lwe>>>()?;
+    let batch = |path: &PathBuf| read(path, |path| Lwe::load(path, args.trust.trust()));
+    let inputs = args.inputs.iter().map(batch).collect::<Result<Vec<Lwe>>>()?;
     let program = match program {
         Some(program) => program,
         None => record(&keys, &inputs, &between, &args.table)?,

@@ -95,7 +95,6 @@ fn multiplied(
     quiet: bool,
 ) -> Result<Report> {
     let (slots, top) = (params.slots(), params.levels);
-    // The set has been allowed before.
     let context = Arc::new(Context::new(params, true)?);
     let needs = Needs::default().rotate([1], top);
     let (stored, memory) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));

@@ -76,6 +76,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(Error::Memory(_)) => 5,
         Some(Error::Device(_)) => 6,
         Some(Error::Interrupted(_)) => signals::status(),
+        None if error.downcast_ref::<std::io::Error>().is_some() => 4,
         _ => 1,
     }
 }

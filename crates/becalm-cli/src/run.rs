@@ -37,8 +37,8 @@ pub struct Args {
     /// Run an application instead: integers of 64 bits; or AES-128, of one block and of data that arrives encrypted.
     #[arg(long, value_parser = ["uint64", "aes"], conflicts_with_all = ["values", "table"])]
     app: Option<String>,
-    /// The machine that computes: cpu, cuda, processor, reference, or auto, which is a GPU if there is one that can.
-    #[arg(long, default_value = "cpu")]
+    /// The machine that computes; auto is a GPU if there is one that can.
+    #[arg(long, default_value = "cpu", value_parser = report::machines())]
     backend: String,
     /// Threads; 0 for all.
     #[arg(long, default_value_t = 0)]

@@ -313,7 +313,7 @@ pub fn for_ckks(name: &str, cpu: &Cpu, params: &CkksParams) -> Result<Arc<dyn Ba
     if matches!(name, "cpu" | "auto") {
         return Ok(Arc::new(cpu.clone()));
     }
-    let machine = by_name(name)?;
+    let machine = with_threads(name, cpu.threads())?;
     machine.accepts_ckks(params)?;
     Ok(Arc::from(machine))
 }

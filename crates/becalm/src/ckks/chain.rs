@@ -232,6 +232,27 @@ impl Chain {
         words.iter().take(3).map(|i| self.primes[*i] as f64).product::<f64>() / 4.0
     }
 
+    /// Refuses a polynomial for whose scale, or for whose `largest` coefficient at it, the level below has no room.
+    pub(crate) fn check_polynomial(
+        &self,
+        op: &'static str,
+        level: usize,
+        scale: f64,
+        largest: f64,
+    ) -> Result<()> {
+        let (room, most) = (self.room(level), largest.max(1.0));
+        if most * scale < room {
+            return Ok(());
+        }
+        let wanted = format!(
+            "coefficients below 2^{:.0} at level {level} and scale 2^{:.1}",
+            (room / scale).log2(),
+            scale.log2()
+        );
+        let remedy = "use the scale of the level, and smaller coefficients";
+        Err(Error::bad_input(op, wanted, format!("2^{:.1}", most.log2()), remedy))
+    }
+
     /// Number of special words.
     pub(crate) fn special(&self) -> usize {
         self.special

@@ -2,6 +2,7 @@
 //!
 //! p = q·T_k + r with k the largest power of two in p (Paterson–Stockmeyer), down to parts of degree at most three.
 
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// The greatest degree that is a plain linear combination of T_i.
@@ -12,6 +13,24 @@ pub(crate) const CHEBYSHEV_LEAF: usize = 3;
 pub struct Chebyshev(pub Vec<f64>);
 
 impl Chebyshev {
+    /// Refuses a constant, and coefficients that are not finite.
+    pub(crate) fn check(&self, op: &'static str) -> Result<()> {
+        if let Some(c) = self.0.iter().find(|c| !c.is_finite()) {
+            let (got, remedy) = (c.to_string(), "remove NaN and infinities");
+            return Err(Error::bad_input(op, "finite coefficients", got, remedy));
+        }
+        if self.degree() == 0 {
+            let remedy = "encrypt a constant, or add it";
+            return Err(Error::bad_input(op, "a degree of 1 or more", "a constant", remedy));
+        }
+        Ok(())
+    }
+
+    /// The largest absolute value of its coefficients.
+    pub(crate) fn largest(&self) -> f64 {
+        self.0.iter().fold(0.0, |most, c| most.max(c.abs()))
+    }
+
     /// From Σ c_i·x^i, the same polynomial.
     pub fn from_powers(powers: &[f64]) -> Chebyshev {
         let mut out = vec![0.0; powers.len()];

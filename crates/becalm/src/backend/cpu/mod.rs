@@ -58,6 +58,11 @@ impl Cpu {
         Ok(Cpu { pool: Arc::new(Threads::new(threads)?), level })
     }
 
+    /// Its number of threads.
+    pub fn threads(&self) -> usize {
+        self.pool.count()
+    }
+
     /// Runs work, key generation for example, on this backend's threads instead of all.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.pool.install(work)

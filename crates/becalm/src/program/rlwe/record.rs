@@ -177,28 +177,12 @@ impl CkksProgram {
             let wanted = format!("one of {} polynomials", self.polynomials.len());
             return refuse(op, wanted, polynomial.to_string());
         };
-        if let Some(c) = p.0.iter().find(|c| !c.is_finite()) {
-            let (got, remedy) = (c.to_string(), "remove NaN and infinities");
-            return Err(Error::bad_input(op, "finite coefficients", got, remedy));
-        }
-        if p.degree() == 0 {
-            let remedy = "encrypt a constant, or add it";
-            return Err(Error::bad_input(op, "a degree of 1 or more", "a constant", remedy));
-        }
+        p.check(op)?;
         let level = self.below(op, from, p.depth())?;
-        let room = self.chain.room(level);
         // Bootstraps know what their levels hold.
         let own = from.level > self.params().levels;
-        let largest = p.0.iter().fold(0.0, |most: f64, c| most.max(c.abs()));
-        if scale >= room || !own && largest * scale >= room {
-            let wanted = format!(
-                "coefficients and 1 that are below 2^{:.0} at this scale",
-                (room / scale).log2()
-            );
-            let got = format!("2^{:.1} at scale 2^{:.1}", largest.max(1.0).log2(), scale.log2());
-            let remedy = "use the scale of the level, and smaller coefficients";
-            return Err(Error::bad_input(op, wanted, got, remedy));
-        }
+        let largest = if own { 0.0 } else { p.largest() };
+        self.chain.check_polynomial(op, level, scale, largest)?;
         let info = RlweInfo { level, scale, ..from };
         Ok(self.push(info, |dst| CkksOp::Polynomial { dst, src, polynomial }))
     }

@@ -102,14 +102,7 @@ impl Instructions<'_> {
     pub fn polynomial(&self, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {
         let op = "evaluate a polynomial";
         self.check(op, x)?;
-        if let Some(c) = p.0.iter().find(|c| !c.is_finite()) {
-            let (got, remedy) = (c.to_string(), "remove NaN and infinities");
-            return Err(Error::bad_input(op, "finite coefficients", got, remedy));
-        }
-        if p.degree() == 0 {
-            let remedy = "encrypt a constant, or add it";
-            return Err(Error::bad_input(op, "a degree of 1 or more", "a constant", remedy));
-        }
+        p.check(op)?;
         if x.level < p.depth() {
             let wanted = format!("level {} or above for degree {}", p.depth(), p.degree());
             let remedy = format!("{}, or lower the degree", self.context().upwards());
@@ -121,8 +114,7 @@ impl Instructions<'_> {
         if x.level > context.params().levels {
             return or_refused(op, || self.evaluated(op, x, p, scale));
         }
-        let largest = p.0.iter().fold(0.0, |most: f64, c| most.max(c.abs()));
-        context.check_room(op, largest, below, scale)?;
+        context.check_room(op, p.largest(), below, scale)?;
         or_refused(op, || self.evaluated(op, x, p, scale))
     }
 
