@@ -11,7 +11,19 @@ from typing import Any, NoReturn, overload
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _html, _native, _pair, _progress, _public, _types, _values, aes, ckks, integers
+from becalm import (
+    _html,
+    _native,
+    _needs,
+    _pair,
+    _progress,
+    _public,
+    _types,
+    _values,
+    aes,
+    ckks,
+    integers,
+)
 from becalm._names import CkksName, TfheName
 from becalm._native import Params
 from becalm._progress import Progress
@@ -19,7 +31,7 @@ from becalm._types import IntegerType
 from becalm._values import TableSource
 from becalm.aes import AesKey, EncryptedBytes
 from becalm.ciphertext import Ciphertext, EncryptedTable, require
-from becalm.errors import BadInput, OutOfMemory, Unsupported
+from becalm.errors import BadInput, Unsupported
 from becalm.integers import Integers
 from becalm.program import Table
 from becalm.server import Server, SlotKey
@@ -29,7 +41,14 @@ __dir__ = _public.names(__all__)
 
 
 class Keys(_pair.Pair["SecretKey", Server]):
-    """A secret key and the server that computes under it: `secret, server = becalm.keygen()`."""
+    """A secret key and the server that computes under it: `secret, server = becalm.keygen()`.
+
+    Examples
+    --------
+    >>> keys = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+    >>> keys.secret.decrypt(keys.secret.encrypt([3, 1]))
+    array([3, 1])
+    """
 
     __slots__ = ()
 
@@ -40,6 +59,12 @@ class SecretKey(_html.Shown):
 
     It cannot be copied or pickled, its memory is wiped when it goes, and nothing that becalm
     prints contains any of it. `save` writes it where only its owner can read.
+
+    Examples
+    --------
+    >>> secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+    >>> secret.decrypt(secret.encrypt([3, 1, 2]))
+    array([3, 1, 2])
     """
 
     __slots__ = ("_native",)
@@ -52,7 +77,25 @@ class SecretKey(_html.Shown):
 
     @classmethod
     def generate(cls, params: Any = "tfhe_2_2", *, allow_insecure: bool = False) -> SecretKey:
-        """Draws a secret key from the system's randomness, without the server's half."""
+        """Draws a secret key from the system's randomness. `server` makes the server's half.
+
+        Parameters
+        ----------
+        params
+            A parameter set or its name.
+        allow_insecure
+            Whether a set below 128 bits is accepted.
+
+        Returns
+        -------
+        SecretKey
+            A new key.
+
+        Examples
+        --------
+        >>> becalm.SecretKey.generate("toy_2_2", allow_insecure=True).params.name
+        'toy_2_2'
+        """
         return cls(_native.SecretKey.generate(_values.set_of("keygen", params), allow_insecure))
 
     @property
@@ -90,24 +133,43 @@ class SecretKey(_html.Shown):
         padding: bool = True,
         slot: int | None = None,
     ) -> Any:
-        """Encrypts an integer, a list or an array of any shape.
+        """Encrypts an integer, a list or an array of any shape, or bytes.
 
-        With a type (`becalm.uint(16)`, `becalm.boolean`, `np.uint8`) they are encrypted integers
-        that compute as numpy's, after `on(server)`: `becalm.Integers`. Without one they are values
-        of tables, as many as the set has: `becalm.Ciphertext`. The other arguments are for these.
-        Bytes are encrypted as by `becalm.encrypt_bytes`.
+        With a type the result is encrypted integers that compute as numpy's, after `on(server)`.
+        Without one the values are those of tables, as many as the set has. `message`, `below`,
+        `padding` and `slot` are for these alone.
 
-        A common-mask set of w slots puts w values into each ciphertext, those of the last axis:
-        rows of fewer are filled with zeros, and so is a flat array of more, which comes to have
-        the shape (…, w). With `slot` values are encrypted one by one under the key of that slot
-        instead; those of slot 0 can be packed by a server.
+        A common-mask set of w slots puts w values into each ciphertext, those of the last axis.
+        Shorter rows are filled with zeros. A longer flat array gets the shape (…, w).
 
-        Values are in 0 to `message` - 1 (by default all that the set's tables see). Values known
-        to lie in 0 to `below` - 1 leave room for sums; `below` is public. Without `padding` sums
-        wrap modulo `message`, but no table applies.
+        Parameters
+        ----------
+        values
+            An integer, a list, an array, or bytes.
+        type_
+            `becalm.uint(16)`, `becalm.boolean`, `np.uint8` or another type of integers.
+        message
+            Values are in 0 to `message` - 1, by default all that the set's tables see.
+        below
+            Values are known to lie in 0 to `below` - 1, which leaves room for sums. It is public.
+        padding
+            Without it sums wrap modulo `message`, but no table applies.
+        slot
+            Encrypts values one by one under the key of this slot. A server packs those of slot 0.
 
-        Raises `BadInput` for values out of range. The message names their place only.
+        Returns
+        -------
+        Ciphertext, Integers or EncryptedBytes
+            `Integers` with a type, `EncryptedBytes` for bytes.
 
+        Raises
+        ------
+        BadInput
+            For values out of range: the message names their place only. For arguments that exclude
+            each other.
+
+        Examples
+        --------
         >>> secret.encrypt([3, 1, 2]).range, secret.encrypt([500, 3], becalm.uint(16)).dtype
         ((0, 15), dtype('uint16'))
         """
@@ -141,13 +203,46 @@ class SecretKey(_html.Shown):
         return Ciphertext(lwe, array.shape[:-1] if self.params.slots > 1 else array.shape)
 
     def encrypt_bool(self, values: npt.ArrayLike) -> Ciphertext:
-        """Encrypts booleans (or 0 and 1) for the gates of a server."""
+        """Encrypts booleans (or 0 and 1) for the gates of a server.
+
+        Returns
+        -------
+        Ciphertext
+            Values below 2.
+
+        Examples
+        --------
+        >>> x = secret.encrypt_bool([True, False])
+        >>> secret.decrypt_bool(server.not_(x))
+        array([False,  True])
+        """
         return self.encrypt(values, below=2)
 
     def encrypt_table(
         self, source: TableSource | Table, *, message: int | None = None, out: int | None = None
     ) -> EncryptedTable:
-        """Encrypts a lookup table, so that the server does not learn it; as `becalm.Table`."""
+        """Encrypts a lookup table, so that the server does not learn it.
+
+        Parameters
+        ----------
+        source
+            A function, a list of entries, several of these, or a `Table`.
+        message
+            How many values the encoding of the input has.
+        out
+            How many values the results have.
+
+        Returns
+        -------
+        EncryptedTable
+            For `Server.bootstrap` or `Program.input_table`.
+
+        Examples
+        --------
+        >>> table = secret.encrypt_table(lambda m: m * m % 16)
+        >>> secret.decrypt(server.bootstrap(secret.encrypt([3, 1, 2]), table))
+        array([9, 1, 4])
+        """
         table = source
         if not isinstance(table, Table):
             table = Table(self.params, table, message=message, out=out)
@@ -200,12 +295,43 @@ class SecretKey(_html.Shown):
         raise BadInput("decrypt", "something encrypted by TFHE", got, remedy)
 
     def pack_key(self) -> SlotKey:
-        """The key with which a server packs plain values of slot 0; see `Server.pack`."""
+        """The key with which a server packs plain values of slot 0; see `Server.pack`.
+
+        Returns
+        -------
+        SlotKey
+            For `Server.add_key`.
+
+        Examples
+        --------
+        >>> secret, server = becalm.keygen("toy_cm_1_1_w2", allow_insecure=True, progress=False)
+        >>> server = server.add_key(secret.pack_key())
+        >>> x = secret.encrypt([[1, 2]], slot=0)
+        >>> secret.decrypt(server.pack(x)).tolist()
+        [[1, 2]]
+        """
         return SlotKey(self._native.pack_key())
 
     def slot_map_key(self, matrix: npt.ArrayLike) -> SlotKey:
         """The key of a private linear map between slots: slot j becomes the sum of
         `matrix[j][t]` times slot t. The server learns the sums of its rows and nothing else.
+
+        Returns
+        -------
+        SlotKey
+            For `Server.add_key`.
+
+        Raises
+        ------
+        BadInput
+            For a matrix of another shape.
+
+        Examples
+        --------
+        >>> secret, server = becalm.keygen("toy_cm_1_1_w2", allow_insecure=True, progress=False)
+        >>> server = server.add_key(secret.slot_map_key([[0, 1], [1, 0]]))
+        >>> secret.decrypt(server.slot_map(secret.encrypt([1, 2]))).tolist()
+        [2, 1]
         """
         rows = _values.integers("slot_map", matrix)
         if rows.ndim != 2:
@@ -214,12 +340,34 @@ class SecretKey(_html.Shown):
         return SlotKey(self._native.slot_map_key(rows.tolist()))
 
     def decrypt_bool(self, x: Ciphertext) -> Any:
-        """Booleans: a `bool` for a single one, else an array."""
+        """Booleans: a `bool` for a single one, else an array.
+
+        Returns
+        -------
+        bool or array
+            A `bool` for a single value.
+
+        Examples
+        --------
+        >>> secret.decrypt_bool(server.and_(secret.encrypt_bool(True), secret.encrypt_bool(False)))
+        False
+        """
         values = self.decrypt(require(x, "decrypt"))
         return values == 1 if isinstance(values, int) else values.astype(bool)
 
     def phases(self, x: Ciphertext) -> npt.NDArray[np.uint64]:
-        """Messages with their noise, as 64-bit fractions of the torus; for measurements."""
+        """Messages with their noise, as 64-bit fractions of the torus; for measurements.
+
+        Returns
+        -------
+        array of uint64
+            In the shape of `x`.
+
+        Examples
+        --------
+        >>> secret.phases(secret.encrypt([3, 1])).dtype
+        dtype('uint64')
+        """
         words = self._native.phases(require(x, "phases")._lwe)
         return _values.from_bytes(words, x.shape).astype(np.uint64)
 
@@ -231,14 +379,44 @@ class SecretKey(_html.Shown):
         threads: int = 0,
         progress: Progress = None,
     ) -> Server:
-        """Makes the evaluation key and a server that holds it."""
+        """Makes the evaluation key and a server that holds it.
+
+        Parameters
+        ----------
+        backend
+            The machine that computes, a simulated one too.
+        device
+            `"cpu"`, `"cuda"` or `"auto"`.
+        threads
+            How many threads compute; 0 means all.
+        progress
+            As for `becalm.keygen`.
+
+        Returns
+        -------
+        Server
+            With a new evaluation key.
+
+        Examples
+        --------
+        >>> server = secret.server(threads=1, progress=False)
+        >>> secret.decrypt(server.bootstrap(secret.encrypt([3, 1]), lambda m: m // 2))
+        array([1, 0])
+        """
         machine = _values.machine(backend, device, self.params)
         with _progress.shown(progress, "keys", 0.0) as callback:
             key = self._native.evaluation_key(callback)
         return Server(key, backend=machine, threads=threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the key to a file that only its owner can read, for `becalm.load`."""
+        """Writes the key to a file that only its owner can read, for `becalm.load`.
+
+        Examples
+        --------
+        >>> secret.save("secret.becalm")
+        >>> becalm.load("secret.becalm", allow_insecure=True).key_id == secret.key_id
+        True
+        """
         self._native.save(path)
 
     def _save_with(self, server: Server, paths: tuple[str, str], overwrite: bool) -> None:
@@ -248,6 +426,17 @@ class SecretKey(_html.Shown):
         """The file of `save` in memory, not encrypted: for a vault.
 
         Python wipes no memory: these bytes stay in it until something is written over them.
+
+        Returns
+        -------
+        bytes
+            The key. Anyone who has it can decrypt.
+
+        Examples
+        --------
+        >>> again = becalm.SecretKey.from_bytes(secret.to_bytes(), allow_insecure=True)
+        >>> again.key_id == secret.key_id
+        True
         """
         return self._native.to_bytes()
 
@@ -255,8 +444,30 @@ class SecretKey(_html.Shown):
     def from_bytes(cls, file: bytes, *, allow_insecure: bool = False) -> SecretKey:
         """A key from the bytes of a file, checked as by `becalm.load`.
 
-        Raises `BadFile` for bytes that were altered or are of another kind, and `Insecure` for sets
-        below 128 bits unless `allow_insecure`.
+        Parameters
+        ----------
+        file
+            The bytes that `to_bytes` gave.
+        allow_insecure
+            Whether sets below 128 bits are accepted.
+
+        Returns
+        -------
+        SecretKey
+            The same key.
+
+        Raises
+        ------
+        BadFile
+            For bytes that were altered or are of another kind.
+        Insecure
+            For a set below 128 bits that was not allowed.
+
+        Examples
+        --------
+        >>> again = becalm.SecretKey.from_bytes(secret.to_bytes(), allow_insecure=True)
+        >>> again.key_id == secret.key_id
+        True
         """
         data = _values.data("from_bytes", file)
         return cls(_native.SecretKey.from_bytes(data, bool(allow_insecure)))
@@ -326,20 +537,59 @@ def keygen(
     `keygen("ckks", …)`, or the name of any CKKS set, makes keys as `becalm.ckks.keygen` does, whose
     reference has its arguments. The rest of this text is about TFHE.
 
-    Choose a parameter set by name (`params="tfhe_2_2"`), or by need: `bits` that a table sees
-    (4 by default), how many of them share one ciphertext behind a common mask (`slots`, 1 by
-    default), and log2 of the failure probability of one bootstrap (at most -128 by default).
-    Sets below 128 bits of security are refused unless `allow_insecure`.
+    The set and the size of its keys are printed to standard error before the work begins. A bar
+    shows the progress on a terminal or in a notebook.
 
-    `device` is `"cpu"`, `"cuda"` or `"auto"` (the default): a GPU if there is one and its kernels
-    run the set, else the CPU; a `RuntimeWarning` says why a GPU that is there is not taken, and the
-    server's `repr` why there is none. With `threads` `"auto"` is the CPU. `backend` names the
-    simulated machines too. A machine that is not there is refused before any key is made.
+    Parameters
+    ----------
+    params
+        A parameter set or its name. Leave it out to choose by need.
+    bits
+        How many bits a table sees, 4 by default.
+    slots
+        How many messages share one ciphertext behind a common mask, 1 by default.
+    log2_pfail
+        Largest log2 of the failure probability of one bootstrap, -128 by default.
+    allow_insecure
+        Whether sets below 128 bits of security are accepted.
+    backend
+        The machine that computes, a simulated one too.
+    device
+        `"cpu"`, `"cuda"` or `"auto"` (the default): a GPU whose kernels run the set, else the CPU.
+        A `RuntimeWarning` says why a GPU of this machine is not used, and the server's `repr` why
+        none is found. With `threads`, `"auto"` is the CPU.
+    threads
+        How many threads compute; 0 means all.
+    progress
+        `False` prints nothing, `True` shows the bar anywhere. A function is called with the steps
+        done and all steps.
+    **of_ckks
+        Arguments of `becalm.ckks.keygen`.
 
-    The set and the size of its keys are printed to standard error before the work begins, and a bar
-    shows the progress on a terminal or in a notebook. `progress=False` silences both,
-    `progress=True` shows the bar anywhere, and a function is called with the steps done and all
-    steps.
+    Returns
+    -------
+    Keys or ckks.Keys
+        `secret, server`; both have a name too.
+
+    Raises
+    ------
+    BadInput
+        For arguments that exclude each other.
+    Insecure
+        For a set below 128 bits that was not allowed.
+    OutOfMemory
+        For keys that do not fit the free memory, before they are made.
+    DeviceError
+        For a machine that does not answer, before any key is made.
+    WrongParams
+        For a name that no set has.
+
+    Examples
+    --------
+    >>> secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+    >>> y = server.bootstrap(secret.encrypt([3, 1, 2]), lambda m: (m * m + 1) % 16)
+    >>> secret.decrypt(y)
+    array([10,  2,  5])
     """
     unknown = [n for n in of_ckks if n not in inspect.signature(ckks.keygen).parameters]
     if unknown:
@@ -362,8 +612,7 @@ def keygen(
             remedy = "for wide integers keygen() suffices, and becalm.uint(bits) is their type"
         raise BadInput("keygen", "the name of a parameter set", f"the number {params}", remedy)
     if params is None:
-        pfail = -128.0 if log2_pfail is None else log2_pfail
-        chosen = find(4 if bits is None else bits, pfail, slots=1 if slots is None else slots)
+        chosen = _needs.found(bits, log2_pfail, slots)
     elif bits is None and log2_pfail is None and slots is None:
         chosen = _values.set_of("keygen", params)
     else:
@@ -371,41 +620,8 @@ def keygen(
         raise BadInput("keygen", "a set by name or by need", "both", remedy)
     chosen.require_secure(allow_insecure)
     machine = _values.machine(backend, device, chosen)
-    _require_memory(chosen)
+    _needs.require_memory(chosen)
     if progress is not False and sys.stderr:
-        print(_announcement(chosen), file=sys.stderr, flush=True)
+        print(_needs.announcement(chosen), file=sys.stderr, flush=True)
     secret = SecretKey.generate(chosen, allow_insecure=allow_insecure)
     return Keys(secret, secret.server(backend=machine, threads=threads, progress=progress))
-
-
-def find(
-    bits: Any, log2_pfail: Any, modulus: str = "2^64", norm2: Any = 1.0, slots: Any = 1
-) -> Params:
-    """The cheapest standard set that meets a need."""
-    wanted = min(_values.at_least_one("params", "bits", bits), 2**32 - 1)
-    pfail = _values.real("params", "log2_pfail", log2_pfail)
-    norm = _values.real("params", "norm2", norm2)
-    each = _values.at_least_one("params", "slots", slots)
-    return Params.find(wanted, pfail, str(modulus), norm, each)
-
-
-def _announcement(p: Params) -> str:
-    memory = p.bootstrap_key_bytes + p.key_switch_key_bytes
-    slots = f" in each of {p.slots} slots" if p.slots > 1 else ""
-    return (
-        f"becalm: {p.name}, {p.security_bits:.1f} bits of security, failure 2^{p.log2_pfail:.1f} "
-        f"per bootstrap, {p.values} values{slots}\n"
-        f"becalm: making an evaluation key of {_values.megabytes(p.stored_key_bytes)} "
-        f"({_values.megabytes(memory)} in memory when it computes)"
-    )
-
-
-def _require_memory(p: Params) -> None:
-    """Refuses keys that the machine cannot hold, before the work rather than in its middle."""
-    free = _native.free_memory()
-    need = p.stored_key_bytes + p.bootstrap_key_bytes + p.key_switch_key_bytes
-    if need > free:
-        remedy = "choose a smaller set, or make the keys on another machine"
-        raise OutOfMemory(
-            "keygen", _values.megabytes(need), f"{_values.megabytes(free)} free", remedy
-        )
