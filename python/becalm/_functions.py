@@ -23,9 +23,10 @@ class Function(_html.Shown):
 
     It is made by `ckks.approximate`, `ckks.sigmoid`, `ckks.sort` and others.
 
+    Examples
+    --------
     >>> from becalm import ckks
-    >>> f = ckks.tanh(domain=(-1, 1), bits=20)
-    >>> f
+    >>> ckks.tanh(domain=(-1, 1), bits=20)
     <becalm.ckks.Function tanh on [-1, 1]: 4 levels, 21.9 bits>
     """
 
@@ -88,12 +89,34 @@ class Function(_html.Shown):
         """The rotations that a server needs for it: `keygen(…, rotations=f.rotations(slots))`.
 
         `slots` are those of the vectors, by default those of one block.
+
+        Returns
+        -------
+        list of int
+            Numbers of slots to the left.
+
+        Examples
+        --------
+        >>> ckks.largest(4).rotations()
+        [1, 2]
         """
         count = self.size if slots is None else _values.at_least_one("rotations", "slots", slots)
         return self._native.rotations(count)
 
     def bootstraps(self, *xs: Vector[Any]) -> int:
-        """Bootstraps that `f(*xs, auto=True)` would take."""
+        """Bootstraps that `f(*xs, auto=True)` would take.
+
+        Returns
+        -------
+        int
+            The number of bootstraps.
+
+        Examples
+        --------
+        >>> f = ckks.sign(gap=2**-4)
+        >>> f.bootstraps(secret.encrypt([0.5, -0.5], level=f.levels))
+        0
+        """
         side = computing(self._given(xs)[0], self.name)
         levels = [x.level for x in xs]
         return side._planned.bootstraps_of(self._native, levels, xs[0].slots)
@@ -217,47 +240,215 @@ def _named(name: str, domain: Domain, bits: float) -> Function:
 
 
 def sigmoid(*, domain: Domain = (-8, 8), bits: float = 12) -> Function:
-    """1/(1 + e^−x), for values in the domain."""
+    """1/(1 + e^−x), for values in the domain.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([0, 1, -2, 4])
+    >>> secret.decrypt(ckks.sigmoid()(x)).round(2).tolist()
+    [0.5, 0.73, 0.12, 0.98]
+    """
     return _named("sigmoid", domain, bits)
 
 
 def tanh(*, domain: Domain = (-4, 4), bits: float = 12) -> Function:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([0, 1, -2, 4])
+    >>> secret.decrypt(ckks.tanh()(x)).round(2).tolist()
+    [0.0, 0.76, -0.96, 1.0]
+    """
     return _named("tanh", domain, bits)
 
 
 def exp(*, domain: Domain = (-1, 1), bits: float = 20) -> Function:
-    """e^x."""
+    """e^x.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([0, 1, -1, 0.5])
+    >>> secret.decrypt(ckks.exp()(x)).round(2).tolist()
+    [1.0, 2.72, 0.37, 1.65]
+    """
     return _named("exp", domain, bits)
 
 
 def inverse(*, domain: Domain, bits: float = 16) -> Function:
-    """1/x, for positive x: as wide a domain as (1e-6, 1) works, with more levels."""
+    """1/x, for positive x: as wide a domain as (1e-6, 1) works, with more levels.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([0.5, 1, 1.5, 2])
+    >>> secret.decrypt(ckks.inverse(domain=(0.5, 2))(x)).round(2).tolist()
+    [2.0, 1.0, 0.67, 0.5]
+    """
     return _named("inverse", domain, bits)
 
 
 def sqrt(*, domain: Domain = (0, 1), bits: float = 8) -> Function:
-    """√x; a domain that keeps away from 0 takes far fewer levels for the same bits."""
+    """√x; a domain that keeps away from 0 takes far fewer levels for the same bits.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([0.25, 0.5, 0.64, 1])
+    >>> secret.decrypt(ckks.sqrt(domain=(0.25, 1))(x)).round(2).tolist()
+    [0.5, 0.71, 0.8, 1.0]
+    """
     return _named("sqrt", domain, bits)
 
 
 def inverse_sqrt(*, domain: Domain, bits: float = 16) -> Function:
-    """1/√x, for positive x."""
+    """1/√x, for positive x.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([0.25, 0.5, 0.64, 1])
+    >>> secret.decrypt(ckks.inverse_sqrt(domain=(0.25, 1))(x)).round(2).tolist()
+    [2.0, 1.41, 1.25, 1.0]
+    """
     return _named("inverse_sqrt", domain, bits)
 
 
 def absolute(*, domain: Domain = (-1, 1), bits: float = 8) -> Function:
-    """|x|: a series for few bits, x·sign(x) for many."""
+    """|x|: a series for few bits, x·sign(x) for many.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> ckks.absolute(bits=5).levels
+    5
+    """
     return _named("absolute", domain, bits)
 
 
 def maximum(*, domain: Domain = (0, 1), bits: float = 8) -> Function:
-    """The larger of two values, slot by slot: a function of two vectors."""
+    """The larger of two values, slot by slot: a function of two vectors.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> ckks.maximum(bits=5).arguments
+    2
+    """
     return _named("maximum", domain, bits)
 
 
 def minimum(*, domain: Domain = (0, 1), bits: float = 8) -> Function:
-    """The smaller of two values, slot by slot: a function of two vectors."""
+    """The smaller of two values, slot by slot: a function of two vectors.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> ckks.minimum(bits=5).arguments
+    2
+    """
     return _named("minimum", domain, bits)
 
 
@@ -266,6 +457,25 @@ def sign(*, domain: Domain = (-1, 1), gap: float = 2**-8, bits: float = 10) -> F
 
     A composition of odd polynomials, each the best one after the last; half the gap takes one level
     more, or a little over.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    gap
+        The least distance between values that it tells apart.
+    bits
+        Least precision outside the gap.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> ckks.sign(gap=2**-4).gap
+    0.0625
     """
     op = "sign"
     ends, apart = _ends(op, domain), _real(op, "gap", gap)
@@ -275,6 +485,25 @@ def sign(*, domain: Domain = (-1, 1), gap: float = 2**-8, bits: float = 10) -> F
 def compare(*, domain: Domain = (0, 1), gap: float = 2**-8, bits: float = 10) -> Function:
     """1 where a > b, 0 where a < b: a function of two vectors. Values closer than the gap come out
     between, and equal ones as ½.
+
+    Parameters
+    ----------
+    domain
+        The least and the largest value that it is used for.
+    gap
+        The least distance between values that it tells apart.
+    bits
+        Least precision outside the gap.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> ckks.compare(gap=2**-4).arguments
+    2
     """
     op = "compare"
     ends, apart = _ends(op, domain), _real(op, "gap", gap)
@@ -289,12 +518,53 @@ def _of_blocks(name: str, size: int, domain: Domain, bits: float) -> Function:
 def largest(size: int, *, domain: Domain = (0, 1), bits: float = 8) -> Function:
     """In slot i the largest of slots i to i + `size` − 1, counted around: slots 0, `size`, … have
     that of each block. `size` is a power of two.
+
+    Parameters
+    ----------
+    size
+        Slots of a block, a power of two.
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> f = ckks.largest(4, bits=4)
+    >>> f.size, f.rotations()
+    (4, [1, 2])
     """
     return _of_blocks("largest", size, domain, bits)
 
 
 def smallest(size: int, *, domain: Domain = (0, 1), bits: float = 8) -> Function:
-    """In slot i the smallest of slots i to i + `size` − 1, as `largest`."""
+    """In slot i the smallest of slots i to i + `size` − 1, as `largest`.
+
+    Parameters
+    ----------
+    size
+        Slots of a block, a power of two.
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> f = ckks.smallest(4, bits=4)
+    >>> f.size, f.rotations()
+    (4, [1, 2])
+    """
     return _of_blocks("smallest", size, domain, bits)
 
 
@@ -302,6 +572,26 @@ def sort(size: int, *, domain: Domain = (0, 1), bits: float = 5) -> Function:
     """The values of each block of `size` slots in rising order, by a bitonic network.
 
     64 values take 21 stages, which bootstraps divide: call it with `auto=True`.
+
+    Parameters
+    ----------
+    size
+        Slots of a block, a power of two.
+    domain
+        The least and the largest value that it is used for.
+    bits
+        Least precision over the domain: the error is at most 2^-bits.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> f = ckks.sort(4, bits=4)
+    >>> f.size, f.rotations()
+    (4, [1, 2, 3])
     """
     return _of_blocks("sort", size, domain, bits)
 
@@ -310,6 +600,28 @@ def argmax(size: int, *, domain: Domain = (0, 1), gap: float = 2**-8, bits: floa
     """The place of the largest value of each block and the value, in the first slot of the block.
 
     Calling it gives two vectors. Values closer than the gap may be taken for each other.
+
+    Parameters
+    ----------
+    size
+        Slots of a block, a power of two.
+    domain
+        The least and the largest value that it is used for.
+    gap
+        The least distance between values that it tells apart.
+    bits
+        Least precision outside the gap.
+
+    Returns
+    -------
+    Function
+        Its `levels` and `error` are known before it runs.
+
+    Examples
+    --------
+    >>> f = ckks.argmax(4, bits=4)
+    >>> f.size, f.rotations()
+    (4, [1, 2])
     """
     op = "argmax"
     count, ends = _count(op, "size", size), _ends(op, domain)
@@ -323,6 +635,13 @@ def matrix_product(size: int) -> Function:
 
     Matrices stand row by row in vectors (`ckks.packed`).
 
+    Returns
+    -------
+    Function
+        Of two vectors.
+
+    Examples
+    --------
     >>> import becalm, numpy as np
     >>> from becalm import ckks
     >>> product = ckks.matrix_product(4)
@@ -340,6 +659,18 @@ def matrix_vector(size: int) -> Function:
     """An encrypted matrix of `size` rows and columns times an encrypted vector: two levels.
 
     The vector stands in the first slots with zeros behind it, and so does the result.
+
+    Returns
+    -------
+    Function
+        Of a matrix and a vector.
+
+    Examples
+    --------
+    >>> f = ckks.matrix_vector(2)
+    >>> a, x = secret.encrypt(ckks.packed([[0, 1], [2, 3]], 2)), secret.encrypt([1, 2])
+    >>> secret.decrypt(f(a, x))[:2].round(2).tolist()
+    [2.0, 8.0]
     """
     return Function(_native.CkksFunction.matrix_vector(_count("matrix_vector", "size", size)))
 
@@ -347,6 +678,30 @@ def matrix_vector(size: int) -> Function:
 def packed(matrix: npt.ArrayLike, size: int, *, slots: int | None = None) -> npt.NDArray[Any]:
     """The entries of a matrix row by row, filled with zeros to `size` rows and columns: a vector to
     encrypt. With `slots` above size² it repeats.
+
+    Parameters
+    ----------
+    matrix
+        Rows of numbers.
+    size
+        How many rows and columns, a power of two for products.
+    slots
+        Length of the result, a multiple of size²; size² by default.
+
+    Returns
+    -------
+    array
+        A flat array.
+
+    Raises
+    ------
+    BadInput
+        For a larger matrix, or other slots.
+
+    Examples
+    --------
+    >>> ckks.packed([[1, 2]], 2).tolist()
+    [1.0, 2.0, 0.0, 0.0]
     """
     op, rows = "packed", numbers("packed", matrix)
     count = _count(op, "size", size)
@@ -368,6 +723,30 @@ def unpacked(
     """The matrix of a vector that `packed` made, or that a product of such gave, in its shape.
 
     `size` is that of `packed`; by default the square root of the number of values.
+
+    Parameters
+    ----------
+    values
+        A flat array.
+    shape
+        Rows and columns of the matrix.
+    size
+        As for `packed`; by default the square root of the number of values.
+
+    Returns
+    -------
+    array
+        The matrix.
+
+    Raises
+    ------
+    BadInput
+        For too few values.
+
+    Examples
+    --------
+    >>> ckks.unpacked([1, 2, 0, 0], (1, 2)).tolist()
+    [[1.0, 2.0]]
     """
     op, flat = "unpacked", numbers("unpacked", values)
     count = math.isqrt(flat.size) if size is None else _count(op, "size", size)
@@ -383,6 +762,29 @@ def concatenate(xs: Iterable[V], sizes: int | Sequence[int]) -> V:
 
     It takes a level, and a rotation to the right by the place of each: with `sizes` of 3 and 4 by
     3 slots. What stands behind the values of a vector is left out.
+
+    Parameters
+    ----------
+    xs
+        Vectors.
+    sizes
+        How many values of each.
+
+    Returns
+    -------
+    Ciphertext or Register
+        One vector, one level lower.
+
+    Raises
+    ------
+    BadInput
+        For no vectors, or another number of sizes.
+
+    Examples
+    --------
+    >>> x, y = secret.encrypt([1, 2]), secret.encrypt([3, 4])
+    >>> secret.decrypt(ckks.concatenate([x, y], 2)).round(2).tolist()
+    [1.0, 2.0, 3.0, 4.0]
     """
     op, vectors = "concatenate", list(xs)
     counts = [sizes] * len(vectors) if isinstance(sizes, int) else list(sizes)

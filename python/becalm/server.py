@@ -144,7 +144,7 @@ class Server(_gates.Gates, _html.Shown):
     Examples
     --------
     >>> secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
-    >>> secret.decrypt(server.bootstrap(secret.encrypt([3, 1]), lambda m: m * m))
+    >>> secret.decrypt(server.bootstrap(secret.encrypt([3, 1]), lambda m: m * m % 16))
     array([9, 1])
     """
 
@@ -578,7 +578,7 @@ class Server(_gates.Gates, _html.Shown):
         Examples
         --------
         >>> again = becalm.Server.from_bytes(server.to_bytes(), allow_insecure=True)
-        >>> secret.decrypt(again.bootstrap(secret.encrypt([3, 1]), lambda m: m * m))
+        >>> secret.decrypt(again.bootstrap(secret.encrypt([3, 1]), lambda m: m * m % 16))
         array([9, 1])
         """
         data = _values.data("from_bytes", file)
