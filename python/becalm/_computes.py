@@ -57,6 +57,21 @@ class Computes(Generic[V, N]):
         """The results of a function of vectors; `auto` bootstraps where levels run out.
 
         Call `ckks.sigmoid()(x)` and the like, which pass it on.
+
+        Parameters
+        ----------
+        function, xs, auto
+            The function, its vectors, and whether it may bootstrap.
+
+        Returns
+        -------
+        list
+            The results.
+
+        Raises
+        ------
+        NotImplementedError
+            Where no side computes.
         """
         raise NotImplementedError
 
@@ -103,8 +118,8 @@ class Computes(Generic[V, N]):
 
         Examples
         --------
-        >>> secret.decrypt(server.power(secret.encrypt([1, 2, 3, 0.5]), 3)).round(2).tolist()
-        [1.0, 8.0, 27.0, 0.13]
+        >>> secret.decrypt(server.power(secret.encrypt([1, 2, 3, 4]), 3)).round(2).tolist()
+        [1.0, 8.0, 27.0, 64.0]
         """
         native = self._operand("power", x)._native
         # No ciphertext has 63 levels.

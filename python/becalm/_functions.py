@@ -280,9 +280,9 @@ def tanh(*, domain: Domain = (-4, 4), bits: float = 12) -> Function:
 
     Examples
     --------
-    >>> x = secret.encrypt([0, 1, -2, 4])
+    >>> x = secret.encrypt([0.5, 1, -2, 4])
     >>> secret.decrypt(ckks.tanh()(x)).round(2).tolist()
-    [0.0, 0.76, -0.96, 1.0]
+    [0.46, 0.76, -0.96, 1.0]
     """
     return _named("tanh", domain, bits)
 

@@ -3,7 +3,7 @@
 >>> c = becalm.circuit.trace(lambda a, b: (a + b, a < b), 8, 8)
 >>> c(200, 100)
 (300, 0)
->>> p = c.compile("tfhe_2_2")
+>>> p = c.compile("toy_2_2")
 >>> sums = server.run(p, *c.encrypt(secret, 200, 100))
 >>> c.decrypt(secret, sums)
 (300, 0)
