@@ -18,10 +18,11 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 PUBLIC = (
     *("becalm", "becalm.ckks", "becalm.integers", "becalm.aes", "becalm.circuit", "becalm.keys"),
     *("becalm.ciphertext", "becalm.program", "becalm.server", "becalm.doctor", "becalm.errors"),
-    *("becalm._arithmetic", "becalm._computes", "becalm._functions", "becalm._operands"),
-    *("becalm.ckks", "becalm._ckks_server", "becalm._vectors", "becalm._encrypts"),
-    *("becalm._threshold", "becalm._ckks_program", "becalm._sets"),
     "becalm.desilo",
+)
+CKKS = (
+    *("ckks", "_ckks_program", "_ckks_server", "_vectors", "_operands", "_computes", "_encrypts"),
+    *("_functions", "_threshold", "_arithmetic", "_sets"),
 )
 #: Modules whose docstrings have all their sections.
 DONE = (
@@ -29,13 +30,7 @@ DONE = (
     *("becalm.ciphertext", "becalm._registers", "becalm.program"),
     *("becalm.integers", "becalm._types", "becalm._lists", "becalm._arrays", "becalm._operators"),
     *("becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
-    *("becalm._arithmetic", "becalm._computes", "becalm._functions", "becalm._operands"),
-    *("becalm.ckks", "becalm._ckks_server", "becalm._vectors", "becalm._encrypts"),
-    *("becalm._threshold", "becalm._ckks_program", "becalm._sets"),
-)
-CKKS = (
-    *("ckks", "_ckks_program", "_ckks_server", "_vectors", "_operands", "_computes", "_encrypts"),
-    *("_functions", "_threshold", "_arithmetic", "_sets"),
+    *(f"becalm.{module}" for module in CKKS),
 )
 #: Callables without an example, and the reason.
 WITHOUT_EXAMPLE = {

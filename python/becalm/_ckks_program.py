@@ -203,18 +203,6 @@ class Register(Vector[_native.CkksRegister]):
 class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme="ckks"):
     """Instructions of CKKS for one parameter set, recorded one by one and run at once.
 
-    >>> import becalm
-    >>> p = becalm.Program("ckks_toy_12", slots=4)
-    >>> x = p.input(level=2)
-    >>> p.output((x * x + 0.5).sum())
-    >>> p.needs.rotations
-    [1, 2]
-    >>> secret, server = becalm.keygen("ckks_toy_12", slots=4, needs=p.needs, progress=False,
-    ...                                allow_insecure=True)
-    >>> y = server.run(p, secret.encrypt([0.1, 0.2, 0.3, 0.4], level=2))
-    >>> secret.decrypt(y).round(3)
-    array([2.3, 2.3, 2.3, 2.3])
-
     Parameters
     ----------
     name
@@ -235,6 +223,20 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
     BadInput
         For an instruction that cannot run: levels are missing, or vectors differ in their slots. It
         is raised when the instruction is recorded, and leaves the program as it was.
+
+    Examples
+    --------
+    >>> import becalm
+    >>> p = becalm.Program("ckks_toy_12", slots=4)
+    >>> x = p.input(level=2)
+    >>> p.output((x * x + 0.5).sum())
+    >>> p.needs.rotations
+    [1, 2]
+    >>> secret, server = becalm.keygen("ckks_toy_12", slots=4, needs=p.needs, progress=False,
+    ...                                allow_insecure=True)
+    >>> y = server.run(p, secret.encrypt([0.1, 0.2, 0.3, 0.4], level=2))
+    >>> secret.decrypt(y).round(3)
+    array([2.3, 2.3, 2.3, 2.3])
     """
 
     __slots__ = ("_auto", "_own_plan", "_size", "_slots")

@@ -6,10 +6,10 @@ message.
 
 >>> import becalm
 >>> try:
-...     becalm.params("tfhe")
+...     becalm.params("nothing")
 ... except becalm.Error as e:
 ...     print(type(e).__name__, e.got)
-WrongParams `tfhe`
+WrongParams `nothing`
 """
 
 from __future__ import annotations
