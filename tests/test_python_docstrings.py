@@ -22,11 +22,12 @@ PUBLIC = (
 )
 CKKS = (
     *("ckks", "_ckks_program", "_ckks_server", "_vectors", "_operands", "_computes", "_encrypts"),
-    *("_functions", "_threshold", "_arithmetic", "_sets"),
+    *("_function", "_functions", "_threshold", "_arithmetic", "_sets", "_ckks_files"),
 )
 #: Modules whose docstrings have all their sections.
 DONE = (
     *("becalm", "becalm.keys", "becalm._pair", "becalm.server", "becalm._gates"),
+    *("becalm._slot_key", "becalm._encrypted_table", "becalm._words", "becalm._programs"),
     *("becalm.ciphertext", "becalm._registers", "becalm.program"),
     *("becalm.integers", "becalm._types", "becalm._lists", "becalm._arrays", "becalm._operators"),
     *("becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),

@@ -25,7 +25,7 @@ from typing import Any, overload
 
 from becalm import (
     _arrays,
-    _encrypts,
+    _ckks_files,
     _html,
     _native,
     _needs,
@@ -489,4 +489,4 @@ def from_bytes(
         return aes.loaded(_native.bits_from_bytes(data, bool(allow_insecure), most))
     if kind in ("becalm.program", "becalm.ckks_program"):
         return Program.from_bytes(data, **bounded)
-    return _encrypts.from_bytes(data, kind, name, limit=limit, threads=threads, **trust)
+    return _ckks_files.from_bytes(data, kind, name, limit=limit, threads=threads, **trust)

@@ -304,7 +304,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         values
             A vector.
         kind
-            The kind of bootstrap, by default that of the keys.
+            The kind of bootstrap, by default the one of the keys.
 
         Raises
         ------

@@ -8,7 +8,8 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 from becalm import _native, _values
 from becalm._arithmetic import Matrix, chebyshev, paired
-from becalm._operands import Operand, Vector
+from becalm._operand import Operand
+from becalm._operands import Vector
 from becalm._sets import params, turns
 from becalm.errors import BadInput, Error, OutOfMemory, WrongKey, WrongParams
 

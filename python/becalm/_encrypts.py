@@ -13,10 +13,10 @@ from becalm._files import of_kind
 from becalm._keygen import asked, keys_of
 from becalm._operands import array, at_least_one_value, at_level, vector
 from becalm._progress import Progress
-from becalm._sets import Params, params, slots_of
-from becalm._threshold import KeyShare, PartialDecryption, of_bytes
-from becalm._vectors import Ciphertext, context, owned, require
-from becalm.errors import BadFile, Unsupported
+from becalm._sets import Params, params
+from becalm._threshold import KeyShare
+from becalm._vectors import Ciphertext, owned, require
+from becalm.errors import Unsupported
 
 if TYPE_CHECKING:
     from becalm._ckks_program import Needs
@@ -55,7 +55,7 @@ class _Encrypts(_html.Shown):
         A lower level makes a smaller ciphertext, on which everything is faster. `bound` is an upper
         bound on the absolute values. It is public. All claims of error depend on it, and hold for
         values of at most 1 unless it is given. A ciphertext's `largest` tells the room of its
-        level: larger values are refused here, but cannot be seen later.
+        level: larger values raise an error here, but cannot be seen later.
 
         Parameters
         ----------
@@ -166,15 +166,15 @@ class SecretKey(_Encrypts):
         2^-(`precision_bits` + 1/2) each, and so has a real value.
 
         The noise hides the error of the ciphertext, of which `x.account` holds an upper bound. A
-        ciphertext with an unknown account is refused: see `Ciphertext.vouched`. Asking for more
-        bits than the account allows is refused, and the message says how many it allows.
+        ciphertext with an unknown account raises `BadInput`: see `Ciphertext.vouched`. More bits
+        than the account allows raise `TooNoisy`, whose message says how many it allows.
 
         `queries` is the number of decryptions under this key that will be shared in all. Each call
         spends 1/`queries` of the key's budget, and once all of it is spent, further calls raise
         `BadInput`. The key counts in memory (`shared`): if it is read from its file again, or is in
         use on several machines or in forked processes, let `queries` cover the calls of all.
 
-        Results beyond the bound of the account are refused. Such a refusal counts as a query. It
+        Results beyond the bound of the account raise an error. Such an error counts as a query. It
         depends on the values with their noise, so it reveals no more than they would.
 
         Parameters
@@ -499,149 +499,3 @@ class PublicKey(_Encrypts):
 
     def __repr__(self) -> str:
         return f"<becalm.ckks.PublicKey of key {self.key_id}>"
-
-
-def load_secret_key(
-    path: str | os.PathLike[str],
-    name: str | None = None,
-    *,
-    slots: int | None = None,
-    allow_insecure: bool = False,
-    threads: int = 0,
-) -> SecretKey:
-    """Reads a secret key. Its parameter set stands in the file; a `name` is held against it.
-
-    `slots` is how many values `encrypt` takes, by default all that fit: the file does not say.
-
-    Parameters
-    ----------
-    path
-        The file.
-    name
-        The parameter set that the file must have.
-    slots
-        How many values `encrypt` takes.
-    allow_insecure
-        Whether sets below 128 bits are accepted.
-    threads
-        How many threads compute; 0 means all.
-
-    Returns
-    -------
-    SecretKey
-        It knows no server.
-
-    Raises
-    ------
-    BadFile
-        For a file that was altered, cut, or is of another kind.
-
-    Examples
-    --------
-    >>> secret.save("secret.becalm")
-    >>> again = ckks.load_secret_key("secret.becalm", slots=4, allow_insecure=True)
-    >>> again.decrypt(secret.encrypt([1, 2, 3, 4])).round(2).tolist()
-    [1.0, 2.0, 3.0, 4.0]
-    """
-    file, context, wide = _key_file(path, "secret", name, slots, allow_insecure, threads)
-    return SecretKey(context, _native.CkksSecretKey.load(context, file), wide)
-
-
-def load_public_key(
-    path: str | os.PathLike[str],
-    name: str | None = None,
-    *,
-    slots: int | None = None,
-    allow_insecure: bool = False,
-    threads: int = 0,
-    limit: int | None = None,
-) -> PublicKey:
-    """Reads a public key of at most `limit` bytes (1 GiB by default), as `load_secret_key`.
-
-    No file can say whose key it is: take it from its owner, or compare `key_id`.
-
-    Parameters
-    ----------
-    path
-        The file.
-    name
-        The parameter set that the file must have.
-    slots
-        How many values `encrypt` takes.
-    allow_insecure
-        Whether sets below 128 bits are accepted.
-    threads
-        How many threads compute; 0 means all.
-    limit
-        The largest number of bytes.
-
-    Returns
-    -------
-    PublicKey
-        It knows no server.
-
-    Raises
-    ------
-    BadFile
-        For a file that was altered, cut, or is of another kind.
-
-    Examples
-    --------
-    >>> secret.public_key().save("public.becalm")
-    >>> public = ckks.load_public_key("public.becalm", slots=4, allow_insecure=True)
-    >>> secret.decrypt(public.encrypt([1, 2, 3, 4])).round(2).tolist()
-    [1.0, 2.0, 3.0, 4.0]
-    """
-    file, context, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
-    most = _values.limit("load", limit)
-    native = _native.CkksPublicKey.load(context, file, most)
-    return PublicKey(native, params(context.name).levels, wide, None)
-
-
-def _key_file(
-    path: str | os.PathLike[str],
-    which: str,
-    name: str | None,
-    slots: int | None,
-    allow_insecure: bool,
-    threads: int,
-) -> tuple[Any, _native.CkksContext, int]:
-    """The file of a secret or a public key, a context of its set, and how many values it takes."""
-    file = _values.path("load", path)
-    with of_kind("load", file, f"becalm.ckks_{which}_key"):
-        kind, found = _native.kind_of_file(file)
-        if kind != f"becalm.ckks_{which}_key":
-            raise BadFile("load", f"a {which} key of CKKS", kind, "choose another file")
-    count = _values.count("load", "threads", threads)
-    context = _native.CkksContext(found if name is None else str(name), allow_insecure, count)
-    return file, context, slots_of("load", slots, context.name)
-
-
-def from_bytes(
-    file: bytes,
-    kind: str,
-    name: str,
-    *,
-    allow_insecure: bool,
-    limit: int | None,
-    threads: int,
-) -> SecretKey | PublicKey | Ciphertext | KeyShare | PartialDecryption:
-    """The object in the bytes of a CKKS file. A ciphertext comes without its server."""
-    op = "from_bytes"
-    most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
-    if kind == "becalm.rlwe":
-        shared = context(name, bool(allow_insecure), count)
-        native, real = _native.CkksCiphertext.from_bytes(shared, file, most)
-        return Ciphertext(native, None, real is True)
-    own = _native.CkksContext(name, bool(allow_insecure), count)
-    wide = params(own.name).slots
-    if kind == "becalm.ckks_secret_key":
-        return SecretKey(own, _native.CkksSecretKey.from_bytes(own, file), wide)
-    if kind == "becalm.ckks_public_key":
-        public = _native.CkksPublicKey.from_bytes(own, file, most)
-        return PublicKey(public, params(own.name).levels, wide, None)
-    part = of_bytes(file, kind, own, most)
-    if part is not None:
-        return part
-    remedy = "use a newer version of becalm"
-    raise BadFile(op, "a kind of file that this version knows", kind, remedy)

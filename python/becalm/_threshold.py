@@ -67,7 +67,7 @@ class KeyShare(_html.Shown):
         """This party's part of the decryption of `x`, for `combine`.
 
         Decrypt only what you know to be the result of the agreed computation: a part of a chosen
-        ciphertext gives the share away. A ciphertext with an unknown account is refused: see
+        ciphertext gives the share away. A ciphertext with an unknown account raises `BadInput`: see
         `Ciphertext.vouched`.
 
         Parameters

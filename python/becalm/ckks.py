@@ -23,17 +23,17 @@ from collections.abc import Iterable
 
 from becalm import _native, _pair, _public, _values
 from becalm._arithmetic import Matrix, depth, dot, sum_rotations
+from becalm._ckks_files import load_public_key, load_secret_key
 from becalm._ckks_program import Cost, Needs, Program, Register
 from becalm._ckks_server import Server
-from becalm._encrypts import PublicKey, SecretKey, load_public_key, load_secret_key
+from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
+from becalm._function import Function, concatenate, packed, unpacked
 from becalm._functions import (
-    Function,
     absolute,
     approximate,
     argmax,
     compare,
-    concatenate,
     exp,
     inverse,
     inverse_sqrt,
@@ -42,14 +42,12 @@ from becalm._functions import (
     matrix_vector,
     maximum,
     minimum,
-    packed,
     sigmoid,
     sign,
     smallest,
     sort,
     sqrt,
     tanh,
-    unpacked,
 )
 from becalm._keygen import asked, context_of, keys_of
 from becalm._names import CkksName
@@ -315,7 +313,7 @@ def load_server(
         to the largest matrices, then to keys. Keys that do not fit stay in the file, which must not
         change. They are expanded when they are used, which takes more time.
     compact
-        The form of the keys in memory, by default that of the file.
+        The form of the keys in memory, by default the one of the file.
 
     Returns
     -------
