@@ -30,7 +30,26 @@ class Arithmetic:
     _slots: int
 
     def add(self, x: Any, y: Any) -> Ciphertext:
-        """x + y: ciphertexts, or one and numbers."""
+        """x + y: ciphertexts, or one and numbers.
+
+        Parameters
+        ----------
+        x
+            A ciphertext or numbers.
+        y
+            A ciphertext or numbers.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.add(x, 1), secret_key).round(2).tolist()
+        [2.0, 3.0, 4.0, 5.0]
+        """
         if not isinstance(x, Ciphertext):
             x, y = y, x
         if isinstance(y, Ciphertext):
@@ -38,7 +57,26 @@ class Arithmetic:
         return self._with_plain("add", x, y, _plain_sum)
 
     def subtract(self, x: Any, y: Any) -> Ciphertext:
-        """x − y: ciphertexts, or one and numbers."""
+        """x − y: ciphertexts, or one and numbers.
+
+        Parameters
+        ----------
+        x
+            A ciphertext or numbers.
+        y
+            A ciphertext or numbers.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.subtract(x, 5), secret_key).round(2).tolist()
+        [-4.0, -3.0, -2.0, -1.0]
+        """
         if isinstance(x, Ciphertext) and isinstance(y, Ciphertext):
             return paired("subtract", x, y, lambda a, b: a.subtract(b))
         if isinstance(x, Ciphertext):
@@ -46,12 +84,45 @@ class Arithmetic:
         return self.add(self.negate(y), x)
 
     def negate(self, ciphertext: Ciphertext) -> Ciphertext:
-        """−x."""
+        """−x.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.negate(x), secret_key).round(2).tolist()
+        [-1.0, -2.0, -3.0, -4.0]
+        """
         x = cipher("negate", ciphertext)
         return Ciphertext([b.negate() for b in x._blocks], x._real)
 
     def multiply(self, x: Any, y: Any, relinearization_key: Key | None = None) -> Ciphertext:
-        """x·y, one level lower: ciphertexts, which takes the key, or one and numbers."""
+        """x·y, one level lower: ciphertexts, which takes the key, or one and numbers.
+
+        Parameters
+        ----------
+        x
+            A ciphertext or numbers.
+        y
+            A ciphertext or numbers.
+        relinearization_key
+            For two ciphertexts.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.multiply(x, x, relinearization_key), secret_key).round(2).tolist()
+        [1.0, 4.0, 9.0, 16.0]
+        """
         if not isinstance(x, Ciphertext):
             x, y = y, x
         if not isinstance(y, Ciphertext):
@@ -62,18 +133,76 @@ class Arithmetic:
         return paired("multiply", x, y, keys.multiply)
 
     def square(self, ciphertext: Ciphertext, relinearization_key: Key) -> Ciphertext:
-        """x², one level lower."""
+        """x², one level lower.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        relinearization_key
+            The key of products.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.square(x, relinearization_key), secret_key).round(2).tolist()
+        [1.0, 4.0, 9.0, 16.0]
+        """
         return self.multiply(ciphertext, ciphertext, relinearization_key)
 
     def multiply_imaginary_integer(self, x: Any, y: Any) -> Ciphertext:
-        """x·y·i for a ciphertext and an integer, in either order, at the same level."""
+        """x·y·i for a ciphertext and an integer, in either order, at the same level.
+
+        Parameters
+        ----------
+        x
+            A ciphertext or an integer.
+        y
+            A ciphertext or an integer.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> y = engine.multiply_imaginary_integer(x, 2)
+        >>> bool(abs(engine.decrypt(y, secret_key)[0] - 2j) < 0.01)
+        True
+        """
         op = "multiply_imaginary_integer"
         x, factor = (x, y) if isinstance(x, Ciphertext) else (y, x)
         blocks = [_times(b.multiply_i(), _integer(op, factor)) for b in cipher(op, x)._blocks]
         return Ciphertext(blocks, False)
 
     def conjugate(self, ciphertext: Ciphertext, conjugation_key: Key) -> Ciphertext:
-        """The complex conjugate."""
+        """The complex conjugate.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        conjugation_key
+            The key.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1 + 2j], secret_key)
+        >>> engine.decrypt(engine.conjugate(x, conjugation_key), secret_key)[:1].round(2).tolist()
+        [(1-2j)]
+        """
         keys = key_for("conjugate", conjugation_key, "conjugation")._native
         x = cipher("conjugate", ciphertext)
         return Ciphertext([keys.conjugate(b) for b in x._blocks], x._real)
@@ -84,6 +213,31 @@ class Arithmetic:
         """The values of each block moved to the right by `delta`, [1, 2, 3, 4] by 1 to
         [4, 1, 2, 3]: by the key for every power of two, or by a fixed rotation key, which has its
         own `delta`.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        rotation_key
+            A rotation key, or a fixed one.
+        delta
+            By how many slots; a fixed key has its own.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Raises
+        ------
+        BadInput
+            For a missing `delta`, or another one than that of the key.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.rotate(x, rotation_key, 1), secret_key).round(2).tolist()
+        [4.0, 1.0, 2.0, 3.0]
         """
         x = cipher("rotate", ciphertext)
         fixed = rotation_key.delta if isinstance(rotation_key, Key) else None
@@ -101,7 +255,28 @@ class Arithmetic:
         return Ciphertext(blocks, x._real)
 
     def roll(self, ciphertext: Ciphertext, rotation_key: Key, shift: int) -> Ciphertext:
-        """The same as `rotate`, as numpy calls it."""
+        """The same as `rotate`, as numpy calls it.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        rotation_key
+            A rotation key.
+        shift
+            By how many slots.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.roll(x, rotation_key, 1), secret_key).round(2).tolist()
+        [4.0, 1.0, 2.0, 3.0]
+        """
         return self.rotate(ciphertext, rotation_key, shift)
 
     def rotate_batch(
@@ -112,6 +287,32 @@ class Arithmetic:
     ) -> list[Ciphertext]:
         """Several rotations of one ciphertext: by a rotation key and `deltas`, or by a fixed
         rotation key for each.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        rotation_keys
+            A rotation key, or fixed ones.
+        deltas
+            By how many slots, for a rotation key.
+
+        Returns
+        -------
+        list of Ciphertext
+            One for each rotation.
+
+        Raises
+        ------
+        BadInput
+            For missing `deltas`.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> a, b = engine.rotate_batch(x, rotation_key, [1, 2])
+        >>> engine.decrypt(b, secret_key).round(2).tolist()
+        [3.0, 4.0, 1.0, 2.0]
         """
         if isinstance(rotation_keys, Key):
             if deltas is None:
@@ -122,21 +323,86 @@ class Arithmetic:
     def roll_many(
         self, ciphertext: Ciphertext, rotation_key: Key, shifts: Sequence[int]
     ) -> list[Ciphertext]:
-        """`rotate_batch` by a rotation key."""
+        """`rotate_batch` by a rotation key.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        rotation_key
+            A rotation key.
+        shifts
+            By how many slots.
+
+        Returns
+        -------
+        list of Ciphertext
+            One for each rotation.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> a, b = engine.roll_many(x, rotation_key, [1, 2])
+        >>> engine.decrypt(b, secret_key).round(2).tolist()
+        [3.0, 4.0, 1.0, 2.0]
+        """
         return self.rotate_batch(ciphertext, rotation_key, shifts)
 
     def level_down(self, ciphertext: Ciphertext, level: int) -> Ciphertext:
-        """The same values at a lower level: smaller and faster."""
+        """The same values at a lower level: smaller and faster.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        level
+            The level.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.level_down(x, 3).level
+        3
+        """
         x = cipher("level_down", ciphertext)
         at = at_level("level_down", level, x.level)
         return Ciphertext([b.level_down(at) for b in x._blocks], x._real)
 
     def clone(self, ciphertext: Ciphertext) -> Ciphertext:
-        """The ciphertext itself: no call changes it."""
+        """The ciphertext itself: no call changes it.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.clone(x) is x
+        True
+        """
         return cipher("clone", ciphertext)
 
     def vstack(self, ciphertexts: Sequence[Ciphertext]) -> Ciphertext:
-        """The blocks of some ciphertexts, one after the other, as one."""
+        """The blocks of some ciphertexts, one after the other, as one.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> len(engine.decrypt(engine.vstack([x, x]), secret_key))
+        8
+        """
         listed = _listed("vstack", ciphertexts)
         return Ciphertext([b for x in listed for b in x._blocks], all(x._real for x in listed))
 
@@ -148,6 +414,31 @@ class Arithmetic:
     ) -> Ciphertext:
         """Sums: `axis=0` of the blocks, which takes no key; `axis=1` of the values of each block,
         in every slot of it; without `axis` of all values.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        rotation_key
+            A rotation key.
+        axis
+            0, 1 or none.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Raises
+        ------
+        BadInput
+            For another axis.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.sum(x, rotation_key), secret_key).round(2).tolist()
+        [10.0, 10.0, 10.0, 10.0]
         """
         op, x = "sum", cipher("sum", ciphertext)
         if not isinstance(rotation_key, Key) and rotation_key is not None and axis is None:
@@ -165,6 +456,29 @@ class Arithmetic:
     def weighted_sum(self, ciphertexts: Sequence[Ciphertext], weights: Sequence[Any]) -> Ciphertext:
         """w_0 + w_1·x_1 + w_2·x_2 + …: a constant, then a weight for each ciphertext, as many as
         there are. Whole numbers as weights take no level, others one.
+
+        Parameters
+        ----------
+        ciphertexts
+            Ciphertexts.
+        weights
+            The constant, then the weights.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Raises
+        ------
+        BadInput
+            For another number of weights, or complex ones.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.weighted_sum([x, x], [1, 2, 3]), secret_key).round(2).tolist()
+        [6.0, 11.0, 16.0, 21.0]
         """
         op, listed = "weighted_sum", _listed("weighted_sum", ciphertexts)
         factors = numbers(op, weights)
@@ -194,6 +508,24 @@ class Arithmetic:
     def encode(self, array: npt.ArrayLike, level: int | None = None) -> Plaintext:
         """Numbers for sums and products, at a level: that of fresh ciphertexts, unless another is
         given.
+
+        Parameters
+        ----------
+        array
+            Numbers.
+        level
+            The level.
+
+        Returns
+        -------
+        Plaintext
+            For sums and products.
+
+        Examples
+        --------
+        >>> p = engine.encode([1, 2, 3, 4])
+        >>> engine.decode(p).tolist()
+        [1.0, 2.0, 3.0, 4.0]
         """
         at = self._max_level if level is None else at_level("encode", level, self._max_level)
         self._split("encode", array)
@@ -202,11 +534,46 @@ class Arithmetic:
     def encode_to_light_plaintext(
         self, array: npt.ArrayLike, level: int | None = None
     ) -> Plaintext:
-        """The same as `encode`."""
+        """The same as `encode`.
+
+        Parameters
+        ----------
+        array
+            Numbers.
+        level
+            The level.
+
+        Returns
+        -------
+        Plaintext
+            For sums and products.
+
+        Examples
+        --------
+        >>> p = engine.encode_to_light_plaintext([1, 2, 3, 4])
+        >>> engine.decode(p).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         return self.encode(array, level)
 
     def decode(self, plaintext: Plaintext) -> npt.NDArray[Any]:
-        """The numbers of a plaintext, filled with zeros as a ciphertext is."""
+        """The numbers of a plaintext, filled with zeros as a ciphertext is.
+
+        Returns
+        -------
+        array
+            Floats or complex numbers.
+
+        Raises
+        ------
+        BadInput
+            For anything but a plaintext.
+
+        Examples
+        --------
+        >>> engine.decode(engine.encode([1, 2])).tolist()
+        [1.0, 2.0, 0.0, 0.0]
+        """
         if not isinstance(plaintext, Plaintext):
             raise BadInput("decode", "a plaintext", kind_of(plaintext), "use encode")
         blocks, real = self._split("decode", plaintext._values)
@@ -221,6 +588,32 @@ class Arithmetic:
     ) -> PlainMatrix:
         """A matrix of `slot_count` rows and columns for `multiply_matrix`, up to a level, or of it
         only the diagonals of these numbers.
+
+        Parameters
+        ----------
+        matrix
+            Rows of numbers.
+        level
+            The highest level of a product.
+        diagonal_indices
+            Numbers of the diagonals that are kept.
+
+        Returns
+        -------
+        PlainMatrix
+            For `multiply_matrix`.
+
+        Raises
+        ------
+        BadInput
+            For a matrix of another shape.
+
+        Examples
+        --------
+        >>> M = engine.encode_to_plain_matrix(2 * np.eye(4))
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.multiply_matrix(M, x, rotation_key), secret_key).round(2).tolist()
+        [2.0, 4.0, 6.0, 8.0]
         """
         op = "encode_to_plain_matrix"
         at = self._max_level if level is None else at_level(op, level, self._max_level)
@@ -247,7 +640,29 @@ class Arithmetic:
         level: int | None = None,
         diagonal_indices: Sequence[int] | None = None,
     ) -> PlainMatrix:
-        """The same as `encode_to_plain_matrix`."""
+        """The same as `encode_to_plain_matrix`.
+
+        Parameters
+        ----------
+        matrix
+            Rows of numbers.
+        level
+            The highest level of a product.
+        diagonal_indices
+            Numbers of the diagonals that are kept.
+
+        Returns
+        -------
+        PlainMatrix
+            For `multiply_matrix`.
+
+        Examples
+        --------
+        >>> M = engine.encode_to_light_plain_matrix(2 * np.eye(4))
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.multiply_matrix(M, x, rotation_key), secret_key).round(2).tolist()
+        [2.0, 4.0, 6.0, 8.0]
+        """
         return self.encode_to_plain_matrix(matrix, level, diagonal_indices)
 
     def multiply_matrix(
@@ -255,6 +670,31 @@ class Arithmetic:
     ) -> Ciphertext:
         """A plain matrix of `slot_count` rows and columns times each block, one level lower; by a
         rotation key or a matrix multiplication key.
+
+        Parameters
+        ----------
+        matrix
+            Rows of numbers, or an encoded matrix.
+        ciphertext
+            A ciphertext.
+        key
+            A rotation key or a matrix multiplication key.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Raises
+        ------
+        WrongKey
+            For another key.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.multiply_matrix(2 * np.eye(4), x, rotation_key), secret_key).round(2).tolist()
+        [2.0, 4.0, 6.0, 8.0]
         """
         op, x = "multiply_matrix", cipher("multiply_matrix", ciphertext)
         if not isinstance(key, Key) or key.purpose not in ("rotation", "matrix_multiplication"):
@@ -271,7 +711,28 @@ class Arithmetic:
     def evaluate_polynomial(
         self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key
     ) -> Ciphertext:
-        """Σ c_i·x^i, for values from −1 to 1."""
+        """Σ c_i·x^i, for values from −1 to 1.
+
+        Parameters
+        ----------
+        ciphertext
+            Values from −1 to 1.
+        coefficients
+            Real numbers, that of the least power first.
+        relinearization_key
+            The key of products.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([0.5, 1, -1, 0.1], secret_key)
+        >>> engine.decrypt(engine.evaluate_polynomial(x, [1, 0, 2], relinearization_key), secret_key).round(2).tolist()
+        [1.5, 3.0, 3.0, 1.02]
+        """
         real = _coefficients("evaluate_polynomial", coefficients)
         chebyshev = series.chebyshev.poly2cheb(real)
         listed = [float(c) for c in chebyshev]
@@ -280,7 +741,28 @@ class Arithmetic:
     def evaluate_chebyshev_polynomial(
         self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key
     ) -> Ciphertext:
-        """Σ c_i·T_i(x), for values from −1 to 1."""
+        """Σ c_i·T_i(x), for values from −1 to 1.
+
+        Parameters
+        ----------
+        ciphertext
+            Values from −1 to 1.
+        coefficients
+            Real numbers, that of the least power first.
+        relinearization_key
+            The key of products.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([0.5, 1, -1, 0.1], secret_key)
+        >>> engine.decrypt(engine.evaluate_chebyshev_polynomial(x, [2, 0, 1], relinearization_key), secret_key).round(2).tolist()
+        [1.5, 3.0, 3.0, 1.02]
+        """
         op, x = "evaluate_chebyshev_polynomial", cipher("evaluate_polynomial", ciphertext)
         keys = key_for(op, relinearization_key, "relinearization")._native
         real = _coefficients(op, coefficients).tolist()
@@ -289,13 +771,57 @@ class Arithmetic:
     def make_power_basis(
         self, ciphertext: Ciphertext, max_power: int, relinearization_key: Key
     ) -> list[Ciphertext]:
-        """x, x², …, each in as few levels as it takes."""
+        """x, x², …, each in as few levels as it takes.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        max_power
+            The highest power.
+        relinearization_key
+            The key of products.
+
+        Returns
+        -------
+        list of Ciphertext
+            One for each power.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([0.5, 1, -1, 0.1], secret_key)
+        >>> powers = engine.make_power_basis(x, 3, relinearization_key)
+        >>> [y.level for y in powers]
+        [13, 12, 11]
+        """
         return self._basis("make_power_basis", ciphertext, max_power, relinearization_key, False)
 
     def make_chebyshev_basis(
         self, ciphertext: Ciphertext, max_power: int, relinearization_key: Key
     ) -> list[Ciphertext]:
-        """T_1(x), T_2(x), …, each in as few levels as it takes."""
+        """T_1(x), T_2(x), …, each in as few levels as it takes.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        max_power
+            The highest power.
+        relinearization_key
+            The key of products.
+
+        Returns
+        -------
+        list of Ciphertext
+            One for each polynomial.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([0.5, 1, -1, 0.1], secret_key)
+        >>> basis = engine.make_chebyshev_basis(x, 3, relinearization_key)
+        >>> engine.decrypt(basis[1], secret_key).round(2).tolist()
+        [-0.5, 1.0, 1.0, -0.98]
+        """
         return self._basis("make_chebyshev_basis", ciphertext, max_power, relinearization_key, True)
 
     def _basis(
