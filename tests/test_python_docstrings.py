@@ -32,6 +32,8 @@ DONE = (
     *("becalm.integers", "becalm._types", "becalm._lists", "becalm._arrays", "becalm._operators"),
     *("becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
     *(f"becalm.{module}" for module in CKKS),
+    *("becalm._desilo", "becalm._desilo_arithmetic", "becalm._desilo_matrices"),
+    "becalm._desilo_files",
 )
 #: Callables without an example, and the reason.
 WITHOUT_EXAMPLE = {

@@ -17,8 +17,9 @@ class SecretKey:
 
     Examples
     --------
-    >>> engine.create_secret_key() is secret_key
-    False
+    >>> secret_key = engine.create_secret_key()
+    >>> engine.decrypt(engine.encrypt([1, 2, 3, 4], secret_key), secret_key).round(2).tolist()
+    [1.0, 2.0, 3.0, 4.0]
     """
 
     __slots__ = ("_base", "_native", "_params")
