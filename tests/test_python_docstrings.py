@@ -33,7 +33,7 @@ DONE = (
     *("becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
     *(f"becalm.{module}" for module in CKKS),
     *("becalm._desilo", "becalm._desilo_arithmetic", "becalm._desilo_matrices"),
-    "becalm._desilo_files",
+    *("becalm._desilo_files", "becalm._desilo_key_files"),
 )
 #: Callables without an example, and the reason.
 WITHOUT_EXAMPLE = {

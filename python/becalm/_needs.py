@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from becalm import _native, _values
 from becalm._native import Params
-from becalm.errors import OutOfMemory
+from becalm.errors import BadInput, OutOfMemory
 
 
 def find(
@@ -46,3 +48,12 @@ def require_memory(p: Params) -> None:
         raise OutOfMemory(
             "keygen", _values.megabytes(need), f"{_values.megabytes(free)} free", remedy
         )
+
+
+def refuse_number(params: Any) -> None:
+    """Raises for a number in the place of the name of a set."""
+    if isinstance(params, (int, np.integer)) and not isinstance(params, bool):
+        remedy = f"for the bits of a table, use keygen(bits={params})"
+        if params > 8:
+            remedy = "for wide integers keygen() suffices, and becalm.uint(bits) is their type"
+        raise BadInput("keygen", "the name of a parameter set", f"the number {params}", remedy)

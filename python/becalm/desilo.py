@@ -47,7 +47,7 @@ from becalm._desilo import (
     missing,
     require_room,
 )
-from becalm._desilo_files import Files
+from becalm._desilo_key_files import KeyFiles
 from becalm._desilo_matrices import Matrices
 from becalm._operands import at_level
 from becalm._sets import SIZES, staged, turn
@@ -66,7 +66,7 @@ __all__ = [
 __dir__ = _public.names(__all__)
 
 
-class Engine(Matrices, Files):
+class Engine(Matrices, KeyFiles):
     """The entry to everything: makes keys, encrypts, computes.
 
     `mode` is `"cpu"` for one thread or `"parallel"` for `thread_count` (all by default). One of

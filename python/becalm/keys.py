@@ -606,11 +606,7 @@ def keygen(
     if of_ckks:
         got = ", ".join(of_ckks)
         raise BadInput("keygen", "arguments of TFHE", got, 'they go with keygen("ckks")')
-    if isinstance(params, (int, np.integer)) and not isinstance(params, bool):
-        remedy = f"for the bits of a table, use keygen(bits={params})"
-        if params > 8:
-            remedy = "for wide integers keygen() suffices, and becalm.uint(bits) is their type"
-        raise BadInput("keygen", "the name of a parameter set", f"the number {params}", remedy)
+    _needs.refuse_number(params)
     if params is None:
         chosen = _needs.found(bits, log2_pfail, slots)
     elif bits is None and log2_pfail is None and slots is None:
