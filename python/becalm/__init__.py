@@ -9,7 +9,7 @@ array([10,  2,  5])
 
 The secret key encrypts and decrypts; the server computes and holds no secret. Without it, sums and
 integer multiples (`x + y`, `3 * x - 1`) work as in numpy. `becalm.params()` lists the parameter
-sets, `becalm.Program` records many steps as one, and `becalm.load` reads any file that `save` wrote.
+sets, `becalm.Program` records many steps as one, and `becalm.load` reads any file of `save`.
 `becalm.ckks` computes on vectors of real and complex numbers. `becalm.circuit` turns boolean
 circuits and traced functions into programs. `becalm.doctor()` checks this machine. Every
 failure raises a `becalm.Error` that says what to do.
