@@ -1,6 +1,5 @@
 """CKKS beyond sums and products of slots, against numpy, in an insecure ring."""
 
-import doctest
 import pickle
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.polynomial import Chebyshev, Hermite, Legendre, Polynomial
 
 import becalm
-from becalm import _arithmetic, ckks
+from becalm import ckks
 
 TOY = {"bootstrap": None, "allow_insecure": True, "progress": False}
 SEEDS = st.integers(0, 2**32 - 1)
@@ -325,8 +324,3 @@ def test_real_and_complex_work_together(keys, rng):
     assert y.level == 10 - 1 - 5 and y.real
     off = secret.decrypt(y)[0] - np.tanh((a * w).sum() / 256)
     assert abs(off) < 1e-3
-
-
-def test_the_examples_of_the_words():
-    result = doctest.testmod(_arithmetic)
-    assert result.attempted >= 6 and result.failed == 0

@@ -1,6 +1,5 @@
 """Encrypted integers in Python: operators against numpy's, shapes, types and refusals."""
 
-import doctest
 import operator as op
 import pickle
 
@@ -277,15 +276,3 @@ def test_every_refusal_says_what_to_do(words, toy, stranger):
     for run in (lambda: np.array(x), lambda: bool(x)):
         with pytest.raises(becalm.Unsupported, match="decrypt"):
             run()
-
-
-def test_the_examples_of_the_methods_are_true(words, toy):
-    secret, _, _, x, _ = words
-    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
-    known = {"becalm": becalm, "secret": secret, "server": toy.server, "x": x}
-    known["np"] = np
-    for module in ("integers", "keys", "_arrays", "_lists", "_types"):
-        module = getattr(becalm, module)
-        for test in finder.find(module, module.__name__, globs=known):
-            runner.run(test)
-    assert runner.tries > 30 and not runner.failures

@@ -9,9 +9,9 @@ array([10,  2,  5])
 
 The secret key encrypts and decrypts; the server computes and holds no secret. Without it, sums and
 integer multiples (`x + y`, `3 * x - 1`) work as in numpy. `becalm.params()` lists the parameter
-sets, `becalm.Program` records many steps as one, `becalm.load` reads any file that `save` wrote,
-`becalm.ckks` computes on vectors of real and complex numbers, `becalm.circuit` turns boolean
-circuits and traced functions into programs, and `becalm.doctor()` checks this machine. Every
+sets, `becalm.Program` records many steps as one, and `becalm.load` reads any file of `save`.
+`becalm.ckks` computes on vectors of real and complex numbers. `becalm.circuit` turns boolean
+circuits and traced functions into programs. `becalm.doctor()` checks this machine. Every
 failure raises a `becalm.Error` that says what to do.
 """
 
@@ -25,9 +25,10 @@ from typing import Any, overload
 
 from becalm import (
     _arrays,
-    _encrypts,
+    _ckks_files,
     _html,
     _native,
+    _needs,
     _public,
     _values,
     _vectors,
@@ -36,7 +37,6 @@ from becalm import (
     circuit,
     ckks,
     integers,
-    keys,
 )
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
@@ -155,19 +155,48 @@ def params(
     modulus: str = "2^64",
     norm2: float = 1.0,
 ) -> Params | list[Params]:
-    """Parameter sets: all of them, the one of a name, or the cheapest standard one for a need.
+    """Parameter sets: all of them, the one of a name, or the cheapest standard set for a need.
 
-    A need is how many `bits` a table sees, and, if other than the default, how many messages share
-    a ciphertext behind a common mask (`slots`), log2 of the failure
-    probability of one bootstrap, the modulus (`2^64` for CPU and GPU, `p` for the processor) and
-    the 2-norm of linear combinations between bootstraps.
+    Parameters
+    ----------
+    name
+        Name of a set. Without a name and without `bits` the result is a list of all sets.
+    bits
+        How many bits a table sees.
+    slots
+        How many messages share a ciphertext behind a common mask.
+    log2_pfail
+        Largest log2 of the failure probability of one bootstrap.
+    modulus
+        `"2^64"` for CPU and GPU, `"p"` for the processor.
+    norm2
+        The 2-norm of linear combinations between bootstraps.
+
+    Returns
+    -------
+    Params or list of Params
+        One set, or all of them.
+
+    Raises
+    ------
+    BadInput
+        For a name and a need together.
+    WrongParams
+        For a name that no set has, or a need that no set meets.
+
+    Examples
+    --------
+    >>> becalm.params("tfhe_2_2").values
+    16
+    >>> becalm.params(bits=6).name
+    'tfhe_3_3_extended'
     """
     if name is not None and bits is not None:
         raise BadInput("params", "a name or a need", "both", "leave one of them out")
     if name is not None:
         return set_of("params", name)
     if bits is not None:
-        return keys.find(bits, log2_pfail, modulus, norm2, slots)
+        return _needs.find(bits, log2_pfail, modulus, norm2, slots)
     return _html.ParamsList(Params.all())
 
 
@@ -181,9 +210,27 @@ def cost(
     *,
     lanes: int = 1,
 ) -> Cost | ckks.Cost:
-    """The cost of a program, or of one bootstrap through a table; of a program of CKKS on one lane.
+    """The cost of a program, or of one bootstrap through a table.
 
-    `on` is a parameter set, or a server, which estimates seconds from its last run.
+    Parameters
+    ----------
+    what
+        A program of either scheme; or a function, a list of entries or a `Table`.
+    on
+        A parameter set, its name, or a server. A server estimates seconds from its last run. A
+        program of CKKS has its own set.
+    lanes
+        Values computed side by side. The cost of a program of CKKS is that of one lane.
+
+    Returns
+    -------
+    Cost or ckks.Cost
+        Counts of bootstraps, key switches and more.
+
+    Examples
+    --------
+    >>> becalm.cost(lambda m: m * m % 16, "tfhe_2_2", lanes=100).bootstraps
+    1
     """
     if isinstance(what, ckks.Program):
         return what.cost
@@ -197,7 +244,34 @@ def concatenate(parts: Sequence[Ciphertext], axis: int = ...) -> Ciphertext: ...
 @overload
 def concatenate(parts: Sequence[Integers], axis: int = ...) -> Integers: ...
 def concatenate(parts: Sequence[Any], axis: int = 0) -> Any:
-    """Encrypted arrays joined along an axis they have, as numpy's `concatenate`; not slots."""
+    """Encrypted arrays joined along an axis they have, as numpy's `concatenate`; not slots.
+
+    Parameters
+    ----------
+    parts
+        Ciphertexts, or integers of one type.
+    axis
+        The axis along which they are joined.
+
+    Returns
+    -------
+    Ciphertext or Integers
+        One array with all elements.
+
+    Raises
+    ------
+    BadInput
+        For shapes that do not fit together, or an axis of slots.
+    Unsupported
+        For vectors of CKKS, which `ckks.concatenate` joins.
+
+    Examples
+    --------
+    >>> secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+    >>> x, y = secret.encrypt([3, 1]), secret.encrypt([2])
+    >>> secret.decrypt(becalm.concatenate([x, y]))
+    array([3, 1, 2])
+    """
     return _joined(list(parts), lambda p: ciphertext.concatenate(p, axis))
 
 
@@ -206,7 +280,34 @@ def stack(parts: Sequence[Ciphertext], axis: int = ...) -> Ciphertext: ...
 @overload
 def stack(parts: Sequence[Integers], axis: int = ...) -> Integers: ...
 def stack(parts: Sequence[Any], axis: int = 0) -> Any:
-    """Encrypted arrays of one shape along a new axis, as numpy's `stack`; slots stay last."""
+    """Encrypted arrays of one shape along a new axis, as numpy's `stack`; slots stay last.
+
+    Parameters
+    ----------
+    parts
+        Ciphertexts, or integers of one type, all of one shape.
+    axis
+        Place of the new axis.
+
+    Returns
+    -------
+    Ciphertext or Integers
+        One array with all elements.
+
+    Raises
+    ------
+    BadInput
+        For shapes that differ.
+    Unsupported
+        For vectors of CKKS.
+
+    Examples
+    --------
+    >>> secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+    >>> x, y = secret.encrypt([3, 1]), secret.encrypt([2, 0])
+    >>> secret.decrypt(becalm.stack([x, y])).tolist()
+    [[3, 1], [2, 0]]
+    """
     return _joined(list(parts), lambda p: ciphertext.stack(p, axis))
 
 
@@ -229,11 +330,42 @@ def load(
 ) -> Any:
     """Reads any file that becalm wrote. The result has the class that `save` was called on.
 
-    The claims of a file are checked, not trusted. Sets below 128 bits are refused unless
-    `allow_insecure`; batches and programs of more than `limit` bytes (1 GiB by default) are
-    refused. Ciphertexts and integers come back flat. A server runs on `backend` with `threads`
-    threads. A ciphertext of CKKS comes back without its server: use `server.load`, or
-    `server.attach` afterwards.
+    The claims of a file are checked, not trusted.
+
+    Parameters
+    ----------
+    path
+        The file.
+    allow_insecure
+        Whether sets below 128 bits are accepted.
+    limit
+        The largest number of bytes of a batch of ciphertexts or a program, 1 GiB by default.
+    backend, threads
+        The machine of a server.
+
+    Returns
+    -------
+    object
+        A key, ciphertexts, a table, a program or a server. Ciphertexts and integers come back flat:
+        `reshape` them. A ciphertext of CKKS comes back without its server: use `server.load`, or
+        `server.attach` afterwards.
+
+    Raises
+    ------
+    BadFile
+        For a file that was altered, cut, or is above the limit.
+    Insecure
+        For a set below 128 bits that was not allowed.
+    IoError
+        For a file that cannot be read.
+
+    Examples
+    --------
+    >>> secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+    >>> secret.encrypt([3, 1, 2]).save("x.becalm")
+    >>> x = becalm.load("x.becalm", allow_insecure=True)
+    >>> secret.decrypt(x)
+    array([3, 1, 2])
     """
     path = _values.path("load", path)
     kind, name = _native.kind_of_file(path)
@@ -357,4 +489,4 @@ def from_bytes(
         return aes.loaded(_native.bits_from_bytes(data, bool(allow_insecure), most))
     if kind in ("becalm.program", "becalm.ckks_program"):
         return Program.from_bytes(data, **bounded)
-    return _encrypts.from_bytes(data, kind, name, limit=limit, threads=threads, **trust)
+    return _ckks_files.from_bytes(data, kind, name, limit=limit, threads=threads, **trust)

@@ -23,6 +23,27 @@ V = TypeVar("V", bound=Vector[Any])
 class Matrix:
     """A plaintext matrix, for `M @ x`: one level, and rotations that the server needs keys for.
 
+    Values beyond the columns are not used, and those beyond the rows come out as 0. Zero diagonals
+    cost nothing, so that bands and permutations are cheap. The encoding for a level is kept for the
+    next product, as long as the matrix lives.
+
+    Parameters
+    ----------
+    array
+        At most `slots` rows and columns.
+    slots
+        Slots of the ciphertexts, by default the next power of two.
+    baby
+        A product is a sum over the diagonals. This is how many of their rotations are baby steps,
+        each with a key of its own; the default takes the fewest steps in all.
+
+    Raises
+    ------
+    BadInput
+        For other shapes, NaN or infinities.
+
+    Examples
+    --------
     >>> import becalm
     >>> from becalm import ckks
     >>> M = ckks.Matrix([[0.5, 0.25], [-0.5, 0.5]])
@@ -30,14 +51,6 @@ class Matrix:
     >>> secret, server = becalm.keygen("ckks_toy_12", rotations=M.rotations, **options)
     >>> secret.decrypt(M @ secret.encrypt([1, 0.5])).round(4)
     array([ 0.625, -0.25 ])
-
-    `array` has at most `slots` rows and columns, `slots` being those of the ciphertexts: by default
-    the next power of two. Values beyond the columns are not used, and those beyond the rows come
-    out as 0. Zero diagonals cost nothing, so that bands and permutations are cheap.
-
-    A product is a sum over the diagonals. `baby` is how many of their rotations are baby steps,
-    each with a key of its own; the default takes the fewest steps in all. The encoding for a level
-    is kept for the next product, as long as the matrix lives.
     """
 
     __slots__ = ("_lock", "_maps", "_native", "_real", "_slots")
@@ -71,6 +84,29 @@ class Matrix:
         """The matrix with these diagonals, counted around: y[a] = Σ d[k][a]·x[a + k].
 
         Each has a value for every slot, or one for all.
+
+        Parameters
+        ----------
+        diagonals
+            Values of each diagonal k, by its number.
+        slots, baby
+            As for `Matrix`.
+
+        Returns
+        -------
+        Matrix
+            The matrix.
+
+        Raises
+        ------
+        BadInput
+            For diagonals of another length.
+
+        Examples
+        --------
+        >>> turn = ckks.Matrix.from_diagonals({1: 1}, slots=4)
+        >>> secret.decrypt(turn @ secret.encrypt([1, 2, 3, 4])).round(2).tolist()
+        [2.0, 3.0, 4.0, 1.0]
         """
         if not isinstance(diagonals, Mapping):
             got, remedy = type(diagonals).__name__, "as in {0: [1, 2, 3, 4], 1: 0.5}"
@@ -178,6 +214,25 @@ def sum_rotations(size: int, stride: int = 1) -> list[int]:
     """The rotations that `x.sum(size, stride=stride)` needs: `stride` times the powers of two below
     `size`.
 
+    Parameters
+    ----------
+    size
+        How many slots are summed.
+    stride
+        How far apart they are.
+
+    Returns
+    -------
+    list of int
+        Numbers of slots to the left.
+
+    Raises
+    ------
+    BadInput
+        For a size that is no power of two.
+
+    Examples
+    --------
     >>> sum_rotations(8), sum_rotations(4, 8)
     ([1, 2, 4], [8, 16])
     """
@@ -262,6 +317,13 @@ def depth(p: Any) -> int:
     """The levels that `x.polynomial(p)` takes: ⌈log2(degree + 1)⌉, and one more where a domain is
     mapped to [−1, 1] that is not of length 2.
 
+    Returns
+    -------
+    int
+        The number of levels.
+
+    Examples
+    --------
     >>> depth([0, 1, 0, -1 / 6]), depth(np.polynomial.Chebyshev([0.5, 1, 2], domain=[-8, 8]))
     (2, 3)
     """
@@ -273,6 +335,27 @@ def dot(xs: V | Iterable[V], ys: V | Iterable[V]) -> V:
 
     For registers it is an instruction of their program. Of two vectors it is their product summed
     over all slots, in every slot.
+
+    Parameters
+    ----------
+    xs, ys
+        Two lists of vectors, or two vectors.
+
+    Returns
+    -------
+    Ciphertext or Register
+        One level lower.
+
+    Raises
+    ------
+    BadInput
+        For lists of different lengths.
+
+    Examples
+    --------
+    >>> x, y = secret.encrypt([1, 2, 3, 4]), secret.encrypt([1, 0, 1, 0])
+    >>> secret.decrypt(ckks.dot([x, x], [y, x])).round(2).tolist()
+    [2.0, 4.0, 12.0, 16.0]
     """
     op = "dot product"
     if isinstance(xs, Vector):

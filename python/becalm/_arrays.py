@@ -61,35 +61,118 @@ class Array(_operators.Operators):
         return (self._mapped(lambda c, i=i: c[i]) for i in range(len(self)))  # type: ignore[misc]
 
     def reshape(self: Self, *shape: int | Sequence[int]) -> Self:
-        """The same integers in another shape; one dimension may be -1."""
+        """The same integers in another shape; one dimension may be -1.
+
+        Parameters
+        ----------
+        *shape
+            The sizes, or a sequence of them.
+
+        Returns
+        -------
+        Integers
+            In the new shape.
+
+        Examples
+        --------
+        >>> x.reshape(-1).decrypt(secret).tolist()
+        [200, 3, 77, 0]
+        """
         return self._mapped(lambda c: c.reshape(*shape))
 
     def ravel(self: Self) -> Self:
-        """The same integers in one dimension."""
+        """The same integers in one dimension.
+
+        Returns
+        -------
+        Integers
+            A flat array.
+
+        Examples
+        --------
+        >>> x.ravel().shape
+        (4,)
+        """
         return self.reshape(-1)
 
     def flatten(self: Self) -> Self:
-        """The same integers in one dimension."""
+        """The same integers in one dimension.
+
+        Returns
+        -------
+        Integers
+            A flat array.
+
+        Examples
+        --------
+        >>> x.flatten().shape
+        (4,)
+        """
         return self.reshape(-1)
 
     def transpose(self: Self, *axes: Any) -> Self:
         """The array with its axes in another order, by default the reverse.
 
-        >>> x.transpose(1, 0).shape
-        (2, 2)
+        Returns
+        -------
+        Integers
+            The same elements.
+
+        Examples
+        --------
+        >>> x.transpose(1, 0).decrypt(secret).tolist()
+        [[200, 77], [3, 0]]
         """
         return self._moved("transpose", lambda places: places.transpose(*axes))
 
     def swapaxes(self: Self, axis1: int, axis2: int) -> Self:
-        """The array with two axes exchanged."""
+        """The array with two axes exchanged.
+
+        Parameters
+        ----------
+        axis1, axis2
+            The axes.
+
+        Returns
+        -------
+        Integers
+            The same elements.
+
+        Examples
+        --------
+        >>> x.swapaxes(0, 1).decrypt(secret).tolist()
+        [[200, 77], [3, 0]]
+        """
         return self._moved("swapaxes", lambda places: places.swapaxes(axis1, axis2))
 
     def squeeze(self: Self, axis: Any = None) -> Self:
-        """The array without its axes of length 1, or without those named."""
+        """The array without its axes of length 1, or without those named.
+
+        Returns
+        -------
+        Integers
+            The same elements.
+
+        Examples
+        --------
+        >>> x.reshape(1, 4).squeeze().shape
+        (4,)
+        """
         return self._moved("squeeze", lambda places: places.squeeze(axis))
 
     def copy(self: Self) -> Self:
-        """The array itself: arrays are never changed in place."""
+        """The array itself: arrays are never changed in place.
+
+        Returns
+        -------
+        Integers
+            The array.
+
+        Examples
+        --------
+        >>> x.copy() is x
+        True
+        """
         return self
 
     def _places(self) -> npt.NDArray[np.int64]:

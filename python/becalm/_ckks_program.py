@@ -20,7 +20,16 @@ from becalm.errors import BadInput, Unsupported, WrongParams
 
 @dataclass(frozen=True)
 class Cost(_html.Shown):
-    """The cost of a program of CKKS."""
+    """The cost of a program of CKKS.
+
+    Examples
+    --------
+    >>> p = becalm.Program("ckks_toy_12", slots=4)
+    >>> x = p.input(level=2)
+    >>> p.output(x * x)
+    >>> p.cost.products
+    1
+    """
 
     #: Bootstraps for each lane.
     bootstraps: int
@@ -63,6 +72,13 @@ class Needs(_html.Shown):
     """The keys that a program needs: `becalm.keygen(name, needs=program.needs)` makes them.
 
     A server always has the key of products at the levels of the user.
+
+    Examples
+    --------
+    >>> p = becalm.Program("ckks_toy_12", slots=4)
+    >>> p.output(p.input(level=2).rotate(1))
+    >>> p.needs.rotations
+    [1]
     """
 
     __slots__ = ("_native", "_program")
@@ -113,6 +129,13 @@ class Needs(_html.Shown):
 class Register(Vector[_native.CkksRegister]):
     """A vector of a program, not yet computed. It has the operators and calls of a ciphertext, and
     each records an instruction.
+
+    Examples
+    --------
+    >>> p = becalm.Program("ckks_toy_12", slots=4)
+    >>> x = p.input(level=2)
+    >>> (x * x + 1).level
+    1
     """
 
     __slots__ = ("program",)
@@ -130,7 +153,23 @@ class Register(Vector[_native.CkksRegister]):
         stage_count: int | None = None,
         iterations: int | None = None,
     ) -> Register:
-        """The same values with the levels of the set again; see `Program.bootstrap`."""
+        """The same values with the levels of the set again; see `Program.bootstrap`.
+
+        Parameters
+        ----------
+        kind, stage_count, iterations
+            As for `Server.bootstrap`.
+
+        Returns
+        -------
+        Register
+            At the highest level.
+
+        Examples
+        --------
+        >>> becalm.Program("ckks_toy_12", slots=4).input(level=0).bootstrap().level
+        10
+        """
         return self.program.bootstrap(self, kind, stage_count=stage_count, iterations=iterations)
 
     def _computing(self, op: str, other: Vector[Any] | None = None) -> Program:
@@ -164,18 +203,6 @@ class Register(Vector[_native.CkksRegister]):
 class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme="ckks"):
     """Instructions of CKKS for one parameter set, recorded one by one and run at once.
 
-    >>> import becalm
-    >>> p = becalm.Program("ckks_toy_12", slots=4)
-    >>> x = p.input(level=2)
-    >>> p.output((x * x + 0.5).sum())
-    >>> p.needs.rotations
-    [1, 2]
-    >>> secret, server = becalm.keygen("ckks_toy_12", slots=4, needs=p.needs, progress=False,
-    ...                                allow_insecure=True)
-    >>> y = server.run(p, secret.encrypt([0.1, 0.2, 0.3, 0.4], level=2))
-    >>> secret.decrypt(y).round(3)
-    array([2.3, 2.3, 2.3, 2.3])
-
     Parameters
     ----------
     name
@@ -196,6 +223,20 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
     BadInput
         For an instruction that cannot run: levels are missing, or vectors differ in their slots. It
         is raised when the instruction is recorded, and leaves the program as it was.
+
+    Examples
+    --------
+    >>> import becalm
+    >>> p = becalm.Program("ckks_toy_12", slots=4)
+    >>> x = p.input(level=2)
+    >>> p.output((x * x + 0.5).sum())
+    >>> p.needs.rotations
+    [1, 2]
+    >>> secret, server = becalm.keygen("ckks_toy_12", slots=4, needs=p.needs, progress=False,
+    ...                                allow_insecure=True)
+    >>> y = server.run(p, secret.encrypt([0.1, 0.2, 0.3, 0.4], level=2))
+    >>> secret.decrypt(y).round(3)
+    array([2.3, 2.3, 2.3, 2.3])
     """
 
     __slots__ = ("_auto", "_own_plan", "_size", "_slots")
@@ -272,6 +313,16 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         real
             Whether all values are real. A bootstrap of real values takes half the time, and the
             program then refuses ciphertexts that are not known to be real.
+
+        Returns
+        -------
+        Register
+            The argument.
+
+        Examples
+        --------
+        >>> becalm.Program("ckks_toy_12", slots=4).input(level=2).level
+        2
         """
         set_ = self.params
         at = set_.levels if level is None else at_level("input", level, set_.levels)
@@ -279,7 +330,15 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         return Register(self._native.input(at, count, bool(real)), self, bool(real))
 
     def output(self, *registers: Register | Sequence[Register]) -> None:
-        """Marks registers as results, in this order."""
+        """Marks registers as results, in this order.
+
+        Examples
+        --------
+        >>> p = becalm.Program("ckks_toy_12", slots=4)
+        >>> p.output(p.input(), p.input())
+        >>> p.outputs
+        2
+        """
         for r in registers:
             if isinstance(r, (list, tuple)):
                 self.output(*r)
@@ -298,6 +357,24 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
 
         `kind`, `stage_count` and `iterations` are as in `Server.bootstrap`. Results have
         `params.levels` levels. Vectors that are known to be real take half the approximations.
+
+        Parameters
+        ----------
+        x
+            A register.
+        kind, stage_count, iterations
+            As for `Server.bootstrap`.
+
+        Returns
+        -------
+        Register
+            At the highest level.
+
+        Examples
+        --------
+        >>> p = becalm.Program("ckks_toy_12", slots=4)
+        >>> p.bootstrap(p.input(level=0)).level
+        10
         """
         values = "real" if self._operand("bootstrap", x).real else "complex"
         return self._bootstrapped([x], kind, stage_count, values, iterations)[0]
@@ -311,7 +388,26 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         stage_count: int | None = None,
         iterations: int | None = None,
     ) -> tuple[Register, Register]:
-        """Two real vectors in the time of a complex one; see `Server.bootstrap_pair`."""
+        """Two real vectors in the time of a complex one; see `Server.bootstrap_pair`.
+
+        Parameters
+        ----------
+        a, b
+            Registers of real values.
+        kind, stage_count, iterations
+            As for `Server.bootstrap`.
+
+        Returns
+        -------
+        tuple of Register
+            Both, at the highest level.
+
+        Examples
+        --------
+        >>> p = becalm.Program("ckks_toy_12")
+        >>> [y.level for y in p.bootstrap_pair(p.input(level=0), p.input(level=0), "regular")]
+        [10, 10]
+        """
         self._require_pair([self._operand("bootstrap", x) for x in (a, b)], kind)
         first, second = self._bootstrapped([a, b], kind, stage_count, "merged", iterations)
         return first, second
@@ -339,7 +435,18 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
     def evaluate(
         self, function: _native.CkksFunction, xs: Sequence[Register], auto: bool
     ) -> list[Register]:
-        """Records a function, which `ckks.sigmoid()(x)` and the like pass on."""
+        """Records a function, which `ckks.sigmoid()(x)` and the like pass on.
+
+        Parameters
+        ----------
+        function, xs, auto
+            The function, its vectors, and whether it may bootstrap.
+
+        Returns
+        -------
+        list of Register
+            The results.
+        """
         own = [self._operand(function.name, x) for x in xs]
         real = all_real(function, own)
         if auto:
@@ -390,9 +497,33 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
     ) -> Program:
         """A program from the bytes of a file, checked as by `becalm.load`: it is recorded again.
 
-        Raises `BadFile` for bytes that were altered, are of another kind or above `limit`/64
-        (`limit` is 1 GiB by default), and `Insecure` for sets below 128 bits unless
-        `allow_insecure`.
+        Parameters
+        ----------
+        file
+            The bytes that `to_bytes` gave.
+        allow_insecure
+            Whether sets below 128 bits are accepted.
+        limit
+            The largest memory; a file has at most a 64th of it. 1 GiB by default.
+
+        Returns
+        -------
+        Program
+            It is recorded again.
+
+        Raises
+        ------
+        BadFile
+            For bytes that were altered, are of another kind or above the limit.
+        Insecure
+            For a set below 128 bits that was not allowed.
+
+        Examples
+        --------
+        >>> p = becalm.Program("ckks_toy_12", slots=4)
+        >>> p.output(p.input() + 1)
+        >>> ckks.Program.from_bytes(p.to_bytes(), allow_insecure=True).outputs
+        1
         """
         data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
         return cls(_native.CkksProgram.from_bytes(data, bool(allow_insecure), most))

@@ -31,6 +31,12 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
 
     A bootstrap encodes its matrices when it first runs; those of the last kind are kept. A server
     may be used from several threads.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([0.5, -0.25, 0.75, 1])
+    >>> secret.decrypt(x * x).round(2).tolist()
+    [0.25, 0.06, 0.56, 1.0]
     """
 
     __slots__ = (
@@ -133,7 +139,23 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
     def evaluate(
         self, function: _native.CkksFunction, xs: Sequence[Ciphertext], auto: bool
     ) -> list[Ciphertext]:
-        """Computes a function, which `ckks.sigmoid()(x)` and the like pass on."""
+        """Computes a function, which `ckks.sigmoid()(x)` and the like pass on.
+
+        Parameters
+        ----------
+        function, xs, auto
+            The function, its vectors, and whether it may bootstrap.
+
+        Returns
+        -------
+        list of Ciphertext
+            The results.
+
+        Raises
+        ------
+        WrongKey, WrongParams
+            For keys of no bootstrap.
+        """
         own = [owned(function.name, require(x, function.name), self.key_id) for x in xs]
         if auto and not self.kinds:
             raise self._without()
@@ -153,6 +175,24 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
     def encode(self, values: npt.ArrayLike, *, level: int | None = None) -> Plaintext:
         """Encodes a vector, or one number for all slots, for ciphertexts at a level: the highest,
         unless another is given. It can be added and multiplied many times.
+
+        Parameters
+        ----------
+        values
+            Numbers, one for each slot, or one for all.
+        level
+            The level of the ciphertexts that it goes with.
+
+        Returns
+        -------
+        Plaintext
+            For sums and products.
+
+        Examples
+        --------
+        >>> p = server.encode([1, 2, 3, 4])
+        >>> secret.decrypt(secret.encrypt([1, 1, 1, 1]) * p).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
         """
         data, real = vector("encode", values, self.slots, single=True)
         most = self.params.levels
@@ -168,14 +208,44 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         iterations: int | None = None,
         progress: Progress = None,
     ) -> Ciphertext:
-        """The same values with the levels of the set again.
+        """The same values with the levels of the set again. Vectors known to be real take half the
+        approximations.
 
-        `kind` is `"regular"`, `"sparse"`, `"slots_first"`, `"sign"` (for values near −1 and 1), or
-        `"precise"` on a set made for it; by default the kind of the keys. `slots_first` and
-        `sign` take `x` at the level of `stage_count` or above. Vectors known to be real take half
-        the approximations. `iterations=2`, of `slots_first` on a set whose scale holds what they
-        leave (`ckks_iterated`), bootstraps the error of the first result too: 45 bits or more
-        for twice the time. By default as many as the keys were made for.
+        Parameters
+        ----------
+        x
+            A ciphertext. `slots_first` and `sign` take it at the level of `stage_count` or above.
+        kind
+            `"regular"`, `"sparse"`, `"slots_first"`, `"sign"` (for values near −1 and 1), or
+            `"precise"` on a set made for it; by default the kind of the keys.
+        stage_count
+            Matrices of each of the two transforms, by default those of the keys.
+        iterations
+            2 bootstraps the error of the first result too: 45 bits or more for twice the time. It
+            takes `slots_first` on a set whose scale holds them (`ckks_iterated`). By default as
+            many as the keys were made for.
+        progress
+            As for `becalm.keygen`.
+
+        Returns
+        -------
+        Ciphertext
+            At the highest level.
+
+        Raises
+        ------
+        WrongKey
+            For another key, or keys that the server does not have.
+        BadInput
+            For too low a level, or too many slots.
+        Interrupted
+            If it was stopped.
+
+        Examples
+        --------
+        >>> y = server.bootstrap(secret.encrypt([0.5, -0.25, 0.8, 1], level=0))
+        >>> y.level, secret.decrypt(y).round(1)[2:].tolist()
+        (10, [0.8, 1.0])
         """
         native = owned("bootstrap", require(x, "bootstrap"), self.key_id)
         values = "real" if native.real else "complex"
@@ -194,6 +264,31 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
     ) -> tuple[Ciphertext, Ciphertext]:
         """Two vectors of real numbers in the time of one complex one. Not for `"sparse"`, where
         a complex vector takes no longer than a real one.
+
+        Parameters
+        ----------
+        a, b
+            Ciphertexts of real values.
+        kind, stage_count, iterations, progress
+            As for `bootstrap`.
+
+        Returns
+        -------
+        tuple of Ciphertext
+            Both, at the highest level.
+
+        Raises
+        ------
+        BadInput
+            For the kind `"sparse"`, or values that are not known to be real.
+
+        Examples
+        --------
+        >>> options = {"allow_insecure": True, "progress": False}
+        >>> secret, server = becalm.keygen("ckks_toy_12", kinds="regular", **options)
+        >>> a, b = secret.encrypt([0.5], level=0), secret.encrypt([-0.5], level=0)
+        >>> [y.level for y in server.bootstrap_pair(a, b)]
+        [10, 10]
         """
         pair = [owned("bootstrap", require(x, "bootstrap"), self.key_id) for x in (a, b)]
         self._require_pair(pair, kind)
@@ -201,8 +296,26 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         return Ciphertext(made[0], self, True), Ciphertext(made[1], self, True)
 
     def check(self, values: npt.ArrayLike, kind: str | None = None) -> None:
-        """Raises for plain values that a bootstrap would not bring back: the server cannot
-        see them later. Keys without this kind of bootstrap raise `WrongKey`, as the bootstrap does.
+        """Raises an error for plaintext values that a bootstrap would not bring back: the server
+        cannot see them later.
+
+        Parameters
+        ----------
+        values
+            A vector.
+        kind
+            The kind of bootstrap, by default the one of the keys.
+
+        Raises
+        ------
+        BadInput
+            For such values.
+        WrongKey
+            For keys without this kind of bootstrap.
+
+        Examples
+        --------
+        >>> server.check([0.5, -0.25, 0.75, 1])
         """
         data, real = vector("bootstrap", values, self.slots, single=False)
         kind = self._kind(kind)
@@ -217,7 +330,24 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         program.check_values(data)
 
     def attach(self, x: Ciphertext) -> Ciphertext:
-        """The ciphertext, knowing this server and computed with by its threads."""
+        """The ciphertext, knowing this server and computed with by its threads.
+
+        Returns
+        -------
+        Ciphertext
+            The same values.
+
+        Raises
+        ------
+        WrongKey
+            For a ciphertext of another key.
+
+        Examples
+        --------
+        >>> x = becalm.from_bytes(secret.encrypt([1, 2, 3, 4]).to_bytes(), allow_insecure=True)
+        >>> secret.decrypt(server.attach(x).rotate(1)).round(2).tolist()
+        [2.0, 3.0, 4.0, 1.0]
+        """
         own = owned("attach", require(x, "attach"), self.key_id)
         return Ciphertext(own._native.on(self._context), self, x.real)
 
@@ -227,6 +357,33 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Its file says whether its
         values are real, which saves half of a bootstrap's work. `real=True` says so of a file
         that leaves it open, as those of earlier versions do.
+
+        Parameters
+        ----------
+        path
+            The file.
+        limit
+            The largest number of bytes.
+        real
+            Whether the values are known to be real.
+
+        Returns
+        -------
+        Ciphertext
+            It knows this server.
+
+        Raises
+        ------
+        BadFile
+            For a file that was altered, cut, or is above the limit.
+        WrongKey
+            For a ciphertext of another key.
+
+        Examples
+        --------
+        >>> secret.encrypt([1, 2, 3, 4]).save("x.becalm")
+        >>> secret.decrypt(server.load("x.becalm")).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
         """
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
@@ -236,14 +393,49 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
     def from_bytes(
         self, file: bytes, *, limit: int | None = None, real: bool = False
     ) -> Ciphertext:
-        """The ciphertext of `to_bytes`, as `load`."""
+        """The ciphertext of `to_bytes`, as `load`.
+
+        Parameters
+        ----------
+        file
+            The bytes that `to_bytes` gave.
+        limit
+            The largest number of bytes, 1 GiB by default.
+        real
+            Whether the values are known to be real.
+
+        Returns
+        -------
+        Ciphertext
+            It knows this server.
+
+        Raises
+        ------
+        BadFile
+            For bytes that were altered, cut, or are above the limit.
+        WrongKey
+            For a ciphertext of another key.
+
+        Examples
+        --------
+        >>> sent = secret.encrypt([1, 2, 3, 4]).to_bytes()
+        >>> secret.decrypt(server.from_bytes(sent)).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         op = "from_bytes"
         data, most = _values.data(op, file), _values.limit(op, limit)
         native, said = _native.CkksCiphertext.from_bytes(self._context, data, most)
         return owned(op, Ciphertext(native, self, known_real(op, said, real)), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the keys to a file, for `load_server`, with a note of their purpose."""
+        """Writes the keys to a file, for `load_server`, with a note of their purpose.
+
+        Examples
+        --------
+        >>> server.save("server.becalm")
+        >>> becalm.load("server.becalm", allow_insecure=True).key_id == secret.key_id
+        True
+        """
         self._keys.save(_values.path("save", path), self._plan.note())
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:

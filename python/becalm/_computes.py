@@ -8,7 +8,8 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 from becalm import _native, _values
 from becalm._arithmetic import Matrix, chebyshev, paired
-from becalm._operands import Operand, Vector
+from becalm._operand import Operand
+from becalm._operands import Vector
 from becalm._sets import params, turns
 from becalm.errors import BadInput, Error, OutOfMemory, WrongKey, WrongParams
 
@@ -57,6 +58,21 @@ class Computes(Generic[V, N]):
         """The results of a function of vectors; `auto` bootstraps where levels run out.
 
         Call `ckks.sigmoid()(x)` and the like, which pass it on.
+
+        Parameters
+        ----------
+        function, xs, auto
+            The function, its vectors, and whether it may bootstrap.
+
+        Returns
+        -------
+        list
+            The results.
+
+        Raises
+        ------
+        NotImplementedError
+            Where no side computes.
         """
         raise NotImplementedError
 
@@ -65,12 +81,47 @@ class Computes(Generic[V, N]):
         raise NotImplementedError
 
     def multiply(self, a: V, b: V) -> V:
-        """`a * b`, one level below the lower of the two."""
+        """`a * b`, one level below the lower of the two.
+
+        Parameters
+        ----------
+        a, b
+            Vectors.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The products.
+
+        Examples
+        --------
+        >>> x = secret.encrypt([1, 2, 3, 4])
+        >>> secret.decrypt(server.multiply(x, x)).round(2).tolist()
+        [1.0, 4.0, 9.0, 16.0]
+        """
         x, y = self._operand("multiply", a), self._operand("multiply", b)
         return self._vector(self._calls.multiply(x._native, y._native), x.real and y.real)
 
     def power(self, x: V, exponent: int) -> V:
-        """`x**exponent` by squares and products in one run; takes ⌈log2(exponent)⌉ levels."""
+        """`x**exponent` by squares and products in one run; takes ⌈log2(exponent)⌉ levels.
+
+        Parameters
+        ----------
+        x
+            A vector.
+        exponent
+            An integer from 1.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The powers.
+
+        Examples
+        --------
+        >>> secret.decrypt(server.power(secret.encrypt([1, 2, 3, 4]), 3)).round(2).tolist()
+        [1.0, 8.0, 27.0, 64.0]
+        """
         native = self._operand("power", x)._native
         # No ciphertext has 63 levels.
         times = min(_values.at_least_one("power", "exponent", exponent), (1 << 63) - 1)
@@ -81,6 +132,22 @@ class Computes(Generic[V, N]):
 
         It relinearizes and rescales once, where a sum of products does so for each. For the sum
         over the slots of one product, `(x * y).sum()`.
+
+        Parameters
+        ----------
+        xs, ys
+            Two lists of vectors.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The sums.
+
+        Examples
+        --------
+        >>> x, y = secret.encrypt([1, 2, 3, 4]), secret.encrypt([1, 0, 1, 0])
+        >>> secret.decrypt(server.dot([x, x], [y, x])).round(2).tolist()
+        [2.0, 4.0, 12.0, 16.0]
         """
         left, right = ([self._operand("dot product", x) for x in s] for s in paired(xs, ys))
         real = all(x.real for x in (*left, *right))
@@ -96,6 +163,24 @@ class Computes(Generic[V, N]):
     def rotate(self, x: V, by: int | Iterable[int]) -> V | list[V]:
         """The values moved to the left by `by` slots; needs the key of that rotation. Of several
         numbers it is a list, in less time than one by one (hoisting).
+
+        Parameters
+        ----------
+        x
+            A vector.
+        by
+            A number of slots, or several.
+
+        Returns
+        -------
+        Ciphertext, Register or list
+            A list for several numbers.
+
+        Examples
+        --------
+        >>> y = server.rotate(secret.encrypt([1, 2, 3, 4]), 1)
+        >>> secret.decrypt(y).round(2).tolist()
+        [2.0, 3.0, 4.0, 1.0]
         """
         native = self._operand("rotate", x)._native
         listed, several = turns(by)
@@ -114,6 +199,25 @@ class Computes(Generic[V, N]):
         a power of two, slots 0, `size`, 2·`size`, … have the sums of consecutive blocks; with a
         `stride` of a row, every row has the sums of columns. It needs the rotations of
         `ckks.sum_rotations(size, stride)`.
+
+        Parameters
+        ----------
+        x
+            A vector.
+        size
+            How many slots, by default all.
+        stride
+            How far apart they are.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The sums.
+
+        Examples
+        --------
+        >>> secret.decrypt(server.sum(secret.encrypt([1, 2, 3, 4]))).round(2).tolist()
+        [10.0, 10.0, 10.0, 10.0]
         """
         native = self._operand("sum", x)._native
         count, step = _summed("sum", native.slots, size, stride)
@@ -123,7 +227,30 @@ class Computes(Generic[V, N]):
             return self.evaluate(_native.CkksFunction.sum(count, step), [x], False)[0]
 
     def mean(self, x: V, size: int | None = None, *, stride: int = 1) -> V:
-        """The mean of the slots that `sum` adds up; takes a level, and the same keys."""
+        """The mean of the slots that `sum` adds up; takes a level, and the same keys.
+
+        Parameters
+        ----------
+        x
+            A vector.
+        size, stride
+            As for `sum`.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The means.
+
+        Raises
+        ------
+        BadInput
+            For a vector at level 0.
+
+        Examples
+        --------
+        >>> secret.decrypt(server.mean(secret.encrypt([1, 2, 3, 4]))).round(2).tolist()
+        [2.5, 2.5, 2.5, 2.5]
+        """
         native = self._operand("mean", x)._native
         if native.level == 0 and not self.lifts:
             remedy = self._upwards()
@@ -138,6 +265,30 @@ class Computes(Generic[V, N]):
 
         It takes a level. It needs the rotations of `ckks.sum_rotations(size)`, and the one by
         `index` − `size` + 1.
+
+        Parameters
+        ----------
+        x
+            A vector.
+        index
+            A slot of each block.
+        size
+            Slots of a block.
+
+        Returns
+        -------
+        Ciphertext or Register
+            One level lower.
+
+        Raises
+        ------
+        BadInput
+            For a vector at level 0.
+
+        Examples
+        --------
+        >>> secret.decrypt(server.replicate(secret.encrypt([1, 2, 3, 4]), 3)).round(2).tolist()
+        [4.0, 4.0, 4.0, 4.0]
         """
         op, native = "replicate", self._operand("replicate", x)._native
         if native.level == 0 and not self.lifts:
@@ -149,7 +300,31 @@ class Computes(Generic[V, N]):
             return self.evaluate(function, [x], False)[0]
 
     def linear(self, matrix: Matrix, x: V) -> V:
-        """`matrix @ x`, one level lower; needs the keys of `matrix.rotations`."""
+        """`matrix @ x`, one level lower; needs the keys of `matrix.rotations`.
+
+        Parameters
+        ----------
+        matrix
+            A `ckks.Matrix`.
+        x
+            A vector.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The product.
+
+        Raises
+        ------
+        BadInput
+            For something else than a matrix, other slots, or a vector at level 0.
+
+        Examples
+        --------
+        >>> M = ckks.Matrix([[0, 1], [1, 0]], slots=4)
+        >>> secret.decrypt(server.linear(M, secret.encrypt([1, 2])))[:2].round(2).tolist()
+        [2.0, 1.0]
+        """
         op = "matrix product"
         native = self._operand(op, x)._native
         if not isinstance(matrix, Matrix):
@@ -169,6 +344,29 @@ class Computes(Generic[V, N]):
         `numpy.polynomial.Polynomial`, `Chebyshev` or another of these, for values in its `domain`.
         A domain that is not of length 2 takes a level more, to be mapped to [−1, 1]. Outside of it
         parts of the polynomial soon grow beyond any room, and nothing tells.
+
+        Parameters
+        ----------
+        x
+            A vector of real values in the domain.
+        p
+            Coefficients, or a polynomial of numpy.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The values of p.
+
+        Raises
+        ------
+        BadInput
+            For too low a level, or a polynomial that is constant or not real.
+
+        Examples
+        --------
+        >>> y = server.polynomial(secret.encrypt([0, 0.5, 1, -1]), [1, 0, 2])
+        >>> secret.decrypt(y).round(2).tolist()
+        [1.0, 1.5, 3.0, 3.0]
         """
         found, native = chebyshev(p), self._operand("polynomial", x)._native
         if native.level < found.depth and not self.lifts:
@@ -180,7 +378,18 @@ class Computes(Generic[V, N]):
         return self._vector(self._calls.polynomial(at._native, found.coefficients), x.real)
 
     def conjugate(self, x: V) -> V:
-        """The complex conjugate of every value."""
+        """The complex conjugate of every value.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The conjugates.
+
+        Examples
+        --------
+        >>> secret.decrypt(server.conjugate(secret.encrypt([1 + 2j])))[:1].round(2).tolist()
+        [(1-2j)]
+        """
         native = self._operand("conjugate", x)._native
         with named("make keys with conjugate=True"):
             return self._vector(self._calls.conjugate(native), x.real)

@@ -13,7 +13,14 @@ from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey
 
 
 class SecretKey:
-    """A secret key; it cannot be copied or pickled."""
+    """A secret key; it cannot be copied or pickled.
+
+    Examples
+    --------
+    >>> secret_key = engine.create_secret_key()
+    >>> engine.decrypt(engine.encrypt([1, 2, 3, 4], secret_key), secret_key).round(2).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
 
     __slots__ = ("_base", "_native", "_params")
 
@@ -32,7 +39,14 @@ class SecretKey:
 
 
 class PublicKey:
-    """Encrypts, and holds no secret."""
+    """Encrypts, and holds no secret.
+
+    Examples
+    --------
+    >>> public_key = engine.create_public_key(secret_key)
+    >>> engine.decrypt(engine.encrypt([1, 2, 3, 4], public_key), secret_key).round(2).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
 
     __slots__ = ("_native", "_params")
 
@@ -45,7 +59,13 @@ class PublicKey:
 
 
 class Key:
-    """A key for one purpose; holds no secret."""
+    """A key for one purpose; holds no secret.
+
+    Examples
+    --------
+    >>> engine.create_rotation_key(secret_key).purpose
+    'rotation'
+    """
 
     __slots__ = ("_native", "delta", "purpose", "size", "stage_count")
 
@@ -82,7 +102,13 @@ class Key:
 
 
 class Ciphertext:
-    """An encrypted message of any length: a CKKS ciphertext for each `slot_count` values."""
+    """An encrypted message of any length: a CKKS ciphertext for each `slot_count` values.
+
+    Examples
+    --------
+    >>> engine.encrypt([1, 2, 3, 4], secret_key).level
+    13
+    """
 
     __slots__ = ("_blocks", "_real")
 
@@ -112,7 +138,13 @@ class Ciphertext:
 
 
 class Plaintext:
-    """Numbers for sums and products with ciphertexts."""
+    """Numbers for sums and products with ciphertexts.
+
+    Examples
+    --------
+    >>> engine.encode([1, 2, 3, 4], level=2).level
+    2
+    """
 
     __slots__ = ("_values", "level")
 
@@ -126,7 +158,13 @@ class Plaintext:
 
 
 class PlainMatrix:
-    """A matrix of plain numbers. Its encoding for a level is kept for the next product."""
+    """A matrix of plain numbers. Its encoding for a level is kept for the next product.
+
+    Examples
+    --------
+    >>> engine.encode_to_plain_matrix(np.eye(4), level=2).level
+    2
+    """
 
     __slots__ = ("_matrix", "level")
 

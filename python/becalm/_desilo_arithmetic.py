@@ -7,14 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numpy import polynomial as series
 
-from becalm import _native, _values
-from becalm._arithmetic import Matrix
-from becalm._desilo import Ciphertext, Key, PlainMatrix, Plaintext, cipher, key_for, kind_of, paired
+from becalm import _native
+from becalm._desilo import Ciphertext, Key, Plaintext, cipher, key_for, kind_of, paired
 from becalm._operands import at_level, numbers
 from becalm._sets import turn
-from becalm.errors import BadInput, WrongKey
+from becalm.errors import BadInput
 
 Block: TypeAlias = _native.CkksCiphertext
 
@@ -30,7 +28,26 @@ class Arithmetic:
     _slots: int
 
     def add(self, x: Any, y: Any) -> Ciphertext:
-        """x + y: ciphertexts, or one and numbers."""
+        """x + y: ciphertexts, or one and numbers.
+
+        Parameters
+        ----------
+        x
+            A ciphertext or numbers.
+        y
+            A ciphertext or numbers.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.add(x, 1), secret_key).round(2).tolist()
+        [2.0, 3.0, 4.0, 5.0]
+        """
         if not isinstance(x, Ciphertext):
             x, y = y, x
         if isinstance(y, Ciphertext):
@@ -38,7 +55,26 @@ class Arithmetic:
         return self._with_plain("add", x, y, _plain_sum)
 
     def subtract(self, x: Any, y: Any) -> Ciphertext:
-        """x − y: ciphertexts, or one and numbers."""
+        """x − y: ciphertexts, or one and numbers.
+
+        Parameters
+        ----------
+        x
+            A ciphertext or numbers.
+        y
+            A ciphertext or numbers.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.subtract(x, 5), secret_key).round(2).tolist()
+        [-4.0, -3.0, -2.0, -1.0]
+        """
         if isinstance(x, Ciphertext) and isinstance(y, Ciphertext):
             return paired("subtract", x, y, lambda a, b: a.subtract(b))
         if isinstance(x, Ciphertext):
@@ -46,12 +82,45 @@ class Arithmetic:
         return self.add(self.negate(y), x)
 
     def negate(self, ciphertext: Ciphertext) -> Ciphertext:
-        """−x."""
+        """−x.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.negate(x), secret_key).round(2).tolist()
+        [-1.0, -2.0, -3.0, -4.0]
+        """
         x = cipher("negate", ciphertext)
         return Ciphertext([b.negate() for b in x._blocks], x._real)
 
     def multiply(self, x: Any, y: Any, relinearization_key: Key | None = None) -> Ciphertext:
-        """x·y, one level lower: ciphertexts, which takes the key, or one and numbers."""
+        """x·y, one level lower: ciphertexts, which takes the key, or one and numbers.
+
+        Parameters
+        ----------
+        x
+            A ciphertext or numbers.
+        y
+            A ciphertext or numbers.
+        relinearization_key
+            For two ciphertexts.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.multiply(x, x, relinearization_key), secret_key).round(2).tolist()
+        [1.0, 4.0, 9.0, 16.0]
+        """
         if not isinstance(x, Ciphertext):
             x, y = y, x
         if not isinstance(y, Ciphertext):
@@ -62,18 +131,76 @@ class Arithmetic:
         return paired("multiply", x, y, keys.multiply)
 
     def square(self, ciphertext: Ciphertext, relinearization_key: Key) -> Ciphertext:
-        """x², one level lower."""
+        """x², one level lower.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        relinearization_key
+            The key of products.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.square(x, relinearization_key), secret_key).round(2).tolist()
+        [1.0, 4.0, 9.0, 16.0]
+        """
         return self.multiply(ciphertext, ciphertext, relinearization_key)
 
     def multiply_imaginary_integer(self, x: Any, y: Any) -> Ciphertext:
-        """x·y·i for a ciphertext and an integer, in either order, at the same level."""
+        """x·y·i for a ciphertext and an integer, in either order, at the same level.
+
+        Parameters
+        ----------
+        x
+            A ciphertext or an integer.
+        y
+            A ciphertext or an integer.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> y = engine.multiply_imaginary_integer(x, 2)
+        >>> bool(abs(engine.decrypt(y, secret_key)[0] - 2j) < 0.01)
+        True
+        """
         op = "multiply_imaginary_integer"
         x, factor = (x, y) if isinstance(x, Ciphertext) else (y, x)
         blocks = [_times(b.multiply_i(), _integer(op, factor)) for b in cipher(op, x)._blocks]
         return Ciphertext(blocks, False)
 
     def conjugate(self, ciphertext: Ciphertext, conjugation_key: Key) -> Ciphertext:
-        """The complex conjugate."""
+        """The complex conjugate.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        conjugation_key
+            The key.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1 + 2j], secret_key)
+        >>> engine.decrypt(engine.conjugate(x, conjugation_key), secret_key)[:1].round(2).tolist()
+        [(1-2j)]
+        """
         keys = key_for("conjugate", conjugation_key, "conjugation")._native
         x = cipher("conjugate", ciphertext)
         return Ciphertext([keys.conjugate(b) for b in x._blocks], x._real)
@@ -82,8 +209,32 @@ class Arithmetic:
         self, ciphertext: Ciphertext, rotation_key: Key, delta: int | None = None
     ) -> Ciphertext:
         """The values of each block moved to the right by `delta`, [1, 2, 3, 4] by 1 to
-        [4, 1, 2, 3]: by the key for every power of two, or by a fixed rotation key, which has its
-        own `delta`.
+        [4, 1, 2, 3].
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        rotation_key
+            A rotation key, or a fixed one.
+        delta
+            By how many slots; a fixed key has its own.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Raises
+        ------
+        BadInput
+            For a missing `delta`, or another one than that of the key.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.rotate(x, rotation_key, 1), secret_key).round(2).tolist()
+        [4.0, 1.0, 2.0, 3.0]
         """
         x = cipher("rotate", ciphertext)
         fixed = rotation_key.delta if isinstance(rotation_key, Key) else None
@@ -101,7 +252,28 @@ class Arithmetic:
         return Ciphertext(blocks, x._real)
 
     def roll(self, ciphertext: Ciphertext, rotation_key: Key, shift: int) -> Ciphertext:
-        """The same as `rotate`, as numpy calls it."""
+        """The same as `rotate`, as numpy calls it.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        rotation_key
+            A rotation key.
+        shift
+            By how many slots.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.roll(x, rotation_key, 1), secret_key).round(2).tolist()
+        [4.0, 1.0, 2.0, 3.0]
+        """
         return self.rotate(ciphertext, rotation_key, shift)
 
     def rotate_batch(
@@ -112,6 +284,32 @@ class Arithmetic:
     ) -> list[Ciphertext]:
         """Several rotations of one ciphertext: by a rotation key and `deltas`, or by a fixed
         rotation key for each.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        rotation_keys
+            A rotation key, or fixed ones.
+        deltas
+            By how many slots, for a rotation key.
+
+        Returns
+        -------
+        list of Ciphertext
+            One for each rotation.
+
+        Raises
+        ------
+        BadInput
+            For missing `deltas`.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> a, b = engine.rotate_batch(x, rotation_key, [1, 2])
+        >>> engine.decrypt(b, secret_key).round(2).tolist()
+        [3.0, 4.0, 1.0, 2.0]
         """
         if isinstance(rotation_keys, Key):
             if deltas is None:
@@ -122,21 +320,86 @@ class Arithmetic:
     def roll_many(
         self, ciphertext: Ciphertext, rotation_key: Key, shifts: Sequence[int]
     ) -> list[Ciphertext]:
-        """`rotate_batch` by a rotation key."""
+        """`rotate_batch` by a rotation key.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        rotation_key
+            A rotation key.
+        shifts
+            By how many slots.
+
+        Returns
+        -------
+        list of Ciphertext
+            One for each rotation.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> a, b = engine.roll_many(x, rotation_key, [1, 2])
+        >>> engine.decrypt(b, secret_key).round(2).tolist()
+        [3.0, 4.0, 1.0, 2.0]
+        """
         return self.rotate_batch(ciphertext, rotation_key, shifts)
 
     def level_down(self, ciphertext: Ciphertext, level: int) -> Ciphertext:
-        """The same values at a lower level: smaller and faster."""
+        """The same values at a lower level: smaller and faster.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        level
+            The level.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.level_down(x, 3).level
+        3
+        """
         x = cipher("level_down", ciphertext)
         at = at_level("level_down", level, x.level)
         return Ciphertext([b.level_down(at) for b in x._blocks], x._real)
 
     def clone(self, ciphertext: Ciphertext) -> Ciphertext:
-        """The ciphertext itself: no call changes it."""
+        """The ciphertext itself: no call changes it.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.clone(x) is x
+        True
+        """
         return cipher("clone", ciphertext)
 
     def vstack(self, ciphertexts: Sequence[Ciphertext]) -> Ciphertext:
-        """The blocks of some ciphertexts, one after the other, as one."""
+        """The blocks of some ciphertexts, one after the other, as one.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> len(engine.decrypt(engine.vstack([x, x]), secret_key))
+        8
+        """
         listed = _listed("vstack", ciphertexts)
         return Ciphertext([b for x in listed for b in x._blocks], all(x._real for x in listed))
 
@@ -148,6 +411,31 @@ class Arithmetic:
     ) -> Ciphertext:
         """Sums: `axis=0` of the blocks, which takes no key; `axis=1` of the values of each block,
         in every slot of it; without `axis` of all values.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext.
+        rotation_key
+            A rotation key.
+        axis
+            0, 1 or none.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Raises
+        ------
+        BadInput
+            For another axis.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.sum(x, rotation_key), secret_key).round(2).tolist()
+        [10.0, 10.0, 10.0, 10.0]
         """
         op, x = "sum", cipher("sum", ciphertext)
         if not isinstance(rotation_key, Key) and rotation_key is not None and axis is None:
@@ -165,6 +453,29 @@ class Arithmetic:
     def weighted_sum(self, ciphertexts: Sequence[Ciphertext], weights: Sequence[Any]) -> Ciphertext:
         """w_0 + w_1·x_1 + w_2·x_2 + …: a constant, then a weight for each ciphertext, as many as
         there are. Whole numbers as weights take no level, others one.
+
+        Parameters
+        ----------
+        ciphertexts
+            Ciphertexts.
+        weights
+            The constant, then the weights.
+
+        Returns
+        -------
+        Ciphertext
+            The result.
+
+        Raises
+        ------
+        BadInput
+            For another number of weights, or complex ones.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(engine.weighted_sum([x, x], [1, 2, 3]), secret_key).round(2).tolist()
+        [6.0, 11.0, 16.0, 21.0]
         """
         op, listed = "weighted_sum", _listed("weighted_sum", ciphertexts)
         factors = numbers(op, weights)
@@ -188,129 +499,6 @@ class Arithmetic:
         for term in terms[1:]:
             total = self.add(total, term)
         return self.add(total, factors[0])
-
-    # Plaintexts and matrices.
-
-    def encode(self, array: npt.ArrayLike, level: int | None = None) -> Plaintext:
-        """Numbers for sums and products, at a level: that of fresh ciphertexts, unless another is
-        given.
-        """
-        at = self._max_level if level is None else at_level("encode", level, self._max_level)
-        self._split("encode", array)
-        return Plaintext(np.atleast_1d(numbers("encode", array)), at)
-
-    def encode_to_light_plaintext(
-        self, array: npt.ArrayLike, level: int | None = None
-    ) -> Plaintext:
-        """The same as `encode`."""
-        return self.encode(array, level)
-
-    def decode(self, plaintext: Plaintext) -> npt.NDArray[Any]:
-        """The numbers of a plaintext, filled with zeros as a ciphertext is."""
-        if not isinstance(plaintext, Plaintext):
-            raise BadInput("decode", "a plaintext", kind_of(plaintext), "use encode")
-        blocks, real = self._split("decode", plaintext._values)
-        values = np.frombuffer(b"".join(blocks), dtype="<c16")
-        return values.real.copy() if real else values.astype(np.complex128)
-
-    def encode_to_plain_matrix(
-        self,
-        matrix: npt.ArrayLike,
-        level: int | None = None,
-        diagonal_indices: Sequence[int] | None = None,
-    ) -> PlainMatrix:
-        """A matrix of `slot_count` rows and columns for `multiply_matrix`, up to a level, or of it
-        only the diagonals of these numbers.
-        """
-        op = "encode_to_plain_matrix"
-        at = self._max_level if level is None else at_level(op, level, self._max_level)
-        values, n = numbers(op, matrix), self._slots
-        if values.shape != (n, n):
-            remedy = "fill it with zeros, or make an engine of fewer slots"
-            raise BadInput(op, f"a matrix of {n} rows and columns", f"{values.shape}", remedy)
-        if diagonal_indices is not None:
-            kept = np.zeros(n, dtype=bool)
-            kept[[turn(k) % n for k in diagonal_indices]] = True
-            rows, columns = np.indices((n, n))
-            values = np.where(kept[(columns - rows) % n], values, 0)
-        made = Matrix(values, slots=n, baby=2)
-        if any(k & (k - 1) for k in made.rotations):
-            # All diagonals go by rotations by powers of two, for which there are keys.
-            row = np.arange(n)
-            every = {k: values[row, (row + k) % n] for k in range(n)}
-            made = Matrix.from_diagonals(every, slots=n, baby=2)
-        return PlainMatrix(made, at)
-
-    def encode_to_light_plain_matrix(
-        self,
-        matrix: npt.ArrayLike,
-        level: int | None = None,
-        diagonal_indices: Sequence[int] | None = None,
-    ) -> PlainMatrix:
-        """The same as `encode_to_plain_matrix`."""
-        return self.encode_to_plain_matrix(matrix, level, diagonal_indices)
-
-    def multiply_matrix(
-        self, matrix: npt.ArrayLike | PlainMatrix, ciphertext: Ciphertext, key: Key
-    ) -> Ciphertext:
-        """A plain matrix of `slot_count` rows and columns times each block, one level lower; by a
-        rotation key or a matrix multiplication key.
-        """
-        op, x = "multiply_matrix", cipher("multiply_matrix", ciphertext)
-        if not isinstance(key, Key) or key.purpose not in ("rotation", "matrix_multiplication"):
-            wanted = "a rotation key or a matrix multiplication key"
-            raise WrongKey(op, wanted, kind_of(key), "use create_rotation_key")
-        encoded = matrix if isinstance(matrix, PlainMatrix) else self.encode_to_plain_matrix(matrix)
-        at = min(x.level, encoded.level)
-        map_ = encoded._matrix._encoded(self._context, at)
-        blocks = [key._native.linear(b.level_down(at), map_) for b in x._blocks]
-        return Ciphertext(blocks, x._real and encoded._matrix.real)
-
-    # Polynomials.
-
-    def evaluate_polynomial(
-        self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key
-    ) -> Ciphertext:
-        """Σ c_i·x^i, for values from −1 to 1."""
-        real = _coefficients("evaluate_polynomial", coefficients)
-        chebyshev = series.chebyshev.poly2cheb(real)
-        listed = [float(c) for c in chebyshev]
-        return self.evaluate_chebyshev_polynomial(ciphertext, listed, relinearization_key)
-
-    def evaluate_chebyshev_polynomial(
-        self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key
-    ) -> Ciphertext:
-        """Σ c_i·T_i(x), for values from −1 to 1."""
-        op, x = "evaluate_chebyshev_polynomial", cipher("evaluate_polynomial", ciphertext)
-        keys = key_for(op, relinearization_key, "relinearization")._native
-        real = _coefficients(op, coefficients).tolist()
-        return Ciphertext([keys.polynomial(b, real) for b in x._blocks], x._real)
-
-    def make_power_basis(
-        self, ciphertext: Ciphertext, max_power: int, relinearization_key: Key
-    ) -> list[Ciphertext]:
-        """x, x², …, each in as few levels as it takes."""
-        return self._basis("make_power_basis", ciphertext, max_power, relinearization_key, False)
-
-    def make_chebyshev_basis(
-        self, ciphertext: Ciphertext, max_power: int, relinearization_key: Key
-    ) -> list[Ciphertext]:
-        """T_1(x), T_2(x), …, each in as few levels as it takes."""
-        return self._basis("make_chebyshev_basis", ciphertext, max_power, relinearization_key, True)
-
-    def _basis(
-        self, op: str, x: Ciphertext, most: int, key: Key, chebyshev: bool
-    ) -> list[Ciphertext]:
-        made = [cipher(op, x)]
-        for k in range(2, _values.at_least_one(op, "max_power", most) + 1):
-            a, b = made[(k + 1) // 2 - 1], made[k // 2 - 1]
-            product = self.multiply(a, b, key)
-            if chebyshev:
-                # T_(m+n) = 2·T_m·T_n − T_(m−n), m − n being 0 or 1.
-                twice = self.add(product, product)
-                product = self.subtract(twice, made[0] if k % 2 else 1)
-            made.append(product)
-        return made
 
     def _split(self, op: str, message: npt.ArrayLike) -> tuple[list[bytes], bool]:
         values = np.atleast_1d(numbers(op, message))
@@ -347,15 +535,6 @@ def _plain_sum(x: Block, values: bytes) -> Block:
 def _numbers(op: str, values: Any) -> npt.NDArray[Any]:
     """Numbers, or those of a plaintext."""
     return values._values if isinstance(values, Plaintext) else numbers(op, values)
-
-
-def _coefficients(op: str, coefficients: Any) -> npt.NDArray[np.float64]:
-    found = numbers(op, coefficients)
-    if found.ndim != 1 or not found.size or found.dtype.kind == "c":
-        got = f"shape {found.shape} of {found.dtype}"
-        remedy = "as in [0, 1, 0.5]: the least power first"
-        raise BadInput(op, "a list of real coefficients", got, remedy)
-    return found
 
 
 def _listed(op: str, ciphertexts: Any) -> list[Ciphertext]:

@@ -31,12 +31,43 @@ class Files:
         raise NotImplementedError
 
     def serialize_ciphertext(self, ciphertext: Ciphertext) -> list[bytes]:
-        """The bytes of a file for each block."""
+        """The bytes of a file for each block.
+
+        Returns
+        -------
+        list of bytes
+            One for each block.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> y = engine.deserialize_ciphertext(engine.serialize_ciphertext(x))
+        >>> engine.decrypt(y, secret_key).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         x = cipher("serialize_ciphertext", ciphertext)
         return [b.to_bytes(x._real) for b in x._blocks]
 
     def deserialize_ciphertext(self, blocks: list[bytes]) -> Ciphertext:
-        """Reads the bytes of `serialize_ciphertext`."""
+        """Reads the bytes of `serialize_ciphertext`.
+
+        Returns
+        -------
+        Ciphertext
+            The same values.
+
+        Raises
+        ------
+        BadInput
+            For anything but a list of bytes.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> y = engine.deserialize_ciphertext(engine.serialize_ciphertext(x))
+        >>> engine.decrypt(y, secret_key).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         listed = isinstance(blocks, (list, tuple)) and len(blocks) > 0
         if not listed or not all(isinstance(b, bytes) for b in blocks):
             remedy = "pass the result of serialize_ciphertext"
@@ -46,7 +77,28 @@ class Files:
         return Ciphertext([x for x, _ in read], all(real is True for _, real in read))
 
     def write_ciphertext(self, ciphertext: Ciphertext, file_path: Path) -> None:
-        """Writes a ciphertext of one block to a file."""
+        """Writes a ciphertext of one block to a file.
+
+        Parameters
+        ----------
+        ciphertext
+            A ciphertext of at most `slot_count` values.
+        file_path
+            The file.
+
+        Raises
+        ------
+        BadInput
+            For several blocks.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.write_ciphertext(x, "x.becalm")
+        >>> y = engine.read_ciphertext("x.becalm")
+        >>> engine.decrypt(y, secret_key).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         x = cipher("write_ciphertext", ciphertext)
         file = _values.path("write_ciphertext", file_path)
         if len(x._blocks) != 1:
@@ -55,30 +107,106 @@ class Files:
         x._blocks[0].save(file, x._real)
 
     def read_ciphertext(self, file_path: Path) -> Ciphertext:
-        """Reads the file of `write_ciphertext`."""
+        """Reads the file of `write_ciphertext`.
+
+        Returns
+        -------
+        Ciphertext
+            The same values.
+
+        Examples
+        --------
+        >>> x = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.write_ciphertext(x, "x.becalm")
+        >>> y = engine.read_ciphertext("x.becalm")
+        >>> engine.decrypt(y, secret_key).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         file = _values.path("read_ciphertext", file_path)
         with of_kind("read_ciphertext", file, "becalm.rlwe"):
             block, real = _native.CkksCiphertext.load(self._context, file, None)
         return Ciphertext([block], real is True)
 
     def serialize_public_key(self, public_key: PublicKey) -> bytes:
-        """The bytes of a file."""
+        """The bytes of a file.
+
+        Returns
+        -------
+        bytes
+            The key.
+
+        Examples
+        --------
+        >>> public_key = engine.create_public_key(secret_key)
+        >>> data = engine.serialize_public_key(public_key)
+        >>> again = engine.deserialize_public_key(data)
+        >>> y = engine.encrypt([1, 2, 3, 4], again)
+        >>> engine.decrypt(y, secret_key).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         return self._public("serialize_public_key", public_key).to_bytes()
 
     def deserialize_public_key(self, data: bytes) -> PublicKey:
-        """Reads the bytes of `serialize_public_key`."""
+        """Reads the bytes of `serialize_public_key`.
+
+        Returns
+        -------
+        PublicKey
+            The same key.
+
+        Examples
+        --------
+        >>> public_key = engine.create_public_key(secret_key)
+        >>> data = engine.serialize_public_key(public_key)
+        >>> again = engine.deserialize_public_key(data)
+        >>> y = engine.encrypt([1, 2, 3, 4], again)
+        >>> engine.decrypt(y, secret_key).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         file = _values.data("deserialize_public_key", data)
         return PublicKey(
             _native.CkksPublicKey.from_bytes(self._context, file, None), self._context.name
         )
 
     def write_public_key(self, public_key: PublicKey, file_path: Path) -> None:
-        """Writes a public key to a file, for those who encrypt."""
+        """Writes a public key to a file, for those who encrypt.
+
+        Parameters
+        ----------
+        public_key
+            The key.
+        file_path
+            The file.
+
+        Examples
+        --------
+        >>> public_key = engine.create_public_key(secret_key)
+        >>> engine.write_public_key(public_key, "public.becalm")
+        >>> again = engine.read_public_key("public.becalm")
+        >>> y = engine.encrypt([1, 2, 3, 4], again)
+        >>> engine.decrypt(y, secret_key).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         native = self._public("write_public_key", public_key)
         native.save(_values.path("write_public_key", file_path))
 
     def read_public_key(self, file_path: Path) -> PublicKey:
-        """Reads the file of `write_public_key`. A file cannot prove whose key it is."""
+        """Reads the file of `write_public_key`. A file cannot prove whose key it is.
+
+        Returns
+        -------
+        PublicKey
+            The same key.
+
+        Examples
+        --------
+        >>> public_key = engine.create_public_key(secret_key)
+        >>> engine.write_public_key(public_key, "public.becalm")
+        >>> again = engine.read_public_key("public.becalm")
+        >>> y = engine.encrypt([1, 2, 3, 4], again)
+        >>> engine.decrypt(y, secret_key).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         file = _values.path("read_public_key", file_path)
         with of_kind("read_public_key", file, "becalm.ckks_public_key"):
             return PublicKey(
@@ -88,98 +216,263 @@ class Files:
     def serialize_secret_key(self, secret_key: SecretKey) -> bytes:
         """The bytes of a file, not encrypted. Python wipes no memory: they stay in it until
         something is written over them.
+
+        Returns
+        -------
+        bytes
+            The key.
+
+        Examples
+        --------
+        >>> data = engine.serialize_secret_key(secret_key)
+        >>> again = engine.deserialize_secret_key(data)
+        >>> y = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(y, again).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
         """
         return self._private("serialize_secret_key", secret_key).to_bytes()
 
     def deserialize_secret_key(self, data: bytes) -> SecretKey:
-        """Reads the bytes of `serialize_secret_key`."""
+        """Reads the bytes of `serialize_secret_key`.
+
+        Returns
+        -------
+        SecretKey
+            The same key.
+
+        Examples
+        --------
+        >>> data = engine.serialize_secret_key(secret_key)
+        >>> again = engine.deserialize_secret_key(data)
+        >>> y = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(y, again).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         file = _values.data("deserialize_secret_key", data)
         return SecretKey(_native.CkksSecretKey.from_bytes(self._context, file), self._context.name)
 
     def write_secret_key(self, secret_key: SecretKey, file_path: Path) -> None:
-        """Writes a secret key to a file that only its owner can read. It is not encrypted."""
+        """Writes a secret key to a file that only its owner can read. It is not encrypted.
+
+        Parameters
+        ----------
+        secret_key
+            The key.
+        file_path
+            The file.
+
+        Examples
+        --------
+        >>> engine.write_secret_key(secret_key, "secret.becalm")
+        >>> again = engine.read_secret_key("secret.becalm")
+        >>> y = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(y, again).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         native = self._private("write_secret_key", secret_key)
         native.save(_values.path("write_secret_key", file_path))
 
     def read_secret_key(self, file_path: Path) -> SecretKey:
-        """Reads the file of `write_secret_key`."""
+        """Reads the file of `write_secret_key`.
+
+        Returns
+        -------
+        SecretKey
+            The same key.
+
+        Examples
+        --------
+        >>> engine.write_secret_key(secret_key, "secret.becalm")
+        >>> again = engine.read_secret_key("secret.becalm")
+        >>> y = engine.encrypt([1, 2, 3, 4], secret_key)
+        >>> engine.decrypt(y, again).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         file = _values.path("read_secret_key", file_path)
         with of_kind("read_secret_key", file, "becalm.ckks_secret_key"):
             return SecretKey(_native.CkksSecretKey.load(self._context, file), self._context.name)
 
     def write_relinearization_key(self, relinearization_key: Key, file_path: Path) -> None:
-        """Writes the key to a file, for the server."""
+        """Writes the key to a file, for the server.
+
+        Parameters
+        ----------
+        relinearization_key
+            The key.
+        file_path
+            The file.
+
+        Examples
+        --------
+        >>> key = engine.create_relinearization_key(secret_key)
+        >>> engine.write_relinearization_key(key, "key.becalm")
+        >>> engine.read_relinearization_key("key.becalm").purpose
+        'relinearization'
+        """
         self._write(relinearization_key, "relinearization", file_path)
 
     def read_relinearization_key(self, file_path: Path) -> Key:
-        """Reads the file of `write_relinearization_key`."""
+        """Reads the file of `write_relinearization_key`.
+
+        Returns
+        -------
+        Key
+            The same key.
+
+        Examples
+        --------
+        >>> key = engine.create_relinearization_key(secret_key)
+        >>> engine.write_relinearization_key(key, "key.becalm")
+        >>> engine.read_relinearization_key("key.becalm").purpose
+        'relinearization'
+        """
         return self._read("relinearization", file_path)
 
     def write_conjugation_key(self, conjugation_key: Key, file_path: Path) -> None:
-        """Writes the key to a file, for the server."""
+        """Writes the key to a file, for the server.
+
+        Parameters
+        ----------
+        conjugation_key
+            The key.
+        file_path
+            The file.
+
+        Examples
+        --------
+        >>> key = engine.create_conjugation_key(secret_key)
+        >>> engine.write_conjugation_key(key, "key.becalm")
+        >>> engine.read_conjugation_key("key.becalm").purpose
+        'conjugation'
+        """
         self._write(conjugation_key, "conjugation", file_path)
 
     def read_conjugation_key(self, file_path: Path) -> Key:
-        """Reads the file of `write_conjugation_key`."""
+        """Reads the file of `write_conjugation_key`.
+
+        Returns
+        -------
+        Key
+            The same key.
+
+        Examples
+        --------
+        >>> key = engine.create_conjugation_key(secret_key)
+        >>> engine.write_conjugation_key(key, "key.becalm")
+        >>> engine.read_conjugation_key("key.becalm").purpose
+        'conjugation'
+        """
         return self._read("conjugation", file_path)
 
     def write_rotation_key(self, rotation_key: Key, file_path: Path) -> None:
-        """Writes the key to a file, for the server."""
+        """Writes the key to a file, for the server.
+
+        Parameters
+        ----------
+        rotation_key
+            The key.
+        file_path
+            The file.
+
+        Examples
+        --------
+        >>> key = engine.create_rotation_key(secret_key)
+        >>> engine.write_rotation_key(key, "key.becalm")
+        >>> engine.read_rotation_key("key.becalm").purpose
+        'rotation'
+        """
         self._write(rotation_key, "rotation", file_path)
 
     def read_rotation_key(self, file_path: Path) -> Key:
-        """Reads the file of `write_rotation_key`."""
+        """Reads the file of `write_rotation_key`.
+
+        Returns
+        -------
+        Key
+            The same key.
+
+        Examples
+        --------
+        >>> key = engine.create_rotation_key(secret_key)
+        >>> engine.write_rotation_key(key, "key.becalm")
+        >>> engine.read_rotation_key("key.becalm").purpose
+        'rotation'
+        """
         return self._read("rotation", file_path)
 
     def write_fixed_rotation_key(self, fixed_rotation_key: Key, file_path: Path) -> None:
-        """Writes the key and its `delta` to a file, for the server."""
+        """Writes the key and its `delta` to a file, for the server.
+
+        Parameters
+        ----------
+        fixed_rotation_key
+            The key.
+        file_path
+            The file.
+
+        Examples
+        --------
+        >>> key = engine.create_fixed_rotation_key(secret_key, delta=1)
+        >>> engine.write_fixed_rotation_key(key, "key.becalm")
+        >>> engine.read_fixed_rotation_key("key.becalm").purpose
+        'fixed_rotation'
+        """
         self._write(fixed_rotation_key, "fixed_rotation", file_path)
 
     def read_fixed_rotation_key(self, file_path: Path) -> Key:
-        """Reads the file of `write_fixed_rotation_key`."""
+        """Reads the file of `write_fixed_rotation_key`.
+
+        Returns
+        -------
+        Key
+            The same key.
+
+        Examples
+        --------
+        >>> key = engine.create_fixed_rotation_key(secret_key, delta=1)
+        >>> engine.write_fixed_rotation_key(key, "key.becalm")
+        >>> engine.read_fixed_rotation_key("key.becalm").purpose
+        'fixed_rotation'
+        """
         return self._read("fixed_rotation", file_path)
 
     def write_matrix_multiplication_key(
         self, matrix_multiplication_key: Key, file_path: Path
     ) -> None:
-        """Writes the key to a file, for the server."""
+        """Writes the key to a file, for the server.
+
+        Parameters
+        ----------
+        matrix_multiplication_key
+            The key.
+        file_path
+            The file.
+
+        Examples
+        --------
+        >>> key = engine.create_matrix_multiplication_key(secret_key)
+        >>> engine.write_matrix_multiplication_key(key, "key.becalm")
+        >>> engine.read_matrix_multiplication_key("key.becalm").purpose
+        'matrix_multiplication'
+        """
         self._write(matrix_multiplication_key, "matrix_multiplication", file_path)
 
     def read_matrix_multiplication_key(self, file_path: Path) -> Key:
-        """Reads the file of `write_matrix_multiplication_key`."""
+        """Reads the file of `write_matrix_multiplication_key`.
+
+        Returns
+        -------
+        Key
+            The same key.
+
+        Examples
+        --------
+        >>> key = engine.create_matrix_multiplication_key(secret_key)
+        >>> engine.write_matrix_multiplication_key(key, "key.becalm")
+        >>> engine.read_matrix_multiplication_key("key.becalm").purpose
+        'matrix_multiplication'
+        """
         return self._read("matrix_multiplication", file_path)
-
-    def write_small_bootstrap_key(self, small_bootstrap_key: Key, file_path: Path) -> None:
-        """Writes the key to a file, for the server."""
-        self._write(small_bootstrap_key, "small_bootstrap", file_path)
-
-    def read_small_bootstrap_key(self, file_path: Path) -> Key:
-        """Reads the file of `write_small_bootstrap_key`."""
-        return self._read("small_bootstrap", file_path)
-
-    def write_bootstrap_key(self, bootstrap_key: Key, file_path: Path) -> None:
-        """Writes the key, its stages and its size to a file, for the server."""
-        self._write(bootstrap_key, "bootstrap", file_path)
-
-    def read_bootstrap_key(self, file_path: Path) -> Key:
-        """Reads the file of `write_bootstrap_key`."""
-        return self._read("bootstrap", file_path)
-
-    def write_lossy_bootstrap_key(self, lossy_bootstrap_key: Key, file_path: Path) -> None:
-        """Writes the key, its stages and its size to a file, for the server."""
-        self._write(lossy_bootstrap_key, "lossy_bootstrap", file_path)
-
-    def read_lossy_bootstrap_key(self, file_path: Path) -> Key:
-        """Reads the file of `write_lossy_bootstrap_key`."""
-        return self._read("lossy_bootstrap", file_path)
-
-    def write_merge_bootstrap_key(self, merge_bootstrap_key: Key, file_path: Path) -> None:
-        """Writes the key, its stages and its size to a file, for the server."""
-        self._write(merge_bootstrap_key, "merge_bootstrap", file_path)
-
-    def read_merge_bootstrap_key(self, file_path: Path) -> Key:
-        """Reads the file of `write_merge_bootstrap_key`."""
-        return self._read("merge_bootstrap", file_path)
 
     def _write(self, key: object, purpose: str, file_path: Path) -> None:
         op = f"write_{purpose}_key"

@@ -13,10 +13,10 @@ from becalm._files import of_kind
 from becalm._keygen import asked, keys_of
 from becalm._operands import array, at_least_one_value, at_level, vector
 from becalm._progress import Progress
-from becalm._sets import Params, params, slots_of
-from becalm._threshold import KeyShare, PartialDecryption, of_bytes
-from becalm._vectors import Ciphertext, context, owned, require
-from becalm.errors import BadFile, Unsupported
+from becalm._sets import Params, params
+from becalm._threshold import KeyShare
+from becalm._vectors import Ciphertext, owned, require
+from becalm.errors import Unsupported
 
 if TYPE_CHECKING:
     from becalm._ckks_program import Needs
@@ -55,9 +55,31 @@ class _Encrypts(_html.Shown):
         A lower level makes a smaller ciphertext, on which everything is faster. `bound` is an upper
         bound on the absolute values. It is public. All claims of error depend on it, and hold for
         values of at most 1 unless it is given. A ciphertext's `largest` tells the room of its
-        level: larger values are refused here, but cannot be seen later.
+        level: larger values raise an error here, but cannot be seen later.
 
-        Raises `BadInput` for a value above `bound`.
+        Parameters
+        ----------
+        values
+            Numbers, at most `slots`.
+        level
+            The level, by default the highest.
+        bound
+            Upper bound on the absolute values, 1 by default.
+
+        Returns
+        -------
+        Ciphertext
+            It knows the server of the key.
+
+        Raises
+        ------
+        BadInput
+            For a value above `bound`, or too many values.
+
+        Examples
+        --------
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], level=2)).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
         """
         data, real = vector("encrypt", at_least_one_value(values), self._slots, single=False)
         at = self._levels if level is None else at_level("encrypt", level, self._levels)
@@ -70,6 +92,11 @@ class SecretKey(_Encrypts):
 
     It cannot be copied or pickled, its memory is wiped when it goes, and nothing that becalm prints
     contains any of it.
+
+    Examples
+    --------
+    >>> secret.decrypt(secret.encrypt([1, 2, 3, 4])).round(2).tolist()
+    [1.0, 2.0, 3.0, 4.0]
     """
 
     __slots__ = ("_context",)
@@ -109,6 +136,21 @@ class SecretKey(_Encrypts):
         the key (Li–Micciancio 2021). Results to publish come from `decrypt_to_share`.
         `x.decrypt(secret)` is the same. All slots come back: of a shorter vector the others are 0,
         but for the error.
+
+        Returns
+        -------
+        array, list or tuple
+            Floats or complex numbers.
+
+        Raises
+        ------
+        WrongKey
+            For a ciphertext of another key.
+
+        Examples
+        --------
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4])).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
         """
         if isinstance(x, (list, tuple)):
             parts = [self.decrypt(part) for part in x]
@@ -124,16 +166,44 @@ class SecretKey(_Encrypts):
         2^-(`precision_bits` + 1/2) each, and so has a real value.
 
         The noise hides the error of the ciphertext, of which `x.account` holds an upper bound. A
-        ciphertext with an unknown account is refused: see `Ciphertext.vouched`. Asking for more
-        bits than the account allows is refused, and the message says how many it allows.
+        ciphertext with an unknown account raises `BadInput`: see `Ciphertext.vouched`. More bits
+        than the account allows raise `TooNoisy`, whose message says how many it allows.
 
         `queries` is the number of decryptions under this key that will be shared in all. Each call
         spends 1/`queries` of the key's budget, and once all of it is spent, further calls raise
         `BadInput`. The key counts in memory (`shared`): if it is read from its file again, or is in
         use on several machines or in forked processes, let `queries` cover the calls of all.
 
-        Results beyond the bound of the account are refused. Such a refusal counts as a query. It
+        Results beyond the bound of the account raise an error. Such an error counts as a query. It
         depends on the values with their noise, so it reveals no more than they would.
+
+        Parameters
+        ----------
+        x
+            A ciphertext.
+        precision_bits
+            Bits of the noise that is added.
+        queries
+            How many decryptions will be shared in all.
+
+        Returns
+        -------
+        array
+            The values with noise.
+
+        Raises
+        ------
+        TooNoisy
+            For more bits than the account allows.
+        BadInput
+            For an unknown account, and when the budget is spent.
+
+        Examples
+        --------
+        >>> x = secret.encrypt([0.5, -0.25])
+        >>> shared = secret.decrypt_to_share(x, precision_bits=5, queries=10)
+        >>> bool(abs(shared[0] - 0.5) < 0.4)
+        True
         """
         op = "decrypt_to_share"
         bits = _values.real(op, "precision_bits", precision_bits)
@@ -142,7 +212,25 @@ class SecretKey(_Encrypts):
         return array(self._native.decrypt_to_share(native, bits, times), x.real)
 
     def bits_to_share(self, x: Ciphertext, *, queries: int) -> float:
-        """The largest `precision_bits` of `decrypt_to_share` for a number of decryptions."""
+        """The largest `precision_bits` of `decrypt_to_share` for a number of decryptions.
+
+        Parameters
+        ----------
+        x
+            A ciphertext.
+        queries
+            How many decryptions will be shared in all.
+
+        Returns
+        -------
+        float
+            Bits.
+
+        Examples
+        --------
+        >>> secret.bits_to_share(secret.encrypt([0.5]), queries=10) > 5
+        True
+        """
         op = "bits_to_share"
         times = _values.at_least_one(op, "queries", queries)
         own = owned(op, require(x, op), self.key_id)
@@ -237,9 +325,23 @@ class SecretKey(_Encrypts):
         this key, or enough shares, decrypts alone. Every splitting is a new one: shares of two do
         not fit together.
 
-        Raises `BadInput` for fewer than 2 or more than 32 parties, a threshold of 1, and where the
-        key would have more than 1024 parts, of which there are as many as sets of `threshold` - 1
-        parties.
+        Parameters
+        ----------
+        parties
+            How many parties get a share.
+        threshold
+            How many of them decrypt together.
+
+        Returns
+        -------
+        list of KeyShare
+            One for each party.
+
+        Raises
+        ------
+        BadInput
+            For fewer than 2 or more than 32 parties, a threshold of 1, and where the key would have
+            more than 1024 parts, of which there are as many as sets of `threshold` - 1 parties.
 
         Examples
         --------
@@ -259,18 +361,61 @@ class SecretKey(_Encrypts):
         return [KeyShare(self._context.name, s) for s in self._native.split(count, least)]
 
     def public_key(self) -> PublicKey:
-        """A key with which anyone encrypts."""
+        """A key with which anyone encrypts.
+
+        Returns
+        -------
+        PublicKey
+            It holds no secret.
+
+        Examples
+        --------
+        >>> x = secret.public_key().encrypt([1, 2, 3, 4])
+        >>> secret.decrypt(x).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         return PublicKey(self._native.public_key(), self._levels, self._slots, self._server)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the key to a file that only its owner can read, for `load_secret_key`."""
+        """Writes the key to a file that only its owner can read, for `load_secret_key`.
+
+        Examples
+        --------
+        >>> secret.save("secret.becalm")
+        >>> becalm.load("secret.becalm", allow_insecure=True).key_id == secret.key_id
+        True
+        """
         self._native.save(_values.path("save", path))
 
     def _save_with(self, server: Server, paths: tuple[str, str], overwrite: bool) -> None:
         self._native.save_with(server._keys, paths, server._plan.note(), overwrite)
 
     def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
-        """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default)."""
+        """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default).
+
+        Parameters
+        ----------
+        path
+            The file.
+        limit
+            The largest number of bytes.
+
+        Returns
+        -------
+        Ciphertext
+            It knows the server of this key.
+
+        Raises
+        ------
+        WrongKey
+            For a ciphertext of another key.
+
+        Examples
+        --------
+        >>> secret.encrypt([1, 2, 3, 4]).save("x.becalm")
+        >>> secret.decrypt(secret.load("x.becalm")).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
             native, real = _native.CkksCiphertext.load(self._context, file, most)
@@ -280,6 +425,16 @@ class SecretKey(_Encrypts):
         """The file of `save` in memory, not encrypted: for a vault.
 
         Python wipes no memory: these bytes stay in it until something is written over them.
+
+        Returns
+        -------
+        bytes
+            The key. Anyone who has it can decrypt.
+
+        Examples
+        --------
+        >>> becalm.from_bytes(secret.to_bytes(), allow_insecure=True).key_id == secret.key_id
+        True
         """
         return self._native.to_bytes()  # type: ignore[no-any-return]
 
@@ -297,16 +452,42 @@ class SecretKey(_Encrypts):
 
 
 class PublicKey(_Encrypts):
-    """Encrypts for the owner of the secret key, and holds no secret."""
+    """Encrypts for the owner of the secret key, and holds no secret.
+
+    Examples
+    --------
+    >>> public = secret.public_key()
+    >>> secret.decrypt(public.encrypt([1, 2, 3, 4])).round(2).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
 
     __slots__ = ()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the key to a file, for `load_public_key`."""
+        """Writes the key to a file, for `load_public_key`.
+
+        Examples
+        --------
+        >>> secret.public_key().save("public.becalm")
+        >>> becalm.load("public.becalm", allow_insecure=True).key_id == secret.key_id
+        True
+        """
         self._native.save(_values.path("save", path))
 
     def to_bytes(self) -> bytes:
-        """The file of `save` in memory; `becalm.from_bytes` reads it."""
+        """The file of `save` in memory; `becalm.from_bytes` reads it.
+
+        Returns
+        -------
+        bytes
+            The key, which holds no secret.
+
+        Examples
+        --------
+        >>> public = becalm.from_bytes(secret.public_key().to_bytes(), allow_insecure=True)
+        >>> public.key_id == secret.key_id
+        True
+        """
         return self._native.to_bytes()  # type: ignore[no-any-return]
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
@@ -318,87 +499,3 @@ class PublicKey(_Encrypts):
 
     def __repr__(self) -> str:
         return f"<becalm.ckks.PublicKey of key {self.key_id}>"
-
-
-def load_secret_key(
-    path: str | os.PathLike[str],
-    name: str | None = None,
-    *,
-    slots: int | None = None,
-    allow_insecure: bool = False,
-    threads: int = 0,
-) -> SecretKey:
-    """Reads a secret key. Its parameter set stands in the file; a `name` is held against it.
-
-    `slots` is how many values `encrypt` takes, by default all that fit: the file does not say.
-    """
-    file, context, wide = _key_file(path, "secret", name, slots, allow_insecure, threads)
-    return SecretKey(context, _native.CkksSecretKey.load(context, file), wide)
-
-
-def load_public_key(
-    path: str | os.PathLike[str],
-    name: str | None = None,
-    *,
-    slots: int | None = None,
-    allow_insecure: bool = False,
-    threads: int = 0,
-    limit: int | None = None,
-) -> PublicKey:
-    """Reads a public key of at most `limit` bytes (1 GiB by default), as `load_secret_key`.
-
-    No file can say whose key it is: take it from its owner, or compare `key_id`.
-    """
-    file, context, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
-    most = _values.limit("load", limit)
-    native = _native.CkksPublicKey.load(context, file, most)
-    return PublicKey(native, params(context.name).levels, wide, None)
-
-
-def _key_file(
-    path: str | os.PathLike[str],
-    which: str,
-    name: str | None,
-    slots: int | None,
-    allow_insecure: bool,
-    threads: int,
-) -> tuple[Any, _native.CkksContext, int]:
-    """The file of a secret or a public key, a context of its set, and how many values it takes."""
-    file = _values.path("load", path)
-    with of_kind("load", file, f"becalm.ckks_{which}_key"):
-        kind, found = _native.kind_of_file(file)
-        if kind != f"becalm.ckks_{which}_key":
-            raise BadFile("load", f"a {which} key of CKKS", kind, "choose another file")
-    count = _values.count("load", "threads", threads)
-    context = _native.CkksContext(found if name is None else str(name), allow_insecure, count)
-    return file, context, slots_of("load", slots, context.name)
-
-
-def from_bytes(
-    file: bytes,
-    kind: str,
-    name: str,
-    *,
-    allow_insecure: bool,
-    limit: int | None,
-    threads: int,
-) -> SecretKey | PublicKey | Ciphertext | KeyShare | PartialDecryption:
-    """The object in the bytes of a CKKS file. A ciphertext comes without its server."""
-    op = "from_bytes"
-    most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
-    if kind == "becalm.rlwe":
-        shared = context(name, bool(allow_insecure), count)
-        native, real = _native.CkksCiphertext.from_bytes(shared, file, most)
-        return Ciphertext(native, None, real is True)
-    own = _native.CkksContext(name, bool(allow_insecure), count)
-    wide = params(own.name).slots
-    if kind == "becalm.ckks_secret_key":
-        return SecretKey(own, _native.CkksSecretKey.from_bytes(own, file), wide)
-    if kind == "becalm.ckks_public_key":
-        public = _native.CkksPublicKey.from_bytes(own, file, most)
-        return PublicKey(public, params(own.name).levels, wide, None)
-    part = of_bytes(file, kind, own, most)
-    if part is not None:
-        return part
-    remedy = "use a newer version of becalm"
-    raise BadFile(op, "a kind of file that this version knows", kind, remedy)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from becalm import _arrays, _operations, _operators, _types, _values
+from becalm._matmul import matmul
 from becalm.errors import BadInput, Unsupported
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class Lists(_arrays.Array):
         OutOfMemory
             For lists whose program would not fit into memory: split them.
 
+        Returns
+        -------
+        Integers
+            The sums.
+
         Examples
         --------
         >>> x.sum(axis=0).decrypt(secret).tolist()
@@ -62,25 +68,113 @@ class Lists(_arrays.Array):
         return self._reduced("sum", axis, keepdims, empty=0)
 
     def parity(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:
-        """Whether an odd number of these booleans is true: their XOR."""
+        """Whether an odd number of these booleans is true: their XOR.
+
+        Parameters
+        ----------
+        axis
+            An axis or a tuple of them; all by default.
+        keepdims
+            Whether the axes stay, with length 1.
+
+        Returns
+        -------
+        Integers
+            Booleans.
+
+        Examples
+        --------
+        >>> (x > 50).parity(axis=0).decrypt(secret).tolist()
+        [False, False]
+        """
         return self._reduced("parity", axis, keepdims, empty=0)
 
     def any(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:
-        """Whether any element is not zero, of all or along axes."""
+        """Whether any element is not zero, of all or along axes.
+
+        Parameters
+        ----------
+        axis
+            An axis or a tuple of them; all by default.
+        keepdims
+            Whether the axes stay, with length 1.
+
+        Returns
+        -------
+        Integers
+            Booleans.
+
+        Examples
+        --------
+        >>> x.any(axis=1).decrypt(secret).tolist()
+        [True, True]
+        """
         return self._reduced("any", axis, keepdims, empty=0)
 
     def all(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:
-        """Whether no element is zero, of all or along axes."""
+        """Whether no element is zero, of all or along axes.
+
+        Parameters
+        ----------
+        axis
+            An axis or a tuple of them; all by default.
+        keepdims
+            Whether the axes stay, with length 1.
+
+        Returns
+        -------
+        Integers
+            Booleans.
+
+        Examples
+        --------
+        >>> x.all(axis=1).decrypt(secret).tolist()
+        [True, False]
+        """
         return self._reduced("all", axis, keepdims, empty=1)
 
     def prod(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:
-        """The product of all elements, or along axes, in this type: it wraps."""
+        """The product of all elements, or along axes, in this type: it wraps.
+
+        Parameters
+        ----------
+        axis
+            An axis or a tuple of them; all by default.
+        keepdims
+            Whether the axes stay, with length 1.
+
+        Returns
+        -------
+        Integers
+            The products.
+
+        Examples
+        --------
+        >>> x.prod(axis=1).decrypt(secret).tolist()
+        [88, 0]
+        """
         return self._reduced("prod", axis, keepdims, empty=1)
 
     def min(self, other: Any = None, *, axis: Axis = None, keepdims: bool = False) -> Integers:
         """The smaller of two elements, as `numpy.minimum`. Without `other` the least element of
         all, or along axes.
 
+        Parameters
+        ----------
+        other
+            An operand, encrypted or plain. It excludes `axis` and `keepdims`.
+        axis
+            An axis or a tuple of them; all by default.
+        keepdims
+            Whether the axes stay, with length 1.
+
+        Returns
+        -------
+        Integers
+            In this type.
+
+        Examples
+        --------
         >>> x.min(100).decrypt(secret).tolist(), x.min().decrypt(secret)
         ([[100, 3], [77, 0]], 0)
         """
@@ -88,20 +182,72 @@ class Lists(_arrays.Array):
 
     def max(self, other: Any = None, *, axis: Axis = None, keepdims: bool = False) -> Integers:
         """The greater of two elements, as `numpy.maximum`. Without `other` the greatest element of
-        all, or along axes."""
+        all, or along axes.
+
+        Parameters
+        ----------
+        other
+            An operand, encrypted or plain. It excludes `axis` and `keepdims`.
+        axis
+            An axis or a tuple of them; all by default.
+        keepdims
+            Whether the axes stay, with length 1.
+
+        Returns
+        -------
+        Integers
+            In this type.
+
+        Examples
+        --------
+        >>> x.max(100).decrypt(secret).tolist(), x.max(axis=0).decrypt(secret).tolist()
+        ([[200, 100], [100, 100]], [200, 3])
+        """
         return self._best("max", other, axis, keepdims)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Integers:
         """The place of the least element, the first of equal ones, in the flat array or along an
         axis. Its type is unsigned and just wide enough, so that `x[x.argmin()]` works.
 
+        Parameters
+        ----------
+        axis
+            An axis, or `None` for the flat array.
+        keepdims
+            Whether the axis stays, with length 1.
+
+        Returns
+        -------
+        Integers
+            Places.
+
+        Examples
+        --------
         >>> x.argmin().decrypt(secret), x.argmin(axis=0).decrypt(secret).tolist()
         (3, [1, 1])
         """
         return self._reduced("argmin", _single(axis), keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Integers:
-        """The place of the greatest element, as `argmin`."""
+        """The place of the greatest element, as `argmin`.
+
+        Parameters
+        ----------
+        axis
+            An axis, or `None` for the flat array.
+        keepdims
+            Whether the axis stays, with length 1.
+
+        Returns
+        -------
+        Integers
+            Places.
+
+        Examples
+        --------
+        >>> x.argmax().decrypt(secret), x.argmax(axis=0).decrypt(secret).tolist()
+        (0, [0, 0])
+        """
         return self._reduced("argmax", _single(axis), keepdims)
 
     def sort(self, axis: int | None = -1) -> Integers:
@@ -109,6 +255,13 @@ class Lists(_arrays.Array):
 
         One run of a sorting network: for n elements about n·log²n/4 comparisons.
 
+        Returns
+        -------
+        Integers
+            A new array.
+
+        Examples
+        --------
         >>> x.sort().decrypt(secret).tolist(), x.sort(axis=None).decrypt(secret).tolist()
         ([[3, 200], [0, 77]], [0, 3, 77, 200])
         """
@@ -117,6 +270,13 @@ class Lists(_arrays.Array):
     def argsort(self, axis: int | None = -1) -> Integers:
         """The places of the elements in ascending order. Equal ones keep their order (stable).
 
+        Returns
+        -------
+        Integers
+            Places, in an unsigned type just wide enough.
+
+        Examples
+        --------
         >>> x.argsort(axis=0).decrypt(secret).tolist()
         [[1, 1], [0, 0]]
         """
@@ -126,22 +286,58 @@ class Lists(_arrays.Array):
         """The sums of the first elements, along an axis or of the flat array, in this type: they
         wrap. Booleans are counted, as by `sum`.
 
+        Returns
+        -------
+        Integers
+            As many as there are elements.
+
+        Examples
+        --------
         >>> x.cumsum().decrypt(secret).tolist()
         [200, 203, 24, 24]
         """
         return self._along("cumsum", axis)
 
     def cumprod(self, axis: int | None = None) -> Integers:
-        """The products of the first elements along an axis, or of the flat array; they wrap."""
+        """The products of the first elements along an axis, or of the flat array; they wrap.
+
+        Returns
+        -------
+        Integers
+            As many as there are elements.
+
+        Examples
+        --------
+        >>> x.cumprod(axis=1).decrypt(secret).tolist()
+        [[200, 88], [77, 0]]
+        """
         return self._along("cumprod", axis)
 
     def cummin(self, axis: int | None = None) -> Integers:
-        """The least of the first elements, as `numpy.minimum.accumulate`."""
+        """The least of the first elements, as `numpy.minimum.accumulate`.
+
+        Returns
+        -------
+        Integers
+            As many as there are elements.
+
+        Examples
+        --------
+        >>> x.cummin().decrypt(secret).tolist()
+        [200, 3, 3, 0]
+        """
         return self._along("cummin", axis)
 
     def cummax(self, axis: int | None = None) -> Integers:
         """The greatest of the first elements, as `numpy.maximum.accumulate`.
 
+        Returns
+        -------
+        Integers
+            As many as there are elements.
+
+        Examples
+        --------
         >>> np.maximum.accumulate(x, axis=1).decrypt(secret).tolist()
         [[200, 200], [77, 77]]
         """
@@ -150,6 +346,20 @@ class Lists(_arrays.Array):
     def diff(self, n: int = 1, axis: int = -1) -> Integers:
         """Differences of neighbours along an axis, `n` times; they wrap. Each time is one run.
 
+        Parameters
+        ----------
+        n
+            How often.
+        axis
+            The axis.
+
+        Returns
+        -------
+        Integers
+            `n` elements fewer along the axis.
+
+        Examples
+        --------
         >>> x.diff(axis=0).decrypt(secret).tolist()
         [[133, 253]]
         """
@@ -163,6 +373,20 @@ class Lists(_arrays.Array):
         """Whether each element is among `values`, which are clear or encrypted; with `invert`,
         whether it is not.
 
+        Parameters
+        ----------
+        values
+            Plain numbers or encrypted integers.
+        invert
+            Whether the answer is turned round.
+
+        Returns
+        -------
+        Integers
+            Booleans in this shape.
+
+        Examples
+        --------
         >>> x.isin([3, 4, 1000]).decrypt(secret).tolist()
         [[False, True], [False, False]]
         """
@@ -181,8 +405,20 @@ class Lists(_arrays.Array):
         return ~found if invert else found
 
     def sign(self) -> Integers:
-        """-1, 0 or 1 for elements below, at or above 0. Raises `Unsupported` for booleans.
+        """-1, 0 or 1 for elements below, at or above 0.
 
+        Returns
+        -------
+        Integers
+            In this type.
+
+        Raises
+        ------
+        Unsupported
+            For booleans.
+
+        Examples
+        --------
         >>> x.sign().decrypt(secret).tolist()
         [[1, 1], [1, 0]]
         """
@@ -194,6 +430,20 @@ class Lists(_arrays.Array):
         """Elements below `min` become `min`, those above `max` become `max`; either may be left
         out.
 
+        Parameters
+        ----------
+        min
+            The least value, plain or encrypted; `None` for none.
+        max
+            The greatest value, plain or encrypted; `None` for none.
+
+        Returns
+        -------
+        Integers
+            In this type.
+
+        Examples
+        --------
         >>> x.clip(5, 100).decrypt(secret).tolist()
         [[100, 5], [77, 5]]
         """
@@ -206,6 +456,18 @@ class Lists(_arrays.Array):
         """Sums of products of lists, matrices or stacks of them, in this type; also `x @ y`. One of
         the two may be clear, which is cheaper.
 
+        Returns
+        -------
+        Integers
+            In the shape that numpy gives.
+
+        Raises
+        ------
+        BadInput
+            For operands whose inner lengths differ, or that are no integers.
+
+        Examples
+        --------
         >>> (x[0] @ [1, 10]).decrypt(secret)
         230
         >>> ([[0, 1], [2, 0]] @ x).decrypt(secret).tolist()
@@ -314,65 +576,3 @@ def _single(axis: Any) -> int | None:
     if isinstance(axis, (tuple, list)):
         raise BadInput("axis", "one axis or None", str(axis), "reshape the array first")
     return axis  # type: ignore[no-any-return]
-
-
-def matmul(a: Any, b: Any) -> Any:
-    """`a @ b` as numpy has it, of which at least one is encrypted."""
-    x: Any = a if isinstance(a, Lists) else b
-    if not all(isinstance(v, (Lists, list, tuple, np.ndarray)) for v in (a, b)):
-        clear = _operators.number("matmul", b if isinstance(a, Lists) else a)
-        if clear is None:
-            return NotImplemented
-        a, b = (v if isinstance(v, Lists) else np.asarray(clear) for v in (a, b))
-    if x.type == _types.boolean:
-        remedy = "count with (x & y).sum(), or cast to an integer with astype"
-        raise BadInput("matmul", "integers", "booleans", remedy)
-    a, b = (v if isinstance(v, Lists) else _operations.numbers("matmul", v) for v in (a, b))
-    if not (a.ndim and b.ndim and a.shape[-1] == b.shape[b.ndim > 1 and -2]):
-        wanted = "lists or matrices with equal inner lengths"
-        raise BadInput("matmul", wanted, f"{a.shape} @ {b.shape}", "reshape or cut them")
-    # As numpy: a list in front is a row, one behind a column, and neither stays in the result.
-    row, column = a.ndim == 1, b.ndim == 1
-    a = a.reshape(1, *a.shape) if row else a
-    b = b.reshape(*b.shape, 1) if column else b
-    stack = _values.common_shape("matmul", a.shape[:-2], b.shape[:-2])
-    shape = (*stack, *(() if row else a.shape[-2:-1]), *(() if column else b.shape[-1:]))
-    inner = a.shape[-1]
-    if not inner or 0 in shape:
-        return x._filled("matmul", x.type, shape, 0)
-    _operations.require_count("matmul", x.type, inner)
-    if isinstance(a, Lists) and isinstance(b, Lists):
-        rows = [a[..., i].reshape(*a.shape[:-1], 1) for i in range(inner)]  # type: ignore[index]
-        columns = [b[..., i, :].reshape(*b.shape[:-2], 1, b.shape[-1]) for i in range(inner)]  # type: ignore[index]
-        return x._run("dot", [*rows, *columns])[0].reshape(*shape)
-    return _folded(a, b, stack).reshape(*shape)
-
-
-def _folded(a: Any, b: Any, stack: tuple[int, ...]) -> Any:
-    """A product with clear matrices, which are folded into the program. Each clear matrix
-    takes one run, or several where it is too large for one program."""
-    front = isinstance(a, Lists)
-    x: Any = a if front else b
-    clear = np.moveaxis(b, -1, -2) if front else a
-    if clear.ndim > 2:
-        shape = np.broadcast_shapes(stack, clear.shape[:-2])
-        whole = np.broadcast_to(clear, (*shape, *clear.shape[-2:]))
-        apart = x._moved("matmul", lambda p: np.broadcast_to(p, (*shape, *p.shape[-2:])))
-        flat = apart.reshape(-1, *x.shape[-2:])
-        matrices = whole.reshape(-1, *clear.shape[-2:])
-        parts = [_rows_of(flat[i], m, front) for i, m in enumerate(matrices)]
-        return x._by_places(parts, lambda places: np.stack(places, 0))
-    return _rows_of(x, clear, front)
-
-
-def _rows_of(x: Any, rows: Any, front: bool) -> Any:
-    """Dot products of the last axis of `x`, or the one before it, with clear rows."""
-    inner = rows.shape[-1]
-    listed = [x[..., i] if front else x[..., i, :] for i in range(inner)]
-    # As many rows as fit into one program.
-    each = max(1, _operations.most("matmul", x.type) // inner)
-    parts: list[Any] = []
-    for at in range(0, len(rows), each):
-        part = [v for row in rows[at : at + each] for v in row]
-        parts += x._run("matmul", [*listed, *part])
-    return x._by_places(parts, lambda places: np.stack(places, -1 if front else -2))

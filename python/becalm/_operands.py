@@ -7,12 +7,13 @@ records; both do it with calls of the same names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _numpy, _values
+from becalm._operand import Operand
 from becalm.errors import BadInput, Unsupported
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ class Plaintext(_html.Shown):
 
     It goes with ciphertexts of its level. One at another level works too: the higher one is
     brought down, each time, so encode for the level where it is used.
+
+    Examples
+    --------
+    >>> p = server.encode([1, 2, 3, 4])
+    >>> secret.decrypt(secret.encrypt([1, 1, 1, 1]) * p).round(2).tolist()
+    [1.0, 2.0, 3.0, 4.0]
     """
 
     __slots__ = ("_native", "_real")
@@ -101,7 +108,18 @@ class Plaintext(_html.Shown):
         return self._native.nbytes
 
     def decode(self) -> npt.NDArray[Any]:
-        """The values, rounded as they were."""
+        """The values, rounded as they were.
+
+        Returns
+        -------
+        array
+            Of floats or complex numbers.
+
+        Examples
+        --------
+        >>> server.encode([1, 2, 3, 4]).decode().round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         return array(self._native.decode(), self._real)
 
     def __len__(self) -> int:
@@ -137,29 +155,6 @@ class Plaintext(_html.Shown):
         raise Unsupported("copy", "an object that can be pickled", "an encoded plaintext", remedy)
 
 
-class Operand(Protocol):
-    """The calls that a native ciphertext and a native register share."""
-
-    @property
-    def params(self) -> str: ...
-    @property
-    def level(self) -> int: ...
-    @property
-    def scale(self) -> float: ...
-    @property
-    def slots(self) -> int: ...
-    def add(self, other: Any, /) -> Any: ...
-    def subtract(self, other: Any, /) -> Any: ...
-    def negate(self) -> Any: ...
-    def add_plain(self, data: bytes, /) -> Any: ...
-    def multiply_plain(self, data: bytes, /) -> Any: ...
-    def add_encoded(self, plain: _native.CkksPlaintext, /) -> Any: ...
-    def multiply_encoded(self, plain: _native.CkksPlaintext, /) -> Any: ...
-    def multiply_constant(self, factor: float, /) -> Any: ...
-    def multiply_i(self) -> Any: ...
-    def level_down(self, level: int, /) -> Any: ...
-
-
 #: A native ciphertext, or a native register.
 N = TypeVar("N", bound=Operand)
 V = TypeVar("V", bound="Vector[Any]")
@@ -169,6 +164,12 @@ class Vector(_html.Shown, Generic[N]):
     """A vector of hidden numbers: `+`, `-`, `*` with others and with plain numbers.
 
     A product takes a level and rescales by itself; sums take none.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([1, 2, 3, 4])
+    >>> secret.decrypt(x * x + 1).round(2).tolist()
+    [2.0, 5.0, 10.0, 17.0]
     """
 
     __slots__ = ("_native", "_real")
@@ -355,11 +356,33 @@ class Vector(_html.Shown, Generic[N]):
     __rfloordiv__ = __mod__ = __rmod__ = __rpow__ = __floordiv__
 
     def times_i(self) -> Self:
-        """i times the values: exact, and takes no level."""
+        """i times the values: exact, and takes no level.
+
+        Returns
+        -------
+        Ciphertext or Register
+            Complex values.
+
+        Examples
+        --------
+        >>> bool(abs(secret.decrypt(secret.encrypt([1, 2]).times_i())[0] - 1j) < 0.01)
+        True
+        """
         return self._with(self._native.multiply_i(), real=False)
 
     def level_down(self, level: int) -> Self:
-        """The same values at a lower level: smaller and faster."""
+        """The same values at a lower level: smaller and faster.
+
+        Returns
+        -------
+        Ciphertext or Register
+            At that level.
+
+        Examples
+        --------
+        >>> secret.encrypt([1, 2]).level_down(1).level
+        1
+        """
         at = at_level("level_down", level, self.level)
         return self._with(self._native.level_down(at))
 
@@ -373,31 +396,109 @@ class Vector(_html.Shown, Generic[N]):
         """The values moved to the left: slot j gets the value of slot j + `by`.
 
         Of several numbers it is a list, in less time than one by one (hoisting).
+
+        Returns
+        -------
+        Ciphertext, Register or list
+            A list for several numbers.
+
+        Examples
+        --------
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).rotate(1)).round(2).tolist()
+        [2.0, 3.0, 4.0, 1.0]
         """
         return self._computing("rotate").rotate(self, by)
 
     def sum(self, size: int | None = None, *, stride: int = 1) -> Self:
         """In slot i the sum of `size` slots from i on, `stride` apart, counted around: see
         `Server.sum`.
+
+        Parameters
+        ----------
+        size, stride
+            How many slots, and how far apart.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The sums.
+
+        Examples
+        --------
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).sum()).round(2).tolist()
+        [10.0, 10.0, 10.0, 10.0]
         """
         return self._computing("sum").sum(self, size, stride=stride)
 
     def mean(self, size: int | None = None, *, stride: int = 1) -> Self:
-        """The mean of the slots that `sum` adds up; takes a level."""
+        """The mean of the slots that `sum` adds up; takes a level.
+
+        Parameters
+        ----------
+        size, stride
+            As for `sum`.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The means.
+
+        Examples
+        --------
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).mean()).round(2).tolist()
+        [2.5, 2.5, 2.5, 2.5]
+        """
         return self._computing("mean").mean(self, size, stride=stride)
 
     def replicate(self, index: int = 0, size: int | None = None) -> Self:
         """Every slot with the value of slot `index`, or every block of `size` slots with the value
         of its own slot `index`: see `Server.replicate`.
+
+        Parameters
+        ----------
+        index, size
+            The slot, and the slots of a block.
+
+        Returns
+        -------
+        Ciphertext or Register
+            One level lower.
+
+        Examples
+        --------
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).replicate(3)).round(2).tolist()
+        [4.0, 4.0, 4.0, 4.0]
         """
         return self._computing("replicate").replicate(self, index, size)
 
     def polynomial(self, p: Any) -> Self:
-        """p of every value; takes `ckks.depth(p)` levels. See `Server.polynomial`."""
+        """p of every value; takes `ckks.depth(p)` levels. See `Server.polynomial`.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The values of p.
+
+        Examples
+        --------
+        >>> secret.decrypt(secret.encrypt([0, 0.5, 1, -1]).polynomial([1, 0, 2])).round(2).tolist()
+        [1.0, 1.5, 3.0, 3.0]
+        """
         return self._computing("polynomial").polynomial(self, p)
 
     def conjugate(self) -> Self:
-        """The complex conjugate of every value."""
+        """The complex conjugate of every value.
+
+        Returns
+        -------
+        Ciphertext or Register
+            The conjugates.
+
+        Examples
+        --------
+        >>> secret.decrypt(secret.encrypt([1 + 2j]).conjugate())[:1].round(2).tolist()
+        [(1-2j)]
+        """
         return self._computing("conjugate").conjugate(self)
 
     def _computing(self, op: str, other: Vector[Any] | None = None) -> Computes[Self, N]:

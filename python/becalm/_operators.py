@@ -1,7 +1,7 @@
 """Python's operators and numpy's functions on encrypted integers.
 
-`x + y`, `np.add(x, y)` and `np.array(...) + x` are one operation of becalm, known by its name. What
-numpy has and becalm has not is refused, with what to use instead.
+`x + y`, `np.add(x, y)` and `np.array(...) + x` are one operation of becalm, known by its name.
+Other functions of numpy raise an error that names a substitute.
 """
 
 from __future__ import annotations

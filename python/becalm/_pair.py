@@ -43,9 +43,23 @@ class Pair(tuple[S, V], Generic[S, V]):
         """Writes the secret key and the server's keys to two files: both or none.
 
         Processes that write the same two paths wait for each other, so the two files always fit
-        each other. Existing files are refused unless `overwrite` is true.
+        each other.
 
-            becalm.keygen().save("secret.becalm", "server.becalm")
+        Parameters
+        ----------
+        secret
+            The file of the secret key, which only its owner can read.
+        server
+            The file of the server's keys.
+        overwrite
+            Whether existing files are replaced. Otherwise they raise `IoError`.
+
+        Examples
+        --------
+        >>> keys = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+        >>> keys.save("secret.becalm", "server.becalm", overwrite=True)
+        >>> becalm.load("server.becalm", allow_insecure=True).key_id == keys.secret.key_id
+        True
         """
         paths = (_values.path("save", secret), _values.path("save", server))
         self.secret._save_with(self.server, paths, bool(overwrite))  # type: ignore[attr-defined]

@@ -22,7 +22,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Params(_html.Shown):
-    """A parameter set, and its claims."""
+    """A parameter set, and its claims.
+
+    Examples
+    --------
+    >>> ckks.params("ckks_n14").slots
+    8192
+    """
 
     #: Its name.
     name: str
@@ -81,7 +87,23 @@ def params() -> list[Params]: ...
 @overload
 def params(name: str) -> Params: ...
 def params(name: str | None = None) -> Params | list[Params]:
-    """The CKKS parameter sets: all of them, or the one of a name."""
+    """The CKKS parameter sets: all of them, or the one of a name.
+
+    Returns
+    -------
+    Params or list of Params
+        One set, or all of them.
+
+    Raises
+    ------
+    WrongParams
+        For a name that no set has.
+
+    Examples
+    --------
+    >>> ckks.params("ckks_toy_12").levels
+    10
+    """
     if name is not None:
         return Params(str(name), *_native.CkksContext.describe(str(name)))
     return ParamsList(params(n) for n in _native.CkksContext.names())
@@ -89,7 +111,13 @@ def params(name: str | None = None) -> Params | list[Params]:
 
 @dataclass(frozen=True)
 class Price(_html.Shown):
-    """The cost of keys and bootstraps, known before anything is made."""
+    """The cost of keys and bootstraps, known before anything is made.
+
+    Examples
+    --------
+    >>> ckks.price("ckks_toy_12", slots=4, bootstrap=None).kinds
+    ()
+    """
 
     #: Name of the parameter set.
     params: str

@@ -21,6 +21,12 @@ class KeyShare(_html.Shown):
 
     It cannot be copied or pickled, its memory is wiped when it goes, and nothing that becalm prints
     contains any of it.
+
+    Examples
+    --------
+    >>> shares = secret.split(parties=3, threshold=2)
+    >>> [share.party for share in shares]
+    [1, 2, 3]
     """
 
     __slots__ = ("_name", "_native")
@@ -61,7 +67,7 @@ class KeyShare(_html.Shown):
         """This party's part of the decryption of `x`, for `combine`.
 
         Decrypt only what you know to be the result of the agreed computation: a part of a chosen
-        ciphertext gives the share away. A ciphertext with an unknown account is refused: see
+        ciphertext gives the share away. A ciphertext with an unknown account raises `BadInput`: see
         `Ciphertext.vouched`.
 
         Parameters
@@ -90,6 +96,17 @@ class KeyShare(_html.Shown):
             For more bits than the account allows; the message says how many it allows.
         BadInput
             For another quorum, for an unknown account, and when the budget is spent.
+
+        Examples
+        --------
+        >>> x = secret.encrypt([0.5, -0.25])
+        >>> first, _, third = secret.split(parties=3, threshold=2)
+        >>> parts = [
+        ...     share.decrypt_partially(x, quorum=[1, 3], precision_bits=5, queries=10)
+        ...     for share in (first, third)
+        ... ]
+        >>> bool(abs(ckks.combine(x, parts)[0] - 0.5) < 0.4)
+        True
         """
         op = "decrypt_partially"
         if isinstance(quorum, (str, bytes)) or not isinstance(quorum, Iterable):
@@ -103,7 +120,26 @@ class KeyShare(_html.Shown):
         return PartialDecryption(self._name, part)
 
     def bits_to_decrypt_partially(self, x: Ciphertext, *, queries: int) -> float:
-        """The largest `precision_bits` of `decrypt_partially` for a number of decryptions."""
+        """The largest `precision_bits` of `decrypt_partially` for a number of decryptions.
+
+        Parameters
+        ----------
+        x
+            A ciphertext.
+        queries
+            How many decryptions will be shared in all.
+
+        Returns
+        -------
+        float
+            Bits.
+
+        Examples
+        --------
+        >>> share, _ = secret.split(parties=2, threshold=2)
+        >>> share.bits_to_decrypt_partially(secret.encrypt([0.5]), queries=10) > 5
+        True
+        """
         op = "bits_to_decrypt_partially"
         times = _values.at_least_one(op, "queries", queries)
         return self._native.bits_to_decrypt_partially(require(x, op)._native, times)
@@ -116,13 +152,32 @@ class KeyShare(_html.Shown):
         return self._native.shared
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the share to a file that only its owner can read, for `load_key_share`."""
+        """Writes the share to a file that only its owner can read, for `load_key_share`.
+
+        Examples
+        --------
+        >>> share, _ = secret.split(parties=2, threshold=2)
+        >>> share.save("share.becalm")
+        >>> becalm.load("share.becalm", allow_insecure=True).party
+        1
+        """
         self._native.save(_values.path("save", path))
 
     def to_bytes(self) -> bytes:
         """The file of `save` in memory, not encrypted: for a secret channel to the party.
 
         Python wipes no memory: these bytes stay in it until something is written over them.
+
+        Returns
+        -------
+        bytes
+            The share. Whoever has enough of them can decrypt.
+
+        Examples
+        --------
+        >>> share, _ = secret.split(parties=2, threshold=2)
+        >>> becalm.from_bytes(share.to_bytes(), allow_insecure=True).threshold
+        2
         """
         return self._native.to_bytes()
 
@@ -140,7 +195,16 @@ class KeyShare(_html.Shown):
 
 
 class PartialDecryption(_html.Shown):
-    """A party's part of a decryption, which `KeyShare.decrypt_partially` makes."""
+    """A party's part of a decryption, which `KeyShare.decrypt_partially` makes.
+
+    Examples
+    --------
+    >>> share, _ = secret.split(parties=2, threshold=2)
+    >>> x = secret.encrypt([0.5])
+    >>> part = share.decrypt_partially(x, quorum=[1, 2], precision_bits=5, queries=10)
+    >>> part.party, part.quorum
+    (1, [1, 2])
+    """
 
     __slots__ = ("_name", "_native")
 
@@ -164,11 +228,35 @@ class PartialDecryption(_html.Shown):
         return self._native.quorum
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the part to a file, for `load_partial_decryption`."""
+        """Writes the part to a file, for `load_partial_decryption`.
+
+        Examples
+        --------
+        >>> share, _ = secret.split(parties=2, threshold=2)
+        >>> x = secret.encrypt([0.5])
+        >>> part = share.decrypt_partially(x, quorum=[1, 2], precision_bits=5, queries=10)
+        >>> part.save("part.becalm")
+        >>> becalm.load("part.becalm", allow_insecure=True).party
+        1
+        """
         self._native.save(_values.path("save", path))
 
     def to_bytes(self) -> bytes:
-        """The file of `save` in memory; `becalm.from_bytes` reads it."""
+        """The file of `save` in memory; `becalm.from_bytes` reads it.
+
+        Returns
+        -------
+        bytes
+            The part.
+
+        Examples
+        --------
+        >>> share, _ = secret.split(parties=2, threshold=2)
+        >>> x = secret.encrypt([0.5])
+        >>> part = share.decrypt_partially(x, quorum=[1, 2], precision_bits=5, queries=10)
+        >>> becalm.from_bytes(part.to_bytes(), allow_insecure=True).quorum
+        [1, 2]
+        """
         return self._native.to_bytes()
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
@@ -188,8 +276,34 @@ def combine(x: Ciphertext, parts: Sequence[PartialDecryption]) -> npt.NDArray[An
     """The values of a ciphertext from the parts of a whole quorum: real ones where all are known to
     be real. They have the noise of all parts.
 
-    Raises `BadInput` for parts of another ciphertext, splitting or quorum, and where one is missing
-    or twice there; `WrongKey` for those of another key.
+    Parameters
+    ----------
+    x
+        The ciphertext.
+    parts
+        One part of every party of the quorum.
+
+    Returns
+    -------
+    array
+        The values with the noise of all parts.
+
+    Raises
+    ------
+    BadInput
+        For parts of another ciphertext, splitting or quorum, and where one is missing or is given
+        twice.
+    WrongKey
+        For parts of another key.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([0.5, -0.25])
+    >>> options = {"quorum": [1, 2], "precision_bits": 5, "queries": 10}
+    >>> shares = secret.split(parties=2, threshold=2)
+    >>> values = ckks.combine(x, [s.decrypt_partially(x, **options) for s in shares])
+    >>> bool(abs(values[0] - 0.5) < 0.4)
+    True
     """
     op = "combine"
     native = require(x, op)._native
@@ -207,7 +321,36 @@ def load_key_share(
     allow_insecure: bool = False,
     threads: int = 0,
 ) -> KeyShare:
-    """Reads a party's share. Its parameter set stands in the file; a `name` is held against it."""
+    """Reads a party's share. Its parameter set stands in the file; a `name` is held against it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        The parameter set that the file must have.
+    allow_insecure
+        Whether sets below 128 bits are accepted.
+    threads
+        How many threads compute; 0 means all.
+
+    Returns
+    -------
+    KeyShare
+        The share.
+
+    Raises
+    ------
+    BadFile
+        For a file that was altered, cut, or is of another kind.
+
+    Examples
+    --------
+    >>> share, _ = secret.split(parties=2, threshold=2)
+    >>> share.save("share.becalm")
+    >>> ckks.load_key_share("share.becalm", allow_insecure=True).parties
+    2
+    """
     kind = "becalm.ckks_key_share"
     file, found = _file_of(path, kind, name)
     own = context(found, bool(allow_insecure), _values.count("load", "threads", threads))
@@ -226,6 +369,38 @@ def load_partial_decryption(
     """Reads a part of a decryption, of at most `limit` bytes (1 GiB by default).
 
     No file can say whose part it is: take it from the party.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        The parameter set that the file must have.
+    allow_insecure
+        Whether sets below 128 bits are accepted.
+    threads
+        How many threads compute; 0 means all.
+    limit
+        The largest number of bytes.
+
+    Returns
+    -------
+    PartialDecryption
+        The part.
+
+    Raises
+    ------
+    BadFile
+        For a file that was altered, cut, or is of another kind.
+
+    Examples
+    --------
+    >>> share, _ = secret.split(parties=2, threshold=2)
+    >>> x = secret.encrypt([0.5])
+    >>> part = share.decrypt_partially(x, quorum=[1, 2], precision_bits=5, queries=10)
+    >>> part.save("part.becalm")
+    >>> ckks.load_partial_decryption("part.becalm", allow_insecure=True).party
+    1
     """
     kind = "becalm.ckks_partial_decryption"
     file, found = _file_of(path, kind, name)

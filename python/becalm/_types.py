@@ -22,7 +22,13 @@ NUMPY_WIDTHS = (8, 16, 32, 64)
 
 
 class IntegerType(_html.Shown):
-    """The type of an encrypted integer: `becalm.uint(8)`, `becalm.int_(16)` or `becalm.boolean`."""
+    """The type of an encrypted integer: `becalm.uint(8)`, `becalm.int_(16)` or `becalm.boolean`.
+
+    Examples
+    --------
+    >>> becalm.uint(8).max, becalm.int_(16).min, becalm.boolean.bits
+    (255, -32768, 1)
+    """
 
     __slots__ = ("bits", "name", "signed")
     #: Makes an array of plain values. Arrays import types, and set it.
@@ -66,6 +72,20 @@ class IntegerType(_html.Shown):
     def encrypt(self, secret: SecretKey, values: Any) -> Integers:
         """The same as `secret.encrypt(values, self)`: an array of encrypted integers.
 
+        Parameters
+        ----------
+        secret
+            The secret key.
+        values
+            An integer, a list or an array.
+
+        Returns
+        -------
+        Integers
+            In this type.
+
+        Examples
+        --------
         >>> x = becalm.uint(8).encrypt(secret, [[200, 3], [77, 0]]).on(server)
         >>> x.shape
         (2, 2)
@@ -74,11 +94,25 @@ class IntegerType(_html.Shown):
         return secret.encrypt(values, self)
 
     def trivial(self, server: Server, values: Any) -> Integers:
-        """Clear values in the form of encrypted ones, for `becalm.stack` or as operands. Anyone can
-        read them. A single number needs no such form.
+        """Plaintext values in the form of encrypted ones, for `becalm.stack` or as operands. Anyone
+        can read them. A single number needs no such form.
 
-        >>> x + becalm.uint(8).trivial(server, [1, 2])  # the same as x + [1, 2]
-        <becalm.Integers of uint8, shape (2, 2), on a server>
+        Parameters
+        ----------
+        server
+            The server that computes with them.
+        values
+            An integer, a list or an array.
+
+        Returns
+        -------
+        Integers
+            In this type.
+
+        Examples
+        --------
+        >>> (x + becalm.uint(8).trivial(server, [1, 2])).decrypt(secret).tolist()
+        [[201, 5], [78, 2]]
         """
         return self._trivial(server, values)
 
@@ -127,6 +161,11 @@ class IntegerType(_html.Shown):
         OutOfMemory
             For more elements than one program can hold.
 
+        Returns
+        -------
+        Cost
+            For each lane.
+
         Examples
         --------
         >>> becalm.uint(64).cost("add").bootstraps
@@ -160,12 +199,34 @@ class IntegerType(_html.Shown):
 
 
 def uint(bits: int) -> IntegerType:
-    """Unsigned integers of 2 to 256 bits."""
+    """Unsigned integers of 2 to 256 bits.
+
+    Returns
+    -------
+    IntegerType
+        The type.
+
+    Examples
+    --------
+    >>> becalm.uint(16).max
+    65535
+    """
     return IntegerType(f"uint{_values.count('uint', 'bits', bits)}")
 
 
 def int_(bits: int) -> IntegerType:
-    """Two's complement integers of 2 to 256 bits."""
+    """Two's complement integers of 2 to 256 bits.
+
+    Returns
+    -------
+    IntegerType
+        The type.
+
+    Examples
+    --------
+    >>> becalm.int_(16).min
+    -32768
+    """
     return IntegerType(f"int{_values.count('int_', 'bits', bits)}")
 
 

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 class Account(NamedTuple):
-    """Upper bounds on the slots of a ciphertext, from public facts alone."""
+    """Upper bounds on the slots of a ciphertext, from public facts alone.
+
+    Examples
+    --------
+    >>> secret.encrypt([0.5, -0.25]).account.values
+    1.0
+    """
 
     #: Upper bound on the absolute value of a slot, without its error. The others depend on it.
     values: float
@@ -40,6 +46,12 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
     A product takes a level, of which `level` are left, and rescales by itself; sums take none.
     Products of two ciphertexts, rotations, matrices, polynomials and bootstraps need the server,
     which those made by `secret.encrypt` and `server.load` know.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([1, 2, 3, 4])
+    >>> secret.decrypt(2 * x + 1).round(2).tolist()
+    [3.0, 5.0, 7.0, 9.0]
     """
 
     __slots__ = ("_server",)
@@ -121,6 +133,17 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         one where you know it: that a mean of numbers of at most 1 is at most 1, for example.
         Sharing does not rely on such a bound, so the result is not `account.shareable` until the
         owner of the key vouches for it (`vouched`).
+
+        Returns
+        -------
+        Ciphertext
+            The same values.
+
+        Examples
+        --------
+        >>> x = secret.encrypt([0.5, 1])
+        >>> (x + x).account.values, (x + x).within(1).account.values
+        (2.0, 1.0)
         """
         native = self._native.within(_values.real("within", "bound", bound))
         return Ciphertext(native, self._server, self._real)
@@ -141,6 +164,27 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         scale. Never take a bound from the server: noise that is too small gives the secret key
         away.
 
+        Parameters
+        ----------
+        values
+            Upper bound on the absolute values.
+        worst
+            Upper bound on the absolute errors.
+        like
+            The result of the same computation on zeros.
+
+        Returns
+        -------
+        Ciphertext
+            Its account is `shareable`.
+
+        Raises
+        ------
+        BadInput
+            For a ciphertext from a file without `like`, or a `like` that is not shareable.
+
+        Examples
+        --------
         >>> import becalm
         >>> secret, server = becalm.keygen("ckks_toy_12", bootstrap=None, progress=False,
         ...                                allow_insecure=True)
@@ -172,7 +216,23 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         iterations: int | None = None,
         progress: Progress = None,
     ) -> Ciphertext:
-        """The same values with the levels of the set again; see `Server.bootstrap`."""
+        """The same values with the levels of the set again; see `Server.bootstrap`.
+
+        Parameters
+        ----------
+        kind, stage_count, iterations, progress
+            As for `Server.bootstrap`.
+
+        Returns
+        -------
+        Ciphertext
+            At the highest level.
+
+        Examples
+        --------
+        >>> secret.encrypt([0.5, -0.25, 0.75, 1], level=0).bootstrap().level
+        10
+        """
         server = self._of("bootstrap")
         options = {"stage_count": stage_count, "iterations": iterations}
         return server.bootstrap(self, kind, **options, progress=progress)
@@ -181,16 +241,45 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         """Writes the ciphertext to a file, for `load` of the secret key or the server.
 
         The file says whether all values are known to be real.
+
+        Examples
+        --------
+        >>> secret.encrypt([1, 2, 3, 4]).save("x.becalm")
+        >>> secret.decrypt(becalm.load("x.becalm", allow_insecure=True)).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
         """
         self._native.save(_values.path("save", path), self._real)
 
     def decrypt(self, secret: SecretKey) -> npt.NDArray[Any]:
-        """The same as `secret.decrypt(x)`: for the owner of the key alone."""
+        """The same as `secret.decrypt(x)`: for the owner of the key alone.
+
+        Returns
+        -------
+        array
+            Floats where all values are known to be real, else complex numbers.
+
+        Examples
+        --------
+        >>> secret.encrypt([1, 2, 3, 4]).decrypt(secret).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         found: npt.NDArray[Any] = _values.decrypted(self, secret)
         return found
 
     def to_bytes(self) -> bytes:
-        """The bytes of its file; `becalm.from_bytes` and `Server.from_bytes` read them."""
+        """The bytes of its file; `becalm.from_bytes` and `Server.from_bytes` read them.
+
+        Returns
+        -------
+        bytes
+            The file, still encrypted.
+
+        Examples
+        --------
+        >>> sent = secret.encrypt([1, 2, 3, 4]).to_bytes()
+        >>> secret.decrypt(becalm.from_bytes(sent, allow_insecure=True)).round(2).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         return self._native.to_bytes(self._real)
 
     def __copy__(self) -> Ciphertext:

@@ -27,7 +27,14 @@ MOST_BLOCKS = 1024
 
 
 class EncryptedBytes(_html.Shown):
-    """Bytes, encrypted bit by bit; slices and `+` are those of `bytes`."""
+    """Bytes, encrypted bit by bit; slices and `+` are those of `bytes`.
+
+    Examples
+    --------
+    >>> x = secret.encrypt(b"calm") + secret.encrypt(b" again")
+    >>> x[2:6].decrypt(secret)
+    b'lm a'
+    """
 
     __slots__ = ("_bits",)
 
@@ -61,7 +68,18 @@ class EncryptedBytes(_html.Shown):
         return self._bits.key_id
 
     def decrypt(self, secret: SecretKey) -> bytes:
-        """The bytes: the same as `secret.decrypt(x)`."""
+        """The bytes: the same as `secret.decrypt(x)`.
+
+        Returns
+        -------
+        bytes
+            The bytes.
+
+        Examples
+        --------
+        >>> secret.encrypt(b"calm").decrypt(secret)
+        b'calm'
+        """
         found: bytes = _values.decrypted(self, secret)
         return found
 
@@ -69,19 +87,72 @@ class EncryptedBytes(_html.Shown):
         return _native.decrypt_bits(secret, self._bits)
 
     def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
-        """Writes the bytes to a file, for `becalm.load`; `seeded` as in `Integers.save`."""
+        """Writes the bytes to a file, for `becalm.load`; `seeded` as in `Integers.save`.
+
+        Parameters
+        ----------
+        path
+            The file.
+        seeded
+            Whether masks are written as a seed, which suits fresh encryptions alone.
+
+        Examples
+        --------
+        >>> secret.encrypt(b"calm").save("bytes.becalm", seeded=True)
+        >>> becalm.load("bytes.becalm", allow_insecure=True).decrypt(secret)
+        b'calm'
+        """
         _native.save_bits(self._bits, False, path, bool(seeded))
 
     def to_bytes(self, *, seeded: bool = False) -> bytes:
-        """The file of `save` in memory; `from_bytes` reads it."""
+        """The file of `save` in memory; `from_bytes` reads it.
+
+        Returns
+        -------
+        bytes
+            The file, still encrypted.
+
+        Examples
+        --------
+        >>> sent = secret.encrypt(b"calm").to_bytes()
+        >>> becalm.from_bytes(sent, allow_insecure=True).decrypt(secret)
+        b'calm'
+        """
         return _native.bits_to_bytes(self._bits, False, bool(seeded))
 
     @classmethod
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> EncryptedBytes:
-        """Encrypted bytes from the bytes of a file, checked as by `becalm.load`; raises as
-        `Ciphertext.from_bytes`."""
+        """Encrypted bytes from the bytes of a file, checked as by `becalm.load`.
+
+        Parameters
+        ----------
+        file
+            The bytes that `to_bytes` gave.
+        allow_insecure
+            Whether sets below 128 bits are accepted.
+        limit
+            The largest number of bytes, 1 GiB by default.
+
+        Returns
+        -------
+        EncryptedBytes
+            The same bytes.
+
+        Raises
+        ------
+        BadFile
+            For bytes that were altered, are of another kind or above the limit.
+        Insecure
+            For a set below 128 bits that was not allowed.
+
+        Examples
+        --------
+        >>> sent = secret.encrypt(b"calm").to_bytes()
+        >>> len(becalm.EncryptedBytes.from_bytes(sent, allow_insecure=True))
+        4
+        """
         return cls(_read(file, False, allow_insecure, limit))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -101,6 +172,13 @@ class AesKey(_html.Shown):
     """A key of AES-128, encrypted by becalm; `aes128` makes it, `on(server)` says where it is used.
 
     It is saved, loaded and pickled like any ciphertext: only becalm's secret key can read it.
+
+    Examples
+    --------
+    >>> key = becalm.aes128(secret, b"becalm, 16 bytes").on(server)
+    >>> arrived = becalm.aes_ctr(b"becalm, 16 bytes", b"calm", bytes(16))
+    >>> key.ctr(arrived, bytes(16)).decrypt(secret)
+    b'calm'
     """
 
     __slots__ = ("_bits", "_server")
@@ -123,23 +201,85 @@ class AesKey(_html.Shown):
         return self._bits.key_id
 
     def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
-        """Writes the encrypted key to a file, for `becalm.load`; `seeded` as in `Integers.save`."""
+        """Writes the encrypted key to a file, for `becalm.load`; `seeded` as in `Integers.save`.
+
+        Parameters
+        ----------
+        path
+            The file.
+        seeded
+            Whether masks are written as a seed, which suits fresh encryptions alone.
+
+        Examples
+        --------
+        >>> key.save("key.becalm")
+        >>> becalm.load("key.becalm", allow_insecure=True).decrypt(secret)
+        b'becalm, 16 bytes'
+        """
         _native.save_bits(self._bits, True, path, bool(seeded))
 
     def to_bytes(self, *, seeded: bool = False) -> bytes:
-        """The file of `save` in memory; `from_bytes` reads it."""
+        """The file of `save` in memory; `from_bytes` reads it.
+
+        Returns
+        -------
+        bytes
+            The file, still encrypted.
+
+        Examples
+        --------
+        >>> becalm.from_bytes(key.to_bytes(), allow_insecure=True).decrypt(secret)
+        b'becalm, 16 bytes'
+        """
         return _native.bits_to_bytes(self._bits, True, bool(seeded))
 
     @classmethod
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> AesKey:
-        """An encrypted key from the bytes of a file, checked as by `becalm.load`; raises as
-        `Ciphertext.from_bytes`."""
+        """An encrypted key from the bytes of a file, checked as by `becalm.load`.
+
+        Parameters
+        ----------
+        file
+            The bytes that `to_bytes` gave.
+        allow_insecure
+            Whether sets below 128 bits are accepted.
+        limit
+            The largest number of bytes, 1 GiB by default.
+
+        Returns
+        -------
+        AesKey
+            The same key, on no server.
+
+        Raises
+        ------
+        BadFile
+            For bytes that were altered, are of another kind or above the limit.
+        Insecure
+            For a set below 128 bits that was not allowed.
+
+        Examples
+        --------
+        >>> becalm.AesKey.from_bytes(key.to_bytes(), allow_insecure=True).decrypt(secret)
+        b'becalm, 16 bytes'
+        """
         return cls(_read(file, True, allow_insecure, limit))
 
     def decrypt(self, secret: SecretKey) -> bytes:
-        """The key of AES: the same as `secret.decrypt(x)`."""
+        """The key of AES: the same as `secret.decrypt(x)`.
+
+        Returns
+        -------
+        bytes
+            The 16 bytes of the key.
+
+        Examples
+        --------
+        >>> key.decrypt(secret)
+        b'becalm, 16 bytes'
+        """
         found: bytes = _values.decrypted(self, secret)
         return found
 
@@ -158,14 +298,42 @@ class AesKey(_html.Shown):
     def on(self, server: Server) -> AesKey:
         """The same key, to be used on a server.
 
-        Raises `WrongParams` and `WrongKey` for a server of another set or key of becalm.
+        Returns
+        -------
+        AesKey
+            It knows the server.
+
+        Raises
+        ------
+        WrongParams, WrongKey
+            For a server of another set or key of becalm.
+
+        Examples
+        --------
+        >>> becalm.aes128(secret, b"becalm, 16 bytes").on(server)
+        <becalm.AesKey, encrypted, toy_2_2, on a server>
         """
         return AesKey(self._bits, server_for("on", server, self))
 
     def ecb(self, blocks: EncryptedBytes) -> EncryptedBytes:
         """Encrypts encrypted blocks of 16 bytes, each alone: the building block of other modes.
 
-        Raises `BadInput` for bytes that are not whole blocks.
+        Returns
+        -------
+        EncryptedBytes
+            As many blocks.
+
+        Raises
+        ------
+        BadInput
+            For bytes that are not whole blocks.
+
+        Examples
+        --------
+        >>> key.ecb(secret.encrypt(bytes(16))).decrypt(secret) == becalm.aes_ctr(
+        ...     b"becalm, 16 bytes", bytes(16), bytes(16)
+        ... )
+        True
         """
         if not isinstance(blocks, EncryptedBytes):
             got = type(blocks).__name__
@@ -177,10 +345,26 @@ class AesKey(_html.Shown):
         return EncryptedBytes(Lwe.concat(self._run("ecb", program, blocks._bits)))
 
     def ctr(self, data: bytes, counter: bytes) -> EncryptedBytes:
-        """Adds the keystream from a counter block on to clear data, at most 1024 blocks, of any
-        length: data encrypted by AES-CTR comes out decrypted, under becalm's key.
+        """Adds the keystream from a counter block on to plain data. Data encrypted by AES-CTR comes
+        out decrypted by AES, and encrypted under becalm's key.
 
-        >>> stored = key.ctr(arrived, counter)
+        Parameters
+        ----------
+        data
+            At most 1024 blocks, of any length.
+        counter
+            The counter block of the first block.
+
+        Returns
+        -------
+        EncryptedBytes
+            As long as the data.
+
+        Examples
+        --------
+        >>> arrived = becalm.aes_ctr(b"becalm, 16 bytes", b"calm", bytes(16))
+        >>> key.ctr(arrived, bytes(16)).decrypt(secret)
+        b'calm'
         """
         program = self._ctr("ctr", data, counter, None)
         if not data:
@@ -189,10 +373,33 @@ class AesKey(_html.Shown):
         return EncryptedBytes(Lwe.concat(bits))
 
     def transcipher(self, data: bytes, counter: bytes, type_: IntegerType) -> Integers:
-        """`ctr` to a list of encrypted integers of 8, 16, 32, 64 or 128 bits, least significant
-        byte first. Raises `BadInput` if the data is not a whole number of them.
+        """`ctr` to a list of encrypted integers, least significant byte first.
 
-        >>> words = key.transcipher(arrived, counter, becalm.uint(32))
+        Parameters
+        ----------
+        data
+            At most 1024 blocks.
+        counter
+            The counter block of the first block.
+        type_
+            A type of 8, 16, 32, 64 or 128 bits.
+
+        Returns
+        -------
+        Integers
+            A list of them.
+
+        Raises
+        ------
+        BadInput
+            For data that is not a whole number of integers.
+
+        Examples
+        --------
+        >>> sent = np.array([500, 3], dtype="<u4").tobytes()
+        >>> arrived = becalm.aes_ctr(b"becalm, 16 bytes", sent, bytes(16))
+        >>> key.transcipher(arrived, bytes(16), becalm.uint(32)).decrypt(secret).tolist()
+        [500, 3]
         """
         _operations.type_of("transcipher", type_)
         program = self._ctr("transcipher", data, counter, type_)
@@ -211,6 +418,25 @@ class AesKey(_html.Shown):
 
         A block less or more some steps that it shares with the expansion, by its counter.
 
+        Parameters
+        ----------
+        blocks
+            How many blocks, 1 to 1024.
+        type_
+            The type of `transcipher`.
+
+        Returns
+        -------
+        Cost
+            For each lane.
+
+        Raises
+        ------
+        BadInput
+            For another number of blocks.
+
+        Examples
+        --------
         >>> key.cost().depth
         50
         """
@@ -254,6 +480,20 @@ class AesKey(_html.Shown):
 def aes128(secret: SecretKey, key: bytes) -> AesKey:
     """Encrypts a key of AES-128, for a server that shall turn AES-encrypted data into becalm's.
 
+    Parameters
+    ----------
+    secret
+        The secret key of becalm.
+    key
+        The key of AES, 16 bytes.
+
+    Returns
+    -------
+    AesKey
+        On no server yet.
+
+    Examples
+    --------
     >>> key = becalm.aes128(secret, b"becalm, 16 bytes").on(server)
     """
     key = _block("aes", "key", key)
@@ -263,20 +503,51 @@ def aes128(secret: SecretKey, key: bytes) -> AesKey:
 def encrypt_bytes(secret: SecretKey, data: bytes) -> EncryptedBytes:
     """Encrypts bytes bit by bit: the same as `secret.encrypt(data)`.
 
-    >>> block = becalm.encrypt_bytes(secret, b"sixteen bytes ..")
+    Parameters
+    ----------
+    secret
+        The secret key.
+    data
+        The bytes.
+
+    Returns
+    -------
+    EncryptedBytes
+        As long as the data.
+
+    Examples
+    --------
+    >>> becalm.encrypt_bytes(secret, b"calm").decrypt(secret)
+    b'calm'
     """
     native = _values.native_secret("encrypt", secret)
     return EncryptedBytes(_native.encrypt_bits(native, _bytes("encrypt", data)))
 
 
 def aes_ctr(key: bytes, data: bytes, counter: bytes) -> bytes:
-    """Unencrypted AES-128 in counter mode (SP 800-38A), for the client: data of any length. It is
-    its own inverse. `AesKey.ctr` and `AesKey.transcipher` take its result.
+    """Unencrypted AES-128 in counter mode (SP 800-38A), for the client. It is its own inverse.
+    `AesKey.ctr` and `AesKey.transcipher` take its result.
 
-    `counter` is the first of the numbers of 128 bits, most significant byte first, of which each
-    block takes one; none may serve twice under one key.
+    Parameters
+    ----------
+    key
+        The key of AES, 16 bytes.
+    data
+        Bytes of any length.
+    counter
+        The first counter block: a number of 128 bits, most significant byte first. Each block takes
+        the next number, and none may serve twice under one key.
 
+    Returns
+    -------
+    bytes
+        As long as the data.
+
+    Examples
+    --------
     >>> arrived = becalm.aes_ctr(b"becalm, 16 bytes", b"any length", bytes(16))
+    >>> becalm.aes_ctr(b"becalm, 16 bytes", arrived, bytes(16))
+    b'any length'
     """
     key, counter = _block("aes", "key", key), _block("aes", "counter", counter)
     return _native.aes_ctr(key, counter, _bytes("aes", data))

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _public, _values
-from becalm._native import Glwe, Lwe, Params
+from becalm._encrypted_table import EncryptedTable
+from becalm._native import Lwe, Params
 from becalm.errors import BadIndex, BadInput, Unsupported
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ class Ciphertext(_html.Shown):
     else is a table: see `Server.bootstrap`, which also removes noise. Results are modulo
     `message`; values that enter a table must lie in 0 to `message` - 1, and whether they can is
     known from `range`.
+
+    Examples
+    --------
+    >>> x = secret.encrypt([3, 1, 2])
+    >>> secret.decrypt(2 * x + [1, 0, 1])
+    array([7, 2, 5])
     """
 
     __slots__ = ("_lwe", "_shape")
@@ -171,7 +178,28 @@ class Ciphertext(_html.Shown):
             raise BadIndex("index", wanted, f"{key!r:.40}", str(e)) from None
 
     def reshape(self, *shape: int | Sequence[int]) -> Ciphertext:
-        """The same values in another shape; one dimension may be -1."""
+        """The same values in another shape; one dimension may be -1.
+
+        Parameters
+        ----------
+        *shape
+            The sizes, or a sequence of them.
+
+        Returns
+        -------
+        Ciphertext
+            The same values.
+
+        Raises
+        ------
+        BadInput
+            For a shape of another number of values, or one that parts slots.
+
+        Examples
+        --------
+        >>> secret.decrypt(secret.encrypt([3, 1, 2, 0]).reshape(2, -1)).tolist()
+        [[3, 1], [2, 0]]
+        """
         wanted = shape[0] if len(shape) == 1 else shape
         try:
             found = np.empty(self.shape, dtype=bool).reshape(wanted).shape  # type: ignore[arg-type]
@@ -190,11 +218,36 @@ class Ciphertext(_html.Shown):
 
         Ciphertexts as they were encrypted can be written `seeded`, with one seed in place of all
         masks: one word for each value.
+
+        Parameters
+        ----------
+        path
+            The file.
+        seeded
+            Whether masks are written as a seed, which suits fresh encryptions alone.
+
+        Examples
+        --------
+        >>> secret.encrypt([3, 1, 2]).save("x.becalm", seeded=True)
+        >>> secret.decrypt(becalm.load("x.becalm", allow_insecure=True))
+        array([3, 1, 2])
         """
         self._lwe.save(path, bool(seeded))
 
     def to_bytes(self, *, seeded: bool = False) -> bytes:
-        """The file of `save` in memory, for the network; `from_bytes` reads it."""
+        """The file of `save` in memory, for the network; `from_bytes` reads it.
+
+        Returns
+        -------
+        bytes
+            The values, still encrypted.
+
+        Examples
+        --------
+        >>> x = secret.encrypt(range(16))
+        >>> len(x.to_bytes(seeded=True)) < len(x.to_bytes()) / 10
+        True
+        """
         return self._lwe.to_bytes(bool(seeded))
 
     @classmethod
@@ -203,15 +256,50 @@ class Ciphertext(_html.Shown):
     ) -> Ciphertext:
         """Values from the bytes of a file, flat, checked as by `becalm.load`.
 
-        Raises `BadFile` for bytes that were altered, are of another kind or above `limit` (1 GiB by
-        default), and `Insecure` for sets below 128 bits unless `allow_insecure`.
+        Parameters
+        ----------
+        file
+            The bytes that `to_bytes` gave.
+        allow_insecure
+            Whether sets below 128 bits are accepted.
+        limit
+            The largest number of bytes, 1 GiB by default.
+
+        Returns
+        -------
+        Ciphertext
+            A flat array.
+
+        Raises
+        ------
+        BadFile
+            For bytes that were altered, are of another kind or above the limit.
+        Insecure
+            For a set below 128 bits that was not allowed.
+
+        Examples
+        --------
+        >>> sent = secret.encrypt([3, 1, 2]).to_bytes()
+        >>> secret.decrypt(becalm.Ciphertext.from_bytes(sent, allow_insecure=True))
+        array([3, 1, 2])
         """
         data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
         lwe = Lwe.from_bytes(data, bool(allow_insecure), most)
         return cls(lwe, (len(lwe),))
 
     def decrypt(self, secret: SecretKey) -> Any:
-        """The same as `secret.decrypt(x)`."""
+        """The same as `secret.decrypt(x)`.
+
+        Returns
+        -------
+        int or array
+            An `int` for a single value.
+
+        Examples
+        --------
+        >>> secret.encrypt(3).decrypt(secret)
+        3
+        """
         return _values.decrypted(self, secret)
 
     def _decrypted(self, secret: _native.SecretKey) -> Any:
@@ -321,88 +409,52 @@ class Ciphertext(_html.Shown):
         return Ciphertext(Lwe.concat(parts), (len(flat),))._selected(order)
 
 
-class EncryptedTable(_html.Shown):
-    """A lookup table that the server does not learn; see `SecretKey.encrypt_table`."""
-
-    __slots__ = ("_glwe",)
-
-    def __init__(self, glwe: Glwe) -> None:
-        self._glwe = glwe
-
-    @property
-    def message(self) -> int:
-        """How many values the encoding of the input has."""
-        return self._glwe.values
-
-    @property
-    def below(self) -> int:
-        """Values looked up must be below this."""
-        return self._glwe.limit + 1
-
-    @property
-    def out(self) -> int:
-        """How many values the results have."""
-        return self._glwe.outputs[0][1]
-
-    def __len__(self) -> int:
-        return len(self._glwe.outputs)
-
-    @property
-    def params(self) -> Params:
-        """The parameter set."""
-        return self._glwe.params
-
-    @property
-    def key_id(self) -> str:
-        """Identity of the secret key; public."""
-        return self._glwe.key_id
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the table to a file, for `becalm.load`."""
-        self._glwe.save(path)
-
-    def to_bytes(self) -> bytes:
-        """The file of `save` in memory; `from_bytes` reads it."""
-        return self._glwe.to_bytes()
-
-    @classmethod
-    def from_bytes(
-        cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
-    ) -> EncryptedTable:
-        """A table from the bytes of a file, checked as by `becalm.load`; raises as
-        `Ciphertext.from_bytes`."""
-        data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
-        return cls(Glwe.from_bytes(data, bool(allow_insecure), most))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travels as the bytes of its file."""
-        return _restored_table, (self.to_bytes(), self.params.kind != "standard")
-
-    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
-        return "becalm.EncryptedTable", [
-            ("tables", len(self)),
-            ("looked up", f"0 to {self.below - 1} modulo {self.message}"),
-            ("results", f"modulo {self.out}"),
-            ("parameter set", self.params.name),
-            ("key", self.key_id),
-        ]
-
-    def __repr__(self) -> str:
-        many = f"{len(self)} tables" if len(self) > 1 else "one table"
-        return (
-            f"<becalm.EncryptedTable of {many}, values 0 to {self.below - 1} modulo {self.message} "
-            f"to values modulo {self.out}, {self.params.name}, key {self.key_id}>"
-        )
-
-
 def concatenate(parts: Sequence[Ciphertext], axis: int = 0) -> Ciphertext:
-    """Ciphertexts joined along an axis they have, as numpy's `concatenate`; not that of slots."""
+    """Ciphertexts joined along an axis they have, as numpy's `concatenate`; not that of slots.
+
+    Parameters
+    ----------
+    parts
+        Ciphertexts.
+    axis
+        The axis along which they are joined.
+
+    Returns
+    -------
+    Ciphertext
+        One array with all values.
+
+    Examples
+    --------
+    >>> x, y = secret.encrypt([3, 1]), secret.encrypt([2])
+    >>> secret.decrypt(becalm.concatenate([x, y]))
+    array([3, 1, 2])
+    """
     parts = list(parts)
     return joined_by(parts, lambda lanes: np.concatenate(lanes, axis=_axis(parts, axis)))
 
 
 def stack(parts: Sequence[Ciphertext], axis: int = 0) -> Ciphertext:
-    """Ciphertexts of one shape joined along a new axis, as numpy's `stack`; slots stay last."""
+    """Ciphertexts of one shape joined along a new axis, as numpy's `stack`; slots stay last.
+
+    Parameters
+    ----------
+    parts
+        Ciphertexts of one shape.
+    axis
+        Place of the new axis.
+
+    Returns
+    -------
+    Ciphertext
+        One array with all values.
+
+    Examples
+    --------
+    >>> x, y = secret.encrypt([3, 1]), secret.encrypt([2, 0])
+    >>> secret.decrypt(becalm.stack([x, y])).tolist()
+    [[3, 1], [2, 0]]
+    """
     parts = list(parts)
     return joined_by(parts, lambda lanes: np.stack(lanes, axis=_axis(parts, axis)))
 
@@ -461,7 +513,3 @@ def _restored(file: bytes, shape: tuple[int, ...], insecure: bool) -> Ciphertext
     if int(np.prod(shape)) != len(x._lwe):
         raise BadInput("unpickle", f"a shape of {len(x._lwe)} values", str(shape), "pickle it anew")
     return Ciphertext(x._lwe, shape)
-
-
-def _restored_table(file: bytes, insecure: bool) -> EncryptedTable:
-    return EncryptedTable.from_bytes(file, allow_insecure=insecure)

@@ -3,7 +3,7 @@
 >>> c = becalm.circuit.trace(lambda a, b: (a + b, a < b), 8, 8)
 >>> c(200, 100)
 (300, 0)
->>> p = c.compile("tfhe_2_2")
+>>> p = c.compile("toy_2_2")
 >>> sums = server.run(p, *c.encrypt(secret, 200, 100))
 >>> c.decrypt(secret, sums)
 (300, 0)
@@ -32,6 +32,12 @@ class Circuit(_html.Shown):
 
     Called with an integer for each input, it is evaluated unencrypted and returns an integer, or a
     tuple if there are several outputs.
+
+    Examples
+    --------
+    >>> c = becalm.circuit.trace(lambda a, b: a + b, 4, 4)
+    >>> c(9, 8), c.inputs
+    (17, [('a', 4), ('b', 4)])
     """
 
     __slots__ = ("_native",)
@@ -57,10 +63,32 @@ class Circuit(_html.Shown):
     def compile(self, params: Any = "tfhe_2_2", *, goal: str | int = "depth") -> TfheProgram:
         """The circuit as a program: an argument and a result for each bit, least significant first.
 
-        `goal` is the figure to minimise: `"depth"`, bootstraps one after another, or
-        `"bootstraps"`; a number n from 1 on asks for the fewest bootstraps with at most n one after
-        another, and raises `BadInput` if more must. Raises `TooNoisy` for a program that could
-        fail more often than the set claims.
+        Parameters
+        ----------
+        params
+            A parameter set, its name, or a server.
+        goal
+            The figure to minimise: `"depth"`, bootstraps one after another, or `"bootstraps"`. A
+            number n from 1 on asks for the fewest bootstraps with at most n one after another.
+
+        Returns
+        -------
+        TfheProgram
+            For `Server.run`.
+
+        Raises
+        ------
+        BadInput
+            For an unknown goal, or a number that is too small.
+        TooNoisy
+            For a program that could fail more often than the set claims.
+
+        Examples
+        --------
+        >>> c = becalm.circuit.trace(lambda a, b: a + b, 4, 4)
+        >>> fast, small = c.compile("tfhe_2_2"), c.compile("tfhe_2_2", goal="bootstraps")
+        >>> fast.cost.depth <= small.cost.depth, fast.cost.bootstraps >= small.cost.bootstraps
+        (True, True)
         """
         number = isinstance(goal, int) and not isinstance(goal, bool) and 0 < goal < 1 << 31
         if not number and goal not in ("depth", "bootstraps"):
@@ -71,11 +99,50 @@ class Circuit(_html.Shown):
         return TfheProgram(self._native.compile(_values.set_of("compile", params), limit))
 
     def encrypt(self, secret: SecretKey, *values: int) -> list[Ciphertext]:
-        """The arguments of the compiled program for these inputs: each bit encrypted."""
+        """The arguments of the compiled program for these inputs: each bit encrypted.
+
+        Parameters
+        ----------
+        secret
+            The secret key.
+        *values
+            An integer for each input.
+
+        Returns
+        -------
+        list of Ciphertext
+            One for each bit.
+
+        Examples
+        --------
+        >>> c = becalm.circuit.trace(lambda a, b: a + b, 4, 4)
+        >>> len(c.encrypt(secret, 9, 8))
+        8
+        """
         return [secret.encrypt(bit, below=2) for bit in self._bits(values)]
 
     def decrypt(self, secret: SecretKey, results: Sequence[Ciphertext] | Ciphertext) -> Any:
-        """The outputs that the results of the compiled program are."""
+        """The outputs that the results of the compiled program are.
+
+        Parameters
+        ----------
+        secret
+            The secret key.
+        results
+            The results of `Server.run`.
+
+        Returns
+        -------
+        int or tuple
+            A tuple if there are several outputs.
+
+        Examples
+        --------
+        >>> c = becalm.circuit.trace(lambda a, b: a + b, 4, 4)
+        >>> sums = server.run(c.compile("toy_2_2"), *c.encrypt(secret, 9, 8))
+        >>> c.decrypt(secret, sums)
+        17
+        """
         found = [results] if isinstance(results, Ciphertext) else list(results)
         return self._values([int(secret.decrypt(x)) for x in found])
 
@@ -118,7 +185,19 @@ class Circuit(_html.Shown):
 
 
 def parse(text: str) -> Circuit:
-    """A circuit from text in Bristol Fashion or BLIF."""
+    """A circuit from text in Bristol Fashion or BLIF.
+
+    Returns
+    -------
+    Circuit
+        The circuit.
+
+    Examples
+    --------
+    >>> both = ".model both\\n.inputs a b\\n.outputs c\\n.names a b c\\n11 1\\n.end\\n"
+    >>> becalm.circuit.parse(both)(1, 1)
+    1
+    """
     return Circuit(_native.Circuit.parse(text))
 
 
@@ -132,15 +211,35 @@ def load(
     """A circuit from a file in Bristol Fashion or BLIF; in Verilog (`.v`, `.sv`) if Yosys is
     installed, or the package pyosys.
 
-    `top` names the module of a Verilog file, where several are contained in no other. `limit`
-    bounds the memory that reading may take, in bytes (1 GiB by default). A file longer than a 64th
-    of it is refused. `seconds` bounds the processor time of Yosys (60 by default).
+    Parameters
+    ----------
+    path
+        The file. One longer than a 64th of the limit raises `BadFile`.
+    top
+        The module of a Verilog file, where several are contained in no other.
+    limit
+        The memory that reading may take, in bytes, 1 GiB by default.
+    seconds
+        The processor time that Yosys may take, 60 by default.
 
-    Raises `BadInput` with the path and the line, `BadFile` for a file that is too long, empty or
-    not text, `IoError` for one that cannot be read.
+    Returns
+    -------
+    Circuit
+        The circuit.
 
-    >>> becalm.circuit.load("adder8.txt", limit=1 << 20)
-    <becalm.Circuit in0[8] in1[8] -> out0[9], 8 AND, 29 XOR>
+    Raises
+    ------
+    BadInput
+        For a fault in the file, with the path and the line.
+    BadFile
+        For a file that is too long, empty or not text.
+    IoError
+        For a file that cannot be read.
+
+    Examples
+    --------
+    >>> becalm.circuit.load("adder.txt", limit=1 << 20)
+    <becalm.Circuit in0[1] in1[1] -> out0[2], 1 AND, 1 XOR>
     """
     file, most = _values.path("circuit", path), _values.limit("circuit", limit)
     time = None if seconds is None else _values.count("circuit", "seconds", seconds)
@@ -175,6 +274,11 @@ class Bits:
     `-` is modulo 2^width; comparisons give one bit; shifts are by clear numbers; `x[i]` and
     `x[i:j]` choose bits. Operands may be clear integers. There is no branching on a bit: use
     `becalm.circuit.select`.
+
+    Examples
+    --------
+    >>> becalm.circuit.trace(lambda a: (a[0], a >> 1, a == 5), 4)(5)
+    (1, 2, 1)
     """
 
     __slots__ = ("_gates", "_names")
@@ -303,14 +407,54 @@ class Bits:
 
 
 def join(*parts: Bits) -> Bits:
-    """Bits one after another, the first part the least significant."""
+    """Bits one after another, the first part the least significant.
+
+    Returns
+    -------
+    Bits
+        All bits.
+
+    Raises
+    ------
+    BadInput
+        For anything but bits.
+
+    Examples
+    --------
+    >>> becalm.circuit.trace(lambda a, b: becalm.circuit.join(a, b), 4, 4)(1, 2)
+    33
+    """
     if not parts or not all(isinstance(p, Bits) for p in parts):
         raise BadInput("join", "bits", "something else", "use it inside a traced function")
     return Bits(parts[0]._gates, [name for p in parts for name in parts[0]._of(p)._names])
 
 
 def select(bit: Bits, yes: Bits | int, no: Bits | int) -> Bits:
-    """`yes` where the bit is 1, else `no`."""
+    """`yes` where the bit is 1, else `no`.
+
+    Parameters
+    ----------
+    bit
+        One traced bit.
+    yes, no
+        Bits, or plain integers.
+
+    Returns
+    -------
+    Bits
+        The chosen bits.
+
+    Raises
+    ------
+    BadInput
+        For anything but one traced bit.
+
+    Examples
+    --------
+    >>> larger = becalm.circuit.trace(lambda a, b: becalm.circuit.select(a > b, a, b), 4, 4)
+    >>> larger(9, 12)
+    12
+    """
     if not isinstance(bit, Bits) or len(bit) != 1:
         raise BadInput("select", "one traced bit", repr(bit), "use it inside a traced function")
     a, b = bit._of(yes)._pair(no)
@@ -323,6 +467,29 @@ def trace(function: Callable[..., Any], *widths: int) -> Circuit:
 
     The function is called once, with `Bits`; it returns one, a tuple or list of them, or a
     dictionary whose keys name the outputs. Loops and branches on clear values are unrolled.
+
+    Parameters
+    ----------
+    function
+        A function of `Bits`.
+    *widths
+        The width of each argument in bits.
+
+    Returns
+    -------
+    Circuit
+        The circuit of the function.
+
+    Raises
+    ------
+    BadInput
+        For a function of other arguments or results, or one that branches on a bit.
+
+    Examples
+    --------
+    >>> c = becalm.circuit.trace(lambda a, b: {"sum": a + b, "less": a < b}, 8, 8)
+    >>> c(200, 100), c.outputs
+    ((300, 0), [('sum', 9), ('less', 1)])
     """
     gates = _Gates()
     names = _parameters(function, len(widths))

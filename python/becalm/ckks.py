@@ -23,17 +23,17 @@ from collections.abc import Iterable
 
 from becalm import _native, _pair, _public, _values
 from becalm._arithmetic import Matrix, depth, dot, sum_rotations
+from becalm._ckks_files import load_public_key, load_secret_key
 from becalm._ckks_program import Cost, Needs, Program, Register
 from becalm._ckks_server import Server
-from becalm._encrypts import PublicKey, SecretKey, load_public_key, load_secret_key
+from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
+from becalm._function import Function, concatenate, packed, unpacked
 from becalm._functions import (
-    Function,
     absolute,
     approximate,
     argmax,
     compare,
-    concatenate,
     exp,
     inverse,
     inverse_sqrt,
@@ -42,14 +42,12 @@ from becalm._functions import (
     matrix_vector,
     maximum,
     minimum,
-    packed,
     sigmoid,
     sign,
     smallest,
     sort,
     sqrt,
     tanh,
-    unpacked,
 )
 from becalm._keygen import asked, context_of, keys_of
 from becalm._names import CkksName
@@ -122,7 +120,15 @@ __dir__ = _public.names(__all__)
 
 
 class Keys(_pair.Pair[SecretKey, Server]):
-    """A secret key and the server that computes under it."""
+    """A secret key and the server that computes under it.
+
+    Examples
+    --------
+    >>> options = {"slots": 4, "bootstrap": None, "allow_insecure": True, "progress": False}
+    >>> keys = becalm.keygen("ckks_toy_12", **options)
+    >>> keys.secret.decrypt(keys.secret.encrypt([1, 2, 3, 4])).round(2).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
 
     __slots__ = ()
 
@@ -140,7 +146,26 @@ def price(
     conjugate: bool = True,
     compact: bool | str = False,
 ) -> Price:
-    """Sizes of keys, levels and precision, as `keygen` with these arguments would make them."""
+    """Sizes of keys, levels and precision, as `keygen` with these arguments would make them.
+
+    Parameters
+    ----------
+    name
+        A parameter set, or `"ckks"`.
+    slots, bootstrap, kinds, levels, stage_count, iterations, rotations, conjugate, compact
+        As for `keygen`.
+
+    Returns
+    -------
+    Price
+        Sizes, levels and bits.
+
+    Examples
+    --------
+    >>> price = ckks.price("ckks_toy_12", slots=4)
+    >>> price.kinds, price.memory_bytes >= price.stored_bytes
+    (('sparse',), True)
+    """
     plan = planned(
         name,
         slots=slots,
@@ -177,22 +202,61 @@ def keygen(
 ) -> Keys:
     """Makes a secret key and its server; the same as `becalm.keygen("ckks", …)`.
 
-    `name` is that of a parameter set, or `"ckks"` for the standard set of a need: `levels` that a
-    bootstrap leaves (10, 14 or 17), and the `kinds` of bootstrap. `bootstrap` is the size of its
-    keys, `"small"`, `"medium"` or `"large"` (small is slower; large is faster only
-    where memory is fast), or `None` for arithmetic alone, the only choice for a set without a
-    bootstrap (`"ckks_n14"`).
-    Vectors have `slots` values, by default all that fit; few slots take less time. `rotations`
-    lists further rotations. `stage_count` as in `Server.bootstrap`; so is `iterations`, which
-    takes a set of its own and no other keys.
-    `needs=program.needs` makes exactly the keys of a recorded program, and those of products;
-    `kinds`, `stage_count` and the sizes of `bootstrap` do not go with it, but `rotations` do.
-    `compact=True` packs keys and ciphertexts in memory, residues in as few bits as they take: a
-    quarter less, and no slower. `compact="seeded"` draws half of a key from seeds
-    whenever it is used: three eighths of the size, for more time.
-    `backend` names the machine that computes, and `device` one that is no simulation, as in
-    `becalm.keygen`; `"auto"` is the CPU. A machine that does not run CKKS is refused before any
-    key is made.
+    Parameters
+    ----------
+    name
+        A parameter set, or `"ckks"` for the standard set of a need.
+    slots
+        Values in a vector, by default all that fit. Few slots take less time.
+    bootstrap
+        Size of the keys of a bootstrap, `"small"`, `"medium"` or `"large"`. Small is slower; large
+        is faster only where memory is fast. `None` is for arithmetic alone, the only choice for a
+        set without a bootstrap (`"ckks_n14"`).
+    kinds
+        The kinds of bootstrap.
+    levels
+        How many levels a bootstrap leaves: 10, 14 or 17. It goes with `"ckks"` alone.
+    stage_count, iterations
+        As in `Server.bootstrap`. Iterations above 1 take a set of their own and no other keys.
+    rotations
+        Further rotations that get a key.
+    conjugate
+        Whether the key of the conjugate is made.
+    needs
+        The needs of a recorded program: exactly its keys are made, and those of products. `kinds`,
+        `stage_count` and the sizes of `bootstrap` do not go with it, but `rotations` do.
+    compact
+        `True` packs keys and ciphertexts in memory, residues in as few bits as they take: a quarter
+        less, and no slower. `"seeded"` draws half of a key from seeds whenever it is used: three
+        eighths of the size, for more time.
+    allow_insecure
+        Whether sets below 128 bits of security are accepted.
+    backend, device, threads, progress
+        As for `becalm.keygen`; `"auto"` is the CPU. A machine that does not run CKKS raises an
+        error before any key is made.
+
+    Returns
+    -------
+    Keys
+        `secret, server`.
+
+    Raises
+    ------
+    BadInput
+        For arguments that exclude each other.
+    Insecure
+        For a set below 128 bits that was not allowed.
+    OutOfMemory
+        For keys that do not fit the free memory, before they are made.
+    WrongParams
+        For a name that no set has.
+
+    Examples
+    --------
+    >>> options = {"slots": 4, "allow_insecure": True, "progress": False}
+    >>> secret, server = ckks.keygen("ckks_toy_12", rotations=[1], **options)
+    >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).rotate(1)).round(2).tolist()
+    [2.0, 3.0, 4.0, 1.0]
     """
     machine = _values.machine(backend, device)
     plan = asked(
@@ -231,16 +295,48 @@ def load_server(
 ) -> Server:
     """Reads the keys of a server, and the note of their purpose; so does `becalm.load`.
 
-    The file has `name`, `slots`, `bootstrap`, `kinds` and `stage_count`: pass them only to use the
-    keys for another purpose that they suffice for. The file also says whether the keys are
-    `compact`; either form of keys can be read as the other. `backend` and `device` as in `keygen`.
+    Ciphertexts and the work on them take more memory than the bound of `memory`.
 
-    `memory` bounds keys and encoded matrices of a bootstrap together: gigabytes, `"full"`,
-    or `"low"`, which is as little as a bootstrap needs. Gigabytes go to the needs of the largest
-    step, then to matrices that are kept, the largest first, for these take longer to make again,
-    then to keys. Keys that do not fit stay in the file, which must not change, and are expanded
-    when they are used, which takes some more time. Ciphertexts and the work on them take more
-    memory.
+    Parameters
+    ----------
+    path
+        The file.
+    name, slots, bootstrap, kinds, stage_count
+        The file has them. Pass them only to use the keys for another purpose that they suffice for.
+    allow_insecure
+        Whether sets below 128 bits are accepted.
+    backend, device, threads
+        As for `keygen`.
+    memory
+        Bounds keys and encoded matrices of a bootstrap together: gigabytes, `"full"`, or `"low"`,
+        which is as little as a bootstrap needs. Gigabytes go to the needs of the largest step, then
+        to the largest matrices, then to keys. Keys that do not fit stay in the file, which must not
+        change. They are expanded when they are used, which takes more time.
+    compact
+        The form of the keys in memory, by default the one of the file.
+
+    Returns
+    -------
+    Server
+        The server.
+
+    Raises
+    ------
+    BadInput
+        For compact keys together with a budget of memory.
+    BadFile
+        For a file that was altered, cut, or is of another kind.
+    Insecure
+        For a set below 128 bits that was not allowed.
+    OutOfMemory
+        For keys that do not fit.
+
+    Examples
+    --------
+    >>> server.save("server.becalm")
+    >>> again = ckks.load_server("server.becalm", memory="low", allow_insecure=True)
+    >>> again.key_id == secret.key_id
+    True
     """
     budget = _budget(memory)
     file = _values.path("load", path)

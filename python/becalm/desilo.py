@@ -47,8 +47,8 @@ from becalm._desilo import (
     missing,
     require_room,
 )
-from becalm._desilo_arithmetic import Arithmetic
-from becalm._desilo_files import Files
+from becalm._desilo_key_files import KeyFiles
+from becalm._desilo_matrices import Matrices
 from becalm._operands import at_level
 from becalm._sets import SIZES, staged, turn
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
@@ -66,7 +66,7 @@ __all__ = [
 __dir__ = _public.names(__all__)
 
 
-class Engine(Arithmetic, Files):
+class Engine(Matrices, KeyFiles):
     """The entry to everything: makes keys, encrypts, computes.
 
     `mode` is `"cpu"` for one thread or `"parallel"` for `thread_count` (all by default). One of

@@ -19,7 +19,14 @@ __dir__ = _public.names(__all__)
 
 
 class Report(dict[str, Any]):
-    """The findings of `doctor`, by name; `ok` says whether every check passed."""
+    """The findings of `doctor`, by name; `ok` says whether every check passed.
+
+    Examples
+    --------
+    >>> report = becalm.doctor(quiet=True)
+    >>> report.ok
+    True
+    """
 
     @property
     def ok(self) -> bool:
@@ -51,6 +58,17 @@ def doctor(*, quiet: bool = False) -> Report:
     """Describes this machine and checks a bootstrap with each of its instruction sets.
 
     The report comes back as a dictionary with an attribute `ok`; `quiet` only returns it.
+
+    Returns
+    -------
+    Report
+        The facts by name.
+
+    Examples
+    --------
+    >>> report = becalm.doctor(quiet=True)
+    >>> report.ok, report["becalm"] == becalm.__version__
+    (True, True)
     """
     report = Report(
         becalm=_native.__version__,

@@ -3,6 +3,13 @@
 Every exception says which operation refused (`op`), what it `wanted`, what it `got` instead, and
 the `remedy`. Each class is also the built-in exception that fits it best. Nothing secret enters a
 message.
+
+>>> import becalm
+>>> try:
+...     becalm.params("nothing")
+... except becalm.Error as e:
+...     print(type(e).__name__, e.got)
+WrongParams `nothing`
 """
 
 from __future__ import annotations
@@ -58,7 +65,19 @@ class BadIndex(BadInput, IndexError):
 
 
 class MissingKey(NamedTuple):
-    """An evaluation key of CKKS that an operation lacks."""
+    """An evaluation key of CKKS that an operation lacks.
+
+    Examples
+    --------
+    >>> import becalm
+    >>> options = {"bootstrap": None, "allow_insecure": True, "progress": False}
+    >>> secret, server = becalm.keygen("ckks_toy_12", slots=4, conjugate=False, **options)
+    >>> try:
+    ...     secret.encrypt([1, 2]).rotate(1)
+    ... except becalm.WrongKey as e:
+    ...     print(e.missing.purpose, e.missing.by)
+    rotation 1
+    """
 
     #: The purpose: `"multiplication"`, `"conjugation"`, `"rotation"` or `"bootstrap"`.
     purpose: str

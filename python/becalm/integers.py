@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from becalm import _html, _lists, _native, _operations, _operators, _public, _types, _values
+from becalm import _html, _native, _operations, _operators, _public, _types, _values, _words
 from becalm._native import Lwe, Params
 from becalm._types import IntegerType, boolean, int_, uint
 from becalm.ciphertext import Ciphertext
@@ -33,7 +33,7 @@ _WRITTEN = {
 }
 
 
-class Integers(_lists.Lists, _html.Shown):
+class Integers(_words.Words, _html.Shown):
     """An array of encrypted integers of one type, of any shape.
 
     Arithmetic wraps, as numpy's does, that of booleans modulo 2; `//` and `%` divide towards zero;
@@ -43,6 +43,12 @@ class Integers(_lists.Lists, _html.Shown):
     operations (`np.add`, `np.minimum`, `np.where`, `np.sum`, ...) take encrypted arrays too.
     Computing needs a server: `x.on(server)`. Results stay on it. Types, ranges and shapes that do
     not fit raise `BadInput`, operations that do not exist `Unsupported`, each with a remedy.
+
+    Examples
+    --------
+    >>> x = becalm.uint(8).encrypt(secret, [200, 3]).on(server)
+    >>> (x + [100, 1]).decrypt(secret).tolist(), (x > 100).decrypt(secret).tolist()
+    ([44, 4], [True, False])
     """
 
     __slots__ = ("_digits", "_server", "_shape", "type")
@@ -79,16 +85,43 @@ class Integers(_lists.Lists, _html.Shown):
     def on(self, server: Server) -> Integers:
         """The same integers, to be computed with on a server.
 
-        Raises `WrongParams` and `WrongKey` for a server of another set or key.
+        Returns
+        -------
+        Integers
+            They know the server, and so do results.
+
+        Raises
+        ------
+        WrongParams, WrongKey
+            For a server of another set or key.
+
+        Examples
+        --------
+        >>> x = secret.encrypt([200, 3], becalm.uint(8)).on(server)
+        >>> (2 * x).decrypt(secret).tolist()
+        [144, 6]
         """
         machine = server_for("on", server, self)
         return Integers(self.type, self._digits, self._shape, machine)
 
     def decrypt(self, secret: SecretKey) -> Any:
-        """The same as `secret.decrypt(x)`: an array of numpy's own type up to 64 bits, of Python
-        integers above, or a single Python integer or boolean.
+        """The same as `secret.decrypt(x)`.
 
-        Raises `WrongKey` if they are under another key.
+        Returns
+        -------
+        array, int or bool
+            An array of numpy's own type up to 64 bits, of Python integers above, or a single Python
+            value.
+
+        Raises
+        ------
+        WrongKey
+            If they are under another key.
+
+        Examples
+        --------
+        >>> x.decrypt(secret).tolist()
+        [[200, 3], [77, 0]]
         """
         return _values.decrypted(self, secret)
 
@@ -119,6 +152,11 @@ class Integers(_lists.Lists, _html.Shown):
         BadInput
             For anything but a type of integers.
 
+        Returns
+        -------
+        Integers
+            In the new type.
+
         Examples
         --------
         >>> x.astype(becalm.int_(16)).type, x.astype(np.int16).dtype
@@ -127,11 +165,31 @@ class Integers(_lists.Lists, _html.Shown):
         return self._run(f"cast {_types.named('astype', type_).name}", [self])[0]
 
     def apply(self, operation: str, *others: Any, deep: bool = False) -> Any:
-        """An operation by its name, on this array and further operands: `x.apply("min", y)`.
+        """An operation by its name, on this array and further operands.
 
-        Operands are encrypted arrays, clear numbers, which are folded into the circuit, or
-        clear arrays. Returns a tuple where there are several results (`div_rem`,
-        `overflowing_add`). `deep` asks for the shortest path instead of the fewest bootstraps.
+        Parameters
+        ----------
+        operation
+            Its name, such as `"min"`.
+        *others
+            Encrypted arrays, plain numbers, which are folded into the circuit, or plain arrays.
+        deep
+            Asks for the shortest path instead of the fewest bootstraps.
+
+        Returns
+        -------
+        Integers or tuple
+            A tuple where there are several results (`div_rem`, `overflowing_add`).
+
+        Raises
+        ------
+        BadInput
+            For an unknown name, or one of an operation that takes more than operands.
+
+        Examples
+        --------
+        >>> x.apply("min", 100).decrypt(secret).tolist()
+        [[100, 3], [77, 0]]
         """
         _operations.known(operation)
         if operation in _WRITTEN:
@@ -143,89 +201,48 @@ class Integers(_lists.Lists, _html.Shown):
     def select(self, when_true: Any, when_false: Any) -> Integers:
         """`when_true` where this boolean is true, else `when_false`.
 
+        Parameters
+        ----------
+        when_true
+            Integers or plain numbers.
+        when_false
+            Integers or plain numbers; at least one of the two is encrypted.
+
+        Returns
+        -------
+        Integers
+            The chosen values.
+
+        Examples
+        --------
         >>> (x > 100).select(x, 100).decrypt(secret).tolist()
         [[200, 100], [100, 100]]
         """
         return self._run("select", [self, when_true, when_false])[0]
 
-    def abs(self) -> Integers:
-        """The absolute value; of the least value itself, as numpy's."""
-        return self._run("abs", [self])[0]
-
     def table(self, entries: Sequence[int], type_: IntegerType | None = None) -> Integers:
         """The entry of a clear table of at most 256 at each of these indices (unsigned, of
         at most 8 bits), in this type or another; 0 past its end.
 
+        Parameters
+        ----------
+        entries
+            The entries, at most 256.
+        type_
+            The type of the entries, by default this one.
+
+        Returns
+        -------
+        Integers
+            The entries at these indices.
+
+        Examples
+        --------
         >>> (x >> 6).table([0, 1, 8, 27]).decrypt(secret).tolist()
         [[27, 0], [1, 0]]
         """
         ty = _operations.type_of("table", type_ or self.type)
         return self._run("table", [self, *_operations.entries_of(entries)], ty)[0]
-
-    def rotate_left(self, by: Any) -> Integers:
-        """The bits turned towards the high end, by a number or encrypted unsigned amounts."""
-        return self._run("rotate_left", [self, by])[0]
-
-    def rotate_right(self, by: Any) -> Integers:
-        """The bits turned towards the low end, by a number or encrypted unsigned amounts."""
-        return self._run("rotate_right", [self, by])[0]
-
-    def count_ones(self) -> Integers:
-        """How many bits are 1, in an unsigned type just wide enough; so are those below.
-
-        >>> x.count_ones().decrypt(secret).tolist()
-        [[3, 2], [4, 0]]
-        """
-        return self._run("count_ones", [self])[0]
-
-    def leading_zeros(self) -> Integers:
-        """Zeros above the highest 1."""
-        return self._run("leading_zeros", [self])[0]
-
-    def trailing_zeros(self) -> Integers:
-        """Zeros below the lowest 1."""
-        return self._run("trailing_zeros", [self])[0]
-
-    def leading_ones(self) -> Integers:
-        """Ones above the highest 0."""
-        return self._run("leading_ones", [self])[0]
-
-    def trailing_ones(self) -> Integers:
-        """Ones below the lowest 0."""
-        return self._run("trailing_ones", [self])[0]
-
-    def ilog2(self) -> Integers:
-        """The place of the highest 1, that of its sign for a negative number; all ones (of the
-        result's type) for 0.
-
-        >>> x.ilog2().decrypt(secret).tolist()
-        [[7, 1], [6, 15]]
-        """
-        return self._run("ilog2", [self])[0]
-
-    def overflowing_add(self, other: Any) -> tuple[Integers, Integers]:
-        """The sum, and a boolean: whether it left the type.
-
-        >>> s, left = x.overflowing_add(100)
-        >>> left.decrypt(secret).tolist()
-        [[True, False], [False, False]]
-        """
-        result, left = self._run("overflowing_add", [self, other])
-        return result, left
-
-    def overflowing_sub(self, other: Any) -> tuple[Integers, Integers]:
-        """The difference, and a boolean: whether it left the type."""
-        result, left = self._run("overflowing_sub", [self, other])
-        return result, left
-
-    def overflowing_mul(self, other: Any) -> tuple[Integers, Integers]:
-        """The product, and a boolean: whether it left the type; of at most 128 bits."""
-        result, left = self._run("overflowing_mul", [self, other])
-        return result, left
-
-    def refresh(self) -> Integers:
-        """The same values with the noise of one bootstrap, for long sums of moved elements."""
-        return self._run("refresh", [self])[0]
 
     def __getitem__(self, key: Any) -> Integers:
         """Elements at clear places, as in numpy. With encrypted indices (unsigned, of at most 8
@@ -262,12 +279,32 @@ class Integers(_lists.Lists, _html.Shown):
 
         Integers as they were encrypted can be written `seeded`, with one seed in place of all
         masks: one word for each digit, instead of the set's dimension and one.
+
+        Parameters
+        ----------
+        path
+            The file.
+        seeded
+            Whether masks are written as a seed, which suits fresh encryptions alone.
+
+        Examples
+        --------
+        >>> secret.encrypt([200, 3], becalm.uint(8)).save("x.becalm", seeded=True)
+        >>> becalm.load("x.becalm", allow_insecure=True).decrypt(secret).tolist()
+        [200, 3]
         """
         _native.save_integers(self.type.name, self._digits, path, bool(seeded))
 
     def to_bytes(self, *, seeded: bool = False) -> bytes:
         """The file of `save` in memory, for the network; `from_bytes` reads it.
 
+        Returns
+        -------
+        bytes
+            Type and values; the values are encrypted.
+
+        Examples
+        --------
         >>> becalm.Integers.from_bytes(x.to_bytes(), allow_insecure=True).reshape(2, 2).type
         <becalm.uint8>
         """
@@ -279,8 +316,31 @@ class Integers(_lists.Lists, _html.Shown):
     ) -> Integers:
         """Integers from the bytes of a file, flat, checked as by `becalm.load`.
 
-        Raises `BadFile` for bytes that were altered, are of another kind or above `limit` (1 GiB by
-        default), and `Insecure` for sets below 128 bits unless `allow_insecure`.
+        Parameters
+        ----------
+        file
+            The bytes that `to_bytes` gave.
+        allow_insecure
+            Whether sets below 128 bits are accepted.
+        limit
+            The largest number of bytes, 1 GiB by default.
+
+        Returns
+        -------
+        Integers
+            A flat array, on no server.
+
+        Raises
+        ------
+        BadFile
+            For bytes that were altered, are of another kind or above the limit.
+        Insecure
+            For a set below 128 bits that was not allowed.
+
+        Examples
+        --------
+        >>> becalm.Integers.from_bytes(x.to_bytes(), allow_insecure=True).decrypt(secret).tolist()
+        [200, 3, 77, 0]
         """
         data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
         return loaded(_native.integers_from_bytes(data, bool(allow_insecure), most))

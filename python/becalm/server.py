@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from becalm import _html, _native, _progress, _public, _values
+from becalm import _gates, _html, _native, _progress, _public, _values
 from becalm._lock import Lock
 from becalm._native import Params
 from becalm._progress import Progress
+from becalm._slot_key import SlotKey
 from becalm._values import TableSource
 from becalm.ciphertext import Ciphertext, EncryptedTable, require
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
@@ -25,71 +26,18 @@ __all__ = ["Server", "SlotKey"]
 __dir__ = _public.names(__all__)
 
 
-class SlotKey(_html.Shown):
-    """A key between the slots of a common-mask set, for `Server.add_key`; holds no secret."""
-
-    __slots__ = ("_native",)
-
-    def __init__(self, native: _native.SlotKey) -> None:
-        self._native = native
-
-    @property
-    def params(self) -> Params:
-        """The parameter set."""
-        return self._native.params
-
-    @property
-    def key_id(self) -> str:
-        """Identity of the secret key; public."""
-        return self._native.key_id
-
-    @property
-    def sums(self) -> tuple[int, int] | None:
-        """Largest sums of positive and of negative entries of a map's rows; `None` for packing."""
-        return self._native.sums
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the key to a file, for `becalm.load`."""
-        self._native.save(path)
-
-    def to_bytes(self) -> bytes:
-        """The file of `save` in memory; `from_bytes` reads it."""
-        return self._native.to_bytes()
-
-    @classmethod
-    def from_bytes(cls, file: bytes, *, allow_insecure: bool = False) -> SlotKey:
-        """A key from the bytes of a file, checked as by `becalm.load`.
-
-        Raises `BadFile` for bytes that were altered or are of another kind, and `Insecure` for sets
-        below 128 bits unless `allow_insecure`.
-        """
-        data = _values.data("from_bytes", file)
-        return cls(_native.SlotKey.from_bytes(data, bool(allow_insecure)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travels as the bytes of its file."""
-        return _restored, (self.to_bytes(), self.params.kind != "standard")
-
-    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
-        what = "packing" if self.sums is None else f"a map of row sums {self.sums}"
-        return "becalm.SlotKey", [
-            ("for", what),
-            ("size", _values.megabytes(self._native.nbytes)),
-            ("parameter set", self.params.name),
-            ("key", self.key_id),
-        ]
-
-    def __repr__(self) -> str:
-        what = "packing" if self.sums is None else f"a map of row sums {self.sums}"
-        return f"<becalm.SlotKey for {what}, {self.params.name}, key {self.key_id}>"
-
-
-class Server(_html.Shown):
+class Server(_gates.Gates, _html.Shown):
     """The side that computes: an evaluation key, and the machine that it runs on.
 
     The first bootstrap loads the key onto the machine, or `open` does. Long runs show a bar
     when people are watching, and Ctrl-C stops them; the arguments stay as they were. A server may
     be used from several threads; it computes one batch at a time with all its own threads.
+
+    Examples
+    --------
+    >>> secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+    >>> secret.decrypt(server.bootstrap(secret.encrypt([3, 1]), lambda m: m * m % 16))
+    array([9, 1])
     """
 
     __slots__ = ("_backend", "_evaluator", "_key", "_lock", "_seconds_each", "_threads")
@@ -133,7 +81,18 @@ class Server(_html.Shown):
         return self._seconds_each
 
     def open(self) -> Server:
-        """Loads the key onto the machine now."""
+        """Loads the key onto the machine now.
+
+        Returns
+        -------
+        Server
+            The server itself.
+
+        Examples
+        --------
+        >>> server.open() is server
+        True
+        """
         self._opened()
         return self
 
@@ -162,12 +121,45 @@ class Server(_html.Shown):
     ) -> Any:
         """Looks every value of `x` up in a table and removes the noise.
 
-        `table` is a function of one value, the list of its entries, a `Table`, an
-        `EncryptedTable`, or a list of functions or lists: these are looked up together by one
-        rotation, and the result is a tuple (with t tables the values of `x` must lie below
-        `message` / t). Functions are asked only for values that `x` may have. Results are modulo
-        `message`, by default as `x`; those of an `EncryptedTable` as it says. In a common-mask set
-        a list of functions or lists is one table for each slot.
+        Parameters
+        ----------
+        x
+            Ciphertexts.
+        table
+            A function of one value, the list of its entries, a `Table` or an `EncryptedTable`. Of a
+            list of these, t tables are looked up together by one rotation, and the values of `x`
+            must lie below `message` / t. In a common-mask set a list has one table for each slot.
+            Functions are asked only for values that `x` may have.
+        message
+            Results are modulo this, by default as `x`; those of an `EncryptedTable` as it says.
+        progress
+            `True` shows a bar, `False` none. A function is called with the steps done and all.
+
+        Returns
+        -------
+        Ciphertext or tuple
+            Fresh ciphertexts in the shape of `x`, a tuple of them for several tables.
+
+        Raises
+        ------
+        BadInput
+            For values or entries out of range, or results that the encrypted table does not have.
+        TooNoisy
+            For ciphertexts too noisy for the claimed probability of failure.
+        WrongKey, WrongParams
+            For ciphertexts of another key or set.
+        Interrupted
+            If the progress function asked to stop.
+
+        Examples
+        --------
+        >>> x = secret.encrypt([3, 1, 2])
+        >>> secret.decrypt(server.bootstrap(x, lambda m: m * m % 16))
+        array([9, 1, 4])
+        >>> tables = [lambda m: m % 4, lambda m: m // 4]
+        >>> low, high = server.bootstrap(secret.encrypt([3, 6], below=8), tables)
+        >>> secret.decrypt(low), secret.decrypt(high)
+        (array([3, 2]), array([0, 1]))
         """
         program = self._program_for("bootstrap", x)
         reg = _like(program, x)
@@ -186,7 +178,24 @@ class Server(_html.Shown):
         return tuple(results) if len(table) > 1 else results[0]
 
     def add_key(self, key: SlotKey) -> Server:
-        """Gives the server a key between slots: the packing key, or one more private map."""
+        """Gives the server a key between slots: the packing key, or one more private map.
+
+        Returns
+        -------
+        Server
+            The server itself.
+
+        Raises
+        ------
+        BadInput
+            For an object that is no such key.
+
+        Examples
+        --------
+        >>> secret, server = becalm.keygen("toy_cm_1_1_w2", allow_insecure=True, progress=False)
+        >>> server.add_key(secret.pack_key()) is server
+        True
+        """
         if not isinstance(key, SlotKey):
             remedy = "use SecretKey.pack_key or SecretKey.slot_map_key"
             raise BadInput("add_key", "a key between slots", type(key).__name__, remedy)
@@ -196,13 +205,49 @@ class Server(_html.Shown):
         return self
 
     def extract(self, x: Ciphertext, slot: int) -> Ciphertext:
-        """One slot of every ciphertext, as plain values under the slot's key; no bootstrap."""
+        """One slot of every ciphertext, as plain values under the slot's key; no bootstrap.
+
+        Parameters
+        ----------
+        x
+            Ciphertexts of a common-mask set.
+        slot
+            Number of the slot, from 0.
+
+        Returns
+        -------
+        Ciphertext
+            One value for each ciphertext.
+
+        Examples
+        --------
+        >>> secret, server = becalm.keygen("toy_cm_1_1_w2", allow_insecure=True, progress=False)
+        >>> secret.decrypt(server.extract(secret.encrypt([[1, 2], [3, 0]]), 1))
+        array([2, 0])
+        """
         return self._recorded("extract", (x,), lambda p, r: p.extract(r[0], slot), None)
 
     def pack(self, x: Ciphertext) -> Ciphertext:
         """Plain values of slot 0 (`encrypt(..., slot=0)`) whose last axis is slots, packed.
 
         Needs the packing key; no bootstrap.
+
+        Returns
+        -------
+        Ciphertext
+            Ciphertexts of a common mask, of the same values.
+
+        Raises
+        ------
+        BadInput
+            For ciphertexts of another shape.
+
+        Examples
+        --------
+        >>> secret, server = becalm.keygen("toy_cm_1_1_w2", allow_insecure=True, progress=False)
+        >>> server = server.add_key(secret.pack_key())
+        >>> secret.decrypt(server.pack(secret.encrypt([[1, 2], [3, 0]], slot=0))).tolist()
+        [[1, 2], [3, 0]]
         """
         slots = self.params.slots
         if require(x, "pack").shape[-1:] != (slots,) or x.slots > 1:
@@ -217,6 +262,30 @@ class Server(_html.Shown):
 
         The sums must fit the encoding before a table takes them: encrypt with `below=`. No
         bootstrap.
+
+        Parameters
+        ----------
+        x
+            Ciphertexts of a common-mask set.
+        which
+            Number of the map, in the order of `add_key`.
+
+        Returns
+        -------
+        Ciphertext
+            In the shape of `x`.
+
+        Raises
+        ------
+        BadInput
+            For a map that the server does not have.
+
+        Examples
+        --------
+        >>> secret, server = becalm.keygen("toy_cm_1_1_w2", allow_insecure=True, progress=False)
+        >>> server = server.add_key(secret.slot_map_key([[0, 1], [1, 0]]))
+        >>> secret.decrypt(server.slot_map(secret.encrypt([1, 2])))
+        array([2, 1])
         """
         sums = self._key.slot_maps()
         if not 0 <= _values.count("slot_map", "which", which) < len(sums):
@@ -238,53 +307,67 @@ class Server(_html.Shown):
         """`f(a, b)` lane by lane, by one bootstrap each.
 
         The two ranges together must fit the encoding: encrypt with `below=`.
+
+        Parameters
+        ----------
+        a, b
+            Ciphertexts, whose shapes broadcast.
+        f
+            A function of two values.
+        message
+            Results are modulo this, by default as `a`.
+        progress
+            As for `bootstrap`.
+
+        Returns
+        -------
+        Ciphertext
+            Fresh ciphertexts.
+
+        Examples
+        --------
+        >>> a, b = secret.encrypt([1, 2, 3], below=4), secret.encrypt([3, 3, 1], below=4)
+        >>> secret.decrypt(server.bootstrap2(a, b, lambda a, b: a * b))
+        array([3, 6, 3])
         """
         return self._recorded(
             "bootstrap2", (a, b), lambda p, r: p.lookup2(r[0], r[1], f, message=message), progress
         )
 
-    def gate(self, name: str, a: Ciphertext, b: Ciphertext) -> Ciphertext:
-        """A boolean gate lane by lane: `and`, `nand`, `or`, `nor`, `xor` or `xnor`."""
-        return self._recorded("gate", (a, b), lambda p, r: p.gate(name, *r), None)
-
-    def and_(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
-        """Both, lane by lane."""
-        return self.gate("and", a, b)
-
-    def nand(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
-        """Not both, lane by lane."""
-        return self.gate("nand", a, b)
-
-    def or_(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
-        """At least one, lane by lane."""
-        return self.gate("or", a, b)
-
-    def nor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
-        """None, lane by lane."""
-        return self.gate("nor", a, b)
-
-    def xor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
-        """Exactly one, lane by lane."""
-        return self.gate("xor", a, b)
-
-    def xnor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
-        """Both or none, lane by lane."""
-        return self.gate("xnor", a, b)
-
-    def not_(self, a: Ciphertext) -> Ciphertext:
-        """The negation of booleans; no bootstrap. The same as `~a`."""
-        return ~require(a, "not")
-
-    def mux(self, s: Ciphertext, x: Ciphertext, y: Ciphertext) -> Ciphertext:
-        """`x` where `s`, else `y`, for booleans, lane by lane."""
-        return self._recorded("mux", (s, x, y), lambda p, r: p.mux(*r), None)
-
     def run(
         self, program: Program, *inputs: Ciphertext | EncryptedTable, progress: Progress = None
     ) -> Any:
-        """Runs a program, each input one of its arguments, on every lane of their common shape.
+        """Runs a program on every lane of the common shape of its inputs.
 
-        Returns a tuple if the program has several outputs.
+        Parameters
+        ----------
+        program
+            A `becalm.Program` of TFHE.
+        *inputs
+            A ciphertext or an encrypted table for each argument.
+        progress
+            As for `bootstrap`.
+
+        Returns
+        -------
+        Ciphertext or tuple
+            A tuple if the program has several outputs.
+
+        Raises
+        ------
+        BadInput
+            For something else than a program, a program without outputs, or unfit inputs.
+        WrongParams
+            For a program of another scheme or set.
+
+        Examples
+        --------
+        >>> p = becalm.Program("toy_2_2")
+        >>> a, b = p.input(below=4), p.input(below=4)
+        >>> p.output(p.lookup(a + b, lambda m: m // 2))
+        >>> x, y = secret.encrypt([1, 3], below=4), secret.encrypt(3, below=4)
+        >>> secret.decrypt(server.run(p, x, y))
+        array([2, 3])
         """
         if not isinstance(program, Program):
             remedy = "record a becalm.Program, or use bootstrap for one table"
@@ -298,18 +381,55 @@ class Server(_html.Shown):
         return tuple(results) if len(results) > 1 else results[0]
 
     def cost(self, what: TfheProgram | TableSource | Table, *, lanes: int = 1) -> Cost:
-        """The cost of a program, or of one bootstrap through a table, on `lanes` lanes."""
+        """The cost of a program, or of one bootstrap through a table, on `lanes` lanes.
+
+        Parameters
+        ----------
+        what
+            A program, or anything that `becalm.Table` takes.
+        lanes
+            Values computed side by side.
+
+        Returns
+        -------
+        Cost
+            `seconds` is an estimate from the last run; `None` before it.
+
+        Examples
+        --------
+        >>> server.cost(lambda m: m, lanes=8).lanes
+        8
+        """
         found = cost_of(what, self.params, lanes)
         if self._seconds_each is None:
             return found
         return replace(found, seconds=self._seconds_each * found.bootstraps * found.lanes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the evaluation key to a file, for `becalm.load` on the server."""
+        """Writes the evaluation key to a file, for `becalm.load` on the server.
+
+        Examples
+        --------
+        >>> server.save("server.becalm")
+        >>> becalm.load("server.becalm", allow_insecure=True, threads=1).key_id == secret.key_id
+        True
+        """
         self._key.save(path)
 
     def to_bytes(self) -> bytes:
-        """The file of `save` in memory: the evaluation key; `from_bytes` makes a server of it."""
+        """The file of `save` in memory: the evaluation key; `from_bytes` makes a server of it.
+
+        Returns
+        -------
+        bytes
+            The evaluation key, which holds no secret.
+
+        Examples
+        --------
+        >>> again = becalm.Server.from_bytes(server.to_bytes(), allow_insecure=True)
+        >>> again.key_id == secret.key_id
+        True
+        """
         return self._key.to_bytes()
 
     @classmethod
@@ -326,8 +446,32 @@ class Server(_html.Shown):
 
         A file takes less memory, because `becalm.load` maps it.
 
-        Raises `BadFile` for bytes that were altered or are of another kind, and `Insecure` for sets
-        below 128 bits unless `allow_insecure`.
+        Parameters
+        ----------
+        file
+            The bytes that `to_bytes` gave.
+        allow_insecure
+            Whether sets below 128 bits are accepted.
+        backend, device, threads
+            The machine, as for `becalm.keygen`.
+
+        Returns
+        -------
+        Server
+            With the same key.
+
+        Raises
+        ------
+        BadFile
+            For bytes that were altered or are of another kind.
+        Insecure
+            For a set below 128 bits that was not allowed.
+
+        Examples
+        --------
+        >>> again = becalm.Server.from_bytes(server.to_bytes(), allow_insecure=True)
+        >>> secret.decrypt(again.bootstrap(secret.encrypt([3, 1]), lambda m: m * m % 16))
+        array([9, 1])
         """
         data = _values.data("from_bytes", file)
         key = _native.EvaluationKey.from_bytes(data, bool(allow_insecure))
@@ -416,10 +560,6 @@ def server_for(op: str, server: Any, x: Any = None) -> Server:
     if x is not None and x.key_id != server.key_id:
         raise WrongKey(op, f"a server of key {x.key_id}", f"one of {server.key_id}", remedy)
     return server
-
-
-def _restored(file: bytes, insecure: bool) -> SlotKey:
-    return SlotKey.from_bytes(file, allow_insecure=insecure)
 
 
 def _like(program: TfheProgram, x: Ciphertext) -> Register:

@@ -1,0 +1,163 @@
+"""The files of CKKS that hold keys, and all that travels as bytes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from becalm import _native, _values
+from becalm._files import of_kind
+from becalm._sets import params, slots_of
+from becalm._threshold import KeyShare, PartialDecryption, of_bytes
+from becalm._vectors import Ciphertext, context
+from becalm.errors import BadFile
+
+if TYPE_CHECKING:
+    pass
+from becalm._encrypts import PublicKey, SecretKey
+
+
+def load_secret_key(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    slots: int | None = None,
+    allow_insecure: bool = False,
+    threads: int = 0,
+) -> SecretKey:
+    """Reads a secret key. Its parameter set stands in the file; a `name` is held against it.
+
+    `slots` is how many values `encrypt` takes, by default all that fit: the file does not say.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        The parameter set that the file must have.
+    slots
+        How many values `encrypt` takes.
+    allow_insecure
+        Whether sets below 128 bits are accepted.
+    threads
+        How many threads compute; 0 means all.
+
+    Returns
+    -------
+    SecretKey
+        It knows no server.
+
+    Raises
+    ------
+    BadFile
+        For a file that was altered, cut, or is of another kind.
+
+    Examples
+    --------
+    >>> secret.save("secret.becalm")
+    >>> again = ckks.load_secret_key("secret.becalm", slots=4, allow_insecure=True)
+    >>> again.decrypt(secret.encrypt([1, 2, 3, 4])).round(2).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    file, context, wide = _key_file(path, "secret", name, slots, allow_insecure, threads)
+    return SecretKey(context, _native.CkksSecretKey.load(context, file), wide)
+
+
+def load_public_key(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    slots: int | None = None,
+    allow_insecure: bool = False,
+    threads: int = 0,
+    limit: int | None = None,
+) -> PublicKey:
+    """Reads a public key of at most `limit` bytes (1 GiB by default), as `load_secret_key`.
+
+    No file can say whose key it is: take it from its owner, or compare `key_id`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        The parameter set that the file must have.
+    slots
+        How many values `encrypt` takes.
+    allow_insecure
+        Whether sets below 128 bits are accepted.
+    threads
+        How many threads compute; 0 means all.
+    limit
+        The largest number of bytes.
+
+    Returns
+    -------
+    PublicKey
+        It knows no server.
+
+    Raises
+    ------
+    BadFile
+        For a file that was altered, cut, or is of another kind.
+
+    Examples
+    --------
+    >>> secret.public_key().save("public.becalm")
+    >>> public = ckks.load_public_key("public.becalm", slots=4, allow_insecure=True)
+    >>> secret.decrypt(public.encrypt([1, 2, 3, 4])).round(2).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    file, context, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
+    most = _values.limit("load", limit)
+    native = _native.CkksPublicKey.load(context, file, most)
+    return PublicKey(native, params(context.name).levels, wide, None)
+
+
+def _key_file(
+    path: str | os.PathLike[str],
+    which: str,
+    name: str | None,
+    slots: int | None,
+    allow_insecure: bool,
+    threads: int,
+) -> tuple[Any, _native.CkksContext, int]:
+    """The file of a secret or a public key, a context of its set, and how many values it takes."""
+    file = _values.path("load", path)
+    with of_kind("load", file, f"becalm.ckks_{which}_key"):
+        kind, found = _native.kind_of_file(file)
+        if kind != f"becalm.ckks_{which}_key":
+            raise BadFile("load", f"a {which} key of CKKS", kind, "choose another file")
+    count = _values.count("load", "threads", threads)
+    context = _native.CkksContext(found if name is None else str(name), allow_insecure, count)
+    return file, context, slots_of("load", slots, context.name)
+
+
+def from_bytes(
+    file: bytes,
+    kind: str,
+    name: str,
+    *,
+    allow_insecure: bool,
+    limit: int | None,
+    threads: int,
+) -> SecretKey | PublicKey | Ciphertext | KeyShare | PartialDecryption:
+    """The object in the bytes of a CKKS file. A ciphertext comes without its server."""
+    op = "from_bytes"
+    most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
+    if kind == "becalm.rlwe":
+        shared = context(name, bool(allow_insecure), count)
+        native, real = _native.CkksCiphertext.from_bytes(shared, file, most)
+        return Ciphertext(native, None, real is True)
+    own = _native.CkksContext(name, bool(allow_insecure), count)
+    wide = params(own.name).slots
+    if kind == "becalm.ckks_secret_key":
+        return SecretKey(own, _native.CkksSecretKey.from_bytes(own, file), wide)
+    if kind == "becalm.ckks_public_key":
+        public = _native.CkksPublicKey.from_bytes(own, file, most)
+        return PublicKey(public, params(own.name).levels, wide, None)
+    part = of_bytes(file, kind, own, most)
+    if part is not None:
+        return part
+    remedy = "use a newer version of becalm"
+    raise BadFile(op, "a kind of file that this version knows", kind, remedy)

@@ -1,0 +1,62 @@
+"""Parameter sets by need, and the checks before keys of TFHE are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from becalm import _native, _values
+from becalm._native import Params
+from becalm.errors import BadInput, OutOfMemory
+
+
+def find(
+    bits: Any, log2_pfail: Any, modulus: str = "2^64", norm2: Any = 1.0, slots: Any = 1
+) -> Params:
+    """The cheapest standard set that meets a need."""
+    wanted = min(_values.at_least_one("params", "bits", bits), 2**32 - 1)
+    pfail = _values.real("params", "log2_pfail", log2_pfail)
+    if not -float("inf") < pfail < 0:
+        remedy = "as in log2_pfail=-128"
+        raise BadInput("params", "log2 of a probability below 1", repr(log2_pfail), remedy)
+    norm = _values.real("params", "norm2", norm2)
+    each = _values.at_least_one("params", "slots", slots)
+    return Params.find(wanted, pfail, str(modulus), norm, each)
+
+
+def found(bits: Any, log2_pfail: Any, slots: Any) -> Params:
+    """The set for what `keygen` is asked for: one table of 4 bits unless it says otherwise."""
+    pfail = -128.0 if log2_pfail is None else log2_pfail
+    return find(4 if bits is None else bits, pfail, slots=1 if slots is None else slots)
+
+
+def announcement(p: Params) -> str:
+    memory = p.bootstrap_key_bytes + p.key_switch_key_bytes
+    slots = f" in each of {p.slots} slots" if p.slots > 1 else ""
+    return (
+        f"becalm: {p.name}, {p.security_bits:.1f} bits of security, failure 2^{p.log2_pfail:.1f} "
+        f"per bootstrap, {p.values} values{slots}\n"
+        f"becalm: making an evaluation key of {_values.megabytes(p.stored_key_bytes)} "
+        f"({_values.megabytes(memory)} in memory when it computes)"
+    )
+
+
+def require_memory(p: Params) -> None:
+    """Refuses keys that the machine cannot hold, before the work rather than in its middle."""
+    free = _native.free_memory()
+    need = p.stored_key_bytes + p.bootstrap_key_bytes + p.key_switch_key_bytes
+    if need > free:
+        remedy = "choose a smaller set, or make the keys on another machine"
+        raise OutOfMemory(
+            "keygen", _values.megabytes(need), f"{_values.megabytes(free)} free", remedy
+        )
+
+
+def refuse_number(params: Any) -> None:
+    """Raises for a number in the place of the name of a set."""
+    if isinstance(params, (int, np.integer)) and not isinstance(params, bool):
+        remedy = f"for the bits of a table, use keygen(bits={params})"
+        if params > 8:
+            remedy = "for wide integers keygen() suffices, and becalm.uint(bits) is their type"
+        raise BadInput("keygen", "the name of a parameter set", f"the number {params}", remedy)
