@@ -14,6 +14,8 @@ FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 $(addprefix
 OURS := --workspace --exclude becalm-bench
 # Crates that others may build on.
 LIBRARIES := -p becalm -p becalm-cli -p becalm-cuda
+# The tests of `make check`: parts of their names.
+QUICK := math:: security:: params::
 # Panics name the sources of other crates. This replaces the folder of the machine that built them.
 # The flags stand in a file, so that a plain `cargo build` has them too, and neither it nor `make` rebuilds the other's crates.
 CRATES  = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
@@ -31,13 +33,21 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full lint audit notices wheel bench docs site site-shots fuzz rtl rtl-report cuda clean FORCE
+.PHONY: help run check test test-full lint audit notices wheel bench docs site site-shots fuzz rtl rtl-report man cuda clean FORCE
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .cargo/config.toml ## Build becalm and bootstrap in both schemes: three numbers, and a vector
 	$(CARGO) run --release -p becalm-cli --bin becalm -- run --scheme both --values 3,1,2
+
+check: .venv/.ready ## A minute after a small change: formatting, warnings, sentences, some tests of the library and none of Python
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --quiet $(LIBRARIES) -- -D warnings
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/python packaging/prose.py
+	$(CARGO) test --quiet --profile quick -p becalm --lib -- $(QUICK)
 
 test: .venv/.wheel .venv/.rtl .venv/.site ## Every test: Rust, Python through the wheel, the examples of the pages, the site, the processor
 	$(CARGO) test --release
@@ -94,6 +104,9 @@ rtl: .venv/.rtl ## The processor: benches against the library (BECALM_FULL=1: fu
 
 rtl-report: .venv/.rtl ## Clocks and area of the processor for every width, beside the paper's (minutes)
 	$(BIN)/python rtl/report.py
+
+man: ## The manual pages, one for each command, into target/man/man1
+	$(CARGO) run --release --quiet -p becalm-cli --bin becalm -- man target/man/man1 --force
 
 cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, with the compiler's report (no GPU needed)
 	$(CARGO) run --release -p becalm-cuda --bin becalm-cubins -- target/cuda crates/becalm-cuda/report.json

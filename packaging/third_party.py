@@ -3,11 +3,12 @@
 
     python3 packaging/third_party.py notices          # writes THIRD_PARTY.txt
     python3 packaging/third_party.py notices --check  # fails if it is out of date
-    python3 packaging/third_party.py sbom OUT.cdx.json
+    python3 packaging/third_party.py sbom OUT.cdx.json [--target TRIPLE]
 
 A crate is linked if cargo builds it into the Python package or the command: build scripts, tests
 and macros, which run in the compiler, are not. The notices name the crates of every platform in
-deny.toml. The bill of materials (CycloneDX) names those of the wheel for the building platform.
+deny.toml. The bill of materials (CycloneDX) names those of the wheel for one platform, by default
+the building one.
 """
 
 import argparse
@@ -92,7 +93,7 @@ def notices() -> str:
     return "".join(f"{line.rstrip()}\n" for part in parts for line in part.split("\n"))
 
 
-def sbom() -> str:
+def sbom(target: str | None = None) -> str:
     """The crates of the wheel as CycloneDX writes them, without a path or a machine's name."""
     from cyclonedx.model import HashAlgorithm, HashType
     from cyclonedx.model.bom import Bom
@@ -101,8 +102,9 @@ def sbom() -> str:
     from cyclonedx.output.json import JsonV1Dot5
     from packageurl import PackageURL
 
-    host = subprocess.run(["rustc", "-vV"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    packages = linked(["becalm-python"], re.findall(r"^host: (.+)$", host, re.M))
+    told = subprocess.run(["rustc", "-vV"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    host = re.search(r"^host: (.+)$", told, re.M)[1]
+    packages = linked(["becalm-python"], [target or host])
     lock = (ROOT / "Cargo.lock").read_text(encoding="utf-8")
     sums = re.findall(r'name = "(.+)"\nversion = "(.+)"\nsource = .+\nchecksum = "(.+)"', lock)
     checksums = {(name, version): value for name, version, value in sums}
@@ -138,9 +140,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["notices", "sbom"])
     parser.add_argument("out", nargs="?", type=pathlib.Path, default=NOTICES)
+    parser.add_argument("--target", help="the platform of a bill of materials, as rustc names it")
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     args = parser.parse_args()
-    text = {"notices": notices, "sbom": sbom}[args.what]()
+    text = notices() if args.what == "notices" else sbom(args.target)
     if not args.check:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(text, encoding="utf-8")

@@ -105,3 +105,12 @@ def test_no_binary_names_the_machine_that_built_it(binary, request):
 def test_the_command_prints_the_licences(command):
     said = subprocess.run([str(command), "licences"], check=True, stdout=subprocess.PIPE, text=True)
     assert said.stdout.rstrip() == carried("THIRD_PARTY.txt").rstrip()
+
+
+def test_the_wheel_works_in_a_bare_environment():
+    """Installed by pip, the wheel of `make wheel` bootstraps, and its command runs."""
+    numpy = importlib.metadata.version("numpy")
+    script = [sys.executable, str(ROOT / "packaging/smoke.py"), str(ROOT / "dist"), numpy]
+    done = subprocess.run(script, check=False, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip() == "[10  2  5]"

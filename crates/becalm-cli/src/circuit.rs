@@ -41,6 +41,9 @@ enum Verb {
     Disassemble {
         /// The binary.
         binary: PathBuf,
+        /// Report as JSON: the lines of the text.
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -230,7 +233,7 @@ pub fn run(args: &Args) -> Result<()> {
             let binary = encode(&code).with_context(named)?;
             output::write(&a.out, &binary)
         }
-        Verb::Disassemble { binary } => {
+        Verb::Disassemble { binary, json } => {
             let named = || binary.display().to_string();
             if begins(binary, 8)? != MAGIC.to_le_bytes() {
                 let way =
@@ -238,7 +241,12 @@ pub fn run(args: &Args) -> Result<()> {
                 bail!("{} is not a binary of the processor, {way}", named());
             }
             let bytes = Limits::default().read_bytes(binary)?;
-            print(disassemble(&decode(&bytes).with_context(named)?).trim_end())
+            let text = disassemble(&decode(&bytes).with_context(named)?);
+            if *json {
+                report::json(&text.lines().collect::<Vec<_>>())
+            } else {
+                print(text.trim_end())
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ mod doctor;
 mod estimate;
 mod files;
 pub mod gpu;
+mod help;
 mod levelled;
 mod noise;
 mod number;
@@ -63,7 +64,11 @@ enum Verb {
     /// Describe this machine and check its arithmetic.
     Doctor(doctor::Args),
     /// Print the licences of the crates that this command is built from.
-    Licences,
+    Licences(help::LicencesArgs),
+    /// Print a script that completes this command in a shell.
+    Completions(help::CompletionsArgs),
+    /// Write the manual pages, one for each command.
+    Man(help::ManArgs),
 }
 
 /// The exit status of an error, by its kind.
@@ -97,8 +102,14 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
-    let cli = match Cli::try_parse_from(args) {
+    let words: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
+        // A wrong command line all the same: a script that forgot the verb must not go on.
+        Err(_) if words.len() < 2 => {
+            eprintln!("{}", help::START);
+            return 2;
+        }
         Err(e) => {
             // Help and version come this way too; a closed pipe is not an error.
             let _ = e.print();
@@ -120,7 +131,9 @@ where
         Verb::Inspect(a) => files::inspect(&a),
         Verb::Bench(a) => bench::run(&a),
         Verb::Doctor(a) => doctor::run(&a),
-        Verb::Licences => report::print(include_str!("../THIRD_PARTY.txt").trim_end()),
+        Verb::Licences(a) => help::licences(&a),
+        Verb::Completions(a) => help::completions(&a),
+        Verb::Man(a) => help::man(&a),
     };
     match done {
         Ok(()) => 0,
