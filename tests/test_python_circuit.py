@@ -186,7 +186,7 @@ def test_the_top_module_is_named_where_there_are_several(tmp_path, monkeypatch):
         "module a(input x, output y); assign y = ~x; endmodule\n"
         "module b(input x, z, output y); assign y = x & z; endmodule\n"
     )
-    with pytest.raises(becalm.BadInput, match="2 that no other module contains: a, b; .*top="):
+    with pytest.raises(becalm.BadInput, match=r"2 that no other module contains: a, b; .*top="):
         becalm.circuit.load(file)
     with pytest.raises(becalm.BadInput, match="choose one of these: a, b"):
         becalm.circuit.load(file, top="c")

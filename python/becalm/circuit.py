@@ -369,7 +369,8 @@ class Bits:
 
     def __bool__(self) -> NoReturn:
         remedy = "use becalm.circuit.select, or & and | instead of `and` and `or`"
-        raise BadInput("trace", "code that does not branch on an encrypted bit", "`if`, `and`, `or`", remedy)
+        wanted = "code that does not branch on an encrypted bit"
+        raise BadInput("trace", wanted, "`if`, `and`, `or`", remedy)
 
     def __repr__(self) -> str:
         return f"<becalm.Bits, {len(self)} of them>"
