@@ -92,7 +92,8 @@ fn workers_at_once_make_the_bytes_of_one_machine() {
         let job = Job::open(job.folder()).unwrap();
         let names = ["a", "b", "c"];
         let worked: Vec<Worked> = std::thread::scope(|scope| {
-            let start = |name| scope.spawn(|| work(&job, &worker(name, 60_000)).unwrap());
+            let job = &job;
+            let start = |name| scope.spawn(move || work(job, &worker(name, 60_000)).unwrap());
             let threads: Vec<_> = names.into_iter().map(start).collect();
             threads.into_iter().map(|t| t.join().unwrap()).collect()
         });

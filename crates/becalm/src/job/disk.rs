@@ -1,6 +1,6 @@
 //! Files and folders of a job: written to the disk before they get their names, read within limits.
 
-use super::manifest::Digest;
+use super::digest::Digest;
 use crate::cipher::file::write_error;
 use crate::math::random::PublicSeed;
 use crate::{Error, Result};

@@ -1,7 +1,8 @@
 //! The folder of a job: its names, which are made here and never read from a file, and its records.
 
+use super::digest::Digest;
 use super::disk;
-use super::manifest::{Digest, Done, Manifest, Scheme, is_name, unsealed};
+use super::manifest::{Done, Manifest, Scheme, is_name, unsealed};
 use crate::backend::{Backend, Cpu, for_ckks, with_threads};
 use crate::params::CkksParams;
 use crate::{Error, Result};

@@ -1,8 +1,9 @@
 //! Makes the folder of a job: checks that program, keys and inputs go together, and divides the inputs into chunks.
 
+use super::digest::Digest;
 use super::disk::{self, Draft};
 use super::folder::{Job, MANIFEST, PROGRAM, chunk_name, file_name, keys_name};
-use super::manifest::{Digest, MAX_FILES, MAX_MANIFEST, Manifest, Scheme, sealed};
+use super::manifest::{MAX_FILES, MAX_MANIFEST, Manifest, Scheme, sealed};
 use crate::backend::require_fit;
 use crate::cipher::file::{Kind, Trust, kind_of, read_header, write_error};
 use crate::cipher::{Ciphertext, EvaluationKey, Lwe, SlotKey};

@@ -1,11 +1,10 @@
 //! The manifest of a job and other small records: JSON in one spelling with a checksum at its end, so that any change is found.
 
+use super::digest::Digest;
 use super::disk;
-use crate::cipher::file::{hex, unhex};
 use crate::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::path::Path;
 
 /// The version that is written, and the only one that is read.
@@ -19,44 +18,6 @@ const MAX_CHUNKS: usize = 1_000_000;
 const MAX_LANES: usize = 1 << 40;
 const MAX_ARGUMENTS: usize = 1 << 16;
 const MAX_NAME: usize = 64;
-
-/// A BLAKE3 digest; in JSON 64 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Digest(pub [u8; 32]);
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-impl From<Digest> for String {
-    fn from(digest: Digest) -> String {
-        digest.to_string()
-    }
-}
-
-impl TryFrom<String> for Digest {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> std::result::Result<Self, &'static str> {
-        unhex(&text).map(Digest).ok_or("not 64 hexadecimal digits")
-    }
-}
-
-impl Digest {
-    /// The digest of some bytes.
-    pub fn of(bytes: &[u8]) -> Digest {
-        Digest(*blake3::hash(bytes).as_bytes())
-    }
-}
 
 /// The scheme of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -49,6 +49,7 @@
 
 mod claim;
 mod collect;
+mod digest;
 mod disk;
 mod folder;
 mod look;
@@ -58,10 +59,11 @@ mod run;
 mod verify;
 mod work;
 
+pub use digest::Digest;
 pub use folder::Job;
 pub use look::Status;
 pub use make::Plan;
-pub use manifest::{Digest, Scheme};
+pub use manifest::Scheme;
 pub use run::GoOn;
 pub use verify::{Difference, Verified};
 pub use work::{Event, Worked, Worker};

@@ -1,8 +1,8 @@
 //! Computes a share of the finished chunks again.
 
+use super::digest::Digest;
 use super::disk;
 use super::folder::Job;
-use super::manifest::Digest;
 use super::run::{GoOn, Runner};
 use crate::backend::Backend;
 use crate::cipher::file::Trust;

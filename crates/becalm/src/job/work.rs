@@ -1,9 +1,10 @@
 //! A worker: claims chunks, computes them, and puts the results in place by one rename.
 
 use super::claim::{Claim, Watch};
+use super::digest::Digest;
 use super::disk::{self, Draft};
 use super::folder::{DONE, Job, file_name};
-use super::manifest::{Digest, Done, is_name, sealed};
+use super::manifest::{Done, is_name, sealed};
 use super::run::{GoOn, Runner};
 use crate::backend::Backend;
 use crate::cipher::file::{Trust, write_error};
