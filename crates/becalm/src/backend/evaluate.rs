@@ -153,12 +153,8 @@ fn maps_of(keys: &EvaluationKey) -> Vec<RowSums> {
     keys.slot_maps().filter_map(sums).collect()
 }
 
-fn check(
-    params: &Arc<TfheParams>,
-    key: KeyId,
-    program: &Program,
-    inputs: &[Ciphertext],
-) -> Result<usize> {
+/// Refuses a program of another set, and another number of arguments.
+fn check_call(params: &Arc<TfheParams>, program: &Program, inputs: &[Ciphertext]) -> Result<()> {
     if program.params() != params {
         return Err(Error::wrong_params(
             "evaluate",
@@ -175,6 +171,17 @@ fn check(
             "pass one batch for each input of the program",
         ));
     }
+    Ok(())
+}
+
+/// The number of lanes, once every argument is one that the program takes.
+fn check(
+    params: &Arc<TfheParams>,
+    key: KeyId,
+    program: &Program,
+    inputs: &[Ciphertext],
+) -> Result<usize> {
+    check_call(params, program, inputs)?;
     let mut lanes = None;
     for (i, (reg, ct)) in program.inputs().iter().zip(inputs).enumerate() {
         check_key(params, key, ct)?;
