@@ -217,7 +217,7 @@ fn slot_keys<'a>(args: &'a KeygenArgs, secret: &SecretKey) -> Result<Vec<(&'a Pa
 }
 
 /// Refuses to write ciphertexts over a key, even where `--force` is given, and over another file unless it is.
-fn require_place(path: &Path, force: Force) -> Result<()> {
+pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
     let is_key = |found: file::Description| {
         matches!(found.kind, Kind::SecretKey | Kind::EvaluationKey | Kind::SlotKey)
     };
@@ -340,7 +340,7 @@ fn of_ckks(args: &EvalArgs) -> Result<Option<programs::Job<'_>>> {
 }
 
 /// The keys between slots that were named, one after the other, then the table.
-fn record(
+pub(crate) fn record(
     keys: &EvaluationKey,
     inputs: &[Lwe],
     between: &[SlotKeyKind],

@@ -12,6 +12,7 @@ mod estimate;
 mod files;
 pub mod gpu;
 mod help;
+mod job;
 mod levelled;
 mod noise;
 mod number;
@@ -53,6 +54,8 @@ enum Verb {
     Encrypt(files::EncryptArgs),
     /// Bootstrap ciphertexts through a table, or run a program of TFHE or CKKS, with an evaluation key.
     Eval(files::EvalArgs),
+    /// A large batch as a folder that workers on several machines share.
+    Job(job::Args),
     /// Decrypt with a secret key.
     Decrypt(files::DecryptArgs),
     /// Boolean circuits on encrypted bits: compile them, run them, print their cost.
@@ -126,6 +129,7 @@ where
         Verb::Keygen(a) => files::keygen(&a),
         Verb::Encrypt(a) => files::encrypt(&a),
         Verb::Eval(a) => files::eval(&a),
+        Verb::Job(a) => job::run(&a),
         Verb::Decrypt(a) => files::decrypt(&a),
         Verb::Circuit(a) => circuit::run(&a),
         Verb::Inspect(a) => files::inspect(&a),

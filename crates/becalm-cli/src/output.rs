@@ -29,6 +29,11 @@ impl Force {
         Err(Error::io("save", "a new name", got, remedy).into())
     }
 
+    /// Whether files that exist may be overwritten.
+    pub fn allowed(self) -> bool {
+        self.force
+    }
+
     /// Files to be written as their content comes, and put in place together.
     pub fn files(self) -> Files {
         Files::new(self.force)

@@ -103,6 +103,15 @@ macro_rules! constructors {
                 self
             }
 
+            /// The same error, saying where: most readers do not know the name of what they read.
+            pub(crate) fn at(mut self, place: &std::path::Path) -> Self {
+                let place = place.display().to_string();
+                match &mut self { $(Error::$variant(d) => if !d.wanted.contains(&place) && !d.got.contains(&place) {
+                    d.got = format!("{}, in {place}", d.got);
+                },)* }
+                self
+            }
+
             /// The operation, the expected value, the value that came, and the remedy.
             pub fn detail(&self) -> &Detail {
                 match self { $(Error::$variant(d) => d,)* }

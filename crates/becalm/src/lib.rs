@@ -1,7 +1,7 @@
 //! **becalm** makes noisy ciphertexts calm again: bootstrapping of fully homomorphic encryption.
 //!
 //! The layers, each importing only what stands left of it:
-//! *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps, backend} → laboratory*.
+//! *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps, backend} → {job, laboratory}*.
 #![deny(missing_docs)]
 
 pub mod apps;
@@ -10,6 +10,7 @@ pub mod bootstrap;
 pub mod cipher;
 pub mod ckks;
 mod error;
+pub mod job;
 pub mod laboratory;
 pub mod math;
 pub mod params;

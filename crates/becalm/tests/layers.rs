@@ -1,5 +1,5 @@
 //! The layer sentence as a test: *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps,
-//! backend} → laboratory*, each importing only what stands left of it.
+//! backend} → {job, laboratory}*, each importing only what stands left of it.
 //!
 //! Every path that begins with `crate::`, or climbs to the crate with `super::`, is read from the sources, tests
 //! included. An item that `lib.rs` re-exports counts as the module it comes from. Errors are free to all.
@@ -21,7 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["program"],
     &["bootstrap"],
     &["apps", "backend"],
-    &["laboratory"],
+    &["job", "laboratory"],
 ];
 
 /// Folders that may import less than their layer: the TFHE bootstraps are arithmetic, the backends call them.

@@ -50,11 +50,7 @@ impl Evaluator {
         needs: &BTreeSet<Need>,
     ) -> Result<Self> {
         let session = backend.open(keys, needs)?;
-        let sums = |key: &SlotKey| match key.kind() {
-            SlotKeyKind::Map(sums) => Some(sums),
-            SlotKeyKind::Pack => None,
-        };
-        let maps = keys.slot_maps().filter_map(sums).collect();
+        let maps = maps_of(keys);
         let (params, opened) = (keys.params.clone(), Opened::new(session, backend));
         Ok(Evaluator { params, key: keys.id, needs: needs.clone(), maps, opened })
     }
@@ -94,7 +90,7 @@ impl Evaluator {
         progress: Progress,
     ) -> Result<Vec<Lwe>> {
         program.check_slot_keys(&self.needs, &self.maps)?;
-        let lanes = self.check(program, inputs)?;
+        let lanes = check(&self.params, self.key, program, inputs)?;
         let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
         let walk = Arc::new(program.walk_related(&noise, &related(inputs))?);
         let chunk = self.chunk(&walk, lanes);
@@ -132,87 +128,122 @@ impl Evaluator {
         let items = affordable.clamp(best.div_ceil(8), 4 * best);
         items.div_ceil(widest).clamp(1, lanes.max(1))
     }
+}
 
-    fn check(&self, program: &Program, inputs: &[Ciphertext]) -> Result<usize> {
-        if *program.params() != self.params {
-            return Err(Error::wrong_params(
+/// Refuses what an evaluator would refuse of these arguments, without a machine. The number of lanes, and the walk.
+///
+/// # Errors
+/// As [`Evaluator::run`] before it computes, but for errors of the machine.
+pub(crate) fn require_fit(
+    keys: &EvaluationKey,
+    program: &Program,
+    inputs: &[Ciphertext],
+) -> Result<(usize, Walk)> {
+    program.check_slot_keys(&Need::all_of(keys), &maps_of(keys))?;
+    let lanes = check(&keys.params, keys.id, program, inputs)?;
+    let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
+    Ok((lanes, program.walk_related(&noise, &related(inputs))?))
+}
+
+fn maps_of(keys: &EvaluationKey) -> Vec<RowSums> {
+    let sums = |key: &SlotKey| match key.kind() {
+        SlotKeyKind::Map(sums) => Some(sums),
+        SlotKeyKind::Pack => None,
+    };
+    keys.slot_maps().filter_map(sums).collect()
+}
+
+/// Refuses a program of another set, and another number of arguments.
+fn check_call(params: &Arc<TfheParams>, program: &Program, inputs: &[Ciphertext]) -> Result<()> {
+    if program.params() != params {
+        return Err(Error::wrong_params(
+            "evaluate",
+            format!("a program for {}", params.name),
+            program.params().name.to_string(),
+            "record the program for the key's parameter set",
+        ));
+    }
+    if inputs.len() != program.inputs().len() {
+        return Err(Error::bad_input(
+            "evaluate",
+            format!("{} arguments", program.inputs().len()),
+            inputs.len().to_string(),
+            "pass one batch for each input of the program",
+        ));
+    }
+    Ok(())
+}
+
+/// The number of lanes, once every argument is one that the program takes.
+fn check(
+    params: &Arc<TfheParams>,
+    key: KeyId,
+    program: &Program,
+    inputs: &[Ciphertext],
+) -> Result<usize> {
+    check_call(params, program, inputs)?;
+    let mut lanes = None;
+    for (i, (reg, ct)) in program.inputs().iter().zip(inputs).enumerate() {
+        check_key(params, key, ct)?;
+        let info = program.info(*reg).copied().ok_or_else(|| {
+            Error::bad_input(
                 "evaluate",
-                format!("a program for {}", self.params.name),
-                program.params().name.to_string(),
-                "record the program for the key's parameter set",
-            ));
-        }
-        if inputs.len() != program.inputs().len() {
+                "a valid program",
+                "an unknown input register",
+                "record the program again",
+            )
+        })?;
+        let fits = match (ct, info.ty) {
+            (Ciphertext::Glwe(c), RegType::Glwe) => {
+                check_table(program, *reg, c)?;
+                true
+            }
+            (Ciphertext::Lwe(c), RegType::Lwe(role)) => {
+                if *lanes.get_or_insert(c.len()) != c.len() {
+                    return Err(Error::bad_input(
+                        "evaluate",
+                        format!("batches of {} ciphertexts", lanes.unwrap_or(0)),
+                        format!("{} in argument {i}", c.len()),
+                        "pass batches of one length",
+                    ));
+                }
+                c.role == role
+                    && c.encoding == info.encoding
+                    && c.range.0 >= info.range.0
+                    && c.range.1 <= info.range.1
+            }
+            _ => false,
+        };
+        if !fits {
             return Err(Error::bad_input(
                 "evaluate",
-                format!("{} arguments", program.inputs().len()),
-                inputs.len().to_string(),
-                "pass one batch for each input of the program",
+                format!("{info} as argument {i}"),
+                described(ct),
+                "encrypt in the encoding that the program declares for its input",
             ));
         }
-        let mut lanes = None;
-        for (i, (reg, ct)) in program.inputs().iter().zip(inputs).enumerate() {
-            self.check_key(ct)?;
-            let info = program.info(*reg).copied().ok_or_else(|| {
-                Error::bad_input(
-                    "evaluate",
-                    "a valid program",
-                    "an unknown input register",
-                    "record the program again",
-                )
-            })?;
-            let fits = match (ct, info.ty) {
-                (Ciphertext::Glwe(c), RegType::Glwe) => {
-                    check_table(program, *reg, c)?;
-                    true
-                }
-                (Ciphertext::Lwe(c), RegType::Lwe(role)) => {
-                    if *lanes.get_or_insert(c.len()) != c.len() {
-                        return Err(Error::bad_input(
-                            "evaluate",
-                            format!("batches of {} ciphertexts", lanes.unwrap_or(0)),
-                            format!("{} in argument {i}", c.len()),
-                            "pass batches of one length",
-                        ));
-                    }
-                    c.role == role
-                        && c.encoding == info.encoding
-                        && c.range.0 >= info.range.0
-                        && c.range.1 <= info.range.1
-                }
-                _ => false,
-            };
-            if !fits {
-                return Err(Error::bad_input(
-                    "evaluate",
-                    format!("{info} as argument {i}"),
-                    described(ct),
-                    "encrypt in the encoding that the program declares for its input",
-                ));
-            }
-        }
-        Ok(lanes.unwrap_or(1))
     }
+    Ok(lanes.unwrap_or(1))
+}
 
-    fn check_key(&self, ct: &Ciphertext) -> Result<()> {
-        if *ct.params() != self.params {
-            return Err(Error::wrong_params(
-                "evaluate",
-                format!("ciphertexts of {}", self.params.name),
-                ct.params().name.to_string(),
-                "use ciphertexts and keys of one parameter set",
-            ));
-        }
-        if ct.key_id() != self.key {
-            return Err(Error::wrong_key(
-                "evaluate",
-                format!("ciphertexts under key {}", self.key),
-                ct.key_id().to_string(),
-                "use the evaluation key that was made with their secret key",
-            ));
-        }
-        Ok(())
+fn check_key(params: &Arc<TfheParams>, key: KeyId, ct: &Ciphertext) -> Result<()> {
+    if ct.params() != params {
+        return Err(Error::wrong_params(
+            "evaluate",
+            format!("ciphertexts of {}", params.name),
+            ct.params().name.to_string(),
+            "use ciphertexts and keys of one parameter set",
+        ));
     }
+    if ct.key_id() != key {
+        return Err(Error::wrong_key(
+            "evaluate",
+            format!("ciphertexts under key {}", key),
+            ct.key_id().to_string(),
+            "use the evaluation key that was made with their secret key",
+        ));
+    }
+    Ok(())
 }
 
 /// Words that a session has read of an output of a loaded program, as the batch that they are: its encoding, range and noise are
@@ -325,7 +356,7 @@ impl Evaluator {
     /// fewer values.
     pub fn bootstrap_encrypted(&self, x: &Lwe, table: &Glwe) -> Result<Vec<Lwe>> {
         let inputs = [x.clone().into(), table.clone().into()];
-        inputs.iter().try_for_each(|ct| self.check_key(ct))?;
+        inputs.iter().try_for_each(|ct| check_key(&self.params, self.key, ct))?;
         let mut program = Program::new(self.params.clone());
         let src = program.input_like(x);
         let glwe = program.input_table(table.input, table.limit);

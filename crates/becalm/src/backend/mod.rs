@@ -21,6 +21,7 @@ pub use auto::Auto;
 pub use cpu::{Cpu, MemoryBudget, Plain};
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, Figure, KeyMemory, Micro, gpus, images, look_for_nvrtc, nvrtc};
+pub(crate) use evaluate::require_fit;
 pub use evaluate::{Evaluator, batch_of};
 pub use evaluate_ckks::{CkksEvaluator, Prepared};
 pub use opened::Progress;

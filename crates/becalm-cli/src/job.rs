@@ -1,0 +1,303 @@
+//! `becalm job`: a large batch as a folder that workers on several machines share.
+
+use crate::files::{TrustArgs, record};
+use crate::output::Force;
+use crate::report::{self, counted, duration, facts};
+use crate::signals::stopped;
+use anyhow::{Context, Result, bail};
+use becalm::cipher::file::Limits;
+use becalm::cipher::{EvaluationKey, Lwe, SlotKey};
+use becalm::job::{Event, GoOn, Job, Plan, Status, Worker};
+use clap::Subcommand;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Make the folder of a job.
+    Make(MakeArgs),
+    /// Compute chunks of a job until all are done. Any number of workers may do so at once, and later ones go on where earlier ones stopped.
+    Work(WorkArgs),
+    /// Tell how far a job is.
+    Status(StatusArgs),
+    /// Write the results in order.
+    Collect(CollectArgs),
+    /// Compute a share of the finished chunks again; exit status 1 if a result differs.
+    Verify(VerifyArgs),
+}
+
+#[derive(clap::Args)]
+struct MakeArgs {
+    /// The folder, which must not exist.
+    job: PathBuf,
+    /// The evaluation key; for a program of CKKS the evaluation keys of a server.
+    #[arg(long, default_value = "evaluation.becalm")]
+    evaluation: PathBuf,
+    /// A lookup table, one entry for each value.
+    #[arg(long, value_delimiter = ',', value_parser = report::value, allow_hyphen_values = true, required_unless_present = "program")]
+    table: Vec<u64>,
+    /// A program of TFHE or CKKS instead of a table.
+    #[arg(long, conflicts_with = "table")]
+    program: Option<PathBuf>,
+    /// Keys between the slots of a common-mask set, as for `becalm eval`.
+    #[arg(long = "slot-key")]
+    slot_keys: Vec<PathBuf>,
+    /// Lanes of a chunk: by default about five seconds of a core for TFHE, and one lane for CKKS.
+    #[arg(long, value_parser = report::some)]
+    chunk: Option<usize>,
+    /// Ciphertexts, one file for each input. A file of TFHE holds all lanes. For CKKS give the files of the first lane, then those of
+    /// the second, and so on.
+    #[arg(required = true)]
+    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Machine {
+    /// The machine that computes.
+    #[arg(long, default_value = "auto", value_parser = report::machines())]
+    backend: String,
+    /// Threads of the CPU; 0 for all cores.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+}
+
+#[derive(clap::Args)]
+struct WorkArgs {
+    /// The folder.
+    job: PathBuf,
+    #[command(flatten)]
+    machine: Machine,
+    /// Seconds after which the claim of a worker that gives no sign of life is taken over.
+    #[arg(long, default_value_t = 60.0, value_parser = report::positive)]
+    lease: f64,
+    /// End after one chunk.
+    #[arg(long)]
+    once: bool,
+    /// The name of this worker in the records: by default the machine's and the number of the process.
+    #[arg(long)]
+    name: Option<String>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct StatusArgs {
+    /// The folder.
+    job: PathBuf,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct CollectArgs {
+    /// The folder.
+    job: PathBuf,
+    /// Where the results go, one file for each output; for several lanes of CKKS those of the first lane come first.
+    #[arg(short, long, required = true)]
+    out: Vec<PathBuf>,
+    #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+#[derive(clap::Args)]
+struct VerifyArgs {
+    /// The folder.
+    job: PathBuf,
+    /// The share of the finished chunks, drawn at random; at least one is computed.
+    #[arg(long, default_value_t = 0.01, value_parser = report::positive)]
+    share: f64,
+    #[command(flatten)]
+    machine: Machine,
+    #[command(flatten)]
+    trust: TrustArgs,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    match &args.verb {
+        Verb::Make(args) => make(args),
+        Verb::Work(args) => work(args),
+        Verb::Status(args) => status(args),
+        Verb::Collect(args) => collect(args),
+        Verb::Verify(args) => verify(args),
+    }
+}
+
+/// The file of the program: as given, or recorded for a table.
+fn program(args: &MakeArgs) -> Result<Vec<u8>> {
+    let trust = args.trust.trust();
+    if let Some(path) = &args.program {
+        return Ok(Limits::from(trust).read_bytes(path)?);
+    }
+    let keys = EvaluationKey::load(&args.evaluation, trust);
+    let keys = keys.with_context(|| args.evaluation.display().to_string())?;
+    let load = |path: &PathBuf| Lwe::load(path, trust).with_context(|| path.display().to_string());
+    let inputs = args.inputs.iter().map(load).collect::<Result<Vec<Lwe>>>()?;
+    let kind = |path: &PathBuf| Ok(SlotKey::load(path, trust)?.kind());
+    let between = args.slot_keys.iter().map(kind).collect::<Result<Vec<_>>>()?;
+    Ok(record(&keys, &inputs, &between, &args.table)?.to_bytes()?)
+}
+
+fn make(args: &MakeArgs) -> Result<()> {
+    let plan = Plan {
+        program: program(args)?,
+        keys: args.evaluation.clone(),
+        slot_keys: args.slot_keys.clone(),
+        inputs: args.inputs.clone(),
+        chunk: args.chunk,
+        trust: args.trust.trust(),
+    };
+    let job = plan.make(&args.job)?;
+    let equal = if job.exact() { "everywhere" } else { "on one class of machine" };
+    if args.json {
+        return report::json(&json!({
+            "job": args.job, "set": job.set(), "lanes": job.lanes(), "chunk": job.chunk(),
+            "chunks": job.chunks(), "results": job.results(), "results_equal": equal,
+        }));
+    }
+    report::print(&facts(&[
+        ("job", args.job.display().to_string()),
+        ("parameter set", job.set().to_string()),
+        ("lanes", job.lanes().to_string()),
+        ("chunks", format!("{} of {}", job.chunks(), counted(job.chunk(), "lane"))),
+        ("results equal", equal.to_string()),
+    ]))
+}
+
+/// The name of the machine, where the system tells, and the number of the process.
+fn usual_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let plain = |c: &char| c.is_ascii_alphanumeric() || "-._".contains(*c);
+    let host: String = host.chars().filter(plain).take(40).collect();
+    format!("{}-{}", if host.is_empty() { "worker" } else { &host }, std::process::id())
+}
+
+fn go_on() -> GoOn {
+    Arc::new(|| !stopped())
+}
+
+fn work(args: &WorkArgs) -> Result<()> {
+    let job = Job::open(&args.job)?;
+    let machine = job.machine(&args.machine.backend, args.machine.threads)?;
+    let worker = Worker {
+        lease: Duration::from_secs_f64(args.lease),
+        once: args.once,
+        trust: args.trust.trust(),
+        ..Worker::new(args.name.clone().unwrap_or_else(usual_name))
+    };
+    let mut waiting = false;
+    let tell = &mut |event: &Event| {
+        let line = match event {
+            Event::Claimed(_) => return,
+            // Told once, however often the worker looks.
+            Event::Waiting if waiting => return,
+            Event::Waiting => "waiting for chunks that others have claimed".to_string(),
+            Event::TakenOver(chunk) => {
+                format!("chunk {chunk}: taken over from a worker that gave no sign of life")
+            }
+            Event::Finished(chunk) => format!("chunk {chunk}: done"),
+            Event::Dropped(chunk) => format!("chunk {chunk}: another worker was first"),
+            Event::Differs { chunk, other } => {
+                format!("chunk {chunk}: DIFFERS from the results of {other}")
+            }
+            other => format!("{other:?}"),
+        };
+        waiting = matches!(event, Event::Waiting);
+        eprintln!("becalm: {}: {line}", worker.name);
+    };
+    let worked = job.work(machine.as_ref(), &worker, &go_on(), tell)?;
+    if args.json {
+        report::json(&json!({
+            "worker": worker.name, "finished": worked.finished, "lanes": worked.lanes,
+            "taken_over": worked.taken_over, "dropped": worked.dropped, "differing": worked.differing,
+        }))?;
+    } else {
+        let (chunks, lanes) = (counted(worked.finished, "chunk"), counted(worked.lanes, "lane"));
+        report::print(&format!("{}: {chunks} finished, {lanes}", worker.name))?;
+    }
+    match worked.differing.first() {
+        None => Ok(()),
+        Some((chunk, other)) => {
+            bail!("chunk {chunk}: the results of {other} differ; run `becalm job verify`")
+        }
+    }
+}
+
+fn status(args: &StatusArgs) -> Result<()> {
+    let status = Job::open(&args.job)?.status()?;
+    if args.json {
+        return report::json(&status);
+    }
+    let Status { chunks, done, claimed, left, damaged, .. } = &status;
+    let mut rows = vec![
+        ("done", format!("{done} of {}", counted(*chunks, "chunk"))),
+        ("claimed", claimed.to_string()),
+        ("left", left.to_string()),
+    ];
+    rows.extend((!damaged.is_empty()).then(|| ("damaged", format!("{damaged:?}"))));
+    rows.extend(status.seconds_per_chunk.map(|s| ("a chunk takes", duration(s))));
+    rows.extend(status.lanes_per_second.map(|r| ("rate", format!("{r:.1} lanes a second"))));
+    rows.extend(status.seconds_left.map(|s| ("time left", duration(s))));
+    rows.extend(status.workers.iter().map(|(name, n)| ("worker", format!("{name}: {n} done"))));
+    rows.extend(status.claims.iter().map(|(n, name)| ("claim", format!("chunk {n} by {name}"))));
+    report::print(&facts(&rows))
+}
+
+fn collect(args: &CollectArgs) -> Result<()> {
+    let job = Job::open(&args.job)?;
+    args.out.iter().try_for_each(|path| crate::files::require_place(path, args.force))?;
+    job.collect(&args.out, args.force.allowed(), args.trust.trust())?;
+    let names: Vec<String> = args.out.iter().map(|path| path.display().to_string()).collect();
+    report::print(&format!("{}: {}", names.join(", "), counted(job.lanes(), "lane")))
+}
+
+fn verify(args: &VerifyArgs) -> Result<()> {
+    let job = Job::open(&args.job)?;
+    let machine = job.machine(&args.machine.backend, args.machine.threads)?;
+    let found = job.verify(machine.as_ref(), args.share, args.trust.trust(), &go_on())?;
+    if args.json {
+        report::json(&found)?;
+    } else {
+        let mut rows = vec![("equal", counted(found.equal, "chunk"))];
+        rows.extend((found.incomparable > 0).then(|| {
+            (
+                "not compared",
+                format!("{}, of another class of machine", counted(found.incomparable, "chunk")),
+            )
+        }));
+        rows.extend(
+            found
+                .differing
+                .iter()
+                .map(|d| ("DIFFERS", format!("chunk {}, from worker {}", d.chunk, d.worker))),
+        );
+        report::print(&facts(&rows))?;
+    }
+    match found.differing.first() {
+        None => Ok(()),
+        Some(first) => {
+            bail!("worker {} returned wrong results of chunk {}", first.worker, first.chunk)
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! `becalm job` as users run it: several processes on one folder, processes that are killed and stopped, and `becalm eval` beside it.
+#![cfg(unix)]
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const TABLE: &str = "1,2,5,10,1,10,5,2,1,2,5,10,1,10,5,2";
+
+impl Folder {
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
+        command.current_dir(&self.0).args(line.split_whitespace());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    fn succeed(&self, line: &str) -> String {
+        let out = self.run(line);
+        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    fn json(&self, line: &str) -> serde_json::Value {
+        serde_json::from_str(&self.succeed(line)).unwrap()
+    }
+
+    fn worker(&self, name: &str, lease: &str) -> Child {
+        let line = format!(
+            "job work job --allow-insecure --threads 1 --name {name} --lease {lease} --json"
+        );
+        self.command(&line).spawn().unwrap()
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.0.join(name)).unwrap()
+    }
+
+    /// Waits until a worker has begun: for minutes, as the machine may be busy.
+    fn await_start(&self) {
+        let began = Instant::now();
+        while !["job/claims/000000", "job/out/000000"].iter().any(|name| self.0.join(name).exists())
+        {
+            assert!(began.elapsed() < Duration::from_secs(120), "no worker has begun");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn finished(worker: Child) -> serde_json::Value {
+    let out = worker.wait_with_output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// Keys, `lanes` ciphertexts, what `becalm eval` makes of them, and the same as a job.
+fn prepared(name: &str, lanes: usize, chunk: usize) -> Folder {
+    let path = std::env::temp_dir().join(format!("becalm-cli-job-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    let f = Folder(path);
+    f.succeed("keygen --params toy_2_2 --allow-insecure");
+    let values: Vec<String> = (0..lanes).map(|i| (i % 16).to_string()).collect();
+    f.succeed(&format!("encrypt --values {} -o x.becalm --allow-insecure", values.join(",")));
+    f.succeed(&format!(
+        "eval x.becalm --table {TABLE} -o whole.becalm --allow-insecure --backend cpu"
+    ));
+    let made = f.json(&format!(
+        "job make job x.becalm --table {TABLE} --chunk {chunk} --allow-insecure --json"
+    ));
+    assert_eq!(made["chunks"], lanes.div_ceil(chunk));
+    f
+}
+
+/// The results of the job are those of one process, byte for byte.
+fn collected(f: &Folder) {
+    f.succeed("job collect job -o y.becalm --allow-insecure");
+    assert!(f.read("y.becalm") == f.read("whole.becalm"), "other bytes than `becalm eval`");
+}
+
+#[test]
+fn two_workers_equal_one() {
+    let f = prepared("two", 60, 4);
+    let refused = f.run("job collect job -o y.becalm --allow-insecure");
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("15 missing: 0, 1, 2"));
+    let workers = [f.worker("a", "60"), f.worker("b", "60")].map(finished);
+    let done: u64 = workers.iter().map(|w| w["finished"].as_u64().unwrap()).sum();
+    assert_eq!(done, 15, "{workers:?}");
+    assert!(workers.iter().all(|w| w["dropped"] == 0), "{workers:?}");
+    collected(&f);
+    let status = f.json("job status job --json");
+    assert_eq!(
+        (&status["done"], &status["left"], &status["claimed"]),
+        (&15.into(), &0.into(), &0.into())
+    );
+    assert!(f.succeed("job status job").contains("15 of 15 chunks"));
+    let checked = f.json("job verify job --share 0.3 --allow-insecure --json");
+    assert_eq!(checked["equal"], 5);
+    // A later worker has nothing to do.
+    assert_eq!(finished(f.worker("c", "60"))["finished"], 0);
+}
+
+#[test]
+fn a_chunk_of_a_killed_worker_is_taken_over() {
+    let f = prepared("killed", 1200, 400);
+    let mut first = f.worker("first", "1");
+    f.await_start();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // However fast the machine is, either the claim or the result is there.
+    let open = f.0.join("job/claims/000000").exists() && !f.0.join("job/out/000000").exists();
+    let second = finished(f.worker("second", "1"));
+    if open {
+        assert_eq!((&second["finished"], &second["taken_over"]), (&3.into(), &1.into()));
+    }
+    collected(&f);
+    let left = |name: &str| std::fs::read_dir(f.0.join(name)).unwrap().count();
+    assert_eq!((left("job/claims"), left("job/out")), (0, 3), "nothing of the dead worker stays");
+}
+
+#[test]
+fn a_stopped_worker_gives_its_chunk_back() {
+    let f = prepared("stopped", 1200, 400);
+    let worker = f.worker("first", "60");
+    f.await_start();
+    let pid = worker.id().to_string();
+    Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    let out = worker.wait_with_output().unwrap();
+    // A machine that finished the whole job before the signal came ends well.
+    assert!(matches!(out.status.code(), Some(0 | 143)), "{out:?}");
+    assert_eq!(std::fs::read_dir(f.0.join("job/claims")).unwrap().count(), 0);
+    assert_eq!(finished(f.worker("second", "60"))["taken_over"], 0);
+    collected(&f);
+}
+
+/// A paused process whose chunk is taken over goes on later, and its results are dropped.
+#[test]
+fn a_worker_that_wakes_up_late_changes_nothing() {
+    let f = prepared("paused", 400, 400);
+    let first = f.worker("first", "1");
+    f.await_start();
+    let signal = |name: &str| Command::new("kill").args([name, &first.id().to_string()]).status();
+    signal("-STOP").unwrap();
+    let second = finished(f.worker("second", "1"));
+    signal("-CONT").unwrap();
+    let first = finished(first);
+    let sum = |name: &str| first[name].as_u64().unwrap() + second[name].as_u64().unwrap();
+    assert_eq!(sum("finished"), 1, "{first} {second}");
+    assert_eq!(
+        (&first["differing"], &second["differing"]),
+        (&serde_json::json!([]), &serde_json::json!([]))
+    );
+    collected(&f);
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let f = prepared("full", 40, 20);
+    let line = "ulimit -f 8; exec \"$0\" job work job --allow-insecure --backend cpu";
+    let mut shell = Command::new("sh");
+    let out = shell.current_dir(&f.0).args(["-c", line, env!("CARGO_BIN_EXE_becalm")]).output();
+    let out = out.unwrap();
+    assert_eq!(out.status.code(), Some(4), "{}", String::from_utf8_lossy(&out.stderr));
+    let left = |name: &str| std::fs::read_dir(f.0.join(name)).unwrap().count();
+    assert_eq!((left("job/claims"), left("job/out")), (0, 0));
+    assert_eq!(finished(f.worker("second", "60"))["finished"], 2);
+    collected(&f);
+}
+
+#[test]
+fn secrets_and_folders_that_exist_are_refused() {
+    let f = prepared("secret", 2, 1);
+    let again = f.run(&format!("job make job x.becalm --table {TABLE} --allow-insecure"));
+    assert_eq!(again.status.code(), Some(4));
+    let line = format!("job make other secret.becalm --table {TABLE} --allow-insecure");
+    assert!(!f.run(&line).status.success());
+    let line = "job make other x.becalm --program job/program.becalm --evaluation secret.becalm --allow-insecure";
+    let refused = f.run(line);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("keep that file secret"));
+    assert!(!f.0.join("other").exists());
+    let hidden = std::fs::read_dir(&f.0)
+        .unwrap()
+        .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with(".becalm-job"));
+    assert_eq!(hidden.count(), 0);
+}

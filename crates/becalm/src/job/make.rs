@@ -1,0 +1,266 @@
+//! Makes the folder of a job: checks that program, keys and inputs go together, and divides the inputs into chunks.
+
+use super::digest::Digest;
+use super::disk::{self, Draft};
+use super::folder::{Job, MANIFEST, PROGRAM, chunk_name, file_name, keys_name};
+use super::manifest::{MAX_FILES, MAX_MANIFEST, Manifest, Scheme, sealed};
+use crate::backend::require_fit;
+use crate::cipher::file::{Kind, Trust, kind_of, read_header, write_error};
+use crate::cipher::{Ciphertext, EvaluationKey, Lwe, SlotKey};
+use crate::ckks::{self, Context};
+use crate::math::modulus::Modulus;
+use crate::program::rlwe::{CkksOp, CkksProgram};
+use crate::program::{Program, Walk};
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// Multiply-adds of a chunk where the caller does not say: about five seconds of a core.
+const CHUNK_COST: f64 = 2e10;
+/// Equal instructions that a chunk should have at once, so that threads are busy.
+const WIDTH: usize = 64;
+const CKKS_KEYS: &str = "becalm.ckks_evaluation_keys";
+
+/// The parts of a job that is to be made. See [`Plan::make`].
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The file of a program of TFHE or CKKS, in memory.
+    pub program: Vec<u8>,
+    /// The file of the evaluation keys.
+    pub keys: PathBuf,
+    /// Files of keys between slots, in the order in which the program names its maps.
+    pub slot_keys: Vec<PathBuf>,
+    /// Files of the arguments. One of TFHE holds all lanes; for CKKS the files of the first lane come first, then those of the second.
+    pub inputs: Vec<PathBuf>,
+    /// Lanes of a chunk. `None` lets becalm choose: about five seconds of a core for TFHE, one lane for CKKS.
+    pub chunk: Option<usize>,
+    /// The sets and sizes that are accepted.
+    pub trust: Trust,
+}
+
+/// The kind of a file of either scheme.
+fn kind(path: &Path) -> Result<&'static str> {
+    match ckks::inspect(path).map_err(|e| e.at(path))? {
+        Some(found) => Ok(found.kind),
+        None => Ok(read_header(path)
+            .and_then(|(header, _)| header.kind())
+            .map_err(|e| e.at(path))?
+            .name()),
+    }
+}
+
+/// Refuses a file of another kind, above all one with a secret: workers must not see it.
+fn require(place: &str, wanted: &'static str, got: &str) -> Result<()> {
+    let secrets = [Kind::SecretKey, Kind::CkksSecretKey, Kind::CkksKeyShare, Kind::CkksPartial];
+    if got == wanted {
+        return Ok(());
+    }
+    let remedy = match secrets.iter().any(|kind| kind.name() == got) {
+        true => "keep that file secret: no worker may read it",
+        false => "pass a file of that kind (`becalm inspect` tells)",
+    };
+    Err(Error::bad_input("job", wanted, format!("{got}, in {place}"), remedy))
+}
+
+impl Plan {
+    /// Makes the job in a new folder. Everything is written beside it first: a folder of this name is a whole job, or is not there.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for a file of another kind, among them all that hold secrets, and for arguments or chunks that do not fit;
+    /// the errors of their readers; as [`Evaluator::run`](crate::backend::Evaluator::run) before it computes; [`Error::Io`] for a folder
+    /// that exists, and errors of the operating system.
+    pub fn make(&self, folder: impl AsRef<Path>) -> Result<Job> {
+        let folder = folder.as_ref();
+        if folder.symlink_metadata().is_ok() {
+            let got = format!("{}, which exists", folder.display());
+            return Err(Error::io("job", "a new folder", got, "choose another name"));
+        }
+        let (scheme, set) = self.kinds()?;
+        let beside = folder.with_file_name(format!(".becalm-job-{}.tmp", disk::nonce()?));
+        let draft = Draft::new(beside)?;
+        ["in", "claims", "out"]
+            .iter()
+            .try_for_each(|name| disk::make_folder(&draft.0.join(name)))?;
+        let mut manifest = Manifest::new(scheme, &set)?;
+        self.keep(&draft.0, &mut manifest)?;
+        match scheme {
+            Scheme::Tfhe => self.tfhe(&draft.0, &mut manifest)?,
+            Scheme::Ckks => self.ckks(&draft.0, &mut manifest)?,
+        }
+        manifest.check()?;
+        let text = sealed(&manifest)?;
+        if text.len() as u64 > MAX_MANIFEST {
+            return Err(too_many(manifest.inputs.len()));
+        }
+        disk::write(&draft.0.join(MANIFEST), &text)?;
+        draft.place(folder).map_err(|e| write_error(folder, &e))?;
+        Ok(Job { folder: folder.to_path_buf(), manifest })
+    }
+
+    /// The scheme and the set, once every file is of its kind.
+    fn kinds(&self) -> Result<(Scheme, String)> {
+        let (kind_of_program, set) = kind_of(&self.program)?;
+        let (scheme, keys, input) = match kind_of_program {
+            Kind::CkksProgram => (Scheme::Ckks, CKKS_KEYS, Kind::Rlwe.name()),
+            other => {
+                require("the program", Kind::Program.name(), other.name())?;
+                (Scheme::Tfhe, Kind::EvaluationKey.name(), Kind::Lwe.name())
+            }
+        };
+        let all = |paths: &[PathBuf], wanted: &'static str| {
+            paths
+                .iter()
+                .try_for_each(|path| require(&path.display().to_string(), wanted, kind(path)?))
+        };
+        all(std::slice::from_ref(&self.keys), keys)?;
+        all(&self.slot_keys, Kind::SlotKey.name())?;
+        all(&self.inputs, input)?;
+        if scheme == Scheme::Ckks && !self.slot_keys.is_empty() {
+            let got = format!("{} for a program of CKKS", self.slot_keys.len());
+            return Err(Error::bad_input("job", "no keys between slots", got, "leave them out"));
+        }
+        Ok((scheme, set))
+    }
+
+    /// Copies program and keys into the folder.
+    fn keep(&self, folder: &Path, manifest: &mut Manifest) -> Result<()> {
+        disk::write(&folder.join(PROGRAM), &self.program)?;
+        manifest.program = Digest::of(&self.program);
+        let keep = |path: &PathBuf| {
+            let copy = folder.join("keys");
+            disk::copy(path, &copy)?;
+            let digest = disk::digest(&copy)?;
+            let to = folder.join(keys_name(digest));
+            std::fs::rename(&copy, &to).map_err(|e| write_error(&to, &e))?;
+            Ok(digest)
+        };
+        manifest.keys = keep(&self.keys)?;
+        manifest.slot_keys = self.slot_keys.iter().map(keep).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    fn tfhe(&self, folder: &Path, manifest: &mut Manifest) -> Result<()> {
+        let program = Program::from_bytes(&self.program, self.trust)?;
+        let path = folder.join(keys_name(manifest.keys));
+        let mut keys = EvaluationKey::load(path, self.trust).map_err(|e| e.at(&self.keys))?;
+        for path in &self.slot_keys {
+            keys = keys.with_slot_key(SlotKey::load(path, self.trust).map_err(|e| e.at(path))?)?;
+        }
+        let read = |path: &PathBuf| Lwe::load(path, self.trust).map_err(|e| e.at(path));
+        let inputs = self.inputs.iter().map(read).collect::<Result<Vec<Lwe>>>()?;
+        let given: Vec<Ciphertext> = inputs.iter().map(|x| x.clone().into()).collect();
+        let (lanes, walk) = require_fit(&keys, &program, &given)?;
+        drop(given);
+        manifest.exact = program.params().modulus == Modulus::Goldilocks;
+        (manifest.arguments, manifest.results) = (inputs.len(), program.outputs().len());
+        self.divide(manifest, lanes, usual_chunk(&walk, program.params().cost()))?;
+        for chunk in 0..manifest.chunks() {
+            let from = chunk * manifest.chunk;
+            let part = from..from + manifest.lanes_of(chunk);
+            let files = inputs.iter().map(|x| x.slice(part.clone())?.to_bytes());
+            manifest.inputs.push(written(folder, chunk, files)?);
+        }
+        Ok(())
+    }
+
+    fn ckks(&self, folder: &Path, manifest: &mut Manifest) -> Result<()> {
+        let program = CkksProgram::from_bytes(&self.program, self.trust)?;
+        let context = Context::new(program.params(), self.trust.allow_insecure)?;
+        let path = folder.join(keys_name(manifest.keys));
+        let keys = context.open_keys(path).map_err(|e| e.at(&self.keys))?;
+        program.require(&keys)?;
+        let takes = program.inputs().len();
+        if takes == 0 || !self.inputs.len().is_multiple_of(takes) {
+            let wanted = format!("a file for each of {takes} arguments of every lane");
+            let got = format!("{} files", self.inputs.len());
+            return Err(Error::bad_input("job", wanted, got, "give all files of every lane"));
+        }
+        manifest.exact = !program.ops().iter().any(|op| matches!(op, CkksOp::Linear { .. }));
+        (manifest.arguments, manifest.results) = (takes, program.outputs().len());
+        self.divide(manifest, self.inputs.len() / takes, 1)?;
+        for (chunk, paths) in self.inputs.chunks(takes * manifest.chunk).enumerate() {
+            let mut files = vec![];
+            for lane in paths.chunks(takes) {
+                let mut given = vec![];
+                for path in lane {
+                    let bytes = disk::read(path, self.trust.limit)?;
+                    given.push(
+                        context
+                            .ciphertext_from_bytes(&bytes, self.trust)
+                            .map_err(|e| e.at(path))?,
+                    );
+                    files.push(bytes);
+                }
+                program.require_inputs(keys.id, &given.iter().collect::<Vec<_>>())?;
+            }
+            manifest.inputs.push(written(folder, chunk, files.into_iter().map(Ok))?);
+        }
+        Ok(())
+    }
+
+    /// Notes the lanes and the chunks.
+    fn divide(&self, manifest: &mut Manifest, lanes: usize, usual: usize) -> Result<()> {
+        if lanes == 0 || manifest.arguments == 0 || manifest.results == 0 {
+            let got = format!(
+                "{lanes} lanes, {} arguments, {} results",
+                manifest.arguments, manifest.results
+            );
+            return Err(Error::bad_input(
+                "job",
+                "at least one of each",
+                got,
+                "give a batch with ciphertexts",
+            ));
+        }
+        let chunk = self.chunk.unwrap_or(usual);
+        if chunk == 0 {
+            return Err(Error::bad_input(
+                "job",
+                "chunks of at least one lane",
+                "0",
+                "leave the size out, or give one",
+            ));
+        }
+        (manifest.lanes, manifest.chunk) = (lanes, chunk.min(lanes));
+        let files =
+            (0..2).map(|chunk| manifest.files_of(chunk, manifest.arguments)).max().unwrap_or(1);
+        if manifest.chunks().saturating_mul(files) > MAX_FILES {
+            return Err(too_many(manifest.chunks()));
+        }
+        Ok(())
+    }
+}
+
+fn too_many(chunks: usize) -> Error {
+    let wanted = format!("at most {MAX_FILES} files of inputs");
+    Error::bad_input(
+        "job",
+        wanted,
+        format!("those of {chunks} chunks"),
+        "make larger chunks, or several jobs",
+    )
+}
+
+/// Lanes of a chunk of about five seconds on a core.
+fn usual_chunk(walk: &Walk, cost: f64) -> usize {
+    let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
+    let lane = walk.cost.bootstraps.max(walk.cost.key_switches).max(1) as f64 * cost;
+    ((CHUNK_COST / lane) as usize).max(WIDTH.div_ceil(widest))
+}
+
+/// Writes the inputs of a chunk; their digests.
+fn written(
+    folder: &Path,
+    chunk: usize,
+    files: impl Iterator<Item = Result<Vec<u8>>>,
+) -> Result<Vec<Digest>> {
+    let place = folder.join("in").join(chunk_name(chunk));
+    disk::make_folder(&place)?;
+    let mut digests = vec![];
+    for (i, bytes) in files.enumerate() {
+        let bytes = bytes?;
+        disk::write(&place.join(file_name(i)), &bytes)?;
+        digests.push(Digest::of(&bytes));
+    }
+    disk::keep_names(&place);
+    Ok(digests)
+}

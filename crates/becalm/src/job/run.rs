@@ -1,0 +1,154 @@
+//! Keys and program of a job on a machine: from the files of a chunk's inputs to those of its results.
+
+use super::folder::{Job, PROGRAM, keys_name};
+use super::manifest::Scheme;
+use crate::backend::{Backend, CkksEvaluator, CkksSetup, Evaluator, Info, Prepared};
+use crate::cipher::file::Trust;
+use crate::cipher::{Ciphertext, EvaluationKey, KeyForm, Lwe, Rlwe, SlotKey};
+use crate::ckks::Context;
+use crate::program::Program;
+use crate::program::rlwe::CkksProgram;
+use crate::{Error, Result};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Asked whether the work is to go on. Its `false` stops the work.
+pub type GoOn = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// The class of results that are equal on every machine.
+const EXACT: &str = "exact";
+
+/// A program on a machine.
+pub(super) struct Runner {
+    exact: bool,
+    of: Of,
+}
+
+enum Of {
+    Tfhe { program: Arc<Program>, evaluator: Evaluator, trust: Trust },
+    Ckks { program: Prepared, context: Arc<Context>, evaluator: CkksEvaluator, trust: Trust },
+}
+
+impl Runner {
+    /// Brings the keys of a job onto a machine, after a look at the digests of keys and program.
+    pub(super) fn open(
+        job: &Job,
+        machine: &dyn Backend,
+        trust: Trust,
+        go_on: &GoOn,
+    ) -> Result<Runner> {
+        let manifest = &job.manifest;
+        if manifest.becalm != env!("CARGO_PKG_VERSION") {
+            return Err(Error::unsupported(
+                "work",
+                format!("becalm {}, which made the job", manifest.becalm),
+                format!("becalm {}", env!("CARGO_PKG_VERSION")),
+                "work with that version, or make the job again with this one",
+            ));
+        }
+        let program = job.checked(PROGRAM, manifest.program)?;
+        let keys = job.checked(&keys_name(manifest.keys), manifest.keys)?;
+        let of = match manifest.scheme {
+            Scheme::Tfhe => {
+                let program = Program::load(&program, trust).map_err(|e| e.at(&program))?;
+                let mut key = EvaluationKey::load(&keys, trust).map_err(|e| e.at(&keys))?;
+                machine.accepts(key.params())?;
+                for digest in &manifest.slot_keys {
+                    let path = job.checked(&keys_name(*digest), *digest)?;
+                    key =
+                        key.with_slot_key(SlotKey::load(&path, trust).map_err(|e| e.at(&path))?)?;
+                }
+                let evaluator = Evaluator::for_needs(machine, &key, &program.needs())?;
+                Of::Tfhe { program: Arc::new(program), evaluator, trust }
+            }
+            Scheme::Ckks => {
+                let program = CkksProgram::load(&program, trust).map_err(|e| e.at(&program))?;
+                machine.accepts_ckks(program.params())?;
+                let context = Arc::new(Context::new(program.params(), trust.allow_insecure)?);
+                let read = context.load_keys_with(&keys, KeyForm::Ready, |_, _| go_on());
+                let setup = CkksSetup::new(&context, &Arc::new(read.map_err(|e| e.at(&keys))?));
+                let asked = go_on.clone();
+                let evaluator = CkksEvaluator::open(machine, setup.asking(move || asked()))?;
+                evaluator.require(&program)?;
+                let program = Arc::new(program);
+                let program =
+                    Prepared::new(machine, &context, &program, usize::MAX, &|_, _| go_on())?;
+                Of::Ckks { program, context, evaluator, trust }
+            }
+        };
+        Ok(Runner { exact: manifest.exact, of })
+    }
+
+    fn info(&self) -> Info {
+        match &self.of {
+            Of::Tfhe { evaluator, .. } => evaluator.info(),
+            Of::Ckks { evaluator, .. } => evaluator.info(),
+        }
+    }
+
+    /// The class of arithmetic. A machine may know it only after the first run.
+    pub(super) fn class(&self) -> String {
+        if self.exact {
+            return EXACT.into();
+        }
+        let Info { name, description, .. } = self.info();
+        // The level of vector instructions of a CPU, or the name of a GPU; what follows does not change results.
+        let kind: String = description.split(',').next().unwrap_or("").chars().take(48).collect();
+        format!("{name} {}", kind.trim())
+    }
+
+    /// The results of a chunk.
+    pub(super) fn run(&self, inputs: &[Vec<u8>], go_on: &dyn Fn() -> bool) -> Result<Vec<Vec<u8>>> {
+        let progress = &mut |_, _| match go_on() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+        match &self.of {
+            Of::Tfhe { program, evaluator, trust } => {
+                let read = inputs.iter().map(|bytes| Ok(Lwe::from_bytes(bytes, *trust)?.into()));
+                let given = read.collect::<Result<Vec<Ciphertext>>>()?;
+                let made = evaluator.run_with(program, &given, progress)?;
+                made.iter().map(Lwe::to_bytes).collect()
+            }
+            Of::Ckks { program, context, evaluator, trust } => {
+                let takes = program.program().inputs().len().max(1);
+                let lanes: Vec<&[Vec<u8>]> = inputs.chunks(takes).collect();
+                // `take` notes what the files say, and `give` asks for it.
+                let said = RefCell::new(vec![vec![]; lanes.len()]);
+                let mut made = vec![];
+                let take = |lane: usize| {
+                    let (given, says) = noted(context, lanes[lane], *trust)?;
+                    said.borrow_mut()[lane] = says;
+                    Ok(given)
+                };
+                let give = |lane: usize, results: Vec<Rlwe>| {
+                    let real = real(program.program(), &said.borrow()[lane])?;
+                    for (x, real) in results.iter().zip(real) {
+                        made.push(context.noted_ciphertext_to_bytes(x, real)?);
+                    }
+                    Ok(())
+                };
+                evaluator.run_each(program, lanes.len(), take, give, progress)?;
+                Ok(made)
+            }
+        }
+    }
+}
+
+/// The ciphertexts of a lane, and what their files say about real values.
+fn noted(
+    context: &Context,
+    files: &[Vec<u8>],
+    trust: Trust,
+) -> Result<(Vec<Rlwe>, Vec<Option<bool>>)> {
+    let read = files.iter().map(|bytes| context.noted_ciphertext_from_bytes(bytes, trust));
+    Ok(read.collect::<Result<Vec<_>>>()?.into_iter().unzip())
+}
+
+/// What the files of the results say about real values: nothing if a file of the arguments says nothing.
+fn real(program: &CkksProgram, said: &[Option<bool>]) -> Result<Vec<Option<bool>>> {
+    let made = program.real(&said.iter().map(|real| *real != Some(false)).collect::<Vec<_>>())?;
+    let known = said.iter().all(Option::is_some);
+    Ok(made.into_iter().map(|real| known.then_some(real)).collect())
+}

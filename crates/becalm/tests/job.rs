@@ -1,0 +1,380 @@
+//! Jobs as folders: results equal to one machine's, damage found, secrets refused, claims taken over, wrong results found.
+
+use becalm::backend::{CkksEvaluator, Cpu, Evaluator};
+use becalm::cipher::file::{Kind, Trust};
+use becalm::cipher::{Lwe, SecretKey};
+use becalm::ckks::Context;
+use becalm::job::{Event, GoOn, Job, Plan, Worked, Worker};
+use becalm::math::complex::Complex;
+use becalm::params::{CkksParams, TfheParams};
+use becalm::program::Program;
+use becalm::program::rlwe::CkksProgram;
+use becalm::tfhe::Table;
+use becalm::{Error, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn folder(name: &str) -> Folder {
+    let path = std::env::temp_dir().join(format!("becalm-job-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    Folder(path)
+}
+
+/// A job of `lanes` squares in chunks of two, and the bytes that one machine makes of them.
+fn prepared(folder: &Path, set: &str, lanes: u64) -> (Plan, Vec<u8>) {
+    let secret = SecretKey::generate(TfheParams::named(set).unwrap(), true).unwrap();
+    let keys = secret.evaluation_key().unwrap();
+    let x = secret.encrypt(&(0..lanes).map(|i| i % 16).collect::<Vec<_>>()).unwrap();
+    let mut program = Program::new(secret.params().clone());
+    let src = program.input_like(&x);
+    let squares: Vec<u64> = (0..16).map(|m| m * m % 16).collect();
+    let square = program.lookup(src, &Table::new(secret.params(), &squares).unwrap()).unwrap();
+    program.output(square).unwrap();
+    let (key_file, file) = (folder.join("evaluation.becalm"), folder.join("x.becalm"));
+    keys.save(&key_file).unwrap();
+    x.save(&file).unwrap();
+    let x = Lwe::load(&file, Trust::insecure()).unwrap();
+    let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), &keys).unwrap();
+    let program = Arc::new(program);
+    let whole = evaluator.run(&program, &[x.into()]).unwrap()[0].to_bytes().unwrap();
+    let plan = Plan {
+        program: program.to_bytes().unwrap(),
+        keys: key_file,
+        slot_keys: vec![],
+        inputs: vec![file],
+        chunk: Some(2),
+        trust: Trust::insecure(),
+    };
+    (plan, whole)
+}
+
+fn always() -> GoOn {
+    Arc::new(|| true)
+}
+
+fn worker(name: &str, lease: u64) -> Worker {
+    let lease = Duration::from_millis(lease);
+    Worker { lease, trust: Trust::insecure(), ..Worker::new(name) }
+}
+
+fn work(job: &Job, worker: &Worker) -> Result<Worked> {
+    job.work(&Cpu::new(1)?, worker, &always(), &mut |_| {})
+}
+
+fn collected(job: &Job, folder: &Path) -> Result<Vec<u8>> {
+    let out = folder.join("y.becalm");
+    job.collect(std::slice::from_ref(&out), true, Trust::insecure())?;
+    Ok(fs::read(out).unwrap())
+}
+
+fn files(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+#[test]
+fn workers_at_once_make_the_bytes_of_one_machine() {
+    for (set, exact) in [("toy_2_2", false), ("toy_2_2_p", true)] {
+        let f = folder(&format!("at-once-{set}"));
+        let (plan, whole) = prepared(&f.0, set, 21);
+        let job = plan.make(f.0.join("job")).unwrap();
+        assert_eq!((job.chunks(), job.lanes(), job.exact()), (11, 21, exact));
+        let job = Job::open(job.folder()).unwrap();
+        let names = ["a", "b", "c"];
+        let worked: Vec<Worked> = std::thread::scope(|scope| {
+            let job = &job;
+            let start = |name| scope.spawn(move || work(job, &worker(name, 60_000)).unwrap());
+            let threads: Vec<_> = names.into_iter().map(start).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        // Each chunk is computed once, and nothing but results is left.
+        assert_eq!(worked.iter().map(|w| w.finished).sum::<usize>(), 11);
+        assert_eq!(worked.iter().map(|w| w.lanes).sum::<usize>(), 21);
+        assert!(worked.iter().all(|w| w.dropped == 0 && w.taken_over == 0));
+        assert_eq!((files(&f.0.join("job/out")), files(&f.0.join("job/claims"))), (11, 0));
+        assert!(collected(&job, &f.0).unwrap() == whole, "{set}");
+        let verified =
+            job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), &always()).unwrap();
+        assert_eq!((verified.equal, verified.incomparable), (11, 0));
+        let status = job.status().unwrap();
+        assert_eq!((status.done, status.left, status.claimed), (11, 0, 0));
+    }
+}
+
+#[test]
+fn ckks_lanes_make_the_bytes_of_one_machine() {
+    let f = folder("ckks");
+    let context = Arc::new(Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap());
+    let mut program = CkksProgram::new(&context);
+    let x = program.input(2, 4).unwrap();
+    let square = program.multiply(x, x).unwrap();
+    program.output(square).unwrap();
+    let secret = context.secret_key().unwrap();
+    let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
+    let key_file = f.0.join("keys");
+    context.write_keys(&keys, fs::File::create(&key_file).unwrap()).unwrap();
+    let evaluator = CkksEvaluator::new(&Cpu::new(1).unwrap(), &context, &keys).unwrap();
+    let program = Arc::new(program);
+    let (mut inputs, mut wanted) = (vec![], vec![]);
+    for lane in 0..3 {
+        let values = [0.5, -0.5, 0.25, f64::from(lane) / 4.0].map(Complex::from);
+        let x = context.encrypt(&values, 2, &secret).unwrap();
+        inputs.push(f.0.join(format!("x{lane}")));
+        context.save_ciphertext(&x, &inputs[lane as usize]).unwrap();
+        let x = context.load_ciphertext(&inputs[lane as usize], Trust::insecure()).unwrap();
+        let y = evaluator.run(&program, &[&x]).unwrap();
+        wanted.push(context.ciphertext_to_bytes(&y[0]).unwrap());
+    }
+    let trust = Trust::insecure();
+    let program = program.to_bytes().unwrap();
+    let plan = Plan { program, keys: key_file, slot_keys: vec![], inputs, chunk: Some(2), trust };
+    let job = plan.make(f.0.join("job")).unwrap();
+    assert_eq!((job.chunks(), job.files(), job.exact()), (2, 3, true));
+    work(&job, &worker("a", 60_000)).unwrap();
+    let out: Vec<PathBuf> = (0..3).map(|i| f.0.join(format!("y{i}"))).collect();
+    job.collect(&out, false, trust).unwrap();
+    for (path, wanted) in out.iter().zip(&wanted) {
+        assert!(fs::read(path).unwrap() == *wanted, "{}", path.display());
+    }
+    assert_eq!(job.verify(&Cpu::new(1).unwrap(), 1.0, trust, &always()).unwrap().equal, 2);
+}
+
+/// A claim that nobody renews is taken over, whatever its bytes are; one that changes is left alone.
+#[test]
+fn only_a_claim_that_does_not_change_is_taken_over() {
+    let f = folder("claims");
+    let (plan, whole) = prepared(&f.0, "toy_2_2", 4);
+    let job = plan.make(f.0.join("job")).unwrap();
+    let dead = f.0.join("job/claims/000000");
+    fs::write(&dead, "").unwrap();
+    let worked = work(&job, &worker("a", 50)).unwrap();
+    assert_eq!((worked.finished, worked.taken_over), (2, 1));
+    assert!(collected(&job, &f.0).unwrap() == whole);
+    // Again, with a claim that somebody renews: the worker waits until it is given back.
+    let job = plan.make(f.0.join("other")).unwrap();
+    let held = f.0.join("other/claims/000001");
+    fs::write(&held, "0").unwrap();
+    let mut waits = 0;
+    let worked = job.work(&Cpu::new(1).unwrap(), &worker("a", 600_000), &always(), &mut |event| {
+        if *event == Event::Waiting {
+            waits += 1;
+            fs::write(&held, waits.to_string()).unwrap();
+            if waits == 3 {
+                fs::remove_file(&held).unwrap();
+            }
+        }
+    });
+    assert_eq!((worked.unwrap().taken_over, waits), (0, 3));
+    assert!(collected(&job, &f.0).unwrap() == whole);
+}
+
+#[test]
+fn a_stopped_worker_gives_its_chunk_back() {
+    let f = folder("stopped");
+    let (plan, _) = prepared(&f.0, "toy_2_2", 4);
+    let job = plan.make(f.0.join("job")).unwrap();
+    // The first question comes before the claim, the next in the middle of the chunk.
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let go_on: GoOn = Arc::new(move || asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 1);
+    let mut seen = vec![];
+    let note = &mut |event: &Event| seen.push(event.clone());
+    let stopped = job.work(&Cpu::new(1).unwrap(), &worker("a", 60_000), &go_on, note).unwrap_err();
+    assert!(matches!(stopped, Error::Interrupted(_)), "{stopped}");
+    assert_eq!(seen, [Event::Claimed(0)]);
+    assert_eq!((files(&f.0.join("job/claims")), files(&f.0.join("job/out"))), (0, 0));
+}
+
+/// Each damage, in every file of a job, is an error that names the file.
+#[test]
+fn damage_is_found() {
+    let f = folder("damage");
+    let (plan, whole) = prepared(&f.0, "toy_2_2", 4);
+    let job = plan.make(f.0.join("job")).unwrap();
+    let keys = fs::read_dir(job.folder()).unwrap().map(|e| e.unwrap().file_name().into_string());
+    let keys = keys.map(|name| name.unwrap()).find(|name| name.starts_with("keys-")).unwrap();
+    for name in [keys.as_str(), "program.becalm", "in/000001/000000.becalm", "job.json"] {
+        each_damage(&job.folder().join(name), || {
+            Job::open(job.folder()).and_then(|job| work(&job, &worker("a", 60_000)).map(drop))
+        });
+        assert!(files(&f.0.join("job/claims")) == 0, "{name}: a claim is left");
+    }
+    work(&job, &worker("a", 60_000)).unwrap();
+    for name in ["out/000000/000000.becalm", "out/000001/done.json"] {
+        each_damage(&job.folder().join(name), || collected(&job, &f.0).map(drop));
+    }
+    each_damage(&job.folder().join("out/000001/000000.becalm"), || {
+        job.verify(&Cpu::new(1)?, 1.0, Trust::insecure(), &always()).map(drop)
+    });
+    // The remedy works: the folder is removed, and the chunk is computed again.
+    fs::write(f.0.join("job/out/000001/000000.becalm"), "").unwrap();
+    let refused = collected(&job, &f.0).unwrap_err();
+    assert!(refused.detail().remedy.contains("remove the folder out/000001"), "{refused}");
+    fs::remove_dir_all(f.0.join("job/out/000001")).unwrap();
+    let missing = collected(&job, &f.0).unwrap_err();
+    assert!(matches!(missing, Error::BadInput(_)) && missing.to_string().contains("1 missing: 1"));
+    assert_eq!(work(&job, &worker("a", 60_000)).unwrap().finished, 1);
+    assert!(collected(&job, &f.0).unwrap() == whole);
+}
+
+/// Cuts and flips a file at several places, and puts it back.
+fn each_damage(path: &Path, read: impl Fn() -> Result<()>) {
+    let good = fs::read(path).unwrap();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let mut all: Vec<Vec<u8>> =
+        [0, 1, good.len() / 2, good.len() - 1].map(|n| good[..n].to_vec()).into();
+    let places = (0..good.len()).step_by(good.len() / 24 + 1).chain([good.len() - 1]);
+    all.extend(places.map(|at| {
+        let mut bad = good.clone();
+        bad[at] ^= 1 << (at % 8);
+        bad
+    }));
+    for bad in all {
+        fs::write(path, &bad).unwrap();
+        let error = read().expect_err(name);
+        assert!(matches!(error, Error::BadFile(_) | Error::Io(_)), "{name}: {error}");
+        assert!(error.to_string().contains(name), "{name}: {error}");
+    }
+    fs::write(path, good).unwrap();
+}
+
+/// A record with a checksum, as a worker writes it.
+fn sealed(text: &str) -> String {
+    let body = text.split(",\"checksum\"").next().unwrap();
+    let sum = blake3::hash(format!("{body}}}").as_bytes()).to_hex();
+    format!("{body},\"checksum\":\"{sum}\"}}\n")
+}
+
+#[test]
+fn a_worker_that_writes_wrong_results_is_named() {
+    let f = folder("wrong");
+    let (plan, _) = prepared(&f.0, "toy_2_2_p", 4);
+    let job = plan.make(f.0.join("job")).unwrap();
+    work(&job, &Worker { once: true, ..worker("honest", 60_000) }).unwrap();
+    work(&job, &worker("liar", 60_000)).unwrap();
+    // The second chunk gets the results of the first, with records that fit them.
+    let out = f.0.join("job/out");
+    let [first, second] = ["000000", "000001"].map(|name| out.join(name));
+    fs::copy(first.join("000000.becalm"), second.join("000000.becalm")).unwrap();
+    let text = |folder: &Path| fs::read_to_string(folder.join("done.json")).unwrap();
+    let digest = |text: &str| text.split("\"results\":[\"").nth(1).unwrap()[..64].to_string();
+    let (honest, lie) = (text(&first), text(&second));
+    let lie = sealed(&lie.replace(&digest(&lie), &digest(&honest)));
+    fs::write(second.join("done.json"), lie).unwrap();
+    collected(&job, &f.0).unwrap();
+    let found = job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), &always()).unwrap();
+    assert_eq!((found.equal, found.differing.len()), (1, 1));
+    assert_eq!((found.differing[0].chunk, found.differing[0].worker.as_str()), (1, "liar"));
+    // A record of another chunk, or of another job, is none of this one.
+    fs::write(second.join("done.json"), honest).unwrap();
+    assert!(collected(&job, &f.0).unwrap_err().to_string().contains("record of chunk 1"));
+    // A class that cannot be compared is said to be one.
+    let other = sealed(&text(&first).replace("\"class\":\"exact\"", "\"class\":\"abacus\""));
+    fs::write(first.join("done.json"), other).unwrap();
+    fs::remove_dir_all(&second).unwrap();
+    let found = job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), &always()).unwrap();
+    assert_eq!((found.equal, found.incomparable), (0, 1));
+}
+
+#[test]
+fn manifests_that_lie_are_refused() {
+    let f = folder("manifest");
+    let (plan, _) = prepared(&f.0, "toy_2_2", 4);
+    let job = plan.make(f.0.join("job")).unwrap();
+    let path = f.0.join("job/job.json");
+    let good = fs::read_to_string(&path).unwrap();
+    for (from, to) in [
+        ("\"lanes\":4", "\"lanes\":5"),
+        ("\"lanes\":4", "\"lanes\":0"),
+        ("\"lanes\":4", "\"lanes\":18446744073709551615"),
+        ("\"chunk\":2", "\"chunk\":0"),
+        ("\"chunk\":2", "\"chunk\":1"),
+        ("\"arguments\":1", "\"arguments\":4000000000"),
+        ("\"results\":1", "\"results\":0"),
+        ("\"version\":1", "\"version\":2"),
+        ("\"slot_keys\":[]", "\"slot_keys\":[\"../../secret\"]"),
+        ("\"exact\":false", "\"exact\":false,\"path\":\"x\""),
+        ("\"exact\":false", "\"exact\": false"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        fs::write(&path, sealed(&good.replace(from, to))).unwrap();
+        let error = Job::open(job.folder()).expect_err(to);
+        assert!(matches!(error, Error::BadFile(_)), "{to}: {error}");
+    }
+    // Another version of becalm may compute otherwise.
+    let version = format!("\"becalm\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    fs::write(&path, sealed(&good.replace(&version, "\"becalm\":\"0.0.0\""))).unwrap();
+    let error = work(&Job::open(job.folder()).unwrap(), &worker("a", 60_000)).unwrap_err();
+    assert!(matches!(error, Error::Unsupported(_)), "{error}");
+}
+
+/// A file with the header of a kind and nothing else.
+fn headed(kind: Kind) -> Vec<u8> {
+    let names: &[&str] = match kind {
+        Kind::SlotKey => &["key", "slots"],
+        Kind::Lwe => &["encoding", "key", "noise", "range", "role"],
+        Kind::Glwe => &["encoding", "key", "noise", "range"],
+        Kind::Integers => &["encoding", "key", "noise", "range", "role", "type"],
+        Kind::Bits => &["content", "encoding", "key", "noise", "range", "role"],
+        Kind::Program | Kind::CkksProgram => &[],
+        Kind::Rlwe => &["error", "key", "level", "scale", "slots"],
+        Kind::CkksKeyShare => &["key", "parties", "party", "split", "threshold"],
+        Kind::CkksPartial => &["ciphertext", "key", "level", "party", "quorum", "split"],
+        _ => &["key"],
+    };
+    let mut entries: Vec<(&str, String)> = names.iter().map(|name| (*name, "1".into())).collect();
+    entries.iter_mut().filter(|(name, _)| *name == "key").for_each(|e| e.1 = "0".repeat(32));
+    entries.extend([("checksum", "0".repeat(64)), ("format", kind.name().into())]);
+    entries.extend([("params", "{}".to_string()), ("version", "1".into())]);
+    entries.sort();
+    let texts: Vec<String> =
+        entries.iter().map(|(name, text)| format!("\"{name}\":\"{text}\"")).collect();
+    let mut json = format!("{{\"__metadata__\":{{{}}}}}", texts.join(",")).into_bytes();
+    json.resize(json.len().next_multiple_of(8), b' ');
+    [&(json.len() as u64).to_le_bytes()[..], &json].concat()
+}
+
+#[test]
+fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
+    let f = folder("kinds");
+    let (plan, _) = prepared(&f.0, "toy_2_2", 2);
+    let wrong = f.0.join("wrong");
+    let secret = [Kind::SecretKey, Kind::CkksSecretKey, Kind::CkksKeyShare, Kind::CkksPartial];
+    for kind in Kind::ALL {
+        let bytes = headed(kind);
+        fs::write(&wrong, &bytes).unwrap();
+        let places = [
+            (Kind::Program, Plan { program: bytes, ..plan.clone() }),
+            (Kind::EvaluationKey, Plan { keys: wrong.clone(), ..plan.clone() }),
+            (Kind::SlotKey, Plan { slot_keys: vec![wrong.clone()], ..plan.clone() }),
+            (
+                Kind::Lwe,
+                Plan { inputs: vec![plan.inputs[0].clone(), wrong.clone()], ..plan.clone() },
+            ),
+        ];
+        for (wanted, plan) in places {
+            let Err(error) = plan.make(f.0.join("job")) else { panic!("{kind} for {wanted}") };
+            // A program of CKKS wants other keys: those are refused then.
+            if kind != wanted && (wanted, kind) != (Kind::Program, Kind::CkksProgram) {
+                assert!(matches!(error, Error::BadInput(_)), "{kind} for {wanted}: {error}");
+                assert!(error.detail().got.contains(kind.name()), "{error}");
+                let said = error.detail().remedy.contains("keep that file secret");
+                assert_eq!(said, secret.contains(&kind), "{error}");
+            }
+            assert!(!f.0.join("job").exists());
+        }
+    }
+    // Nothing of a refused job stays.
+    let left = fs::read_dir(&f.0).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let left: Vec<String> = left.filter(|name| name.starts_with('.')).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
