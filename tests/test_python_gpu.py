@@ -80,7 +80,9 @@ def test_devices_have_names() -> None:
 def test_ckks_takes_the_machines_that_run_it(tmp_path) -> None:
     """The machine decides: no list of names stands in Python."""
     few = {"slots": 4, "bootstrap": None}
-    secret, server = becalm.keygen("ckks_toy_12", backend="reference", **few, **TOY)
+    # A set may be given by its name or as it is.
+    toy = becalm.ckks.params("ckks_toy_12")
+    secret, server = becalm.keygen(toy, backend="reference", **few, **TOY)
     assert "reference" in server._repr_html_()
     x = secret.encrypt([0.5, -0.25, 0.0, 1.0], level=1)
     on_cpu = secret.server(rotations=[1], device="cpu", bootstrap=None, progress=False)

@@ -213,6 +213,10 @@ class Operators:
         return known(*args, **kwargs)
 
 
+#: Functions of numpy that differ from these in how they treat NaN alone.
+_SAME = {"fmax": ["maximum"], "fmin": ["minimum"]}
+
+
 def _unknown(name: str) -> Unsupported:
     """A refusal of a function of numpy, with what to do and the functions of a like name."""
     elements = {*_UFUNCS, *_FURTHER, "sign", "bitwise_count"} - {"divide"}
@@ -222,6 +226,7 @@ def _unknown(name: str) -> Unsupported:
     # Names that only share letters, such as sort for sqrt, help nobody.
     alike = difflib.get_close_matches(name, near, n=3, cutoff=0.8)
     near = [n for n in near if n in alike or n in name or name in n]
+    near = _SAME.get(name, near)
     like = f"did you mean {' or '.join(f'numpy.{n}' for n in near)}? " if near else ""
     remedy = "look a function of one integer up with x.table(entries), or decrypt first; "
     there = f"docs/apps/integers.md lists the {len(known)} functions of numpy that there are"

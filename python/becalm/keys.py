@@ -40,7 +40,7 @@ class Keys(_pair.Pair["SecretKey", Server]):
 
 @overload
 def keygen(
-    params: CkksName,
+    params: CkksName | ckks.Params,
     *,
     slots: int | None = None,
     bootstrap: str | None = "medium",
@@ -149,6 +149,8 @@ def keygen(
     if unknown:
         # The words of Python: no scheme has these arguments.
         raise TypeError(f"keygen() got an unexpected keyword argument {unknown[0]!r}")
+    if isinstance(params, ckks.Params):
+        params = params.name
     if isinstance(params, str) and params.startswith("ckks"):
         unfit = [n for n, v in (("bits", bits), ("log2_pfail", log2_pfail)) if v is not None]
         if unfit:

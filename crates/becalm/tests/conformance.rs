@@ -12,6 +12,15 @@ use becalm::params::{Kind, Order, TfheParams};
 use becalm::program::{Gate, Op, Program, Reg, RegInfo, RegType};
 use becalm::tfhe::{Output, Table, noise};
 use machines::backends;
+
+/// A machine that users can name is one that these tests compare. `reference` is what they compare with, and `auto` is one of the others.
+#[test]
+fn every_machine_is_compared() {
+    let compared: Vec<&str> = backends().iter().map(|(_, machine)| machine.info().name).collect();
+    for name in becalm::backend::names().filter(|name| !["auto", "reference"].contains(name)) {
+        assert!(compared.contains(&name), "add a line for {name} to machines::backends");
+    }
+}
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
