@@ -130,7 +130,7 @@ fn sets_without_a_bootstrap_compute() {
         let e = evaluator.multiply(&power, &x).err().map(|e| e.kind());
         assert_eq!(e, Some("bad_input"), "no level is left");
         let says = regular(context, &SMALL).err().unwrap().to_string();
-        assert!(says.contains(name) && says.contains("ckks_regular"), "{says}");
+        assert!(says.contains(name) && says.contains("ckks_slots_first"), "{says}");
         let refused = context.keys(secret, &Needs { bootstrap: Some(0), ..Needs::default() });
         assert_eq!(refused.err().unwrap().kind(), "wrong_params");
     }
