@@ -116,6 +116,9 @@ struct CollectArgs {
     force: Force,
     #[command(flatten)]
     trust: TrustArgs,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -268,6 +271,9 @@ fn collect(args: &CollectArgs) -> Result<()> {
     let job = Job::open(&args.job)?;
     args.out.iter().try_for_each(|path| crate::files::require_place(path, args.force))?;
     job.collect(&args.out, args.force.allowed(), args.trust.trust())?;
+    if args.json {
+        return report::json(&json!({ "out": args.out, "lanes": job.lanes() }));
+    }
     let names: Vec<String> = args.out.iter().map(|path| path.display().to_string()).collect();
     report::print(&format!("{}: {}", names.join(", "), counted(job.lanes(), "lane")))
 }
