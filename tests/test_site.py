@@ -48,7 +48,7 @@ def test_a_page_fetches_nothing_from_other_hosts(site):
 
 def test_what_a_page_fetches_is_there(site):
     for page in site.rglob("*.html"):
-        # Addresses of 404.html begin at the root of a server; rustdoc's pages make theirs by script.
+        # Addresses of 404.html begin at the root of a server, and rustdoc makes its own by script.
         if page.name != "404.html" and page.relative_to(site).parts[0] != "rust":
             for address in fetched(page.read_text(encoding="utf-8")):
                 path = address.partition("?")[0].partition("#")[0]
