@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "packaging" / "site"))
 import plots  # noqa: E402
 
-#: What a browser fetches by itself: scripts, pictures, styles. Links are no such thing.
+#: A browser fetches scripts, pictures and styles by itself, and follows no links.
 FETCHED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]+)\"|<link\b([^>]*)>")
 
 

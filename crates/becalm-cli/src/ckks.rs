@@ -62,7 +62,7 @@ pub struct Report {
     right: bool,
 }
 
-/// What a job runs on: the name of the machine, and the threads of the CPU.
+/// The machine of a job by name, and the threads of the CPU.
 #[derive(Clone, Copy)]
 pub struct On<'a> {
     pub backend: &'a str,

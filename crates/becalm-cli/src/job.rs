@@ -224,7 +224,8 @@ fn work(args: &WorkArgs) -> Result<()> {
             Event::Differs { chunk, other } => {
                 format!("chunk {chunk}: DIFFERS from the results of {other}")
             }
-            other => format!("{other:?}"),
+            // A later version of the library may tell of more.
+            _ => return,
         };
         waiting = matches!(event, Event::Waiting);
         eprintln!("becalm: {}: {line}", worker.name);
@@ -258,7 +259,8 @@ fn status(args: &StatusArgs) -> Result<()> {
         ("claimed", claimed.to_string()),
         ("left", left.to_string()),
     ];
-    rows.extend((!damaged.is_empty()).then(|| ("damaged", format!("{damaged:?}"))));
+    let names: Vec<String> = damaged.iter().map(ToString::to_string).collect();
+    rows.extend((!names.is_empty()).then(|| ("damaged", format!("chunks {}", names.join(", ")))));
     rows.extend(status.seconds_per_chunk.map(|s| ("a chunk takes", duration(s))));
     rows.extend(status.lanes_per_second.map(|r| ("rate", format!("{r:.1} lanes a second"))));
     rows.extend(status.seconds_left.map(|s| ("time left", duration(s))));

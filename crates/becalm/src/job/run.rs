@@ -146,7 +146,7 @@ fn noted(
     Ok(read.collect::<Result<Vec<_>>>()?.into_iter().unzip())
 }
 
-/// What the files of the results say about real values: nothing if a file of the arguments says nothing.
+/// Whether each result is real, for its file: unknown if a file of the arguments does not say it.
 fn real(program: &CkksProgram, said: &[Option<bool>]) -> Result<Vec<Option<bool>>> {
     let made = program.real(&said.iter().map(|real| *real != Some(false)).collect::<Vec<_>>())?;
     let known = said.iter().all(Option::is_some);

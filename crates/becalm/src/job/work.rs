@@ -62,7 +62,7 @@ impl Worker {
     }
 }
 
-/// What a worker has just done.
+/// A step of a worker, as [`Job::work`] tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

@@ -31,7 +31,7 @@ const NAMES: &str =
     "alias b balance; alias rw rewrite; alias rf refactor; alias rs resub; alias st strash";
 const RESYN: &str = "b; rw; rf; b; rw; rw -z; b; rf -z; rw -z; b";
 
-/// What a script costs.
+/// How the time of a script grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Price {
     /// Time that grows with the gates.
