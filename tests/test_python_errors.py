@@ -349,3 +349,36 @@ def test_no_call_of_the_native_module_panics_on_hostile_arguments(toy):
         except Exception:
             refused += 1
     assert refused > len(calls) / 2
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: becalm.keygen(bits=0), "bits of 1 or more, got 0"),
+        (lambda: becalm.keygen(bits=100), "a set for 100 bits"),
+        (lambda: becalm.keygen(slots=99), "99 slots"),
+        (lambda: becalm.keygen(log2_pfail=5), "log2 of a probability below 1, got 5"),
+        (lambda: becalm.keygen(log2_pfail=float("nan")), "log2 of a probability below 1"),
+        (lambda: becalm.keygen("ckks", kinds="lossy"), "slots_first, which lossy is called now"),
+        (lambda: becalm.keygen("ckks", kinds="regular", bootstrap=None), "without a bootstrap"),
+        (lambda: becalm.load(None), "the path of a file, got NoneType"),
+    ],
+)
+def test_arguments_are_refused_as_they_came(call, says):
+    """A refusal names the number that was given, not one that it was cut to."""
+    with pytest.raises((becalm.BadInput, becalm.WrongParams)) as e:
+        call()
+    assert says in str(e.value) and e.value.remedy, str(e.value)
+
+
+def test_refusals_of_ckks_name_the_call():
+    keys = becalm.keygen("ckks_toy_12", bootstrap=None, allow_insecure=True, progress=False)
+    x = keys.secret.encrypt([0.5], level=0)
+    for op, call in [
+        ("mean", x.mean),
+        ("replicate", x.replicate),
+        ("encrypt", lambda: keys.secret.encrypt([0.5], bound=-1)),
+    ]:
+        with pytest.raises(becalm.BadInput) as e:
+            call()
+        assert e.value.op == op and "auto" not in str(e.value), str(e.value)

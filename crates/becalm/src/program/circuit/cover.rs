@@ -31,6 +31,9 @@ const SCALED: f64 = 0.25;
 /// Most lookups that are followed to see what a choice adds.
 const REACH: usize = 64;
 
+/// Functions of the same leaves that are tried beside one, to see whether a rotation gives both.
+const OTHERS: usize = 4;
+
 /// Functions of the same leaves, as many in a group as one rotation gives.
 type Hosts = WordMap<Leaves, Vec<Vec<u64>>>;
 
@@ -204,7 +207,7 @@ impl<'a> Mapper<'a> {
         }
         let mut all: WordMap<Leaves, Vec<u64>> = WordMap::default();
         for cut in self.choice.cuts.iter().flatten().filter(|c| c.leaves.len() > 1) {
-            all.entry(cut.leaves).or_default().push(cut.function);
+            remember(all.entry(cut.leaves).or_default(), cut.function);
         }
         let forms = self.choice.forms;
         let share = |cut: &Cut| {
@@ -212,7 +215,7 @@ impl<'a> Mapper<'a> {
             let fits = others
                 .iter()
                 .filter(|f| **f != cut.function)
-                .take(4)
+                .take(OTHERS)
                 .any(|f| forms.together(&[cut.function, *f], cut.leaves.len()).is_some());
             if fits { 0.5 } else { 1.0 }
         };
@@ -370,5 +373,41 @@ impl<'a> Mapper<'a> {
         }
         groups[at].retain(|f| f != function);
         alone - 1.0
+    }
+}
+
+/// Keeps a function of some leaves if it can be among the first [`OTHERS`] that differ from any one: four of each function, and eight in
+/// all. A long chain has as many functions of the same leaves as gates.
+fn remember(functions: &mut Vec<u64>, function: u64) {
+    let again = functions.iter().filter(|f| **f == function).count();
+    if again < OTHERS && functions.len() < 2 * OTHERS {
+        functions.push(function);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_functions_stand_for_all() {
+        let mut state = 1u64;
+        for kinds in 1..9 {
+            let all: Vec<u64> = (0..2000)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 33) % kinds
+                })
+                .collect();
+            let mut kept = vec![];
+            all.iter().for_each(|f| remember(&mut kept, *f));
+            assert!(kept.len() <= 2 * OTHERS);
+            let others = |of: &[u64], own| -> Vec<u64> {
+                of.iter().copied().filter(|f| *f != own).take(OTHERS).collect()
+            };
+            for own in 0..kinds {
+                assert_eq!(others(&kept, own), others(&all, own), "{kinds} kinds, {own}");
+            }
+        }
     }
 }
