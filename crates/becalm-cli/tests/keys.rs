@@ -139,8 +139,9 @@ fn a_command_that_is_stopped_while_it_writes_leaves_no_temporary_file() {
             maker.wait().unwrap();
             assert_eq!(names(), ["evaluation.becalm", "secret.becalm"], "{signals:?}");
         } else {
-            let second = if signals[1] == "INT" { 130 } else { 143 };
-            assert_eq!(maker.wait().unwrap().code(), Some(second), "{signals:?}");
+            // The kernel may deliver two pending signals in either order.
+            let code = maker.wait().unwrap().code();
+            assert!(matches!(code, Some(130 | 143)), "{signals:?}: {code:?}");
             assert!(!names().iter().any(|name| name.ends_with(".tmp")), "{:?}", names());
             std::fs::remove_file(&lock).unwrap();
         }
