@@ -115,7 +115,7 @@ cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, with the c
 fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ compiler)
 	cd fuzz && RUSTFLAGS='$(FUZZ_FLAGS)' $(CARGO) build --release --target-dir target --target $(HOST)
 	@mkdir -p fuzz/corpus fuzz/artifacts
-	@for t in ciphertext evaluation_key program circuit isa; do \
+	@for t in ciphertext evaluation_key threshold program circuit isa; do \
 		mkdir -p fuzz/corpus/$$t && fuzz/target/$(HOST)/release/$$t fuzz/corpus/$$t crates/becalm/tests/vectors crates/becalm/circuits \
 			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10 -artifact_prefix=fuzz/artifacts/ || exit 1; done
 
