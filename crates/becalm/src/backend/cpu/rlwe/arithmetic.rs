@@ -224,26 +224,23 @@ impl Context {
         Ok(out)
     }
 
-    /// From level 0 to `level`: the residues modulo q_0 nearest zero as residues of all words, times the integer `factor`.
-    /// The message gains a multiple of q_0; the scale becomes q_0·`factor`.
-    pub(crate) fn lift(&self, x: &Rlwe, level: usize, factor: f64) -> Rlwe {
+    /// A polynomial from level 0 to `level`: its residues modulo q_0 nearest zero as residues of all words and of so many
+    /// special ones, times the integer `factor`. The message gains a multiple of q_0; the scale becomes q_0·`factor`.
+    pub(crate) fn lift(&self, part: &[f64], level: usize, special: usize, factor: f64) -> Scratch {
         let (ring, n) = (self.ring(), self.params().degree());
-        let parts = [0, 1].map(|k| {
-            let mut base = ring.scratch(n);
-            base.copy_from_slice(&x.parts[k][..n]);
-            ring.backward(0, &mut base);
-            ring.reduce(0, &mut base);
-            let mut part = ring.scratch(self.words(level) * n);
-            part.par_chunks_mut(n).enumerate().for_each(|(i, limb)| {
-                let i = self.word_of(level, i);
-                limb.copy_from_slice(&base);
-                ring.reduce(i, limb);
-                ring.forward(i, limb);
-                ring.scale(i, limb, residue(factor, ring.word(i).p));
-            });
-            Arc::new(part)
+        let mut base = ring.scratch(n);
+        base.copy_from_slice(&part[..n]);
+        ring.backward(0, &mut base);
+        ring.reduce(0, &mut base);
+        let words = self.words_of(level, special);
+        let mut out = ring.scratch(words.len() * n);
+        out.par_chunks_mut(n).zip(&words).for_each(|(limb, i)| {
+            limb.copy_from_slice(&base);
+            ring.reduce(*i, limb);
+            ring.forward(*i, limb);
+            ring.scale(*i, limb, residue(factor, ring.word(*i).p));
         });
-        Rlwe { level, scale: self.step(0) * factor, parts, ..x.empty() }
+        out
     }
 
     /// The largest absolute value that a slot of a ciphertext may have: v < q/4s, q the product of the first three words of its

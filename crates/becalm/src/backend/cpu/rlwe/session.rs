@@ -286,9 +286,8 @@ impl Step<'_> {
             }
             CkksOp::DoubleAngle { src, .. } => keyed.doubled_angle(get(src)?),
             CkksOp::RaiseModulus { src, .. } => {
-                let sparse = keyed.encapsulate(get(src)?, info.level)?;
                 let factor = (info.scale / context.step(0)).round();
-                keyed.encapsulate(&context.lift(&sparse, info.level, factor), info.level)
+                keyed.raise_modulus(get(src)?, info.level, factor)
             }
             CkksOp::Trace { src, dst } => {
                 self.program.traced(*dst, *src).try_fold(get(src)?.clone(), |sum, by| {
