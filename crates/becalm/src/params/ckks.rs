@@ -120,6 +120,15 @@ const REGULAR: CkksParams = CkksParams {
     security_source: "becalm estimate --strict",
 };
 
+/// Few levels: all moduli above them are shorter, so that a longer P makes two digits.
+const LEVELS_4: CkksParams = CkksParams {
+    name: "ckks_4_levels",
+    levels: 4,
+    special_bits: 540.0,
+    security_bits: 143.2,
+    ..REGULAR
+};
+
 const LEVELS_14: CkksParams = CkksParams {
     name: "ckks_14_levels",
     levels: 14,
@@ -273,8 +282,9 @@ const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksPara
     }
 }
 
-static TABLE: [CkksParams; 18] = [
+static TABLE: [CkksParams; 20] = [
     REGULAR,
+    LEVELS_4,
     LEVELS_14,
     LEVELS_17,
     PRECISE,
@@ -287,6 +297,7 @@ static TABLE: [CkksParams; 18] = [
     N17,
     toy("ckks_toy_12", 12, REGULAR),
     toy("ckks_toy_13", 13, REGULAR),
+    toy("ckks_toy_4_levels", 12, LEVELS_4),
     toy("ckks_toy_14_levels", 12, LEVELS_14),
     toy("ckks_toy_17_levels", 12, LEVELS_17),
     toy("ckks_toy_precise", 12, PRECISE),
@@ -456,6 +467,7 @@ mod tests {
         for (toy, standard) in [
             ("ckks_toy_12", "ckks_regular"),
             ("ckks_toy_13", "ckks_regular"),
+            ("ckks_toy_4_levels", "ckks_4_levels"),
             ("ckks_toy_14_levels", "ckks_14_levels"),
             ("ckks_toy_17_levels", "ckks_17_levels"),
             ("ckks_toy_precise", "ckks_precise"),
@@ -467,7 +479,7 @@ mod tests {
             assert!(remedy.contains(&format!("use `{standard}`,")), "{toy}: {remedy}");
         }
         let toys = CkksParams::all().iter().filter(|p| p.kind == Kind::Toy).count();
-        assert_eq!(toys, 7, "each toy is in the list");
+        assert_eq!(toys, 8, "each toy is in the list");
     }
 
     #[test]

@@ -33,8 +33,8 @@ const KINDS: [(&str, Kind); 5] = [
 /// The set for two iterations of its bootstrap.
 const ITERATED_SET: &str = "ckks_iterated";
 /// The set for so many levels, that of the regular kind first.
-const SET_OF_LEVELS: [(usize, &str); 3] =
-    [(10, "ckks_regular"), (14, "ckks_14_levels"), (17, "ckks_17_levels")];
+const SET_OF_LEVELS: [(usize, &str); 4] =
+    [(10, "ckks_regular"), (4, "ckks_4_levels"), (14, "ckks_14_levels"), (17, "ckks_17_levels")];
 /// Baby steps of the sizes before files of keys said how many they are.
 const OLD_SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 4), ("large", 8)];
 /// The default size of keys.
