@@ -82,7 +82,7 @@ impl Job {
         &self,
         py: Python<'_>,
         worker: &str,
-        class: &str,
+        class_: &str,
         lease: f64,
         patience: f64,
     ) -> PyResult<(Option<JobLoan>, bool)> {
@@ -92,7 +92,7 @@ impl Job {
             patience: seconds(patience),
             ..Worker::new(worker.to_string())
         };
-        let next = detached(py, || locked(&self.queue).next(&worker, class))?;
+        let next = detached(py, || locked(&self.queue).next(&worker, class_))?;
         Ok(match next {
             Next::Chunk(loan) => {
                 (Some(JobLoan { chunk: loan.chunk(), loan: Mutex::new(Some(loan)) }), false)
@@ -112,11 +112,11 @@ impl Job {
         &self,
         py: Python<'_>,
         loan: &JobLoan,
-        class: &str,
+        class_: &str,
         results: Vec<Vec<u8>>,
     ) -> PyResult<&'static str> {
         let Some(loan) = locked(&loan.loan).take() else { return Ok("given back") };
-        let event = detached(py, || self.job.finish(loan, class, &results))?;
+        let event = detached(py, || self.job.finish(loan, class_, &results))?;
         Ok(match event {
             Event::Finished(_) => "finished",
             Event::Checked(_) => "checked",
