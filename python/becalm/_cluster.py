@@ -7,8 +7,10 @@ import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -42,29 +44,35 @@ class Job(_html.Shown):
     [[9, 1], [4]]
     """
 
-    __slots__ = ("_cancelled", "_native", "_place", "_progress", "_read", "_retries", "_workers")
+    __slots__ = (
+        "__weakref__",
+        "_cancelled",
+        "_folder",
+        "_native",
+        "_progress",
+        "_read",
+        "_workers",
+    )
 
     def __init__(
         self,
         native: _native.Job,
-        place: tuple[str, tempfile.TemporaryDirectory[str] | None],
+        folder: str,
         read: _cluster_batch.Reader,
         workers: Workers,
         progress: Progress,
-        retries: int,
     ) -> None:
         self._native = native
-        self._place = place
+        self._folder = folder
         self._read = read
         self._workers = workers
         self._progress = progress
-        self._retries = retries
         self._cancelled = False
 
     @property
     def folder(self) -> str:
         """The folder of the job."""
-        return self._place[0]
+        return self._folder
 
     @property
     def chunks(self) -> int:
@@ -303,8 +311,8 @@ class Cluster:
         recorded, inputs, said = _cluster_batch.prepared(server, program, batch)
         if folder is None and self._shared:
             folder = os.path.join(self._where, f"job-{os.urandom(8).hex()}")
-        keep = tempfile.TemporaryDirectory(prefix="becalm-") if folder is None else None
-        place = os.path.join(keep.name, "job") if keep else os.fspath(folder or "")
+        keep = tempfile.mkdtemp(prefix="becalm-") if folder is None else None
+        place = os.fspath(folder) if folder is not None else os.path.join(str(keep), "job")
         beside = os.path.dirname(os.path.abspath(place))
         with tempfile.TemporaryDirectory(prefix=".becalm-", dir=beside) as files:
             paths = [os.path.join(files, str(i)) for i in range(len(inputs))]
@@ -316,7 +324,10 @@ class Cluster:
             native = _native.Job.make(place, made, keys, paths, lanes, share, True)
         pathlib.Path(place, SAID).write_text(json.dumps(said), encoding="utf-8")
         read = _cluster_batch.reader(said, native.facts()[0], server)
-        return self._job(native, (place, keep), read, progress, retries)
+        job = self._job(native, place, read, progress, retries)
+        if keep is not None:
+            weakref.finalize(job, shutil.rmtree, keep, ignore_errors=True)
+        return job
 
     def resume(
         self,
@@ -367,12 +378,12 @@ class Cluster:
             # The command made it.
             said = {"outputs": native.facts()[5], "types": None}
         read = _cluster_batch.reader(said, native.facts()[0], server)
-        return self._job(native, (place, None), read, progress, retries)
+        return self._job(native, place, read, progress, retries)
 
     def _job(
         self,
         native: _native.Job,
-        place: tuple[str, Any],
+        place: str,
         read: _cluster_batch.Reader,
         progress: Progress,
         retries: int,
@@ -382,11 +393,11 @@ class Cluster:
         if self._shared:
             workers = Workers()
         elif self._where == "local":
-            workers = Processes(place[0], choice)
+            workers = Processes(place, choice)
         else:
             address = None if self._where == "ray" else self._where
-            workers = RayWorkers(native, place[0], address, choice)
-        return Job(native, place, read, workers, progress, choice.retries)
+            workers = RayWorkers(native, place, address, choice)
+        return Job(native, place, read, workers, progress)
 
     def __repr__(self) -> str:
         many = self._choice["workers"]

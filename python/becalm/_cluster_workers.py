@@ -65,10 +65,12 @@ class Processes(Workers):
         self._folder, self._choice = folder, choice
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._starts = [0] * choice.workers
-        # Open as long as the processes are; `stop` closes it.
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._errors: Any = None
 
     def start(self) -> None:
+        if self._errors is None:
+            # Open as long as the processes are; `stop` closes it.
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         for index in range(self._choice.workers):
             if index not in self._running:
                 self._open(index)
@@ -92,7 +94,7 @@ class Processes(Workers):
 
     def last_words(self) -> str:
         self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        lines: list[str] = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
 
     def stop(self) -> None:
@@ -106,7 +108,10 @@ class Processes(Workers):
                 process.kill()
                 process.wait()
         self._running.clear()
-        self._errors.close()
+        self._starts = [0] * self._choice.workers
+        if self._errors is not None:
+            self._errors.close()
+            self._errors = None
 
 
 class Host:
