@@ -59,8 +59,7 @@ impl Campaign {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let (counts, seen) = (BTreeMap::new(), BTreeMap::new());
-        let mut c =
-            Campaign { folder, whole: vec![], dice: Dice(seed), counts, seen, workers: 0 };
+        let mut c = Campaign { folder, whole: vec![], dice: Dice(seed), counts, seen, workers: 0 };
         c.succeed("keygen --params toy_2_2_p --allow-insecure");
         let values: Vec<String> = (0..LANES).map(|i| (i % 16).to_string()).collect();
         c.succeed(&format!("encrypt --values {} -o x.becalm --allow-insecure", values.join(",")));
@@ -170,7 +169,8 @@ impl Campaign {
         if self.path(&format!("out/{chunk:06}")).exists() {
             return;
         }
-        let beside = self.path(&format!("out/.tmp-{:016x}", self.dice.below(usize::MAX)));
+        let nonce = self.dice.below(usize::MAX);
+        let beside = self.path(&format!("out/.tmp-{nonce:016x}"));
         fs::create_dir(&beside).unwrap();
         fs::write(beside.join("000000.becalm"), [7; 100]).unwrap();
         fs::write(self.path(&format!("claims/{chunk:06}")), "").unwrap();
@@ -387,10 +387,8 @@ impl Campaign {
             made[0][at] ^= 1 << self.dice.below(8);
             job.finish(loan, &runner.class(), &made).unwrap();
         }
-        let honest = ["first", "second", "first"].map(|name| Worker {
-            trust: Trust::insecure(),
-            ..Worker::new(name)
-        });
+        let honest = ["first", "second", "first"]
+            .map(|name| Worker { trust: Trust::insecure(), ..Worker::new(name) });
         for worker in &honest {
             job.work(&cpu, worker, &always(), &mut |_| {}).unwrap();
         }
