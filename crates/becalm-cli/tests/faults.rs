@@ -432,7 +432,7 @@ impl Campaign {
         self.look();
         self.succeed("job collect job -o y.becalm --allow-insecure --force");
         assert!(fs::read(self.folder.join("y.becalm")).unwrap() == self.whole, "a wrong result");
-        for name in ["claims", "faults", "checks"] {
+        for name in ["claims", "faults"] {
             assert_eq!(fs::read_dir(self.path(name)).unwrap().count(), 0, "{name}");
         }
     }
