@@ -8,7 +8,7 @@
 #SBATCH --mem=16G
 #SBATCH --time=12:00:00
 #SBATCH --requeue
-#SBATCH --signal=TERM@60
+#SBATCH --signal=B:TERM@60
 set -euo pipefail
 : "${JOB:?name the folder of the job: sbatch --export=ALL,JOB=/shared/job deploy/slurm.sh}"
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -88,8 +90,8 @@ class Job(_html.Shown):
     def cost(self) -> Any:
         """The cost of the program on one lane, known before anything runs."""
         path = os.path.join(self.folder, "program.becalm")
-        native = pathlib.Path(path).read_bytes()
-        return Program.from_bytes(native, allow_insecure=True).cost
+        program: Any = Program.from_bytes(pathlib.Path(path).read_bytes(), allow_insecure=True)
+        return program.cost
 
     def status(self) -> dict[str, Any]:
         """The state of the job, as `becalm job status --json` tells it.
@@ -135,8 +137,9 @@ class Job(_html.Shown):
         each = status["seconds_per_chunk"]
         if each is None:
             return None
-        missing = status["chunks"] - status["done"]
-        return min(missing, max(1, round(missing * each / max(seconds, 1e-3) + 0.5)))
+        missing = int(status["chunks"] - status["done"])
+        wanted = math.ceil(missing * float(each) / max(seconds, 1e-3))
+        return min(missing, max(1, wanted))
 
     def cancel(self) -> None:
         """Stops the work; whoever iterates gets `Interrupted`. Finished chunks stay.
@@ -159,7 +162,7 @@ class Job(_html.Shown):
             self._workers.start()
             try:
                 for chunk in range(self.chunks):
-                    files = self._wait(lambda at=chunk: self._native.results(at), tell, chunk)
+                    files = self._wait(functools.partial(self._native.results, chunk), tell, chunk)
                     given.append(_mark(files))
                     yield self._read(files)
                 self._wait(lambda: self._native.is_complete() or None, tell, self.chunks)

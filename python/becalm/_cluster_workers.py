@@ -194,7 +194,7 @@ class RayWorkers(Workers):
 
     def _open(self) -> None:
         choice = self._choice
-        handle = self._class.remote(self._id, self._files, choice.backend, choice.threads)
+        handle: Any = self._class.remote(self._id, self._files, choice.backend, choice.threads)
         actor = _Actor(handle, f"ray-{self._started}", began=time.monotonic())
         self._started += 1
         self._actors.append(actor)

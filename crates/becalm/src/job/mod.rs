@@ -60,6 +60,7 @@ mod queue;
 mod run;
 mod verify;
 mod work;
+mod worker;
 
 pub use digest::Digest;
 pub use folder::Job;
@@ -69,4 +70,5 @@ pub use manifest::Scheme;
 pub use queue::{Loan, Next, Queue};
 pub use run::{GoOn, Runner};
 pub use verify::{Difference, Verified};
-pub use work::{Event, Worked, Worker};
+pub use work::{Event, Worked};
+pub use worker::Worker;

@@ -5,7 +5,7 @@ use super::claim::{Claim, Kept, Watch};
 use super::disk;
 use super::folder::{DONE, Job, file_name};
 use super::manifest::{Failed, sealed};
-use super::work::Worker;
+use super::worker::Worker;
 use crate::cipher::file::write_error;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
