@@ -122,11 +122,17 @@ def test_a_cancelled_job_is_resumed(request, where, toy, tmp_path):
     with pytest.raises(becalm.Interrupted, match="resume"):
         list(job)
     before = records(folder)
-    again = cluster.resume(folder)
+    with pytest.raises(becalm.Insecure):
+        cluster.resume(folder)
+    again = cluster.resume(folder, allow_insecure=True)
     assert whole(secret.decrypt(y) for y in again) == [9, 1, 4]
     assert {n: r for n, r in records(folder).items() if n in before} == before
     # Nothing is left, so nobody works: the results are read.
-    assert whole(secret.decrypt(y) for y in cluster.resume(folder)) == [9, 1, 4]
+    assert whole(secret.decrypt(y) for y in cluster.resume(folder, allow_insecure=True)) == [
+        9,
+        1,
+        4,
+    ]
 
 
 def records(folder):
@@ -152,7 +158,9 @@ def test_a_killed_driver_is_resumed(toy, tmp_path):
     driver.communicate()
     before = records(tmp_path / "job")
     assert before
-    job = becalm.cluster("local", workers=1, threads=1).resume(tmp_path / "job")
+    job = becalm.cluster("local", workers=1, threads=1).resume(
+        tmp_path / "job", allow_insecure=True
+    )
     assert whole(secret.decrypt(y) for y in job) == [m * m % 16 for m in range(16)] * 8
     after = records(tmp_path / "job")
     assert len(after) == 32 and {n: after[n] for n in before} == before
@@ -181,7 +189,11 @@ def test_a_damaged_chunk_is_named_and_repaired(toy, tmp_path):
     with pytest.raises(becalm.DeviceError, match="chunk 1 failed"):
         list(job)
     path.write_bytes(good)
-    assert whole(secret.decrypt(y) for y in cluster.resume(folder)) == [9, 1, 4]
+    assert whole(secret.decrypt(y) for y in cluster.resume(folder, allow_insecure=True)) == [
+        9,
+        1,
+        4,
+    ]
 
 
 def test_others_work_on_a_shared_folder(toy, tmp_path):
@@ -228,7 +240,7 @@ def test_actors_that_die_and_drivers_that_meet(request, ray, toy, tmp_path):
     found = iter(job)
     parts = [secret.decrypt(next(found))]
     ray.kill(job._workers._actors[0].handle)
-    other = cluster.resume(folder)
+    other = cluster.resume(folder, allow_insecure=True)
     second = [secret.decrypt(y) for y in other]
     parts += [secret.decrypt(y) for y in found]
     assert whole(parts) == whole(second) == [m * m % 16 for m in range(16)] * 4

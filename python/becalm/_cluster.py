@@ -337,6 +337,7 @@ class Cluster:
         folder: str | os.PathLike[str],
         *,
         server: Any = None,
+        allow_insecure: bool = False,
         retries: int = 3,
         progress: Progress = None,
     ) -> Job:
@@ -348,6 +349,8 @@ class Cluster:
             The folder of the job.
         server
             The server, to compute with the results. CKKS needs it to read them.
+        allow_insecure
+            Whether sets below 128 bits are accepted.
         retries, progress
             As for `map`.
 
@@ -360,6 +363,8 @@ class Cluster:
         ------
         BadFile
             For a damaged folder.
+        Insecure
+            For a set below 128 bits that was not allowed.
         IoError
             For one that is not there.
 
@@ -369,11 +374,14 @@ class Cluster:
         >>> p = becalm.Program("toy_2_2")
         >>> p.output(p.input() + 1)
         >>> begun = cluster.map(server, p, secret.encrypt([3, 1]), folder="begun")
-        >>> [secret.decrypt(y).tolist() for y in cluster.resume("begun")]
+        >>> [secret.decrypt(y).tolist() for y in cluster.resume("begun", allow_insecure=True)]
         [[4, 2]]
         """
         place = os.fspath(folder)
         native = _native.Job.open(place)
+        # Refused here, before anything of the job is read or computed.
+        program = pathlib.Path(place, "program.becalm").read_bytes()
+        Program.from_bytes(program, allow_insecure=allow_insecure)
         path = pathlib.Path(place, SAID)
         if path.is_file():
             said = json.loads(path.read_text(encoding="utf-8"))
