@@ -17,6 +17,10 @@ import random
 OWN = 12
 #: Operations for each chunk of another worker that a worker steps over: a look and a claim.
 STEP = 2
+#: After so many in a row it lists the folders instead.
+MISSES = 8
+#: Names that a disk lists in one operation.
+NAMES = 100
 WORKERS = (1, 8, 16, 64, 256, 1024)
 
 
@@ -66,7 +70,9 @@ def simulated(seconds: list[float], size: float, workers: int, said: argparse.Na
             # It waits for others, and looks every half second.
             heapq.heappush(queue, (now + 0.5, worker, at, False))
             continue
-        operations = OWN + STEP * steps
+        # It lists results and claims: about as many names as chunks were taken so far.
+        listing = chunk / NAMES if steps > MISSES else 0.0
+        operations = OWN + STEP * min(steps, MISSES) + listing
         now = disk.serve(now, operations / said.operations + size / said.bandwidth / 2)
         work = said.factor * dice.choice(seconds)
         if dice.random() < work / said.lifetime:

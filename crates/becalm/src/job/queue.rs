@@ -11,6 +11,8 @@ use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
+/// Chunks of others that a worker tries in a row before it asks which ones are taken.
+const MISSES: usize = 8;
 /// Characters of an error that a note on a failure keeps.
 const MAX_TEXT: usize = 400;
 
@@ -89,9 +91,9 @@ impl Queue {
     pub fn next(&mut self, worker: &Worker, class: &str) -> Result<Next> {
         worker.check()?;
         self.job.require_honest(&worker.name)?;
-        // The rest of the last pass, and then a whole one.
-        for _ in 0..2 {
-            if let Some(loan) = self.rest(worker)? {
+        // The rest of the last pass, and then a whole one, which looks at the claims of others too.
+        for skip in [true, false] {
+            if let Some(loan) = self.rest(worker, skip)? {
                 return Ok(Next::Chunk(loan));
             }
             self.refill()?;
@@ -129,14 +131,22 @@ impl Queue {
         disk::place(&self.job.folder.join("faults").join(name), &sealed(&note)?)
     }
 
-    fn rest(&mut self, worker: &Worker) -> Result<Option<Loan>> {
+    /// The next chunk of a pass. `skip` leaves out those that others have: among hundreds of workers most have been taken.
+    fn rest(&mut self, worker: &Worker, skip: bool) -> Result<Option<Loan>> {
+        let mut misses = 0;
         while let Some(chunk) = self.pending.pop_front() {
-            if self.failed.contains(&(chunk, worker.name.clone())) || self.job.is_done(chunk) {
-                continue;
+            let failed = self.failed.contains(&(chunk, worker.name.clone()));
+            if !failed && !self.job.is_done(chunk) {
+                let loan = self.claim(chunk, worker, false)?;
+                if let Some(loan) = loan.filter(|_| !self.job.is_done(chunk)) {
+                    return Ok(Some(loan));
+                }
             }
-            let loan = self.claim(chunk, worker, false)?;
-            if let Some(loan) = loan.filter(|_| !self.job.is_done(chunk)) {
-                return Ok(Some(loan));
+            misses += 1;
+            if skip && misses == MISSES {
+                misses = 0;
+                let (done, claimed) = (self.job.chunks_in("out")?, self.job.chunks_in("claims")?);
+                self.pending.retain(|chunk| !done.contains(chunk) && !claimed.contains(chunk));
             }
         }
         Ok(None)
