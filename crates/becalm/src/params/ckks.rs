@@ -182,6 +182,25 @@ const ITERATED: CkksParams = CkksParams {
     ..REGULAR
 };
 
+/// Tables of integers of 4 bits: nine levels of the user take the table, and its steps need no more than one word each.
+const TABLE_4: CkksParams = CkksParams {
+    name: "ckks_table_4",
+    base_bits: 40.0,
+    base_scale_bits: 32.0,
+    levels: 9,
+    scale_bits: 40.0,
+    special_bits: 440.0,
+    bootstrap: Some(CkksBootstrap {
+        coeffs_to_slots_bits: 45.0,
+        eval_mod_bits: 42.0,
+        last_bits: 42.0,
+        slots_first: true,
+        ..BOOTSTRAP
+    }),
+    security_bits: 128.0,
+    ..REGULAR
+};
+
 /// A smaller bootstrap, which fits N = 2^15: steps of EvalMod and CoeffsToSlots are one word each. With an ephemeral secret of weight
 /// 28, degree 62 and one doubling suffice, one level less than degree 30 and three doublings. The key to that secret has 90 bits and
 /// large noise, which keeps it secure.
@@ -273,13 +292,14 @@ const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksPara
     }
 }
 
-static TABLE: [CkksParams; 18] = [
+static TABLE: [CkksParams; 20] = [
     REGULAR,
     LEVELS_14,
     LEVELS_17,
     PRECISE,
     SLOTS_FIRST,
     ITERATED,
+    TABLE_4,
     N12,
     N13,
     N14,
@@ -292,6 +312,7 @@ static TABLE: [CkksParams; 18] = [
     toy("ckks_toy_precise", 12, PRECISE),
     toy("ckks_toy_slots_first", 12, SLOTS_FIRST),
     toy("ckks_toy_iterated", 12, ITERATED),
+    toy("ckks_toy_table_4", 12, TABLE_4),
 ];
 
 impl CkksParams {

@@ -120,6 +120,12 @@ impl CkksProgram {
             | CkksOp::AddPlain { src, .. }
             | CkksOp::MultiplyConstant { src, .. }
             | CkksOp::MultiplyPlain { src, .. } => self.with_public(op, of(src), from, to),
+            CkksOp::WeightedSum { terms, .. } => {
+                let each = terms.iter().map(|(x, c)| {
+                    of(x).times(self.factor(*c, *self.reg(*x), to))
+                });
+                each.reduce(Account::plus).unwrap_or(Account::UNKNOWN).blurred(rescaled)
+            }
             CkksOp::Conjugate { src, .. } | CkksOp::Rotate { src, .. } => {
                 of(src).blurred(self.switched(from))
             }

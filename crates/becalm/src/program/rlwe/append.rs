@@ -149,6 +149,7 @@ impl CkksOp {
             | CkksOp::Add { a, b, .. }
             | CkksOp::Subtract { a, b, .. } => vec![a, b],
             CkksOp::Dot { pairs, .. } => pairs.iter_mut().flat_map(|(a, b)| [a, b]).collect(),
+            CkksOp::WeightedSum { terms, .. } => terms.iter_mut().map(|(x, _)| x).collect(),
             CkksOp::Refreshed { src, from, .. } => std::iter::once(src).chain(from).collect(),
             CkksOp::Linear { src, .. }
             | CkksOp::Polynomial { src, .. }

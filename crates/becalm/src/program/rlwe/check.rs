@@ -63,6 +63,7 @@ impl CkksProgram {
                 self.multiply_plain_by(*src, *plaintext)
             }
             CkksOp::LevelDown { src, .. } => self.level_down(*src, info.level),
+            CkksOp::WeightedSum { terms, .. } => self.weighted_sum(terms),
             CkksOp::Repeat { src, .. } => self.repeat(*src, info.slots),
             CkksOp::Refreshed { src, from, limits, .. } => self.refreshed(*src, from, *limits),
         }

@@ -130,9 +130,10 @@ impl CkksProgram {
             // Besides a division the values are encoded.
             CkksOp::MultiplyPlain { .. } => cost.transforms += 3 * self.chain.words(level),
             CkksOp::AddPlain { .. } => cost.transforms += self.chain.words(level),
-            CkksOp::Rescale { .. } | CkksOp::MultiplyConstant { .. } | CkksOp::LevelDown { .. } => {
-                cost.transforms += 2 * self.chain.words(level)
-            }
+            CkksOp::Rescale { .. }
+            | CkksOp::MultiplyConstant { .. }
+            | CkksOp::WeightedSum { .. }
+            | CkksOp::LevelDown { .. } => cost.transforms += 2 * self.chain.words(level),
             CkksOp::MultiplyI { .. }
             | CkksOp::Negate { .. }
             | CkksOp::Add { .. }

@@ -232,6 +232,13 @@ pub enum CkksOp {
         /// The error that the bootstrap adds, and the values that it takes.
         limits: Limits,
     },
+    /// Σ c·x, rescaled once: one level below the lowest of the terms.
+    WeightedSum {
+        /// Result.
+        dst: Reg,
+        /// Each x and its c.
+        terms: Vec<(Reg, f64)>,
+    },
 }
 
 impl Operation for CkksOp {
@@ -262,6 +269,7 @@ impl Operation for CkksOp {
             | CkksOp::Repeat { src, .. }
             | CkksOp::LevelDown { src, .. } => vec![*src],
             CkksOp::Refreshed { src, from, .. } => [&[*src], &from[..]].concat(),
+            CkksOp::WeightedSum { terms, .. } => terms.iter().map(|(x, _)| *x).collect(),
         }
     }
 
@@ -289,6 +297,7 @@ impl Operation for CkksOp {
             | CkksOp::MultiplyPlain { dst, .. }
             | CkksOp::Repeat { dst, .. }
             | CkksOp::Refreshed { dst, .. }
+            | CkksOp::WeightedSum { dst, .. }
             | CkksOp::LevelDown { dst, .. } => dst,
         };
         std::slice::from_ref(dst)
@@ -341,6 +350,7 @@ impl CkksOp {
         Reinterpret => "reinterpret",
         Repeat => "repeat",
         Refreshed => "refreshed",
+        WeightedSum => "weighted sum",
     }
 }
 

@@ -351,6 +351,28 @@ impl CkksProgram {
         Ok(self.push(info, |dst| CkksOp::MultiplyConstant { dst, src, constant }))
     }
 
+    /// Σ c·x of registers of any level and scale, rescaled once to the scale of the level below the lowest of them.
+    ///
+    /// # Errors
+    /// `BadInput` for no terms, for registers of different slots, for a c that is not finite, at level 0 and above the levels of the user.
+    pub fn weighted_sum(&mut self, terms: &[(Reg, f64)]) -> Result<Reg> {
+        let op = "weighted sum";
+        let mut known = vec![];
+        for (reg, c) in terms {
+            self.chain.check_values(op, &[Complex::from(*c)])?;
+            known.push((self.known(*reg)?, *reg));
+        }
+        let Some((lowest, reg)) = known.iter().min_by_key(|(info, _)| info.level).copied() else {
+            return refuse(op, "one term or more", "none");
+        };
+        for (info, _) in &known {
+            self.require_together(op, lowest, RlweInfo { level: lowest.level, ..*info })?;
+        }
+        let info = self.one_below(op, reg)?;
+        let terms = terms.to_vec();
+        Ok(self.push(info, |dst| CkksOp::WeightedSum { dst, terms }))
+    }
+
     /// x + values, slot by slot.
     ///
     /// # Errors

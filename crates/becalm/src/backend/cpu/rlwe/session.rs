@@ -315,6 +315,11 @@ impl Step<'_> {
             CkksOp::MultiplyConstant { src, constant, .. } => {
                 context.multiply_constant(get(src)?, *constant)
             }
+            CkksOp::WeightedSum { terms, .. } => {
+                let get = |(x, c): &(Reg, f64)| Ok((get(x)?, *c));
+                let terms = terms.iter().map(get).collect::<Result<Vec<_>>>()?;
+                context.weighted_sum(&terms, info.level)
+            }
             CkksOp::AddPlain { src, plaintext, .. } => {
                 let (x, at) = (get(src)?, *plaintext as usize);
                 match &self.encoded.plain {
