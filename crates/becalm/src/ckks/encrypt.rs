@@ -112,7 +112,7 @@ impl Context {
     }
 
     /// A message behind a random multiple of a public key.
-    fn masked(&self, message: &[f64], level: usize, key: &CkksPublicKey) -> Result<[Scratch; 2]> {
+    pub(super) fn masked(&self, message: &[f64], level: usize, key: &CkksPublicKey) -> Result<[Scratch; 2]> {
         let (words, n) = (self.words_of(level, 0), self.params().degree());
         let mut stream = NoiseStream::new(&SecretSeed::from_system()?, Domain::PublicKey, 1);
         let mut mask = Zeroizing::new(vec![0; n]);
@@ -155,50 +155,6 @@ impl Context {
         Err(Error::bad_input(op, wanted, got, remedy))
     }
 
-    /// Encrypts integers as coefficients: m of 2^`bits` as m·q_0/2^`bits`, at level 0.
-    ///
-    /// # Errors
-    /// later
-    pub fn encrypt_packed(&self, m: &[u64], bits: u32, secret: &CkksSecretKey) -> Result<Rlwe> {
-        let unit = self.step(0) / f64::from(1 << bits);
-        let mut message = Zeroizing::new(vec![0.0; self.params().degree()]);
-        message.iter_mut().zip(m).for_each(|(x, m)| *x = *m as f64 * unit);
-        let sealed = || self.sealed(secret, 0, Domain::Ciphertext, Some(&message));
-        let parts = or_refused("encrypt", sealed)?;
-        let error = NOISE_STD * (self.params().degree() as f64).sqrt() / self.scale(0)?;
-        let zeros = vec![Complex::default(); self.params().slots()];
-        self.fresh(parts, &zeros, 0, secret.id, (error, share::bound(error)))
-    }
-
-    /// Back
-    ///
-    /// # Errors
-    /// later
-    pub fn decrypt_packed(
-        &self,
-        ciphertext: &Rlwe,
-        bits: u32,
-        secret: &CkksSecretKey,
-    ) -> Result<(Vec<u64>, (f64, f64))> {
-        self.check_key(ciphertext, secret)?;
-        let n = self.params().degree();
-        let mut words = self.words_of(ciphertext.level, 0);
-        words.truncate(3);
-        let s = self.secret_values(secret, ciphertext.level);
-        let mut phase = self.ring().scratch(words.len() * n);
-        phase.par_chunks_mut(n).enumerate().for_each(|(i, x)| {
-            x.copy_from_slice(&ciphertext.parts[0][i * n..][..n]);
-            self.ring().mul_add(words[i], x, &ciphertext.parts[1][i * n..][..n], &s[i * n..][..n]);
-        });
-        let values = self.integers(&phase, ciphertext.level);
-        let p = f64::from(1 << bits);
-        let t = values.iter().map(|x| x * p / self.step(0)).collect::<Vec<_>>();
-        let out = t.iter().map(|x| (x.round() as i64).rem_euclid(1 << bits) as u64).collect();
-        let errors = t.iter().map(|x| (x - x.round()) / p);
-        let square = errors.clone().map(|e| e * e).sum::<f64>() / n as f64;
-        Ok((out, (square.sqrt(), errors.fold(0.0, |a, e| a.max(e.abs())))))
-    }
-
     /// A ciphertext of `values` whose noise has a standard deviation and an upper bound.
     fn fresh(
         &self,
@@ -216,7 +172,8 @@ impl Context {
         };
         let account = Account::new(1.0, error.hypot(DOUBLES), most.hypot(rounded), standing);
         let parts = parts.map(Arc::new);
-        Ok(Rlwe { params, key, level, scale, slots, account, parts })
+        let integers = None;
+        Ok(Rlwe { params, key, level, scale, slots, account, integers, parts })
     }
 
     /// Refuses a ciphertext that is not of this secret key.
@@ -237,6 +194,18 @@ impl Context {
     /// `WrongParams` for another set, `WrongKey` for another key.
     pub fn decrypt(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Result<Vec<Complex>> {
         self.check_key(ciphertext, secret)?;
+        let mut phase = self.phase(ciphertext, secret);
+        let mut values = self.values(self.integers(&phase, ciphertext.level), ciphertext.scale);
+        phase.zeroize();
+        if let Some(rest) = values.get_mut(ciphertext.slots..) {
+            wipe(rest);
+        }
+        values.truncate(ciphertext.slots);
+        Ok(values)
+    }
+
+    /// c_0 + c_1·s, modulo at most three words.
+    pub(super) fn phase(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Scratch {
         let n = self.params().degree();
         let mut words = self.words_of(ciphertext.level, 0);
         words.truncate(3);
@@ -246,12 +215,6 @@ impl Context {
             x.copy_from_slice(&ciphertext.parts[0][i * n..][..n]);
             self.ring().mul_add(words[i], x, &ciphertext.parts[1][i * n..][..n], &s[i * n..][..n]);
         });
-        let mut values = self.values(self.integers(&phase, ciphertext.level), ciphertext.scale);
-        phase.zeroize();
-        if let Some(rest) = values.get_mut(ciphertext.slots..) {
-            wipe(rest);
-        }
-        values.truncate(ciphertext.slots);
-        Ok(values)
+        phase
     }
 }

@@ -48,6 +48,8 @@ pub struct CkksBootstrap {
     pub ephemeral_words: usize,
     /// Standard deviation of the noise of that key, units of 1.
     pub ephemeral_noise_std: f64,
+    /// Most bits of the integers that the bootstrap looks up in tables; 0 where it is for values in slots.
+    pub table_bits: u32,
 }
 
 impl CkksBootstrap {
@@ -104,6 +106,7 @@ const BOOTSTRAP: CkksBootstrap = CkksBootstrap {
     ephemeral_weight: 32,
     ephemeral_words: 2,
     ephemeral_noise_std: NOISE_STD,
+    table_bits: 0,
 };
 
 const REGULAR: CkksParams = CkksParams {
@@ -182,19 +185,21 @@ const ITERATED: CkksParams = CkksParams {
     ..REGULAR
 };
 
-/// Tables of integers of 4 bits: nine levels of the user take the table, and its steps need no more than one word each.
+/// Tables of integers of 4 bits: of nine levels three are for the waves of the table, one for its entries, two for the cleaning and three for
+/// SlotsToCoeffs. No step needs more than one word.
 const TABLE_4: CkksParams = CkksParams {
     name: "ckks_table_4",
     base_bits: 40.0,
     base_scale_bits: 32.0,
     levels: 9,
     scale_bits: 40.0,
-    special_bits: 440.0,
+    special_bits: 470.0,
     bootstrap: Some(CkksBootstrap {
-        coeffs_to_slots_bits: 45.0,
-        eval_mod_bits: 42.0,
-        last_bits: 42.0,
+        coeffs_to_slots_bits: 50.0,
+        eval_mod_bits: 49.0,
+        last_bits: 49.0,
         slots_first: true,
+        table_bits: 4,
         ..BOOTSTRAP
     }),
     security_bits: 128.0,
@@ -330,6 +335,7 @@ impl CkksParams {
                 .map(|f| ["kind", "security_bits", "security_source"].map(|claim| f.remove(claim)));
             if let Some(bootstrap) = row.get_mut("bootstrap").and_then(Value::as_object_mut) {
                 bootstrap.entry("ephemeral_noise_std").or_insert_with(|| NOISE_STD.into());
+                bootstrap.entry("table_bits").or_insert_with(|| 0.into());
             }
             row
         };

@@ -168,7 +168,7 @@ impl RlweSession {
         });
         let (params, key) = (self.context.params().name, self.on.keys.id);
         let (level, scale, account) = (x.level, x.scale, Account::UNKNOWN);
-        Rlwe { params, key, level, scale, slots, account, parts }
+        Rlwe { params, key, level, scale, slots, account, integers: None, parts }
     }
 
     /// The key for a purpose in the tier of a level.
@@ -502,7 +502,9 @@ impl RlweSession {
             }
             CkksOp::LevelDown { src, .. } => self.level_down(get(src)?, info.level)?,
             CkksOp::Reinterpret { src, .. } => Pair { scale: info.scale, ..get(src)?.clone() },
-            CkksOp::Repeat { src, .. } | CkksOp::Refreshed { src, .. } => get(src)?.clone(),
+            CkksOp::Repeat { src, .. }
+            | CkksOp::Refreshed { src, .. }
+            | CkksOp::Tabulate { src, .. } => get(src)?.clone(),
             _ => self.step_with_public(program, op, get(&op.sources()[0])?)?,
         })
     }

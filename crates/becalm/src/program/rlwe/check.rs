@@ -27,7 +27,12 @@ impl CkksProgram {
             Recorded::Op(op) => self.record(op, given.known(op.result())?).map(drop),
         })?;
         given.outputs.iter().try_for_each(|r| self.output(*r))?;
-        match self.graph == given {
+        // The integers of results follow from those of the arguments.
+        let infos = self.graph.regs.iter_mut().zip(&given.regs);
+        let derived: Vec<_> = infos.map(|(own, given)| std::mem::replace(&mut own.integers, given.integers)).collect();
+        let same = self.graph == given;
+        self.graph.regs.iter_mut().zip(derived).for_each(|(own, bits)| own.integers = bits);
+        match same {
             true => Ok(self),
             false => Err(unlike_recorded("other registers or instructions")),
         }
@@ -63,6 +68,9 @@ impl CkksProgram {
                 self.multiply_plain_by(*src, *plaintext)
             }
             CkksOp::LevelDown { src, .. } => self.level_down(*src, info.level),
+            CkksOp::Tabulate { src, from, contract, .. } => {
+                self.tabulate(*src, *from, *contract)
+            }
             CkksOp::WeightedSum { terms, .. } => self.weighted_sum(terms),
             CkksOp::Repeat { src, .. } => self.repeat(*src, info.slots),
             CkksOp::Refreshed { src, from, limits, .. } => self.refreshed(*src, from, *limits),

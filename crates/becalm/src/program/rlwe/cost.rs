@@ -141,6 +141,7 @@ impl CkksProgram {
             | CkksOp::AddConstant { .. }
             | CkksOp::Reinterpret { .. }
             | CkksOp::Repeat { .. }
+            | CkksOp::Tabulate { .. }
             | CkksOp::Refreshed { .. } => {}
         }
     }

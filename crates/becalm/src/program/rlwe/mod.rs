@@ -8,6 +8,7 @@
 mod account;
 mod append;
 mod check;
+mod contract;
 mod cost;
 mod file;
 mod polynomial;
@@ -17,6 +18,7 @@ mod require;
 mod values;
 mod walk;
 
+pub use contract::Contract;
 pub use cost::CkksCost;
 pub use walk::{CkksWalk, Constants};
 
@@ -38,6 +40,9 @@ pub struct RlweInfo {
     pub scale: f64,
     /// Period of the values along the N/2 slots.
     pub slots: usize,
+    /// Bits of the integers that the coefficients are; none where slots hold values. Files have those of the arguments alone.
+    #[serde(skip)]
+    pub integers: Option<u32>,
 }
 
 /// An instruction. The levels and scales are those of the registers ([`Graph::info`]). Files know instructions by their
@@ -239,6 +244,17 @@ pub enum CkksOp {
         /// Each x and its c.
         terms: Vec<(Reg, f64)>,
     },
+    /// The results of a table, which are integers, with the account that the steps before them have by contract: free.
+    Tabulate {
+        /// Result.
+        dst: Reg,
+        /// Source, at level 0.
+        src: Reg,
+        /// The integers that were looked up.
+        from: Reg,
+        /// What the steps add.
+        contract: Contract,
+    },
 }
 
 impl Operation for CkksOp {
@@ -270,6 +286,7 @@ impl Operation for CkksOp {
             | CkksOp::LevelDown { src, .. } => vec![*src],
             CkksOp::Refreshed { src, from, .. } => [&[*src], &from[..]].concat(),
             CkksOp::WeightedSum { terms, .. } => terms.iter().map(|(x, _)| *x).collect(),
+            CkksOp::Tabulate { src, from, .. } => vec![*src, *from],
         }
     }
 
@@ -298,6 +315,7 @@ impl Operation for CkksOp {
             | CkksOp::Repeat { dst, .. }
             | CkksOp::Refreshed { dst, .. }
             | CkksOp::WeightedSum { dst, .. }
+            | CkksOp::Tabulate { dst, .. }
             | CkksOp::LevelDown { dst, .. } => dst,
         };
         std::slice::from_ref(dst)
@@ -351,6 +369,7 @@ impl CkksOp {
         Repeat => "repeat",
         Refreshed => "refreshed",
         WeightedSum => "weighted sum",
+        Tabulate => "look up",
     }
 }
 

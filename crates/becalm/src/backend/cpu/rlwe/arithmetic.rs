@@ -301,7 +301,7 @@ impl Rlwe {
     /// All but the polynomials.
     fn empty(&self) -> Rlwe {
         let parts = [0, 1].map(|k| Arc::new(self.parts[k].nothing()));
-        let Rlwe { params, key, level, scale, slots, account, .. } = *self;
-        Rlwe { params, key, level, scale, slots, account, parts }
+        let Rlwe { params, key, level, scale, slots, account, integers, .. } = *self;
+        Rlwe { params, key, level, scale, slots, account, integers, parts }
     }
 }

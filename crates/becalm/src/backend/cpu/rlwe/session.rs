@@ -234,7 +234,7 @@ impl Step<'_> {
 
     /// A result, at the level and the scale that the program recorded.
     fn put(&self, op: &CkksOp, made: Rlwe, registers: &mut File, lane: usize) {
-        let RlweInfo { level, scale, slots } = *self.program.reg(op.result());
+        let RlweInfo { level, scale, slots, .. } = *self.program.reg(op.result());
         debug_assert!(made.level == level, "level {} instead of {level}", made.level);
         debug_assert!(same_scale(made.scale, scale), "{} for {scale}", made.scale);
         registers.put(op.result(), lane, Rlwe { level, scale, slots, ..made });
@@ -332,7 +332,7 @@ impl Step<'_> {
             CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
             CkksOp::Reinterpret { src, .. } => Ok(Rlwe { scale: info.scale, ..get(src)?.clone() }),
             CkksOp::Repeat { src, .. } => Ok(get(src)?.clone()),
-            CkksOp::Refreshed { src, .. } => Ok(get(src)?.clone()),
+            CkksOp::Refreshed { src, .. } | CkksOp::Tabulate { src, .. } => Ok(get(src)?.clone()),
         }
     }
 }
