@@ -24,24 +24,46 @@ fn main() -> becalm::Result<()> {
     let program = Arc::new(tables(&context, bits, &list, &settings)?);
     println!("recorded in {:?}: {:?}", start.elapsed(), program.cost());
     println!("{:?}", program.ops().last().unwrap());
-    println!("{} bytes of keys, security {:?}", context.key_bytes(&program.needs()), params.log2_modulus());
+    println!(
+        "{} bytes of keys, security {:?}",
+        context.key_bytes(&program.needs()),
+        params.log2_modulus()
+    );
     let secret = context.secret_key()?;
     let keys = Arc::new(context.keys(&secret, &program.needs())?);
     let evaluator = CkksEvaluator::open(&Cpu::new(1)?, CkksSetup::new(&context, &keys))?;
     let m: Vec<u64> = (0..params.degree()).map(|_| next() % p).collect();
     let mut x = context.encrypt_integers(&m, bits, &secret)?;
-    let prepared = becalm::backend::Prepared::new(&Cpu::new(1)?, &context, &program, usize::MAX, &|_, _| true)?;
+    let prepared =
+        becalm::backend::Prepared::new(&Cpu::new(1)?, &context, &program, usize::MAX, &|_, _| {
+            true
+        })?;
     let mut m = m;
     for round in 0..3 {
-        println!("before: 2^{:.2}, worst 2^{:.2}", x.account().error.log2(), x.account().worst.log2());
+        println!(
+            "before: 2^{:.2}, worst 2^{:.2}",
+            x.account().error.log2(),
+            x.account().worst.log2()
+        );
         let start = Instant::now();
         let y = evaluator.run(&prepared, &[&x])?;
-        println!("round {round}: {:?}, {:.4} ms each", start.elapsed(), start.elapsed().as_secs_f64() * 1e3 / m.len() as f64);
+        println!(
+            "round {round}: {:?}, {:.4} ms each",
+            start.elapsed(),
+            start.elapsed().as_secs_f64() * 1e3 / m.len() as f64
+        );
         for (y, table) in y.iter().zip(&list) {
             let out = context.decrypt_integers(y, &secret)?;
             let wrong = out.iter().zip(&m).filter(|(o, m)| **o != table[**m as usize]).count();
             let (rms, worst) = context.integer_errors(y, &secret);
-            println!("wrong {wrong} of {}, error rms 2^{:.2}, worst 2^{:.2}; claimed 2^{:.2}, worst 2^{:.2}", out.len(), rms.log2(), worst.log2(), y.account().error.log2(), y.account().worst.log2());
+            println!(
+                "wrong {wrong} of {}, error rms 2^{:.2}, worst 2^{:.2}; claimed 2^{:.2}, worst 2^{:.2}",
+                out.len(),
+                rms.log2(),
+                worst.log2(),
+                y.account().error.log2(),
+                y.account().worst.log2()
+            );
         }
         x = y[0].clone();
         m = m.iter().map(|m| list[0][*m as usize]).collect();

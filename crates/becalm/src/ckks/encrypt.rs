@@ -112,7 +112,12 @@ impl Context {
     }
 
     /// A message behind a random multiple of a public key.
-    pub(super) fn masked(&self, message: &[f64], level: usize, key: &CkksPublicKey) -> Result<[Scratch; 2]> {
+    pub(super) fn masked(
+        &self,
+        message: &[f64],
+        level: usize,
+        key: &CkksPublicKey,
+    ) -> Result<[Scratch; 2]> {
         let (words, n) = (self.words_of(level, 0), self.params().degree());
         let mut stream = NoiseStream::new(&SecretSeed::from_system()?, Domain::PublicKey, 1);
         let mut mask = Zeroizing::new(vec![0; n]);

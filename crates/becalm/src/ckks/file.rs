@@ -9,7 +9,9 @@ use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Output, Part, Reader, Trust, bad, hex, read_file,
     require_limit, write_error,
 };
-use crate::cipher::{Integers, Account, CkksPublicKey, CkksSecretKey, KeyId, PackedRlwe, Rlwe, Standing};
+use crate::cipher::{
+    Account, CkksPublicKey, CkksSecretKey, Integers, KeyId, PackedRlwe, Rlwe, Standing,
+};
 use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
@@ -376,11 +378,17 @@ impl Context {
     }
 
     /// The integers that a header states, of a ciphertext like an encryption of integers.
-    fn stated_integers(&self, header: &Header, level: usize, scale: f64) -> Result<Option<Integers>> {
+    fn stated_integers(
+        &self,
+        header: &Header,
+        level: usize,
+        scale: f64,
+    ) -> Result<Option<Integers>> {
         if !header.has("integer_bits") {
             return Ok(None);
         }
-        let bits = number::<u32>(header, "integer_bits", |b| self.check_integers("load", *b).is_ok())?;
+        let bits =
+            number::<u32>(header, "integer_bits", |b| self.check_integers("load", *b).is_ok())?;
         let count = number::<usize>(header, "count", |c| (1..=self.params().degree()).contains(c))?;
         if level != 0 || !super::same_scale(scale, self.scale(0)?) {
             let got = format!("level {level}, scale 2^{:.1}", scale.log2());

@@ -85,7 +85,9 @@ fn require_kind(params: &CkksParams, kind: Kind) -> Result<()> {
     }
     let toy = params.kind == params::Kind::Toy;
     let (wanted, remedy) = match (integers, toy) {
-        (true, _) => ("the kind table, of a set for integers", "leave the kinds out, or use another set"),
+        (true, _) => {
+            ("the kind table, of a set for integers", "leave the kinds out, or use another set")
+        }
         (false, true) => ("a set with tables of integers", "use `ckks_toy_table_4`"),
         (false, false) => ("a set with tables of integers", "use `ckks_table_4`"),
     };

@@ -128,9 +128,8 @@ impl CkksProgram {
             | CkksOp::MultiplyConstant { src, .. }
             | CkksOp::MultiplyPlain { src, .. } => self.with_public(op, of(src), from, to),
             CkksOp::WeightedSum { terms, .. } => {
-                let each = terms.iter().map(|(x, c)| {
-                    of(x).times(self.factor(*c, *self.reg(*x), to))
-                });
+                let each =
+                    terms.iter().map(|(x, c)| of(x).times(self.factor(*c, *self.reg(*x), to)));
                 each.reduce(Account::plus).unwrap_or(Account::UNKNOWN).blurred(rescaled)
             }
             CkksOp::Conjugate { src, .. } | CkksOp::Rotate { src, .. } => {
@@ -158,7 +157,13 @@ impl CkksProgram {
     }
 
     /// The account of a polynomial of a register, of an argument with this account.
-    pub(crate) fn polynomial_account(&self, from: Reg, p: &Chebyshev, to: Reg, x: Account) -> Account {
+    pub(crate) fn polynomial_account(
+        &self,
+        from: Reg,
+        p: &Chebyshev,
+        to: Reg,
+        x: Account,
+    ) -> Account {
         Evaluated::new(&self.chain, p, *self.reg(from), self.reg(to).scale).account(x)
     }
 

@@ -81,7 +81,8 @@ impl CkksProgram {
         if bits.iter().all(|b| *b == 0) {
             return Ok(draft);
         }
-        let text = serde_json::to_string(&bits).map_err(|e| bad("bits of integers", e.to_string()))?;
+        let text =
+            serde_json::to_string(&bits).map_err(|e| bad("bits of integers", e.to_string()))?;
         Ok(draft.note(INTEGERS, text))
     }
 

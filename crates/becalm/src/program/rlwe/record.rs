@@ -92,7 +92,8 @@ impl CkksProgram {
     /// # Errors
     /// As [`CkksProgram::level_down`].
     pub fn aligned(&mut self, regs: &[Reg]) -> Result<Vec<Reg>> {
-        let levels = regs.iter().map(|r| Ok(self.content(*r)?.level)).collect::<Result<Vec<_>>>()?;
+        let levels =
+            regs.iter().map(|r| Ok(self.content(*r)?.level)).collect::<Result<Vec<_>>>()?;
         let lowest = levels.iter().copied().min().unwrap_or(0);
         let mut lowered = BTreeMap::new();
         for (reg, level) in regs.iter().zip(&levels) {
@@ -590,7 +591,8 @@ impl CkksProgram {
         let info = self.content(reg)?;
         let Some(bits) = info.integers else { return Ok(info) };
         let (wanted, got) = ("values in slots", format!("integers of {bits} bits"));
-        let remedy = "look integers up in tables; add, subtract and negate them, or take small multiples";
+        let remedy =
+            "look integers up in tables; add, subtract and negate them, or take small multiples";
         Err(Error::bad_input("record", wanted, got, remedy))
     }
 
@@ -635,7 +637,8 @@ impl CkksProgram {
         self.require_together(op, x, y)?;
         if x.integers != y.integers {
             let [wanted, got] = [x, y].map(|x| Integers::named(x.integers));
-            let remedy = "encrypt both with one number of bits, or look one up in a table of the other's";
+            let remedy =
+                "encrypt both with one number of bits, or look one up in a table of the other's";
             return Err(Error::bad_input(op, wanted, got, remedy));
         }
         if same_scale(x.scale, y.scale) {
