@@ -7,7 +7,7 @@ use becalm::cipher::file::Trust;
 use becalm::cipher::{CkksSecretKey, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::statistics::normal_cdf;
-use becalm::params::CkksParams;
+use becalm::params::{CkksParams, NOISE_STD};
 use becalm::program::rlwe::CkksProgram;
 use std::sync::{Arc, LazyLock};
 
@@ -176,15 +176,14 @@ fn failures_come_as_predicted_and_are_refused() {
     assert_eq!(world.decrypt(&wide), vec![0; n]);
     let refused = world.server.run(&identity, &[&wide]).err();
     assert_eq!(refused.map(|e| e.kind()), Some("too_noisy"));
-    // The owner's word replaces the account. 2^33 times the noise is about 2^-5.5: 1/32 is 1.4 deviations.
+    // The owner's word replaces the account. The noise is an integer e; 2^33·|e| is beyond q_0/32 from 5 on.
     let forged = |x: Rlwe| x.vouched(1.0, 2f64.powi(-30)).unwrap();
     let mut sum = forged(inflated(27).unwrap());
     for _ in 0..6 {
         let twice = world.server.add(&sum, &sum).unwrap();
         sum = forged(twice);
     }
-    let deviation = 2f64.powi(33) * zeros.account().error;
-    let predicted = 2.0 * normal_cdf(-1.0 / 32.0 / deviation);
+    let predicted = 2.0 * normal_cdf(-4.5 / NOISE_STD);
     let wrong = |x: &Rlwe| world.decrypt(x).iter().filter(|v| **v != 0).count() as f64;
     let interval = 5.0 * (n as f64 * predicted * (1.0 - predicted)).sqrt();
     let found = wrong(&sum);
