@@ -189,10 +189,14 @@ fn failures_come_as_predicted_and_are_refused() {
     let found = wrong(&sum);
     println!("{found} of {n} wrong, {:.0} predicted", predicted * n as f64);
     assert!((found - predicted * n as f64).abs() < interval, "{found}");
-    // A table rounds to the nearest integer too, but for errors near the middle between two.
+    // Beside the place where all bits of the identity change, a table takes a quarter of the distance between two integers: from |e| = 2 on
+    // the highest bit, which counts eight, is too far off to be cleaned.
     let looked = forged(world.server.run(&identity, &[&sum]).unwrap().remove(0));
+    let predicted = 2.0 * normal_cdf(-1.5 / NOISE_STD);
+    let interval = 5.0 * (n as f64 * predicted * (1.0 - predicted)).sqrt();
     let found = wrong(&looked);
-    assert!((found - predicted * n as f64).abs() < 0.1 * n as f64, "{found}");
+    println!("{found} of {n} wrong behind a table, {:.0} predicted", predicted * n as f64);
+    assert!((found - predicted * n as f64).abs() < interval, "{found}");
 }
 
 /// Wrong calls are errors before any work, and say why.
