@@ -168,7 +168,7 @@ impl RlweSession {
         });
         let (params, key) = (self.context.params().name, self.on.keys.id);
         let (level, scale, account) = (x.level, x.scale, Account::UNKNOWN);
-        Rlwe { params, key, level, scale, slots, account, parts }
+        Rlwe { params, key, level, scale, slots, account, integers: None, parts }
     }
 
     /// The key for a purpose in the tier of a level.
@@ -492,9 +492,19 @@ impl RlweSession {
                 let (a, b) = (get(a)?, get(b)?);
                 Pair { parts: [0, 1].map(|k| a.parts[k].minus(&b.parts[k])), ..*a }
             }
+            CkksOp::WeightedSum { terms, .. } => {
+                let before = self.context.scale(info.level)? * self.context.step(info.level + 1);
+                let mut sum = self.terms(info.level + 1, before);
+                for (x, c) in terms {
+                    self.add_multiple(&mut sum, get(x)?, *c);
+                }
+                self.rescaled(&sum)
+            }
             CkksOp::LevelDown { src, .. } => self.level_down(get(src)?, info.level)?,
             CkksOp::Reinterpret { src, .. } => Pair { scale: info.scale, ..get(src)?.clone() },
-            CkksOp::Repeat { src, .. } | CkksOp::Refreshed { src, .. } => get(src)?.clone(),
+            CkksOp::Repeat { src, .. }
+            | CkksOp::Refreshed { src, .. }
+            | CkksOp::Tabulate { src, .. } => get(src)?.clone(),
             _ => self.step_with_public(program, op, get(&op.sources()[0])?)?,
         })
     }

@@ -140,9 +140,10 @@ impl CkksProgram {
             // Besides a division the values are encoded.
             CkksOp::MultiplyPlain { .. } => cost.transforms += 3 * self.chain.words(level),
             CkksOp::AddPlain { .. } => cost.transforms += self.chain.words(level),
-            CkksOp::Rescale { .. } | CkksOp::MultiplyConstant { .. } | CkksOp::LevelDown { .. } => {
-                cost.transforms += 2 * self.chain.words(level)
-            }
+            CkksOp::Rescale { .. }
+            | CkksOp::MultiplyConstant { .. }
+            | CkksOp::WeightedSum { .. }
+            | CkksOp::LevelDown { .. } => cost.transforms += 2 * self.chain.words(level),
             CkksOp::MultiplyI { .. }
             | CkksOp::Negate { .. }
             | CkksOp::Add { .. }
@@ -150,6 +151,7 @@ impl CkksProgram {
             | CkksOp::AddConstant { .. }
             | CkksOp::Reinterpret { .. }
             | CkksOp::Repeat { .. }
+            | CkksOp::Tabulate { .. }
             | CkksOp::Refreshed { .. } => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Recording a CKKS program: each call checks levels and scales, appends an instruction and returns its register.
 
-use super::{CkksOp, CkksProgram, Limits, MapSpec, RlweInfo};
-use crate::cipher::Rlwe;
+use super::{CkksOp, CkksProgram, Contract, Limits, MapSpec, RlweInfo};
+use crate::cipher::{Integers, Rlwe};
 use crate::ckks::{Chain, Chebyshev, Matrix, same_scale};
 use crate::math::complex::Complex;
 use crate::params::USUAL_CKKS;
@@ -47,7 +47,7 @@ impl CkksProgram {
             let wanted = format!("a level of at most {}", self.params().levels);
             return refuse("input", wanted, level.to_string());
         };
-        self.input_as(RlweInfo { level, scale, slots })
+        self.input_as(RlweInfo { level, scale, slots, integers: None })
     }
 
     /// A new argument like a ciphertext that is at hand: of its level, scale and slots.
@@ -56,7 +56,8 @@ impl CkksProgram {
     /// `WrongParams` for a ciphertext of another set.
     pub fn input_like(&mut self, x: &Rlwe) -> Result<Reg> {
         self.chain.check_set("input", x.params())?;
-        self.input_as(RlweInfo { level: x.level(), scale: x.scale(), slots: x.slots() })
+        let integers = x.integers().map(|own| own.bits);
+        self.input_as(RlweInfo { level: x.level(), scale: x.scale(), slots: x.slots(), integers })
     }
 
     /// [`CkksProgram::input`] at any scale.
@@ -65,9 +66,25 @@ impl CkksProgram {
             let wanted = format!("a level of at most {}", self.params().levels);
             return refuse("input", wanted, info.level.to_string());
         }
+        if let Some(bits) = info.integers {
+            self.chain.check_integers("input", bits)?;
+            if info.level != 0 || !same_scale(info.scale, self.chain.scale(0)?) {
+                let got = format!("level {}", info.level);
+                return refuse("input", "integers at level 0 and its scale", got);
+            }
+        }
         self.check_scale("input", info.scale)?;
         self.check_slots("input", info.slots)?;
         Ok(self.graph.input(info))
+    }
+
+    /// A new argument of integers of so many bits.
+    ///
+    /// # Errors
+    /// `BadInput` for bits that the set has no tables for.
+    pub fn input_integers(&mut self, bits: u32) -> Result<Reg> {
+        let (scale, slots) = (self.chain.scale(0)?, self.params().slots());
+        self.input_as(RlweInfo { level: 0, scale, slots, integers: Some(bits) })
     }
 
     /// Registers at the lowest of their levels: those above it are brought down.
@@ -75,7 +92,8 @@ impl CkksProgram {
     /// # Errors
     /// As [`CkksProgram::level_down`].
     pub fn aligned(&mut self, regs: &[Reg]) -> Result<Vec<Reg>> {
-        let levels = regs.iter().map(|r| Ok(self.known(*r)?.level)).collect::<Result<Vec<_>>>()?;
+        let levels =
+            regs.iter().map(|r| Ok(self.content(*r)?.level)).collect::<Result<Vec<_>>>()?;
         let lowest = levels.iter().copied().min().unwrap_or(0);
         let mut lowered = BTreeMap::new();
         for (reg, level) in regs.iter().zip(&levels) {
@@ -136,7 +154,8 @@ impl CkksProgram {
             return refuse(op, format!("a source at level {}", spec.level), got);
         }
         let scale = from.scale * spec.scale / self.chain.step(from.level);
-        Ok(self.push(RlweInfo { level, scale, slots }, |dst| CkksOp::Linear { dst, src, map }))
+        let info = RlweInfo { level, scale, slots, integers: None };
+        Ok(self.push(info, |dst| CkksOp::Linear { dst, src, map }))
     }
 
     /// A polynomial, at exactly `scale`.
@@ -204,7 +223,7 @@ impl CkksProgram {
     /// # Errors
     /// `BadInput` for another level of the source or one above the top, `WrongParams` for a set without bootstrap.
     pub fn raise_modulus(&mut self, src: Reg, level: usize, scale: f64) -> Result<Reg> {
-        let (op, from, top) = ("raise the modulus", self.known(src)?, self.params().top_level());
+        let (op, from, top) = ("raise the modulus", self.content(src)?, self.params().top_level());
         if self.params().bootstrap.is_none() {
             let wanted = "a set with a bootstrap";
             let remedy = format!("use `{USUAL_CKKS}`");
@@ -217,7 +236,7 @@ impl CkksProgram {
         self.check_scale(op, scale)?;
         let base = self.chain.step(0);
         let scale = (scale / base).round().max(1.0) * base;
-        let info = RlweInfo { level, scale, slots: self.params().slots() };
+        let info = RlweInfo { level, scale, slots: self.params().slots(), integers: None };
         Ok(self.push(info, |dst| CkksOp::RaiseModulus { dst, src }))
     }
 
@@ -276,7 +295,7 @@ impl CkksProgram {
     /// # Errors
     /// `BadInput` for an unknown register.
     pub fn negate(&mut self, src: Reg) -> Result<Reg> {
-        let info = self.known(src)?;
+        let info = self.content(src)?;
         Ok(self.push(info, |dst| CkksOp::Negate { dst, src }))
     }
 
@@ -351,6 +370,28 @@ impl CkksProgram {
         Ok(self.push(info, |dst| CkksOp::MultiplyConstant { dst, src, constant }))
     }
 
+    /// Σ c·x of registers of any level and scale, rescaled once to the scale of the level below the lowest of them.
+    ///
+    /// # Errors
+    /// `BadInput` for no terms, for registers of different slots, for a c that is not finite, at level 0 and above the levels of the user.
+    pub fn weighted_sum(&mut self, terms: &[(Reg, f64)]) -> Result<Reg> {
+        let op = "weighted sum";
+        let mut known = vec![];
+        for (reg, c) in terms {
+            self.chain.check_values(op, &[Complex::from(*c)])?;
+            known.push((self.known(*reg)?, *reg));
+        }
+        let Some((lowest, reg)) = known.iter().min_by_key(|(info, _)| info.level).copied() else {
+            return refuse(op, "one term or more", "none");
+        };
+        for (info, _) in &known {
+            self.require_together(op, lowest, RlweInfo { level: lowest.level, ..*info })?;
+        }
+        let info = self.one_below(op, reg)?;
+        let terms = terms.to_vec();
+        Ok(self.push(info, |dst| CkksOp::WeightedSum { dst, terms }))
+    }
+
     /// x + values, slot by slot.
     ///
     /// # Errors
@@ -405,7 +446,7 @@ impl CkksProgram {
     /// # Errors
     /// `BadInput` for a level above that of the source or above the user's.
     pub fn level_down(&mut self, src: Reg, level: usize) -> Result<Reg> {
-        let (op, from) = ("level down", self.known(src)?);
+        let (op, from) = ("level down", self.content(src)?);
         let own = self.chain.scales().get(level).copied();
         let Some(own) = own.filter(|_| level <= from.level) else {
             let most = from.level.min(self.params().levels);
@@ -464,6 +505,45 @@ impl CkksProgram {
         Ok(self.push(info, |dst| CkksOp::Refreshed { dst, src, from, limits }))
     }
 
+    /// A result of a table, by its contract.
+    pub(crate) fn tabulate(&mut self, src: Reg, from: Reg, contract: Contract) -> Result<Reg> {
+        let (op, info, looked) = ("look up", self.known(src)?, self.content(from)?);
+        contract.validate()?;
+        if looked.integers.is_none() {
+            return refuse(op, "a table of integers", "one of slots");
+        }
+        if info.level != 0 || !same_scale(info.scale, self.chain.scale(0)?) {
+            return refuse(op, "a result at level 0", format!("level {}", info.level));
+        }
+        self.chain.check_integers(op, contract.bits)?;
+        let info = RlweInfo { integers: Some(contract.bits), ..info };
+        Ok(self.push(info, |dst| CkksOp::Tabulate { dst, src, from, contract }))
+    }
+
+    /// c·x for an integer c, by sums: no level, and exact. It is meant for integers, whose products are taken modulo 2^bits.
+    ///
+    /// # Errors
+    /// `BadInput` for 0 and for an unknown register.
+    pub fn multiple(&mut self, src: Reg, c: i64) -> Result<Reg> {
+        self.content(src)?;
+        if c == 0 {
+            return refuse("multiply", "a factor that is not 0", "0");
+        }
+        self.wholly(|p| {
+            let mut sum = None;
+            for bit in (0..64 - c.unsigned_abs().leading_zeros()).rev() {
+                if let Some(half) = sum {
+                    sum = Some(p.add(half, half)?);
+                }
+                if c.unsigned_abs() >> bit & 1 == 1 {
+                    sum = Some(sum.map_or(Ok(src), |sum| p.add(sum, src))?);
+                }
+            }
+            let product = sum.unwrap_or(src);
+            if c < 0 { p.negate(product) } else { Ok(product) }
+        })
+    }
+
     /// Records all that `record` does, or nothing of it where it fails.
     ///
     /// # Errors
@@ -501,6 +581,21 @@ impl CkksProgram {
         dst
     }
 
+    /// The facts of a register of integers or of values.
+    pub(super) fn content(&self, reg: Reg) -> Result<RlweInfo> {
+        self.graph.known(reg)
+    }
+
+    /// The facts of a register whose slots hold values.
+    pub(super) fn known(&self, reg: Reg) -> Result<RlweInfo> {
+        let info = self.content(reg)?;
+        let Some(bits) = info.integers else { return Ok(info) };
+        let (wanted, got) = ("values in slots", format!("integers of {bits} bits"));
+        let remedy =
+            "look integers up in tables; add, subtract and negate them, or take small multiples";
+        Err(Error::bad_input("record", wanted, got, remedy))
+    }
+
     fn below(&self, op: &'static str, from: RlweInfo, by: usize) -> Result<usize> {
         match from.level.checked_sub(by) {
             Some(level) => Ok(level),
@@ -533,13 +628,19 @@ impl CkksProgram {
     }
 
     fn alike(&self, op: &'static str, a: Reg, b: Reg) -> Result<RlweInfo> {
-        let [x, y] = [self.known(a)?, self.known(b)?];
+        let [x, y] = [self.content(a)?, self.content(b)?];
         self.require_alike(op, x, y)?;
         Ok(x)
     }
 
     fn require_alike(&self, op: &'static str, x: RlweInfo, y: RlweInfo) -> Result<()> {
         self.require_together(op, x, y)?;
+        if x.integers != y.integers {
+            let [wanted, got] = [x, y].map(|x| Integers::named(x.integers));
+            let remedy =
+                "encrypt both with one number of bits, or look one up in a table of the other's";
+            return Err(Error::bad_input(op, wanted, got, remedy));
+        }
         if same_scale(x.scale, y.scale) {
             return Ok(());
         }

@@ -92,13 +92,8 @@ impl Context {
         Ok(sum.rescale(self, x))
     }
 
-    /// Two ciphertexts at the lower of their levels.
-    pub(super) fn aligned<'a>(
-        &self,
-        op: &'static str,
-        a: &'a Rlwe,
-        b: &'a Rlwe,
-    ) -> Result<[Cow<'a, Rlwe>; 2]> {
+    /// Refuses two ciphertexts of different sets, keys or slots.
+    fn check_together(&self, op: &'static str, a: &Rlwe, b: &Rlwe) -> Result<()> {
         self.check_set(op, a.params)?;
         self.check_set(op, b.params)?;
         if a.key != b.key {
@@ -114,6 +109,17 @@ impl Context {
                 "encrypt vectors of one length",
             ));
         }
+        Ok(())
+    }
+
+    /// Two ciphertexts at the lower of their levels.
+    pub(super) fn aligned<'a>(
+        &self,
+        op: &'static str,
+        a: &'a Rlwe,
+        b: &'a Rlwe,
+    ) -> Result<[Cow<'a, Rlwe>; 2]> {
+        self.check_together(op, a, b)?;
         let level = a.level.min(b.level);
         Ok([self.down(a, level)?, self.down(b, level)?])
     }
@@ -185,6 +191,25 @@ impl Context {
         let mut sum = Sum::new(self, a, a.level, scale * self.step(a.level));
         sum.add_multiple(self, a, c);
         Ok(sum.rescale(self, a))
+    }
+
+    /// Σ c·x of ciphertexts above `level`, at its scale.
+    ///
+    /// # Errors
+    /// As [`Context::multiply_constant`]; `BadInput` for no terms.
+    pub(crate) fn weighted_sum(&self, terms: &[(&Rlwe, f64)], level: usize) -> Result<Rlwe> {
+        let op = "weighted sum";
+        let Some((first, _)) = terms.first() else {
+            return Err(Error::bad_input(op, "one term or more", "none", "pass some terms"));
+        };
+        let scale = self.scale(level)?;
+        let mut sum = Sum::new(self, first, level + 1, scale * self.step(level + 1));
+        for (x, c) in terms {
+            self.check_together(op, first, x)?;
+            self.check_plain(op, x, &[Complex::from(*c)], (level, scale))?;
+            sum.add_multiple(self, x, *c);
+        }
+        Ok(sum.rescale(self, first))
     }
 
     /// `a + c` in every slot.
@@ -273,7 +298,7 @@ impl Rlwe {
     /// All but the polynomials.
     fn empty(&self) -> Rlwe {
         let parts = [0, 1].map(|k| Arc::new(self.parts[k].nothing()));
-        let Rlwe { params, key, level, scale, slots, account, .. } = *self;
-        Rlwe { params, key, level, scale, slots, account, parts }
+        let Rlwe { params, key, level, scale, slots, account, integers, .. } = *self;
+        Rlwe { params, key, level, scale, slots, account, integers, parts }
     }
 }
