@@ -15,6 +15,7 @@ mod polynomial;
 mod power;
 mod record;
 mod require;
+mod results;
 mod values;
 mod walk;
 
