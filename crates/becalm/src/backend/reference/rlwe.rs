@@ -493,12 +493,8 @@ impl RlweSession {
                 Pair { parts: [0, 1].map(|k| a.parts[k].minus(&b.parts[k])), ..*a }
             }
             CkksOp::WeightedSum { terms, .. } => {
-                let before = self.context.scale(info.level)? * self.context.step(info.level + 1);
-                let mut sum = self.terms(info.level + 1, before);
-                for (x, c) in terms {
-                    self.add_multiple(&mut sum, get(x)?, *c);
-                }
-                self.rescaled(&sum)
+                let get = |(x, c): &(Reg, f64)| Ok((get(x)?, *c));
+                self.weighted(&terms.iter().map(get).collect::<Result<Vec<_>>>()?, info.level)?
             }
             CkksOp::LevelDown { src, .. } => self.level_down(get(src)?, info.level)?,
             CkksOp::Reinterpret { src, .. } => Pair { scale: info.scale, ..get(src)?.clone() },
@@ -565,6 +561,14 @@ impl RlweSession {
         let mut terms = self.terms(a.level, a.scale * b.scale);
         pairs.iter().for_each(|(a, b)| self.add_product(&mut terms, a, b, 1));
         self.finished(&terms)
+    }
+
+    /// Σ c·x, rescaled to `level`.
+    fn weighted(&self, terms: &[(&Pair, f64)], level: usize) -> Result<Pair> {
+        let before = self.context.scale(level)? * self.context.step(level + 1);
+        let mut sum = self.terms(level + 1, before);
+        terms.iter().for_each(|(x, c)| self.add_multiple(&mut sum, x, *c));
+        Ok(self.rescaled(&sum))
     }
 
     /// 2x² − 1.

@@ -127,11 +127,7 @@ impl CkksProgram {
             | CkksOp::AddPlain { src, .. }
             | CkksOp::MultiplyConstant { src, .. }
             | CkksOp::MultiplyPlain { src, .. } => self.with_public(op, of(src), from, to),
-            CkksOp::WeightedSum { terms, .. } => {
-                let each =
-                    terms.iter().map(|(x, c)| of(x).times(self.factor(*c, *self.reg(*x), to)));
-                each.reduce(Account::plus).unwrap_or(Account::UNKNOWN).blurred(rescaled)
-            }
+            CkksOp::WeightedSum { terms, .. } => self.weighted(terms, known, to).blurred(rescaled),
             CkksOp::Conjugate { src, .. } | CkksOp::Rotate { src, .. } => {
                 of(src).blurred(self.switched(from))
             }
@@ -154,6 +150,13 @@ impl CkksProgram {
             CkksOp::Tabulate { from, contract, .. } => contract.account(of(from)),
             CkksOp::RaiseModulus { .. } => Account::UNKNOWN,
         }
+    }
+
+    /// A sum with weights, before it is rounded.
+    fn weighted(&self, terms: &[(Reg, f64)], known: &[Account], to: RlweInfo) -> Account {
+        let factor = |x: &Reg, c: f64| self.factor(c, *self.reg(*x), to);
+        let each = terms.iter().map(|(x, c)| known[x.0 as usize].times(factor(x, *c)));
+        each.reduce(Account::plus).unwrap_or(Account::UNKNOWN)
     }
 
     /// The account of a polynomial of a register, of an argument with this account.
