@@ -4,7 +4,7 @@ use becalm::backend::{CkksEvaluator, Cpu, Evaluator};
 use becalm::cipher::file::{Kind, Trust};
 use becalm::cipher::{Lwe, SecretKey};
 use becalm::ckks::Context;
-use becalm::job::{Event, GoOn, Job, Plan, Worked, Worker};
+use becalm::job::{Event, GoOn, Job, Parts, Worked, Worker};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::Program;
@@ -32,7 +32,7 @@ fn folder(name: &str) -> Folder {
 }
 
 /// A job of `lanes` squares in chunks of two, and the bytes that one machine makes of them.
-fn prepared(folder: &Path, set: &str, lanes: u64) -> (Plan, Vec<u8>) {
+fn prepared(folder: &Path, set: &str, lanes: u64) -> (Parts, Vec<u8>) {
     let secret = SecretKey::generate(TfheParams::named(set).unwrap(), true).unwrap();
     let keys = secret.evaluation_key().unwrap();
     let x = secret.encrypt(&(0..lanes).map(|i| i % 16).collect::<Vec<_>>()).unwrap();
@@ -48,7 +48,7 @@ fn prepared(folder: &Path, set: &str, lanes: u64) -> (Plan, Vec<u8>) {
     let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), &keys).unwrap();
     let program = Arc::new(program);
     let whole = evaluator.run(&program, &[x.into()]).unwrap()[0].to_bytes().unwrap();
-    let plan = Plan {
+    let parts = Parts {
         program: program.to_bytes().unwrap(),
         keys: key_file,
         slot_keys: vec![],
@@ -56,7 +56,7 @@ fn prepared(folder: &Path, set: &str, lanes: u64) -> (Plan, Vec<u8>) {
         chunk: Some(2),
         trust: Trust::insecure(),
     };
-    (plan, whole)
+    (parts, whole)
 }
 
 fn always() -> GoOn {
@@ -86,8 +86,8 @@ fn files(folder: &Path) -> usize {
 fn workers_at_once_make_the_bytes_of_one_machine() {
     for (set, exact) in [("toy_2_2", false), ("toy_2_2_p", true)] {
         let f = folder(&format!("at-once-{set}"));
-        let (plan, whole) = prepared(&f.0, set, 21);
-        let job = plan.make(f.0.join("job")).unwrap();
+        let (parts, whole) = prepared(&f.0, set, 21);
+        let job = parts.make(f.0.join("job")).unwrap();
         assert_eq!((job.chunks(), job.lanes(), job.exact()), (11, 21, exact));
         let job = Job::open(job.folder()).unwrap();
         let names = ["a", "b", "c"];
@@ -137,8 +137,8 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
     }
     let trust = Trust::insecure();
     let program = program.to_bytes().unwrap();
-    let plan = Plan { program, keys: key_file, slot_keys: vec![], inputs, chunk: Some(2), trust };
-    let job = plan.make(f.0.join("job")).unwrap();
+    let parts = Parts { program, keys: key_file, slot_keys: vec![], inputs, chunk: Some(2), trust };
+    let job = parts.make(f.0.join("job")).unwrap();
     assert_eq!((job.chunks(), job.files(), job.exact()), (2, 3, true));
     work(&job, &worker("a", 60_000)).unwrap();
     let out: Vec<PathBuf> = (0..3).map(|i| f.0.join(format!("y{i}"))).collect();
@@ -153,15 +153,15 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
 #[test]
 fn only_a_claim_that_does_not_change_is_taken_over() {
     let f = folder("claims");
-    let (plan, whole) = prepared(&f.0, "toy_2_2", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, whole) = prepared(&f.0, "toy_2_2", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     let dead = f.0.join("job/claims/000000");
     fs::write(&dead, "").unwrap();
     let worked = work(&job, &worker("a", 50)).unwrap();
     assert_eq!((worked.finished, worked.taken_over), (2, 1));
     assert!(collected(&job, &f.0).unwrap() == whole);
     // Again, with a claim that somebody renews: the worker waits until it is given back.
-    let job = plan.make(f.0.join("other")).unwrap();
+    let job = parts.make(f.0.join("other")).unwrap();
     let held = f.0.join("other/claims/000001");
     fs::write(&held, "0").unwrap();
     let mut waits = 0;
@@ -181,8 +181,8 @@ fn only_a_claim_that_does_not_change_is_taken_over() {
 #[test]
 fn a_stopped_worker_gives_its_chunk_back() {
     let f = folder("stopped");
-    let (plan, _) = prepared(&f.0, "toy_2_2", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, _) = prepared(&f.0, "toy_2_2", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     // The first question comes before the claim, the next in the middle of the chunk.
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let go_on: GoOn = Arc::new(move || asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 1);
@@ -198,8 +198,8 @@ fn a_stopped_worker_gives_its_chunk_back() {
 #[test]
 fn damage_is_found() {
     let f = folder("damage");
-    let (plan, whole) = prepared(&f.0, "toy_2_2", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, whole) = prepared(&f.0, "toy_2_2", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     let keys = fs::read_dir(job.folder()).unwrap().map(|e| e.unwrap().file_name().into_string());
     let keys = keys.map(|name| name.unwrap()).find(|name| name.starts_with("keys-")).unwrap();
     for name in [keys.as_str(), "program.becalm", "in/000001/000000.becalm", "job.json"] {
@@ -257,8 +257,8 @@ fn sealed(text: &str) -> String {
 #[test]
 fn a_worker_that_writes_wrong_results_is_named() {
     let f = folder("wrong");
-    let (plan, _) = prepared(&f.0, "toy_2_2_p", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, _) = prepared(&f.0, "toy_2_2_p", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     work(&job, &Worker { once: true, ..worker("honest", 60_000) }).unwrap();
     work(&job, &worker("liar", 60_000)).unwrap();
     // The second chunk gets the results of the first, with records that fit them.
@@ -288,8 +288,8 @@ fn a_worker_that_writes_wrong_results_is_named() {
 #[test]
 fn manifests_that_lie_are_refused() {
     let f = folder("manifest");
-    let (plan, _) = prepared(&f.0, "toy_2_2", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, _) = prepared(&f.0, "toy_2_2", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     let path = f.0.join("job/job.json");
     let good = fs::read_to_string(&path).unwrap();
     for (from, to) in [
@@ -346,23 +346,23 @@ fn headed(kind: Kind) -> Vec<u8> {
 #[test]
 fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
     let f = folder("kinds");
-    let (plan, _) = prepared(&f.0, "toy_2_2", 2);
+    let (parts, _) = prepared(&f.0, "toy_2_2", 2);
     let wrong = f.0.join("wrong");
     let secret = [Kind::SecretKey, Kind::CkksSecretKey, Kind::CkksKeyShare, Kind::CkksPartial];
     for kind in Kind::ALL {
         let bytes = headed(kind);
         fs::write(&wrong, &bytes).unwrap();
         let places = [
-            (Kind::Program, Plan { program: bytes, ..plan.clone() }),
-            (Kind::EvaluationKey, Plan { keys: wrong.clone(), ..plan.clone() }),
-            (Kind::SlotKey, Plan { slot_keys: vec![wrong.clone()], ..plan.clone() }),
+            (Kind::Program, Parts { program: bytes, ..parts.clone() }),
+            (Kind::EvaluationKey, Parts { keys: wrong.clone(), ..parts.clone() }),
+            (Kind::SlotKey, Parts { slot_keys: vec![wrong.clone()], ..parts.clone() }),
             (
                 Kind::Lwe,
-                Plan { inputs: vec![plan.inputs[0].clone(), wrong.clone()], ..plan.clone() },
+                Parts { inputs: vec![parts.inputs[0].clone(), wrong.clone()], ..parts.clone() },
             ),
         ];
-        for (wanted, plan) in places {
-            let Err(error) = plan.make(f.0.join("job")) else { panic!("{kind} for {wanted}") };
+        for (wanted, parts) in places {
+            let Err(error) = parts.make(f.0.join("job")) else { panic!("{kind} for {wanted}") };
             // A program of CKKS wants other keys: those are refused then.
             if kind != wanted && (wanted, kind) != (Kind::Program, Kind::CkksProgram) {
                 assert!(matches!(error, Error::BadInput(_)), "{kind} for {wanted}: {error}");

@@ -7,7 +7,7 @@
 //! ```
 //! use becalm::cipher::file::Trust;
 //! use becalm::cipher::{Lwe, SecretKey};
-//! use becalm::job::{GoOn, Job, Plan, Worker};
+//! use becalm::job::{GoOn, Job, Parts, Worker};
 //! use becalm::params::TfheParams;
 //! use becalm::program::Program;
 //! use becalm::tfhe::Table;
@@ -30,10 +30,10 @@
 //! program.output(square)?;
 //!
 //! let trust = Trust::insecure();
-//! let plan = Plan {
+//! let parts = Parts {
 //!     program: program.to_bytes()?, keys, slot_keys: vec![], inputs: vec![inputs], chunk: Some(2), trust,
 //! };
-//! let job = plan.make(folder.join("job"))?;
+//! let job = parts.make(folder.join("job"))?;
 //! // On every machine:
 //! let machine = job.machine("cpu", 1)?;
 //! let worker = Worker { trust, ..Worker::new("first") };
@@ -62,7 +62,7 @@ mod work;
 pub use digest::Digest;
 pub use folder::Job;
 pub use look::Status;
-pub use make::Plan;
+pub use make::Parts;
 pub use manifest::Scheme;
 pub use run::GoOn;
 pub use verify::{Difference, Verified};
