@@ -45,7 +45,7 @@ impl CkksKeys {
         let keys = supervised(py, None, |watch| {
             let load = || match stored {
                 true => context.open_keys(&path),
-                false => context.load_keys_with(&path, form, |done, all| watch.step(done, all)),
+                false => context.load_keys_with(&path, form, &|done, all| watch.step(done, all)),
             };
             on.0.cpu.install(|| or_refused("load", load))
         })?;

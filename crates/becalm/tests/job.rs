@@ -4,14 +4,15 @@ use becalm::backend::{CkksEvaluator, Cpu, Evaluator};
 use becalm::cipher::file::{Kind, Trust};
 use becalm::cipher::{Lwe, SecretKey};
 use becalm::ckks::Context;
-use becalm::job::{Event, GoOn, Job, Parts, Worked, Worker};
+use becalm::job::{Event, Job, Parts, Worked, Worker};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::Program;
 use becalm::program::rlwe::CkksProgram;
 use becalm::tfhe::Table;
-use becalm::{Error, Result};
+use becalm::{Error, Result, UNWATCHED};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,17 +60,13 @@ fn prepared(folder: &Path, set: &str, lanes: u64) -> (Parts, Vec<u8>) {
     (parts, whole)
 }
 
-fn always() -> GoOn {
-    Arc::new(|| true)
-}
-
 fn worker(name: &str, lease: u64) -> Worker {
     let lease = Duration::from_millis(lease);
     Worker { lease, trust: Trust::insecure(), ..Worker::new(name) }
 }
 
 fn work(job: &Job, worker: &Worker) -> Result<Worked> {
-    job.work(&Cpu::new(1)?, worker, &always(), &mut |_| {})
+    job.work(&Cpu::new(1)?, worker, UNWATCHED, &mut |_| {})
 }
 
 fn collected(job: &Job, folder: &Path) -> Result<Vec<u8>> {
@@ -104,7 +101,7 @@ fn workers_at_once_make_the_bytes_of_one_machine() {
         assert_eq!((files(&f.0.join("job/out")), files(&f.0.join("job/claims"))), (11, 0));
         assert!(collected(&job, &f.0).unwrap() == whole, "{set}");
         let verified =
-            job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), &always()).unwrap();
+            job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), UNWATCHED).unwrap();
         assert_eq!((verified.equal, verified.incomparable), (11, 0));
         let status = job.status().unwrap();
         assert_eq!((status.done, status.left, status.claimed), (11, 0, 0));
@@ -146,7 +143,7 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
     for (path, wanted) in out.iter().zip(&wanted) {
         assert!(fs::read(path).unwrap() == *wanted, "{}", path.display());
     }
-    assert_eq!(job.verify(&Cpu::new(1).unwrap(), 1.0, trust, &always()).unwrap().equal, 2);
+    assert_eq!(job.verify(&Cpu::new(1).unwrap(), 1.0, trust, UNWATCHED).unwrap().equal, 2);
 }
 
 /// A claim that nobody renews is taken over, whatever its bytes are; one that changes is left alone.
@@ -165,7 +162,7 @@ fn only_a_claim_that_does_not_change_is_taken_over() {
     let held = f.0.join("other/claims/000001");
     fs::write(&held, "0").unwrap();
     let mut waits = 0;
-    let worked = job.work(&Cpu::new(1).unwrap(), &worker("a", 600_000), &always(), &mut |event| {
+    let worked = job.work(&Cpu::new(1).unwrap(), &worker("a", 600_000), UNWATCHED, &mut |event| {
         if *event == Event::Waiting {
             waits += 1;
             fs::write(&held, waits.to_string()).unwrap();
@@ -185,10 +182,13 @@ fn a_stopped_worker_gives_its_chunk_back() {
     let job = parts.make(f.0.join("job")).unwrap();
     // The first question comes before the claim, the next in the middle of the chunk.
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    let go_on: GoOn = Arc::new(move || asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 1);
+    let stop = |_, all| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0 if all == job.chunks() => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    };
     let mut seen = vec![];
     let note = &mut |event: &Event| seen.push(event.clone());
-    let stopped = job.work(&Cpu::new(1).unwrap(), &worker("a", 60_000), &go_on, note).unwrap_err();
+    let stopped = job.work(&Cpu::new(1).unwrap(), &worker("a", 60_000), &stop, note).unwrap_err();
     assert!(matches!(stopped, Error::Interrupted(_)), "{stopped}");
     assert_eq!(seen, [Event::Claimed(0)]);
     assert_eq!((files(&f.0.join("job/claims")), files(&f.0.join("job/out"))), (0, 0));
@@ -213,7 +213,7 @@ fn damage_is_found() {
         each_damage(&job.folder().join(name), || collected(&job, &f.0).map(drop));
     }
     each_damage(&job.folder().join("out/000001/000000.becalm"), || {
-        job.verify(&Cpu::new(1)?, 1.0, Trust::insecure(), &always()).map(drop)
+        job.verify(&Cpu::new(1)?, 1.0, Trust::insecure(), UNWATCHED).map(drop)
     });
     // The remedy works: the folder is removed, and the chunk is computed again.
     fs::write(f.0.join("job/out/000001/000000.becalm"), "").unwrap();
@@ -271,7 +271,7 @@ fn a_worker_that_writes_wrong_results_is_named() {
     let lie = sealed(&lie.replace(&digest(&lie), &digest(&honest)));
     fs::write(second.join("done.json"), lie).unwrap();
     collected(&job, &f.0).unwrap();
-    let found = job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), &always()).unwrap();
+    let found = job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), UNWATCHED).unwrap();
     assert_eq!((found.equal, found.differing.len()), (1, 1));
     assert_eq!((found.differing[0].chunk, found.differing[0].worker.as_str()), (1, "liar"));
     // A record of another chunk, or of another job, is none of this one.
@@ -281,7 +281,7 @@ fn a_worker_that_writes_wrong_results_is_named() {
     let other = sealed(&text(&first).replace("\"class\":\"exact\"", "\"class\":\"abacus\""));
     fs::write(first.join("done.json"), other).unwrap();
     fs::remove_dir_all(&second).unwrap();
-    let found = job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), &always()).unwrap();
+    let found = job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), UNWATCHED).unwrap();
     assert_eq!((found.equal, found.incomparable), (0, 1));
 }
 

@@ -8,13 +8,9 @@ use crate::cipher::{Ciphertext, EvaluationKey, KeyForm, Lwe, Rlwe, SlotKey};
 use crate::ckks::Context;
 use crate::program::Program;
 use crate::program::rlwe::CkksProgram;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::cell::RefCell;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// Asked whether the work is to go on. Its `false` stops the work.
-pub type GoOn = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The class of results that are equal on every machine.
 const EXACT: &str = "exact";
@@ -36,7 +32,7 @@ impl Runner {
         job: &Job,
         machine: &dyn Backend,
         trust: Trust,
-        go_on: &GoOn,
+        progress: Progress,
     ) -> Result<Runner> {
         let manifest = &job.manifest;
         if manifest.becalm != env!("CARGO_PKG_VERSION") {
@@ -66,14 +62,12 @@ impl Runner {
                 let program = CkksProgram::load(&program, trust).map_err(|e| e.at(&program))?;
                 machine.accepts_ckks(program.params())?;
                 let context = Arc::new(Context::new(program.params(), trust.allow_insecure)?);
-                let read = context.load_keys_with(&keys, KeyForm::Ready, |_, _| go_on());
+                let read = context.load_keys_with(&keys, KeyForm::Ready, progress);
                 let setup = CkksSetup::new(&context, &Arc::new(read.map_err(|e| e.at(&keys))?));
-                let asked = go_on.clone();
-                let evaluator = CkksEvaluator::open(machine, setup.asking(move || asked()))?;
+                let evaluator = CkksEvaluator::open(machine, setup)?;
                 evaluator.require(&program)?;
                 let program = Arc::new(program);
-                let program =
-                    Prepared::new(machine, &context, &program, usize::MAX, &|_, _| go_on())?;
+                let program = Prepared::new(machine, &context, &program, usize::MAX, progress)?;
                 Of::Ckks { program, context, evaluator, trust }
             }
         };
@@ -99,11 +93,7 @@ impl Runner {
     }
 
     /// The results of a chunk.
-    pub(super) fn run(&self, inputs: &[Vec<u8>], go_on: &dyn Fn() -> bool) -> Result<Vec<Vec<u8>>> {
-        let progress = &mut |_, _| match go_on() {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        };
+    pub(super) fn run(&self, inputs: &[Vec<u8>], progress: Progress) -> Result<Vec<Vec<u8>>> {
         match &self.of {
             Of::Tfhe { program, evaluator, trust } => {
                 let read = inputs.iter().map(|bytes| Ok(Lwe::from_bytes(bytes, *trust)?.into()));

@@ -3,10 +3,10 @@
 use super::digest::Digest;
 use super::disk;
 use super::folder::Job;
-use super::run::{GoOn, Runner};
+use super::run::Runner;
 use crate::backend::Backend;
 use crate::cipher::file::Trust;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use serde::Serialize;
 
 /// A result that a machine of the same class does not have.
@@ -34,7 +34,7 @@ pub struct Verified {
 
 impl Job {
     /// Computes a share of the finished chunks again, drawn at random and at least one, and compares digests. The files of their results
-    /// must have the digests of their records.
+    /// must have the digests of their records. `progress` is told how many are compared.
     ///
     /// # Errors
     /// [`Error::BadInput`] for a share that is not above 0 and at most 1, or while nothing is finished; [`Error::BadFile`] naming a file
@@ -44,7 +44,7 @@ impl Job {
         machine: &dyn Backend,
         share: f64,
         trust: Trust,
-        go_on: &GoOn,
+        progress: Progress,
     ) -> Result<Verified> {
         if !(share > 0.0 && share <= 1.0) {
             return Err(Error::bad_input(
@@ -63,13 +63,14 @@ impl Job {
                 "let a worker finish some first",
             ));
         }
-        let runner = Runner::open(self, machine, trust, go_on)?;
+        let runner = Runner::open(self, machine, trust, progress)?;
         let drawn = ((share * chunks.len() as f64).ceil() as usize).clamp(1, chunks.len());
         let mut verified = Verified::default();
         for i in 0..drawn {
             let at = i + draw(chunks.len() - i)?;
             chunks.swap(i, at);
-            self.verify_chunk(chunks[i], &runner, trust, go_on, &mut verified)?;
+            let progress: Progress = &|_, _| progress(i, drawn);
+            self.verify_chunk(chunks[i], &runner, trust, progress, &mut verified)?;
         }
         Ok(verified)
     }
@@ -79,12 +80,12 @@ impl Job {
         chunk: usize,
         runner: &Runner,
         trust: Trust,
-        go_on: &GoOn,
+        progress: Progress,
         verified: &mut Verified,
     ) -> Result<()> {
         let done = self.done(chunk)?;
         (0..done.results.len()).try_for_each(|i| self.result(&done, i, trust.limit).map(drop))?;
-        let made = self.results_of(chunk, runner, trust, &|| go_on())?;
+        let made = self.results_of(chunk, runner, trust, progress)?;
         if done.class != runner.class() {
             verified.incomparable += 1;
             return Ok(());

@@ -5,10 +5,10 @@ use super::digest::Digest;
 use super::disk::{self, Draft};
 use super::folder::{DONE, Job, file_name};
 use super::manifest::{Done, is_name, sealed};
-use super::run::{GoOn, Runner};
+use super::run::Runner;
 use crate::backend::Backend;
 use crate::cipher::file::{Trust, write_error};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -102,8 +102,8 @@ pub struct Worked {
 }
 
 impl Job {
-    /// Works on the job until every chunk is done. `tell` hears of every step; `go_on` is asked before chunks and between instructions,
-    /// and its `false` gives the chunk back.
+    /// Works on the job until every chunk is done. `tell` hears of every step; `progress` is told how many chunks are done,
+    /// before chunks and between instructions; when it stops the work, the chunk is given back.
     ///
     /// # Errors
     /// [`Error::BadFile`] naming a file that is damaged; [`Error::Unsupported`] for a job of another version of becalm;
@@ -113,7 +113,7 @@ impl Job {
         &self,
         machine: &dyn Backend,
         worker: &Worker,
-        go_on: &GoOn,
+        progress: Progress,
         tell: &mut dyn FnMut(&Event),
     ) -> Result<Worked> {
         worker.check()?;
@@ -124,18 +124,19 @@ impl Job {
                 self.tidy();
                 return Ok(worked);
             }
+            let progress: Progress = &|_, _| progress(done.len(), self.chunks());
             if runner.is_none() {
-                runner = Some(Runner::open(self, machine, worker.trust, go_on)?);
+                runner = Some(Runner::open(self, machine, worker.trust, progress)?);
             }
             let Some(runner) = &runner else { continue };
             let mut found = false;
             for chunk in (0..self.chunks()).filter(|chunk| !done.contains(chunk)) {
-                stop_unless(go_on)?;
+                stop_unless(progress)?;
                 let claim = self.free_claim(chunk, worker, &mut watch, &mut worked, tell)?;
                 let Some(claim) = claim.filter(|_| !self.is_done(chunk)) else { continue };
                 found = true;
                 tell(&Event::Claimed(chunk));
-                let event = self.compute(chunk, claim, runner, worker, go_on)?;
+                let event = self.compute(chunk, claim, runner, worker, progress)?;
                 self.count(&event, &mut worked);
                 tell(&event);
                 if worker.once {
@@ -144,7 +145,7 @@ impl Job {
             }
             if !found {
                 tell(&Event::Waiting);
-                wait((worker.lease / 4).min(LOOK), go_on)?;
+                wait((worker.lease / 4).min(LOOK), progress)?;
             }
         }
     }
@@ -192,11 +193,11 @@ impl Job {
         claim: Claim,
         runner: &Runner,
         worker: &Worker,
-        go_on: &GoOn,
+        progress: Progress,
     ) -> Result<Event> {
         let began = Instant::now();
         renewing(claim, || {
-            let made = self.results_of(chunk, runner, worker.trust, &|| go_on())?;
+            let made = self.results_of(chunk, runner, worker.trust, progress)?;
             self.commit(chunk, runner, worker, &made, began)
         })
     }
@@ -207,11 +208,11 @@ impl Job {
         chunk: usize,
         runner: &Runner,
         trust: Trust,
-        go_on: &dyn Fn() -> bool,
+        progress: Progress,
     ) -> Result<Vec<Vec<u8>>> {
         let files = self.manifest.inputs[chunk].len();
         let read = (0..files).map(|i| self.checked_input(chunk, i, trust.limit));
-        runner.run(&read.collect::<Result<Vec<_>>>()?, go_on)
+        runner.run(&read.collect::<Result<Vec<_>>>()?, progress)
     }
 
     /// Writes results beside, and renames them. Results that are there stay.
@@ -287,18 +288,19 @@ fn renewing<T>(mut claim: Claim, work: impl FnOnce() -> Result<T>) -> Result<T> 
     })
 }
 
-fn stop_unless(go_on: &GoOn) -> Result<()> {
-    if go_on() {
+fn stop_unless(progress: Progress) -> Result<()> {
+    // The worker's own counts take the place of these.
+    if progress(0, 0).is_continue() {
         return Ok(());
     }
     let remedy = "start a worker again: it goes on with the chunks that are left";
     Err(Error::interrupted("work", "to finish the job", "a request to stop", remedy))
 }
 
-fn wait(time: Duration, go_on: &GoOn) -> Result<()> {
+fn wait(time: Duration, progress: Progress) -> Result<()> {
     let began = Instant::now();
     while began.elapsed() < time {
-        stop_unless(go_on)?;
+        stop_unless(progress)?;
         thread::sleep(Duration::from_millis(20).min(time));
     }
     Ok(())
