@@ -294,7 +294,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         );
     }
     let backend = by_name(&args.backend)?;
-    let evaluator = Evaluator::for_needs(backend.as_ref(), &keys, &program.needs())?;
+    let evaluator = Evaluator::new(backend.as_ref(), TfheSetup::new(&keys, &program.needs()))?;
     let inputs: Vec<Ciphertext> = inputs.into_iter().map(Into::into).collect();
     let bar = report::bar("bootstraps", 1);
     let results = evaluator.run_with(&Arc::new(program), &inputs, &report::follow(&bar))?;

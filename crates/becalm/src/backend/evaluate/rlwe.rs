@@ -1,0 +1,240 @@
+//! Ciphertexts of CKKS: keys, arguments and memory are checked before the first instruction runs. Level, scale, slots and account of the
+//! results are those that the program knows.
+
+use super::{Evaluate, Evaluator, Prepared};
+use crate::backend::{Backend, Ckks, CkksSetup, Loaded, Plain, Session};
+use crate::cipher::{CkksKeys, Rlwe};
+use crate::ckks::Chain;
+use crate::program::Reg;
+use crate::program::rlwe::{CkksProgram, CkksWalk};
+use crate::{Progress, Result};
+use std::ops::Range;
+use std::sync::Arc;
+
+const OP: &str = "evaluate";
+
+impl Prepared {
+    /// Prepares a program for a kind of machine and any keys, with encoded matrices of at most `bytes`.
+    ///
+    /// # Errors
+    /// As [`Runs::prepare`](crate::backend::Runs::prepare).
+    pub fn new(
+        backend: &dyn Backend,
+        chain: &Arc<Chain>,
+        program: &Arc<CkksProgram>,
+        bytes: usize,
+        progress: Progress,
+    ) -> Result<Prepared> {
+        let constants = backend.runs::<Ckks>()?.prepare(chain, program, bytes, progress)?;
+        let walk = Arc::new(CkksWalk { constants, ..program.walk() });
+        Ok(Prepared { program: program.clone(), walk: Some(walk) })
+    }
+
+    /// A program whose only plaintext is encoded already: at the level where it is used, or above.
+    pub fn with_plain(program: &Arc<CkksProgram>, plain: &Arc<Plain>) -> Prepared {
+        let constants = (program.plaintexts().len() == 1).then(|| plain.constants(program));
+        let walk = Arc::new(CkksWalk { constants, ..program.walk() });
+        Prepared { program: program.clone(), walk: Some(walk) }
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Arc<CkksProgram> {
+        &self.program
+    }
+
+    /// Bytes of the constants in memory.
+    pub fn bytes(&self) -> usize {
+        let constants = self.walk.as_ref().and_then(|walk| walk.constants.as_ref());
+        constants.map_or(0, |constants| constants.bytes())
+    }
+}
+
+impl Evaluate for Ckks {
+    type Facts = CkksSetup;
+    type Argument<'a> = &'a Rlwe;
+    type Output = Rlwe;
+
+    fn facts(setup: &CkksSetup) -> Result<CkksSetup> {
+        setup.chain.check_set(OP, setup.keys.params)?;
+        Ok(setup.clone())
+    }
+
+    fn require(on: &CkksSetup, program: &CkksProgram) -> Result<()> {
+        on.chain.check_set(program.op(), program.params().name)?;
+        program.require(&on.keys)
+    }
+
+    fn check(on: &CkksSetup, program: &CkksProgram, inputs: &[&Rlwe]) -> Result<()> {
+        on.chain.check_set(program.op(), program.params().name)?;
+        program.require_inputs(on.keys.id, inputs)?;
+        program.require(&on.keys)
+    }
+
+    fn run(
+        on: &Evaluator<Ckks>,
+        program: Prepared,
+        inputs: &[&Rlwe],
+        progress: Progress,
+    ) -> Result<Vec<Rlwe>> {
+        Ok(on.run_lanes(program, &[inputs], progress)?.remove(0))
+    }
+
+    fn recorded(
+        on: &CkksSetup,
+        inputs: &[&Rlwe],
+        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
+    ) -> Result<Arc<CkksProgram>> {
+        on.chain.check_keys(OP, on.keys.id, inputs)?;
+        CkksProgram::like(&on.chain, inputs, record)
+    }
+
+    fn argument(x: &Rlwe) -> &Rlwe {
+        x
+    }
+}
+
+/// Lanes of CKKS, and single operations: programs of one instruction, recorded on the spot.
+impl Evaluator<Ckks> {
+    /// The chain of the set.
+    pub fn chain(&self) -> &Arc<Chain> {
+        &self.facts.chain
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &Arc<CkksKeys> {
+        &self.facts.keys
+    }
+
+    /// [`Evaluator::run`] on several lanes: `lanes` has the arguments of each, and so has the result. It reports progress and can be
+    /// stopped.
+    ///
+    /// # Errors
+    /// As [`Evaluator::run`]; `Interrupted` when stopped.
+    pub fn run_lanes(
+        &self,
+        program: impl Into<Prepared>,
+        lanes: &[&[&Rlwe]],
+        progress: Progress,
+    ) -> Result<Vec<Vec<Rlwe>>> {
+        let program = program.into();
+        lanes.iter().try_for_each(|inputs| self.check(program.program(), inputs))?;
+        let mut results = Vec::with_capacity(lanes.len());
+        let take = |lane: usize| Ok(lanes[lane].iter().map(|x| (*x).clone()).collect());
+        let give = |_, made| {
+            results.push(made);
+            Ok(())
+        };
+        self.run_each(program, lanes.len(), take, give, progress)?;
+        Ok(results)
+    }
+
+    /// [`Evaluator::run_lanes`] for more lanes than memory: `take` returns the arguments of a lane when its turn comes, and `give`
+    /// gets its results. As many lanes are in memory as the machine runs at once.
+    ///
+    /// # Errors
+    /// As there; the errors of `take` and `give`.
+    pub fn run_each(
+        &self,
+        program: impl Into<Prepared>,
+        lanes: usize,
+        mut take: impl FnMut(usize) -> Result<Vec<Rlwe>>,
+        mut give: impl FnMut(usize, Vec<Rlwe>) -> Result<()>,
+        progress: Progress,
+    ) -> Result<()> {
+        let Prepared { program, walk } = program.into();
+        let walk = walk.unwrap_or_else(|| Arc::new(program.walk()));
+        self.require(&program)?;
+        let at_once = self.info().best_batch.clamp(1, lanes.max(1));
+        let whole = Loaded { program: program.clone(), walk, lanes };
+        let put = |session: &mut dyn Session<Ckks>, part: Range<usize>| {
+            let mut inputs = Vec::with_capacity(part.len());
+            for (at, lane) in part.enumerate() {
+                let taken = take(lane)?;
+                program.require_inputs(self.facts.keys.id, &taken.iter().collect::<Vec<_>>())?;
+                for (reg, x) in program.inputs().iter().zip(&taken) {
+                    session.write(*reg, at, std::slice::from_ref(x))?;
+                }
+                inputs.push(taken);
+            }
+            Ok(inputs)
+        };
+        let stamp = |part: Range<usize>, inputs: Vec<Vec<Rlwe>>, made: Vec<Vec<Rlwe>>| {
+            let mut made: Vec<_> = made.into_iter().map(Vec::into_iter).collect();
+            for (lane, inputs) in part.zip(inputs) {
+                let inputs: Vec<&Rlwe> = inputs.iter().collect();
+                let each = made.iter_mut().filter_map(Iterator::next);
+                give(lane, program.stamped(&inputs, each))?;
+            }
+            Ok(())
+        };
+        self.opened.run(program.op(), &whole, at_once, put, stamp, progress)
+    }
+
+    /// Records a program of arguments like `inputs`, of their levels and scales. Errors about the keys of the inputs, which come before
+    /// any other, call it `op`.
+    ///
+    /// # Errors
+    /// `WrongKey` and `WrongParams` for inputs of other keys; the errors of `record`.
+    pub fn record(
+        &self,
+        op: &'static str,
+        inputs: &[&Rlwe],
+        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
+    ) -> Result<Arc<CkksProgram>> {
+        self.facts.chain.check_keys(op, self.facts.keys.id, inputs)?;
+        CkksProgram::like(&self.facts.chain, inputs, record)
+    }
+
+    fn one(
+        &self,
+        op: &'static str,
+        inputs: &[&Rlwe],
+        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Reg>,
+    ) -> Result<Rlwe> {
+        let program = self.record(op, inputs, |p, args| Ok(vec![record(p, args)?]))?;
+        Ok(self.run(&program, inputs)?.remove(0))
+    }
+
+    /// `a·b`, relinearized and rescaled: one level below the lower of the two. The products must stay below
+    /// [`Context::largest`](crate::ckks::Context::largest) of the result.
+    ///
+    /// # Errors
+    /// `BadInput` at level 0 and for scales whose product the level below has no room for, `WrongKey` and `WrongParams` for what does
+    /// not go together, `Memory` if memory runs out.
+    pub fn multiply(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+        self.one("multiply", &[a, b], |p, args| {
+            let both = p.aligned(args)?;
+            p.multiply(both[0], both[1])
+        })
+    }
+
+    /// `a + b`, at the lower of the two levels.
+    ///
+    /// # Errors
+    /// `BadInput` for other slots or scales, `WrongKey` and `WrongParams` for what does not go together.
+    pub fn add(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+        self.one("add", &[a, b], |p, args| {
+            let both = p.aligned(args)?;
+            p.add(both[0], both[1])
+        })
+    }
+
+    /// `a − b`, at the lower of the two levels.
+    ///
+    /// # Errors
+    /// As [`Evaluator::add`].
+    pub fn subtract(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
+        self.one("subtract", &[a, b], |p, args| {
+            let both = p.aligned(args)?;
+            p.subtract(both[0], both[1])
+        })
+    }
+
+    /// The slots rotated to the left by `by`: slot j gets the value of slot j + `by`.
+    ///
+    /// # Errors
+    /// `WrongKey` naming the missing key.
+    pub fn rotate(&self, x: &Rlwe, by: i64) -> Result<Rlwe> {
+        self.one("rotate", &[x], |p, args| p.rotate(args[0], by))
+    }
+}
