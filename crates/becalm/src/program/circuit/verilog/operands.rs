@@ -3,9 +3,9 @@
 //! They are found in Yosys's own list of the operations, in which names stand for their values.
 
 use super::source::{DIVISOR, at_line};
-use super::{DEFINED, Folder};
-use crate::Result;
+use super::{DEFINED, Folder, refused};
 use crate::cipher::file::Limits;
+use crate::{Error, Result};
 use std::path::Path;
 
 /// An operation: its kind and name, the line of the text that it comes from, and its operands.
@@ -39,6 +39,26 @@ pub(super) fn check(folder: &Folder, limits: Limits, path: &Path) -> Result<()> 
         }
     }
     Ok(())
+}
+
+/// The error of an operation that Yosys makes no gates of, such as `$pow`.
+///
+/// # Errors
+/// When the list of the operations cannot be read.
+pub(super) fn without_gates(
+    folder: &Folder,
+    kind: &str,
+    limits: Limits,
+    path: &Path,
+) -> Result<Error> {
+    let (wanted, remedy) =
+        ("operators that become gates", "write `**` and the like with other operators");
+    let cells = listed(folder, "cells.txt", limits)?;
+    let found = operations(&cells).into_iter().find(|operation| operation.kind == kind);
+    Ok(match found {
+        Some(Operation { line, .. }) => at_line(wanted, line, path, kind, remedy),
+        None => refused(wanted, format!("`{kind}`"), path, remedy),
+    })
 }
 
 /// A list that Yosys wrote; nothing where there are no operations.
