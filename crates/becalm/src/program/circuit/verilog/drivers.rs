@@ -1,9 +1,9 @@
 //! Errors of some warnings of Yosys: signals that nothing drives, that two sources drive, and that depend on themselves.
 
 use super::super::looped;
+use super::refused;
 use super::source::{Token, at_line};
-use super::{refused, shown};
-use crate::Result;
+use crate::{Error, Result};
 use std::path::Path;
 
 /// Refuses what the check of Yosys says about the sources of signals.
@@ -14,33 +14,44 @@ pub(super) fn check(said: &str, tokens: &[Token], path: &Path) -> Result<()> {
     if let Some((line, names)) = cycle(said) {
         let (wanted, remedy) =
             ("a circuit without a loop", "take out a signal that depends on itself");
-        let got = looped(&names);
-        return Err(match line {
-            Some(line) => refused(&format!("{wanted} in line {line} of"), got, path, remedy),
-            None => refused(wanted, got, path, remedy),
-        });
+        let line = line.map_or(String::new(), |line| format!(" in line {line}"));
+        let wanted = format!("{wanted}{line} of {}", path.display());
+        return Err(Error::bad_input("circuit", wanted, looped(&names), remedy));
     }
-    let warned = |what: &str| said.lines().find(|l| l.contains(what));
-    let undriven = warned("is used but has no driver");
-    let (line, wanted, remedy) = match (undriven, warned("multiple conflicting drivers")) {
-        (Some(line), _) => (
-            line,
-            "a source for every signal",
-            "assign every bit of every signal that is read, and of every output",
-        ),
-        (None, Some(line)) => (line, "one source for every signal", "assign each bit once"),
-        (None, None) => return Ok(()),
-    };
-    let Some(signal) = signal(line) else {
-        return Err(refused(wanted, shown(line), path, remedy));
-    };
-    // The part after the instances, without its bits.
-    let name = signal.rsplit('.').next().unwrap_or(&signal);
-    let name = name.split('[').next().unwrap_or(name);
-    match tokens.iter().find(|token| token.text.trim_start_matches('\\') == name) {
-        Some(token) => Err(at_line(wanted, token.line, path, &signal, remedy)),
-        None => Err(refused(wanted, format!("`{signal}`"), path, remedy)),
+    if let Some(line) = said.lines().find(|l| l.contains("is used but has no driver")) {
+        let remedy = "assign every bit of every signal that is read, and of every output";
+        let name = signal(line);
+        let place = name.as_deref().and_then(|name| line_of(name, tokens));
+        return Err(named("a source for every signal", name.as_deref(), place, path, remedy));
     }
+    let mut rest = said.lines().skip_while(|l| !l.contains("multiple conflicting drivers"));
+    let Some(line) = rest.next() else { return Ok(()) };
+    // `    port Y[0] of cell $not$input.sv:5$2 ($not)`
+    let mut sources = rest.take_while(|line| line.starts_with("    "));
+    let place = sources.find_map(|line| number(line.split_once("$input.sv:")?.1));
+    let name = signal(line).map(|name| format!("two for {name}"));
+    Err(named("one source for every signal", name.as_deref(), place, path, "assign each bit once"))
+}
+
+/// A refusal of a signal, with what is known of its name and its line.
+fn named(wanted: &str, name: Option<&str>, line: Option<usize>, path: &Path, way: &str) -> Error {
+    let name = name.unwrap_or("an expression");
+    match line {
+        Some(line) => at_line(wanted, line, path, name, way),
+        None => refused(wanted, format!("`{name}`"), path, way),
+    }
+}
+
+/// The first line of the text that has a signal's name, without its instances and its bits.
+fn line_of(signal: &str, tokens: &[Token]) -> Option<usize> {
+    let name = signal.rsplit('.').next()?.split('[').next()?;
+    let found = tokens.iter().find(|token| token.text.trim_start_matches('\\') == name);
+    found.map(|token| token.line)
+}
+
+/// The number that a text begins with.
+fn number(text: &str) -> Option<usize> {
+    text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// The signal of a warning such as `Wire m.\y [7] is used …`: `y[7]`.
@@ -59,8 +70,7 @@ fn cycle(said: &str) -> Option<(Option<usize>, Vec<&str>)> {
         if let Some(wire) = line.strip_prefix("wire \\") {
             names.extend(wire.split_whitespace().next());
         }
-        let place = line.split_once("source: input.sv:").map(|(_, place)| place);
-        at = at.or(place.and_then(|p| p.split(['.', '-']).next()?.parse().ok()));
+        at = at.or(line.split_once("source: input.sv:").and_then(|(_, place)| number(place)));
     }
     Some((at, names))
 }
@@ -77,7 +87,10 @@ mod tests {
         assert_eq!(cycle(said), Some((Some(4), vec!["b", "u.i"])));
         assert_eq!(cycle("Checking module m...\nFound and reported 0 problems.\n"), None);
         let error = check(said, &[], Path::new("mine.v")).unwrap_err().to_string();
-        assert!(error.contains("in line 4 of") && error.contains("`b`, `u.i`"), "{error}");
+        assert!(
+            error.contains("in line 4 of mine.v, got") && error.contains("`b`, `u.i`"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -87,9 +100,11 @@ mod tests {
         let error = check("Warning: Wire m.\\y [7] is used but has no driver.\n");
         assert!(error.contains("in line 3 of mine.v, got `y[7]`;"), "{error}");
         assert!(!error.contains("Warning"), "{error}");
-        let error = check("Warning: multiple conflicting drivers for m.\\u.y [0]:\n    port Y\n");
-        assert!(error.contains("in line 3 of mine.v, got `u.y[0]`;"), "{error}");
-        let error = check("Warning: multiple conflicting drivers for m.\\z:\n");
-        assert!(error.contains("in mine.v, got `z`;"), "{error}");
+        let conflict = "Warning: multiple conflicting drivers for m.";
+        let cell = "    port Y[0] of cell $not$input.sv:5$2 ($not)\n";
+        let error = check(&format!("{conflict}\\u.y [0]:\n{cell}"));
+        assert!(error.contains("in line 5 of mine.v, got `two for u.y[0]`;"), "{error}");
+        let error = check(&format!("{conflict}$not$input.sv:5$2_Y:\n"));
+        assert!(error.contains("in mine.v, got `an expression`;"), "{error}");
     }
 }
