@@ -69,6 +69,27 @@ impl CkksSecretKey {
         })
     }
 
+    /// Encrypts integers of so many bits, 8 bytes each.
+    fn encrypt_integers(
+        &self,
+        py: Python<'_>,
+        data: &[u8],
+        bits: u32,
+    ) -> PyResult<CkksCiphertext> {
+        let data = Zeroizing::new(integers(data));
+        CkksCiphertext::made(py, &self.0, |c| c.encrypt_integers(&data, bits, &self.1))
+    }
+
+    /// Decrypts to integers of 8 bytes each.
+    fn decrypt_integers<'py>(
+        &self,
+        py: Python<'py>,
+        x: &CkksCiphertext,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let found = brief(py, &self.0, |c| c.decrypt_integers(&*x.0.open()?, &self.1))?;
+        flat(py, Zeroizing::new(found).iter().map(|v| v.to_le_bytes()))
+    }
+
     /// Decrypts to the values in the slots.
     fn decrypt<'py>(&self, py: Python<'py>, x: &CkksCiphertext) -> PyResult<Bound<'py, PyBytes>> {
         let found = brief(py, &self.0, |c| c.decrypt(&*x.0.open()?, &self.1))?;
@@ -216,6 +237,17 @@ impl CkksPublicKey {
                 None => c.encrypt_public(&data, level, &self.1),
             }
         })
+    }
+
+    /// Encrypts integers of so many bits, 8 bytes each.
+    fn encrypt_integers(
+        &self,
+        py: Python<'_>,
+        data: &[u8],
+        bits: u32,
+    ) -> PyResult<CkksCiphertext> {
+        let data = Zeroizing::new(integers(data));
+        CkksCiphertext::made(py, &self.0, |c| c.encrypt_integers_public(&data, bits, &self.1))
     }
 
     /// The bytes of its file.
