@@ -33,7 +33,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full lint audit notices wheel bench docs site site-shots fuzz rtl rtl-report man cuda clean FORCE
+.PHONY: help run check test test-full lint audit notices wheel bench docs site site-shots fuzz faults rtl rtl-report man cuda clean FORCE
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,9 +115,12 @@ cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, with the c
 fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ compiler)
 	cd fuzz && RUSTFLAGS='$(FUZZ_FLAGS)' $(CARGO) build --release --target-dir target --target $(HOST)
 	@mkdir -p fuzz/corpus fuzz/artifacts
-	@for t in ciphertext evaluation_key program circuit isa; do \
+	@for t in ciphertext evaluation_key threshold program circuit isa; do \
 		mkdir -p fuzz/corpus/$$t && fuzz/target/$(HOST)/release/$$t fuzz/corpus/$$t crates/becalm/tests/vectors crates/becalm/circuits \
 			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10 -artifact_prefix=fuzz/artifacts/ || exit 1; done
+
+faults: ## Inject 500 faults into jobs on several workers; the table of docs/cluster.md (minutes)
+	$(CARGO) test --release -p becalm-cli --test faults -- --ignored --nocapture full_size
 
 clean: ## Remove everything that was built
 	$(CARGO) clean

@@ -212,7 +212,7 @@ def test_commands_and_options_that_a_page_names_exist(page, help_of):
     for code in named(page):
         if command := re.match(r"becalm((?: [a-z]+)*)(?: |$)(.*)", code, re.S):
             words = [word for word in command[1].split() if word != "help"]
-            words = words[: 2 if words[:1] in (["circuit"], ["job"]) else 1]
+            words = words[: 2 if words[:1] in (["circuit"], ["job"], ["threshold"]) else 1]
             for option in re.findall(r"(?<!\S)--[a-z][a-z0-9-]*", command[2]):
                 assert re.search(rf"{option}\b", help_of(*words)), f"{code}: no option {option}"
             assert help_of(*words), code

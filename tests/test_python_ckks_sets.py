@@ -20,9 +20,9 @@ def test_every_ring_has_a_standard_set():
     # Sets that are chosen by need have N = 2^16.
     kinds = ("regular", "sparse", "slots_first", "sign", "precise")
     needs = [{"kinds": k, "slots": 64 if k == "sparse" else None} for k in kinds]
-    needs += [{"levels": n} for n in (10, 14, 17)]
+    needs += [{"levels": n} for n in (4, 10, 14, 17)]
     chosen = {ckks.price("ckks", **need).params for need in needs}
-    assert len(chosen) == 5 and {ckks.params(name).log2_degree for name in chosen} == {16}
+    assert len(chosen) == 6 and {ckks.params(name).log2_degree for name in chosen} == {16}
 
 
 @pytest.mark.parametrize(("name", "levels"), [("ckks_n12", 1), ("ckks_n13", 4), ("ckks_n14", 8)])

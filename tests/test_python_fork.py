@@ -9,10 +9,12 @@ import contextlib
 import json
 import multiprocessing
 import os
+import pathlib
 import select
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 from types import SimpleNamespace
@@ -375,6 +377,35 @@ def read_back(w):
     assert w.x._native.vouched(1.0, 1e-6) is not None
     assert w.x._native.within(0.5) is not None and w.x._native.require_precise() is None
     assert _native.CkksSecretKey.from_bytes(other._context, other._native.to_bytes()) is not None
+
+
+@kind
+def jobs(w):
+    secret, server = w.toy
+    folder = pathlib.Path(tempfile.mkdtemp(dir=w.folder))
+    server.save(folder / "keys")
+    secret.encrypt([3, 1]).save(folder / "x")
+    p = becalm.Program(secret.params)
+    p.output(p.input() + 1)
+    made = p.to_bytes()
+    _native.Job.make(folder / "job", made, folder / "keys", [folder / "x"], 1, 0.0, True)
+    job, runner = (
+        _native.Job.open(folder / "job"),
+        _native.JobRunner(folder / "job", "cpu", 1, True),
+    )
+    arithmetic = runner.class_of_results()
+    loan, _ = job.lend("a", arithmetic, 60.0, 60.0)
+    loan.step()
+    loan.give_back()
+    loan, _ = job.lend("a", arithmetic, 60.0, 60.0)
+    job.fail(loan, "a test")
+    for _ in range(2):
+        loan, _ = job.lend("b", arithmetic, 60.0, 60.0)
+        assert job.finish(loan, arithmetic, runner.run(job.inputs(loan.chunk))) == "finished"
+    assert job.is_complete() and job.facts()[2:5] == (2, 1, 2) and '"done":2' in job.status()
+    for chunk, wanted in enumerate([4, 2]):
+        (result,) = job.results(chunk)
+        assert secret.decrypt(becalm.from_bytes(result, allow_insecure=True)).tolist() == [wanted]
 
 
 @kind

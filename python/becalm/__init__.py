@@ -38,6 +38,7 @@ from becalm import (
     ckks,
     integers,
 )
+from becalm._cluster import Cluster, Job, cluster
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
 from becalm.aes import AesKey, EncryptedBytes, aes128, aes_ctr, encrypt_bytes
@@ -70,6 +71,7 @@ __all__ = [
     "BadIndex",
     "BadInput",
     "Ciphertext",
+    "Cluster",
     "Cost",
     "DeviceError",
     "EncryptedBytes",
@@ -80,6 +82,7 @@ __all__ = [
     "Integers",
     "Interrupted",
     "IoError",
+    "Job",
     "Keys",
     "OutOfMemory",
     "Params",
@@ -101,6 +104,7 @@ __all__ = [
     "boolean",
     "circuit",
     "ckks",
+    "cluster",
     "concatenate",
     "cost",
     "doctor",

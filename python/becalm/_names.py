@@ -9,6 +9,7 @@ from typing import Literal
 CkksName = Literal[
     "ckks",
     "ckks_regular",
+    "ckks_4_levels",
     "ckks_14_levels",
     "ckks_17_levels",
     "ckks_precise",
@@ -21,6 +22,7 @@ CkksName = Literal[
     "ckks_n17",
     "ckks_toy_12",
     "ckks_toy_13",
+    "ckks_toy_4_levels",
     "ckks_toy_14_levels",
     "ckks_toy_17_levels",
     "ckks_toy_precise",

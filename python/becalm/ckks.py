@@ -215,7 +215,7 @@ def keygen(
     kinds
         The kinds of bootstrap.
     levels
-        How many levels a bootstrap leaves: 10, 14 or 17. It goes with `"ckks"` alone.
+        How many levels a bootstrap leaves: 4, 10, 14 or 17. It goes with `"ckks"` alone.
     stage_count, iterations
         As in `Server.bootstrap`. Iterations above 1 take a set of their own and no other keys.
     rotations

@@ -221,7 +221,9 @@ pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
     let is_key = |found: file::Description| {
         matches!(found.kind, Kind::SecretKey | Kind::EvaluationKey | Kind::SlotKey)
     };
-    if path.exists() && file::inspect(path).is_ok_and(is_key) {
+    let of_ckks = ["becalm.rlwe", "becalm.ckks_program", "becalm.ckks_partial_decryption"];
+    let is_key_of_ckks = programs::kind(path).is_some_and(|kind| !of_ckks.contains(&kind));
+    if is_key_of_ckks || path.exists() && file::inspect(path).is_ok_and(is_key) {
         bail!("{} holds a key; choose another name for the ciphertexts", path.display());
     }
     force.require_new(path)
@@ -471,7 +473,8 @@ fn describe_ckks(
             "note": found.note, "params": found.params,
             "in_table": found.in_table, "key": found.key.map(|k| k.to_string()), "level": found.level,
             "scale": found.scale, "slots": found.slots, "error": found.error,
-            "values": found.values, "keys": found.switches, "program": program.map(programs::value),
+            "values": found.values, "party": found.party, "parties": found.parties,
+            "threshold": found.threshold, "quorum": found.quorum, "keys": found.switches, "program": program.map(programs::value),
         }));
     }
     let known = if found.in_table { "" } else { " (not a set of this version)" };
@@ -480,6 +483,12 @@ fn describe_ckks(
         ("parameter set", format!("{}{known}", found.params)),
     ];
     rows.extend(found.key.map(|k| ("key id", k.to_string())));
+    if let (Some(party), Some(all), Some(t)) = (found.party, found.parties, found.threshold) {
+        rows.push(("share", format!("of party {party} of {all}, of whom {t} decrypt together")));
+    }
+    if let (Some(party), Some(quorum)) = (found.party, &found.quorum) {
+        rows.push(("part", format!("of party {party}; the quorum is {quorum:?}")));
+    }
     rows.extend(found.level.map(|l| ("level", l.to_string())));
     let of = found.values.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default();
     rows.extend(found.slots.map(|n| ("values", format!("{n}{of}"))));

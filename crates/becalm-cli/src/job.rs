@@ -24,7 +24,8 @@ pub struct Args {
 enum Verb {
     /// Make the folder of a job.
     Make(MakeArgs),
-    /// Compute chunks of a job until all are done. Any number of workers may do so at once, and later ones go on where earlier ones stopped.
+    /// Compute chunks of a job until all are done. Any number of workers may do so at once. The command resumes a job as well: later
+    /// workers go on where earlier ones stopped or died.
     Work(WorkArgs),
     /// Tell how far a job is.
     Status(StatusArgs),
@@ -53,6 +54,9 @@ struct MakeArgs {
     /// Lanes of a chunk: by default about five seconds of a core for TFHE, and one lane for CKKS.
     #[arg(long, value_parser = report::some)]
     chunk: Option<usize>,
+    /// The share of the chunks that a second worker computes too. With 1 every result needs two workers that agree.
+    #[arg(long, default_value_t = 0.0, value_parser = report::share)]
+    verify: f64,
     /// Ciphertexts, one file for each input. A file of TFHE holds all lanes. For CKKS give the files of the first lane, then those of
     /// the second, and so on.
     #[arg(required = true)]
@@ -83,6 +87,9 @@ struct WorkArgs {
     /// Seconds after which the claim of a worker that gives no sign of life is taken over.
     #[arg(long, default_value_t = 60.0, value_parser = report::positive)]
     lease: f64,
+    /// Seconds without a step after which the computation counts as hanging, and its chunk goes to another worker.
+    #[arg(long, default_value_t = 600.0, value_parser = report::positive)]
+    patience: f64,
     /// End after one chunk.
     #[arg(long)]
     once: bool,
@@ -128,6 +135,9 @@ struct VerifyArgs {
     /// The share of the finished chunks, drawn at random; at least one is computed.
     #[arg(long, default_value_t = 0.01, value_parser = report::positive)]
     share: f64,
+    /// Leave workers with wrong results out: they get no more chunks, and others compute theirs again.
+    #[arg(long)]
+    leave_out: bool,
     #[command(flatten)]
     machine: Machine,
     #[command(flatten)]
@@ -169,6 +179,7 @@ fn make(args: &MakeArgs) -> Result<()> {
         slot_keys: args.slot_keys.clone(),
         inputs: args.inputs.clone(),
         chunk: args.chunk,
+        verify: args.verify,
         trust: args.trust.trust(),
     };
     let job = plan.make(&args.job)?;
@@ -205,6 +216,7 @@ fn work(args: &WorkArgs) -> Result<()> {
     let machine = job.machine(&args.machine.backend, args.machine.threads)?;
     let worker = Worker {
         lease: Duration::from_secs_f64(args.lease),
+        patience: Duration::from_secs_f64(args.patience),
         once: args.once,
         trust: args.trust.trust(),
         ..Worker::new(args.name.clone().unwrap_or_else(usual_name))
@@ -220,6 +232,8 @@ fn work(args: &WorkArgs) -> Result<()> {
                 format!("chunk {chunk}: taken over from a worker that gave no sign of life")
             }
             Event::Finished(chunk) => format!("chunk {chunk}: done"),
+            Event::Checked(chunk) => format!("chunk {chunk}: checked"),
+            Event::Failed { chunk, error } => format!("chunk {chunk}: FAILED: {error}"),
             Event::Dropped(chunk) => format!("chunk {chunk}: another worker was first"),
             Event::Differs { chunk, other } => {
                 format!("chunk {chunk}: DIFFERS from the results of {other}")
@@ -235,17 +249,24 @@ fn work(args: &WorkArgs) -> Result<()> {
         report::json(&json!({
             "worker": worker.name, "finished": worked.finished, "lanes": worked.lanes,
             "taken_over": worked.taken_over, "dropped": worked.dropped, "differing": worked.differing,
+            "checked": worked.checked, "failed": worked.failed,
         }))?;
     } else {
         let (chunks, lanes) = (counted(worked.finished, "chunk"), counted(worked.lanes, "lane"));
         report::print(&format!("{}: {chunks} finished, {lanes}", worker.name))?;
     }
-    match worked.differing.first() {
-        None => Ok(()),
-        Some((chunk, other)) => {
-            bail!("chunk {chunk}: the results of {other} differ; run `becalm job verify`")
-        }
+    if let Some((chunk, other)) = worked.differing.first() {
+        bail!(
+            "chunk {chunk}: the results of {other} differ; `becalm job status` tells who was left out"
+        );
     }
+    if let Some((chunk, error)) = worked.failed.first() {
+        let more = worked.failed.len() - 1;
+        let more =
+            if more > 0 { format!(", and {} more", counted(more, "chunk")) } else { String::new() };
+        bail!("chunk {chunk} failed{more}: {error}");
+    }
+    Ok(())
 }
 
 fn status(args: &StatusArgs) -> Result<()> {
@@ -261,6 +282,22 @@ fn status(args: &StatusArgs) -> Result<()> {
     ];
     let names: Vec<String> = damaged.iter().map(ToString::to_string).collect();
     rows.extend((!names.is_empty()).then(|| ("damaged", format!("chunks {}", names.join(", ")))));
+    let failed = |(n, f): (&usize, &becalm::job::Failure)| {
+        ("failed", format!("chunk {n}, {} on {}: {}", counted(f.times, "time"), f.worker, f.error))
+    };
+    rows.extend(status.failed.iter().map(failed));
+    rows.extend(
+        (status.checks > 0)
+            .then(|| ("checked", format!("{} of {}", status.checked, status.checks))),
+    );
+    let names: Vec<String> = status.disputed.iter().map(ToString::to_string).collect();
+    rows.extend((!names.is_empty()).then(|| ("DISPUTED", format!("chunks {}", names.join(", ")))));
+    rows.extend(
+        status
+            .left_out
+            .iter()
+            .map(|(name, n)| ("left out", format!("{name}, for wrong results of chunk {n}"))),
+    );
     rows.extend(status.seconds_per_chunk.map(|s| ("a chunk takes", duration(s))));
     rows.extend(status.lanes_per_second.map(|r| ("rate", format!("{r:.1} lanes a second"))));
     rows.extend(status.seconds_left.map(|s| ("time left", duration(s))));
@@ -283,7 +320,8 @@ fn collect(args: &CollectArgs) -> Result<()> {
 fn verify(args: &VerifyArgs) -> Result<()> {
     let job = Job::open(&args.job)?;
     let machine = job.machine(&args.machine.backend, args.machine.threads)?;
-    let found = job.verify(machine.as_ref(), args.share, args.trust.trust(), &go_on())?;
+    let found =
+        job.verify(machine.as_ref(), args.share, args.leave_out, args.trust.trust(), &go_on())?;
     if args.json {
         report::json(&found)?;
     } else {

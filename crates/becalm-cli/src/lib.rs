@@ -26,6 +26,7 @@ mod run;
 mod search;
 mod signals;
 mod tables;
+mod threshold;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -58,6 +59,8 @@ enum Verb {
     Job(job::Args),
     /// Decrypt with a secret key.
     Decrypt(files::DecryptArgs),
+    /// Decryption by several parties: split a key of CKKS, decrypt in parts, combine them.
+    Threshold(threshold::Args),
     /// Boolean circuits on encrypted bits: compile them, run them, print their cost.
     Circuit(circuit::Args),
     /// Describe the contents of a file, without its secrets.
@@ -131,6 +134,7 @@ where
         Verb::Eval(a) => files::eval(&a),
         Verb::Job(a) => job::run(&a),
         Verb::Decrypt(a) => files::decrypt(&a),
+        Verb::Threshold(a) => threshold::run(&a),
         Verb::Circuit(a) => circuit::run(&a),
         Verb::Inspect(a) => files::inspect(&a),
         Verb::Bench(a) => bench::run(&a),

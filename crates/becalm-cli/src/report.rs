@@ -57,6 +57,14 @@ pub fn some(text: &str) -> std::result::Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "wanted a number from 1 up".to_string())
 }
 
+/// A share from 0 to 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("give a number from 0 to 1".into()),
+    }
+}
+
 /// A number above 0, and small enough to be a time.
 ///
 /// # Errors

@@ -332,7 +332,7 @@ pub struct CkksRegister {
 
 impl CkksRegister {
     fn info(&self) -> RlweInfo {
-        let none = RlweInfo { level: 0, scale: 1.0, slots: 1 };
+        let none = RlweInfo { level: 0, scale: 1.0, slots: 1, integers: None };
         now(&self.recorder).info(self.reg).copied().unwrap_or(none)
     }
 

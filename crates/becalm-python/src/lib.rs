@@ -20,6 +20,7 @@ mod ckks_record;
 mod ckks_threshold;
 mod evaluate;
 mod integers;
+mod job;
 mod keys;
 mod params;
 mod program;
@@ -66,6 +67,8 @@ mod _native {
         integers_to_bytes, load_bits, load_integers, record_aes_ctr, record_aes_ecb,
         record_integers, save_bits, save_integers, trivial_integers,
     };
+    #[pymodule_export]
+    use crate::job::{Job, JobLoan, JobRunner};
     #[pymodule_export]
     use crate::keys::{
         CkksNeeds, EvaluationKey, SecretKey, SlotKey, available_memory, ckks_keys_of_file,

@@ -149,7 +149,12 @@ fn claims_of_the_other_bootstraps_hold() {
 #[ignore = "N = 65536 takes 11 GB and minutes: make test-full"]
 fn full_size_claims_of_the_other_bootstraps_hold() {
     let real = Settings { values: Values::Real, ..Settings::default() };
-    for (set, least) in [("ckks_precise", 25.0), ("ckks_regular", 13.0), ("ckks_14_levels", 13.0)] {
+    for (set, least) in [
+        ("ckks_precise", 25.0),
+        ("ckks_regular", 13.0),
+        ("ckks_4_levels", 13.0),
+        ("ckks_14_levels", 13.0),
+    ] {
         Bench::of(set, |context| regular(context, &real)).hold(false, least);
     }
 }

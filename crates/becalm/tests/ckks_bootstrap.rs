@@ -173,6 +173,16 @@ fn stages_can_be_more_than_the_set_has() {
     }
 }
 
+/// Fewer levels for less: also with SlotsToCoeffs first, whose argument needs three of the four.
+#[test]
+fn a_bootstrap_to_4_levels_keeps_the_values() {
+    let cases = [case(Message::Complex, 0, 0, (22.0, 20.0)), case(Message::One, 1, 1, ONE_VALUE)];
+    measure("ckks_toy_4_levels", |c| regular(c, &Settings::default()), 4, &cases);
+    let ramp = [case(Message::Ramp, 0, 1, (21.0, 19.0))];
+    let first = |c: &Context| slots_first(c, c.params().slots(), &with(3, Values::Real));
+    measure("ckks_toy_4_levels", first, 4, &ramp);
+}
+
 #[test]
 fn a_bootstrap_to_14_levels_keeps_the_values() {
     let cases = [case(Message::Complex, 0, 0, (22.0, 20.0)), case(Message::One, 1, 1, ONE_VALUE)];
@@ -278,6 +288,7 @@ fn full_size_keeps_the_values() {
         10,
         &cases(Message::Ramp, 22.0, 19.0),
     );
+    measure("ckks_4_levels", |c| regular(c, &settings), 4, &cases(Message::Complex, 22.0, 19.0));
     measure("ckks_14_levels", |c| regular(c, &settings), 14, &cases(Message::Complex, 22.0, 19.0));
     measure("ckks_17_levels", |c| regular(c, &settings), 17, &cases(Message::Complex, 21.0, 18.0));
     let ones = [case(Message::Signs, 0, 0, (20.0, 18.0)), case(Message::One, 0, 0, (20.0, 20.0))];

@@ -26,6 +26,7 @@ fn a_need_finds_its_set() {
     assert_eq!(name(&[], Some(10)), Ok("ckks_regular"));
     assert_eq!(name(&[Kind::Regular], None), Ok("ckks_regular"));
     assert_eq!(name(&[Kind::Sparse], Some(14)), Ok("ckks_14_levels"));
+    assert_eq!(name(&[], Some(4)), Ok("ckks_4_levels"));
     assert_eq!(name(&[], Some(17)), Ok("ckks_17_levels"));
     assert_eq!(name(&[Kind::Precise], None), Ok("ckks_precise"));
     assert_eq!(name(&[Kind::Regular, Kind::Sign], None), Ok("ckks_slots_first"));

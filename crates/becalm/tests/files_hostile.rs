@@ -483,6 +483,25 @@ fn programs_that_the_recorder_would_not_write_are_refused() {
     }
 }
 
+/// Shares and parts that are altered at random. Their files are longer than those of TFHE, so there are fewer rounds.
+#[test]
+fn mutated_shares_and_parts_do_no_harm() {
+    let files = threshold_files();
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut loaded = [0; 3];
+    for round in 0..1500 {
+        let kind = round % 3;
+        loaded[kind] += fuzz_threshold(&mutate(&files[kind], &mut dice)) as usize;
+    }
+    eprintln!("loaded of 500 each: {loaded:?}");
+    assert!(loaded.iter().all(|n| *n > 10));
+    for file in &files[..3] {
+        for end in (0..file.len()).step_by(997).chain(file.len() - 9..file.len()) {
+            assert!(!fuzz_threshold(&file[..end]), "cut at {end}");
+        }
+    }
+}
+
 /// The fuzz targets on files that are altered at random, always the same ones. With a right checksum, which
 /// [`mutate`] gives, a good part of them load.
 #[test]

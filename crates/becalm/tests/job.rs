@@ -4,7 +4,7 @@ use becalm::backend::{CkksEvaluator, Cpu, Evaluator};
 use becalm::cipher::file::{Kind, Trust};
 use becalm::cipher::{Lwe, SecretKey};
 use becalm::ckks::Context;
-use becalm::job::{Event, GoOn, Job, Plan, Worked, Worker};
+use becalm::job::{Event, GoOn, Job, Next, Plan, Queue, Runner, Worked, Worker};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::Program;
@@ -54,6 +54,7 @@ fn prepared(folder: &Path, set: &str, lanes: u64) -> (Plan, Vec<u8>) {
         slot_keys: vec![],
         inputs: vec![file],
         chunk: Some(2),
+        verify: 0.0,
         trust: Trust::insecure(),
     };
     (plan, whole)
@@ -104,7 +105,7 @@ fn workers_at_once_make_the_bytes_of_one_machine() {
         assert_eq!((files(&f.0.join("job/out")), files(&f.0.join("job/claims"))), (11, 0));
         assert!(collected(&job, &f.0).unwrap() == whole, "{set}");
         let verified =
-            job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), &always()).unwrap();
+            job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), &always()).unwrap();
         assert_eq!((verified.equal, verified.incomparable), (11, 0));
         let status = job.status().unwrap();
         assert_eq!((status.done, status.left, status.claimed), (11, 0, 0));
@@ -137,7 +138,15 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
     }
     let trust = Trust::insecure();
     let program = program.to_bytes().unwrap();
-    let plan = Plan { program, keys: key_file, slot_keys: vec![], inputs, chunk: Some(2), trust };
+    let plan = Plan {
+        program,
+        keys: key_file,
+        slot_keys: vec![],
+        inputs,
+        chunk: Some(2),
+        verify: 0.0,
+        trust,
+    };
     let job = plan.make(f.0.join("job")).unwrap();
     assert_eq!((job.chunks(), job.files(), job.exact()), (2, 3, true));
     work(&job, &worker("a", 60_000)).unwrap();
@@ -146,7 +155,7 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
     for (path, wanted) in out.iter().zip(&wanted) {
         assert!(fs::read(path).unwrap() == *wanted, "{}", path.display());
     }
-    assert_eq!(job.verify(&Cpu::new(1).unwrap(), 1.0, trust, &always()).unwrap().equal, 2);
+    assert_eq!(job.verify(&Cpu::new(1).unwrap(), 1.0, false, trust, &always()).unwrap().equal, 2);
 }
 
 /// A claim that nobody renews is taken over, whatever its bytes are; one that changes is left alone.
@@ -202,7 +211,7 @@ fn damage_is_found() {
     let job = plan.make(f.0.join("job")).unwrap();
     let keys = fs::read_dir(job.folder()).unwrap().map(|e| e.unwrap().file_name().into_string());
     let keys = keys.map(|name| name.unwrap()).find(|name| name.starts_with("keys-")).unwrap();
-    for name in [keys.as_str(), "program.becalm", "in/000001/000000.becalm", "job.json"] {
+    for name in [keys.as_str(), "program.becalm", "job.json"] {
         each_damage(&job.folder().join(name), || {
             Job::open(job.folder()).and_then(|job| work(&job, &worker("a", 60_000)).map(drop))
         });
@@ -213,22 +222,142 @@ fn damage_is_found() {
         each_damage(&job.folder().join(name), || collected(&job, &f.0).map(drop));
     }
     each_damage(&job.folder().join("out/000001/000000.becalm"), || {
-        job.verify(&Cpu::new(1)?, 1.0, Trust::insecure(), &always()).map(drop)
+        job.verify(&Cpu::new(1)?, 1.0, false, Trust::insecure(), &always()).map(drop)
     });
-    // The remedy works: the folder is removed, and the chunk is computed again.
+    // The remedy works: the damaged results were moved away, and the chunk is computed again.
     fs::write(f.0.join("job/out/000001/000000.becalm"), "").unwrap();
     let refused = collected(&job, &f.0).unwrap_err();
-    assert!(refused.detail().remedy.contains("remove the folder out/000001"), "{refused}");
-    fs::remove_dir_all(f.0.join("job/out/000001")).unwrap();
+    assert!(refused.detail().remedy.contains("computes chunk 1 once more"), "{refused}");
     let missing = collected(&job, &f.0).unwrap_err();
     assert!(matches!(missing, Error::BadInput(_)) && missing.to_string().contains("1 missing: 1"));
     assert_eq!(work(&job, &worker("a", 60_000)).unwrap().finished, 1);
     assert!(collected(&job, &f.0).unwrap() == whole);
 }
 
+/// A chunk with damaged inputs is named, the others are computed, and once it is repaired so is it.
+#[test]
+fn a_damaged_chunk_does_not_hold_up_the_others() {
+    let f = folder("chunk");
+    let (plan, whole) = prepared(&f.0, "toy_2_2", 6);
+    let job = plan.make(f.0.join("job")).unwrap();
+    let path = f.0.join("job/in/000001/000000.becalm");
+    let good = fs::read(&path).unwrap();
+    for (times, bad) in
+        [&good[..0], &good[..good.len() / 2], &[&good[..], b"x"].concat()].into_iter().enumerate()
+    {
+        fs::write(&path, bad).unwrap();
+        let worked = work(&job, &worker("a", 60_000)).unwrap();
+        assert_eq!(worked.finished, if times == 0 { 2 } else { 0 });
+        assert!(worked.failed[0].0 == 1 && worked.failed[0].1.contains("000001"), "{worked:?}");
+        let status = job.status().unwrap();
+        let failed = &status.failed[&1];
+        assert_eq!((status.done, status.left, failed.times), (2, 1, times + 1));
+        assert_eq!((failed.worker.as_str(), &failed.error), ("a", &worked.failed[0].1));
+    }
+    fs::remove_file(&path).unwrap();
+    assert_eq!(work(&job, &worker("b", 60_000)).unwrap().failed.len(), 1);
+    fs::write(&path, good).unwrap();
+    assert_eq!(work(&job, &worker("a", 60_000)).unwrap().finished, 1);
+    assert!(job.status().unwrap().failed.is_empty());
+    assert!(collected(&job, &f.0).unwrap() == whole);
+}
+
+/// Results without a whole record do not count: workers compute them again, and no other.
+#[test]
+fn a_damaged_record_is_computed_again() {
+    let f = folder("record");
+    let (plan, whole) = prepared(&f.0, "toy_2_2", 6);
+    let job = plan.make(f.0.join("job")).unwrap();
+    work(&job, &worker("a", 60_000)).unwrap();
+    let record = f.0.join("job/out/000001/done.json");
+    let text = fs::read_to_string(&record).unwrap();
+    for bad in ["", "{}", &text.replace("\"a\"", "\"b\""), &text[..text.len() - 2]] {
+        fs::write(&record, bad).unwrap();
+        let status = job.status().unwrap();
+        assert_eq!((status.done, status.left, &status.damaged[..]), (2, 1, &[1][..]), "{bad}");
+        assert_eq!(work(&job, &worker("a", 60_000)).unwrap().finished, 1, "{bad}");
+        assert!(collected(&job, &f.0).unwrap() == whole);
+    }
+    fs::remove_file(&record).unwrap();
+    assert_eq!(work(&job, &worker("a", 60_000)).unwrap().finished, 1);
+    assert_eq!(files(&f.0.join("job/out")), 3);
+}
+
+/// A worker that lives, and renews its claim, but computes nothing loses its chunk.
+#[test]
+fn a_hanging_worker_loses_its_chunk() {
+    let f = folder("hanging");
+    let (plan, whole) = prepared(&f.0, "toy_2_2", 4);
+    let job = plan.make(f.0.join("job")).unwrap();
+    let (hangs, hung) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let ended = std::sync::Mutex::new(ended);
+    let go_on: GoOn = Arc::new(move || {
+        // The second question comes in the middle of the first chunk.
+        if asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
+            hangs.send(()).unwrap();
+            let _ = ended.lock().unwrap().recv();
+        }
+        true
+    });
+    let first = {
+        let (job, patience) = (job.clone(), Duration::from_millis(300));
+        let worker = Worker { patience, ..worker("hanging", 100) };
+        std::thread::spawn(move || job.work(&Cpu::new(1).unwrap(), &worker, &go_on, &mut |_| {}))
+    };
+    hung.recv().unwrap();
+    let second = work(&job, &worker("second", 100)).unwrap();
+    assert_eq!(second.finished, 2);
+    drop(end);
+    let first = first.join().unwrap().unwrap();
+    assert_eq!((first.finished, first.dropped, first.differing.len()), (0, 1, 0));
+    assert!(collected(&job, &f.0).unwrap() == whole);
+}
+
+/// Workers check each other. One that most others contradict is left out, with all of its results.
+#[test]
+fn a_worker_that_differs_is_left_out() {
+    let f = folder("quorum");
+    let (plan, whole) = prepared(&f.0, "toy_2_2_p", 12);
+    let plan = Plan { verify: 1.0, ..plan };
+    let job = plan.make(f.0.join("job")).unwrap();
+    let machine = Cpu::new(1).unwrap();
+    let runner = Runner::open(&job, &machine, Trust::insecure(), &always()).unwrap();
+    let (liar, mut queue) = (worker("liar", 60_000), Queue::new(job.clone()));
+    for _ in 0..2 {
+        let Next::Chunk(loan) = queue.next(&liar, &runner.class()).unwrap() else { panic!() };
+        let inputs = job.inputs(loan.chunk(), u64::MAX).unwrap();
+        let mut made = runner.run(&inputs, &|| true).unwrap();
+        *made[0].last_mut().unwrap() ^= 1;
+        let chunk = loan.chunk();
+        assert_eq!(job.finish(loan, &runner.class(), &made).unwrap(), Event::Finished(chunk));
+    }
+    // One honest worker contradicts it, and nobody knows who is right.
+    let first = work(&job, &worker("first", 60_000)).unwrap();
+    assert_eq!((first.finished, first.checked, first.differing.len()), (4, 0, 2), "{first:?}");
+    assert_eq!(job.status().unwrap().disputed, [0, 1]);
+    let refused = collected(&job, &f.0).unwrap_err();
+    assert!(refused.to_string().contains("differ"), "{refused}");
+    // A second one settles it, and a chunk that a worker made is checked by the other.
+    let second = work(&job, &worker("second", 60_000)).unwrap();
+    assert_eq!(second.finished, 2, "{second:?}");
+    let status = job.status().unwrap();
+    assert_eq!((status.disputed.len(), status.left_out.contains_key("liar")), (0, true));
+    let error = queue.next(&liar, &runner.class()).err().unwrap();
+    assert!(error.to_string().contains("liar"), "{error}");
+    assert_eq!(work(&job, &worker("first", 60_000)).unwrap().finished, 0);
+    let status = job.status().unwrap();
+    assert_eq!((status.done, status.checked, status.checks), (6, 6, 6));
+    assert!(collected(&job, &f.0).unwrap() == whole);
+}
+
 /// Cuts and flips a file at several places, and puts it back.
 fn each_damage(path: &Path, read: impl Fn() -> Result<()>) {
-    let good = fs::read(path).unwrap();
+    let (good, parent) = (fs::read(path).unwrap(), path.parent().unwrap());
+    let beside = fs::read_dir(parent).unwrap().map(|e| e.unwrap().path());
+    let beside: Vec<_> =
+        beside.filter(|p| p.is_file()).map(|p| (fs::read(&p).unwrap(), p)).collect();
     let name = path.file_name().unwrap().to_str().unwrap();
     let mut all: Vec<Vec<u8>> =
         [0, 1, good.len() / 2, good.len() - 1].map(|n| good[..n].to_vec()).into();
@@ -243,6 +372,11 @@ fn each_damage(path: &Path, read: impl Fn() -> Result<()>) {
         let error = read().expect_err(name);
         assert!(matches!(error, Error::BadFile(_) | Error::Io(_)), "{name}: {error}");
         assert!(error.to_string().contains(name), "{name}: {error}");
+        // Damaged results are moved away.
+        if !parent.exists() {
+            fs::create_dir(parent).unwrap();
+            beside.iter().for_each(|(bytes, p)| fs::write(p, bytes).unwrap());
+        }
     }
     fs::write(path, good).unwrap();
 }
@@ -271,17 +405,19 @@ fn a_worker_that_writes_wrong_results_is_named() {
     let lie = sealed(&lie.replace(&digest(&lie), &digest(&honest)));
     fs::write(second.join("done.json"), lie).unwrap();
     collected(&job, &f.0).unwrap();
-    let found = job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), &always()).unwrap();
+    let found =
+        job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), &always()).unwrap();
     assert_eq!((found.equal, found.differing.len()), (1, 1));
     assert_eq!((found.differing[0].chunk, found.differing[0].worker.as_str()), (1, "liar"));
     // A record of another chunk, or of another job, is none of this one.
     fs::write(second.join("done.json"), honest).unwrap();
     assert!(collected(&job, &f.0).unwrap_err().to_string().contains("record of chunk 1"));
+    assert!(!second.exists(), "it was moved away");
     // A class that cannot be compared is said to be one.
     let other = sealed(&text(&first).replace("\"class\":\"exact\"", "\"class\":\"abacus\""));
     fs::write(first.join("done.json"), other).unwrap();
-    fs::remove_dir_all(&second).unwrap();
-    let found = job.verify(&Cpu::new(1).unwrap(), 1.0, Trust::insecure(), &always()).unwrap();
+    let found =
+        job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), &always()).unwrap();
     assert_eq!((found.equal, found.incomparable), (0, 1));
 }
 

@@ -5,10 +5,12 @@
 //! or doubles), and anything like noise or a ternary secret (sixty-four small integers of both signs in a row, as words or doubles).
 //! The result of a call belongs to the caller and lives on until the search is over. The search finds planted leaks of every kind.
 
+mod harness;
+
 use becalm::apps::integer::{Clear, Integers, Type};
 use becalm::cipher::file::Trust;
-use becalm::cipher::{Encoding, KeyRole, Lwe, SecretKey};
-use becalm::ckks::{Context, Needs};
+use becalm::cipher::{Encoding, KeyRole, Lwe, Rlwe, SecretKey};
+use becalm::ckks::{Context, KeyShare, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -27,6 +29,8 @@ enum Look {
     Bits([u64; 64]),
     /// Bits of a key as doubles.
     BitsAsDoubles([u64; 64]),
+    /// The words of a seed.
+    Seed([u64; 4]),
     /// Small integers of both signs as words: noise.
     Noise,
     /// Small integers as doubles: noise, or a ternary secret.
@@ -35,7 +39,7 @@ enum Look {
 
 /// From this absolute value on an integer is not small.
 const SMALL: i64 = 1 << 22;
-/// The length of a row, in the last four looks.
+/// The length of a row, in the looks of bits and noise.
 const ROW: usize = 64;
 
 /// The number of negative ones in a row of noise: less than one row in 2^20 of a symmetric law has fewer, or more.
@@ -45,6 +49,7 @@ impl Look {
     fn length(self) -> usize {
         match self {
             Look::Words(..) | Look::Doubles(..) => 8,
+            Look::Seed(_) => 4,
             _ => ROW,
         }
     }
@@ -69,6 +74,7 @@ impl Look {
                 words.iter().zip(wanted).all(|(w, x)| (double(w) - x).abs() <= within)
             }
             Look::Bits(bits) => words == bits,
+            Look::Seed(seed) => words == seed,
             Look::BitsAsDoubles(bits) => words.iter().zip(bits).all(|(w, b)| double(w) == b as f64),
             Look::Noise => {
                 noise(|w| Some((w as i64).saturating_abs().min(SMALL) * (w as i64).signum()))
@@ -332,6 +338,67 @@ fn messages_and_keys_of_ckks_are_wiped() {
     clean("the key itself", &noise, || drop(secret));
 }
 
+/// What stands in the file of a share: the part that is not drawn, packed and as residues of the first word, and two seeds. `low` is at level 0. One
+/// of two seeds in a row of pairs of 36 bytes begins at a word.
+fn of_share(context: &Context, share: &KeyShare, low: &Rlwe) -> Vec<(&'static str, Look)> {
+    let file = context.key_share_to_bytes(share).unwrap();
+    let (header, data) = harness::split(&file).unwrap();
+    let tensor = |name: &str| {
+        let at = |i: usize| header[name]["data_offsets"][i].as_u64().map(|x| x as usize);
+        data.get(at(0)?..at(1)?)
+    };
+    let words = |bytes: &[u8]| -> Vec<u64> {
+        bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+    };
+    let mut looks = vec![];
+    if let Some(last) = tensor("last") {
+        // The modulus of level 0 is one word, and a value has a fourth of it.
+        let p = (4.0 * context.largest(low) * low.scale()).round();
+        assert_eq!(p % (2 * context.params().degree()) as f64, 1.0);
+        let width = p.log2().ceil() as usize;
+        let bit = |i: usize| u64::from(last[i / 8] >> (i % 8) & 1);
+        let residue = |j: usize| (0..width).map(|k| bit(j * width + k) << k).sum::<u64>() as f64;
+        let residues: [f64; 8] = std::array::from_fn(residue);
+        assert!(residues.iter().all(|x| *x < p));
+        let centred = residues.map(|x| if x > p / 2.0 { x - p } else { x });
+        looks.extend([("residues", Look::Doubles(residues, 0.5))]);
+        looks.extend([("centred residues", Look::Doubles(centred, 0.5))]);
+        looks.extend([("packed residues", Look::Words(eight(&words(last), 0, |w| w), 0))]);
+    }
+    let seeds = words(tensor("seeds").unwrap_or_default());
+    looks.extend(seeds.as_chunks().0.iter().take(2).map(|seed| ("a seed", Look::Seed(*seed))));
+    looks
+}
+
+#[test]
+fn shares_of_ckks_are_wiped() {
+    let _alone = alone();
+    let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
+    let secret = context.secret_key().unwrap();
+    let x = context.encrypt(&[Complex::from(0.5)], 0, &secret).unwrap();
+    let noise = [("noise", Look::Noise), ("a ternary secret", Look::NoiseAsDoubles)];
+    // The first of two parties has only the part that is not drawn, the first of five has seeds too.
+    for parties in [2, 5] {
+        let mut shares =
+            clean("a splitting", &noise, || context.split(&secret, parties, 2).unwrap());
+        let mut looks = of_share(&context, &shares[0], &x);
+        assert_eq!(looks.len(), if parties == 2 { 3 } else { 5 });
+        let file = clean("a file", &looks, || context.key_share_to_bytes(&shares[0]).unwrap());
+        clean("a share that is read", &looks, || {
+            drop(context.key_share_from_bytes(&file, Trust::insecure()).unwrap())
+        });
+        let bits = context.bits_to_decrypt_partially(&x, &shares[0], 1).unwrap();
+        let part = clean("a part", &looks, || {
+            context.decrypt_partially(&x, &shares[0], &[1, 2], bits, 1).unwrap()
+        });
+        assert_eq!(part.party(), 1);
+        looks.extend(noise);
+        clean("the file itself", &looks, || drop(file));
+        clean("the share itself", &looks, || drop(shares.remove(0)));
+        clean("the other shares", &looks, || drop(shares));
+    }
+}
+
 /// The search finds each look, in a block that is freed and in one that a growing vector leaves.
 #[test]
 fn planted_leaks_are_found() {
@@ -346,6 +413,7 @@ fn planted_leaks_are_found() {
         ("bits as doubles", Look::BitsAsDoubles(bits)),
         ("noise", Look::Noise),
         ("noise as doubles", Look::NoiseAsDoubles),
+        ("a seed", Look::Seed([torus[0] + 1, torus[1] + 2, torus[2] + 3, torus[3] + 4])),
     ];
     let one = |of: usize, f: &dyn Fn(usize) -> u64| {
         let only = [looks[of]];
@@ -371,6 +439,7 @@ fn planted_leaks_are_found() {
     one(3, &|i| (bits[i % 64] as f64).to_bits());
     one(4, &|i| signed(i) as u64);
     one(5, &|i| (signed(i) as f64).to_bits());
+    one(6, &|i| torus[i % 4] + i as u64 % 4 + 1);
     // Zeros, indices and public words have none of these looks.
     let public = || {
         drop(black_box((0..500u64).collect::<Vec<_>>()));

@@ -8,6 +8,12 @@ use crate::{Error, Result};
 /// Fewest bits of a value that a claim leaves before it is worth a warning.
 const LEAST_BITS: f64 = 6.0;
 
+/// Standard deviations that a Gaussian error of a coefficient stays within, but for 2^-144 of all: none of 2^16 with probability 2^-128.
+pub(crate) const TAIL: f64 = 14.0;
+/// The same for an error of a slot that was multiplied by a secret or by the noise of a key. Its tail is that of a product of two Gaussians:
+/// P(|xy| > t) ≈ √(πt)·e^(-2t).
+pub(crate) const PRODUCT_TAIL: f64 = 52.0;
+
 /// How an account came about, and thus who may rely on it. A result has the least of its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {

@@ -11,12 +11,15 @@ mod rlwe;
 mod slot_key;
 
 pub use account::{Account, Loss, Standing};
+pub(crate) use account::{PRODUCT_TAIL, TAIL};
 pub use ciphertext::{Ciphertext, Glwe, Lwe, Output};
 pub use encoding::Encoding;
 pub use evaluation_key::EvaluationKey;
 pub(crate) use key::check_structure;
 pub use key::{KeyId, KeyRole, SecretKey, Words};
 pub(crate) use rlwe::{Budget, Held, KeyFile, Packed, Purpose, StoredKey};
-pub use rlwe::{CkksKeys, CkksPublicKey, CkksSecretKey, KeyForm, PackedRlwe, Rlwe, SwitchKey};
+pub use rlwe::{
+    CkksKeys, CkksPublicKey, CkksSecretKey, Integers, KeyForm, PackedRlwe, Rlwe, SwitchKey,
+};
 pub(crate) use slot_key::slot_gadget;
 pub use slot_key::{RowSums, SlotKey, SlotKeyKind};

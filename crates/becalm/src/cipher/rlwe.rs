@@ -18,7 +18,39 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
-/// One ciphertext: up to N/2 complex values under one key.
+/// Integers as the contents of a ciphertext: an integer m of b bits is the coefficient m·q_0/2^b at level 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Integers {
+    /// b: sums and differences are taken modulo 2^b.
+    pub bits: u32,
+    /// How many of the N coefficients hold integers: the first ones.
+    pub count: usize,
+}
+
+impl Integers {
+    /// These integers, or values, in errors.
+    pub(crate) fn named(bits: Option<u32>) -> String {
+        match bits {
+            Some(1) => "integers of 1 bit".into(),
+            Some(bits) => format!("integers of {bits} bits"),
+            None => "values in slots".into(),
+        }
+    }
+
+    /// Refuses integers of so many bits that an error may turn into others.
+    pub(crate) fn require_exact(op: &'static str, bits: u32, account: Account) -> Result<()> {
+        let most = (-f64::from(bits) - 1.0).exp2();
+        if account.worst < most {
+            return Ok(());
+        }
+        let wanted = format!("integers with an error below 2^{:.0} of q_0", most.log2());
+        let got = format!("2^{:.1}", account.worst.log2());
+        let remedy = "look them up in a table sooner, which takes errors out";
+        Err(Error::too_noisy(op, wanted, got, remedy))
+    }
+}
+
+/// One ciphertext: up to N/2 complex values under one key, or up to N integers.
 #[derive(Clone)]
 pub struct Rlwe {
     pub(crate) params: &'static str,
@@ -27,6 +59,7 @@ pub struct Rlwe {
     pub(crate) scale: f64,
     pub(crate) slots: usize,
     pub(crate) account: Account,
+    pub(crate) integers: Option<Integers>,
     /// Shared, so that a clone takes no memory: the register of a machine, for example.
     pub(crate) parts: [Arc<Scratch>; 2],
 }
@@ -55,6 +88,11 @@ impl Rlwe {
     /// Number of values: a power of two of at most N/2. Fewer than N/2 stand in the ring again and again.
     pub fn slots(&self) -> usize {
         self.slots
+    }
+
+    /// The integers that its coefficients are; none where its slots hold values. Their account is of coefficients, in units of q_0.
+    pub fn integers(&self) -> Option<Integers> {
+        self.integers
     }
 
     /// The claimed error of its slots: an upper bound on the root of the mean square, for values within the bound of its account.

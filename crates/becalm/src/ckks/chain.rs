@@ -270,6 +270,16 @@ impl Chain {
         there.map(|d| d.start..d.end.min(count)).collect()
     }
 
+    /// Whether residues modulo q_0 nearest zero, times `factor`, are below half of every digit at `level`: each of their digits is
+    /// they themselves.
+    pub(crate) fn is_every_digit(&self, level: usize, factor: f64) -> bool {
+        let largest = self.step(0) * factor;
+        let size = |digit: Range<usize>| -> f64 {
+            digit.map(|i| self.primes[self.word_of(level, i)] as f64).product()
+        };
+        self.digits(level).into_iter().all(|digit| size(digit) > largest)
+    }
+
     /// Bytes that a [`Context`](super::Context) of this chain takes, about: most of them the tables of the transform of each word.
     pub fn table_bytes(&self) -> usize {
         Ring::table_bytes(self.params.degree(), self.primes.len()) + PLACES * self.params.degree()

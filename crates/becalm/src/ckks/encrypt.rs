@@ -112,7 +112,12 @@ impl Context {
     }
 
     /// A message behind a random multiple of a public key.
-    fn masked(&self, message: &[f64], level: usize, key: &CkksPublicKey) -> Result<[Scratch; 2]> {
+    pub(super) fn masked(
+        &self,
+        message: &[f64],
+        level: usize,
+        key: &CkksPublicKey,
+    ) -> Result<[Scratch; 2]> {
         let (words, n) = (self.words_of(level, 0), self.params().degree());
         let mut stream = NoiseStream::new(&SecretSeed::from_system()?, Domain::PublicKey, 1);
         let mut mask = Zeroizing::new(vec![0; n]);
@@ -172,7 +177,8 @@ impl Context {
         };
         let account = Account::new(1.0, error.hypot(DOUBLES), most.hypot(rounded), standing);
         let parts = parts.map(Arc::new);
-        Ok(Rlwe { params, key, level, scale, slots, account, parts })
+        let integers = None;
+        Ok(Rlwe { params, key, level, scale, slots, account, integers, parts })
     }
 
     /// Refuses a ciphertext that is not of this secret key.
@@ -193,6 +199,18 @@ impl Context {
     /// `WrongParams` for another set, `WrongKey` for another key.
     pub fn decrypt(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Result<Vec<Complex>> {
         self.check_key(ciphertext, secret)?;
+        let mut phase = self.phase(ciphertext, secret);
+        let mut values = self.values(self.integers(&phase, ciphertext.level), ciphertext.scale);
+        phase.zeroize();
+        if let Some(rest) = values.get_mut(ciphertext.slots..) {
+            wipe(rest);
+        }
+        values.truncate(ciphertext.slots);
+        Ok(values)
+    }
+
+    /// c_0 + c_1·s, modulo at most three words.
+    pub(super) fn phase(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Scratch {
         let n = self.params().degree();
         let mut words = self.words_of(ciphertext.level, 0);
         words.truncate(3);
@@ -202,12 +220,6 @@ impl Context {
             x.copy_from_slice(&ciphertext.parts[0][i * n..][..n]);
             self.ring().mul_add(words[i], x, &ciphertext.parts[1][i * n..][..n], &s[i * n..][..n]);
         });
-        let mut values = self.values(self.integers(&phase, ciphertext.level), ciphertext.scale);
-        phase.zeroize();
-        if let Some(rest) = values.get_mut(ciphertext.slots..) {
-            wipe(rest);
-        }
-        values.truncate(ciphertext.slots);
-        Ok(values)
+        phase
     }
 }

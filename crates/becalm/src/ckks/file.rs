@@ -9,7 +9,9 @@ use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Output, Part, Reader, Trust, bad, hex, read_file,
     require_limit, write_error,
 };
-use crate::cipher::{Account, CkksPublicKey, CkksSecretKey, KeyId, PackedRlwe, Rlwe, Standing};
+use crate::cipher::{
+    Account, CkksPublicKey, CkksSecretKey, Integers, KeyId, PackedRlwe, Rlwe, Standing,
+};
 use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
@@ -343,6 +345,12 @@ impl Context {
             .note("error", finite(x.account.error))
             .note("worst", finite(x.account.worst))
             .note("bound", finite(x.account.values));
+        let draft = match x.integers {
+            Some(Integers { bits, count }) => {
+                draft.note("integer_bits", bits.to_string()).note("count", count.to_string())
+            }
+            None => draft,
+        };
         let draft = match real {
             Some(real) => draft.note("values", VALUES[usize::from(real)]),
             None => draft,
@@ -363,13 +371,36 @@ impl Context {
         self.expect_pair(header, level)?;
         let parts = [0, 0].map(|len| Arc::new(self.ring().scratch(len)));
         let (params, key) = (self.params().name, header.key()?);
-        let account = self.stated_account(header, scale)?;
-        Ok((Rlwe { params, key, level, scale, slots, account, parts }, values(header)?))
+        let integers = self.stated_integers(header, level, scale)?;
+        let unit = if integers.is_some() { self.step(0) } else { scale };
+        let account = self.stated_account(header, unit, integers.is_some())?;
+        Ok((Rlwe { params, key, level, scale, slots, account, integers, parts }, values(header)?))
+    }
+
+    /// The integers that a header states, of a ciphertext like an encryption of integers.
+    fn stated_integers(
+        &self,
+        header: &Header,
+        level: usize,
+        scale: f64,
+    ) -> Result<Option<Integers>> {
+        if !header.has("integer_bits") {
+            return Ok(None);
+        }
+        let bits =
+            number::<u32>(header, "integer_bits", |b| self.check_integers("load", *b).is_ok())?;
+        let count = number::<usize>(header, "count", |c| (1..=self.params().degree()).contains(c))?;
+        if level != 0 || !super::same_scale(scale, self.scale(0)?) {
+            let got = format!("level {level}, scale 2^{:.1}", scale.log2());
+            return Err(bad("integers at level 0 and its scale", got));
+        }
+        Ok(Some(Integers { bits, count }))
     }
 
     /// The account that a file states: sharing believes none of it. Files had the error alone before.
-    fn stated_account(&self, header: &Header, scale: f64) -> Result<Account> {
-        let fresh = NOISE_STD * (self.params().degree() as f64).sqrt() / scale;
+    fn stated_account(&self, header: &Header, unit: f64, coefficients: bool) -> Result<Account> {
+        let terms = if coefficients { 1.0 } else { self.params().degree() as f64 };
+        let fresh = NOISE_STD * terms.sqrt() / unit;
         let error = real(header, "error", 0.0, f64::MAX)?.max(fresh);
         let or = |name: &str, missing: f64| match header.has(name) {
             true => real(header, name, 0.0, f64::MAX),

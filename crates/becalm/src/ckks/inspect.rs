@@ -2,6 +2,7 @@
 //! was checked: whether level, scale and words are those of the set is for the [`Context`](super::Context) that loads it.
 
 use super::power_of_rotation;
+use super::threshold::quorum;
 use super::wire::{self, Claims};
 use crate::cipher::file::{Header, bad, read_header};
 use crate::cipher::{CkksKeys, KeyId, Purpose};
@@ -34,6 +35,14 @@ pub struct Description {
     pub error: Option<f64>,
     /// Whether a ciphertext's values are `"real"` or `"complex"`, if its file says so.
     pub values: Option<String>,
+    /// Number of the party that a share of a key or a part of a decryption is of.
+    pub party: Option<usize>,
+    /// How many parties have shares of the key.
+    pub parties: Option<usize>,
+    /// How many of them decrypt together.
+    pub threshold: Option<usize>,
+    /// Numbers of the parties whose parts make a decryption.
+    pub quorum: Option<Vec<usize>>,
     /// The purpose of each evaluation key and its highest level; a key appears once for each tier of the chain that it serves.
     pub switches: Vec<(String, usize)>,
     /// The note of the maker of the keys ([`Context::write_noted_keys`](super::Context::write_noted_keys)).
@@ -66,6 +75,10 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
             slots: None,
             error: None,
             values: None,
+            party: None,
+            parties: None,
+            threshold: None,
+            quorum: None,
             switches: header.switches.iter().map(switch).collect(),
             note,
             bytes,
@@ -90,6 +103,10 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
         slots: claim(&header, "slots")?,
         error: claim(&header, "error")?,
         values: header.metadata.get("values").map(|text| text.chars().take(32).collect()),
+        party: claim(&header, "party")?,
+        parties: claim(&header, "parties")?,
+        threshold: claim(&header, "threshold")?,
+        quorum: header.metadata.get("quorum").map(|text| quorum(text)).transpose()?,
         switches: vec![],
         note: String::new(),
         bytes,

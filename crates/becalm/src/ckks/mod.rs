@@ -11,6 +11,7 @@ pub(crate) mod encode;
 mod encrypt;
 mod file;
 pub(crate) mod inspect;
+mod integers;
 mod keygen;
 mod matrix;
 mod needs;

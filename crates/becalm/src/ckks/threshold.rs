@@ -498,5 +498,7 @@ impl Context {
 
 mod file;
 
+pub(super) use file::quorum;
+
 #[cfg(test)]
 mod tests;

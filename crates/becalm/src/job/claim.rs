@@ -6,12 +6,16 @@
 
 use super::disk;
 use super::folder::{Job, chunk_name};
-use crate::Result;
 use crate::cipher::file::write_error;
+use crate::{Error, Result};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Bytes of a claim that are read.
@@ -51,13 +55,8 @@ impl Claim {
         Ok(Some(claim))
     }
 
-    /// The time for which it wants to be left alone.
-    pub(super) fn lease(&self) -> Duration {
-        self.lease
-    }
-
     /// Writes the next counter. It goes to the file that was made, so a claim that was taken over stays the other worker's.
-    pub(super) fn renew(&mut self) -> io::Result<()> {
+    fn renew(&mut self) -> io::Result<()> {
         let Claim { worker, nonce, counter, .. } = self;
         let milliseconds = self.lease.as_millis();
         // As long as the one before, so that no part of that one stays.
@@ -80,6 +79,57 @@ impl Drop for Claim {
             // If it cannot be removed, it becomes stale.
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+/// A claim that a thread renews: an instruction may take longer than a lease. A worker that makes no step for too long hangs, and its
+/// chunk is given back.
+pub(super) struct Kept {
+    steps: Arc<AtomicU64>,
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Kept {
+    pub(super) fn new(claim: Claim, patience: Duration) -> Result<Kept> {
+        let ((ended, end), steps) = (channel(), Arc::new(AtomicU64::new(0)));
+        let seen = steps.clone();
+        let name = thread::Builder::new().name("becalm-claim".into());
+        let thread = name.spawn(move || keep(claim, patience, &seen, &end));
+        let thread = thread.map_err(|e| {
+            let remedy = "end other programs, or allow more threads";
+            Error::io("work", "a thread that renews a claim", e.to_string(), remedy)
+        })?;
+        Ok(Kept { steps, end: Some(ended), thread: Some(thread) })
+    }
+
+    /// Notes that the work goes on.
+    pub(super) fn step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.end.take();
+        if let Some(thread) = self.thread.take() {
+            // It cannot panic. If it did, the claim is stale after its lease.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn keep(mut claim: Claim, patience: Duration, steps: &AtomicU64, end: &Receiver<()>) {
+    let (mut last, mut since) = (0, Instant::now());
+    while end.recv_timeout(claim.lease / 4) == Err(RecvTimeoutError::Timeout) {
+        let now = steps.load(Ordering::Relaxed);
+        if now != last {
+            (last, since) = (now, Instant::now());
+        } else if since.elapsed() >= patience {
+            return;
+        }
+        // A renewal that fails is tried again. If it never succeeds another worker takes the chunk, and no result is lost.
+        let _ = claim.renew();
     }
 }
 

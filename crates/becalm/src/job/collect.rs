@@ -5,6 +5,7 @@ use super::manifest::Scheme;
 use crate::cipher::Lwe;
 use crate::cipher::file::{Files, Part, Trust, write_error};
 use crate::{Error, Result};
+use std::cell::Cell;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -24,8 +25,8 @@ impl Job {
     /// files of the first lane come first. The lanes of one result must fit memory.
     ///
     /// # Errors
-    /// [`Error::BadInput`] naming the chunks that are missing, or for another number of files; [`Error::BadFile`] naming a result that is
-    /// damaged; [`Error::Io`] and, without `overwrite`, for a file that exists.
+    /// [`Error::BadInput`] naming the chunks that are missing, or for another number of files, or while checks are missing or workers do
+    /// not agree; [`Error::BadFile`] naming a result that is damaged, which is moved away so that a worker computes it again; [`Error::Io`] and, without `overwrite`, for a file that exists.
     pub fn collect(&self, out: &[PathBuf], overwrite: bool, trust: Trust) -> Result<()> {
         if out.len() != self.files() {
             let wanted = format!("{} files for the results", self.files());
@@ -37,11 +38,27 @@ impl Job {
             ));
         }
         self.require_done()?;
+        let reading = Cell::new(0);
+        let collected = self.collect_into(out, overwrite, trust, &reading);
+        if matches!(collected, Err(Error::BadFile(_) | Error::Io(_))) {
+            self.mend(reading.get())?;
+        }
+        collected
+    }
+
+    fn collect_into(
+        &self,
+        out: &[PathBuf],
+        overwrite: bool,
+        trust: Trust,
+        reading: &Cell<usize>,
+    ) -> Result<()> {
         let mut files = Files::new(overwrite);
         match self.scheme() {
             Scheme::Tfhe => {
                 for (i, path) in out.iter().enumerate() {
                     let part = |chunk| {
+                        reading.set(chunk);
                         let bytes = self.result(&self.done(chunk)?, i, trust.limit)?;
                         Lwe::from_bytes(&bytes, trust).map_err(|e| e.at(&self.out(chunk)))
                     };
@@ -54,6 +71,7 @@ impl Job {
             Scheme::Ckks => {
                 let mut out = out.iter();
                 for chunk in 0..self.chunks() {
+                    reading.set(chunk);
                     let done = self.done(chunk)?;
                     for (i, path) in (0..done.results.len()).zip(&mut out) {
                         let bytes = self.result(&done, i, trust.limit)?;
@@ -72,12 +90,28 @@ impl Job {
         let missing: Vec<usize> =
             (0..self.chunks()).filter(|chunk| !done.contains(chunk)).collect();
         if missing.is_empty() {
-            return Ok(());
+            return self.require_checked();
         }
         let names: Vec<String> = missing.iter().take(NAMED).map(usize::to_string).collect();
         let more = if missing.len() > names.len() { ", …" } else { "" };
         let got = format!("{} missing: {}{more}", missing.len(), names.join(", "));
         let wanted = format!("the results of all {} chunks", self.chunks());
         Err(Error::bad_input("collect", wanted, got, "let workers finish the job first"))
+    }
+
+    /// Refuses results that too few workers have checked, or on which workers do not agree.
+    fn require_checked(&self) -> Result<()> {
+        let checks = self.checks()?;
+        if checks.complete(self) {
+            return Ok(());
+        }
+        let (wanted, disputed) = (self.manifest.checks, checks.disputed());
+        let names: Vec<String> = disputed.iter().take(NAMED).map(usize::to_string).collect();
+        let got = match names.is_empty() {
+            true => format!("{} checks", checks.checked()),
+            false => format!("results that differ, of chunks {}", names.join(", ")),
+        };
+        let remedy = "start a worker of another name, or run `becalm job verify --leave-out` on a machine that you trust";
+        Err(Error::bad_input("collect", format!("{wanted} checks that agree"), got, remedy))
     }
 }

@@ -18,6 +18,13 @@ pub(super) fn nonce() -> Result<String> {
     Ok(random()?.to_string()[..16].to_string())
 }
 
+/// A random number below `n`, or 0: unbiased to within 2^-40 for as many chunks as there can be.
+pub(super) fn draw(n: usize) -> Result<usize> {
+    let bytes = random()?.0;
+    let word = bytes.first_chunk::<8>().map_or(0, |b| u64::from_le_bytes(*b));
+    Ok((word % n.max(1) as u64) as usize)
+}
+
 fn read_error(path: &Path, e: &io::Error) -> Error {
     let wanted = format!("to read {}", path.display());
     Error::io(
@@ -79,6 +86,28 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let copied = fs::copy(from, to).and_then(|_| File::open(to)?.sync_all());
     copied.map_err(|e| write_error(to, &e))
+}
+
+/// Writes a new file that is whole as soon as it has its name.
+pub(super) fn place(path: &Path, bytes: &[u8]) -> Result<()> {
+    let beside = path.with_file_name(format!(".tmp-{}", nonce()?));
+    let placed = write(&beside, bytes)
+        .and_then(|()| fs::rename(&beside, path).map_err(|e| write_error(path, &e)));
+    if placed.is_err() {
+        // The disk may be full. If it cannot be removed, a worker removes it at the end.
+        let _ = fs::remove_file(&beside);
+    }
+    path.parent().into_iter().for_each(keep_names);
+    placed
+}
+
+/// The names in a folder.
+pub(super) fn names(folder: &Path) -> Result<Vec<String>> {
+    let names = fs::read_dir(folder).and_then(|entries| {
+        let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().into_string().ok());
+        entries.filter_map(|entry| name(entry).transpose()).collect()
+    });
+    names.map_err(|e| read_error(folder, &e))
 }
 
 pub(super) fn make_folder(path: &Path) -> Result<()> {

@@ -6,7 +6,7 @@ use super::manifest::{Done, Manifest, Scheme, is_name, unsealed};
 use crate::backend::{Backend, Cpu, for_ckks, with_threads};
 use crate::params::CkksParams;
 use crate::{Error, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const MAX_DONE: u64 = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct Job {
     pub(super) folder: PathBuf,
-    pub(super) manifest: Manifest,
+    pub(super) manifest: Arc<Manifest>,
 }
 
 /// The name of a chunk.
@@ -45,7 +45,7 @@ impl Job {
     /// [`Error::Io`] for a folder that is not there; [`Error::BadFile`] for a damaged manifest.
     pub fn open(folder: impl AsRef<Path>) -> Result<Job> {
         let folder = folder.as_ref().to_path_buf();
-        let manifest = Manifest::read(&folder.join(MANIFEST))?;
+        let manifest = Arc::new(Manifest::read(&folder.join(MANIFEST))?);
         Ok(Job { folder, manifest })
     }
 
@@ -116,42 +116,56 @@ impl Job {
         self.out(chunk).is_dir()
     }
 
+    /// The chunk of a name.
+    fn chunk_of(&self, name: &str) -> Option<usize> {
+        let chunk = name.parse().ok().filter(|n| *n < self.chunks())?;
+        (chunk_name(chunk) == name).then_some(chunk)
+    }
+
     /// The chunks with an entry in a folder of the job.
     pub(super) fn chunks_in(&self, name: &str) -> Result<BTreeSet<usize>> {
-        let folder = self.folder.join(name);
-        let entries =
-            std::fs::read_dir(&folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
-        let entries = entries.map_err(|e| {
-            let wanted = format!("to read {}", folder.display());
-            Error::io(
-                "job",
-                wanted,
-                e.to_string(),
-                "check that the folder is a whole job, and what may be read there",
-            )
-        })?;
-        let number = |entry: &std::fs::DirEntry| {
-            let text = entry.file_name().into_string().ok()?;
-            let chunk = text.parse().ok().filter(|n| *n < self.chunks())?;
-            (chunk_name(chunk) == text).then_some(chunk)
-        };
-        Ok(entries.iter().filter_map(number).collect())
+        let names = disk::names(&self.folder.join(name))?;
+        Ok(names.iter().filter_map(|name| self.chunk_of(name)).collect())
+    }
+
+    /// The notes on chunks in a folder of the job: each chunk has any number, of which the names begin with its own.
+    pub(super) fn notes_in(&self, name: &str) -> Result<BTreeMap<usize, Vec<String>>> {
+        let mut notes = BTreeMap::<usize, Vec<String>>::new();
+        for name in disk::names(&self.folder.join(name))? {
+            if let Some(chunk) = name.split_once('-').and_then(|(chunk, _)| self.chunk_of(chunk)) {
+                notes.entry(chunk).or_default().push(name);
+            }
+        }
+        Ok(notes)
+    }
+
+    /// Removes the notes on a chunk.
+    pub(super) fn forget(&self, folder: &str, chunk: usize) {
+        let notes = self.notes_in(folder).ok().and_then(|mut notes| notes.remove(&chunk));
+        for name in notes.unwrap_or_default() {
+            // Another worker may remove it at the same time.
+            let _ = std::fs::remove_file(self.folder.join(folder).join(name));
+        }
     }
 
     /// The record of a finished chunk.
     pub(super) fn done(&self, chunk: usize) -> Result<Done> {
-        let path = self.out(chunk).join(DONE);
+        self.record(&self.out(chunk).join(DONE), chunk)
+    }
+
+    /// A record of the results of a chunk: of the worker that made them, or of one that checked them.
+    pub(super) fn record(&self, path: &Path, chunk: usize) -> Result<Done> {
         let refused = |e: Error| match e {
             Error::BadFile(d) => Error::bad_file("job", d.wanted, d.got, again(chunk)),
             Error::Io(d) => Error::io("job", d.wanted, d.got, again(chunk)),
             other => other,
         };
-        let done: Done = unsealed(&path, MAX_DONE).map_err(refused)?;
+        let done: Done = unsealed(path, MAX_DONE).map_err(refused)?;
         let files = self.manifest.files_of(chunk, self.results());
         let fits = (done.job, done.chunk, done.results.len()) == (self.manifest.job, chunk, files);
         if !fits || !is_name(&done.worker) || !is_name(&done.class) {
             let wanted = format!("the record of chunk {chunk} of this job");
-            return Err(Error::bad_file("job", wanted, "that of another", again(chunk)).at(&path));
+            return Err(Error::bad_file("job", wanted, "that of another", again(chunk)).at(path));
         }
         Ok(done)
     }
@@ -170,8 +184,35 @@ impl Job {
         Ok(bytes)
     }
 
+    /// The inputs of a chunk, which must have their digests.
+    ///
+    /// # Errors
+    /// [`Error::BadFile`] and [`Error::Io`] naming a file that is damaged or cannot be read.
+    pub fn inputs(&self, chunk: usize, limit: u64) -> Result<Vec<Vec<u8>>> {
+        let files = self.manifest.inputs.get(chunk).map_or(0, Vec::len);
+        (0..files).map(|i| self.checked_input(chunk, i, limit)).collect()
+    }
+
+    /// The results of a finished chunk; none while it has none. Damaged ones are moved away, so that a worker computes them again.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a file that cannot be read.
+    pub fn results_of(&self, chunk: usize, limit: u64) -> Result<Option<Vec<Vec<u8>>>> {
+        if !self.is_done(chunk) {
+            return Ok(None);
+        }
+        let read = self.done(chunk).and_then(|done| {
+            (0..done.results.len()).map(|i| self.result(&done, i, limit)).collect::<Result<_>>()
+        });
+        match read {
+            Ok(results) => Ok(Some(results)),
+            Err(_) if self.mend(chunk)? || !self.is_done(chunk) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
     /// An input of a chunk, which must have its digest.
-    pub(super) fn checked_input(&self, chunk: usize, index: usize, limit: u64) -> Result<Vec<u8>> {
+    fn checked_input(&self, chunk: usize, index: usize, limit: u64) -> Result<Vec<u8>> {
         let path = self.input(chunk, index);
         let bytes = disk::read(&path, limit)?;
         if self.manifest.inputs[chunk].get(index) != Some(&Digest::of(&bytes)) {
@@ -194,7 +235,7 @@ const MADE_AGAIN: &str = "copy it again from where the job was made, or make the
 
 /// The remedy for a chunk whose results are damaged.
 fn again(chunk: usize) -> String {
-    format!("remove the folder out/{} and let a worker compute it again", chunk_name(chunk))
+    format!("run `becalm job work` again: it computes chunk {chunk} once more")
 }
 
 fn altered(path: &Path, remedy: &str) -> Error {

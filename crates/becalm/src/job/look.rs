@@ -1,10 +1,27 @@
 //! The state of a job, from its folder alone.
 
 use super::claim::worker_of;
+use super::disk;
 use super::folder::Job;
+use super::manifest::{Failed, LeftOut, unsealed};
 use crate::Result;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of the longest note.
+const MAX_NOTE: u64 = 4096;
+
+/// The failures of a chunk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Failure {
+    /// How often it failed.
+    pub times: usize,
+    /// The worker on which it failed.
+    pub worker: String,
+    /// What was wrong there.
+    pub error: String,
+}
 
 /// The state of a job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,8 +35,18 @@ pub struct Status {
     pub claimed: usize,
     /// Chunks that nobody has claimed.
     pub left: usize,
-    /// Chunks whose record of results is damaged. They count as done.
+    /// Chunks whose record of results is damaged. They count as left: a worker computes them again.
     pub damaged: Vec<usize>,
+    /// Chunks without results that failed, and how. Above all their inputs are damaged.
+    pub failed: BTreeMap<usize, Failure>,
+    /// Chunks that a second worker has computed too.
+    pub checked: usize,
+    /// Chunks that a second worker is to compute.
+    pub checks: usize,
+    /// Chunks on which workers do not agree.
+    pub disputed: Vec<usize>,
+    /// Workers that returned wrong results, and a chunk of which they did. They get no more chunks.
+    pub left_out: BTreeMap<String, usize>,
     /// All lanes.
     pub lanes: usize,
     /// The mean time of a chunk; none before the first is done.
@@ -40,9 +67,8 @@ impl Job {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) for a folder that cannot be read.
     pub fn status(&self) -> Result<Status> {
-        let done = self.chunks_in("out")?;
+        let mut done = self.chunks_in("out")?;
         let claimed = self.chunks_in("claims")?;
-        let open: Vec<usize> = claimed.difference(&done).copied().collect();
         let (mut damaged, mut workers, mut seconds) = (vec![], BTreeMap::new(), 0.0);
         for chunk in &done {
             match self.done(*chunk) {
@@ -53,8 +79,12 @@ impl Job {
                 Err(_) => damaged.push(*chunk),
             }
         }
-        let whole = done.len() - damaged.len();
-        let each = (whole > 0).then(|| seconds / whole as f64);
+        damaged.iter().for_each(|chunk| {
+            done.remove(chunk);
+        });
+        let open: Vec<usize> = claimed.difference(&done).copied().collect();
+        let each = (!done.is_empty()).then(|| seconds / done.len() as f64);
+        let checks = self.checks()?;
         // A chunk of less than a millisecond would have an infinite rate.
         let rate = each.filter(|_| !open.is_empty()).map(|s| open.len() as f64 / s.max(1e-3));
         let missing = self.chunks() - done.len();
@@ -65,6 +95,11 @@ impl Job {
             claimed: open.len(),
             left: missing - open.len(),
             damaged,
+            failed: self.failures(&done)?,
+            checked: checks.checked(),
+            checks: self.manifest.checks,
+            disputed: checks.disputed(),
+            left_out: self.named_as_wrong()?,
             lanes: self.lanes(),
             seconds_per_chunk: each,
             lanes_per_second: rate.map(|r| r * self.chunk() as f64),
@@ -72,5 +107,29 @@ impl Job {
             workers,
             claims: open.iter().map(name).collect(),
         })
+    }
+
+    fn failures(&self, done: &BTreeSet<usize>) -> Result<BTreeMap<usize, Failure>> {
+        let mut failures = BTreeMap::new();
+        for (chunk, names) in self.notes_in("faults")? {
+            let last = names.last().filter(|_| !done.contains(&chunk));
+            let Some(last) = last else { continue };
+            let note = unsealed(&self.folder.join("faults").join(last), MAX_NOTE);
+            let (worker, error) = match note {
+                Ok(Failed { worker, error, .. }) => (worker, error),
+                Err(e) => (String::new(), e.to_string()),
+            };
+            failures.insert(chunk, Failure { times: names.len(), worker, error });
+        }
+        Ok(failures)
+    }
+
+    fn named_as_wrong(&self) -> Result<BTreeMap<String, usize>> {
+        let folder = self.folder.join("left-out");
+        let names = disk::names(&folder)?.into_iter().filter(|name| !name.starts_with('.'));
+        let read = |name: String| {
+            unsealed(&folder.join(&name), MAX_NOTE).unwrap_or(LeftOut { worker: name, chunk: 0 })
+        };
+        Ok(names.map(read).map(|note| (note.worker, note.chunk)).collect())
     }
 }

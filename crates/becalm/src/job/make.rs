@@ -13,6 +13,7 @@ use crate::program::rlwe::{CkksOp, CkksProgram};
 use crate::program::{Program, Walk};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Multiply-adds of a chunk where the caller does not say: about five seconds of a core.
 const CHUNK_COST: f64 = 2e10;
@@ -33,6 +34,8 @@ pub struct Plan {
     pub inputs: Vec<PathBuf>,
     /// Lanes of a chunk. `None` lets becalm choose: about five seconds of a core for TFHE, one lane for CKKS.
     pub chunk: Option<usize>,
+    /// The share of the chunks that a second worker computes too, from 0 to 1. With 1, results count once two workers agree.
+    pub verify: f64,
     /// The sets and sizes that are accepted.
     pub trust: Trust,
 }
@@ -77,7 +80,7 @@ impl Plan {
         let (scheme, set) = self.kinds()?;
         let beside = folder.with_file_name(format!(".becalm-job-{}.tmp", disk::nonce()?));
         let draft = Draft::new(beside)?;
-        ["in", "claims", "out"]
+        ["in", "claims", "out", "checks", "faults", "left-out"]
             .iter()
             .try_for_each(|name| disk::make_folder(&draft.0.join(name)))?;
         let mut manifest = Manifest::new(scheme, &set)?;
@@ -93,7 +96,7 @@ impl Plan {
         }
         disk::write(&draft.0.join(MANIFEST), &text)?;
         draft.place(folder).map_err(|e| write_error(folder, &e))?;
-        Ok(Job { folder: folder.to_path_buf(), manifest })
+        Ok(Job { folder: folder.to_path_buf(), manifest: Arc::new(manifest) })
     }
 
     /// The scheme and the set, once every file is of its kind.
@@ -211,6 +214,11 @@ impl Plan {
                 "give a batch with ciphertexts",
             ));
         }
+        if !(0.0..=1.0).contains(&self.verify) {
+            let remedy = "0.01 is one chunk in a hundred, and 1 is every chunk";
+            let got = self.verify.to_string();
+            return Err(Error::bad_input("job", "a share of checks from 0 to 1", got, remedy));
+        }
         let chunk = self.chunk.unwrap_or(usual);
         if chunk == 0 {
             return Err(Error::bad_input(
@@ -221,6 +229,7 @@ impl Plan {
             ));
         }
         (manifest.lanes, manifest.chunk) = (lanes, chunk.min(lanes));
+        manifest.checks = (self.verify * manifest.chunks() as f64).ceil() as usize;
         let files =
             (0..2).map(|chunk| manifest.files_of(chunk, manifest.arguments)).max().unwrap_or(1);
         if manifest.chunks().saturating_mul(files) > MAX_FILES {

@@ -46,6 +46,8 @@ pub(super) struct Manifest {
     pub(super) chunk: usize,
     pub(super) arguments: usize,
     pub(super) results: usize,
+    /// How many chunks a second worker computes too.
+    pub(super) checks: usize,
     pub(super) program: Digest,
     pub(super) keys: Digest,
     pub(super) slot_keys: Vec<Digest>,
@@ -83,6 +85,7 @@ impl Manifest {
             chunk: 0,
             arguments: 0,
             results: 0,
+            checks: 0,
             program: zero,
             keys: zero,
             slot_keys: vec![],
@@ -134,6 +137,10 @@ impl Manifest {
         within("a number of chunks", self.chunks(), MAX_CHUNKS)?;
         within("arguments", self.arguments, MAX_ARGUMENTS)?;
         within("results", self.results, MAX_ARGUMENTS)?;
+        if self.checks > self.chunks() {
+            let wanted = format!("checks of at most {} chunks", self.chunks());
+            return Err(bad(wanted, self.checks.to_string()));
+        }
         if !is_name(&self.set) || !is_name(&self.becalm) {
             return Err(bad(format!("names of at most {MAX_NAME} characters"), "others"));
         }
@@ -161,6 +168,23 @@ pub(super) struct Done {
     /// The class of arithmetic: results of one class are equal, bit for bit.
     pub(super) class: String,
     pub(super) results: Vec<Digest>,
+}
+
+/// A failure of a chunk on a worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Failed {
+    pub(super) chunk: usize,
+    pub(super) worker: String,
+    pub(super) error: String,
+}
+
+/// A worker that returned wrong results of a chunk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LeftOut {
+    pub(super) worker: String,
+    pub(super) chunk: usize,
 }
 
 const BEFORE: &str = ",\"checksum\":\"";

@@ -31,7 +31,7 @@
 //!
 //! let trust = Trust::insecure();
 //! let plan = Plan {
-//!     program: program.to_bytes()?, keys, slot_keys: vec![], inputs: vec![inputs], chunk: Some(2), trust,
+//!     program: program.to_bytes()?, keys, slot_keys: vec![], inputs: vec![inputs], chunk: Some(2), verify: 0.0, trust,
 //! };
 //! let job = plan.make(folder.join("job"))?;
 //! // On every machine:
@@ -47,6 +47,7 @@
 //! # }
 //! ```
 
+mod check;
 mod claim;
 mod collect;
 mod digest;
@@ -55,15 +56,19 @@ mod folder;
 mod look;
 mod make;
 mod manifest;
+mod queue;
 mod run;
 mod verify;
 mod work;
+mod worker;
 
 pub use digest::Digest;
 pub use folder::Job;
-pub use look::Status;
+pub use look::{Failure, Status};
 pub use make::Plan;
 pub use manifest::Scheme;
-pub use run::GoOn;
+pub use queue::{Loan, Next, Queue};
+pub use run::{GoOn, Runner};
 pub use verify::{Difference, Verified};
-pub use work::{Event, Worked, Worker};
+pub use work::{Event, Worked};
+pub use worker::Worker;

@@ -19,8 +19,8 @@ pub type GoOn = Arc<dyn Fn() -> bool + Send + Sync>;
 /// The class of results that are equal on every machine.
 const EXACT: &str = "exact";
 
-/// A program on a machine.
-pub(super) struct Runner {
+/// The program and the keys of a job on a machine.
+pub struct Runner {
     exact: bool,
     of: Of,
 }
@@ -32,12 +32,11 @@ enum Of {
 
 impl Runner {
     /// Brings the keys of a job onto a machine, after a look at the digests of keys and program.
-    pub(super) fn open(
-        job: &Job,
-        machine: &dyn Backend,
-        trust: Trust,
-        go_on: &GoOn,
-    ) -> Result<Runner> {
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a job of another version of becalm; [`Error::BadFile`] naming a file that is damaged; errors of the
+    /// machine and of the operating system.
+    pub fn open(job: &Job, machine: &dyn Backend, trust: Trust, go_on: &GoOn) -> Result<Runner> {
         let manifest = &job.manifest;
         if manifest.becalm != env!("CARGO_PKG_VERSION") {
             return Err(Error::unsupported(
@@ -88,7 +87,7 @@ impl Runner {
     }
 
     /// The class of arithmetic. A machine may know it only after the first run.
-    pub(super) fn class(&self) -> String {
+    pub fn class(&self) -> String {
         if self.exact {
             return EXACT.into();
         }
@@ -98,8 +97,11 @@ impl Runner {
         format!("{name} {}", kind.trim())
     }
 
-    /// The results of a chunk.
-    pub(super) fn run(&self, inputs: &[Vec<u8>], go_on: &dyn Fn() -> bool) -> Result<Vec<Vec<u8>>> {
+    /// The results of a chunk, from its inputs. `go_on` is asked between instructions.
+    ///
+    /// # Errors
+    /// [`Error::BadFile`] for inputs that are no ciphertexts; [`Error::Interrupted`] when stopped; errors of the machine.
+    pub fn run(&self, inputs: &[Vec<u8>], go_on: &dyn Fn() -> bool) -> Result<Vec<Vec<u8>>> {
         let progress = &mut |_, _| match go_on() {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),

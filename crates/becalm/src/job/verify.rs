@@ -33,8 +33,9 @@ pub struct Verified {
 }
 
 impl Job {
-    /// Computes a share of the finished chunks again, drawn at random and at least one, and compares digests. The files of their results
-    /// must have the digests of their records.
+    /// Computes a share of the finished chunks again, drawn at random and at least one, and compares digests. Chunks on which workers
+    /// do not agree are always among them. The files of results must have the digests of their records. `leave_out` leaves out the
+    /// workers that returned other results: see [`Job::leave_out`].
     ///
     /// # Errors
     /// [`Error::BadInput`] for a share that is not above 0 and at most 1, or while nothing is finished; [`Error::BadFile`] naming a file
@@ -43,6 +44,7 @@ impl Job {
         &self,
         machine: &dyn Backend,
         share: f64,
+        leave_out: bool,
         trust: Trust,
         go_on: &GoOn,
     ) -> Result<Verified> {
@@ -64,12 +66,20 @@ impl Job {
             ));
         }
         let runner = Runner::open(self, machine, trust, go_on)?;
-        let drawn = ((share * chunks.len() as f64).ceil() as usize).clamp(1, chunks.len());
+        let disputed = self.checks()?.disputed();
+        let (mut first, mut rest): (Vec<_>, Vec<_>) =
+            chunks.drain(..).partition(|chunk| disputed.contains(chunk));
+        let drawn = ((share * (first.len() + rest.len()) as f64).ceil() as usize).max(1);
+        while first.len() < drawn && !rest.is_empty() {
+            let at = disk::draw(rest.len())?;
+            first.push(rest.swap_remove(at));
+        }
         let mut verified = Verified::default();
-        for i in 0..drawn {
-            let at = i + draw(chunks.len() - i)?;
-            chunks.swap(i, at);
-            self.verify_chunk(chunks[i], &runner, trust, go_on, &mut verified)?;
+        for chunk in first {
+            self.verify_chunk(chunk, &runner, trust, go_on, &mut verified)?;
+        }
+        for found in verified.differing.iter().filter(|_| leave_out) {
+            self.leave_out(&found.worker, found.chunk)?;
         }
         Ok(verified)
     }
@@ -84,25 +94,16 @@ impl Job {
     ) -> Result<()> {
         let done = self.done(chunk)?;
         (0..done.results.len()).try_for_each(|i| self.result(&done, i, trust.limit).map(drop))?;
-        let made = self.results_of(chunk, runner, trust, &|| go_on())?;
+        let made = runner.run(&self.inputs(chunk, trust.limit)?, &|| go_on())?;
         if done.class != runner.class() {
             verified.incomparable += 1;
             return Ok(());
         }
-        let differs =
-            |(i, bytes): (usize, &Vec<u8>)| (done.results[i] != Digest::of(bytes)).then_some(i);
-        let results: Vec<usize> = made.iter().enumerate().filter_map(differs).collect();
-        match results.is_empty() {
-            true => verified.equal += 1,
-            false => verified.differing.push(Difference { chunk, worker: done.worker, results }),
+        let right: Vec<Digest> = made.iter().map(|bytes| Digest::of(bytes)).collect();
+        verified.equal += usize::from(done.results == right);
+        for (worker, results) in self.contradicted(chunk, &right)? {
+            verified.differing.push(Difference { chunk, worker, results });
         }
         Ok(())
     }
-}
-
-/// A random number below `n`: unbiased to within 2^-40 for as many chunks as there can be.
-fn draw(n: usize) -> Result<usize> {
-    let bytes = disk::random()?.0;
-    let word = bytes.first_chunk::<8>().map_or(0, |b| u64::from_le_bytes(*b));
-    Ok((word % n.max(1) as u64) as usize)
 }

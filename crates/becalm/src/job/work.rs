@@ -1,66 +1,21 @@
 //! A worker: claims chunks, computes them, and puts the results in place by one rename.
 
-use super::claim::{Claim, Watch};
 use super::digest::Digest;
 use super::disk::{self, Draft};
 use super::folder::{DONE, Job, file_name};
 use super::manifest::{Done, is_name, sealed};
+use super::queue::{Loan, Next, Queue};
 use super::run::{GoOn, Runner};
+use super::worker::Worker;
 use crate::backend::Backend;
-use crate::cipher::file::{Trust, write_error};
+use crate::cipher::file::write_error;
 use crate::{Error, Result};
 use std::path::Path;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The longest time between two looks at a job whose other chunks are all claimed.
 const LOOK: Duration = Duration::from_millis(500);
-const LEASE: Duration = Duration::from_secs(60);
-
-/// How a worker works.
-#[derive(Debug, Clone)]
-pub struct Worker {
-    /// Its name, in claims and in the records of results.
-    pub name: String,
-    /// The time after which the claim of another worker is stale if it has not changed: by this worker's clock, and not before the
-    /// time that the other worker asked for. It rewrites its own claims four times as often.
-    pub lease: Duration,
-    /// Whether to end after one chunk.
-    pub once: bool,
-    /// The sets and sizes that are accepted.
-    pub trust: Trust,
-}
-
-impl Worker {
-    /// A worker with a lease of 60 seconds that works until every chunk is done.
-    pub fn new(name: impl Into<String>) -> Worker {
-        Worker { name: name.into(), lease: LEASE, once: false, trust: Trust::default() }
-    }
-
-    fn check(&self) -> Result<()> {
-        let plain = is_name(&self.name) && !self.name.contains(['"', '\\']);
-        if !plain {
-            let wanted = "a name of 1 to 64 printable characters without quotes";
-            return Err(Error::bad_input(
-                "work",
-                wanted,
-                self.name.escape_default().to_string(),
-                "name the worker otherwise",
-            ));
-        }
-        if self.lease < Duration::from_millis(10) || self.lease > Duration::from_secs(24 * 3600) {
-            let got = format!("{:?}", self.lease);
-            return Err(Error::bad_input(
-                "work",
-                "a lease of 10 milliseconds to a day",
-                got,
-                "choose another lease",
-            ));
-        }
-        Ok(())
-    }
-}
 
 /// A step of a worker, as [`Job::work`] tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +29,17 @@ pub enum Event {
     Finished(usize),
     /// Another worker had finished the chunk before. Its results stay, and these were dropped.
     Dropped(usize),
-    /// As [`Event::Dropped`], but the results differ though they are of one class of arithmetic.
+    /// It computed what another worker had finished, and the results are equal.
+    Checked(usize),
+    /// It could not compute a chunk: the inputs are damaged. The other chunks go on.
+    Failed {
+        /// The chunk.
+        chunk: usize,
+        /// What is wrong.
+        error: String,
+    },
+    /// As [`Event::Checked`], but the results differ though they are of one class of arithmetic. Once most workers agree, the others
+    /// are left out.
     Differs {
         /// The chunk.
         chunk: usize,
@@ -97,18 +62,23 @@ pub struct Worked {
     pub taken_over: usize,
     /// Chunks that it computed after others had.
     pub dropped: usize,
-    /// Chunks among them whose results differ, and the worker whose results stay.
+    /// Chunks of others that it computed too, with equal results.
+    pub checked: usize,
+    /// Chunks that it could not compute, and what is wrong.
+    pub failed: Vec<(usize, String)>,
+    /// Chunks of others that it computed too, with other results, and these workers.
     pub differing: Vec<(usize, String)>,
 }
 
 impl Job {
-    /// Works on the job until every chunk is done. `tell` hears of every step; `go_on` is asked before chunks and between instructions,
-    /// and its `false` gives the chunk back.
+    /// Works on the job until nothing is left for this worker: every chunk is done and checked, or failed here. `tell` hears of every
+    /// step; `go_on` is asked before chunks and between instructions, and its `false` gives the chunk back. A chunk with damaged inputs
+    /// is noted, and the other chunks go on.
     ///
     /// # Errors
-    /// [`Error::BadFile`] naming a file that is damaged; [`Error::Unsupported`] for a job of another version of becalm;
-    /// [`Error::BadInput`] for a worker with a name or a lease that cannot be; [`Error::Interrupted`] when stopped; errors of the machine
-    /// and of the operating system. The chunk is given back.
+    /// [`Error::BadFile`] naming a key or program that is damaged; [`Error::Unsupported`] for a job of another version of becalm;
+    /// [`Error::BadInput`] for a worker with a name or times that cannot be, or that returned wrong results; [`Error::Interrupted`] when
+    /// stopped; errors of the machine and of the operating system. The chunk is given back.
     pub fn work(
         &self,
         machine: &dyn Backend,
@@ -117,57 +87,40 @@ impl Job {
         tell: &mut dyn FnMut(&Event),
     ) -> Result<Worked> {
         worker.check()?;
-        let (mut worked, mut watch, mut runner) = (Worked::default(), Watch::default(), None);
+        let (mut worked, mut queue) = (Worked::default(), Queue::new(self.clone()));
+        if queue.is_complete()? {
+            self.tidy();
+            return Ok(worked);
+        }
+        self.require_honest(&worker.name)?;
+        let runner = Runner::open(self, machine, worker.trust, go_on)?;
         loop {
-            let done = self.chunks_in("out")?;
-            if done.len() == self.chunks() {
-                self.tidy();
+            stop_unless(go_on)?;
+            let loan = match queue.next(worker, &runner.class())? {
+                Next::Chunk(loan) => loan,
+                Next::Wait => {
+                    tell(&Event::Waiting);
+                    wait((worker.lease / 4).min(LOOK), go_on)?;
+                    continue;
+                }
+                Next::End => break,
+            };
+            if loan.taken_over() {
+                worked.taken_over += 1;
+                tell(&Event::TakenOver(loan.chunk));
+            }
+            tell(&Event::Claimed(loan.chunk));
+            let event = self.compute(loan, &runner, worker, &mut queue, go_on)?;
+            self.count(&event, &mut worked);
+            tell(&event);
+            if worker.once {
                 return Ok(worked);
             }
-            if runner.is_none() {
-                runner = Some(Runner::open(self, machine, worker.trust, go_on)?);
-            }
-            let Some(runner) = &runner else { continue };
-            let mut found = false;
-            for chunk in (0..self.chunks()).filter(|chunk| !done.contains(chunk)) {
-                stop_unless(go_on)?;
-                let claim = self.free_claim(chunk, worker, &mut watch, &mut worked, tell)?;
-                let Some(claim) = claim.filter(|_| !self.is_done(chunk)) else { continue };
-                found = true;
-                tell(&Event::Claimed(chunk));
-                let event = self.compute(chunk, claim, runner, worker, go_on)?;
-                self.count(&event, &mut worked);
-                tell(&event);
-                if worker.once {
-                    return Ok(worked);
-                }
-            }
-            if !found {
-                tell(&Event::Waiting);
-                wait((worker.lease / 4).min(LOOK), go_on)?;
-            }
         }
-    }
-
-    /// A claim of a chunk that is free, or whose claim is stale.
-    fn free_claim(
-        &self,
-        chunk: usize,
-        worker: &Worker,
-        watch: &mut Watch,
-        worked: &mut Worked,
-        tell: &mut dyn FnMut(&Event),
-    ) -> Result<Option<Claim>> {
-        let claim = Claim::new(self, chunk, &worker.name, worker.lease)?;
-        if claim.is_some() || self.is_done(chunk) || !watch.look(self, chunk, worker.lease)? {
-            return Ok(claim);
+        if queue.is_complete()? {
+            self.tidy();
         }
-        let claim = Claim::new(self, chunk, &worker.name, worker.lease)?;
-        if claim.is_some() {
-            worked.taken_over += 1;
-            tell(&Event::TakenOver(chunk));
-        }
-        Ok(claim)
+        Ok(worked)
     }
 
     fn count(&self, event: &Event, worked: &mut Worked) {
@@ -176,73 +129,101 @@ impl Job {
                 worked.finished += 1;
                 worked.lanes += self.manifest.lanes_of(*chunk);
             }
+            Event::Checked(_) => worked.checked += 1,
             Event::Dropped(_) => worked.dropped += 1,
-            Event::Differs { chunk, other } => {
-                worked.dropped += 1;
-                worked.differing.push((*chunk, other.clone()));
-            }
+            Event::Differs { chunk, other } => worked.differing.push((*chunk, other.clone())),
+            Event::Failed { chunk, error } => worked.failed.push((*chunk, error.clone())),
             _ => {}
         }
     }
 
-    /// Computes a chunk, renewing its claim, and puts the results in place.
+    /// Computes a chunk and hands its results in.
     fn compute(
         &self,
-        chunk: usize,
-        claim: Claim,
+        loan: Loan,
         runner: &Runner,
         worker: &Worker,
+        queue: &mut Queue,
         go_on: &GoOn,
     ) -> Result<Event> {
-        let began = Instant::now();
-        renewing(claim, || {
-            let made = self.results_of(chunk, runner, worker.trust, &|| go_on())?;
-            self.commit(chunk, runner, worker, &made, began)
-        })
+        let limit = worker.trust.limit;
+        let go_on = || {
+            loan.step();
+            go_on()
+        };
+        let made = self.inputs(loan.chunk, limit).map(|inputs| runner.run(&inputs, &go_on));
+        match made {
+            Ok(Ok(made)) => self.finish(loan, &runner.class(), &made),
+            // The chunk is at fault, and not this worker.
+            Ok(Err(e @ Error::BadFile(_))) | Err(e) => {
+                let (chunk, error) = (loan.chunk, e.to_string());
+                queue.fail(loan, &error)?;
+                Ok(Event::Failed { chunk, error })
+            }
+            Ok(Err(e)) => Err(e),
+        }
     }
 
-    /// The results of a chunk, computed now.
-    pub(super) fn results_of(
-        &self,
-        chunk: usize,
-        runner: &Runner,
-        trust: Trust,
-        go_on: &dyn Fn() -> bool,
-    ) -> Result<Vec<Vec<u8>>> {
-        let files = self.manifest.inputs[chunk].len();
-        let read = (0..files).map(|i| self.checked_input(chunk, i, trust.limit));
-        runner.run(&read.collect::<Result<Vec<_>>>()?, go_on)
-    }
-
-    /// Writes results beside, and renames them. Results that are there stay.
-    fn commit(
-        &self,
-        chunk: usize,
-        runner: &Runner,
-        worker: &Worker,
-        made: &[Vec<u8>],
-        began: Instant,
-    ) -> Result<Event> {
+    /// Puts the results of a chunk in place, or compares them with those that are. `class` is the class of arithmetic of the worker.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for another number of results, and for a worker that returned wrong ones before; [`Error::Io`] for errors of
+    /// the operating system. The chunk is given back.
+    pub fn finish(&self, loan: Loan, class: &str, made: &[Vec<u8>]) -> Result<Event> {
+        let chunk = loan.chunk;
+        self.require_honest(&loan.worker)?;
+        let files = self.manifest.files_of(chunk, self.results());
+        if made.len() != files || !is_name(class) {
+            let (wanted, got) = (format!("{files} results and a class"), made.len().to_string());
+            return Err(Error::bad_input("job", wanted, got, "return what the program computes"));
+        }
         let done = Done {
             job: self.manifest.job,
             chunk,
-            worker: worker.name.clone(),
-            milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-            class: runner.class(),
+            worker: loan.worker.clone(),
+            milliseconds: u64::try_from(loan.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            class: class.into(),
             results: made.iter().map(|bytes| Digest::of(bytes)).collect(),
         };
-        let to = self.out(chunk);
-        match self.put(&to, &done, made) {
-            Ok(()) => Ok(Event::Finished(chunk)),
-            Err(_) if to.is_dir() => {
-                let there = self.done(chunk)?;
-                if there.class == done.class && there.results != done.results {
-                    return Ok(Event::Differs { chunk, other: there.worker });
-                }
-                Ok(Event::Dropped(chunk))
-            }
-            Err(e) => Err(e),
+        match loan.check {
+            true => self.compare(&done, Event::Checked(chunk)),
+            false => self.commit(&done, made),
         }
+    }
+
+    /// Compares results with those that are in place; `equal` if they agree.
+    fn compare(&self, done: &Done, equal: Event) -> Result<Event> {
+        let chunk = done.chunk;
+        let there = match self.done(chunk) {
+            Ok(there) => there,
+            // They are damaged, or were moved away.
+            Err(_) if self.mend(chunk)? || !self.is_done(chunk) => {
+                return Ok(Event::Dropped(chunk));
+            }
+            Err(e) => return Err(e),
+        };
+        if there.class != done.class || there.worker == done.worker {
+            return Ok(Event::Dropped(chunk));
+        }
+        match self.vote(&there, done)? {
+            true => Ok(Event::Differs { chunk, other: there.worker }),
+            false => Ok(equal),
+        }
+    }
+
+    /// Writes results beside, and renames them. Results that are there stay, unless they are damaged.
+    fn commit(&self, done: &Done, made: &[Vec<u8>]) -> Result<Event> {
+        let (chunk, to) = (done.chunk, self.out(done.chunk));
+        let mut placed = self.put(&to, done, made);
+        if placed.is_err() && to.is_dir() {
+            if !self.mend(chunk)? {
+                return self.compare(done, Event::Dropped(chunk));
+            }
+            placed = self.put(&to, done, made);
+        }
+        placed?;
+        self.forget("faults", chunk);
+        Ok(Event::Finished(chunk))
     }
 
     fn put(&self, to: &Path, done: &Done, made: &[Vec<u8>]) -> Result<()> {
@@ -257,7 +238,9 @@ impl Job {
 
     /// Removes what workers that were killed have left, once nothing is to be done.
     fn tidy(&self) {
-        for (folder, prefix) in [("out", ".tmp-"), ("claims", "")] {
+        let left =
+            [("out", "."), ("claims", ""), ("checks", "."), ("faults", "."), ("left-out", ".")];
+        for (folder, prefix) in left {
             for entry in std::fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten()
             {
                 if entry.file_name().to_string_lossy().starts_with(prefix) {
@@ -268,23 +251,6 @@ impl Job {
             }
         }
     }
-}
-
-/// Does the work while another thread renews the claim: an instruction may take longer than a lease.
-fn renewing<T>(mut claim: Claim, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let every = claim.lease() / 4;
-    let (ended, end) = channel::<()>();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            // A renewal that fails is tried again. If it never succeeds another worker takes the chunk, and no result is lost.
-            while end.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                let _ = claim.renew();
-            }
-        });
-        let made = work();
-        drop(ended);
-        made
-    })
 }
 
 fn stop_unless(go_on: &GoOn) -> Result<()> {

@@ -48,6 +48,8 @@ pub struct CkksBootstrap {
     pub ephemeral_words: usize,
     /// Standard deviation of the noise of that key, units of 1.
     pub ephemeral_noise_std: f64,
+    /// Most bits of the integers that the bootstrap looks up in tables; 0 where it is for values in slots.
+    pub table_bits: u32,
 }
 
 impl CkksBootstrap {
@@ -104,6 +106,7 @@ const BOOTSTRAP: CkksBootstrap = CkksBootstrap {
     ephemeral_weight: 32,
     ephemeral_words: 2,
     ephemeral_noise_std: NOISE_STD,
+    table_bits: 0,
 };
 
 const REGULAR: CkksParams = CkksParams {
@@ -118,6 +121,15 @@ const REGULAR: CkksParams = CkksParams {
     bootstrap: Some(BOOTSTRAP),
     security_bits: 129.6,
     security_source: "becalm estimate --strict",
+};
+
+/// Few levels: all moduli above them are shorter, so that a longer P makes two digits.
+const LEVELS_4: CkksParams = CkksParams {
+    name: "ckks_4_levels",
+    levels: 4,
+    special_bits: 540.0,
+    security_bits: 143.2,
+    ..REGULAR
 };
 
 const LEVELS_14: CkksParams = CkksParams {
@@ -179,6 +191,27 @@ const ITERATED: CkksParams = CkksParams {
     special_bits: 478.0,
     bootstrap: Some(CkksBootstrap { slots_first: true, degree: 48, doublings: 2, ..BOOTSTRAP }),
     security_bits: 128.4,
+    ..REGULAR
+};
+
+/// Tables of integers of 4 bits: of nine levels three are for the waves of the table, one for its entries, two for the cleaning and three for
+/// SlotsToCoeffs. No step needs more than one word.
+const TABLE_4: CkksParams = CkksParams {
+    name: "ckks_table_4",
+    base_bits: 40.0,
+    base_scale_bits: 32.0,
+    levels: 9,
+    scale_bits: 40.0,
+    special_bits: 470.0,
+    bootstrap: Some(CkksBootstrap {
+        coeffs_to_slots_bits: 50.0,
+        eval_mod_bits: 49.0,
+        last_bits: 49.0,
+        slots_first: true,
+        table_bits: 4,
+        ..BOOTSTRAP
+    }),
+    security_bits: 148.4,
     ..REGULAR
 };
 
@@ -273,13 +306,15 @@ const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksPara
     }
 }
 
-static TABLE: [CkksParams; 18] = [
+static TABLE: [CkksParams; 22] = [
     REGULAR,
+    LEVELS_4,
     LEVELS_14,
     LEVELS_17,
     PRECISE,
     SLOTS_FIRST,
     ITERATED,
+    TABLE_4,
     N12,
     N13,
     N14,
@@ -287,11 +322,13 @@ static TABLE: [CkksParams; 18] = [
     N17,
     toy("ckks_toy_12", 12, REGULAR),
     toy("ckks_toy_13", 13, REGULAR),
+    toy("ckks_toy_4_levels", 12, LEVELS_4),
     toy("ckks_toy_14_levels", 12, LEVELS_14),
     toy("ckks_toy_17_levels", 12, LEVELS_17),
     toy("ckks_toy_precise", 12, PRECISE),
     toy("ckks_toy_slots_first", 12, SLOTS_FIRST),
     toy("ckks_toy_iterated", 12, ITERATED),
+    toy("ckks_toy_table_4", 12, TABLE_4),
 ];
 
 impl CkksParams {
@@ -309,6 +346,7 @@ impl CkksParams {
                 .map(|f| ["kind", "security_bits", "security_source"].map(|claim| f.remove(claim)));
             if let Some(bootstrap) = row.get_mut("bootstrap").and_then(Value::as_object_mut) {
                 bootstrap.entry("ephemeral_noise_std").or_insert_with(|| NOISE_STD.into());
+                bootstrap.entry("table_bits").or_insert_with(|| 0.into());
             }
             row
         };
@@ -456,18 +494,20 @@ mod tests {
         for (toy, standard) in [
             ("ckks_toy_12", "ckks_regular"),
             ("ckks_toy_13", "ckks_regular"),
+            ("ckks_toy_4_levels", "ckks_4_levels"),
             ("ckks_toy_14_levels", "ckks_14_levels"),
             ("ckks_toy_17_levels", "ckks_17_levels"),
             ("ckks_toy_precise", "ckks_precise"),
             ("ckks_toy_slots_first", "ckks_slots_first"),
             ("ckks_toy_iterated", "ckks_iterated"),
+            ("ckks_toy_table_4", "ckks_table_4"),
         ] {
             let refused = CkksParams::named(toy).unwrap().require_secure(false).unwrap_err();
             let remedy = &refused.detail().remedy;
             assert!(remedy.contains(&format!("use `{standard}`,")), "{toy}: {remedy}");
         }
         let toys = CkksParams::all().iter().filter(|p| p.kind == Kind::Toy).count();
-        assert_eq!(toys, 7, "each toy is in the list");
+        assert_eq!(toys, 9, "each toy is in the list");
     }
 
     #[test]
@@ -478,7 +518,9 @@ mod tests {
         assert!(regular.is_row(&row(regular)) && !regular.is_row(&row(n15)));
         let older = |set: &CkksParams| {
             let mut row = row(set);
-            row["bootstrap"].as_object_mut().unwrap().remove("ephemeral_noise_std").unwrap();
+            let bootstrap = row["bootstrap"].as_object_mut().unwrap();
+            bootstrap.remove("ephemeral_noise_std").unwrap();
+            bootstrap.remove("table_bits").unwrap();
             row
         };
         assert!(regular.is_row(&older(regular)), "all keys had one noise");

@@ -7,7 +7,8 @@ use becalm::Error;
 use becalm::apps::integer::Integers;
 use becalm::cipher::file::Trust;
 use becalm::cipher::{Encoding, EvaluationKey, Glwe, KeyId, KeyRole, Lwe, SecretKey};
-use becalm::params::TfheParams;
+use becalm::ckks::{Context, KeyShare, PartialDecryption};
+use becalm::params::{CkksParams, TfheParams};
 use becalm::program::circuit::Circuit;
 use becalm::program::{Program, isa};
 use becalm::tfhe::Table;
@@ -210,6 +211,63 @@ fn use_secret_key(key: &SecretKey) {
         let ct = key.encrypt(&[1, 0]).unwrap();
         assert_eq!(key.decrypt(&ct).unwrap().len(), 2);
     }
+}
+
+/// The context of the smallest toy of CKKS.
+pub fn toy_context() -> &'static Context {
+    static CONTEXT: OnceLock<Context> = OnceLock::new();
+    let set = || CkksParams::named("ckks_toy_12").unwrap();
+    CONTEXT.get_or_init(|| Context::new(set(), true).unwrap())
+}
+
+/// The files of both shares of a key among two parties, of a part of a decryption, and of its ciphertext.
+pub fn threshold_files() -> [Vec<u8>; 4] {
+    let context = toy_context();
+    let secret = context.secret_key().unwrap();
+    let shares = context.split(&secret, 2, 2).unwrap();
+    let x = context.encrypt(&[0.5.into()], 1, &secret).unwrap();
+    let bits = context.bits_to_decrypt_partially(&x, &shares[0], 1).unwrap();
+    let part = context.decrypt_partially(&x, &shares[0], &[1, 2], bits, 1).unwrap();
+    [
+        context.key_share_to_bytes(&shares[0]).unwrap().to_vec(),
+        context.key_share_to_bytes(&shares[1]).unwrap().to_vec(),
+        context.partial_to_bytes(&part).unwrap(),
+        context.ciphertext_to_bytes(&x).unwrap(),
+    ]
+}
+
+/// Bytes that claim to be a share of a key, or a part of a decryption.
+pub fn fuzz_threshold(bytes: &[u8]) -> bool {
+    let context = toy_context();
+    sealed(bytes, |bytes| {
+        let share = loaded(context.key_share_from_bytes(bytes, Trust::insecure()));
+        let part = loaded(context.partial_from_bytes(bytes, Trust::insecure()));
+        share.iter().for_each(use_share);
+        part.iter().for_each(use_part);
+        share.is_some() || part.is_some()
+    })
+}
+
+fn use_share(share: &KeyShare) {
+    let context = toy_context();
+    assert!((1..=share.parties()).contains(&share.party()) && share.shared() == 0.0);
+    assert!((2..=share.parties()).contains(&share.threshold()));
+    let again = context.key_share_to_bytes(share).unwrap();
+    let second = context.key_share_from_bytes(&again, Trust::insecure()).unwrap();
+    assert_eq!(context.key_share_to_bytes(&second).unwrap(), again);
+}
+
+fn use_part(part: &PartialDecryption) {
+    let context = toy_context();
+    assert!(part.quorum().contains(&part.party()) && !format!("{part:?}").is_empty());
+    let again = context.partial_to_bytes(part).unwrap();
+    assert!(context.partial_from_bytes(&again, Trust::insecure()).unwrap() == *part);
+    // One part is no quorum, and this one may be of any ciphertext.
+    static CIPHERTEXT: OnceLock<Vec<u8>> = OnceLock::new();
+    let file = CIPHERTEXT.get_or_init(|| threshold_files()[3].clone());
+    let x = context.ciphertext_from_bytes(file, Trust::insecure()).unwrap();
+    let combined = context.combine(&x, std::slice::from_ref(part));
+    assert!(combined.is_err_and(|e| ["wrong_key", "bad_input"].contains(&e.kind())));
 }
 
 /// Bytes that claim to be a program.

@@ -168,7 +168,7 @@ impl RlweSession {
         });
         let (params, key) = (self.context.params().name, self.on.keys.id);
         let (level, scale, account) = (x.level, x.scale, Account::UNKNOWN);
-        Rlwe { params, key, level, scale, slots, account, parts }
+        Rlwe { params, key, level, scale, slots, account, integers: None, parts }
     }
 
     /// The key for a purpose in the tier of a level.
@@ -492,9 +492,15 @@ impl RlweSession {
                 let (a, b) = (get(a)?, get(b)?);
                 Pair { parts: [0, 1].map(|k| a.parts[k].minus(&b.parts[k])), ..*a }
             }
+            CkksOp::WeightedSum { terms, .. } => {
+                let get = |(x, c): &(Reg, f64)| Ok((get(x)?, *c));
+                self.weighted(&terms.iter().map(get).collect::<Result<Vec<_>>>()?, info.level)?
+            }
             CkksOp::LevelDown { src, .. } => self.level_down(get(src)?, info.level)?,
             CkksOp::Reinterpret { src, .. } => Pair { scale: info.scale, ..get(src)?.clone() },
-            CkksOp::Repeat { src, .. } | CkksOp::Refreshed { src, .. } => get(src)?.clone(),
+            CkksOp::Repeat { src, .. }
+            | CkksOp::Refreshed { src, .. }
+            | CkksOp::Tabulate { src, .. } => get(src)?.clone(),
             _ => self.step_with_public(program, op, get(&op.sources()[0])?)?,
         })
     }
@@ -555,6 +561,14 @@ impl RlweSession {
         let mut terms = self.terms(a.level, a.scale * b.scale);
         pairs.iter().for_each(|(a, b)| self.add_product(&mut terms, a, b, 1));
         self.finished(&terms)
+    }
+
+    /// Σ c·x, rescaled to `level`.
+    fn weighted(&self, terms: &[(&Pair, f64)], level: usize) -> Result<Pair> {
+        let before = self.context.scale(level)? * self.context.step(level + 1);
+        let mut sum = self.terms(level + 1, before);
+        terms.iter().for_each(|(x, c)| self.add_multiple(&mut sum, x, *c));
+        Ok(self.rescaled(&sum))
     }
 
     /// 2x² − 1.

@@ -49,6 +49,11 @@ fn slope(b: &CkksBootstrap, x: f64) -> f64 {
     TAU * span(b).powi(2) / 4.0 * sinc
 }
 
+/// The greatest of [`slope`]: at x = 0.
+pub(super) fn greatest_slope(b: &CkksBootstrap) -> f64 {
+    slope(b, 0.0)
+}
+
 impl Sine {
     /// For t within `width` of I + c, for every I in −K ..= K and c of `centers`.
     pub(super) fn new(b: &CkksBootstrap, centers: &[f64], width: f64) -> Sine {
@@ -80,6 +85,11 @@ impl Sine {
         let squares = centers.iter().map(|c| (TAU * c).cos().powi(2)).sum::<f64>();
         sine.tangent = TAU * span(b) * (squares / centers.len() as f64).sqrt();
         sine
+    }
+
+    /// The greatest error over all I, however rare.
+    pub(super) fn everywhere(&self, b: &CkksBootstrap, centers: &[f64], width: f64) -> f64 {
+        self.measured(b, centers, width, 0.0).1
     }
 
     /// Square mean and greatest error of the sine, between the sample points too, over the I of at least this probability.

@@ -4,7 +4,7 @@
 //! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in their own words.
 
 use super::wish::{Kind, USUAL_SIZE, Wish};
-use super::{KEY_SIZES, MOST_STAGES, Settings, Values, regular, sign, slots_first, sparse};
+use super::{KEY_SIZES, MOST_STAGES, Settings, Values, regular, sign, slots_first, sparse, tables};
 use crate::cipher::{CkksKeys, KeyForm};
 use crate::ckks::{Chain, Needs};
 use crate::params::{self, CkksParams, USUAL_CKKS};
@@ -77,6 +77,24 @@ impl Offer {
     }
 }
 
+/// Refuses tables of a set that has none, and other bootstraps of a set for tables.
+fn require_kind(params: &CkksParams, kind: Kind) -> Result<()> {
+    let integers = params.bootstrap.is_some_and(|b| b.table_bits > 0);
+    if integers == (kind == Kind::Table) {
+        return Ok(());
+    }
+    let toy = params.kind == params::Kind::Toy;
+    let (wanted, remedy) = match (integers, toy) {
+        (true, _) => {
+            ("the kind table, of a set for integers", "leave the kinds out, or use another set")
+        }
+        (false, true) => ("a set with tables of integers", "use `ckks_toy_table_4`"),
+        (false, false) => ("a set with tables of integers", "use `ckks_table_4`"),
+    };
+    let got = format!("the kind {} of `{}`", kind.name(), params.name);
+    Err(Error::wrong_params("bootstrap", wanted, got, remedy))
+}
+
 impl KeyPlan {
     /// The plan of a wish.
     ///
@@ -132,7 +150,12 @@ impl KeyPlan {
         } else if wish.kinds.is_empty() {
             let first = params.bootstrap.is_some_and(|b| b.slots_first);
             let last = if slots < most { Kind::Sparse } else { Kind::Regular };
-            wish.kinds = vec![if first { Kind::SlotsFirst } else { last }];
+            let integers = params.bootstrap.is_some_and(|b| b.table_bits > 0);
+            wish.kinds = vec![match (integers, first) {
+                (true, _) => Kind::Table,
+                (false, true) => Kind::SlotsFirst,
+                (false, false) => last,
+            }];
         }
         let chain = Chain::new(params)?;
         let mut plan = KeyPlan { chain, wish, slots, usual, programs: vec![] };
@@ -194,6 +217,7 @@ impl KeyPlan {
         let iterations = iterations.unwrap_or(self.wish.iterations);
         let settings = Settings { stage_count, baby, values, iterations };
         let params = self.chain.params();
+        require_kind(params, kind)?;
         match kind {
             Kind::Sparse => sparse(&self.chain, self.slots, &settings),
             Kind::SlotsFirst => slots_first(&self.chain, self.slots, &settings),
@@ -207,6 +231,11 @@ impl KeyPlan {
                 Err(Error::wrong_params("bootstrap", wanted, got, remedy))
             }
             Kind::Regular | Kind::Precise => regular(&self.chain, &settings),
+            Kind::Table => {
+                // Every table takes these keys.
+                let bits = params.bootstrap.map_or(0, |b| b.table_bits);
+                tables(&self.chain, bits, &[(0..1 << bits).collect()], &settings)
+            }
         }
     }
 

@@ -30,6 +30,7 @@ mod regular;
 mod sign;
 mod slots_first;
 mod sparse;
+mod table;
 mod wish;
 
 pub use keys::{KeyPlan, Offer, Price, said};
@@ -39,4 +40,5 @@ pub use regular::regular;
 pub use sign::sign;
 pub use slots_first::slots_first;
 pub use sparse::sparse;
+pub use table::tables;
 pub use wish::{Kind, Wish, set_for, size_named};

@@ -74,9 +74,9 @@ pub(super) struct Pipeline<'a> {
     stages: usize,
     baby: usize,
     /// Standard deviation of a slot behind the step that was recorded last, from raising on: of t, then of CoeffsToSlots' result.
-    placed: f64,
+    pub(super) placed: f64,
     /// The error that a conjugation of CoeffsToSlots' result adds to a slot.
-    turned: f64,
+    pub(super) turned: f64,
     /// The error that SlotsToCoeffs adds, standard deviation: to a slot of its result where it comes last, to a coefficient where it comes first.
     pub(super) added: f64,
 }

@@ -20,21 +20,24 @@ pub enum Kind {
     Sign,
     /// The regular one of a set with the arcsine.
     Precise,
+    /// [`tables`](super::tables()) of integers.
+    Table,
 }
 
 /// The kinds by name.
-const KINDS: [(&str, Kind); 5] = [
+const KINDS: [(&str, Kind); 6] = [
     ("regular", Kind::Regular),
     ("sparse", Kind::Sparse),
     ("slots_first", Kind::SlotsFirst),
     ("sign", Kind::Sign),
     ("precise", Kind::Precise),
+    ("table", Kind::Table),
 ];
 /// The set for two iterations of its bootstrap.
 const ITERATED_SET: &str = "ckks_iterated";
 /// The set for so many levels, that of the regular kind first.
-const SET_OF_LEVELS: [(usize, &str); 3] =
-    [(10, "ckks_regular"), (14, "ckks_14_levels"), (17, "ckks_17_levels")];
+const SET_OF_LEVELS: [(usize, &str); 4] =
+    [(10, "ckks_regular"), (4, "ckks_4_levels"), (14, "ckks_14_levels"), (17, "ckks_17_levels")];
 /// Baby steps of the sizes before files of keys said how many they are.
 const OLD_SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 4), ("large", 8)];
 /// The default size of keys.
@@ -52,7 +55,7 @@ impl Kind {
         KINDS.into_iter().map(|(_, kind)| kind)
     }
 
-    /// Its name: `"regular"`, `"sparse"`, `"slots_first"`, `"sign"` or `"precise"`.
+    /// Its name: `"regular"`, `"sparse"`, `"slots_first"`, `"sign"`, `"precise"` or `"table"`.
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
@@ -77,6 +80,7 @@ impl Kind {
         match self {
             Kind::SlotsFirst | Kind::Sign => "ckks_slots_first",
             Kind::Precise => "ckks_precise",
+            Kind::Table => "ckks_table_4",
             Kind::Regular | Kind::Sparse => levels,
         }
     }

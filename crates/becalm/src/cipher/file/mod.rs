@@ -132,7 +132,8 @@ impl Kind {
     /// Metadata that such a file may have too: files of before had none of it.
     fn optional(self) -> &'static [&'static str] {
         match self {
-            Kind::Rlwe => &["bound", "values", "worst"],
+            Kind::Rlwe => &["bound", "count", "integer_bits", "values", "worst"],
+            Kind::CkksProgram => &["integers"],
             _ => &[],
         }
     }

@@ -194,8 +194,7 @@ impl Context {
         header.require(Kind::CkksPartial)?;
         self.require_row(header)?;
         let level = number(header, "level", |l| *l < self.tier_of(0).end)?;
-        let quorum = set_in(header.entry("quorum")?);
-        let quorum = quorum.ok_or_else(|| bad("a quorum of 2 to 32 parties", "something else"))?;
+        let quorum = set_in(header.entry("quorum")?)?;
         let party = number(header, "party", |p| members(quorum).any(|member| member == *p))?;
         let of = unhex(header.entry("ciphertext")?);
         let of = of.ok_or_else(|| bad("a digest of 64 hexadecimal digits", "something else"))?;
@@ -213,13 +212,26 @@ fn split_in(header: &Header) -> Result<Split> {
     id.ok_or_else(|| bad("the id of a splitting, 32 hexadecimal digits", "something else"))
 }
 
+/// The numbers of the parties of a quorum that stands in a file.
+///
+/// # Errors
+/// `BadFile` for anything but a quorum.
+pub(in crate::ckks) fn quorum(text: &str) -> Result<Vec<usize>> {
+    Ok(members(set_in(text)?).collect())
+}
+
 /// The parties of a quorum, as they stand in a file.
 fn listed(set: Set) -> String {
     members(set).map(|party| party.to_string()).collect::<Vec<_>>().join(" ")
 }
 
 /// The inverse of [`listed`], of quorums that there can be.
-fn set_in(text: &str) -> Option<Set> {
+fn set_in(text: &str) -> Result<Set> {
+    let found = read_set(text);
+    found.ok_or_else(|| bad("a quorum of 2 to 32 parties", "something else"))
+}
+
+fn read_set(text: &str) -> Option<Set> {
     let party = |word: &str| word.parse().ok().filter(|p| (1..=MOST_PARTIES).contains(p));
     let words = text.split(' ').take(MOST_PARTIES + 1);
     let set = words.map(party).try_fold(0, |set, party| party.map(|party| set | bit(party)))?;

@@ -9,7 +9,7 @@ use super::polynomial::Evaluated;
 use super::{Added, Again, CkksOp, CkksProgram, Limits, RlweInfo};
 use crate::cipher::{Account, Loss, Rlwe, Standing};
 use crate::ckks::share::{bound, product_bound};
-use crate::ckks::sum_rotations;
+use crate::ckks::{Chebyshev, sum_rotations};
 use crate::program::{Operation, Reg};
 
 /// The error of an independent step: its standard deviation, and its bound. It was multiplied by a secret or by the noise of a key.
@@ -23,6 +23,12 @@ impl CkksProgram {
         if self.limits.error.is_some() {
             return vec![self.limits.refreshed(inputs.iter().copied()); self.outputs.len()];
         }
+        let known = self.known_accounts(inputs);
+        self.outputs.iter().map(|r| known[r.0 as usize]).collect()
+    }
+
+    /// The accounts of the registers that a result depends on, in order.
+    pub(super) fn known_accounts(&self, inputs: &[Account]) -> Vec<Account> {
         let needed = self.accounted();
         let mut known = vec![Account::UNKNOWN; self.registers()];
         for (reg, account) in self.inputs.iter().zip(inputs) {
@@ -40,7 +46,7 @@ impl CkksProgram {
             let made = Account { loss: loss.or(made.loss), ..made };
             known[op.result().0 as usize] = self.fitting(made, level, scale);
         }
-        self.outputs.iter().map(|r| known[r.0 as usize]).collect()
+        known
     }
 
     /// The account of a ciphertext as an argument: one above its level is brought down first.
@@ -69,6 +75,7 @@ impl CkksProgram {
             if needed[op.result().0 as usize] {
                 let sources = match op {
                     CkksOp::Refreshed { from, .. } => from.clone(),
+                    CkksOp::Tabulate { from, .. } => vec![*from],
                     other => other.sources(),
                 };
                 sources.into_iter().for_each(|r| needed[r.0 as usize] = true);
@@ -120,6 +127,7 @@ impl CkksProgram {
             | CkksOp::AddPlain { src, .. }
             | CkksOp::MultiplyConstant { src, .. }
             | CkksOp::MultiplyPlain { src, .. } => self.with_public(op, of(src), from, to),
+            CkksOp::WeightedSum { terms, .. } => self.weighted(terms, known, to).blurred(rescaled),
             CkksOp::Conjugate { src, .. } | CkksOp::Rotate { src, .. } => {
                 of(src).blurred(self.switched(from))
             }
@@ -139,8 +147,27 @@ impl CkksProgram {
             | CkksOp::Negate { src, .. }
             | CkksOp::Repeat { src, .. } => of(src),
             CkksOp::Refreshed { from, limits, .. } => limits.refreshed(from.iter().map(of)),
+            CkksOp::Tabulate { from, contract, .. } => contract.account(of(from)),
             CkksOp::RaiseModulus { .. } => Account::UNKNOWN,
         }
+    }
+
+    /// A sum with weights, before it is rounded.
+    fn weighted(&self, terms: &[(Reg, f64)], known: &[Account], to: RlweInfo) -> Account {
+        let factor = |x: &Reg, c: f64| self.factor(c, *self.reg(*x), to);
+        let each = terms.iter().map(|(x, c)| known[x.0 as usize].times(factor(x, *c)));
+        each.reduce(Account::plus).unwrap_or(Account::UNKNOWN)
+    }
+
+    /// The account of a polynomial of a register, of an argument with this account.
+    pub(crate) fn polynomial_account(
+        &self,
+        from: Reg,
+        p: &Chebyshev,
+        to: Reg,
+        x: Account,
+    ) -> Account {
+        Evaluated::new(&self.chain, p, *self.reg(from), self.reg(to).scale).account(x)
     }
 
     /// A register with a number or a plaintext.

@@ -2,7 +2,7 @@
 
 use super::record::place;
 use super::{CkksOp, CkksProgram};
-use crate::cipher::Rlwe;
+use crate::cipher::{Integers, Rlwe};
 use crate::ckks::{Chain, same_scale};
 use crate::program::Reg;
 use crate::program::graph::Recorded;
@@ -81,7 +81,11 @@ impl CkksProgram {
     /// A register at the level of an argument of `other`, and with its slots.
     fn taken(&mut self, other: &CkksProgram, reg: Reg, argument: Reg) -> Result<(Reg, Reg)> {
         let (op, wanted) = (other.op(), *other.reg(argument));
-        let have = self.known(reg)?;
+        let have = self.content(reg)?;
+        if have.integers != wanted.integers {
+            let [wanted, got] = [wanted, have].map(|x| Integers::named(x.integers));
+            return Err(Error::bad_input(op, wanted, got, "pass a register of the same kind"));
+        }
         if have.level < wanted.level {
             let text = format!("a ciphertext at level {} or above", wanted.level);
             return Err(Error::bad_input(
@@ -92,7 +96,7 @@ impl CkksProgram {
             ));
         }
         let reg = if have.level > wanted.level { self.level_down(reg, wanted.level)? } else { reg };
-        let have = self.known(reg)?;
+        let have = self.content(reg)?;
         if !same_scale(have.scale, wanted.scale) {
             let [wanted, got] = [wanted, have].map(|x| format!("scale 2^{:.6}", x.scale.log2()));
             return Err(Error::bad_input(op, wanted, got, "bring it to the scale of its level"));
@@ -149,6 +153,8 @@ impl CkksOp {
             | CkksOp::Add { a, b, .. }
             | CkksOp::Subtract { a, b, .. } => vec![a, b],
             CkksOp::Dot { pairs, .. } => pairs.iter_mut().flat_map(|(a, b)| [a, b]).collect(),
+            CkksOp::Tabulate { src, from, .. } => vec![src, from],
+            CkksOp::WeightedSum { terms, .. } => terms.iter_mut().map(|(x, _)| x).collect(),
             CkksOp::Refreshed { src, from, .. } => std::iter::once(src).chain(from).collect(),
             CkksOp::Linear { src, .. }
             | CkksOp::Polynomial { src, .. }

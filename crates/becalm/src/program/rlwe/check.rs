@@ -27,7 +27,14 @@ impl CkksProgram {
             Recorded::Op(op) => self.record(op, given.known(op.result())?).map(drop),
         })?;
         given.outputs.iter().try_for_each(|r| self.output(*r))?;
-        match self.graph == given {
+        // The integers of results follow from those of the arguments.
+        let infos = self.graph.regs.iter_mut().zip(&given.regs);
+        let derived: Vec<_> = infos
+            .map(|(own, given)| std::mem::replace(&mut own.integers, given.integers))
+            .collect();
+        let same = self.graph == given;
+        self.graph.regs.iter_mut().zip(derived).for_each(|(own, bits)| own.integers = bits);
+        match same {
             true => Ok(self),
             false => Err(unlike_recorded("other registers or instructions")),
         }
@@ -63,6 +70,8 @@ impl CkksProgram {
                 self.multiply_plain_by(*src, *plaintext)
             }
             CkksOp::LevelDown { src, .. } => self.level_down(*src, info.level),
+            CkksOp::Tabulate { src, from, contract, .. } => self.tabulate(*src, *from, *contract),
+            CkksOp::WeightedSum { terms, .. } => self.weighted_sum(terms),
             CkksOp::Repeat { src, .. } => self.repeat(*src, info.slots),
             CkksOp::Refreshed { src, from, limits, .. } => self.refreshed(*src, from, *limits),
         }
@@ -88,7 +97,7 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Added, Again};
+    use super::super::{Added, Again, Contract};
     use super::*;
     use crate::cipher::file::Trust;
     use crate::ckks::{Chain, Chebyshev, Matrix};
@@ -114,7 +123,7 @@ mod tests {
     type Forgery = fn(&mut CkksProgram);
 
     /// Every part of a file that the recorder would not have written, behind a right checksum.
-    const FORGERIES: [(&str, Forgery); 26] = [
+    const FORGERIES: [(&str, Forgery); 29] = [
         ("level of an argument", |p| p.graph.regs[0].level = 11),
         ("scale of an argument", |p| p.graph.regs[0].scale *= 2.0),
         ("slots of an argument", |p| p.graph.regs[0].slots = 3),
@@ -146,6 +155,16 @@ mod tests {
         ("fewer slots by repeating", |p| {
             p.graph.regs[3].slots = 4;
             p.graph.ops[2] = CkksOp::Repeat { dst: Reg(3), src: Reg(2) }
+        }),
+        ("a sum of nothing", |p| {
+            p.graph.ops[2] = CkksOp::WeightedSum { dst: Reg(3), terms: vec![] }
+        }),
+        ("a weight", |p| {
+            p.graph.ops[2] = CkksOp::WeightedSum { dst: Reg(3), terms: vec![(Reg(2), f64::NAN)] }
+        }),
+        ("a table of values in slots", |p| {
+            let contract = Contract { bits: 1, slope: 1.0, inside: 0.1, noise: 0.1 };
+            p.graph.ops[2] = CkksOp::Tabulate { dst: Reg(3), src: Reg(2), from: Reg(0), contract }
         }),
         ("a bootstrap of nothing", |p| {
             let limits = p.limits;

@@ -1,5 +1,5 @@
 //! The cost of a CKKS program, by the formulas of its machine: at ℓ words, α special words and β digits a key switch is
-//! β(ℓ + α) + 2α + 3ℓ transforms; a linear map decomposes once for each
+//! β(ℓ + α) + 2α + 3ℓ transforms, and 3α + 2ℓ right after the raise, where nothing is decomposed; a linear map decomposes once for each
 //! middle step, and once more for each giant step but the first.
 
 use super::{CkksOp, CkksProgram, MapSpec};
@@ -75,6 +75,18 @@ impl CkksProgram {
         self.decomposition(level) + 2 * self.chain.special() + 3 * self.chain.words(level)
     }
 
+    /// Transforms of raising the modulus.
+    fn raising(&self, dst: Reg) -> usize {
+        let (info, special) = (self.reg(dst), self.chain.special());
+        let (words, factor) =
+            (self.chain.words(info.level), (info.scale / self.chain.step(0)).round());
+        let back = match self.chain.is_every_digit(info.level, factor) {
+            true => special + 2 * (special + words),
+            false => self.key_switch(info.level),
+        };
+        self.key_switch(0) + 2 * words + back
+    }
+
     fn count_linear(&self, map: &MapSpec, level: usize, cost: &mut CkksCost) {
         let Steps { babies, middle, giant, .. } = map.matrix.steps(map.baby);
         let words = self.chain.words(level);
@@ -117,10 +129,8 @@ impl CkksProgram {
                 cost.transforms += rotations * single;
             }
             CkksOp::RaiseModulus { dst, .. } => {
-                let level = self.reg(*dst).level;
                 cost.key_switches += 2;
-                cost.transforms += self.key_switch(level) + self.key_switch(0);
-                cost.transforms += 2 * self.chain.words(level);
+                cost.transforms += self.raising(*dst);
             }
             CkksOp::Sum { size, .. } => {
                 let rotations = sum_rotations(*size).len();
@@ -130,9 +140,10 @@ impl CkksProgram {
             // Besides a division the values are encoded.
             CkksOp::MultiplyPlain { .. } => cost.transforms += 3 * self.chain.words(level),
             CkksOp::AddPlain { .. } => cost.transforms += self.chain.words(level),
-            CkksOp::Rescale { .. } | CkksOp::MultiplyConstant { .. } | CkksOp::LevelDown { .. } => {
-                cost.transforms += 2 * self.chain.words(level)
-            }
+            CkksOp::Rescale { .. }
+            | CkksOp::MultiplyConstant { .. }
+            | CkksOp::WeightedSum { .. }
+            | CkksOp::LevelDown { .. } => cost.transforms += 2 * self.chain.words(level),
             CkksOp::MultiplyI { .. }
             | CkksOp::Negate { .. }
             | CkksOp::Add { .. }
@@ -140,6 +151,7 @@ impl CkksProgram {
             | CkksOp::AddConstant { .. }
             | CkksOp::Reinterpret { .. }
             | CkksOp::Repeat { .. }
+            | CkksOp::Tabulate { .. }
             | CkksOp::Refreshed { .. } => {}
         }
     }

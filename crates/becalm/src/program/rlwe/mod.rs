@@ -8,15 +8,18 @@
 mod account;
 mod append;
 mod check;
+mod contract;
 mod cost;
 mod file;
 mod polynomial;
 mod power;
 mod record;
 mod require;
+mod results;
 mod values;
 mod walk;
 
+pub use contract::Contract;
 pub use cost::CkksCost;
 pub use walk::{CkksWalk, Constants};
 
@@ -38,6 +41,9 @@ pub struct RlweInfo {
     pub scale: f64,
     /// Period of the values along the N/2 slots.
     pub slots: usize,
+    /// Bits of the integers that the coefficients are; none where slots hold values. Files have those of the arguments alone.
+    #[serde(skip)]
+    pub integers: Option<u32>,
 }
 
 /// An instruction. The levels and scales are those of the registers ([`Graph::info`]). Files know instructions by their
@@ -232,6 +238,24 @@ pub enum CkksOp {
         /// The error that the bootstrap adds, and the values that it takes.
         limits: Limits,
     },
+    /// Σ c·x, rescaled once: one level below the lowest of the terms.
+    WeightedSum {
+        /// Result.
+        dst: Reg,
+        /// Each x and its c.
+        terms: Vec<(Reg, f64)>,
+    },
+    /// The results of a table, which are integers, with the account that the steps before them have by contract: free.
+    Tabulate {
+        /// Result.
+        dst: Reg,
+        /// Source, at level 0.
+        src: Reg,
+        /// The integers that were looked up.
+        from: Reg,
+        /// What the steps add.
+        contract: Contract,
+    },
 }
 
 impl Operation for CkksOp {
@@ -262,6 +286,8 @@ impl Operation for CkksOp {
             | CkksOp::Repeat { src, .. }
             | CkksOp::LevelDown { src, .. } => vec![*src],
             CkksOp::Refreshed { src, from, .. } => [&[*src], &from[..]].concat(),
+            CkksOp::WeightedSum { terms, .. } => terms.iter().map(|(x, _)| *x).collect(),
+            CkksOp::Tabulate { src, from, .. } => vec![*src, *from],
         }
     }
 
@@ -289,6 +315,8 @@ impl Operation for CkksOp {
             | CkksOp::MultiplyPlain { dst, .. }
             | CkksOp::Repeat { dst, .. }
             | CkksOp::Refreshed { dst, .. }
+            | CkksOp::WeightedSum { dst, .. }
+            | CkksOp::Tabulate { dst, .. }
             | CkksOp::LevelDown { dst, .. } => dst,
         };
         std::slice::from_ref(dst)
@@ -341,6 +369,8 @@ impl CkksOp {
         Reinterpret => "reinterpret",
         Repeat => "repeat",
         Refreshed => "refreshed",
+        WeightedSum => "weighted sum",
+        Tabulate => "look up",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recording a CKKS program: each call checks levels and scales, appends an instruction and returns its register.
 
 use super::{CkksOp, CkksProgram, Limits, MapSpec, RlweInfo};
-use crate::cipher::Rlwe;
+use crate::cipher::{Integers, Rlwe};
 use crate::ckks::{Chain, Chebyshev, Matrix, same_scale};
 use crate::math::complex::Complex;
 use crate::params::USUAL_CKKS;
@@ -10,7 +10,11 @@ use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-fn refuse<T>(op: &'static str, wanted: impl Into<String>, got: impl Into<String>) -> Result<T> {
+pub(super) fn refuse<T>(
+    op: &'static str,
+    wanted: impl Into<String>,
+    got: impl Into<String>,
+) -> Result<T> {
     Err(Error::bad_input(op, wanted, got, "record the instruction for other registers"))
 }
 
@@ -47,7 +51,7 @@ impl CkksProgram {
             let wanted = format!("a level of at most {}", self.params().levels);
             return refuse("input", wanted, level.to_string());
         };
-        self.input_as(RlweInfo { level, scale, slots })
+        self.input_as(RlweInfo { level, scale, slots, integers: None })
     }
 
     /// A new argument like a ciphertext that is at hand: of its level, scale and slots.
@@ -56,7 +60,8 @@ impl CkksProgram {
     /// `WrongParams` for a ciphertext of another set.
     pub fn input_like(&mut self, x: &Rlwe) -> Result<Reg> {
         self.chain.check_set("input", x.params())?;
-        self.input_as(RlweInfo { level: x.level(), scale: x.scale(), slots: x.slots() })
+        let integers = x.integers().map(|own| own.bits);
+        self.input_as(RlweInfo { level: x.level(), scale: x.scale(), slots: x.slots(), integers })
     }
 
     /// [`CkksProgram::input`] at any scale.
@@ -64,6 +69,13 @@ impl CkksProgram {
         if info.level >= self.chain.scales().len() {
             let wanted = format!("a level of at most {}", self.params().levels);
             return refuse("input", wanted, info.level.to_string());
+        }
+        if let Some(bits) = info.integers {
+            self.chain.check_integers("input", bits)?;
+            if info.level != 0 || !same_scale(info.scale, self.chain.scale(0)?) {
+                let got = format!("level {}", info.level);
+                return refuse("input", "integers at level 0 and its scale", got);
+            }
         }
         self.check_scale("input", info.scale)?;
         self.check_slots("input", info.slots)?;
@@ -75,7 +87,8 @@ impl CkksProgram {
     /// # Errors
     /// As [`CkksProgram::level_down`].
     pub fn aligned(&mut self, regs: &[Reg]) -> Result<Vec<Reg>> {
-        let levels = regs.iter().map(|r| Ok(self.known(*r)?.level)).collect::<Result<Vec<_>>>()?;
+        let levels =
+            regs.iter().map(|r| Ok(self.content(*r)?.level)).collect::<Result<Vec<_>>>()?;
         let lowest = levels.iter().copied().min().unwrap_or(0);
         let mut lowered = BTreeMap::new();
         for (reg, level) in regs.iter().zip(&levels) {
@@ -136,7 +149,8 @@ impl CkksProgram {
             return refuse(op, format!("a source at level {}", spec.level), got);
         }
         let scale = from.scale * spec.scale / self.chain.step(from.level);
-        Ok(self.push(RlweInfo { level, scale, slots }, |dst| CkksOp::Linear { dst, src, map }))
+        let info = RlweInfo { level, scale, slots, integers: None };
+        Ok(self.push(info, |dst| CkksOp::Linear { dst, src, map }))
     }
 
     /// A polynomial, at exactly `scale`.
@@ -204,7 +218,7 @@ impl CkksProgram {
     /// # Errors
     /// `BadInput` for another level of the source or one above the top, `WrongParams` for a set without bootstrap.
     pub fn raise_modulus(&mut self, src: Reg, level: usize, scale: f64) -> Result<Reg> {
-        let (op, from, top) = ("raise the modulus", self.known(src)?, self.params().top_level());
+        let (op, from, top) = ("raise the modulus", self.content(src)?, self.params().top_level());
         if self.params().bootstrap.is_none() {
             let wanted = "a set with a bootstrap";
             let remedy = format!("use `{USUAL_CKKS}`");
@@ -217,7 +231,7 @@ impl CkksProgram {
         self.check_scale(op, scale)?;
         let base = self.chain.step(0);
         let scale = (scale / base).round().max(1.0) * base;
-        let info = RlweInfo { level, scale, slots: self.params().slots() };
+        let info = RlweInfo { level, scale, slots: self.params().slots(), integers: None };
         Ok(self.push(info, |dst| CkksOp::RaiseModulus { dst, src }))
     }
 
@@ -276,7 +290,7 @@ impl CkksProgram {
     /// # Errors
     /// `BadInput` for an unknown register.
     pub fn negate(&mut self, src: Reg) -> Result<Reg> {
-        let info = self.known(src)?;
+        let info = self.content(src)?;
         Ok(self.push(info, |dst| CkksOp::Negate { dst, src }))
     }
 
@@ -405,7 +419,7 @@ impl CkksProgram {
     /// # Errors
     /// `BadInput` for a level above that of the source or above the user's.
     pub fn level_down(&mut self, src: Reg, level: usize) -> Result<Reg> {
-        let (op, from) = ("level down", self.known(src)?);
+        let (op, from) = ("level down", self.content(src)?);
         let own = self.chain.scales().get(level).copied();
         let Some(own) = own.filter(|_| level <= from.level) else {
             let most = from.level.min(self.params().levels);
@@ -415,53 +429,6 @@ impl CkksProgram {
         let kept = level == from.level || same_scale(from.scale, own);
         let scale = if kept { from.scale } else { own };
         Ok(self.push(RlweInfo { level, scale, ..from }, |dst| CkksOp::LevelDown { dst, src }))
-    }
-
-    /// The same ciphertext read at another scale: every value is divided by `by`.
-    ///
-    /// # Errors
-    /// `BadInput` for a number that is not finite and positive.
-    pub fn divide(&mut self, src: Reg, by: f64) -> Result<Reg> {
-        let from = self.known(src)?;
-        self.reinterpret(src, from.scale * by)
-    }
-
-    /// [`CkksProgram::divide`] by the scale that results.
-    pub(super) fn reinterpret(&mut self, src: Reg, scale: f64) -> Result<Reg> {
-        let from = self.known(src)?;
-        self.check_scale("divide", scale)?;
-        Ok(self.push(RlweInfo { scale, ..from }, |dst| CkksOp::Reinterpret { dst, src }))
-    }
-
-    /// The same values as a vector of more slots, in which they repeat.
-    ///
-    /// # Errors
-    /// `BadInput` for a number of slots that is not a power of two or below that of the source.
-    pub fn repeat(&mut self, src: Reg, slots: usize) -> Result<Reg> {
-        let from = self.known(src)?;
-        self.check_slots("repeat", slots)?;
-        if slots < from.slots {
-            return refuse("repeat", format!("{} slots or more", from.slots), slots.to_string());
-        }
-        Ok(self.push(RlweInfo { slots, ..from }, |dst| CkksOp::Repeat { dst, src }))
-    }
-
-    /// A result of a bootstrap of these registers, whose slots and account of the error it gets.
-    pub(super) fn refreshed(&mut self, src: Reg, from: &[Reg], limits: Limits) -> Result<Reg> {
-        let (op, info) = ("bootstrap", self.known(src)?);
-        let slots = from.iter().map(|r| Ok(self.known(*r)?.slots)).collect::<Result<Vec<_>>>()?;
-        let first = slots.first().copied().unwrap_or(0);
-        limits.validate()?;
-        if limits.error.is_none() || first == 0 || first > info.slots {
-            let got = format!("{first} slots");
-            return refuse(op, format!("registers of at most {} slots", info.slots), got);
-        }
-        if let Some(other) = slots.iter().find(|other| **other != first) {
-            return refuse(op, format!("{first} slots"), other.to_string());
-        }
-        let from = from.to_vec();
-        let info = RlweInfo { slots: first, ..info };
-        Ok(self.push(info, |dst| CkksOp::Refreshed { dst, src, from, limits }))
     }
 
     /// Records all that `record` does, or nothing of it where it fails.
@@ -493,12 +460,27 @@ impl CkksProgram {
         found.map_or_else(|| place(&mut self.plaintexts, values.into()), |at| at as u32)
     }
 
-    fn push(&mut self, info: RlweInfo, op: impl FnOnce(Reg) -> CkksOp) -> Reg {
+    pub(super) fn push(&mut self, info: RlweInfo, op: impl FnOnce(Reg) -> CkksOp) -> Reg {
         let dst = self.graph.fresh(info);
         let op = op(dst);
         debug_assert_eq!(op.results(), [dst]);
         self.graph.ops.push(op);
         dst
+    }
+
+    /// The facts of a register of integers or of values.
+    pub(super) fn content(&self, reg: Reg) -> Result<RlweInfo> {
+        self.graph.known(reg)
+    }
+
+    /// The facts of a register whose slots hold values.
+    pub(super) fn known(&self, reg: Reg) -> Result<RlweInfo> {
+        let info = self.content(reg)?;
+        let Some(bits) = info.integers else { return Ok(info) };
+        let (wanted, got) = ("values in slots", format!("integers of {bits} bits"));
+        let remedy =
+            "look integers up in tables; add, subtract and negate them, or take small multiples";
+        Err(Error::bad_input("record", wanted, got, remedy))
     }
 
     fn below(&self, op: &'static str, from: RlweInfo, by: usize) -> Result<usize> {
@@ -513,7 +495,7 @@ impl CkksProgram {
     }
 
     /// One level lower, at the scale of that level.
-    fn one_below(&self, op: &'static str, src: Reg) -> Result<RlweInfo> {
+    pub(super) fn one_below(&self, op: &'static str, src: Reg) -> Result<RlweInfo> {
         let from = self.known(src)?;
         let level = self.below(op, from, 1)?;
         match self.chain.scales().get(level) {
@@ -533,13 +515,19 @@ impl CkksProgram {
     }
 
     fn alike(&self, op: &'static str, a: Reg, b: Reg) -> Result<RlweInfo> {
-        let [x, y] = [self.known(a)?, self.known(b)?];
+        let [x, y] = [self.content(a)?, self.content(b)?];
         self.require_alike(op, x, y)?;
         Ok(x)
     }
 
     fn require_alike(&self, op: &'static str, x: RlweInfo, y: RlweInfo) -> Result<()> {
         self.require_together(op, x, y)?;
+        if x.integers != y.integers {
+            let [wanted, got] = [x, y].map(|x| Integers::named(x.integers));
+            let remedy =
+                "encrypt both with one number of bits, or look one up in a table of the other's";
+            return Err(Error::bad_input(op, wanted, got, remedy));
+        }
         if same_scale(x.scale, y.scale) {
             return Ok(());
         }
@@ -547,7 +535,12 @@ impl CkksProgram {
         Err(Error::bad_input(op, wanted, got, "bring both to the scale of their level"))
     }
 
-    fn require_together(&self, op: &'static str, x: RlweInfo, y: RlweInfo) -> Result<()> {
+    pub(super) fn require_together(
+        &self,
+        op: &'static str,
+        x: RlweInfo,
+        y: RlweInfo,
+    ) -> Result<()> {
         if x.slots != y.slots {
             let (wanted, got) = (format!("{} slots", x.slots), y.slots.to_string());
             return Err(Error::bad_input(op, wanted, got, "encrypt vectors of one length"));
@@ -559,14 +552,14 @@ impl CkksProgram {
         Ok(())
     }
 
-    fn check_scale(&self, op: &'static str, scale: f64) -> Result<()> {
+    pub(super) fn check_scale(&self, op: &'static str, scale: f64) -> Result<()> {
         if scale.is_finite() && scale >= 1.0 {
             return Ok(());
         }
         refuse(op, "a finite scale of 1 or more", scale.to_string())
     }
 
-    fn check_slots(&self, op: &'static str, slots: usize) -> Result<()> {
+    pub(super) fn check_slots(&self, op: &'static str, slots: usize) -> Result<()> {
         if slots.is_power_of_two() && slots <= self.params().slots() {
             return Ok(());
         }

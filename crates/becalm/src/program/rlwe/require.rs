@@ -1,7 +1,7 @@
 //! Checks of keys and ciphertexts, before anything is computed.
 
 use super::{CkksOp, CkksProgram, RlweInfo};
-use crate::cipher::{CkksKeys, KeyId, Purpose, Rlwe};
+use crate::cipher::{Account, CkksKeys, Integers, KeyId, Purpose, Rlwe};
 use crate::ckks::inspect::{self, named};
 use crate::ckks::{power_of_rotation, same_scale};
 use crate::{Error, MissingPurpose, Result};
@@ -48,6 +48,25 @@ impl CkksProgram {
         for (x, reg) in inputs.iter().zip(&self.inputs) {
             self.require_input(op, x, inputs[0].slots(), self.reg(*reg))?;
         }
+        self.require_exact(inputs)
+    }
+
+    /// Refuses arguments whose errors grow beyond what tables clean, or results can be told apart by.
+    fn require_exact(&self, inputs: &[&Rlwe]) -> Result<()> {
+        if inputs.iter().all(|x| x.integers().is_none()) {
+            return Ok(());
+        }
+        let given: Vec<Account> = inputs.iter().map(|x| x.account()).collect();
+        let known = self.known_accounts(&given);
+        for op in &self.ops {
+            if let CkksOp::Tabulate { from, contract, .. } = op {
+                contract.require(known[from.0 as usize])?;
+            }
+        }
+        let results = self.outputs.iter().map(|r| (self.reg(*r).integers, known[r.0 as usize]));
+        for (bits, account) in results.filter_map(|(bits, account)| Some((bits?, account))) {
+            Integers::require_exact(self.op(), bits, account)?;
+        }
         Ok(())
     }
 
@@ -62,6 +81,13 @@ impl CkksProgram {
             let wanted = format!("a ciphertext at level {} or above", info.level);
             let got = format!("level {}", x.level());
             return Err(Error::bad_input(op, wanted, got, self.remedy_of_level()));
+        }
+        let bits = x.integers().map(|own| own.bits);
+        if bits != info.integers {
+            let [wanted, got] = [info.integers, bits].map(Integers::named);
+            let remedy =
+                "encrypt integers with encrypt_integers, and as many bits as the table has";
+            return Err(Error::bad_input(op, wanted, got, remedy));
         }
         let scale = if x.level() > info.level { self.chain.scale(info.level)? } else { x.scale() };
         if !same_scale(scale, info.scale) {

@@ -1,7 +1,7 @@
 //! The waves of a CKKS program, its constants, and what is known of its results.
 
 use super::CkksProgram;
-use crate::cipher::{Account, Rlwe};
+use crate::cipher::{Account, Integers, Rlwe};
 use crate::program::{Reg, Wave};
 use std::any::Any;
 use std::fmt::{Debug, Formatter};
@@ -62,7 +62,18 @@ impl CkksProgram {
         let given: Vec<Account> = each.map(|(x, reg)| self.arrived(x, *self.reg(*reg))).collect();
         let slots = self.limits.error.and(inputs.first().map(|x| x.slots));
         let accounts = self.accounts(&given).into_iter();
-        let each = made.zip(accounts);
-        each.map(|(x, account)| Rlwe { account, slots: slots.unwrap_or(x.slots), ..x }).collect()
+        let count = inputs.iter().filter_map(|x| x.integers).map(|own| own.count).max();
+        let integers = |reg: &Reg| {
+            let bits = self.reg(*reg).integers?;
+            Some(Integers { bits, count: count.unwrap_or(self.params().degree()) })
+        };
+        let each = made.zip(accounts).zip(&self.outputs);
+        each.map(|((x, account), reg)| Rlwe {
+            account,
+            slots: slots.unwrap_or(x.slots),
+            integers: integers(reg),
+            ..x
+        })
+        .collect()
     }
 }

@@ -92,13 +92,8 @@ impl Context {
         Ok(sum.rescale(self, x))
     }
 
-    /// Two ciphertexts at the lower of their levels.
-    pub(super) fn aligned<'a>(
-        &self,
-        op: &'static str,
-        a: &'a Rlwe,
-        b: &'a Rlwe,
-    ) -> Result<[Cow<'a, Rlwe>; 2]> {
+    /// Refuses two ciphertexts of different sets, keys or slots.
+    fn check_together(&self, op: &'static str, a: &Rlwe, b: &Rlwe) -> Result<()> {
         self.check_set(op, a.params)?;
         self.check_set(op, b.params)?;
         if a.key != b.key {
@@ -114,6 +109,17 @@ impl Context {
                 "encrypt vectors of one length",
             ));
         }
+        Ok(())
+    }
+
+    /// Two ciphertexts at the lower of their levels.
+    pub(super) fn aligned<'a>(
+        &self,
+        op: &'static str,
+        a: &'a Rlwe,
+        b: &'a Rlwe,
+    ) -> Result<[Cow<'a, Rlwe>; 2]> {
+        self.check_together(op, a, b)?;
         let level = a.level.min(b.level);
         Ok([self.down(a, level)?, self.down(b, level)?])
     }
@@ -187,6 +193,25 @@ impl Context {
         Ok(sum.rescale(self, a))
     }
 
+    /// Σ c·x of ciphertexts above `level`, at its scale.
+    ///
+    /// # Errors
+    /// As [`Context::multiply_constant`]; `BadInput` for no terms.
+    pub(crate) fn weighted_sum(&self, terms: &[(&Rlwe, f64)], level: usize) -> Result<Rlwe> {
+        let op = "weighted sum";
+        let Some((first, _)) = terms.first() else {
+            return Err(Error::bad_input(op, "one term or more", "none", "pass some terms"));
+        };
+        let scale = self.scale(level)?;
+        let mut sum = Sum::new(self, first, level + 1, scale * self.step(level + 1));
+        for (x, c) in terms {
+            self.check_together(op, first, x)?;
+            self.check_plain(op, x, &[Complex::from(*c)], (level, scale))?;
+            sum.add_multiple(self, x, *c);
+        }
+        Ok(sum.rescale(self, first))
+    }
+
     /// `a + c` in every slot.
     pub(crate) fn add_constant(&self, a: &mut Rlwe, c: f64) {
         let (level, first) = (a.level, Arc::make_mut(&mut a.parts[0]));
@@ -224,26 +249,23 @@ impl Context {
         Ok(out)
     }
 
-    /// From level 0 to `level`: the residues modulo q_0 nearest zero as residues of all words, times the integer `factor`.
-    /// The message gains a multiple of q_0; the scale becomes q_0·`factor`.
-    pub(crate) fn lift(&self, x: &Rlwe, level: usize, factor: f64) -> Rlwe {
+    /// A polynomial from level 0 to `level`: its residues modulo q_0 nearest zero as residues of all words and of so many
+    /// special ones, times the integer `factor`. The message gains a multiple of q_0; the scale becomes q_0·`factor`.
+    pub(crate) fn lift(&self, part: &[f64], level: usize, special: usize, factor: f64) -> Scratch {
         let (ring, n) = (self.ring(), self.params().degree());
-        let parts = [0, 1].map(|k| {
-            let mut base = ring.scratch(n);
-            base.copy_from_slice(&x.parts[k][..n]);
-            ring.backward(0, &mut base);
-            ring.reduce(0, &mut base);
-            let mut part = ring.scratch(self.words(level) * n);
-            part.par_chunks_mut(n).enumerate().for_each(|(i, limb)| {
-                let i = self.word_of(level, i);
-                limb.copy_from_slice(&base);
-                ring.reduce(i, limb);
-                ring.forward(i, limb);
-                ring.scale(i, limb, residue(factor, ring.word(i).p));
-            });
-            Arc::new(part)
+        let mut base = ring.scratch(n);
+        base.copy_from_slice(&part[..n]);
+        ring.backward(0, &mut base);
+        ring.reduce(0, &mut base);
+        let words = self.words_of(level, special);
+        let mut out = ring.scratch(words.len() * n);
+        out.par_chunks_mut(n).zip(&words).for_each(|(limb, i)| {
+            limb.copy_from_slice(&base);
+            ring.reduce(*i, limb);
+            ring.forward(*i, limb);
+            ring.scale(*i, limb, residue(factor, ring.word(*i).p));
         });
-        Rlwe { level, scale: self.step(0) * factor, parts, ..x.empty() }
+        out
     }
 
     /// The largest absolute value that a slot of a ciphertext may have: v < q/4s, q the product of the first three words of its
@@ -276,7 +298,7 @@ impl Rlwe {
     /// All but the polynomials.
     fn empty(&self) -> Rlwe {
         let parts = [0, 1].map(|k| Arc::new(self.parts[k].nothing()));
-        let Rlwe { params, key, level, scale, slots, account, .. } = *self;
-        Rlwe { params, key, level, scale, slots, account, parts }
+        let Rlwe { params, key, level, scale, slots, account, integers, .. } = *self;
+        Rlwe { params, key, level, scale, slots, account, integers, parts }
     }
 }

@@ -243,17 +243,26 @@ impl<'a> Instructions<'a> {
         Ok(self.automorphisms("conjugate", x, &[power])?.remove(0))
     }
 
-    /// From the main secret at level 0 to the ephemeral one that is left at level `raised`, or there back.
-    pub(crate) fn encapsulate(&self, x: &Rlwe, raised: usize) -> Result<Rlwe> {
-        let key = match x.level == raised {
-            true => self.key("bootstrap", Purpose::FromEphemeral, raised)?,
-            false => self.key("bootstrap", Purpose::ToEphemeral, raised)?,
+    /// From level 0 to `level`: to the ephemeral secret, the residues modulo q_0 nearest zero as residues of all words, times the
+    /// integer `factor`, and back to the main secret.
+    pub(crate) fn raise_modulus(&self, x: &Rlwe, level: usize, factor: f64) -> Result<Rlwe> {
+        let (op, context) = ("bootstrap", self.context);
+        let key = self.key(op, Purpose::ToEphemeral, level)?;
+        let digits = context.decompose(&x.parts[1], 0, key.special());
+        let sparse = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
+        let sparse = sparse.parts.each_ref().map(|part| context.divide(part, 0, 0, key.special()));
+        let key = self.key(op, Purpose::FromEphemeral, level)?;
+        let constant = context.lift(&sparse[0], level, 0, factor);
+        let linear = context.lift(&sparse[1], level, key.special(), factor);
+        let raised = match context.is_every_digit(level, factor) {
+            true => context.small_product(&linear, level, &key, [&constant, &[]]),
+            false => {
+                let digits = context.decompose(&linear, level, key.special());
+                context.inner_product(&digits, &key, [&constant, &[]])
+            }
         };
-        let (context, level) = (self.context, x.level);
-        let digits = context.decompose(&x.parts[1], level, key.special());
-        let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
         let parts = [0, 1].map(|k| context.divide(&raised.parts[k], level, level, key.special()));
-        Ok(context.ciphertext(x, x.level, x.scale, parts))
+        Ok(context.ciphertext(x, level, context.step(0) * factor, parts))
     }
 }
 

@@ -251,22 +251,56 @@ impl Context {
         key: &KeyInUse,
         add: [&[f64]; 2],
     ) -> Raised {
-        let (ring, n, level) = (self.ring(), self.params().degree(), digits.level);
-        let count = self.words(level);
-        let parts = [0, 1].map(|_| ring.scratch((count + digits.special) * n));
-        let mut out = Raised { level, parts };
-        self.each_word(digits, out.limbs(n), |i, rows, [x, y]| {
-            let word = self.word_of(level, i);
-            let (out, first) = ([&mut *x, &mut *y], [First::Zero; 2]);
-            self.key_products(key, [i, level], &mut [KeyProduct { rows, out, first }]);
-            for (x, add) in [x, y].into_iter().zip(add) {
-                if i < count && !add.is_empty() {
-                    let p = self.special_product(digits.special, word);
-                    ring.scale_add(word, x, &add[i * n..][..n], centred(p, ring.word(word).p));
-                }
-            }
+        let (n, shape) = (self.params().degree(), [digits.level, digits.special]);
+        let mut out = self.unset(shape);
+        self.each_word(digits, out.limbs(n), |i, rows, out| {
+            self.product_and_sum(key, [i, digits.level, digits.special], rows, add, out);
         });
         out
+    }
+
+    /// [`Context::inner_product`] of integers so small that each digit of theirs is they themselves, known modulo the words of `level`
+    /// and the special words: nothing is cut or lifted.
+    pub(crate) fn small_product(
+        &self,
+        limbs: &[f64],
+        level: usize,
+        key: &KeyInUse,
+        add: [&[f64]; 2],
+    ) -> Raised {
+        let (n, special) = (self.params().degree(), key.special());
+        let (mut out, digits) = (self.unset([level, special]), self.digits(level).len());
+        out.limbs(n).into_par_iter().enumerate().for_each(|(i, out)| {
+            let rows = vec![&limbs[i * n..][..n]; digits];
+            self.product_and_sum(key, [i, level, special], &rows, add, out);
+        });
+        out
+    }
+
+    /// Memory for a pair of polynomials at `level` with special words.
+    fn unset(&self, [level, special]: [usize; 2]) -> Raised {
+        let len = (self.words(level) + special) * self.params().degree();
+        Raised { level, parts: [0, 1].map(|_| self.ring().scratch(len)) }
+    }
+
+    /// Limb `i` of Σ_j rows_j·(b_j, a_j) + P·`add`.
+    fn product_and_sum(
+        &self,
+        key: &KeyInUse,
+        [i, level, special]: [usize; 3],
+        rows: &[&[f64]],
+        add: [&[f64]; 2],
+        [x, y]: [&mut [f64]; 2],
+    ) {
+        let (ring, n, word) = (self.ring(), self.params().degree(), self.word_of(level, i));
+        let (out, first) = ([&mut *x, &mut *y], [First::Zero; 2]);
+        self.key_products(key, [i, level], &mut [KeyProduct { rows, out, first }]);
+        for (x, add) in [x, y].into_iter().zip(add) {
+            if i < self.words(level) && !add.is_empty() {
+                let p = self.special_product(special, word);
+                ring.scale_add(word, x, &add[i * n..][..n], centred(p, ring.word(word).p));
+            }
+        }
     }
 
     /// P·x modulo the words of `level` and the special words, where it is zero.

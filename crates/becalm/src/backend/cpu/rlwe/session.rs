@@ -234,7 +234,7 @@ impl Step<'_> {
 
     /// A result, at the level and the scale that the program recorded.
     fn put(&self, op: &CkksOp, made: Rlwe, registers: &mut File, lane: usize) {
-        let RlweInfo { level, scale, slots } = *self.program.reg(op.result());
+        let RlweInfo { level, scale, slots, .. } = *self.program.reg(op.result());
         debug_assert!(made.level == level, "level {} instead of {level}", made.level);
         debug_assert!(same_scale(made.scale, scale), "{} for {scale}", made.scale);
         registers.put(op.result(), lane, Rlwe { level, scale, slots, ..made });
@@ -286,9 +286,8 @@ impl Step<'_> {
             }
             CkksOp::DoubleAngle { src, .. } => keyed.doubled_angle(get(src)?),
             CkksOp::RaiseModulus { src, .. } => {
-                let sparse = keyed.encapsulate(get(src)?, info.level)?;
                 let factor = (info.scale / context.step(0)).round();
-                keyed.encapsulate(&context.lift(&sparse, info.level, factor), info.level)
+                keyed.raise_modulus(get(src)?, info.level, factor)
             }
             CkksOp::Trace { src, dst } => {
                 self.program.traced(*dst, *src).try_fold(get(src)?.clone(), |sum, by| {
@@ -315,6 +314,11 @@ impl Step<'_> {
             CkksOp::MultiplyConstant { src, constant, .. } => {
                 context.multiply_constant(get(src)?, *constant)
             }
+            CkksOp::WeightedSum { terms, .. } => {
+                let get = |(x, c): &(Reg, f64)| Ok((get(x)?, *c));
+                let terms = terms.iter().map(get).collect::<Result<Vec<_>>>()?;
+                context.weighted_sum(&terms, info.level)
+            }
             CkksOp::AddPlain { src, plaintext, .. } => {
                 let (x, at) = (get(src)?, *plaintext as usize);
                 match &self.encoded.plain {
@@ -327,7 +331,7 @@ impl Step<'_> {
             CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
             CkksOp::Reinterpret { src, .. } => Ok(Rlwe { scale: info.scale, ..get(src)?.clone() }),
             CkksOp::Repeat { src, .. } => Ok(get(src)?.clone()),
-            CkksOp::Refreshed { src, .. } => Ok(get(src)?.clone()),
+            CkksOp::Refreshed { src, .. } | CkksOp::Tabulate { src, .. } => Ok(get(src)?.clone()),
         }
     }
 }

@@ -522,7 +522,8 @@ fn values_pass_from_tier_to_tier() {
     let tiers = context.params().tiers();
     assert_eq!(tiers, [0..14, 14..22, 22..25]);
     let x = context.encrypt(&message(2048, 0.2), 0, secret).unwrap();
-    let raised = context.lift(&x, 24, 2f64.powi(14));
+    let parts = [0, 1].map(|k| context.lift(&x.parts[k], 24, 0, 2f64.powi(14)));
+    let raised = context.ciphertext(&x, 24, context.step(0) * 2f64.powi(14), parts);
     let wanted = context.decrypt(&raised, secret).unwrap();
     for level in [23, 22, 21, 18, 14, 13, 9] {
         let low = context.truncate(&raised, level);

@@ -1,6 +1,8 @@
 //! Sums, products with one relinearization, encoded values, maps of a band, polynomials: values, claims and refusals.
 
 use super::*;
+use crate::backend::cpu::rlwe::key_switch::Raised;
+use crate::cipher::Purpose;
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -317,4 +319,34 @@ fn polynomials_that_cannot_be_are_refused() {
     let wide = evaluator.polynomial(&x, &Chebyshev(vec![1.0; 3]), 2f64.powi(60));
     refused("bad_input", "a scale below", wide);
     assert!(p(&[1.0; 4]).is_ok());
+}
+
+/// Right after the raise each digit is the polynomial itself: the sum over a key is word for word that of a decomposition.
+#[test]
+fn small_integers_need_no_decomposition() {
+    let World { context, secret, .. } = &*WORLD;
+    let (level, factor) = (24, 2f64.powi(14));
+    let needs = Needs { bootstrap: Some(level), ..Needs::default() };
+    let keys = context.keys(secret, &needs).unwrap();
+    let own = Instructions::new(context, &keys).unwrap();
+    let key = own.key("test", Purpose::FromEphemeral, level).unwrap();
+    let special = key.special();
+    assert!(
+        context.is_every_digit(level, factor) && !context.is_every_digit(level, 2f64.powi(400))
+    );
+    let x = context.encrypt(&message(2048, 0.2), 0, secret).unwrap();
+    let (n, words) = (context.params().degree(), context.words_of(level, special));
+    let small = context.lift(&x.parts[1], level, special, factor);
+    let add = context.lift(&x.parts[0], level, 0, factor);
+    let got = context.small_product(&small, level, &key, [&add, &[]]);
+    let before = context.work().transforms;
+    let digits = context.decompose(&small, level, special);
+    let wanted = context.inner_product(&digits, &key, [&add, &[]]);
+    assert!(context.work().transforms - before >= 80, "these are spared");
+    for part in [0, 1] {
+        for (i, word) in words.iter().enumerate() {
+            let packed = |raised: &Raised| context.ring().packed(*word, raised.limb(i, n)[part]);
+            assert!(packed(&got) == packed(&wanted), "part {part}, word {word}");
+        }
+    }
 }

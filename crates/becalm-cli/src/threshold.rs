@@ -1,0 +1,216 @@
+//! `becalm threshold`: a secret key of CKKS split among parties, of whom some decrypt together, with files between them.
+
+use crate::files::{TrustArgs, require_place};
+use crate::output::Force;
+use crate::report::{self, facts};
+use anyhow::{Context as _, Result, bail};
+use becalm::Error;
+use becalm::cipher::Rlwe;
+use becalm::cipher::file::Part;
+use becalm::ckks::Context;
+use becalm::math::complex::Complex;
+use becalm::params::CkksParams;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Split a secret key of CKKS among parties, of whom any `--threshold` decrypt together.
+    Split(SplitArgs),
+    /// Write a party's part of the decryption of a ciphertext.
+    Decrypt(DecryptArgs),
+    /// Print the values of a ciphertext from the parts of a whole quorum.
+    Combine(CombineArgs),
+}
+
+#[derive(clap::Args)]
+struct SplitArgs {
+    /// The secret key. Remove it when every party has its share.
+    #[arg(long, default_value = "secret.becalm")]
+    secret: PathBuf,
+    /// How many parties decrypt together.
+    #[arg(long)]
+    threshold: usize,
+    /// Where the shares go, one file for each party. Send each over a secret channel.
+    #[arg(short, long, required = true)]
+    out: Vec<PathBuf>,
+    #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
+    trust: TrustArgs,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct DecryptArgs {
+    /// The party's share of the key.
+    #[arg(long, default_value = "share.becalm")]
+    share: PathBuf,
+    /// The numbers of all parties that decrypt, this one among them.
+    #[arg(long, value_delimiter = ',', required = true)]
+    quorum: Vec<usize>,
+    /// How many decryptions under the key will be shared in all. A share in a file does not count them, so this covers every call.
+    #[arg(long)]
+    queries: u64,
+    /// The result of the same computation on encryptions of zeros, made by this party. A ciphertext of another level, scale or key is
+    /// not decrypted.
+    #[arg(long)]
+    like: PathBuf,
+    /// Bound on the absolute values in all slots, which this party vouches for.
+    #[arg(long, default_value_t = 1.0)]
+    bound: f64,
+    /// Bound on the absolute errors of these values, which this party vouches for: `account.worst` of the party's own computation.
+    #[arg(long)]
+    error: f64,
+    /// Bits of precision: the noise of the part has standard deviation 2^-BITS in a slot. By default as many as hide the error.
+    #[arg(long, allow_hyphen_values = true)]
+    bits: Option<f64>,
+    /// The ciphertext. Decrypt only what you know to be the result of the agreed computation: a part of another one gives the
+    /// share away.
+    input: PathBuf,
+    /// Where the part goes.
+    #[arg(short, long)]
+    out: PathBuf,
+    #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
+    trust: TrustArgs,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct CombineArgs {
+    /// The ciphertext.
+    input: PathBuf,
+    /// The parts of all parties of the quorum.
+    #[arg(required = true)]
+    parts: Vec<PathBuf>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    /// Report as JSON: a number for each slot, or a pair of them for complex values.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs a verb.
+pub fn run(args: &Args) -> Result<()> {
+    match &args.verb {
+        Verb::Split(args) => split(args),
+        Verb::Decrypt(args) => decrypt(args),
+        Verb::Combine(args) => combine(args),
+    }
+}
+
+/// The context of the set that a file of CKKS names.
+fn context_of(path: &Path, trust: &TrustArgs) -> Result<Context> {
+    let found = becalm::ckks::inspect(path).with_context(|| path.display().to_string())?;
+    let Some(found) = found else {
+        let (wanted, got) = ("a file of CKKS", format!("{}, another one", path.display()));
+        return Err(Error::bad_file("load", wanted, got, "choose another file").into());
+    };
+    Ok(Context::new(CkksParams::named(&found.params)?, trust.trust().allow_insecure)?)
+}
+
+/// Reads a file, which an error names.
+fn read<T>(path: &Path, load: impl FnOnce(&Path) -> becalm::Result<T>) -> Result<T> {
+    load(path).with_context(|| path.display().to_string())
+}
+
+/// A file of these bytes; only its owner can read a private one.
+fn file<'a>(path: &Path, private: bool, bytes: impl AsRef<[u8]> + Send + 'a) -> Part<'a> {
+    Part::new(path, private, move |file| {
+        let failed =
+            |e: std::io::Error| Error::io("save", "room for the file", e.to_string(), "free some");
+        file.write_all(bytes.as_ref()).map_err(failed)
+    })
+}
+
+fn split(args: &SplitArgs) -> Result<()> {
+    for (i, path) in args.out.iter().enumerate() {
+        if *path == args.secret || args.out[..i].contains(path) {
+            bail!("{} is named twice; give each share a file of its own", path.display());
+        }
+        args.force.require_new(path)?;
+    }
+    let context = context_of(&args.secret, &args.trust)?;
+    let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
+    let shares = context.split(&secret, args.out.len(), args.threshold)?;
+    let mut parts = vec![];
+    for (path, share) in args.out.iter().zip(&shares) {
+        parts.push(file(path, true, context.key_share_to_bytes(share)?));
+    }
+    args.force.save(parts)?;
+    let (parties, key) = (shares.len(), secret.id().to_string());
+    if args.json {
+        return report::json(&json!({
+            "params": context.params().name, "key": key, "parties": parties,
+            "threshold": args.threshold, "shares": args.out,
+        }));
+    }
+    let each = args.out.iter().zip(1..);
+    let mut rows: Vec<(&str, String)> = each
+        .map(|(path, i)| ("share", format!("{} (for party {i} alone)", path.display())))
+        .collect();
+    rows.push(("decrypt", format!("any {} of {parties} parties together", args.threshold)));
+    rows.push(("key id", key));
+    report::print(&facts(&rows))
+}
+
+fn decrypt(args: &DecryptArgs) -> Result<()> {
+    require_place(&args.out, args.force)?;
+    if [&args.input, &args.like, &args.share].contains(&&args.out) {
+        bail!("{} is an input; choose another name for the part", args.out.display());
+    }
+    let (context, trust) = (context_of(&args.share, &args.trust)?, args.trust.trust());
+    let share = read(&args.share, |path| context.load_key_share(path, trust))?;
+    let ciphertext = |path: &Path| read(path, |path| context.load_ciphertext(path, trust));
+    let (x, like): (Rlwe, Rlwe) = (ciphertext(&args.input)?, ciphertext(&args.like)?);
+    x.require_like(&like)?;
+    let x = x.vouched(args.bound, args.error)?;
+    let most = || context.bits_to_decrypt_partially(&x, &share, args.queries);
+    let bits = args.bits.map_or_else(most, Ok)?;
+    let part = context.decrypt_partially(&x, &share, &args.quorum, bits, args.queries)?;
+    args.force.save(vec![file(&args.out, false, context.partial_to_bytes(&part)?)])?;
+    if args.json {
+        return report::json(&json!({
+            "out": args.out, "party": part.party(), "quorum": part.quorum(), "bits": bits,
+            "key": part.key_id().to_string(),
+        }));
+    }
+    report::print(&format!(
+        "{}: the part of party {} of {:?}, {bits:.1} bits",
+        args.out.display(),
+        part.party(),
+        part.quorum()
+    ))
+}
+
+fn combine(args: &CombineArgs) -> Result<()> {
+    let (context, trust) = (context_of(&args.input, &args.trust)?, args.trust.trust());
+    let (x, real) = read(&args.input, |path| context.load_noted_ciphertext(path, trust))?;
+    let part = |path: &PathBuf| read(path, |path| context.load_partial(path, trust));
+    let parts = args.parts.iter().map(part).collect::<Result<Vec<_>>>()?;
+    let values = context.combine(&x, &parts)?;
+    let real = real == Some(true);
+    if args.json {
+        let value = |v: &Complex| if real { json!(v.re) } else { json!([v.re, v.im]) };
+        return report::json(&values.iter().map(value).collect::<Vec<Value>>());
+    }
+    let value = |v: &Complex| match real {
+        true => v.re.to_string(),
+        false => format!("{}{:+}i", v.re, v.im),
+    };
+    report::print(&values.iter().map(value).collect::<Vec<String>>().join(","))
+}
